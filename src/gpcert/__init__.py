@@ -1,0 +1,53 @@
+"""gpcert: proved bounds on Gaussian-process predictions over regions of inputs.
+
+>>> import gpcert
+>>> from gpcert.kernels import SquaredExponential
+>>> model = gpcert.Posterior(SquaredExponential(0.5), points=[[0.0, 0.0]], weights=[1.0])
+>>> gpcert.certify(model, [0.0, 0.0], radius=0.2, threshold=0.5).status
+<Status.ROBUST: 'proved: the decision is the same for every point of the region'>
+"""
+
+from gpcert.adapters import as_posterior
+from gpcert.api import (
+    certified_radius,
+    certify,
+    certify_many,
+    prediction_range,
+    prediction_ranges,
+)
+from gpcert.certificates import (
+    Certificate,
+    CertificateTable,
+    Interval,
+    PredictionRange,
+    Radius,
+    Status,
+)
+from gpcert.certificates.io import package_version
+from gpcert.posterior import Posterior
+from gpcert.regions import Ball, Box, Region
+from gpcert.search import Budget, StopReason
+
+__version__ = package_version()
+
+__all__ = [
+    "certify",
+    "certify_many",
+    "certified_radius",
+    "prediction_range",
+    "prediction_ranges",
+    "as_posterior",
+    "Posterior",
+    "Box",
+    "Ball",
+    "Region",
+    "Budget",
+    "Status",
+    "StopReason",
+    "Certificate",
+    "CertificateTable",
+    "PredictionRange",
+    "Interval",
+    "Radius",
+    "__version__",
+]

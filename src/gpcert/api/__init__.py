@@ -1,0 +1,13 @@
+"""The verbs: what a user asks of a model."""
+
+from gpcert.api.certify import certify, certify_many
+from gpcert.api.radius import certified_radius
+from gpcert.api.ranges import prediction_range, prediction_ranges
+
+__all__ = [
+    "certify",
+    "certify_many",
+    "certified_radius",
+    "prediction_range",
+    "prediction_ranges",
+]

@@ -1,0 +1,207 @@
+"""`certify` and `certify_many`: is the decision the same for every point of a region?"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import joblib
+import numpy as np
+from rich.console import Console
+from rich.progress import Progress
+
+from gpcert.adapters import as_posterior
+from gpcert.api.rules import Rule, RuleOptions, decision_rule
+from gpcert.arrays import Backend, backend_from_name, finite_array
+from gpcert.certificates import Certificate, CertificateTable, Interval, Status
+from gpcert.errors import InputError
+from gpcert.posterior import Posterior
+from gpcert.regions import Ball, Region
+from gpcert.rounding import down, up
+from gpcert.search import Budget, GoalResult, Problem, StopReason, solve
+
+__all__ = ["certify", "certify_many", "certify_region", "certify_rule"]
+
+
+def certify(
+    model: Any,
+    x: Any,
+    radius: float | None = None,
+    *,
+    region: Region | None = None,
+    norm: float | str = np.inf,
+    features: Any = None,
+    domain: Any = None,
+    threshold: float | None = None,
+    class_weight: Mapping[Any, float] | Sequence[float] | None = None,
+    delta: float | None = None,
+    output_norm: float | str = np.inf,
+    budget: Budget | None = None,
+    backend: str | Backend = "numpy",
+    random_state: int | None = 0,
+) -> Certificate:
+    """Prove or refute that the decision at x is the decision for every point of a region.
+
+    Parameters
+    ----------
+    model : a `Posterior`, or a fitted model that an adapter converts.
+    x : the point, one feature vector in the model's own units.
+    radius, norm, features, domain : the region is `Ball(x, radius, norm, features, domain)`, an
+        l_inf ball by default.
+    region : any other region that contains x, instead of `radius`.
+    threshold : decide by "probability of the second class > threshold"; by default 1/2, which is
+        the sign of the latent mean, as `predict` does. In regression: a level of the mean.
+    class_weight : cost of a mistake on either class, `{label: weight}` or a pair; moves the
+        threshold to w1 / (w1 + w2).
+    delta, output_norm : regression, the paper's delta-robustness: `||mu(x') - mu(x)||_p <= delta`.
+    budget, backend, random_state : as in `prediction_range`.
+
+    The search stops as soon as the property is decided.
+
+    Example
+    -------
+    >>> import gpcert
+    >>> from gpcert.kernels import SquaredExponential
+    >>> p = gpcert.Posterior(SquaredExponential(1.0), points=[[0.0], [3.0]], weights=[1.0, -1.0])
+    >>> gpcert.certify(p, [0.0], radius=1.0, threshold=0.0).status.name
+    'ROBUST'
+    >>> cert = gpcert.certify(p, [0.0], radius=2.0, threshold=0.0)
+    >>> cert.status.name, bool(cert.counterexample[0] > 1.5)
+    ('NOT_ROBUST', True)
+    """
+    posterior = as_posterior(model)
+    point = finite_array("x", x, ndim=1)
+    if len(point) != posterior.dim:
+        raise InputError(f"x: expected {posterior.dim} features, got {len(point)}")
+    if (radius is None) == (region is None):
+        raise InputError("expected exactly one of radius= and region=")
+    chosen = region or Ball(point, radius, norm=norm, features=features, domain=domain)
+    options = RuleOptions(threshold, class_weight, delta, output_norm)
+    return certify_region(
+        posterior, point, chosen, options, budget or Budget(), backend_from_name(backend),
+        random_state,
+    )
+
+
+def certify_region(
+    posterior: Posterior,
+    x: np.ndarray,
+    region: Region,
+    options: RuleOptions,
+    budget: Budget,
+    backend: Backend,
+    random_state: int | None,
+) -> Certificate:
+    """`certify` after its arguments have been read."""
+    if not isinstance(region, Region):
+        raise InputError(f"region: expected a gpcert.Box or gpcert.Ball, got {region!r}")
+    if region.dim != posterior.dim:
+        raise InputError(f"region: expected {posterior.dim} features, got {region.dim}")
+    if not bool(region.contains(x)):
+        raise InputError("x: expected a point of the region; the decision at x is what is certified")
+    rule = decision_rule(posterior, x, options)
+    return certify_rule(posterior, region, rule, budget, backend, random_state)
+
+
+def certify_rule(
+    posterior: Posterior,
+    region: Region,
+    rule: Rule,
+    budget: Budget,
+    backend: Backend,
+    random_state: int | None,
+) -> Certificate:
+    """Prove or refute that a rule's margin is positive on a region."""
+    problem = Problem(
+        posterior,
+        region,
+        [rule.goal],
+        tol=0.0,
+        target=rule.target,
+        budget=budget,
+        backend=backend,
+        random_state=random_state,
+    )
+    result = solve(problem)
+    (goal,) = result.goals
+    return Certificate(
+        status=_verdict(goal, rule.target),
+        margin=Interval(
+            float(down(goal.lower - rule.target, 1)), float(up(goal.upper - rule.target, 1))
+        ),
+        counterexample=goal.point if goal.upper < rule.target else None,
+        decision=rule.decision,
+        reason=result.reason,
+        boxes=result.boxes,
+        seconds=result.seconds,
+        rule=rule.text,
+        region=region.describe(),
+    )
+
+
+def _verdict(goal: GoalResult, target: float) -> Status:
+    # comparisons with NaN are false, so an undefined bound can only end in UNKNOWN
+    if goal.lower > target:
+        return Status.ROBUST
+    if goal.upper < target:
+        return Status.NOT_ROBUST
+    return Status.UNKNOWN
+
+
+def certify_many(
+    model: Any,
+    X: Any,
+    radius: float,
+    *,
+    norm: float | str = np.inf,
+    features: Any = None,
+    domain: Any = None,
+    threshold: float | None = None,
+    class_weight: Mapping[Any, float] | Sequence[float] | None = None,
+    delta: float | None = None,
+    output_norm: float | str = np.inf,
+    budget: Budget | None = None,
+    backend: str | Backend = "numpy",
+    random_state: int | None = 0,
+    n_jobs: int = 1,
+    progress: bool | None = None,
+) -> CertificateTable:
+    """`certify` for every row of X; the budget is that of one point.
+
+    `n_jobs` processes (joblib); `progress` shows a bar, by default only on a terminal. Ctrl-C
+    returns the points finished so far, in a table with `complete=False`.
+
+    Example
+    -------
+    >>> import gpcert
+    >>> from gpcert.kernels import SquaredExponential
+    >>> p = gpcert.Posterior(SquaredExponential(1.0), points=[[0.0], [3.0]], weights=[1.0, -1.0])
+    >>> table = gpcert.certify_many(p, [[0.0], [1.4], [3.0]], radius=0.5, threshold=0.0)
+    >>> list(table.to_frame()["status"])
+    ['ROBUST', 'NOT_ROBUST', 'ROBUST']
+    """
+    posterior = as_posterior(model)
+    points = posterior.check_inputs(X)
+    options = RuleOptions(threshold, class_weight, delta, output_norm)
+    regions = [Ball(x, radius, norm=norm, features=features, domain=domain) for x in points]
+    place = backend_from_name(backend)
+    limits = budget or Budget()
+    _ = posterior.norms  # computed once here, not once a process
+    work = joblib.Parallel(n_jobs=n_jobs, return_as="generator")(
+        joblib.delayed(certify_region)(posterior, x, region, options, limits, place, random_state)
+        for x, region in zip(points, regions, strict=True)
+    )
+    show = sys.stderr.isatty() if progress is None else progress
+    done: list[Certificate] = []
+    try:
+        with Progress(console=Console(stderr=True), disable=not show) as bar:
+            task = bar.add_task("certifying", total=len(points))
+            for certificate in work:
+                done.append(certificate)
+                bar.advance(task)
+                if certificate.reason is StopReason.INTERRUPTED:
+                    raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        return CertificateTable(tuple(done), complete=False)
+    return CertificateTable(tuple(done))

@@ -1,0 +1,236 @@
+"""`certified_radius`: how far one may go from x before the decision changes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpcert.adapters import as_posterior
+from gpcert.api.certify import certify_rule
+from gpcert.api.rules import RuleOptions, decision_rule
+from gpcert.arrays import Backend, backend_from_name, finite_array
+from gpcert.attacks import attack
+from gpcert.certificates import Certificate, Radius, Status
+from gpcert.errors import InputError
+from gpcert.posterior import Posterior
+from gpcert.regions import Ball
+from gpcert.regions.arguments import check_norm
+from gpcert.regions.norms import norm_upper
+from gpcert.search import Budget, StopReason
+
+__all__ = ["certified_radius"]
+
+ATTACK_STEPS = 12
+"""Bisections of the attack's radius: the bracket shrinks to 2^-12 of its start."""
+
+GROWTH = 4.0
+"""Factor by which the radius grows while no counter-example is known."""
+
+
+def certified_radius(
+    model: Any,
+    x: Any,
+    *,
+    norm: float | str = np.inf,
+    features: Any = None,
+    domain: Any = None,
+    threshold: float | None = None,
+    class_weight: Mapping[Any, float] | Sequence[float] | None = None,
+    delta: float | None = None,
+    output_norm: float | str = np.inf,
+    max_radius: float | None = None,
+    tol: float = 0.01,
+    budget: Budget | None = None,
+    backend: str | Backend = "numpy",
+    random_state: int | None = 0,
+) -> Radius:
+    """Bracket the largest radius at which the decision at x is robust.
+
+    `lower`: proved robust up to here. `upper`: a counter-example lies at this distance. The search
+    ends when `lower >= (1 - tol) upper` or with the budget (10 s by default). `max_radius` (by
+    default the farthest corner of `domain`, else 16 times the spread of the points) is where it
+    gives up looking for a counter-example; if all of it is proved, `lower` is that radius and
+    `upper` is infinite. Other parameters as in `certify`.
+
+    Example
+    -------
+    >>> import gpcert
+    >>> from gpcert.kernels import SquaredExponential
+    >>> p = gpcert.Posterior(SquaredExponential(1.0), points=[[0.0], [3.0]], weights=[1.0, -1.0])
+    >>> rad = gpcert.certified_radius(p, [0.0], threshold=0.0)
+    >>> 1.48 < rad.lower <= 1.5 <= rad.upper < 1.51
+    True
+    """
+    posterior = as_posterior(model)
+    point = finite_array("x", x, ndim=1)
+    if len(point) != posterior.dim:
+        raise InputError(f"x: expected {posterior.dim} features, got {len(point)}")
+    if not 0 <= tol < 1:
+        raise InputError(f"tol: expected a number in [0, 1), got {tol!r}")
+    search = _RadiusSearch(
+        posterior=posterior,
+        x=point,
+        shape={"norm": check_norm(norm), "features": features, "domain": domain},
+        options=RuleOptions(threshold, class_weight, delta, output_norm),
+        budget=budget or Budget(seconds=10.0),
+        backend=backend_from_name(backend),
+        random_state=random_state,
+    )
+    return search.run(_largest_radius(posterior, point, domain, max_radius), tol)
+
+
+def _largest_radius(
+    posterior: Posterior, x: np.ndarray, domain: Any, max_radius: float | None
+) -> float:
+    if max_radius is not None:
+        radius = float(finite_array("max_radius", max_radius, ndim=0))
+        if radius <= 0:
+            raise InputError(f"max_radius: expected a positive number, got {max_radius!r}")
+        return radius
+    if domain is not None:
+        low, high = (np.broadcast_to(np.asarray(end, dtype=float), x.shape) for end in domain)
+        reach = np.maximum(np.abs(x - low), np.abs(high - x))
+        if np.all(np.isfinite(reach)):
+            return float(reach.sum())  # the l_1 distance is the largest of all norms
+    spread = np.abs(posterior.points - x).max(axis=0).sum()
+    return 16.0 * max(float(spread), 1.0)
+
+
+@dataclass(eq=False)
+class _RadiusSearch:
+    """State of one search for the radius."""
+
+    posterior: Posterior
+    x: np.ndarray
+    shape: dict[str, Any]
+    options: RuleOptions
+    budget: Budget
+    backend: Backend
+    random_state: int | None
+    lower: float = 0.0
+    upper: float = np.inf
+    counterexample: np.ndarray | None = None
+    boxes: int = 0
+    reason: StopReason = StopReason.CONVERGED
+
+    def run(self, largest: float, tol: float) -> Radius:
+        """Attack for an upper end, then prove from below with one box, then with many."""
+        self.start = time.perf_counter()
+        self.rule = decision_rule(self.posterior, self.x, self.options)
+        try:
+            self._attack(largest)
+            self._prove(largest, tol)
+        except KeyboardInterrupt:
+            self.reason = StopReason.INTERRUPTED
+        return Radius(
+            lower=self.lower,
+            upper=self.upper,
+            counterexample=self.counterexample,
+            decision=self.rule.decision,
+            boxes=self.boxes,
+            seconds=time.perf_counter() - self.start,
+            norm=float(self.shape["norm"]),
+            reason=self.reason,
+        )
+
+    def _ball(self, radius: float) -> Ball:
+        return Ball(self.x, radius, **self.shape)
+
+    def _seconds_left(self) -> float:
+        if self.budget.seconds is None:
+            return np.inf
+        return self.budget.seconds - (time.perf_counter() - self.start)
+
+    def _attack(self, largest: float) -> None:
+        """Shrink the radius at which plain local search still finds another decision."""
+        function = self.rule.goal.function(self.posterior)
+        low, high = 0.0, largest
+        found = self._attacked(function, high)
+        if found is None:
+            # a huge ball can hide a near counter-example from local search: look closer in
+            scale = float(np.abs(self.posterior.points - self.x).max(initial=0.0)) or 1.0
+            for radius in scale * GROWTH ** -np.arange(6.0):
+                found = self._attacked(function, min(radius, largest))
+                if found is not None:
+                    break
+        for _ in range(ATTACK_STEPS):
+            if found is None or self._seconds_left() < 0.5 * (self.budget.seconds or np.inf):
+                break
+            high = found
+            middle = 0.5 * (low + high)
+            closer = self._attacked(function, middle)
+            low, found = (middle, found) if closer is None else (low, closer)
+
+    def _attacked(self, function: Any, radius: float) -> float | None:
+        """Distance of a certified counter-example inside the ball, if local search finds one."""
+        ball = self._ball(radius)
+        point = attack(function, ball, starts=2, random_state=self.random_state)
+        if not function(point[None])[0][0] < self.rule.target:
+            return None
+        proof = self._certify(Ball(point, 0.0), Budget(seconds=None, boxes=1))
+        if proof.margin.upper >= 0:
+            return None
+        return self._take(point)
+
+    def _take(self, point: np.ndarray) -> float:
+        moved = np.abs(point - self.x)
+        # the difference rounds once a coordinate; the norm is rounded up
+        distance = float(norm_upper(moved, self.shape["norm"], roundings=2))
+        if distance < self.upper:
+            self.upper, self.counterexample = distance, point
+        return distance
+
+    def _certify(self, region: Ball, budget: Budget) -> Certificate:
+        """The rule made at x, over a region that need not contain x."""
+        certificate = certify_rule(
+            self.posterior, region, self.rule, budget, self.backend, self.random_state
+        )
+        self.boxes += certificate.boxes
+        return certificate
+
+    def _prove(self, largest: float, tol: float) -> None:
+        """Bisect on proved radii: one box first (cheap), then searches with what time is left."""
+        ceiling = min(self.upper, largest)
+        self._bisect(ceiling, tol, Budget(seconds=None, boxes=1))
+        attempts = 0
+        while self.lower < (1.0 - tol) * min(self.upper, largest):
+            left = self._seconds_left()
+            if left <= 0 or attempts > 40:
+                self.reason = StopReason.TIME
+                return
+            top = min(self.upper, largest)
+            # nearer to the proved end first: such steps are the likely ones
+            radius = self.lower + (top - self.lower) * 0.5
+            share = None if self.budget.seconds is None else max(left * 0.5, 1e-3)
+            limits = Budget(seconds=share, boxes=self.budget.boxes, memory=self.budget.memory)
+            certificate = self._certify(self._ball(radius), limits)
+            attempts += 1
+            if certificate.status is Status.ROBUST:
+                self.lower = max(self.lower, radius)
+            elif certificate.status is Status.NOT_ROBUST:
+                assert certificate.counterexample is not None
+                self._take(certificate.counterexample)
+            elif certificate.reason is StopReason.INTERRUPTED:
+                raise KeyboardInterrupt
+            else:
+                self.reason = certificate.reason
+                return
+
+    def _bisect(self, ceiling: float, tol: float, budget: Budget) -> None:
+        low, high = self.lower, ceiling
+        for _ in range(60):
+            if low >= (1.0 - 0.5 * tol) * high or self._seconds_left() <= 0:
+                break
+            # far below the ceiling a geometric step is faster
+            radius = 0.5 * (low + high) if low > 0 else 0.25 * high
+            certificate = self._certify(self._ball(radius), budget)
+            if certificate.status is Status.ROBUST:
+                low = self.lower = radius
+            else:
+                high = radius
+                if certificate.status is Status.NOT_ROBUST and certificate.counterexample is not None:
+                    self._take(certificate.counterexample)

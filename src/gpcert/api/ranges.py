@@ -1,0 +1,171 @@
+"""`prediction_range`: the smallest and the largest prediction over a region."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from gpcert.adapters import as_posterior
+from gpcert.arrays import Backend, backend_from_name
+from gpcert.certificates import Interval, PredictionRange
+from gpcert.enclosures.goals import Goal, MeanGoal, ProbabilityGoal, VarianceGoal
+from gpcert.errors import InputError
+from gpcert.likelihoods import BinaryLikelihood
+from gpcert.posterior import Posterior
+from gpcert.regions import Region
+from gpcert.search import Budget, GoalResult, Problem, SearchResult, StopReason, solve
+
+__all__ = ["prediction_range", "prediction_ranges"]
+
+Quantity = Literal["probability", "mean", "variance"]
+Sides = Literal["both", "minimum", "maximum"]
+
+
+def prediction_range(
+    model: Any,
+    region: Region,
+    *,
+    tol: float = 0.01,
+    quantity: Quantity | None = None,
+    output: int = 0,
+    sides: Sides = "both",
+    budget: Budget | None = None,
+    backend: str | Backend = "numpy",
+    random_state: int | None = 0,
+) -> PredictionRange:
+    """Proved bounds on the smallest and the largest prediction over a region.
+
+    Parameters
+    ----------
+    model : a `Posterior`, or a fitted model that an adapter converts (scikit-learn's GPs, also in
+        a `Pipeline` with scalers).
+    region : `Box` or `Ball`, in the units of the model's inputs.
+    tol : the search goes on until both sides are known to within `tol` (absolute).
+    quantity : "probability" (of the second class), "mean" or "variance" of the latent function;
+        by default what the model's decision is made from.
+    output : which output of a regression with several targets.
+    sides : search for "both", or only for the "minimum" or the "maximum"; the side left out keeps
+        valid but useless bounds.
+    budget : `Budget(seconds, boxes, memory)`; when it ends the bounds so far are returned.
+    backend : "numpy", "torch" or "torch:cuda".
+    random_state : seed of the local search's starting points.
+
+    Example
+    -------
+    >>> import gpcert
+    >>> from gpcert.kernels import SquaredExponential
+    >>> bump = gpcert.Posterior(SquaredExponential(1.0), points=[[0.0]], weights=[1.0])
+    >>> rng = gpcert.prediction_range(bump, gpcert.Box([-1.0], [2.0]), tol=1e-3, quantity="mean")
+    >>> rng.minimum.lower <= float(np.exp(-2.0)) <= rng.minimum.upper
+    True
+    >>> rng.maximum.lower <= 1.0 <= rng.maximum.upper, rng.converged
+    (True, True)
+    """
+    posterior = as_posterior(model)
+    if not 0 <= output < posterior.outputs:
+        raise InputError(f"output: expected 0 to {posterior.outputs - 1}, got {output!r}")
+    if sides not in {"both", "minimum", "maximum"}:
+        raise InputError(f"sides: expected 'both', 'minimum' or 'maximum', got {sides!r}")
+    name = _quantity(posterior, quantity)
+    signs = {"both": (1, -1), "minimum": (1,), "maximum": (-1,)}[sides]
+    goals = [_goal(posterior, name, output, sign) for sign in signs]
+    problem = Problem(
+        posterior,
+        _checked_region(region),
+        goals,
+        tol=tol,
+        budget=budget or Budget(),
+        backend=backend_from_name(backend),
+        random_state=random_state,
+    )
+    result = solve(problem)
+    found = dict(zip(signs, result.goals, strict=True))
+    return _record(found, result, name, output, region)
+
+
+def prediction_ranges(
+    model: Any,
+    region: Region,
+    *,
+    tol: float = 0.01,
+    quantity: Quantity | None = None,
+    budget: Budget | None = None,
+    backend: str | Backend = "numpy",
+    random_state: int | None = 0,
+) -> tuple[PredictionRange, ...]:
+    """The same for every output of the model, in one search over one tree of boxes."""
+    posterior = as_posterior(model)
+    name = _quantity(posterior, quantity)
+    goals = [_goal(posterior, name, c, s) for c in range(posterior.outputs) for s in (1, -1)]
+    problem = Problem(
+        posterior,
+        _checked_region(region),
+        goals,
+        tol=tol,
+        budget=budget or Budget(),
+        backend=backend_from_name(backend),
+        random_state=random_state,
+    )
+    result = solve(problem)
+    return tuple(
+        _record(
+            {1: result.goals[2 * c], -1: result.goals[2 * c + 1]}, result, name, c, region
+        )
+        for c in range(posterior.outputs)
+    )
+
+
+def _quantity(posterior: Posterior, quantity: Quantity | None) -> Quantity:
+    binary = isinstance(posterior.likelihood, BinaryLikelihood)
+    if quantity is None:
+        return "probability" if binary else "mean"
+    if quantity not in {"probability", "mean", "variance"}:
+        raise InputError(
+            f"quantity: expected 'probability', 'mean' or 'variance', got {quantity!r}"
+        )
+    if quantity == "probability" and not binary:
+        raise InputError("quantity: a regression model has no probability; use 'mean'")
+    return quantity
+
+
+def _goal(posterior: Posterior, quantity: Quantity, output: int, sign: int) -> Goal:
+    if quantity == "probability":
+        return ProbabilityGoal(posterior.likelihood, output, sign)
+    return (MeanGoal if quantity == "mean" else VarianceGoal)(output, sign)
+
+
+def _checked_region(region: Region) -> Region:
+    if not isinstance(region, Region):
+        raise InputError(f"region: expected a gpcert.Box or gpcert.Ball, got {region!r}")
+    return region
+
+
+def _record(
+    found: dict[int, GoalResult],
+    result: SearchResult,
+    quantity: str,
+    output: int,
+    region: Region,
+) -> PredictionRange:
+    low, high = found.get(1), found.get(-1)
+    # a side that was not searched: the maximum is at least the minimum, and nothing more is known
+    minimum = Interval(low.lower, low.upper) if low else Interval(-np.inf, -_lower(high))
+    maximum = Interval(-high.upper, -high.lower) if high else Interval(_lower(low), np.inf)
+    return PredictionRange(
+        minimum=minimum,
+        maximum=maximum,
+        argmin=low.point if low else None,
+        argmax=high.point if high else None,
+        converged=result.reason is StopReason.CONVERGED,
+        reason=result.reason,
+        boxes=result.boxes,
+        seconds=result.seconds,
+        quantity=quantity,
+        output=output,
+        region=region.describe(),
+    )
+
+
+def _lower(side: GoalResult | None) -> float:
+    return -np.inf if side is None else side.lower

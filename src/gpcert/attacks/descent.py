@@ -1,0 +1,96 @@
+"""Local minimisation over a region: finds good points fast, proves nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import minimize
+
+from gpcert.attacks.functions import PlainFunction
+from gpcert.regions import Region
+
+__all__ = ["attack", "descend"]
+
+JUMPS = 6
+"""Frank-Wolfe steps of full length: on nearly linear functions they land on the right vertex."""
+
+
+def descend(
+    function: PlainFunction, region: Region, start: np.ndarray, iterations: int = 50
+) -> np.ndarray:
+    """A point of the region with a small value, from `start`: vertex jumps, then descent.
+
+    Boxes: L-BFGS-B in the free coordinates. Norm balls: projected gradient with backtracking.
+    The returned point satisfies `region.contains`.
+    """
+    x = region.project(start[None])[0]
+    value, gradient = _single(function, x)
+    for _ in range(JUMPS):
+        jump = region.linear_minimizer(gradient)
+        jumped, slope = _single(function, jump)
+        if not jumped < value:
+            break
+        x, value, gradient = jump, jumped, slope
+    better = _projected_gradient if region.norm_constraint is not None else _quasi_newton
+    y = better(function, region, x, iterations)
+    return y if _single(function, y)[0] < value else x
+
+
+def attack(
+    function: PlainFunction,
+    region: Region,
+    *,
+    starts: int = 3,
+    random_state: int | np.random.Generator | None = 0,
+) -> np.ndarray:
+    """The best of several descents, from the region's centre and from random points."""
+    rng = np.random.default_rng(random_state)
+    points = [region.center]
+    if starts > 1:
+        points += list(region.sample(starts - 1, rng))
+    found = np.stack([descend(function, region, point) for point in points])
+    return found[int(np.argmin(function(found)[0]))]
+
+
+def _single(function: PlainFunction, x: np.ndarray) -> tuple[float, np.ndarray]:
+    value, gradient = function(x[None])
+    return float(value[0]), gradient[0]
+
+
+def _quasi_newton(
+    function: PlainFunction, region: Region, x: np.ndarray, iterations: int
+) -> np.ndarray:
+    free = region.free
+
+    def inside(z: np.ndarray) -> np.ndarray:
+        full = region.center.copy()
+        full[free] = z
+        return full
+
+    def objective(z: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = _single(function, inside(z))
+        return value, gradient[free]
+
+    bounds = np.stack([region.inner_lower[free], region.inner_upper[free]], axis=1)
+    result = minimize(
+        objective, x[free], jac=True, method="L-BFGS-B", bounds=bounds,
+        options={"maxiter": iterations},
+    )
+    return region.project(inside(np.clip(result.x, bounds[:, 0], bounds[:, 1]))[None])[0]
+
+
+def _projected_gradient(
+    function: PlainFunction, region: Region, x: np.ndarray, iterations: int
+) -> np.ndarray:
+    value, gradient = _single(function, x)
+    width = float(np.max(region.upper - region.lower, initial=0.0))
+    step = width / max(float(np.linalg.norm(gradient)), np.finfo(float).tiny)
+    for _ in range(iterations):
+        y = region.project((x - step * gradient)[None])[0]
+        new, slope = _single(function, y)
+        if new < value:
+            x, value, gradient, step = y, new, slope, 1.5 * step
+        else:
+            step *= 0.25
+            if step * float(np.linalg.norm(gradient)) < 1e-9 * width:
+                break
+    return x

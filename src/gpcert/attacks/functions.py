@@ -1,0 +1,99 @@
+"""Plain values and gradients of what is bounded, for local search. Nothing here proves anything."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from gpcert.likelihoods import Likelihood
+from gpcert.posterior import Posterior
+
+__all__ = [
+    "PlainFunction",
+    "deviation_function",
+    "mean_function",
+    "probability_function",
+    "variance_function",
+]
+
+PlainFunction = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+"""Points (n, d) to values (n,) and gradients (n, d)."""
+
+
+def _mean(posterior: Posterior, X: np.ndarray, c: int) -> tuple[np.ndarray, np.ndarray]:
+    K = posterior.kernel.value(X, posterior.points)
+    t = posterior.weights[c]
+    gradient = posterior.kernel.gradient_product(X, posterior.points, np.tile(t, (len(X), 1)))
+    return posterior.offset[c] + posterior.scale[c] * (K @ t), posterior.scale[c] * gradient
+
+
+def _variance(posterior: Posterior, X: np.ndarray, c: int) -> tuple[np.ndarray, np.ndarray]:
+    K = posterior.kernel.value(X, posterior.points)
+    A = posterior.factor_of(c)
+    assert A is not None, "asked for the variance of a posterior without one"
+    q = K @ A.T
+    variance = np.maximum(posterior.kernel.diagonal(X) - np.square(q).sum(1), 0.0)
+    # stationary kernels: k(x, x) is constant, only the explained part moves
+    gradient = posterior.kernel.gradient_product(X, posterior.points, -2.0 * (q @ A))
+    scale2 = posterior.scale[c] ** 2
+    return scale2 * variance + posterior.noise[c], scale2 * gradient
+
+
+def mean_function(posterior: Posterior, output: int, sign: int) -> PlainFunction:
+    """`sign * mu_c`."""
+
+    def function(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        value, gradient = _mean(posterior, X, output)
+        return sign * value, sign * gradient
+
+    return function
+
+
+def variance_function(posterior: Posterior, output: int, sign: int) -> PlainFunction:
+    """`sign * v_c`."""
+
+    def function(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        value, gradient = _variance(posterior, X, output)
+        return sign * value, sign * gradient
+
+    return function
+
+
+def probability_function(
+    posterior: Posterior, likelihood: Likelihood, output: int, sign: int
+) -> PlainFunction:
+    """`sign * F(mu_c, v_c)`, the gradient by the chain rule."""
+
+    def function(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        mu, by_x = _mean(posterior, X, output)
+        v, v_by_x = _variance(posterior, X, output)
+        by_mu, by_v = likelihood.slopes(mu, v)
+        gradient = by_mu[:, None] * by_x + by_v[:, None] * v_by_x
+        return sign * likelihood.value(mu, v), sign * gradient
+
+    return function
+
+
+def deviation_function(
+    posterior: Posterior, reference: Sequence[float], norm: float
+) -> PlainFunction:
+    """`-||mu(x) - reference||_p` and a (sub)gradient."""
+
+    def function(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        parts = [_mean(posterior, X, c) for c in range(len(reference))]
+        gaps = np.stack([value for value, _ in parts], axis=1) - np.asarray(reference)
+        slopes = np.stack([gradient for _, gradient in parts], axis=1)
+        size = np.abs(gaps)
+        if math.isinf(norm):
+            value = size.max(axis=1)
+            weight = (size == value[:, None]).astype(float)
+        else:
+            value = np.linalg.norm(gaps, ord=norm, axis=1)
+            safe = np.where(value > 0, value, 1.0)[:, None]
+            weight = (size / safe) ** (norm - 1.0)
+        gradient = np.einsum("nc,ncd->nd", weight * np.sign(gaps), slopes)
+        return -value, -gradient
+
+    return function

@@ -1,0 +1,80 @@
+"""Certificates of many points as one tidy table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from gpcert.certificates.io import read_record, write_record
+from gpcert.certificates.record import Certificate, Status
+
+__all__ = ["CertificateTable"]
+
+
+@dataclass(frozen=True, eq=False)
+class CertificateTable:
+    """Certificates of the rows of X, in order; `complete` is False if the run was interrupted."""
+
+    certificates: tuple[Certificate, ...]
+    complete: bool = True
+
+    def __len__(self) -> int:
+        return len(self.certificates)
+
+    def __iter__(self) -> Iterator[Certificate]:
+        return iter(self.certificates)
+
+    def __getitem__(self, index: int) -> Certificate:
+        return self.certificates[index]
+
+    def count(self, status: Status) -> int:
+        """How many points have this status."""
+        return sum(certificate.status is status for certificate in self.certificates)
+
+    @property
+    def certified_fraction(self) -> float:
+        """Part of the points that are proved robust."""
+        return self.count(Status.ROBUST) / max(len(self), 1)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a point: status, decision, margin bounds, distance of the counter-example, cost."""
+        rows = []
+        for index, c in enumerate(self.certificates):
+            rows.append(
+                {
+                    "point": index,
+                    "status": c.status.name,
+                    "decision": c.decision,
+                    "margin_lower": c.margin.lower,
+                    "margin_upper": c.margin.upper,
+                    "counterexample_distance": _distance(c),
+                    "boxes": c.boxes,
+                    "seconds": c.seconds,
+                    "reason": c.reason.name,
+                }
+            )
+        return pd.DataFrame(rows)
+
+    def save(self, path: str | Path) -> None:
+        """Write as JSON, counter-examples included."""
+        rows = [certificate.to_dict() for certificate in self.certificates]
+        write_record(path, {"kind": "table", "complete": self.complete, "certificates": rows})
+
+    @staticmethod
+    def load(path: str | Path) -> CertificateTable:
+        """Read what `save` wrote."""
+        record = read_record(path, "table")
+        rows = tuple(Certificate.from_dict(row) for row in record["certificates"])
+        return CertificateTable(rows, record["complete"])
+
+
+def _distance(certificate: Certificate) -> float:
+    """Largest change of a feature from the region's centre to the counter-example."""
+    center = certificate.region.get("center")
+    if certificate.counterexample is None or center is None:
+        return float("nan")
+    return float(np.max(np.abs(certificate.counterexample - np.asarray(center)), initial=0.0))

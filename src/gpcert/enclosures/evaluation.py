@@ -1,0 +1,57 @@
+"""One batch of cells, its enclosures computed on demand and shared by all goals."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from gpcert.arrays import Array
+from gpcert.enclosures.local_posterior import LocalPosterior
+from gpcert.enclosures.mean import Expansion, MeanEnclosure
+from gpcert.enclosures.variance import VarianceEnclosure, variance_range
+from gpcert.regions import Cells
+from gpcert.rounding import down, nonnegative, up
+
+__all__ = ["Evaluation"]
+
+
+class Evaluation:
+    """Enclosures of a batch of cells; each is computed once, when a goal first asks."""
+
+    def __init__(self, local: LocalPosterior, cells: Cells) -> None:
+        self.local = local
+        self.cells = cells
+        self._means: dict[int, MeanEnclosure] = {}
+        self._variances: dict[int, VarianceEnclosure] = {}
+        self._ranges: dict[int, tuple[Array, Array]] = {}
+
+    @cached_property
+    def expansion(self) -> Expansion:
+        """Kernel values at the centres."""
+        return self.local.expand(self.cells)
+
+    def mean(self, output: int) -> MeanEnclosure:
+        """Enclosure of g_c."""
+        if output not in self._means:
+            self._means[output] = self.local.mean(self.expansion, output)
+        return self._means[output]
+
+    def variance(self, output: int) -> VarianceEnclosure:
+        """Enclosure of v_c."""
+        if output not in self._variances:
+            self._variances[output] = self.local.variance(self.expansion, output)
+        return self._variances[output]
+
+    def variance_range(self, output: int) -> tuple[Array, Array]:
+        """Certified range of max(v_c, 0) over each cell."""
+        if output not in self._ranges:
+            local = self.local
+            self._ranges[output] = variance_range(
+                self.variance(output), local.kernel, self.expansion.geometry, local.excess
+            )
+        return self._ranges[output]
+
+    def variance_at_center(self, output: int) -> tuple[Array, Array]:
+        """Certified range of max(v_c, 0) at the centres alone."""
+        enclosure = self.variance(output)
+        low = nonnegative(down(enclosure.center - enclosure.center_error, 2))
+        return low, nonnegative(up(enclosure.center + enclosure.center_error, 2))

@@ -1,0 +1,48 @@
+"""The shape of a batch of cells in scaled coordinates, as every enclosure sees it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpcert.arrays import Array, namespace
+from gpcert.kernels import LocalKernel
+from gpcert.regions import Cells
+from gpcert.rounding import nonnegative, up
+
+__all__ = ["Geometry"]
+
+
+@dataclass(frozen=True, eq=False)
+class Geometry:
+    """B cells with scaled displacements `d = (x - c) * inverse_length` from their centres.
+
+    For every x in cell b: `|d_j| <= half[b, j]` and `|d|^2 <= rho2[b]`.
+    """
+
+    cells: Cells
+    inverse_length: Array
+    half: Array
+    rho2: Array
+
+    @staticmethod
+    def of(cells: Cells, local: LocalKernel) -> Geometry:
+        """Scale the half-widths, rounded up; rho2 uses a ball's own radius where it is smaller."""
+        xp = namespace(cells.half)
+        half = xp.where(cells.half > 0, up(cells.half * local.inverse_length, 4), cells.half)
+        rho2 = cells.squared_norm_maximum(local.squared_lengths)
+        return Geometry(cells, local.inverse_length, half, rho2)
+
+    def take(self, index: Array) -> Geometry:
+        """The same for some of the cells."""
+        cells = self.cells.take(index)
+        return Geometry(cells, self.inverse_length, self.half[index], self.rho2[index])
+
+    @property
+    def rho(self) -> Array:
+        """Upper bound of |d|."""
+        xp = namespace(self.rho2)
+        return up(xp.sqrt(nonnegative(self.rho2)), 2)
+
+    def unscaled_gradient(self, gradient: Array) -> Array:
+        """Gradient with respect to x from one with respect to d."""
+        return gradient * self.inverse_length

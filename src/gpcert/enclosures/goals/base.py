@@ -1,0 +1,44 @@
+"""A goal: one scalar function of x whose minimum over a region is asked for.
+
+The maximum of a quantity is minus the minimum of its negative, so every goal minimises.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+from gpcert.arrays import Array
+from gpcert.attacks.functions import PlainFunction
+from gpcert.enclosures.evaluation import Evaluation
+from gpcert.posterior import Posterior
+
+__all__ = ["Goal", "GoalBound"]
+
+
+@dataclass(frozen=True, eq=False)
+class GoalBound:
+    """For each cell: `lower` (B,) <= goal on the cell; `point` (B, f), a scaled displacement where
+    the goal may be small; `scores` (B, f), what halving each axis would gain."""
+
+    lower: Array
+    point: Array
+    scores: Array
+
+
+class Goal(ABC):
+    """A function to minimise. Subclasses are frozen records."""
+
+    needs_variance: bool
+
+    @abstractmethod
+    def bound(self, evaluation: Evaluation, target: float | None) -> GoalBound:
+        """Certified lower bound over each cell, best near `target` where one is given."""
+
+    @abstractmethod
+    def ceiling(self, evaluation: Evaluation) -> Array:
+        """Certified upper bound of the goal at each cell's centre point."""
+
+    @abstractmethod
+    def function(self, posterior: Posterior) -> PlainFunction:
+        """The goal and its gradient in plain floating point, for local search."""

@@ -1,0 +1,77 @@
+"""Goal: minus the distance of the mean from a reference value, over several outputs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from gpcert.arrays import Array, namespace
+from gpcert.attacks.functions import PlainFunction, deviation_function
+from gpcert.enclosures.evaluation import Evaluation
+from gpcert.enclosures.goals.base import Goal, GoalBound
+from gpcert.enclosures.goals.mean import MeanGoal
+from gpcert.posterior import Posterior
+from gpcert.regions.norms import norm_lower, norm_upper
+from gpcert.rounding import down, nonnegative, up
+
+__all__ = ["DeviationGoal"]
+
+
+@dataclass(frozen=True)
+class DeviationGoal(Goal):
+    """`-|| mu(x) - reference ||_p`: the paper's delta-robustness asks whether it stays >= -delta."""
+
+    reference: tuple[float, ...]
+    errors: tuple[float, ...]
+    """The real reference lies within these of the floats above; counted on the safe side."""
+
+    norm: float
+
+    needs_variance = False
+
+    def bound(self, evaluation: Evaluation, target: float | None) -> GoalBound:
+        """Norm of the coordinates' largest deviations.
+
+        Reason: an l_p norm does not decrease in |coordinates|. One output: exact.
+        """
+        del target
+        xp = namespace(evaluation.cells.lower)
+        spreads, points, scores = [], [], []
+        for c, value in enumerate(self.reference):
+            sides = [MeanGoal(c, sign).bound(evaluation, None) for sign in (1, -1)]
+            below = up(up(value - sides[0].lower, 2) + self.errors[c], 1)
+            above = up(up(-sides[1].lower - value, 2) + self.errors[c], 1)
+            wide = above > below
+            spreads.append(nonnegative(xp.where(wide, above, below)))
+            points.append(xp.where(wide[:, None], sides[1].point, sides[0].point))
+            scores.append(xp.where(wide[:, None], sides[1].scores, sides[0].scores))
+        spread = xp.stack(spreads, axis=1)
+        worst = xp.argmax(spread, axis=1)
+        rows = xp.arange(len(worst), device=worst.device)
+        return GoalBound(
+            -self._length_up(spread),
+            xp.stack(points, axis=1)[rows, worst],
+            xp.stack(scores, axis=1)[rows, worst],
+        )
+
+    def ceiling(self, evaluation: Evaluation) -> Array:
+        """Minus a lower bound of the deviation at the centre."""
+        xp = namespace(evaluation.cells.lower)
+        gaps = []
+        for c, value in enumerate(self.reference):
+            high = MeanGoal(c, 1).ceiling(evaluation)
+            low = -MeanGoal(c, -1).ceiling(evaluation)
+            gap = xp.maximum(down(low - value, 2), down(value - high, 2))
+            gaps.append(nonnegative(down(gap - self.errors[c], 1)))
+        return -norm_lower(xp.stack(gaps, axis=1), self.norm)
+
+    def function(self, posterior: Posterior) -> PlainFunction:
+        """The goal and its gradient in plain floating point."""
+        return deviation_function(posterior, self.reference, self.norm)
+
+    def _length_up(self, gaps: Array) -> Array:
+        xp = namespace(gaps)
+        finite = xp.all(xp.isfinite(gaps), axis=1)
+        safe = xp.where(finite[:, None], gaps, xp.zeros_like(gaps))
+        return xp.where(finite, norm_upper(safe, self.norm), math.inf)
+

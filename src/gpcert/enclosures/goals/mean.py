@@ -1,0 +1,68 @@
+"""Goal: the latent mean of one output, or its negative."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpcert.arrays import Array, namespace
+from gpcert.attacks.functions import PlainFunction, mean_function
+from gpcert.enclosures.evaluation import Evaluation
+from gpcert.enclosures.goals.base import Goal, GoalBound
+from gpcert.posterior import Posterior
+from gpcert.rounding import down, up
+
+__all__ = ["MeanGoal", "affine_down"]
+
+
+@dataclass(frozen=True)
+class MeanGoal(Goal):
+    """`sign * mu_c(x)`, sign = 1 for the minimum, -1 for the maximum."""
+
+    output: int
+    sign: int
+
+    needs_variance = False
+
+    def bound(self, evaluation: Evaluation, target: float | None) -> GoalBound:
+        """`sign mu = sign offset + scale q`, q = sign g; the better of second order and order 0.
+
+        Order 0: `q >= q(c) - B R0(rho2)` and `q >= -B s`, both Cauchy-Schwarz.
+        """
+        enclosure = evaluation.mean(self.output)
+        geometry = evaluation.expansion.geometry
+        local = evaluation.local
+        xp = namespace(enclosure.center)
+        model = enclosure.below if self.sign > 0 else enclosure.above
+        offset, scale = self._affine(evaluation)
+        if target is None:
+            best = model.bound(geometry)
+        else:
+            level = xp.full_like(model.value, (target - offset) / scale)
+            best = model.bound_at(geometry, level)
+        norm = local.norms[self.output]
+        reach = up(norm * local.kernel.zeroth_remainder(geometry.rho2), 2)
+        zeroth = down(model.value - enclosure.center_error - reach, 4)
+        floor = -up(xp.full_like(zeroth, norm * local.kernel.variance**0.5), 4)
+        q = xp.maximum(best.lower, xp.maximum(zeroth, floor))
+        scores = model.split_scores(geometry, best.loss)
+        return GoalBound(affine_down(offset, scale, q), best.point, scores)
+
+    def ceiling(self, evaluation: Evaluation) -> Array:
+        """Mean at the centre plus its rounding error."""
+        enclosure = evaluation.mean(self.output)
+        offset, scale = self._affine(evaluation)
+        q = -self.sign * enclosure.center - enclosure.center_error
+        return -affine_down(-offset, scale, down(q, 2))
+
+    def function(self, posterior: Posterior) -> PlainFunction:
+        """The goal and its gradient in plain floating point."""
+        return mean_function(posterior, self.output, self.sign)
+
+    def _affine(self, evaluation: Evaluation) -> tuple[float, float]:
+        posterior = evaluation.local.posterior
+        return self.sign * float(posterior.offset[self.output]), float(posterior.scale[self.output])
+
+
+def affine_down(offset: float, scale: float, q: Array) -> Array:
+    """`offset + scale q`, rounded down."""
+    return down(offset + down(scale * q, 1), 1)

@@ -1,0 +1,162 @@
+"""Goal: the predicted probability F(mu, v) of the positive class, or its negative."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpcert.arrays import Array, namespace
+from gpcert.attacks.functions import PlainFunction, probability_function
+from gpcert.enclosures.evaluation import Evaluation
+from gpcert.enclosures.goals.base import Goal, GoalBound
+from gpcert.enclosures.goals.mean import MeanGoal
+from gpcert.enclosures.joint import combine
+from gpcert.enclosures.local_quadratic import LevelBound, LocalQuadratic
+from gpcert.likelihoods import Likelihood
+from gpcert.posterior import Posterior
+from gpcert.rounding import down, gamma, nonnegative, up
+
+__all__ = ["ProbabilityGoal"]
+
+LEVEL_STEPS = 3
+"""Improvements of the level of the joint bound; the third changes it by less than one part in 100."""
+
+SLOPE_STEPS = 2
+"""Slopes tried: at the vertex against the gradient, then at the minimiser of the first bound."""
+
+
+@dataclass(frozen=True)
+class ProbabilityGoal(Goal):
+    """`sign * F(mu_c(x), v_c(x))` for a binary likelihood."""
+
+    likelihood: Likelihood
+    output: int
+    sign: int
+
+    needs_variance = True
+
+    def bound(self, evaluation: Evaluation, target: float | None) -> GoalBound:
+        """The better of the paper's monotone bound and the threshold form.
+
+        Threshold form: let q = sign mu. For any beta, if `q - beta v >= alpha` on the cell then
+        every (q, v) of the cell lies on or above the line, and F does not decrease in q, so
+        `F(q, v) >= min_v F(alpha + beta v, v)` over the range of v. With beta the slope of the
+        level curve of F, F is constant along the line to first order (MATH.md part 2). For
+        sign = -1 the same with F(-mu, v), the likelihood's `line_maximum`.
+        """
+        del target
+        xp = namespace(evaluation.cells.lower)
+        geometry = evaluation.expansion.geometry
+        mean_bound = MeanGoal(self.output, self.sign).bound(evaluation, None)
+        v_low, v_high = self._output_variance(evaluation, evaluation.variance_range(self.output))
+        lower = self._line(mean_bound.lower, 0.0 * mean_bound.lower, v_low, v_high)
+        point, scores = mean_bound.point, mean_bound.scores
+        guess = self._steepest(evaluation)
+        for _ in range(SLOPE_STEPS):
+            beta = self._level_slope(evaluation, guess)
+            alpha, model, best = self._joint(evaluation, beta)
+            joint = self._line(alpha, beta, v_low, v_high)
+            better = (joint > lower)[:, None]
+            lower = xp.maximum(lower, joint)
+            point = xp.where(better, best.point, point)
+            scores = xp.where(better, model.split_scores(geometry, best.loss), scores)
+            guess = best.point
+        return GoalBound(lower, point, scores)
+
+    def ceiling(self, evaluation: Evaluation) -> Array:
+        """F at the centre, on the other side of the rounding errors of mean and variance."""
+        q_high = MeanGoal(self.output, self.sign).ceiling(evaluation)
+        v_low, v_high = self._output_variance(
+            evaluation, evaluation.variance_at_center(self.output)
+        )
+        flipped = ProbabilityGoal(self.likelihood, self.output, -self.sign)
+        return -flipped._line(-q_high, 0.0 * q_high, v_low, v_high)
+
+    def function(self, posterior: Posterior) -> PlainFunction:
+        """sign * F and its gradient."""
+        return probability_function(posterior, self.likelihood, self.output, self.sign)
+
+    def _line(self, alpha: Array, beta: Array, v_low: Array, v_high: Array) -> Array:
+        """Lower bound of sign * F where `sign mu >= alpha + beta v`, v in the range."""
+        xp = namespace(alpha)
+        usable = xp.isfinite(alpha)
+        a, b = xp.where(usable, alpha, xp.zeros_like(alpha)), beta
+        if self.sign > 0:
+            value = self.likelihood.line_minimum(a, b, v_low, v_high)
+        else:
+            value = -self.likelihood.line_maximum(-a, -b, v_low, v_high)
+        # a probability lies in [0, 1] whatever the latent bounds are
+        return xp.where(usable, value, xp.full_like(value, 0.0 if self.sign > 0 else -1.0))
+
+    def _joint(self, evaluation: Evaluation, beta: Array) -> tuple[Array, LocalQuadratic, LevelBound]:
+        """alpha with `sign mu - beta (scale^2 max(v, 0) + noise) >= alpha` on every cell."""
+        local = evaluation.local
+        geometry = evaluation.expansion.geometry
+        posterior = local.posterior
+        scale = float(posterior.scale[self.output])
+        offset = self.sign * float(posterior.offset[self.output])
+        noise = float(posterior.noise[self.output])
+        own = self._own(evaluation)
+        dip = local.excess * local.kernel.variance
+        xp = namespace(beta)
+        # canonical units: sign mu = offset + scale q, so the slope against v is beta * scale
+        slope = beta * scale
+        model = combine(
+            own,
+            evaluation.variance(self.output),
+            slope,
+            evaluation.variance_range(self.output),
+            dip,
+            geometry,
+        )
+        best = model.bound(geometry, steps=LEVEL_STEPS)
+        # max(v, 0) <= v + dip costs slope * dip where slope > 0; the rounding of slope itself acts
+        # on a variance of at most s^2
+        size = xp.abs(slope)
+        cost = nonnegative(slope) * dip + size * (local.kernel.variance * gamma(4))
+        alpha = down(offset + down(scale * down(best.lower - up(cost, 4), 2), 1), 1)
+        alpha = down(alpha - up(beta * noise, 1), 2)
+        return alpha, model, best
+
+    def _steepest(self, evaluation: Evaluation) -> Array:
+        """The vertex of each cell that lies against the gradient of F at the centre."""
+        xp = namespace(evaluation.cells.lower)
+        own, variance = self._own(evaluation), evaluation.variance(self.output)
+        by_mu, by_v = self.likelihood.slopes(*self._latent(evaluation, own.value, variance.center))
+        scale = float(evaluation.local.posterior.scale[self.output])
+        slope = by_mu[:, None] * scale * own.gradient
+        slope = slope + by_v[:, None] * scale**2 * variance.below.gradient
+        half = evaluation.expansion.geometry.half
+        return xp.where(slope > 0, -half, half)
+
+    def _level_slope(self, evaluation: Evaluation, d: Array) -> Array:
+        """Slope d mu / d v of F's level curve at the displacement d; any value would be valid."""
+        xp = namespace(d)
+        own, variance = self._own(evaluation), evaluation.variance(self.output)
+        v_low, v_high = evaluation.variance_range(self.output)
+        shrink = xp.exp(-own.rate * xp.sum(d**2, axis=1))
+        q = own.at(d) * shrink
+        v = xp.minimum(xp.maximum(variance.below.at(d) * shrink**2, v_low), v_high)
+        return self.likelihood.level_slope(*self._latent(evaluation, q, v))
+
+    def _own(self, evaluation: Evaluation) -> LocalQuadratic:
+        """The model of q = sign g."""
+        mean = evaluation.mean(self.output)
+        return mean.below if self.sign > 0 else mean.above
+
+    def _latent(self, evaluation: Evaluation, q: Array, v: Array) -> tuple[Array, Array]:
+        """sign mu and the variance in output units."""
+        posterior, c = evaluation.local.posterior, self.output
+        mu = self.sign * float(posterior.offset[c]) + float(posterior.scale[c]) * q
+        return mu, float(posterior.scale[c]) ** 2 * nonnegative(v) + float(posterior.noise[c])
+
+    def _output_variance(
+        self, evaluation: Evaluation, v_range: tuple[Array, Array]
+    ) -> tuple[Array, Array]:
+        posterior = evaluation.local.posterior
+        scale = float(posterior.scale[self.output])
+        noise = float(posterior.noise[self.output])
+        low, high = v_range
+        if scale == 1.0 and noise == 0.0:
+            return low, high
+        low = nonnegative(down(noise + down(scale**2 * low, 2), 1))
+        return low, up(noise + up(scale**2 * high, 2), 1)

@@ -1,0 +1,52 @@
+"""Goal: the latent variance of one output, or its negative."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpcert.arrays import Array
+from gpcert.attacks.functions import PlainFunction, variance_function
+from gpcert.enclosures.evaluation import Evaluation
+from gpcert.enclosures.goals.base import Goal, GoalBound
+from gpcert.posterior import Posterior
+from gpcert.rounding import down
+
+__all__ = ["VarianceGoal"]
+
+
+@dataclass(frozen=True)
+class VarianceGoal(Goal):
+    """`sign * (scale^2 max(v_c(x), 0) + noise_c)`."""
+
+    output: int
+    sign: int
+
+    needs_variance = True
+
+    def bound(self, evaluation: Evaluation, target: float | None) -> GoalBound:
+        """From `variance_range`; the target is not needed, the levels converge by themselves."""
+        del target
+        low, high = evaluation.variance_range(self.output)
+        enclosure = evaluation.variance(self.output)
+        model = enclosure.below if self.sign > 0 else enclosure.above
+        geometry = evaluation.expansion.geometry
+        shape = model.bound(geometry, steps=1)
+        scores = model.split_scores(geometry, shape.loss)
+        lower = self._output_units(evaluation, low if self.sign > 0 else -high)
+        return GoalBound(lower, shape.point, scores)
+
+    def ceiling(self, evaluation: Evaluation) -> Array:
+        """Variance at the centre on the other side of its rounding error."""
+        low, high = evaluation.variance_at_center(self.output)
+        return -self._output_units(evaluation, -high if self.sign > 0 else low, flip=True)
+
+    def function(self, posterior: Posterior) -> PlainFunction:
+        """The goal and its gradient in plain floating point."""
+        return variance_function(posterior, self.output, self.sign)
+
+    def _output_units(self, evaluation: Evaluation, q: Array, flip: bool = False) -> Array:
+        posterior = evaluation.local.posterior
+        sign = -self.sign if flip else self.sign
+        scale = float(posterior.scale[self.output])
+        noise = float(posterior.noise[self.output])
+        return down(sign * noise + down(scale * scale * q, 2), 1)

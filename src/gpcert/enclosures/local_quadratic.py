@@ -1,0 +1,139 @@
+"""The type that crosses every arrow: a quadratic lower model of a function on a cell.
+
+    exp(rate |d|^2) q(c+d) >= value + gradient.d + d^T hessian d / 2 - error   for all d of the cell.
+
+An upper bound of q is a lower bound of -q: each side is written once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpcert.arrays import Array, namespace
+from gpcert.enclosures.geometry import Geometry
+from gpcert.enclosures.quadratic_minimum import quadratic_minimum
+from gpcert.rounding import EXP_ULPS, U, down, gamma, nonnegative, up
+
+__all__ = ["LocalQuadratic", "LevelBound", "growth_chord", "add_identity"]
+
+EXPONENT_CAP = 500.0
+"""exp() of anything larger is not formed; such cells have an infinite error anyway."""
+
+
+@dataclass(frozen=True, eq=False)
+class LevelBound:
+    """`lower` (B,): certified bound of q; `point` (B, f) and `loss` (B, f): see the split rule."""
+
+    lower: Array
+    point: Array
+    loss: Array
+
+
+def growth_chord(rate: float, rho2: Array) -> Array:
+    """`(exp(rate rho2) - 1) / rho2`, rounded up: exp(rate r) - 1 <= chord * r for 0 <= r <= rho2.
+
+    Reason: exp is convex, so the chord lies above; at rho2 = 0 the limit is `rate`.
+    """
+    xp = namespace(rho2)
+    x = xp.minimum(rate * rho2, xp.full_like(rho2, EXPONENT_CAP))
+    safe = xp.where(x > 1e-8, x, xp.ones_like(x))
+    # below 1e-8 the quotient expm1(x)/x is at most 1 + x
+    quotient = xp.where(x > 1e-8, xp.expm1(safe) / safe, 1.0 + x)
+    return up(rate * quotient, EXP_ULPS + 8)
+
+
+def add_identity(hessian: Array, amount: Array) -> Array:
+    """`hessian + amount I` for a batch."""
+    xp = namespace(hessian)
+    identity = xp.eye(hessian.shape[-1], dtype=hessian.dtype, device=hessian.device)
+    return hessian + amount[:, None, None] * identity
+
+
+@dataclass(frozen=True, eq=False)
+class LocalQuadratic:
+    """See the module. `value`, `error` (B,), `gradient` (B, f), `hessian` (B, f, f)."""
+
+    value: Array
+    gradient: Array
+    hessian: Array
+    error: Array
+    rate: float
+
+    def take(self, index: Array) -> LocalQuadratic:
+        """The same for some of the cells."""
+        return LocalQuadratic(
+            self.value[index],
+            self.gradient[index],
+            self.hessian[index],
+            self.error[index],
+            self.rate,
+        )
+
+    def at(self, d: Array) -> Array:
+        """The polynomial at displacements d (B, f), in plain floating point."""
+        xp = namespace(d)
+        bend = (self.hessian @ d[:, :, None])[:, :, 0]
+        return self.value + xp.sum(d * (self.gradient + 0.5 * bend), axis=1)
+
+    def bound_at(self, geometry: Geometry, level: Array) -> LevelBound:
+        """Certified lower bound of q over the cells, by testing `q >= level`.
+
+        Statement: with M <= min [exp(rate|d|^2) (q - level)],
+        `q >= level + M` if M < 0, and `q >= level + M exp(-rate rho2)` if M >= 0.
+        Reason: q - level = exp(-rate |d|^2) (...) and exp(-rate |d|^2) lies in
+        [exp(-rate rho2), 1]. The weight itself obeys 1 + rate |d|^2 <= exp(rate |d|^2) <=
+        1 + growth_chord |d|^2, taken on the safe side for the sign of the level. Any finite level
+        is valid; the bound is best when the level is close to the true minimum.
+        """
+        xp = namespace(self.value)
+        hessian = self.hessian
+        slack = self.error
+        if self.rate > 0:
+            rate = xp.where(
+                level > 0,
+                growth_chord(self.rate, geometry.rho2),
+                xp.full_like(level, self.rate),
+            )
+            amount = -2.0 * level * rate
+            hessian = add_identity(hessian, amount)
+            # rounding of hessian + amount I, entry by entry
+            diagonal = xp.sum(xp.abs(xp.linalg.diagonal(hessian)) * geometry.half**2, axis=1)
+            slack = slack + up(gamma(4) * (diagonal + xp.abs(amount) * geometry.rho2), 8)
+        minimum = quadratic_minimum(geometry, self.gradient, hessian)
+        margin = (self.value - level) + minimum.lower - slack
+        size = xp.abs(self.value) + xp.abs(level) + xp.abs(minimum.lower) + slack
+        margin = margin - gamma(8) * size
+        if self.rate > 0:
+            x = xp.minimum(self.rate * geometry.rho2, xp.full_like(level, EXPONENT_CAP))
+            shrunk = margin * xp.exp(-up(x, 2)) * (1.0 - 2 * (EXP_ULPS + 4) * U)
+            shrunk = xp.where(self.rate * geometry.rho2 < EXPONENT_CAP, shrunk, 0.0 * level)
+            margin = xp.where(margin > 0, shrunk, margin)
+        return LevelBound(down(level + margin, 2), minimum.point, minimum.loss)
+
+    def bound(self, geometry: Geometry, steps: int = 2) -> LevelBound:
+        """Lower bound of q, the level improved from step to step; starts at the linear part."""
+        xp = namespace(self.value)
+        level = self.value - xp.sum(xp.abs(self.gradient) * geometry.half, axis=1)
+        best = self.bound_at(geometry, level)
+        for _ in range(steps - 1):
+            usable = xp.where(xp.isfinite(best.lower), best.lower, level)
+            again = self.bound_at(geometry, usable)
+            better = again.lower > best.lower
+            pick = better[:, None]
+            best = LevelBound(
+                xp.where(better, again.lower, best.lower),
+                xp.where(pick, again.point, best.point),
+                xp.where(pick, again.loss, best.loss),
+            )
+        return best
+
+    def split_scores(self, geometry: Geometry, loss: Array) -> Array:
+        """(B, f): how much of the bound's slack goes away when an axis is halved.
+
+        The relaxation's own loss on that axis, and the axis' share of the remainder (which is a
+        power of rho2 = sum of squared half-widths).
+        """
+        xp = namespace(loss)
+        share = geometry.half**2 / xp.where(geometry.rho2 > 0, geometry.rho2, 1.0)[:, None]
+        finite = xp.where(xp.isfinite(self.error), self.error, xp.ones_like(self.error))
+        return nonnegative(loss) + (1.5 * finite + U)[:, None] * share

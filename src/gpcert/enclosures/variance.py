@@ -1,0 +1,118 @@
+"""Second-order enclosure of the latent variance v = k(x, x) - k(x, Z) S k(Z, x) over cells.
+
+With P = I - Phi S Phi* (the posterior covariance operator, -kappa I <= P <= I) and
+Psi(d) = omega(d) phi(c+d) = e0 + D d + ..., the weighted variance is
+
+    omega^2 v = <Psi, P Psi> = <e0, P e0> + 2 <e0, P (Psi - e0)> + <Psi - e0, P (Psi - e0)>.
+
+The middle term is the posterior covariance function p(d) = omega k~(c, c+d), itself a combination
+of kernel functions with weights -S k(c): it is expanded to second order exactly like a mean, with
+the remainder 2 nu tail_2. The last term is the `Square` of square.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpcert.arrays import Array, namespace
+from gpcert.enclosures.geometry import Geometry
+from gpcert.enclosures.local_quadratic import LocalQuadratic
+from gpcert.enclosures.mean import Expansion, finite_product, length_below
+from gpcert.enclosures.precision import LocalPrecision
+from gpcert.enclosures.square import posterior_square, prior_square
+from gpcert.kernels import LocalKernel
+from gpcert.rounding import down, gamma, nonnegative, up
+
+__all__ = ["VarianceEnclosure", "variance_enclosure", "variance_range"]
+
+
+@dataclass(frozen=True, eq=False)
+class VarianceEnclosure:
+    """Lower models of v and of -v on every cell, and v at the centres with its error."""
+
+    below: LocalQuadratic
+    above: LocalQuadratic
+    center: Array
+    center_error: Array
+
+
+def variance_enclosure(
+    local: LocalKernel,
+    expansion: Expansion,
+    precision: LocalPrecision,
+    excess: float,
+    derivatives: bool,
+) -> VarianceEnclosure:
+    """Lower models of v and -v with weight rate `2 * local.weight_rate`.
+
+    `nu^2 = max(1, kappa) (v(c) + 2 kappa s^2) - |P_2 p|^2`: Cauchy-Schwarz on <P e0, tail>, where
+    `|P e0|^2 <= |P| <e0, |P| e0>` and the tail is orthogonal to the derivatives up to order 2, so
+    that what (p, grad p, Hess p) at c already determine, P_2 p, may be subtracted.
+    """
+    xp = namespace(expansion.K)
+    geometry = expansion.geometry
+    K, s2 = expansion.K, local.variance
+    y, y_error, explained, explained_error = precision.apply(local, K)
+    coefficients = -(y * K)
+    _, gradient, hessian = local.moments(coefficients, expansion.scaled)
+    value = s2 - explained
+    error0 = up(explained_error + gamma(2) * (s2 + explained), 4)
+    sizes2, _ = local.squared_sizes(K)
+    errors = local.moment_errors(xp.abs(coefficients)) + up(y_error[:, None] * xp.sqrt(sizes2), 8)
+    error1, error2 = errors[:, 1], errors[:, 2]
+
+    known = local.known_squared_norm(
+        xp.abs(value) - error0,
+        length_below(gradient, 1) - error1,
+        length_below(hessian, 2) - error2,
+    )
+    whole = max(1.0, excess) * (nonnegative(value + error0) + 2.0 * excess * s2)
+    nu = xp.sqrt(nonnegative((whole - known) + gamma(16) * whole))
+    remainder = 2.0 * finite_product(nu, local.tail(2, geometry.rho2))
+    rounding = error0 + 2.0 * error1 * geometry.rho + error2 * geometry.rho2
+    bend = gamma(8) * _diagonal_size(hessian, geometry)
+    error = up(remainder + up(rounding + bend, 8), 2)
+    rate = 2.0 * local.weight_rate
+    square = prior_square(local, geometry, rate, excess)
+    if derivatives:
+        own = posterior_square(local, expansion, precision, excess)
+        square = square.better(own, geometry)
+    return VarianceEnclosure(
+        LocalQuadratic(
+            value, 2.0 * gradient, 2.0 * (hessian + square.below), error + square.below_error, rate
+        ),
+        LocalQuadratic(
+            -value, -2.0 * gradient, -2.0 * (hessian + square.above), error + square.above_error, rate
+        ),
+        value,
+        error0,
+    )
+
+
+def variance_range(
+    enclosure: VarianceEnclosure, local: LocalKernel, geometry: Geometry, excess: float
+) -> tuple[Array, Array]:
+    """Certified `low <= max(v, 0) <= high` on every cell: the best of three.
+
+    The quadratic models; `0 <= max(v, 0) <= s^2` (P <= I); and the order-0 form
+    `sqrt(v + kappa s^2)` within `sqrt(1 + kappa) R0` of its value at the centre, since
+    P + kappa I is positive and at most 1 + kappa.
+    """
+    xp = namespace(enclosure.center)
+    s2 = local.variance
+    low = enclosure.below.bound(geometry).lower
+    high = -enclosure.above.bound(geometry).lower
+    shift = excess * s2
+    reach = up(local.zeroth_remainder(geometry.rho2) * (1.0 + excess), 4)
+    root_low = xp.sqrt(nonnegative(down(enclosure.center - enclosure.center_error + shift, 4)))
+    root_high = xp.sqrt(nonnegative(up(enclosure.center + enclosure.center_error + shift, 4)))
+    from_zero = nonnegative(down(root_low, 2) - reach) ** 2 - shift
+    low = xp.maximum(nonnegative(low), down(from_zero, 8))
+    high = xp.minimum(high, up((up(root_high, 2) + reach) ** 2 - shift + gamma(4) * s2, 8))
+    high = xp.minimum(nonnegative(high), xp.full_like(high, s2))
+    return nonnegative(low), high
+
+
+def _diagonal_size(hessian: Array, geometry: Geometry) -> Array:
+    xp = namespace(hessian)
+    return xp.sum(xp.abs(xp.linalg.diagonal(hessian)) * geometry.half**2, axis=1)

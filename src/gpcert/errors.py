@@ -1,0 +1,23 @@
+"""The errors of gpcert: each says what was expected, what was got, and what to do next."""
+
+__all__ = ["GPCertError", "InputError", "UnsupportedModelError", "MissingExtraError", "SoundnessError"]
+
+
+class GPCertError(Exception):
+    """Base of every error that gpcert raises on purpose."""
+
+
+class InputError(GPCertError, ValueError):
+    """An argument is wrong: NaN, a wrong shape, an empty region, a negative radius, ..."""
+
+
+class UnsupportedModelError(GPCertError, TypeError):
+    """The model, or a part of it, has no exact canonical form here; the message names the part."""
+
+
+class MissingExtraError(GPCertError, ImportError):
+    """An optional library is needed; the message names the extra to install."""
+
+
+class SoundnessError(GPCertError, ArithmeticError):
+    """A bound came out NaN or crossed: a defect or an overflow, never turned into a verdict."""

@@ -1,0 +1,301 @@
+"""The squared exponential inside a region: batched second-order expansions, rounding included.
+
+With `u_i = z_i - c` (scaled) and `k_i = k(c, z_i)`, completing the square gives the identity
+
+    exp(|d|^2/2) k(c+d, z_i) = k_i exp(u_i.d),
+
+so a mean `f = sum t_i k(., z_i)`, weighted by `omega = exp(|d|^2/2)`, is a plain sum of
+exponentials of linear functions. In the RKHS this is an orthonormal expansion: the functions
+`e_a(c+d) = s exp(-|d|^2/2) d^a / sqrt(a!)` (a a multi-index) are an orthonormal basis (Steinwart,
+Hush & Scovel 2006, Thm 3.7, with real coordinates), hence the part of `omega phi(c+d)` of degree
+above n is orthogonal to all derivatives of phi at c up to order n and has length
+
+    tail_n(|d|^2) = s sqrt( sum_{k>n} |d|^{2k} / k! ).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from gpcert.arrays import Array, Backend, namespace
+from gpcert.kernels.base import LocalKernel
+from gpcert.regions import Region
+from gpcert.rounding import EXP_ULPS, TINY, U, down, gamma, nonnegative, up
+
+__all__ = ["LocalSquaredExponential", "exponential_tail"]
+
+LARGEST_EXPONENT = 500.0
+"""Beyond this exponent the weighted expansion is useless; tails are reported as infinite."""
+
+UNDERFLOW_RADIUS = 40.0
+"""A point further than 40 scaled units has k < s^2 exp(-800) < s^2 TINY."""
+
+MOST_FEATURES_AT_ONCE = 32
+"""Up to here the second moments of all boxes are one matrix product."""
+
+LARGEST_DISTANCE_ERROR = 0.1
+"""exp(e/2) - 1 <= 0.6 e holds for absolute errors e of r^2 up to here (convexity; checked at 0.1)."""
+
+
+def exponential_tail(x: Array, order: int) -> Array:
+    """Upper bound of `sum_{k > order} x^k / k!` for x >= 0; inf beyond `LARGEST_EXPONENT`.
+
+    For x <= 1 four terms and the Lagrange remainder `x^4 (n+1)!/(n+5)! e^x`; else `e^x` less its
+    Taylor polynomial, with the rounding of both added.
+
+    >>> float(exponential_tail(np.asarray(1.0), 1)) >= math.e - 2
+    True
+    """
+    xp = namespace(x)
+    n = order
+    small = xp.minimum(x, xp.ones_like(x))
+    inner = 1.0 + small / (n + 4) * (1.0 + small / (n + 5) * math.e)
+    inner = 1.0 + small / (n + 2) * (1.0 + small / (n + 3) * inner)
+    series = small ** (n + 1) / math.factorial(n + 1) * inner
+    large = xp.minimum(x, xp.full_like(x, LARGEST_EXPONENT))
+    polynomial = sum(large**k / math.factorial(k) for k in range(n + 1))
+    whole = xp.exp(large)
+    direct = (whole - polynomial) + whole * ((EXP_ULPS + 32) * U)
+    result = xp.where(x <= 1.0, up(series, 24 + n), up(direct, 2))
+    return xp.where(x <= LARGEST_EXPONENT, result, xp.full_like(x, math.inf))
+
+
+def _no_nan(terms: Array, weights: Array) -> Array:
+    """`terms @ weights` for terms in [0, inf] and weights >= 0, with inf * 0 counted as inf."""
+    xp = namespace(terms)
+    finite = xp.isfinite(terms)
+    total = xp.where(finite, terms, xp.zeros_like(terms)) @ weights
+    return xp.where(xp.all(finite, axis=1), total, xp.full_like(total, math.inf))
+
+
+@dataclass(frozen=True, eq=False)
+class LocalSquaredExponential(LocalKernel):
+    """See the module. Arrays live on the backend; `reach` bounds |c| over the region, scaled."""
+
+    inverse_length: Array
+    squared_lengths: Array
+    variance: float
+    origin: Array
+    lengths: Array
+    points: Array
+    """(N, f) scaled displacements of the points from the region's centre."""
+
+    point_norms: Array
+    fixed_distances: Array
+    """(N,) squared scaled distances in the features that the region holds fixed."""
+
+    relative_error: Array
+    """(N,): `|fl(k_bi) - k_bi| <= relative_error_i fl(k_bi)` (+ TINY s^2) for centres inside."""
+
+    reach: float
+    direct: bool
+    """Subtract coordinates instead of expanding the square (for huge scaled distances)."""
+
+    weight_rate: float = 0.5
+
+    @staticmethod
+    def build(
+        points: np.ndarray, lengths: np.ndarray, variance: float, region: Region, backend: Backend
+    ) -> LocalSquaredExponential:
+        """Scale the points, and bound the error of every kernel value computed from here."""
+        free, fixed = region.free, region.fixed
+        d, f = points.shape[1], len(free)
+        origin = region.center[free]
+        scaled = (points[:, free] - origin) / lengths[free]
+        norms = np.asarray(up(np.sqrt(np.square(scaled).sum(1)), f + 8))
+        offsets = np.maximum(region.upper[free] - origin, origin - region.lower[free])
+        reach = float(up(np.sqrt(np.square(offsets / lengths[free]).sum()), f + 8))
+        fixed_scaled = (points[:, fixed] - region.center[fixed]) / lengths[fixed]
+        fixed_distances = np.square(fixed_scaled).sum(1)
+        # Both coordinates carry 3 roundings, |c| + |z_i| <= extent_i. Expanding the square loses
+        # (f + 12) U extent^2; subtracting first only 6 U r extent, and r <= UNDERFLOW_RADIUS where
+        # k is not below TINY.
+        extent = norms + reach
+        expanded = (f + 12) * U * np.square(extent)
+        r = UNDERFLOW_RADIUS
+        subtracted = (f + 12) * U * r**2 + 6 * U * r * extent + 9 * U**2 * np.square(extent)
+        direct = bool(expanded.max(initial=0.0) > 1e3 * subtracted.max(initial=0.0))
+        distance_error = (subtracted if direct else expanded) + gamma(d + 8) * np.minimum(
+            fixed_distances, 2 * r**2
+        )
+        relative = np.where(
+            distance_error <= LARGEST_DISTANCE_ERROR,
+            0.6 * distance_error + gamma(EXP_ULPS + 4),
+            np.inf,
+        )
+        inverse = 1.0 / lengths[free]
+        return LocalSquaredExponential(
+            inverse_length=backend.asarray(inverse),
+            squared_lengths=backend.asarray(up(inverse**2, 4)),
+            variance=float(variance),
+            origin=backend.asarray(origin),
+            lengths=backend.asarray(lengths[free]),
+            points=backend.asarray(scaled),
+            point_norms=backend.asarray(norms),
+            fixed_distances=backend.asarray(fixed_distances),
+            relative_error=backend.asarray(up(relative, 4)),
+            reach=reach,
+            direct=direct,
+        )
+
+    def scaled_centers(self, centers: Array) -> Array:
+        """`(c - origin) / l`."""
+        return (centers - self.origin) / self.lengths
+
+    def squared_distances(self, scaled: Array) -> Array:
+        """(B, N) squared scaled distances in the free features, clipped at 0."""
+        xp = namespace(scaled)
+        if self.direct:
+            total = 0.0 * (xp.sum(scaled, axis=1)[:, None] + self.point_norms[None, :])
+            for j in range(scaled.shape[1]):
+                total = total + (scaled[:, j, None] - self.points[None, :, j]) ** 2
+            return total
+        product = scaled @ (-2.0 * self.points.T)
+        product += xp.sum(self.points**2, axis=1)[None, :]
+        product += xp.sum(scaled**2, axis=1)[:, None]
+        return nonnegative(product)
+
+    def matrix(self, distances: Array) -> Array:
+        """`s^2 exp(-(r_free^2 + r_fixed^2)/2)`."""
+        xp = namespace(distances)
+        return self.variance * xp.exp(-0.5 * (distances + self.fixed_distances))
+
+    def squared_sizes(self, K: Array) -> tuple[Array, Array]:
+        """By one matrix product of K^2 with powers of the extents and squared relative errors."""
+        xp = namespace(K)
+        extent2 = (self.point_norms + self.reach) ** 2
+        powers = xp.stack([xp.ones_like(extent2), extent2, extent2**2], axis=1)
+        columns = xp.concat([powers, powers * (self.relative_error**2)[:, None]], axis=1)
+        sums = up(K**2 @ columns, len(extent2) + 16) + self.floor * len(extent2)
+        return sums[:, :3], sums[:, 3:]
+
+    def derivatives(self, K: Array, scaled: Array) -> Array:
+        """`k_i (z_ij - c_j)`."""
+        return K[:, None, :] * (self.points.T[None, :, :] - scaled[:, :, None])
+
+    def pointwise_remainder(
+        self, distances: Array, weights: Array, rho: Array
+    ) -> tuple[Array, Array]:
+        """`omega g = sum_i t_i k_i exp(u_i.d)`, |u_i.d| <= Y_i = r_i rho, third order in u_i.d.
+
+        `e^y - 1 - y - y^2/2` lies in [-Y^3/6, psi(Y)] with
+        `psi(Y) = (Y^3/6) min(1 + Y/4 + Y^2/20 + Y^3 e^Y/120, e^Y)` (Taylor with Lagrange
+        remainder), so positive weights take at most k Y^3/6 and negative ones |t| k psi(Y).
+        `k e^Y` is formed as one exponential, as k alone may underflow.
+        """
+        xp = namespace(distances)
+        spread = 2.0 * (self.relative_error + U)  # r^2 is known up to this, and then some
+        Y = up(xp.sqrt(distances + spread * (1.0 + distances)), 4) * rho[:, None]
+        exponent = Y - 0.5 * (distances + self.fixed_distances)
+        usable = exponent < LARGEST_EXPONENT
+        exponent = xp.where(usable, exponent, xp.full_like(exponent, LARGEST_EXPONENT))
+        far = self.variance * xp.exp(exponent)
+        near = self.matrix(distances)
+        cubic = Y**3 / 6.0
+        psi = xp.minimum(near * (1.0 + Y / 4.0 + Y**2 / 20.0) + far * (Y**3 / 120.0), far)
+        # the exponent is rounded: |Y| + r^2/2 <= 2 Y + 800 where the result does not underflow
+        slack = (1.0 + self.relative_error) * (1.0 + (2.0 * Y + 800.0) * (8.0 * U))
+        rises, falls = cubic * psi * slack, cubic * near * slack
+        rises = xp.where(usable, rises, xp.full_like(rises, math.inf))
+        gains = nonnegative(weights)
+        losses = nonnegative(-weights)
+        count = len(weights) + 32
+        below = up(falls @ gains + _no_nan(rises, losses), count)
+        above = up(falls @ losses + _no_nan(rises, gains), count)
+        underflow = self.floor * float(xp.sum(xp.abs(weights)))
+        return below + underflow, above + underflow
+
+    @cached_property
+    def _monomials(self) -> Array:
+        """(N, 1 + f + f^2): the columns 1, z, z z^T of every point, for one matrix product."""
+        xp = namespace(self.points)
+        N, f = self.points.shape
+        outer = xp.reshape(self.points[:, :, None] * self.points[:, None, :], (N, f * f))
+        return xp.concat([xp.ones_like(self.point_norms)[:, None], self.points, outer], axis=1)
+
+    def moments(self, coefficients: Array, scaled: Array) -> tuple[Array, Array, Array]:
+        """One matrix product with [1, z, z z^T], then a shift of the origin to the centres."""
+        xp = namespace(scaled)
+        f = self.points.shape[1]
+        if f <= MOST_FEATURES_AT_ONCE:
+            raw = coefficients @ self._monomials
+            zeroth, first = raw[:, 0], raw[:, 1 : 1 + f]
+            second = xp.reshape(raw[:, 1 + f :], (len(raw), f, f))
+        else:  # few boxes of many features: z z^T of all points would fill the memory
+            zeroth, first = xp.sum(coefficients, axis=1), coefficients @ self.points
+            second = (coefficients[:, None, :] * self.points.T[None]) @ self.points
+        gradient = first - zeroth[:, None] * scaled
+        # sum a (z-c)(z-c)^T = sum a z z^T - c (sum a z)^T - (sum a (z-c)) c^T
+        hessian = second - scaled[:, :, None] * first[:, None, :]
+        hessian = hessian - gradient[:, :, None] * scaled[:, None, :]
+        return zeroth, gradient, hessian
+
+    def moment_errors(self, magnitudes: Array) -> Array:
+        """`sum_i |a_i| eta_i (|z_i| + |c|)^n`, eta_i = gamma(N + 2f + 32) + relative error of k.
+
+        Reason: each moment is a dot product of N terms whose factors carry at most 3n + 8 further
+        roundings; intermediate shifts are bounded by `(|z_i| + |c|)^n`, in norm, termwise.
+        """
+        xp = namespace(magnitudes)
+        N, f = self.points.shape
+        eta = gamma(N + 2 * f + 32) + self.relative_error
+        extent = self.point_norms + self.reach
+        columns = xp.stack([eta, eta * extent, eta * extent**2], axis=1)
+        return up(magnitudes @ columns, N + 8)
+
+    @property
+    def floor(self) -> float:
+        """What underflow can cost a moment of order <= 2 for each unit of `sum |t_i|`."""
+        xp = namespace(self.point_norms)
+        extent = float(xp.max(self.point_norms)) + self.reach
+        return TINY * max(1.0, self.variance) * (1.0 + extent) ** 2
+
+    def tail(self, order: int, rho2: Array) -> Array:
+        """`s sqrt(sum_{k>n} rho2^k / k!)`, rounded up."""
+        xp = namespace(rho2)
+        return up(math.sqrt(self.variance) * xp.sqrt(exponential_tail(rho2, order)), 4)
+
+    def zeroth_remainder(self, rho2: Array) -> Array:
+        """`s sqrt(2 (1 - exp(-rho2/2)))`, rounded up."""
+        xp = namespace(rho2)
+        return up(xp.sqrt(-2.0 * self.variance * xp.expm1(-0.5 * up(rho2, 2))), EXP_ULPS + 8)
+
+    def known_squared_norm(self, value: Array, gradient: Array, hessian: Array) -> Array:
+        """`(f^2 + |g|^2 + |H|_F^2 / 2) / s^2`: the coefficients in the orthonormal basis."""
+        xp = namespace(value)
+        total = nonnegative(value) ** 2 + nonnegative(gradient) ** 2
+        total = total + 0.5 * nonnegative(hessian) ** 2
+        return xp.where(total > 0, down(total / self.variance, 12), xp.zeros_like(total))
+
+    def slice_norm(self, weights: np.ndarray) -> float | None:
+        """`t'^T K' t'` with t'_i = t_i exp(-fixed distance_i / 2) and K' on the free features.
+
+        Reason: with some features fixed, k(x, z_i) factors into a constant and the same kernel on
+        the free features, so f restricted to the slice lies in that kernel's space with these
+        weights. The rounding of every entry is bounded by the relative errors of both factors.
+        """
+        if self.direct:  # the expanded distances below would not be accurate enough
+            return None
+        xp = namespace(self.points)
+        t = xp.asarray(weights, device=self.points.device)
+        half = xp.exp(-0.5 * self.fixed_distances)
+        gram = self.variance * xp.exp(-0.5 * nonnegative(self._free_distances()))
+        scaled_weights = t * half
+        product = gram @ scaled_weights
+        magnitude = gram @ xp.abs(scaled_weights)
+        N = len(t)
+        # r_ij^2 between points: both carry the coordinate errors that `relative_error` bounds
+        eta = 4.0 * xp.max(self.relative_error) + gamma(2 * N + EXP_ULPS + 16)
+        square = xp.sum(scaled_weights * product)
+        error = eta * xp.sum(xp.abs(scaled_weights) * magnitude) + self.floor * xp.sum(abs(t)) ** 2
+        total = float(square + error)
+        return math.sqrt(max(total, 0.0)) * (1 + 8 * U) if math.isfinite(total) else None
+
+    def _free_distances(self) -> Array:
+        xp = namespace(self.points)
+        squares = xp.sum(self.points**2, axis=1)
+        return squares[:, None] + squares[None, :] - 2.0 * (self.points @ self.points.T)

@@ -1,0 +1,78 @@
+"""What turns a latent Gaussian into a prediction, and its certified minimum along a line.
+
+For a latent value `f ~ N(mu, v)` the prediction is `F(mu, v) = E[link(f)]`. The engine needs three
+certified things of F: its value, and its smallest and largest value on a segment
+`{(alpha + beta v, v) : v_low <= v <= v_high}` of the (mu, v) plane. With `beta = 0` the segment
+form is the paper's monotone bound (Propositions on probit and logistic); with beta the slope of the
+level curve of F it is the threshold form, which loses only what the level curve bends.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+from gpcert.arrays import Array, namespace
+from gpcert.rounding import TINY
+
+__all__ = ["Likelihood", "BinaryLikelihood"]
+
+
+class Likelihood(ABC):
+    """A prediction `F(mu, v)` that does not decrease in mu. Subclasses are frozen records."""
+
+    name: ClassVar[str]
+    """Key of the registry; written to saved posteriors."""
+
+    @abstractmethod
+    def value(self, mu: Array, v: Array) -> Array:
+        """`F(mu, v)` in plain floating point, for searching and plotting; proves nothing."""
+
+    @abstractmethod
+    def slopes(self, mu: Array, v: Array) -> tuple[Array, Array]:
+        """Approximate partial derivatives `(F_mu, F_v)`; guides choices, proves nothing."""
+
+    def level_slope(self, mu: Array, v: Array) -> Array:
+        """Approximate `d mu / d v = -F_v / F_mu` along the level curve; 0 where F is saturated."""
+        by_mu, by_v = self.slopes(mu, v)
+        xp = namespace(by_mu)
+        usable = by_mu > TINY
+        slope = -by_v / xp.where(usable, by_mu, xp.ones_like(by_mu))
+        return xp.where(usable, slope, xp.zeros_like(slope))
+
+    @abstractmethod
+    def enclose(self, mu: Array, v: Array) -> tuple[Array, Array]:
+        """Certified `lower <= F(mu, v) <= upper` for the exact float64 arguments, v >= 0."""
+
+    @abstractmethod
+    def line_minimum(self, alpha: Array, beta: Array, v_low: Array, v_high: Array) -> Array:
+        """Certified lower bound of `min F(alpha + beta v, v)` over `v_low <= v <= v_high`."""
+
+    @abstractmethod
+    def line_maximum(self, alpha: Array, beta: Array, v_low: Array, v_high: Array) -> Array:
+        """Certified upper bound of `max F(alpha + beta v, v)` over `v_low <= v <= v_high`."""
+
+    def config(self) -> dict[str, Any]:
+        """Parameters from which the registry rebuilds this likelihood."""
+        return {}
+
+
+class BinaryLikelihood(Likelihood):
+    """Probability of the positive class for a link with `link(-f) = total - link(f)`.
+
+    By the symmetry of the Gaussian, `F(-mu, v) = total - F(mu, v)`: one side of every bound is
+    written once and the other follows by reflection.
+    """
+
+    total: ClassVar[float] = 1.0
+    """`F(mu, v) + F(-mu, v)`, rounded, at most 1; `line_maximum` accounts for its rounding."""
+
+    total_error: ClassVar[float] = 0.0
+    """Bound on the rounding error of `total`; 0 or 2^-53: then `total + total_error` is exact."""
+
+    def line_maximum(self, alpha: Array, beta: Array, v_low: Array, v_high: Array) -> Array:
+        """`max F(a + b v, v) = total - min F(-a - b v, v)`, rounded up and clipped at `total`."""
+        flipped = self.line_minimum(-alpha, -beta, v_low, v_high)
+        # the subtraction of numbers in [0, 1] and the sum err by at most 2^-54 and 2^-53
+        upper = (self.total - flipped) + (self.total_error + 2.0**-52)
+        return namespace(upper).clip(upper, None, self.total + self.total_error)

@@ -1,0 +1,51 @@
+"""Regression: the prediction is the latent mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from gpcert.arrays import Array, namespace
+from gpcert.likelihoods.base import Likelihood
+from gpcert.likelihoods.lines import check_latent, check_segment, mean_lower
+
+__all__ = ["Gaussian"]
+
+
+@dataclass(frozen=True)
+class Gaussian(Likelihood):
+    """`F(mu, v) = mu`, whatever the variance and the observation noise.
+
+    >>> import numpy as np
+    >>> one = np.array([1.0])
+    >>> round(float(Gaussian().line_minimum(3.0 * one, -one, 0.0 * one, 2.0 * one)[0]), 12)
+    1.0
+    """
+
+    name: ClassVar[str] = "gaussian"
+
+    def value(self, mu: Array, v: Array) -> Array:
+        """`mu`."""
+        mu, _ = namespace(mu, v).broadcast_arrays(mu, v)
+        return mu
+
+    def slopes(self, mu: Array, v: Array) -> tuple[Array, Array]:
+        """`(1, 0)`."""
+        xp = namespace(mu, v)
+        mu, _ = xp.broadcast_arrays(mu, v)
+        return xp.ones_like(mu), xp.zeros_like(mu)
+
+    def enclose(self, mu: Array, v: Array) -> tuple[Array, Array]:
+        """`(mu, mu)`: exact."""
+        mu, _ = check_latent(mu, v)
+        return mu, mu
+
+    def line_minimum(self, alpha: Array, beta: Array, v_low: Array, v_high: Array) -> Array:
+        """The smaller end of the segment, rounded down: an affine function is least at an end."""
+        alpha, beta, v_low, v_high = check_segment(alpha, beta, v_low, v_high)
+        xp = namespace(alpha)
+        return xp.minimum(mean_lower(alpha, beta, v_low), mean_lower(alpha, beta, v_high))
+
+    def line_maximum(self, alpha: Array, beta: Array, v_low: Array, v_high: Array) -> Array:
+        """The larger end of the segment, rounded up: the negated minimum of `-F`."""
+        return -self.line_minimum(-alpha, -beta, v_low, v_high)

@@ -1,0 +1,257 @@
+"""The one canonical object: everything before it produces it, everything after reads only it.
+
+    g_c(x) = k(x, Z) t_c,            v_c(x) = k(x, x) - |A_c k(Z, x)|^2,     S_c = A_c^T A_c,
+    latent mean  mu_c = offset_c + scale_c g_c,
+    latent variance   = scale_c^2 max(v_c, 0) + noise_c,
+
+Z the training or inducing points. The stored float64 arrays *define* the model: a bound is proved
+for these formulas in real arithmetic. The factor A (not S) is stored, so that S is positive
+semi-definite by construction.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from gpcert.arrays import finite_array
+from gpcert.errors import InputError
+from gpcert.kernels import Kernel, kernel_from_config
+from gpcert.likelihoods import Gaussian, Likelihood, likelihood_from_config
+from gpcert.rounding import TINY, gamma, up_float
+
+__all__ = ["Posterior"]
+
+FORMAT = "gpcert-posterior-1"
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """A Gaussian process posterior in canonical form, with the likelihood that predicts from it.
+
+    Parameters: `kernel`; `points` Z (N, d); `weights` t (N,) or (m, N); `factor` A (r, N), or
+    (m, r, N) where the outputs differ, or None for a known function without variance; `offset`,
+    `scale`, `noise` (m,) or scalars; `likelihood`; `classes`, the two labels of a binary classifier.
+
+    >>> from gpcert.kernels import SquaredExponential
+    >>> p = Posterior(SquaredExponential(1.0), points=[[0.0]], weights=[2.0], factor=[[0.5]])
+    >>> mean, variance = p.predict([[0.0]])
+    >>> float(mean[0, 0]), float(variance[0, 0])
+    (2.0, 0.75)
+    """
+
+    kernel: Kernel
+    points: Any
+    weights: Any
+    factor: Any = None
+    offset: Any = 0.0
+    scale: Any = 1.0
+    noise: Any = 0.0
+    likelihood: Likelihood = field(default_factory=Gaussian)
+    classes: tuple[Any, Any] | None = None
+
+    def __post_init__(self) -> None:
+        points = finite_array("points", self.points, ndim=2)
+        N, d = points.shape
+        if N == 0 or d == 0:
+            raise InputError(f"points: expected at least one point and feature, got {points.shape}")
+        self.kernel.check_dimension(d)
+        weights = np.atleast_2d(finite_array("weights", self.weights))
+        m = len(weights)
+        if weights.shape != (m, N):
+            raise InputError(f"weights: expected shape (m, {N}) or ({N},), got {weights.shape}")
+        set_field = object.__setattr__
+        set_field(self, "points", points)
+        set_field(self, "weights", weights)
+        set_field(self, "factor", _checked_factor(self.factor, m, N))
+        for name in ("offset", "scale", "noise"):
+            values = finite_array(name, getattr(self, name))
+            if values.shape not in {(), (1,), (m,)}:
+                raise InputError(f"{name}: expected a number or shape ({m},), got {values.shape}")
+            set_field(self, name, np.broadcast_to(values, (m,)).copy())
+        if np.any(self.scale <= 0) or np.any(self.noise < 0):
+            raise InputError("expected scale > 0 and noise >= 0 for every output")
+        if self.classes is not None and (len(self.classes) != 2 or m != 1):
+            raise InputError(f"classes: expected two labels of one output, got {self.classes!r}")
+
+    @staticmethod
+    def from_precision(
+        kernel: Kernel, points: Any, weights: Any, precision: Any, **options: Any
+    ) -> Posterior:
+        """Build from S itself: symmetric, positive semi-definite up to rounding; S is factored.
+
+        The certified model is the one with the stored factor; `posterior.precision` shows it.
+        """
+        S = finite_array("precision", precision, ndim=2)
+        if S.shape[0] != S.shape[1]:
+            raise InputError(f"precision: expected a square matrix, got shape {S.shape}")
+        size = float(np.abs(S).max(initial=0.0))
+        asymmetry = float(np.abs(S - S.T).max(initial=0.0))
+        if asymmetry > 1e-10 * size:
+            raise InputError(
+                f"precision: expected a symmetric matrix, got |S - S^T| up to {asymmetry:.3g}; "
+                "pass (S + S.T) / 2 if that is what you mean"
+            )
+        eigenvalues, vectors = scipy.linalg.eigh((S + S.T) / 2)
+        if eigenvalues[0] < -1e-10 * max(size, eigenvalues[-1]):
+            raise InputError(
+                "precision: expected a positive semi-definite matrix, got smallest eigenvalue "
+                f"{eigenvalues[0]:.3g}; indefinite S (variational models) is not supported yet"
+            )
+        factor = np.sqrt(np.maximum(eigenvalues, 0.0))[:, None] * vectors.T
+        return Posterior(kernel, points, weights, factor, **options)
+
+    @property
+    def dim(self) -> int:
+        """Number of input features d."""
+        return self.points.shape[1]
+
+    @property
+    def outputs(self) -> int:
+        """Number of outputs m."""
+        return len(self.weights)
+
+    def factor_of(self, output: int) -> np.ndarray | None:
+        """A_c, shape (r, N)."""
+        if self.factor is None:
+            return None
+        return self.factor[output if len(self.factor) > 1 else 0]
+
+    def precision(self, output: int = 0) -> np.ndarray:
+        """S_c = A_c^T A_c in floating point."""
+        A = self.factor_of(output)
+        return np.zeros((len(self.points),) * 2) if A is None else A.T @ A
+
+    def predict(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Latent mean and variance at X (n, d), each (n, m), in plain floating point."""
+        X = self.check_inputs(X)
+        K = self.kernel.value(X, self.points)
+        mean = self.offset + self.scale * (K @ self.weights.T)
+        prior = self.kernel.diagonal(X)
+        variance = np.empty_like(mean)
+        for c in range(self.outputs):
+            A = self.factor_of(c)
+            explained = 0.0 if A is None else np.square(K @ A.T).sum(1)
+            variance[:, c] = np.maximum(prior - explained, 0.0)
+        return mean, self.scale**2 * variance + self.noise
+
+    def prediction(self, X: Any) -> np.ndarray:
+        """What the decision is made from, (n, m): probability of the second class, or the mean."""
+        return np.asarray(self.likelihood.value(*self.predict(X)))
+
+    def check_inputs(self, X: Any, name: str = "X") -> np.ndarray:
+        """X as a finite (n, d) array, or an `InputError`."""
+        X = finite_array(name, X, ndim=2)
+        if X.shape[1] != self.dim:
+            raise InputError(f"{name}: expected {self.dim} features, got shape {X.shape}")
+        return X
+
+    @cached_property
+    def gram(self) -> tuple[np.ndarray, float]:
+        """K_ZZ and the bound of its relative error."""
+        return self.kernel.gram_with_error(self.points)
+
+    @cached_property
+    def norms(self) -> np.ndarray:
+        """(m,) upper bounds B_c of the RKHS norm of g_c: `B^2 = t^T K_ZZ t`, rounded up."""
+        K, relative = self.gram
+        N = len(K)
+        bounds = np.empty(self.outputs)
+        for c, t in enumerate(self.weights):
+            size = np.abs(t) @ K @ np.abs(t)
+            error = (gamma(2 * N + 4) + 2 * relative) * size + TINY * np.abs(t).sum() ** 2
+            bounds[c] = np.sqrt(max(float(t @ K @ t) + float(error), 0.0))
+        return np.asarray([up_float(b, 4) for b in bounds])
+
+    @cached_property
+    def excess(self) -> float:
+        """kappa >= 0 with `A K_ZZ A^T <= (1 + kappa) I` for every output.
+
+        The posterior covariance operator `P = I - Phi S Phi*` then satisfies `-kappa I <= P <= I`.
+        An exact posterior has kappa = 0; the stored factor is rounded, so kappa is proved, not
+        assumed. Reason: if Cholesky of `H = h I - M` ends, `R^T R = H + E` with
+        `|E|_2 <= gamma(N+1)/(1 - gamma(N+1)) trace H` (Demmel 1989; Rump 2006), so
+        `lambda_max(M) <= h + |E|_2`; the rounding of M itself is bounded in Frobenius norm.
+        """
+        if self.factor is None:
+            return 0.0
+        return max(_largest_eigenvalue_excess(A, *self.gram) for A in self.factor)
+
+    def save(self, path: str | Path) -> None:
+        """Write a `.npz` file that holds numbers and text only (no code), for `Posterior.load`."""
+        header = {
+            "format": FORMAT,
+            "kernel": [self.kernel.name, self.kernel.config()],
+            "likelihood": [self.likelihood.name, self.likelihood.config()],
+            "classes": None if self.classes is None else [_plain(c) for c in self.classes],
+        }
+        arrays = {
+            name: getattr(self, name) for name in ("points", "weights", "offset", "scale", "noise")
+        }
+        if self.factor is not None:
+            arrays["factor"] = self.factor
+        with Path(path).open("wb") as stream:
+            np.savez_compressed(stream, header=np.array(json.dumps(header)), **arrays)
+
+    @staticmethod
+    def load(path: str | Path) -> Posterior:
+        """Read what `save` wrote; never executes code from the file."""
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                header = json.loads(str(file["header"]))
+                arrays = {name: file[name] for name in file.files if name != "header"}
+        except (OSError, ValueError, KeyError) as error:
+            raise InputError(f"{path}: expected a file of Posterior.save ({error})") from error
+        if header.get("format") != FORMAT:
+            raise InputError(f"{path}: expected format {FORMAT!r}, got {header.get('format')!r}")
+        classes = header["classes"]
+        return Posterior(
+            kernel=kernel_from_config(*header["kernel"]),
+            likelihood=likelihood_from_config(*header["likelihood"]),
+            classes=None if classes is None else (classes[0], classes[1]),
+            **arrays,
+        )
+
+
+def _checked_factor(factor: Any, m: int, N: int) -> np.ndarray | None:
+    if factor is None:
+        return None
+    A = finite_array("factor", factor)
+    if A.ndim == 2:
+        A = A[None]
+    if A.ndim != 3 or A.shape[0] not in {1, m} or A.shape[2] != N:
+        raise InputError(f"factor: expected shape (r, {N}) or ({m}, r, {N}), got {A.shape}")
+    return A
+
+
+def _plain(label: Any) -> Any:
+    return label.item() if isinstance(label, np.generic) else label
+
+
+def _largest_eigenvalue_excess(A: np.ndarray, K: np.ndarray, relative: float) -> float:
+    r, N = A.shape
+    M = A @ K @ A.T
+    size = np.abs(A) @ K @ np.abs(A).T
+    error = up_float((gamma(2 * N + 4) + 2 * relative) * np.linalg.norm(size), N)
+    error += TINY * float(np.abs(A).sum()) ** 2
+    M = (M + M.T) / 2
+    estimate = scipy.linalg.eigvalsh(M, subset_by_index=[r - 1, r - 1])[0]
+    margin = 16 * gamma(r + 2) * max(1.0, abs(estimate)) * r
+    for _ in range(64):
+        height = estimate + margin
+        H = np.diag(np.full(r, height)) - M
+        try:
+            scipy.linalg.cholesky(H, lower=True)
+        except np.linalg.LinAlgError:
+            margin *= 4
+            continue
+        backward = up_float(gamma(r + 1) / (1 - gamma(r + 1)) * float(np.abs(np.diag(H)).sum()), r)
+        rounding = gamma(2) * (abs(height) + float(np.abs(np.diag(M)).max()))
+        return max(0.0, up_float(height + backward + rounding + error - 1.0, 4))
+    raise InputError("factor: no bound of |A K A^T| could be proved; are its entries too large?")

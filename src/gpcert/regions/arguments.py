@@ -1,0 +1,90 @@
+"""Checks of the arguments of a ball: its norm, radius, features and domain."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gpcert.arrays import finite_array
+from gpcert.errors import InputError
+
+__all__ = ["check_norm", "check_radius", "check_features", "check_domain", "number_or_text"]
+
+
+def check_norm(norm: float | str) -> float:
+    """The exponent p in [1, inf] of a norm given as a number or `"inf"`."""
+    try:
+        p = float(norm)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"norm: expected a number >= 1 or 'inf', got {norm!r}") from error
+    if not p >= 1.0:
+        raise InputError(f"norm: expected p >= 1 (below, the ball is not convex), got {norm!r}")
+    return p
+
+
+def check_radius(radius: float) -> float:
+    """A finite radius >= 0."""
+    value = float(finite_array("radius", radius, 0))
+    if value < 0:
+        raise InputError(f"radius: expected a number >= 0, got {value!r}")
+    return value
+
+
+def check_features(features: Any, dim: int) -> np.ndarray:
+    """Sorted indices of the features that may move, from indices, a mask, or None for all."""
+    if features is None:
+        return np.arange(dim)
+    given = np.asarray(features)
+    if given.dtype == bool:
+        if given.shape != (dim,):
+            raise InputError(f"features: expected a mask of shape ({dim},), got {given.shape}")
+        return np.flatnonzero(given)
+    if given.size == 0:
+        return np.arange(0)
+    if given.ndim != 1 or not np.issubdtype(given.dtype, np.integer):
+        raise InputError(
+            f"features: expected a list of integers or a mask of length {dim}, got {features!r}"
+        )
+    bad = given[(given < 0) | (given >= dim)]
+    if bad.size:
+        raise InputError(f"features: expected indices in 0..{dim - 1}, got {int(bad[0])}")
+    index = np.unique(given)
+    if index.size != given.size:
+        raise InputError("features: expected distinct indices, got some twice")
+    return index
+
+
+def check_domain(domain: Any, center: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """The ends (d,), (d,) of the valid inputs; infinite ends are allowed, the centre is inside."""
+    if domain is None:
+        return None
+    try:
+        low, high = domain
+        low = np.array(np.broadcast_to(np.asarray(low, dtype=np.float64), center.shape))
+        high = np.array(np.broadcast_to(np.asarray(high, dtype=np.float64), center.shape))
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"domain: expected (low, high), numbers or arrays of shape {center.shape}; {error}"
+        ) from error
+    if np.any(np.isnan(low)) or np.any(np.isnan(high)):
+        raise InputError("domain: expected numbers, got NaN; use -inf or inf for an open side")
+    for side, excess in (("below", low - center), ("above", center - high)):
+        if np.any(excess > 0):
+            j = int(np.argmax(excess))
+            raise InputError(
+                f"center: expected inside the domain [{low[j]}, {high[j]}], got "
+                f"center[{j}] = {center[j]}, {side} it by {excess[j]}; "
+                "move the point or widen the domain"
+            )
+    return low, high
+
+
+def number_or_text(value: float) -> float | str:
+    """The number, or its name where JSON has none for it.
+
+    >>> number_or_text(2.5), number_or_text(-math.inf)
+    (2.5, '-inf')
+    """
+    return value if math.isfinite(value) else str(value)

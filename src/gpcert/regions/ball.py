@@ -1,0 +1,211 @@
+"""A ball in a p-norm, on chosen features, inside a valid domain."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from gpcert.arrays import finite_array
+from gpcert.errors import InputError
+from gpcert.regions.arguments import (
+    check_domain,
+    check_features,
+    check_norm,
+    check_radius,
+    number_or_text,
+)
+from gpcert.regions.base import NormConstraint, Region
+from gpcert.regions.directed import add_down, add_up
+from gpcert.regions.intersection import multiplier, response
+from gpcert.regions.norms import POW_ULPS, dual_exponent, norm, norm_upper
+from gpcert.rounding import U
+
+__all__ = ["Ball"]
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Ball(Region):
+    """`{x : ||(x - center)_F||_p <= radius, x_j = center_j off F, low <= x <= high}`.
+
+    Args:
+        center: the point in the middle, (d,).
+        radius: a finite number >= 0.
+        norm: p >= 1, or infinity (the default; also `"inf"`).
+        features: the features F that may move (indices or a mask); all by default.
+        domain: `(low, high)`, numbers or arrays (d,), the valid inputs; they may be infinite.
+
+    >>> ball = Ball([0.0, 1.0, 0.5], 0.25, norm=2, features=[0, 1], domain=(0.0, 1.0))
+    >>> ball.lower, ball.upper
+    (array([0.  , 0.75, 0.5 ]), array([0.25, 1.  , 0.5 ]))
+    >>> ball.contains([[0.1, 0.9, 0.5], [0.25, 0.75, 0.5]])
+    array([ True, False])
+    """
+
+    center: np.ndarray
+    radius: float
+    norm: float
+    features: np.ndarray
+    domain: tuple[np.ndarray, np.ndarray] | None
+    lower: np.ndarray = field(repr=False)
+    upper: np.ndarray = field(repr=False)
+    inner_lower: np.ndarray = field(repr=False)
+    inner_upper: np.ndarray = field(repr=False)
+
+    def __init__(
+        self,
+        center: ArrayLike,
+        radius: float,
+        norm: float | str = math.inf,
+        features: ArrayLike | None = None,
+        domain: Any = None,
+    ) -> None:
+        x0 = finite_array("center", center, 1)
+        if x0.size == 0:
+            raise InputError("center: expected at least one feature, got an empty array")
+        r, p = check_radius(radius), check_norm(norm)
+        index, ends = check_features(features, x0.size), check_domain(domain, x0)
+        reach = np.zeros_like(x0)
+        reach[index] = r
+        low, high = ends if ends is not None else (-math.inf, math.inf)
+        bounds = {
+            "center": x0,
+            "features": index,
+            # outer: every real point is inside; inner: every float point is in the region
+            "lower": np.maximum(add_down(x0, -reach), low),
+            "upper": np.minimum(add_up(x0, reach), high),
+            "inner_lower": np.maximum(add_up(x0, -reach), low),
+            "inner_upper": np.minimum(add_down(x0, reach), high),
+        }
+        if not np.all(np.isfinite(bounds["lower"]) & np.isfinite(bounds["upper"])):
+            raise InputError(f"radius: {r!r} around this center overflows; give a finite domain")
+        for name, value in bounds.items():
+            value.setflags(write=False)
+            object.__setattr__(self, name, value)
+        for name, value in (("radius", r), ("norm", p), ("domain", ends)):
+            object.__setattr__(self, name, value)
+
+    @property
+    def norm_constraint(self) -> NormConstraint | None:
+        """The constraint in the free features; None where the box says as much.
+
+        With one free feature, or p infinite, `||y||_p = max |y_j|`.
+        """
+        if self.norm == math.inf or self.free.size < 2:
+            return None
+        return NormConstraint(self.center[self.free], self.radius, self.norm)
+
+    def sample(self, n: int, random_state: int | np.random.Generator | None = None) -> np.ndarray:
+        """Return n points (n, d), uniform in the ball, then projected to the domain.
+
+        Reason: with `y_j` of density ~ `exp(-|y|^p)` and E standard exponential,
+        `y / (sum |y_j|^p + E)^(1/p)` is uniform in the unit p-ball (Barthe, Guédon, Mendelson and
+        Naor, *A probabilistic approach to the geometry of the l_p^n-ball*, 2005, theorem 1), and
+        `|y_j| = V G^(1/p)`, V uniform and G of Gamma(1 + 1/p), has that density.
+        """
+        rng = np.random.default_rng(random_state)
+        x = np.tile(self.center, (n, 1))
+        k = self.free.size
+        if self.norm == math.inf or k < 2:
+            y = rng.uniform(-1.0, 1.0, (n, k))
+        else:
+            p = self.norm
+            powers = rng.gamma(1.0 + 1.0 / p, size=(n, k))
+            v = rng.uniform(-1.0, 1.0, (n, k))
+            total = np.sum(np.abs(v) ** p * powers, axis=1) + rng.exponential(size=n)
+            y = v * powers ** (1.0 / p) / (total ** (1.0 / p))[:, None]
+        x[:, self.free] += self.radius * y
+        return self.project(x)
+
+    def linear_minimizer(self, g: Any) -> np.ndarray:
+        """A point that minimises `g.x` over ball and domain, up to rounding.
+
+        Reason: for p = 1 spend the radius on the largest `|g_j|` first (a fractional knapsack);
+        else the minimiser of the Lagrangian at the multiplier where the norm is the radius.
+
+        >>> Ball([0.0, 0.0], 5.0, norm=1).linear_minimizer([1.0, -2.0])
+        array([0., 5.])
+        """
+        rows, single = self._points(g, "g")
+        free, slopes = self.free, rows[:, self.free]
+        x = np.tile(self.center, (rows.shape[0], 1))
+        if self.norm_constraint is None:
+            x = np.where(rows > 0, self.lower, np.where(rows < 0, self.upper, x))
+        else:
+            with np.errstate(over="ignore"):
+                a = (self.lower[free] - self.center[free]) / self.radius
+                b = (self.upper[free] - self.center[free]) / self.radius
+            x[:, free] += self.radius * _unit_minimizer(slopes, a, b, self.norm)
+        x = self.project(x)
+        return x[0] if single else x
+
+    def describe(self) -> dict[str, Any]:
+        """`{"kind": "ball", "center", "radius", "norm", "features", "domain"}`."""
+        every = self.features.size == self.dim
+        domain = self.domain and [[number_or_text(v) for v in end.tolist()] for end in self.domain]
+        return {
+            "kind": "ball",
+            "center": self.center.tolist(),
+            "radius": self.radius,
+            "norm": number_or_text(self.norm),
+            "features": None if every else self.features.tolist(),
+            "domain": domain,
+        }
+
+    def _norm_holds(self, points: np.ndarray) -> np.ndarray:
+        """`||x - x0||_p` rounded up is at most the radius, or at most one feature moved.
+
+        For one moved feature the inner interval is the exact answer. The two further roundings
+        are those of `x - x0`.
+        """
+        ball = self.norm_constraint
+        if ball is None:
+            return np.ones(points.shape[0], dtype=bool)
+        y = points[:, self.free] - ball.center
+        alone = np.count_nonzero(y, axis=1) <= 1
+        return alone | (norm_upper(y, ball.p, 2) <= ball.radius)
+
+    def _shrink(self, points: np.ndarray) -> np.ndarray:
+        """Scale `x - x0` until the norm is proved; the centre itself is the last resort.
+
+        Clipped points stay in the box, which is convex and holds the centre; each sum `x0 + y` is
+        stepped towards x0 where its rounding moved it outwards.
+        """
+        ball = self.norm_constraint
+        if ball is None:
+            return points
+        x0, r, p = ball
+        x = points[:, self.free]
+        slack = 8.0 * (x.shape[1] + 2 * POW_ULPS + 48) * U  # twice what norm_upper adds
+        for _ in range(12):
+            out = ~self._norm_holds(points)
+            if not np.any(out):
+                return points
+            y = x[out] - x0
+            y *= np.minimum(1.0, r / norm(y, p))[:, None] * (1.0 - slack)
+            moved = x0 + y
+            x[out] = np.where(np.abs(moved - x0) > np.abs(y), np.nextafter(moved, x0), moved)
+            points[:, self.free] = x
+            slack *= 4.0
+        points[~self._norm_holds(points)] = self.center
+        return points
+
+
+def _unit_minimizer(g: np.ndarray, a: np.ndarray, b: np.ndarray, p: float) -> np.ndarray:
+    """Minimiser of `g.y` over `a <= y <= b`, `||y||_p <= 1`, where a <= 0 <= b."""
+    if p == 1.0:
+        cap = np.minimum(np.where(g > 0, -a, b), 1.0) * (g != 0)
+        order = np.argsort(-np.abs(g), axis=1, kind="stable")
+        spent = np.cumsum(np.take_along_axis(cap, order, axis=1), axis=1)
+        before = np.empty_like(spent)
+        np.put_along_axis(before, order, spent, axis=1)
+        return -np.sign(g) * np.clip(1.0 - (before - cap), 0.0, cap)
+    size = norm(g, dual_exponent(p))
+    unit = g / np.where(size > 0, size, 1.0)[:, None]
+    low = np.broadcast_to(np.maximum(a, -1.0), g.shape)
+    high = np.broadcast_to(np.minimum(b, 1.0), g.shape)
+    with np.errstate(over="ignore"):  # a step to infinity is clipped
+        return response(unit, multiplier(unit, low, high, p), low, high, p)

@@ -1,0 +1,30 @@
+"""Regions from the records that `Region.describe` writes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gpcert.errors import InputError
+from gpcert.regions.ball import Ball
+from gpcert.regions.base import Region
+from gpcert.regions.box import Box
+
+__all__ = ["region_from_dict"]
+
+
+def region_from_dict(record: Mapping[str, Any]) -> Region:
+    """The region that `describe` wrote, with the same floats.
+
+    >>> region_from_dict({"kind": "box", "lower": [0.0], "upper": [1.0]})
+    Box(lower=array([0.]), upper=array([1.]))
+    """
+    kind = record.get("kind")
+    fields = {key: value for key, value in record.items() if key != "kind"}
+    makers = {"box": Box, "ball": Ball}
+    if kind not in makers:
+        raise InputError(f"region kind: expected one of {sorted(makers)}, got {kind!r}")
+    try:
+        return makers[kind](**fields)
+    except TypeError as error:
+        raise InputError(f"region record of kind {kind!r}: {error}") from error

@@ -1,0 +1,7 @@
+"""Search: branch and bound over batches of boxes."""
+
+from gpcert.search.branch_and_bound import solve
+from gpcert.search.budget import Budget, StopReason
+from gpcert.search.problem import GoalResult, Problem, SearchResult
+
+__all__ = ["Budget", "GoalResult", "Problem", "SearchResult", "StopReason", "solve"]

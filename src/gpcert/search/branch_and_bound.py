@@ -1,0 +1,224 @@
+"""The one search: best-first branch and bound over batches of boxes, for all goals at once."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpcert.arrays import to_numpy
+from gpcert.enclosures import Evaluation, LocalPosterior
+from gpcert.errors import SoundnessError
+from gpcert.regions import Cells
+from gpcert.search.budget import Clock, StopReason
+from gpcert.search.frontier import Frontier
+from gpcert.search.incumbents import Incumbents
+from gpcert.search.problem import GoalResult, Problem, SearchResult
+
+__all__ = ["solve"]
+
+LARGEST_BATCH = 4096
+"""Parents split at a time; matrix products no longer gain beyond it on a CPU."""
+
+RANDOM_STARTS = 2
+"""Random starting points of the local search at the root, beside the bound's own minimiser."""
+
+POLISH_GAIN = 0.1
+"""A new best point is polished when it is better by this part of the tolerance."""
+
+
+def solve(problem: Problem) -> SearchResult:
+    """Minimise the problem's goals; always returns proved bounds, whatever ended the search.
+
+    Correctness: `Frontier` keeps, for every goal, bounds over boxes that cover the region; boxes
+    are only ever replaced by children that cover them (with bounds at least as good, as a parent's
+    bound holds for its children) or set aside with their bound remembered. So the result's `lower`
+    is a lower bound at every moment, and `upper` is the certified value at a point of the region.
+    """
+    search = _Search(problem)
+    try:
+        reason = search.run()
+    except KeyboardInterrupt:
+        reason = StopReason.INTERRUPTED
+    return search.result(reason)
+
+
+class _Search:
+    """State of one search; `run` drives it."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.clock = Clock(problem.budget)
+        self.boxes = 0
+        goals = problem.goals
+        self.frontier = Frontier.empty(problem.region, len(goals))
+        # Nothing is known before the root is evaluated.
+        self.frontier.settled[:] = -np.inf
+        variance = any(goal.needs_variance for goal in goals)
+        self.local = LocalPosterior.build(
+            problem.posterior, problem.region, problem.backend, variance
+        )
+        self.incumbents = Incumbents(self.local, problem.region, goals)
+        self.rng = np.random.default_rng(problem.random_state)
+
+    def run(self) -> StopReason:
+        """Evaluate the root, then split what is open until nothing is or the budget ends."""
+        self._start()
+        while True:
+            reason = self._finished() or self.clock.exhausted(self.boxes, self.frontier.bytes)
+            if reason is not None:
+                return reason
+            index = self._select()
+            if len(index) == 0:
+                return StopReason.RESOLUTION
+            self._split(index)
+            self._check()
+
+    def result(self, reason: StopReason) -> SearchResult:
+        """Bounds as they stand."""
+        self._check()
+        lower = self.frontier.bounds()
+        goals = tuple(
+            GoalResult(float(lower[g]), float(self.incumbents.values[g]), self.incumbents.points[g])
+            for g in range(len(self.problem.goals))
+        )
+        return SearchResult(goals, reason, self.boxes, self.clock.seconds)
+
+    def _start(self) -> None:
+        problem = self.problem
+        active = list(range(len(problem.goals)))
+        # the centre first: an interrupt from here on finds at least one attained value
+        self.incumbents.offer_points(problem.region.center[None], active, problem.backend)
+        cells = problem.region.root(problem.backend)
+        low, high, lower, axes, points = self._evaluate(
+            cells, np.full((1, len(active)), -np.inf), np.zeros((1, len(active)), int), active
+        )
+        self.frontier.replace(np.empty(0, dtype=int), (low, high, lower, axes))
+        self.frontier.settled[:] = np.inf
+        self.incumbents.offer_points(problem.region.project(points), active, problem.backend)
+        if self._finished() is not None or len(problem.region.free) == 0:
+            return
+        starts = problem.region.project(points)
+        extra = problem.region.sample(RANDOM_STARTS, self.rng)
+        for g in self._active():
+            own = starts[[g]] if len(starts) > g else starts[:1]
+            self.incumbents.polish(g, np.concatenate([own, extra]), problem.backend)
+
+    def _open(self) -> np.ndarray:
+        """(n, G): boxes that keep a goal from being finished."""
+        lower, target = self.frontier.lower, self.problem.target
+        if target is not None:
+            refuted = self.incumbents.values < target
+            return (lower <= target) & ~refuted
+        return lower < self.incumbents.values - self.problem.tol
+
+    def _active(self) -> list[int]:
+        return [int(g) for g in np.flatnonzero(self._open().any(axis=0))]
+
+    def _finished(self) -> StopReason | None:
+        if self.problem.target is not None:
+            if np.any(self.incumbents.values < self.problem.target):
+                return StopReason.DECIDED
+            if np.all(self.frontier.bounds() > self.problem.target):
+                return StopReason.DECIDED
+            return None
+        gaps = self.incumbents.values - self.frontier.bounds()
+        return StopReason.CONVERGED if np.all(gaps <= self.problem.tol) else None
+
+    def _select(self) -> np.ndarray:
+        """The open boxes that matter most, as many as fit a batch."""
+        self.frontier.keep(self._open().any(axis=1))
+        frontier = self.frontier
+        cells = frontier.cells(np.arange(len(frontier)), self.problem.backend)
+        splittable = np.flatnonzero(to_numpy(cells.can_split()))
+        if len(splittable) == 0:
+            return splittable
+        urgency = self._urgency()[splittable].max(axis=1)
+        order = np.argsort(-urgency, kind="stable")
+        return splittable[order[: self._batch_size()]]
+
+    def _urgency(self) -> np.ndarray:
+        """(n, G): how far a box lies below what would settle it; -inf where it is settled."""
+        goal = self.problem.target
+        level = self.incumbents.values if goal is None else np.full(self._goals, goal)
+        gap = level - self.frontier.lower
+        gap = np.where(np.isnan(gap), np.inf, gap)
+        return np.where(self._open(), gap, -np.inf)
+
+    @property
+    def _goals(self) -> int:
+        return len(self.problem.goals)
+
+    def _batch_size(self) -> int:
+        """Parents a batch: bounded by the box budget and by the memory of their expansions."""
+        N, f = len(self.problem.posterior.points), len(self.problem.region.free)
+        each = 8.0 * (24 * N + 16 * f * f + (N * f if f > 32 else 0))
+        size = LARGEST_BATCH
+        budget = self.problem.budget
+        if budget.memory is not None:
+            size = min(size, int((budget.memory - self.frontier.bytes) / (2 * each)))
+        if budget.boxes is not None:
+            size = min(size, (budget.boxes - self.boxes + 1) // 2)
+        return max(1, size)
+
+    def _split(self, index: np.ndarray) -> None:
+        frontier = self.frontier
+        active = self._active()
+        worst = np.argmax(self._urgency()[index], axis=1)
+        cells = frontier.cells(index, self.problem.backend)
+        axis = self._usable_axis(cells, frontier.axes[index, worst])
+        before = self.incumbents.values.copy()
+        parents = np.concatenate([index, index])
+        low, high, lower, axes, points = self._evaluate(
+            cells.split(axis), frontier.lower[parents], frontier.axes[parents], active
+        )
+        frontier.replace(index, (low, high, lower, axes))
+        if len(points):
+            self.incumbents.offer_points(
+                self.problem.region.project(points), active, self.problem.backend
+            )
+        for g in active:
+            gain = before[g] - self.incumbents.values[g]
+            if gain > POLISH_GAIN * self.problem.tol:
+                self.incumbents.polish(g, self.incumbents.points[[g]], self.problem.backend)
+
+    def _usable_axis(self, cells: Cells, axis: np.ndarray) -> np.ndarray:
+        """The wished axis, or the widest one where that is too thin to split."""
+        widths = to_numpy(cells.upper) - to_numpy(cells.lower)
+        thin = ~to_numpy(cells.can_split(axis))
+        return np.where(thin, np.argmax(widths, axis=1), axis)
+
+    def _evaluate(
+        self, cells: Cells, inherited: np.ndarray, axes: np.ndarray, active: list[int]
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Bounds of a batch: corners, lower bounds, split axes, and promising points (full)."""
+        self.boxes += len(cells)
+        keep = np.flatnonzero(~to_numpy(cells.empty()))
+        if len(keep) < len(cells):  # proved to lie outside the region
+            cells = cells.take(keep)
+            inherited, axes = inherited[keep], axes[keep]
+        lower, axes = inherited.copy(), axes.copy()
+        candidates = []
+        if len(cells):
+            evaluation = Evaluation(self.local, cells)
+            for g in active:
+                bound = self.problem.goals[g].bound(evaluation, self.problem.target)
+                values = to_numpy(bound.lower)
+                if np.isnan(values).any():
+                    raise SoundnessError(f"goal {g}: a bound is NaN; please report this model")
+                lower[:, g] = np.maximum(lower[:, g], values)
+                if len(self.problem.region.free):
+                    axes[:, g] = to_numpy(bound.scores).argmax(axis=1)
+                best = int(np.argmin(lower[:, g]))
+                shift = to_numpy(bound.point)[best] / to_numpy(self.local.kernel.inverse_length)
+                candidates.append(to_numpy(cells.center)[best] + shift)
+            self.incumbents.offer_cells(evaluation, active)
+        points = cells.points_full(np.stack(candidates)) if candidates else np.empty((0, 0))
+        return to_numpy(cells.lower), to_numpy(cells.upper), lower, axes, points
+
+    def _check(self) -> None:
+        """A proved lower bound above an attained value is a defect, never an answer."""
+        lower, upper = self.frontier.bounds(), self.incumbents.values
+        if np.isnan(lower).any() or np.isnan(upper).any() or np.any(lower > upper):
+            raise SoundnessError(
+                f"crossed or undefined bounds: lower {lower}, attained {upper}; "
+                "this is a defect of gpcert or an overflow in the model: please report it"
+            )

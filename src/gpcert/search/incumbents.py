@@ -1,0 +1,62 @@
+"""The best points known for every goal: the attained side of the bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from gpcert.arrays import Backend, to_numpy
+from gpcert.attacks import descend
+from gpcert.enclosures import Evaluation, LocalPosterior
+from gpcert.enclosures.goals import Goal
+from gpcert.regions import Cells, Region
+
+__all__ = ["Incumbents"]
+
+
+class Incumbents:
+    """For each goal the smallest certified upper value at a point of the region.
+
+    Every value is `Goal.ceiling`, rounding included, at a point that `region.contains` proves to
+    lie inside: an upper bound of the minimum that somebody can check by hand.
+    """
+
+    def __init__(self, local: LocalPosterior, region: Region, goals: Sequence[Goal]) -> None:
+        self.local = local
+        self.region = region
+        self.goals = goals
+        self.values = np.full(len(goals), np.inf)
+        self.points = np.tile(region.center, (len(goals), 1))
+        self.functions = [goal.function(local.posterior) for goal in goals]
+
+    def offer_cells(self, evaluation: Evaluation, active: Sequence[int]) -> None:
+        """Take the centres of an evaluated batch into account: their values are already there."""
+        points = evaluation.cells.points_full(evaluation.cells.center)
+        inside = np.asarray(self.region.contains(points))
+        if not inside.any():
+            return
+        for g in active:
+            values = to_numpy(self.goals[g].ceiling(evaluation))
+            self._take(g, np.where(inside, values, np.inf), points)
+
+    def offer_points(self, points: np.ndarray, active: Sequence[int], backend: Backend) -> None:
+        """Evaluate the goals at points (n, d) that lie in the region."""
+        points = points[np.asarray(self.region.contains(points))]
+        if len(points) == 0:
+            return
+        free = backend.asarray(points[:, self.region.free])
+        evaluation = Evaluation(self.local, Cells(self.region, free, free))
+        for g in active:
+            self._take(g, to_numpy(self.goals[g].ceiling(evaluation)), points)
+
+    def polish(self, g: int, starts: np.ndarray, backend: Backend) -> None:
+        """Descend from each start and offer what is found."""
+        found = [descend(self.functions[g], self.region, start) for start in starts]
+        self.offer_points(np.stack(found), [g], backend)
+
+    def _take(self, g: int, values: np.ndarray, points: np.ndarray) -> None:
+        best = int(np.argmin(values))
+        if values[best] < self.values[g]:
+            self.values[g] = values[best]
+            self.points[g] = points[best]

@@ -1,0 +1,65 @@
+"""What a search is asked: goals over a region, and when it may stop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from gpcert.arrays import Backend
+from gpcert.enclosures.goals import Goal
+from gpcert.errors import InputError
+from gpcert.posterior import Posterior
+from gpcert.regions import Region
+from gpcert.search.budget import Budget, StopReason
+
+__all__ = ["GoalResult", "Problem", "SearchResult"]
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Minimise every goal over the region to within `tol`, or decide its `target`.
+
+    With a target T, a goal is *proved* once its lower bound exceeds T, and *refuted* once a point
+    with a value below T is known; it needs no tolerance.
+    """
+
+    posterior: Posterior
+    region: Region
+    goals: Sequence[Goal]
+    tol: float = 0.01
+    target: float | None = None
+    budget: Budget = field(default_factory=Budget)
+    backend: Backend = field(default_factory=Backend)
+    random_state: int | None = 0
+
+    def __post_init__(self) -> None:
+        if self.region.dim != self.posterior.dim:
+            raise InputError(
+                f"region: expected {self.posterior.dim} features as in the model, "
+                f"got {self.region.dim}"
+            )
+        if not (np.isfinite(self.tol) and self.tol >= 0):
+            raise InputError(f"tol: expected a number >= 0, got {self.tol!r}")
+        if self.target is not None and not np.isfinite(self.target):
+            raise InputError(f"threshold: expected a finite number, got {self.target!r}")
+
+
+@dataclass(frozen=True, eq=False)
+class GoalResult:
+    """Proved `lower <= min goal <= upper`, and the point of the region where upper is attained."""
+
+    lower: float
+    upper: float
+    point: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class SearchResult:
+    """The goals' results, and what they cost."""
+
+    goals: tuple[GoalResult, ...]
+    reason: StopReason
+    boxes: int
+    seconds: float

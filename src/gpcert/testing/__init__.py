@@ -1,0 +1,1 @@
+"""Contract suites and references for testing kernels and likelihoods."""

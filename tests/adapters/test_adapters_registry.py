@@ -1,0 +1,73 @@
+"""`as_posterior`: what passes, what is refused, and the comparison with the library."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF
+
+from gpcert.adapters import LibraryPrediction, agreement, as_posterior, check_agreement
+from gpcert.adapters.measure import probe_points
+from gpcert.errors import InputError, UnsupportedModelError
+from gpcert.kernels import SquaredExponential
+from gpcert.posterior import Posterior
+
+
+@pytest.fixture
+def posterior():
+    return Posterior(SquaredExponential(1.0), [[0.0, 5.0], [1.0, 5.0]], [2.0, -1.0], np.eye(2) / 2)
+
+
+def test_posterior_passes_through(posterior):
+    assert as_posterior(posterior) is posterior
+    assert agreement(posterior).mean == 0.0
+
+
+@pytest.mark.parametrize("model", [None, 3.0, "model", {"kernel": 1}, object()])
+def test_other_types_are_refused_by_name(model):
+    with pytest.raises(UnsupportedModelError) as caught:
+        as_posterior(model)
+    assert f"got builtins.{type(model).__name__}" in str(caught.value)
+    assert "GaussianProcessRegressor" in str(caught.value)
+    assert "Posterior(kernel, points, weights, factor" in str(caught.value)
+
+
+def test_sklearn_is_imported_only_for_its_models():
+    code = "import sys, gpcert.adapters; sys.exit('sklearn.gaussian_process' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_probes_are_fixed_and_leave_the_points(posterior):
+    probes = probe_points(posterior)
+    assert probes.shape == (200, 2)
+    np.testing.assert_array_equal(probes, probe_points(posterior))
+    assert np.ptp(probes[:, 1]) > 0.5  # also the feature that is constant in the data
+
+
+def test_tampered_weights_are_refused():
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    model = GaussianProcessRegressor(RBF(1.0), alpha=1e-3, optimizer=None).fit(X, X.sum(1))
+    reference = as_posterior(model)
+
+    def library(points):
+        mean, deviation = model.predict(points, return_std=True)
+        return LibraryPrediction(mean[:, None], np.square(deviation)[:, None])
+
+    assert check_agreement(reference, library).mean is not None
+    model.alpha_ = model.alpha_ * (1 + 1e-5)
+    with pytest.raises(UnsupportedModelError, match=r"difference of mean 1e-05 over 200"):
+        check_agreement(reference, library)
+
+
+def test_large_offset_counts_its_own_rounding_only():
+    X = np.linspace(0, 1, 20)[:, None]
+    y = 1e12 + np.sin(6 * X[:, 0])
+    model = GaussianProcessRegressor(RBF(0.3), alpha=1e-3, optimizer=None, normalize_y=True)
+    assert as_posterior(model.fit(X, y)).offset[0] == pytest.approx(1e12)
+
+
+def test_given_points_are_checked(posterior):
+    with pytest.raises(InputError, match="points: expected 2 features"):
+        check_agreement(posterior, lambda X: LibraryPrediction(), np.zeros((3, 1)))

@@ -1,0 +1,38 @@
+import numpy as np
+from flint import arb, ctx
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpcert.likelihoods import Probit
+from gpcert.testing.likelihood_contract import BITS, LikelihoodContract
+from gpcert.testing.likelihood_references import normal_cdf
+
+
+class TestProbit(LikelihoodContract):
+    likelihood = Probit()
+    width = 1e-13
+
+    def reference(self, mu: arb, v: arb) -> arb:
+        return normal_cdf(mu / (1 + v).sqrt())
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    beta=st.floats(1e-3, 1e3),
+    v=st.floats(0.0, 1e4),
+    left=st.sampled_from([0.0, 1e-16, 1e-8, 0.1, 1.0]),
+    right=st.sampled_from([0.0, 1e-16, 1e-8, 0.1, 1.0]),
+)
+def test_interior_minimum_is_exact_and_below(beta, v, left, right):
+    # the turning point v* = alpha / beta - 2 lies in, at an end of, or just outside the segment
+    alpha = beta * (v + 2.0)
+    segment = (alpha, beta, max(v - left * v, 0.0), v + right * v)
+    low = float(Probit().line_minimum(*(np.array([x]) for x in segment))[0])
+    with ctx.workprec(BITS):
+        turn = arb(alpha) / arb(beta) - 2
+        inside = arb(segment[2]) <= turn <= arb(segment[3])
+        points = [arb(segment[2]), arb(segment[3]), *([turn] if inside else [])]
+        values = [normal_cdf((arb(alpha) + arb(beta) * p) / (1 + p).sqrt()) for p in points]
+        assert all(not arb(low) > value for value in values)
+        # tight as well: exact up to rounding
+        assert min(float(value) for value in values) - low < 1e-12
