@@ -128,7 +128,7 @@ def test_every_dual_vector_gives_a_bound(seed, p, f, radius):
     cell = cell_around(region, x, int(rng.integers(0, 10)), rng)
     g, v = slopes(rng, f), slopes(rng, f)
     offset = region.center - cell.center
-    low = split_bound(g[None], v[None], BoxAndBall(cell.half, offset, radius, p))[0]
+    low = split_bound(g[None], v[None], BoxAndBall(-cell.half, cell.half, offset, radius, p))[0]
     assert Fraction(float(low)) <= dot(g, x, cell.center[0])
 
 

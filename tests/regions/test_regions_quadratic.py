@@ -61,9 +61,14 @@ def test_whole_ball_is_exact(p):
 
 
 def test_half_a_ball_is_exact_for_the_euclidean_norm():
-    # centre (1/2, 0): the farthest points of the right half disc are (0, +-1)
+    # seen from (1/2, 0), the farthest points of the right half disc are (0, +-1)
+    half = np.array([[0.5, 1.0, 1.0, 1.0, 1.0]])
+    both = BoxAndBall(-half, half, np.array([[-0.5, 0.0, 0.0, 0.0, 0.0]]), 1.0, 2.0)
+    ones = np.ones(5)
+    assert split_maximum(ones, ones[None], both)[0] == pytest.approx(1.25, rel=1e-10)
+    # cells larger than the ball are seen from its centre, whose distance is 1 at most
     cells = Ball(np.zeros(5), 1.0, 2).root().split(np.array([0]))
-    assert cells.squared_norm_maximum(np.ones(5)) == pytest.approx(1.25, rel=1e-10)
+    assert cells.squared_norm_maximum(ones) == pytest.approx(1.0, rel=1e-10)
 
 
 @pytest.mark.parametrize("radius", [1e-200, 1e200])
@@ -83,7 +88,7 @@ def test_every_theta_gives_a_bound(seed, p, f):
     cell = cell_around(region, x, int(rng.integers(0, 10)), rng)
     w = weights_of(rng, f)
     theta = w * rng.choice([0.0, 0.3, 1.0], size=f)
-    both = BoxAndBall(cell.half, region.center - cell.center, 1.0, p)
+    both = BoxAndBall(-cell.half, cell.half, region.center - cell.center, 1.0, p)
     high = split_maximum(w, theta[None], both)[0]
     assert weighted_square(w, x, cell.center[0]) <= Fraction(float(high))
 

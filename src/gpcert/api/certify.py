@@ -74,9 +74,12 @@ def certify(
     point = finite_array("x", x, ndim=1)
     if len(point) != posterior.dim:
         raise InputError(f"x: expected {posterior.dim} features, got {len(point)}")
-    if (radius is None) == (region is None):
+    if radius is not None and region is None:
+        chosen = Ball(point, radius, norm=norm, features=features, domain=domain)
+    elif region is not None and radius is None:
+        chosen = region
+    else:
         raise InputError("expected exactly one of radius= and region=")
-    chosen = region or Ball(point, radius, norm=norm, features=features, domain=domain)
     options = RuleOptions(threshold, class_weight, delta, output_norm)
     return certify_region(
         posterior, point, chosen, options, budget or Budget(), backend_from_name(backend),

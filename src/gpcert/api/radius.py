@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -194,8 +194,9 @@ class _RadiusSearch:
 
     def _prove(self, largest: float, tol: float) -> None:
         """Bisect on proved radii: one box first (cheap), then searches with what time is left."""
-        ceiling = min(self.upper, largest)
-        self._bisect(ceiling, tol, Budget(seconds=None, boxes=1))
+        one_box = Budget(seconds=None, boxes=1)
+        self._try_all(largest, one_box)
+        self._bisect(min(self.upper, largest), tol, one_box)
         attempts = 0
         while self.lower < (1.0 - tol) * min(self.upper, largest):
             left = self._seconds_left()
@@ -219,6 +220,22 @@ class _RadiusSearch:
             else:
                 self.reason = certificate.reason
                 return
+        left = self._seconds_left()
+        if left > 0:
+            seconds = None if self.budget.seconds is None else left
+            self._try_all(largest, replace(self.budget, seconds=seconds))
+
+    def _try_all(self, largest: float, budget: Budget) -> None:
+        """Prove the largest radius itself, where no counter-example is known."""
+        if np.isfinite(self.upper) or self.lower >= largest:
+            return
+        certificate = self._certify(self._ball(largest), budget)
+        if certificate.status is Status.ROBUST:
+            self.lower = largest
+        elif certificate.counterexample is not None:
+            self._take(certificate.counterexample)
+        elif certificate.reason is StopReason.INTERRUPTED:
+            raise KeyboardInterrupt
 
     def _bisect(self, ceiling: float, tol: float, budget: Budget) -> None:
         low, high = self.lower, ceiling

@@ -13,6 +13,9 @@ __all__ = ["attack", "descend"]
 JUMPS = 6
 """Frank-Wolfe steps of full length: on nearly linear functions they land on the right vertex."""
 
+FLAT = 1e-150
+"""A gradient below this points nowhere, and a step along it could overflow."""
+
 
 def descend(
     function: PlainFunction, region: Region, start: np.ndarray, iterations: int = 50
@@ -83,7 +86,10 @@ def _projected_gradient(
 ) -> np.ndarray:
     value, gradient = _single(function, x)
     width = float(np.max(region.upper - region.lower, initial=0.0))
-    step = width / max(float(np.linalg.norm(gradient)), np.finfo(float).tiny)
+    size = float(np.linalg.norm(gradient))
+    if size < FLAT:
+        return x
+    step = width / size
     for _ in range(iterations):
         y = region.project((x - step * gradient)[None])[0]
         new, slope = _single(function, y)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from gpcert.errors import InputError
 
-__all__ = ["FORMAT", "package_version", "read_record", "write_record"]
+__all__ = ["FORMAT", "load_record", "package_version", "read_record", "write_record"]
+
+T = TypeVar("T")
 
 FORMAT = "gpcert-record-1"
 
@@ -37,10 +40,21 @@ def read_record(path: str | Path, kind: str) -> dict[str, Any]:
         raise InputError(f"{path}: expected a JSON record of gpcert ({error})") from error
     if not isinstance(envelope, dict) or envelope.get("format") != FORMAT:
         raise InputError(f"{path}: expected a record of format {FORMAT!r}")
-    record = _unspell(envelope["record"])
+    record = _unspell(envelope.get("record"))
+    if not isinstance(record, dict):
+        raise InputError(f"{path}: expected a record of fields, got {type(record).__name__}")
     if record.get("kind") != kind:
         raise InputError(f"{path}: expected a {kind}, got a {record.get('kind')}")
     return record
+
+
+def load_record(path: str | Path, kind: str, build: Callable[[dict[str, Any]], T]) -> T:
+    """Read a record of the given kind and build the object that wrote it."""
+    record = read_record(path, kind)
+    try:
+        return build(record)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(f"{path}: its fields are not those of a {kind} ({error!r})") from error
 
 
 def _spell(value: Any) -> Any:
@@ -49,7 +63,7 @@ def _spell(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_spell(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
-        return {"float": repr(value)}
+        return {"float": repr(float(value))}  # NumPy's repr of its own floats is not a number
     if hasattr(value, "item") and not isinstance(value, str | bytes):  # NumPy scalars
         return _spell(value.item())
     return value

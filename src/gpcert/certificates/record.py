@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.certificates.io import read_record, write_record
+from gpcert.certificates.io import load_record, write_record
 from gpcert.search import StopReason
 
 __all__ = ["Certificate", "Interval", "PredictionRange", "Radius", "Status"]
@@ -97,7 +97,7 @@ class PredictionRange:
     @staticmethod
     def load(path: str | Path) -> PredictionRange:
         """Read what `save` wrote."""
-        return PredictionRange.from_dict(read_record(path, "prediction_range"))
+        return load_record(path, "prediction_range", PredictionRange.from_dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +157,7 @@ class Certificate:
     @staticmethod
     def load(path: str | Path) -> Certificate:
         """Read what `save` wrote."""
-        return Certificate.from_dict(read_record(path, "certificate"))
+        return load_record(path, "certificate", Certificate.from_dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,7 +205,7 @@ class Radius:
     @staticmethod
     def load(path: str | Path) -> Radius:
         """Read what `save` wrote."""
-        return Radius.from_dict(read_record(path, "radius"))
+        return load_record(path, "radius", Radius.from_dict)
 
 
 def _listed(point: np.ndarray | None) -> list[float] | None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from gpcert.certificates.io import read_record, write_record
+from gpcert.certificates.io import load_record, write_record
 from gpcert.certificates.record import Certificate, Status
 
 __all__ = ["CertificateTable"]
@@ -61,13 +62,21 @@ class CertificateTable:
 
     def save(self, path: str | Path) -> None:
         """Write as JSON, counter-examples included."""
+        write_record(path, self.to_dict())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and text, for JSON."""
         rows = [certificate.to_dict() for certificate in self.certificates]
-        write_record(path, {"kind": "table", "complete": self.complete, "certificates": rows})
+        return {"kind": "table", "complete": self.complete, "certificates": rows}
 
     @staticmethod
     def load(path: str | Path) -> CertificateTable:
         """Read what `save` wrote."""
-        record = read_record(path, "table")
+        return load_record(path, "table", CertificateTable.from_dict)
+
+    @staticmethod
+    def from_dict(record: dict[str, Any]) -> CertificateTable:
+        """Inverse of `to_dict`."""
         rows = tuple(Certificate.from_dict(row) for row in record["certificates"])
         return CertificateTable(rows, record["complete"])
 

@@ -17,9 +17,11 @@ __all__ = ["Evaluation"]
 class Evaluation:
     """Enclosures of a batch of cells; each is computed once, when a goal first asks."""
 
-    def __init__(self, local: LocalPosterior, cells: Cells) -> None:
+    def __init__(self, local: LocalPosterior, cells: Cells, optional: bool = True) -> None:
         self.local = local
         self.cells = cells
+        self.optional = optional
+        """Whether bounds that may not pay are tried: not for cells that are single points."""
         self._means: dict[int, MeanEnclosure] = {}
         self._variances: dict[int, VarianceEnclosure] = {}
         self._ranges: dict[int, tuple[Array, Array]] = {}
@@ -32,13 +34,13 @@ class Evaluation:
     def mean(self, output: int) -> MeanEnclosure:
         """Enclosure of g_c."""
         if output not in self._means:
-            self._means[output] = self.local.mean(self.expansion, output)
+            self._means[output] = self.local.mean(self.expansion, output, self.optional)
         return self._means[output]
 
     def variance(self, output: int) -> VarianceEnclosure:
         """Enclosure of v_c."""
         if output not in self._variances:
-            self._variances[output] = self.local.variance(self.expansion, output)
+            self._variances[output] = self.local.variance(self.expansion, output, self.optional)
         return self._variances[output]
 
     def variance_range(self, output: int) -> tuple[Array, Array]:

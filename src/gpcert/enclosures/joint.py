@@ -57,11 +57,13 @@ def combine(
     slopes = xp.abs(mean.gradient) + size[:, None] * xp.abs(gradient)
     magnitude = magnitude + xp.sum(slopes * geometry.half, axis=1) + xp.abs(mean.value)
     magnitude = magnitude + size * (xp.abs(value) + 2.0 * xp.abs(shift) * geometry.rho2)
+    known = xp.isfinite(error)  # an infinite error stays infinite even for beta = 0
+    scaled_error = xp.where(known, size * xp.where(known, error, xp.zeros_like(error)), error)
     return LocalQuadratic(
         mean.value + size * value,
         mean.gradient + size[:, None] * gradient,
         total,
-        up(mean.error + size * error + gamma(16) * magnitude, 8),
+        up(mean.error + scaled_error + gamma(16) * magnitude, 8),
         mean.rate,
     )
 

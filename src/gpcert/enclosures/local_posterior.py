@@ -62,19 +62,28 @@ class LocalPosterior:
         """Kernel values at the cells' centres."""
         return expand(self.kernel, Geometry.of(cells, self.kernel))
 
-    def mean(self, expansion: Expansion, output: int) -> MeanEnclosure:
-        """Enclosure of g_c (before offset and scale)."""
-        return mean_enclosure(
-            self.kernel,
-            expansion,
-            self.weights[output],
-            self.norms[output],
-            self.portfolio.wants("pointwise"),
-        )
+    def mean(self, expansion: Expansion, output: int, optional: bool = True) -> MeanEnclosure:
+        """Enclosure of g_c (before offset and scale); `optional` bounds as the portfolio says."""
+        pointwise = optional and self.portfolio.wants("pointwise")
+        weights, norm = self.weights[output], self.norms[output]
+        enclosure = mean_enclosure(self.kernel, expansion, weights, norm, pointwise)
+        if pointwise:
+            self.portfolio.report("pointwise", enclosure.pointwise_gained)
+        return enclosure
 
-    def variance(self, expansion: Expansion, output: int) -> VarianceEnclosure:
+    def paper_mean(self, expansion: Expansion, output: int, sign: int) -> Array:
+        """The paper's lower bound of `sign * g_c` over every cell."""
+        half = expansion.geometry.half
+        return self.kernel.paper_bound(expansion.scaled, half, sign * self.weights[output])
+
+    def variance(
+        self, expansion: Expansion, output: int, optional: bool = True
+    ) -> VarianceEnclosure:
         """Enclosure of v_c (before scale and noise)."""
         assert self.precisions is not None, "built with variance=False"
         precision = self.precisions[output if len(self.precisions) > 1 else 0]
-        derivatives = self.portfolio.wants("derivatives")
-        return variance_enclosure(self.kernel, expansion, precision, self.excess, derivatives)
+        derivatives = optional and self.portfolio.wants("derivatives")
+        enclosure = variance_enclosure(self.kernel, expansion, precision, self.excess, derivatives)
+        if derivatives:
+            self.portfolio.report("derivatives", enclosure.derivatives_gained)
+        return enclosure

@@ -16,8 +16,9 @@ from gpcert.rounding import EXP_ULPS, U, down, gamma, nonnegative, up
 
 __all__ = ["LocalQuadratic", "LevelBound", "growth_chord", "add_identity"]
 
-EXPONENT_CAP = 500.0
-"""exp() of anything larger is not formed; such cells have an infinite error anyway."""
+EXPONENT_CAP = 200.0
+"""exp() of anything larger is not formed; such cells have an infinite error anyway (see
+`LARGEST_EXPONENT` of the kernel, which must not be larger)."""
 
 
 @dataclass(frozen=True, eq=False)

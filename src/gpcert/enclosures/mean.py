@@ -8,9 +8,12 @@ from gpcert.arrays import Array, namespace
 from gpcert.enclosures.geometry import Geometry
 from gpcert.enclosures.local_quadratic import LocalQuadratic
 from gpcert.kernels import LocalKernel
+from gpcert.kernels.higher_degrees import HigherTerms
 from gpcert.rounding import gamma, nonnegative, up
 
-__all__ = ["Expansion", "MeanEnclosure", "expand", "finite_product", "length_below", "mean_enclosure"]
+__all__ = ["Expansion", "MeanEnclosure", "expand", "finite_product", "length_below", "mean_enclosure",
+    "tail_bound",
+]
 
 @dataclass(frozen=True, eq=False)
 class Expansion:
@@ -30,6 +33,8 @@ class MeanEnclosure:
     above: LocalQuadratic
     center: Array
     center_error: Array
+    pointwise_gained: bool = False
+    """Whether the point-by-point remainder was the smaller one on any cell."""
 
 
 def expand(local: LocalKernel, geometry: Geometry) -> Expansion:
@@ -60,10 +65,15 @@ def mean_enclosure(
         length_below(gradient, 1) - errors[:, 1],
         length_below(hessian, 2) - errors[:, 2],
     )
-    unknown = nonnegative((norm * norm - known) + gamma(8) * norm * norm)
-    lower_error = upper_error = finite_product(xp.sqrt(unknown), local.tail(2, geometry.rho2))
+    higher = local.higher_terms(
+        coefficients, expansion.scaled, (value, gradient, hessian), (geometry.half, geometry.rho)
+    )
+    remainder = tail_bound(local, geometry, norm * norm, known, higher)
+    lower_error = upper_error = remainder
+    gained = False
     if pointwise:
         below, above = local.pointwise_remainder(expansion.distances, weights, geometry.rho)
+        gained = bool(xp.any((below < remainder) | (above < remainder)))
         lower_error = xp.minimum(lower_error, below)
         upper_error = xp.minimum(upper_error, above)
     rho = geometry.rho
@@ -74,6 +84,7 @@ def mean_enclosure(
         LocalQuadratic(-value, -gradient, -hessian, up(upper_error + rounding, 2), rate),
         value,
         errors[:, 0],
+        gained,
     )
 
 
@@ -83,6 +94,31 @@ def length_below(x: Array, dims: int) -> Array:
     axes = tuple(range(1, 1 + dims))
     total = xp.sqrt(xp.sum(x**2, axis=axes))
     return total * (1.0 - gamma(x.shape[-1] ** dims + 8))
+
+
+def tail_bound(
+    local: LocalKernel,
+    geometry: Geometry,
+    squared_norm: float | Array,
+    known: Array,
+    higher: HigherTerms | None,
+) -> Array:
+    """Bound of all terms beyond the second degree, for a function of the given squared norm.
+
+    Known degrees are bounded one by one; the rest, orthogonal to them, has squared norm at most
+    `squared_norm - known - higher.known / s^2` and meets a tail of length `tail_order`.
+    """
+    xp = namespace(known)
+    plain = finite_product(
+        xp.sqrt(nonnegative((squared_norm - known) + gamma(8) * squared_norm)),
+        local.tail(2, geometry.rho2),
+    )
+    if higher is None:
+        return plain
+    left = squared_norm - known - higher.known / local.variance
+    rest = xp.sqrt(nonnegative(left + gamma(16) * squared_norm))
+    finer = up(higher.size + finite_product(rest, local.tail(higher.order, geometry.rho2)), 4)
+    return xp.minimum(plain, finer)
 
 
 def finite_product(size: Array, tail: Array) -> Array:

@@ -32,8 +32,9 @@ class Square:
     above: Array
     above_error: Array
 
-    def better(self, other: Square, geometry: Geometry) -> Square:
-        """Per cell and side, the form that leaves less room; both are valid."""
+    def better(self, other: Square, geometry: Geometry) -> tuple[Square, bool]:
+        """Per cell and side, the form that leaves less room (both are valid); and whether the
+        other one was taken anywhere."""
         xp = namespace(self.below_error)
 
         def reach(matrix: Array) -> Array:
@@ -44,12 +45,13 @@ class Square:
         upper = reach(other.above) + other.above_error < reach(self.above) + self.above_error
         lower = 0.5 * reach(other.below) - other.below_error
         lower = lower > 0.5 * reach(self.below) - self.below_error
-        return Square(
+        best = Square(
             xp.where(lower[:, None, None], other.below, self.below),
             xp.where(lower, other.below_error, self.below_error),
             xp.where(upper[:, None, None], other.above, self.above),
             xp.where(upper, other.above_error, self.above_error),
         )
+        return best, bool(xp.any(lower | upper))
 
 
 def prior_square(local: LocalKernel, geometry: Geometry, rate: float, excess: float) -> Square:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from gpcert.arrays import Array, namespace
 from gpcert.enclosures.geometry import Geometry
 from gpcert.enclosures.local_quadratic import LocalQuadratic
-from gpcert.enclosures.mean import Expansion, finite_product, length_below
+from gpcert.enclosures.mean import Expansion, length_below, tail_bound
 from gpcert.enclosures.precision import LocalPrecision
 from gpcert.enclosures.square import posterior_square, prior_square
 from gpcert.kernels import LocalKernel
@@ -34,6 +34,8 @@ class VarianceEnclosure:
     above: LocalQuadratic
     center: Array
     center_error: Array
+    derivatives_gained: bool = False
+    """Whether the posterior's derivative covariance was the better one on any cell."""
 
 
 def variance_enclosure(
@@ -54,11 +56,12 @@ def variance_enclosure(
     K, s2 = expansion.K, local.variance
     y, y_error, explained, explained_error = precision.apply(local, K)
     coefficients = -(y * K)
-    _, gradient, hessian = local.moments(coefficients, expansion.scaled)
+    zeroth, gradient, hessian = local.moments(coefficients, expansion.scaled)
     value = s2 - explained
     error0 = up(explained_error + gamma(2) * (s2 + explained), 4)
     sizes2, _ = local.squared_sizes(K)
-    errors = local.moment_errors(xp.abs(coefficients)) + up(y_error[:, None] * xp.sqrt(sizes2), 8)
+    errors = local.moment_errors(xp.abs(coefficients))[:, :3]
+    errors = errors + up(y_error[:, None] * xp.sqrt(sizes2), 8)
     error1, error2 = errors[:, 1], errors[:, 2]
 
     known = local.known_squared_norm(
@@ -67,16 +70,23 @@ def variance_enclosure(
         length_below(hessian, 2) - error2,
     )
     whole = max(1.0, excess) * (nonnegative(value + error0) + 2.0 * excess * s2)
-    nu = xp.sqrt(nonnegative((whole - known) + gamma(16) * whole))
-    remainder = 2.0 * finite_product(nu, local.tail(2, geometry.rho2))
+    higher = local.higher_terms(
+        coefficients,
+        expansion.scaled,
+        (zeroth, gradient, hessian),
+        (geometry.half, geometry.rho),
+        up(y_error * xp.sqrt(sizes2[:, 2]), 8),
+    )
+    remainder = 2.0 * tail_bound(local, geometry, whole, known, higher)
     rounding = error0 + 2.0 * error1 * geometry.rho + error2 * geometry.rho2
     bend = gamma(8) * _diagonal_size(hessian, geometry)
     error = up(remainder + up(rounding + bend, 8), 2)
     rate = 2.0 * local.weight_rate
     square = prior_square(local, geometry, rate, excess)
+    gained = False
     if derivatives:
         own = posterior_square(local, expansion, precision, excess)
-        square = square.better(own, geometry)
+        square, gained = square.better(own, geometry)
     return VarianceEnclosure(
         LocalQuadratic(
             value, 2.0 * gradient, 2.0 * (hessian + square.below), error + square.below_error, rate
@@ -86,6 +96,7 @@ def variance_enclosure(
         ),
         value,
         error0,
+        gained,
     )
 
 

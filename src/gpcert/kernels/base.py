@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gpcert.arrays import Array, Backend
+from gpcert.kernels.higher_degrees import HigherTerms
 from gpcert.regions import Region
 
 __all__ = ["Kernel", "LocalKernel"]
@@ -148,8 +149,23 @@ class LocalKernel(ABC):
         """`sum_i a_bi (1, u_i, u_i u_i^T)` for coefficients (B, N), u_i = z_i - c_b scaled."""
 
     @abstractmethod
+    def higher_terms(
+        self,
+        coefficients: Array,
+        scaled: Array,
+        moments: tuple[Array, Array, Array],
+        box: tuple[Array, Array],
+        drift: Array | None = None,
+    ) -> HigherTerms | None:
+        """Degrees three and more of the weighted expansion on a box (half-widths, rho), if known.
+
+        `drift` (B,) bounds `sum_i |error of a_i| m_i^2`, where the coefficients carry errors of
+        their own beyond those of k.
+        """
+
+    @abstractmethod
     def moment_errors(self, magnitudes: Array) -> Array:
-        """(B, 3): bounds of the error of the moments 0, 1, 2 (Euclidean and Frobenius norm).
+        """(B, 4): bounds of the error of the moments 0 to 3 (Euclidean and Frobenius norm).
 
         `magnitudes` (B, N) bound `|a_bi|`; the a_bi are `k_bi` times numbers known up to `gamma(4)`.
         """
@@ -157,6 +173,10 @@ class LocalKernel(ABC):
     @abstractmethod
     def tail(self, order: int, rho2: Array) -> Array:
         """Upper bound of the length of the part of `omega phi` beyond `order`, |d|^2 <= rho2."""
+
+    @abstractmethod
+    def paper_bound(self, scaled: Array, half: Array, weights: Array) -> Array:
+        """The paper's linear bound: lower bound (B,) of `sum_i t_i k(x, z_i)` over each cell."""
 
     @abstractmethod
     def zeroth_remainder(self, rho2: Array) -> Array:

@@ -23,19 +23,34 @@ import numpy as np
 
 from gpcert.arrays import Array, Backend, namespace
 from gpcert.kernels.base import LocalKernel
+from gpcert.kernels.higher_degrees import (
+    HIGHEST_DEGREE,
+    HigherTerms,
+    cubic_terms,
+    gram_terms,
+    monomial_index,
+)
+from gpcert.kernels.paper_lines import ScaledPoints, paper_lower_bound
 from gpcert.regions import Region
 from gpcert.rounding import EXP_ULPS, TINY, U, down, gamma, nonnegative, up
 
 __all__ = ["LocalSquaredExponential", "exponential_tail"]
 
-LARGEST_EXPONENT = 500.0
-"""Beyond this exponent the weighted expansion is useless; tails are reported as infinite."""
+LARGEST_EXPONENT = 200.0
+"""Beyond |d|^2 = 200 the weighted expansion is useless (its tail exceeds e^100): all remainders
+are reported as infinite. Squares of e^200 do not overflow."""
 
 UNDERFLOW_RADIUS = 40.0
 """A point further than 40 scaled units has k < s^2 exp(-800) < s^2 TINY."""
 
 MOST_FEATURES_AT_ONCE = 32
 """Up to here the second moments of all boxes are one matrix product."""
+
+MOST_CUBIC_FEATURES = 12
+"""Up to here all third moments (f^3/6 columns) cost less than one product with an N x N matrix."""
+
+MOST_GRAM_ENTRIES = 20_000_000
+"""Entries of the (B, N, N) arrays of inner products that one batch may form."""
 
 LARGEST_DISTANCE_ERROR = 0.1
 """exp(e/2) - 1 <= 0.6 e holds for absolute errors e of r^2 up to here (convexity; checked at 0.1)."""
@@ -169,7 +184,9 @@ class LocalSquaredExponential(LocalKernel):
         xp = namespace(K)
         extent2 = (self.point_norms + self.reach) ** 2
         powers = xp.stack([xp.ones_like(extent2), extent2, extent2**2], axis=1)
-        columns = xp.concat([powers, powers * (self.relative_error**2)[:, None]], axis=1)
+        relative = self.relative_error[:, None]
+        # the first sums are about k itself, not fl(k): k <= (1 + relative) fl(k)
+        columns = xp.concat([powers * (1.0 + relative) ** 2, powers * relative**2], axis=1)
         sums = up(K**2 @ columns, len(extent2) + 16) + self.floor * len(extent2)
         return sums[:, :3], sums[:, 3:]
 
@@ -191,7 +208,8 @@ class LocalSquaredExponential(LocalKernel):
         spread = 2.0 * (self.relative_error + U)  # r^2 is known up to this, and then some
         Y = up(xp.sqrt(distances + spread * (1.0 + distances)), 4) * rho[:, None]
         exponent = Y - 0.5 * (distances + self.fixed_distances)
-        usable = exponent < LARGEST_EXPONENT
+        # infinite wherever the tails are: what weighs with exp(|d|^2) may rely on it
+        usable = (exponent < LARGEST_EXPONENT) & (rho * rho <= LARGEST_EXPONENT)[:, None]
         exponent = xp.where(usable, exponent, xp.full_like(exponent, LARGEST_EXPONENT))
         far = self.variance * xp.exp(exponent)
         near = self.matrix(distances)
@@ -234,6 +252,66 @@ class LocalSquaredExponential(LocalKernel):
         hessian = hessian - gradient[:, :, None] * scaled[:, None, :]
         return zeroth, gradient, hessian
 
+    @cached_property
+    def _cubes(self) -> tuple[Array, Array]:
+        """(N, n) products z_j z_k z_l over sorted triples, and the (f, f, f) numbering of them."""
+        xp = namespace(self.points)
+        triples, number = monomial_index(self.points.shape[1])
+        columns = [self.points[:, int(j)] * self.points[:, int(k)] for j, k, _ in triples]
+        cubes = [column * self.points[:, int(t[2])] for column, t in zip(columns, triples, strict=True)]
+        return xp.stack(cubes, axis=1), xp.asarray(number, device=self.points.device)
+
+    @cached_property
+    def _products(self) -> Array:
+        """(N, N) inner products of the scaled points."""
+        return self.points @ self.points.T
+
+    def higher_terms(
+        self,
+        coefficients: Array,
+        scaled: Array,
+        moments: tuple[Array, Array, Array],
+        box: tuple[Array, Array],
+        drift: Array | None = None,
+    ) -> HigherTerms | None:
+        """Third moments by one matrix product for few features; else the points' Gram matrix.
+
+        The latter costs N^2 a cell, so it is used only where a batch of it stays cheap.
+        """
+        xp = namespace(coefficients)
+        N, f = self.points.shape
+        magnitudes = xp.abs(coefficients)
+        # |T_n| <= sum |a_i| m_i^n, and m_i^n <= m_i^2 (largest m)^(n-2)
+        growth = [self._largest_extent ** (n - 2) for n in range(3, HIGHEST_DEGREE + 1)]
+        drifts = xp.stack([0.0 * box[1] if drift is None else drift * g for g in growth], axis=1)
+        if 0 < f <= MOST_CUBIC_FEATURES:
+            cubes, number = self._cubes
+            third = (coefficients @ cubes)[:, number]
+            error = self.moment_errors(magnitudes)[:, 3] + self._cubic_floor + up(drifts[:, 0], 4)
+            return cubic_terms(third, moments, scaled, error, box)
+        if f == 0 or len(coefficients) * N * N > MOST_GRAM_ENTRIES:
+            return None
+        along = scaled @ self.points.T
+        products = self._products[None] - along[:, :, None] - along[:, None, :]
+        products = products + xp.sum(scaled**2, axis=1)[:, None, None]
+        # |u_i.u_j| <= m_i m_j, each factor and each a_i with its relative error: the error of the
+        # double sum is at most 2 n eta (sum |a_i| m_i^n)^2
+        eta = gamma(2 * N + 8 * f + 64) + 2.0 * xp.max(self.relative_error)
+        extent = self.point_norms + self.reach
+        powers = xp.stack([extent**n for n in range(3, HIGHEST_DEGREE + 1)], axis=1)
+        error = up(16.0 * eta * (magnitudes @ powers + self._cubic_floor) ** 2, N + 32)
+        return gram_terms(coefficients, products, error, up(drifts, 8), box[1])
+
+    @cached_property
+    def _largest_extent(self) -> float:
+        xp = namespace(self.point_norms)
+        return float(xp.max(self.point_norms)) + self.reach
+
+    @property
+    def _cubic_floor(self) -> float:
+        """What underflow can cost a moment of degree up to six."""
+        return self.floor * (1.0 + self._largest_extent) ** HIGHEST_DEGREE
+
     def moment_errors(self, magnitudes: Array) -> Array:
         """`sum_i |a_i| eta_i (|z_i| + |c|)^n`, eta_i = gamma(N + 2f + 32) + relative error of k.
 
@@ -244,20 +322,25 @@ class LocalSquaredExponential(LocalKernel):
         N, f = self.points.shape
         eta = gamma(N + 2 * f + 32) + self.relative_error
         extent = self.point_norms + self.reach
-        columns = xp.stack([eta, eta * extent, eta * extent**2], axis=1)
+        columns = xp.stack([eta * extent**n for n in range(4)], axis=1)
         return up(magnitudes @ columns, N + 8)
 
     @property
     def floor(self) -> float:
         """What underflow can cost a moment of order <= 2 for each unit of `sum |t_i|`."""
-        xp = namespace(self.point_norms)
-        extent = float(xp.max(self.point_norms)) + self.reach
-        return TINY * max(1.0, self.variance) * (1.0 + extent) ** 2
+        return TINY * max(1.0, self.variance) * (1.0 + self._largest_extent) ** 2
 
     def tail(self, order: int, rho2: Array) -> Array:
         """`s sqrt(sum_{k>n} rho2^k / k!)`, rounded up."""
         xp = namespace(rho2)
         return up(math.sqrt(self.variance) * xp.sqrt(exponential_tail(rho2, order)), 4)
+
+    def paper_bound(self, scaled: Array, half: Array, weights: Array) -> Array:
+        """See `gpcert.kernels.paper_lines`."""
+        extents = self.point_norms + self.reach
+        where = ScaledPoints(self.points, self.fixed_distances, extents, self.variance)
+        underflow = self.floor * float(namespace(weights).sum(abs(weights)))
+        return paper_lower_bound(where, scaled, half, weights) - underflow
 
     def zeroth_remainder(self, rho2: Array) -> Array:
         """`s sqrt(2 (1 - exp(-rho2/2)))`, rounded up."""

@@ -128,9 +128,11 @@ class SquaredExponential(Kernel):
 
         For r2 > UNDERFLOW_RANGE both k and fl(k) are below TINY.
         """
-        gram = self.variance * np.exp(-0.5 * self._squared_distance(points, points))
+        r2 = self._squared_distance(points, points)
+        largest = min(float(r2.max(initial=0.0)), UNDERFLOW_RANGE)
         d = points.shape[1]
-        return gram, 0.6 * UNDERFLOW_RANGE * gamma(d + 4) + gamma(EXP_ULPS + 3)
+        relative = 0.6 * largest * gamma(d + 4) + gamma(EXP_ULPS + 3)
+        return self.variance * np.exp(-0.5 * r2), relative
 
     def localize(self, points: np.ndarray, region: Region, backend: Backend) -> (
         LocalSquaredExponential

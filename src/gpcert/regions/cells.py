@@ -44,11 +44,29 @@ class Cells:
         return int(self.lower.shape[0])
 
     @cached_property
-    def center(self) -> Array:
-        """A float point (B, f) of each cell: its rounded midpoint, clipped into it."""
-        xp = namespace(self.lower)
+    def middle(self) -> Array:
+        """The rounded midpoint (B, f), clipped into the cell: where it is cut."""
         middle = 0.5 * self.lower + 0.5 * self.upper
-        return xp.minimum(xp.maximum(middle, self.lower), self.upper)
+        return self._clip(middle)
+
+    @cached_property
+    def center(self) -> Array:
+        """The float point (B, f) of each cell about which it is described.
+
+        The midpoint; but where a ball is smaller than the cell, the cell's point nearest to the
+        ball's centre: all of the region is then close to it (a domain that cuts off one side would
+        otherwise move the midpoint away).
+        """
+        ball = self.region.norm_constraint
+        if ball is None:
+            return self.middle
+        xp = namespace(self.lower)
+        f = self.lower.shape[1]
+        reach = ball.radius * f ** max(0.0, 0.5 - 1.0 / ball.p)  # of the ball, in the l_2 norm
+        # one ratio above 1 decides: larger ones are cut before they could overflow
+        ratio = 0.5 * xp.minimum(self.widths, xp.full_like(self.widths, 4.0 * reach)) / reach
+        large = xp.sum(ratio**2, axis=-1) > 1.0
+        return xp.where(large[:, None], self._clip(self._place(ball.center)), self.middle)
 
     @cached_property
     def half(self) -> Array:
@@ -67,14 +85,14 @@ class Cells:
         return self.upper - self.lower
 
     def split(self, axis: Array) -> Cells:
-        """Cut cell i at its centre along `axis[i]`: all lower parts, then all upper parts.
+        """Cut cell i in the middle along `axis[i]`: all lower parts, then all upper parts.
 
         The cut is a float inside the cell that both parts share, so they cover it exactly.
         """
         xp = namespace(self.lower)
         at = self._indices(axis)[:, None] == self._indices(np.arange(self.lower.shape[1]))[None, :]
-        first = xp.where(at, self.center, self.upper)
-        second = xp.where(at, self.center, self.lower)
+        first = xp.where(at, self.middle, self.upper)
+        second = xp.where(at, self.middle, self.lower)
         return Cells(
             self.region,
             xp.concat([self.lower, second], axis=0),
@@ -84,7 +102,7 @@ class Cells:
     def can_split(self, axis: Array | None = None) -> Array:
         """Mask (B,): a float lies strictly inside along `axis` (default: the widest axis)."""
         xp = namespace(self.lower)
-        inside = (self.center > self.lower) & (self.center < self.upper)
+        inside = (self.middle > self.lower) & (self.middle < self.upper)
         if self.lower.shape[1] == 0:
             return xp.any(inside, axis=-1)
         index = xp.argmax(self.widths, axis=-1) if axis is None else self._indices(axis)
@@ -117,22 +135,22 @@ class Cells:
         >>> round(float(root.linear_minimum(np.array([[3.0, 4.0]]))[0]), 12)
         -5.0
         """
-        batched = g.ndim == 3
-        half = self.half[:, None, :] if batched else self.half
-        box = intersection.box_minimum(g, half)
         both = self._box_and_ball
+        batched = g.ndim == 3
         if both is None:
-            return box
+            return intersection.box_minimum(g, self.half[:, None, :] if batched else self.half)
         xp = namespace(g)
         f = g.shape[-1]
-        offset = both.offset[:, None, :] if batched else both.offset
-        g_rows, half_rows, offset_rows = (
-            xp.reshape(xp.broadcast_to(a, g.shape), (-1, f)) for a in (g, half, offset)
+
+        def rows(a: Array) -> Array:
+            return xp.reshape(xp.broadcast_to(a[:, None, :] if batched else a, g.shape), (-1, f))
+
+        flat = BoxAndBall(
+            rows(both.low), rows(both.high), rows(both.offset), both.radius, both.p
         )
-        rows = BoxAndBall(half_rows, offset_rows, both.radius, both.p)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            best = intersection.ball_minimum(g_rows, rows, xp.reshape(box, (-1,)))
-        return xp.reshape(best, box.shape)
+            best = intersection.ball_minimum(xp.reshape(g, (-1, f)), flat)
+        return xp.reshape(best, g.shape[:-1])
 
     def linear_maximum(self, g: Array) -> Array:
         """Certified upper bound of `max g.(x - center)` over each cell."""
@@ -187,7 +205,15 @@ class Cells:
         ball = self.region.norm_constraint
         if ball is None:
             return None
-        return BoxAndBall(self.half, self._place(ball.center) - self.center, ball.radius, ball.p)
+        # differences of floats are off by at most a factor 1 + U: see `half`
+        low = (self.lower - self.center) * (1.0 + 4.0 * U)
+        high = (self.upper - self.center) * (1.0 + 4.0 * U)
+        offset = self._place(ball.center) - self.center
+        return BoxAndBall(low, high, offset, ball.radius, ball.p)
+
+    def _clip(self, points: Array) -> Array:
+        xp = namespace(self.lower)
+        return xp.minimum(xp.maximum(points, self.lower), self.upper)
 
     def _place(self, host: np.ndarray) -> Array:
         xp = namespace(self.lower)

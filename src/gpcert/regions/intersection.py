@@ -1,9 +1,11 @@
 """The minimum of a linear function over a box intersected with a p-ball, by its dual.
 
-Statement: for every vector v, and every x in a cell of centre c and half-widths h with
+Statement: for every vector v, and every x with `low <= x - c <= high` (low <= 0 <= high) and
 `||x - x0||_p <= r`,
 
-    g.(x - c)  >=  -sum_j |g_j - v_j| h_j  +  v.(x0 - c)  -  r ||v||_q,      1/p + 1/q = 1.
+    g.(x - c)  >=  sum_j min((g-v)_j low_j, (g-v)_j high_j)  +  v.(x0 - c)  -  r ||v||_q,
+
+with 1/p + 1/q = 1.
 
 Reason: write `g = (g - v) + v`; the first part is bounded over the box, the second by Hölder's
 inequality over the ball. v = 0 is the bound of the box, v = g that of the ball. Exact: the support
@@ -24,6 +26,7 @@ from gpcert.rounding import TINY, U, down, up
 __all__ = [
     "BoxAndBall",
     "box_minimum",
+    "cell_minimum",
     "split_bound",
     "ball_minimum",
     "multiplier",
@@ -36,13 +39,20 @@ STEPS = 50
 
 
 class BoxAndBall(NamedTuple):
-    """Cells `|x - c| <= half` intersected with `||x - x0||_p <= radius`; rows (n, f)."""
+    """Cells `low <= x - c <= high` (rounded outwards, so low <= 0 <= high) intersected with
+    `||x - x0||_p <= radius`; rows (n, f). `half` is the larger of -low and high."""
 
-    half: Array
+    low: Array
+    high: Array
     offset: Array
     """`x0 - c` with one rounding."""
     radius: float
     p: float
+
+    @property
+    def half(self) -> Array:
+        """Half-widths of the symmetric box about c that holds the cell."""
+        return namespace(self.low).maximum(-self.low, self.high)
 
 
 def box_minimum(g: Array, half: Array) -> Array:
@@ -57,6 +67,13 @@ def box_minimum(g: Array, half: Array) -> Array:
     return -up(xp.sum(xp.abs(g) * half, axis=-1), f + 1)
 
 
+def cell_minimum(g: Array, cells: BoxAndBall) -> Array:
+    """Certified minimum of `g.z` over `low <= z <= high`; all its terms are <= 0."""
+    xp = namespace(g)
+    f = int(g.shape[-1])
+    return -up(xp.sum(xp.maximum(-g * cells.low, -g * cells.high), axis=-1), f + 3)
+
+
 def split_bound(g: Array, v: Array, cells: BoxAndBall) -> Array:
     """The certified bound of this module at v, rows (n, f).
 
@@ -67,33 +84,33 @@ def split_bound(g: Array, v: Array, cells: BoxAndBall) -> Array:
     xp = namespace(g, v)
     f = int(g.shape[-1])
     along = v * cells.offset
-    box = up(xp.sum(xp.abs(g - v) * cells.half, axis=-1), f + 3)
+    box = -cell_minimum(g - v, cells)
     error = xp.sum(xp.abs(along), axis=-1) * (4.0 * (f + 3) * U) + TINY
     ball = up(cells.radius * norm_upper(v, dual_exponent(cells.p)), 2)
     bound = down(xp.sum(along, axis=-1) - up(box + error + ball, 3), 2)
     return xp.where(xp.isnan(bound), xp.full_like(bound, -xp.inf), bound)
 
 
-def ball_minimum(g: Array, cells: BoxAndBall, box: Array) -> Array:
-    """The best of `box` (the bound of v = 0), of v = g and, where both matter, of the best v.
+def ball_minimum(g: Array, cells: BoxAndBall) -> Array:
+    """The best of v = 0 (the box), of v = g (the ball) and, where both matter, of the best v.
 
     Only `split_bound` is certified; what decides where to search can lose tightness, never truth.
     """
     xp = namespace(g)
-    half, offset, r, p = cells
+    low, high, offset, r, p = cells
     q = dual_exponent(p)
-    best = xp.maximum(box, split_bound(g, g, cells))
+    best = xp.maximum(cell_minimum(g, cells), split_bound(g, g, cells))
     size = norm(g, q)
     unit = g / xp.where(size > 0, size, xp.ones_like(size))[:, None]
-    corner = -xp.sign(g) * half - offset  # minimiser over the box, seen from x0
+    corner = xp.where(g > 0, low, high) - offset  # minimiser over the box, seen from x0
     sphere = offset - xp.sign(g) * (r * xp.abs(unit) ** (q - 1.0))  # over the ball, from c
-    both = (norm(corner, p) > r) & xp.any(xp.abs(sphere) > half, axis=-1) & (size > 0)
+    both = (norm(corner, p) > r) & xp.any((sphere < low) | (sphere > high), axis=-1) & (size > 0)
     index = xp.nonzero(both)[0]
     if index.shape[0] == 0:
         return best
     g, unit, size = g[index], unit[index], size[index]
-    some = BoxAndBall(half[index], offset[index], r, p)
-    v = dual_vector(unit, (-some.half - some.offset) / r, (some.half - some.offset) / r, p)
+    some = BoxAndBall(low[index], high[index], offset[index], r, p)
+    v = dual_vector(unit, (some.low - some.offset) / r, (some.high - some.offset) / r, p)
     # v is g itself where it was not clipped: scaling back would round that away
     v = xp.where(v == unit, g, v * size[:, None])
     best[index] = xp.maximum(best[index], split_bound(g, v, some))

@@ -63,7 +63,7 @@ def split_maximum(weights: Array, theta: Array, cells: BoxAndBall) -> Array:
     square, keeps an underflow from being magnified.
     """
     xp = namespace(cells.half)
-    half, offset, r, p = cells
+    half, offset, r, p = cells.half, cells.offset, cells.radius, cells.p
     f = int(half.shape[-1])
     size = xp.abs(offset)
     gap = nonnegative(down(xp.abs(half - size), 2) - 8.0 * U * size)
@@ -75,7 +75,7 @@ def split_maximum(weights: Array, theta: Array, cells: BoxAndBall) -> Array:
 def triangle_maximum(weights: Array, cells: BoxAndBall) -> Array:
     """Certified `(r sqrt(||w||_s) + ||e||_w)^2`, every step rounded up; `offset` counts once."""
     xp = namespace(cells.offset)
-    _, offset, r, p = cells
+    offset, r, p = cells.offset, cells.radius, cells.p
     shift = up(xp.sum(weights * offset * offset, axis=-1), int(offset.shape[-1]) + 5)
     reach = r * up(xp.sqrt(norm_upper(weights, hoelder_exponent(p))), 2)
     return up(up(reach + up(xp.sqrt(shift), 2), 4) ** 2, 2)

@@ -46,6 +46,10 @@ class Budget:
                 raise InputError(f"budget {name}: expected a positive number or None, got {value!r}")
             if value is not None and math.isnan(value):
                 raise InputError(f"budget {name}: expected a number, got NaN")
+        if self.boxes is not None and not float(self.boxes).is_integer():
+            raise InputError(f"budget boxes: expected a whole number or None, got {self.boxes!r}")
+        if self.boxes is not None:
+            object.__setattr__(self, "boxes", int(self.boxes))  # 1e6 is one way to write it
 
 
 class Clock:

@@ -46,7 +46,7 @@ class Incumbents:
         if len(points) == 0:
             return
         free = backend.asarray(points[:, self.region.free])
-        evaluation = Evaluation(self.local, Cells(self.region, free, free))
+        evaluation = Evaluation(self.local, Cells(self.region, free, free), optional=False)
         for g in active:
             self._take(g, to_numpy(self.goals[g].ceiling(evaluation)), points)
 

@@ -24,7 +24,7 @@ class MeanGoal(Goal):
     needs_variance = False
 
     def bound(self, evaluation: Evaluation, target: float | None) -> GoalBound:
-        """`sign mu = sign offset + scale q`, q = sign g; the better of second order and order 0.
+        """`sign mu = sign offset + scale q`, q = sign g; the best of second order, order 0 and the paper's.
 
         Order 0: `q >= q(c) - B R0(rho2)` and `q >= -B s`, both Cauchy-Schwarz.
         """
@@ -44,6 +44,10 @@ class MeanGoal(Goal):
         zeroth = down(model.value - enclosure.center_error - reach, 4)
         floor = -up(xp.full_like(zeroth, norm * local.kernel.variance**0.5), 4)
         q = xp.maximum(best.lower, xp.maximum(zeroth, floor))
+        if evaluation.optional and local.portfolio.wants("paper"):
+            paper = local.paper_mean(evaluation.expansion, self.output, self.sign)
+            local.portfolio.report("paper", bool(xp.any(paper > q)))
+            q = xp.maximum(q, paper)
         scores = model.split_scores(geometry, best.loss)
         return GoalBound(affine_down(offset, scale, q), best.point, scores)
 

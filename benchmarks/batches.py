@@ -1,0 +1,230 @@
+"""Sections `profile` and `throughput`: one large batch of cells, outside any search.
+
+Needs NumPy, SciPy and (for a GPU) torch; no scikit-learn.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import scipy.linalg
+from clocked import Clocked, clocked_copy
+from report import Section
+
+import gpcert
+from gpcert.arrays import Array, Backend, backend_from_name, namespace
+from gpcert.enclosures import Evaluation, LocalPosterior
+from gpcert.enclosures.goals import Goal, ProbabilityGoal
+from gpcert.kernels import SquaredExponential
+from gpcert.likelihoods import Probit
+from gpcert.regions import Cells
+
+N, D = 1000, 11
+REPEATS = 5
+OPTIONAL = ("derivatives", "pointwise")
+"""Optional bounds of the portfolio that are measured with and without."""
+
+NEVER = 10**9
+"""Batches of rest: the bound is not computed in the whole measurement."""
+
+
+def random_posterior() -> gpcert.Posterior:
+    """N points uniform in [0, 1]^D, length-scales in [0.5, 1], noise 0.01, smooth observations."""
+    rng = np.random.default_rng(0)
+    points = rng.uniform(0, 1, (N, D))
+    kernel = SquaredExponential(rng.uniform(0.5, 1.0, D), 1.0)
+    observations = np.sin(points @ rng.normal(size=D)) + 0.1 * rng.normal(size=N)
+    L = scipy.linalg.cholesky(kernel.value(points, points) + 0.01 * np.eye(N), lower=True)
+    factor = scipy.linalg.solve_triangular(L, np.eye(N), lower=True)
+    weights = factor.T @ (factor @ observations)
+    return gpcert.Posterior(kernel, points, weights, factor, likelihood=Probit())
+
+
+def random_cells(region: gpcert.Box, size: int, backend: Backend) -> Cells:
+    """Boxes inside the region with half-widths up to 0.05."""
+    rng = np.random.default_rng(1)
+    half = rng.uniform(0.01, 0.05, (size, D))
+    center = rng.uniform(0.05, 0.95, (size, D))
+    return Cells(region, backend.asarray(center - half), backend.asarray(center + half))
+
+
+class Batch:
+    """A posterior bound to the unit cube, and a batch of cells on a backend."""
+
+    def __init__(self, size: int, backend: Backend) -> None:
+        self.posterior = random_posterior()
+        self.region = gpcert.Box(np.zeros(D), np.ones(D))
+        self.backend = backend
+        start = time.perf_counter()
+        _ = self.posterior.norms, self.posterior.excess
+        self.model_seconds = time.perf_counter() - start
+        start = time.perf_counter()
+        self.local = LocalPosterior.build(self.posterior, self.region, backend, variance=True)
+        self.build_seconds = time.perf_counter() - start
+        self.cells = random_cells(self.region, size, backend)
+
+    def goals(self, sides: int) -> list[Goal]:
+        likelihood = self.posterior.likelihood
+        return [ProbabilityGoal(likelihood, 0, sign) for sign in (1, -1)[:sides]]
+
+    def rest(self, names: tuple[str, ...]) -> None:
+        """Leave optional bounds out of all batches to come; `()` computes all of them."""
+        self.local.portfolio.resting.clear()
+        self.local.portfolio.resting.update(dict.fromkeys(names, NEVER))
+
+    def bound(self, goals: list[Goal], local: LocalPosterior | None = None) -> list[Array]:
+        """What a search does with a batch: enclosures of mean and variance, then the goals."""
+        evaluation = Evaluation(local or self.local, self.cells)
+        return [goal.bound(evaluation, None).lower for goal in goals]
+
+    def wait(self) -> None:
+        """Let a GPU finish: its calls return before their work is done."""
+        if self.backend.device is not None and self.backend.device.startswith("cuda"):
+            import torch  # noqa: PLC0415  (an extra)
+
+            torch.cuda.synchronize()
+
+    def best_seconds(
+        self,
+        work: Callable[[], object],
+        repeats: int = REPEATS,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> float:
+        """The fastest of several runs after a warm-up."""
+        work()
+        self.wait()
+        times = []
+        for _ in range(repeats):
+            start = clock()
+            work()
+            self.wait()
+            times.append(clock() - start)
+        return min(times)
+
+    def matrix_product_seconds(self) -> float:
+        """One product (B, N) x (N, N): what S k costs, and nothing else."""
+        K = self.local.expand(self.cells).K
+        S = self.backend.asarray(self.posterior.precision())
+        return self.best_seconds(lambda: K @ S)
+
+    def products(self, derivatives: bool) -> dict[str, Callable[[], Array]]:
+        """The matrix products of a bound alone, on arrays of the same shapes."""
+        local, kernel = self.local, self.local.kernel
+        expansion = local.expand(self.cells)
+        K, scaled = expansion.K, expansion.scaled
+        xp = namespace(K)
+        precision = local.precisions[0]
+        transposed = kernel.points.T
+        columns = self.backend.asarray(np.ones((N, 1 + D + D * D)))
+        narrow = self.backend.asarray(np.ones((N, 6)))
+        named: dict[str, Callable[[], Array]] = {
+            "distances": lambda: scaled @ transposed,
+            "moments of mean": lambda: K @ columns,
+            "moments of variance": lambda: K @ columns,
+            "error sums": lambda: [K @ narrow for _ in range(4)][0],
+        }
+        if precision.precision is not None:
+            named["S k"] = lambda: K @ precision.precision
+        else:
+            named["A k, A^T q"] = lambda: (K @ precision.factor.T) @ precision.factor
+        if derivatives:
+            dK = kernel.derivatives(K, scaled)
+            Q = dK @ precision.factor.T
+            named["derivatives A"] = lambda: dK @ precision.factor.T
+            named["Q Q^T"] = lambda: Q @ xp.matrix_transpose(Q)
+        return named
+
+
+def profile(size: int = 4096) -> Section:
+    """The share of matrix products in the time of one large batch, measured in two ways."""
+    section = Section("profile", f"Share of matrix products in one batch, N = {N}, d = {D}, NumPy")
+    batch = Batch(size, Backend())
+    goals = batch.goals(2)
+    for resting in ((), ("derivatives",), OPTIONAL):
+        batch.rest(resting)
+        whole = batch.best_seconds(lambda: batch.bound(goals), 2, time.process_time)
+        alone = {
+            name: batch.best_seconds(work, 2, time.process_time)
+            for name, work in batch.products("derivatives" not in resting).items()
+        }
+        clock = Clocked.clock
+        clock.reset()
+        start = time.process_time()
+        batch.bound(goals, clocked_local(batch.local))
+        inside = time.process_time() - start
+        share = clock.seconds["matmul"] / inside
+        section.add(
+            cells=size,
+            without=", ".join(resting) or "nothing",
+            cpu_seconds=whole,
+            boxes_a_cpu_second=size / whole,
+            share_of_products=share,
+            target_share=0.5,
+            reached=share >= 0.5,
+            products_alone_over_whole=sum(alone.values()) / whole,
+            products={name: f"{1e3 * s:.0f} ms" for name, s in alone.items()},
+            slowest_operations={
+                name: f"{100 * s / inside:.0f} %" for name, s in clock.slowest(7).items()
+            },
+        )
+    section.notes = [
+        "Both sides of the probability (two goals) over the same enclosures, as a range needs them.",
+        "CPU seconds of the process, best of 2 (other work on the machine does not count). Share: "
+        "time spent in `matmul` during a real batch, recorded by an ndarray subclass; beside it the "
+        "same products alone, on the same shapes, over the whole.",
+        f"Once a model: norms and excess {batch.model_seconds:.3g} s; once a problem: "
+        f"`LocalPosterior.build` {batch.build_seconds:.3g} s.",
+    ]
+    return section
+
+
+def clocked_local(local: LocalPosterior) -> LocalPosterior:
+    """The same with arrays that record the time of every operation on them."""
+    kernel = replace(
+        local.kernel,
+        **{
+            name: clocked_copy(getattr(local.kernel, name))
+            for name in ("points", "origin", "lengths", "point_norms", "fixed_distances")
+        },
+    )
+    precisions = tuple(
+        replace(
+            p,
+            factor=clocked_copy(p.factor),
+            precision=None if p.precision is None else clocked_copy(p.precision),
+        )
+        for p in local.precisions
+    )
+    weights = tuple(clocked_copy(t) for t in local.weights)
+    return replace(local, kernel=kernel, precisions=precisions, weights=weights)
+
+
+def throughput(backend_name: str, size: int) -> Section:
+    """Boxes a second of mean, variance and probability, against the bare N x N product."""
+    backend = backend_from_name(backend_name)
+    section = Section("throughput", f"Boxes a second, N = {N}, d = {D}, backend {backend_name}")
+    batch = Batch(size, backend)
+    product = batch.matrix_product_seconds()
+    for resting in ((), ("derivatives",), ("pointwise",), OPTIONAL):
+        for sides in (1, 2):
+            batch.rest(resting)
+            goals = batch.goals(sides)
+            seconds = batch.best_seconds(lambda goals=goals: batch.bound(goals))
+            section.add(
+                cells=size,
+                without=", ".join(resting) or "nothing",
+                sides=sides,
+                seconds=seconds,
+                boxes_a_second=size / seconds,
+                product_seconds=product,
+                product_boxes_a_second=size / product,
+                share_of_limit=product / seconds,
+            )
+    section.notes = [
+        "Mean, variance and one or both sides of the probability for random cells; the limit is one "
+        f"product (B, {N}) x ({N}, {N}) in float64 on the same backend. Best of {REPEATS} runs.",
+    ]
+    return section

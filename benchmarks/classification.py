@@ -1,0 +1,156 @@
+"""Sections `ranges` and `images`: scikit-learn's Laplace classifiers with 1000 points."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from models import Split, fitted
+from report import Section
+
+import gpcert
+from gpcert.attacks.functions import mean_function
+
+PIXELS = 10
+REPEATS = 3
+SECONDS = 120.0
+"""Budget of one question; a question that needs it all counts as not converged."""
+
+Features = Callable[[gpcert.Posterior, np.ndarray, int], np.ndarray | None]
+
+
+def all_features(posterior: gpcert.Posterior, x: np.ndarray, seed: int) -> None:
+    """Every feature may move."""
+
+
+def steepest_pixels(posterior: gpcert.Posterior, x: np.ndarray, seed: int) -> np.ndarray:
+    """The pixels with the largest gradient of the latent mean at x: the hardest choice."""
+    gradient = mean_function(posterior, 0, 1)(x[None])[1][0]
+    return np.sort(np.argsort(-np.abs(gradient), kind="stable")[:PIXELS])
+
+
+def random_pixels(posterior: gpcert.Posterior, x: np.ndarray, seed: int) -> np.ndarray:
+    """Any pixels."""
+    return np.sort(np.random.default_rng(seed).choice(len(x), PIXELS, replace=False))
+
+
+QUESTIONS: list[tuple[str, str, float, str, Features, int]] = [
+    ("synthetic2d-3", "range", 0.1, "all", all_features, 5),
+    ("synthetic2d-3", "range", 1.0, "all", all_features, 30),
+    ("synthetic2d-5", "range", 0.1, "all", all_features, 5),
+    ("synthetic2d-5", "range", 1.0, "all", all_features, 30),
+    ("spam", "range", 0.1, "all 11", all_features, 60),
+    ("mnist38", "range", 0.15, "10 steepest", steepest_pixels, 40),
+    ("mnist38", "range", 0.15, "10 random", random_pixels, 40),
+    ("mnist38", "range", 0.5, "10 steepest", steepest_pixels, 4000),
+    ("mnist38", "range", 0.5, "10 random", random_pixels, 4000),
+    ("mnist38", "decision", 1.0, "10 steepest", steepest_pixels, 1000),
+    ("mnist38", "decision", 1.0, "10 random", random_pixels, 1000),
+]
+"""Model, question, gamma, features, how to choose them, and the most boxes allowed."""
+
+
+def _prepared(name: str, data: Path, cache: Path | None) -> tuple[gpcert.Posterior, Split, float]:
+    """The model in canonical form, with what is computed once a model; seconds of that."""
+    model, split = fitted(name, data, cache)
+    start = time.perf_counter()
+    posterior = gpcert.as_posterior(model)
+    _ = posterior.norms, posterior.excess
+    return posterior, split, time.perf_counter() - start
+
+
+def ranges(data: Path, cache: Path | None, points: int) -> Section:
+    """Boxes and seconds of ranges (tol 0.01, both sides) and decisions."""
+    section = Section("ranges", "Ranges and decisions of Laplace classifiers, N = 1000, tol 0.01")
+    prepared: dict[str, tuple[gpcert.Posterior, Split, float]] = {}
+    for name, question, gamma, features, choose, target in QUESTIONS:
+        if name not in prepared:
+            prepared[name] = _prepared(name, data, cache)
+        posterior, split, setup = prepared[name]
+        domain = (0.0, 1.0) if name == "mnist38" else None
+        ask = _decision if question == "decision" else _range
+        answers = []
+        for i, x in enumerate(split.X_test[:points]):
+            ball = gpcert.Ball(x, gamma, features=choose(posterior, x, i), domain=domain)
+            answers.append(_best(ask, posterior, x, ball))
+        boxes = np.array([answer.boxes for answer in answers])
+        seconds = np.array([answer.seconds for answer in answers])
+        section.add(
+            model=name,
+            question=question,
+            gamma=gamma,
+            features=features,
+            points=points,
+            median_boxes=float(np.median(boxes)),
+            most_boxes=int(boxes.max()),
+            target_boxes=target,
+            reached=bool(np.median(boxes) <= target),
+            median_seconds=float(np.median(seconds)),
+            most_seconds=float(seconds.max()),
+            outcome=dict(Counter(_outcome(answer) for answer in answers)),
+            setup_seconds=setup,
+        )
+    section.notes = [
+        f"Seconds of a question are the best of {REPEATS} runs (one where it took above 1 s); "
+        "medians and maxima are over the test points.",
+        "Set-up seconds (conversion, norms, excess) are spent once a model, not once a point.",
+    ]
+    return section
+
+
+def _range(posterior: gpcert.Posterior, x: np.ndarray, region: gpcert.Region) -> Any:
+    budget = gpcert.Budget(seconds=SECONDS)
+    return gpcert.prediction_range(posterior, region, tol=0.01, budget=budget)
+
+
+def _decision(posterior: gpcert.Posterior, x: np.ndarray, region: gpcert.Region) -> Any:
+    return gpcert.certify(posterior, x, region=region, budget=gpcert.Budget(seconds=SECONDS))
+
+
+def _best(ask: Callable[..., Any], *arguments: Any) -> Any:
+    """The fastest of several runs: other work on the machine only adds time."""
+    best = ask(*arguments)
+    for _ in range(REPEATS - 1):
+        if best.seconds > 1.0:
+            break
+        best = min(best, ask(*arguments), key=lambda answer: answer.seconds)
+    return best
+
+
+def _outcome(answer: Any) -> str:
+    if isinstance(answer, gpcert.Certificate):
+        return answer.status.name
+    return "converged" if answer.converged else answer.reason.name
+
+
+def images(data: Path, cache: Path | None, points: int) -> Section:
+    """The certified radius of whole images within 2 s."""
+    section = Section("images", "Certified radius, MNIST38, all 196 pixels, 2 s an image")
+    posterior, split, setup = _prepared("mnist38", data, cache)
+    budget = gpcert.Budget(seconds=2.0)
+    found = [
+        gpcert.certified_radius(posterior, x, domain=(0.0, 1.0), budget=budget)
+        for x in split.X_test[:points]
+    ]
+    quotients = np.array([radius.lower / radius.upper for radius in found])
+    seconds = np.array([radius.seconds for radius in found])
+    section.add(
+        points=points,
+        median_quotient=float(np.median(quotients)),
+        least_quotient=float(quotients.min()),
+        target_quotient=0.90,
+        reached=bool(np.median(quotients) >= 0.90 and np.median(seconds) <= 2.0),
+        median_seconds=float(np.median(seconds)),
+        most_seconds=float(seconds.max()),
+        median_boxes=float(np.median([radius.boxes for radius in found])),
+        median_lower=float(np.median([radius.lower for radius in found])),
+        setup_seconds=setup,
+    )
+    section.notes = [
+        "Quotient: `rad.lower / rad.upper`, proved radius over that of a counter-example."
+    ]
+    return section

@@ -1,0 +1,60 @@
+"""The command `gpcert`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from gpcert.certificates.io import package_version
+from gpcert.cli import certify, demo, radius, ranges
+from gpcert.cli.exits import Commands
+from gpcert.cli.terminal import say
+
+__all__ = ["app", "main"]
+
+EXAMPLES = """Examples:
+
+gpcert demo
+
+gpcert certify model.npz points.csv --radius 0.1
+
+gpcert range model.npz points.csv --radius 0.1
+
+gpcert radius model.npz points.csv"""
+
+app = typer.Typer(
+    cls=Commands,
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+)
+app.command("demo", epilog=demo.EXAMPLES)(demo.demo)
+app.command("certify", epilog=certify.EXAMPLES)(certify.certify)
+app.command("range", epilog=ranges.EXAMPLES)(ranges.ranges)
+app.command("radius", epilog=radius.EXAMPLES)(radius.radius)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        say(f"gpcert {package_version()}")
+        raise typer.Exit
+
+
+@app.callback(epilog=EXAMPLES)
+def options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="print the version and stop"
+        ),
+    ] = False,
+) -> None:
+    """Proved bounds on Gaussian-process predictions over regions of inputs."""
+    del version  # its callback has done the work
+
+
+def main() -> None:
+    """Entry point of the command `gpcert`."""
+    app(prog_name="gpcert")

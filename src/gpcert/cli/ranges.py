@@ -1,0 +1,108 @@
+"""`gpcert range`: the smallest and the largest prediction around each point."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from gpcert.api import prediction_ranges
+from gpcert.certificates import PredictionRange
+from gpcert.cli import options
+from gpcert.cli.exits import ExitCode
+from gpcert.cli.models import load_model
+from gpcert.cli.points import read_points
+from gpcert.cli.records import save_ranges
+from gpcert.cli.terminal import above, below, console, say, say_written, table
+from gpcert.regions import Ball
+from gpcert.search import Budget
+
+__all__ = ["ranges", "EXAMPLES"]
+
+EXAMPLES = """Examples:
+
+gpcert range model.npz points.csv --radius 0.1
+
+gpcert range model.npz points.csv --radius 0.1 --quantity variance --tol 0.001
+
+Exit code: 0 all ranges within the tolerance; 2 some not (their bounds hold all the same); 3 bad
+input; 4 a defect."""
+
+
+class Quantity(StrEnum):
+    """What a range is of."""
+
+    probability = "probability"
+    mean = "mean"
+    variance = "variance"
+
+
+def ranges(
+    model: options.ModelFile,
+    points: options.PointsFile,
+    *,
+    radius: options.Radius,
+    norm: options.Norm = "inf",
+    features: options.Features = None,
+    domain: options.Domain = None,
+    quantity: Annotated[
+        Quantity | None, typer.Option(help="by default the probability; regression: the mean")
+    ] = None,
+    tol: Annotated[float, typer.Option(help="accuracy at which the search ends")] = 0.01,
+    seconds: options.Seconds = 60.0,
+    backend: options.Backend = "numpy",
+    header: options.Header = None,
+    output: options.Output = None,
+) -> None:
+    """Bound the smallest and the largest prediction in a ball around each point."""
+    region = options.region_options(norm, features, domain)
+    options.check_output(output)
+    posterior, X = load_model(model), read_points(points, header)
+    found: list[PredictionRange] = []
+    rows = table(
+        f"Prediction ranges, l_{norm} radius {radius:g}",
+        [
+            "point",
+            "output",
+            "quantity",
+            "minimum ≥",
+            "attained",
+            "attained",
+            "maximum ≤",
+            "boxes",
+            "ms",
+        ],
+    )
+    for index, x in enumerate(posterior.check_inputs(X)):
+        for item in prediction_ranges(
+            posterior,
+            Ball(x, radius, **region),
+            tol=tol,
+            quantity=None if quantity is None else quantity.value,
+            budget=Budget(seconds=seconds),
+            backend=backend,
+        ):
+            found.append(item)
+            rows.add_row(*_cells(index, item))
+    console().print(rows)
+    met = sum(item.converged for item in found)
+    say(f"{len(found)} ranges: {met} within the tolerance {tol:g}, {len(found) - met} wider")
+    if output is not None:
+        save_ranges(output, found)
+    say_written(output)
+    raise typer.Exit(ExitCode.PROVED if met == len(found) else ExitCode.UNDECIDED)
+
+
+def _cells(index: int, item: PredictionRange) -> list[str]:
+    return [
+        str(index),
+        str(item.output),
+        item.quantity,
+        below(item.minimum.lower),
+        above(item.minimum.upper),
+        below(item.maximum.lower),
+        above(item.maximum.upper),
+        str(item.boxes),
+        f"{1e3 * item.seconds:.1f}",
+    ]

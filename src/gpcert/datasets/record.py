@@ -1,0 +1,75 @@
+"""What every loader returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.model_selection import train_test_split
+
+from gpcert.arrays import finite_array
+from gpcert.errors import InputError
+
+__all__ = ["Dataset", "shuffled_split", "standardised"]
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Training and test points, one row each, with their labels.
+
+    >>> data = Dataset([[0.0], [1.0]], [3, 8], [[0.5]], [8], name="three points")
+    >>> data.dim, data.classes
+    (1, (3, 8))
+    """
+
+    X_train: np.ndarray
+    y_train: np.ndarray
+    X_test: np.ndarray
+    y_test: np.ndarray
+    name: str
+
+    def __post_init__(self) -> None:
+        for part in ("train", "test"):
+            X = finite_array(f"X_{part}", getattr(self, f"X_{part}"), ndim=2)
+            y = np.asarray(getattr(self, f"y_{part}"))
+            if y.shape != (len(X),):
+                raise InputError(f"y_{part}: expected {len(X)} labels, got shape {y.shape}")
+            object.__setattr__(self, f"X_{part}", X)
+            object.__setattr__(self, f"y_{part}", y)
+        if self.X_train.shape[1] != self.X_test.shape[1]:
+            raise InputError(
+                f"X_test: expected {self.X_train.shape[1]} features as in X_train, "
+                f"got {self.X_test.shape[1]}"
+            )
+
+    @property
+    def dim(self) -> int:
+        """Number of features."""
+        return self.X_train.shape[1]
+
+    @property
+    def classes(self) -> tuple:
+        """The labels that occur in the training part, in order."""
+        return tuple(np.unique(self.y_train).tolist())
+
+
+def shuffled_split(
+    X: np.ndarray, y: np.ndarray, test_size: float, random_state: int | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """`X_train, X_test, y_train, y_test`, each with the same share of every class."""
+    try:
+        parts = train_test_split(X, y, test_size=test_size, stratify=y, random_state=random_state)
+    except ValueError as error:
+        raise InputError(f"test_size: expected a share that can be split off; {error}") from error
+    X_train, X_test, y_train, y_test = (np.asarray(part) for part in parts)
+    return X_train, X_test, y_train, y_test
+
+
+def standardised(X_train: np.ndarray, X_test: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Both parts with the training part's mean taken away, divided by its deviation.
+
+    A feature that is constant in the training part is only centred.
+    """
+    mean, deviation = X_train.mean(0), X_train.std(0)
+    deviation = np.where(deviation > 0, deviation, 1.0)
+    return (X_train - mean) / deviation, (X_test - mean) / deviation

@@ -1,0 +1,92 @@
+"""The paper's linear mean bound for the squared exponential: a line under or over each exponential.
+
+Proposition "mean bound" of Patane et al. (with MATH.md's corrections): on a cell every
+`phi_i(x) = |x - z_i|^2` (scaled) lies in an interval, over which `exp(-phi/2)` is convex, so a
+tangent lies below it and the chord above it. With a tangent for t_i > 0 and a chord for t_i < 0,
+
+    sum_i t_i k(x, z_i) >= sum_i t_i (a_i + b_i phi_i(x)),
+
+whose right side is a separable quadratic in x: its minimum over a box is a closed form.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from gpcert.arrays import Array, namespace
+from gpcert.rounding import EXP_ULPS, U, down, gamma, nonnegative, up
+
+__all__ = ["ScaledPoints", "paper_lower_bound"]
+
+
+class ScaledPoints(NamedTuple):
+    """The points as a cell's kernel sees them; see `LocalSquaredExponential`."""
+
+    points: Array
+    fixed_distances: Array
+    extents: Array
+    """(N,) bounds of |z_i| + |c|."""
+    variance: float
+
+
+def paper_lower_bound(where: ScaledPoints, scaled: Array, half: Array, weights: Array) -> Array:
+    """Certified lower bound (B,) of `sum_i t_i k(x, z_i)` over |d_j| <= half_j.
+
+    A line is valid for whatever slope is taken: over the exponential if it lies over both ends of
+    the interval (convexity), under it if it is the tangent of that slope, so the slopes' rounding
+    costs tightness only; intercepts are rounded outwards.
+    """
+    xp = namespace(scaled)
+    N, f = where.points.shape
+    low, high = _phi_range(where, scaled, half)
+    positive = weights > 0
+    middle = 0.5 * (low + high)
+    tangent = -0.5 * xp.exp(-0.5 * middle)
+    at_low, at_high = xp.exp(-0.5 * low), xp.exp(-0.5 * high)
+    width = high - low
+    chord = (at_high - at_low) / xp.where(width > 0, width, xp.ones_like(width))
+    slope = xp.where(positive, tangent, chord)
+
+    accuracy = gamma(EXP_ULPS + 16)
+    # tangent of slope b: touches at phi = -2 log(-2b), within the error of exp of `middle`
+    under = -2.0 * slope * (1.0 + 0.5 * middle) * (1.0 - 4.0 * accuracy) + middle * (4.0 * U * slope)
+    over = xp.maximum(at_low - slope * low, at_high - slope * high) * (1.0 + 4.0 * accuracy)
+    intercept = xp.where(positive, under, over)
+
+    scaled_slope = weights * slope
+    flat = xp.sum(weights * intercept, axis=1)
+    zeroth = xp.sum(scaled_slope, axis=1)
+    first = scaled_slope @ where.points - zeroth[:, None] * scaled
+    second = scaled_slope @ xp.sum(where.points**2, axis=1)
+    center2 = xp.sum(scaled * (2.0 * (scaled_slope @ where.points) - zeroth[:, None] * scaled), axis=1)
+    second = second - center2 + scaled_slope @ where.fixed_distances
+    # min over |d| <= w of zeroth d^2 - 2 first d: at an end, or at first / zeroth if that is inside
+    ends = zeroth[:, None] * half**2 - 2.0 * xp.abs(first) * half
+    inside = xp.abs(first) < zeroth[:, None] * half
+    safe = xp.where(zeroth > 0, zeroth, xp.ones_like(zeroth))[:, None]
+    minima = xp.where(inside, -(first**2) / safe, ends)
+    total = flat + second + xp.sum(minima, axis=1)
+
+    size = xp.sum(xp.abs(weights * intercept), axis=1)
+    size = size + xp.abs(scaled_slope) @ (where.extents**2 + where.fixed_distances)
+    reach2 = xp.sum(half**2, axis=1)
+    size = size + xp.sum(xp.abs(scaled_slope), axis=1) * reach2 + xp.sum(xp.abs(first) * half, axis=1)
+    total = total - up(gamma(4 * N + 8 * f + 64) * 4.0 * size, 16)
+    return down(where.variance * total, 2)
+
+
+def _phi_range(where: ScaledPoints, scaled: Array, half: Array) -> tuple[Array, Array]:
+    """(B, N) certified ends of `phi_i` over the cells, the fixed features included."""
+    xp = namespace(scaled)
+    f = scaled.shape[1]
+    low = where.fixed_distances + 0.0 * scaled[:, :1]
+    high = low
+    for j in range(f):
+        gap = xp.abs(scaled[:, j, None] - where.points[None, :, j])
+        w = half[:, j, None]
+        low = low + nonnegative(gap - w) ** 2
+        high = high + (gap + w) ** 2
+    # coordinates carry 3 roundings of size |z| + |c|, squares and sums f + 8 more
+    spread = (8.0 * U) * xp.sqrt(high) * where.extents + gamma(f + 16) * high
+    spread = spread + (64.0 * U * U) * where.extents**2
+    return nonnegative(low - spread), up(high + spread, 4)

@@ -1,0 +1,32 @@
+"""Colours and line styles: told apart by colour-blind readers and in black and white print."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from gpcert.certificates import Status
+
+__all__ = ["Look", "LOOKS", "DARK", "LIGHT", "ACCENT", "CLASS_COLOURS", "PROBABILITY_COLOURS"]
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a region of one status is drawn; the line style repeats what the colour says."""
+
+    colour: str
+    line: Literal["-", "--", ":"]
+    label: str
+
+
+LOOKS = {
+    Status.ROBUST: Look("#009E73", "-", "proved robust"),
+    Status.NOT_ROBUST: Look("#D55E00", "--", "refuted"),
+    Status.UNKNOWN: Look("#777777", ":", "undecided"),
+}
+"""Bluish green, vermilion and grey of Okabe and Ito (2008), *Color universal design*."""
+
+DARK, LIGHT, ACCENT = "#0072B2", "#A6CEE3", "#D55E00"
+CLASS_COLOURS = ("#7B3294", "#0072B2")
+PROBABILITY_COLOURS = "PuOr"
+"""Purple to orange: diverging, and safe for red-green blindness."""

@@ -1,0 +1,182 @@
+"""The posterior in ball arithmetic (python-flint, 200 bits): what the enclosures are checked against.
+
+Written from the formulas of `gpcert.posterior` alone; it shares no code with kernels or enclosures.
+Every number is an `arb`, a ball that contains the real value for the stored float64 arrays.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gpcert.errors import InputError, MissingExtraError
+from gpcert.kernels import Kernel
+from gpcert.posterior import Posterior
+
+__all__ = ["BITS", "ArbPosterior", "assert_encloses", "exact", "flint", "kernel_reference"]
+
+BITS = 200
+"""Working precision: rounding is then near 1e-60, far below every float64 error bound."""
+
+LARGEST_RADIUS = 1e-18
+"""A reference wider than this (relative, or absolute below 1) would prove nothing."""
+
+
+def flint() -> Any:
+    """The module `flint`, its precision raised to `BITS`.
+
+    >>> flint().ctx.prec >= BITS
+    True
+    """
+    try:
+        module = importlib.import_module("flint")
+    except ImportError as error:
+        raise MissingExtraError(
+            "the ball-arithmetic reference needs python-flint, which is not installed; "
+            "install it with: pip install python-flint"
+        ) from error
+    module.ctx.prec = max(module.ctx.prec, BITS)
+    return module
+
+
+def exact(values: Any) -> list[Any]:
+    """The floats of a vector as exact balls."""
+    arb = flint().arb
+    return [arb(float(v)) for v in np.asarray(values, dtype=np.float64).ravel()]
+
+
+def kernel_reference(kernel: Kernel, x: Sequence[Any], z: Sequence[Any]) -> Any:
+    """`k(x, z)` for points whose coordinates are balls (see `exact`).
+
+    >>> from gpcert.kernels import SquaredExponential
+    >>> k = kernel_reference(SquaredExponential(1.0, 2.0), exact([0.0]), exact([1.0]))
+    >>> bool(abs(float(k) - 2 * np.exp(-0.5)) < 1e-15)
+    True
+    """
+    if kernel.name not in _KERNELS:
+        raise InputError(f"kernel: expected one of {sorted(_KERNELS)}, got {kernel.name!r}")
+    return _KERNELS[kernel.name](kernel.config(), x, z)
+
+
+def _squared_exponential(config: dict[str, Any], x: Sequence[Any], z: Sequence[Any]) -> Any:
+    arb = flint().arb
+    lengths = exact(np.broadcast_to(config["length_scale"], (len(x),)))
+    total = arb(0)
+    for a, b, length in zip(x, z, lengths, strict=True):
+        total += ((a - b) / length) ** 2
+    return arb(config["variance"]) * (-total / 2).exp()
+
+
+_KERNELS: dict[str, Callable[[dict[str, Any], Sequence[Any], Sequence[Any]], Any]] = {
+    "squared_exponential": _squared_exponential
+}
+
+
+class ArbPosterior:
+    """Latent mean, variance and prediction of a `Posterior` at float points, as balls.
+
+    >>> from gpcert.kernels import SquaredExponential
+    >>> model = Posterior(SquaredExponential(1.0), [[0.0]], weights=[2.0], factor=[[0.5]])
+    >>> reference = ArbPosterior(model)
+    >>> float(reference.mean([0.0])), float(reference.variance([0.0]))
+    (2.0, 0.75)
+    """
+
+    def __init__(self, posterior: Posterior) -> None:
+        self.posterior = posterior
+        self.points = [exact(z) for z in posterior.points]
+        self.weights = [exact(t) for t in posterior.weights]
+        factors = [] if posterior.factor is None else posterior.factor
+        self.factors = [[exact(row) for row in A] for A in factors]
+        self._rows: dict[bytes, list[Any]] = {}
+
+    def row(self, x: Any) -> list[Any]:
+        """`k(x, z_i)` for all i; kept, as mean and variance both ask for it."""
+        key = np.asarray(x, dtype=np.float64).tobytes()
+        if key not in self._rows:
+            at = exact(x)
+            self._rows[key] = [kernel_reference(self.posterior.kernel, at, z) for z in self.points]
+        return self._rows[key]
+
+    def canonical_mean(self, x: Any, output: int = 0) -> Any:
+        """`g_c(x) = sum_i t_i k(x, z_i)`."""
+        return _dot(self.weights[output], self.row(x))
+
+    def canonical_variance(self, x: Any, output: int = 0) -> Any:
+        """`v_c(x) = k(x, x) - |A_c k(Z, x)|^2`, which may be negative."""
+        row, at = self.row(x), exact(x)
+        value = kernel_reference(self.posterior.kernel, at, at)
+        if self.factors:
+            A = self.factors[output if len(self.factors) > 1 else 0]
+            for a in A:
+                value -= _dot(a, row) ** 2
+        return value
+
+    def mean(self, x: Any, output: int = 0) -> Any:
+        """`offset + scale g`."""
+        offset, scale, _ = self._affine(output)
+        return offset + scale * self.canonical_mean(x, output)
+
+    def variance(self, x: Any, output: int = 0) -> Any:
+        """`scale^2 max(v, 0) + noise`."""
+        _, scale, noise = self._affine(output)
+        return scale**2 * self.canonical_variance(x, output).max(flint().arb(0)) + noise
+
+    def probability(self, x: Any, output: int = 0) -> Any:
+        """`F(mu, v)` of a binary likelihood."""
+        module = flint()
+        from gpcert.testing import likelihood_references as references  # noqa: PLC0415 (needs flint)
+
+        mu, v = self.mean(x, output), self.variance(x, output)
+        name = self.posterior.likelihood.name
+        if name == "probit":
+            return references.normal_cdf(mu / (1 + v).sqrt())
+        if name == "sklearn-logistic":
+            return references.sklearn_probability(mu, v)
+        if name == "logistic":
+            with module.ctx.workprec(BITS):
+                return references.logistic_normal(mu, v)
+        raise InputError(f"likelihood: expected a binary one, got {name!r}")
+
+    def gram(self) -> Any:
+        """K_ZZ as an `arb_mat`."""
+        kernel = self.posterior.kernel
+        return flint().arb_mat(
+            [[kernel_reference(kernel, x, z) for z in self.points] for x in self.points]
+        )
+
+    def squared_norm(self, output: int = 0) -> Any:
+        """`t^T K_ZZ t`, the squared RKHS norm of g_c."""
+        matrix, t = self.gram().tolist(), self.weights[output]
+        return _dot(t, [_dot(row, t) for row in matrix])
+
+    def _affine(self, output: int) -> tuple[Any, Any, Any]:
+        p = self.posterior
+        offset, scale, noise = exact([p.offset[output], p.scale[output], p.noise[output]])
+        return offset, scale, noise
+
+
+def _dot(a: Sequence[Any], b: Sequence[Any]) -> Any:
+    total = flint().arb(0)
+    for x, y in zip(a, b, strict=True):
+        total += x * y
+    return total
+
+
+def assert_encloses(lower: float, upper: float, ball: Any) -> None:
+    """Fail if the real number in `ball` is proved to lie outside `[lower, upper]`; no tolerance.
+
+    A NaN fails, and so does a ball too wide to prove anything.
+
+    >>> assert_encloses(1.0, 2.0, flint().arb(2).sqrt())
+    """
+    arb = flint().arb
+    assert lower <= upper, f"crossed or undefined bounds [{lower!r}, {upper!r}]"
+    size = max(1.0, abs(float(ball.mid())))
+    assert ball.is_finite(), "the reference is not finite"
+    assert float(ball.rad()) <= LARGEST_RADIUS * size, f"the reference {ball} is too wide"
+    assert not arb(lower) > ball, f"lower bound {lower!r} is above {ball.str(25)}"
+    assert not arb(upper) < ball, f"upper bound {upper!r} is below {ball.str(25)}"

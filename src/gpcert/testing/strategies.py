@@ -1,0 +1,230 @@
+"""Random posteriors, regions and cells for property tests (hypothesis), hard ones included.
+
+Hypothesis draws the shape of a case and a seed; the numbers come from the seed, so that a failing
+case is one line to repeat.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from hypothesis import strategies as st
+
+from gpcert.arrays import to_numpy
+from gpcert.kernels import Kernel, SquaredExponential
+from gpcert.likelihoods import Likelihood
+from gpcert.posterior import Posterior
+from gpcert.regions import Ball, Box, Cells, Region
+
+__all__ = [
+    "Case",
+    "cases",
+    "cell_points",
+    "ill_conditioned",
+    "kernels",
+    "posteriors",
+    "random_cells",
+    "regions_near",
+    "regression_posterior",
+]
+
+NORMS = (1.0, 2.0, 3.5, np.inf)
+"""Exponents of balls: both polyhedral ones, the round one, and one without a closed form."""
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A posterior, a region, and the generator for everything drawn later."""
+
+    posterior: Posterior
+    region: Region
+    rng: np.random.Generator
+
+    def __repr__(self) -> str:
+        p = self.posterior
+        return f"Case(N={len(p.points)}, d={p.dim}, m={p.outputs}, region={self.region!r})"
+
+
+@st.composite
+def kernels(draw: st.DrawFn, dim: int) -> SquaredExponential:
+    """Squared exponentials: ARD length-scales 1e-3..1e3, variance 1e-2..1e4."""
+    rng = np.random.default_rng(draw(seeds))
+    spread = draw(st.sampled_from([0.0, 0.5, 3.0]))  # decades around 1
+    lengths: Any = 10.0 ** rng.uniform(-spread, spread, dim)
+    if draw(st.integers(0, 4)) == 0:
+        lengths = float(lengths[0])
+    return SquaredExponential(lengths, float(10.0 ** rng.uniform(-2.0, 4.0)))
+
+
+def regression_posterior(
+    kernel: Kernel, points: np.ndarray, targets: np.ndarray, ridge: float, **options: Any
+) -> Posterior:
+    """`t = (K + n I)^-1 y`, `A = L^-1` with `L L^T = K + n I`, n = ridge times k(x, x)."""
+    K = kernel.value(points, points)
+    amount = ridge * float(K[0, 0])
+    # duplicated points and a tiny ridge: raise it until a factor exists
+    for _ in range(20):
+        try:
+            L = np.linalg.cholesky(K + amount * np.eye(len(K)))
+            break
+        except np.linalg.LinAlgError:
+            amount *= 10.0
+    else:
+        raise ValueError("no Cholesky factor; is the kernel positive definite?")
+    factor = scipy.linalg.solve_triangular(L, np.eye(len(K)), lower=True)
+    return Posterior(kernel, points, (targets @ factor.T) @ factor, factor, **options)
+
+
+@st.composite
+def posteriors(
+    draw: st.DrawFn,
+    max_points: int = 8,
+    max_dim: int = 3,
+    likelihood: Likelihood | None = None,
+) -> Posterior:
+    """Regression-like models with a ridge of 1e-10..1, and arbitrary weights and factors.
+
+    With a likelihood the posterior has one output, whose mean is of the size of one.
+    """
+    d, N = draw(st.integers(1, max_dim)), draw(st.integers(1, max_points))
+    kernel = draw(kernels(d))
+    rng = np.random.default_rng(draw(seeds))
+    lengths = np.broadcast_to(kernel.length_scale, (d,))
+    points = lengths * rng.normal(size=(N, d)) * draw(st.sampled_from([0.3, 1.0, 3.0]))
+    if draw(st.booleans()):
+        points = points + lengths * draw(st.sampled_from([1.0, 30.0])) * rng.normal(size=d)
+    if N > 1 and draw(st.integers(0, 3)) == 0:
+        points[N // 2 :] = points[: N - N // 2]
+    m = 1 if likelihood is not None else draw(st.integers(1, 3))
+    options: dict[str, Any] = {}
+    if likelihood is not None:
+        options["likelihood"] = likelihood
+    if draw(st.booleans()):
+        options["offset"] = rng.normal(size=m) * draw(st.sampled_from([1.0, 1e3]))
+        options["scale"] = 10.0 ** rng.uniform(-1.0, 1.0, m)
+        options["noise"] = rng.random(m) * draw(st.sampled_from([0.0, 1.0]))
+    ridge = 10.0 ** draw(st.sampled_from([-10.0, -4.0, -1.0, 0.0]))
+    if draw(st.integers(0, 2)):
+        return regression_posterior(kernel, points, rng.normal(size=(m, N)), ridge, **options)
+    size = draw(st.sampled_from([1.0, 1e8])) / kernel.variance
+    factor = _loose_factor(draw(st.sampled_from([0.3, 1.0, 3.0])), m, N, kernel.variance, rng)
+    return Posterior(kernel, points, size * rng.normal(size=(m, N)), factor, **options)
+
+
+def _loose_factor(
+    size: float, m: int, N: int, variance: float, rng: np.random.Generator
+) -> np.ndarray:
+    """A factor that no data belong to: `A K A^T <= I` fails where `size` is large."""
+    rank = int(rng.integers(1, N + 1))
+    shape = (m, rank, N) if rng.random() < 0.5 else (rank, N)
+    return size / np.sqrt(variance * N * rank) * rng.normal(size=shape)
+
+
+@st.composite
+def regions_near(draw: st.DrawFn, posterior: Posterior) -> Region:
+    """Boxes and balls near the points: zero, tiny (1e-12), ordinary and huge (1e3) widths."""
+    rng = np.random.default_rng(draw(seeds))
+    d = posterior.dim
+    lengths = np.broadcast_to(getattr(posterior.kernel, "length_scale", 1.0), (d,))
+    center = posterior.points[rng.integers(len(posterior.points))].copy()
+    if draw(st.booleans()):
+        center = center + lengths * rng.normal(size=d)
+    size = draw(st.sampled_from([0.0, 1e-12, 0.03, 0.3, 1.0, 3.0, 1e3]))
+    if draw(st.booleans()):
+        low = center - size * lengths * rng.random(d)
+        high = center + size * lengths * rng.random(d)
+        fixed = rng.random(d) < draw(st.sampled_from([0.0, 0.3]))
+        return Box(np.where(fixed, center, low), np.where(fixed, center, high))
+    radius = size * float(np.min(lengths) if draw(st.booleans()) else np.max(lengths))
+    features = None
+    if draw(st.integers(0, 3)) == 0:
+        features = np.flatnonzero(rng.random(d) < 0.7)
+    domain = None
+    if draw(st.booleans()):
+        room = radius * rng.uniform(0.0, 1.5, (2, d))
+        domain = (center - room[0], center + room[1])
+    return Ball(center, radius, draw(st.sampled_from(NORMS)), features, domain)
+
+
+@st.composite
+def cases(
+    draw: st.DrawFn,
+    max_points: int = 8,
+    max_dim: int = 3,
+    likelihood: Likelihood | None = None,
+) -> Case:
+    """A posterior with a region near its points."""
+    posterior = draw(posteriors(max_points, max_dim, likelihood))
+    region = draw(regions_near(posterior))
+    return Case(posterior, region, np.random.default_rng(draw(seeds)))
+
+
+def ill_conditioned(
+    name: str, likelihood: Likelihood | None = None, random_state: int = 0
+) -> Posterior:
+    """Models at the edge of float64: "noise", "duplicates", "short", "long" or "weights"."""
+    rng = np.random.default_rng(random_state)
+    options: dict[str, Any] = {} if likelihood is None else {"likelihood": likelihood}
+    lengths, noise = np.array([1.0, 0.5]), 1e-10
+    if name == "short":
+        lengths = np.array([1e-3, 1e-3])
+    if name == "long":
+        lengths = np.array([1e3, 1e3])
+    points = rng.random((10, 2))
+    if name == "short":
+        points = 0.5 + 2e-3 * rng.normal(size=(10, 2))
+    if name == "duplicates":
+        points[5:] = points[:5]
+    kernel = SquaredExponential(lengths, 2.0)
+    targets = rng.normal(size=(1, 10))
+    posterior = regression_posterior(kernel, points, targets, noise, **options)
+    if name == "weights":
+        weights = 1e8 * rng.normal(size=10)
+        weights[5:] = -weights[:5]
+        points[5:] = points[:5] * (1.0 + 1e-9)  # pairs that cancel
+        return Posterior(kernel, points, weights, posterior.factor, **options)
+    return posterior
+
+
+def random_cells(
+    region: Region, rng: np.random.Generator, splits: int = 6, keep: int = 4, backend: Any = "numpy"
+) -> Cells:
+    """At most `keep` cells after some splits of the root along random axes; the root is among them.
+
+    A cell that is proved to miss the region is left out.
+    """
+    root = region.root(backend)
+    cells, f = root, len(region.free)
+    for _ in range(splits if f else 0):
+        cells = cells.split(rng.integers(f, size=len(cells)))
+        cells = cells.take(np.flatnonzero(~to_numpy(cells.empty())))
+        cells = cells.take(rng.permutation(len(cells))[: keep - 1])
+    return Cells.concatenate([root, cells]) if f else root
+
+
+def cell_points(
+    cells: Cells, index: int, rng: np.random.Generator, extra: np.ndarray | None = None
+) -> np.ndarray:
+    """Points (n, d) of the region in one cell: centre, corners, random, and free `extra` (n, f)."""
+    low, high = to_numpy(cells.lower)[index], to_numpy(cells.upper)[index]
+    center = to_numpy(cells.center)[index]
+    f = len(low)
+    corners = np.where(rng.random((3, f)) < 0.5, low, high)
+    inside = low + rng.random((2, f)) * (high - low)
+    near = center + rng.uniform(-1.0, 1.0, (2, f)) * 1e-3 * (high - low)
+    rows = [center[None], corners, inside, near]
+    if extra is not None:
+        rows.append(extra)
+    free = np.clip(np.concatenate(rows), low, high)
+    points = cells.points_full(free)
+    region = cells.region
+    if region.norm_constraint is not None:  # corners lie outside a ball: go to its sphere instead
+        drawn = region.project(points)
+        moved = drawn[:, region.free]
+        points = np.concatenate([points, drawn[np.all((moved >= low) & (moved <= high), axis=1)]])
+    return points[np.asarray(region.contains(points))]

@@ -1,0 +1,142 @@
+"""`certified_radius`: a proved lower end and an attained upper end."""
+
+import numpy as np
+import pytest
+
+import gpcert
+from gpcert.api import radius
+from gpcert.errors import InputError
+from gpcert.kernels import SquaredExponential
+from gpcert.search import StopReason
+
+TWO_BUMPS = gpcert.Posterior(
+    SquaredExponential(1.0), points=[[0.0, 0.0], [3.0, 0.0]], weights=[1.0, -1.0]
+)
+"""The mean changes sign at x_0 = 1.5, whatever x_1."""
+
+POSITIVE = gpcert.Posterior(SquaredExponential(1.0), points=[[0.0, 0.0]], weights=[1.0], offset=0.5)
+
+
+@pytest.mark.parametrize("norm", [1, 2, 3, np.inf])
+def test_known_radius_in_every_norm(norm):
+    found = gpcert.certified_radius(TWO_BUMPS, [0.5, 0.3], norm=norm, threshold=0.0, tol=0.02)
+    assert found.lower <= 1.0 <= found.upper
+    assert found.lower >= 0.97 * found.upper
+    assert found.norm == norm
+    assert TWO_BUMPS.predict(found.counterexample[None])[0][0, 0] < 0
+    distance = np.linalg.norm(found.counterexample - [0.5, 0.3], ord=norm)
+    assert distance == pytest.approx(found.upper, rel=1e-12)
+    assert found.upper >= distance * (1 - 1e-15)
+
+
+@pytest.mark.parametrize("norm", [2, np.inf])
+def test_both_ends_of_a_classifier(classifier, norm):
+    for x in np.random.default_rng(4).uniform(-1, 1, (3, 2)):
+        options = {"norm": norm, "tol": 0.05}
+        found = gpcert.certified_radius(classifier, x, **options)
+        assert 0 < found.lower <= found.upper < np.inf
+        assert found.lower >= 0.94 * found.upper
+        assert found.reason is StopReason.CONVERGED
+        label = classifier.predict(x[None])[0]
+        assert found.decision == label
+        assert classifier.predict(found.counterexample[None])[0] != label
+        inside = gpcert.Ball(x, found.lower, norm=norm)
+        assert np.all(classifier.predict(inside.sample(2000, 0)) == label)
+        again = gpcert.certify(classifier, x, found.lower, norm=norm)
+        assert again.status is gpcert.Status.ROBUST
+        beyond = gpcert.certify(classifier, x, found.upper, norm=norm)
+        assert beyond.status is not gpcert.Status.ROBUST
+
+
+def test_features_and_threshold(classifier):
+    x = np.array([0.4, 0.5])
+    found = gpcert.certified_radius(classifier, x, features=[0], threshold=0.6, tol=0.05)
+    assert found.counterexample[1] == x[1]
+    here = classifier.predict_proba(x[None])[0, 1] > 0.6
+    there = classifier.predict_proba(found.counterexample[None])[0, 1] > 0.6
+    assert here != there
+    again = gpcert.certify(classifier, x, found.lower, features=[0], threshold=0.6)
+    assert again.status is gpcert.Status.ROBUST
+
+
+def test_regression_delta(regressor):
+    x = np.array([0.1, 0.2])
+    found = gpcert.certified_radius(regressor, x, delta=0.1, tol=0.05)
+    assert 0 < found.lower <= found.upper < np.inf
+    moved = regressor.predict(found.counterexample[None])[0] - regressor.predict(x[None])[0]
+    assert abs(moved) > 0.1 - 1e-9
+    again = gpcert.certify(regressor, x, found.lower, delta=0.1)
+    assert again.status is gpcert.Status.ROBUST
+
+
+@pytest.mark.parametrize("norm", [1, 2, np.inf])
+@pytest.mark.parametrize("max_radius", [0.3, 2.0, 7.0])
+def test_no_counter_example_up_to_the_largest_radius(norm, max_radius):
+    found = gpcert.certified_radius(
+        POSITIVE, [0.1, 0.2], norm=norm, threshold=0.0, max_radius=max_radius
+    )
+    assert found.lower == max_radius
+    assert found.upper == np.inf
+    assert found.counterexample is None
+    assert found.reason is StopReason.CONVERGED
+
+
+def test_domain_without_a_counter_example():
+    found = gpcert.certified_radius(POSITIVE, [0.1, 0.2], threshold=0.0, domain=(0.0, 1.0))
+    assert found.upper == np.inf
+    assert found.lower >= 0.9
+
+
+def test_largest_radius_below_the_true_one():
+    found = gpcert.certified_radius(TWO_BUMPS, [0.5, 0.3], threshold=0.0, max_radius=0.6)
+    assert (found.lower, found.upper) == (0.6, np.inf)
+
+
+def test_a_small_budget_keeps_both_ends_valid(classifier):
+    x = np.array([0.6, 0.3])
+    budget = gpcert.Budget(seconds=0.02)
+    found = gpcert.certified_radius(classifier, x, budget=budget)
+    assert 0 <= found.lower <= found.upper
+    if found.lower:
+        ball = gpcert.Ball(x, found.lower)
+        assert np.all(classifier.predict(ball.sample(2000, 0)) == found.decision)
+
+
+def test_interrupt_keeps_what_is_known(monkeypatch):
+    certify_rule, calls = radius.certify_rule, []
+
+    def interrupted(*arguments):
+        calls.append(1)
+        if len(calls) > 16:
+            raise KeyboardInterrupt
+        return certify_rule(*arguments)
+
+    monkeypatch.setattr(radius, "certify_rule", interrupted)
+    found = gpcert.certified_radius(TWO_BUMPS, [0.5, 0.3], threshold=0.0)
+    assert found.reason is StopReason.INTERRUPTED
+    assert found.lower <= 1.0 <= found.upper
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"tol": 1.0}, r"tol: expected a number in \[0, 1\)"),
+        ({"tol": np.nan}, "tol: expected"),
+        ({"max_radius": 0.0}, "max_radius: expected a positive number"),
+        ({"max_radius": np.inf}, "max_radius: expected finite"),
+        ({"norm": 0.3}, "norm: expected p >= 1"),
+        ({"domain": (1.0, 2.0)}, "inside the domain"),
+        ({"threshold": None}, "needs either delta="),
+        ({"backend": "nope"}, "backend: expected"),
+    ],
+)
+def test_bad_inputs(options, message):
+    with pytest.raises(InputError, match=message):
+        gpcert.certified_radius(TWO_BUMPS, [0.5, 0.3], **({"threshold": 0.0} | options))
+
+
+def test_bad_points():
+    with pytest.raises(InputError, match="x: expected 2 features"):
+        gpcert.certified_radius(TWO_BUMPS, [0.5], threshold=0.0)
+    with pytest.raises(InputError, match="x: expected finite"):
+        gpcert.certified_radius(TWO_BUMPS, [0.5, np.inf], threshold=0.0)

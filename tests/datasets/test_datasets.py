@@ -1,0 +1,174 @@
+"""Data sets: shapes, splits, pooling, and errors that say what is wrong with a folder."""
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from gpcert import datasets
+from gpcert.datasets import sources, spam
+from gpcert.datasets.images import pooled
+from gpcert.errors import InputError
+
+
+def test_synthetic2d_is_standardised_balanced_and_reproducible():
+    data = datasets.synthetic2d(n=400, n_test=50, random_state=3)
+    again = datasets.synthetic2d(n=400, n_test=50, random_state=3)
+    np.testing.assert_array_equal(data.X_train, again.X_train)
+    np.testing.assert_array_equal(data.y_test, again.y_test)
+    np.testing.assert_allclose(data.X_train.mean(0), 0.0, atol=1e-12)
+    np.testing.assert_allclose(data.X_train.std(0), 1.0, rtol=1e-12)
+    assert np.bincount(data.y_train).tolist() == [0, 200, 200]
+    assert not np.array_equal(data.X_train, datasets.synthetic2d(n=400, n_test=50).X_train)
+
+
+@pytest.mark.parametrize("shift", [3.0, 5.0])
+def test_synthetic2d_has_the_documented_accuracy(shift):
+    data = datasets.synthetic2d(n=20000, shift=shift)
+    # class 1 is shifted along the first dimension, so the best rule compares the two
+    best = np.where(data.X_train[:, 0] > data.X_train[:, 1], 1, 2)
+    accuracy = np.mean(best == data.y_train)
+    assert accuracy == pytest.approx(norm.cdf(shift / np.sqrt(2)), abs=4e-3)
+
+
+@pytest.mark.parametrize("wrong", [{"n": 1}, {"n_test": 0}, {"n": 2.5}, {"shift": np.nan}])
+def test_synthetic2d_rejects_bad_arguments(wrong):
+    with pytest.raises(InputError):
+        datasets.synthetic2d(**wrong)
+
+
+def test_digits38_pixels_and_split():
+    data = datasets.digits38()
+    assert data.dim == 64
+    assert data.classes == (3, 8)
+    assert data.X_train.min() == 0.0
+    assert data.X_train.max() == 1.0
+    assert len(data.X_train) + len(data.X_test) == 357
+    assert set(data.y_test) == {3, 8}
+    rows = {tuple(x) for x in data.X_train}
+    assert not any(tuple(x) in rows for x in data.X_test)
+
+
+def write_images(path, n_train=12, n_test=6, labels=(3, 5, 8), **changes):
+    rng = np.random.default_rng(0)
+    arrays = {
+        "x_train": rng.integers(0, 256, (n_train, 28, 28)).astype(np.uint8),
+        "y_train": np.resize(labels, n_train).astype(np.uint8),
+        "x_test": rng.integers(0, 256, (n_test, 28, 28)).astype(np.uint8),
+        "y_test": np.resize(labels, n_test).astype(np.uint8),
+    }
+    arrays.update(changes)
+    np.savez_compressed(path, **arrays)
+    return arrays
+
+
+def test_mnist_from_a_folder_pools_by_means(tmp_path):
+    arrays = write_images(tmp_path / "mnist_358.npz")
+    data = datasets.mnist(folder=tmp_path)
+    assert data.X_train.shape == (8, 196)
+    assert data.X_test.shape == (4, 196)
+    assert data.classes == (3, 8)
+    assert data.name == "mnist 3 against 8"
+    first = arrays["x_train"][0].astype(float) / 255
+    np.testing.assert_allclose(
+        data.X_train[0].reshape(14, 14)[2, 5], first[4:6, 10:12].mean(), rtol=1e-15
+    )
+    assert data.X_train.max() <= 1.0
+
+
+def test_mnist_in_full_size_and_three_classes(tmp_path):
+    arrays = write_images(tmp_path / "mnist_358.npz")
+    data = datasets.mnist((3, 5, 8), tmp_path, size=28)
+    assert data.X_train.shape == (12, 784)
+    np.testing.assert_array_equal(data.X_train[1] * 255, arrays["x_train"][1].ravel())
+
+
+def test_fashion_from_a_folder(tmp_path):
+    write_images(tmp_path / "fashion_tsp.npz", labels=(0, 2, 6))
+    data = datasets.fashion((0, 6), tmp_path)
+    assert data.classes == (0, 6)
+    assert data.name == "fashion 0 against 6"
+
+
+def test_spambase_from_a_folder(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(2.0, 3.0, (40, 57)).astype(np.float32)
+    X[:, 3] = 7.0
+    y = (np.arange(40) < 16).astype(np.uint8)
+    np.savez_compressed(tmp_path / "spambase.npz", X=X, y=y)
+    data = datasets.spambase(tmp_path)
+    assert data.X_train.shape == (30, 57)
+    assert data.y_train.sum() == 12  # the split keeps the share of spam
+    np.testing.assert_allclose(data.X_train.mean(0), 0.0, atol=1e-12)
+    np.testing.assert_array_equal(data.X_train[:, 3], 0.0)
+    eleven = datasets.spambase(tmp_path, paper_features=True, standardise=False)
+    assert eleven.dim == 11
+    assert set(eleven.X_train[:, 0]) <= set(X[:, 4].astype(float))
+    assert [j + 1 for j in spam.PAPER_COLUMNS] == [5, 7, 16, 17, 19, 21, 23, 25, 52, 53, 57]
+
+
+def test_errors_name_folder_file_and_keys(tmp_path):
+    with pytest.raises(InputError, match="is none"):
+        datasets.mnist(folder=tmp_path / "nowhere")
+    with pytest.raises(InputError, match=r"mnist_358\.npz"):
+        datasets.mnist(folder=tmp_path)
+    np.savez(tmp_path / "spambase.npz", X=np.zeros((4, 57)))
+    with pytest.raises(InputError, match="missing y"):
+        datasets.spambase(tmp_path)
+    np.savez(tmp_path / "spambase.npz", X=np.zeros((4, 3)), y=np.zeros(4))
+    with pytest.raises(InputError, match=r"\(n, 57\)"):
+        datasets.spambase(tmp_path)
+    (tmp_path / "fashion_tsp.npz").write_text("not a zip file")
+    with pytest.raises(InputError, match="npz"):
+        datasets.fashion((0, 6), tmp_path)
+    np.save(tmp_path / "fashion_tsp.npz.npy", np.zeros(3))
+    (tmp_path / "fashion_tsp.npz.npy").rename(tmp_path / "fashion_tsp.npz")
+    with pytest.raises(InputError, match="npz"):
+        datasets.fashion((0, 6), tmp_path)
+
+
+def test_errors_name_classes_shapes_and_sizes(tmp_path):
+    write_images(tmp_path / "mnist_358.npz")
+    with pytest.raises(InputError, match=r"\[4\]"):
+        datasets.mnist((3, 4), tmp_path)
+    with pytest.raises(InputError, match="two or more"):
+        datasets.mnist((3, 3), tmp_path)
+    with pytest.raises(InputError, match="size"):
+        datasets.mnist((3, 8), tmp_path, size=7)
+    write_images(tmp_path / "mnist_358.npz", x_test=np.zeros((5, 27, 27), np.uint8))
+    with pytest.raises(InputError, match="28x28"):
+        datasets.mnist((3, 8), tmp_path)
+
+
+def test_pooling_is_the_mean_of_four_pixels():
+    image = np.arange(784).reshape(1, 28, 28) % 256
+    expected = image.reshape(14, 2, 14, 2).transpose(0, 2, 1, 3).reshape(14, 14, 4).mean(2) / 255
+    np.testing.assert_allclose(pooled(image, 14)[0], expected.ravel(), rtol=1e-15)
+
+
+def test_openml_is_read_as_numbers(monkeypatch):
+    def fetch(name, **options):
+        return np.ones((3, 2), dtype=object), np.array(["3", "8", "3"], dtype=object)
+
+    monkeypatch.setattr(sources, "fetch_openml", fetch)
+    X, y = sources.download("mnist_784", version=1)
+    assert X.dtype == np.float64
+    assert y.tolist() == [3, 8, 3]
+
+
+def test_without_network_the_error_says_what_to_do(monkeypatch):
+    def fetch(name, **options):
+        raise OSError("no route")
+
+    monkeypatch.setattr(sources, "fetch_openml", fetch)
+    with pytest.raises(InputError, match="folder="):
+        datasets.spambase()
+
+
+def test_dataset_checks_its_parts():
+    X = np.zeros((2, 2))
+    with pytest.raises(InputError, match="y_test"):
+        datasets.Dataset(X, [0, 1], X, [0], name="short labels")
+    with pytest.raises(InputError, match="X_test"):
+        datasets.Dataset(X, [0, 1], np.zeros((2, 3)), [0, 1], name="other features")
+    with pytest.raises(InputError, match="finite"):
+        datasets.Dataset(X * np.nan, [0, 1], X, [0, 1], name="holes")

@@ -1,0 +1,143 @@
+"""Checks of enclosures against ball arithmetic, without tolerance.
+
+They raise AssertionError, so that the self-tests can ask whether a broken bound is noticed.
+"""
+
+import math
+
+import numpy as np
+
+from gpcert.arrays import backend_from_name, to_numpy
+from gpcert.enclosures import Evaluation, LocalPosterior
+from gpcert.testing.arb_reference import ArbPosterior, assert_encloses, exact, flint
+from gpcert.testing.strategies import cell_points, random_cells
+
+arb = flint().arb
+
+
+def below(lower, ball, what):
+    """`lower <= ball`, where `lower` is a float (or a ball) and may be -inf."""
+    assert not math.isnan(float(lower)), f"{what}: NaN"
+    assert not arb(lower) > ball, f"{what}: {lower} is above {ball.str(20)}"
+
+
+def evaluation_of(case, variance=True, splits=6, keep=4, backend="numpy", cells=None):
+    """Evaluation of random cells of a case."""
+    local = LocalPosterior.build(case.posterior, case.region, backend_from_name(backend), variance)
+    if cells is None:
+        cells = random_cells(case.region, case.rng, splits, keep, backend)
+    return Evaluation(local, cells)
+
+
+def displacement(evaluation, index, x):
+    """`d = (x - c) / l` in the free features, as balls."""
+    region = evaluation.cells.region
+    lengths = np.broadcast_to(
+        evaluation.local.posterior.kernel.length_scale, (region.dim,)
+    )[region.free]
+    center = exact(to_numpy(evaluation.cells.center)[index])
+    return [
+        (a - c) / l
+        for a, c, l in zip(exact(np.asarray(x)[region.free]), center, exact(lengths), strict=True)
+    ]
+
+
+def squared(d):
+    return sum((a * a for a in d), arb(0))
+
+
+def quadratic(gradient, hessian, d):
+    """`g.d + d^T H d / 2` from the floats of g and H."""
+    g = exact(to_numpy(gradient))
+    H = [exact(row) for row in to_numpy(hessian)]
+    total = arb(0)
+    for j, a in enumerate(d):
+        total += a * g[j]
+        for k, b in enumerate(d):
+            total += a * H[j][k] * b / 2
+    return total
+
+
+def check_model(evaluation, model, function, points, what):
+    """`exp(rate |d|^2) q >= value + g.d + d^T H d / 2 - error` at the points of every cell."""
+    for b, rows in enumerate(points):
+        error = float(to_numpy(model.error)[b])
+        assert not math.isnan(error), f"{what}: the error is NaN"
+        if math.isinf(error):
+            continue
+        for x in rows:
+            d = displacement(evaluation, b, x)
+            left = (arb(model.rate) * squared(d)).exp() * function(x)
+            right = arb(float(to_numpy(model.value)[b])) - arb(error)
+            right += quadratic(model.gradient[b], model.hessian[b], d)
+            assert not left < right, f"{what}: {left.str(20)} < {right.str(20)} at {x}"
+
+
+def points_of(evaluation, rng, suggested=None):
+    """Points of every cell, one list a cell; `suggested` (B, f) are scaled displacements."""
+    cells = evaluation.cells
+    inverse = to_numpy(evaluation.local.kernel.inverse_length)
+    rows = []
+    for b in range(len(cells)):
+        extra = None
+        if suggested is not None:
+            extra = to_numpy(cells.center)[b][None] + to_numpy(suggested)[b][None] / inverse
+        rows.append(cell_points(cells, b, rng, extra))
+    return rows
+
+
+def check_mean(case, pointwise=True, evaluation=None):
+    """Both models of the mean of every output, and its value at the centres."""
+    evaluation = evaluation or evaluation_of(case, variance=False)
+    evaluation.local.portfolio.resting["pointwise"] = 0 if pointwise else 10**6
+    reference = ArbPosterior(case.posterior)
+    points = points_of(evaluation, case.rng)
+    centers = evaluation.cells.points_full(evaluation.cells.center)
+    for c in range(case.posterior.outputs):
+        enclosure = evaluation.mean(c)
+        check_model(
+            evaluation, enclosure.below, lambda x, c=c: reference.canonical_mean(x, c), points, "g"
+        )
+        check_model(
+            evaluation, enclosure.above, lambda x, c=c: -reference.canonical_mean(x, c), points, "-g"
+        )
+        for b, x in enumerate(centers):
+            value, error = to_numpy(enclosure.center)[b], to_numpy(enclosure.center_error)[b]
+            gap = abs(reference.canonical_mean(x, c) - arb(float(value)))
+            assert not gap > arb(float(error)), f"centre: off by {gap.str(10)}, said {error}"
+
+
+def check_variance(case, derivatives=True, evaluation=None):
+    """Both models of the variance, its range, and its value at the centres."""
+    evaluation = evaluation or evaluation_of(case)
+    evaluation.local.portfolio.resting["derivatives"] = 0 if derivatives else 10**6
+    reference = ArbPosterior(case.posterior)
+    points = points_of(evaluation, case.rng)
+    centers = evaluation.cells.points_full(evaluation.cells.center)
+    for c in range(case.posterior.outputs):
+        enclosure = evaluation.variance(c)
+        v = lambda x, c=c: reference.canonical_variance(x, c)  # noqa: E731
+        check_model(evaluation, enclosure.below, v, points, "v")
+        check_model(evaluation, enclosure.above, lambda x, v=v: -v(x), points, "-v")
+        low, high = map(to_numpy, evaluation.variance_range(c))
+        for b, rows in enumerate(points):
+            for x in rows:
+                assert_encloses(low[b], high[b], v(x).max(arb(0)))
+        low, high = map(to_numpy, evaluation.variance_at_center(c))
+        for b, x in enumerate(centers):
+            assert_encloses(low[b], high[b], v(x).max(arb(0)))
+            error = float(to_numpy(enclosure.center_error)[b])
+            assert not abs(v(x) - arb(float(to_numpy(enclosure.center)[b]))) > arb(error)
+
+
+def check_goal(case, goal, function, evaluation, target=None):
+    """`bound().lower <= goal` on every cell, also at its own `point`; `ceiling >= goal` there."""
+    bound = goal.bound(evaluation, target)
+    lower = to_numpy(bound.lower)
+    for b, rows in enumerate(points_of(evaluation, case.rng, bound.point)):
+        for x in rows:
+            below(float(lower[b]), function(x), type(goal).__name__)
+    ceiling = to_numpy(goal.ceiling(evaluation))
+    for b, x in enumerate(evaluation.cells.points_full(evaluation.cells.center)):
+        assert not arb(float(ceiling[b])) < function(x), f"ceiling {ceiling[b]} at {x}"
+    return bound

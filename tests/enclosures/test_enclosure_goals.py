@@ -1,0 +1,126 @@
+"""Goals: the bound lies below the goal on the whole cell, the ceiling above it at the centre."""
+
+import numpy as np
+import pytest
+from enclosure_checks import arb, check_goal, evaluation_of
+from hypothesis import given, settings
+
+from gpcert.arrays import to_numpy
+from gpcert.enclosures import Evaluation
+from gpcert.enclosures.goals import DeviationGoal, MeanGoal, ProbabilityGoal, VarianceGoal
+from gpcert.likelihoods import Logistic, Probit, SklearnLogistic
+from gpcert.testing.arb_reference import ArbPosterior, exact
+from gpcert.testing.strategies import cases
+
+
+@settings(max_examples=40)
+@given(case=cases())
+def test_mean_goal(case):
+    reference = ArbPosterior(case.posterior)
+    evaluation = evaluation_of(case, variance=False)
+    for c in range(case.posterior.outputs):
+        for sign in (1, -1):
+            middle = sign * float(case.posterior.predict(case.region.center[None])[0][0, c])
+            for target in (None, middle, 0.0):
+                check_goal(
+                    case,
+                    MeanGoal(c, sign),
+                    lambda x, c=c, sign=sign: sign * reference.mean(x, c),
+                    evaluation,
+                    target,
+                )
+
+
+@settings(max_examples=40)
+@given(case=cases())
+def test_variance_goal(case):
+    reference = ArbPosterior(case.posterior)
+    evaluation = evaluation_of(case)
+    for c in range(case.posterior.outputs):
+        for sign in (1, -1):
+            check_goal(
+                case,
+                VarianceGoal(c, sign),
+                lambda x, c=c, sign=sign: sign * reference.variance(x, c),
+                evaluation,
+            )
+
+
+def check_probability(case):
+    reference = ArbPosterior(case.posterior)
+    evaluation = evaluation_of(case, splits=4, keep=3)
+    values = {}
+
+    def probability(x):
+        key = x.tobytes()
+        if key not in values:
+            values[key] = reference.probability(x)
+        return values[key]
+
+    for sign in (1, -1):
+        goal = ProbabilityGoal(case.posterior.likelihood, 0, sign)
+        check_goal(case, goal, lambda x, sign=sign: sign * probability(x), evaluation)
+
+
+@settings(max_examples=60)
+@given(case=cases(likelihood=Probit()))
+def test_probit_goal(case):
+    check_probability(case)
+
+
+@settings(max_examples=40)
+@given(case=cases(likelihood=SklearnLogistic()))
+def test_sklearn_logistic_goal(case):
+    check_probability(case)
+
+
+@settings(max_examples=12)
+@given(case=cases(max_points=4, max_dim=2, likelihood=Logistic()))
+def test_logistic_goal(case):
+    check_probability(case)
+
+
+@pytest.mark.parametrize("norm", [1.0, 2.0, np.inf])
+@settings(max_examples=20)
+@given(case=cases())
+def test_deviation_goal(norm, case):
+    reference = ArbPosterior(case.posterior)
+    evaluation = evaluation_of(case, variance=False)
+    values = case.posterior.predict(case.region.center[None])[0][0]
+    goal = DeviationGoal(tuple(map(float, values)), (0.0,) * len(values), norm)
+
+    def deviation(x):
+        gaps = [
+            abs(reference.mean(x, c) - value) for c, value in enumerate(exact(values))
+        ]
+        if norm == 1.0:
+            return -sum(gaps, arb(0))
+        if norm == 2.0:
+            return -sum((g * g for g in gaps), arb(0)).sqrt()
+        largest = gaps[0]
+        for g in gaps[1:]:
+            largest = largest.max(g)
+        return -largest
+
+    check_goal(case, goal, deviation, evaluation)
+
+
+@settings(max_examples=20)
+@given(case=cases(likelihood=Probit()))
+def test_children_are_never_looser_once_clipped(case):
+    """A child takes the better of its own bound and its parent's: the search relies on it."""
+    evaluation = evaluation_of(case)
+    if len(case.region.free) == 0:
+        return
+    cells = evaluation.cells
+    axis = to_numpy(cells.widths).argmax(axis=1)
+    children = Evaluation(evaluation.local, cells.split(axis))
+    for goal in (MeanGoal(0, 1), VarianceGoal(0, -1), ProbabilityGoal(Probit(), 0, 1)):
+        parents = np.tile(to_numpy(goal.bound(evaluation, None).lower), 2)
+        own = to_numpy(goal.bound(children, None).lower)
+        keep = ~to_numpy(children.cells.empty())
+        clipped = np.maximum(parents, own)
+        ceiling = to_numpy(goal.ceiling(children))
+        inside = case.region.contains(children.cells.points_full(children.cells.center))
+        assert np.all(clipped[keep] >= parents[keep])
+        assert np.all(clipped[keep & inside] <= ceiling[keep & inside])

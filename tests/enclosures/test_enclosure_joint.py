@@ -1,0 +1,95 @@
+"""`combine` (q - beta v) and `Square`, the parts of the joint bound, in ball arithmetic."""
+
+import numpy as np
+import pytest
+from enclosure_checks import (
+    arb,
+    check_model,
+    displacement,
+    evaluation_of,
+    points_of,
+    quadratic,
+    squared,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpcert.arrays import to_numpy
+from gpcert.enclosures.joint import combine
+from gpcert.enclosures.square import posterior_square, prior_square
+from gpcert.testing.arb_reference import ArbPosterior, exact, kernel_reference
+from gpcert.testing.strategies import cases
+
+
+def check_combination(case, beta_size, sign, v_range=lambda low, high: (low, high)):
+    """The lower model of `sign g - beta v` for betas of both signs; `v_range` lets a test lie."""
+    evaluation = evaluation_of(case)
+    reference = ArbPosterior(case.posterior)
+    points = points_of(evaluation, case.rng)
+    local, geometry = evaluation.local, evaluation.expansion.geometry
+    low, high = v_range(*evaluation.variance_range(0))
+    for beta in (beta_size, -beta_size):
+        mean = evaluation.mean(0)
+        model = combine(
+            mean.below if sign > 0 else mean.above,
+            evaluation.variance(0),
+            np.full(len(evaluation.cells), beta),
+            (low, high),
+            local.excess * local.kernel.variance,
+            geometry,
+        )
+
+        def function(x, beta=beta):
+            v = reference.canonical_variance(x, 0)
+            return sign * reference.canonical_mean(x, 0) - arb(beta) * v
+
+        check_model(evaluation, model, function, points, f"q - {beta} v")
+
+
+@settings(max_examples=50)
+@given(case=cases(), size=st.sampled_from([1e-8, 0.3, 10.0, 1e5]), sign=st.sampled_from([1, -1]))
+def test_combination_is_a_lower_model(case, size, sign):
+    check_combination(case, size, sign)
+
+
+def covariance_term(reference, kernel, x, center, s2, rho2):
+    """`<Psi - e0, P (Psi - e0)> = omega^2 v(x) - 2 omega p(c, x) + v(c)`, p the covariance."""
+    row_x, row_c = reference.row(x), reference.row(center)
+    cross = kernel_reference(kernel, exact(x), exact(center))
+    for a in reference.factors[0]:
+        left = sum((u * k for u, k in zip(a, row_x, strict=True)), arb(0))
+        right = sum((u * k for u, k in zip(a, row_c, strict=True)), arb(0))
+        cross -= left * right
+    omega = (rho2 / 2).exp()
+    v_x, v_c = reference.canonical_variance(x, 0), reference.canonical_variance(center, 0)
+    return omega**2 * v_x - 2 * omega * cross + v_c
+
+
+@pytest.mark.parametrize("kind", ["prior", "posterior", "better"])
+@settings(max_examples=30)
+@given(case=cases())
+def test_square_encloses_the_quadratic_term(kind, case):
+    evaluation = evaluation_of(case)
+    local, expansion = evaluation.local, evaluation.expansion
+    geometry = expansion.geometry
+    reference = ArbPosterior(case.posterior)
+    square = prior_square(local.kernel, geometry, 2.0 * local.kernel.weight_rate, local.excess)
+    if kind != "prior":
+        own = posterior_square(local.kernel, expansion, local.precisions[0], local.excess)
+        square = own if kind == "posterior" else square.better(own, geometry)
+    centers = evaluation.cells.points_full(evaluation.cells.center)
+    zero = np.zeros(len(case.region.free))
+    for b, rows in enumerate(points_of(evaluation, case.rng)):
+        for x in rows:
+            d = displacement(evaluation, b, x)
+            if float(squared(d)) > 500.0:
+                continue
+            term = covariance_term(
+                reference, case.posterior.kernel, x, centers[b], local.kernel.variance, squared(d)
+            )
+            low = 2 * quadratic(zero, square.below[b], d)
+            low -= arb(float(to_numpy(square.below_error)[b]))
+            high = 2 * quadratic(zero, square.above[b], d)
+            high += arb(float(to_numpy(square.above_error)[b]))
+            assert not term < low
+            assert not term > high

@@ -1,0 +1,140 @@
+"""The small certified functions below the models: tails, chords, precision products."""
+
+import math
+
+import numpy as np
+import pytest
+from enclosure_checks import arb, evaluation_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpcert.arrays import Backend
+from gpcert.enclosures.joint import _fall
+from gpcert.enclosures.local_quadratic import growth_chord
+from gpcert.enclosures.precision import LocalPrecision
+from gpcert.kernels.local_squared_exponential import LARGEST_EXPONENT, exponential_tail
+from gpcert.testing.arb_reference import ArbPosterior, exact, flint
+from gpcert.testing.strategies import cases
+
+squares = st.one_of(
+    st.floats(0.0, 4.0),
+    st.floats(0.0, LARGEST_EXPONENT),
+    st.sampled_from([0.0, 1e-300, 1e-30, 1e-12, 1e-8, 1.0, math.nextafter(1.0, 2.0), 190.0]),
+)
+
+
+@pytest.mark.parametrize("order", range(7))
+@settings(max_examples=60)
+@given(x=squares)
+def test_exponential_tail(order, x):
+    """At least the real tail; and close, so that it is not merely large."""
+    bound = float(exponential_tail(np.asarray(x), order))
+    with flint().ctx.workprec(2000):  # the sum cancels for small x
+        polynomial = sum((arb(x) ** k / math.factorial(k) for k in range(order + 1)), arb(0))
+        real = arb(x).exp() - polynomial
+        assert not arb(bound) < real
+    assert bound <= float(real) * (1 + 1e-2) + 1e-12 * math.exp(x) + 1e-290
+
+
+@pytest.mark.parametrize("rate", [0.5, 1.0])
+@settings(max_examples=60)
+@given(rho2=squares, part=st.floats(0.0, 1.0))
+def test_chords(rate, rho2, part):
+    """`fall r <= 1 - exp(-rate r)` and `exp(rate r) - 1 <= chord r` for r up to rho2."""
+    chord = arb(float(growth_chord(rate, np.asarray([rho2]))[0]))
+    fall = arb(float(_fall(rate, np.asarray([rho2]))[0]))
+    for r in (rho2, part * rho2):
+        grown = (arb(rate) * arb(r)).expm1()
+        shrunk = -(-arb(rate) * arb(r)).expm1()
+        assert not grown > chord * arb(r)
+        assert not shrunk < fall * arb(r)
+
+
+def exact_precision(reference, row):
+    """`y = A^T A k` as balls."""
+    A = reference.factors[0]
+    q = [sum((a * k for a, k in zip(line, row, strict=True)), arb(0)) for line in A]
+    return [
+        sum((A[r][i] * q[r] for r in range(len(q))), arb(0)) for i in range(len(reference.points))
+    ]
+
+
+@pytest.mark.parametrize("form", ["factor", "precision"])
+@settings(max_examples=40)
+@given(case=cases())
+def test_precision_products(form, case):
+    """`S k` and `k.S k` lie within their stated errors, for both ways to form them."""
+    evaluation = evaluation_of(case)
+    local, expansion = evaluation.local, evaluation.expansion
+    A = case.posterior.factor[0]
+    host = Backend()
+    precision = LocalPrecision(
+        host.asarray(A),
+        host.asarray(A.T @ A) if form == "precision" else None,
+        LocalPrecision.build(A, local.kernel.variance, host).size,
+    )
+    y, y_error, explained, explained_error = precision.apply(local.kernel, expansion.K)
+    reference = ArbPosterior(case.posterior)
+    for b, x in enumerate(evaluation.cells.points_full(evaluation.cells.center)):
+        row = reference.row(x)
+        real = exact_precision(reference, row)
+        gap2 = sum(((a - r) ** 2 for a, r in zip(exact(y[b]), real, strict=True)), arb(0))
+        assert not gap2.sqrt() > arb(float(y_error[b]))
+        product = sum((k * r for k, r in zip(row, real, strict=True)), arb(0))
+        assert not abs(product - arb(float(explained[b]))) > arb(float(explained_error[b]))
+
+
+@settings(max_examples=40)
+@given(case=cases())
+def test_derivative_covariance(case):
+    """`|d^T (fl(G) - G) d| <= e |d|^2` for the axes and a random direction."""
+    evaluation = evaluation_of(case)
+    local, expansion = evaluation.local, evaluation.expansion
+    precision = local.precisions[0]
+    G, error = precision.derivative_covariance(local.kernel, expansion.K, expansion.scaled)
+    reference = ArbPosterior(case.posterior)
+    region = case.region
+    free = region.free
+    lengths = exact(np.broadcast_to(case.posterior.kernel.length_scale, (region.dim,))[free])
+    for b, x in enumerate(evaluation.cells.points_full(evaluation.cells.center)):
+        row, center = reference.row(x), exact(x[free])
+        directions = [*np.eye(len(free)), case.rng.normal(size=len(free))]
+        for direction in directions:
+            d = exact(direction)
+            real = arb(local.kernel.variance) * sum((a * a for a in d), arb(0))
+            slopes = []
+            for i, z in enumerate(reference.points):
+                along = sum(
+                    (a * (z[j] - c) / w for a, j, c, w in zip(d, free, center, lengths, strict=True)),
+                    arb(0),
+                )
+                slopes.append(row[i] * along)
+            for line in reference.factors[0]:
+                real -= sum((a * s for a, s in zip(line, slopes, strict=True)), arb(0)) ** 2
+            stored = sum(
+                (
+                    d[j] * arb(float(G[b, j, k])) * d[k]
+                    for j in range(len(free))
+                    for k in range(len(free))
+                ),
+                arb(0),
+            )
+            size = sum((a * a for a in d), arb(0))
+            assert not abs(stored - real) > arb(float(error[b])) * size
+
+
+@settings(max_examples=40)
+@given(case=cases())
+def test_geometry_covers_the_cells(case):
+    """`|d_j| <= half_j` and `|d|^2 <= rho2` at points of every cell."""
+    from enclosure_checks import displacement, points_of, squared
+
+    evaluation = evaluation_of(case, variance=False)
+    geometry = evaluation.expansion.geometry
+    for b, rows in enumerate(points_of(evaluation, case.rng)):
+        for x in rows:
+            d = displacement(evaluation, b, x)
+            assert not squared(d) > arb(float(geometry.rho2[b]))
+            assert not squared(d) > arb(float(geometry.rho[b])) ** 2
+            for j, a in enumerate(d):
+                assert not abs(a) > arb(float(geometry.half[b, j]))

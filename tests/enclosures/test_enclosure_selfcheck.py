@@ -1,0 +1,130 @@
+"""The checks bite: broken bounds, one at a time, make a check of this folder fail."""
+
+import numpy as np
+import pytest
+from enclosure_checks import check_mean, check_variance, evaluation_of
+from test_enclosure_joint import check_combination
+
+from gpcert.kernels import SquaredExponential
+from gpcert.kernels.local_squared_exponential import LocalSquaredExponential
+from gpcert.posterior import Posterior
+from gpcert.regions import Box, Cells
+from gpcert.testing.strategies import Case, ill_conditioned, regression_posterior
+
+
+def edge_case(sign=1.0):
+    """One point at the end of the cell: there Cauchy-Schwarz on the tail is an equality."""
+    posterior = Posterior(SquaredExponential(1.0), [[1.0]], [sign], factor=[[0.9]])
+    return Case(posterior, Box([-1.0], [1.0]), np.random.default_rng(0))
+
+
+def plain_case():
+    rng = np.random.default_rng(5)
+    points = rng.normal(size=(8, 2))
+    posterior = regression_posterior(SquaredExponential(1.0), points, rng.normal(size=(1, 8)), 0.1)
+    return Case(posterior, Box([-0.5, -0.5], [0.5, 0.5]), rng)
+
+
+def corner_check(case, **options):
+    """`check_mean` on the root cell alone, corners included."""
+    evaluation = evaluation_of(case, variance=False, cells=case.region.root())
+    check_mean(case, evaluation=evaluation, **options)
+
+
+@pytest.fixture
+def without_extras(monkeypatch):
+    """Only the global remainder: the mean's other bounds are switched off."""
+    if hasattr(LocalSquaredExponential, "higher_terms"):
+        monkeypatch.setattr(LocalSquaredExponential, "higher_terms", lambda *_, **__: None)
+
+
+@pytest.mark.usefixtures("without_extras")
+class TestRemainder:
+    @pytest.mark.parametrize("sign", [1.0, -1.0])
+    def test_intact(self, sign):
+        corner_check(edge_case(sign), pointwise=False)
+
+    @pytest.mark.parametrize("sign", [1.0, -1.0])
+    def test_halved(self, monkeypatch, sign):
+        tail = LocalSquaredExponential.tail
+        monkeypatch.setattr(LocalSquaredExponential, "tail", lambda s, n, r: 0.5 * tail(s, n, r))
+        with pytest.raises(AssertionError):
+            corner_check(edge_case(sign), pointwise=False)
+
+    @pytest.mark.parametrize("sign", [1.0, -1.0])
+    def test_one_order_too_high(self, monkeypatch, sign):
+        tail = LocalSquaredExponential.tail
+        monkeypatch.setattr(LocalSquaredExponential, "tail", lambda s, n, r: tail(s, n + 1, r))
+        with pytest.raises(AssertionError):
+            corner_check(edge_case(sign), pointwise=False)
+
+    @pytest.mark.parametrize("sign", [1.0, -1.0])
+    def test_pointwise_halved(self, monkeypatch, sign):
+        real = LocalSquaredExponential.pointwise_remainder
+        monkeypatch.setattr(
+            LocalSquaredExponential,
+            "pointwise_remainder",
+            lambda s, *a: tuple(0.5 * e for e in real(s, *a)),
+        )
+        with pytest.raises(AssertionError):
+            corner_check(edge_case(sign), pointwise=True)
+
+
+def test_gradient_with_the_wrong_sign(monkeypatch):
+    real = LocalSquaredExponential.moments
+
+    def flipped(self, coefficients, scaled):
+        value, gradient, hessian = real(self, coefficients, scaled)
+        return value, -gradient, hessian
+
+    check_mean(plain_case())
+    check_variance(plain_case())
+    monkeypatch.setattr(LocalSquaredExponential, "moments", flipped)
+    with pytest.raises(AssertionError):
+        check_mean(plain_case())
+    with pytest.raises(AssertionError):
+        check_variance(plain_case())
+
+
+def test_joint_term_with_the_wrong_sign():
+    """The loss of `-beta v` turned into a gain, and a lower variance that is too high."""
+    check_combination(plain_case(), 10.0, 1)
+    with pytest.raises(AssertionError):
+        check_combination(plain_case(), 10.0, 1, v_range=lambda low, high: (low, -8.0 * high))
+    with pytest.raises(AssertionError):
+        check_combination(plain_case(), 10.0, 1, v_range=lambda low, high: (low + 20.0, high))
+
+
+@pytest.mark.parametrize("kind", ["weights", "noise"])
+def test_rounding_left_out(monkeypatch, kind):
+    def case():
+        posterior = ill_conditioned(kind)
+        x = posterior.points.mean(axis=0)
+        return Case(posterior, Box(x - 1e-6, x + 1e-6), np.random.default_rng(0))
+
+    check_mean(case())
+    errors = LocalSquaredExponential.moment_errors
+    monkeypatch.setattr(
+        LocalSquaredExponential, "moment_errors", lambda s, m: 0.0 * errors(s, m)
+    )
+    with pytest.raises(AssertionError):
+        check_mean(case())
+
+
+def test_variance_rounding_left_out(monkeypatch):
+    """The error of `k.S k` zeroed on a model with a noise of 1e-10."""
+    from gpcert.enclosures.precision import LocalPrecision
+
+    posterior = ill_conditioned("noise")
+    points = np.random.default_rng(1).random((6, 2))
+    case = Case(posterior, Box([0.0, 0.0], [1.0, 1.0]), np.random.default_rng(0))
+    cells = Cells(case.region, points, points)
+    check_variance(case, evaluation=evaluation_of(case, cells=cells))
+    real = LocalPrecision.apply
+    monkeypatch.setattr(
+        LocalPrecision,
+        "apply",
+        lambda s, *a: tuple(x if i % 2 == 0 else 0.0 * x for i, x in enumerate(real(s, *a))),
+    )
+    with pytest.raises(AssertionError):
+        check_variance(case, evaluation=evaluation_of(case, cells=cells))

@@ -1,0 +1,14 @@
+"""The quadratic models of the variance, on random models, regions and cells."""
+
+import pytest
+from enclosure_checks import check_variance
+from hypothesis import given, settings
+
+from gpcert.testing.strategies import cases
+
+
+@pytest.mark.parametrize("derivatives", [True, False])
+@settings(max_examples=60)
+@given(case=cases())
+def test_models_enclose_the_variance(case, derivatives):
+    check_variance(case, derivatives)

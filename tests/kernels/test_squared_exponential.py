@@ -1,0 +1,85 @@
+"""The squared exponential fulfils the contract of a kernel, at several sizes."""
+
+import numpy as np
+import pytest
+
+from gpcert.errors import InputError
+from gpcert.kernels import SquaredExponential, kernel_from_config
+from gpcert.testing.kernel_contract import KernelContract
+
+
+class TestPlain(KernelContract):
+    kernel = SquaredExponential(1.0)
+    dim = 2
+    weight = 0.5
+
+
+class TestLengths(KernelContract):
+    """Length-scales over six decades, a large variance."""
+
+    kernel = SquaredExponential([1e-3, 0.7, 1e3], 1e4)
+    dim = 3
+    typical = (1e-3, 0.7, 1e3)
+    weight = 0.5
+
+
+class TestOneFeature(KernelContract):
+    kernel = SquaredExponential([0.3], 0.01)
+    dim = 1
+    typical = 0.3
+    weight = 0.5
+
+
+@pytest.mark.parametrize("size", [1e-9, 0.1, 0.9, 1.1, 3.0, 30.0])
+def test_remainders_are_the_formulas(size):
+    """R0, R1, b2, b3 against their closed forms in 50 digits: above, and by little."""
+    mpmath = pytest.importorskip("mpmath")
+    kernel = SquaredExponential(2.0, 3.0)
+    with mpmath.workdps(80):
+        rho2 = (mpmath.mpf(size) / 2) ** 2
+        e, s = mpmath.exp(-rho2 / 2), mpmath.sqrt(3)
+        formulas = {
+            "R0": s * mpmath.sqrt(2 * (1 - e)),
+            "R1": s * mpmath.sqrt(2 - 2 * e - 2 * rho2 * e + rho2),
+            "b2": s * mpmath.sqrt(3) * rho2,
+            "b3": s * mpmath.sqrt(15) * rho2**1.5,
+        }
+        for name, real in formulas.items():
+            bound = getattr(kernel, name)(np.array([size]))
+            assert mpmath.mpf(float(bound)) >= real
+            assert float(bound) <= float(real) * (1 + 1e-6)
+
+
+def test_remainders_take_batches():
+    kernel = SquaredExponential([1.0, 2.0])
+    delta = np.random.default_rng(0).normal(size=(4, 3, 2))
+    for name in ("R0", "R1", "b2", "b3"):
+        batch = getattr(kernel, name)(delta)
+        assert batch.shape == (4, 3)
+        assert batch[1, 2] == getattr(kernel, name)(delta[1, 2])
+
+
+@pytest.mark.parametrize(
+    ("length_scale", "variance"),
+    [
+        (0.0, 1.0),
+        (-1.0, 1.0),
+        ([1.0, 0.0], 1.0),
+        (np.nan, 1.0),
+        (np.inf, 1.0),
+        ([[1.0]], 1.0),
+        ("wide", 1.0),
+        (1.0, 0.0),
+        (1.0, -2.0),
+        (1.0, np.nan),
+        (1.0, [1.0]),
+    ],
+)
+def test_rejects_bad_parameters(length_scale, variance):
+    with pytest.raises(InputError):
+        SquaredExponential(length_scale, variance)
+
+
+def test_unknown_kernel():
+    with pytest.raises(InputError, match="squared_exponential"):
+        kernel_from_config("no-such-kernel", {})
