@@ -55,10 +55,12 @@ def section_runner(name: str, options: argparse.Namespace) -> Callable[[], Secti
         asked = name == "mean" or options.maingo_probability
         peer = Peer(options.results / "maingo.json", options.maingo_python if asked else None)
         return lambda: getattr(regression, name)(peer)
+    if name == "profile":
+        import profiling  # noqa: PLC0415
+
+        return profiling.profile
     import batches  # noqa: PLC0415
 
-    if name == "profile":
-        return batches.profile
     size = options.batch or (65536 if "cuda" in options.backend else 4096)
     return lambda: batches.throughput(options.backend, size)
 

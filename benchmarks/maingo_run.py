@@ -68,8 +68,9 @@ def predictive_probability(problem, x):
         kernel.append(maingopy.covar_sqrexp(sum(maingopy.sqr(s) for s in scaled)))
     mean = sum(t * k for t, k in zip(problem["weights"], kernel, strict=True))
     explained = 0.0
-    for i, row in enumerate(problem["factor"]):
-        explained = explained + maingopy.sqr(sum(a * k for a, k in zip(row[: i + 1], kernel)))
+    for row in problem["factor"]:
+        terms = [a * k for a, k in zip(row, kernel, strict=True) if a != 0.0]
+        explained = explained + maingopy.sqr(sum(terms))
     variance = maingopy.max(1.0 - explained, 0.0)
     return 0.5 + 0.5 * maingopy.erf(mean / maingopy.sqrt(2.0 * (1.0 + variance)))
 
@@ -84,7 +85,9 @@ class Model(maingopy.MAiNGOmodel):
     def get_variables(self):
         bounds = zip(self.problem["lower"], self.problem["upper"], strict=True)
         return [
-            maingopy.OptimizationVariable(maingopy.Bounds(low, high), maingopy.VT_CONTINUOUS, f"x{j}")
+            maingopy.OptimizationVariable(
+                maingopy.Bounds(low, high), maingopy.VT_CONTINUOUS, f"x{j}"
+            )
             for j, (low, high) in enumerate(bounds)
         ]
 

@@ -13,10 +13,10 @@ from problems import Regression
 
 RUNNER = Path(__file__).parent / "maingo_run.py"
 LIMIT = 300.0
-"""Seconds after which MAiNGO ends; its ratio is then a lower bound."""
+"""CPU seconds after which MAiNGO ends; its ratio is then a lower bound."""
 
-GRACE = 300.0
-"""Further seconds in which MAiNGO may set up the problem and notice that its time is over."""
+GRACE = 3600.0
+"""Further wall-clock seconds: on a busy machine CPU seconds take longer."""
 
 
 class Peer:
@@ -53,10 +53,7 @@ class Peer:
             given.write_text(json.dumps(problem.for_maingo()))
             command = [str(self.interpreter), str(RUNNER), str(given), str(answer)]
             command += ["--quantity", quantity, "--seconds", str(LIMIT)]
-            try:
-                subprocess.run(command, check=True, cwd=folder, timeout=LIMIT + GRACE)
-            except subprocess.TimeoutExpired:
-                return {"seconds": LIMIT + GRACE, "status": "no answer", "limit": LIMIT}
+            subprocess.run(command, check=True, cwd=folder, timeout=LIMIT + GRACE)
             return json.loads(answer.read_text())
 
 

@@ -18,7 +18,13 @@ NOISE = 0.01
 MEAN_SHAPES = [(2, 1000, 0.1), (5, 500, 0.1), (10, 200, 0.05), (10, 1000, 0.05)]
 """(d, N, g): features, points, half-width of the box."""
 
-PROBABILITY_SHAPES = [(2, 1000, 0.1), (5, 100, 0.1), (5, 500, 0.1), (10, 200, 0.05), (10, 1000, 0.05)]
+PROBABILITY_SHAPES = [
+    (2, 1000, 0.1),
+    (5, 100, 0.1),
+    (5, 500, 0.1),
+    (10, 200, 0.05),
+    (10, 1000, 0.05),
+]
 
 
 @dataclass(frozen=True)
@@ -70,7 +76,7 @@ class Regression:
             "Y": self.observations.tolist(),
             "K": K.tolist(),
             "invK": posterior.precision().tolist(),
-            "factor": posterior.factor_of(0).tolist(),
+            "factor": np.asarray(posterior.factor_of(0)).tolist(),
             "weights": posterior.weights[0].tolist(),
             "lower": self.box.lower.tolist(),
             "upper": self.box.upper.tolist(),

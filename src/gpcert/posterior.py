@@ -12,6 +12,7 @@ semi-definite by construction.
 from __future__ import annotations
 
 import json
+import zipfile
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -29,6 +30,9 @@ from gpcert.rounding import TINY, gamma, up_float
 __all__ = ["Posterior"]
 
 FORMAT = "gpcert-posterior-1"
+
+_UNREADABLE = (OSError, EOFError, ValueError, KeyError, TypeError, zipfile.BadZipFile)
+"""What reading a file that `save` did not write may raise; a TypeError for a bare `.npy`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,20 +207,24 @@ class Posterior:
     def load(path: str | Path) -> Posterior:
         """Read what `save` wrote; never executes code from the file."""
         try:
-            with np.load(path, allow_pickle=False) as file:
+            with Path(path).open("rb") as stream, np.load(stream, allow_pickle=False) as file:
                 header = json.loads(str(file["header"]))
                 arrays = {name: file[name] for name in file.files if name != "header"}
-        except (OSError, ValueError, KeyError) as error:
+        except _UNREADABLE as error:
             raise InputError(f"{path}: expected a file of Posterior.save ({error})") from error
-        if header.get("format") != FORMAT:
-            raise InputError(f"{path}: expected format {FORMAT!r}, got {header.get('format')!r}")
-        classes = header["classes"]
-        return Posterior(
-            kernel=kernel_from_config(*header["kernel"]),
-            likelihood=likelihood_from_config(*header["likelihood"]),
-            classes=None if classes is None else (classes[0], classes[1]),
-            **arrays,
-        )
+        found = header.get("format") if isinstance(header, dict) else None
+        if found != FORMAT:
+            raise InputError(f"{path}: expected format {FORMAT!r}, got {found!r}")
+        try:
+            classes = header["classes"]
+            return Posterior(
+                kernel=kernel_from_config(*header["kernel"]),
+                likelihood=likelihood_from_config(*header["likelihood"]),
+                classes=None if classes is None else (classes[0], classes[1]),
+                **arrays,
+            )
+        except (KeyError, IndexError, TypeError) as error:
+            raise InputError(f"{path}: a part is missing or unknown ({error!r})") from error
 
 
 def _checked_factor(factor: Any, m: int, N: int) -> np.ndarray | None:
@@ -238,7 +246,7 @@ def _largest_eigenvalue_excess(A: np.ndarray, K: np.ndarray, relative: float) ->
     r, N = A.shape
     M = A @ K @ A.T
     size = np.abs(A) @ K @ np.abs(A).T
-    error = up_float((gamma(2 * N + 4) + 2 * relative) * np.linalg.norm(size), N)
+    error = up_float((gamma(2 * N + 4) + 2 * relative) * float(np.linalg.norm(size)), N)
     error += TINY * float(np.abs(A).sum()) ** 2
     M = (M + M.T) / 2
     estimate = scipy.linalg.eigvalsh(M, subset_by_index=[r - 1, r - 1])[0]

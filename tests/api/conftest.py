@@ -43,4 +43,6 @@ def many_outputs():
     rng = np.random.default_rng(3)
     X = rng.uniform(-1, 1, (15, 2))
     Y = np.stack([X[:, 0], X[:, 1] ** 2, X.prod(1)], axis=1)
-    return GaussianProcessRegressor(RBF(0.8), alpha=1e-3, optimizer=None, normalize_y=True).fit(X, Y)
+    return GaussianProcessRegressor(RBF(0.8), alpha=1e-3, optimizer=None, normalize_y=True).fit(
+        X, Y
+    )

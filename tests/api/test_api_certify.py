@@ -114,7 +114,11 @@ def test_deviation_of_several_outputs(many_outputs, norm):
         largest = deviation(ball.sample(1500, 0)).max()
         for delta in (0.7 * largest, 1.6 * largest):
             certificate = gpcert.certify(
-                many_outputs, x, 0.2, delta=delta, output_norm=norm,
+                many_outputs,
+                x,
+                0.2,
+                delta=delta,
+                output_norm=norm,
                 budget=gpcert.Budget(seconds=None, boxes=20_000),
             )
             assert certificate.decision is None

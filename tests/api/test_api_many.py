@@ -40,8 +40,15 @@ def test_frame(classifier):
     table = gpcert.certify_many(classifier, X, 0.3)
     frame = table.to_frame()
     assert list(frame.columns) == [
-        "point", "status", "decision", "margin_lower", "margin_upper",
-        "counterexample_distance", "boxes", "seconds", "reason",
+        "point",
+        "status",
+        "decision",
+        "margin_lower",
+        "margin_upper",
+        "counterexample_distance",
+        "boxes",
+        "seconds",
+        "reason",
     ]
     assert list(frame["point"]) == list(range(len(X)))
     assert list(frame["status"]) == [c.status.name for c in table]

@@ -109,8 +109,13 @@ def test_files_are_strict_json_with_a_version(tmp_path):
 
 
 def test_numpy_scalars_are_written_as_numbers(tmp_path):
-    record = {"kind": "x", "a": np.float64(0.1), "b": np.int64(3), "c": np.bool_(True),
-              "d": np.float64(-np.inf)}
+    record = {
+        "kind": "x",
+        "a": np.float64(0.1),
+        "b": np.int64(3),
+        "c": np.bool_(True),
+        "d": np.float64(-np.inf),
+    }
     write_record(tmp_path / "x.json", record)
     again = read_record(tmp_path / "x.json", "x")
     assert again == {"kind": "x", "a": 0.1, "b": 3, "c": True, "d": -np.inf}
@@ -153,8 +158,12 @@ def test_missing_file_and_another_kind(tmp_path):
 
 @pytest.mark.parametrize("kind", ["radius", "prediction_range", "certificate", "table"])
 def test_records_without_their_fields_are_refused(tmp_path, kind):
-    kinds = {"radius": Radius, "prediction_range": PredictionRange, "certificate": Certificate,
-             "table": CertificateTable}
+    kinds = {
+        "radius": Radius,
+        "prediction_range": PredictionRange,
+        "certificate": Certificate,
+        "table": CertificateTable,
+    }
     write_record(tmp_path / "record.json", {"kind": kind})
     with pytest.raises(InputError, match=r"record\.json"):
         kinds[kind].load(tmp_path / "record.json")

@@ -117,9 +117,10 @@ def test_errors_name_folder_file_and_keys(tmp_path):
     np.savez(tmp_path / "spambase.npz", X=np.zeros((4, 3)), y=np.zeros(4))
     with pytest.raises(InputError, match=r"\(n, 57\)"):
         datasets.spambase(tmp_path)
-    (tmp_path / "fashion_tsp.npz").write_text("not a zip file")
-    with pytest.raises(InputError, match="npz"):
-        datasets.fashion((0, 6), tmp_path)
+    for content in (b"", b"not a zip file", b"PK\x03\x04broken"):
+        (tmp_path / "fashion_tsp.npz").write_bytes(content)
+        with pytest.raises(InputError, match="npz"):
+            datasets.fashion((0, 6), tmp_path)
     np.save(tmp_path / "fashion_tsp.npz.npy", np.zeros(3))
     (tmp_path / "fashion_tsp.npz.npy").rename(tmp_path / "fashion_tsp.npz")
     with pytest.raises(InputError, match="npz"):

@@ -21,24 +21,26 @@ def below(lower, ball, what):
     assert not arb(lower) > ball, f"{what}: {lower} is above {ball.str(20)}"
 
 
-def evaluation_of(case, variance=True, splits=6, keep=4, backend="numpy", cells=None):
-    """Evaluation of random cells of a case."""
+def evaluation_of(
+    case, variance=True, optional=True, splits=6, keep=4, backend="numpy", cells=None
+):
+    """Evaluation of random cells of a case; `optional=False` leaves out the optional bounds."""
     local = LocalPosterior.build(case.posterior, case.region, backend_from_name(backend), variance)
     if cells is None:
         cells = random_cells(case.region, case.rng, splits, keep, backend)
-    return Evaluation(local, cells)
+    return Evaluation(local, cells, optional)
 
 
 def displacement(evaluation, index, x):
     """`d = (x - c) / l` in the free features, as balls."""
     region = evaluation.cells.region
-    lengths = np.broadcast_to(
-        evaluation.local.posterior.kernel.length_scale, (region.dim,)
-    )[region.free]
+    lengths = np.broadcast_to(evaluation.local.posterior.kernel.length_scale, (region.dim,))[
+        region.free
+    ]
     center = exact(to_numpy(evaluation.cells.center)[index])
     return [
-        (a - c) / l
-        for a, c, l in zip(exact(np.asarray(x)[region.free]), center, exact(lengths), strict=True)
+        (a - c) / w
+        for a, c, w in zip(exact(np.asarray(x)[region.free]), center, exact(lengths), strict=True)
     ]
 
 
@@ -88,8 +90,7 @@ def points_of(evaluation, rng, suggested=None):
 
 def check_mean(case, pointwise=True, evaluation=None):
     """Both models of the mean of every output, and its value at the centres."""
-    evaluation = evaluation or evaluation_of(case, variance=False)
-    evaluation.local.portfolio.resting["pointwise"] = 0 if pointwise else 10**6
+    evaluation = evaluation or evaluation_of(case, variance=False, optional=pointwise)
     reference = ArbPosterior(case.posterior)
     points = points_of(evaluation, case.rng)
     centers = evaluation.cells.points_full(evaluation.cells.center)
@@ -99,7 +100,11 @@ def check_mean(case, pointwise=True, evaluation=None):
             evaluation, enclosure.below, lambda x, c=c: reference.canonical_mean(x, c), points, "g"
         )
         check_model(
-            evaluation, enclosure.above, lambda x, c=c: -reference.canonical_mean(x, c), points, "-g"
+            evaluation,
+            enclosure.above,
+            lambda x, c=c: -reference.canonical_mean(x, c),
+            points,
+            "-g",
         )
         for b, x in enumerate(centers):
             value, error = to_numpy(enclosure.center)[b], to_numpy(enclosure.center_error)[b]
@@ -109,8 +114,7 @@ def check_mean(case, pointwise=True, evaluation=None):
 
 def check_variance(case, derivatives=True, evaluation=None):
     """Both models of the variance, its range, and its value at the centres."""
-    evaluation = evaluation or evaluation_of(case)
-    evaluation.local.portfolio.resting["derivatives"] = 0 if derivatives else 10**6
+    evaluation = evaluation or evaluation_of(case, optional=derivatives)
     reference = ArbPosterior(case.posterior)
     points = points_of(evaluation, case.rng)
     centers = evaluation.cells.points_full(evaluation.cells.center)

@@ -55,7 +55,9 @@ def test_norms_and_excess_of_ill_conditioned_models():
         posterior = ill_conditioned(kind)
         check_norm_and_excess(posterior)
         if kind != "weights":
-            assert posterior.excess < 5e-3  # an exact posterior has none: the proof nearly sees that
+            assert (
+                posterior.excess < 5e-3
+            )  # an exact posterior has none: the proof nearly sees that
 
 
 def test_excess_is_tight():

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from enclosure_checks import arb, evaluation_of
+from enclosure_checks import arb, displacement, evaluation_of, points_of, squared
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -105,7 +105,10 @@ def test_derivative_covariance(case):
             slopes = []
             for i, z in enumerate(reference.points):
                 along = sum(
-                    (a * (z[j] - c) / w for a, j, c, w in zip(d, free, center, lengths, strict=True)),
+                    (
+                        a * (z[j] - c) / w
+                        for a, j, c, w in zip(d, free, center, lengths, strict=True)
+                    ),
                     arb(0),
                 )
                 slopes.append(row[i] * along)
@@ -127,8 +130,6 @@ def test_derivative_covariance(case):
 @given(case=cases())
 def test_geometry_covers_the_cells(case):
     """`|d_j| <= half_j` and `|d|^2 <= rho2` at points of every cell."""
-    from enclosure_checks import displacement, points_of, squared
-
     evaluation = evaluation_of(case, variance=False)
     geometry = evaluation.expansion.geometry
     for b, rows in enumerate(points_of(evaluation, case.rng)):

@@ -9,13 +9,15 @@ from enclosure_checks import arb, below, displacement, evaluation_of, quadratic
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpcert.arrays import Backend
 from gpcert.enclosures.geometry import Geometry
 from gpcert.enclosures.local_quadratic import LocalQuadratic
 from gpcert.enclosures.quadratic_minimum import quadratic_minimum, smallest_eigenvalue
 from gpcert.kernels import SquaredExponential
-from gpcert.arrays import Backend
+from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Box
 from gpcert.testing.arb_reference import exact, flint
+from gpcert.testing.strategies import Case
 
 
 def geometry_of(region, lengths=1.0):
@@ -194,9 +196,6 @@ def test_level_form(seed, rate, width, level):
 
 def test_displacements_are_scaled_by_length():
     """`displacement` of the checks is (x - c) / l: one case by hand."""
-    from gpcert.posterior import Posterior
-    from gpcert.testing.strategies import Case
-
     posterior = Posterior(SquaredExponential([2.0, 4.0]), [[0.0, 0.0]], [1.0])
     case = Case(posterior, Box([0.0, 0.0], [2.0, 2.0]), np.random.default_rng(0))
     evaluation = evaluation_of(case, variance=False, cells=case.region.root())

@@ -5,6 +5,7 @@ import pytest
 from enclosure_checks import check_mean, check_variance, evaluation_of
 from test_enclosure_joint import check_combination
 
+from gpcert.enclosures.precision import LocalPrecision
 from gpcert.kernels import SquaredExponential
 from gpcert.kernels.local_squared_exponential import LocalSquaredExponential
 from gpcert.posterior import Posterior
@@ -25,10 +26,10 @@ def plain_case():
     return Case(posterior, Box([-0.5, -0.5], [0.5, 0.5]), rng)
 
 
-def corner_check(case, **options):
+def corner_check(case, pointwise):
     """`check_mean` on the root cell alone, corners included."""
-    evaluation = evaluation_of(case, variance=False, cells=case.region.root())
-    check_mean(case, evaluation=evaluation, **options)
+    cells = case.region.root()
+    check_mean(case, evaluation=evaluation_of(case, False, pointwise, cells=cells))
 
 
 @pytest.fixture
@@ -104,17 +105,13 @@ def test_rounding_left_out(monkeypatch, kind):
 
     check_mean(case())
     errors = LocalSquaredExponential.moment_errors
-    monkeypatch.setattr(
-        LocalSquaredExponential, "moment_errors", lambda s, m: 0.0 * errors(s, m)
-    )
+    monkeypatch.setattr(LocalSquaredExponential, "moment_errors", lambda s, m: 0.0 * errors(s, m))
     with pytest.raises(AssertionError):
         check_mean(case())
 
 
 def test_variance_rounding_left_out(monkeypatch):
     """The error of `k.S k` zeroed on a model with a noise of 1e-10."""
-    from gpcert.enclosures.precision import LocalPrecision
-
     posterior = ill_conditioned("noise")
     points = np.random.default_rng(1).random((6, 2))
     case = Case(posterior, Box([0.0, 0.0], [1.0, 1.0]), np.random.default_rng(0))

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 
 from gpcert.arrays import to_numpy
 from gpcert.enclosures.goals import MeanGoal, ProbabilityGoal, VarianceGoal
+from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit
 from gpcert.regions import Box, Cells
 from gpcert.testing.strategies import Case, cases, random_cells, regression_posterior
-from gpcert.kernels import SquaredExponential
 
 torch = pytest.importorskip("torch")
 

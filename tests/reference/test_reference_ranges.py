@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 
 import gpcert
+from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit, SklearnLogistic
 from gpcert.testing.arb_reference import ArbPosterior, assert_encloses, flint
 from gpcert.testing.strategies import cases, ill_conditioned
@@ -19,7 +20,7 @@ arb = flint().arb
 def region_of(kind, posterior):
     width = 2e-3 if kind == "short" else 0.3
     center = posterior.points.mean(axis=0)
-    return gpcert.Box(center - width, center + [width, 0.5 * width])
+    return gpcert.Box(center - width, center + width * np.array([1.0, 0.5]))
 
 
 def samples(region, rng, found):
@@ -33,9 +34,7 @@ def samples(region, rng, found):
 def check_range(posterior, region, quantity, rng, tol=1e-3):
     reference = ArbPosterior(posterior)
     function = getattr(reference, quantity)
-    result = gpcert.prediction_range(
-        posterior, region, tol=tol, quantity=quantity, budget=BUDGET
-    )
+    result = gpcert.prediction_range(posterior, region, tol=tol, quantity=quantity, budget=BUDGET)
     for x in samples(region, rng, [result.argmin, result.argmax]):
         assert_encloses(result.minimum.lower, result.maximum.upper, function(x))
     # the attained side: a point of the region whose value is proved to be at most this
@@ -64,9 +63,7 @@ def test_ill_conditioned_models_on_torch(kind, quantity):
         posterior, region, tol=1e-3, quantity=quantity, budget=BUDGET, backend="torch"
     )
     for x in samples(region, np.random.default_rng(0), [result.argmin, result.argmax]):
-        assert_encloses(
-            result.minimum.lower, result.maximum.upper, getattr(reference, quantity)(x)
-        )
+        assert_encloses(result.minimum.lower, result.maximum.upper, getattr(reference, quantity)(x))
 
 
 @pytest.mark.parametrize("quantity", ["mean", "variance", "probability"])
@@ -78,8 +75,6 @@ def test_random_models(quantity, case):
 
 def test_a_reference_by_hand():
     """The reference itself, against values worked out on paper."""
-    from gpcert.kernels import SquaredExponential
-
     posterior = gpcert.Posterior(
         SquaredExponential(2.0, 3.0),
         points=[[0.0], [2.0]],
@@ -111,3 +106,18 @@ def test_assert_encloses_has_no_tolerance():
             assert_encloses(lower, upper, root)
     with pytest.raises(AssertionError, match="too wide"):
         assert_encloses(0.0, 2.0, arb(1, 0.1))
+
+
+def test_a_huge_region():
+    """Cells whose second-order bounds overflow fall back on order 0; no error, no warning."""
+    posterior = gpcert.Posterior(
+        SquaredExponential(1.0, 0.4),
+        points=[[0.04], [0.04]],
+        weights=[0.1, -5.6],
+        factor=[[0.22, -0.16], [-0.29, -0.15]],
+        likelihood=Probit(),
+    )
+    region = gpcert.Box([-343.6], [45.7])
+    for quantity in ("mean", "variance", "probability"):
+        result = check_range(posterior, region, quantity, np.random.default_rng(0))
+        assert np.isfinite([result.minimum.lower, result.maximum.upper]).all()

@@ -55,8 +55,10 @@ def test_replace_takes_all_children_in():
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.lists(st.lists(st.floats(-10, 10), min_size=2, max_size=2), min_size=1, max_size=6),
-       st.lists(st.tuples(st.sampled_from(["keep", "split"]), st.integers(0, 63)), max_size=8))
+@given(
+    st.lists(st.lists(st.floats(-10, 10), min_size=2, max_size=2), min_size=1, max_size=6),
+    st.lists(st.tuples(st.sampled_from(["keep", "split"]), st.integers(0, 63)), max_size=8),
+)
 def test_bounds_never_exceed_what_was_ever_known(lowers, steps):
     """Any order of setting aside and splitting, with children better by 1: the minimum stays."""
     frontier = filled(lowers)

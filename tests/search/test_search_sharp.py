@@ -31,7 +31,7 @@ def combination(coefficients):
     """Weights at POINTS of `sum c_k e_k`, up to terms of order 7 and more."""
     orders = np.arange(ORDERS)
     scale = np.sqrt([math.factorial(k) for k in orders])
-    features = np.exp(-POINTS**2 / 2) * POINTS**orders / scale
+    features = np.exp(-(POINTS**2) / 2) * POINTS**orders / scale
     target = np.zeros(ORDERS)
     target[: len(coefficients)] = coefficients
     return np.linalg.solve(features.T, target)
@@ -54,9 +54,7 @@ def with_variance(u, s2=1.0):
 def root_range(posterior, radius, quantity, center=0.0):
     """The root's own bounds, and the values on a grid of the interval."""
     region = gpcert.Box([center - radius], [center + radius])
-    found = gpcert.prediction_range(
-        posterior, region, tol=0.0, quantity=quantity, budget=ONE_BOX
-    )
+    found = gpcert.prediction_range(posterior, region, tol=0.0, quantity=quantity, budget=ONE_BOX)
     assert found.boxes == 1
     mean, variance = posterior.predict(center + radius * GRID)
     values = {"mean": mean[:, 0], "variance": variance[:, 0]}
@@ -85,7 +83,9 @@ def test_mean_along_one_basis_function(order, s2, radius):
 @pytest.mark.parametrize("seed", range(30))
 def test_mean_of_mixed_orders(seed):
     rng = np.random.default_rng(seed)
-    posterior = mean_only(rng.normal(size=6), rng.uniform(0.2, 4), offset=rng.normal(), scale=rng.uniform(0.5, 2))
+    posterior = mean_only(
+        rng.normal(size=6), rng.uniform(0.2, 4), offset=rng.normal(), scale=rng.uniform(0.5, 2)
+    )
     for radius in (0.1, 0.3, 0.7):
         found, values = root_range(posterior, radius, "mean")
         assert_encloses(found, values)
@@ -134,6 +134,21 @@ def test_variance_of_mixed_orders(seed):
         assert_encloses(found, values)
 
 
+@pytest.mark.parametrize("norm", [1.05, 1.3, 2.0, 3.0])
+@pytest.mark.parametrize("seed", range(10))
+def test_variance_of_an_overconfident_factor(seed, norm):
+    """A factor with |A K A^T| > 1: the formula's v is negative in places, and cut at 0."""
+    rng = np.random.default_rng(seed)
+    # large where the centre is not, so that v falls from positive to negative on the interval
+    base = with_variance(rng.normal(size=5) * [0.3, 1, 1, 0.5, 0.3])
+    posterior = gpcert.Posterior(
+        base.kernel, base.points, base.weights[0], base.factor[0] * norm, likelihood=Probit()
+    )
+    for radius in (0.1, 0.3, 0.7, 1.5):
+        found, values = root_range(posterior, radius, "variance")
+        assert_encloses(found, values)
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_probability_of_mixed_orders(seed):
     rng = np.random.default_rng(seed)
@@ -158,6 +173,7 @@ def test_roots_in_several_dimensions(seed):
         for norm in (1, 2, 3):
             region = gpcert.Ball(center, radius, norm=norm)
             found = gpcert.prediction_range(posterior, region, tol=0.0, budget=ONE_BOX)
-            directions = np.concatenate([region.sample(200, 1), region.linear_minimizer(
-                rng.normal(size=(100, d)))])
+            directions = np.concatenate(
+                [region.sample(200, 1), region.linear_minimizer(rng.normal(size=(100, d)))]
+            )
             assert_encloses(found, posterior.predict(directions)[0][:, 0])

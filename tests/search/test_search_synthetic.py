@@ -170,8 +170,10 @@ class Crossed(ConesGoal):
 
     def bound(self, evaluation, target):
         bound = super().bound(evaluation, target)
-        return bound if self.calls < self.at else type(bound)(
-            bound.lower + 10.0, bound.point, bound.scores
+        return (
+            bound
+            if self.calls < self.at
+            else type(bound)(bound.lower + 10.0, bound.point, bound.scores)
         )
 
 

@@ -15,6 +15,7 @@ from gpcert.cli.exits import exit_code
 from gpcert.cli.models import load_model
 from gpcert.cli.points import read_points
 from gpcert.cli.terminal import above, below, console, say, say_written, table, verdict
+from gpcert.errors import InputError
 from gpcert.search import Budget
 
 __all__ = ["certify", "EXAMPLES"]
@@ -56,6 +57,8 @@ def certify(
     """Prove or refute that the decision at each point holds in a whole ball around it."""
     region = options.region_options(norm, features, domain)
     options.check_output(output, csv)
+    if jobs == 0:
+        raise InputError("--jobs: expected a number of processes, or -1 for one a core; got 0")
     posterior, X = load_model(model), read_points(points, header)
     result = certify_many(
         posterior,

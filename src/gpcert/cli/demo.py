@@ -79,9 +79,11 @@ def _run(output_dir: Path, budget: Budget, quick: bool) -> list[Path]:
 
 
 def _show(done: Study) -> None:
+    parameters = done.posterior.kernel.config().items()
+    kernel = ", ".join(f"{name} {np.round(value, 3)}" for name, value in parameters)
     say(
         f"{done.data.name}: {len(done.data.X_train)} training points, {done.data.dim} features, "
-        f"test accuracy {100 * done.accuracy:.1f} %, kernel {done.posterior.kernel}",
+        f"test accuracy {100 * done.accuracy:.1f} %, {kernel}",
         style="bold",
     )
     console().print(_table(done))

@@ -39,7 +39,8 @@ def _draw_plane(figure: Any, plane: Study) -> None:
     plot_decision_regions(ax, plane.posterior, plane.certificates, X=data.X_test, y=data.y_test)
     sizes = " and ".join(f"{radius:g}" for radius in plane.radii)
     ax.set_title(
-        f"{data.name}: is the decision the same in the whole box?\n(boxes of radius {sizes} around test points)"
+        f"{data.name}: is the decision the same in the whole box?\n"
+        f"(boxes of radius {sizes} around test points)"
     )
 
 

@@ -51,8 +51,9 @@ def radius(
     region = options.region_options(norm, features, domain)
     options.check_output(output)
     posterior, X = load_model(model), read_points(points, header)
-    found = [
-        certified_radius(
+    found: list[Radius] = []
+    for x in posterior.check_inputs(X):
+        item = certified_radius(
             posterior,
             x,
             **region,
@@ -63,8 +64,9 @@ def radius(
             budget=Budget(seconds=seconds),
             backend=backend,
         )
-        for x in posterior.check_inputs(X)
-    ]
+        found.append(item)
+        if item.reason is StopReason.INTERRUPTED:
+            break
     console().print(radius_table(f"Certified radii, l_{norm}", range(len(found)), found))
     if output is not None:
         save_radii(output, found)

@@ -16,7 +16,7 @@ from gpcert.cli.points import read_points
 from gpcert.cli.records import save_ranges
 from gpcert.cli.terminal import above, below, console, say, say_written, table
 from gpcert.regions import Ball
-from gpcert.search import Budget
+from gpcert.search import Budget, StopReason
 
 __all__ = ["ranges", "EXAMPLES"]
 
@@ -75,16 +75,19 @@ def ranges(
         ],
     )
     for index, x in enumerate(posterior.check_inputs(X)):
-        for item in prediction_ranges(
+        items = prediction_ranges(
             posterior,
             Ball(x, radius, **region),
             tol=tol,
             quantity=None if quantity is None else quantity.value,
             budget=Budget(seconds=seconds),
             backend=backend,
-        ):
-            found.append(item)
+        )
+        found.extend(items)
+        for item in items:
             rows.add_row(*_cells(index, item))
+        if items[0].reason is StopReason.INTERRUPTED:
+            break
     console().print(rows)
     met = sum(item.converged for item in found)
     say(f"{len(found)} ranges: {met} within the tolerance {tol:g}, {len(found) - met} wider")

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.lib.npyio import NpzFile
 from sklearn.datasets import fetch_openml
 
-from gpcert.errors import GPCertError, InputError
+from gpcert.errors import InputError
 
 __all__ = ["read_npz", "download"]
 
@@ -28,20 +28,18 @@ def read_npz(folder: str | Path, filename: str, keys: Sequence[str]) -> tuple[np
             f"folder: expected the file {filename} in {str(folder)!r}; it is not there"
         )
     try:
-        file = np.load(path, allow_pickle=False)
-        if not isinstance(file, NpzFile):
-            raise InputError(f"{path}: expected an npz file, got a single array")
-        with file:
-            missing = [key for key in keys if key not in file.files]
-            if missing:
-                raise InputError(
-                    f"{path}: expected the arrays {', '.join(keys)}; missing {', '.join(missing)}"
-                )
-            return tuple(file[key] for key in keys)
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
-        if isinstance(error, GPCertError):
-            raise
+        # opened here: NumPy leaves the file open when it is no zip archive
+        with path.open("rb") as stream:
+            file = np.load(stream, allow_pickle=False)
+            found = dict(file) if isinstance(file, NpzFile) else {}
+    except (OSError, EOFError, ValueError, zipfile.BadZipFile) as error:
         raise InputError(f"{path}: expected an npz file of plain arrays ({error})") from error
+    missing = [key for key in keys if key not in found]
+    if missing:
+        raise InputError(
+            f"{path}: expected an npz file with {', '.join(keys)}; missing {', '.join(missing)}"
+        )
+    return tuple(found[key] for key in keys)
 
 
 def download(name: str, version: int) -> tuple[np.ndarray, np.ndarray]:

@@ -17,6 +17,9 @@ from gpcert.regions import Cells, Region
 
 __all__ = ["LocalPosterior"]
 
+CHEAP_WORK = 2.0e8
+"""Multiplications up to which the derivative covariance is always worth its time (about 10 ms)."""
+
 
 @dataclass(frozen=True, eq=False)
 class LocalPosterior:
@@ -82,8 +85,12 @@ class LocalPosterior:
         """Enclosure of v_c (before scale and noise)."""
         assert self.precisions is not None, "built with variance=False"
         precision = self.precisions[output if len(self.precisions) > 1 else 0]
-        derivatives = optional and self.portfolio.wants("derivatives")
-        enclosure = variance_enclosure(self.kernel, expansion, precision, self.excess, derivatives)
-        if derivatives:
-            self.portfolio.report("derivatives", enclosure.derivatives_gained)
-        return enclosure
+        cells, features = expansion.scaled.shape
+        cheap = cells * features * len(self.posterior.points) ** 2 <= CHEAP_WORK
+        derivatives = optional and (cheap or self.portfolio.wants("derivatives"))
+        return variance_enclosure(self.kernel, expansion, precision, self.excess, derivatives)
+
+    def report_derivatives(self, enclosure: VarianceEnclosure, relevant: bool) -> None:
+        """A goal says whether the variance's slack mattered to it; decides for the next batches."""
+        if enclosure.derivatives_used:
+            self.portfolio.report("derivatives", enclosure.derivatives_gained and relevant)

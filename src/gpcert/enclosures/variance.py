@@ -34,6 +34,7 @@ class VarianceEnclosure:
     above: LocalQuadratic
     center: Array
     center_error: Array
+    derivatives_used: bool = False
     derivatives_gained: bool = False
     """Whether the posterior's derivative covariance was the better one on any cell."""
 
@@ -96,6 +97,7 @@ def variance_enclosure(
         ),
         value,
         error0,
+        derivatives,
         gained,
     )
 

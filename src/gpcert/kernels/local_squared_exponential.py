@@ -338,7 +338,9 @@ class LocalSquaredExponential(LocalKernel):
     def paper_bound(self, scaled: Array, half: Array, weights: Array) -> Array:
         """See `gpcert.kernels.paper_lines`."""
         extents = self.point_norms + self.reach
-        where = ScaledPoints(self.points, self.fixed_distances, extents, self.variance)
+        # relative_error >= 0.6 of every error of r^2, that of the fixed features included
+        errors = 2.0 * self.relative_error
+        where = ScaledPoints(self.points, self.fixed_distances, extents, errors, self.variance)
         underflow = self.floor * float(namespace(weights).sum(abs(weights)))
         return paper_lower_bound(where, scaled, half, weights) - underflow
 

@@ -26,6 +26,8 @@ class ScaledPoints(NamedTuple):
     fixed_distances: Array
     extents: Array
     """(N,) bounds of |z_i| + |c|."""
+    distance_errors: Array
+    """(N,) bounds of the absolute error of `fixed_distances`, where k is not below TINY."""
     variance: float
 
 
@@ -71,7 +73,8 @@ def paper_lower_bound(where: ScaledPoints, scaled: Array, half: Array, weights: 
     size = size + xp.abs(scaled_slope) @ (where.extents**2 + where.fixed_distances)
     reach2 = xp.sum(half**2, axis=1)
     size = size + xp.sum(xp.abs(scaled_slope), axis=1) * reach2 + xp.sum(xp.abs(first) * half, axis=1)
-    total = total - up(gamma(4 * N + 8 * f + 64) * 4.0 * size, 16)
+    shifted = xp.abs(scaled_slope) @ where.distance_errors
+    total = total - up(gamma(4 * N + 8 * f + 64) * 4.0 * size + shifted, 16)
     return down(where.variance * total, 2)
 
 
@@ -79,7 +82,8 @@ def _phi_range(where: ScaledPoints, scaled: Array, half: Array) -> tuple[Array, 
     """(B, N) certified ends of `phi_i` over the cells, the fixed features included."""
     xp = namespace(scaled)
     f = scaled.shape[1]
-    low = where.fixed_distances + 0.0 * scaled[:, :1]
+    # one row a cell, also where no feature is free (f = 0)
+    low = where.fixed_distances + xp.zeros_like(xp.sum(scaled, axis=1))[:, None]
     high = low
     for j in range(f):
         gap = xp.abs(scaled[:, j, None] - where.points[None, :, j])
@@ -88,5 +92,5 @@ def _phi_range(where: ScaledPoints, scaled: Array, half: Array) -> tuple[Array, 
         high = high + (gap + w) ** 2
     # coordinates carry 3 roundings of size |z| + |c|, squares and sums f + 8 more
     spread = (8.0 * U) * xp.sqrt(high) * where.extents + gamma(f + 16) * high
-    spread = spread + (64.0 * U * U) * where.extents**2
+    spread = spread + (64.0 * U * U) * where.extents**2 + where.distance_errors
     return nonnegative(low - spread), up(high + spread, 4)

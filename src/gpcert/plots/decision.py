@@ -88,11 +88,12 @@ def _draw_points(ax: Axes, X: np.ndarray, y: Any) -> None:
         rows = X[np.asarray(y) == label]
         ax.scatter(
             *rows.T,
-            s=16,
+            s=18,
             marker="o^sD"[k % 4],
             color=CLASS_COLOURS[k % 2],
-            edgecolors="white",
-            linewidths=0.4,
+            edgecolors=CLASS_COLOURS[(k + 1) % 2],
+            linewidths=0.6,
+            zorder=3,  # above the regions
             label=f"class {label}",
         )
 
@@ -107,7 +108,9 @@ def _draw_region(ax: Axes, certificate: Certificate, corners: np.ndarray) -> Non
     center = certificate.region.get("center", corners.mean(0))
     ends = np.stack([np.asarray(center), certificate.counterexample])
     ax.plot(*ends.T, color=look.colour, linewidth=1.2)
-    ax.plot(*ends[1], color=look.colour, marker="X", markersize=8, markeredgecolor="white")
+    ax.plot(
+        *ends[1], color=look.colour, marker="X", markersize=8, markeredgecolor="white", zorder=4
+    )
 
 
 def _add_legend(ax: Axes, statuses: set[Status]) -> None:

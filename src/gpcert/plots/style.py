@@ -27,6 +27,6 @@ LOOKS = {
 """Bluish green, vermilion and grey of Okabe and Ito (2008), *Color universal design*."""
 
 DARK, LIGHT, ACCENT = "#0072B2", "#A6CEE3", "#D55E00"
-CLASS_COLOURS = ("#7B3294", "#0072B2")
+CLASS_COLOURS = ("#FFFFFF", "#222222")
 PROBABILITY_COLOURS = "PuOr"
 """Purple to orange: diverging, and safe for red-green blindness."""

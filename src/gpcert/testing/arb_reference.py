@@ -1,4 +1,4 @@
-"""The posterior in ball arithmetic (python-flint, 200 bits): what the enclosures are checked against.
+"""The posterior in ball arithmetic (python-flint, 200 bits): the reference of all enclosures.
 
 Written from the formulas of `gpcert.posterior` alone; it shares no code with kernels or enclosures.
 Every number is an `arb`, a ball that contains the real value for the stored float64 arrays.

@@ -163,7 +163,7 @@ class KernelContract:
             x: list[Any] = exact(X[i])
             x[k] = module.arb_series([x[k], 1])
             real = float(self.reference(x, exact(Y[j])).coeffs()[1])
-            assert gradient[i, j, k] == pytest.approx(real, rel=1e-9, abs=1e-12 * scale[k])
+            assert gradient[i, j, k] == pytest.approx(real, rel=1e-9, abs=1e-12 * float(scale[k]))
         np.testing.assert_allclose(
             self.kernel.gradient_product(X, Y, C) / scale,
             np.einsum("ij,ijk->ik", C, gradient) / scale,
@@ -284,7 +284,7 @@ class KernelContract:
         errors = to_numpy(local.moment_errors(abs(a))) + local.floor * float(abs(weights).sum())
         step = rng.normal(size=f) / (np.linalg.norm(rng.normal(size=f)) + 1.0)
         d, lengths = exact(step), exact(self.units[region.free])
-        size = sum((s * s for s in d), module.arb(0)).sqrt()
+        size = (module.arb(0) + sum(s * s for s in d)).sqrt()
         tau = module.arb_series([0, 1])
         for b, x in enumerate(Cells(region, centers, centers).points_full(centers)):
             at: list[Any] = exact(x)
@@ -292,7 +292,10 @@ class KernelContract:
                 at[j] = at[j] + s * w * tau
             omega = (module.arb(local.weight_rate) * size**2 * tau * tau).exp()
             total = sum(
-                (t * self.reference(at, exact(z)) for t, z in zip(exact(weights), points, strict=True)),
+                (
+                    t * self.reference(at, exact(z))
+                    for t, z in zip(exact(weights), points, strict=True)
+                ),
                 0 * tau,
             )
             real = [*(total * omega).coeffs(), *[module.arb(0)] * 3]

@@ -10,8 +10,9 @@ from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.goals.base import Goal, GoalBound
 from gpcert.enclosures.goals.mean import MeanGoal
 from gpcert.enclosures.joint import combine
-from gpcert.enclosures.local_quadratic import LevelBound, LocalQuadratic
+from gpcert.enclosures.local_quadratic import LevelBound, LocalQuadratic, growth_chord
 from gpcert.likelihoods import Likelihood
+from gpcert.likelihoods.lines import LARGEST_LINE
 from gpcert.posterior import Posterior
 from gpcert.rounding import down, gamma, nonnegative, up
 
@@ -19,6 +20,9 @@ __all__ = ["ProbabilityGoal"]
 
 LEVEL_STEPS = 3
 """Improvements of the level of the joint bound; the third changes it by less than one part in 100."""
+
+RELEVANT_SHARE = 0.5
+"""Part of the slack that must come from the variance for its expensive bound to be worth it."""
 
 SLOPE_STEPS = 2
 """Slopes tried: at the vertex against the gradient, then at the minimiser of the first bound."""
@@ -50,7 +54,7 @@ class ProbabilityGoal(Goal):
         v_low, v_high = self._output_variance(evaluation, evaluation.variance_range(self.output))
         lower = self._line(mean_bound.lower, 0.0 * mean_bound.lower, v_low, v_high)
         point, scores = mean_bound.point, mean_bound.scores
-        guess = self._steepest(evaluation)
+        guess, beta = self._steepest(evaluation), 0.0 * lower
         for _ in range(SLOPE_STEPS):
             beta = self._level_slope(evaluation, guess)
             alpha, model, best = self._joint(evaluation, beta)
@@ -60,7 +64,18 @@ class ProbabilityGoal(Goal):
             point = xp.where(better, best.point, point)
             scores = xp.where(better, model.split_scores(geometry, best.loss), scores)
             guess = best.point
+        self._weigh_variance(evaluation, beta)
         return GoalBound(lower, point, scores)
+
+    def _weigh_variance(self, evaluation: Evaluation, beta: Array) -> None:
+        """Tell the portfolio whether the variance's slack, or the mean's, keeps the bound apart."""
+        local, geometry = evaluation.local, evaluation.expansion.geometry
+        chord = growth_chord(2.0 * local.kernel.weight_rate, geometry.rho2)
+        scale = float(local.posterior.scale[self.output])
+        slack = abs(beta) * scale * local.kernel.variance * chord * geometry.rho2
+        share = slack > RELEVANT_SHARE * (slack + self._own(evaluation).error)
+        relevant = bool(namespace(share).any(share))
+        local.report_derivatives(evaluation.variance(self.output), relevant)
 
     def ceiling(self, evaluation: Evaluation) -> Array:
         """F at the centre, on the other side of the rounding errors of mean and variance."""
@@ -78,8 +93,10 @@ class ProbabilityGoal(Goal):
     def _line(self, alpha: Array, beta: Array, v_low: Array, v_high: Array) -> Array:
         """Lower bound of sign * F where `sign mu >= alpha + beta v`, v in the range."""
         xp = namespace(alpha)
-        usable = xp.isfinite(alpha)
-        a, b = xp.where(usable, alpha, xp.zeros_like(alpha)), beta
+        # a huge cell may give a line that is infinite, or beyond what the likelihood accepts
+        usable = (abs(alpha) <= LARGEST_LINE) & (abs(beta) <= LARGEST_LINE)
+        zero = xp.zeros_like(alpha)
+        a, b = xp.where(usable, alpha, zero), xp.where(usable, beta, zero)
         if self.sign > 0:
             value = self.likelihood.line_minimum(a, b, v_low, v_high)
         else:

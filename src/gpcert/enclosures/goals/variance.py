@@ -32,6 +32,7 @@ class VarianceGoal(Goal):
         geometry = evaluation.expansion.geometry
         shape = model.bound(geometry, steps=1)
         scores = model.split_scores(geometry, shape.loss)
+        evaluation.local.report_derivatives(enclosure, relevant=True)
         lower = self._output_units(evaluation, low if self.sign > 0 else -high)
         return GoalBound(lower, shape.point, scores)
 

@@ -1,0 +1,62 @@
+# `make demo` shows what gpcert does; `make check` is all that CI runs.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+# Not a dependency: wheels with CUDA libraries take several GB. Any build of this version will do.
+TORCH := torch==2.13.0
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-slow lint format types imports torch check mutants bench clean
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+setup: $(INSTALLED) ## virtual environment with gpcert and the development tools
+
+# pip understands dependency groups from 25.1 on
+$(INSTALLED): pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --editable . --group dev
+	touch $@
+
+demo: setup ## certify two small models; tables, a picture and JSON in demo_output/
+	$(BIN)/gpcert demo
+
+test: setup ## tests and doctests, with coverage
+	$(BIN)/python -m pytest -n 2 -m "not slow" --cov=gpcert --cov-report=term:skip-covered
+
+test-slow: setup ## the long studies
+	$(BIN)/python -m pytest -n 2 -m slow
+
+lint: setup ## style
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+format: setup ## put the style right
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+types: setup ## static types
+	$(BIN)/pyright
+
+imports: setup ## who may import whom
+	$(BIN)/lint-imports
+
+torch: setup ## the optional torch backend, for its tests
+	$(BIN)/python -c "import torch" 2>/dev/null || $(BIN)/python -m pip install --quiet $(TORCH)
+
+check: torch lint types imports test ## all that CI runs
+
+mutants: setup ## break the bounds on purpose: the tests must notice
+	$(BIN)/python tools/mutants.py
+
+bench: setup ## benchmarks; options in BENCH="--data FOLDER ..."
+	$(BIN)/python benchmarks/engine.py $(BENCH)
+
+clean: ## remove what the other targets made
+	rm -rf $(VENV) demo_output dist build .pytest_cache .ruff_cache .hypothesis .coverage
+	rm -rf .import_linter_cache
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,93 @@
+"""Degrees three and more of the expansions: their sizes, and what they say about the norm."""
+
+import math
+
+import numpy as np
+import pytest
+from enclosure_checks import (
+    arb,
+    check_mean,
+    check_variance,
+    displacement,
+    evaluation_of,
+    points_of,
+)
+from hypothesis import given, settings
+
+from gpcert.kernels import SquaredExponential, local_squared_exponential
+from gpcert.regions import Ball
+from gpcert.testing.arb_reference import ArbPosterior
+from gpcert.testing.strategies import Case, cases, regression_posterior
+
+PATHS = ["cubic", "gram"]
+
+
+@pytest.fixture(params=PATHS, autouse=True)
+def path(request):
+    """Both ways to form the higher terms; the second is meant for many features."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "gram":
+            patch.setattr(local_squared_exponential, "MOST_CUBIC_FEATURES", 0)
+        yield request.param
+
+
+@settings(max_examples=30)
+@given(case=cases())
+def test_models_stay_sound(case):
+    check_mean(case, pointwise=False)
+    check_variance(case)
+
+
+@settings(max_examples=40)
+@given(case=cases())
+def test_sizes_and_known_norm(case):
+    """`size >= |sum of degrees|` at points; `known <= sum |T_n|_F^2 / n!` exactly."""
+    if len(case.region.free) == 0:
+        return
+    evaluation = evaluation_of(case, variance=False)
+    local, expansion = evaluation.local.kernel, evaluation.expansion
+    geometry = expansion.geometry
+    weights = case.posterior.weights[0]
+    coefficients = expansion.K * weights
+    moments = local.moments(coefficients, expansion.scaled)
+    higher = local.higher_terms(
+        coefficients, expansion.scaled, moments, (geometry.half, geometry.rho)
+    )
+    assert higher is not None
+    reference = ArbPosterior(case.posterior)
+    centers = evaluation.cells.points_full(evaluation.cells.center)
+    points = points_of(evaluation, case.rng)
+    for b, center in enumerate(centers):
+        row = reference.row(center)
+        a = [t * k for t, k in zip(reference.weights[0], row, strict=True)]
+        u = [displacement(evaluation, b, z) for z in case.posterior.points]
+        share = arb(0)
+        for n in range(3, higher.order + 1):
+            square = sum(
+                (
+                    a[i] * a[j] * sum((p * q for p, q in zip(u[i], u[j], strict=True)), arb(0)) ** n
+                    for i in range(len(a))
+                    for j in range(len(a))
+                ),
+                arb(0),
+            )
+            share += square / math.factorial(n)
+        assert not arb(float(higher.known[b])) > share
+        for x in points[b]:
+            d = displacement(evaluation, b, x)
+            total = arb(0)
+            for weight, direction in zip(a, u, strict=True):
+                along = sum((p * q for p, q in zip(direction, d, strict=True)), arb(0))
+                for n in range(3, higher.order + 1):
+                    total += weight * along**n / math.factorial(n)
+            assert not abs(total) > arb(float(higher.size[b]))
+
+
+def test_many_features_use_the_gram_matrix(path):
+    """More than the cubic path takes, with the rest of the machinery unchanged."""
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(6, 16))
+    posterior = regression_posterior(SquaredExponential(3.0), points, rng.normal(size=(1, 6)), 0.1)
+    case = Case(posterior, Ball(points[0] + 0.1, 0.8, norm=2), rng)
+    check_mean(case, pointwise=False)
+    check_variance(case)

@@ -1,0 +1,54 @@
+"""The paper's linear bound of the mean: below both signs of the mean on every cell."""
+
+import numpy as np
+import pytest
+from enclosure_checks import below, evaluation_of, points_of
+from hypothesis import given, settings
+
+from gpcert.arrays import to_numpy
+from gpcert.kernels import SquaredExponential
+from gpcert.regions import Box
+from gpcert.testing.arb_reference import ArbPosterior
+from gpcert.testing.strategies import Case, cases, regression_posterior
+
+
+def check_paper(case):
+    evaluation = evaluation_of(case, variance=False)
+    reference = ArbPosterior(case.posterior)
+    points = points_of(evaluation, case.rng)
+    for c in range(case.posterior.outputs):
+        for sign in (1, -1):
+            lower = to_numpy(evaluation.local.paper_mean(evaluation.expansion, c, sign))
+            for b, rows in enumerate(points):
+                for x in rows:
+                    below(float(lower[b]), sign * reference.canonical_mean(x, c), "paper")
+
+
+@settings(max_examples=60)
+@given(case=cases())
+def test_below_the_mean(case):
+    check_paper(case)
+
+
+@pytest.mark.parametrize("free", [1, 3])
+def test_many_fixed_features(free):
+    """Distances in 300 fixed features carry more rounding than those in the free ones."""
+    rng = np.random.default_rng(free)
+    points = rng.normal(size=(4, 300))
+    kernel = SquaredExponential(10.0)
+    posterior = regression_posterior(kernel, points, rng.normal(size=(1, 4)), 0.1)
+    low, high = points[0] + 0.01, points[0] + 0.01
+    high[:free] += 1e-9
+    check_paper(Case(posterior, Box(low, high), rng))
+
+
+def test_exact_for_one_point_of_a_degenerate_cell():
+    """A line touches its exponential: on a single point the bound is the value."""
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(5, 2))
+    posterior = regression_posterior(SquaredExponential(1.0), points, rng.normal(size=(1, 5)), 0.1)
+    x = np.array([0.3, -0.4])
+    case = Case(posterior, Box(x - 1e-9, x + 1e-9), rng)
+    evaluation = evaluation_of(case, variance=False, cells=case.region.root())
+    lower = float(evaluation.local.paper_mean(evaluation.expansion, 0, 1)[0])
+    assert lower == pytest.approx(posterior.predict(x[None])[0][0, 0], abs=1e-7)

@@ -1,0 +1,179 @@
+"""Do the tests notice? Seeds wrong lines into the bound code, one at a time, and runs tests.
+
+    python tools/mutants.py [--jobs 2] [--only NAME ...] [--list]
+
+Every mutant runs in its own temporary copy of src, tests and pyproject.toml. Exit code 1 if a
+mutant survives, if it cannot be applied (its old text is not found exactly once), if it does not
+run, or if the tests fail without any mutant.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from mutant_list import MUTANTS, Mutant
+from rich.console import Console
+from rich.table import Table
+
+ROOT = Path(__file__).resolve().parent.parent
+SECONDS = 300
+"""Limit of one run; a mutant that makes a search endless is noticed too."""
+
+NO_SHRINKING = """
+from hypothesis import Phase as _Phase
+
+settings.register_profile(
+    "mutants", settings.get_profile("ci"), phases=[_Phase.explicit, _Phase.generate]
+)
+settings.load_profile("mutants")
+"""
+"""Appended to the copied conftest: one failing example is enough."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a mutant: `verdict` is killed, SURVIVED, or why it could not be tried."""
+
+    mutant: Mutant
+    verdict: str
+    by: str
+    seconds: float
+
+    @property
+    def good(self) -> bool:
+        """Whether a test noticed."""
+        return self.verdict == "killed"
+
+
+def copy_repository(target: Path) -> None:
+    """Copy what the tests need."""
+    skip = shutil.ignore_patterns("__pycache__", "*.pyc", ".hypothesis")
+    for name in ("src", "tests"):
+        shutil.copytree(ROOT / name, target / name, ignore=skip)
+    shutil.copy(ROOT / "pyproject.toml", target)
+    with (target / "tests" / "conftest.py").open("a", encoding="utf-8") as stream:
+        stream.write(NO_SHRINKING)
+
+
+def run_tests(copy: Path, tests: tuple[str, ...]) -> tuple[int, str]:
+    """Exit code of pytest (-1 for a timeout) and its output."""
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+    environment = os.environ | threads | {"PYTHONPATH": str(copy / "src")}
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
+    try:
+        done = subprocess.run(
+            command,
+            cwd=copy,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return -1, ""
+    return done.returncode, done.stdout + done.stderr
+
+
+def try_mutant(mutant: Mutant) -> Outcome:
+    """Apply a mutant to a fresh copy and run its tests."""
+    start = time.perf_counter()
+
+    def outcome(verdict: str, by: str) -> Outcome:
+        return Outcome(mutant, verdict, by, time.perf_counter() - start)
+
+    with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
+        copy = Path(folder)
+        copy_repository(copy)
+        path = copy / "src" / "gpcert" / mutant.file
+        text = path.read_text(encoding="utf-8")
+        if text.count(mutant.old) != 1:
+            return outcome("NOT FOUND", f"{text.count(mutant.old)} times in {mutant.file}")
+        path.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
+        code, output = run_tests(copy, mutant.tests)
+    if code == -1:
+        return outcome("killed", "timeout")
+    if code == 0:
+        return outcome("SURVIVED", " ".join(mutant.tests))
+    failed = re.findall(r"^(?:FAILED|ERROR) (\S+)", output, flags=re.MULTILINE)
+    if code != 1 or not failed:
+        return outcome("DID NOT RUN", output.strip().splitlines()[-1] if output.strip() else "")
+    return outcome("killed", failed[0].removeprefix("tests/"))
+
+
+def baseline(mutants: list[Mutant]) -> str | None:
+    """The tests must pass without a mutant, in the copy itself; else the reason."""
+    with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
+        copy = Path(folder)
+        copy_repository(copy)
+        where = subprocess.run(
+            [sys.executable, "-c", "import gpcert; print(gpcert.__file__)"],
+            cwd=copy,
+            env=os.environ | {"PYTHONPATH": str(copy / "src")},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        if not Path(where.strip()).resolve().is_relative_to(copy.resolve()):
+            return f"the copy is not what is imported: {where.strip()}"
+        # options such as -k only narrow a run
+        files = {test for m in mutants for test in m.tests if test.startswith("tests/")}
+        code, output = run_tests(copy, tuple(sorted(files)))
+    return None if code == 0 else f"the tests fail without a mutant:\n{output[-3000:]}"
+
+
+def report(outcomes: list[Outcome], console: Console) -> None:
+    """One row a mutant."""
+    table = Table("mutant", "file", "verdict", "by", "s", title="Seeded mutants")
+    for o in outcomes:
+        style = "" if o.good else "bold red"
+        table.add_row(
+            o.mutant.name, o.mutant.file, o.verdict, o.by, f"{o.seconds:.0f}", style=style
+        )
+    console.print(table)
+    for o in outcomes:
+        if not o.good:
+            console.print(f"{o.mutant.name}: {o.mutant.why}", style="red")
+    killed = sum(o.good for o in outcomes)
+    console.print(f"{killed} of {len(outcomes)} killed")
+
+
+def main() -> int:
+    """Read the arguments, run, report."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--jobs", type=int, default=1, help="mutants tried at the same time")
+    parser.add_argument("--only", nargs="+", help="names of mutants")
+    parser.add_argument("--list", action="store_true", help="list the mutants and stop")
+    parser.add_argument("--no-baseline", action="store_true", help="trust that the tests pass")
+    arguments = parser.parse_args()
+    console = Console(width=None if sys.stdout.isatty() else 160)
+    chosen = [m for m in MUTANTS if not arguments.only or m.name in arguments.only]
+    unknown = set(arguments.only or ()) - {m.name for m in MUTANTS}
+    if unknown:
+        console.print(f"no such mutant: {', '.join(sorted(unknown))}")
+        return 1
+    if arguments.list:
+        for mutant in chosen:
+            console.print(f"{mutant.name}: {mutant.why} ({mutant.file})")
+        return 0
+    if not arguments.no_baseline and (reason := baseline(chosen)):
+        console.print(reason, style="red", markup=False)
+        return 1
+    with ThreadPoolExecutor(max_workers=arguments.jobs) as pool:
+        outcomes = list(pool.map(try_mutant, chosen))
+    report(outcomes, console)
+    return 0 if all(o.good for o in outcomes) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
