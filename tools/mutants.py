@@ -170,7 +170,11 @@ def main() -> int:
         console.print(reason, style="red", markup=False)
         return 1
     with ThreadPoolExecutor(max_workers=arguments.jobs) as pool:
-        outcomes = list(pool.map(try_mutant, chosen))
+        outcomes = []
+        for outcome in pool.map(try_mutant, chosen):
+            outcomes.append(outcome)
+            row = f"{outcome.mutant.name}: {outcome.verdict} ({outcome.by})"
+            console.print(row, style="" if outcome.good else "red", markup=False, highlight=False)
     report(outcomes, console)
     return 0 if all(o.good for o in outcomes) else 1
 

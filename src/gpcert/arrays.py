@@ -46,7 +46,7 @@ class Backend:
 
 def _torch() -> Any:
     try:
-        import torch  # noqa: PLC0415  (an extra: imported only when asked for)
+        import torch
     except ImportError as error:
         raise MissingExtraError(
             "backend 'torch' needs PyTorch, which is not installed; "

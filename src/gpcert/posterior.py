@@ -40,7 +40,7 @@ class Posterior:
     """A Gaussian process posterior in canonical form, with the likelihood that predicts from it.
 
     Parameters: `kernel`; `points` Z (N, d); `weights` t (N,) or (m, N); `factor` A (r, N), or
-    (m, r, N) where the outputs differ, or None for a known function without variance; `offset`,
+    (m, r, N) where the outputs differ, or None for S = 0 (the prior's variance); `offset`,
     `scale`, `noise` (m,) or scalars; `likelihood`; `classes`, the two labels of a binary classifier.
 
     >>> from gpcert.kernels import SquaredExponential
@@ -90,7 +90,7 @@ class Posterior:
     ) -> Posterior:
         """Build from S itself: symmetric, positive semi-definite up to rounding; S is factored.
 
-        The certified model is the one with the stored factor; `posterior.precision` shows it.
+        The certified model is the one with the stored factor; `posterior.precisions` shows its S.
         """
         S = finite_array("precision", precision, ndim=2)
         if S.shape[0] != S.shape[1]:
@@ -121,16 +121,27 @@ class Posterior:
         """Number of outputs m."""
         return len(self.weights)
 
-    def factor_of(self, output: int) -> np.ndarray | None:
+    def factor_of(self, output: int) -> np.ndarray:
         """A_c, shape (r, N)."""
-        if self.factor is None:
-            return None
         return self.factor[output if len(self.factor) > 1 else 0]
 
     def precision(self, output: int = 0) -> np.ndarray:
         """S_c = A_c^T A_c in floating point."""
-        A = self.factor_of(output)
-        return np.zeros((len(self.points),) * 2) if A is None else A.T @ A
+        return self.precisions[output if len(self.precisions) > 1 else 0]
+
+    @cached_property
+    def precisions(self) -> tuple[np.ndarray, ...]:
+        """S = A^T A in floating point for every stored factor."""
+        return tuple(A.T @ A for A in self.factor)
+
+    @cached_property
+    def factor_sizes(self) -> tuple[float, ...]:
+        """Upper bounds of `|| |A| ||_2` for every stored factor.
+
+        Reason (Collatz-Wielandt): M = |A|^T |A| has no negative entries, so for every x > 0 its
+        largest eigenvalue is at most `max_i (M x)_i / x_i`; a few power steps make x a good one.
+        """
+        return tuple(_absolute_norm(A) for A in self.factor)
 
     def predict(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Latent mean and variance at X (n, d), each (n, m), in plain floating point."""
@@ -140,8 +151,7 @@ class Posterior:
         prior = self.kernel.diagonal(X)
         variance = np.empty_like(mean)
         for c in range(self.outputs):
-            A = self.factor_of(c)
-            explained = 0.0 if A is None else np.square(K @ A.T).sum(1)
+            explained = np.square(K @ self.factor_of(c).T).sum(1)
             variance[:, c] = np.maximum(prior - explained, 0.0)
         return mean, self.scale**2 * variance + self.noise
 
@@ -183,8 +193,6 @@ class Posterior:
         `|E|_2 <= gamma(N+1)/(1 - gamma(N+1)) trace H` (Demmel 1989; Rump 2006), so
         `lambda_max(M) <= h + |E|_2`; the rounding of M itself is bounded in Frobenius norm.
         """
-        if self.factor is None:
-            return 0.0
         return max(_largest_eigenvalue_excess(A, *self.gram) for A in self.factor)
 
     def save(self, path: str | Path) -> None:
@@ -196,10 +204,8 @@ class Posterior:
             "classes": None if self.classes is None else [_plain(c) for c in self.classes],
         }
         arrays = {
-            name: getattr(self, name) for name in ("points", "weights", "offset", "scale", "noise")
+            name: getattr(self, name) for name in ("points", "weights", "factor", "offset", "scale", "noise")
         }
-        if self.factor is not None:
-            arrays["factor"] = self.factor
         with Path(path).open("wb") as stream:
             np.savez_compressed(stream, header=np.array(json.dumps(header)), **arrays)
 
@@ -227,9 +233,9 @@ class Posterior:
             raise InputError(f"{path}: a part is missing or unknown ({error!r})") from error
 
 
-def _checked_factor(factor: Any, m: int, N: int) -> np.ndarray | None:
+def _checked_factor(factor: Any, m: int, N: int) -> np.ndarray:
     if factor is None:
-        return None
+        return np.zeros((1, 0, N))
     A = finite_array("factor", factor)
     if A.ndim == 2:
         A = A[None]
@@ -238,12 +244,28 @@ def _checked_factor(factor: Any, m: int, N: int) -> np.ndarray | None:
     return A
 
 
+def _absolute_norm(A: np.ndarray) -> float:
+    absolute = np.abs(A)
+    largest = float(absolute.max(initial=0.0))
+    if largest == 0.0:
+        return 0.0
+    absolute = absolute / largest  # entries of size one: no overflow, one rounding each
+    x = np.ones(A.shape[1])
+    for _ in range(12):
+        x = absolute.T @ (absolute @ x)
+        x = x / x.max() + 1e-6  # strictly positive, as the bound needs
+    ratio = float((absolute.T @ (absolute @ x) / x).max())
+    return up_float(largest * np.sqrt(up_float(ratio, sum(A.shape) + 8)), 8)
+
+
 def _plain(label: Any) -> Any:
     return label.item() if isinstance(label, np.generic) else label
 
 
 def _largest_eigenvalue_excess(A: np.ndarray, K: np.ndarray, relative: float) -> float:
     r, N = A.shape
+    if r == 0:
+        return 0.0
     M = A @ K @ A.T
     size = np.abs(A) @ K @ np.abs(A).T
     error = up_float((gamma(2 * N + 4) + 2 * relative) * float(np.linalg.norm(size)), N)

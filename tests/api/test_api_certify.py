@@ -45,7 +45,8 @@ def test_pipeline_in_the_users_units(scaled_classifier):
     center = np.array([5.0, 5.0])
     for seed in range(6):
         x = center + np.random.default_rng(seed).uniform(-1, 1, 2) * [120.0, 0.012]
-        box = gpcert.Box(x - [30.0, 0.003], x + [30.0, 0.003])
+        half = np.array([30.0, 0.003])
+        box = gpcert.Box(x - half, x + half)
         label = scaled_classifier.predict(x[None])[0]
         certificate = gpcert.certify(scaled_classifier, x, region=box)
         assert certificate.decision == label

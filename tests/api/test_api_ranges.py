@@ -37,7 +37,8 @@ def test_probability_in_every_norm(classifier, norm):
 
 def test_pipeline_in_the_users_units(scaled_classifier):
     center = np.array([55.0, 5.002])
-    box = gpcert.Box(center - [40.0, 0.003], center + [40.0, 0.003])
+    half = np.array([40.0, 0.003])
+    box = gpcert.Box(center - half, center + half)
     found = gpcert.prediction_range(scaled_classifier, box, tol=0.02)
     assert_range(found, scaled_classifier.predict_proba(box.sample(2000, 0))[:, 1], 0.02)
 

@@ -81,7 +81,6 @@ def test_models_that_are_none(run, csv, tmp_path):
         ["--radius", "1", "--seconds", "0"],
         ["--radius", "1", "--seconds", "nan"],
         ["--radius", "1", "--jobs", "0"],
-        ["--radius", "1e308", "--norm", "2"],
         ["--radius", "1", "--features", ""],
         ["--radius", "1", "--backend", "abacus"],
         ["--radius", "1", "--colour", "red"],

@@ -179,7 +179,8 @@ class Crossed(ConesGoal):
 
 @pytest.mark.parametrize("at", [1, 2, 3])
 def test_crossed_bounds_are_a_soundness_error(at):
-    goal = Crossed(*(lambda g: (g.tips, g.heights))(cones(3)[0]))
+    valid, _ = cones(3)
+    goal = Crossed(valid.tips, valid.heights)
     goal.at = at
     with pytest.raises(SoundnessError, match="crossed"):
         run([goal], tol=0.0, budget=Budget(seconds=None, boxes=500))

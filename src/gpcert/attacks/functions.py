@@ -32,7 +32,6 @@ def _mean(posterior: Posterior, X: np.ndarray, c: int) -> tuple[np.ndarray, np.n
 def _variance(posterior: Posterior, X: np.ndarray, c: int) -> tuple[np.ndarray, np.ndarray]:
     K = posterior.kernel.value(X, posterior.points)
     A = posterior.factor_of(c)
-    assert A is not None, "asked for the variance of a posterior without one"
     q = K @ A.T
     variance = np.maximum(posterior.kernel.diagonal(X) - np.square(q).sum(1), 0.0)
     # stationary kernels: k(x, x) is constant, only the explained part moves

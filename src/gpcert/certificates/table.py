@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 from typing import Any
 
 import numpy as np
-import pandas as pd
-
 from gpcert.certificates.io import load_record, write_record
 from gpcert.certificates.record import Certificate, Status
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["CertificateTable"]
 
@@ -43,6 +45,8 @@ class CertificateTable:
 
     def to_frame(self) -> pd.DataFrame:
         """One row a point: status, decision, margin bounds, distance of the counter-example, cost."""
+        import pandas as pd  # takes half a second: only when a table is asked for
+
         rows = []
         for index, c in enumerate(self.certificates):
             rows.append(

@@ -59,6 +59,9 @@ def combine(
     magnitude = magnitude + size * (xp.abs(value) + 2.0 * xp.abs(shift) * geometry.rho2)
     known = xp.isfinite(error)  # an infinite error stays infinite even for beta = 0
     scaled_error = xp.where(known, size * xp.where(known, error, xp.zeros_like(error)), error)
+    # void models (infinite errors) stay void, whatever beta is
+    usable = xp.isfinite(error)
+    error = xp.where(usable, size * xp.where(usable, error, xp.zeros_like(error)), error)
     return LocalQuadratic(
         mean.value + size * value,
         mean.gradient + size[:, None] * gradient,

@@ -10,7 +10,6 @@ from gpcert.enclosures.mean import Expansion, MeanEnclosure, expand, mean_enclos
 from gpcert.enclosures.portfolio import Portfolio
 from gpcert.enclosures.precision import LocalPrecision
 from gpcert.enclosures.variance import VarianceEnclosure, variance_enclosure
-from gpcert.errors import InputError
 from gpcert.kernels import LocalKernel
 from gpcert.posterior import Posterior
 from gpcert.regions import Cells, Region
@@ -47,10 +46,9 @@ class LocalPosterior:
             norms.append(whole if own is None else min(whole, own))
         precisions = None
         if variance:
-            if posterior.factor is None:
-                raise InputError("this posterior has no variance: it was built with factor=None")
             precisions = tuple(
-                LocalPrecision.build(A, kernel.variance, backend) for A in posterior.factor
+                LocalPrecision.build(posterior, index, kernel.variance, backend)
+                for index in range(len(posterior.factor))
             )
         return LocalPosterior(
             posterior=posterior,

@@ -7,6 +7,7 @@ An upper bound of q is a lower bound of -q: each side is written once.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from gpcert.arrays import Array, namespace
@@ -14,7 +15,7 @@ from gpcert.enclosures.geometry import Geometry
 from gpcert.enclosures.quadratic_minimum import quadratic_minimum
 from gpcert.rounding import EXP_ULPS, U, down, gamma, nonnegative, up
 
-__all__ = ["LocalQuadratic", "LevelBound", "growth_chord", "add_identity"]
+__all__ = ["LevelBound", "LocalQuadratic", "add_identity", "growth_chord", "usable_error"]
 
 EXPONENT_CAP = 200.0
 """exp() of anything larger is not formed; such cells have an infinite error anyway (see
@@ -33,6 +34,8 @@ class LevelBound:
 def growth_chord(rate: float, rho2: Array) -> Array:
     """`(exp(rate rho2) - 1) / rho2`, rounded up: exp(rate r) - 1 <= chord * r for 0 <= r <= rho2.
 
+    For rate <= 1 and rho2 <= EXPONENT_CAP; beyond, models are void (`usable_error`).
+
     Reason: exp is convex, so the chord lies above; at rho2 = 0 the limit is `rate`.
     """
     xp = namespace(rho2)
@@ -41,6 +44,13 @@ def growth_chord(rate: float, rho2: Array) -> Array:
     # below 1e-8 the quotient expm1(x)/x is at most 1 + x
     quotient = xp.where(x > 1e-8, xp.expm1(safe) / safe, 1.0 + x)
     return up(rate * quotient, EXP_ULPS + 8)
+
+
+def usable_error(error: Array, geometry: Geometry) -> Array:
+    """The error of a model, infinite on cells too large for any (see `EXPONENT_CAP`)."""
+    xp = namespace(error)
+    void = xp.full_like(error, math.inf)
+    return xp.where((geometry.rho2 <= EXPONENT_CAP) & ~xp.isnan(error), error, void)
 
 
 def add_identity(hessian: Array, amount: Array) -> Array:

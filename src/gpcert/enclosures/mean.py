@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from gpcert.arrays import Array, namespace
 from gpcert.enclosures.geometry import Geometry
-from gpcert.enclosures.local_quadratic import LocalQuadratic
+from gpcert.enclosures.local_quadratic import LocalQuadratic, usable_error
 from gpcert.kernels import LocalKernel
 from gpcert.kernels.higher_degrees import HigherTerms
 from gpcert.rounding import gamma, nonnegative, up
@@ -78,10 +78,12 @@ def mean_enclosure(
         upper_error = xp.minimum(upper_error, above)
     rho = geometry.rho
     rounding = up(errors[:, 0] + errors[:, 1] * rho + errors[:, 2] * geometry.rho2, 8)
+    lower_error = usable_error(up(lower_error + rounding, 2), geometry)
+    upper_error = usable_error(up(upper_error + rounding, 2), geometry)
     rate = local.weight_rate
     return MeanEnclosure(
-        LocalQuadratic(value, gradient, hessian, up(lower_error + rounding, 2), rate),
-        LocalQuadratic(-value, -gradient, -hessian, up(upper_error + rounding, 2), rate),
+        LocalQuadratic(value, gradient, hessian, lower_error, rate),
+        LocalQuadratic(-value, -gradient, -hessian, upper_error, rate),
         value,
         errors[:, 0],
         gained,

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-
-import numpy as np
 
 from gpcert.arrays import Array, Backend, namespace
 from gpcert.kernels import LocalKernel
-from gpcert.rounding import gamma, up, up_float
+from gpcert.posterior import Posterior
+from gpcert.rounding import gamma, up
 
 __all__ = ["LocalPrecision"]
 
-ACCEPTABLE_ERROR = 1e-10
-"""Relative to the prior variance: above it the product with S is replaced by two with its factor.
-A choice of speed only; both errors are bounded and added."""
+ACCEPTABLE_ERROR = 1e-6
+"""Relative to the prior variance, for the worst kernel row: above it the product with S is replaced
+by two with its factor. A choice of speed only; both errors are bounded and added."""
 
 
 @dataclass(frozen=True, eq=False)
 class LocalPrecision:
     """`S = A^T A` on a backend: one product with S where that is accurate enough, else A, A^T.
 
-    `size` bounds `|| |A| ||_2` (by sqrt of the 1-norm times the inf-norm), so that
-    `|| |A| x || <= size ||x||` and `|| |S| x || <= size^2 ||x||`.
+    `size` bounds `|| |A| ||_2`, so that `|| |A| x || <= size ||x||` and
+    `|| |S| x || <= size^2 ||x||`.
     """
 
     factor: Array
@@ -31,14 +29,13 @@ class LocalPrecision:
     size: float
 
     @staticmethod
-    def build(A: np.ndarray, variance: float, backend: Backend) -> LocalPrecision:
+    def build(posterior: Posterior, index: int, variance: float, backend: Backend) -> LocalPrecision:
         """Choose the form by its worst error over all kernel rows (|k| <= variance sqrt N)."""
+        A = posterior.factor[index]
         r, N = A.shape
-        absolute = np.abs(A)
-        size = math.sqrt(absolute.sum(0).max() * absolute.sum(1).max())
-        size = up_float(size, r + N + 8)
+        size = posterior.factor_sizes[index]
         worst = gamma(N + r) * size**2 * variance * N
-        S = backend.asarray(A.T @ A) if worst <= ACCEPTABLE_ERROR else None
+        S = backend.asarray(posterior.precisions[index]) if worst <= ACCEPTABLE_ERROR else None
         return LocalPrecision(backend.asarray(A), S, size)
 
     def apply(self, local: LocalKernel, K: Array) -> tuple[Array, Array, Array, Array]:

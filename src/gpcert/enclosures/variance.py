@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from gpcert.arrays import Array, namespace
 from gpcert.enclosures.geometry import Geometry
-from gpcert.enclosures.local_quadratic import LocalQuadratic
+from gpcert.enclosures.local_quadratic import LocalQuadratic, usable_error
 from gpcert.enclosures.mean import Expansion, length_below, tail_bound
 from gpcert.enclosures.precision import LocalPrecision
 from gpcert.enclosures.square import posterior_square, prior_square
@@ -81,7 +81,7 @@ def variance_enclosure(
     remainder = 2.0 * tail_bound(local, geometry, whole, known, higher)
     rounding = error0 + 2.0 * error1 * geometry.rho + error2 * geometry.rho2
     bend = gamma(8) * _diagonal_size(hessian, geometry)
-    error = up(remainder + up(rounding + bend, 8), 2)
+    error = usable_error(up(remainder + up(rounding + bend, 8), 2), geometry)
     rate = 2.0 * local.weight_rate
     square = prior_square(local, geometry, rate, excess)
     gained = False

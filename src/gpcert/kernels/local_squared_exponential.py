@@ -22,6 +22,7 @@ from functools import cached_property
 import numpy as np
 
 from gpcert.arrays import Array, Backend, namespace
+from gpcert.errors import InputError
 from gpcert.kernels.base import LocalKernel
 from gpcert.kernels.higher_degrees import (
     HIGHEST_DEGREE,
@@ -142,6 +143,12 @@ class LocalSquaredExponential(LocalKernel):
             0.6 * distance_error + gamma(EXP_ULPS + 4),
             np.inf,
         )
+        if not np.all(np.isfinite(relative)):
+            raise InputError(
+                f"region: it and the points span {extent.max():.3g} length-scales, too many for "
+                "float64 to tell the points apart; expected at most about 1e12: take a smaller "
+                "region, or check the kernel's length-scales"
+            )
         inverse = 1.0 / lengths[free]
         return LocalSquaredExponential(
             inverse_length=backend.asarray(inverse),

@@ -126,9 +126,7 @@ class _Search:
     def _select(self) -> np.ndarray:
         """The open boxes that matter most, as many as fit a batch."""
         self.frontier.keep(self._open().any(axis=1))
-        frontier = self.frontier
-        cells = frontier.cells(np.arange(len(frontier)), self.problem.backend)
-        splittable = np.flatnonzero(to_numpy(cells.can_split()))
+        splittable = np.flatnonzero(self.frontier.splittable())
         if len(splittable) == 0:
             return splittable
         urgency = self._urgency()[splittable].max(axis=1)
@@ -150,7 +148,8 @@ class _Search:
     def _batch_size(self) -> int:
         """Parents a batch: bounded by the box budget and by the memory of their expansions."""
         N, f = len(self.problem.posterior.points), len(self.problem.region.free)
-        each = 8.0 * (24 * N + 16 * f * f + (N * f if f > 32 else 0))
+        # kernel rows and their derivatives, second and (for few features) third moments
+        each = 8.0 * (24 * N + 2 * f * N + 16 * f * f + (8 * f**3 if f <= 12 else 0))
         size = LARGEST_BATCH
         budget = self.problem.budget
         if budget.memory is not None:

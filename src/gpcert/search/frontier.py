@@ -59,6 +59,11 @@ class Frontier:
         low, high = self.corners_low[index], self.corners_high[index]
         return Cells(self.region, backend.asarray(low), backend.asarray(high))
 
+    def splittable(self) -> np.ndarray:
+        """(n,) mask: some axis has a float strictly inside."""
+        middle = 0.5 * self.corners_low + 0.5 * self.corners_high
+        return np.any((middle > self.corners_low) & (middle < self.corners_high), axis=1)
+
     def keep(self, mask: np.ndarray) -> None:
         """Set the other boxes aside: their bounds stay in `settled`."""
         if mask.all():

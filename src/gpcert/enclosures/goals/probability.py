@@ -24,6 +24,9 @@ LEVEL_STEPS = 3
 RELEVANT_SHARE = 0.5
 """Part of the slack that must come from the variance for its expensive bound to be worth it."""
 
+LARGEST_LINE = 1e50
+"""Lines with larger coefficients (from void models) say nothing; the likelihoods refuse them."""
+
 SLOPE_STEPS = 2
 """Slopes tried: at the vertex against the gradient, then at the minimiser of the first bound."""
 

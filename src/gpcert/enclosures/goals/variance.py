@@ -9,7 +9,7 @@ from gpcert.attacks.functions import PlainFunction, variance_function
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.goals.base import Goal, GoalBound
 from gpcert.posterior import Posterior
-from gpcert.rounding import down
+from gpcert.rounding import down, nonnegative
 
 __all__ = ["VarianceGoal"]
 
@@ -34,6 +34,8 @@ class VarianceGoal(Goal):
         scores = model.split_scores(geometry, shape.loss)
         evaluation.local.report_derivatives(enclosure, relevant=True)
         lower = self._output_units(evaluation, low if self.sign > 0 else -high)
+        if self.sign > 0:
+            lower = nonnegative(lower)  # a variance is one
         return GoalBound(lower, shape.point, scores)
 
     def ceiling(self, evaluation: Evaluation) -> Array:
