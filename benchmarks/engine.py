@@ -45,21 +45,21 @@ def arguments() -> argparse.Namespace:
 def section_runner(name: str, options: argparse.Namespace) -> Callable[[], Section]:
     """The work of a section; its modules are imported only here, as some machines lack packages."""
     if name in ("ranges", "images"):
-        import classification  # noqa: PLC0415
+        import classification
 
         return lambda: getattr(classification, name)(options.data, options.cache, options.points)
     if name in ("mean", "probability"):
-        import regression  # noqa: PLC0415
-        from peers import Peer  # noqa: PLC0415
+        import regression
+        from peers import Peer
 
         asked = name == "mean" or options.maingo_probability
         peer = Peer(options.results / "maingo.json", options.maingo_python if asked else None)
         return lambda: getattr(regression, name)(peer)
     if name == "profile":
-        import profiling  # noqa: PLC0415
+        import profiling
 
         return profiling.profile
-    import batches  # noqa: PLC0415
+    import batches
 
     size = options.batch or (65536 if "cuda" in options.backend else 4096)
     return lambda: batches.throughput(options.backend, size)

@@ -40,7 +40,7 @@ def _cpu_model() -> str:
 
 def _blas() -> str:
     try:
-        from threadpoolctl import threadpool_info  # noqa: PLC0415  (absent on a bare machine)
+        from threadpoolctl import threadpool_info
     except ImportError:
         return f"unknown, OMP_NUM_THREADS={os.environ.get('OMP_NUM_THREADS', 'unset')}"
     pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]

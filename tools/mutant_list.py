@@ -174,7 +174,7 @@ SEARCH_MUTANTS = (
         "            if certificate.status is not Status.NOT_ROBUST:\n"
         "                low = self.lower",
         "a radius that was not decided counts as proved",
-        ("tests/api/test_api_radius.py::test_known_radius_in_every_norm",),
+        ("tests/api/test_api_radius.py", "-k", "hidden_from_every_attack"),
     ),
     Mutant(
         "class-weights-swapped",
@@ -198,8 +198,8 @@ ENCLOSURE_MUTANTS = (
     Mutant(
         "mean-gradient-sign",
         "enclosures/mean.py",
-        "LocalQuadratic(value, gradient, hessian, up(lower_error",
-        "LocalQuadratic(value, -gradient, hessian, up(lower_error",
+        "LocalQuadratic(value, gradient, hessian, lower_error, rate)",
+        "LocalQuadratic(value, -gradient, hessian, lower_error, rate)",
         "a dropped sign in the mean's lower model",
         MEAN,
     ),

@@ -105,9 +105,11 @@ def try_mutant(mutant: Mutant) -> Outcome:
         return outcome("killed", "timeout")
     if code == 0:
         return outcome("SURVIVED", " ".join(mutant.tests))
-    failed = re.findall(r"^(?:FAILED|ERROR) (\S+)", output, flags=re.MULTILINE)
+    # a file that cannot be collected has no "::"; no test noticed anything there
+    failed = re.findall(r"^(?:FAILED|ERROR) (\S+::\S+)", output, flags=re.MULTILINE)
     if code != 1 or not failed:
-        return outcome("DID NOT RUN", output.strip().splitlines()[-1] if output.strip() else "")
+        errors = re.findall(r"^E +(.+)", output, flags=re.MULTILINE)
+        return outcome("DID NOT RUN", errors[-1] if errors else output[-200:])
     return outcome("killed", failed[0].removeprefix("tests/"))
 
 

@@ -1,6 +1,12 @@
 """The errors of gpcert: each says what was expected, what was got, and what to do next."""
 
-__all__ = ["GPCertError", "InputError", "UnsupportedModelError", "MissingExtraError", "SoundnessError"]
+__all__ = [
+    "GPCertError",
+    "InputError",
+    "UnsupportedModelError",
+    "MissingExtraError",
+    "SoundnessError",
+]
 
 
 class GPCertError(Exception):

@@ -41,7 +41,7 @@ class Posterior:
 
     Parameters: `kernel`; `points` Z (N, d); `weights` t (N,) or (m, N); `factor` A (r, N), or
     (m, r, N) where the outputs differ, or None for S = 0 (the prior's variance); `offset`,
-    `scale`, `noise` (m,) or scalars; `likelihood`; `classes`, the two labels of a binary classifier.
+    `scale`, `noise` (m,) or scalars; `likelihood`; `classes`, a binary classifier's two labels.
 
     >>> from gpcert.kernels import SquaredExponential
     >>> p = Posterior(SquaredExponential(1.0), points=[[0.0]], weights=[2.0], factor=[[0.5]])
@@ -204,7 +204,8 @@ class Posterior:
             "classes": None if self.classes is None else [_plain(c) for c in self.classes],
         }
         arrays = {
-            name: getattr(self, name) for name in ("points", "weights", "factor", "offset", "scale", "noise")
+            name: getattr(self, name)
+            for name in ("points", "weights", "factor", "offset", "scale", "noise")
         }
         with Path(path).open("wb") as stream:
             np.savez_compressed(stream, header=np.array(json.dumps(header)), **arrays)

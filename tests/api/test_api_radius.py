@@ -8,6 +8,7 @@ from gpcert.api import radius
 from gpcert.errors import InputError
 from gpcert.kernels import SquaredExponential
 from gpcert.search import StopReason
+from gpcert.search.incumbents import Incumbents
 
 TWO_BUMPS = gpcert.Posterior(
     SquaredExponential(1.0), points=[[0.0, 0.0], [3.0, 0.0]], weights=[1.0, -1.0]
@@ -46,6 +47,21 @@ def test_both_ends_of_a_classifier(classifier, norm):
         assert again.status is gpcert.Status.ROBUST
         beyond = gpcert.certify(classifier, x, found.upper, norm=norm)
         assert beyond.status is not gpcert.Status.ROBUST
+
+
+def test_radius_of_a_hole_hidden_from_every_attack(monkeypatch):
+    """A plateau with a narrow hole at distance 0.3, and no local search: only proofs count."""
+    length, hole = 0.03, 0.8
+    grid = np.arange(-0.3, 1.3, length)
+    points = np.append(grid, hole)[:, None]
+    weights = np.append(np.full(len(grid), 1 / np.sqrt(2 * np.pi)), -1.01)
+    model = gpcert.Posterior(SquaredExponential(length), points, weights)
+    monkeypatch.setattr(radius, "attack", lambda function, ball, **_: ball.center)
+    monkeypatch.setattr(Incumbents, "polish", lambda *_: None)
+    found = gpcert.certified_radius(model, [0.5], threshold=0.0, max_radius=0.5)
+    assert found.lower <= 0.3 <= found.upper + 0.01
+    assert 0.28 < found.lower <= found.upper < 0.31
+    assert model.predict(found.counterexample[None])[0][0, 0] < 0
 
 
 def test_features_and_threshold(classifier):

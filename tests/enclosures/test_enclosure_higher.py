@@ -15,7 +15,8 @@ from enclosure_checks import (
 from hypothesis import given, settings
 
 from gpcert.kernels import SquaredExponential, local_squared_exponential
-from gpcert.regions import Ball
+from gpcert.posterior import Posterior
+from gpcert.regions import Ball, Box
 from gpcert.testing.arb_reference import ArbPosterior
 from gpcert.testing.strategies import Case, cases, regression_posterior
 
@@ -41,6 +42,17 @@ def test_models_stay_sound(case):
 @settings(max_examples=40)
 @given(case=cases())
 def test_sizes_and_known_norm(case):
+    check_sizes(case)
+
+
+@pytest.mark.parametrize("far", [26.0, 36.0])
+def test_squares_that_underflow(far):
+    posterior = Posterior(SquaredExponential(1.0), [[0.0, 0.0]], [1.0])
+    region = Box([far, -0.1], [far + 0.1, 0.2])
+    check_sizes(Case(posterior, region, np.random.default_rng(0)))
+
+
+def check_sizes(case):
     """`size >= |sum of degrees|` at points; `known <= sum |T_n|_F^2 / n!` exactly."""
     if len(case.region.free) == 0:
         return

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 
 from gpcert.arrays import to_numpy
 from gpcert.kernels import SquaredExponential
+from gpcert.posterior import Posterior
 from gpcert.regions import Box
 from gpcert.testing.arb_reference import ArbPosterior
 from gpcert.testing.strategies import Case, cases, regression_posterior
@@ -52,3 +53,13 @@ def test_exact_for_one_point_of_a_degenerate_cell():
     evaluation = evaluation_of(case, variance=False, cells=case.region.root())
     lower = float(evaluation.local.paper_mean(evaluation.expansion, 0, 1)[0])
     assert lower == pytest.approx(posterior.predict(x[None])[0][0, 0], abs=1e-7)
+
+
+@pytest.mark.parametrize("far", [25.0, 30.0, 36.0])
+@pytest.mark.parametrize("weight", [1.0, -1.0])
+def test_far_points(far, weight):
+    """Values near 1e-160 and below, whose squares underflow: still on the right side."""
+    posterior = Posterior(SquaredExponential([1.0, 1.0]), [[0.0, 0.0]], [weight])
+    region = Box([0.0, far], [1.0, far + 8.0])  # the chord touches at the corner (0, far)
+    for seed in range(5):
+        check_paper(Case(posterior, region, np.random.default_rng(seed)))

@@ -149,6 +149,20 @@ def test_variance_of_an_overconfident_factor(seed, norm):
         assert_encloses(found, values)
 
 
+@pytest.mark.parametrize("radius", [0.1, 0.2, 0.3, 0.5])
+@pytest.mark.parametrize("norm", [2.0, 3.0, 4.0])
+@pytest.mark.parametrize("s2", [1.0, 3.0])
+def test_remainder_of_an_overconfident_factor(radius, norm, s2):
+    """u = norm (a e0 - b e4): the remainder of `P e0` is larger than any positive P allows."""
+    first = 0.7 / norm
+    base = with_variance([first, 0, 0, 0, -math.sqrt(1 - first**2)], s2)
+    posterior = gpcert.Posterior(
+        base.kernel, base.points, base.weights[0], base.factor[0] * norm, likelihood=Probit()
+    )
+    found, values = root_range(posterior, radius, "variance")
+    assert_encloses(found, values)
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_probability_of_mixed_orders(seed):
     rng = np.random.default_rng(seed)

@@ -82,7 +82,12 @@ def certify(
         raise InputError("expected exactly one of radius= and region=")
     options = RuleOptions(threshold, class_weight, delta, output_norm)
     return certify_region(
-        posterior, point, chosen, options, budget or Budget(), backend_from_name(backend),
+        posterior,
+        point,
+        chosen,
+        options,
+        budget or Budget(),
+        backend_from_name(backend),
         random_state,
     )
 
@@ -102,7 +107,9 @@ def certify_region(
     if region.dim != posterior.dim:
         raise InputError(f"region: expected {posterior.dim} features, got {region.dim}")
     if not bool(region.contains(x)):
-        raise InputError("x: expected a point of the region; the decision at x is what is certified")
+        raise InputError(
+            "x: expected a point of the region; the decision at x is what is certified"
+        )
     rule = decision_rule(posterior, x, options)
     return certify_rule(posterior, region, rule, budget, backend, random_state)
 
@@ -191,7 +198,7 @@ def certify_many(
     place = backend_from_name(backend)
     limits = budget or Budget()
     _ = posterior.norms  # computed once here, not once a process
-    work = joblib.Parallel(n_jobs=n_jobs, return_as="generator")(
+    work: Any = joblib.Parallel(n_jobs=n_jobs, return_as="generator")(
         joblib.delayed(certify_region)(posterior, x, region, options, limits, place, random_state)
         for x, region in zip(points, regions, strict=True)
     )

@@ -249,5 +249,8 @@ class _RadiusSearch:
                 low = self.lower = radius
             else:
                 high = radius
-                if certificate.status is Status.NOT_ROBUST and certificate.counterexample is not None:
+                if (
+                    certificate.status is Status.NOT_ROBUST
+                    and certificate.counterexample is not None
+                ):
                     self._take(certificate.counterexample)

@@ -109,9 +109,7 @@ def prediction_ranges(
     )
     result = solve(problem)
     return tuple(
-        _record(
-            {1: result.goals[2 * c], -1: result.goals[2 * c + 1]}, result, name, c, region
-        )
+        _record({1: result.goals[2 * c], -1: result.goals[2 * c + 1]}, result, name, c, region)
         for c in range(posterior.outputs)
     )
 

@@ -75,7 +75,11 @@ def _quasi_newton(
 
     bounds = np.stack([region.inner_lower[free], region.inner_upper[free]], axis=1)
     result = minimize(
-        objective, x[free], jac=True, method="L-BFGS-B", bounds=bounds,
+        objective,
+        x[free],
+        jac=True,
+        method="L-BFGS-B",
+        bounds=bounds,
         options={"maxiter": iterations},
     )
     return region.project(inside(np.clip(result.x, bounds[:, 0], bounds[:, 1]))[None])[0]

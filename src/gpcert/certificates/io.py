@@ -9,6 +9,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
+
 from gpcert.errors import InputError
 
 __all__ = ["FORMAT", "load_record", "package_version", "read_record", "write_record"]
@@ -64,7 +66,7 @@ def _spell(value: Any) -> Any:
         return [_spell(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return {"float": repr(float(value))}  # NumPy's repr of its own floats is not a number
-    if hasattr(value, "item") and not isinstance(value, str | bytes):  # NumPy scalars
+    if isinstance(value, np.generic):
         return _spell(value.item())
     return value
 

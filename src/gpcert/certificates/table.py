@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
 from gpcert.certificates.io import load_record, write_record
 from gpcert.certificates.record import Certificate, Status
 
@@ -44,7 +44,7 @@ class CertificateTable:
         return self.count(Status.ROBUST) / max(len(self), 1)
 
     def to_frame(self) -> pd.DataFrame:
-        """One row a point: status, decision, margin bounds, distance of the counter-example, cost."""
+        """One row a point: status, decision, margin bounds, counter-example's distance, cost."""
         import pandas as pd  # takes half a second: only when a table is asked for
 
         rows = []

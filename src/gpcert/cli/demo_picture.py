@@ -21,7 +21,7 @@ def draw(
     path: Path, plane: Study, digits: Study, images: Sequence[int], found: Sequence[Radius]
 ) -> None:
     """Write the picture as PNG; without pyplot, so that no window system is asked for."""
-    from matplotlib.figure import Figure  # noqa: PLC0415  (matplotlib only when a picture is drawn)
+    from matplotlib.figure import Figure
 
     shown = [(k, r) for k, r in zip(images, found, strict=True) if r.counterexample is not None]
     figure = Figure(figsize=(12.0, 5.4), layout="constrained")

@@ -1,6 +1,6 @@
 """The type that crosses every arrow: a quadratic lower model of a function on a cell.
 
-    exp(rate |d|^2) q(c+d) >= value + gradient.d + d^T hessian d / 2 - error   for all d of the cell.
+    exp(rate |d|^2) q(c+d) >= value + gradient.d + d^T hessian d / 2 - error,  all d of the cell.
 
 An upper bound of q is a lower bound of -q: each side is written once.
 """

@@ -11,9 +11,16 @@ from gpcert.kernels import LocalKernel
 from gpcert.kernels.higher_degrees import HigherTerms
 from gpcert.rounding import gamma, nonnegative, up
 
-__all__ = ["Expansion", "MeanEnclosure", "expand", "finite_product", "length_below", "mean_enclosure",
+__all__ = [
+    "Expansion",
+    "MeanEnclosure",
+    "expand",
+    "finite_product",
+    "length_below",
+    "mean_enclosure",
     "tail_bound",
 ]
+
 
 @dataclass(frozen=True, eq=False)
 class Expansion:

@@ -29,7 +29,9 @@ class LocalPrecision:
     size: float
 
     @staticmethod
-    def build(posterior: Posterior, index: int, variance: float, backend: Backend) -> LocalPrecision:
+    def build(
+        posterior: Posterior, index: int, variance: float, backend: Backend
+    ) -> LocalPrecision:
         """Choose the form by its worst error over all kernel rows (|k| <= variance sqrt N)."""
         A = posterior.factor[index]
         r, N = A.shape
@@ -41,7 +43,7 @@ class LocalPrecision:
     def apply(self, local: LocalKernel, K: Array) -> tuple[Array, Array, Array, Array]:
         """`y = S k` (B, N), a bound (B,) of ||error of y||, `k.y` (B,), and the error of that.
 
-        Reason: with `|dk|` the error of k, `||dy|| <= size^2 (gamma ||k|| + ||dk||)` for the product
+        Reason: with `|dk|` the error of k, `||dy|| <= size^2 (gamma ||k|| + ||dk||)` for a product
         with S (whose own entries carry gamma(r)); for q = A k, `||dq|| <= size (gamma ||k|| +
         ||dk||)`, `||dy|| <= size (||dq|| + gamma (||q|| + ||dq||))` and
         `|d(q.q)| <= 2 ||q|| ||dq|| + ||dq||^2 + gamma ||q||^2`.
@@ -73,7 +75,7 @@ class LocalPrecision:
     ) -> tuple[Array, Array]:
         """`G = s^2 I - Q Q^T`, Q = D k A^T: covariance (B, f, f) of the posterior's derivatives.
 
-        Also (B,) e with `|d^T (fl(G) - G) d| <= e |d|^2`: with `||dQ^T d|| <= size (gamma + error of
+        Also (B,) e with `|d^T (fl(G) - G) d| <= e |d|^2`: `||dQ^T d|| <= size (gamma + error of
         k) ||k m|| |d|` as for q in `apply`, and `||Q^T d|| <= |Q|_F |d|`. Costs f times `apply`.
         """
         xp = namespace(K)

@@ -20,7 +20,7 @@ __all__ = ["Square", "posterior_square", "prior_square"]
 
 
 SMALLEST_RATIO = 1e-6
-"""Keeps 1/eta and 1/(1 - theta) finite where the remainder vanishes; any positive value is valid."""
+"""Keeps 1/eta and 1/(1 - theta) finite where the remainder vanishes; any positive value will do."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -93,7 +93,11 @@ def variance_enclosure(
             value, 2.0 * gradient, 2.0 * (hessian + square.below), error + square.below_error, rate
         ),
         LocalQuadratic(
-            -value, -2.0 * gradient, -2.0 * (hessian + square.above), error + square.above_error, rate
+            -value,
+            -2.0 * gradient,
+            -2.0 * (hessian + square.above),
+            error + square.above_error,
+            rate,
         ),
         value,
         error0,

@@ -167,7 +167,7 @@ class LocalKernel(ABC):
     def moment_errors(self, magnitudes: Array) -> Array:
         """(B, 4): bounds of the error of the moments 0 to 3 (Euclidean and Frobenius norm).
 
-        `magnitudes` (B, N) bound `|a_bi|`; the a_bi are `k_bi` times numbers known up to `gamma(4)`.
+        `magnitudes` (B, N) bound `|a_bi|`; the a_bi are `k_bi` times numbers known to `gamma(4)`.
         """
 
     @abstractmethod

@@ -10,17 +10,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from itertools import combinations_with_replacement
+from functools import lru_cache
+from itertools import combinations_with_replacement, permutations
 
 import numpy as np
 
 from gpcert.arrays import Array, namespace
 from gpcert.rounding import gamma, nonnegative, up
 
-__all__ = ["HigherTerms", "cubic_terms", "gram_terms", "monomial_index"]
+__all__ = ["HigherTerms", "cubic_terms", "gram_terms", "sorted_triples"]
 
 HIGHEST_DEGREE = 6
 """Highest degree taken from the Gram matrix of the points; beyond it the tail is negligible."""
+
+UNDERFLOW = 2.0**-400
+"""Added to every size: squares below 2^-1074 vanish, so roots of their sums lose up to 2^-537 times
+the number of terms and powers of the extents. Far above that, far below any bound that matters."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,41 +38,48 @@ class HigherTerms:
     known: Array
 
 
-def monomial_index(f: int) -> tuple[np.ndarray, np.ndarray]:
-    """The sorted triples (n, 3) of features, and for every (j, k, l) the number of its triple."""
+@lru_cache(maxsize=32)
+def sorted_triples(f: int) -> tuple[np.ndarray, np.ndarray]:
+    """The triples j <= k <= l of features (n, 3), and how many orders each has: 1, 3 or 6.
+
+    >>> [a.tolist() for a in sorted_triples(2)]
+    [[[0, 0, 0], [0, 0, 1], [0, 1, 1], [1, 1, 1]], [1.0, 3.0, 3.0, 1.0]]
+    """
     triples = np.array(list(combinations_with_replacement(range(f), 3)), dtype=int).reshape(-1, 3)
-    number = np.empty((f, f, f), dtype=int)
-    for n, (j, k, m) in enumerate(triples):
-        for a, b, c in {(j, k, m), (j, m, k), (k, j, m), (k, m, j), (m, j, k), (m, k, j)}:
-            number[a, b, c] = n
-    return triples, number
+    orders = [len(set(permutations(triple))) for triple in triples.tolist()]
+    return triples, np.array(orders, dtype=np.float64)
 
 
 def cubic_terms(
-    third: Array, lower: tuple[Array, Array, Array], scaled: Array, error: Array, box: tuple
+    third: Array,
+    lower: tuple[Array, Array, Array],
+    scaled: Array,
+    error: Array,
+    box: tuple[Array, Array],
 ) -> HigherTerms:
-    """From the raw third moments `sum a z z z` (B, f, f, f), shifted to the centres.
+    """From the raw third moments `sum a z_j z_k z_l` over sorted triples (B, n).
 
-    `lower` are the centred moments 0, 1, 2; `error` (B,) bounds the Frobenius error of T_3; `box` is
-    (half-widths, rho). With u = z - c: `sum a zzz = T_3 + sym(H c) + sym(g c c) + a0 ccc`.
+    `lower` are the centred moments 0, 1, 2; `error` (B,) bounds the Frobenius error of T_3; `box`
+    is (half-widths, rho). With z = u + c, `sum a zzz = T_3 + sym(H c) + sym(g c c) + a0 ccc`.
     """
     xp = namespace(third)
     zeroth, gradient, hessian = lower
     half, rho = box
-    c = scaled
-    bend = hessian[:, :, :, None] * c[:, None, None, :]
-    flat = gradient[:, :, None, None] * c[:, None, :, None] * c[:, None, None, :]
-    cube = c[:, :, None, None] * c[:, None, :, None] * c[:, None, None, :]
-    T = third - zeroth[:, None, None, None] * cube
-    T = T - bend - xp.permute_dims(bend, (0, 1, 3, 2)) - xp.permute_dims(bend, (0, 3, 2, 1))
-    T = T - flat - xp.permute_dims(flat, (0, 2, 1, 3)) - xp.permute_dims(flat, (0, 2, 3, 1))
-    frobenius = xp.sqrt(xp.sum(T**2, axis=(1, 2, 3)))
-    weighted = xp.sum(xp.abs(T) * half[:, None, None, :], axis=3)
-    weighted = xp.sum(weighted * half[:, :, None] * half[:, None, :], axis=(1, 2))
-    count = T.shape[1] ** 3 + 64
+    f = half.shape[1]
+    triples, orders = sorted_triples(f)
+    j, k, m = (xp.asarray(triples[:, i], device=third.device) for i in range(3))
+    count = xp.asarray(orders, device=third.device)
+    c, g, H = scaled, gradient, hessian
+    cj, ck, cm = c[:, j], c[:, k], c[:, m]
+    T = third - H[:, j, k] * cm - H[:, j, m] * ck - H[:, k, m] * cj
+    T = T - g[:, j] * (ck * cm) - g[:, k] * (cj * cm) - g[:, m] * (cj * ck)
+    T = T - zeroth[:, None] * (cj * ck * cm)
+    frobenius = xp.sqrt(T**2 @ count)
+    weighted = (xp.abs(T) * half[:, j] * half[:, k] * half[:, m]) @ count
+    roundings = len(orders) + 64
     size = xp.minimum(weighted, frobenius * rho**3) + error * rho**3
-    known = nonnegative(frobenius * (1.0 - gamma(count)) - error) ** 2 / 6.0
-    return HigherTerms(3, up(size / 6.0, count), known * (1.0 - gamma(8)))
+    known = nonnegative(frobenius * (1.0 - gamma(roundings)) - error) ** 2 / 6.0
+    return HigherTerms(3, up(size / 6.0, roundings) + UNDERFLOW, known * (1.0 - gamma(8)))
 
 
 def gram_terms(
@@ -89,4 +101,4 @@ def gram_terms(
         size = size + (xp.sqrt(nonnegative(square + slack)) + shift) * rho**n / factor
         least = xp.sqrt(nonnegative(square - slack)) * (1.0 - gamma(8)) - shift
         known = known + nonnegative(least) ** 2 / factor
-    return HigherTerms(HIGHEST_DEGREE, up(size, 64), known * (1.0 - gamma(32)))
+    return HigherTerms(HIGHEST_DEGREE, up(size, 64) + UNDERFLOW, known * (1.0 - gamma(32)))

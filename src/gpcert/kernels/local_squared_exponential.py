@@ -29,7 +29,7 @@ from gpcert.kernels.higher_degrees import (
     HigherTerms,
     cubic_terms,
     gram_terms,
-    monomial_index,
+    sorted_triples,
 )
 from gpcert.kernels.paper_lines import ScaledPoints, paper_lower_bound
 from gpcert.regions import Region
@@ -54,7 +54,7 @@ MOST_GRAM_ENTRIES = 20_000_000
 """Entries of the (B, N, N) arrays of inner products that one batch may form."""
 
 LARGEST_DISTANCE_ERROR = 0.1
-"""exp(e/2) - 1 <= 0.6 e holds for absolute errors e of r^2 up to here (convexity; checked at 0.1)."""
+"""exp(e/2) - 1 <= 0.6 e holds for absolute errors e of r^2 up to here (convexity, and at 0.1)."""
 
 
 def exponential_tail(x: Array, order: int) -> Array:
@@ -124,7 +124,8 @@ class LocalSquaredExponential(LocalKernel):
         scaled = (points[:, free] - origin) / lengths[free]
         norms = np.asarray(up(np.sqrt(np.square(scaled).sum(1)), f + 8))
         offsets = np.maximum(region.upper[free] - origin, origin - region.lower[free])
-        reach = float(up(np.sqrt(np.square(offsets / lengths[free]).sum()), f + 8))
+        with np.errstate(over="ignore"):  # an infinite reach is refused below
+            reach = float(up(np.sqrt(np.square(offsets / lengths[free]).sum()), f + 8))
         fixed_scaled = (points[:, fixed] - region.center[fixed]) / lengths[fixed]
         fixed_distances = np.square(fixed_scaled).sum(1)
         # Both coordinates carry 3 roundings, |c| + |z_i| <= extent_i. Expanding the square loses
@@ -260,13 +261,13 @@ class LocalSquaredExponential(LocalKernel):
         return zeroth, gradient, hessian
 
     @cached_property
-    def _cubes(self) -> tuple[Array, Array]:
-        """(N, n) products z_j z_k z_l over sorted triples, and the (f, f, f) numbering of them."""
+    def _cubes(self) -> Array:
+        """(N, n) products z_j z_k z_l over the sorted triples of features."""
         xp = namespace(self.points)
-        triples, number = monomial_index(self.points.shape[1])
-        columns = [self.points[:, int(j)] * self.points[:, int(k)] for j, k, _ in triples]
-        cubes = [column * self.points[:, int(t[2])] for column, t in zip(columns, triples, strict=True)]
-        return xp.stack(cubes, axis=1), xp.asarray(number, device=self.points.device)
+        triples, _ = sorted_triples(self.points.shape[1])
+        z = self.points
+        j, k, m = (xp.asarray(triples[:, i], device=z.device) for i in range(3))
+        return z[:, j] * z[:, k] * z[:, m]
 
     @cached_property
     def _products(self) -> Array:
@@ -292,8 +293,7 @@ class LocalSquaredExponential(LocalKernel):
         growth = [self._largest_extent ** (n - 2) for n in range(3, HIGHEST_DEGREE + 1)]
         drifts = xp.stack([0.0 * box[1] if drift is None else drift * g for g in growth], axis=1)
         if 0 < f <= MOST_CUBIC_FEATURES:
-            cubes, number = self._cubes
-            third = (coefficients @ cubes)[:, number]
+            third = coefficients @ self._cubes
             error = self.moment_errors(magnitudes)[:, 3] + self._cubic_floor + up(drifts[:, 0], 4)
             return cubic_terms(third, moments, scaled, error, box)
         if f == 0 or len(coefficients) * N * N > MOST_GRAM_ENTRIES:

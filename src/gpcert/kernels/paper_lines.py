@@ -51,7 +51,9 @@ def paper_lower_bound(where: ScaledPoints, scaled: Array, half: Array, weights: 
 
     accuracy = gamma(EXP_ULPS + 16)
     # tangent of slope b: touches at phi = -2 log(-2b), within the error of exp of `middle`
-    under = -2.0 * slope * (1.0 + 0.5 * middle) * (1.0 - 4.0 * accuracy) + middle * (4.0 * U * slope)
+    under = -2.0 * slope * (1.0 + 0.5 * middle) * (1.0 - 4.0 * accuracy) + middle * (
+        4.0 * U * slope
+    )
     over = xp.maximum(at_low - slope * low, at_high - slope * high) * (1.0 + 4.0 * accuracy)
     intercept = xp.where(positive, under, over)
 
@@ -60,19 +62,24 @@ def paper_lower_bound(where: ScaledPoints, scaled: Array, half: Array, weights: 
     zeroth = xp.sum(scaled_slope, axis=1)
     first = scaled_slope @ where.points - zeroth[:, None] * scaled
     second = scaled_slope @ xp.sum(where.points**2, axis=1)
-    center2 = xp.sum(scaled * (2.0 * (scaled_slope @ where.points) - zeroth[:, None] * scaled), axis=1)
+    center2 = xp.sum(
+        scaled * (2.0 * (scaled_slope @ where.points) - zeroth[:, None] * scaled), axis=1
+    )
     second = second - center2 + scaled_slope @ where.fixed_distances
     # min over |d| <= w of zeroth d^2 - 2 first d: at an end, or at first / zeroth if that is inside
     ends = zeroth[:, None] * half**2 - 2.0 * xp.abs(first) * half
     inside = xp.abs(first) < zeroth[:, None] * half
-    safe = xp.where(zeroth > 0, zeroth, xp.ones_like(zeroth))[:, None]
-    minima = xp.where(inside, -(first**2) / safe, ends)
+    # first * (first / zeroth), not first^2 / zeroth: the square of 1e-160 would vanish
+    safe = xp.where(inside, zeroth[:, None] + 0.0 * first, xp.ones_like(first))
+    minima = xp.where(inside, -first * (first / safe), ends)
     total = flat + second + xp.sum(minima, axis=1)
 
     size = xp.sum(xp.abs(weights * intercept), axis=1)
     size = size + xp.abs(scaled_slope) @ (where.extents**2 + where.fixed_distances)
     reach2 = xp.sum(half**2, axis=1)
-    size = size + xp.sum(xp.abs(scaled_slope), axis=1) * reach2 + xp.sum(xp.abs(first) * half, axis=1)
+    size = (
+        size + xp.sum(xp.abs(scaled_slope), axis=1) * reach2 + xp.sum(xp.abs(first) * half, axis=1)
+    )
     shifted = xp.abs(scaled_slope) @ where.distance_errors
     total = total - up(gamma(4 * N + 8 * f + 64) * 4.0 * size + shifted, 16)
     return down(where.variance * total, 2)

@@ -93,7 +93,7 @@ class SquaredExponential(Kernel):
         return np.asarray(up(np.sqrt(-2.0 * self.variance * np.expm1(-0.5 * up(rho2, n))), n))
 
     def R1(self, delta: np.ndarray) -> np.ndarray:
-        """`min(exact R1, b2/2)`, rounded up; the exact form cancels below rho = 1, b2/2 does not."""
+        """`min(exact R1, b2/2)`, rounded up: the exact form cancels for small rho, b2/2 not."""
         rho2 = up(np.square(self._scaled(delta)).sum(-1), np.shape(delta)[-1] + 4)
         e = np.exp(-0.5 * rho2)
         # sizes of the cancelling terms are at most 2 + rho2: their rounding is added in full
@@ -134,9 +134,9 @@ class SquaredExponential(Kernel):
         relative = 0.6 * largest * gamma(d + 4) + gamma(EXP_ULPS + 3)
         return self.variance * np.exp(-0.5 * r2), relative
 
-    def localize(self, points: np.ndarray, region: Region, backend: Backend) -> (
-        LocalSquaredExponential
-    ):
+    def localize(
+        self, points: np.ndarray, region: Region, backend: Backend
+    ) -> LocalSquaredExponential:
         """Bind to points and to the free coordinates of a region."""
         lengths = np.broadcast_to(self.length_scale, (points.shape[1],))
         return LocalSquaredExponential.build(points, lengths, self.variance, region, backend)

@@ -114,7 +114,7 @@ def _draw_region(ax: Axes, certificate: Certificate, corners: np.ndarray) -> Non
 
 
 def _add_legend(ax: Axes, statuses: set[Status]) -> None:
-    from matplotlib.lines import Line2D  # noqa: PLC0415  (matplotlib only when a picture is drawn)
+    from matplotlib.lines import Line2D
 
     handles, labels = ax.get_legend_handles_labels()
     for status, look in LOOKS.items():

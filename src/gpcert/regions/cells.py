@@ -145,9 +145,7 @@ class Cells:
         def rows(a: Array) -> Array:
             return xp.reshape(xp.broadcast_to(a[:, None, :] if batched else a, g.shape), (-1, f))
 
-        flat = BoxAndBall(
-            rows(both.low), rows(both.high), rows(both.offset), both.radius, both.p
-        )
+        flat = BoxAndBall(rows(both.low), rows(both.high), rows(both.offset), both.radius, both.p)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             best = intersection.ball_minimum(xp.reshape(g, (-1, f)), flat)
         return xp.reshape(best, g.shape[:-1])

@@ -125,7 +125,7 @@ class _Search:
 
     def _select(self) -> np.ndarray:
         """The open boxes that matter most, as many as fit a batch."""
-        self.frontier.keep(self._open().any(axis=1))
+        self.frontier.keep(np.asarray(self._open().any(axis=1)))
         splittable = np.flatnonzero(self.frontier.splittable())
         if len(splittable) == 0:
             return splittable

@@ -43,7 +43,9 @@ class Budget:
         for name in ("seconds", "boxes", "memory"):
             value = getattr(self, name)
             if value is not None and not (isinstance(value, int | float) and value > 0):
-                raise InputError(f"budget {name}: expected a positive number or None, got {value!r}")
+                raise InputError(
+                    f"budget {name}: expected a positive number or None, got {value!r}"
+                )
             if value is not None and math.isnan(value):
                 raise InputError(f"budget {name}: expected a number, got NaN")
         if self.boxes is not None and not float(self.boxes).is_integer():

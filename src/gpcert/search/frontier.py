@@ -47,7 +47,10 @@ class Frontier:
     def bytes(self) -> float:
         """Memory held by the open boxes."""
         return float(
-            self.corners_low.nbytes + self.corners_high.nbytes + self.lower.nbytes + self.axes.nbytes
+            self.corners_low.nbytes
+            + self.corners_high.nbytes
+            + self.lower.nbytes
+            + self.axes.nbytes
         )
 
     def bounds(self) -> np.ndarray:

@@ -89,8 +89,7 @@ class ArbPosterior:
         self.posterior = posterior
         self.points = [exact(z) for z in posterior.points]
         self.weights = [exact(t) for t in posterior.weights]
-        factors = [] if posterior.factor is None else posterior.factor
-        self.factors = [[exact(row) for row in A] for A in factors]
+        self.factors = [[exact(row) for row in A] for A in posterior.factor]
         self._rows: dict[bytes, list[Any]] = {}
 
     def row(self, x: Any) -> list[Any]:
@@ -109,10 +108,8 @@ class ArbPosterior:
         """`v_c(x) = k(x, x) - |A_c k(Z, x)|^2`, which may be negative."""
         row, at = self.row(x), exact(x)
         value = kernel_reference(self.posterior.kernel, at, at)
-        if self.factors:
-            A = self.factors[output if len(self.factors) > 1 else 0]
-            for a in A:
-                value -= _dot(a, row) ** 2
+        for a in self.factors[output if len(self.factors) > 1 else 0]:
+            value -= _dot(a, row) ** 2
         return value
 
     def mean(self, x: Any, output: int = 0) -> Any:
@@ -128,7 +125,7 @@ class ArbPosterior:
     def probability(self, x: Any, output: int = 0) -> Any:
         """`F(mu, v)` of a binary likelihood."""
         module = flint()
-        from gpcert.testing import likelihood_references as references  # noqa: PLC0415 (needs flint)
+        from gpcert.testing import likelihood_references as references
 
         mu, v = self.mean(x, output), self.variance(x, output)
         name = self.posterior.likelihood.name

@@ -19,7 +19,7 @@ __all__ = ["DeviationGoal"]
 
 @dataclass(frozen=True)
 class DeviationGoal(Goal):
-    """`-|| mu(x) - reference ||_p`: the paper's delta-robustness asks whether it stays >= -delta."""
+    """`-|| mu(x) - reference ||_p`: the paper's delta-robustness asks whether it is >= -delta."""
 
     reference: tuple[float, ...]
     errors: tuple[float, ...]
@@ -74,4 +74,3 @@ class DeviationGoal(Goal):
         finite = xp.all(xp.isfinite(gaps), axis=1)
         safe = xp.where(finite[:, None], gaps, xp.zeros_like(gaps))
         return xp.where(finite, norm_upper(safe, self.norm), math.inf)
-

@@ -24,7 +24,9 @@ class MeanGoal(Goal):
     needs_variance = False
 
     def bound(self, evaluation: Evaluation, target: float | None) -> GoalBound:
-        """`sign mu = sign offset + scale q`, q = sign g; the best of second order, order 0 and the paper's.
+        """The best of second order, order 0 and the paper's bound of q = sign g.
+
+        `sign mu = sign offset + scale q`.
 
         Order 0: `q >= q(c) - B R0(rho2)` and `q >= -B s`, both Cauchy-Schwarz.
         """

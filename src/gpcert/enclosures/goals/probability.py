@@ -19,13 +19,10 @@ from gpcert.rounding import down, gamma, nonnegative, up
 __all__ = ["ProbabilityGoal"]
 
 LEVEL_STEPS = 3
-"""Improvements of the level of the joint bound; the third changes it by less than one part in 100."""
+"""Improvements of the level of the joint bound; the third changes it by less than 1 %."""
 
 RELEVANT_SHARE = 0.5
 """Part of the slack that must come from the variance for its expensive bound to be worth it."""
-
-LARGEST_LINE = 1e50
-"""Lines with larger coefficients (from void models) say nothing; the likelihoods refuse them."""
 
 SLOPE_STEPS = 2
 """Slopes tried: at the vertex against the gradient, then at the minimiser of the first bound."""
@@ -107,7 +104,9 @@ class ProbabilityGoal(Goal):
         # a probability lies in [0, 1] whatever the latent bounds are
         return xp.where(usable, value, xp.full_like(value, 0.0 if self.sign > 0 else -1.0))
 
-    def _joint(self, evaluation: Evaluation, beta: Array) -> tuple[Array, LocalQuadratic, LevelBound]:
+    def _joint(
+        self, evaluation: Evaluation, beta: Array
+    ) -> tuple[Array, LocalQuadratic, LevelBound]:
         """alpha with `sign mu - beta (scale^2 max(v, 0) + noise) >= alpha` on every cell."""
         local = evaluation.local
         geometry = evaluation.expansion.geometry
