@@ -5,6 +5,7 @@ import pytest
 
 import gpcert
 from gpcert.errors import InputError
+from gpcert.kernels import SquaredExponential
 from gpcert.search import StopReason
 
 SLACK = 1e-7
@@ -148,6 +149,10 @@ def test_bad_regions_and_quantities(classifier, regressor):
         gpcert.prediction_range(classifier, gpcert.Box([0], [1]))
     with pytest.raises(InputError, match="no probability; use 'mean'"):
         gpcert.prediction_range(regressor, gpcert.Box([0, 0], [1, 1]), quantity="probability")
-    plain = gpcert.Posterior(gpcert.as_posterior(regressor).kernel, [[0.0, 0.0]], [1.0])
-    with pytest.raises(InputError, match="no variance"):
-        gpcert.prediction_range(plain, gpcert.Box([0, 0], [1, 1]), quantity="variance")
+
+
+def test_a_known_function_has_the_variance_of_its_prior():
+    plain = gpcert.Posterior(SquaredExponential(1.0, 2.0), [[0.0, 0.0]], [1.0], scale=3.0)
+    found = gpcert.prediction_range(plain, gpcert.Box([0, 0], [1, 1]), quantity="variance")
+    assert found.minimum.lower <= 18.0 <= found.maximum.upper
+    assert found.maximum.upper - found.minimum.lower <= 0.01

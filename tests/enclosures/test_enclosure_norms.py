@@ -58,6 +58,28 @@ def test_norms_and_excess_of_ill_conditioned_models():
             )  # an exact posterior has none: the proof nearly sees that
 
 
+def check_factor_sizes(posterior):
+    """`size^2 I - |A|^T |A|` is positive definite, up to a step of 1e-40."""
+    for A, size in zip(posterior.factor, posterior.factor_sizes, strict=True):
+        M = flint().arb_mat([exact(row) for row in np.abs(A)])
+        M = M.transpose() * M
+        height = arb(size) ** 2 + arb("1e-40") * (1 + M.trace())
+        n = M.nrows()
+        diagonal = [[height if i == j else arb(0) for j in range(n)] for i in range(n)]
+        assert_positive_definite(flint().arb_mat(diagonal) - M)
+
+
+@settings(max_examples=40)
+@given(posterior=posteriors())
+def test_factor_sizes(posterior):
+    check_factor_sizes(posterior)
+
+
+def test_factor_sizes_of_ill_conditioned_models():
+    for kind in KINDS:
+        check_factor_sizes(ill_conditioned(kind))
+
+
 def test_excess_is_tight():
     """For an exact posterior next to nothing; for a factor twice too large, about 3."""
     rng = np.random.default_rng(0)

@@ -71,7 +71,7 @@ def test_precision_products(form, case):
     precision = LocalPrecision(
         host.asarray(A),
         host.asarray(A.T @ A) if form == "precision" else None,
-        LocalPrecision.build(A, local.kernel.variance, host).size,
+        local.precisions[0].size,
     )
     y, y_error, explained, explained_error = precision.apply(local.kernel, expansion.K)
     reference = ArbPosterior(case.posterior)

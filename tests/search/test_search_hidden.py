@@ -21,10 +21,11 @@ def plateau_with_a_hole(rng, d):
 
     The hole is six lengths away from the centre and from every corner, where descents begin.
     """
-    length = rng.uniform(0.025, 0.04) if d == 1 else rng.uniform(0.07, 0.08)
+    length = rng.uniform(0.022, 0.033) if d == 1 else rng.uniform(0.07, 0.08)
     axis = np.arange(-5.0 * length, 1.0 + 5.0 * length, length)
     grid = np.stack(np.meshgrid(*[axis] * d), axis=-1).reshape(-1, d)
-    hole = rng.choice([0.25, 0.75]) + rng.uniform(-0.01, 0.01, 1)
+    # not where a bisection of the interval looks first
+    hole = rng.choice([0.25, 0.75]) + rng.choice([-1, 1]) * rng.uniform(0.015, 0.05, 1)
     if d == 2:
         hole = np.array([rng.uniform(0.45, 0.55), rng.choice([0.02, 0.98])])
         hole = hole[rng.permutation(2)]

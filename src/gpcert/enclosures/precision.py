@@ -82,7 +82,9 @@ class LocalPrecision:
         r, N = self.factor.shape
         Q = local.derivatives(K, scaled) @ self.factor.T
         identity = xp.eye(Q.shape[1], dtype=K.dtype, device=K.device)
-        G = local.variance * identity - Q @ xp.matrix_transpose(Q)
+        square = Q @ xp.matrix_transpose(Q)
+        square = 0.5 * (square + xp.matrix_transpose(square))  # exactly symmetric
+        G = local.variance * identity - square
         sizes2, errors2 = local.squared_sizes(K)
         spread = gamma(N + 16) * xp.sqrt(sizes2[:, 1]) + xp.sqrt(errors2[:, 1])
         dQ = up(self.size * spread, 8)

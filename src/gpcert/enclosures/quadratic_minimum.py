@@ -30,6 +30,8 @@ class QuadraticMinimum:
 def quadratic_minimum(geometry: Geometry, gradient: Array, hessian: Array) -> QuadraticMinimum:
     """Lower bound of `q(d) = g.d + d^T H d / 2` over the box |d_j| <= w_j (and a ball, if any).
 
+    H must be exactly symmetric.
+
     Statement: for a vertex z, with s_j = -sign z_j, d_j = z_j + s_j y_j, 0 <= y_j <= 2 w_j,
 
         q(d) >= q(z) + sum_j min_{0<=y<=2w_j} [ (s_j (g+Hz)_j - sum_{k != j} (s_j H_jk s_k)^- w_k) y

@@ -258,6 +258,8 @@ class LocalSquaredExponential(LocalKernel):
         # sum a (z-c)(z-c)^T = sum a z z^T - c (sum a z)^T - (sum a (z-c)) c^T
         hessian = second - scaled[:, :, None] * first[:, None, :]
         hessian = hessian - gradient[:, :, None] * scaled[:, None, :]
+        # exactly symmetric, as `quadratic_minimum` takes it to be
+        hessian = 0.5 * (hessian + xp.matrix_transpose(hessian))
         return zeroth, gradient, hessian
 
     @cached_property
