@@ -168,7 +168,9 @@ class _RadiusSearch:
     def _attacked(self, function: Any, radius: float) -> float | None:
         """Distance of a certified counter-example inside the ball, if local search finds one."""
         ball = self._ball(radius)
-        point = attack(function, ball, starts=2, random_state=self.random_state)
+        point = attack(
+            function, ball, starts=2, random_state=self.random_state, enough=self.rule.target
+        )
         if not function(point[None])[0][0] < self.rule.target:
             return None
         proof = self._certify(Ball(point, 0.0), Budget(seconds=None, boxes=1))
@@ -239,11 +241,11 @@ class _RadiusSearch:
 
     def _bisect(self, ceiling: float, tol: float, budget: Budget) -> None:
         low, high = self.lower, ceiling
-        for _ in range(60):
+        for step in range(60):
             if low >= (1.0 - 0.5 * tol) * high or self._seconds_left() <= 0:
                 break
-            # far below the ceiling a geometric step is faster
-            radius = 0.5 * (low + high) if low > 0 else 0.25 * high
+            # one box often proves nearly all that is true: try that first
+            radius = 0.9 * high if step == 0 else 0.5 * (low + high)
             certificate = self._certify(self._ball(radius), budget)
             if certificate.status is Status.ROBUST:
                 low = self.lower = radius

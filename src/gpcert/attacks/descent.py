@@ -18,9 +18,16 @@ FLAT = 1e-150
 
 
 def descend(
-    function: PlainFunction, region: Region, start: np.ndarray, iterations: int = 50
+    function: PlainFunction,
+    region: Region,
+    start: np.ndarray,
+    *,
+    iterations: int = 50,
+    enough: float = -np.inf,
 ) -> np.ndarray:
     """A point of the region with a small value, from `start`: vertex jumps, then descent.
+
+    Stops early at a value below `enough`.
 
     Boxes: L-BFGS-B in the free coordinates. Norm balls: projected gradient with backtracking.
     The returned point satisfies `region.contains`.
@@ -33,6 +40,8 @@ def descend(
         if not jumped < value:
             break
         x, value, gradient = jump, jumped, slope
+        if value < enough:
+            return x
     better = _projected_gradient if region.norm_constraint is not None else _quasi_newton
     y = better(function, region, x, iterations)
     return y if _single(function, y)[0] < value else x
@@ -44,14 +53,25 @@ def attack(
     *,
     starts: int = 3,
     random_state: int | np.random.Generator | None = 0,
+    enough: float = -np.inf,
 ) -> np.ndarray:
-    """The best of several descents, from the region's centre and from random points."""
+    """The best of several descents, from the region's centre and from random points.
+
+    No further descent is tried once a value below `enough` is found.
+    """
     rng = np.random.default_rng(random_state)
     points = [region.center]
     if starts > 1:
         points += list(region.sample(starts - 1, rng))
-    found = np.stack([descend(function, region, point) for point in points])
-    return found[int(np.argmin(function(found)[0]))]
+    best, value = region.center, np.inf
+    for point in points:
+        found = descend(function, region, point, enough=enough)
+        reached = _single(function, found)[0]
+        if reached < value:
+            best, value = found, reached
+        if value < enough:
+            break
+    return best
 
 
 def _single(function: PlainFunction, x: np.ndarray) -> tuple[float, np.ndarray]:

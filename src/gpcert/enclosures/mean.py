@@ -40,6 +40,9 @@ class MeanEnclosure:
     above: LocalQuadratic
     center: Array
     center_error: Array
+    rounding: Array
+    """(B,) rounding of the quadratic polynomial on each cell; part of the models' errors."""
+
     pointwise_gained: bool = False
     """Whether the point-by-point remainder was the smaller one on any cell."""
 
@@ -93,6 +96,7 @@ def mean_enclosure(
         LocalQuadratic(-value, -gradient, -hessian, upper_error, rate),
         value,
         errors[:, 0],
+        rounding,
         gained,
     )
 

@@ -183,6 +183,10 @@ class LocalKernel(ABC):
         """Upper bound of `||phi(c+d) - phi(c)||` for |d|^2 <= rho2."""
 
     @abstractmethod
+    def first_remainder(self, rho2: Array) -> Array:
+        """Upper bound of R1, `||phi(c+d) - phi(c) - D_d phi(c)||`, for |d|^2 <= rho2."""
+
+    @abstractmethod
     def known_squared_norm(self, value: Array, gradient: Array, hessian: Array) -> Array:
         """Lower bound of `||P f||^2`, P the projection on phi and its derivatives up to order 2.
 

@@ -358,6 +358,18 @@ class LocalSquaredExponential(LocalKernel):
         xp = namespace(rho2)
         return up(xp.sqrt(-2.0 * self.variance * xp.expm1(-0.5 * up(rho2, 2))), EXP_ULPS + 8)
 
+    def first_remainder(self, rho2: Array) -> Array:
+        """Exact R1 (which grows with rho), or `b2/2 = s sqrt(3) rho^2 / 2` where that is smaller.
+
+        `R1^2 = s^2 ((2 + rho2) - 2 exp(-rho2/2) (1 + rho2))`; what cancels is at most 2 + rho2 in
+        size, and its rounding is added in full.
+        """
+        xp = namespace(rho2)
+        x = up(rho2, 2)
+        square = (2.0 + x) - 2.0 * xp.exp(-0.5 * x) * (1.0 + x) + (2.0 + x) * ((EXP_ULPS + 16) * U)
+        exact = up(math.sqrt(self.variance) * xp.sqrt(square), 8)
+        return xp.minimum(exact, up(0.5 * math.sqrt(3.0 * self.variance) * x, 8))
+
     def known_squared_norm(self, value: Array, gradient: Array, hessian: Array) -> Array:
         """`(f^2 + |g|^2 + |H|_F^2 / 2) / s^2`: the coefficients in the orthonormal basis."""
         xp = namespace(value)

@@ -18,6 +18,13 @@ __all__ = ["solve"]
 LARGEST_BATCH = 4096
 """Parents split at a time; matrix products no longer gain beyond it on a CPU."""
 
+LARGEST_WORK = 2.0e10
+"""Multiplications a batch may take (about half a second on two cores): a time budget and Ctrl-C
+are looked at between batches. A fixed amount, not a measured time, so that runs repeat exactly."""
+
+GPU_SPEED = 64
+"""How many times more a GPU takes in its stride."""
+
 RANDOM_STARTS = 2
 """Random starting points of the local search at the root, beside the bound's own minimiser."""
 
@@ -146,11 +153,14 @@ class _Search:
         return len(self.problem.goals)
 
     def _batch_size(self) -> int:
-        """Parents a batch: bounded by the box budget and by the memory of their expansions."""
+        """Parents a batch: bounded by work, memory, and the budget of boxes."""
         N, f = len(self.problem.posterior.points), len(self.problem.region.free)
         # kernel rows and their derivatives, second and (for few features) third moments
         each = 8.0 * (24 * N + 2 * f * N + 16 * f * f + (8 * f**3 if f <= 12 else 0))
-        size = LARGEST_BATCH
+        work = N * (f + 3.0) * (N if self.local.precisions is not None else f)
+        gpu = self.problem.backend.device is not None and "cuda" in self.problem.backend.device
+        most = LARGEST_WORK * (GPU_SPEED if gpu else 1.0)
+        size = min(LARGEST_BATCH * (GPU_SPEED if gpu else 1), int(most / (2.0 * work)))
         budget = self.problem.budget
         if budget.memory is not None:
             size = min(size, int((budget.memory - self.frontier.bytes) / (2 * each)))
