@@ -80,7 +80,10 @@ class LocalPrecision:
         """
         xp = namespace(K)
         r, N = self.factor.shape
-        Q = local.derivatives(K, scaled) @ self.factor.T
+        B, f = scaled.shape
+        # one large product for all cells and features, not one small product a cell
+        rows = xp.reshape(local.derivatives(K, scaled), (B * f, N))
+        Q = xp.reshape(rows @ self.factor.T, (B, f, r))
         identity = xp.eye(Q.shape[1], dtype=K.dtype, device=K.device)
         square = Q @ xp.matrix_transpose(Q)
         square = 0.5 * (square + xp.matrix_transpose(square))  # exactly symmetric
