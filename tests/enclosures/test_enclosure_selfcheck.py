@@ -5,6 +5,7 @@ import pytest
 from enclosure_checks import check_mean, check_variance, evaluation_of
 from test_enclosure_joint import check_combination
 
+from gpcert.enclosures import joint
 from gpcert.enclosures.precision import LocalPrecision
 from gpcert.kernels import SquaredExponential
 from gpcert.kernels.local_squared_exponential import LocalSquaredExponential
@@ -87,13 +88,14 @@ def test_gradient_with_the_wrong_sign(monkeypatch):
         check_variance(plain_case())
 
 
-def test_joint_term_with_the_wrong_sign():
-    """The loss of `-beta v` turned into a gain, and a lower variance that is too high."""
+def test_joint_term_with_the_wrong_weight(monkeypatch):
+    """A weight that is not taken back from `w` (beta < 0), and a lower variance that is too high."""
     check_combination(plain_case(), 10.0, 1)
     with pytest.raises(AssertionError):
-        check_combination(plain_case(), 10.0, 1, v_range=lambda low, high: (low, -8.0 * high))
+        check_combination(plain_case(), 10.0, 1, v_low=lambda low: low + 20.0)
+    monkeypatch.setattr(joint, "down", lambda x, n=1: 1.0 + 0.0 * x if n > 2 else x)
     with pytest.raises(AssertionError):
-        check_combination(plain_case(), 10.0, 1, v_range=lambda low, high: (low + 20.0, high))
+        check_combination(plain_case(), 10.0, 1)
 
 
 @pytest.mark.parametrize("kind", ["weights", "noise"])

@@ -62,6 +62,19 @@ def test_ranges_contain_every_optimum_found(seed):
     assert result.reason is StopReason.CONVERGED
 
 
+@pytest.mark.parametrize("seed", [3, 7])
+def test_range_contains_a_thousand_local_optima(seed):
+    posterior = random_posterior(seed, 2, binary=True)
+    region = gpcert.Box([-1.5, -1.0], [1.0, 1.5])
+    for quantity in ("mean", "probability"):
+        found = gpcert.prediction_range(posterior, region, quantity=quantity, sides="minimum")
+        goal = all_goals(posterior, True)[0 if quantity == "mean" else 4]
+        best = optimum(goal, posterior, region, starts=1000, polished=1000)
+        assert found.converged
+        assert found.minimum.lower <= best + SLACK
+        assert best <= found.minimum.upper + SLACK
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_bounds_hold_at_every_small_budget(seed):
     """The incumbent's own box bounds nothing: every other one counts until the very end."""

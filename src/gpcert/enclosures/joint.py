@@ -19,7 +19,7 @@ def combine(
     mean: LocalQuadratic,
     variance: VarianceEnclosure,
     beta: Array,
-    v_range: tuple[Array, Array],
+    v_low: Array,
     dip: float,
     geometry: Geometry,
 ) -> LocalQuadratic:
@@ -28,28 +28,29 @@ def combine(
     The variance is modelled with weight omega^2, w = omega^2 v; with r the rate of omega:
 
         beta > 0:  -w/omega = -w + w (1 - 1/omega) >= -w + v_low fall |d|^2,
-        beta < 0:   w/omega =  w - w (1 - 1/omega) >=  w - v_high exp(2 r rho2) r |d|^2,
+        beta < 0:   w/omega >= w exp(-r rho2),
 
-    as w >= v_low >= 0, `fall |d|^2 <= 1 - exp(-r |d|^2) <= r |d|^2` with
-    fall = (1 - exp(-r rho2)) / rho2 (chord of a concave function). A rounded model may have
-    negative variances down to -dip; there the first line loses at most dip exp(2 r rho2) r rho2,
-    which is added to its error, and the second holds as it stands.
+    as w >= v_low >= 0, omega <= exp(r rho2), and `fall |d|^2 <= 1 - exp(-r |d|^2)` with
+    fall = (1 - exp(-r rho2)) / rho2 (chord of a concave function). The second is exact where the
+    cell is farthest from its centre, which is where a minimum usually lies. A rounded model may
+    have negative variances down to -dip: the first line then loses at most
+    dip exp(2 r rho2) r rho2, the second dip exp(2 r rho2); both are added to the error.
     """
     xp = namespace(beta)
-    v_low, v_high = v_range
-    size = xp.abs(beta)
     positive = beta > 0
+    x = up(mean.rate * geometry.rho2, 2)
+    shrink = nonnegative(down(xp.exp(-x), EXP_ULPS + 4))
+    # any factor between 0 and |beta| exp(-r rho2) is valid for beta < 0: no rounding to add
+    size = xp.where(positive, xp.abs(beta), nonnegative(down(xp.abs(beta) * shrink, 2)))
     below, above = variance.below, variance.above
     value = xp.where(positive, above.value, below.value)
     gradient = xp.where(positive[:, None], above.gradient, below.gradient)
     hessian = xp.where(positive[:, None, None], above.hessian, below.hessian)
     error = xp.where(positive, above.error, below.error)
 
+    shift = xp.where(positive, v_low * _fall(mean.rate, geometry.rho2), xp.zeros_like(v_low))
     growth = up(1.0 + geometry.rho2 * growth_chord(2 * mean.rate, geometry.rho2), 4)
-    lost = mean.rate * up(v_high * growth, 4)
-    shift = xp.where(positive, v_low * _fall(mean.rate, geometry.rho2), -lost)
-    negative = up(dip * growth * (mean.rate * geometry.rho2), 8)
-    error = error + xp.where(positive, negative, xp.zeros_like(error))
+    negative = up(dip * growth * xp.abs(beta) * xp.where(positive, x, xp.ones_like(x)), 8)
     total = mean.hessian + size[:, None, None] * add_identity(hessian, 2.0 * shift)
     spread = geometry.half[:, :, None] * geometry.half[:, None, :]
     bends = xp.abs(mean.hessian) + size[:, None, None] * xp.abs(hessian)
@@ -59,14 +60,11 @@ def combine(
     magnitude = magnitude + size * (xp.abs(value) + 2.0 * xp.abs(shift) * geometry.rho2)
     known = xp.isfinite(error)  # an infinite error stays infinite even for beta = 0
     scaled_error = xp.where(known, size * xp.where(known, error, xp.zeros_like(error)), error)
-    # void models (infinite errors) stay void, whatever beta is
-    usable = xp.isfinite(error)
-    error = xp.where(usable, size * xp.where(usable, error, xp.zeros_like(error)), error)
     return LocalQuadratic(
         mean.value + size * value,
         mean.gradient + size[:, None] * gradient,
         total,
-        up(mean.error + scaled_error + gamma(16) * magnitude, 8),
+        up(mean.error + scaled_error + negative + gamma(16) * magnitude, 8),
         mean.rate,
     )
 
