@@ -89,7 +89,7 @@ def test_gradient_with_the_wrong_sign(monkeypatch):
 
 
 def test_joint_term_with_the_wrong_weight(monkeypatch):
-    """A weight that is not taken back from `w` (beta < 0), and a lower variance that is too high."""
+    """A weight not taken back from `w` (beta < 0), and a lower variance that is too high."""
     check_combination(plain_case(), 10.0, 1)
     with pytest.raises(AssertionError):
         check_combination(plain_case(), 10.0, 1, v_low=lambda low: low + 20.0)
