@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from gpcert.arrays import Array, namespace
 from gpcert.enclosures.geometry import Geometry
 from gpcert.enclosures.quadratic_minimum import quadratic_minimum
-from gpcert.rounding import EXP_ULPS, U, down, gamma, nonnegative, up
+from gpcert.rounding import EXP_ULPS, U, down, gamma, up
 
 __all__ = ["LevelBound", "LocalQuadratic", "add_identity", "growth_chord", "usable_error"]
 
@@ -24,11 +24,10 @@ EXPONENT_CAP = 200.0
 
 @dataclass(frozen=True, eq=False)
 class LevelBound:
-    """`lower` (B,): certified bound of q; `point` (B, f) and `loss` (B, f): see the split rule."""
+    """`lower` (B,): certified bound of q; `point` (B, f): a displacement where q may be small."""
 
     lower: Array
     point: Array
-    loss: Array
 
 
 def growth_chord(rate: float, rho2: Array) -> Array:
@@ -119,7 +118,7 @@ class LocalQuadratic:
             shrunk = margin * xp.exp(-up(x, 2)) * (1.0 - 2 * (EXP_ULPS + 4) * U)
             shrunk = xp.where(self.rate * geometry.rho2 < EXPONENT_CAP, shrunk, 0.0 * level)
             margin = xp.where(margin > 0, shrunk, margin)
-        return LevelBound(down(level + margin, 2), minimum.point, minimum.loss)
+        return LevelBound(down(level + margin, 2), minimum.point)
 
     def bound(self, geometry: Geometry, steps: int = 2) -> LevelBound:
         """Lower bound of q, the level improved from step to step; starts at the linear part."""
@@ -130,21 +129,8 @@ class LocalQuadratic:
             usable = xp.where(xp.isfinite(best.lower), best.lower, level)
             again = self.bound_at(geometry, usable)
             better = again.lower > best.lower
-            pick = better[:, None]
             best = LevelBound(
                 xp.where(better, again.lower, best.lower),
-                xp.where(pick, again.point, best.point),
-                xp.where(pick, again.loss, best.loss),
+                xp.where(better[:, None], again.point, best.point),
             )
         return best
-
-    def split_scores(self, geometry: Geometry, loss: Array) -> Array:
-        """(B, f): how much of the bound's slack goes away when an axis is halved.
-
-        The relaxation's own loss on that axis, and the axis' share of the remainder (which is a
-        power of rho2 = sum of squared half-widths).
-        """
-        xp = namespace(loss)
-        share = geometry.half**2 / xp.where(geometry.rho2 > 0, geometry.rho2, 1.0)[:, None]
-        finite = xp.where(xp.isfinite(self.error), self.error, xp.ones_like(self.error))
-        return nonnegative(loss) + (1.5 * finite + U)[:, None] * share

@@ -20,12 +20,10 @@ vertex where staying would be better: 2 needed the fewest boxes in the benchmark
 
 @dataclass(frozen=True, eq=False)
 class QuadraticMinimum:
-    """`lower` (B,) the certified bound; `point` (B, f) an approximate minimiser d;
-    `loss` (B, f) what each coordinate's relaxation costs at that point, for choosing a split."""
+    """`lower` (B,) the certified bound; `point` (B, f) an approximate minimiser d."""
 
     lower: Array
     point: Array
-    loss: Array
 
 
 def quadratic_minimum(geometry: Geometry, gradient: Array, hessian: Array) -> QuadraticMinimum:
@@ -77,7 +75,7 @@ def quadratic_minimum(geometry: Geometry, gradient: Array, hessian: Array) -> Qu
     lower = lower - up(gamma(4 * w.shape[1] + 48) * 16.0 * size, 4)
     lower = _ball_improvement(geometry, gradient, hessian, lower)
     away = xp.where(at_end, sign * step, -xp.sign(slope) * step)
-    return QuadraticMinimum(lower, z + away, -around_point)
+    return QuadraticMinimum(lower, z + away)
 
 
 def _local_minimum(

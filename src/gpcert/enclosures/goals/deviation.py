@@ -36,7 +36,7 @@ class DeviationGoal(Goal):
         """
         del target
         xp = namespace(evaluation.cells.lower)
-        spreads, points, scores = [], [], []
+        spreads, points = [], []
         for c, value in enumerate(self.reference):
             sides = [MeanGoal(c, sign).bound(evaluation, None) for sign in (1, -1)]
             below = up(up(value - sides[0].lower, 2) + self.errors[c], 1)
@@ -44,14 +44,13 @@ class DeviationGoal(Goal):
             wide = above > below
             spreads.append(nonnegative(xp.where(wide, above, below)))
             points.append(xp.where(wide[:, None], sides[1].point, sides[0].point))
-            scores.append(xp.where(wide[:, None], sides[1].scores, sides[0].scores))
         spread = xp.stack(spreads, axis=1)
         worst = xp.argmax(spread, axis=1)
         rows = xp.arange(len(worst), device=worst.device)
         return GoalBound(
             -self._length_up(spread),
             xp.stack(points, axis=1)[rows, worst],
-            xp.stack(scores, axis=1)[rows, worst],
+            evaluation.expansion.geometry.split_scores(),
         )
 
     def ceiling(self, evaluation: Evaluation) -> Array:

@@ -56,8 +56,7 @@ class MeanGoal(Goal):
             paper = local.paper_mean(evaluation.expansion, self.output, self.sign)
             local.portfolio.report("paper", bool(xp.any(paper > q)))
             q = xp.maximum(q, paper)
-        scores = model.split_scores(geometry, best.loss)
-        return GoalBound(affine_down(offset, scale, q), best.point, scores)
+        return GoalBound(affine_down(offset, scale, q), best.point, geometry.split_scores())
 
     def ceiling(self, evaluation: Evaluation) -> Array:
         """Mean at the centre plus its rounding error."""

@@ -55,18 +55,18 @@ class ProbabilityGoal(Goal):
         mean_bound = MeanGoal(self.output, self.sign).bound(evaluation, None)
         v_low, v_high = self._output_variance(evaluation, evaluation.variance_range(self.output))
         beta = self._level_slope(evaluation, self._steepest(evaluation))
-        alpha, model, best = self._joint(evaluation, beta)
+        alpha, best = self._joint(evaluation, beta)
         self._weigh_variance(evaluation, beta)
         lines = [(mean_bound.lower, 0.0 * beta), (alpha, beta)]
         values = self._pieces(lines, v_low, v_high)
         lower = xp.min(xp.max(values, axis=2), axis=1)
-        # where F may be small, and what to split, is asked of the line that is better by itself
+        # where F may be small is asked of the line that is better by itself
         whole = xp.min(values, axis=1)
         joint = (whole[:, 1] > whole[:, 0])[:, None]
         return GoalBound(
             lower,
             xp.where(joint, best.point, mean_bound.point),
-            xp.where(joint, model.split_scores(geometry, best.loss), mean_bound.scores),
+            geometry.split_scores(),
         )
 
     def _pieces(self, lines: list[tuple[Array, Array]], v_low: Array, v_high: Array) -> Array:
@@ -123,9 +123,7 @@ class ProbabilityGoal(Goal):
         # a probability lies in [0, 1] whatever the latent bounds are
         return xp.where(usable, value, xp.full_like(value, 0.0 if self.sign > 0 else -1.0))
 
-    def _joint(
-        self, evaluation: Evaluation, beta: Array
-    ) -> tuple[Array, LocalQuadratic, LevelBound]:
+    def _joint(self, evaluation: Evaluation, beta: Array) -> tuple[Array, LevelBound]:
         """alpha with `sign mu - beta (scale^2 max(v, 0) + noise) >= alpha` on every cell."""
         local = evaluation.local
         geometry = evaluation.expansion.geometry
@@ -153,7 +151,7 @@ class ProbabilityGoal(Goal):
         cost = nonnegative(slope) * dip + size * (local.kernel.variance * gamma(4))
         alpha = down(offset + down(scale * down(best.lower - up(cost, 4), 2), 1), 1)
         alpha = down(alpha - up(beta * noise, 1), 2)
-        return alpha, model, best
+        return alpha, best
 
     def _steepest(self, evaluation: Evaluation) -> Array:
         """The vertex of each cell that lies against the gradient of F at the centre."""

@@ -31,12 +31,11 @@ class VarianceGoal(Goal):
         model = enclosure.below if self.sign > 0 else enclosure.above
         geometry = evaluation.expansion.geometry
         shape = model.bound(geometry, steps=1)
-        scores = model.split_scores(geometry, shape.loss)
         evaluation.local.report_derivatives(enclosure, relevant=True)
         lower = self._output_units(evaluation, low if self.sign > 0 else -high)
         if self.sign > 0:
             lower = nonnegative(lower)  # a variance is one
-        return GoalBound(lower, shape.point, scores)
+        return GoalBound(lower, shape.point, geometry.split_scores())
 
     def ceiling(self, evaluation: Evaluation) -> Array:
         """Variance at the centre on the other side of its rounding error."""
