@@ -73,7 +73,7 @@ ENCLOSURE_MUTANTS = (
     ),
     Mutant(
         "pointwise-halved",
-        "kernels/local_squared_exponential.py",
+        "kernels/pointwise.py",
         "cubic = Y**3 / 6.0",
         "cubic = Y**3 / 12.0",
         "half the pointwise remainder",
@@ -89,7 +89,7 @@ ENCLOSURE_MUTANTS = (
     ),
     Mutant(
         "tail-one-term-late",
-        "kernels/local_squared_exponential.py",
+        "kernels/exponential_tail.py",
         "series = small ** (n + 1) / math.factorial(n + 1) * inner",
         "series = small ** (n + 2) / math.factorial(n + 2) * inner",
         "the series of the tail begins one term late",

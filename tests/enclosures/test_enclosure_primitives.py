@@ -12,7 +12,7 @@ from gpcert.arrays import Backend
 from gpcert.enclosures.joint import _fall
 from gpcert.enclosures.local_quadratic import growth_chord
 from gpcert.enclosures.precision import LocalPrecision
-from gpcert.kernels.local_squared_exponential import LARGEST_EXPONENT, exponential_tail
+from gpcert.kernels.exponential_tail import LARGEST_EXPONENT, exponential_tail
 from gpcert.testing.arb_reference import ArbPosterior, exact, flint
 from gpcert.testing.strategies import cases
 

@@ -70,16 +70,7 @@ def prediction_range(
     name = _quantity(posterior, quantity)
     signs = {"both": (1, -1), "minimum": (1,), "maximum": (-1,)}[sides]
     goals = [_goal(posterior, name, output, sign) for sign in signs]
-    problem = Problem(
-        posterior,
-        _checked_region(region),
-        goals,
-        tol=tol,
-        budget=budget or Budget(),
-        backend=backend_from_name(backend),
-        random_state=random_state,
-    )
-    result = solve(problem)
+    result = _search(posterior, region, goals, tol, (budget, backend, random_state))
     found = dict(zip(signs, result.goals, strict=True))
     return _record(found, result, name, output, region)
 
@@ -98,16 +89,7 @@ def prediction_ranges(
     posterior = as_posterior(model)
     name = _quantity(posterior, quantity)
     goals = [_goal(posterior, name, c, s) for c in range(posterior.outputs) for s in (1, -1)]
-    problem = Problem(
-        posterior,
-        _checked_region(region),
-        goals,
-        tol=tol,
-        budget=budget or Budget(),
-        backend=backend_from_name(backend),
-        random_state=random_state,
-    )
-    result = solve(problem)
+    result = _search(posterior, region, goals, tol, (budget, backend, random_state))
     return tuple(
         _record({1: result.goals[2 * c], -1: result.goals[2 * c + 1]}, result, name, c, region)
         for c in range(posterior.outputs)
@@ -133,10 +115,28 @@ def _goal(posterior: Posterior, quantity: Quantity, output: int, sign: int) -> G
     return (MeanGoal if quantity == "mean" else VarianceGoal)(output, sign)
 
 
-def _checked_region(region: Region) -> Region:
+def _search(
+    posterior: Posterior,
+    region: Region,
+    goals: list[Goal],
+    tol: float,
+    means: tuple[Budget | None, str | Backend, int | None],
+) -> SearchResult:
+    """Minimise the goals with the given budget, backend and random state."""
     if not isinstance(region, Region):
         raise InputError(f"region: expected a gpcert.Box or gpcert.Ball, got {region!r}")
-    return region
+    budget, backend, random_state = means
+    return solve(
+        Problem(
+            posterior,
+            region,
+            goals,
+            tol=tol,
+            budget=budget or Budget(),
+            backend=backend_from_name(backend),
+            random_state=random_state,
+        )
+    )
 
 
 def _record(

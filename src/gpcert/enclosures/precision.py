@@ -91,6 +91,7 @@ class LocalPrecision:
         sizes2, errors2 = local.squared_sizes(K)
         spread = gamma(N + 16) * xp.sqrt(sizes2[:, 1]) + xp.sqrt(errors2[:, 1])
         dQ = up(self.size * spread, 8)
-        size = xp.sqrt(xp.sum(Q**2, axis=(1, 2)))
+        # |Q|_F^2 is the trace of Q Q^T, which carries r roundings
+        size = xp.sqrt(xp.sum(xp.linalg.diagonal(square), axis=1)) * (1.0 + gamma(r + 8))
         error = dQ * (2.0 * size + dQ) + gamma(r + 8) * (size**2 + local.variance)
         return G, up(error, r + 16)

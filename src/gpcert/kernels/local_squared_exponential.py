@@ -24,6 +24,7 @@ import numpy as np
 from gpcert.arrays import Array, Backend, namespace
 from gpcert.errors import InputError
 from gpcert.kernels.base import LocalKernel
+from gpcert.kernels.exponential_tail import exponential_tail
 from gpcert.kernels.higher_degrees import (
     HIGHEST_DEGREE,
     HigherTerms,
@@ -32,14 +33,11 @@ from gpcert.kernels.higher_degrees import (
     sorted_triples,
 )
 from gpcert.kernels.paper_lines import ScaledPoints, paper_lower_bound
+from gpcert.kernels.pointwise import pointwise_remainder
 from gpcert.regions import Region
 from gpcert.rounding import EXP_ULPS, TINY, U, down, gamma, nonnegative, up
 
-__all__ = ["LocalSquaredExponential", "exponential_tail"]
-
-LARGEST_EXPONENT = 200.0
-"""Beyond |d|^2 = 200 the weighted expansion is useless (its tail exceeds e^100): all remainders
-are reported as infinite. Squares of e^200 do not overflow."""
+__all__ = ["LocalSquaredExponential"]
 
 UNDERFLOW_RADIUS = 40.0
 """A point further than 40 scaled units has k < s^2 exp(-800) < s^2 TINY."""
@@ -55,37 +53,6 @@ MOST_GRAM_ENTRIES = 20_000_000
 
 LARGEST_DISTANCE_ERROR = 0.1
 """exp(e/2) - 1 <= 0.6 e holds for absolute errors e of r^2 up to here (convexity, and at 0.1)."""
-
-
-def exponential_tail(x: Array, order: int) -> Array:
-    """Upper bound of `sum_{k > order} x^k / k!` for x >= 0; inf beyond `LARGEST_EXPONENT`.
-
-    For x <= 1 four terms and the Lagrange remainder `x^4 (n+1)!/(n+5)! e^x`; else `e^x` less its
-    Taylor polynomial, with the rounding of both added.
-
-    >>> float(exponential_tail(np.asarray(1.0), 1)) >= math.e - 2
-    True
-    """
-    xp = namespace(x)
-    n = order
-    small = xp.minimum(x, xp.ones_like(x))
-    inner = 1.0 + small / (n + 4) * (1.0 + small / (n + 5) * math.e)
-    inner = 1.0 + small / (n + 2) * (1.0 + small / (n + 3) * inner)
-    series = small ** (n + 1) / math.factorial(n + 1) * inner
-    large = xp.minimum(x, xp.full_like(x, LARGEST_EXPONENT))
-    polynomial = sum(large**k / math.factorial(k) for k in range(n + 1))
-    whole = xp.exp(large)
-    direct = (whole - polynomial) + whole * ((EXP_ULPS + 32) * U)
-    result = xp.where(x <= 1.0, up(series, 24 + n), up(direct, 2))
-    return xp.where(x <= LARGEST_EXPONENT, result, xp.full_like(x, math.inf))
-
-
-def _no_nan(terms: Array, weights: Array) -> Array:
-    """`terms @ weights` for terms in [0, inf] and weights >= 0, with inf * 0 counted as inf."""
-    xp = namespace(terms)
-    finite = xp.isfinite(terms)
-    total = xp.where(finite, terms, xp.zeros_like(terms)) @ weights
-    return xp.where(xp.all(finite, axis=1), total, xp.full_like(total, math.inf))
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,34 +172,15 @@ class LocalSquaredExponential(LocalKernel):
     def pointwise_remainder(
         self, distances: Array, weights: Array, rho: Array
     ) -> tuple[Array, Array]:
-        """`omega g = sum_i t_i k_i exp(u_i.d)`, |u_i.d| <= Y_i = r_i rho, third order in u_i.d.
-
-        `e^y - 1 - y - y^2/2` lies in [-Y^3/6, psi(Y)] with
-        `psi(Y) = (Y^3/6) min(1 + Y/4 + Y^2/20 + Y^3 e^Y/120, e^Y)` (Taylor with Lagrange
-        remainder), so positive weights take at most k Y^3/6 and negative ones |t| k psi(Y).
-        `k e^Y` is formed as one exponential, as k alone may underflow.
-        """
-        xp = namespace(distances)
-        spread = 2.0 * (self.relative_error + U)  # r^2 is known up to this, and then some
-        Y = up(xp.sqrt(distances + spread * (1.0 + distances)), 4) * rho[:, None]
-        exponent = Y - 0.5 * (distances + self.fixed_distances)
-        # infinite wherever the tails are: what weighs with exp(|d|^2) may rely on it
-        usable = (exponent < LARGEST_EXPONENT) & (rho * rho <= LARGEST_EXPONENT)[:, None]
-        exponent = xp.where(usable, exponent, xp.full_like(exponent, LARGEST_EXPONENT))
-        far = self.variance * xp.exp(exponent)
-        near = self.matrix(distances)
-        cubic = Y**3 / 6.0
-        psi = xp.minimum(near * (1.0 + Y / 4.0 + Y**2 / 20.0) + far * (Y**3 / 120.0), far)
-        # the exponent is rounded: |Y| + r^2/2 <= 2 Y + 800 where the result does not underflow
-        slack = (1.0 + self.relative_error) * (1.0 + (2.0 * Y + 800.0) * (8.0 * U))
-        rises, falls = cubic * psi * slack, cubic * near * slack
-        rises = xp.where(usable, rises, xp.full_like(rises, math.inf))
-        gains = nonnegative(weights)
-        losses = nonnegative(-weights)
-        count = len(weights) + 32
-        below = up(falls @ gains + _no_nan(rises, losses), count)
-        above = up(falls @ losses + _no_nan(rises, gains), count)
-        underflow = self.floor * float(xp.sum(xp.abs(weights)))
+        """See `gpcert.kernels.pointwise`."""
+        below, above = pointwise_remainder(
+            distances,
+            self.fixed_distances,
+            self.variance * weights,
+            self.relative_error,
+            rho,
+        )
+        underflow = self.floor * float(namespace(weights).sum(abs(weights)))
         return below + underflow, above + underflow
 
     @cached_property

@@ -1,0 +1,38 @@
+"""What the exponential series leaves beyond a degree."""
+
+from __future__ import annotations
+
+import math
+
+from gpcert.arrays import Array, namespace
+from gpcert.rounding import EXP_ULPS, U, up
+
+__all__ = ["LARGEST_EXPONENT", "exponential_tail"]
+
+LARGEST_EXPONENT = 200.0
+"""Beyond |d|^2 = 200 the weighted expansion is useless (its tail exceeds e^100): all remainders
+are reported as infinite. Squares of e^200 do not overflow."""
+
+
+def exponential_tail(x: Array, order: int) -> Array:
+    """Upper bound of `sum_{k > order} x^k / k!` for x >= 0; inf beyond `LARGEST_EXPONENT`.
+
+    For x <= 1 four terms and the Lagrange remainder `x^4 (n+1)!/(n+5)! e^x`; else `e^x` less its
+    Taylor polynomial, with the rounding of both added.
+
+    >>> import numpy as np
+    >>> float(exponential_tail(np.asarray(1.0), 1)) >= math.e - 2
+    True
+    """
+    xp = namespace(x)
+    n = order
+    small = xp.minimum(x, xp.ones_like(x))
+    inner = 1.0 + small / (n + 4) * (1.0 + small / (n + 5) * math.e)
+    inner = 1.0 + small / (n + 2) * (1.0 + small / (n + 3) * inner)
+    series = small ** (n + 1) / math.factorial(n + 1) * inner
+    large = xp.minimum(x, xp.full_like(x, LARGEST_EXPONENT))
+    polynomial = sum(large**k / math.factorial(k) for k in range(n + 1))
+    whole = xp.exp(large)
+    direct = (whole - polynomial) + whole * ((EXP_ULPS + 32) * U)
+    result = xp.where(x <= 1.0, up(series, 24 + n), up(direct, 2))
+    return xp.where(x <= LARGEST_EXPONENT, result, xp.full_like(x, math.inf))
