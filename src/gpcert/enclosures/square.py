@@ -64,8 +64,9 @@ def prior_square(local: LocalKernel, geometry: Geometry, rate: float, excess: fl
     f = geometry.half.shape[1]
     identity = xp.eye(f, dtype=chord.dtype, device=chord.device)
     above = chord[:, None, None] * identity
-    zero = xp.zeros_like(chord)
-    return Square(-up(excess * above, 2) if excess else 0.0 * above, zero, above, zero)
+    rounding = up(gamma(8) * chord * geometry.rho2, 4)  # of adding it to another matrix
+    below = -up(excess * above, 2) if excess else 0.0 * above
+    return Square(below, excess * rounding, above, rounding)
 
 
 def posterior_square(

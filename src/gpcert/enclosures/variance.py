@@ -80,25 +80,19 @@ def variance_enclosure(
     )
     remainder = 2.0 * tail_bound(local, geometry, whole, known, higher)
     rounding = error0 + 2.0 * error1 * geometry.rho + error2 * geometry.rho2
-    bend = gamma(8) * _diagonal_size(hessian, geometry)
+    # adding the square to the Hessian rounds every entry; the square counts its own size itself
+    bend = gamma(8) * _reach(hessian, geometry)
     error = usable_error(up(remainder + up(rounding + bend, 8), 2), geometry)
     rate = 2.0 * local.weight_rate
-    square = prior_square(local, geometry, rate, excess)
-    gained = False
+    square, gained = prior_square(local, geometry, rate, excess), False
     if derivatives:
         own = posterior_square(local, expansion, precision, excess)
         square, gained = square.better(own, geometry)
+    below, above = 2.0 * (hessian + square.below), -2.0 * (hessian + square.above)
+    below_error, above_error = up(error + square.below_error), up(error + square.above_error)
     return VarianceEnclosure(
-        LocalQuadratic(
-            value, 2.0 * gradient, 2.0 * (hessian + square.below), error + square.below_error, rate
-        ),
-        LocalQuadratic(
-            -value,
-            -2.0 * gradient,
-            -2.0 * (hessian + square.above),
-            error + square.above_error,
-            rate,
-        ),
+        LocalQuadratic(value, 2.0 * gradient, below, below_error, rate),
+        LocalQuadratic(-value, -2.0 * gradient, above, above_error, rate),
         value,
         error0,
         derivatives,
@@ -130,6 +124,8 @@ def variance_range(
     return nonnegative(low), high
 
 
-def _diagonal_size(hessian: Array, geometry: Geometry) -> Array:
+def _reach(hessian: Array, geometry: Geometry) -> Array:
+    """`sum_jk |H_jk| w_j w_k`."""
     xp = namespace(hessian)
-    return xp.sum(xp.abs(xp.linalg.diagonal(hessian)) * geometry.half**2, axis=1)
+    spread = geometry.half[:, :, None] * geometry.half[:, None, :]
+    return xp.sum(xp.abs(hessian) * spread, axis=(1, 2))
