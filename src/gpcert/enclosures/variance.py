@@ -115,11 +115,14 @@ def variance_range(
     high = -enclosure.above.bound(geometry).lower
     shift = excess * s2
     reach = up(local.zeroth_remainder(geometry.rho2) * (1.0 + excess), 4)
-    root_low = xp.sqrt(nonnegative(down(enclosure.center - enclosure.center_error + shift, 4)))
-    root_high = xp.sqrt(nonnegative(up(enclosure.center + enclosure.center_error + shift, 4)))
-    from_zero = nonnegative(down(root_low, 2) - reach) ** 2 - shift
-    low = xp.maximum(nonnegative(low), down(from_zero, 8))
-    high = xp.minimum(high, up((up(root_high, 2) + reach) ** 2 - shift + gamma(4) * s2, 8))
+    # differences may cancel: their rounding is counted by the size of the terms
+    center, error = enclosure.center, enclosure.center_error
+    rounding = gamma(8) * (xp.abs(center) + error + shift)
+    root_low = down(xp.sqrt(nonnegative(center - error + shift - rounding)), 2)
+    root_high = up(xp.sqrt(nonnegative(center + error + shift + rounding)), 2)
+    nearer, farther = nonnegative(root_low - reach) ** 2, (root_high + reach) ** 2
+    low = xp.maximum(nonnegative(low), nearer - shift - gamma(16) * (nearer + shift))
+    high = xp.minimum(high, farther - shift + gamma(16) * (farther + shift))
     high = xp.minimum(nonnegative(high), xp.full_like(high, s2))
     return nonnegative(low), high
 

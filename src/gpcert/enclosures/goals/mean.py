@@ -45,7 +45,8 @@ class MeanGoal(Goal):
             best = model.bound_at(geometry, level)
         norm = local.norms[self.output]
         reach = up(norm * local.kernel.zeroth_remainder(geometry.rho2), 2)
-        zeroth = down(model.value - enclosure.center_error - reach, 4)
+        rounding = gamma(8) * (xp.abs(model.value) + enclosure.center_error + reach)
+        zeroth = down(model.value - enclosure.center_error - reach - rounding, 2)
         floor = -up(xp.full_like(zeroth, norm * local.kernel.variance**0.5), 4)
         linear = geometry.cells.linear_minimum(geometry.unscaled_gradient(model.gradient))
         lost = up(norm * local.kernel.first_remainder(geometry.rho2) + enclosure.rounding, 4)
