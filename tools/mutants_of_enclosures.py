@@ -114,8 +114,8 @@ ENCLOSURE_MUTANTS = (
     Mutant(
         "variance-gradient-sign",
         "enclosures/variance.py",
-        "            value, 2.0 * gradient,",
-        "            value, -2.0 * gradient,",
+        "LocalQuadratic(value, 2.0 * gradient, below, below_error, rate)",
+        "LocalQuadratic(value, -2.0 * gradient, below, below_error, rate)",
         "a dropped sign in the variance's lower model",
         VARIANCE,
     ),
@@ -154,8 +154,8 @@ ENCLOSURE_MUTANTS = (
     Mutant(
         "excess-forgotten",
         "enclosures/square.py",
-        "return Square(-up(excess * above, 2) if excess else 0.0 * above, zero, above, zero)",
-        "return Square(0.0 * above, zero, above, zero)",
+        "below = -up(excess * above, 2) if excess else 0.0 * above",
+        "below = 0.0 * above",
         "the square is taken as nonnegative although P is not",
         SHARP,
     ),
