@@ -208,6 +208,14 @@ ENCLOSURE_MUTANTS = (
         QUADRATIC,
     ),
     Mutant(
+        "first-remainder-halved",
+        "kernels/local_squared_exponential.py",
+        "up(math.sqrt(self.variance) * xp.sqrt(square), 8)",
+        "up(0.5 * math.sqrt(self.variance) * xp.sqrt(square), 8)",
+        "half the order-1 remainder",
+        ("tests/enclosures/test_enclosure_primitives.py",),
+    ),
+    Mutant(
         "inner-coupling-dropped",
         "enclosures/quadratic_minimum.py",
         "sign * slope - negative - _apply(absolute, inner)",

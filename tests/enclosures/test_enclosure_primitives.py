@@ -12,7 +12,9 @@ from gpcert.arrays import Backend
 from gpcert.enclosures.joint import _fall
 from gpcert.enclosures.local_quadratic import growth_chord
 from gpcert.enclosures.precision import LocalPrecision
+from gpcert.kernels import SquaredExponential
 from gpcert.kernels.exponential_tail import LARGEST_EXPONENT, exponential_tail
+from gpcert.regions import Box
 from gpcert.testing.arb_reference import ArbPosterior, exact, flint
 from gpcert.testing.strategies import cases
 
@@ -57,6 +59,22 @@ def exact_precision(reference, row):
     return [
         sum((A[r][i] * q[r] for r in range(len(q))), arb(0)) for i in range(len(reference.points))
     ]
+
+
+@settings(max_examples=200)
+@given(x=squares, variance=st.sampled_from([1e-4, 1.0, 300.0]))
+def test_remainders_of_order_zero_and_one(x, variance):
+    """`R0^2 = 2 s^2 (1 - e)`, `R1^2 = s^2 (2 + x - 2 e (1 + x))`, e = exp(-x/2), in 200 bits."""
+    points, region = np.zeros((1, 1)), Box([-1.0], [1.0])
+    local = SquaredExponential(1.0, variance).localize(points, region, Backend())
+    real, s2 = arb(x), arb(variance)
+    e = (-real / 2).exp()
+    zeroth = arb(float(local.zeroth_remainder(np.asarray(x))))
+    first = arb(float(local.first_remainder(np.asarray(x))))
+    assert not zeroth**2 < 2 * s2 * (1 - e)
+    assert not first**2 < s2 * (2 + real - 2 * e * (1 + real))
+    if x > 1e-3:  # and they are not loose: below, b2/2 stands for R1, which is third order close
+        assert first**2 < s2 * (2 + real - 2 * e * (1 + real)) * arb("1.01")
 
 
 @pytest.mark.parametrize("form", ["factor", "precision"])
