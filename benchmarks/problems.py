@@ -76,7 +76,7 @@ class Regression:
             "Y": self.observations.tolist(),
             "K": K.tolist(),
             "invK": posterior.precision().tolist(),
-            "factor": np.asarray(posterior.factor_of(0)).tolist(),
+            "factor": np.asarray(posterior.factors_of(0)[0]).tolist(),
             "weights": posterior.weights[0].tolist(),
             "lower": self.box.lower.tolist(),
             "upper": self.box.upper.tolist(),

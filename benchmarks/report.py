@@ -40,9 +40,9 @@ def shown(value: Any) -> str:
     return str(value)
 
 
-def merge(folder: Path, section: Section, kind: str) -> None:
-    """Replace the section in engine.json and write engine.md anew."""
-    path = folder / "engine.json"
+def merge(folder: Path, section: Section, kind: str, document: str = "engine") -> None:
+    """Replace the section in the document's JSON file and write its tables anew."""
+    path = folder / f"{document}.json"
     folder.mkdir(parents=True, exist_ok=True)
     everything = json.loads(path.read_text()) if path.exists() else {}
     everything[kind] = {
@@ -52,12 +52,12 @@ def merge(folder: Path, section: Section, kind: str) -> None:
         "rows": section.rows,
     }
     path.write_text(json.dumps(everything, indent=2) + "\n")
-    (folder / "engine.md").write_text(_document(everything))
+    (folder / f"{document}.md").write_text(_text(everything, document))
 
 
-def _document(everything: dict[str, Any]) -> str:
-    lines = ["# Figures of the engine", ""]
-    lines += ["Written by `benchmarks/engine.py`; the numbers themselves are in `engine.json`.", ""]
+def _text(everything: dict[str, Any], document: str) -> str:
+    lines = [f"# Figures: {document}", ""]
+    lines += [f"Written by `benchmarks/{document}.py`; the numbers are in `{document}.json`.", ""]
     for kind, section in everything.items():
         lines += [f"## {section['title']} (`{kind}`)", ""]
         lines += _table(section["rows"])

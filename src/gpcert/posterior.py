@@ -1,12 +1,12 @@
 """The one canonical object: everything before it produces it, everything after reads only it.
 
-    g_c(x) = k(x, Z) t_c,            v_c(x) = k(x, x) - |A_c k(Z, x)|^2,     S_c = A_c^T A_c,
+    g_c(x) = k(x, Z) t_c,     v_c(x) = k(x, x) - |A_c k(Z, x)|^2 + |C_c k(Z, x)|^2,
     latent mean  mu_c = offset_c + scale_c g_c,
     latent variance   = scale_c^2 max(v_c, 0) + noise_c,
 
 Z the training or inducing points. The stored float64 arrays *define* the model: a bound is proved
-for these formulas in real arithmetic. The factor A (not S) is stored, so that S is positive
-semi-definite by construction.
+for these formulas in real arithmetic. Factors of S = A^T A - C^T C are stored, not S itself: exact
+posteriors, Laplace, EP and most sparse ones have no C; variational ones may have an indefinite S.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ class Posterior:
 
     Parameters: `kernel`; `points` Z (N, d); `weights` t (N,) or (m, N); `factor` A (r, N), or
     (m, r, N) where the outputs differ, or None for S = 0 (the prior's variance); `offset`,
-    `scale`, `noise` (m,) or scalars; `likelihood`; `classes`, a binary classifier's two labels.
+    `scale`, `noise` (m,) or scalars; `likelihood`; `classes`, a binary classifier's two labels;
+    `negative_factor` C like `factor`, or None.
 
     >>> from gpcert.kernels import SquaredExponential
     >>> p = Posterior(SquaredExponential(1.0), points=[[0.0]], weights=[2.0], factor=[[0.5]])
@@ -59,6 +60,7 @@ class Posterior:
     noise: Any = 0.0
     likelihood: Likelihood = field(default_factory=Gaussian)
     classes: tuple[Any, Any] | None = None
+    negative_factor: Any = None
 
     def __post_init__(self) -> None:
         points = finite_array("points", self.points, ndim=2)
@@ -73,7 +75,8 @@ class Posterior:
         set_field = object.__setattr__
         set_field(self, "points", points)
         set_field(self, "weights", weights)
-        set_field(self, "factor", _checked_factor(self.factor, m, N))
+        for name in ("factor", "negative_factor"):
+            set_field(self, name, _checked_factor(name, getattr(self, name), m, N))
         for name in ("offset", "scale", "noise"):
             values = finite_array(name, getattr(self, name))
             if values.shape not in {(), (1,), (m,)}:
@@ -88,9 +91,12 @@ class Posterior:
     def from_precision(
         kernel: Kernel, points: Any, weights: Any, precision: Any, **options: Any
     ) -> Posterior:
-        """Build from S itself: symmetric, positive semi-definite up to rounding; S is factored.
+        """Build from a symmetric S itself, which is factored.
 
-        The certified model is the one with the stored factor; `posterior.precisions` shows its S.
+        The certified model is the one with the stored factors; `posterior.precisions` shows its S.
+        Eigenvalues below 1e-10 of the largest in size are rounding and dropped on the negative
+        side. An indefinite S is split in the metric of K_ZZ where that can be factored: the part
+        that adds variance is then no larger than it must be.
         """
         S = finite_array("precision", precision, ndim=2)
         if S.shape[0] != S.shape[1]:
@@ -102,14 +108,14 @@ class Posterior:
                 f"precision: expected a symmetric matrix, got |S - S^T| up to {asymmetry:.3g}; "
                 "pass (S + S.T) / 2 if that is what you mean"
             )
-        eigenvalues, vectors = scipy.linalg.eigh((S + S.T) / 2)
-        if eigenvalues[0] < -1e-10 * max(size, eigenvalues[-1]):
-            raise InputError(
-                "precision: expected a positive semi-definite matrix, got smallest eigenvalue "
-                f"{eigenvalues[0]:.3g}; indefinite S (variational models) is not supported yet"
-            )
-        factor = np.sqrt(np.maximum(eigenvalues, 0.0))[:, None] * vectors.T
-        return Posterior(kernel, points, weights, factor, **options)
+        S = (S + S.T) / 2
+        eigenvalues, vectors = scipy.linalg.eigh(S)
+        if eigenvalues[0] >= -1e-10 * max(size, eigenvalues[-1]):
+            factor = np.sqrt(np.maximum(eigenvalues, 0.0))[:, None] * vectors.T
+            return Posterior(kernel, points, weights, factor, **options)
+        Z = finite_array("points", points, ndim=2)
+        positive, negative = split_precision(S, kernel.value(Z, Z))
+        return Posterior(kernel, Z, weights, positive, negative_factor=negative, **options)
 
     @property
     def dim(self) -> int:
@@ -121,27 +127,36 @@ class Posterior:
         """Number of outputs m."""
         return len(self.weights)
 
-    def factor_of(self, output: int) -> np.ndarray:
-        """A_c, shape (r, N)."""
-        return self.factor[output if len(self.factor) > 1 else 0]
+    def factors_of(self, output: int) -> tuple[np.ndarray, np.ndarray]:
+        """A_c and C_c, shapes (r, N) and (r', N)."""
+        both = (self.factor, self.negative_factor)
+        first, second = (factor[output if len(factor) > 1 else 0] for factor in both)
+        return first, second
+
+    @property
+    def precision_count(self) -> int:
+        """1 where all outputs share their precision, else the number of outputs."""
+        return max(len(self.factor), len(self.negative_factor))
 
     def precision(self, output: int = 0) -> np.ndarray:
-        """S_c = A_c^T A_c in floating point."""
+        """S_c = A_c^T A_c - C_c^T C_c in floating point."""
         return self.precisions[output if len(self.precisions) > 1 else 0]
 
     @cached_property
     def precisions(self) -> tuple[np.ndarray, ...]:
-        """S = A^T A in floating point for every stored factor."""
-        return tuple(A.T @ A for A in self.factor)
+        """S = A^T A - C^T C in floating point, for every output or for all at once."""
+        both = (self.factors_of(c) for c in range(self.precision_count))
+        return tuple(A.T @ A - C.T @ C for A, C in both)
 
     @cached_property
-    def factor_sizes(self) -> tuple[float, ...]:
-        """Upper bounds of `|| |A| ||_2` for every stored factor.
+    def factor_sizes(self) -> tuple[tuple[float, float], ...]:
+        """Upper bounds of `|| |A| ||_2` and `|| |C| ||_2`, like `precisions`.
 
         Reason (Collatz-Wielandt): M = |A|^T |A| has no negative entries, so for every x > 0 its
         largest eigenvalue is at most `max_i (M x)_i / x_i`; a few power steps make x a good one.
         """
-        return tuple(_absolute_norm(A) for A in self.factor)
+        both = (self.factors_of(c) for c in range(self.precision_count))
+        return tuple((_absolute_norm(A), _absolute_norm(C)) for A, C in both)
 
     def predict(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Latent mean and variance at X (n, d), each (n, m), in plain floating point."""
@@ -151,8 +166,8 @@ class Posterior:
         prior = self.kernel.diagonal(X)
         variance = np.empty_like(mean)
         for c in range(self.outputs):
-            explained = np.square(K @ self.factor_of(c).T).sum(1)
-            variance[:, c] = np.maximum(prior - explained, 0.0)
+            explained, added = (np.square(K @ F.T).sum(1) for F in self.factors_of(c))
+            variance[:, c] = np.maximum(prior - explained + added, 0.0)
         return mean, self.scale**2 * variance + self.noise
 
     def prediction(self, X: Any) -> np.ndarray:
@@ -167,19 +182,19 @@ class Posterior:
         return X
 
     @cached_property
-    def gram(self) -> tuple[np.ndarray, float]:
-        """K_ZZ and the bound of its relative error."""
+    def gram(self) -> tuple[np.ndarray, np.ndarray]:
+        """K_ZZ and bounds of the absolute error of its entries."""
         return self.kernel.gram_with_error(self.points)
 
     @cached_property
     def norms(self) -> np.ndarray:
         """(m,) upper bounds B_c of the RKHS norm of g_c: `B^2 = t^T K_ZZ t`, rounded up."""
-        K, relative = self.gram
+        K, errors = self.gram
         N = len(K)
+        rounded = gamma(2 * N + 4) * np.abs(K) + 2.0 * errors + TINY
         bounds = np.empty(self.outputs)
         for c, t in enumerate(self.weights):
-            size = np.abs(t) @ K @ np.abs(t)
-            error = (gamma(2 * N + 4) + 2 * relative) * size + TINY * np.abs(t).sum() ** 2
+            error = np.abs(t) @ rounded @ np.abs(t)
             bounds[c] = np.sqrt(max(float(t @ K @ t) + float(error), 0.0))
         return np.asarray([up_float(b, 4) for b in bounds])
 
@@ -187,13 +202,20 @@ class Posterior:
     def excess(self) -> float:
         """kappa >= 0 with `A K_ZZ A^T <= (1 + kappa) I` for every output.
 
-        The posterior covariance operator `P = I - Phi S Phi*` then satisfies `-kappa I <= P <= I`.
+        The posterior covariance operator `P = I - Phi S Phi*` then satisfies
+        `-kappa I <= P <= gain I`, as the part with C is positive.
         An exact posterior has kappa = 0; the stored factor is rounded, so kappa is proved, not
         assumed. Reason: if Cholesky of `H = h I - M` ends, `R^T R = H + E` with
         `|E|_2 <= gamma(N+1)/(1 - gamma(N+1)) trace H` (Demmel 1989; Rump 2006), so
         `lambda_max(M) <= h + |E|_2`; the rounding of M itself is bounded in Frobenius norm.
         """
-        return max(_largest_eigenvalue_excess(A, *self.gram) for A in self.factor)
+        return max(0.0, max(_largest_eigenvalue(A, *self.gram) for A in self.factor) - 1.0)
+
+    @cached_property
+    def gain(self) -> float:
+        """1 + an upper bound of the largest eigenvalue of `C K_ZZ C^T`: 1 where there is no C."""
+        largest = max(_largest_eigenvalue(C, *self.gram) for C in self.negative_factor)
+        return up_float(1.0 + largest, 2) if largest > 0 else 1.0
 
     def save(self, path: str | Path) -> None:
         """Write a `.npz` file that holds numbers and text only (no code), for `Posterior.load`."""
@@ -205,7 +227,15 @@ class Posterior:
         }
         arrays = {
             name: getattr(self, name)
-            for name in ("points", "weights", "factor", "offset", "scale", "noise")
+            for name in (
+                "points",
+                "weights",
+                "factor",
+                "negative_factor",
+                "offset",
+                "scale",
+                "noise",
+            )
         }
         with Path(path).open("wb") as stream:
             np.savez_compressed(stream, header=np.array(json.dumps(header)), **arrays)
@@ -234,14 +264,30 @@ class Posterior:
             raise InputError(f"{path}: a part is missing or unknown ({error!r})") from error
 
 
-def _checked_factor(factor: Any, m: int, N: int) -> np.ndarray:
+def split_precision(S: np.ndarray, K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A and C with `S = A^T A - C^T C` up to rounding.
+
+    With K = L L^T and `L^T S L = U diag(e) U^T`: rows `sqrt|e_j| u_j^T L^-1`. Then A K A^T and
+    C K C^T are diagonal, and C takes nothing back that A gives. If K has no Cholesky factor, the
+    eigenvectors of S itself serve (L = I).
+    """
+    try:
+        L = scipy.linalg.cholesky(K, lower=True)
+    except np.linalg.LinAlgError:
+        L = np.eye(len(K))
+    eigenvalues, U = scipy.linalg.eigh(L.T @ S @ L)
+    rows = scipy.linalg.solve_triangular(L, np.sqrt(np.abs(eigenvalues)) * U, lower=True, trans=1)
+    return rows.T[eigenvalues > 0], rows.T[eigenvalues < 0]
+
+
+def _checked_factor(name: str, factor: Any, m: int, N: int) -> np.ndarray:
     if factor is None:
         return np.zeros((1, 0, N))
-    A = finite_array("factor", factor)
+    A = finite_array(name, factor)
     if A.ndim == 2:
         A = A[None]
     if A.ndim != 3 or A.shape[0] not in {1, m} or A.shape[2] != N:
-        raise InputError(f"factor: expected shape (r, {N}) or ({m}, r, {N}), got {A.shape}")
+        raise InputError(f"{name}: expected shape (r, {N}) or ({m}, r, {N}), got {A.shape}")
     return A
 
 
@@ -263,14 +309,14 @@ def _plain(label: Any) -> Any:
     return label.item() if isinstance(label, np.generic) else label
 
 
-def _largest_eigenvalue_excess(A: np.ndarray, K: np.ndarray, relative: float) -> float:
+def _largest_eigenvalue(A: np.ndarray, K: np.ndarray, errors: np.ndarray) -> float:
+    """Proved upper bound of the largest eigenvalue of `A K A^T`; see `Posterior.excess`."""
     r, N = A.shape
     if r == 0:
         return 0.0
     M = A @ K @ A.T
-    size = np.abs(A) @ K @ np.abs(A).T
-    error = up_float((gamma(2 * N + 4) + 2 * relative) * float(np.linalg.norm(size)), N)
-    error += TINY * float(np.abs(A).sum()) ** 2
+    rounded = gamma(2 * N + 4) * np.abs(K) + 2.0 * errors + TINY
+    error = up_float(float(np.linalg.norm(np.abs(A) @ rounded @ np.abs(A).T)), 2 * N + 4)
     M = (M + M.T) / 2
     estimate = scipy.linalg.eigvalsh(M, subset_by_index=[r - 1, r - 1])[0]
     margin = 16 * gamma(r + 2) * max(1.0, abs(estimate)) * r
@@ -284,5 +330,5 @@ def _largest_eigenvalue_excess(A: np.ndarray, K: np.ndarray, relative: float) ->
             continue
         backward = up_float(gamma(r + 1) / (1 - gamma(r + 1)) * float(np.abs(np.diag(H)).sum()), r)
         rounding = gamma(2) * (abs(height) + float(np.abs(np.diag(M)).max()))
-        return max(0.0, up_float(height + backward + rounding + error - 1.0, 4))
+        return up_float(height + backward + rounding + error, 8)
     raise InputError("factor: no bound of |A K A^T| could be proved; are its entries too large?")

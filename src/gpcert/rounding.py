@@ -14,7 +14,18 @@ from __future__ import annotations
 
 from gpcert.arrays import Array, namespace
 
-__all__ = ["U", "TINY", "EXP_ULPS", "NORMAL_CDF_ULPS", "gamma", "up", "down", "up_float"]
+__all__ = [
+    "U",
+    "TINY",
+    "EXP_ULPS",
+    "NORMAL_CDF_ULPS",
+    "SIN_COS_ULPS",
+    "ASIN_LOG_ULPS",
+    "gamma",
+    "up",
+    "down",
+    "up_float",
+]
 
 U = 2.0**-53
 """Unit roundoff of float64."""
@@ -28,6 +39,14 @@ EXP_ULPS = 8
 NORMAL_CDF_ULPS = 64
 """Assumed: |fl(Phi z) - Phi z| <= NORMAL_CDF_ULPS * U * Phi z for the normal distribution
 function where Phi z is normal; with it, the argument's own rounding is accounted for apart."""
+
+
+SIN_COS_ULPS = 8
+"""Assumed: |fl(sin x) - sin x| <= SIN_COS_ULPS * U * |sin x| for every finite float x, also for
+cos: the libraries reduce arguments exactly (Payne and Hanek)."""
+
+ASIN_LOG_ULPS = 8
+"""Assumed: |fl(asin x) - asin x| <= ASIN_LOG_ULPS * U * |asin x|, also for log."""
 
 
 def gamma(n: int | float) -> float:

@@ -10,6 +10,7 @@ import numpy as np
 
 from gpcert.arrays import backend_from_name, to_numpy
 from gpcert.enclosures import Evaluation, LocalPosterior
+from gpcert.kernels import SquaredExponential
 from gpcert.testing.arb_reference import ArbPosterior, assert_encloses, exact, flint
 from gpcert.testing.strategies import cell_points, random_cells
 
@@ -35,14 +36,21 @@ def evaluation_of(
 def displacement(evaluation, index, x):
     """`d = (x - c) / l` in the free features, as balls."""
     region = evaluation.cells.region
-    lengths = np.broadcast_to(evaluation.local.posterior.kernel.length_scale, (region.dim,))[
-        region.free
-    ]
+    lengths = units(evaluation)
     center = exact(to_numpy(evaluation.cells.center)[index])
     return [
         (a - c) / w
         for a, c, w in zip(exact(np.asarray(x)[region.free]), center, exact(lengths), strict=True)
     ]
+
+
+def units(evaluation):
+    """(f,) what one unit of d is in x: the length-scales, or the exact powers of two of a frame."""
+    kernel = evaluation.local.posterior.kernel
+    region = evaluation.cells.region
+    if isinstance(kernel, SquaredExponential):
+        return np.broadcast_to(kernel.length_scale, (region.dim,))[region.free]
+    return 1.0 / to_numpy(evaluation.local.kernel.inverse_length)
 
 
 def squared(d):

@@ -14,7 +14,7 @@ from enclosure_checks import (
 )
 from hypothesis import given, settings
 
-from gpcert.kernels import SquaredExponential, local_squared_exponential
+from gpcert.kernels import SquaredExponential, squared_exponential_table
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Box
 from gpcert.testing.arb_reference import ArbPosterior
@@ -28,7 +28,7 @@ def path(request):
     """Both ways to form the higher terms; the second is meant for many features."""
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "gram":
-            patch.setattr(local_squared_exponential, "MOST_CUBIC_FEATURES", 0)
+            patch.setattr(squared_exponential_table, "MOST_CUBIC_FEATURES", 0)
         yield request.param
 
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from gpcert.arrays import to_numpy
 from gpcert.enclosures.joint import combine
+from gpcert.enclosures.second_square import second_square
 from gpcert.enclosures.square import posterior_square, prior_square
 from gpcert.testing.arb_reference import ArbPosterior, exact, kernel_reference
 from gpcert.testing.strategies import cases
@@ -35,7 +36,7 @@ def check_combination(case, beta_size, sign, v_low=lambda low: low):
             evaluation.variance(0),
             np.full(len(evaluation.cells), beta),
             low,
-            local.excess * local.kernel.variance,
+            local.operator.excess * local.kernel.variance,
             geometry,
         )
 
@@ -65,7 +66,7 @@ def covariance_term(reference, kernel, x, center, s2, rho2):
     return omega**2 * v_x - 2 * omega * cross + v_c
 
 
-@pytest.mark.parametrize("kind", ["prior", "posterior", "better"])
+@pytest.mark.parametrize("kind", ["prior", "posterior", "second", "better"])
 @settings(max_examples=30)
 @given(case=cases())
 def test_square_encloses_the_quadratic_term(kind, case):
@@ -73,10 +74,14 @@ def test_square_encloses_the_quadratic_term(kind, case):
     local, expansion = evaluation.local, evaluation.expansion
     geometry = expansion.geometry
     reference = ArbPosterior(case.posterior)
-    square = prior_square(local.kernel, geometry, 2.0 * local.kernel.weight_rate, local.excess)
-    if kind != "prior":
-        own = posterior_square(local.kernel, expansion, local.precisions[0], local.excess)
-        square = own if kind == "posterior" else square.better(own, geometry)[0]
+    step = local.kernel.squared_step(expansion)
+    square = prior_square(step, geometry, local.operator)
+    own = posterior_square(local.kernel, expansion, local.precisions[0], step, local.operator)
+    finer = second_square(local.kernel, expansion, local.precisions[0], step, local.operator)
+    if kind == "better":
+        square = square.better(own, geometry)[0].better(finer, geometry)[0]
+    elif kind != "prior":
+        square = own if kind == "posterior" else finer
     centers = evaluation.cells.points_full(evaluation.cells.center)
     zero = np.zeros(len(case.region.free))
     for b, rows in enumerate(points_of(evaluation, case.rng)):

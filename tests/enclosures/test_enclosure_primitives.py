@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from gpcert.arrays import Backend
 from gpcert.enclosures.joint import _fall
-from gpcert.enclosures.local_quadratic import growth_chord
 from gpcert.enclosures.precision import LocalPrecision
-from gpcert.kernels import SquaredExponential
+from gpcert.kernels import SquaredExponential, localize
 from gpcert.kernels.exponential_tail import LARGEST_EXPONENT, exponential_tail
+from gpcert.kernels.growth import growth_chord
 from gpcert.regions import Box
 from gpcert.testing.arb_reference import ArbPosterior, exact, flint
 from gpcert.testing.strategies import cases
@@ -66,7 +66,7 @@ def exact_precision(reference, row):
 def test_remainders_of_order_zero_and_one(x, variance):
     """`R0^2 = 2 s^2 (1 - e)`, `R1^2 = s^2 (2 + x - 2 e (1 + x))`, e = exp(-x/2), in 200 bits."""
     points, region = np.zeros((1, 1)), Box([-1.0], [1.0])
-    local = SquaredExponential(1.0, variance).localize(points, region, Backend())
+    local = localize(SquaredExponential(1.0, variance), points, region, Backend())
     real, s2 = arb(x), arb(variance)
     e = (-real / 2).exp()
     zeroth = arb(float(local.zeroth_remainder(np.asarray(x))))
@@ -91,7 +91,7 @@ def test_precision_products(form, case):
         host.asarray(A.T @ A) if form == "precision" else None,
         local.precisions[0].size,
     )
-    y, y_error, explained, explained_error = precision.apply(local.kernel, expansion.K)
+    y, y_error, explained, explained_error = precision.apply(local.kernel, expansion)
     reference = ArbPosterior(case.posterior)
     for b, x in enumerate(evaluation.cells.points_full(evaluation.cells.center)):
         row = reference.row(x)
@@ -109,7 +109,8 @@ def test_derivative_covariance(case):
     evaluation = evaluation_of(case)
     local, expansion = evaluation.local, evaluation.expansion
     precision = local.precisions[0]
-    G, error = precision.derivative_covariance(local.kernel, expansion.K, expansion.scaled)
+    form = precision.derivative_covariance(local.kernel, expansion)
+    G, error = form.matrix, form.error
     reference = ArbPosterior(case.posterior)
     region = case.region
     free = region.free

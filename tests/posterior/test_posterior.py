@@ -55,7 +55,6 @@ def test_refuses(changes, message):
     ("precision", "message"),
     [
         ([[1.0, 0.5], [0.4, 1.0]], "symmetric"),
-        ([[1.0, 2.0], [2.0, 1.0]], "positive semi-definite"),
         ([[1.0, 0.0]], "square"),
         ([[1.0, np.nan], [np.nan, 1.0]], "finite"),
         ([1.0, 1.0], "dimension"),
@@ -112,7 +111,7 @@ def test_predict_is_the_formula(posterior):
             size = np.abs(posterior.weights[c]) @ k * posterior.scale[c] + abs(posterior.offset[c])
             expected = posterior.offset[c] + posterior.scale[c] * g
             assert mean[i, c] == pytest.approx(expected, rel=1e-9, abs=1e-9 * size + 1e-280)
-            A = posterior.factor_of(c)
+            A, _ = posterior.factors_of(c)
             v = max(s2 - float(np.sum((A @ k) ** 2)), 0.0)
             slack = 1e-9 * (s2 + float(np.sum((np.abs(A) @ k) ** 2))) * posterior.scale[c] ** 2
             expected = posterior.scale[c] ** 2 * v + posterior.noise[c]

@@ -1,14 +1,10 @@
-"""scikit-learn kernel expressions as sums of terms; one small converter a kernel class.
+"""scikit-learn kernel expressions as kernels of ours; one small converter a kernel class.
 
-Every supported expression is a sum of terms `variance * exp(-|x - y|^2_L / 2)`, some of them white
-(zero unless the two points are the same sample), and sums of such terms are closed under `+`, `*`
-and integer powers:
+Sums, products and powers convert part by part. scikit-learn's `WhiteKernel` is zero in `k(X, Z)`
+even at x = z, and counts in `k(X, X)` and `diag(X)`: at new points it is an addition to the
+variance, the `noise` of a `Posterior`. In a product it is multiplied by the other's k(x, x):
 
-    RBF(l1) RBF(l2) = RBF(l), 1/l^2 = 1/l1^2 + 1/l2^2,    RBF(l)^p = RBF(l / sqrt p),
-    white * k = k(x, x) white,    Constant = RBF with infinite length-scale.
-
-scikit-learn's `WhiteKernel` is zero in `k(X, Z)` even at x = z, and counts in `k(X, X)` and
-`diag(X)`: at new points it is an addition to the variance, the `noise` of a `Posterior`.
+    (k1 + w1) (k2 + w2) = k1 k2 + [ w1 k2(x, x) + k1(x, x) w2 + w1 w2 ] on the diagonal.
 """
 
 from __future__ import annotations
@@ -22,72 +18,78 @@ from sklearn.gaussian_process import kernels as sk
 
 from gpcert.arrays import finite_array
 from gpcert.errors import InputError, UnsupportedModelError
-from gpcert.kernels import Kernel, SquaredExponential
+from gpcert.kernels import (
+    Constant,
+    Kernel,
+    Linear,
+    Matern,
+    Periodic,
+    RationalQuadratic,
+    SquaredExponential,
+)
+from gpcert.kernels.algebra import power_of, product_of, sum_of
 
-__all__ = ["Term", "CONVERTERS", "convert_kernel"]
+__all__ = ["CONVERTERS", "Converted", "convert_kernel"]
 
 
 @dataclass(frozen=True, eq=False)
-class Term:
-    """`variance` times an RBF of these `lengths` (None: a constant), or times a white kernel."""
+class Converted:
+    """An expression: its smooth part (None if it has none) and the variance of its white part."""
 
-    variance: float
-    lengths: np.ndarray | None = None
-    white: bool = False
+    features: int
+    kernel: Kernel | None
+    white: float = 0.0
 
-    def times(self, other: Term) -> Term:
-        """The product of two terms, again a term."""
-        variance = self.variance * other.variance
-        if self.white or other.white:
-            return Term(variance, white=True)
-        if self.lengths is None or other.lengths is None:
-            return Term(variance, other.lengths if self.lengths is None else self.lengths)
-        return Term(variance, 1.0 / np.sqrt(self.lengths**-2.0 + other.lengths**-2.0))
+    def plus(self, other: Converted) -> Converted:
+        """The sum of two expressions."""
+        parts = [k for k in (self.kernel, other.kernel) if k is not None]
+        kernel = sum_of(parts) if parts else None
+        return Converted(self.features, kernel, self.white + other.white)
 
-    def power(self, p: float) -> Term:
-        """This term to a power p > 0."""
-        lengths = None if self.lengths is None else self.lengths / np.sqrt(p)
-        return Term(self.variance**p, lengths, self.white)
+    def times(self, other: Converted) -> Converted:
+        """The product of two expressions; see the module."""
+        white = self.white * other.white
+        white += self.white * other.height() if self.white else 0.0
+        white += other.white * self.height() if other.white else 0.0
+        if self.kernel is None or other.kernel is None:
+            return Converted(self.features, None, white)
+        return Converted(self.features, product_of([self.kernel, other.kernel]), white)
+
+    def height(self) -> float:
+        """k(x, x) of the smooth part, which must not depend on x."""
+        if self.kernel is None:
+            return 0.0
+        # two places with nothing in common: a kernel whose diagonal varies shows it
+        X = np.stack([np.zeros(self.features), np.sqrt(2.0 + np.arange(self.features))])
+        low, high = self.kernel.diagonal(X)
+        if low != high:
+            raise UnsupportedModelError(
+                "WhiteKernel times a kernel whose k(x, x) varies is not supported: its noise would "
+                "depend on the input"
+            )
+        return float(low)
 
 
-def convert_kernel(kernel: Any) -> tuple[Kernel, float]:
-    """`(k, white)`: the squared exponential part and the variance of the white part of a kernel.
+def convert_kernel(kernel: Any, features: int) -> tuple[Kernel, float]:
+    """`(k, white)`: the kernel and the variance of its white part, for inputs with so many features.
 
-    >>> k, white = convert_kernel(2.0 * sk.RBF([1.0, 3.0]) + sk.WhiteKernel(0.5))
+    >>> k, white = convert_kernel(2.0 * sk.RBF([1.0, 3.0]) + sk.WhiteKernel(0.5), 2)
     >>> k.config(), white
     ({'length_scale': [1.0, 3.0], 'variance': 2.0}, 0.5)
     """
     try:
-        terms = _terms(kernel)
-        term = _only([term for term in terms if not term.white])
+        converted = _convert(kernel, features)
+        if converted.kernel is None:
+            raise UnsupportedModelError("an expression without a smooth part is not supported")
     except UnsupportedModelError as error:
         raise UnsupportedModelError(
             f"kernel: {error}; got the expression {kernel}. "
             "Fit the model with a kernel such as ConstantKernel() * RBF() + WhiteKernel()"
         ) from None
-    white = sum(term.variance for term in terms if term.white)
-    return SquaredExponential(term.lengths, term.variance), float(white)
+    return converted.kernel, converted.white
 
 
-def _only(terms: list[Term]) -> Term:
-    """The one RBF term, after terms of the same length-scales are added up."""
-    totals: dict[tuple[float, ...] | None, Term] = {}
-    for term in terms:
-        key = None if term.lengths is None else tuple(np.ravel(term.lengths))
-        before = totals[key].variance if key in totals else 0.0
-        totals[key] = Term(before + term.variance, term.lengths)
-    if None in totals and len(totals) > 1:
-        raise UnsupportedModelError(
-            "an additive ConstantKernel (ConstantKernel + RBF) is not supported; "
-            "multiply by it, or use normalize_y=True"
-        )
-    if len(totals) != 1 or None in totals:
-        count = len(totals.keys() - {None})
-        raise UnsupportedModelError(f"expected one RBF term, got {count} different ones")
-    return next(iter(totals.values()))
-
-
-def _terms(kernel: Any) -> list[Term]:
+def _convert(kernel: Any, d: int) -> Converted:
     # By exact type: a subclass (Matern is one of RBF) is another function.
     converter = CONVERTERS.get(type(kernel))
     if converter is None:
@@ -95,7 +97,7 @@ def _terms(kernel: Any) -> list[Term]:
         raise UnsupportedModelError(
             f"{type(kernel).__name__} is not supported (supported: {names})"
         )
-    return converter(kernel)
+    return converter(kernel, d)
 
 
 def _parameter(kernel: Any, name: str) -> np.ndarray:
@@ -108,57 +110,89 @@ def _parameter(kernel: Any, name: str) -> np.ndarray:
     return values
 
 
-def _constant(kernel: sk.ConstantKernel) -> list[Term]:
-    return [Term(float(_parameter(kernel, "constant_value")))]
+def _number(kernel: Any, name: str) -> float:
+    return float(_parameter(kernel, name))
 
 
-def _white(kernel: sk.WhiteKernel) -> list[Term]:
-    return [Term(float(_parameter(kernel, "noise_level")), white=True)]
-
-
-def _rbf(kernel: sk.RBF) -> list[Term]:
+def _lengths(kernel: Any) -> np.ndarray:
     lengths = _parameter(kernel, "length_scale")
-    return [Term(1.0, lengths.reshape(()) if lengths.size == 1 else lengths)]
+    return lengths.reshape(()) if lengths.size == 1 else lengths
 
 
-def _sum(kernel: sk.Sum) -> list[Term]:
-    return _terms(kernel.k1) + _terms(kernel.k2)
+def _constant(kernel: sk.ConstantKernel, d: int) -> Converted:
+    value = _number(kernel, "constant_value")
+    return Converted(d, Constant(value) if value else None)
 
 
-def _product(kernel: sk.Product) -> list[Term]:
-    return _expanded(_terms(kernel.k1), _terms(kernel.k2))
+def _white(kernel: sk.WhiteKernel, d: int) -> Converted:
+    return Converted(d, None, _number(kernel, "noise_level"))
 
 
-def _power(kernel: sk.Exponentiation) -> list[Term]:
-    terms, p = _terms(kernel.kernel), float(_parameter(kernel, "exponent"))
-    if p > 0 and len(terms) == 1:
-        return [terms[0].power(p)]
-    if not (p >= 1 and p.is_integer()):
+def _rbf(kernel: sk.RBF, d: int) -> Converted:
+    return Converted(d, SquaredExponential(_lengths(kernel)))
+
+
+def _rational_quadratic(kernel: sk.RationalQuadratic, d: int) -> Converted:
+    return Converted(d, RationalQuadratic(_lengths(kernel), _number(kernel, "alpha")))
+
+
+def _matern(kernel: sk.Matern, d: int) -> Converted:
+    nu = float(kernel.nu)
+    if nu == np.inf:
+        return Converted(d, SquaredExponential(_lengths(kernel)))
+    if not (nu - 0.5).is_integer() or nu > HIGHEST_NU:
         raise UnsupportedModelError(
-            f"Exponentiation of a sum by {p:g} is not supported (supported: a single term to a "
-            "positive power, a sum to a positive whole power)"
+            f"Matern with nu={nu:g} is not supported (supported: 0.5, 1.5, ..., {HIGHEST_NU} and "
+            "inf; others have no closed form)"
         )
-    result = terms
-    for _ in range(int(p) - 1):
-        result = _expanded(result, terms)
-    return result
+    return Converted(d, Matern(_lengths(kernel), nu))
 
 
-def _expanded(left: list[Term], right: list[Term]) -> list[Term]:
-    if len(left) * len(right) > LARGEST_EXPANSION:
+def _exp_sine_squared(kernel: sk.ExpSineSquared, d: int) -> Converted:
+    if d != 1:
         raise UnsupportedModelError(
-            f"a product or power of sums with more than {LARGEST_EXPANSION} terms is not supported"
+            f"ExpSineSquared on {d} features is not supported: it is periodic in the Euclidean "
+            "distance and for more than one feature not positive definite, so that no Gaussian "
+            "process has this covariance (see gpcert.kernels.Periodic for a product over features)"
         )
-    return [a.times(b) for a in left for b in right]
+    return Converted(d, Periodic(_number(kernel, "periodicity"), _number(kernel, "length_scale")))
 
 
-LARGEST_EXPANSION = 1000
-"""A sum of m terms to a power p has m^p terms: a few are meant, many would only take memory."""
+def _dot_product(kernel: sk.DotProduct, d: int) -> Converted:
+    bias = _number(kernel, "sigma_0") ** 2
+    return Converted(d, sum_of([Linear(1.0), Constant(bias)]) if bias else Linear(1.0))
 
-CONVERTERS: dict[type, Callable[[Any], list[Term]]] = {
+
+def _sum(kernel: sk.Sum, d: int) -> Converted:
+    return _convert(kernel.k1, d).plus(_convert(kernel.k2, d))
+
+
+def _product(kernel: sk.Product, d: int) -> Converted:
+    return _convert(kernel.k1, d).times(_convert(kernel.k2, d))
+
+
+def _power(kernel: sk.Exponentiation, d: int) -> Converted:
+    base, p = _convert(kernel.kernel, d), _number(kernel, "exponent")
+    try:
+        smooth = None if base.kernel is None else power_of(base.kernel, p)
+    except InputError as error:
+        raise UnsupportedModelError(f"Exponentiation: {error}") from None
+    # (k + w)^p on the diagonal is (k(x, x) + w)^p; what is not k(x, x)^p is white
+    height = base.height() if base.white else 0.0
+    white = (height + base.white) ** p - height**p if base.white else 0.0
+    return Converted(d, smooth, white)
+
+
+HIGHEST_NU = 10.5
+
+CONVERTERS: dict[type, Callable[[Any, int], Converted]] = {
     sk.ConstantKernel: _constant,
     sk.WhiteKernel: _white,
     sk.RBF: _rbf,
+    sk.RationalQuadratic: _rational_quadratic,
+    sk.Matern: _matern,
+    sk.ExpSineSquared: _exp_sine_squared,
+    sk.DotProduct: _dot_product,
     sk.Sum: _sum,
     sk.Product: _product,
     sk.Exponentiation: _power,

@@ -1,7 +1,7 @@
 """Scalers in front of a model, folded into its posterior: regions stay in the user's own units.
 
 A scaler computes `x' = (x - shift) / scale`, feature by feature, so a posterior in x' is one in x
-with points `z = z' scale + shift` and the kernel `k(x / scale, y / scale)`. The folded float64
+with points `z = z' scale + shift` and the kernel `k((x - shift) / scale, ...)`. The folded float64
 arrays define the certified model; `gpcert.adapters.agreement` measures what their rounding changed.
 """
 
@@ -32,15 +32,16 @@ class Scaling:
 
     def fold(self, posterior: Posterior) -> Posterior:
         """The posterior of x' as a posterior of x."""
-        points, kernel = posterior.points, posterior.kernel
-        if self.scale is not None:
-            scale = finite_array("scale of a scaler", self.scale)
-            if np.any(scale <= 0):
-                raise InputError(f"scale of a scaler: expected positive numbers, got {scale}")
-            points, kernel = points * scale, kernel.rescaled(scale)
-        if self.shift is not None:
-            points = points + finite_array("shift of a scaler", self.shift)
-        return replace(posterior, points=points, kernel=kernel)
+        d = posterior.dim
+        scale = np.ones(d) if self.scale is None else finite_array("scale of a scaler", self.scale)
+        shift = np.zeros(d) if self.shift is None else finite_array("shift of a scaler", self.shift)
+        if np.any(scale <= 0):
+            raise InputError(f"scale of a scaler: expected positive numbers, got {scale}")
+        return replace(
+            posterior,
+            points=posterior.points * scale + shift,
+            kernel=posterior.kernel.rescaled(scale, shift),
+        )
 
 
 def _standard(scaler: StandardScaler) -> Scaling:

@@ -31,11 +31,14 @@ def _mean(posterior: Posterior, X: np.ndarray, c: int) -> tuple[np.ndarray, np.n
 
 def _variance(posterior: Posterior, X: np.ndarray, c: int) -> tuple[np.ndarray, np.ndarray]:
     K = posterior.kernel.value(X, posterior.points)
-    A = posterior.factor_of(c)
-    q = K @ A.T
-    variance = np.maximum(posterior.kernel.diagonal(X) - np.square(q).sum(1), 0.0)
-    # stationary kernels: k(x, x) is constant, only the explained part moves
-    gradient = posterior.kernel.gradient_product(X, posterior.points, -2.0 * (q @ A))
+    A, C = posterior.factors_of(c)
+    q, added = K @ A.T, K @ C.T
+    prior = posterior.kernel.diagonal(X)
+    variance = np.maximum(prior - np.square(q).sum(1) + np.square(added).sum(1), 0.0)
+    weights = added @ C - q @ A
+    gradient = 2.0 * posterior.kernel.gradient_product(X, posterior.points, weights)
+    # of k(x, x): both arguments move, alike by symmetry
+    gradient += 2.0 * posterior.kernel.gradient_product(X, X, np.eye(len(X)))
     scale2 = posterior.scale[c] ** 2
     return scale2 * variance + posterior.noise[c], scale2 * gradient
 

@@ -6,8 +6,9 @@ from functools import cached_property
 
 from gpcert.arrays import Array
 from gpcert.enclosures.local_posterior import LocalPosterior
-from gpcert.enclosures.mean import Expansion, MeanEnclosure
+from gpcert.enclosures.mean import MeanEnclosure
 from gpcert.enclosures.variance import VarianceEnclosure, variance_range
+from gpcert.kernels.local_kernel import Expansion
 from gpcert.regions import Cells
 from gpcert.rounding import down, nonnegative, up
 
@@ -48,7 +49,7 @@ class Evaluation:
         if output not in self._ranges:
             local = self.local
             self._ranges[output] = variance_range(
-                self.variance(output), local.kernel, self.expansion.geometry, local.excess
+                self.variance(output), local.kernel, self.expansion, local.operator
             )
         return self._ranges[output]
 

@@ -7,9 +7,10 @@ they are attained at different points; one quadratic model of the combination is
 from __future__ import annotations
 
 from gpcert.arrays import Array, namespace
-from gpcert.enclosures.geometry import Geometry
-from gpcert.enclosures.local_quadratic import LocalQuadratic, add_identity, growth_chord
+from gpcert.enclosures.local_quadratic import LocalQuadratic, add_identity
 from gpcert.enclosures.variance import VarianceEnclosure
+from gpcert.kernels.geometry import Geometry
+from gpcert.kernels.growth import growth_chord
 from gpcert.rounding import EXP_ULPS, down, gamma, nonnegative, up
 
 __all__ = ["combine"]

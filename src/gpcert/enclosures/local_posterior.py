@@ -5,12 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from gpcert.arrays import Array, Backend
-from gpcert.enclosures.geometry import Geometry
-from gpcert.enclosures.mean import Expansion, MeanEnclosure, expand, mean_enclosure
+from gpcert.enclosures.mean import MeanEnclosure, mean_enclosure
+from gpcert.enclosures.operator import OperatorBounds
 from gpcert.enclosures.portfolio import Portfolio
 from gpcert.enclosures.precision import LocalPrecision
-from gpcert.enclosures.variance import VarianceEnclosure, variance_enclosure
-from gpcert.kernels import LocalKernel
+from gpcert.enclosures.variance import (
+    VarianceEnclosure,
+    VarianceOptions,
+    variance_enclosure,
+)
+from gpcert.kernels import LocalKernel, localize
+from gpcert.kernels.local_kernel import Expansion
+from gpcert.kernels.local_squared_exponential import LocalSquaredExponential
 from gpcert.posterior import Posterior
 from gpcert.regions import Cells, Region
 
@@ -18,6 +24,9 @@ __all__ = ["LocalPosterior"]
 
 CHEAP_WORK = 2.0e8
 """Multiplications up to which the derivative covariance is always worth its time (about 10 ms)."""
+
+MOST_SECOND_FEATURES = 3
+"""Up to here the covariance of second derivatives is tried: f (f+1)/2 products with the factor."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +38,7 @@ class LocalPosterior:
     weights: tuple[Array, ...]
     norms: tuple[float, ...]
     precisions: tuple[LocalPrecision, ...] | None
-    excess: float
+    operator: OperatorBounds
     portfolio: Portfolio = field(default_factory=Portfolio)
 
     @staticmethod
@@ -37,7 +46,7 @@ class LocalPosterior:
         posterior: Posterior, region: Region, backend: Backend, variance: bool
     ) -> LocalPosterior:
         """Bind to a region; `variance=False` where only the mean is asked for (much cheaper)."""
-        kernel = posterior.kernel.localize(posterior.points, region, backend)
+        kernel = localize(posterior.kernel, posterior.points, region, backend)
         norms = []
         for c, t in enumerate(posterior.weights):
             # the norm over all features is known once and for all; a slice's own can be smaller
@@ -48,7 +57,7 @@ class LocalPosterior:
         if variance:
             precisions = tuple(
                 LocalPrecision.build(posterior, index, kernel.variance, backend)
-                for index in range(len(posterior.factor))
+                for index in range(posterior.precision_count)
             )
         return LocalPosterior(
             posterior=posterior,
@@ -56,12 +65,12 @@ class LocalPosterior:
             weights=tuple(backend.asarray(t) for t in posterior.weights),
             norms=tuple(norms),
             precisions=precisions,
-            excess=posterior.excess if variance else 0.0,
+            operator=OperatorBounds.of(posterior) if variance else OperatorBounds(0.0, 1.0),
         )
 
     def expand(self, cells: Cells) -> Expansion:
         """Kernel values at the cells' centres."""
-        return expand(self.kernel, Geometry.of(cells, self.kernel))
+        return self.kernel.expand(cells)
 
     def mean(self, expansion: Expansion, output: int, optional: bool = True) -> MeanEnclosure:
         """Enclosure of g_c (before offset and scale); `optional` bounds as the portfolio says."""
@@ -74,8 +83,7 @@ class LocalPosterior:
 
     def paper_mean(self, expansion: Expansion, output: int, sign: int) -> Array:
         """The paper's lower bound of `sign * g_c` over every cell."""
-        half = expansion.geometry.half
-        return self.kernel.paper_bound(expansion.scaled, half, sign * self.weights[output])
+        return self.kernel.paper_bound(expansion, sign * self.weights[output])
 
     def variance(
         self, expansion: Expansion, output: int, optional: bool = True
@@ -83,10 +91,25 @@ class LocalPosterior:
         """Enclosure of v_c (before scale and noise)."""
         assert self.precisions is not None, "built with variance=False"
         precision = self.precisions[output if len(self.precisions) > 1 else 0]
-        cells, features = expansion.scaled.shape
+        cells, features = expansion.geometry.half.shape
         cheap = cells * features * len(self.posterior.points) ** 2 <= CHEAP_WORK
         derivatives = optional and (cheap or self.portfolio.wants("derivatives"))
-        return variance_enclosure(self.kernel, expansion, precision, self.excess, derivatives)
+        # the weights S k have no small sum of sizes where the kernel is smooth: seldom a gain there
+        pointwise = optional and self.portfolio.wants("pointwise variance")
+        options = VarianceOptions(
+            derivatives, optional and self._second_pays(precision, cells, features), pointwise
+        )
+        enclosure = variance_enclosure(self.kernel, expansion, precision, self.operator, options)
+        if pointwise:
+            self.portfolio.report("pointwise variance", enclosure.pointwise_gained)
+        return enclosure
+
+    def _second_pays(self, precision: LocalPrecision, cells: int, features: int) -> bool:
+        """Whether the covariance of the second degree is known, and cheap enough to be tried."""
+        known = isinstance(self.kernel, LocalSquaredExponential) and precision.negative is None
+        rows = features * (features + 3) // 2
+        work = cells * rows * len(self.posterior.points) ** 2
+        return known and 0 < features <= MOST_SECOND_FEATURES and work <= CHEAP_WORK
 
     def report_derivatives(self, enclosure: VarianceEnclosure, relevant: bool) -> None:
         """A goal says whether the variance's slack mattered to it; decides for the next batches."""

@@ -11,15 +11,12 @@ import math
 from dataclasses import dataclass
 
 from gpcert.arrays import Array, namespace
-from gpcert.enclosures.geometry import Geometry
 from gpcert.enclosures.quadratic_minimum import quadratic_minimum
+from gpcert.kernels.geometry import Geometry
+from gpcert.kernels.growth import EXPONENT_CAP, growth_chord
 from gpcert.rounding import EXP_ULPS, U, down, gamma, up
 
-__all__ = ["LevelBound", "LocalQuadratic", "add_identity", "growth_chord", "usable_error"]
-
-EXPONENT_CAP = 200.0
-"""exp() of anything larger is not formed; such cells have an infinite error anyway (see
-`LARGEST_EXPONENT` of the kernel, which must not be larger)."""
+__all__ = ["LevelBound", "LocalQuadratic", "add_identity", "usable_error"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,26 +27,12 @@ class LevelBound:
     point: Array
 
 
-def growth_chord(rate: float, rho2: Array) -> Array:
-    """`(exp(rate rho2) - 1) / rho2`, rounded up: exp(rate r) - 1 <= chord * r for 0 <= r <= rho2.
-
-    For rate <= 1 and rho2 <= EXPONENT_CAP; beyond, models are void (`usable_error`).
-
-    Reason: exp is convex, so the chord lies above; at rho2 = 0 the limit is `rate`.
-    """
-    xp = namespace(rho2)
-    x = xp.minimum(rate * rho2, xp.full_like(rho2, EXPONENT_CAP))
-    safe = xp.where(x > 1e-8, x, xp.ones_like(x))
-    # below 1e-8 the quotient expm1(x)/x is at most 1 + x
-    quotient = xp.where(x > 1e-8, xp.expm1(safe) / safe, 1.0 + x)
-    return up(rate * quotient, EXP_ULPS + 8)
-
-
-def usable_error(error: Array, geometry: Geometry) -> Array:
-    """The error of a model, infinite on cells too large for any (see `EXPONENT_CAP`)."""
+def usable_error(error: Array, geometry: Geometry, rate: float) -> Array:
+    """The error of a model, infinite on cells too large for its weight (see `EXPONENT_CAP`)."""
     xp = namespace(error)
     void = xp.full_like(error, math.inf)
-    return xp.where((geometry.rho2 <= EXPONENT_CAP) & ~xp.isnan(error), error, void)
+    small = geometry.rho2 <= (EXPONENT_CAP if rate > 0 else math.inf)
+    return xp.where(small & ~xp.isnan(error), error, void)
 
 
 def add_identity(hessian: Array, amount: Array) -> Array:
@@ -84,6 +67,12 @@ class LocalQuadratic:
         xp = namespace(d)
         bend = (self.hessian @ d[:, :, None])[:, :, 0]
         return self.value + xp.sum(d * (self.gradient + 0.5 * bend), axis=1)
+
+    def value_at(self, d: Array) -> Array:
+        """About the smallest value that the model allows q at d; finite, so a usable level."""
+        xp = namespace(d)
+        error = xp.where(xp.isfinite(self.error), self.error, xp.zeros_like(self.error))
+        return (self.at(d) - error) * xp.exp(-self.rate * xp.sum(d**2, axis=1))
 
     def bound_at(self, geometry: Geometry, level: Array) -> LevelBound:
         """Certified lower bound of q over the cells, by testing `q >= level`.

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from gpcert.arrays import Array, Backend, namespace
-from gpcert.kernels import LocalKernel
+from gpcert.kernels.local_kernel import Expansion, LocalKernel, QuadraticForm
 from gpcert.posterior import Posterior
 from gpcert.rounding import gamma, up
 
@@ -16,82 +18,134 @@ ACCEPTABLE_ERROR = 1e-6
 by two with its factor. A choice of speed only; both errors are bounded and added."""
 
 
+class Applied(NamedTuple):
+    """`y = S k` (B, N), a bound (B,) of ||error of y||, `product` k.y (B,), and its error."""
+
+    y: Array
+    y_error: Array
+    product: Array
+    product_error: Array
+
+
 @dataclass(frozen=True, eq=False)
 class LocalPrecision:
-    """`S = A^T A` on a backend: one product with S where that is accurate enough, else A, A^T.
+    """`S = A^T A - C^T C` on a backend: one product with S where that is accurate enough, else
+    with the factors, one after the other.
 
-    `size` bounds `|| |A| ||_2`, so that `|| |A| x || <= size ||x||` and
-    `|| |S| x || <= size^2 ||x||`.
+    `size` bounds `|| |A| ||_2`, so that `|| |A| x || <= size ||x||` and, with the same of C,
+    `|| |S| x || <= (size^2 + negative.size^2) ||x||`.
     """
 
     factor: Array
     precision: Array | None
     size: float
+    negative: LocalPrecision | None = None
+    """C in the place of A, where there is one."""
 
     @staticmethod
     def build(
         posterior: Posterior, index: int, variance: float, backend: Backend
     ) -> LocalPrecision:
         """Choose the form by its worst error over all kernel rows (|k| <= variance sqrt N)."""
-        A = posterior.factor[index]
-        r, N = A.shape
-        size = posterior.factor_sizes[index]
-        worst = gamma(N + r) * size**2 * variance * N
+        A, C = posterior.factors_of(index)
+        size, other = posterior.factor_sizes[index]
+        N = A.shape[1]
+        worst = gamma(N + len(A) + len(C)) * (size**2 + other**2) * variance * N
         S = backend.asarray(posterior.precisions[index]) if worst <= ACCEPTABLE_ERROR else None
-        return LocalPrecision(backend.asarray(A), S, size)
+        negative = LocalPrecision(backend.asarray(C), None, other) if len(C) else None
+        return LocalPrecision(backend.asarray(A), S, size, negative)
 
-    def apply(self, local: LocalKernel, K: Array) -> tuple[Array, Array, Array, Array]:
-        """`y = S k` (B, N), a bound (B,) of ||error of y||, `k.y` (B,), and the error of that.
+    def apply(self, local: LocalKernel, expansion: Expansion) -> Applied:
+        """`y = S k` and `k.y` with their errors.
 
         Reason: with `|dk|` the error of k, `||dy|| <= size^2 (gamma ||k|| + ||dk||)` for a product
-        with S (whose own entries carry gamma(r)); for q = A k, `||dq|| <= size (gamma ||k|| +
+        with S (whose own entries carry gamma(r + 2)); for q = A k, `||dq|| <= size (gamma ||k|| +
         ||dk||)`, `||dy|| <= size (||dq|| + gamma (||q|| + ||dq||))` and
         `|d(q.q)| <= 2 ||q|| ||dq|| + ||dq||^2 + gamma ||q||^2`.
         """
+        if self.precision is not None:
+            return self._by_precision(self.precision, local, expansion)
+        own = self._by_factor(local, expansion)
+        if self.negative is None:
+            return own
+        other = self.negative._by_factor(local, expansion)
+        xp = namespace(own.product)
+        length = xp.sqrt(xp.sum(own.y**2, axis=1)) + xp.sqrt(xp.sum(other.y**2, axis=1))
+        N = own.y.shape[1]
+        size = own.product + other.product
+        return Applied(
+            own.y - other.y,
+            up(own.y_error + other.y_error + gamma(2) * length, N + 8),
+            own.product - other.product,
+            up(own.product_error + other.product_error + gamma(2) * size, 8),
+        )
+
+    def _by_precision(self, S: Array, local: LocalKernel, expansion: Expansion) -> Applied:
+        K = expansion.K
         xp = namespace(K)
         r, N = self.factor.shape
-        sizes2, errors2 = local.squared_sizes(K)
-        k_norm, k_error = xp.sqrt(sizes2[:, 0]), xp.sqrt(errors2[:, 0])
+        size2 = self.size**2
+        if self.negative is not None:
+            r += self.negative.factor.shape[0]
+            size2 += self.negative.size**2
+        k_norm, k_error = local.row_sizes(expansion)
         spread = up(gamma(N + r + 8) * k_norm + k_error, 8)
-        if self.precision is not None:
-            y = K @ self.precision
-            y_error = up(self.size**2 * spread, 8)
-            explained = xp.sum(K * y, axis=1)
-            size = xp.sum(xp.abs(K * y), axis=1)
-            # k.y: the error of y, the error of k against the true y, and the summation
-            explained_error = y_error * (k_norm + k_error) + k_error * xp.sqrt(xp.sum(y**2, axis=1))
-            return y, y_error, explained, up(explained_error + gamma(N + 4) * size, N + 16)
-        q = K @ self.factor.T
+        y = K @ S
+        y_error = up(size2 * spread, 8)
+        product = xp.sum(K * y, axis=1)
+        size = xp.sum(xp.abs(K * y), axis=1)
+        # k.y: the error of y, the error of k against the true y, and the summation
+        error = y_error * (k_norm + k_error) + k_error * xp.sqrt(xp.sum(y**2, axis=1))
+        return Applied(y, y_error, product, up(error + gamma(N + 4) * size, N + 16))
+
+    def _by_factor(self, local: LocalKernel, expansion: Expansion) -> Applied:
+        xp = namespace(expansion.K)
+        r, N = self.factor.shape
+        k_norm, k_error = local.row_sizes(expansion)
+        spread = up(gamma(N + r + 8) * k_norm + k_error, 8)
+        q = expansion.K @ self.factor.T
         q_error = up(self.size * spread, 8)
-        explained = xp.sum(q**2, axis=1)
-        q_norm = xp.sqrt(explained)
+        product = xp.sum(q**2, axis=1)
+        q_norm = xp.sqrt(product)
         y = q @ self.factor
         y_error = up(self.size * (q_error + gamma(r + 4) * (q_norm + q_error)), 8)
-        explained_error = q_error * (2.0 * q_norm + q_error) + gamma(r + 4) * explained
-        return y, y_error, explained, up(explained_error, r + 16)
+        error = q_error * (2.0 * q_norm + q_error) + gamma(r + 4) * product
+        return Applied(y, y_error, product, up(error, r + 16))
 
-    def derivative_covariance(
-        self, local: LocalKernel, K: Array, scaled: Array
-    ) -> tuple[Array, Array]:
-        """`G = s^2 I - Q Q^T`, Q = D k A^T: covariance (B, f, f) of the posterior's derivatives.
+    def derivative_covariance(self, local: LocalKernel, expansion: Expansion) -> QuadraticForm:
+        """`G = G0 - Q Q^T (+ Q' Q'^T)`, Q = D k A^T: covariance (B, f, f) of the derivatives.
 
-        Also (B,) e with `|d^T (fl(G) - G) d| <= e |d|^2`: `||dQ^T d|| <= size (gamma + error of
-        k) ||k m|| |d|` as for q in `apply`, and `||Q^T d|| <= |Q|_F |d|`. Costs f times `apply`.
+        G0 is the prior's, Q' = D k C^T. `error` e has `|d^T (fl(G) - G) d| <= e |d|^2`:
+        `||dQ^T d|| <= size (gamma ||D k|| + error of D k) |d|` as for q in `apply`, and
+        `||Q^T d|| <= |Q|_F |d|`. Costs f times `apply`.
         """
-        xp = namespace(K)
+        xp = namespace(expansion.K)
+        prior = local.derivative_covariance(expansion)
+        spread = xp.sqrt(xp.sum(prior.matrix**2, axis=(1, 2)))
+        square, error = self._derivative_square(local, expansion)
+        matrix = prior.matrix - square
+        if self.negative is not None:
+            other, other_error = self.negative._derivative_square(local, expansion)
+            matrix, error = matrix + other, error + other_error
+            spread = spread + xp.sqrt(xp.sum(other**2, axis=(1, 2)))
+        spread = spread + xp.sqrt(xp.sum(square**2, axis=(1, 2)))
+        return QuadraticForm(matrix, up(error + gamma(8) * spread + prior.error, 8))
+
+    def _derivative_square(self, local: LocalKernel, expansion: Expansion) -> tuple[Array, Array]:
+        """`Q Q^T` and its error, infinite where the derivatives' is."""
+        xp = namespace(expansion.K)
         r, N = self.factor.shape
-        B, f = scaled.shape
+        B, f = expansion.geometry.half.shape
         # one large product for all cells and features, not one small product a cell
-        rows = xp.reshape(local.derivatives(K, scaled), (B * f, N))
+        rows = xp.reshape(local.derivatives(expansion), (B * f, N))
         Q = xp.reshape(rows @ self.factor.T, (B, f, r))
-        identity = xp.eye(Q.shape[1], dtype=K.dtype, device=K.device)
         square = Q @ xp.matrix_transpose(Q)
         square = 0.5 * (square + xp.matrix_transpose(square))  # exactly symmetric
-        G = local.variance * identity - square
-        sizes2, errors2 = local.squared_sizes(K)
-        spread = gamma(N + 16) * xp.sqrt(sizes2[:, 1]) + xp.sqrt(errors2[:, 1])
-        dQ = up(self.size * spread, 8)
+        norm, norm_error = local.derivative_sizes(expansion)
+        known = xp.isfinite(norm) & xp.isfinite(norm_error)
+        norm, norm_error = (xp.where(known, x, xp.zeros_like(x)) for x in (norm, norm_error))
+        dQ = up(self.size * (gamma(N + 16) * norm + norm_error), 8)
         # |Q|_F^2 is the trace of Q Q^T, which carries r roundings
         size = xp.sqrt(xp.sum(xp.linalg.diagonal(square), axis=1)) * (1.0 + gamma(r + 8))
-        error = dQ * (2.0 * size + dQ) + gamma(r + 8) * (size**2 + local.variance)
-        return G, up(error, r + 16)
+        error = dQ * (2.0 * size + dQ) + gamma(r + 8) * size**2
+        return square, xp.where(known, up(error, r + 16), xp.full_like(error, math.inf))

@@ -1,6 +1,6 @@
 """Second-order enclosure of the latent variance v = k(x, x) - k(x, Z) S k(Z, x) over cells.
 
-With P = I - Phi S Phi* (the posterior covariance operator, -kappa I <= P <= I) and
+With P = I - Phi S Phi* (the posterior covariance operator, -kappa I <= P <= gain I) and
 Psi(d) = omega(d) phi(c+d) = e0 + D d + ..., the weighted variance is
 
     omega^2 v = <Psi, P Psi> = <e0, P e0> + 2 <e0, P (Psi - e0)> + <Psi - e0, P (Psi - e0)>.
@@ -15,12 +15,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gpcert.arrays import Array, namespace
-from gpcert.enclosures.geometry import Geometry
 from gpcert.enclosures.local_quadratic import LocalQuadratic, usable_error
-from gpcert.enclosures.mean import Expansion, length_below, tail_bound
+from gpcert.enclosures.operator import OperatorBounds
 from gpcert.enclosures.precision import LocalPrecision
+from gpcert.enclosures.second_square import second_square
 from gpcert.enclosures.square import posterior_square, prior_square
-from gpcert.kernels import LocalKernel
+from gpcert.kernels.geometry import Geometry
+from gpcert.kernels.local_kernel import Combination, Expansion, LocalKernel
+from gpcert.kernels.local_squared_exponential import LocalSquaredExponential, WeightedExpansion
 from gpcert.rounding import down, gamma, nonnegative, up
 
 __all__ = ["VarianceEnclosure", "variance_enclosure", "variance_range"]
@@ -34,96 +36,113 @@ class VarianceEnclosure:
     above: LocalQuadratic
     center: Array
     center_error: Array
+    spread: Array
+    """(B,): how far the prior alone lets v vary on each cell; says where better bounds may pay."""
+
     derivatives_used: bool = False
     derivatives_gained: bool = False
     """Whether the posterior's derivative covariance was the better one on any cell."""
+
+    pointwise_gained: bool = False
+    """Whether the point-by-point remainder was the smaller one on any cell."""
+
+
+@dataclass(frozen=True)
+class VarianceOptions:
+    """Which bounds that may not pay are computed."""
+
+    derivatives: bool
+    second: bool
+    pointwise: bool
 
 
 def variance_enclosure(
     local: LocalKernel,
     expansion: Expansion,
     precision: LocalPrecision,
-    excess: float,
-    derivatives: bool,
+    operator: OperatorBounds,
+    options: VarianceOptions,
 ) -> VarianceEnclosure:
     """Lower models of v and -v with weight rate `2 * local.weight_rate`.
 
-    `nu^2 = max(1, kappa) (v(c) + 2 kappa s^2) - |P_2 p|^2`: Cauchy-Schwarz on <P e0, tail>, where
-    `|P e0|^2 <= |P| <e0, |P| e0>` and the tail is orthogonal to the derivatives up to order 2, so
-    that what (p, grad p, Hess p) at c already determine, P_2 p, may be subtracted.
+    p = omega k~(c, .) is a function of squared norm at most
+    `|P e0|^2 <= |P| (v(c) + 2 kappa k(c, c))`, modelled like a mean; see the module.
     """
-    xp = namespace(expansion.K)
     geometry = expansion.geometry
-    K, s2 = expansion.K, local.variance
-    y, y_error, explained, explained_error = precision.apply(local, K)
-    coefficients = -(y * K)
-    zeroth, gradient, hessian = local.moments(coefficients, expansion.scaled)
-    value = s2 - explained
-    error0 = up(explained_error + gamma(2) * (s2 + explained), 4)
-    sizes2, _ = local.squared_sizes(K)
-    errors = local.moment_errors(xp.abs(coefficients))[:, :3]
-    errors = errors + up(y_error[:, None] * xp.sqrt(sizes2), 8)
-    error1, error2 = errors[:, 1], errors[:, 2]
-
-    known = local.known_squared_norm(
-        xp.abs(value) - error0,
-        length_below(gradient, 1) - error1,
-        length_below(hessian, 2) - error2,
-    )
-    whole = max(1.0, excess) * (nonnegative(value + error0) + 2.0 * excess * s2)
-    higher = local.higher_terms(
-        coefficients,
-        expansion.scaled,
-        (zeroth, gradient, hessian),
-        (geometry.half, geometry.rho),
-        up(y_error * xp.sqrt(sizes2[:, 2]), 8),
-    )
-    remainder = 2.0 * tail_bound(local, geometry, whole, known, higher)
-    rounding = error0 + 2.0 * error1 * geometry.rho + error2 * geometry.rho2
+    prior, prior_error = local.center_variance(expansion)
+    y, y_error, explained, explained_error = precision.apply(local, expansion)
+    value = prior - explained
+    error0 = up(explained_error + prior_error + gamma(2) * (prior + explained), 4)
+    whole = nonnegative(value + error0) + 2.0 * operator.excess * (prior + prior_error)
+    whole = up(operator.norm * whole, 4)
+    model = local.model(expansion, Combination(-y, whole, True, y_error), options.pointwise)
+    gradient, hessian = model.gradient, model.hessian
+    rounding = error0 + 2.0 * model.slope_rounding(geometry)
     # adding the square to the Hessian rounds every entry; the square counts its own size itself
     bend = gamma(8) * _reach(hessian, geometry)
-    error = usable_error(up(remainder + up(rounding + bend, 8), 2), geometry)
+    rounding = up(rounding + bend, 8)
     rate = 2.0 * local.weight_rate
-    square, gained = prior_square(local, geometry, rate, excess), False
-    if derivatives:
-        own = posterior_square(local, expansion, precision, excess)
+    step = local.squared_step(expansion)
+    square, gained = prior_square(step, geometry, operator), False
+    if options.derivatives:
+        own = posterior_square(local, expansion, precision, step, operator)
         square, gained = square.better(own, geometry)
+    if options.second:
+        assert isinstance(local, LocalSquaredExponential)
+        assert isinstance(expansion, WeightedExpansion)
+        finer = second_square(local, expansion, precision, step, operator)
+        square, gained_more = square.better(finer, geometry)
+        gained = gained or gained_more
     below, above = 2.0 * (hessian + square.below), -2.0 * (hessian + square.above)
-    below_error, above_error = up(error + square.below_error), up(error + square.above_error)
+    below_error = usable_error(
+        up(2.0 * model.below + rounding + square.below_error, 4), geometry, rate
+    )
+    above_error = usable_error(
+        up(2.0 * model.above + rounding + square.above_error, 4), geometry, rate
+    )
     return VarianceEnclosure(
         LocalQuadratic(value, 2.0 * gradient, below, below_error, rate),
         LocalQuadratic(-value, -2.0 * gradient, above, above_error, rate),
         value,
         error0,
-        derivatives,
+        step.reach(geometry),
+        options.derivatives,
         gained,
+        model.gained,
     )
 
 
 def variance_range(
-    enclosure: VarianceEnclosure, local: LocalKernel, geometry: Geometry, excess: float
+    enclosure: VarianceEnclosure,
+    local: LocalKernel,
+    expansion: Expansion,
+    operator: OperatorBounds,
 ) -> tuple[Array, Array]:
     """Certified `low <= max(v, 0) <= high` on every cell: the best of three.
 
-    The quadratic models; `0 <= max(v, 0) <= s^2` (P <= I); and the order-0 form
-    `sqrt(v + kappa s^2)` within `sqrt(1 + kappa) R0` of its value at the centre, since
-    P + kappa I is positive and at most 1 + kappa.
+    The quadratic models; `0 <= max(v, 0) <= gain k(x, x)`; and the order-0 form
+    `sqrt(v + kappa k(x, x))`, the length of phi(x) in the seminorm of P + kappa I, within
+    `sqrt(gain + kappa) R0` of its value at the centre. For k(x, x) <= s2 on the cell.
     """
     xp = namespace(enclosure.center)
-    s2 = local.variance
+    geometry = expansion.geometry
+    s2 = local.largest_variance(expansion)
     low = enclosure.below.bound(geometry).lower
     high = -enclosure.above.bound(geometry).lower
-    shift = excess * s2
-    reach = up(local.zeroth_remainder(geometry.rho2) * (1.0 + excess), 4)
+    excess = operator.excess
+    shift = up(excess * s2, 1)
+    reach = up(local.remainder(expansion, 0) * operator.shifted**0.5, 8)
+    prior, prior_error = local.center_variance(expansion)
     # differences may cancel: their rounding is counted by the size of the terms
-    center, error = enclosure.center, enclosure.center_error
+    center, error = enclosure.center, up(enclosure.center_error + excess * prior_error, 2)
     rounding = gamma(8) * (xp.abs(center) + error + shift)
-    root_low = down(xp.sqrt(nonnegative(center - error + shift - rounding)), 2)
-    root_high = up(xp.sqrt(nonnegative(center + error + shift + rounding)), 2)
+    root_low = down(xp.sqrt(nonnegative(center - error + excess * prior - rounding)), 2)
+    root_high = up(xp.sqrt(nonnegative(center + error + excess * prior + rounding)), 2)
     nearer, farther = nonnegative(root_low - reach) ** 2, (root_high + reach) ** 2
+    # at x: v + kappa k(x, x) lies between the squares; kappa k(x, x) between 0 and `shift`
     low = xp.maximum(nonnegative(low), nearer - shift - gamma(16) * (nearer + shift))
-    high = xp.minimum(high, farther - shift + gamma(16) * (farther + shift))
-    high = xp.minimum(nonnegative(high), xp.full_like(high, s2))
+    high = xp.minimum(high, farther + gamma(16) * farther)
+    high = xp.minimum(nonnegative(high), up(operator.gain * s2, 1) if operator.gain > 1 else s2)
     return nonnegative(low), high
 
 

@@ -5,16 +5,78 @@ from __future__ import annotations
 from typing import Any
 
 from gpcert.errors import InputError
-from gpcert.kernels.base import Kernel, LocalKernel
+from gpcert.kernels.active_dimensions import ActiveDimensions
+from gpcert.kernels.base import Kernel
+from gpcert.kernels.constant import Constant
+from gpcert.kernels.cosine import Cosine
+from gpcert.kernels.cosine_pair import CosinePair
+from gpcert.kernels.exponential_tilt import ExponentialTilt
+from gpcert.kernels.generalised_spectral import GeneralisedSpectral
+from gpcert.kernels.linear import Linear
+from gpcert.kernels.local_kernel import LocalKernel
+from gpcert.kernels.localize import localize
+from gpcert.kernels.matern import Matern
+from gpcert.kernels.periodic import Periodic
+from gpcert.kernels.polynomial import Polynomial
+from gpcert.kernels.product import Product
+from gpcert.kernels.rational_quadratic import RationalQuadratic
+from gpcert.kernels.scale import Scale
+from gpcert.kernels.spectral_mixture import SpectralMixture
 from gpcert.kernels.squared_exponential import SquaredExponential
+from gpcert.kernels.sum import Sum
+from gpcert.kernels.white import White
 
-__all__ = ["KERNELS", "Kernel", "LocalKernel", "SquaredExponential", "kernel_from_config"]
+__all__ = [
+    "KERNELS",
+    "ActiveDimensions",
+    "Constant",
+    "Cosine",
+    "CosinePair",
+    "ExponentialTilt",
+    "GeneralisedSpectral",
+    "Kernel",
+    "Linear",
+    "LocalKernel",
+    "Matern",
+    "Periodic",
+    "Polynomial",
+    "Product",
+    "RationalQuadratic",
+    "Scale",
+    "SpectralMixture",
+    "SquaredExponential",
+    "Sum",
+    "White",
+    "kernel_from_config",
+    "localize",
+]
 
-KERNELS: dict[str, type[Kernel]] = {SquaredExponential.name: SquaredExponential}
+KERNELS: dict[str, type[Kernel]] = {
+    kernel.name: kernel
+    for kernel in (
+        ActiveDimensions,
+        Constant,
+        Cosine,
+        CosinePair,
+        ExponentialTilt,
+        GeneralisedSpectral,
+        Linear,
+        Matern,
+        Periodic,
+        Polynomial,
+        Product,
+        RationalQuadratic,
+        Scale,
+        SpectralMixture,
+        SquaredExponential,
+        Sum,
+        White,
+    )
+}
 
 
 def kernel_from_config(name: str, config: dict[str, Any]) -> Kernel:
     """Rebuild the kernel that `kernel.name` and `kernel.config()` describe."""
     if name not in KERNELS:
         raise InputError(f"kernel: expected one of {sorted(KERNELS)}, got {name!r}")
-    return KERNELS[name](**config)
+    return KERNELS[name].from_config(config)

@@ -6,7 +6,7 @@ rests on the length of a Taylor remainder of phi, by Cauchy-Schwarz:
     R0(d) = ||phi(c+d) - phi(c)||,   R1(d) = ||phi(c+d) - phi(c) - D_d phi(c)||,
     b2(d) = ||D_d^2 phi||,  b3(d) = ||D_d^3 phi||,  so  R1 <= b2/2,  R2 <= b3/6.
 
-A kernel offers these, and a `LocalKernel`: itself bound to the points of a posterior and to the
+A kernel offers these through its `node`: itself bound to the points of a posterior and to the
 coordinates that a region leaves free, which is what runs over batches of boxes.
 """
 
@@ -17,11 +17,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import Array, Backend
-from gpcert.kernels.higher_degrees import HigherTerms
-from gpcert.regions import Region
+from gpcert.arrays import Backend
+from gpcert.kernels.feature_sizes import FeatureSizes
+from gpcert.kernels.frame import Frame, Reach
+from gpcert.kernels.nodes import LocalNode
+from gpcert.regions import Box
 
-__all__ = ["Kernel", "LocalKernel"]
+__all__ = ["Kernel"]
+
+LARGEST_GRADIENT = 50_000_000
+"""Numbers that `gradient_product` may hold at once."""
 
 
 class Kernel(ABC):
@@ -43,160 +48,108 @@ class Kernel(ABC):
         """`d k(x_i, y_j) / d x_i`, shape (n, p, d), in plain floating point."""
 
     @abstractmethod
-    def gradient_product(self, X: np.ndarray, Y: np.ndarray, C: np.ndarray) -> np.ndarray:
-        """`sum_j C_ij d k(x_i, y_j) / d x_i`, shape (n, d), without the (n, p, d) array."""
+    def typical_lengths(self, d: int) -> np.ndarray:
+        """(d,) lengths over which k varies in each input; infinite where it does not depend on it.
+
+        Only a choice of units: any positive numbers are valid.
+        """
 
     @abstractmethod
-    def R0(self, delta: np.ndarray) -> np.ndarray:
-        """Upper bound of `||phi(c+d) - phi(c)||` for displacements d, shape (..., d) -> (...)."""
+    def node(self, points: np.ndarray, frame: Frame) -> LocalNode:
+        """The kernel bound to points Z (N, d) and to the coordinates of a region."""
 
     @abstractmethod
-    def R1(self, delta: np.ndarray) -> np.ndarray:
-        """Upper bound of the first-order remainder's length; `inf` where it does not exist."""
+    def rescaled(self, scale: np.ndarray, shift: np.ndarray) -> Kernel:
+        """The kernel `k'(x, y) = k((x - shift) / scale, (y - shift) / scale)`, feature by feature.
 
-    @abstractmethod
-    def b2(self, delta: np.ndarray) -> np.ndarray:
-        """Upper bound of `||D_d^2 phi||`; `inf` where it does not exist."""
-
-    @abstractmethod
-    def b3(self, delta: np.ndarray) -> np.ndarray:
-        """Upper bound of `||D_d^3 phi||`; `inf` where it does not exist."""
-
-    @abstractmethod
-    def rescaled(self, input_scale: np.ndarray) -> Kernel:
-        """The kernel `k'(x, y) = k(x / input_scale, y / input_scale)` (diagonal scaling)."""
+        A stationary kernel does not see the shift.
+        """
 
     @abstractmethod
     def check_dimension(self, d: int) -> None:
         """Raise an `InputError` if the kernel does not fit inputs with d features."""
 
     @abstractmethod
-    def gram_with_error(self, points: np.ndarray) -> tuple[np.ndarray, float]:
-        """`k(z_i, z_j)` and a bound e on the relative error: `|fl(k) - k| <= e fl(k) + TINY`."""
-
-    @abstractmethod
-    def localize(self, points: np.ndarray, region: Region, backend: Backend) -> LocalKernel:
-        """Bind the kernel to points Z (N, d) and to the free coordinates of a region."""
-
-    @abstractmethod
     def config(self) -> dict[str, Any]:
-        """Parameters (numbers and lists) from which the registry rebuilds this kernel."""
+        """Parameters (numbers, lists, nested [name, config]): the registry rebuilds it so."""
 
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Kernel:
+        """Rebuild the kernel that `config` describes."""
+        return cls(**config)
 
-class LocalKernel(ABC):
-    """A kernel seen from inside a region: expansions at batches of centres.
+    def __add__(self, other: Kernel | float) -> Kernel:
+        """k1 + k2; a number is a constant kernel. In its simplest form, see `kernels.algebra`."""
+        return _algebra().sum_of([self, other])
 
-    Coordinates are *scaled displacements* `d = (x - c) * inverse_length` in the free features. With
-    a weight `omega(d) = exp(weight_rate * |d|^2)` (rate 1/2 for the squared exponential, 0 where no
-    such weight is known), `omega(d) k(c+d, z)` is expanded to second order in d:
+    __radd__ = __add__
 
-        omega(d) k(c+d, z_i) = k_i + k_i u_i.d + k_i (u_i.d)^2 / 2 + ...
+    def __mul__(self, other: Kernel | float) -> Kernel:
+        """k1 * k2; a number is a factor."""
+        return _algebra().product_of([self, other])
 
-    and `tail(n, rho2)` bounds the length of `omega phi - (its Taylor polynomial of order n)` for
-    `|d|^2 <= rho2`, a part that is orthogonal to the span of phi's derivatives up to order n.
-    """
+    __rmul__ = __mul__
 
-    inverse_length: Array
-    """(f,) inverse length-scales of the free features."""
+    def __pow__(self, exponent: float) -> Kernel:
+        """k^p."""
+        return _algebra().power_of(self, exponent)
 
-    variance: float
-    """k(x, x), constant for the kernels that implement this class."""
+    def training_covariance(self, X: np.ndarray) -> np.ndarray:
+        """Covariance of observations at X: `value(X, X)`, and white noise where there is some."""
+        return self.value(X, X)
 
-    weight_rate: float
+    def gradient_product(self, X: np.ndarray, Y: np.ndarray, C: np.ndarray) -> np.ndarray:
+        """`sum_j C_ij d k(x_i, y_j) / d x_i`, shape (n, d)."""
+        rows = max(1, LARGEST_GRADIENT // max(1, Y.size))
+        parts = [
+            np.einsum("ij,ijk->ik", C[i : i + rows], self.gradient(X[i : i + rows], Y))
+            for i in range(0, len(X), rows)
+        ]
+        return np.concatenate(parts) if parts else np.zeros((0, X.shape[1]))
 
-    squared_lengths: Array
-    """(f,) upper bounds of inverse_length^2: weights of |d|^2 for `Cells.squared_norm_maximum`."""
+    def feature_sizes(self, delta: Any, center: Any = None) -> FeatureSizes:
+        """How far the feature map bends over boxes `|x_j - center_j| <= |delta_j|`, arrays (B, d).
 
-    @abstractmethod
-    def scaled_centers(self, centers: Array) -> Array:
-        """Centres (B, f) as scaled displacements from the region's own centre."""
-
-    @abstractmethod
-    def squared_distances(self, scaled: Array) -> Array:
-        """(B, N) squared scaled distances of centres and points in the free features."""
-
-    @abstractmethod
-    def matrix(self, distances: Array) -> Array:
-        """`k(c_b, z_i)`, shape (B, N), from squared distances."""
-
-    @property
-    @abstractmethod
-    def floor(self) -> float:
-        """What underflow can cost a moment of order <= 2 for each unit of `sum |t_i|`."""
-
-    @abstractmethod
-    def squared_sizes(self, K: Array) -> tuple[Array, Array]:
-        """Two (B, 3): `sum_i (k_i m_i^n)^2` and `sum_i ((fl(k_i) - k_i) m_i^n)^2`, n = 0, 1, 2.
-
-        `m_i = |z_i| + |c|` bounds the scaled distances; both rounded up.
+        The centre (default 0) matters to kernels that are not stationary.
         """
+        half = np.abs(np.atleast_2d(np.asarray(delta, dtype=np.float64)))
+        middle = np.zeros_like(half) if center is None else np.broadcast_to(center, half.shape)
+        d = half.shape[1]
+        none = np.zeros(0)
+        radius = np.abs(middle).max(axis=0, initial=0.0)
+        frame = Frame(
+            np.arange(d), none.astype(int), none, np.zeros(d), np.ones(d), radius, Backend()
+        )
+        reach = Reach(middle, middle, half, np.ones(d))
+        return self.node(middle[:1], frame).feature_sizes(reach)
 
-    @abstractmethod
-    def derivatives(self, K: Array, scaled: Array) -> Array:
-        """(B, f, N): `D_j (omega k)(c_b, z_i)` in scaled coordinates."""
+    def R0(self, delta: Any, center: Any = None) -> np.ndarray:
+        """Upper bound (B,) of `||phi(c+d) - phi(c)||` for `|d_j| <= |delta_j|`, delta (B, d)."""
+        return np.asarray(self.feature_sizes(delta, center).remainder(0))
 
-    @abstractmethod
-    def pointwise_remainder(
-        self, distances: Array, weights: Array, rho: Array
-    ) -> tuple[Array, Array]:
-        """Upper bounds (B,) of what the third-order remainder of `omega g` takes from g, and adds.
+    def R1(self, delta: Any, center: Any = None) -> np.ndarray:
+        """Upper bound of the first-order remainder's length; `inf` where it does not exist."""
+        return np.asarray(self.feature_sizes(delta, center).remainder(1))
 
-        Point by point, for |d| <= rho; infinite where nothing is known.
-        """
+    def b2(self, delta: Any, center: Any = None) -> np.ndarray:
+        """Upper bound of `||D_d^2 phi(x)||`, x in the box; `inf` where it does not exist."""
+        return np.asarray(self.feature_sizes(delta, center).lengths[2])
 
-    @abstractmethod
-    def moments(self, coefficients: Array, scaled: Array) -> tuple[Array, Array, Array]:
-        """`sum_i a_bi (1, u_i, u_i u_i^T)` for coefficients (B, N), u_i = z_i - c_b scaled."""
+    def b3(self, delta: Any, center: Any = None) -> np.ndarray:
+        """Upper bound of `||D_d^3 phi(x)||`, x in the box; `inf` where it does not exist."""
+        return np.asarray(self.feature_sizes(delta, center).lengths[3])
 
-    @abstractmethod
-    def higher_terms(
-        self,
-        coefficients: Array,
-        scaled: Array,
-        moments: tuple[Array, Array, Array],
-        box: tuple[Array, Array],
-        drift: Array | None = None,
-    ) -> HigherTerms | None:
-        """Degrees three and more of the weighted expansion on a box (half-widths, rho), if known.
+    def gram_with_error(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """`k(z_i, z_j)` (N, N) and a bound of the absolute error of each entry."""
+        region = Box(points.min(axis=0), points.max(axis=0))
+        frame = Frame.of(region, self.typical_lengths(points.shape[1]), Backend())
+        centers = points[:, frame.free]
+        reach = Reach(frame.points(points), centers, np.zeros_like(centers), frame.unit)
+        batch = self.node(points, frame).at(reach)
+        return batch.value, np.broadcast_to(batch.errors[0], batch.value.shape)
 
-        `drift` (B,) bounds `sum_i |error of a_i| m_i^2`, where the coefficients carry errors of
-        their own beyond those of k.
-        """
 
-    @abstractmethod
-    def moment_errors(self, magnitudes: Array) -> Array:
-        """(B, 4): bounds of the error of the moments 0 to 3 (Euclidean and Frobenius norm).
+def _algebra() -> Any:
+    from gpcert.kernels import algebra  # it makes all kinds of kernels, so it imports this module
 
-        `magnitudes` (B, N) bound `|a_bi|`; the a_bi are `k_bi` times numbers known to `gamma(4)`.
-        """
-
-    @abstractmethod
-    def tail(self, order: int, rho2: Array) -> Array:
-        """Upper bound of the length of the part of `omega phi` beyond `order`, |d|^2 <= rho2."""
-
-    @abstractmethod
-    def paper_bound(self, scaled: Array, half: Array, weights: Array) -> Array:
-        """The paper's linear bound: lower bound (B,) of `sum_i t_i k(x, z_i)` over each cell."""
-
-    @abstractmethod
-    def zeroth_remainder(self, rho2: Array) -> Array:
-        """Upper bound of `||phi(c+d) - phi(c)||` for |d|^2 <= rho2."""
-
-    @abstractmethod
-    def first_remainder(self, rho2: Array) -> Array:
-        """Upper bound of R1, `||phi(c+d) - phi(c) - D_d phi(c)||`, for |d|^2 <= rho2."""
-
-    @abstractmethod
-    def known_squared_norm(self, value: Array, gradient: Array, hessian: Array) -> Array:
-        """Lower bound of `||P f||^2`, P the projection on phi and its derivatives up to order 2.
-
-        The arguments are lower bounds of `|f(c)|`, of the length of f's scaled gradient and of the
-        Frobenius norm of the Hessian of `omega f` at the centre.
-        """
-
-    @abstractmethod
-    def slice_norm(self, weights: np.ndarray) -> float | None:
-        """Upper bound of the RKHS norm of `x -> sum_i t_i k(x, z_i)` on the free coordinates.
-
-        None where the kernel knows nothing better than the norm over all coordinates.
-        """
+    return algebra

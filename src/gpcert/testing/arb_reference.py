@@ -6,46 +6,21 @@ Every number is an `arb`, a ball that contains the real value for the stored flo
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from gpcert.errors import InputError, MissingExtraError
+from gpcert.errors import InputError
 from gpcert.kernels import Kernel
 from gpcert.posterior import Posterior
+from gpcert.testing.balls import BITS, exact, flint
+from gpcert.testing.kernel_references import reference_value
 
 __all__ = ["BITS", "ArbPosterior", "assert_encloses", "exact", "flint", "kernel_reference"]
 
-BITS = 200
-"""Working precision: rounding is then near 1e-60, far below every float64 error bound."""
-
 LARGEST_RADIUS = 1e-18
 """A reference wider than this (relative, or absolute below 1) would prove nothing."""
-
-
-def flint() -> Any:
-    """The module `flint`, its precision raised to `BITS`.
-
-    >>> flint().ctx.prec >= BITS
-    True
-    """
-    try:
-        module = importlib.import_module("flint")
-    except ImportError as error:
-        raise MissingExtraError(
-            "the ball-arithmetic reference needs python-flint, which is not installed; "
-            "install it with: pip install python-flint"
-        ) from error
-    module.ctx.prec = max(module.ctx.prec, BITS)
-    return module
-
-
-def exact(values: Any) -> list[Any]:
-    """The floats of a vector as exact balls."""
-    arb = flint().arb
-    return [arb(float(v)) for v in np.asarray(values, dtype=np.float64).ravel()]
 
 
 def kernel_reference(kernel: Kernel, x: Sequence[Any], z: Sequence[Any]) -> Any:
@@ -56,23 +31,7 @@ def kernel_reference(kernel: Kernel, x: Sequence[Any], z: Sequence[Any]) -> Any:
     >>> bool(abs(float(k) - 2 * np.exp(-0.5)) < 1e-15)
     True
     """
-    if kernel.name not in _KERNELS:
-        raise InputError(f"kernel: expected one of {sorted(_KERNELS)}, got {kernel.name!r}")
-    return _KERNELS[kernel.name](kernel.config(), x, z)
-
-
-def _squared_exponential(config: dict[str, Any], x: Sequence[Any], z: Sequence[Any]) -> Any:
-    arb = flint().arb
-    lengths = exact(np.broadcast_to(config["length_scale"], (len(x),)))
-    total = arb(0)
-    for a, b, length in zip(x, z, lengths, strict=True):
-        total += ((a - b) / length) ** 2
-    return arb(config["variance"]) * (-total / 2).exp()
-
-
-_KERNELS: dict[str, Callable[[dict[str, Any], Sequence[Any], Sequence[Any]], Any]] = {
-    "squared_exponential": _squared_exponential
-}
+    return reference_value(kernel.name, kernel.config(), x, z)
 
 
 class ArbPosterior:
@@ -89,7 +48,9 @@ class ArbPosterior:
         self.posterior = posterior
         self.points = [exact(z) for z in posterior.points]
         self.weights = [exact(t) for t in posterior.weights]
-        self.factors = [[exact(row) for row in A] for A in posterior.factor]
+        both = [posterior.factors_of(c) for c in range(posterior.precision_count)]
+        self.factors = [[exact(row) for row in A] for A, _ in both]
+        self.negative = [[exact(row) for row in C] for _, C in both]
         self._rows: dict[bytes, list[Any]] = {}
 
     def row(self, x: Any) -> list[Any]:
@@ -105,11 +66,14 @@ class ArbPosterior:
         return _dot(self.weights[output], self.row(x))
 
     def canonical_variance(self, x: Any, output: int = 0) -> Any:
-        """`v_c(x) = k(x, x) - |A_c k(Z, x)|^2`, which may be negative."""
+        """`v_c(x) = k(x, x) - |A_c k(Z, x)|^2 + |C_c k(Z, x)|^2`, which may be negative."""
         row, at = self.row(x), exact(x)
         value = kernel_reference(self.posterior.kernel, at, at)
-        for a in self.factors[output if len(self.factors) > 1 else 0]:
+        index = output if len(self.factors) > 1 else 0
+        for a in self.factors[index]:
             value -= _dot(a, row) ** 2
+        for c in self.negative[index]:
+            value += _dot(c, row) ** 2
         return value
 
     def mean(self, x: Any, output: int = 0) -> Any:

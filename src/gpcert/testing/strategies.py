@@ -6,6 +6,7 @@ case is one line to repeat.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 import scipy.linalg
 from hypothesis import strategies as st
 
+from gpcert import kernels as k
 from gpcert.arrays import to_numpy
 from gpcert.kernels import Kernel, SquaredExponential
 from gpcert.likelihoods import Likelihood
@@ -21,10 +23,12 @@ from gpcert.regions import Ball, Box, Cells, Region
 
 __all__ = [
     "Case",
+    "any_kernels",
     "cases",
     "cell_points",
     "ill_conditioned",
     "kernels",
+    "leaf_kernels",
     "posteriors",
     "random_cells",
     "regions_near",
@@ -35,6 +39,9 @@ NORMS = (1.0, 2.0, 3.5, np.inf)
 """Exponents of balls: both polyhedral ones, the round one, and one without a closed form."""
 
 seeds = st.integers(0, 2**32 - 1)
+
+KernelStrategy = Callable[[int], st.SearchStrategy[Any]]
+"""Kernels for a number of features."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +66,60 @@ def kernels(draw: st.DrawFn, dim: int) -> SquaredExponential:
     if draw(st.integers(0, 4)) == 0:
         lengths = float(lengths[0])
     return SquaredExponential(lengths, float(10.0 ** rng.uniform(-2.0, 4.0)))
+
+
+@st.composite
+def any_kernels(draw: st.DrawFn, dim: int) -> Kernel:
+    """Trees of sums, products, factors and chosen inputs over every kind of leaf."""
+    return draw(_tree(dim, draw(st.sampled_from([0, 0, 1, 2]))))
+
+
+@st.composite
+def _tree(draw: st.DrawFn, dim: int, depth: int) -> Kernel:
+    if depth == 0:
+        return draw(leaf_kernels(dim))
+    kind = draw(st.sampled_from(["sum", "product", "scale", "active"]))
+    if kind == "scale":
+        return k.Scale(draw(_tree(dim, depth - 1)), draw(st.sampled_from([0.3, 7.0])))
+    if kind == "active":
+        kept = draw(st.permutations(range(dim)))[: draw(st.integers(1, dim))]
+        return k.ActiveDimensions(draw(_tree(len(kept), depth - 1)), tuple(kept))
+    parts = tuple(draw(_tree(dim, depth - 1)) for _ in range(2))
+    return k.Sum(parts) if kind == "sum" else k.Product(parts)
+
+
+@st.composite
+def leaf_kernels(draw: st.DrawFn, dim: int) -> Kernel:
+    """One leaf kernel with parameters of ordinary size."""
+    rng = np.random.default_rng(draw(seeds))
+    lengths = 10.0 ** rng.uniform(-0.5, 0.5, dim)
+    variance = float(10.0 ** rng.uniform(-1.0, 1.0))
+    choices: list[Callable[[], Kernel]] = [
+        lambda: SquaredExponential(lengths, variance),
+        lambda: k.RationalQuadratic(lengths, float(rng.uniform(0.3, 4.0)), variance),
+        lambda: k.Matern(lengths, draw(st.sampled_from([0.5, 1.5, 2.5, 3.5])), variance),
+        lambda: k.Periodic(rng.uniform(1.0, 4.0, dim), rng.uniform(0.7, 2.0, dim), variance),
+        lambda: k.Cosine(rng.normal(size=dim), variance),
+        lambda: k.Linear(rng.uniform(0.1, 1.0, dim), rng.normal(size=dim)),
+        lambda: k.Polynomial(2, rng.uniform(0.1, 1.0, dim), 0.5),
+        lambda: k.Constant(variance),
+        lambda: k.SpectralMixture(
+            rng.uniform(0.3, 2.0, 2), rng.normal(size=(2, dim)), rng.uniform(0.5, 2.0, (2, dim))
+        ),
+        lambda: k.GeneralisedSpectral(
+            rng.uniform(0.3, 1.0, 1),
+            0.1 * rng.normal(size=(1, dim)),
+            rng.normal(size=(1, dim)),
+            rng.normal(size=(1, dim)),
+        ),
+    ]
+    return choices[draw(st.integers(0, len(choices) - 1))]()
+
+
+def units(kernel: Kernel, d: int) -> np.ndarray:
+    """(d,) lengths in which points and regions are drawn."""
+    lengths = kernel.typical_lengths(d)
+    return np.where(np.isfinite(lengths), lengths, 1.0)
 
 
 def regression_posterior(
@@ -86,15 +147,16 @@ def posteriors(
     max_points: int = 8,
     max_dim: int = 3,
     likelihood: Likelihood | None = None,
+    make_kernels: KernelStrategy = kernels,
 ) -> Posterior:
     """Regression-like models with a ridge of 1e-10..1, and arbitrary weights and factors.
 
     With a likelihood the posterior has one output, whose mean is of the size of one.
     """
     d, N = draw(st.integers(1, max_dim)), draw(st.integers(1, max_points))
-    kernel = draw(kernels(d))
+    kernel = draw(make_kernels(d))
     rng = np.random.default_rng(draw(seeds))
-    lengths = np.broadcast_to(kernel.length_scale, (d,))
+    lengths = units(kernel, d)
     points = lengths * rng.normal(size=(N, d)) * draw(st.sampled_from([0.3, 1.0, 3.0]))
     if draw(st.booleans()):
         points = points + lengths * draw(st.sampled_from([1.0, 30.0])) * rng.normal(size=d)
@@ -111,8 +173,9 @@ def posteriors(
     ridge = 10.0 ** draw(st.sampled_from([-10.0, -4.0, -1.0, 0.0]))
     if draw(st.integers(0, 2)):
         return regression_posterior(kernel, points, rng.normal(size=(m, N)), ridge, **options)
-    size = draw(st.sampled_from([1.0, 1e8])) / kernel.variance
-    factor = _loose_factor(draw(st.sampled_from([0.3, 1.0, 3.0])), m, N, kernel.variance, rng)
+    variance = float(kernel.diagonal(points).max())
+    size = draw(st.sampled_from([1.0, 1e8])) / variance
+    factor = _loose_factor(draw(st.sampled_from([0.3, 1.0, 3.0])), m, N, variance, rng)
     return Posterior(kernel, points, size * rng.normal(size=(m, N)), factor, **options)
 
 
@@ -130,7 +193,7 @@ def regions_near(draw: st.DrawFn, posterior: Posterior) -> Region:
     """Boxes and balls near the points: zero, tiny (1e-12), ordinary and huge (1e3) widths."""
     rng = np.random.default_rng(draw(seeds))
     d = posterior.dim
-    lengths = np.broadcast_to(getattr(posterior.kernel, "length_scale", 1.0), (d,))
+    lengths = units(posterior.kernel, d)
     center = posterior.points[rng.integers(len(posterior.points))].copy()
     if draw(st.booleans()):
         center = center + lengths * rng.normal(size=d)
@@ -157,9 +220,10 @@ def cases(
     max_points: int = 8,
     max_dim: int = 3,
     likelihood: Likelihood | None = None,
+    make_kernels: KernelStrategy = kernels,
 ) -> Case:
     """A posterior with a region near its points."""
-    posterior = draw(posteriors(max_points, max_dim, likelihood))
+    posterior = draw(posteriors(max_points, max_dim, likelihood, make_kernels))
     region = draw(regions_near(posterior))
     return Case(posterior, region, np.random.default_rng(draw(seeds)))
 

@@ -8,6 +8,7 @@ from gpcert.arrays import Array, namespace
 from gpcert.attacks.functions import PlainFunction, mean_function
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.goals.base import Goal, GoalBound
+from gpcert.kernels.local_kernel import finite_product
 from gpcert.posterior import Posterior
 from gpcert.rounding import down, gamma, up
 
@@ -44,12 +45,15 @@ class MeanGoal(Goal):
             level = xp.full_like(model.value, (target - offset) / scale)
             best = model.bound_at(geometry, level)
         norm = local.norms[self.output]
-        reach = up(norm * local.kernel.zeroth_remainder(geometry.rho2), 2)
+        reach = finite_product(
+            norm + 0.0 * geometry.rho2, local.kernel.remainder(evaluation.expansion, 0)
+        )
         rounding = gamma(8) * (xp.abs(model.value) + enclosure.center_error + reach)
         zeroth = down(model.value - enclosure.center_error - reach - rounding, 2)
-        floor = -up(xp.full_like(zeroth, norm * local.kernel.variance**0.5), 4)
+        largest = local.kernel.largest_variance(evaluation.expansion)
+        floor = -up(norm * xp.sqrt(largest), 4)
         linear = geometry.cells.linear_minimum(geometry.unscaled_gradient(model.gradient))
-        lost = up(norm * local.kernel.first_remainder(geometry.rho2) + enclosure.rounding, 4)
+        lost = enclosure.linear_error
         slopes = xp.sum(xp.abs(model.gradient) * geometry.half, axis=1)
         first = down(model.value + linear - lost - gamma(8) * (slopes + xp.abs(model.value)), 4)
         q = xp.maximum(xp.maximum(best.lower, first), xp.maximum(zeroth, floor))

@@ -10,7 +10,7 @@ from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.goals.base import Goal, GoalBound
 from gpcert.enclosures.goals.mean import MeanGoal
 from gpcert.enclosures.joint import combine
-from gpcert.enclosures.local_quadratic import LevelBound, LocalQuadratic, growth_chord
+from gpcert.enclosures.local_quadratic import LevelBound, LocalQuadratic
 from gpcert.likelihoods import Likelihood
 from gpcert.likelihoods.lines import LARGEST_LINE
 from gpcert.posterior import Posterior
@@ -26,6 +26,12 @@ RELEVANT_SHARE = 0.5
 
 VARIANCE_PIECES = 4
 """Pieces of the range of v on which the best line is chosen; a line loses with their square."""
+
+WORTHWHILE_GAIN = 1e-3
+"""Probability that further lines must gain on some cell of a batch to be worth their time."""
+
+FEW_FEATURES = 3
+"""Up to here further lines are always tried: their quadratics cost little beside the kernel."""
 
 
 @dataclass(frozen=True)
@@ -45,9 +51,10 @@ class ProbabilityGoal(Goal):
         every (q, v) of the cell lies on or above the line, and F does not decrease in q, so
         `F(q, v) >= min_v F(alpha + beta v, v)` over the range of v. With beta the slope of the
         level curve of F, F is constant along the line to first order (MATH.md part 2); beta = 0 is
-        the monotone bound. All lines hold at once, so F is at least the minimum over pieces of the
-        range of v of the best line there. For sign = -1 the same with F(-mu, v), the likelihood's
-        `line_maximum`.
+        the monotone bound. Where v varies a lot so does that slope: it is taken at the vertex
+        against the gradient and at both ends of the range of v. All lines hold at once, so F is at
+        least the minimum over pieces of the range of v of the best line there. For sign = -1 the
+        same with F(-mu, v), the likelihood's `line_maximum`.
         """
         del target
         xp = namespace(evaluation.cells.lower)
@@ -58,8 +65,13 @@ class ProbabilityGoal(Goal):
         alpha, best = self._joint(evaluation, beta)
         self._weigh_variance(evaluation, beta)
         lines = [(mean_bound.lower, 0.0 * beta), (alpha, beta)]
+        lines += self._further_lines(evaluation, mean_bound.lower, best.point, (v_low, v_high))
         values = self._pieces(lines, v_low, v_high)
         lower = xp.min(xp.max(values, axis=2), axis=1)
+        if len(lines) > 2:
+            gain = lower - xp.min(xp.max(values[:, :, :2], axis=2), axis=1)
+            name = f"lines {self.output} {self.sign}"
+            evaluation.local.portfolio.report(name, bool(xp.any(gain > WORTHWHILE_GAIN)))
         # where F may be small is asked of the line that is better by itself
         whole = xp.min(values, axis=1)
         joint = (whole[:, 1] > whole[:, 0])[:, None]
@@ -68,6 +80,23 @@ class ProbabilityGoal(Goal):
             xp.where(joint, best.point, mean_bound.point),
             geometry.split_scores(),
         )
+
+    def _further_lines(
+        self, evaluation: Evaluation, q_low: Array, near: Array, v_ends: tuple[Array, Array]
+    ) -> list[tuple[Array, Array]]:
+        """Lines with the slopes of F's level curves at the smallest q and the ends of v's range.
+
+        Any slope would be valid; the range of v may hold slopes of very different size.
+        """
+        xp = namespace(q_low)
+        few = evaluation.expansion.geometry.half.shape[1] <= FEW_FEATURES
+        wanted = evaluation.local.portfolio.wants(f"lines {self.output} {self.sign}")
+        if not (evaluation.optional and (few or wanted)):
+            return []
+        largest = xp.full_like(q_low, LARGEST_LINE)
+        q = xp.minimum(xp.maximum(q_low, -largest), largest)
+        slopes = [self.likelihood.level_slope(q, v) for v in v_ends]
+        return [(self._joint(evaluation, slope, near)[0], slope) for slope in slopes]
 
     def _pieces(self, lines: list[tuple[Array, Array]], v_low: Array, v_high: Array) -> Array:
         """(B, pieces, lines): bounds of sign * F by each line on each piece of the range of v.
@@ -88,10 +117,9 @@ class ProbabilityGoal(Goal):
 
     def _weigh_variance(self, evaluation: Evaluation, beta: Array) -> None:
         """Tell the portfolio whether the variance's slack, or the mean's, keeps the bound apart."""
-        local, geometry = evaluation.local, evaluation.expansion.geometry
-        chord = growth_chord(2.0 * local.kernel.weight_rate, geometry.rho2)
+        local = evaluation.local
         scale = float(local.posterior.scale[self.output])
-        slack = abs(beta) * scale * local.kernel.variance * chord * geometry.rho2
+        slack = abs(beta) * scale * evaluation.variance(self.output).spread
         share = slack > RELEVANT_SHARE * (slack + self._own(evaluation).error)
         relevant = bool(namespace(share).any(share))
         local.report_derivatives(evaluation.variance(self.output), relevant)
@@ -123,8 +151,13 @@ class ProbabilityGoal(Goal):
         # a probability lies in [0, 1] whatever the latent bounds are
         return xp.where(usable, value, xp.full_like(value, 0.0 if self.sign > 0 else -1.0))
 
-    def _joint(self, evaluation: Evaluation, beta: Array) -> tuple[Array, LevelBound]:
-        """alpha with `sign mu - beta (scale^2 max(v, 0) + noise) >= alpha` on every cell."""
+    def _joint(
+        self, evaluation: Evaluation, beta: Array, near: Array | None = None
+    ) -> tuple[Array, LevelBound]:
+        """alpha with `sign mu - beta (scale^2 max(v, 0) + noise) >= alpha` on every cell.
+
+        A displacement `near` the minimum, if known, gives a level that needs no second step.
+        """
         local = evaluation.local
         geometry = evaluation.expansion.geometry
         posterior = local.posterior
@@ -132,7 +165,7 @@ class ProbabilityGoal(Goal):
         offset = self.sign * float(posterior.offset[self.output])
         noise = float(posterior.noise[self.output])
         own = self._own(evaluation)
-        dip = local.excess * local.kernel.variance
+        dip = local.operator.excess * local.kernel.variance
         xp = namespace(beta)
         # canonical units: sign mu = offset + scale q, so the slope against v is beta * scale
         slope = beta * scale
@@ -144,11 +177,14 @@ class ProbabilityGoal(Goal):
             dip,
             geometry,
         )
-        best = model.bound(geometry, steps=LEVEL_STEPS)
+        if near is None:
+            best = model.bound(geometry, steps=LEVEL_STEPS)
+        else:
+            best = model.bound_at(geometry, model.value_at(near))
         # max(v, 0) <= v + dip costs slope * dip where slope > 0; the rounding of slope itself acts
-        # on a variance of at most s^2
-        size = xp.abs(slope)
-        cost = nonnegative(slope) * dip + size * (local.kernel.variance * gamma(4))
+        # on a variance of at most gain s^2
+        largest = local.operator.gain * local.kernel.variance
+        cost = nonnegative(slope) * dip + xp.abs(slope) * (largest * gamma(4))
         alpha = down(offset + down(scale * down(best.lower - up(cost, 4), 2), 1), 1)
         alpha = down(alpha - up(beta * noise, 1), 2)
         return alpha, best

@@ -1,11 +1,10 @@
-"""The shape of a batch of cells in scaled coordinates, as every enclosure sees it."""
+"""The shape of a batch of cells in the coordinates of a local kernel."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from gpcert.arrays import Array, namespace
-from gpcert.kernels import LocalKernel
 from gpcert.regions import Cells
 from gpcert.rounding import nonnegative, up
 
@@ -25,12 +24,15 @@ class Geometry:
     rho2: Array
 
     @staticmethod
-    def of(cells: Cells, local: LocalKernel) -> Geometry:
-        """Scale the half-widths, rounded up; rho2 uses a ball's own radius where it is smaller."""
+    def of(cells: Cells, inverse_length: Array, squared_lengths: Array) -> Geometry:
+        """Scale the half-widths, rounded up; rho2 uses a ball's own radius where it is smaller.
+
+        `squared_lengths` (f,) are upper bounds of `inverse_length^2`.
+        """
         xp = namespace(cells.half)
-        half = xp.where(cells.half > 0, up(cells.half * local.inverse_length, 4), cells.half)
-        rho2 = cells.squared_norm_maximum(local.squared_lengths)
-        return Geometry(cells, local.inverse_length, half, rho2)
+        half = xp.where(cells.half > 0, up(cells.half * inverse_length, 4), cells.half)
+        rho2 = cells.squared_norm_maximum(squared_lengths)
+        return Geometry(cells, inverse_length, half, rho2)
 
     def take(self, index: Array) -> Geometry:
         """The same for some of the cells."""

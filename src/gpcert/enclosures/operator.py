@@ -1,0 +1,36 @@
+"""How far the posterior covariance operator can be from a projection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpcert.posterior import Posterior
+
+__all__ = ["OperatorBounds"]
+
+
+@dataclass(frozen=True)
+class OperatorBounds:
+    """`-excess I <= P <= gain I` for P = I - Phi S Phi*, the posterior covariance operator.
+
+    An exact posterior has excess 0 and gain 1. Both are proved (`Posterior.excess`, `.gain`): the
+    excess covers the rounding of a stored factor, the gain an indefinite S.
+    """
+
+    excess: float
+    gain: float
+
+    @staticmethod
+    def of(posterior: Posterior) -> OperatorBounds:
+        """The bounds that the posterior proves once."""
+        return OperatorBounds(posterior.excess, posterior.gain)
+
+    @property
+    def norm(self) -> float:
+        """Upper bound of |P|."""
+        return max(self.gain, self.excess)
+
+    @property
+    def shifted(self) -> float:
+        """Upper bound of P + excess I, which is positive; rounded up."""
+        return (self.gain + self.excess) * (1.0 + 2.0**-50)

@@ -1,0 +1,189 @@
+"""k(x[dimensions], y[dimensions]): a kernel that sees only some of the inputs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from gpcert.arrays import Array, namespace
+from gpcert.errors import InputError
+from gpcert.kernels.base import Kernel
+from gpcert.kernels.composite import checked_kernel
+from gpcert.kernels.feature_sizes import FeatureSizes
+from gpcert.kernels.frame import Frame, Reach
+from gpcert.kernels.lines import Enclosed
+from gpcert.kernels.nodes import Jet, LocalNode, NodeBatch, Triple
+
+__all__ = ["ActiveDimensions"]
+
+
+@dataclass(frozen=True, eq=False)
+class ActiveDimensions(Kernel):
+    """A kernel of the inputs `dimensions`, in that order; the others do not matter.
+
+    >>> from gpcert.kernels.linear import Linear
+    >>> k = ActiveDimensions(Linear([1.0, 10.0]), (2, 0))
+    >>> k.value(np.array([[1.0, 5.0, 2.0]]), np.array([[1.0, 7.0, 1.0]])).tolist()
+    [[12.0]]
+    """
+
+    kernel: Kernel
+    dimensions: Any
+
+    name: ClassVar[str] = "active_dimensions"
+
+    def __post_init__(self) -> None:
+        checked_kernel("kernel", self.kernel)
+        given = np.asarray(self.dimensions)
+        valid = given.ndim == 1 and given.size > 0 and given.dtype.kind in "iu"
+        if not valid or np.any(given < 0) or len(np.unique(given)) != len(given):
+            raise InputError(
+                f"dimensions: expected one or more distinct integers >= 0, got {self.dimensions!r}"
+            )
+        dimensions = tuple(int(j) for j in given)
+        self.kernel.check_dimension(len(dimensions))
+        object.__setattr__(self, "dimensions", dimensions)
+
+    def _seen(self, X: np.ndarray) -> np.ndarray:
+        return X[:, self.dimensions]
+
+    def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """k of the columns."""
+        return self.kernel.value(self._seen(X), self._seen(Y))
+
+    def diagonal(self, X: np.ndarray) -> np.ndarray:
+        """k of the columns."""
+        return self.kernel.diagonal(self._seen(X))
+
+    def gradient(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """Zero in the other inputs."""
+        gradient = np.zeros((len(X), len(Y), X.shape[1]))
+        gradient[:, :, self.dimensions] = self.kernel.gradient(self._seen(X), self._seen(Y))
+        return gradient
+
+    def gradient_product(self, X: np.ndarray, Y: np.ndarray, C: np.ndarray) -> np.ndarray:
+        """Zero in the other inputs."""
+        product = np.zeros_like(X)
+        product[:, self.dimensions] = self.kernel.gradient_product(self._seen(X), self._seen(Y), C)
+        return product
+
+    def training_covariance(self, X: np.ndarray) -> np.ndarray:
+        """That of k, white noise included."""
+        return self.kernel.training_covariance(self._seen(X))
+
+    def typical_lengths(self, d: int) -> np.ndarray:
+        """Those of k, infinite in the other inputs."""
+        lengths = np.full(d, np.inf)
+        lengths[list(self.dimensions)] = self.kernel.typical_lengths(len(self.dimensions))
+        return lengths
+
+    def node(self, points: np.ndarray, frame: Frame) -> ActiveNode:
+        """The node of k in the frame of its own inputs."""
+        dimensions = np.asarray(self.dimensions, dtype=int)
+        part = self.kernel.node(points[:, dimensions], frame.restricted(dimensions))
+        return ActiveNode(part, frame.columns(dimensions))
+
+    def rescaled(self, scale: np.ndarray, shift: np.ndarray) -> ActiveDimensions:
+        """k rescaled by what belongs to its inputs."""
+        seen = [np.asarray(a, dtype=np.float64)[list(self.dimensions)] for a in (scale, shift)]
+        return ActiveDimensions(self.kernel.rescaled(seen[0], seen[1]), self.dimensions)
+
+    def check_dimension(self, d: int) -> None:
+        """The inputs must exist."""
+        if max(self.dimensions) >= d:
+            raise InputError(
+                f"kernel: expected dimensions below {d} (the number of features of the points), "
+                f"got {self.dimensions}"
+            )
+
+    def config(self) -> dict[str, Any]:
+        """`{"kernel": [name, config], "dimensions": [...]}`."""
+        return {
+            "kernel": [self.kernel.name, self.kernel.config()],
+            "dimensions": list(self.dimensions),
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> ActiveDimensions:
+        """Rebuild k by the registry."""
+        from gpcert.kernels import kernel_from_config  # the registry imports this module
+
+        return cls(kernel_from_config(*config["kernel"]), config["dimensions"])
+
+
+@dataclass(frozen=True, eq=False)
+class ActiveNode(LocalNode):
+    """A node that sees the free features at `columns` only, in that order."""
+
+    part: LocalNode
+    columns: np.ndarray
+
+    def _seen(self, reach: Reach) -> Reach:
+        return reach.restricted(self.columns)
+
+    def feature_sizes(self, reach: Reach) -> FeatureSizes:
+        """The other coordinates move nothing."""
+        return self.part.feature_sizes(self._seen(reach))
+
+    def at(self, reach: Reach) -> ActiveBatch:
+        """The batch of the cells' shadows."""
+        half = reach.half
+        part = self.part.at(self._seen(reach))
+        index = namespace(half).asarray(self.columns, device=half.device)
+        return ActiveBatch(part.value, part.sizes, part.errors, part, index, half.shape[1])
+
+
+@dataclass(frozen=True, eq=False)
+class ActiveBatch(NodeBatch):
+    """Derivatives are zero in the features that k does not see, so norms are the same."""
+
+    value: Array
+    sizes: Triple
+    errors: Triple
+    part: NodeBatch
+    index: Array
+    features: int
+
+    def _placed(self, jet: Jet) -> Jet:
+        """The jet among all free features."""
+        B, f = jet.gradient.shape[0], self.features
+        gradient, hessian = self._zeros(B, f), self._zeros(B, f, f)
+        gradient[:, self.index] = jet.gradient
+        hessian[:, self.index[:, None], self.index[None, :]] = jet.hessian
+        return Jet(jet.value, gradient, hessian)
+
+    def _zeros(self, *shape: int) -> Array:
+        value = self.value
+        return namespace(value).zeros(shape, dtype=value.dtype, device=value.device)
+
+    def contract(self, coefficients: Array) -> Jet:
+        """That of k, placed among all features."""
+        return self._placed(self.part.contract(coefficients))
+
+    def gradients(self) -> Array:
+        """Those of k, placed among all features."""
+        B, N = self.value.shape
+        gradients = self._zeros(B, self.features, N)
+        gradients[:, self.index, :] = self.part.gradients()
+        return gradients
+
+    def variations(self) -> tuple[Array, Array, Array, Array]:
+        """Those of k."""
+        return self.part.variations()
+
+    def itself(self) -> tuple[Jet, Triple]:
+        """That of k, placed among all features."""
+        jet, errors = self.part.itself()
+        return self._placed(jet), errors
+
+    def mixed(self) -> tuple[Array, Array]:
+        """That of k, placed among all features."""
+        jet, _ = self.part.itself()
+        matrix, error = self.part.mixed()
+        return self._placed(Jet(jet.value, jet.gradient, matrix)).hessian, error
+
+    def enclosed(self) -> Enclosed:
+        """That of k: its carriers' minima over the cell are those over the cell's shadow."""
+        return self.part.enclosed()

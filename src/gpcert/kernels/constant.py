@@ -1,0 +1,150 @@
+"""k(x, y) = s^2: a function that does not depend on the inputs, the prior of an unknown offset."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from gpcert.arrays import Array, finite_array, namespace
+from gpcert.errors import InputError
+from gpcert.kernels.base import Kernel
+from gpcert.kernels.feature_sizes import FeatureSizes
+from gpcert.kernels.frame import Frame, Reach
+from gpcert.kernels.lines import Affine, Enclosed
+from gpcert.kernels.nodes import Jet, LocalNode, NodeBatch, Triple
+
+__all__ = ["Constant", "ConstantNode"]
+
+
+@dataclass(frozen=True, eq=False)
+class Constant(Kernel):
+    """The same covariance s^2 between all inputs; its feature map is one number.
+
+    >>> Constant(2.0).value(np.zeros((1, 3)), np.ones((2, 3))).tolist()
+    [[2.0, 2.0]]
+    """
+
+    variance: float
+
+    name: ClassVar[str] = "constant"
+
+    def __post_init__(self) -> None:
+        variance = float(finite_array("variance", self.variance, ndim=0))
+        if variance <= 0:
+            raise InputError(f"variance: expected a positive number, got {self.variance!r}")
+        object.__setattr__(self, "variance", variance)
+
+    def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """`s^2` everywhere."""
+        return np.full((len(X), len(Y)), self.variance)
+
+    def diagonal(self, X: np.ndarray) -> np.ndarray:
+        """`s^2`."""
+        return np.full(len(X), self.variance)
+
+    def gradient(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """Zero."""
+        return np.zeros((len(X), len(Y), X.shape[1]))
+
+    def typical_lengths(self, d: int) -> np.ndarray:
+        """Infinite: it does not vary."""
+        return np.full(d, np.inf)
+
+    def node(self, points: np.ndarray, frame: Frame) -> ConstantNode:
+        """Only the number of points matters."""
+        return ConstantNode(self.variance, len(points))
+
+    def rescaled(self, scale: np.ndarray, shift: np.ndarray) -> Constant:
+        """Itself."""
+        return self
+
+    def check_dimension(self, d: int) -> None:
+        """Fits every dimension."""
+
+    def config(self) -> dict[str, Any]:
+        """`{"variance": ...}`."""
+        return {"variance": self.variance}
+
+
+@dataclass(frozen=True, eq=False)
+class ConstantNode(LocalNode):
+    """A constant >= 0 between all inputs of a region and N points; 0 is the kernel that vanishes.
+
+    Nothing is computed, so no error arises.
+    """
+
+    variance: float
+    count: int
+
+    def feature_sizes(self, reach: Reach) -> FeatureSizes:
+        """phi is constant: all derivatives and remainders are exactly zero."""
+        xp = namespace(reach.half)
+        none = xp.zeros_like(reach.center[:, :1].sum(axis=1))
+        diagonal = (none + self.variance, none, none, none)
+        gram = tuple(tuple(diagonal[i] if i == j else None for j in range(4)) for i in range(4))
+        return FeatureSizes(gram, (none, none, none), stationary=True)
+
+    def at(self, reach: Reach) -> ConstantBatch:
+        """The same number for all."""
+        xp, half = namespace(reach.half), reach.half
+        B, f = half.shape
+        none = xp.zeros((B, self.count), dtype=half.dtype, device=half.device)
+        return ConstantBatch(none + self.variance, self.variance, f)
+
+
+@dataclass(frozen=True, eq=False)
+class ConstantBatch(NodeBatch):
+    """The constant on a batch of cells with f free features."""
+
+    value: Array
+    variance: float
+    features: int
+
+    @property
+    def sizes(self) -> Triple:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The constant, and zeros."""
+        none = namespace(self.value).zeros_like(self.value)
+        return self.value, none, none
+
+    @property
+    def errors(self) -> Triple:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Zeros."""
+        none = namespace(self.value).zeros_like(self.value)
+        return none, none, none
+
+    def _zeros(self, *shape: int) -> Array:
+        xp, value = namespace(self.value), self.value
+        return xp.zeros((value.shape[0], *shape), dtype=value.dtype, device=value.device)
+
+    def _jet(self, value: Array) -> Jet:
+        f = self.features
+        return Jet(value, self._zeros(f), self._zeros(f, f))
+
+    def contract(self, coefficients: Array) -> Jet:
+        """`s^2 sum_i a_i`, no slope."""
+        return self._jet(self.variance * namespace(coefficients).sum(coefficients, axis=1))
+
+    def gradients(self) -> Array:
+        """Zeros."""
+        return self._zeros(self.features, self.value.shape[1])
+
+    def variations(self) -> tuple[Array, Array, Array, Array]:
+        """The constant, and zeros."""
+        value, none, _ = self.sizes
+        return value, none, none, none
+
+    def itself(self) -> tuple[Jet, Triple]:
+        """The constant, exactly."""
+        none = self._zeros()
+        return self._jet(none + self.variance), (none, none, none)
+
+    def mixed(self) -> tuple[Array, Array]:
+        """Zero: phi does not move."""
+        return self._zeros(self.features, self.features), self._zeros()
+
+    def enclosed(self) -> Enclosed:
+        """A line of slope zero without any carrier."""
+        line = Affine(self.value, ())
+        return Enclosed(self.value, self.value, line, line)

@@ -1,0 +1,87 @@
+"""k(x, y) = v cos(w.(x - y))."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from gpcert.arrays import finite_array
+from gpcert.errors import InputError
+from gpcert.kernels.base import Kernel
+from gpcert.kernels.frame import Frame
+from gpcert.kernels.local_cosine import LocalCosine
+
+__all__ = ["Cosine"]
+
+
+@dataclass(frozen=True, eq=False)
+class Cosine(Kernel):
+    """Cosine kernel with an angular frequency w (d,) and a variance v.
+
+    Two features, `phi(x) = sqrt(v) (cos w.x, sin w.x)`, so with u = w.d everything is exact:
+
+        R_n^2 = v |e^{iu} - sum_{k <= n} (iu)^k / k!|^2,   b_n^2 = v u^{2n}.
+
+    >>> k = Cosine([np.pi], variance=2.0)
+    >>> float(k.value(np.zeros((1, 1)), np.ones((1, 1)))[0, 0])
+    -2.0
+    """
+
+    frequency: Any
+    variance: float = 1.0
+
+    name: ClassVar[str] = "cosine"
+
+    def __post_init__(self) -> None:
+        frequency = finite_array("frequency", self.frequency, ndim=1)
+        variance = float(finite_array("variance", self.variance, ndim=0))
+        if variance <= 0:
+            raise InputError(f"variance: expected a positive number, got {self.variance!r}")
+        object.__setattr__(self, "frequency", frequency)
+        object.__setattr__(self, "variance", variance)
+
+    def _phase(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        # Subtract first: the phase of two near points keeps its digits.
+        phase = np.zeros((len(X), len(Y)))
+        for j, w in enumerate(self.frequency):
+            phase += w * (X[:, j, None] - Y[None, :, j])
+        return phase
+
+    def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """Matrix `k(x_i, y_j)` in plain floating point."""
+        return self.variance * np.cos(self._phase(X, Y))
+
+    def diagonal(self, X: np.ndarray) -> np.ndarray:
+        """`k(x, x) = v`."""
+        return np.full(len(X), self.variance)
+
+    def gradient(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """`d k / d x = -v sin(w.(x - y)) w`."""
+        return -self.variance * np.sin(self._phase(X, Y))[:, :, None] * self.frequency
+
+    def typical_lengths(self, d: int) -> np.ndarray:
+        """1 / |w_j|: a radian."""
+        with np.errstate(divide="ignore", over="ignore"):
+            return 1.0 / np.abs(self.frequency)
+
+    def node(self, points: np.ndarray, frame: Frame) -> LocalCosine:
+        """Bind to points and to the free coordinates of a region."""
+        return LocalCosine.build(points, self.frequency, self.variance, frame)
+
+    def rescaled(self, scale: np.ndarray, shift: np.ndarray) -> Cosine:
+        """Frequencies in the units of the unscaled inputs: `w / scale`."""
+        return Cosine(self.frequency / np.asarray(scale), self.variance)
+
+    def check_dimension(self, d: int) -> None:
+        """One frequency a feature."""
+        if len(self.frequency) != d:
+            raise InputError(
+                f"kernel: expected {d} frequencies (one a feature of the points), "
+                f"got {len(self.frequency)}"
+            )
+
+    def config(self) -> dict[str, Any]:
+        """`{"frequency": ..., "variance": ...}`."""
+        return {"frequency": self.frequency.tolist(), "variance": self.variance}

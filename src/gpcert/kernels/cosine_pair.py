@@ -1,0 +1,102 @@
+"""k(x, y) = sum_{a, b = 1, 2} cos(w_a.x + p_a - w_b.y - p_b)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from gpcert.arrays import finite_array
+from gpcert.errors import InputError
+from gpcert.kernels.base import Kernel
+from gpcert.kernels.frame import Frame
+from gpcert.kernels.local_cosine_pair import LocalCosinePair
+
+__all__ = ["CosinePair"]
+
+
+@dataclass(frozen=True, eq=False)
+class CosinePair(Kernel):
+    """The kernel of two features, the sums of two cosines and of two sines; not stationary.
+
+    `Psi(x) = (sum_a cos(w_a.x + p_a), sum_a sin(w_a.x + p_a))` and `k(x, y) = Psi(x).Psi(y)`: a
+    factor of the generalised spectral kernel, where the paper writes eight products of sines and
+    cosines (MATH.md part 1 has the four cosines). `first` and `second` are w_1 and w_2 (d,).
+
+    >>> k = CosinePair([1.0], [2.0])
+    >>> float(k.value(np.zeros((1, 1)), np.zeros((1, 1)))[0, 0])
+    4.0
+    """
+
+    first: Any
+    second: Any
+    phases: Any = None
+
+    name: ClassVar[str] = "cosine_pair"
+
+    def __post_init__(self) -> None:
+        first = finite_array("first", self.first, ndim=1)
+        second = finite_array("second", self.second, ndim=1)
+        given = (0.0, 0.0) if self.phases is None else self.phases
+        phases = finite_array("phases", given, ndim=1)
+        if len(first) != len(second):
+            raise InputError(
+                f"second: expected {len(first)} frequencies as in first, got {len(second)}"
+            )
+        if phases.shape != (2,):
+            raise InputError(f"phases: expected two numbers, got {self.phases!r}")
+        for name, value in (("first", first), ("second", second), ("phases", phases)):
+            object.__setattr__(self, name, value)
+
+    def _angles(self, X: np.ndarray) -> np.ndarray:
+        """(2, n): `w_a.x + p_a`."""
+        return np.stack([X @ self.first, X @ self.second]) + self.phases[:, None]
+
+    def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """Matrix `k(x_i, y_j)` in plain floating point."""
+        left, right = (np.exp(1j * self._angles(Z)).sum(axis=0) for Z in (X, Y))
+        return np.real(left[:, None] * np.conj(right)[None, :])
+
+    def diagonal(self, X: np.ndarray) -> np.ndarray:
+        """`|Psi(x)|^2`."""
+        return np.square(np.abs(np.exp(1j * self._angles(X)).sum(axis=0)))
+
+    def gradient(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """`d k / d x = Re(sum_a i w_a e^{i alpha_a(x)} conj Psi(y))`."""
+        right = np.conj(np.exp(1j * self._angles(Y)).sum(axis=0))
+        total = np.zeros((len(X), len(Y), X.shape[1]))
+        for w, circle in zip((self.first, self.second), np.exp(1j * self._angles(X)), strict=True):
+            total += np.real(1j * circle[:, None] * right[None, :])[:, :, None] * w
+        return total
+
+    def typical_lengths(self, d: int) -> np.ndarray:
+        """A radian of the faster of the two."""
+        with np.errstate(divide="ignore", over="ignore"):
+            return 1.0 / np.maximum(np.abs(self.first), np.abs(self.second))
+
+    def node(self, points: np.ndarray, frame: Frame) -> LocalCosinePair:
+        """Bind to points and to the free coordinates of a region."""
+        return LocalCosinePair.build(points, (self.first, self.second), self.phases, frame)
+
+    def rescaled(self, scale: np.ndarray, shift: np.ndarray) -> CosinePair:
+        """`w / scale`; the shift moves the phases by `-w.shift / scale`."""
+        pair = [w / np.asarray(scale) for w in (self.first, self.second)]
+        moved = [p - float(w @ np.asarray(shift)) for w, p in zip(pair, self.phases, strict=True)]
+        return CosinePair(pair[0], pair[1], moved)
+
+    def check_dimension(self, d: int) -> None:
+        """One frequency a feature."""
+        if len(self.first) != d:
+            raise InputError(
+                f"kernel: expected {d} frequencies (one a feature of the points), "
+                f"got {len(self.first)}"
+            )
+
+    def config(self) -> dict[str, Any]:
+        """`{"first": ..., "second": ..., "phases": ...}`."""
+        return {
+            "first": self.first.tolist(),
+            "second": self.second.tolist(),
+            "phases": self.phases.tolist(),
+        }

@@ -1,0 +1,80 @@
+"""k(x, y) = e^{theta.(x + y) + log_factor}."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from gpcert.arrays import finite_array
+from gpcert.errors import InputError
+from gpcert.kernels.base import Kernel
+from gpcert.kernels.frame import Frame
+from gpcert.kernels.local_exponential_tilt import LocalExponentialTilt
+
+__all__ = ["ExponentialTilt"]
+
+
+@dataclass(frozen=True, eq=False)
+class ExponentialTilt(Kernel):
+    """The rank-one kernel of the feature `phi(x) = e^{theta.x + log_factor / 2}`.
+
+    A factor of the generalised spectral kernel. With s = theta.d everything is exact:
+
+        R_n = phi(c) |e^s - sum_{k <= n} s^k / k!|,   ||D_d^n phi(x)|| = phi(x) |s|^n.
+
+    >>> k = ExponentialTilt([1.0])
+    >>> float(k.value(np.zeros((1, 1)), np.ones((1, 1)))[0, 0])
+    2.718281828459045
+    """
+
+    theta: Any
+    log_factor: float = 0.0
+
+    name: ClassVar[str] = "exponential_tilt"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "theta", finite_array("theta", self.theta, ndim=1))
+        factor = float(finite_array("log_factor", self.log_factor, ndim=0))
+        object.__setattr__(self, "log_factor", factor)
+
+    def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """Matrix `k(x_i, y_j)` in plain floating point."""
+        with np.errstate(over="ignore"):
+            return np.exp((X @ self.theta)[:, None] + (Y @ self.theta)[None, :] + self.log_factor)
+
+    def diagonal(self, X: np.ndarray) -> np.ndarray:
+        """`e^{2 theta.x + log_factor}`."""
+        with np.errstate(over="ignore"):
+            return np.exp(2.0 * (X @ self.theta) + self.log_factor)
+
+    def gradient(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """`d k / d x = k theta`."""
+        return self.value(X, Y)[:, :, None] * self.theta
+
+    def typical_lengths(self, d: int) -> np.ndarray:
+        """1 / |theta_j|."""
+        with np.errstate(divide="ignore", over="ignore"):
+            return 1.0 / np.abs(self.theta)
+
+    def node(self, points: np.ndarray, frame: Frame) -> LocalExponentialTilt:
+        """Bind to points and to the free coordinates of a region."""
+        return LocalExponentialTilt.build(points, self.theta, self.log_factor, frame)
+
+    def rescaled(self, scale: np.ndarray, shift: np.ndarray) -> ExponentialTilt:
+        """theta / scale; the shift is a constant factor `e^{-2 theta.shift / scale}`."""
+        theta = self.theta / np.asarray(scale)
+        return ExponentialTilt(theta, self.log_factor - 2.0 * float(theta @ np.asarray(shift)))
+
+    def check_dimension(self, d: int) -> None:
+        """One rate a feature."""
+        if len(self.theta) != d:
+            raise InputError(
+                f"kernel: expected {d} rates theta (one a feature of the points), "
+                f"got {len(self.theta)}"
+            )
+
+    def config(self) -> dict[str, Any]:
+        """`{"theta": ..., "log_factor": ...}`."""
+        return {"theta": self.theta.tolist(), "log_factor": self.log_factor}

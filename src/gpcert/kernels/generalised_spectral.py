@@ -1,0 +1,112 @@
+"""k(x, y) = sum_q v_q e^{theta_q.(x + y)} sum_{a, b = 1, 2} cos(w_qa.x + p_qa - w_qb.y - p_qb)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from gpcert.errors import InputError
+from gpcert.kernels.base import Kernel
+from gpcert.kernels.cosine_pair import CosinePair
+from gpcert.kernels.exponential_tilt import ExponentialTilt
+from gpcert.kernels.frame import Frame
+from gpcert.kernels.nodes import LocalNode
+from gpcert.kernels.product import Product
+from gpcert.kernels.scale import Scale
+from gpcert.kernels.spectral_mixture import check_rows, check_variances
+from gpcert.kernels.sum import Sum
+
+__all__ = ["GeneralisedSpectral"]
+
+
+@dataclass(frozen=True, eq=False)
+class GeneralisedSpectral(Kernel):
+    """The non-stationary generalised spectral kernel (Samo and Roberts 2015; paper's appendix).
+
+    Component q has the features `sqrt(v_q) e^{theta_q.x} Psi_q(x)`, Psi_q those of `CosinePair`
+    with the frequencies `first[q]` and `second[q]` and the phases `phases[q]` (zero by default;
+    they make a shift of the inputs expressible). It is the sum of products
+    `v_q * ExponentialTilt * CosinePair`, and all bounds are theirs.
+
+    >>> k = GeneralisedSpectral([0.5], [[0.0]], [[1.0]], [[2.0]])
+    >>> float(k.value(np.zeros((1, 1)), np.zeros((1, 1)))[0, 0])
+    2.0
+    """
+
+    variances: Any
+    thetas: Any
+    first: Any
+    second: Any
+    phases: Any = None
+
+    name: ClassVar[str] = "generalised_spectral"
+
+    def __post_init__(self) -> None:
+        variances = check_variances(self.variances)
+        thetas = check_rows("thetas", self.thetas, len(variances))
+        given = np.zeros((len(variances), 2)) if self.phases is None else self.phases
+        found = {
+            "variances": variances,
+            "thetas": thetas,
+            "first": check_rows("first", self.first, *thetas.shape),
+            "second": check_rows("second", self.second, *thetas.shape),
+            "phases": check_rows("phases", given, len(variances), 2),
+        }
+        for name, value in found.items():
+            object.__setattr__(self, name, value)
+
+    @cached_property
+    def expression(self) -> Sum:
+        """The sum of products that this kernel is."""
+        rows = zip(self.variances, self.thetas, self.first, self.second, self.phases, strict=True)
+        return Sum(
+            [
+                Scale(Product([ExponentialTilt(theta), CosinePair(w1, w2, p)]), v)
+                for v, theta, w1, w2, p in rows
+            ]
+        )
+
+    def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """Matrix `k(x_i, y_j)` in plain floating point."""
+        return self.expression.value(X, Y)
+
+    def diagonal(self, X: np.ndarray) -> np.ndarray:
+        """`k(x, x)`."""
+        return self.expression.diagonal(X)
+
+    def gradient(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """`d k / d x`, by the product rule."""
+        return self.expression.gradient(X, Y)
+
+    def typical_lengths(self, d: int) -> np.ndarray:
+        """The shortest of the components' lengths."""
+        return self.expression.typical_lengths(d)
+
+    def node(self, points: np.ndarray, frame: Frame) -> LocalNode:
+        """That of the expression."""
+        return self.expression.node(points, frame)
+
+    def rescaled(self, scale: np.ndarray, shift: np.ndarray) -> GeneralisedSpectral:
+        """Rates and frequencies divided by the scale; a shift moves phases and variances."""
+        thetas, first, second = (
+            a / np.asarray(scale) for a in (self.thetas, self.first, self.second)
+        )
+        moved = np.asarray(shift)
+        phases = self.phases - np.stack([first @ moved, second @ moved], axis=1)
+        variances = self.variances * np.exp(-2.0 * (thetas @ moved))
+        return GeneralisedSpectral(variances, thetas, first, second, phases)
+
+    def check_dimension(self, d: int) -> None:
+        """One rate and two frequencies a feature."""
+        if self.thetas.shape[1] != d:
+            raise InputError(
+                f"kernel: expected components of {d} features, got {self.thetas.shape[1]}"
+            )
+
+    def config(self) -> dict[str, Any]:
+        """`{"variances", "thetas", "first", "second", "phases"}`."""
+        names = ("variances", "thetas", "first", "second", "phases")
+        return {name: getattr(self, name).tolist() for name in names}

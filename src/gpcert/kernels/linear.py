@@ -1,0 +1,99 @@
+"""k(x, y) = sum_j w_j (x_j - o_j)(y_j - o_j): Bayesian linear regression."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from gpcert.arrays import finite_array
+from gpcert.errors import InputError
+from gpcert.kernels.base import Kernel
+from gpcert.kernels.frame import Frame
+from gpcert.kernels.local_linear import LinearNode
+
+__all__ = ["Linear", "checked_center", "checked_weights", "fits"]
+
+
+def checked_weights(weights: Any) -> np.ndarray:
+    """A number or a vector of numbers >= 0, or an `InputError`."""
+    array = finite_array("weights", weights)
+    if array.ndim > 1 or np.any(array < 0):
+        raise InputError(f"weights: expected a number or a vector of numbers >= 0, got {weights!r}")
+    return array
+
+
+def checked_center(center: Any) -> np.ndarray:
+    """A number or a vector of numbers, or an `InputError`."""
+    array = finite_array("center", center)
+    if array.ndim > 1:
+        raise InputError(f"center: expected a number or a vector of numbers, got {center!r}")
+    return array
+
+
+def fits(name: str, parameter: np.ndarray, d: int) -> None:
+    """Raise an `InputError` if a vector has not d entries; a number fits every d."""
+    if parameter.ndim == 1 and len(parameter) != d:
+        raise InputError(
+            f"kernel: expected {d} entries of {name} (one a feature of the points), "
+            f"got {len(parameter)}"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Linear(Kernel):
+    """Linear (dot product) kernel with a weight w_j >= 0 and a centre o_j for each feature.
+
+    Its feature map `phi(x) = sqrt(w) (x - o)` is affine: remainders of order 1 and more are zero.
+
+    >>> Linear([1.0, 2.0], center=1.0).value(np.zeros((1, 2)), np.array([[3.0, 2.0]])).tolist()
+    [[-4.0]]
+    """
+
+    weights: Any
+    center: Any = 0.0
+
+    name: ClassVar[str] = "linear"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "weights", checked_weights(self.weights))
+        object.__setattr__(self, "center", checked_center(self.center))
+
+    def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """`sum_j w_j (x_j - o_j)(y_j - o_j)` in plain floating point."""
+        return ((X - self.center) * self.weights) @ (Y - self.center).T
+
+    def diagonal(self, X: np.ndarray) -> np.ndarray:
+        """`sum_j w_j (x_j - o_j)^2`."""
+        return (self.weights * np.square(X - self.center)).sum(axis=1)
+
+    def gradient(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """`w_j (y_j - o_j)`, whatever x is."""
+        slopes = self.weights * (Y - self.center)
+        return np.broadcast_to(slopes, (len(X), *slopes.shape)).copy()
+
+    def typical_lengths(self, d: int) -> np.ndarray:
+        """`1 / sqrt(w_j)`: the unit of the feature map."""
+        with np.errstate(divide="ignore"):
+            return np.broadcast_to(1.0 / np.sqrt(self.weights), (d,)).copy()
+
+    def node(self, points: np.ndarray, frame: Frame) -> LinearNode:
+        """See `gpcert.kernels.local_linear`."""
+        d = points.shape[1]
+        weights, center = (np.broadcast_to(a, (d,)) for a in (self.weights, self.center))
+        return LinearNode.build(points, weights, center, frame)
+
+    def rescaled(self, scale: np.ndarray, shift: np.ndarray) -> Linear:
+        """Weights `w / scale^2`, centre `o scale + shift`."""
+        factor = np.asarray(scale, dtype=np.float64)
+        return Linear(self.weights / factor**2, self.center * factor + np.asarray(shift))
+
+    def check_dimension(self, d: int) -> None:
+        """Vectors of weights and of the centre must have d entries; numbers fit every d."""
+        fits("weights", self.weights, d)
+        fits("center", self.center, d)
+
+    def config(self) -> dict[str, Any]:
+        """`{"weights": ..., "center": ...}`."""
+        return {"weights": self.weights.tolist(), "center": self.center.tolist()}

@@ -1,0 +1,229 @@
+"""Matern kernels of half-integer smoothness nu = p + 1/2: e^-t times a polynomial of degree p."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+
+from gpcert.arrays import Array, finite_array, namespace
+from gpcert.errors import InputError
+from gpcert.kernels.positive_series import PositiveSeries, reverse_bessel
+from gpcert.kernels.radial import RadialKernel
+from gpcert.kernels.radial_profiles import RadialProfile, infinite_beyond_zero, power
+from gpcert.rounding import EXP_ULPS, U, up
+
+__all__ = ["Matern", "MaternProfile"]
+
+MOST_SMOOTH = 10
+"""Largest p. Beyond it a Matern kernel is a squared exponential for all practical purposes."""
+
+LARGEST_T = 800.0
+"""e^-800 t^20 is below 2^-1000: beyond, everything is zero."""
+
+
+@lru_cache(maxsize=16)
+def _series(p: int) -> tuple[PositiveSeries, ...]:
+    """R_n^2 for n <= min(p, 2) as functions of t: `g - e^-t h`, see `squared_remainders`.
+
+    `rho2^n F_n = t^(2n) e^-t theta_(p-n) / theta_p(0)`, `F_1(0) rho2 = t^2 / (2 (nu - 1))`,
+    `F_2(0) rho2^2 = t^4 / (4 (nu - 1)(nu - 2))`.
+    """
+    nu, one = Fraction(2 * p + 1, 2), Fraction(1)
+    scale = Fraction(1, reverse_bessel(p)[0])
+
+    def polynomial(*parts: tuple[int, int]) -> tuple[Fraction, ...]:
+        """`sum of factor t^(2n) theta_(p-n) / theta_p(0)` over (factor, n)."""
+        total = [Fraction(0)] * (p + 3)
+        for factor, n in parts:
+            for i, c in enumerate(reverse_bessel(p - n)):
+                total[i + 2 * n] += factor * c * scale
+        return tuple(total)
+
+    found = [PositiveSeries((2 * one,), polynomial((2, 0)))]
+    if p >= 1:
+        found.append(
+            PositiveSeries((2 * one, 0 * one, 1 / (2 * (nu - 1))), polynomial((2, 0), (2, 1)))
+        )
+    if p >= 2:
+        quartic = Fraction(3, 4) / (4 * (nu - 1) * (nu - 2))
+        found.append(
+            PositiveSeries(
+                (2 * one, 0 * one, 0 * one, 0 * one, quartic), polynomial((2, 0), (1, 1), (1, 2))
+            )
+        )
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class MaternProfile(RadialProfile):
+    """With t = sqrt(2 nu) r and the reverse Bessel polynomials theta (`reverse_bessel`):
+
+        F_n = (2 nu)^n e^-t / theta_p(0) * { theta_(p-n)(t)           n <= p
+                                           { theta_m(t) / t^(2m+1)    n = p + 1 + m.
+
+    Reason: `-1/t d/dt (t^a K_a) = t^(a-1) K_(a-1)`, and K_-a = K_a. Growth, from these:
+
+        w_n = t^2 theta_(p-n-1) / theta_(p-n)  (n < p),   t  (n = p),   theta_(m+1) / theta_m,
+
+    all equal to a constant plus `t - t theta'/theta`, whose derivative has the numerator
+    `theta^2 - theta theta' - t theta theta'' + t theta'^2`, a polynomial without negative
+    coefficients for every theta in use (tested exactly): w_n is increasing.
+    """
+
+    p: int
+
+    @property
+    def _rate(self) -> float:
+        return math.sqrt(2.0 * self.p + 1.0)
+
+    @property
+    def negligible(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """t = 800."""
+        return LARGEST_T / self._rate
+
+    @property
+    def at_zero(self) -> tuple[float, float, float, float]:
+        """`nu^n / ((nu - 1) ... (nu - n))`, finite for n <= p."""
+        nu = Fraction(2 * self.p + 1, 2)
+        found, value = [], Fraction(1)
+        for n in range(1, 4):
+            value = value * nu / (nu - n)
+            found.append(float(up(float(value), 2)) if n <= self.p else math.inf)
+        one, two, three = found
+        return 1.0, one, two, three
+
+    def _polynomial(self, m: int, t: Array) -> Array:
+        coefficients = reverse_bessel(m)
+        total = namespace(t).full_like(t, float(coefficients[-1]))
+        for c in coefficients[-2::-1]:
+            total = total * t + float(c)
+        return total
+
+    def _scaled(self, r: Array) -> Array:
+        xp = namespace(r)
+        t = self._rate * r
+        return xp.minimum(t, xp.full_like(t, LARGEST_T))
+
+    def terms(self, r: Array, *pairs: tuple[int, int]) -> list[Array]:
+        """`(2 nu)^(n - k/2) e^-t t^(k - 2m - 1) theta_m(t) / theta_p(0)`; positive sums only."""
+        xp = namespace(r)
+        p, t = self.p, self._scaled(r)
+        value = xp.exp(-t) / float(reverse_bessel(p)[0])
+        found = []
+        for n, k in pairs:
+            m, exponent = (p - n, k) if n <= p else (n - p - 1, k - 2 * (n - p) + 1)
+            term = (self._rate ** (2 * n - k)) * value * self._polynomial(m, t)
+            if exponent > 0:
+                term = term * power(t, exponent)
+            elif exponent < 0:
+                there = t > 0
+                safe = xp.where(there, t, xp.ones_like(t))
+                with np.errstate(over="ignore", divide="ignore"):
+                    term = xp.where(there, term / power(safe, -exponent), xp.full_like(t, math.inf))
+            found.append(term)
+        return found
+
+    def growth(self, n: int, r: Array) -> Array:
+        """A quotient of reverse Bessel polynomials; beyond t = 1e10 it grows like t."""
+        xp = namespace(r)
+        t = self._rate * r
+        most = xp.minimum(t, xp.full_like(t, 1e10))  # keeps t^11 finite; growth beyond adds t
+        if n == self.p:
+            return t
+        if n < self.p:
+            m = self.p - n
+            ratio = most * (most * self._polynomial(m - 1, most) / self._polynomial(m, most))
+        else:
+            m = n - self.p - 1
+            ratio = self._polynomial(m + 1, most) / self._polynomial(m, most)
+        return ratio + (t - most)
+
+    def steepness(self, n: int, low: Array, high: Array) -> Array:
+        """`sqrt(2 nu)` times `K_(a-1) / K_a <= 1` (n <= p), or at most `1 + (2m + 1) / t`."""
+        xp = namespace(low)
+        if n <= self.p:
+            return xp.full_like(low, float(up(self._rate, 2)))
+        m = n - self.p - 1
+        there = low > 0
+        safe = xp.where(there, low, xp.ones_like(low))
+        with np.errstate(over="ignore"):
+            slope = up(self._rate + (2 * m + 1) / safe, 8)
+        return xp.where(there, slope, xp.full_like(low, math.inf))
+
+    def roundings(self, r: Array) -> Array:
+        """t carries two roundings: 2 t in e^-t, 2 a power; Horner's rule 2 a degree."""
+        return 3.0 * self._scaled(r) + float(EXP_ULPS + 6 * self.p + 60)
+
+    def uniform_error(self, r: Array, rate: float, shift: Array) -> Array | None:
+        """For p >= 2 the steepness of F_0, F_1, F_2 is at most sqrt(2 nu) everywhere."""
+        if self.p < 2:
+            return None
+        xp = namespace(r)
+        most = xp.minimum(r, xp.full_like(r, self.negligible))
+        slope = 1.1 * self._rate
+        evaluation = U * float(EXP_ULPS + 6 * self.p + 64)
+        return (slope * rate + 3.3 * U * self._rate) * most + (slope * shift + evaluation)
+
+    def squared_remainders(self, rho2: Array) -> tuple[Array, Array, Array]:
+        """See `_series`; of order n only for p >= n."""
+        xp = namespace(rho2)
+        t = xp.where(rho2 > 0, up(self._rate * xp.sqrt(rho2), 4), xp.zeros_like(rho2))
+        found = [series.at(t) for series in _series(self.p)]
+        found += [infinite_beyond_zero(rho2)] * (3 - len(found))
+        return found[0], found[1], found[2]
+
+
+@dataclass(frozen=True, eq=False)
+class Matern(RadialKernel):
+    """Matern kernel: `phi` has p derivatives in the mean-square sense, nu = p + 1/2.
+
+        k = s^2 e^-t p!/(2p)! sum_i (p+i)! / (i! (p-i)!) (2t)^(p-i),   t = sqrt(2 nu) r.
+
+    Its spectral density is a multivariate t with 2 nu degrees of freedom, so with rho = |d|_L
+
+        b1^2 = s^2 nu / (nu - 1) rho^2,   b2^2 = 3 s^2 nu^2 / ((nu - 1)(nu - 2)) rho^4,
+        b3^2 = 15 s^2 nu^3 / ((nu - 1)(nu - 2)(nu - 3)) rho^6,   where these are positive.
+
+    >>> k = Matern(2.0, nu=0.5, variance=3.0)
+    >>> bool(np.isclose(k.value(np.zeros((1, 1)), np.ones((1, 1)))[0, 0], 3.0 * np.exp(-0.5)))
+    True
+    """
+
+    length_scale: Any
+    nu: float
+    variance: float = 1.0
+
+    name: ClassVar[str] = "matern"
+
+    def __post_init__(self) -> None:
+        self._validate_radial()
+        nu = float(finite_array("nu", self.nu, ndim=0))
+        if nu - 0.5 not in range(MOST_SMOOTH + 1):
+            raise InputError(
+                f"nu: expected 0.5, 1.5, 2.5, ..., {MOST_SMOOTH + 0.5}, got {self.nu!r}; the limit "
+                "of large nu is SquaredExponential"
+            )
+        object.__setattr__(self, "nu", nu)
+
+    @property
+    def profile(self) -> MaternProfile:
+        """The profile of p = nu - 1/2."""
+        return _profile(round(self.nu - 0.5))
+
+    def config(self) -> dict[str, Any]:
+        """`{"length_scale": ..., "nu": ..., "variance": ...}`."""
+        return {
+            "length_scale": self.length_scale.tolist(),
+            "nu": self.nu,
+            "variance": self.variance,
+        }
+
+
+@lru_cache(maxsize=16)
+def _profile(p: int) -> MaternProfile:
+    return MaternProfile(p)

@@ -1,0 +1,62 @@
+"""Weighted moments of points about many centres, by matrix products."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from gpcert.arrays import Array, namespace
+
+__all__ = ["MomentTable"]
+
+MOST_FEATURES_AT_ONCE = 32
+"""Up to here the second moments of all boxes are one matrix product."""
+
+
+@dataclass(frozen=True, eq=False)
+class MomentTable:
+    """`sum_i a_bi (1, u_i, u_i u_i^T)` with u_i = z_i - c_b, for points z (N, f).
+
+    Rounding: dot products of N terms whose factors carry at most 8 further roundings, and shifts;
+    terms and shifts of degree n are bounded by `|a_i| (|z_i| + |c|)^n`, so the errors (Euclidean,
+    Frobenius) are at most `gamma(N + 2 f + 32) sum_i |a_i| (|z_i| + |c|)^n`.
+    """
+
+    points: Array
+
+    @cached_property
+    def _monomials(self) -> Array:
+        """(N, 1 + f + f^2): the columns 1, z, z z^T of every point, for one matrix product."""
+        xp = namespace(self.points)
+        N, f = self.points.shape
+        outer = xp.reshape(self.points[:, :, None] * self.points[:, None, :], (N, f * f))
+        return xp.concat([self._linear, outer], axis=1)
+
+    @cached_property
+    def _linear(self) -> Array:
+        """(N, 1 + f): the columns 1, z."""
+        xp = namespace(self.points)
+        ones = xp.ones((self.points.shape[0], 1), dtype=xp.float64, device=self.points.device)
+        return xp.concat([ones, self.points], axis=1)
+
+    def first_moments(self, coefficients: Array, centers: Array) -> tuple[Array, Array]:
+        """`sum a` (B,) and `sum a u` (B, f)."""
+        raw = coefficients @ self._linear
+        return raw[:, 0], raw[:, 1:] - raw[:, :1] * centers
+
+    def moments(self, coefficients: Array, centers: Array) -> tuple[Array, Array, Array]:
+        """`sum a`, `sum a u` and `sum a u u^T` (B, f, f), exactly symmetric."""
+        xp = namespace(centers)
+        f = self.points.shape[1]
+        if f <= MOST_FEATURES_AT_ONCE:
+            raw = coefficients @ self._monomials
+            zeroth, first = raw[:, 0], raw[:, 1 : 1 + f]
+            second = xp.reshape(raw[:, 1 + f :], (len(raw), f, f))
+        else:  # few boxes of many features: z z^T of all points would fill the memory
+            zeroth, first = xp.sum(coefficients, axis=1), coefficients @ self.points
+            second = (coefficients[:, None, :] * self.points.T[None]) @ self.points
+        gradient = first - zeroth[:, None] * centers
+        # sum a (z-c)(z-c)^T = sum a z z^T - c (sum a z)^T - (sum a (z-c)) c^T
+        hessian = second - centers[:, :, None] * first[:, None, :]
+        hessian = hessian - gradient[:, :, None] * centers[:, None, :]
+        return zeroth, gradient, 0.5 * (hessian + xp.matrix_transpose(hessian))

@@ -1,0 +1,108 @@
+"""k(x, y) = (sum_j w_j (x_j - o_j)(y_j - o_j) + offset)^degree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from gpcert.arrays import finite_array
+from gpcert.errors import InputError
+from gpcert.kernels.base import Kernel
+from gpcert.kernels.constant import Constant
+from gpcert.kernels.frame import Frame
+from gpcert.kernels.linear import Linear, checked_center, checked_weights
+from gpcert.kernels.local_product import ProductNode
+from gpcert.kernels.product import Product
+from gpcert.kernels.sum import Sum
+
+__all__ = ["Polynomial"]
+
+HIGHEST_DEGREE = 6
+"""Beyond, k varies over so many orders of magnitude that float64 leaves little of it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Polynomial(Kernel):
+    """Power of a linear kernel plus a constant: polynomials of this degree in the inputs.
+
+    >>> k = Polynomial(2, weights=1.0, offset=1.0)
+    >>> k.value(np.array([[1.0, 2.0]]), np.array([[3.0, 0.5]])).tolist()  # (3 + 1 + 1)^2
+    [[25.0]]
+    """
+
+    degree: int
+    weights: Any
+    offset: float
+    center: Any = 0.0
+
+    name: ClassVar[str] = "polynomial"
+
+    def __post_init__(self) -> None:
+        degree = float(finite_array("degree", self.degree, ndim=0))
+        if degree not in range(1, HIGHEST_DEGREE + 1):
+            raise InputError(
+                f"degree: expected an integer from 1 to {HIGHEST_DEGREE}, got {self.degree!r}"
+            )
+        offset = float(finite_array("offset", self.offset, ndim=0))
+        if offset < 0:
+            raise InputError(f"offset: expected a number >= 0, got {self.offset!r}")
+        object.__setattr__(self, "degree", int(degree))
+        object.__setattr__(self, "offset", offset)
+        object.__setattr__(self, "weights", checked_weights(self.weights))
+        object.__setattr__(self, "center", checked_center(self.center))
+
+    @property
+    def base(self) -> Kernel:
+        """The kernel whose power this is."""
+        linear = Linear(self.weights, self.center)
+        return Sum((linear, Constant(self.offset))) if self.offset else linear
+
+    def expression(self) -> Product:
+        """The same kernel as a product of sums."""
+        return Product((self.base,) * self.degree)
+
+    def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """The power, in plain floating point."""
+        return self.base.value(X, Y) ** self.degree
+
+    def diagonal(self, X: np.ndarray) -> np.ndarray:
+        """The power."""
+        return self.base.diagonal(X) ** self.degree
+
+    def gradient(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """`degree base^(degree - 1) gradient of base`."""
+        slope = self.degree * self.base.value(X, Y) ** (self.degree - 1)
+        return slope[..., None] * self.base.gradient(X, Y)
+
+    def gradient_product(self, X: np.ndarray, Y: np.ndarray, C: np.ndarray) -> np.ndarray:
+        """The gradient of base does not depend on x: one matrix product."""
+        slope = self.degree * self.base.value(X, Y) ** (self.degree - 1)
+        return (C * slope) @ (self.weights * (Y - self.center))
+
+    def typical_lengths(self, d: int) -> np.ndarray:
+        """Those of the linear kernel."""
+        return self.base.typical_lengths(d)
+
+    def node(self, points: np.ndarray, frame: Frame) -> ProductNode:
+        """A product whose factors are one and the same node, which is then asked once."""
+        return ProductNode((self.base.node(points, frame),) * self.degree)
+
+    def rescaled(self, scale: np.ndarray, shift: np.ndarray) -> Polynomial:
+        """The linear kernel rescaled."""
+        linear = Linear(self.weights, self.center).rescaled(scale, shift)
+        return Polynomial(self.degree, linear.weights, self.offset, linear.center)
+
+    def check_dimension(self, d: int) -> None:
+        """As the linear kernel does."""
+        self.base.check_dimension(d)
+
+    def config(self) -> dict[str, Any]:
+        """`{"degree": ..., "weights": ..., "offset": ..., "center": ...}`."""
+        return {
+            "degree": self.degree,
+            "weights": self.weights.tolist(),
+            "offset": self.offset,
+            "center": self.center.tolist(),
+        }

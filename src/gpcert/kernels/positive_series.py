@@ -1,0 +1,109 @@
+"""`g(x) - e^-x h(x)` for polynomials, where the terms cancel near x = 0 but the series does not.
+
+Squared Taylor remainders of feature maps have this form, with `g e^x - h` a power series whose
+coefficients are all nonnegative: then `e^-x (g e^x - h)` is a sum of positive terms.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from gpcert.arrays import Array, namespace
+from gpcert.rounding import EXP_ULPS, U, up
+
+__all__ = ["PositiveSeries", "reverse_bessel"]
+
+TERMS = 30
+"""Powers of x that are summed for x <= 1: the rest is below 1e-25 of the first term."""
+
+LARGEST_EXPONENT = 700.0
+"""Beyond, e^-x h(x) >= 0 is dropped: g(x) alone is an upper bound."""
+
+
+def reverse_bessel(m: int) -> list[int]:
+    """Coefficients, lowest first, of theta_m: `theta_m = (2m - 1) theta_(m-1) + x^2 theta_(m-2)`.
+
+    `x^(m + 1/2) K_(m + 1/2)(x) = sqrt(pi / 2) e^-x theta_m(x)`.
+
+    >>> reverse_bessel(3)
+    [15, 15, 6, 1]
+    """
+    before, here = [1], [1, 1]
+    if m == 0:
+        return before
+    for n in range(2, m + 1):
+        following = [(2 * n - 1) * c for c in here] + [0]
+        for i, c in enumerate(before):
+            following[i + 2] += c
+        before, here = here, following
+    return here
+
+
+@dataclass(frozen=True)
+class PositiveSeries:
+    """Upper bounds of `g(x) - e^-x h(x)`, x >= 0; coefficients g, h >= 0, lowest first.
+
+    Statement: all Taylor coefficients `sum_j g_j / (i-j)! - h_i` are >= 0, which is checked exactly
+    (beyond the degree of h there is nothing to check).
+    """
+
+    g: tuple[Fraction, ...]
+    h: tuple[Fraction, ...]
+
+    def __post_init__(self) -> None:
+        if min(*self._taylor, *self.g, *self.h) < 0:
+            raise ValueError("PositiveSeries: a coefficient is negative")
+
+    @cached_property
+    def _taylor(self) -> list[Fraction]:
+        """Coefficients of `g e^x - h`."""
+        found = []
+        for i in range(max(TERMS, len(self.h))):
+            parts = (c / math.factorial(i - j) for j, c in enumerate(self.g[: i + 1]))
+            found.append(sum(parts, Fraction(0)) - (self.h[i] if i < len(self.h) else 0))
+        return found
+
+    @cached_property
+    def order(self) -> int:
+        """The power of x with which the sum vanishes at 0."""
+        return next(i for i, c in enumerate(self._taylor) if c > 0)
+
+    @cached_property
+    def _leading(self) -> list[float]:
+        return [float(c) for c in self._taylor[self.order : TERMS]]
+
+    def at(self, x: Array) -> Array:
+        """Upper bound; zero stays zero.
+
+        x <= 1: Horner's rule on positive numbers, so only relative rounding, and the rest of the
+        series is below 4 g(1) / (TERMS - 4)! < 1e-25 of the sum. Above 1 the terms cancel mildly;
+        their rounding is added in full.
+        """
+        xp = namespace(x)
+        small = xp.minimum(x, xp.ones_like(x))
+        series = xp.full_like(x, self._leading[-1])
+        for c in self._leading[-2::-1]:
+            series = series * small + c
+        series = up(series * small**self.order * xp.exp(-small), 3 * TERMS + EXP_ULPS)
+        large = xp.minimum(x, xp.full_like(x, LARGEST_EXPONENT))
+        with np.errstate(over="ignore"):
+            growth = _horner(self.g, x)
+        decay = xp.exp(-large) * _horner(self.h, large)
+        decay = xp.where(x <= LARGEST_EXPONENT, decay, xp.zeros_like(decay))
+        roundings = 2.0 * (EXP_ULPS + 2 * (len(self.g) + len(self.h)) + 8) * U
+        # the rounded exponent -x is exact: only exp, the polynomials and their difference round
+        direct = up((growth - decay) + roundings * (growth + decay), 4)
+        return xp.where(x > 0, xp.where(x <= 1.0, series, direct), xp.zeros_like(x))
+
+
+def _horner(coefficients: Sequence[Fraction], x: Array) -> Array:
+    total = namespace(x).full_like(x, float(coefficients[-1]))
+    for c in coefficients[-2::-1]:
+        total = total * x + float(c)
+    return total

@@ -1,0 +1,51 @@
+"""k = k_1 * ... * k_n: one part modulates the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from gpcert.kernels.composite import Composite
+from gpcert.kernels.frame import Frame
+from gpcert.kernels.local_product import ProductNode
+
+__all__ = ["Product"]
+
+
+@dataclass(frozen=True, eq=False)
+class Product(Composite):
+    """Product of kernels.
+
+    >>> from gpcert.kernels.constant import Constant
+    >>> Product([Constant(3.0), Constant(2.0)]).value(np.zeros((1, 1)), np.zeros((1, 1))).tolist()
+    [[6.0]]
+    """
+
+    name: ClassVar[str] = "product"
+
+    def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """Product of the values."""
+        return np.prod([kernel.value(X, Y) for kernel in self.kernels], axis=0)
+
+    def diagonal(self, X: np.ndarray) -> np.ndarray:
+        """Product of the diagonals."""
+        return np.prod([kernel.diagonal(X) for kernel in self.kernels], axis=0)
+
+    def gradient(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """Leibniz' rule, one factor after the other (no division: factors may vanish)."""
+        value, gradient = self.kernels[0].value(X, Y), self.kernels[0].gradient(X, Y)
+        for kernel in self.kernels[1:]:
+            other = kernel.value(X, Y)
+            gradient = gradient * other[..., None] + value[..., None] * kernel.gradient(X, Y)
+            value = value * other
+        return gradient
+
+    def training_covariance(self, X: np.ndarray) -> np.ndarray:
+        """Product of the parts' entries: white noise times k is noise of variance `s^2 k(x, x)`."""
+        return np.prod([kernel.training_covariance(X) for kernel in self.kernels], axis=0)
+
+    def node(self, points: np.ndarray, frame: Frame) -> ProductNode:
+        """See `gpcert.kernels.local_product`."""
+        return ProductNode(tuple(kernel.node(points, frame) for kernel in self.kernels))

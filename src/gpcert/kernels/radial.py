@@ -1,0 +1,114 @@
+"""k(x, y) = s^2 F_0(r),  r^2 = sum_j ((x_j - y_j) / l_j)^2: what all radial kernels share."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from gpcert.arrays import finite_array
+from gpcert.errors import InputError
+from gpcert.kernels.base import Kernel
+from gpcert.kernels.frame import Frame
+from gpcert.kernels.local_radial import LocalRadial
+from gpcert.kernels.radial_accuracy import relative_errors
+from gpcert.kernels.radial_profiles import RadialProfile
+from gpcert.rounding import TINY, gamma, up
+
+__all__ = ["RadialKernel"]
+
+
+class RadialKernel(Kernel):
+    """A kernel of the scaled distance, with a length-scale a feature (ARD) and a variance s^2.
+
+    Subclasses are frozen records with `length_scale` (a number or one a feature) and `variance`,
+    call `_validate_radial` and give `profile` and `config`.
+    """
+
+    length_scale: Any
+    variance: float
+
+    @property
+    @abstractmethod
+    def profile(self) -> RadialProfile:
+        """F_0 and what is known of it."""
+
+    def _validate_radial(self) -> None:
+        lengths = finite_array("length_scale", self.length_scale)
+        if lengths.ndim > 1 or np.any(lengths <= 0):
+            raise InputError(
+                "length_scale: expected a positive number or a vector of positive numbers, "
+                f"got {self.length_scale!r}"
+            )
+        variance = float(finite_array("variance", self.variance, ndim=0))
+        if variance <= 0:
+            raise InputError(f"variance: expected a positive number, got {self.variance!r}")
+        object.__setattr__(self, "length_scale", lengths)
+        object.__setattr__(self, "variance", variance)
+
+    def _distances(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """(n, p) scaled distances."""
+        return cdist(X / self.length_scale, Y / self.length_scale)
+
+    def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """Matrix `k(x_i, y_j)` in plain floating point."""
+        return self.variance * self.profile.terms(self._distances(X, Y), (0, 0))[0]
+
+    def diagonal(self, X: np.ndarray) -> np.ndarray:
+        """`k(x, x) = s^2`."""
+        return np.full(len(X), self.variance)
+
+    def _slopes(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """`s^2 F_1(r)` (n, p); 0 at r = 0, where the gradient is 0 or does not exist."""
+        r = self._distances(X, Y)
+        return self.variance * np.where(r > 0, self.profile.terms(r, (1, 0))[0], 0.0)
+
+    def gradient(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """`d k / d x = -s^2 F_1(r) (x - y) / l^2`."""
+        difference = X[:, None, :] - Y[None, :, :]
+        return -self._slopes(X, Y)[:, :, None] * difference / self.length_scale**2
+
+    def gradient_product(self, X: np.ndarray, Y: np.ndarray, C: np.ndarray) -> np.ndarray:
+        """`sum_j C_ij s^2 F_1 (y_j - x_i) / l^2` by one matrix product."""
+        W = C * self._slopes(X, Y)
+        return (W @ Y - W.sum(1)[:, None] * X) / self.length_scale**2
+
+    def typical_lengths(self, d: int) -> np.ndarray:
+        """The length-scales."""
+        return np.broadcast_to(self.length_scale, (d,))
+
+    def node(self, points: np.ndarray, frame: Frame) -> LocalRadial:
+        """Bind to points and to the free coordinates of a region."""
+        lengths = self.typical_lengths(points.shape[1])
+        return LocalRadial.build(points, lengths, self.variance, self.profile, frame)
+
+    def rescaled(self, scale: np.ndarray, shift: np.ndarray) -> Self:
+        """Length-scales in the units of the unscaled inputs: `l * scale`."""
+        return replace(self, length_scale=self.length_scale * np.asarray(scale))  # pyright: ignore
+
+    def check_dimension(self, d: int) -> None:
+        """A vector of length-scales must have d entries; a scalar fits every d."""
+        if self.length_scale.ndim == 1 and len(self.length_scale) != d:
+            raise InputError(
+                f"kernel: expected {d} length-scales (one a feature of the points), "
+                f"got {len(self.length_scale)}"
+            )
+
+    def gram_with_error(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Gram matrix; subtracting first, the relative error of r stays below gamma(d + 8)."""
+        d = points.shape[1]
+        lengths = self.typical_lengths(d)
+        total = np.zeros((len(points), len(points)))
+        with np.errstate(over="ignore"):
+            for j in range(d):
+                total += np.square((points[:, j, None] - points[None, :, j]) / lengths[j])
+        r = np.sqrt(np.minimum(total, 1e200))
+        error = gamma(d + 8) * r
+        value = self.variance * self.profile.terms(r, (0, 0))[0]
+        relative = relative_errors(self.profile, 0, r, error)
+        good = np.isfinite(relative) & (total <= 1e200)
+        known = np.where(good, np.where(good, relative, 0.0) * value, self.variance)
+        return value, np.asarray(up(known, 8)) + TINY * max(1.0, self.variance)

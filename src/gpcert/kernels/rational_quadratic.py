@@ -1,0 +1,172 @@
+"""k(x, y) = s^2 (1 + r^2 / (2 alpha))^-alpha,  r^2 = sum_j ((x_j - y_j) / l_j)^2."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+
+from gpcert.arrays import Array, finite_array, namespace
+from gpcert.errors import InputError
+from gpcert.kernels.radial import RadialKernel
+from gpcert.kernels.radial_profiles import RadialProfile
+from gpcert.rounding import EXP_ULPS, U, nonnegative, up
+
+__all__ = ["RationalQuadratic", "RationalQuadraticProfile"]
+
+SMALLEST_ALPHA, LARGEST_ALPHA = 1e-9, 1e15
+"""Beyond, r^2 / (2 alpha) and alpha log1p of it leave what float64 can hold."""
+
+LARGEST_RATIO = 1e290
+"""r^2 / (2 alpha) is cut here where only a limit is asked for."""
+
+
+@dataclass(frozen=True)
+class RationalQuadraticProfile(RadialProfile):
+    """With q = r^2 / (2 alpha): `F_n = (1 + 1/alpha) ... (1 + (n-1)/alpha) (1 + q)^(-alpha - n)`.
+
+    `w_n = 2 (alpha + n) q / (1 + q)`, increasing. A Gamma(alpha, alpha) mixture of Gaussians.
+    """
+
+    alpha: float
+
+    negligible = math.inf
+
+    def _coefficient(self, n: int) -> float:
+        return math.prod(1.0 + i / self.alpha for i in range(n))
+
+    @property
+    def at_zero(self) -> tuple[float, float, float, float]:
+        """The products of `1 + i / alpha`."""
+        one, two, three = (float(up(self._coefficient(n), 2 * n)) for n in (1, 2, 3))
+        return 1.0, one, two, three
+
+    def _ratio(self, r: Array) -> Array:
+        return r * r / (2.0 * self.alpha)
+
+    def terms(self, r: Array, *pairs: tuple[int, int]) -> list[Array]:
+        """By log1p and exp: for large alpha a power of 1 + q would lose its digits."""
+        xp = namespace(r)
+        q = self._ratio(r)
+        value = xp.exp(-self.alpha * xp.log1p(q))
+        # r^k / (1+q)^n by quotients that stay in range, one a factor
+        slow = 1.0 / (1.0 + q)
+        found = []
+        for n, k in pairs:
+            term = value * self._coefficient(n)
+            for i in range(n):
+                term = term * (slow * r if i < k else slow)
+            for _ in range(n, k):
+                term = term * r
+            found.append(term)
+        return found
+
+    def growth(self, n: int, r: Array) -> Array:
+        """`2 (alpha + n) q / (1 + q)`."""
+        xp = namespace(r)
+        q = self._ratio(r)
+        q = xp.minimum(q, xp.full_like(q, LARGEST_RATIO))
+        return 2.0 * (self.alpha + n) * (q / (1.0 + q))
+
+    def steepness(self, n: int, low: Array, high: Array) -> Array:
+        """`(1 + n/alpha) r / (1 + q)`: numerator at high, denominator at low; or its maximum."""
+        xp = namespace(low)
+        best = math.sqrt(0.5 * self.alpha)  # r / (1 + q) is largest at q = 1
+        slope = xp.minimum(high / (1.0 + self._ratio(low)), xp.full_like(high, best))
+        return up((1.0 + n / self.alpha) * slope, 16)
+
+    def roundings(self, r: Array) -> Array:
+        """The exponent `alpha log1p(q)` carries EXP_ULPS + 6 roundings; then exp, 3 quotients."""
+        xp = namespace(r)
+        exponent = self.alpha * xp.log1p(self._ratio(r))
+        exponent = xp.minimum(exponent, xp.full_like(exponent, 750.0))  # below: underflow
+        return (EXP_ULPS + 8) * exponent + (EXP_ULPS + 40)
+
+    def uniform_error(self, r: Array, rate: float, shift: Array) -> Array | None:
+        """Steepness at most `(1 + 2/alpha) m`, exponent `alpha log1p(q) <= r m`, where
+        `m = min(r, sqrt(alpha / 2))`: for log1p(q) is below q and below sqrt(q).
+        """
+        xp = namespace(r)
+        least = xp.minimum(r, xp.full_like(r, 1.01 * math.sqrt(0.5 * self.alpha)))
+        slope = 1.2 * (1.0 + 2.0 / self.alpha)
+        change = (slope * rate + (EXP_ULPS + 10) * U) * r + slope * shift
+        return change * least + (EXP_ULPS + 44) * U
+
+    def squared_remainders(self, rho2: Array) -> tuple[Array, Array, Array]:
+        """R0 by expm1. The others cancel for small rho2, where the b_n take over.
+
+        Their terms are at most `2 + c rho2^m` in size (c, m of the last one), each with the
+        rounding of `roundings`; it is added in full. Far out, where nothing cancels, the terms that
+        are subtracted are small, and so is their rounding: `e` times `roundings` never exceeds it.
+        """
+        xp = namespace(rho2)
+        with np.errstate(over="ignore"):
+            q = rho2 / (2.0 * self.alpha)
+            q = xp.minimum(q, xp.full_like(q, LARGEST_RATIO))
+            exponent = self.alpha * xp.log1p(q)
+            zeroth = up(-2.0 * xp.expm1(-up(exponent, EXP_ULPS + 8)), EXP_ULPS + 4)
+            zeroth = xp.where(q < LARGEST_RATIO, zeroth, xp.full_like(q, 2.0))
+            value = xp.exp(-exponent)
+            ulps = (EXP_ULPS + 8) * xp.minimum(exponent, xp.full_like(q, 750.0)) + (EXP_ULPS + 40)
+            ratio = 2.0 * self.alpha * (q / (1.0 + q))  # rho2 / (1 + q)
+            linear, square = value * ratio, self._coefficient(2) * value * ratio * ratio
+            one, two = 2.0 + rho2, 2.0 + 0.75 * self._coefficient(2) * rho2 * rho2
+            down_one, down_two = 2.0 * value + 2.0 * linear, 2.0 * value + linear + square
+            first = (one - down_one) + (16.0 * U) * one + (2.0 * U) * ulps * down_one
+            second = (two - down_two) + (32.0 * U) * two + (2.0 * U) * ulps * down_two
+        zero = xp.zeros_like(rho2)
+        zeroth, first, second = (
+            xp.where(rho2 > 0, up(nonnegative(part), 4), zero) for part in (zeroth, first, second)
+        )
+        return zeroth, first, second
+
+
+@dataclass(frozen=True, eq=False)
+class RationalQuadratic(RadialKernel):
+    """Rational quadratic kernel: a mixture of squared exponentials of many length-scales.
+
+    With rho = |d|_L, by the spectral moments `E u^(2n)` of the mixture (MATH.md part 2):
+
+        b2 = s sqrt(3 (1 + 1/alpha)) rho^2,   b3 = s sqrt(15 (1 + 1/alpha)(1 + 2/alpha)) rho^3.
+
+    >>> k = RationalQuadratic(1.0, alpha=0.5, variance=2.0)
+    >>> float(k.value(np.zeros((1, 1)), np.full((1, 1), np.sqrt(3.0)))[0, 0])  # 2 (1 + 3)^-1/2
+    1.0
+    """
+
+    length_scale: Any
+    alpha: float
+    variance: float = 1.0
+
+    name: ClassVar[str] = "rational_quadratic"
+
+    def __post_init__(self) -> None:
+        self._validate_radial()
+        alpha = float(finite_array("alpha", self.alpha, ndim=0))
+        if not SMALLEST_ALPHA <= alpha <= LARGEST_ALPHA:
+            raise InputError(
+                f"alpha: expected a number between {SMALLEST_ALPHA} and {LARGEST_ALPHA}, "
+                f"got {self.alpha!r}"
+            )
+        object.__setattr__(self, "alpha", alpha)
+
+    @property
+    def profile(self) -> RationalQuadraticProfile:
+        """`(1 + r^2 / (2 alpha))^-alpha`."""
+        return _profile(self.alpha)
+
+    def config(self) -> dict[str, Any]:
+        """`{"length_scale": ..., "alpha": ..., "variance": ...}`."""
+        return {
+            "length_scale": self.length_scale.tolist(),
+            "alpha": self.alpha,
+            "variance": self.variance,
+        }
+
+
+@lru_cache(maxsize=64)
+def _profile(alpha: float) -> RationalQuadraticProfile:
+    return RationalQuadraticProfile(alpha)

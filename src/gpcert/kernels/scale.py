@@ -1,0 +1,172 @@
+"""factor * k: a kernel with another variance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from gpcert.arrays import Array, finite_array, namespace
+from gpcert.errors import InputError
+from gpcert.kernels.affine_algebra import combined
+from gpcert.kernels.base import Kernel
+from gpcert.kernels.composite import checked_kernel
+from gpcert.kernels.feature_sizes import FeatureSizes
+from gpcert.kernels.frame import Frame, Reach
+from gpcert.kernels.lines import Enclosed
+from gpcert.kernels.nodes import Jet, LocalNode, NodeBatch, Triple
+from gpcert.kernels.sizes import frobenius, jet_sizes, raised, times
+from gpcert.rounding import gamma
+
+__all__ = ["Scale"]
+
+
+@dataclass(frozen=True, eq=False)
+class Scale(Kernel):
+    """A kernel times a positive number.
+
+    >>> from gpcert.kernels.constant import Constant
+    >>> Scale(Constant(3.0), 2.0).diagonal(np.zeros((1, 1))).tolist()
+    [6.0]
+    """
+
+    kernel: Kernel
+    factor: float
+
+    name: ClassVar[str] = "scale"
+
+    def __post_init__(self) -> None:
+        checked_kernel("kernel", self.kernel)
+        factor = float(finite_array("factor", self.factor, ndim=0))
+        if factor <= 0:
+            raise InputError(f"factor: expected a positive number, got {self.factor!r}")
+        object.__setattr__(self, "factor", factor)
+
+    def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """`factor * k`."""
+        return self.factor * self.kernel.value(X, Y)
+
+    def diagonal(self, X: np.ndarray) -> np.ndarray:
+        """`factor * k`."""
+        return self.factor * self.kernel.diagonal(X)
+
+    def gradient(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """`factor * gradient of k`."""
+        return self.factor * self.kernel.gradient(X, Y)
+
+    def gradient_product(self, X: np.ndarray, Y: np.ndarray, C: np.ndarray) -> np.ndarray:
+        """`factor * that of k`."""
+        return self.factor * self.kernel.gradient_product(X, Y, C)
+
+    def training_covariance(self, X: np.ndarray) -> np.ndarray:
+        """`factor * that of k`, white noise included."""
+        return self.factor * self.kernel.training_covariance(X)
+
+    def typical_lengths(self, d: int) -> np.ndarray:
+        """Those of k."""
+        return self.kernel.typical_lengths(d)
+
+    def node(self, points: np.ndarray, frame: Frame) -> ScaleNode:
+        """The scaled node."""
+        return ScaleNode(self.kernel.node(points, frame), self.factor)
+
+    def rescaled(self, scale: np.ndarray, shift: np.ndarray) -> Scale:
+        """k rescaled, the same factor."""
+        return Scale(self.kernel.rescaled(scale, shift), self.factor)
+
+    def check_dimension(self, d: int) -> None:
+        """As k does."""
+        self.kernel.check_dimension(d)
+
+    def config(self) -> dict[str, Any]:
+        """`{"kernel": [name, config], "factor": ...}`."""
+        return {"kernel": [self.kernel.name, self.kernel.config()], "factor": self.factor}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Scale:
+        """Rebuild k by the registry."""
+        from gpcert.kernels import kernel_from_config  # the registry imports this module
+
+        return cls(kernel_from_config(*config["kernel"]), config["factor"])
+
+
+@dataclass(frozen=True, eq=False)
+class ScaleNode(LocalNode):
+    """A node times a positive number."""
+
+    part: LocalNode
+    factor: float
+
+    @np.errstate(over="ignore")
+    def feature_sizes(self, reach: Reach) -> FeatureSizes:
+        """The feature map grows by the factor's root."""
+        return self.part.feature_sizes(reach).scaled(self.factor)
+
+    def at(self, reach: Reach) -> ScaleBatch:
+        """The scaled batch."""
+        part = self.part.at(reach)
+        return ScaleBatch(
+            self.factor * part.value,
+            _scaled(part.sizes, self.factor),
+            _scaled(_with_rounding(part.sizes, part.errors), self.factor),
+            part,
+            self.factor,
+        )
+
+
+@np.errstate(over="ignore")
+def _with_rounding(sizes: Triple, errors: Triple) -> Triple:
+    """Errors after one more rounding of each number."""
+    zeroth, first, second = (
+        raised(e + gamma(2) * (s + e), 4) for s, e in zip(sizes, errors, strict=True)
+    )
+    return zeroth, first, second
+
+
+def _scaled(sizes: Triple, factor: float) -> Triple:
+    zeroth, first, second = (times(s, namespace(s).full_like(s, factor)) for s in sizes)
+    return zeroth, first, second
+
+
+@dataclass(frozen=True, eq=False)
+class ScaleBatch(NodeBatch):
+    """A batch times a positive number."""
+
+    value: Array
+    sizes: Triple
+    errors: Triple
+    part: NodeBatch
+    factor: float
+
+    def contract(self, coefficients: Array) -> Jet:
+        """The coefficients are scaled."""
+        return self.part.contract(self.factor * coefficients)
+
+    def gradients(self) -> Array:
+        """Scaled."""
+        return self.factor * self.part.gradients()
+
+    def variations(self) -> tuple[Array, Array, Array, Array]:
+        """Scaled."""
+        zeroth, *others = self.part.variations()
+        scaled = _scaled((others[0], others[1], others[2]), self.factor)
+        return times(zeroth, namespace(zeroth).full_like(zeroth, self.factor)), *scaled
+
+    def itself(self) -> tuple[Jet, Triple]:
+        """Scaled, one rounding of each entry."""
+        jet, errors = self.part.itself()
+        scaled = Jet(self.factor * jet.value, self.factor * jet.gradient, self.factor * jet.hessian)
+        return scaled, _scaled(_with_rounding(jet_sizes(jet), errors), self.factor)
+
+    def mixed(self) -> tuple[Array, Array]:
+        """Scaled, one rounding of each entry."""
+        matrix, error = self.part.mixed()
+        zeroth, *_ = _with_rounding((frobenius(matrix),) * 3, (error,) * 3)
+        return self.factor * matrix, times(zeroth, namespace(error).full_like(error, self.factor))
+
+    def enclosed(self) -> Enclosed:
+        """Intervals and lines scaled."""
+        return combined(
+            [(namespace(self.value).full_like(self.value, self.factor), self.part.enclosed())]
+        )

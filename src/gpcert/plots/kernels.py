@@ -1,0 +1,169 @@
+"""A kernel in one dimension, with what the engine knows of it over an interval."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpcert.arrays import Backend, finite_array, to_numpy
+from gpcert.enclosures.mean import MeanEnclosure, mean_enclosure
+from gpcert.errors import InputError
+from gpcert.kernels import Kernel, localize
+from gpcert.kernels.frame import Frame, Reach
+from gpcert.kernels.lines import Affine
+from gpcert.plots.style import ACCENT, DARK, LIGHT
+from gpcert.regions import Box, Cells
+from gpcert.rounding import up_float
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["KernelLines", "kernel_lines", "plot_kernel_lines"]
+
+GRID = 241
+"""Places of the interval at which curves are drawn."""
+
+MARGIN = 0.3
+"""Of the interval's width: how far the kernel alone is drawn beyond it on both sides."""
+
+
+@dataclass(frozen=True, eq=False)
+class KernelLines:
+    """k(., z) at the places x (n,), and the curves that the engine proves to be on either side.
+
+    `under` and `over` are the paper's: affine in the kernel's carriers phi, so they need not be
+    straight in x. `taylor_under` and `taylor_over` are the second-order enclosure of the function
+    k(., z); infinite where it has none. The curves are certified for the whole interval; their
+    values at x are computed in plain floating point, up to a few roundings.
+    """
+
+    x: np.ndarray
+    value: np.ndarray
+    under: np.ndarray
+    over: np.ndarray
+    taylor_under: np.ndarray
+    taylor_over: np.ndarray
+
+
+def kernel_lines(kernel: Kernel, interval: Any, point: Any, count: int = GRID) -> KernelLines:
+    """The curves of k(., point) over `interval = (low, high)` at so many places.
+
+    The interval is of the first input; a point with several inputs holds the others at its own.
+
+    >>> from gpcert.kernels import SquaredExponential
+    >>> lines = kernel_lines(SquaredExponential(1.0), (0.5, 1.5), 0.0, count=5)
+    >>> bool(np.all(lines.under < lines.value)), bool(np.all(lines.value[1:-1] < lines.over[1:-1]))
+    (True, True)
+    """
+    ends = finite_array("interval", interval, ndim=1)
+    if ends.shape != (2,) or not ends[0] < ends[1]:
+        raise InputError(f"interval: expected two numbers, low < high, got {interval!r}")
+    z = np.atleast_1d(finite_array("point", point))
+    if z.ndim != 1:
+        raise InputError(f"point: expected a number or one a feature, got {point!r}")
+    kernel.check_dimension(len(z))
+    region = Box([ends[0], *z[1:]], [ends[1], *z[1:]])
+    x = np.linspace(ends[0], ends[1], count)
+    places = np.concatenate([x[:, None], np.tile(z[1:], (count, 1))], axis=1)
+    return KernelLines(
+        x,
+        kernel.value(places, z[None, :])[:, 0],
+        *_paper_curves(kernel, region, z, x),
+        *_taylor_curves(kernel, region, z, x),
+    )
+
+
+def _paper_curves(
+    kernel: Kernel, region: Box, z: np.ndarray, x: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The lines of the whole interval, evaluated at x by the carriers of the cells {x}.
+
+    The minimum of `slope phi` over a cell that is one point is its value there.
+    """
+    frame = Frame.of(region, kernel.typical_lengths(len(z)), Backend())
+    node = kernel.node(z[None, :], frame)
+    whole = node.at(Reach.of(region.root(), frame)).enclosed()
+    single = Cells(region, x[:, None], x[:, None])
+    there = node.at(Reach.of(single, frame)).enclosed()
+
+    def values(sign: float, line: Affine, local: Affine) -> np.ndarray:
+        total = np.full(len(x), sign * float(line.intercept[0, 0]))
+        for (_, slope), (carrier, _) in zip(line.slopes, local.slopes, strict=True):
+            coefficients = np.full((len(x), 1), sign * float(slope[0, 0]))
+            total = total + to_numpy(carrier.minimum(coefficients))
+        return sign * total
+
+    return values(1.0, whole.under, there.under), values(-1.0, whole.over, there.over)
+
+
+def _taylor_curves(
+    kernel: Kernel, region: Box, z: np.ndarray, x: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The engine's enclosure of the "mean" k(., z), one point of weight 1 and norm sqrt k(z, z)."""
+    square, error = kernel.gram_with_error(z[None, :])
+    norm = up_float(float(np.sqrt(square[0, 0] + error[0, 0])), 4)
+    local = localize(kernel, z[None, :], region, Backend())
+    expansion = local.expand(region.root())
+    enclosure: MeanEnclosure = mean_enclosure(local, expansion, np.ones(1), norm, pointwise=True)
+    center = float(region.root().center[0, 0])
+    d = (x - center) * float(local.inverse_length[0])
+    weight = np.exp(-local.weight_rate * d * d)
+    curves = []
+    for sign, model in ((1.0, enclosure.below), (-1.0, enclosure.above)):
+        quadratic = model.value[0] + model.gradient[0, 0] * d + 0.5 * model.hessian[0, 0, 0] * d * d
+        error = float(model.error[0])
+        known = np.isfinite(error)  # the weight may underflow: 0 times infinity is not a number
+        curve = weight * (quadratic - error) if known else np.full_like(x, -np.inf)
+        curves.append(sign * curve)
+    return curves[0], curves[1]
+
+
+def plot_kernel_lines(
+    kernel: Kernel, interval: Any, point: Any, ax: Axes | None = None, *, legend: bool = True
+) -> Axes:
+    """Draw k(., point), the paper's lines under and over it on the interval and its Taylor band.
+
+    See `kernel_lines`. Black: the kernel; dashed: the paper's lines; the light band with dotted
+    rims: the second-order enclosure, whatever degree it takes there. A dot marks the point z.
+    """
+    lines = kernel_lines(kernel, interval, point)
+    if ax is None:
+        from matplotlib import pyplot
+
+        ax = pyplot.gca()
+    z = np.atleast_1d(np.asarray(point, dtype=np.float64))
+    low, high = lines.x[0], lines.x[-1]
+    room = MARGIN * (high - low)
+    wide = np.linspace(low - room, high + room, GRID)
+    places = np.concatenate([wide[:, None], np.tile(z[1:], (GRID, 1))], axis=1)
+    ax.plot(wide, kernel.value(places, z[None, :])[:, 0], color="#999999", linewidth=1.0)
+    taylor = (lines.taylor_under, lines.taylor_over)
+    if np.all(np.isfinite(taylor)):
+        ax.fill_between(lines.x, *taylor, color=LIGHT, alpha=0.5, linewidth=0)
+        for k, rim in enumerate(taylor):
+            label = "second-order Taylor enclosure" if k == 0 else None
+            ax.plot(lines.x, rim, color=DARK, linestyle=":", linewidth=1.4, label=label)
+    ax.plot(lines.x, lines.value, color="#222222", linewidth=1.8, label="kernel k(x, z)")
+    for k, line in enumerate((lines.under, lines.over)):
+        label = "paper's lines under and over" if k == 0 else None
+        ax.plot(lines.x, line, color=ACCENT, linestyle="--", linewidth=1.4, label=label)
+    for end in (low, high):
+        ax.axvline(end, color="#BBBBBB", linewidth=0.8, zorder=0)
+    if wide[0] <= z[0] <= wide[-1]:
+        height = float(kernel.value(z[None, :], z[None, :])[0, 0])
+        ax.plot([z[0]], [height], color="#222222", marker="o", markersize=4, linestyle="none")
+    ax.set_xlim(wide[0], wide[-1])
+    _frame_flat_curves(ax, lines)
+    ax.set_xlabel("x")
+    if legend:
+        ax.legend(fontsize="small", framealpha=0.9)
+    return ax
+
+
+def _frame_flat_curves(ax: Axes, lines: KernelLines) -> None:
+    """A kernel that does not vary gets an axis of its own size, not one of its roundings."""
+    size = float(np.abs(lines.value).max())
+    if np.ptp(ax.get_ylim()) < 1e-6 * size:
+        ax.set_ylim(float(lines.value[0]) - size, float(lines.value[0]) + size)

@@ -1,0 +1,229 @@
+"""Every kernel's formula in ball arithmetic, written from its definition and its `config()` alone.
+
+Shares no code with `gpcert.kernels`. Coordinates are balls or power series of balls (see
+`gpcert.testing.balls`), so that derivatives of the references come from the same lines.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gpcert.errors import InputError
+from gpcert.testing.balls import dot, exact, flint
+
+__all__ = ["REFERENCES", "reference_of", "reference_value"]
+
+Point = Sequence[Any]
+Formula = Callable[[dict[str, Any], Point, Point], Any]
+
+
+def reference_value(name: str, config: dict[str, Any], x: Point, z: Point) -> Any:
+    """`k(x, z)` of the kernel that `kernel_from_config(name, config)` would build.
+
+    >>> config = {"length_scale": 1.0, "variance": 2.0}
+    >>> round(float(reference_value("squared_exponential", config, exact([0]), exact([1]))), 6)
+    1.213061
+    """
+    return reference_of(name, config)(x, z)
+
+
+def reference_of(name: str, config: dict[str, Any]) -> Callable[[Point, Point], Any]:
+    """`k` as a function of two points."""
+    if name not in REFERENCES:
+        raise InputError(f"kernel: expected one of {sorted(REFERENCES)}, got {name!r}")
+    formula = REFERENCES[name]
+    return lambda x, z: formula(config, x, z)
+
+
+def _vector(value: Any, d: int) -> list[Any]:
+    """One exact ball a feature, from a number or d numbers."""
+    return exact(np.broadcast_to(np.asarray(value, dtype=np.float64), (d,)))
+
+
+def _difference(x: Point, z: Point) -> list[Any]:
+    return [a - b for a, b in zip(x, z, strict=True)]
+
+
+def _squared_distance(length_scale: Any, x: Point, z: Point) -> Any:
+    """`r^2 = sum_j ((x_j - z_j) / l_j)^2`."""
+    lengths = _vector(length_scale, len(x))
+    scaled = [d / length for d, length in zip(_difference(x, z), lengths, strict=True)]
+    return dot(scaled, scaled)
+
+
+def _root(square: Any) -> Any:
+    """`sqrt`; of a power series in tau that begins with tau^2n, its branch for tau >= 0.
+
+    Through a point where r = 0 a function of r then gives its one-sided expansion; a coefficient
+    below the order at which the function of r stops being smooth is that of both sides.
+    """
+    module = flint()
+    if not isinstance(square, module.arb_series):
+        return square.sqrt()
+    found = square.coeffs()
+    first = next((n for n, c in enumerate(found) if not (c.is_exact() and c.is_zero())), None)
+    if first is None:
+        return 0 * square
+    if first == 0:
+        return square.sqrt()
+    assert first % 2 == 0, "a squared distance begins with an even power"
+    tau = module.arb_series([0, 1])
+    return module.arb_series(found[first:], square.prec - first).sqrt() * tau ** (first // 2)
+
+
+def _squared_exponential(config: dict[str, Any], x: Point, z: Point) -> Any:
+    r2 = _squared_distance(config["length_scale"], x, z)
+    return flint().arb(config["variance"]) * (-r2 / 2).exp()
+
+
+def _rational_quadratic(config: dict[str, Any], x: Point, z: Point) -> Any:
+    arb = flint().arb
+    alpha = arb(config["alpha"])
+    base = 1 + _squared_distance(config["length_scale"], x, z) / (2 * alpha)
+    return arb(config["variance"]) * (-alpha * base.log()).exp()
+
+
+def _matern(config: dict[str, Any], x: Point, z: Point) -> Any:
+    arb = flint().arb
+    p = round(float(config["nu"]) - 0.5)
+    assert float(config["nu"]) == p + 0.5, "half-integer smoothness"
+    t = arb(2 * p + 1).sqrt() * _root(_squared_distance(config["length_scale"], x, z))
+    total = arb(0)
+    for i in range(p + 1):
+        weight = math.factorial(p + i) // math.factorial(i)
+        weight = arb(weight * math.factorial(p)) / (math.factorial(p - i) * math.factorial(2 * p))
+        total = total + weight * (2 * t) ** (p - i)
+    return arb(config["variance"]) * total * (-t).exp()
+
+
+def _periodic(config: dict[str, Any], x: Point, z: Point) -> Any:
+    arb, d = flint().arb, len(x)
+    total = arb(0)
+    periods, lengths = _vector(config["period"], d), _vector(config["length_scale"], d)
+    for difference, period, length in zip(_difference(x, z), periods, lengths, strict=True):
+        sine = (arb.pi() * difference / period).sin()
+        total = total + (sine / length) ** 2
+    return arb(config["variance"]) * (-2 * total).exp()
+
+
+def _cosine(config: dict[str, Any], x: Point, z: Point) -> Any:
+    angle = dot(_vector(config["frequency"], len(x)), _difference(x, z))
+    return flint().arb(config["variance"]) * angle.cos()
+
+
+def _spectral_mixture(config: dict[str, Any], x: Point, z: Point) -> Any:
+    arb = flint().arb
+    total = arb(0)
+    rows = zip(config["variances"], config["frequencies"], config["length_scales"], strict=True)
+    for variance, frequency, lengths in rows:
+        angle = dot(_vector(frequency, len(x)), _difference(x, z))
+        total = (
+            total + arb(variance) * (-_squared_distance(lengths, x, z) / 2).exp() * (angle).cos()
+        )
+    return total
+
+
+def _exponential_tilt(config: dict[str, Any], x: Point, z: Point) -> Any:
+    theta = _vector(config["theta"], len(x))
+    return (dot(theta, x) + dot(theta, z) + flint().arb(config.get("log_factor", 0.0))).exp()
+
+
+def _cosine_pair(config: dict[str, Any], x: Point, z: Point) -> Any:
+    """`sum_{a, b in {1, 2}} cos(w_a.x + p_a - w_b.z - p_b)`."""
+    arb, d = flint().arb, len(x)
+    phases = config.get("phases")
+    shifts = exact([0.0, 0.0] if phases is None else phases)
+    pair = [_vector(config["first"], d), _vector(config["second"], d)]
+    left = [dot(w, x) + p for w, p in zip(pair, shifts, strict=True)]
+    right = [dot(w, z) + p for w, p in zip(pair, shifts, strict=True)]
+    total = arb(0)
+    for a in left:
+        for b in right:
+            total = total + (a - b).cos()
+    return total
+
+
+def _generalised_spectral(config: dict[str, Any], x: Point, z: Point) -> Any:
+    arb = flint().arb
+    total = arb(0)
+    phases = config.get("phases")
+    for q, variance in enumerate(config["variances"]):
+        pair = {
+            "first": config["first"][q],
+            "second": config["second"][q],
+            "phases": None if phases is None else phases[q],
+        }
+        tilt = _exponential_tilt({"theta": config["thetas"][q]}, x, z)
+        total = total + arb(variance) * tilt * _cosine_pair(pair, x, z)
+    return total
+
+
+def _linear(config: dict[str, Any], x: Point, z: Point) -> Any:
+    d = len(x)
+    weights, center = _vector(config["weights"], d), _vector(config.get("center", 0.0), d)
+    left, right = _difference(x, center), _difference(z, center)
+    return dot([w * a for w, a in zip(weights, left, strict=True)], right)
+
+
+def _polynomial(config: dict[str, Any], x: Point, z: Point) -> Any:
+    return (_linear(config, x, z) + flint().arb(config["offset"])) ** int(config["degree"])
+
+
+def _constant(config: dict[str, Any], x: Point, z: Point) -> Any:
+    return flint().arb(config["variance"])
+
+
+def _white(config: dict[str, Any], x: Point, z: Point) -> Any:
+    """As a function of the inputs it is 0: its noise belongs to the training covariance."""
+    return flint().arb(0)
+
+
+def _sum(config: dict[str, Any], x: Point, z: Point) -> Any:
+    total = flint().arb(0)
+    for name, part in config["kernels"]:
+        total = total + reference_value(name, part, x, z)
+    return total
+
+
+def _product(config: dict[str, Any], x: Point, z: Point) -> Any:
+    total = flint().arb(1)
+    for name, part in config["kernels"]:
+        total = total * reference_value(name, part, x, z)
+    return total
+
+
+def _scale(config: dict[str, Any], x: Point, z: Point) -> Any:
+    name, part = config["kernel"]
+    return flint().arb(config["factor"]) * reference_value(name, part, x, z)
+
+
+def _active_dimensions(config: dict[str, Any], x: Point, z: Point) -> Any:
+    dimensions = [int(j) for j in config["dimensions"]]
+    name, part = config["kernel"]
+    return reference_value(name, part, [x[j] for j in dimensions], [z[j] for j in dimensions])
+
+
+REFERENCES: dict[str, Formula] = {
+    "squared_exponential": _squared_exponential,
+    "rational_quadratic": _rational_quadratic,
+    "matern": _matern,
+    "periodic": _periodic,
+    "cosine": _cosine,
+    "spectral_mixture": _spectral_mixture,
+    "generalised_spectral": _generalised_spectral,
+    "exponential_tilt": _exponential_tilt,
+    "cosine_pair": _cosine_pair,
+    "linear": _linear,
+    "polynomial": _polynomial,
+    "constant": _constant,
+    "white": _white,
+    "sum": _sum,
+    "product": _product,
+    "scale": _scale,
+    "active_dimensions": _active_dimensions,
+}
+"""Formulas by `Kernel.name`: a kernel of the registry without one fails the completeness test."""

@@ -1,0 +1,140 @@
+"""A kernel inside a region, for tests: points, cells, and derivatives of its reference."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from gpcert.arrays import Array, Backend, to_numpy
+from gpcert.kernels import Kernel
+from gpcert.kernels.frame import Frame, Reach
+from gpcert.kernels.nodes import LocalNode, NodeBatch
+from gpcert.regions import Ball, Box, Cells, Region
+from gpcert.testing.balls import coefficients, exact, flint, series_length
+from gpcert.testing.kernel_references import reference_of
+from gpcert.testing.strategies import cell_points
+
+__all__ = ["NodeCase", "node_case"]
+
+Reference = Callable[[Sequence[Any], Sequence[Any]], Any]
+
+
+@dataclass(frozen=True, eq=False)
+class NodeCase:
+    """A kernel seen from a batch of cells; `rng` draws directions and points."""
+
+    kernel: Kernel
+    points: np.ndarray
+    frame: Frame
+    cells: Cells
+    rng: np.random.Generator
+
+    @cached_property
+    def reference(self) -> Reference:
+        """`k` in ball arithmetic."""
+        return reference_of(self.kernel.name, self.kernel.config())
+
+    @cached_property
+    def reach(self) -> Reach:
+        """The cells as the kernel sees them."""
+        return Reach.of(self.cells, self.frame)
+
+    @cached_property
+    def node(self) -> LocalNode:
+        """The kernel bound to points and frame."""
+        return self.kernel.node(self.points, self.frame)
+
+    @cached_property
+    def batch(self) -> NodeBatch:
+        """The functions k(., z_i) on the cells."""
+        return self.node.at(self.reach)
+
+    @cached_property
+    def targets(self) -> list[list[Any]]:
+        """The points z_i as balls."""
+        return [exact(z) for z in self.points]
+
+    @cached_property
+    def centers(self) -> list[list[Any]]:
+        """The cells' centres as balls, fixed features included."""
+        return [exact(x) for x in self.cells.points_full(self.cells.center)]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(B, N)."""
+        return len(self.cells), len(self.points)
+
+    def host(self, values: Any, shape: tuple[int, ...] | None = None) -> np.ndarray:
+        """Numbers of the node on the host, broadcast to (B, N); a NaN fails."""
+        found = np.asarray(to_numpy(values), dtype=np.float64)
+        assert not np.any(np.isnan(found)), "NaN"
+        return np.broadcast_to(found, self.shape if shape is None else shape)
+
+    def place(self, values: np.ndarray) -> Array:
+        """Host numbers on the case's backend."""
+        return self.frame.backend.asarray(values)
+
+    def inside(self, b: int, most: int = 3) -> np.ndarray:
+        """Points of cell b and of the region: centre, corners, random ones, training points."""
+        near = self.points[:, self.frame.free]
+        found = cell_points(self.cells, b, self.rng, near)
+        if len(found) <= most:
+            return found
+        return found[self.rng.permutation(len(found))[:most]]
+
+    def directions(self, count: int) -> list[np.ndarray]:
+        """Random directions in frame coordinates (f,), each with its opposite."""
+        f = len(self.frame.free)
+        drawn = [self.rng.normal(size=f) for _ in range(count)]
+        return [s * d for d in drawn for s in (1.0, -1.0)]
+
+    def raw(self, direction: Sequence[Any]) -> list[Any]:
+        """A direction of frame coordinates as balls in the user's units, all features."""
+        step = [flint().arb(0)] * self.points.shape[1]
+        for j, unit, entry in zip(self.frame.free, exact(self.frame.unit), direction, strict=True):
+            step[j] = unit * entry
+        return step
+
+    def derivatives(
+        self, x: Sequence[Any], step: Sequence[Any], z: Sequence[Any], order: int
+    ) -> list[Any]:
+        """`D_step^n k(x, z)`, n = 0, ..., order; one-sided where k is not smooth."""
+        with series_length(order + 3):
+            tau = flint().arb_series([0, 1])
+            at = [a + s * tau for a, s in zip(x, step, strict=True)]
+            found = coefficients(self.reference(at, z), order + 1)
+        return [math.factorial(n) * c for n, c in enumerate(found)]
+
+
+def node_case(
+    kernel: Kernel, units: np.ndarray, seed: int, backend: Backend, huge: float = 1e6
+) -> NodeCase:
+    """Random points and cells, in typical units: degenerate, tiny, huge, far, on points."""
+    rng = np.random.default_rng(seed)
+    d = len(units)
+    points = units * (rng.normal(size=(4, d)) + rng.choice([0.0, 0.0, min(50.0, huge), huge]))
+    points[-1] += units * min(1e3, huge) * rng.choice([0.0, 0.0, 1.0, -1.0], d)  # may lie far away
+    if rng.random() < 0.2:
+        points[1] = points[0]
+    at = points[0] + units * rng.normal(size=d) * rng.choice([0.0, 1.0])
+    width = units * rng.choice([1e-9, 0.01, 0.3, 0.3, 2.0, huge])
+    width = np.where(rng.random(d) < 0.25, 0.0, width)
+    region: Region = Box(at - width, at + width)
+    if rng.random() < 0.3:
+        features = np.flatnonzero(width > 0)
+        region = Ball(at, float(width[features].min(initial=huge)), norm=2, features=features)
+    frame = Frame.of(region, kernel.typical_lengths(d), backend)
+    ends = np.sort(region.sample(2, rng)[:, region.free], axis=0)
+    alone = np.clip(at, region.lower, region.upper)[region.free]
+    root = region.root()
+    cells = Cells(
+        region,
+        backend.asarray(np.stack([to_numpy(root.lower)[0], ends[0], alone])),
+        backend.asarray(np.stack([to_numpy(root.upper)[0], ends[1], alone])),
+    )
+    return NodeCase(kernel, points, frame, cells, rng)

@@ -1,0 +1,202 @@
+"""Checks of a kernel inside one region, against its reference in ball arithmetic.
+
+Every function states one line of the contract of `gpcert.kernels.nodes` for a `NodeCase`, with no
+tolerance on the unsafe side; `gpcert.testing.node_contract` draws the cases.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gpcert.rounding import TINY, gamma
+from gpcert.testing.balls import coefficients, dot, exact, flint, series_length
+from gpcert.testing.feature_lengths import (
+    diagonal_coefficients,
+    line_surface,
+    remainder_length,
+)
+from gpcert.testing.line_checks import check_lines
+from gpcert.testing.node_case import NodeCase
+
+__all__ = ["CHECKS"]
+
+
+def norm(vector: Sequence[Any]) -> Any:
+    return dot(vector, vector).sqrt()
+
+
+def _form(matrix: np.ndarray, direction: Sequence[Any]) -> Any:
+    """`e^T M e`, exactly."""
+    return dot(direction, [dot(exact(row), direction) for row in matrix])
+
+
+def check_values(case: NodeCase) -> None:
+    """`value`, `gradients` within `errors`; `sizes` bound the norms."""
+    arb = flint().arb
+    B, N = case.shape
+    f = len(case.frame.free)
+    value, gradients = case.host(case.batch.value), case.host(case.batch.gradients(), (B, f, N))
+    sizes, errors = ([case.host(part) for part in t] for t in (case.batch.sizes, case.batch.errors))
+    for array in (value, gradients):
+        assert np.all(np.isfinite(array))
+    for b, i in np.ndindex(B, N):
+        x, z = case.centers[b], case.targets[i]
+        real = case.reference(x, z)
+        assert not abs(real - arb(value[b, i])) > arb(errors[0][b, i]), "value off its error"
+        assert not abs(real) > arb(sizes[0][b, i]), "size of the value"
+        axes = [case.raw(exact(row)) for row in np.eye(f)]
+        slope = [case.derivatives(x, axis, z, 1)[1] for axis in axes]
+        gap = [s - arb(g) for s, g in zip(slope, gradients[b, :, i], strict=True)]
+        assert not norm(gap) > arb(errors[1][b, i]), "gradient off its error"
+        if math.isfinite(errors[1][b, i]):  # else there is none
+            assert not norm(slope) > arb(sizes[1][b, i]), "size of the gradient"
+        if math.isfinite(errors[2][b, i]):
+            for e in case.directions(1):
+                second = case.derivatives(x, case.raw(exact(e)), z, 2)[2]
+                assert not abs(second) > arb(sizes[2][b, i]) * norm(exact(e)) ** 2, "curvature"
+
+
+def check_contraction(case: NodeCase) -> None:
+    """`contract` within `sum |a_i| errors + gamma(N + 4f + 32) sum |a_i| sizes`."""
+    arb = flint().arb
+    B, N = case.shape
+    f = len(case.frame.free)
+    a = case.rng.normal(size=(B, N)) * 10.0 ** case.rng.uniform(-3, 3)
+    if case.rng.random() < 0.5:
+        a = a * (np.arange(N) == case.rng.integers(N, size=(B, 1)))
+    jet = case.batch.contract(case.place(a))
+    value, gradient = case.host(jet.value, (B,)), case.host(jet.gradient, (B, f))
+    hessian = case.host(jet.hessian, (B, f, f))
+    assert np.array_equal(hessian, np.swapaxes(hessian, 1, 2)), "Hessian not symmetric"
+    rounding = arb(gamma(N + 4 * f + 32))
+    used = a != 0.0
+    allowed = np.empty((B, 3), dtype=object)
+    for n in range(3):
+        error, size = case.host(case.batch.errors[n]), case.host(case.batch.sizes[n])
+        for b in range(B):
+            total = arb(TINY)  # what `up` adds on the caller's side
+            for i in np.flatnonzero(used[b]):
+                part = arb(error[b, i]) + rounding * arb(size[b, i])
+                total = total + abs(arb(a[b, i])) * part
+            allowed[b, n] = total
+    for b in range(B):
+        jet_b = (value[b], gradient[b], hessian[b])
+        _check_jet(case, b, case.targets, exact(a[b]), jet_b, allowed[b])
+
+
+def _check_jet(
+    case: NodeCase,
+    b: int,
+    targets: list[list[Any]],
+    weights: list[Any],
+    jet: tuple[Any, np.ndarray, np.ndarray],
+    allowed: Sequence[Any],
+) -> None:
+    """A jet at centre b against `sum_i w_i k(., target_i)`: value, and along random directions."""
+    arb = flint().arb
+    value, gradient, hessian = jet
+    for e in case.directions(2):
+        direction = exact(e)
+        real = [arb(0)] * 3
+        for w, z in zip(weights, targets, strict=True):
+            if w != 0:
+                found = case.derivatives(case.centers[b], case.raw(direction), z, 2)
+                real = [r + w * k for r, k in zip(real, found, strict=True)]
+        slope = dot(exact(gradient), direction)
+        curvature = _form(hessian, direction)
+        length = norm(direction)
+        for n, found in enumerate((arb(float(value)), slope, curvature)):
+            gap = abs(found - real[n])
+            assert not gap > allowed[n] * length**n, f"derivative {n} of the jet off its error"
+
+
+def check_itself(case: NodeCase) -> None:
+    """`itself` within its errors, and `mixed`, the derivatives' inner products."""
+    arb = flint().arb
+    B, f = len(case.cells), len(case.frame.free)
+    jet, parts = case.batch.itself()
+    errors = [case.host(part, (B,)) for part in parts]
+    value, gradient = case.host(jet.value, (B,)), case.host(jet.gradient, (B, f))
+    hessian = case.host(jet.hessian, (B, f, f))
+    assert np.array_equal(hessian, np.swapaxes(hessian, 1, 2)), "Hessian not symmetric"
+    matrix, error = case.batch.mixed()
+    matrix, error = case.host(matrix, (B, f, f)), case.host(error, (B,))
+    assert np.all(np.isfinite(matrix))
+    for b in range(B):
+        here, allowed = case.centers[b], [arb(part[b]) for part in errors]
+        _check_jet(case, b, [here], [arb(1)], (value[b], gradient[b], hessian[b]), allowed)
+        for e in case.directions(1) if math.isfinite(error[b]) else []:
+            direction = exact(e)
+            found = _form(matrix[b], direction)
+            gap = abs(found - _mixed(case, here, case.raw(direction)))
+            assert not gap > arb(error[b]) * norm(direction) ** 2, "mixed derivatives"
+
+
+def _mixed(case: NodeCase, x: list[Any], step: list[Any]) -> Any:
+    """`<D_step phi(x), D_step phi(x)>`: K(tau, tau) has `a_11 + 2 a_02` before tau^2."""
+    with series_length(5):
+        tau = flint().arb_series([0, 1])
+        at = [a + s * tau for a, s in zip(x, step, strict=True)]
+        both = coefficients(case.reference(at, at), 3)[2]
+        return both - 2 * coefficients(case.reference(at, x), 3)[2]
+
+
+def check_feature_sizes(case: NodeCase) -> None:
+    """Inner products of derivatives at points of the cell, remainders from its centre to there."""
+    module = flint()
+    arb = module.arb
+    sizes, B = case.node.feature_sizes(case.reach), len(case.cells)
+    gram = [[None if g is None else case.host(g, (B,)) for g in row] for row in sizes.gram]
+    remainders = [case.host(sizes.remainder(n), (B,)) for n in range(3)]
+    with module.ctx.workprec(800):  # the lengths cancel for tiny displacements
+        for b in range(B):
+            rows = case.inside(b, 2)
+            for x, end in zip(rows, rows[::-1], strict=True):
+                center = case.centers[b]
+                step = [s - c for s, c in zip(exact(end), center, strict=True)]
+                K = line_surface(case.reference, center, step)
+                at_center = diagonal_coefficients(K)
+                for n in range(3):
+                    if math.isfinite(remainders[n][b]):
+                        length = remainder_length(K, n, at_center)
+                        assert not length > arb(remainders[n][b]), f"remainder R{n}"
+                at_x = diagonal_coefficients(line_surface(case.reference, exact(x), step))
+                for (i, j), a in at_x.items():
+                    bound = gram[i][j]
+                    largest = arb(0 if bound is None else bound[b])
+                    product = abs(math.factorial(i) * math.factorial(j) * a)
+                    if bound is None or math.isfinite(bound[b]):
+                        assert not product > largest, f"<D^{i} phi, D^{j} phi>"
+
+
+def check_variations(case: NodeCase) -> None:
+    """`S_n >= |D_d^n k(x, z_i)|` for x, d of the cell, and `S_1 >= |k(x, z_i) - k(c, z_i)|`."""
+    arb = flint().arb
+    bounds = [case.host(part) for part in case.batch.variations()]
+    for b in range(len(case.cells)):
+        rows = case.inside(b, 4)
+        for x, end in zip(rows, rows[::-1], strict=True):
+            at, center = exact(x), case.centers[b]
+            step = [s - c for s, c in zip(exact(end), center, strict=True)]
+            for i, z in enumerate(case.targets):
+                real = case.derivatives(at, step, z, 3)
+                for n, derivative in enumerate(real):
+                    if math.isfinite(bounds[n][b, i]):
+                        bound = arb(bounds[n][b, i])
+                        assert not abs(derivative) > bound, f"variation S_{n} = {bound}"
+                change = abs(case.reference(at, z) - case.reference(center, z))
+                assert not change > arb(bounds[1][b, i]), "S_1 against the change of k"
+
+
+CHECKS: dict[str, Callable[[NodeCase], None]] = {
+    "values": check_values,
+    "contraction": check_contraction,
+    "itself": check_itself,
+    "feature sizes": check_feature_sizes,
+    "variations": check_variations,
+    "lines": check_lines,
+}

@@ -1,0 +1,53 @@
+"""Compositions of kernels inside a region fulfil the whole contract."""
+
+from gpcert.kernels.active_dimensions import ActiveDimensions
+from gpcert.kernels.constant import Constant
+from gpcert.kernels.linear import Linear
+from gpcert.kernels.polynomial import Polynomial
+from gpcert.kernels.product import Product
+from gpcert.kernels.scale import Scale
+from gpcert.kernels.sum import Sum
+from gpcert.kernels.white import White
+from gpcert.testing.node_contract import NodeContract
+
+
+class TestSum(NodeContract):
+    kernel = Sum((Linear([1.0, 0.5], center=0.3), Constant(0.7), White(0.1)))
+    dim = 2
+
+
+class TestProduct(NodeContract):
+    kernel = Product((Linear([1.0, 0.5], center=0.3), Linear(2.0, center=-1.0), Constant(0.7)))
+    dim = 2
+
+
+class TestScale(NodeContract):
+    kernel = Scale(Linear([1.0, 0.5], center=0.3), 3.7)
+    dim = 2
+
+
+class TestActiveDimensions(NodeContract):
+    kernel = ActiveDimensions(Linear([1.0, 0.5], center=[0.3, -2.0]), (2, 0))
+    dim = 3
+
+
+class TestSumInProductInActiveDimensions(NodeContract):
+    kernel = ActiveDimensions(
+        Product((Sum((Linear(1.0), Constant(0.2))), Sum((Polynomial(2, 0.5, 1.0), Linear(0.1))))),
+        (1, 2),
+    )
+    dim = 3
+
+
+class TestNestedActiveDimensions(NodeContract):
+    """Inputs 2 and 0 of inputs (3, 1, 0): inputs 0 and 3."""
+
+    kernel = Scale(
+        ActiveDimensions(
+            Sum((ActiveDimensions(Linear([1.0, 3.0], [1.0, 0.0]), (2, 0)), Constant(1.0))),
+            (3, 1, 0),
+        ),
+        0.3,
+    )
+    dim = 4
+    typical = (1.0, 1e-3, 1.0, 10.0)

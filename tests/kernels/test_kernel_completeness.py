@@ -1,0 +1,60 @@
+"""No kernel of the registry lacks a contract test, a formula or a relaxation."""
+
+import importlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gpcert.kernels
+from gpcert.arrays import Backend
+from gpcert.kernels import KERNELS, kernel_from_config
+from gpcert.kernels.frame import Frame, Reach
+from gpcert.kernels.lines import Enclosed
+from gpcert.regions import Box
+from gpcert.testing.kernel_references import REFERENCES
+from gpcert.testing.node_contract import TESTED, partner_configs
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture(scope="module")
+def tested():
+    """Names of the kernels that some test class of this folder puts through the whole contract."""
+    for path in sorted(HERE.glob("test_*.py")):
+        importlib.import_module(path.stem)
+    names = {path.stem for path in HERE.glob("test_*.py")}
+    return {name for name, cls in TESTED.items() if cls.__module__ in names}
+
+
+@pytest.mark.parametrize("name", sorted(KERNELS))
+def test_every_kernel_has_a_contract_test(name, tested):
+    assert name in tested, f"no subclass of NodeContract in {HERE.name} tests {name!r}"
+
+
+@pytest.mark.parametrize("name", sorted(KERNELS))
+def test_every_kernel_has_a_formula_and_a_partner(name):
+    assert KERNELS[name].name == name
+    assert name in REFERENCES
+    assert kernel_from_config(name, partner_configs(2)[name]).name == name
+
+
+@pytest.mark.parametrize("name", sorted(KERNELS))
+def test_every_kernel_is_public(name):
+    assert KERNELS[name].__name__ in gpcert.kernels.__all__
+
+
+@pytest.mark.parametrize("name", sorted(KERNELS))
+def test_every_kernel_has_a_relaxation(name):
+    kernel = kernel_from_config(name, partner_configs(2)[name])
+    region = Box([0.0, 0.0], [1.0, 0.5])
+    frame = Frame.of(region, kernel.typical_lengths(2), Backend())
+    points = np.array([[0.5, 0.2], [2.0, -1.0], [-0.3, 0.1]])
+    enclosed = kernel.node(points, frame).at(Reach.of(region.root(), frame)).enclosed()
+    assert isinstance(enclosed, Enclosed)
+    assert np.all(np.isfinite(enclosed.low)), "nothing is known from below"
+    assert np.all(np.isfinite(enclosed.high)), "nothing is known from above"
+
+
+def test_every_formula_belongs_to_a_kernel():
+    assert set(REFERENCES) == set(KERNELS) == set(partner_configs(2))

@@ -1,0 +1,136 @@
+"""Radial kernels inside regions: many features, points that coincide with centres, refusals."""
+
+import math
+
+import numpy as np
+import pytest
+
+from gpcert.arrays import Backend
+from gpcert.errors import InputError
+from gpcert.kernels.frame import Frame, Reach
+from gpcert.kernels.matern import Matern
+from gpcert.kernels.radial_accuracy import radial_accuracy, regular_accuracy
+from gpcert.kernels.rational_quadratic import RationalQuadratic
+from gpcert.kernels.squared_exponential import SquaredExponential
+from gpcert.regions import Box
+from gpcert.testing.node_case import NodeCase
+from gpcert.testing.node_checks import CHECKS
+
+KERNELS = [
+    SquaredExponential(6.0, 2.0),
+    RationalQuadratic(6.0, 0.7),
+    Matern(6.0, 0.5),
+    Matern(6.0, 1.5),
+    Matern(6.0, 2.5),
+]
+
+
+def batch_at(kernel, points, center, half):
+    region = Box(center - half, center + half)
+    frame = Frame.of(region, kernel.typical_lengths(len(center)), Backend())
+    return kernel.node(points, frame).at(Reach.of(region.root(), frame))
+
+
+@pytest.mark.parametrize("check", sorted(CHECKS))
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: f"{k.name}")
+def test_many_features(kernel, check):
+    """More than 32 features: the square is expanded, second moments are formed box by box."""
+    rng = np.random.default_rng(3)
+    points = rng.normal(size=(2, 34))
+    at = points[0] + rng.normal(size=34) * 0.3
+    region = Box(at - 0.1, at + 0.1)
+    frame = Frame.of(region, kernel.typical_lengths(34), Backend())
+    case = NodeCase(kernel, points, frame, region.root(), rng)
+    assert kernel.node(points, frame).expanded
+    CHECKS[check](case)
+
+
+def test_rough_kernel_at_a_point():
+    """Matern 1/2 has no gradient at a point: infinite errors, finite numbers; elsewhere small."""
+    points = np.asarray([[0.3, -0.2], [1.0, 0.5], [3.0, 3.0]])
+    batch = batch_at(Matern(1.0, 0.5, 2.0), points, points[0], 0.1)
+    assert np.all(np.isfinite(batch.gradients()))
+    jet = batch.contract(np.ones((1, 3)))
+    assert np.all(np.isfinite(jet.gradient))
+    assert np.all(np.isfinite(jet.hessian))
+    for n in (1, 2):
+        assert batch.errors[n][0, 0] == math.inf
+        assert np.all(batch.errors[n][0, 1:] < 1e-12)
+    assert np.all(batch.errors[0] < 5e-14)
+    S = batch.variations()
+    assert math.isfinite(S[1][0, 0])
+    assert S[2][0, 0] == math.inf
+    assert S[3][0, 0] == math.inf
+    assert all(np.all(np.isfinite(part[0, 1:])) for part in S)
+    jet, errors = batch.itself()
+    assert errors[0] == 0.0
+    assert errors[1] == errors[2] == math.inf
+    assert np.all(np.isfinite(jet.hessian))
+
+
+@pytest.mark.parametrize("distance", [0.0, 1e-300, 1e-160, 1e-17, 1e-15, 1e-12, 1e-8, 1e-4, 1.0])
+def test_once_differentiable_kernel_near_a_point(distance):
+    """Matern 3/2: F_2 is infinite at a point, the Hessian is not; its error stays small."""
+    points = np.asarray([[distance, 0.0], [1.0, 0.5], [-2.0, 3.0]])
+    batch = batch_at(Matern(1.0, 1.5), points, np.zeros(2), 0.5)
+    assert np.all(np.isfinite(batch.errors[2]))
+    assert np.all(batch.errors[2] < 2e-6)
+    assert np.all(batch.errors[1] < 1e-13)
+    assert np.all(np.isfinite(batch.contract(np.ones((1, 3))).hessian))
+
+
+@pytest.mark.parametrize("kernel", [k for k in KERNELS if getattr(k, "nu", 9) > 2], ids=str)
+def test_both_accuracies_agree(kernel):
+    """The shortcut for regular profiles gives errors within a small factor of the general ones."""
+    rng = np.random.default_rng(0)
+    points = 6.0 * rng.normal(size=(50, 3))
+    batch = batch_at(kernel, points, np.zeros(3), 1.0)
+    node = batch.node
+    factors = tuple(node.profile.terms(batch.r, (0, 0), (1, 0), (2, 0)))
+    short = regular_accuracy(node, batch.r, factors)
+    whole = radial_accuracy(node, batch.r, batch.distance_error, factors)
+    for n in range(3):
+        ratio = short.errors[n] / whole.errors[n]
+        assert np.all((ratio > 0.3) & (ratio < 3.0))
+        ratio = short.sizes[n] / whole.sizes[n]
+        assert np.all((ratio > 0.5) & (ratio < 3.0))
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: k.name)
+def test_refuses_coordinates_beyond_all_scales(kernel):
+    points = np.asarray([[0.0], [1e80]])
+    frame = Frame.of(Box([0.0], [1.0]), kernel.typical_lengths(1), Backend())
+    with pytest.raises(InputError, match="length-scales"):
+        kernel.node(points, frame)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: k.name)
+@pytest.mark.parametrize("half", [1e8, 1e30, 1e58])
+def test_huge_cells(kernel, half):
+    """Trivial bounds, never NaN."""
+    points = np.asarray([[0.0, 0.0], [1.0, 2.0]])
+    batch = batch_at(kernel, points, np.zeros(2), half)
+    for part in (*batch.variations(), *batch.sizes, *batch.errors):
+        assert not np.any(np.isnan(part))
+    lines = batch.enclosed()
+    for line in (lines.under, lines.over):
+        assert np.all(np.isfinite(line.intercept))
+        for carrier, slope in line.slopes:
+            assert np.all(np.isfinite(slope))
+            assert not np.any(np.isnan(carrier.minimum(slope)))
+    assert np.all(lines.low >= 0.0)
+    assert np.all(lines.high <= kernel.variance * (1 + 1e-12))
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: k.name)
+def test_no_cells(kernel):
+    """An empty batch goes through everything."""
+    points = np.asarray([[0.0, 0.0], [1.0, 2.0]])
+    region = Box([0.0, 0.0], [1.0, 1.0])
+    frame = Frame.of(region, kernel.typical_lengths(2), Backend())
+    none = region.root().take(np.zeros(0, dtype=int))
+    batch = kernel.node(points, frame).at(Reach.of(none, frame))
+    assert batch.contract(np.zeros((0, 2))).hessian.shape == (0, 2, 2)
+    assert all(part.shape == (0, 2) for part in batch.variations())
+    assert batch.enclosed().low.shape == (0, 2)
+    assert batch.itself()[0].gradient.shape == (0, 2)
