@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from gpcert.arrays import Backend
 from gpcert.enclosures.joint import _fall
 from gpcert.enclosures.precision import LocalPrecision
+from gpcert.enclosures.second_covariance import second_covariance
 from gpcert.kernels import SquaredExponential, localize
 from gpcert.kernels.exponential_tail import LARGEST_EXPONENT, exponential_tail
 from gpcert.kernels.growth import growth_chord
@@ -158,3 +159,45 @@ def test_geometry_covers_the_cells(case):
             assert not squared(d) > arb(float(geometry.rho[b])) ** 2
             for j, a in enumerate(d):
                 assert not abs(a) > arb(float(geometry.half[b, j]))
+
+
+@settings(max_examples=40)
+@given(case=cases())
+def test_second_covariance(case):
+    """Forms of degree 2, 3 and 4 against `A k (u.d)^n` in ball arithmetic, for random d."""
+    evaluation = evaluation_of(case, keep=2)
+    local, expansion = evaluation.local, evaluation.expansion
+    found = second_covariance(local.precisions[0], local.kernel, expansion)
+    reference, region = ArbPosterior(case.posterior), case.region
+    free, f = region.free, len(region.free)
+    lengths = exact(np.broadcast_to(case.posterior.kernel.length_scale, (region.dim,))[free])
+    s2 = arb(local.kernel.variance)
+    for b, x in enumerate(evaluation.cells.points_full(evaluation.cells.center)):
+        row, center = reference.row(x), exact(x[free])
+        step = case.rng.normal(size=f)
+        d = exact(step)
+        size2 = sum((a * a for a in d), arb(0))
+        along = [
+            sum(
+                (a * (z[j] - c) / w for a, j, c, w in zip(d, free, center, lengths, strict=True)),
+                arb(0),
+            )
+            for z in reference.points
+        ]
+        first = second = mixed = arb(0)
+        for a in reference.factors[0]:
+            q = sum((u * k * t for u, k, t in zip(a, row, along, strict=True)), arb(0))
+            e = sum((u * k * t * t / 2 for u, k, t in zip(a, row, along, strict=True)), arb(0))
+            first, mixed, second = first + q * q, mixed + 2 * q * e, second + e * e
+        size = size2.sqrt()
+        real = [s2 * size2 - first, -mixed, s2 * size2**2 / 2 - second]
+        forms = [(found.first, 2), (found.mixed, 3), (found.second, 4)]
+        errors = [found.first_error, found.mixed_error, found.second_error]
+        for value, (form, degree), error in zip(real, forms, errors, strict=True):
+            total = arb(0)
+            for index in np.ndindex(*(f,) * degree):
+                term = arb(float(form[(b, *index)]))
+                for j in index:
+                    term *= d[j]
+                total += term
+            assert not abs(value - total) > arb(float(error[b])) * size**degree

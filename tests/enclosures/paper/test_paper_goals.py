@@ -1,0 +1,135 @@
+"""Goals by the paper's method, and by both: below the goal on the whole cell, in 200 bits."""
+
+import numpy as np
+import pytest
+from enclosure_checks import arb, check_goal, evaluation_of
+from hypothesis import given, settings
+
+from gpcert.arrays import to_numpy
+from gpcert.enclosures.goals import DeviationGoal, Goal, MeanGoal, ProbabilityGoal, VarianceGoal
+from gpcert.enclosures.goals.both import BothGoals
+from gpcert.enclosures.goals.paper import PaperGoal
+from gpcert.enclosures.paper import PaperEnclosures
+from gpcert.errors import InputError
+from gpcert.likelihoods import Probit, SklearnLogistic
+from gpcert.testing.arb_reference import ArbPosterior, exact
+from gpcert.testing.strategies import any_kernels, cases
+
+
+def both_ways(goal, how="analytic"):
+    paper = PaperGoal(goal, PaperEnclosures(how))
+    return paper, BothGoals(goal, paper)
+
+
+@settings(max_examples=25)
+@given(case=cases(make_kernels=any_kernels, max_points=5))
+def test_mean(case):
+    reference = ArbPosterior(case.posterior)
+    evaluation = evaluation_of(case, variance=False, splits=4, keep=3)
+    for c in range(case.posterior.outputs):
+        for sign in (1, -1):
+            for goal in both_ways(MeanGoal(c, sign)):
+                check_goal(
+                    case,
+                    goal,
+                    lambda x, c=c, sign=sign: sign * reference.mean(x, c),
+                    evaluation,
+                )
+
+
+@pytest.mark.parametrize("how", ["analytic", "solver"])
+@settings(max_examples=10, deadline=None)
+@given(case=cases(max_points=5))
+def test_variance(how, case):
+    reference = ArbPosterior(case.posterior)
+    evaluation = evaluation_of(case, splits=3, keep=2)
+    for c in range(case.posterior.outputs):
+        for sign in (1, -1):
+            for goal in both_ways(VarianceGoal(c, sign), how):
+                check_goal(
+                    case,
+                    goal,
+                    lambda x, c=c, sign=sign: sign * reference.variance(x, c),
+                    evaluation,
+                )
+
+
+@pytest.mark.parametrize("likelihood", [Probit(), SklearnLogistic()], ids=["probit", "sklearn"])
+def test_probability(likelihood):
+    @settings(max_examples=12, deadline=None)
+    @given(case=cases(max_points=5, likelihood=likelihood))
+    def check(case):
+        reference = ArbPosterior(case.posterior)
+        evaluation = evaluation_of(case, splits=3, keep=2)
+        for sign in (1, -1):
+            for goal in both_ways(ProbabilityGoal(case.posterior.likelihood, 0, sign)):
+                check_goal(
+                    case, goal, lambda x, sign=sign: sign * reference.probability(x), evaluation
+                )
+
+    check()
+
+
+@settings(max_examples=15)
+@given(case=cases())
+def test_deviation(case):
+    reference = ArbPosterior(case.posterior)
+    evaluation = evaluation_of(case, variance=False, splits=3, keep=3)
+    values = case.posterior.predict(case.region.center[None])[0][0]
+    plain = DeviationGoal(tuple(map(float, values)), (0.0,) * len(values), 2.0)
+
+    def deviation(x):
+        gaps = [reference.mean(x, c) - value for c, value in enumerate(exact(values))]
+        return -sum((g * g for g in gaps), arb(0)).sqrt()
+
+    for goal in both_ways(plain):
+        check_goal(case, goal, deviation, evaluation)
+
+
+@settings(max_examples=15)
+@given(case=cases())
+def test_both_is_the_larger_bound(case):
+    evaluation = evaluation_of(case, splits=3, keep=3)
+    plain = VarianceGoal(0, -1)
+    paper, both = both_ways(plain)
+    bounds = [to_numpy(goal.bound(evaluation, None).lower) for goal in (plain, paper, both)]
+    assert np.array_equal(bounds[2], np.maximum(bounds[0], bounds[1]))
+
+
+def test_splits_are_random_features_with_width():
+    @settings(max_examples=1)
+    @given(case=cases())
+    def check(case):
+        evaluation = evaluation_of(case)
+        half = to_numpy(evaluation.cells.half)
+        first, again, other = (
+            PaperEnclosures("analytic", seed).random_axes(evaluation) for seed in (1, 1, 2)
+        )
+        assert np.array_equal(first, again)
+        assert half.size == 0 or not half.any() or not np.array_equal(first, other)
+        assert np.all((to_numpy(first) > 0) == (half > 0))
+
+    check()
+
+
+def test_unknown_goals_are_refused():
+    class Other(Goal):
+        needs_variance = False
+
+        def bound(self, evaluation, target):
+            raise NotImplementedError
+
+        def ceiling(self, evaluation):
+            raise NotImplementedError
+
+        def function(self, posterior):
+            raise NotImplementedError
+
+    @settings(max_examples=1)
+    @given(case=cases())
+    def check(case):
+        evaluation = evaluation_of(case, variance=False)
+        with pytest.raises(InputError, match="taylor"):
+            PaperGoal(Other(), PaperEnclosures("analytic")).bound(evaluation, None)
+
+    check()
