@@ -85,6 +85,6 @@ def up_float(x: float, roundings: int = 1) -> float:
 
 
 def nonnegative(x: Array) -> Array:
-    """`max(x, 0)` elementwise."""
+    """`max(x, 0)` elementwise; NaN stays NaN, so that no bound is made from one."""
     xp = namespace(x)
-    return xp.where(x > 0, x, xp.zeros_like(x))
+    return xp.where(x <= 0, xp.zeros_like(x), x)

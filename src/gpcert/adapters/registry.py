@@ -29,6 +29,12 @@ class Adapter:
 
 
 ADAPTERS: tuple[Adapter, ...] = (
+    # first: our estimators derive from scikit-learn's base classes
+    Adapter(
+        package="gpcert",
+        module="gpcert.adapters.own",
+        supports="a fitted gpcert.models.GPRegressor or two-class GPClassifier",
+    ),
     Adapter(
         package="sklearn",
         module="gpcert.adapters.sklearn",

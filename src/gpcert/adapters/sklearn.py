@@ -20,6 +20,7 @@ from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessR
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.pipeline import Pipeline
 
+from gpcert.adapters import own
 from gpcert.adapters.conversion import Conversion, LibraryPrediction
 from gpcert.adapters.sklearn_kernels import convert_kernel
 from gpcert.adapters.sklearn_pipeline import convert_pipeline
@@ -38,6 +39,8 @@ def convert(model: Any) -> Conversion:
         return convert_pipeline(model, convert)
     if type(model) in (GridSearchCV, RandomizedSearchCV):
         return convert(_fitted(model, "best_estimator_").best_estimator_)
+    if own.is_own(model):  # at the end of a pipeline, or found by a search
+        return own.convert(model)
     if isinstance(model, GaussianProcessRegressor):
         _check_predictions_inherited(model, GaussianProcessRegressor)
         return _convert_regressor(_fitted(model, "alpha_"))
@@ -57,11 +60,12 @@ def convert(model: Any) -> Conversion:
 
 
 def _convert_regressor(model: GaussianProcessRegressor) -> Conversion:
-    kernel, white = convert_kernel(model.kernel_)
+    points = np.asarray(model.X_train_)
+    kernel, white = convert_kernel(model.kernel_, points.shape[1])
     std = finite_array("_y_train_std", model._y_train_std)
     posterior = Posterior(
         kernel=kernel,
-        points=model.X_train_,
+        points=points,
         weights=finite_array("alpha_", model.alpha_).T,
         factor=_inverse(model.L_),
         offset=model._y_train_mean,
@@ -84,7 +88,7 @@ def _convert_classifier(model: GaussianProcessClassifier) -> Conversion:
             f"{model.n_classes_}; fit one binary classifier a class and certify each"
         )
     base: Any = model.base_estimator_
-    kernel, white = convert_kernel(base.kernel_)
+    kernel, white = convert_kernel(base.kernel_, base.X_train_.shape[1])
     posterior = Posterior(
         kernel=kernel,
         points=base.X_train_,

@@ -12,6 +12,7 @@ the remainder 2 nu tail_2. The last term is the `Square` of square.py.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from gpcert.arrays import Array, namespace
@@ -140,10 +141,17 @@ def variance_range(
     root_high = up(xp.sqrt(nonnegative(center + error + excess * prior + rounding)), 2)
     nearer, farther = nonnegative(root_low - reach) ** 2, (root_high + reach) ** 2
     # at x: v + kappa k(x, x) lies between the squares; kappa k(x, x) between 0 and `shift`
-    low = xp.maximum(nonnegative(low), nearer - shift - gamma(16) * (nearer + shift))
-    high = xp.minimum(high, farther + gamma(16) * farther)
+    below = nearer - shift - gamma(16) * (nearer + shift)
+    low = xp.maximum(nonnegative(_or(low, 0.0)), _or(below, 0.0))
+    high = xp.minimum(_or(high, math.inf), _or(farther + gamma(16) * farther, math.inf))
     high = xp.minimum(nonnegative(high), up(operator.gain * s2, 1) if operator.gain > 1 else s2)
     return nonnegative(low), high
+
+
+def _or(bound: Array, trivial: float) -> Array:
+    """The bound, or a trivial one where an overflow left nothing (NaN)."""
+    xp = namespace(bound)
+    return xp.where(xp.isnan(bound), xp.full_like(bound, trivial), bound)
 
 
 def _reach(hessian: Array, geometry: Geometry) -> Array:

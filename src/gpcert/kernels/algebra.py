@@ -11,14 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import reduce
-from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
+from gpcert.kernels.composite import Composite
 from gpcert.kernels.constant import Constant
 from gpcert.kernels.cosine import Cosine
 from gpcert.kernels.matern import Matern
@@ -138,13 +137,16 @@ _POWERS: dict[type, Callable[[Any, float], Kernel]] = {
 }
 
 
-def _flat(kernels: Sequence[Kernel | float], kind: Any) -> list[Kernel]:
+def _flat(kernels: Sequence[Kernel | float], kind: type[Composite]) -> list[Kernel]:
     """The parts of nested sums (products) in order."""
     if not kernels:
         raise InputError(f"{kind.__name__}: expected at least one kernel, got none")
-    kernels = [Constant(float(k)) if isinstance(k, Real) else k for k in kernels]
-    parts = [list(k.kernels) if isinstance(k, kind) else [k] for k in kernels]
-    flat: list[Kernel] = reduce(lambda a, b: a + b, parts)
+    flat: list[Kernel] = []
+    for k in kernels:
+        if isinstance(k, kind):
+            flat.extend(k.kernels)
+        else:
+            flat.append(k if isinstance(k, Kernel) else Constant(k))
     return _flat(flat, kind) if any(isinstance(k, kind) for k in flat) else flat
 
 

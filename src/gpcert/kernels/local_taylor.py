@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpcert.arrays import Array, Backend, namespace
+from gpcert.errors import InputError
 from gpcert.kernels.affine_bound import affine_lower_bound
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.feature_sizes import FeatureSizes
@@ -68,12 +69,18 @@ class LocalTaylor(LocalKernel):
         node = kernel.node(points, frame)
         inverse = 1.0 / frame.unit  # exact: powers of two
         root = node.feature_sizes(Reach.of(region.root(backend), frame))
+        largest = up_float(float(root.lengths[0][0]) ** 2, 4)
+        if not largest <= LARGEST_VARIANCE:
+            raise InputError(
+                f"region: k(x, x) may reach {largest:.3g} there, expected at most "
+                f"{LARGEST_VARIANCE:.3g}; take a smaller region, or check the kernel's parameters"
+            )
         return LocalTaylor(
             node=node,
             frame=frame,
             inverse_length=backend.asarray(inverse),
             squared_lengths=backend.asarray(inverse**2),
-            variance=up_float(float(root.lengths[0][0]) ** 2, 4),
+            variance=largest,
         )
 
     def expand(self, cells: Cells) -> TaylorExpansion:
@@ -221,6 +228,10 @@ class LocalTaylor(LocalKernel):
         del weights
         return None
 
+
+LARGEST_VARIANCE = 2.0**200
+"""Kernels that grow (polynomials, exponentials) leave float64 on huge regions: refused from here on,
+as likelihoods refuse variances beyond it."""
 
 POINTWISE = 3.0
 """Marks a cell whose second degree is bounded point by point."""

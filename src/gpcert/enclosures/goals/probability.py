@@ -142,8 +142,10 @@ class ProbabilityGoal(Goal):
         xp = namespace(alpha)
         # a huge cell may give a line that is infinite, or beyond what the likelihood accepts
         usable = (abs(alpha) <= LARGEST_LINE) & (abs(beta) <= LARGEST_LINE)
+        usable = usable & (v_high <= LARGEST_LINE)
         zero = xp.zeros_like(alpha)
         a, b = xp.where(usable, alpha, zero), xp.where(usable, beta, zero)
+        v_low, v_high = xp.where(usable, v_low, zero), xp.where(usable, v_high, zero)
         if self.sign > 0:
             value = self.likelihood.line_minimum(a, b, v_low, v_high)
         else:

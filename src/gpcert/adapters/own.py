@@ -1,0 +1,41 @@
+"""gpcert's own estimators: their `posterior_` is what they predict from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpcert.adapters.conversion import Conversion, LibraryPrediction
+from gpcert.errors import InputError, UnsupportedModelError
+from gpcert.posterior import Posterior
+
+__all__ = ["convert", "is_own"]
+
+
+def is_own(model: Any) -> bool:
+    """Whether the model, or a class that it derives from, is one of `gpcert.models`."""
+    return any(base.__module__.startswith("gpcert.models") for base in type(model).__mro__)
+
+
+def convert(model: Any) -> Conversion:
+    """The fitted estimator's posterior, beside what its own methods predict."""
+    kind = type(model).__name__
+    if not hasattr(model, "n_features_in_"):
+        raise InputError(f"{kind}: expected a fitted model, got an unfitted one; call fit(X, y)")
+    posterior = getattr(model, "posterior_", None)
+    if not isinstance(posterior, Posterior):
+        raise UnsupportedModelError(
+            f"{kind} with {len(getattr(model, 'classes_', ()))} classes is not supported yet: "
+            "expected a regression or two classes; fit one binary classifier a class and certify "
+            "each"
+        )
+
+    def predict(X: np.ndarray) -> LibraryPrediction:
+        if posterior.classes is not None:
+            return LibraryPrediction(probability=model.predict_proba(X)[:, 1])
+        mean, deviation = model.predict(X, return_std=True)
+        shape = (len(mean), posterior.outputs)
+        return LibraryPrediction(mean.reshape(shape), np.square(deviation).reshape(shape))
+
+    return Conversion(posterior, predict)

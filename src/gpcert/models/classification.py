@@ -1,0 +1,147 @@
+"""Which inference a classifier's options ask for, and the posteriors that it leads to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpcert.errors import InputError
+from gpcert.kernels import Kernel
+from gpcert.kernels.algebra import scaled_by
+from gpcert.likelihoods import likelihood_from_config
+from gpcert.models.inducing import INDUCING, inducing_points
+from gpcert.models.inference import Fit, ep, laplace, softmax_laplace
+from gpcert.models.inference.sparse_ep import sparse_ep
+from gpcert.models.kernel_gradients import has_white_noise
+from gpcert.models.links import LINKS
+from gpcert.models.training import Covariances
+from gpcert.posterior import Posterior
+
+__all__ = ["Choices", "Latent", "Method"]
+
+LARGEST_BLOCK = 20_000_000
+"""Numbers that `Latent.moments` holds at once."""
+
+_ALLOWED = {
+    "likelihood": ("probit", "logistic", "softmax"),
+    "inference": ("laplace", "ep"),
+    "sparse": (None, "fic", "dtc", "var"),
+    "inducing": INDUCING,
+}
+
+
+@dataclass(frozen=True)
+class Choices:
+    """The options of `GPClassifier` that must fit together."""
+
+    likelihood: str
+    inference: str
+    sparse: str | None
+    inducing: str
+
+    def __post_init__(self) -> None:
+        for name, allowed in _ALLOWED.items():
+            if getattr(self, name) not in allowed:
+                words = ", ".join(map(repr, allowed))
+                raise InputError(f"{name}: expected one of {words}, got {getattr(self, name)!r}")
+        if self.likelihood == "softmax" and self.inference != "laplace":
+            raise InputError(
+                f"likelihood='softmax' is fitted by inference='laplace', got {self.inference!r}"
+            )
+        if self.likelihood == "softmax" and self.sparse is not None:
+            raise InputError(
+                f"likelihood='softmax' has no sparse approximation, got sparse={self.sparse!r}; "
+                "use sparse=None"
+            )
+        if self.sparse is not None and self.inference != "ep":
+            raise InputError(
+                f"sparse={self.sparse!r} is fitted by inference='ep', got {self.inference!r}"
+            )
+
+    def inducing_points(
+        self, kernel: Kernel, X: np.ndarray, count: Any, random: np.random.RandomState
+    ) -> np.ndarray:
+        """(count, d) inducing points, at most as many as there are training points."""
+        if has_white_noise(kernel):
+            raise InputError(
+                "kernel: expected no White part in a sparse model, whose inducing points carry no "
+                "noise; leave it out"
+            )
+        return inducing_points(X, count, self.inducing, random)
+
+
+@dataclass(frozen=True, eq=False)
+class Method:
+    """Inference for the labels of one data set: y in {-1, +1}, or 0..m-1 for softmax."""
+
+    choices: Choices
+    y: np.ndarray
+
+    @staticmethod
+    def of(choices: Choices, labels: np.ndarray) -> Method:
+        """For labels 0..m-1."""
+        if choices.likelihood == "softmax":
+            return Method(choices, labels)
+        return Method(choices, np.where(labels == 1, 1.0, -1.0))
+
+    def infer(self, covariances: Covariances, noise: float | None, start: Any, final: bool) -> Fit:
+        """The fit at one kernel; `noise` is regression's, `final` asks for the factor."""
+        del noise
+        if self.choices.likelihood == "softmax":
+            return softmax_laplace(covariances.square[None], self.y, start, factored=final)
+        link = LINKS[self.choices.likelihood]
+        if self.choices.sparse is not None:
+            return sparse_ep(*covariances.sparse, self.y, link, self.choices.sparse, start)
+        method = laplace if self.choices.inference == "laplace" else ep
+        return method(covariances.square, self.y, link, start)
+
+
+@dataclass(frozen=True, eq=False)
+class Latent:
+    """What was inferred about the latent functions: `white` is the kernel's own noise."""
+
+    kernel: Kernel
+    points: np.ndarray
+    fit: Fit
+    white: float
+
+    def binary_posterior(self, likelihood: str, classes: tuple[Any, Any]) -> Posterior:
+        """The canonical posterior of the latent function whose sign is the second class.
+
+        Softmax with two classes: `p_2 = sigma(f_2 - f_1)`, and the difference of both functions is
+        a Gaussian process with kernel 2k, `t = (t_2 - t_1) / 2` and `A = (A_2 - A_1) / 2`: then
+        `2k t = k (t_2 - t_1)`, `|A 2k|^2 = k^T (S_22 - S_21 - S_12 + S_11) k`, `S_ab = A_a^T A_b`.
+        """
+        kernel, weights, factor, noise = self.kernel, self.fit.weights, self.fit.factor, self.white
+        assert factor is not None
+        if likelihood == "softmax":
+            kernel, likelihood, noise = scaled_by(kernel, 2.0), "logistic", 2.0 * noise
+            weights, factor = (weights[1] - weights[0]) / 2.0, (factor[1] - factor[0]) / 2.0
+        return Posterior(
+            kernel=kernel,
+            points=self.points,
+            weights=weights,
+            factor=factor,
+            noise=noise,
+            likelihood=likelihood_from_config(likelihood),
+            classes=classes,
+        )
+
+    def moments(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Means (n, m) and covariances (n, m, m) of coupled outputs at X."""
+        t, A = self.fit.weights, self.fit.factor
+        assert A is not None
+        m, r, N = A.shape
+        means, covariances = np.empty((len(X), m)), np.empty((len(X), m, m))
+        rows = max(1, LARGEST_BLOCK // max(1, m * r + N))
+        for i in range(0, len(X), rows):
+            block = slice(i, i + rows)
+            K = self.kernel.value(X[block], self.points)
+            means[block] = K @ t.T
+            explained = np.stack([K @ A[c].T for c in range(m)], axis=1)  # (n, m, r)
+            prior = self.kernel.diagonal(X[block]) + self.white
+            covariances[block] = prior[:, None, None] * np.eye(m)
+            covariances[block] -= explained @ explained.transpose(0, 2, 1)
+        return means, covariances

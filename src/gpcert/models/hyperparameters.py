@@ -1,0 +1,264 @@
+"""Training: the evidence maximised over the parameter vector by L-BFGS-B, one record an evaluation.
+
+An *epoch* is one evaluation of the evidence and its gradient, as the papers on robustness of
+trained Gaussian processes count them: a run stops after `max_epochs` of them, or where L-BFGS-B
+finds a maximum, and the best vector seen is kept. Inference may fail at extreme parameters (a
+covariance that is singular to working precision): such a vector has evidence -inf and is left.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.optimize
+from sklearn.exceptions import ConvergenceWarning
+
+from gpcert.errors import InputError
+
+__all__ = ["Evaluation", "Optimum", "Search", "Trace", "maximise"]
+
+AT_BOUND = 1e-6
+"""A parameter this near its bound (in the vector's own unit) is reported as ending there."""
+
+FLAT_VALUE, FLAT_SLOPE = 2.2e-9, 1e-5
+"""Where a run has found its maximum: the defaults of L-BFGS-B in SciPy."""
+
+MOST_NAMED = 5
+"""Parameters at a bound that a warning names."""
+
+FIRST_STEP = 1.0
+"""Length of a run's first step, at most: a factor e in one parameter."""
+
+FAILURES = (np.linalg.LinAlgError, ArithmeticError, ValueError)
+"""What inference or a kernel may raise at extreme parameters (an InputError is a ValueError, and
+SciPy raises one for infinities)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """One evaluation: number from 1 on, run (0: from the user's parameters), evidence, vector."""
+
+    epoch: int
+    run: int
+    evidence: float
+    vector: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """Every evaluation of the evidence, in order; `gpcert.plots.plot_training` draws it.
+
+    `vectors` are as the optimiser sees them; `parameters` in the units of the kernel.
+    """
+
+    names: tuple[str, ...]
+    logarithmic: tuple[bool, ...]
+    evaluations: tuple[Evaluation, ...]
+
+    def __len__(self) -> int:
+        return len(self.evaluations)
+
+    @property
+    def evidence(self) -> np.ndarray:
+        """(n,) evidence of each evaluation; -inf where inference failed."""
+        return np.array([one.evidence for one in self.evaluations])
+
+    @property
+    def runs(self) -> np.ndarray:
+        """(n,) the run of each evaluation: 0 from the user's parameters, then the restarts."""
+        return np.array([one.run for one in self.evaluations], dtype=int)
+
+    @property
+    def vectors(self) -> np.ndarray:
+        """(n, p) vectors of the optimiser."""
+        shape = (len(self.evaluations), len(self.names))
+        return np.array([one.vector for one in self.evaluations]).reshape(shape)
+
+    @property
+    def parameters(self) -> np.ndarray:
+        """(n, p) parameters in their own units."""
+        return np.where(self.logarithmic, np.exp(self.vectors), self.vectors)
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """Where to search: start, bounds (p, 2), which entries are logarithms, and how long.
+
+    `random` draws the starts of `n_restarts` more runs; `report(evidence)` is called after every
+    evaluation (a progress bar).
+    """
+
+    names: tuple[str, ...]
+    start: np.ndarray
+    bounds: np.ndarray
+    logarithmic: np.ndarray
+    max_epochs: int
+    n_restarts: int = 0
+    random: Any = None
+    report: Callable[[float], None] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Optimum:
+    """The best vector seen, what the evidence function returned with it, and the trace."""
+
+    vector: np.ndarray
+    evidence: float
+    payload: Any
+    trace: Trace
+
+
+Evidence = Callable[[np.ndarray], tuple[float, np.ndarray, Any]]
+"""From a vector to its evidence, the gradient, and anything to keep of the best one."""
+
+
+def maximise(evidence: Evidence, search: Search) -> Optimum:
+    """Maximise by L-BFGS-B from the start and from `n_restarts` random vectors.
+
+    Every run has `max_epochs` evaluations of its own, at least one.
+    """
+    ledger = _Ledger(evidence, search)
+    low, high = search.bounds.T
+    starts = [np.clip(search.start, low, high)]
+    starts += [_random_start(search) for _ in range(search.n_restarts)]
+    for run, start in enumerate(starts):
+        ledger.minimise_from(run, start)
+    optimum = ledger.optimum()
+    _warn_of_bounds(search, optimum.vector)
+    return optimum
+
+
+class _EpochsSpentError(Exception):
+    """Ends a run of L-BFGS-B from within."""
+
+
+class _Ledger:
+    """The state of a search: every evaluation, and the best."""
+
+    def __init__(self, evidence: Evidence, search: Search) -> None:
+        self.evidence, self.search = evidence, search
+        self.evaluations: list[Evaluation] = []
+        self.best: tuple[float, np.ndarray, Any] | None = None
+        self.failure: Exception | None = None
+        self.run = 0
+        self.spent = 0
+        self.worst = 0.0
+        self.run_best: tuple[float, np.ndarray] | None = None
+
+    def minimise_from(self, run: int, start: np.ndarray) -> None:
+        """One run. The objective is scaled so that its first step is at most `FIRST_STEP` long.
+
+        Reason: with all variables bounded, L-BFGS-B first tries `start - gradient`, cut at the
+        bounds; the gradient of an evidence is large, so that is a corner of the box, where the
+        evidence is often flat, and the run would end there.
+        """
+        self.run, self.spent, self.run_best = run, 0, None
+        try:
+            value, slope = self._objective(start)
+            if len(start) == 0:  # nothing to train: L-BFGS-B has no such case
+                return
+            scale = 1.0 / max(1.0, float(np.linalg.norm(slope)) / FIRST_STEP)
+
+            def scaled(vector: np.ndarray) -> tuple[float, np.ndarray]:
+                known = self.spent == 1 and np.array_equal(vector, start)
+                f, gradient = (value, slope) if known else self._objective(vector)
+                return scale * f, scale * gradient
+
+            scipy.optimize.minimize(
+                scaled,
+                start,
+                jac=True,
+                method="L-BFGS-B",
+                bounds=scipy.optimize.Bounds(*self.search.bounds.T),
+                options={
+                    "maxfun": 10 * self.search.max_epochs,
+                    "maxiter": self.search.max_epochs,
+                    "ftol": FLAT_VALUE * scale,
+                    "gtol": FLAT_SLOPE * scale,
+                },
+            )
+        except _EpochsSpentError:
+            return
+
+    def _objective(self, vector: np.ndarray) -> tuple[float, np.ndarray]:
+        if self.spent >= self.search.max_epochs:
+            raise _EpochsSpentError
+        vector = vector.copy()  # the optimiser may use its memory again
+        value, slope, payload = self._evaluate(vector)
+        self.spent += 1
+        self.evaluations.append(Evaluation(len(self.evaluations) + 1, self.run, value, vector))
+        if self.search.report is not None:
+            self.search.report(value)
+        if not np.isfinite(value):
+            return self._detour(vector)
+        self.worst = max(self.worst, -value)
+        if self.run_best is None or value > self.run_best[0]:
+            self.run_best = (value, vector)
+        if self.best is None or value > self.best[0]:
+            self.best = (value, vector, payload)
+        return -value, -slope
+
+    def _evaluate(self, vector: np.ndarray) -> tuple[float, np.ndarray, Any]:
+        try:
+            with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
+                value, slope, payload = self.evidence(vector)
+        except FAILURES as error:
+            self.failure = error
+            return -np.inf, np.zeros_like(vector), None
+        if not (np.isfinite(value) and np.all(np.isfinite(slope))):
+            return -np.inf, np.zeros_like(vector), None
+        return float(value), np.asarray(slope, dtype=np.float64), payload
+
+    def _detour(self, vector: np.ndarray) -> tuple[float, np.ndarray]:
+        """A bowl above everything seen, centred where this run is best: the line search backs off.
+
+        An infinite value would leave the interpolation of the line search without a number.
+        """
+        if self.run_best is None:
+            raise _EpochsSpentError  # failed at the start of the run: nowhere to go back to
+        away = vector - self.run_best[1]
+        return self.worst + 1.0 + float(away @ away), 2.0 * away
+
+    def optimum(self) -> Optimum:
+        if self.best is None:
+            raise InputError(
+                "training: inference failed at every vector of parameters that was tried; "
+                f"the last error was: {self.failure!r}; scale the inputs, start from longer "
+                "length-scales or more noise, or allow n_restarts"
+            )
+        value, vector, payload = self.best
+        names, logarithmic = self.search.names, tuple(self.search.logarithmic)
+        trace = Trace(names, logarithmic, tuple(self.evaluations))
+        return Optimum(vector, value, payload, trace)
+
+
+def _random_start(search: Search) -> np.ndarray:
+    """Uniform in the logarithm within the bounds; entries with a sign: random sign and size."""
+    low, high = search.bounds.T
+    size = np.where(search.logarithmic, 1.0, np.maximum(np.abs(low), np.abs(high)))
+    drawn = search.random.uniform(size=(2, len(low)))
+    uniform = low + (high - low) * drawn[0]
+    signed = np.where(drawn[1] < 0.5, -1.0, 1.0) * np.exp(np.log(size) * (2.0 * drawn[0] - 1.0))
+    return np.clip(np.where(search.logarithmic, uniform, signed), low, high)
+
+
+def _warn_of_bounds(search: Search, vector: np.ndarray) -> None:
+    low, high = search.bounds.T
+    movable = high > low
+    ended = []
+    for bound, near in ((low, vector <= low + AT_BOUND), (high, vector >= high - AT_BOUND)):
+        for a in np.flatnonzero(near & movable):
+            value = np.exp(bound[a]) if search.logarithmic[a] else bound[a]
+            ended.append(f"{search.names[a]} = {value:.3g}")
+    if ended:
+        more = f" and {len(ended) - MOST_NAMED} more" if len(ended) > MOST_NAMED else ""
+        warnings.warn(
+            f"parameters that ended at a bound: {', '.join(ended[:MOST_NAMED])}{more}; widen the "
+            "bounds, or take it that the evidence does not depend on them",
+            ConvergenceWarning,
+            stacklevel=5,
+        )

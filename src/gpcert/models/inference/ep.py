@@ -1,0 +1,199 @@
+"""Expectation propagation for two classes (GPML Alg. 3.5, 3.6 and 5.2), with parallel updates."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from gpcert.models.inference.cholesky import (
+    checked_covariance,
+    inverse_factor,
+    lower_factor,
+    symmetric_from_factor,
+    with_jitter,
+)
+from gpcert.models.inference.mixing import Mixing
+from gpcert.models.inference.record import EvidenceGradient, Fit
+from gpcert.models.links import Link, Moments
+from gpcert.rounding import U
+
+__all__ = ["ep"]
+
+_TRUSTED = 1e-6
+"""`precision * variance = 1 - (B^-1)_ii` below this has lost ten of its sixteen digits: such
+variances are computed from K itself."""
+
+
+@dataclass(frozen=True, eq=False)
+class _State:
+    """The Gaussian for the current sites, `factor` = L^-1 T^1/2, and its marginals."""
+
+    factor: np.ndarray
+    half_log_determinant: float
+    weights: np.ndarray
+    mean: np.ndarray
+    variance: np.ndarray
+    cavity_mean: np.ndarray
+    cavity_variance: np.ndarray
+
+    @property
+    def spread(self) -> float:
+        """Smallest standard deviation."""
+        return float(np.sqrt(self.variance.min()))
+
+
+def ep(
+    K: Any,
+    y: Any,
+    link: Link,
+    start: Any = None,
+    *,
+    tolerance: float = 1e-8,
+    max_sweeps: int = 200,
+) -> Fit:
+    """Gaussian whose marginals match the moments of its tilted laws, y in {-1, +1}.
+
+    Sites `exp(shift f - precision f^2 / 2)`, T their precisions, `B = I + T^1/2 K T^1/2 = L L^T`:
+
+        t = shift - T mean,   A = L^-1 T^1/2,   dE = sum_ij W_ij dK_ij,   W = (t t^T - A^T A) / 2
+
+    (the sites' own change does not count: the evidence is stationary in them, Seeger 2005).
+    A sweep updates all sites at once and costs two thirds of N^3; a step is damped where the
+    mismatch of the moments has grown. Converged: tilted and Gaussian means differ by at most
+    `tolerance` standard deviations, variances by `tolerance` of themselves, and the evidence has
+    settled, all up to the rounding of `K t`. Log-concave links never have a site of negative
+    precision. `start`: sites of a fit to a similar K, (2, N); only the number of sweeps depends
+    on it.
+    """
+    y = np.asarray(y, dtype=np.float64)
+    K = checked_covariance(K, (len(y), len(y)))
+
+    def fit(covariance: np.ndarray) -> Fit:
+        return _ep(covariance, y, link, start, tolerance, max_sweeps)
+
+    return with_jitter(K, fit)
+
+
+def _ep(
+    K: np.ndarray, y: np.ndarray, link: Link, start: Any, tolerance: float, max_sweeps: int
+) -> Fit:
+    sites = _first_sites(y, link, np.diag(K), start)
+    mixing = Mixing()
+    previous, sweep = -np.inf, 1
+    while True:
+        state = _posterior(K, sites)
+        moments = link.moments(y, state.cavity_mean, state.cavity_variance)
+        evidence, mismatch = _evidence(sites, state, moments), _mismatch(state, moments)
+        # a warm start may be there at once: then there is no earlier evidence to compare with
+        asked, rounding = tolerance * (1.0 + abs(evidence)), _rounding(K, state)
+        settled = sweep == 1 or abs(evidence - previous) <= asked + rounding
+        converged = mismatch <= tolerance + rounding / state.spread and settled
+        if converged or sweep == max_sweeps:
+            break
+        target = np.stack([moments.site_precision, moments.site_shift(state.cavity_mean)])
+        sites = mixing.next(sites, target, mismatch)
+        previous, sweep = evidence, sweep + 1
+    if not converged:
+        warnings.warn(
+            f"EP: moments still differ by {mismatch:.3g} (tolerance {tolerance:.3g}) after "
+            f"{sweep} sweeps, evidence {evidence:.6g}, last change {evidence - previous:.3g}",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+    W = symmetric_from_factor(state.factor)
+    np.subtract(np.outer(state.weights, state.weights), W, out=W)
+    W *= 0.5
+    return Fit(
+        evidence=evidence,
+        weights=state.weights,
+        factor=state.factor,
+        gradient=EvidenceGradient(square=W),
+        converged=converged,
+        iterations=sweep,
+        start=sites,
+    )
+
+
+def _first_sites(y: np.ndarray, link: Link, prior: np.ndarray, start: Any) -> np.ndarray:
+    """The start, or the sites that the prior's own marginals give (one sweep for K diagonal)."""
+    if start is not None and np.shape(start) == (2, len(y)):
+        return np.array(start, dtype=np.float64)
+    mean = np.zeros_like(y)
+    moments = link.moments(y, mean, np.maximum(prior, np.finfo(float).tiny))
+    return np.stack([moments.site_precision, moments.site_shift(mean)])
+
+
+def _posterior(K: np.ndarray, sites: np.ndarray) -> _State:
+    """Marginals for the given sites; with `b = diag B^-1 = 1 - precision * variance`:
+
+    variance = (1 - b) / precision and cavity variance = variance / b, without cancellation in b.
+    """
+    precision, shift = sites
+    root = np.sqrt(precision)
+    B = K * root
+    B *= root[:, None]
+    B[np.diag_indices(len(root))] += 1.0
+    L = lower_factor(B)
+    inverse = inverse_factor(L)
+    b = np.einsum("ij,ij->j", inverse, inverse)
+    explained = 1.0 - b
+    inverse *= root
+
+    weights = shift - inverse.T @ (inverse @ (K @ shift))
+    mean = K @ weights
+    variance = np.empty_like(b)
+    weak = explained < _TRUSTED
+    variance[~weak] = explained[~weak] / precision[~weak]
+    if np.any(weak):
+        V = inverse @ K[:, weak]
+        direct = np.diag(K)[weak] - np.einsum("ij,ij->j", V, V)
+        variance[weak] = np.maximum(direct, np.finfo(float).tiny)
+        b[weak] = np.maximum(1.0 - precision[weak] * variance[weak], b[weak])
+    cavity_variance = variance / b
+    return _State(
+        factor=inverse,
+        half_log_determinant=float(np.log(np.diag(L)).sum()),
+        weights=weights,
+        mean=mean,
+        variance=variance,
+        cavity_mean=mean - cavity_variance * weights,
+        cavity_variance=cavity_variance,
+    )
+
+
+def _rounding(K: np.ndarray, state: _State) -> float:
+    """Rounding of `mean = K weights`, the largest of all where K is nearly singular and large."""
+    return 16.0 * U * float(np.diag(K).max()) * float(np.abs(state.weights).sum())
+
+
+def _mismatch(state: _State, moments: Moments) -> float:
+    """Largest difference of tilted and Gaussian marginals, in the latter's own units."""
+    tilted_mean = state.cavity_mean + state.cavity_variance * moments.slope
+    tilted_variance = state.cavity_variance * moments.shrinkage
+    of_mean = np.abs(tilted_mean - state.mean) / np.sqrt(state.variance)
+    of_variance = np.abs(tilted_variance / state.variance - 1.0)
+    return float(np.maximum(of_mean, of_variance).max())
+
+
+def _evidence(sites: np.ndarray, state: _State, moments: Moments) -> float:
+    """GPML Eq. 3.65 with every division by a site's precision cancelled by hand:
+
+    E = sum log Z_i + sum log(1 + p v) / 2 - log|B| / 2 + s^T mean / 2
+        + sum (p m^2 - 2 m s - s^2 v) / (1 + p v) / 2,
+
+    p, s precision and shift of the sites, m, v mean and variance of the cavities.
+    """
+    p, s = sites
+    m, v = state.cavity_mean, state.cavity_variance
+    grown = 1.0 + p * v
+    return float(
+        moments.log_z.sum()
+        + 0.5 * np.log(grown).sum()
+        - state.half_log_determinant
+        + 0.5 * (s @ state.mean)
+        + 0.5 * ((p * m * m - 2.0 * m * s - s * s * v) / grown).sum()
+    )

@@ -1,0 +1,249 @@
+"""Laplace's approximation for several classes (GPML Alg. 3.3 and 3.4) in O(m N^3) per step."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from gpcert.errors import InputError
+from gpcert.models.inference.cholesky import (
+    checked_covariance,
+    inverse_factor,
+    lower_factor,
+    lower_solve,
+    solve,
+    symmetric_from_factor,
+    with_jitter,
+)
+from gpcert.models.inference.record import EvidenceGradient, Fit
+from gpcert.models.links import softmax_log_likelihood, softmax_probabilities
+from gpcert.rounding import U
+
+__all__ = ["softmax_laplace"]
+
+MODE_TOLERANCE = 1e-10
+"""On `|a - (e_y - p)|`, whose entries lie in [-1, 1]; see `laplace`."""
+
+_HALVINGS = 40
+_FAST_STEPS = 25
+
+
+@dataclass(frozen=True, eq=False)
+class _Factors:
+    """For probabilities p (m, N): `F_c = L_c^-1 p_c^1/2`, `L_c L_c^T = I + p_c^1/2 K_c p_c^1/2`.
+
+    `E_c = F_c^T F_c = (K_c + diag(1 / p_c))^-1`, M = sum_c E_c with lower factor `total`; the
+    inverse of `K + W^-1`, `W = diag(p) - p p^T`, is `S_cc' = [c = c'] E_c - E_c M^-1 E_c'`.
+    """
+
+    F: np.ndarray
+    E: np.ndarray
+    total: np.ndarray
+    half_log_determinant: float
+
+    def precision_times(self, b: np.ndarray) -> np.ndarray:
+        """S b for b (m, N)."""
+        c = _each(self.E, b)
+        return c - _each(self.E, np.broadcast_to(solve(self.total, c.sum(0)), c.shape))
+
+
+def softmax_laplace(
+    Ks: Any, y: Any, start: Any = None, *, max_iterations: int = 100, factored: bool = True
+) -> Fit:
+    """Gaussian at the mode, for classes y (N,) in 0..m-1 and covariances (m, N, N) or (1, N, N).
+
+    With (1, N, N) all classes share one covariance, m is `max(y) + 1`, and so is the gradient's
+    shape; otherwise it is (m, N, N). Weights are (m, N), `t_c = [y = c] - p_c`; the factor is
+    (m, r, N) with `r = (m - 1) N` and `S_cc' = A_c^T A_c'` exactly the full cross-covariances'
+    precision, or None with `factored=False` (training needs only the evidence; the factor costs
+    O(m^2 N^3)). Newton's steps are halved until the objective does not decrease.
+    """
+    y = np.asarray(y)
+    Ks = np.asarray(Ks, dtype=np.float64)
+    m = int(y.max()) + 1 if len(Ks) == 1 else len(Ks)
+    if m < 2 or y.min() < 0 or y.max() >= m:
+        raise InputError(f"y: expected classes 0..m-1, m >= 2, got {y.min()}..{y.max()}")
+    Ks = checked_covariance(Ks, (len(Ks), len(y), len(y)))
+
+    def fit(covariances: np.ndarray) -> Fit:
+        K = np.broadcast_to(covariances, (m, *covariances.shape[1:]))
+        return _softmax_laplace(K, y, start, max_iterations, factored, shared=len(Ks) == 1)
+
+    return with_jitter(Ks, fit)
+
+
+def _softmax_laplace(
+    K: np.ndarray, y: np.ndarray, start: Any, max_iterations: int, factored: bool, *, shared: bool
+) -> Fit:
+    one_hot = np.zeros((len(K), len(y)))
+    one_hot[y, np.arange(len(y))] = 1.0
+    a, f = _first_iterate(K, y, start)
+    largest_variance = float(np.diagonal(K, axis1=1, axis2=2).max())
+    steps = 0
+    while True:
+        objective, p = _objective(a, f, y), softmax_probabilities(f)
+        residual = one_hot - p - a
+        gap, floor = float(np.abs(residual).max()), MODE_TOLERANCE + 4.0 * U * _rounding(K, a, p)
+        if gap <= floor or steps == max_iterations:
+            break
+        # (I + W K)^-1 residual: GPML Alg. 3.3, lines 9-11, as a correction (see `laplace`)
+        step = residual - _precision_times(_factors(K, p), _each(K, residual), steps)
+        # rounding of a^T K a: a decrease below it means nothing
+        size = float(np.abs(a).sum() + np.abs(step).sum())
+        slack = 4.0 * U * (abs(objective) + largest_variance * size**2)
+        a = _search(a, f, step, _each(K, step), y, objective - slack)
+        f = _each(K, a)
+        steps += 1
+    if gap > floor:
+        warnings.warn(
+            f"softmax Laplace: Newton stopped after {steps} steps with |a - (y - p)| = {gap:.3g} "
+            f"(tolerance {floor:.3g})",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+    factors = _factors(K, p)
+    weights = one_hot - p
+    return Fit(
+        evidence=objective - factors.half_log_determinant,
+        weights=weights,
+        factor=_coupled_factor(factors.F) if factored else None,
+        gradient=EvidenceGradient(square=_gradient(K, weights, p, factors, shared=shared)),
+        converged=gap <= floor,
+        iterations=steps,
+        start=weights,
+    )
+
+
+def _each(matrices: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+    """`matrices[c] @ vectors[c]` for every class."""
+    return np.stack([matrix @ vector for matrix, vector in zip(matrices, vectors, strict=True)])
+
+
+def _first_iterate(K: np.ndarray, y: np.ndarray, start: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The start, if its objective beats that of f = 0."""
+    zero = np.zeros(K.shape[:2])
+    if start is None or np.shape(start) != zero.shape:
+        return zero, zero
+    a = np.array(start, dtype=np.float64)
+    f = _each(K, a)
+    return (a, f) if _objective(a, f, y) > _objective(zero, zero, y) else (zero, zero)
+
+
+def _objective(a: np.ndarray, f: np.ndarray, y: np.ndarray) -> float:
+    return float(softmax_log_likelihood(y, f).sum() - 0.5 * np.vdot(a, f))
+
+
+def _rounding(K: np.ndarray, a: np.ndarray, p: np.ndarray) -> float:
+    """Size of the terms of K a, times the slope of p in f."""
+    variances = np.diagonal(K, axis1=1, axis2=2)
+    return float(((p * (1.0 - p) * variances).max(1) * np.abs(a).sum(1)).max())
+
+
+def _factors(K: np.ndarray, p: np.ndarray) -> _Factors:
+    m, N = p.shape
+    F, E = np.empty((m, N, N)), np.empty((m, N, N))
+    half_log_determinant = 0.0
+    for c, root in enumerate(np.sqrt(p)):
+        B = K[c] * root
+        B *= root[:, None]
+        B[np.diag_indices(N)] += 1.0
+        L = lower_factor(B)
+        half_log_determinant += float(np.log(np.diag(L)).sum())
+        F[c] = inverse_factor(L) * root
+        E[c] = symmetric_from_factor(F[c])
+    total = lower_factor(E.sum(0))
+    half_log_determinant += float(np.log(np.diag(total)).sum())
+    return _Factors(F, E, total, half_log_determinant)
+
+
+def _precision_times(factors: _Factors, b: np.ndarray, steps: int) -> np.ndarray:
+    """S b by M's Cholesky factor, or, where that has not led to the mode, by the coupled factor.
+
+    M loses the digits of a nearly singular, very large K; the orthogonal form, O(m^2 N^3), not.
+    """
+    if steps < _FAST_STEPS:
+        return factors.precision_times(b)
+    A = _coupled_factor(factors.F)
+    return _each(A.transpose(0, 2, 1), np.broadcast_to(_each(A, b).sum(0), (len(A), A.shape[1])))
+
+
+def _search(
+    a: np.ndarray, f: np.ndarray, da: np.ndarray, df: np.ndarray, y: np.ndarray, least: float
+) -> np.ndarray:
+    """a after the longest of the steps 1, 1/2, 1/4, ... whose objective is at least `least`."""
+    length = 1.0
+    for _ in range(_HALVINGS):
+        if _objective(a + length * da, f + length * df, y) >= least:
+            return a + length * da
+        length *= 0.5
+    return a
+
+
+def _gradient(
+    K: np.ndarray, t: np.ndarray, p: np.ndarray, factors: _Factors, *, shared: bool
+) -> np.ndarray:
+    """W_c of `dE = sum_c sum_ij W_c,ij dK_c,ij`; their sum where the classes share one covariance.
+
+    `W_c = (t_c t_c^T - S_cc) / 2 + (u_c t_c^T + t_c u_c^T) / 2`: the second part is the mode's
+    change, `df = (I - K S) dK t`, so `u = (I - S K) dE/df`.
+    """
+    slope = _evidence_slope(_point_covariances(K, factors), p)
+    u = slope - factors.precision_times(_each(K, slope))
+    W = np.zeros((1 if shared else len(K), *K.shape[1:]))
+    for c, E in enumerate(factors.E):
+        V = lower_solve(factors.total, E)
+        moved = np.outer(u[c] + 0.5 * t[c], t[c])
+        mine = W[0 if shared else c]
+        mine += 0.5 * (moved + moved.T - E + V.T @ V)
+    return W
+
+
+def _point_covariances(K: np.ndarray, factors: _Factors) -> np.ndarray:
+    """(m, m, N): the posterior covariance of the m latent values at each training point."""
+    m, N, _ = K.shape
+    V = np.empty((m, N, N))
+    covariance = np.empty((m, m, N))
+    for c in range(m):
+        whitened = factors.F[c] @ K[c]
+        V[c] = lower_solve(factors.total, factors.F[c].T @ whitened)
+        own = np.diag(K[c]) - np.einsum("ij,ij->j", whitened, whitened)
+        for j in range(c + 1):
+            covariance[c, j] = covariance[j, c] = np.einsum("ij,ij->j", V[c], V[j])
+        covariance[c, c] += own
+    return covariance
+
+
+def _evidence_slope(covariance: np.ndarray, p: np.ndarray) -> np.ndarray:
+    """`dE/df = -trace(Sigma dW/df) / 2` with `W = diag(p) - p p^T` at each point (m, N)."""
+    own = np.einsum("ccn->cn", covariance) * p
+    joint = p * np.einsum("cjn,jn->cn", covariance, p)
+    sensitivity = own - 2.0 * joint
+    return -0.5 * (sensitivity - p * sensitivity.sum(0))
+
+
+def _coupled_factor(F: np.ndarray) -> np.ndarray:
+    """A (m, (m - 1) N, N) with `A_c^T A_c' = [c = c'] E_c - E_c M^-1 E_c'`.
+
+    Stack G = [F_1; ...; F_m], (m N, N): `G^T G = M`, so `G M^-1 G^T` is the orthogonal projection
+    on the range of G, and A is an orthonormal basis of its complement times diag(F_1, ..., F_m).
+    The basis is built class by class: with `[F_1; ...; F_c] = Q C`, a QR factorisation of
+    `[C; F_(c+1)]` (2 N, N) gives the next Q and N new vectors. Only orthogonal matrices are
+    multiplied: no inverse of M, which is nearly singular for large variances, is formed.
+    """
+    m, N, _ = F.shape
+    A = np.zeros((m, (m - 1) * N, N))
+    basis = [np.eye(N)]  # blocks of Q, one a class
+    C = F[0]
+    for c in range(1, m):
+        rows = slice((c - 1) * N, c * N)
+        Q, upper = np.linalg.qr(np.vstack([C, F[c]]), mode="complete")
+        for j in range(c):
+            A[j, rows] = (basis[j] @ Q[:N, N:]).T @ F[j]
+        A[c, rows] = Q[N:, N:].T @ F[c]
+        basis = [block @ Q[:N, :N] for block in basis] + [Q[N:, :N]]
+        C = upper[:N]
+    return A

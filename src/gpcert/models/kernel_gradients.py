@@ -1,0 +1,284 @@
+"""The trainable parameters of any kernel as one vector, and contracted gradients in them.
+
+    L(theta) = sum_ij W_ij k_theta(x_i, y_j)   has the gradient   LogParameters.gradient(X, Y, W).
+
+Positive parameters (variances, length-scales, periods, weights, ...) enter by their logarithm;
+frequencies and tilts, which have a sign, as they are. Orders, degrees, dimensions, centres and
+phases are no parameters, and a weight or variance of exactly 0 stays 0. Kernels are trees: a sum
+hands W to its parts, a product W times the values of the other factors, and a leaf has a rule of
+`gpcert.models.leaf_gradients`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from gpcert.errors import InputError
+from gpcert.kernels import Kernel
+from gpcert.models.leaf_gradients import LEAF_RULES, Derivatives, LeafRule, Pairs
+
+__all__ = ["COMPOSITE_KERNELS", "LogParameters", "Parameter", "has_white_noise"]
+
+COMPOSITE_KERNELS = frozenset({"sum", "product", "scale", "active_dimensions"})
+"""Kernels made of kernels, by name; all others are leaves and need a rule."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One entry of the vector: its name, its value there, and whether that is a logarithm."""
+
+    name: str
+    value: float
+    logarithmic: bool
+
+
+@dataclass(frozen=True, eq=False)
+class LogParameters:
+    """A kernel and its trainable parameters in the order of its tree.
+
+    >>> from gpcert.kernels import SquaredExponential
+    >>> found = LogParameters.of(SquaredExponential([1.0, 1.0], variance=2.0))
+    >>> found.names
+    ('variance', 'length_scale[0]', 'length_scale[1]')
+    >>> float(found.rebuild([0.0, 0.0, 0.0]).variance)
+    1.0
+    """
+
+    kernel: Kernel
+    parameters: tuple[Parameter, ...]
+
+    @staticmethod
+    def of(kernel: Kernel) -> LogParameters:
+        """Read the parameters of a kernel."""
+        return LogParameters(kernel, tuple(_parameters(kernel, "")))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """A name for each entry: the path in the tree and the field."""
+        return tuple(parameter.name for parameter in self.parameters)
+
+    @property
+    def values(self) -> np.ndarray:
+        """The vector at this kernel."""
+        return np.array([parameter.value for parameter in self.parameters], dtype=np.float64)
+
+    @property
+    def logarithmic(self) -> np.ndarray:
+        """True for entries that are logarithms."""
+        return np.array([parameter.logarithmic for parameter in self.parameters], dtype=bool)
+
+    def rebuild(self, vector: Any) -> Kernel:
+        """The kernel with other parameters; every other field is as it was."""
+        vector = np.asarray(vector, dtype=np.float64)
+        if vector.shape != (len(self.parameters),):
+            raise InputError(
+                f"vector: expected {len(self.parameters)} parameters, got shape {vector.shape}"
+            )
+        return _rebuilt(self.kernel, iter(vector.tolist()))
+
+    def at(self, vector: Any) -> LogParameters:
+        """The same parameters at another kernel."""
+        return LogParameters.of(self.rebuild(vector))
+
+    def gradient(
+        self, X: np.ndarray, Y: np.ndarray, W: np.ndarray, values: np.ndarray | None = None
+    ) -> np.ndarray:
+        """`sum_ij W_ij dk(x_i, y_j) / dtheta`, W (n, p).
+
+        `values`: `kernel.value(X, Y)`, where it is known already.
+        """
+        return self._contracted(_Cross(self._pairs(X, Y, values)), W)
+
+    def training_gradient(
+        self, X: np.ndarray, W: np.ndarray, values: np.ndarray | None = None
+    ) -> np.ndarray:
+        """The same for `kernel.training_covariance(X)`, which has white noise too; W (n, n)."""
+        return self._contracted(_Training(self._pairs(X, X, values)), W)
+
+    def diagonal_gradient(self, X: np.ndarray, w: np.ndarray) -> np.ndarray:
+        """`sum_i w_i dk(x_i, x_i) / dtheta`, w (n,)."""
+        return self._contracted(_Diagonal(X), w)
+
+    def _pairs(self, X: np.ndarray, Y: np.ndarray, values: np.ndarray | None) -> Pairs:
+        return Pairs(X, Y, None if values is None else (self.kernel, values))
+
+    def _contracted(self, covariance: _Covariance, W: np.ndarray) -> np.ndarray:
+        return np.array(list(_contractions(self.kernel, covariance, W)), dtype=np.float64)
+
+
+def has_white_noise(kernel: Any) -> bool:
+    """Whether `training_covariance` is more than `value`: a White part anywhere in the tree."""
+    if kernel.name in COMPOSITE_KERNELS:
+        return any(has_white_noise(part) for part in _parts(kernel))
+    return kernel.name == "white"
+
+
+class _Covariance(Protocol):
+    """Which values of a kernel the weights belong to."""
+
+    def values(self, kernel: Kernel) -> np.ndarray: ...
+
+    def derivatives(self, rule: LeafRule, kernel: Kernel, W: np.ndarray) -> Derivatives: ...
+
+    def columns(self, dimensions: Any) -> _Covariance: ...
+
+
+@dataclass(frozen=True, eq=False)
+class _Cross:
+    pairs: Pairs
+
+    def values(self, kernel: Kernel) -> np.ndarray:
+        return self.pairs.values(kernel)
+
+    def derivatives(self, rule: LeafRule, kernel: Kernel, W: np.ndarray) -> Derivatives:
+        return rule.pairs(kernel, self.pairs, W)
+
+    def columns(self, dimensions: Any) -> _Cross:
+        return _Cross(self.pairs.columns(dimensions))
+
+
+@dataclass(frozen=True, eq=False)
+class _Training:
+    pairs: Pairs
+
+    def values(self, kernel: Kernel) -> np.ndarray:
+        return kernel.training_covariance(self.pairs.X)
+
+    def derivatives(self, rule: LeafRule, kernel: Kernel, W: np.ndarray) -> Derivatives:
+        if rule.training is not None:
+            return rule.training(kernel, self.pairs.X, W)
+        return rule.pairs(kernel, self.pairs, W)
+
+    def columns(self, dimensions: Any) -> _Training:
+        return _Training(self.pairs.columns(dimensions))
+
+
+@dataclass(frozen=True, eq=False)
+class _Diagonal:
+    X: np.ndarray
+
+    def values(self, kernel: Kernel) -> np.ndarray:
+        return kernel.diagonal(self.X)
+
+    def derivatives(self, rule: LeafRule, kernel: Kernel, W: np.ndarray) -> Derivatives:
+        return rule.diagonal(kernel, self.X, W)
+
+    def columns(self, dimensions: Any) -> _Diagonal:
+        return _Diagonal(self.X[:, dimensions])
+
+
+def _rule(kernel: Any) -> LeafRule:
+    name = getattr(kernel, "name", None)
+    if name not in LEAF_RULES:
+        raise InputError(
+            f"kernel: expected one with a rule of gpcert.models.leaf_gradients, got {kernel!r}; "
+            "add its rule there, or fit with max_epochs=0"
+        )
+    return LEAF_RULES[name]
+
+
+def _parts(kernel: Any) -> tuple[Kernel, ...]:
+    return kernel.kernels if kernel.name in {"sum", "product"} else (kernel.kernel,)
+
+
+def _parameters(kernel: Any, path: str) -> Iterator[Parameter]:
+    if kernel.name not in COMPOSITE_KERNELS:
+        rule = _rule(kernel)
+        for field in rule.fields:
+            yield from _field(kernel, field, path, field in rule.logarithmic)
+        return
+    if kernel.name == "scale":
+        yield from _field(kernel, "factor", path, logarithmic=True)
+    for i, part in enumerate(_parts(kernel)):
+        inner = f"{i + 1}." if kernel.name in {"sum", "product"} else ""
+        yield from _parameters(part, path + inner)
+
+
+def _field(kernel: Any, field: str, path: str, logarithmic: bool) -> Iterator[Parameter]:
+    values = np.asarray(getattr(kernel, field), dtype=np.float64)
+    for index, value in np.ndenumerate(values):
+        place = f"[{', '.join(map(str, index))}]" if index else ""
+        if not logarithmic:
+            yield Parameter(f"{path}{field}{place}", float(value), logarithmic=False)
+        elif value > 0.0:
+            yield Parameter(f"{path}{field}{place}", float(np.log(value)), logarithmic=True)
+
+
+def _rebuilt(kernel: Any, vector: Iterator[float]) -> Any:
+    if kernel.name not in COMPOSITE_KERNELS:
+        rule = _rule(kernel)
+        changes = {f: _new_field(kernel, f, vector, f in rule.logarithmic) for f in rule.fields}
+        return replace(kernel, **changes)
+    changes = {}
+    if kernel.name == "scale":
+        changes["factor"] = _new_field(kernel, "factor", vector, logarithmic=True)
+    parts = tuple(_rebuilt(part, vector) for part in _parts(kernel))
+    if kernel.name in {"sum", "product"}:
+        return replace(kernel, kernels=parts)
+    return replace(kernel, kernel=parts[0], **changes)
+
+
+def _new_field(kernel: Any, field: str, vector: Iterator[float], logarithmic: bool) -> Any:
+    values = np.array(getattr(kernel, field), dtype=np.float64)
+    for index, value in np.ndenumerate(values):
+        if not logarithmic:
+            values[index] = next(vector)
+        elif value > 0.0:
+            values[index] = np.exp(next(vector))
+    return values if values.ndim else float(values)
+
+
+def _contractions(kernel: Any, covariance: _Covariance, W: np.ndarray) -> Iterator[float]:
+    if kernel.name not in COMPOSITE_KERNELS:
+        rule = _rule(kernel)
+        found = covariance.derivatives(rule, kernel, W)
+        for field in rule.fields:
+            yield from _trained(kernel, field, found[field], field in rule.logarithmic)
+        return
+    yield from _COMPOSITES[kernel.name](kernel, covariance, W)
+
+
+def _trained(kernel: Any, field: str, found: Any, logarithmic: bool) -> Iterator[float]:
+    values = np.asarray(getattr(kernel, field), dtype=np.float64)
+    derivatives = np.broadcast_to(np.asarray(found, dtype=np.float64), values.shape)
+    for index, value in np.ndenumerate(values):
+        if not logarithmic or value > 0.0:
+            yield float(derivatives[index])
+
+
+def _sum(kernel: Any, covariance: _Covariance, W: np.ndarray) -> Iterator[float]:
+    for part in kernel.kernels:
+        yield from _contractions(part, covariance, W)
+
+
+def _product(kernel: Any, covariance: _Covariance, W: np.ndarray) -> Iterator[float]:
+    """Every factor sees W times the others (no division: factors may vanish)."""
+    values = [covariance.values(part) for part in kernel.kernels]
+    for i, part in enumerate(kernel.kernels):
+        others = W
+        for j, value in enumerate(values):
+            if j != i:
+                others = others * value
+        yield from _contractions(part, covariance, others)
+
+
+def _scale(kernel: Any, covariance: _Covariance, W: np.ndarray) -> Iterator[float]:
+    if kernel.factor > 0.0:
+        yield float(kernel.factor * np.vdot(W, covariance.values(kernel.kernel)))
+    yield from _contractions(kernel.kernel, covariance, kernel.factor * W)
+
+
+def _active(kernel: Any, covariance: _Covariance, W: np.ndarray) -> Iterator[float]:
+    yield from _contractions(kernel.kernel, covariance.columns(kernel.dimensions), W)
+
+
+_COMPOSITES: dict[str, Callable[[Any, _Covariance, np.ndarray], Iterator[float]]] = {
+    "sum": _sum,
+    "product": _product,
+    "scale": _scale,
+    "active_dimensions": _active,
+}

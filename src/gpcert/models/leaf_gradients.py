@@ -1,0 +1,372 @@
+"""How each elementary kernel changes with its parameters, contracted with a matrix of weights.
+
+For a kernel k with parameters theta and weights W (n, p) a rule gives
+
+    sum_ij W_ij d k(x_i, y_j) / d theta_a      for every a at once,
+
+without an array of shape (n, p, parameters): sums over pairs of points of `(x_i - y_j)^2` and of
+the other elementary differences are row sums, column sums and one matrix product. Parameters that
+must be positive are differentiated in their logarithm, the others (frequencies, tilts) as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+__all__ = ["LEAF_RULES", "Derivatives", "LeafRule", "Pairs"]
+
+Derivatives = dict[str, Any]
+"""Contracted derivatives by field; each has the shape of the field."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Points X (n, d) and Y (p, d); `known`: a kernel whose values there have been computed."""
+
+    X: np.ndarray
+    Y: np.ndarray
+    known: tuple[Any, np.ndarray] | None = None
+
+    def values(self, kernel: Any) -> np.ndarray:
+        """`k(x_i, y_j)`, (n, p)."""
+        if self.known is not None and self.known[0] is kernel:
+            return self.known[1]
+        return kernel.value(self.X, self.Y)
+
+    def columns(self, dimensions: Any) -> Pairs:
+        """The same points in some of their features."""
+        return Pairs(self.X[:, dimensions], self.Y[:, dimensions])
+
+
+@dataclass(frozen=True)
+class LeafRule:
+    """Which fields of a kernel are trained, and its contracted derivatives.
+
+    `logarithmic`: positive fields, trained by their logarithm. `linear`: real fields, trained as
+    they are. `pairs(kernel, pairs, W)`: `sum_ij W_ij dk(x_i, y_j)`; `diagonal(kernel, X, w)`:
+    `sum_i w_i dk(x_i, x_i)`; `training(kernel, X, W)`: of `kernel.training_covariance(X)`, where
+    that is not `value(X, X)`.
+    """
+
+    logarithmic: tuple[str, ...]
+    pairs: Callable[[Any, Pairs, np.ndarray], Derivatives]
+    diagonal: Callable[[Any, np.ndarray, np.ndarray], Derivatives]
+    linear: tuple[str, ...] = ()
+    training: Callable[[Any, np.ndarray, np.ndarray], Derivatives] | None = None
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """All fields that are trained, in the order of the parameter vector."""
+        return self.logarithmic + self.linear
+
+
+def _squared_differences(X: np.ndarray, Y: np.ndarray, V: np.ndarray) -> np.ndarray:
+    """(d,) `sum_ij V_ij (x_i - y_j)^2`, feature by feature, about the middle of the points."""
+    middle = X.mean(axis=0)
+    X, Y = X - middle, Y - middle
+    squares = V.sum(axis=1) @ np.square(X) + V.sum(axis=0) @ np.square(Y)
+    return squares - 2.0 * ((V @ Y) * X).sum(axis=0)
+
+
+def _shaped(per_feature: np.ndarray, like: Any) -> Any:
+    """One number a feature, or their sum where one parameter serves all features."""
+    return per_feature if np.ndim(like) else per_feature.sum()
+
+
+def _scaled_squares(kernel: Any, pairs: Pairs, V: np.ndarray) -> Any:
+    lengths = kernel.length_scale
+    return _shaped(_squared_differences(pairs.X, pairs.Y, V) / np.square(lengths), lengths)
+
+
+def _radial_diagonal(kernel: Any, X: np.ndarray, w: np.ndarray) -> Derivatives:
+    return {"length_scale": np.zeros_like(kernel.length_scale), "variance": w @ kernel.diagonal(X)}
+
+
+def _squared_exponential(kernel: Any, pairs: Pairs, W: np.ndarray) -> Derivatives:
+    """`dk / d log l_j = k (x_j - y_j)^2 / l_j^2`."""
+    V = W * pairs.values(kernel)
+    return {"length_scale": _scaled_squares(kernel, pairs, V), "variance": V.sum()}
+
+
+def _squared_distance(kernel: Any, pairs: Pairs) -> np.ndarray:
+    return cdist(pairs.X / kernel.length_scale, pairs.Y / kernel.length_scale, "sqeuclidean")
+
+
+def _rational_quadratic(kernel: Any, pairs: Pairs, W: np.ndarray) -> Derivatives:
+    """With `b = 1 + r^2 / (2 alpha)`: `dk / d log l_j = k u_j^2 / b`, u = (x - y) / l, and
+
+    `dk / d log alpha = k (r^2 / (2 b) - alpha log b)`.
+    """
+    V = W * pairs.values(kernel)
+    r2 = _squared_distance(kernel, pairs)
+    excess = r2 / (2.0 * kernel.alpha)
+    by_alpha = 0.5 * r2 / (1.0 + excess) - kernel.alpha * np.log1p(excess)
+    return {
+        "length_scale": _scaled_squares(kernel, pairs, V / (1.0 + excess)),
+        "variance": V.sum(),
+        "alpha": np.vdot(V, by_alpha),
+    }
+
+
+def _matern(kernel: Any, pairs: Pairs, W: np.ndarray) -> Derivatives:
+    """`dk / d log l_j = nu / (nu - 1) M u_j^2`, M the Matern kernel of order nu - 1 at the same t.
+
+    Reason: `d (t^nu K_nu(t)) / dt = -t^nu K_{nu-1}(t)`, t = sqrt(2 nu) r. For nu = 1/2 it is
+    `k u_j^2 / r`, zero where the points coincide.
+    """
+    X, Y = pairs.X, pairs.Y
+    nu, variance = float(kernel.nu), np.vdot(W, pairs.values(kernel))
+    if nu > 1.0:
+        rougher = replace(
+            kernel, nu=nu - 1.0, length_scale=kernel.length_scale * np.sqrt((nu - 1.0) / nu)
+        )
+        V = W * pairs.values(rougher) * (nu / (nu - 1.0))
+        return {"length_scale": _scaled_squares(kernel, pairs, V), "variance": variance}
+    r = np.sqrt(_squared_distance(kernel, pairs))
+    V = np.where(r > 0.0, W * pairs.values(kernel) / np.where(r > 0.0, r, 1.0), 0.0)
+    # 1/r is large between near points: their differences are formed before they are squared
+    lengths = np.broadcast_to(kernel.length_scale, (X.shape[1],))
+    parts = [
+        np.vdot(V, np.square((X[:, j, None] - Y[None, :, j]) / lengths[j]))
+        for j in range(X.shape[1])
+    ]
+    return {
+        "length_scale": _shaped(np.asarray(parts), kernel.length_scale),
+        "variance": variance,
+    }
+
+
+def _periodic(kernel: Any, pairs: Pairs, W: np.ndarray) -> Derivatives:
+    """With `a = pi x / p`, `b = pi y / p`: `dk / d log l = 4 k sin^2(a - b) / l^2` and
+
+    `dk / d log p = 2 k (a - b) sin(2 (a - b)) / l^2`, by the addition theorems.
+    """
+    X, Y = pairs.X, pairs.Y
+    V = W * pairs.values(kernel)
+    d = X.shape[1]
+    a, b = np.pi * X / kernel.period, np.pi * Y / kernel.period
+    middle = a.mean(axis=0)
+    a, b = a - middle, b - middle
+    ca, sa, cb, sb = np.cos(2.0 * a), np.sin(2.0 * a), np.cos(2.0 * b), np.sin(2.0 * b)
+    products = V @ np.concatenate([cb, sb, b * cb, b * sb], axis=1)
+    Vc, Vs, Vbc, Vbs = (products[:, i * d : (i + 1) * d] for i in range(4))
+    squares = 0.5 * (V.sum() - (ca * Vc + sa * Vs).sum(axis=0))
+    slopes = (a * (sa * Vc - ca * Vs) - (sa * Vbc - ca * Vbs)).sum(axis=0)
+    l2 = np.square(kernel.length_scale)
+    return {
+        "period": _shaped(2.0 * slopes / l2, kernel.period),
+        "length_scale": _shaped(4.0 * squares / l2, kernel.length_scale),
+        "variance": V.sum(),
+    }
+
+
+def _periodic_diagonal(kernel: Any, X: np.ndarray, w: np.ndarray) -> Derivatives:
+    return _radial_diagonal(kernel, X, w) | {"period": np.zeros_like(kernel.period)}
+
+
+def _phase(frequency: np.ndarray, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    middle = X.mean(axis=0)
+    return ((X - middle) @ frequency)[:, None] - ((Y - middle) @ frequency)[None, :]
+
+
+def _differences(X: np.ndarray, Y: np.ndarray, V: np.ndarray) -> np.ndarray:
+    """(d,) `sum_ij V_ij (x_i - y_j)`."""
+    middle = X.mean(axis=0)
+    return V.sum(axis=1) @ (X - middle) - V.sum(axis=0) @ (Y - middle)
+
+
+def _cosine(kernel: Any, pairs: Pairs, W: np.ndarray) -> Derivatives:
+    """`dk / dw = -v sin(w.(x - y)) (x - y)`."""
+    X, Y = pairs.X, pairs.Y
+    phase = _phase(kernel.frequency, X, Y)
+    return {
+        "variance": kernel.variance * np.vdot(W, np.cos(phase)),
+        "frequency": _differences(X, Y, -kernel.variance * W * np.sin(phase)),
+    }
+
+
+def _cosine_diagonal(kernel: Any, X: np.ndarray, w: np.ndarray) -> Derivatives:
+    return {"variance": w @ kernel.diagonal(X), "frequency": np.zeros_like(kernel.frequency)}
+
+
+def _spectral_mixture(kernel: Any, pairs: Pairs, W: np.ndarray) -> Derivatives:
+    """Each component is a squared exponential times a cosine."""
+    parts = []
+    for product in kernel.expression.kernels:
+        radial, wave = product.kernels
+        by_radial = _squared_exponential(radial, pairs, W * pairs.values(wave))
+        by_wave = _cosine(wave, pairs, W * pairs.values(radial))
+        parts.append((by_radial["variance"], by_radial["length_scale"], by_wave["frequency"]))
+    return _by_part(parts, ("variances", "length_scales", "frequencies"))
+
+
+def _spectral_mixture_diagonal(kernel: Any, X: np.ndarray, w: np.ndarray) -> Derivatives:
+    return {
+        "variances": w.sum() * kernel.variances,
+        "length_scales": np.zeros_like(kernel.length_scales),
+        "frequencies": np.zeros_like(kernel.frequencies),
+    }
+
+
+def _tilt(kernel: Any, pairs: Pairs, W: np.ndarray) -> Derivatives:
+    """`dk / d theta = k (x + y)`."""
+    X, Y = pairs.X, pairs.Y
+    V = W * pairs.values(kernel)
+    return {"theta": V.sum(axis=1) @ X + V.sum(axis=0) @ Y}
+
+
+def _tilt_diagonal(kernel: Any, X: np.ndarray, w: np.ndarray) -> Derivatives:
+    return {"theta": 2.0 * (w * kernel.diagonal(X)) @ X}
+
+
+@dataclass(frozen=True, eq=False)
+class _Waves:
+    """Contractions of `V g`, `g = sum_ab cos(w_a.x + p_a - w_b.y - p_b)`, a and b one of two.
+
+    `rows` (n,) and `columns` (p,) are its sums over j and over i, `slopes` (2, d) the derivatives
+    of its whole sum in both frequencies.
+    """
+
+    rows: np.ndarray
+    columns: np.ndarray
+    slopes: np.ndarray
+
+    @staticmethod
+    def of(
+        frequencies: np.ndarray, phases: np.ndarray, X: np.ndarray, Y: np.ndarray, V: np.ndarray
+    ) -> _Waves:
+        """By the addition theorems: g = C(x) C(y) + S(x) S(y), C and S the sums of two waves."""
+        cos_x, sin_x = _cos_sin(X @ frequencies.T + phases)
+        cos_y, sin_y = _cos_sin(Y @ frequencies.T + phases)
+        Cx, Sx, Cy, Sy = (wave.sum(axis=1) for wave in (cos_x, sin_x, cos_y, sin_y))
+        VCy, VSy, VCx, VSx = V @ Cy, V @ Sy, Cx @ V, Sx @ V
+        by_x = cos_x * VSy[:, None] - sin_x * VCy[:, None]
+        by_y = cos_y * VSx[:, None] - sin_y * VCx[:, None]
+        return _Waves(Cx * VCy + Sx * VSy, Cy * VCx + Sy * VSx, by_x.T @ X + by_y.T @ Y)
+
+
+def _cos_sin(phases: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return np.cos(phases), np.sin(phases)
+
+
+def _cosine_pair(kernel: Any, pairs: Pairs, W: np.ndarray) -> Derivatives:
+    X, Y = pairs.X, pairs.Y
+    frequencies = np.stack([kernel.first, kernel.second])
+    slopes = _Waves.of(frequencies, kernel.phases, X, Y, W).slopes
+    return {"first": slopes[0], "second": slopes[1]}
+
+
+def _cosine_pair_diagonal(kernel: Any, X: np.ndarray, w: np.ndarray) -> Derivatives:
+    """`k(x, x) = 2 + 2 cos((w_1 - w_2).x + p_1 - p_2)`."""
+    angle = X @ (kernel.first - kernel.second) + kernel.phases[0] - kernel.phases[1]
+    slope = (-2.0 * w * np.sin(angle)) @ X
+    return {"first": slope, "second": -slope}
+
+
+def _generalised_spectral(kernel: Any, pairs: Pairs, W: np.ndarray) -> Derivatives:
+    """Part q is `v_q e^{theta_q.x} e^{theta_q.y} g_q`: a tilt times a pair of waves."""
+    X, Y = pairs.X, pairs.Y
+    parts = []
+    for q, (variance, theta) in enumerate(zip(kernel.variances, kernel.thetas, strict=True)):
+        V = variance * np.exp(X @ theta)[:, None] * W * np.exp(Y @ theta)
+        waves = _Waves.of(np.stack([kernel.first[q], kernel.second[q]]), kernel.phases[q], X, Y, V)
+        tilt = waves.rows @ X + waves.columns @ Y
+        parts.append((waves.rows.sum(), tilt, waves.slopes[0], waves.slopes[1]))
+    return _by_part(parts, ("variances", "thetas", "first", "second"))
+
+
+def _generalised_spectral_diagonal(kernel: Any, X: np.ndarray, w: np.ndarray) -> Derivatives:
+    parts = []
+    for q, (variance, theta) in enumerate(zip(kernel.variances, kernel.thetas, strict=True)):
+        angle = X @ (kernel.first[q] - kernel.second[q]) + kernel.phases[q, 0] - kernel.phases[q, 1]
+        weight = w * variance * np.exp(2.0 * (X @ theta))
+        value = weight * (2.0 + 2.0 * np.cos(angle))
+        slope = (-2.0 * weight * np.sin(angle)) @ X
+        parts.append((value.sum(), 2.0 * value @ X, slope, -slope))
+    return _by_part(parts, ("variances", "thetas", "first", "second"))
+
+
+def _by_part(parts: list[tuple], names: tuple[str, ...]) -> Derivatives:
+    columns = zip(*parts, strict=True)
+    return {name: np.asarray(column) for name, column in zip(names, columns, strict=True)}
+
+
+def _linear(kernel: Any, pairs: Pairs, W: np.ndarray) -> Derivatives:
+    """`dk / d log w_j = w_j (x_j - o_j)(y_j - o_j)`."""
+    X, Y = pairs.X, pairs.Y
+    products = ((X - kernel.center) * (W @ (Y - kernel.center))).sum(axis=0)
+    return {"weights": _shaped(kernel.weights * products, kernel.weights)}
+
+
+def _linear_diagonal(kernel: Any, X: np.ndarray, w: np.ndarray) -> Derivatives:
+    squares = w @ np.square(X - kernel.center)
+    return {"weights": _shaped(kernel.weights * squares, kernel.weights)}
+
+
+def _polynomial(kernel: Any, pairs: Pairs, W: np.ndarray) -> Derivatives:
+    """k = s^p with s linear in weights and offset: the linear rule with weights `W p s^(p - 1)`."""
+    X, Y = pairs.X, pairs.Y
+    inner = ((X - kernel.center) * kernel.weights) @ (Y - kernel.center).T + kernel.offset
+    V = W * kernel.degree * inner ** (kernel.degree - 1)
+    return _linear(kernel, pairs, V) | {"offset": kernel.offset * V.sum()}
+
+
+def _polynomial_diagonal(kernel: Any, X: np.ndarray, w: np.ndarray) -> Derivatives:
+    inner = (kernel.weights * np.square(X - kernel.center)).sum(axis=1) + kernel.offset
+    v = w * kernel.degree * inner ** (kernel.degree - 1)
+    return _linear_diagonal(kernel, X, v) | {"offset": kernel.offset * v.sum()}
+
+
+def _constant(kernel: Any, pairs: Pairs, W: np.ndarray) -> Derivatives:
+    return {"variance": kernel.variance * W.sum()}
+
+
+def _constant_diagonal(kernel: Any, X: np.ndarray, w: np.ndarray) -> Derivatives:
+    return {"variance": kernel.variance * w.sum()}
+
+
+def _no_variance(*_: Any) -> Derivatives:
+    return {"variance": 0.0}
+
+
+def _white_training(kernel: Any, X: np.ndarray, W: np.ndarray) -> Derivatives:
+    return {"variance": kernel.variance * np.trace(W)}
+
+
+_RADIAL = ("variance", "length_scale")
+
+LEAF_RULES: dict[str, LeafRule] = {
+    "squared_exponential": LeafRule(_RADIAL, _squared_exponential, _radial_diagonal),
+    "rational_quadratic": LeafRule(
+        (*_RADIAL, "alpha"),
+        _rational_quadratic,
+        lambda kernel, X, w: _radial_diagonal(kernel, X, w) | {"alpha": 0.0},
+    ),
+    "matern": LeafRule(_RADIAL, _matern, _radial_diagonal),
+    "periodic": LeafRule((*_RADIAL, "period"), _periodic, _periodic_diagonal),
+    "cosine": LeafRule(("variance",), _cosine, _cosine_diagonal, linear=("frequency",)),
+    "exponential_tilt": LeafRule((), _tilt, _tilt_diagonal, linear=("theta",)),
+    "cosine_pair": LeafRule((), _cosine_pair, _cosine_pair_diagonal, linear=("first", "second")),
+    "generalised_spectral": LeafRule(
+        ("variances",),
+        _generalised_spectral,
+        _generalised_spectral_diagonal,
+        linear=("thetas", "first", "second"),
+    ),
+    "spectral_mixture": LeafRule(
+        ("variances", "length_scales"),
+        _spectral_mixture,
+        _spectral_mixture_diagonal,
+        linear=("frequencies",),
+    ),
+    "linear": LeafRule(("weights",), _linear, _linear_diagonal),
+    "polynomial": LeafRule(("weights", "offset"), _polynomial, _polynomial_diagonal),
+    "constant": LeafRule(("variance",), _constant, _constant_diagonal),
+    "white": LeafRule(("variance",), _no_variance, _no_variance, training=_white_training),
+}
+"""One rule for every elementary kernel, by the name that the registry of kernels gives it."""

@@ -1,0 +1,234 @@
+"""What both estimators share: from a kernel and an inference method to the trained model."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from gpcert.arrays import finite_array
+from gpcert.errors import InputError
+from gpcert.kernels import Kernel, SquaredExponential
+from gpcert.models.hyperparameters import Evaluation, Search, Trace, maximise
+from gpcert.models.inference import EvidenceGradient, Fit
+from gpcert.models.kernel_gradients import LogParameters, has_white_noise
+from gpcert.models.progress import progress_bar
+
+__all__ = [
+    "Covariances",
+    "Options",
+    "Trained",
+    "checked_count",
+    "starting_kernel",
+    "train",
+    "white_noise",
+]
+
+WHITE_TOLERANCE = 1e-9
+"""Relative differences of white noise between inputs that are rounding."""
+
+MOST_CHECKED = 500
+"""Inputs at which white noise is compared before training (at all of them afterwards)."""
+
+Infer = Callable[["Covariances", float | None, Any, bool], Fit]
+"""`infer(covariances, noise, start, final)`: the fit; its factor is needed where `final`."""
+
+
+@dataclass(frozen=True, eq=False)
+class Covariances:
+    """The covariances of one kernel at the training points X and, if any, the inducing points Z."""
+
+    kernel: Kernel
+    X: np.ndarray
+    Z: np.ndarray | None = None
+
+    @cached_property
+    def square(self) -> np.ndarray:
+        """(N, N) covariance of the latent values at X, white noise of the kernel included."""
+        return self.kernel.training_covariance(self.X)
+
+    @cached_property
+    def sparse(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """K(Z, Z), K(X, Z) and the diagonal k(x, x) at X."""
+        kernel, Z = self.kernel, self.Z
+        assert Z is not None
+        return kernel.value(Z, Z), kernel.value(self.X, Z), kernel.diagonal(self.X)
+
+    def gradient(self, gradient: EvidenceGradient) -> np.ndarray:
+        """dE / dtheta from the contractions that inference returned."""
+        parameters = LogParameters.of(self.kernel)
+        if gradient.square is not None:
+            # classes that share a kernel: their contractions add up
+            square = gradient.square.reshape(-1, *gradient.square.shape[-2:]).sum(axis=0)
+            return parameters.training_gradient(self.X, square, self.square)
+        Z, inducing, cross = self.Z, gradient.inducing, gradient.cross
+        assert Z is not None
+        assert inducing is not None
+        assert cross is not None
+        K_uu, K_fu, _ = self.sparse
+        total = parameters.gradient(Z, Z, inducing, K_uu)
+        total = total + parameters.gradient(self.X, Z, cross, K_fu)
+        if gradient.diagonal is not None:
+            total = total + parameters.diagonal_gradient(self.X, gradient.diagonal)
+        return total
+
+
+@dataclass(frozen=True, eq=False)
+class Options:
+    """How long and where to search; the bounds are of the parameters themselves."""
+
+    max_epochs: int
+    n_restarts: int
+    bounds: Any
+    random: np.random.RandomState
+    verbose: bool
+    noise: float | None = None
+    noise_bounds: Any = "fixed"
+
+    @property
+    def trains_noise(self) -> bool:
+        """Whether the noise is a parameter: noise of exactly 0 stays 0."""
+        if isinstance(self.noise_bounds, str):
+            _check_fixed("noise_bounds", self.noise_bounds)
+            return False
+        return self.noise is not None and self.noise > 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """The trained kernel and noise, the fit there, and every evaluation on the way."""
+
+    kernel: Kernel
+    noise: float | None
+    fit: Fit
+    trace: Trace
+
+
+def train(kernel: Kernel, X: np.ndarray, Z: np.ndarray | None, infer: Infer, o: Options) -> Trained:
+    """Maximise the evidence over the kernel's parameters (and the noise), then fit there.
+
+    With `max_epochs=0` the parameters stay as they are.
+    """
+    if o.max_epochs == 0:
+        fit = infer(Covariances(kernel, X, Z), o.noise, None, True)
+        trace = Trace((), (), (Evaluation(1, 0, fit.evidence, np.zeros(0)),))
+        return Trained(kernel, o.noise, _light(fit), trace)
+    parameters = LogParameters.of(kernel)
+    count = len(parameters.parameters)
+    last: list[Any] = [None]  # inference starts where it ended before
+
+    def model(vector: np.ndarray) -> tuple[Covariances, float | None]:
+        noise = float(np.exp(vector[count])) if o.trains_noise else o.noise
+        return Covariances(parameters.rebuild(vector[:count]), X, Z), noise
+
+    def evidence(vector: np.ndarray) -> tuple[float, np.ndarray, Any]:
+        covariances, noise = model(vector)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # only the last fit matters
+            fit = infer(covariances, noise, last[0], False)
+        last[0] = fit.start
+        slope = covariances.gradient(fit.gradient)
+        if o.trains_noise:
+            assert fit.gradient.noise is not None
+            slope = np.append(slope, fit.gradient.noise)
+        return fit.evidence, slope, fit.start
+
+    with progress_bar(o.verbose, o.max_epochs * (1 + o.n_restarts)) as report:
+        optimum = maximise(evidence, replace(_search(parameters, o), report=report))
+    covariances, noise = model(optimum.vector)
+    fit = infer(covariances, noise, optimum.payload, True)
+    return Trained(covariances.kernel, noise, _light(fit), optimum.trace)
+
+
+def _light(fit: Fit) -> Fit:
+    """Without what only training needs: models are stored and sent."""
+    return replace(fit, gradient=EvidenceGradient(), start=None)
+
+
+def _search(parameters: LogParameters, o: Options) -> Search:
+    bounds = _kernel_bounds(parameters, o.bounds)
+    names, logarithmic = parameters.names, parameters.logarithmic
+    start = parameters.values
+    if o.noise is not None and o.trains_noise:
+        names, logarithmic = (*names, "noise"), np.append(logarithmic, True)
+        start = np.append(start, np.log(o.noise))
+        bounds = np.vstack([bounds, np.log(_interval("noise_bounds", o.noise_bounds))])
+    return Search(names, start, bounds, logarithmic, o.max_epochs, o.n_restarts, o.random)
+
+
+def _kernel_bounds(parameters: LogParameters, bounds: Any) -> np.ndarray:
+    values, logarithmic = parameters.values, parameters.logarithmic
+    if isinstance(bounds, str):
+        _check_fixed("parameter_bounds", bounds)
+        return np.stack([values, values], axis=1)
+    low, high = _interval("parameter_bounds", bounds)
+    lower = np.where(logarithmic, np.log(low), -high)
+    upper = np.where(logarithmic, np.log(high), high)
+    return np.stack([lower, upper], axis=1)
+
+
+def _check_fixed(name: str, value: str) -> None:
+    if value != "fixed":
+        raise InputError(f"{name}: expected a pair (low, high) or 'fixed', got {value!r}")
+
+
+def _interval(name: str, bounds: Any) -> tuple[float, float]:
+    pair = finite_array(name, bounds, ndim=1)
+    if pair.shape != (2,) or not 0.0 < pair[0] < pair[1]:
+        raise InputError(f"{name}: expected 0 < low < high, got {bounds!r}")
+    return float(pair[0]), float(pair[1])
+
+
+def checked_kernel(kernel: Any, d: int) -> Kernel:
+    """The user's kernel, if it is one and fits inputs with d features."""
+    if not isinstance(kernel, Kernel):
+        raise InputError(
+            f"kernel: expected a kernel of gpcert.kernels or None, got {type(kernel).__name__}; "
+            "for a scikit-learn kernel, gpcert.adapters.sklearn_kernels.convert_kernel makes one"
+        )
+    kernel.check_dimension(d)
+    return kernel
+
+
+def starting_kernel(kernel: Any, X: np.ndarray) -> Kernel:
+    """The user's kernel, or a squared exponential with one length-scale a feature.
+
+    The default's length-scales start at `sqrt(d)` standard deviations of their feature: then a
+    typical pair of points has a covariance near exp(-1), whatever the units and the dimension, and
+    the evidence has a slope to follow. (A feature that never varies gets sqrt(d).)
+    """
+    d = X.shape[1]
+    if kernel is not None:
+        white_noise(checked_kernel(kernel, d), X[:MOST_CHECKED])  # refused before training
+        return kernel
+    spread = X.std(axis=0)
+    return SquaredExponential(np.sqrt(d) * np.where(spread > 0.0, spread, 1.0), variance=1.0)
+
+
+def white_noise(kernel: Kernel, X: np.ndarray) -> float:
+    """Variance that a White part adds to every new observation, as in scikit-learn.
+
+    It must be the same everywhere: a White part times a kernel that varies has no canonical form.
+    """
+    if not has_white_noise(kernel):
+        return 0.0
+    variances = np.diag(kernel.training_covariance(X)) - kernel.diagonal(X)
+    if np.ptp(variances) > WHITE_TOLERANCE * np.abs(variances).max():
+        raise InputError(
+            "kernel: expected a White part whose noise is the same for all inputs, got variances "
+            f"from {variances.min():.3g} to {variances.max():.3g}; take it out of the product"
+        )
+    return max(float(variances.mean()), 0.0)
+
+
+def checked_count(name: str, value: Any, smallest: int) -> int:
+    """A whole number of at least `smallest`, or an `InputError`."""
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or value < smallest:
+        raise InputError(f"{name}: expected a whole number >= {smallest}, got {value!r}")
+    return int(value)
