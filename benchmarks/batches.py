@@ -22,7 +22,8 @@ from gpcert.regions import Cells
 
 N, D = 1000, 11
 REPEATS = 5
-OPTIONAL = ("derivatives", "pointwise", "paper")
+LINES = ("lines 0 1", "lines 0 -1")
+OPTIONAL = ("derivatives", "pointwise", "pointwise variance", "paper", *LINES)
 """Optional bounds of the portfolio that are measured with and without."""
 
 NEVER = 10**9
@@ -115,7 +116,7 @@ def throughput(backend_name: str, size: int) -> Section:
     section = Section("throughput", f"Boxes a second, N = {N}, d = {D}, backend {backend_name}")
     batch = Batch(size, backend)
     product = batch.matrix_product_seconds()
-    for resting in ((), ("derivatives",), ("pointwise",), OPTIONAL):
+    for resting in ((), LINES, ("derivatives", *LINES), OPTIONAL):
         for sides in (1, 2):
             batch.rest(resting)
             goals = batch.goals(sides)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from gpcert.errors import InputError
 from gpcert.likelihoods import (
+    Discretised,
     LIKELIHOODS,
     Likelihood,
     Logistic,
@@ -87,7 +88,7 @@ def test_registry_is_complete():
         return {kind} if not children else set().union(*map(concrete, children))
 
     ours = {kind for kind in concrete(Likelihood) if kind.__module__.startswith("gpcert.")}
-    assert ours == set(LIKELIHOODS.values())
+    assert ours - {Discretised} == set(LIKELIHOODS.values())  # a user's link cannot be saved
 
 
 def test_registry_errors_say_what_to_do():

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from gpcert.adapters import as_posterior
+from gpcert.api.methods import Method, MethodName, VarianceName
 from gpcert.api.rules import Rule, RuleOptions, decision_rule
 from gpcert.arrays import Backend, backend_from_name, finite_array
 from gpcert.certificates import Certificate, CertificateTable, Interval, Status
@@ -40,6 +41,8 @@ def certify(
     budget: Budget | None = None,
     backend: str | Backend = "numpy",
     random_state: int | None = 0,
+    method: MethodName = "taylor",
+    variance: VarianceName | None = None,
 ) -> Certificate:
     """Prove or refute that the decision at x is the decision for every point of a region.
 
@@ -55,7 +58,7 @@ def certify(
     class_weight : cost of a mistake on either class, `{label: weight}` or a pair; moves the
         threshold to w1 / (w1 + w2).
     delta, output_norm : regression, the paper's delta-robustness: `||mu(x') - mu(x)||_p <= delta`.
-    budget, backend, random_state : as in `prediction_range`.
+    budget, backend, random_state, method, variance : as in `prediction_range`.
 
     The search stops as soon as the property is decided.
 
@@ -80,7 +83,7 @@ def certify(
         chosen = region
     else:
         raise InputError("expected exactly one of radius= and region=")
-    options = RuleOptions(threshold, class_weight, delta, output_norm)
+    options = RuleOptions(threshold, class_weight, delta, output_norm, Method(method, variance))
     return certify_region(
         posterior,
         point,
@@ -126,7 +129,7 @@ def certify_rule(
     problem = Problem(
         posterior,
         region,
-        [rule.goal],
+        rule.method.goals([rule.goal], random_state, posterior.kernel),
         tol=0.0,
         target=rule.target,
         budget=budget,
@@ -174,6 +177,8 @@ def certify_many(
     budget: Budget | None = None,
     backend: str | Backend = "numpy",
     random_state: int | None = 0,
+    method: MethodName = "taylor",
+    variance: VarianceName | None = None,
     n_jobs: int = 1,
     progress: bool | None = None,
 ) -> CertificateTable:
@@ -193,7 +198,7 @@ def certify_many(
     """
     posterior = as_posterior(model)
     points = posterior.check_inputs(X)
-    options = RuleOptions(threshold, class_weight, delta, output_norm)
+    options = RuleOptions(threshold, class_weight, delta, output_norm, Method(method, variance))
     regions = [Ball(x, radius, norm=norm, features=features, domain=domain) for x in points]
     place = backend_from_name(backend)
     limits = budget or Budget()

@@ -11,6 +11,7 @@ import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.api.certify import certify_rule
+from gpcert.api.methods import Method, MethodName, VarianceName
 from gpcert.api.rules import RuleOptions, decision_rule
 from gpcert.arrays import Backend, backend_from_name, finite_array
 from gpcert.attacks import attack
@@ -47,6 +48,8 @@ def certified_radius(
     budget: Budget | None = None,
     backend: str | Backend = "numpy",
     random_state: int | None = 0,
+    method: MethodName = "taylor",
+    variance: VarianceName | None = None,
 ) -> Radius:
     """Bracket the largest radius at which the decision at x is robust.
 
@@ -75,7 +78,7 @@ def certified_radius(
         posterior=posterior,
         x=point,
         shape={"norm": check_norm(norm), "features": features, "domain": domain},
-        options=RuleOptions(threshold, class_weight, delta, output_norm),
+        options=RuleOptions(threshold, class_weight, delta, output_norm, Method(method, variance)),
         budget=budget or Budget(seconds=10.0),
         backend=backend_from_name(backend),
         random_state=random_state,

@@ -7,11 +7,11 @@ from typing import Any, Literal
 import numpy as np
 
 from gpcert.adapters import as_posterior
+from gpcert.api.methods import Method, MethodName, VarianceName
 from gpcert.arrays import Backend, backend_from_name
 from gpcert.certificates import Interval, PredictionRange
 from gpcert.enclosures.goals import Goal, MeanGoal, ProbabilityGoal, VarianceGoal
 from gpcert.errors import InputError
-from gpcert.likelihoods import BinaryLikelihood
 from gpcert.posterior import Posterior
 from gpcert.regions import Region
 from gpcert.search import Budget, GoalResult, Problem, SearchResult, StopReason, solve
@@ -33,6 +33,8 @@ def prediction_range(
     budget: Budget | None = None,
     backend: str | Backend = "numpy",
     random_state: int | None = 0,
+    method: MethodName = "taylor",
+    variance: VarianceName | None = None,
 ) -> PredictionRange:
     """Proved bounds on the smallest and the largest prediction over a region.
 
@@ -49,7 +51,11 @@ def prediction_range(
         valid but useless bounds.
     budget : `Budget(seconds, boxes, memory)`; when it ends the bounds so far are returned.
     backend : "numpy", "torch" or "torch:cuda".
-    random_state : seed of the local search's starting points.
+    random_state : seed of the local search's starting points, and of the paper's random splits.
+    method : "taylor" (default), "paper" (Algorithm 1 of the paper with its own bounds and random
+        splits: a reference, much slower) or "both" (the better bound of each box).
+    variance : how the paper's variance programs are bounded: "solver" (default of "paper") or
+        "analytic", in closed form (default of "both").
 
     Example
     -------
@@ -69,7 +75,8 @@ def prediction_range(
         raise InputError(f"sides: expected 'both', 'minimum' or 'maximum', got {sides!r}")
     name = _quantity(posterior, quantity)
     signs = {"both": (1, -1), "minimum": (1,), "maximum": (-1,)}[sides]
-    goals = [_goal(posterior, name, output, sign) for sign in signs]
+    plain = [_goal(posterior, name, output, sign) for sign in signs]
+    goals = Method(method, variance).goals(plain, random_state, posterior.kernel)
     result = _search(posterior, region, goals, tol, (budget, backend, random_state))
     found = dict(zip(signs, result.goals, strict=True))
     return _record(found, result, name, output, region)
@@ -84,11 +91,14 @@ def prediction_ranges(
     budget: Budget | None = None,
     backend: str | Backend = "numpy",
     random_state: int | None = 0,
+    method: MethodName = "taylor",
+    variance: VarianceName | None = None,
 ) -> tuple[PredictionRange, ...]:
     """The same for every output of the model, in one search over one tree of boxes."""
     posterior = as_posterior(model)
     name = _quantity(posterior, quantity)
-    goals = [_goal(posterior, name, c, s) for c in range(posterior.outputs) for s in (1, -1)]
+    plain = [_goal(posterior, name, c, s) for c in range(posterior.outputs) for s in (1, -1)]
+    goals = Method(method, variance).goals(plain, random_state, posterior.kernel)
     result = _search(posterior, region, goals, tol, (budget, backend, random_state))
     return tuple(
         _record({1: result.goals[2 * c], -1: result.goals[2 * c + 1]}, result, name, c, region)
@@ -97,7 +107,7 @@ def prediction_ranges(
 
 
 def _quantity(posterior: Posterior, quantity: Quantity | None) -> Quantity:
-    binary = isinstance(posterior.likelihood, BinaryLikelihood)
+    binary = posterior.likelihood.classifies
     if quantity is None:
         return "probability" if binary else "mean"
     if quantity not in {"probability", "mean", "variance"}:

@@ -7,16 +7,16 @@ positive exactly where the decision is the one made at x.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from gpcert.api.methods import Method
 from gpcert.arrays import Backend, finite_array, to_numpy
 from gpcert.enclosures import Evaluation, LocalPosterior
 from gpcert.enclosures.goals import DeviationGoal, Goal, MeanGoal, ProbabilityGoal
 from gpcert.errors import InputError
-from gpcert.likelihoods import BinaryLikelihood
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball
 from gpcert.regions.arguments import check_norm
@@ -27,12 +27,13 @@ __all__ = ["Rule", "RuleOptions", "decision_rule"]
 
 @dataclass(frozen=True)
 class RuleOptions:
-    """What the user may say about the decision; see `gpcert.certify`."""
+    """What the user may say about the decision, and how it is bounded; see `gpcert.certify`."""
 
     threshold: float | None = None
     class_weight: Mapping[Any, float] | Sequence[float] | None = None
     delta: float | None = None
     output_norm: float | str = np.inf
+    method: Method = field(default_factory=Method)
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,13 +44,14 @@ class Rule:
     target: float
     decision: Any
     text: str
+    method: Method = field(default_factory=Method)
 
 
 def decision_rule(posterior: Posterior, x: np.ndarray, options: RuleOptions) -> Rule:
     """The rule that the model's kind and the options ask for."""
-    if isinstance(posterior.likelihood, BinaryLikelihood):
-        return _classification(posterior, x, options)
-    return _regression(posterior, x, options)
+    kind = _classification if posterior.likelihood.classifies else _regression
+    rule = kind(posterior, x, options)
+    return replace(rule, method=options.method)
 
 
 def _classification(posterior: Posterior, x: np.ndarray, options: RuleOptions) -> Rule:
@@ -57,6 +59,8 @@ def _classification(posterior: Posterior, x: np.ndarray, options: RuleOptions) -
         raise InputError("delta: expected a regression model; for a classifier use threshold=")
     threshold = _probability_threshold(posterior, options)
     labels = posterior.classes if posterior.classes is not None else (0, 1)
+    if threshold is None and not posterior.likelihood.symmetric:
+        threshold = 0.5
     if threshold is None:
         # pi(x) > 1/2 exactly where mu(x) > 0, by the symmetry of the link: no variance is needed
         sign = 1 if float(posterior.predict(x[None])[0][0, 0]) > 0 else -1

@@ -50,6 +50,8 @@ def certify(
     seconds: options.Seconds = 60.0,
     jobs: Annotated[int, typer.Option(help="processes; -1 for one a core")] = 1,
     backend: options.Backend = "numpy",
+    method: options.Method = options.MethodChoice.taylor,
+    variance: options.Variance = None,
     header: options.Header = None,
     output: options.Output = None,
     csv: Annotated[Path | None, typer.Option(help="write the table here as CSV")] = None,
@@ -70,6 +72,7 @@ def certify(
         output_norm=output_norm,
         budget=Budget(seconds=seconds),
         backend=backend,
+        **options.method_options(method, variance),
         n_jobs=jobs,
     )
     _show(result, radius, norm)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,10 +24,31 @@ __all__ = [
     "Seconds",
     "Header",
     "Backend",
+    "Method",
+    "Variance",
     "Output",
+    "MethodChoice",
+    "VarianceChoice",
+    "method_options",
     "region_options",
     "check_output",
 ]
+
+
+class MethodChoice(StrEnum):
+    """Families of bounds; see `gpcert.prediction_range`."""
+
+    taylor = "taylor"
+    paper = "paper"
+    both = "both"
+
+
+class VarianceChoice(StrEnum):
+    """Ways to bound the paper's variance programs."""
+
+    solver = "solver"
+    analytic = "analytic"
+
 
 ModelFile = Annotated[
     Path,
@@ -63,6 +85,11 @@ Header = Annotated[
     typer.Option("--header/--no-header", help="whether the first row of POINTS holds names"),
 ]
 Backend = Annotated[str, typer.Option(help="numpy, torch, torch:cpu or torch:cuda")]
+Method = Annotated[MethodChoice, typer.Option(help="family of bounds")]
+Variance = Annotated[
+    VarianceChoice | None,
+    typer.Option(help="with --method paper or both: how the paper's variance is bounded"),
+]
 Output = Annotated[Path | None, typer.Option(help="write the results here as JSON")]
 
 
@@ -80,6 +107,15 @@ def region_options(norm: str, features: str | None, domain: str | None) -> dict[
         ends = (numbers[0], numbers[1])
     chosen = None if features is None else _listed("--features", features, int)
     return {"norm": norm, "features": chosen, "domain": ends}
+
+
+def method_options(method: MethodChoice, variance: VarianceChoice | None) -> dict[str, Any]:
+    """The arguments `method` and `variance` of the verbs.
+
+    >>> method_options(MethodChoice.both, None)
+    {'method': 'both', 'variance': None}
+    """
+    return {"method": method.value, "variance": None if variance is None else variance.value}
 
 
 def check_output(*paths: Path | None) -> None:

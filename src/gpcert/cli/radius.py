@@ -44,6 +44,8 @@ def radius(
     tol: Annotated[float, typer.Option(help="relative accuracy at which the search ends")] = 0.01,
     seconds: options.Seconds = 10.0,
     backend: options.Backend = "numpy",
+    method: options.Method = options.MethodChoice.taylor,
+    variance: options.Variance = None,
     header: options.Header = None,
     output: options.Output = None,
 ) -> None:
@@ -63,6 +65,7 @@ def radius(
             tol=tol,
             budget=Budget(seconds=seconds),
             backend=backend,
+            **options.method_options(method, variance),
         )
         found.append(item)
         if item.reason is StopReason.INTERRUPTED:

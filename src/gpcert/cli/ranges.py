@@ -52,6 +52,8 @@ def ranges(
     tol: Annotated[float, typer.Option(help="accuracy at which the search ends")] = 0.01,
     seconds: options.Seconds = 60.0,
     backend: options.Backend = "numpy",
+    method: options.Method = options.MethodChoice.taylor,
+    variance: options.Variance = None,
     header: options.Header = None,
     output: options.Output = None,
 ) -> None:
@@ -82,6 +84,7 @@ def ranges(
             quantity=None if quantity is None else quantity.value,
             budget=Budget(seconds=seconds),
             backend=backend,
+            **options.method_options(method, variance),
         )
         found.extend(items)
         for item in items:

@@ -11,6 +11,7 @@ from typing import Any
 
 from gpcert.errors import InputError
 from gpcert.likelihoods.base import BinaryLikelihood, Likelihood
+from gpcert.likelihoods.discretised import Discretised
 from gpcert.likelihoods.erf_mixture import SklearnLogistic
 from gpcert.likelihoods.gaussian import Gaussian
 from gpcert.likelihoods.logistic import Logistic
@@ -18,6 +19,7 @@ from gpcert.likelihoods.probit import Probit
 
 __all__ = [
     "BinaryLikelihood",
+    "Discretised",
     "Gaussian",
     "LIKELIHOODS",
     "Likelihood",
@@ -30,7 +32,8 @@ __all__ = [
 LIKELIHOODS: dict[str, type[Likelihood]] = {
     kind.name: kind for kind in (Gaussian, Probit, Logistic, SklearnLogistic)
 }
-"""Every likelihood by the name that saved posteriors carry."""
+"""Every likelihood by the name that saved posteriors carry; a user's own link is code, and is not
+saved."""
 
 
 def likelihood_from_config(name: str, config: Mapping[str, Any] | None = None) -> Likelihood:

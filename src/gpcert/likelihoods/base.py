@@ -24,6 +24,12 @@ class Likelihood(ABC):
     name: ClassVar[str]
     """Key of the registry; written to saved posteriors."""
 
+    classifies: ClassVar[bool] = False
+    """Whether F is the probability of the second of two classes."""
+
+    symmetric: ClassVar[bool] = False
+    """Whether F > 1/2 exactly where mu > 0, so that the decision needs no variance."""
+
     @abstractmethod
     def value(self, mu: Array, v: Array) -> Array:
         """`F(mu, v)` in plain floating point, for searching and plotting; proves nothing."""
@@ -63,6 +69,9 @@ class BinaryLikelihood(Likelihood):
     By the symmetry of the Gaussian, `F(-mu, v) = total - F(mu, v)`: one side of every bound is
     written once and the other follows by reflection.
     """
+
+    classifies: ClassVar[bool] = True
+    symmetric: ClassVar[bool] = True
 
     total: ClassVar[float] = 1.0
     """`F(mu, v) + F(-mu, v)`, rounded, at most 1; `line_maximum` accounts for its rounding."""

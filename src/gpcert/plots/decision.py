@@ -10,7 +10,6 @@ import numpy as np
 from gpcert.adapters import as_posterior
 from gpcert.certificates import Certificate, Status
 from gpcert.errors import InputError
-from gpcert.likelihoods import BinaryLikelihood
 from gpcert.plots.outline import outline
 from gpcert.plots.style import CLASS_COLOURS, LOOKS, PROBABILITY_COLOURS
 from gpcert.posterior import Posterior
@@ -68,7 +67,7 @@ def _draw_prediction(
     axes = np.linspace(low - room, high + room, GRID).T
     grid = np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, 2)
     values = posterior.prediction(grid)[:, 0].reshape(GRID, GRID)
-    binary = isinstance(posterior.likelihood, BinaryLikelihood)
+    binary = posterior.likelihood.classifies
     levels = np.linspace(0.0, 1.0, 11) if binary else 10
     filled = ax.contourf(*axes, values, levels=levels, cmap=PROBABILITY_COLOURS, alpha=0.55)
     label = f"probability of class {(posterior.classes or (0, 1))[1]}" if binary else "mean"

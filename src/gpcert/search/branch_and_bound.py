@@ -161,6 +161,9 @@ class _Search:
         gpu = self.problem.backend.device is not None and "cuda" in self.problem.backend.device
         most = LARGEST_WORK * (GPU_SPEED if gpu else 1.0)
         size = min(LARGEST_BATCH * (GPU_SPEED if gpu else 1), int(most / (2.0 * work)))
+        # a goal that is slow on every box asks for small batches: budgets are met between them
+        wishes = (goal.cells_at_once for goal in self.problem.goals)
+        size = min([size, *(wish for wish in wishes if wish is not None)])
         budget = self.problem.budget
         if budget.memory is not None:
             size = min(size, int((budget.memory - self.frontier.bytes) / (2 * each)))

@@ -10,6 +10,7 @@ from gpcert.arrays import Backend
 from gpcert.enclosures.paper.carrier_lines import lift, quadratic_places
 from gpcert.enclosures.paper.lifted import LiftedBox
 from gpcert.enclosures.paper.square_form import SquareForm
+from gpcert.enclosures.paper.variance_bound import variance_interval
 from gpcert.kernels import Periodic, SquaredExponential
 from gpcert.kernels.frame import Frame, Reach
 from gpcert.regions import Ball, Box
@@ -135,6 +136,23 @@ def test_chords_at_their_ends(seed):
         )
         assert not linear(chords, r) < square(form, r)
     assert not arb(float(form.largest(low[None], high[None], np.abs(r)[None])[0])) < square(form, r)
+
+
+def test_nothing_known_is_no_bound():
+    """NaN and minus infinity leave 0 and the prior's variance."""
+    for unknown in (np.nan, -np.inf):
+        prior, least = np.array([2.0]), np.array([unknown])
+        low, high = variance_interval((prior, prior), least, least, 1.0)
+        assert (low[0], high[0]) == (0.0, 2.0)
+        _, high = variance_interval((prior, prior), least, least, 1.5)
+        assert 3.0 <= high[0] < 3.0 + 1e-12
+
+
+def test_zero_rows_and_infinite_ranges():
+    form = SquareForm.build(np.zeros((2, 3)), 1.0, Backend())
+    ends, sizes = np.full((1, 2), np.inf), np.full((1, 3), np.inf)
+    with np.errstate(invalid="ignore"):
+        assert not form.largest(-ends, ends, sizes)[0] < np.inf
 
 
 @settings(max_examples=60)

@@ -1,17 +1,20 @@
 """Variance intervals by closed forms and by solvers, against 200 bits; solvers never looser."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from enclosure_checks import arb
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import linprog
 
 from gpcert.arrays import Backend, backend_from_name, to_numpy
 from gpcert.enclosures import Evaluation, LocalPosterior
 from gpcert.enclosures.paper import PaperEnclosures
 from gpcert.enclosures.paper.linear_programs import CellPrograms
 from gpcert.enclosures.paper.quadratic_program import solve_quadratic
-from gpcert.enclosures.paper.safe_dual import Multipliers
+from gpcert.enclosures.paper.safe_dual import Multipliers, dual_bound
 from gpcert.enclosures.paper.square_form import SquareForm
 from gpcert.enclosures.paper.variance_bound import least_difference
 from gpcert.kernels import Matern, SquaredExponential
@@ -134,6 +137,36 @@ def test_solvers_tighten():
     assert float(solved.variance(0)[1].bound[0]) < 0.95 * float(closed.variance(0)[1].bound[0])
 
 
+@pytest.mark.parametrize("half", [0.05, 0.3])
+def test_safe_duals_reach_the_programs_optima(half):
+    """Nothing is lost by not trusting: the proved bound is the solver's optimum, or above it."""
+    posterior, region = small_problem(SquaredExponential([0.7, 1.0]), half)
+    found, _kept = intervals(posterior, region.root(), "analytic")
+    (relaxation,) = found.relaxations
+    programs = CellPrograms(relaxation, 0)
+    system = programs.system
+    rng = np.random.default_rng(0)
+    for c in rng.normal(size=(5, system.points)):
+        under, over = programs.minimise(c)
+        multipliers = Multipliers(under[None, None], over[None, None])
+        bound = float(dual_bound(relaxation, c[None], multipliers).lower[0, 0])
+        objective = np.concatenate([np.zeros(system.lifted), c])
+        optimum = linprog(
+            objective,
+            A_ub=-system.matrix,
+            b_ub=-system.lower,
+            bounds=np.stack([system.low, system.high], axis=1),
+        ).fun
+        assert bound >= optimum - 1e-7 * np.abs(c).sum()
+    A = posterior.factors_of(0)[0]
+    r, (under, over) = solve_quadratic(system, A, np.zeros(system.points))
+    form = SquareForm.build(A, 1.0, Backend())
+    tangent = form.tangent((A @ r)[None], relaxation.sizes)
+    multipliers = Multipliers(under[None, None], over[None, None])
+    bound = dual_bound(relaxation, tangent.c[:, None], multipliers).lower[0, 0]
+    assert float(bound + tangent.constant[0]) >= np.square(A @ r).sum() - 1e-6
+
+
 @pytest.mark.parametrize("how", ["analytic", "solver"])
 def test_width_falls_with_the_box(how):
     """Second order: lines lose with the square of the half-width."""
@@ -147,7 +180,7 @@ def test_width_falls_with_the_box(how):
         ).reshape(-1, 2)
         v = posterior.predict(corners)[1]
         widths.append((high - low) - (v.max() - v.min()))
-    for coarse, fine in zip(widths, widths[1:], strict=False):
+    for coarse, fine in pairwise(widths):
         assert 0 <= fine <= coarse / 3.0
 
 

@@ -31,6 +31,12 @@ class Goal(ABC):
 
     needs_variance: bool
 
+    @property
+    def cells_at_once(self) -> int | None:
+        """The largest batch that a goal wants which is slow on every box: budgets are looked at
+        between batches. None leaves the size to the search."""
+        return None
+
     @abstractmethod
     def bound(self, evaluation: Evaluation, target: float | None) -> GoalBound:
         """Certified lower bound over each cell, best near `target` where one is given."""

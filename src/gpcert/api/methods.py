@@ -1,0 +1,88 @@
+"""Which family of enclosures a search uses: Taylor, the paper's own, or the better of both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from gpcert.enclosures.goals import Goal, VarianceGoal
+from gpcert.enclosures.goals.both import BothGoals
+from gpcert.enclosures.goals.paper import PaperGoal
+from gpcert.enclosures.paper import PaperEnclosures
+from gpcert.errors import InputError
+from gpcert.kernels import Kernel, Matern
+
+__all__ = ["Method", "MethodName", "VarianceName", "is_rough"]
+
+ROUGH = 1.5
+"""Smoothness nu up to which a Matern kernel's features have no second derivative: a Taylor bound of
+the variance is then of order 0 or 1 only."""
+
+MethodName = Literal["taylor", "paper", "both"]
+VarianceName = Literal["solver", "analytic"]
+
+
+@dataclass(frozen=True)
+class Method:
+    """`name` is "taylor" (default), "paper" or "both"; `variance` says how the paper's variance
+    programs are bounded, by "solver" (the paper's; default of "paper") or "analytic", in closed
+    form (default of "both", where seconds a box for a solver would seldom pay).
+
+    >>> Method("paper").variance, Method("both").variance, Method().variance
+    ('solver', 'analytic', None)
+    """
+
+    name: MethodName = "taylor"
+    variance: VarianceName | None = None
+
+    def __post_init__(self) -> None:
+        if self.name not in {"taylor", "paper", "both"}:
+            raise InputError(f"method: expected 'taylor', 'paper' or 'both', got {self.name!r}")
+        if self.variance not in {None, "solver", "analytic"}:
+            raise InputError(f"variance: expected 'solver' or 'analytic', got {self.variance!r}")
+        if self.name == "taylor" and self.variance is not None:
+            raise InputError(
+                f"variance: {self.variance!r} is a choice of method='paper' or 'both'; "
+                "with method='taylor' leave it out"
+            )
+        if self.name != "taylor" and self.variance is None:
+            default = "solver" if self.name == "paper" else "analytic"
+            object.__setattr__(self, "variance", default)
+
+    def goals(self, plain: Sequence[Goal], random_state: int | None, kernel: Kernel) -> list[Goal]:
+        """The goals of one search, bounded by this method; they share the paper's intervals.
+
+        The default takes the paper's closed forms as well where they pay: for the variance of a
+        rough kernel (measured in benchmarks/results/methods.md).
+        """
+        if self.variance is None:
+            if not is_rough(kernel):
+                return list(plain)
+            closed = PaperEnclosures("analytic", random_state)
+            return [
+                BothGoals(goal, PaperGoal(goal, closed)) if isinstance(goal, VarianceGoal) else goal
+                for goal in plain
+            ]
+        enclosures = PaperEnclosures(self.variance, random_state)
+        paper = [PaperGoal(goal, enclosures) for goal in plain]
+        if self.name == "paper":
+            return list(paper)
+        return [BothGoals(goal, own) for goal, own in zip(plain, paper, strict=True)]
+
+
+def is_rough(kernel: Kernel) -> bool:
+    """Whether any leaf of the kernel is a Matern kernel of smoothness 1/2 to 3/2.
+
+    >>> from gpcert.kernels import SquaredExponential
+    >>> is_rough(SquaredExponential(1.0) + Matern(1.0, 0.5)), is_rough(Matern(1.0, 2.5))
+    (True, False)
+    """
+    if isinstance(kernel, Matern):
+        return float(kernel.nu) <= ROUGH
+    parts = [
+        each
+        for part in vars(kernel).values()
+        for each in (part if isinstance(part, tuple | list) else (part,))
+    ]
+    return any(is_rough(part) for part in parts if isinstance(part, Kernel))

@@ -1,0 +1,148 @@
+"""Goals bounded by the paper's intervals of mean and variance, with its random splits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import singledispatch
+
+import numpy as np
+
+from gpcert.arrays import Array, namespace, to_numpy
+from gpcert.attacks.functions import PlainFunction
+from gpcert.enclosures.evaluation import Evaluation
+from gpcert.enclosures.goals.base import Goal, GoalBound
+from gpcert.enclosures.goals.deviation import DeviationGoal
+from gpcert.enclosures.goals.mean import MeanGoal, affine_down
+from gpcert.enclosures.goals.probability import ProbabilityGoal
+from gpcert.enclosures.goals.variance import VarianceGoal
+from gpcert.enclosures.paper.intervals import CellIntervals, PaperEnclosures, Side
+from gpcert.errors import InputError
+from gpcert.posterior import Posterior
+from gpcert.rounding import nonnegative, up
+
+__all__ = ["PaperGoal"]
+
+
+@dataclass(frozen=True, eq=False)
+class PaperGoal(Goal):
+    """The goal `plain`, bounded over cells by the paper's propositions.
+
+    Line 4 and 5 of Algorithm 1 are `bound`; line 6 evaluates the goal at the extremal points of the
+    mean's and the variance's programs; line 8 splits a random feature in the middle.
+    """
+
+    plain: Goal
+    enclosures: PaperEnclosures
+
+    @property
+    def needs_variance(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """That of the plain goal."""
+        return self.plain.needs_variance
+
+    @property
+    def cells_at_once(self) -> int | None:
+        """Few where variances are bounded: each box takes its time."""
+        return self.enclosures.cells_at_once if self.needs_variance else None
+
+    def bound(self, evaluation: Evaluation, target: float | None) -> GoalBound:
+        """The proposition of the goal's kind, and the best of the extremal points."""
+        del target
+        lower, sides = bounded(self.plain, self.enclosures.of(evaluation), evaluation)
+        xp = namespace(lower)
+        lowest = xp.full_like(lower, -math.inf)
+        lower = xp.where(xp.isnan(lower), lowest, lower)
+        point = self._best_point(evaluation, lower, sides)
+        return GoalBound(lower, point, self.enclosures.random_axes(evaluation))
+
+    def _best_point(self, evaluation: Evaluation, lower: Array, sides: Sequence[Side]) -> Array:
+        """(B, f): extremal points; where the bound is least, the one with the best value."""
+        cells, scale = evaluation.cells, evaluation.local.kernel.inverse_length
+        if cells.lower.shape[1] == 0:
+            return cells.half
+        shift = sides[0].shift
+        b = int(np.argmin(to_numpy(lower)))
+        moves = np.stack([to_numpy(side.shift)[b] for side in sides])
+        low, high = to_numpy(cells.lower)[b], to_numpy(cells.upper)[b]
+        free = np.clip(to_numpy(cells.center)[b] + moves, low, high)
+        points = cells.region.project(cells.points_full(free))
+        values, _ = self.function(evaluation.local.posterior)(points)
+        best = int(np.argmin(np.where(np.isnan(values), np.inf, values)))
+        xp = namespace(shift)
+        row = xp.asarray(np.arange(len(cells)) == b, device=shift.device)[:, None]
+        return xp.where(row, sides[best].shift, shift) * scale
+
+    def ceiling(self, evaluation: Evaluation) -> Array:
+        """That of the plain goal: a value at a point owes nothing to a method."""
+        return self.plain.ceiling(evaluation)
+
+    def function(self, posterior: Posterior) -> PlainFunction:
+        """That of the plain goal."""
+        return self.plain.function(posterior)
+
+
+@singledispatch
+def bounded(
+    plain: Goal, intervals: CellIntervals, evaluation: Evaluation
+) -> tuple[Array, list[Side]]:
+    """Lower bound (B,) of the goal, and the extremal points it came from."""
+    del intervals, evaluation
+    raise InputError(
+        f"method: the paper's method has no bound for {type(plain).__name__}; use method='taylor'"
+    )
+
+
+@bounded.register
+def _mean(
+    plain: MeanGoal, intervals: CellIntervals, evaluation: Evaluation
+) -> tuple[Array, list[Side]]:
+    """Proposition "mean bound"."""
+    sides = [intervals.mean(plain.output, plain.sign), intervals.mean(plain.output, -plain.sign)]
+    posterior, c = evaluation.local.posterior, plain.output
+    offset, scale = plain.sign * float(posterior.offset[c]), float(posterior.scale[c])
+    return affine_down(offset, scale, sides[0].bound), sides
+
+
+@bounded.register
+def _variance(
+    plain: VarianceGoal, intervals: CellIntervals, evaluation: Evaluation
+) -> tuple[Array, list[Side]]:
+    """Proposition "variance lower", or "upper"."""
+    low, high = intervals.variance(plain.output)
+    bound = low.bound if plain.sign > 0 else -high.bound
+    lower = plain._output_units(evaluation, bound)
+    if plain.sign > 0:
+        lower = nonnegative(lower)
+    return lower, [low, high] if plain.sign > 0 else [high, low]
+
+
+@bounded.register
+def _probability(
+    plain: ProbabilityGoal, intervals: CellIntervals, evaluation: Evaluation
+) -> tuple[Array, list[Side]]:
+    """The monotone propositions on probit and logistic: worst mean, worst variance of the range.
+
+    `plain._line` with slope beta = 0 is exactly that.
+    """
+    mean, sides = _mean(MeanGoal(plain.output, plain.sign), intervals, evaluation)
+    low, high = intervals.variance(plain.output)
+    v_low, v_high = plain._output_variance(evaluation, (low.bound, high.bound))
+    return plain._line(mean, 0.0 * v_low, v_low, v_high), [*sides, low, high]
+
+
+@bounded.register
+def _deviation(
+    plain: DeviationGoal, intervals: CellIntervals, evaluation: Evaluation
+) -> tuple[Array, list[Side]]:
+    """Section "bounds for regression": the norm of the outputs' largest deviations."""
+    xp = namespace(evaluation.cells.lower)
+    spreads, all_sides = [], []
+    for c, value in enumerate(plain.reference):
+        least, sides = _mean(MeanGoal(c, 1), intervals, evaluation)
+        most, _ = _mean(MeanGoal(c, -1), intervals, evaluation)
+        below = up(up(value - least, 2) + plain.errors[c], 1)
+        above = up(up(-most - value, 2) + plain.errors[c], 1)
+        spreads.append(nonnegative(xp.maximum(below, above)))
+        all_sides += sides
+    return -plain._length_up(xp.stack(spreads, axis=1)), all_sides

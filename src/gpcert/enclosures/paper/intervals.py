@@ -1,0 +1,212 @@
+"""Mean and variance intervals of a batch of cells by the paper's propositions."""
+
+from __future__ import annotations
+
+import weakref
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from gpcert.arrays import Array, Backend, namespace, to_numpy
+from gpcert.enclosures.evaluation import Evaluation
+from gpcert.enclosures.local_posterior import LocalPosterior
+from gpcert.enclosures.paper.relaxation import Relaxation, relax
+from gpcert.enclosures.paper.solver_programs import SolverPrograms
+from gpcert.enclosures.paper.square_form import SquareForm
+from gpcert.enclosures.paper.variance_analytic import ClosedForms
+from gpcert.enclosures.paper.variance_bound import (
+    Programs,
+    best_linear,
+    least_difference,
+    variance_interval,
+)
+from gpcert.kernels.frame import Frame, Reach
+from gpcert.kernels.local_taylor import LocalTaylor, TaylorExpansion
+from gpcert.kernels.nodes import LocalNode, NodeBatch
+from gpcert.regions import Cells
+from gpcert.rounding import down, nonnegative, up
+
+__all__ = ["CellIntervals", "PaperEnclosures", "Side", "VarianceMethod"]
+
+VarianceMethod = Literal["solver", "analytic"]
+
+LARGEST_CHUNK = 4.0e6
+"""Slopes (cells x points x lifted coordinates) held at once."""
+
+SOLVER_CELLS = 1
+"""Parents split at a time with solvers, so that a budget is looked at between boxes."""
+
+ANALYTIC_WORK = 1.0e9
+"""Multiplications of a batch by closed forms (about half a second): budgets are met in between."""
+
+
+class Side(NamedTuple):
+    """A bound (B,) and displacements (B, f) of the features, in user units, where it may lie."""
+
+    bound: Array
+    shift: Array
+
+
+class PaperEnclosures:
+    """The paper's method for one search: how the variance is bounded, and the random splits.
+
+    Shared by the goals of a search, so that the intervals of a batch are found once.
+    """
+
+    def __init__(self, variance: VarianceMethod = "solver", random_state: int | None = 0) -> None:
+        self.variance = variance
+        self.rng = np.random.default_rng(random_state)
+        self.programs: Programs = SolverPrograms() if variance == "solver" else ClosedForms()
+        self._models: weakref.WeakKeyDictionary[LocalPosterior, _Model] = (
+            weakref.WeakKeyDictionary()
+        )
+        self._last: tuple[weakref.ref[Evaluation], CellIntervals] | None = None
+        self._work = 0.0
+
+    @property
+    def cells_at_once(self) -> int:
+        """How many parents a search should split at a time where variances are bounded.
+
+        2N eigenvectors' ranges from planes of 2f slopes, for both children, four products each;
+        known once a first batch has been seen.
+        """
+        if self.variance == "solver":
+            return SOLVER_CELLS
+        return max(1, int(ANALYTIC_WORK / max(self._work, 1.0)))
+
+    def of(self, evaluation: Evaluation) -> CellIntervals:
+        """The intervals of a batch; those of the last batch are kept."""
+        if self._last is not None and self._last[0]() is evaluation:
+            return self._last[1]
+        local = evaluation.local
+        if local not in self._models:
+            self._models[local] = _Model(local, evaluation.cells)
+        N, f = len(local.posterior.points), evaluation.cells.lower.shape[1]
+        self._work = 32.0 * N * N * (f + 1)
+        found = CellIntervals(self._models[local], evaluation, self.programs)
+        self._last = (weakref.ref(evaluation), found)
+        return found
+
+    def random_axes(self, evaluation: Evaluation) -> Array:
+        """(B, f) scores whose largest is a random feature that has some width (Algorithm 1)."""
+        half = to_numpy(evaluation.cells.half)
+        scores = np.where(half > 0, 1.0 + self.rng.random(half.shape), 0.0)
+        return namespace(evaluation.cells.half).asarray(scores, device=evaluation.cells.half.device)
+
+
+class _Model:
+    """What does not change from cell to cell."""
+
+    def __init__(self, local: LocalPosterior, cells: Cells) -> None:
+        # weak: the dictionary of models is keyed by `local`
+        self._posterior = local.posterior
+        self.variance = local.kernel.variance
+        place = cells.lower
+        name = "numpy" if isinstance(place, np.ndarray) else "torch"
+        self.backend = Backend(name, None if name == "numpy" else str(place.device))
+        self._forms: dict[int, tuple[SquareForm, SquareForm]] = {}
+        posterior = local.posterior
+        if isinstance(local.kernel, LocalTaylor):
+            self.frame, self.node = local.kernel.frame, local.kernel.node
+        else:
+            lengths = posterior.kernel.typical_lengths(posterior.dim)
+            self.frame = Frame.of(cells.region, lengths, self.backend)
+            self.node: LocalNode = posterior.kernel.node(posterior.points, self.frame)
+
+    def forms(self, output: int) -> tuple[SquareForm, SquareForm]:
+        """|A r|^2 and |C r|^2."""
+        index = output if self._posterior.precision_count > 1 else 0
+        if index not in self._forms:
+            A, C = self._posterior.factors_of(index)
+            self._forms[index] = (
+                SquareForm.build(A, self.variance, self.backend),
+                SquareForm.build(C, self.variance, self.backend),
+            )
+        return self._forms[index]
+
+
+class CellIntervals:
+    """Intervals of mean and variance over each cell of a batch, each found when first asked for."""
+
+    def __init__(self, model: _Model, evaluation: Evaluation, programs: Programs) -> None:
+        self.model = model
+        self.local = evaluation.local
+        self.cells = evaluation.cells
+        self.expansion = evaluation.expansion
+        self.programs = programs
+        self._means: dict[tuple[int, int], Side] = {}
+        self._variances: dict[int, tuple[Side, Side]] = {}
+
+    @cached_property
+    def relaxations(self) -> list[Relaxation]:
+        """The cells' relaxations, in chunks that fit into memory."""
+        N, f = self.expansion.K.shape[1], self.cells.lower.shape[1]
+        rows = max(1, int(LARGEST_CHUNK / (N * (2 * f + 2))))
+        if len(self.cells) <= rows:
+            reach = Reach.of(self.cells, self.model.frame)
+            return [relax(self._batch(reach), reach)]
+        found = []
+        for start in range(0, len(self.cells), rows):
+            part = self.cells.take(np.arange(start, min(start + rows, len(self.cells))))
+            reach = Reach.of(part, self.model.frame)
+            found.append(relax(self.model.node.at(reach), reach))
+        return found
+
+    def _batch(self, reach: Reach) -> NodeBatch:
+        if isinstance(self.expansion, TaylorExpansion):
+            return self.expansion.batch
+        return self.model.node.at(reach)
+
+    def mean(self, output: int, sign: int) -> Side:
+        """Lower bound of `sign g`: Proposition "mean bound" (with U exact)."""
+        key = (output, sign)
+        if key not in self._means:
+            weights = sign * self.local.weights[output][None, :]
+            found = [best_linear(part, weights, ClosedForms()) for part in self.relaxations]
+            xp = namespace(weights)
+            lower = xp.concat([lower[:, 0] for lower, _ in found], axis=0)
+            point = xp.concat([point[:, 0] for _, point in found], axis=0)
+            self._means[key] = Side(lower, self._shift(point))
+        return self._means[key]
+
+    def variance(self, output: int) -> tuple[Side, Side]:
+        """Certified range of max(v, 0): Propositions "variance lower" and "variance upper"."""
+        if output not in self._variances:
+            A, C = self.model.forms(output)
+            xp = namespace(self.expansion.K)
+            lows = [least_difference(part, C, A, self.programs) for part in self.relaxations]
+            highs = [least_difference(part, A, C, self.programs) for part in self.relaxations]
+            loss, least = (
+                xp.concat([part.lower for part in parts], axis=0) for parts in (lows, highs)
+            )
+            gain = float(self.local.posterior.gain)
+            low, high = variance_interval(self._prior(), least, loss, gain)
+            points = (
+                self._shift(xp.concat([part.point for part in parts], axis=0))
+                for parts in (lows, highs)
+            )
+            at_low, at_high = points
+            self._variances[output] = (Side(low, at_low), Side(high, at_high))
+        return self._variances[output]
+
+    def _prior(self) -> tuple[Array, Array]:
+        """Range of k(x, x) over each cell: constant, or `|phi(x)|` within R0 of `|phi(c)|`."""
+        kernel, expansion = self.local.kernel, self.expansion
+        center, error = kernel.center_variance(expansion)
+        xp = namespace(center)
+        largest = kernel.largest_variance(expansion)
+        low, high = nonnegative(down(center - error, 2)), up(center + error, 2)
+        if isinstance(expansion, TaylorExpansion) and not expansion.sizes.stationary:
+            reach = kernel.remainder(expansion, 0)
+            low = down(nonnegative(down(xp.sqrt(low), 2) - reach) ** 2, 6)
+            high = up((up(xp.sqrt(high), 2) + reach) ** 2, 6)
+            low = nonnegative(xp.where(xp.isnan(low), xp.zeros_like(low), low))
+            high = xp.where(xp.isnan(high), largest, high)
+        elif not isinstance(expansion, TaylorExpansion):
+            low = high = center  # exactly s^2
+        return low, xp.minimum(high, largest)
+
+    def _shift(self, point: Array) -> Array:
+        """From frame units to the user's."""
+        return point * self.model.backend.asarray(self.model.frame.unit)

@@ -1,0 +1,135 @@
+"""Lifted coordinates: functions of x in which every carrier is exactly linear.
+
+    phi(x, z_i) = constant_i + G_i.w(x),     w = (e, e^2, cos a, sin a, s).
+
+`e` are displacements from the cell's centre, one a feature, `e^2` their squares, `a` angles of
+periodic parts and `s` factors of exponential ones. So the paper's slack variables phi_ij, one a
+point and a feature, are not needed: all points share the few numbers w, which is never looser.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from gpcert.arrays import Array, namespace
+from gpcert.kernels.sinusoid_carrier import sinusoid_minimum
+from gpcert.regions import Cells
+from gpcert.rounding import SIN_COS_ULPS, TINY, gamma, nonnegative, up
+
+__all__ = ["LiftedBox"]
+
+
+@dataclass(frozen=True, eq=False)
+class LiftedBox:
+    """All values of w on a batch of cells: `|e| <= half` (B, P), `|a| <= spreads` (B, R), `s`
+    between `least` and `most` (B, T). The first `features` of the P displacements are those of the
+    cells' free features in frame units (`unit`, powers of two).
+
+    Columns of coefficients (B, M, K): P displacements, P squares, R cosines, R sines, T factors.
+    """
+
+    half: Array
+    spreads: Array
+    least: Array
+    most: Array
+    cells: Cells
+    unit: Array
+
+    @property
+    def features(self) -> int:
+        """How many displacements are features of the region."""
+        return int(self.cells.lower.shape[1])
+
+    @property
+    def columns(self) -> int:
+        """K."""
+        return 2 * self.half.shape[1] + 2 * self.spreads.shape[1] + self.least.shape[1]
+
+    @cached_property
+    @np.errstate(over="ignore")
+    def sizes(self) -> Array:
+        """(B, K): upper bounds of |w_k|."""
+        xp = namespace(self.half)
+        ones = xp.ones_like(self.spreads)
+        square = xp.where(self.half > 0, up(self.half**2, 2), xp.zeros_like(self.half))
+        factor = xp.maximum(xp.abs(self.least), xp.abs(self.most))
+        return xp.concat([self.half, square, ones, ones, factor], axis=1)
+
+    def take(self, index: Array) -> LiftedBox:
+        """The same for some of the cells."""
+        parts = (part[index] for part in (self.half, self.spreads, self.least, self.most))
+        half, spreads, least, most = parts
+        return LiftedBox(half, spreads, least, most, self.cells.take(index), self.unit)
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def minimum(self, coefficients: Array, errors: Array) -> Array:
+        """Certified lower bound (B, M) of `min c.w` for coefficients c (B, M, K) within `errors`.
+
+        Statement: the minimum over each displacement of `g e + c e^2` is at an end, or at
+        `-g / (2 c)` inside, `-g^2 / (4 c)`; that over an angle is `sinusoid_minimum`; that over a
+        factor at an end. Together they are below the minimum over x, whatever links them. Where the
+        region is a ball, the linear part is also bounded over the ball.
+        Rounding: 8 operations on terms of sizes `|c| half^2` and `|g| half`; an error of a
+        coefficient costs it times `|w_k|`.
+        """
+        xp = namespace(coefficients)
+        P, R = self.half.shape[1], self.spreads.shape[1]
+        g, c = coefficients[..., :P], coefficients[..., P : 2 * P]
+        cosine, sine = coefficients[..., 2 * P : 2 * P + R], coefficients[..., 2 * P + R :]
+        sine, factor = sine[..., :R], sine[..., R:]
+        half = self.half[:, None, :] + xp.zeros_like(g)
+        slope, bend = xp.abs(g) * half, xp.abs(c) * half * half
+        total = xp.sum(_parabola(g, c, half), axis=-1)
+        size = xp.sum(slope + bend, axis=-1)
+        if self.cells.region.norm_constraint is not None:
+            total = xp.maximum(total, self._over_ball(g, c, half))
+        if R:
+            spread = self.spreads[:, None, :] + xp.zeros_like(cosine)
+            length = xp.abs(cosine) + xp.abs(sine)
+            slack = up(2.0 * gamma(2 * SIN_COS_ULPS + 16) * length, 4)
+            total = total + xp.sum(sinusoid_minimum(cosine, -sine, spread, slack), axis=-1)
+            size = size + xp.sum(length + slack, axis=-1)
+        if factor.shape[-1]:
+            ends = xp.where(factor > 0, self.least[:, None, :], self.most[:, None, :])
+            total = total + xp.sum(factor * ends, axis=-1)
+            size = size + xp.sum(xp.abs(factor * ends), axis=-1)
+        K = coefficients.shape[-1]
+        off = xp.sum(errors * self.sizes[:, None, :], axis=-1)
+        total = total - up(gamma(K + 16) * size + off, K + 16) - TINY * (K + 1)
+        return xp.where(xp.isfinite(total), total, xp.full_like(total, -math.inf))
+
+    def _over_ball(self, g: Array, c: Array, half: Array) -> Array:
+        """`min g.e` over the part of the ball in the cell, and `c e^2 >= min(c, 0) half^2`."""
+        xp, f = namespace(g), self.features
+        own = self.cells.linear_minimum(g[..., :f] / self.unit)
+        bend = xp.sum(nonnegative(-c[..., :f]) * half[..., :f] ** 2, axis=-1)
+        bend = up(bend, f + 8)
+        others = _parabola(g[..., f:], c[..., f:], half[..., f:])
+        size = xp.sum(xp.abs(g[..., f:]) * half[..., f:], axis=-1)
+        size = size + xp.sum(xp.abs(c[..., f:]) * half[..., f:] ** 2, axis=-1)
+        total = own - bend + xp.sum(others, axis=-1)
+        P = g.shape[-1]
+        return total - up(gamma(P + 16) * (size + xp.abs(own) + bend), P + 8)
+
+    def minimiser(self, coefficients: Array) -> Array:
+        """(B, M, f): displacements of the features at which the parabolas are least."""
+        xp, P, f = namespace(coefficients), self.half.shape[1], self.features
+        g, c = coefficients[..., :f], coefficients[..., P : P + f]
+        half = self.half[:, None, :f] + xp.zeros_like(g)
+        inside = (c > 0) & (xp.abs(g) < 2.0 * c * half)
+        middle = -g / xp.where(inside, 2.0 * c, xp.ones_like(c))
+        return xp.where(inside, middle, xp.where(g > 0, -half, half))
+
+
+def _parabola(g: Array, c: Array, half: Array) -> Array:
+    """`min g e + c e^2` over |e| <= half, elementwise, up to 8 roundings of the terms."""
+    xp = namespace(g)
+    ends = c * half * half - xp.abs(g) * half
+    inside = (c > 0) & (xp.abs(g) < 2.0 * c * half)
+    safe = xp.where(inside, 4.0 * c, xp.ones_like(c))
+    # g (g / c), not g^2 / c: the square of 1e-160 would vanish
+    return xp.where(inside, -xp.abs(g) * (xp.abs(g) / safe), ends)

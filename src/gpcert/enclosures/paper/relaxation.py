@@ -1,0 +1,198 @@
+"""The linear relaxation of a batch of cells: r_i = k(x, z_i) between planes in lifted coordinates.
+
+    low_i <= r_i <= high_i,    under_i + U_i.w <= r_i <= over_i + O_i.w,    w in the lifted box.
+
+These are the constraints of the paper's Propositions "variance upper" and "variance lower" with
+the slack variables phi eliminated (see `lifted`). Every point (w(x), k(x, Z)) with x in the cell
+satisfies them in real arithmetic, with the floats below taken as exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpcert.arrays import Array, namespace
+from gpcert.enclosures.paper.carrier_lines import LiftedCarrier, lift, quadratic_places
+from gpcert.enclosures.paper.lifted import LiftedBox
+from gpcert.kernels.frame import Reach
+from gpcert.kernels.lines import Affine, Carrier, Enclosed
+from gpcert.kernels.nodes import NodeBatch
+from gpcert.regions import Cells
+from gpcert.rounding import TINY, gamma, up
+
+__all__ = ["Planes", "Relaxation", "relax"]
+
+
+@dataclass(frozen=True, eq=False)
+class Planes:
+    """`intercept_i + slopes_i.w` (B, N), (B, N, K); nothing is said where `usable` is false."""
+
+    intercept: Array
+    slopes: Array
+    usable: Array
+
+    def take(self, index: Array) -> Planes:
+        """The same for some of the cells."""
+        return Planes(self.intercept[index], self.slopes[index], self.usable[index])
+
+
+@dataclass(frozen=True, eq=False)
+class Relaxation:
+    """See the module; `center` (B, N) is k(c, Z) in plain floating point, a good place to start."""
+
+    low: Array
+    high: Array
+    under: Planes
+    over: Planes
+    lifted: LiftedBox
+    center: Array
+
+    def __len__(self) -> int:
+        return int(self.low.shape[0])
+
+    @property
+    def sizes(self) -> Array:
+        """(B, N): upper bounds of |r_i|."""
+        xp = namespace(self.low)
+        return xp.maximum(xp.abs(self.low), xp.abs(self.high))
+
+    def take(self, index: Array) -> Relaxation:
+        """The same for some of the cells."""
+        return Relaxation(
+            self.low[index],
+            self.high[index],
+            self.under.take(index),
+            self.over.take(index),
+            self.lifted.take(index),
+            self.center[index],
+        )
+
+
+def relax(batch: NodeBatch, reach: Reach) -> Relaxation:
+    """Relax a kernel's functions on the cells of `reach`."""
+    assert reach.cells is not None
+    enclosed = batch.enclosed()
+    places = quadratic_places(batch)
+    carriers: dict[int, Carrier] = {
+        id(carrier): carrier
+        for affine in (enclosed.under, enclosed.over)
+        for carrier, _ in affine.slopes
+    }
+    lifted = {key: lift(carrier, places) for key, carrier in carriers.items()}
+    box, offsets = _box(list(lifted.items()), reach, reach.cells)
+    slopes = {
+        key: _placed(each, offsets[key], box, enclosed.low.shape) for key, each in lifted.items()
+    }
+    under = _planes(enclosed.under, lifted, slopes, box, 1.0)
+    over = _planes(enclosed.over, lifted, slopes, box, -1.0)
+    low, high = _tightened(enclosed, under, over, box)
+    return Relaxation(low, high, under, over, box, batch.value)
+
+
+Offsets = tuple[int, int, int]
+"""Where a carrier's own displacements, angles and factors begin."""
+
+
+def _box(
+    lifted: Sequence[tuple[int, LiftedCarrier]], reach: Reach, cells: Cells
+) -> tuple[LiftedBox, dict[int, Offsets]]:
+    """The lifted coordinates of all carriers: the features' displacements first."""
+    xp = namespace(reach.half)
+    half, spreads = [reach.half], [reach.half[:, :0]]
+    least, most = [reach.half[:, :0]], [reach.half[:, :0]]
+    offsets = {}
+    for key, each in lifted:
+        counts = (sum(part.shape[1] for part in parts) for parts in (half, spreads, least))
+        pairs, angles, factors = counts
+        offsets[key] = (pairs, angles, factors)
+        if each.displacements is not None and each.columns is None:
+            assert each.half is not None
+            half.append(each.half)
+        if each.spreads is not None:
+            spreads.append(each.spreads)
+        if each.least is not None and each.most is not None:
+            least.append(each.least)
+            most.append(each.most)
+    parts = (xp.concat(part, axis=1) for part in (half, spreads, least, most))
+    return LiftedBox(*parts, cells=cells, unit=reach.unit), offsets
+
+
+def _placed(each: LiftedCarrier, offsets: Offsets, box: LiftedBox, shape: tuple) -> Array:
+    """(B, N, K): the carrier's slopes in their columns."""
+    xp = namespace(box.half)
+    B, N = shape
+    P, R = box.half.shape[1], box.spreads.shape[1]
+    placed = xp.zeros((B, N, box.columns), dtype=xp.float64, device=box.half.device)
+    pairs, angles, factors = offsets
+    if each.displacements is not None:
+        count = each.displacements.shape[2]
+        at = np.arange(pairs, pairs + count) if each.columns is None else each.columns
+        index = xp.asarray(at, device=box.half.device)
+        placed[:, :, index] = each.displacements
+        placed[:, :, P + index] = each.squares
+    if each.cosines is not None:
+        first, count = 2 * P + angles, each.cosines.shape[2]
+        placed[:, :, first : first + count] = each.cosines
+        placed[:, :, first + R : first + R + count] = each.sines
+    if each.factors is not None:
+        first = 2 * P + 2 * R + factors
+        placed[:, :, first : first + each.factors.shape[2]] = each.factors
+    return placed
+
+
+@np.errstate(over="ignore", invalid="ignore", under="ignore")
+def _planes(
+    affine: Affine,
+    lifted: dict[int, LiftedCarrier],
+    slopes: dict[int, Array],
+    box: LiftedBox,
+    side: float,
+) -> Planes:
+    """Carriers replaced by their linear forms; everything that this rounds goes outwards.
+
+    `slope phi = slope (constant + G.w)` up to `|slope| error`; products and sums of m carriers
+    round at most m + 4 times numbers of size `|slope| (|constant| + |G|.|w|)`, and may underflow.
+    """
+    xp = namespace(box.half)
+    total, size = affine.intercept, xp.abs(affine.intercept)
+    lost = xp.zeros_like(total)
+    planes = xp.zeros((*total.shape, box.columns), dtype=xp.float64, device=box.half.device)
+    roundings = len(affine.slopes) + 4
+    floor = TINY * (1.0 + xp.sum(box.sizes, axis=1))[:, None]
+    for carrier, slope in affine.slopes:
+        each, G = lifted[id(carrier)], slopes[id(carrier)]
+        used = slope != 0
+        zero = xp.zeros_like(slope)
+        constant = xp.where(used, slope * xp.where(used, each.constant, zero), zero)
+        reach = (xp.abs(G) @ box.sizes[:, :, None])[:, :, 0]
+        off = each.error + gamma(roundings + box.columns) * (xp.abs(each.constant) + reach)
+        total, size = total + constant, size + xp.abs(constant)
+        lost = lost + xp.where(used, xp.abs(slope) * up(off, 8) + floor, zero)
+        planes = planes + xp.where(used[:, :, None], slope[:, :, None] * G, xp.zeros_like(G))
+    lost = up(lost + gamma(roundings) * size, roundings + 8)
+    total = total - side * lost
+    usable = xp.isfinite(total) & xp.all(xp.isfinite(planes), axis=2)
+    return Planes(
+        xp.where(usable, total, xp.zeros_like(total)),
+        xp.where(usable[:, :, None], planes, xp.zeros_like(planes)),
+        usable,
+    )
+
+
+def _tightened(
+    enclosed: Enclosed, under: Planes, over: Planes, box: LiftedBox
+) -> tuple[Array, Array]:
+    """The better of the interval of k and the range of its planes."""
+    xp = namespace(enclosed.low)
+    zero = xp.zeros_like(under.slopes)
+    count = 2
+    least = under.intercept + box.minimum(under.slopes, zero)
+    most = over.intercept - box.minimum(-over.slopes, zero)
+    least = least - up(gamma(count) * (xp.abs(under.intercept) + xp.abs(least)), 4)
+    most = most + up(gamma(count) * (xp.abs(over.intercept) + xp.abs(most)), 4)
+    low = xp.where(under.usable & (least > enclosed.low), least, enclosed.low)
+    high = xp.where(over.usable & (most < enclosed.high), most, enclosed.high)
+    return low, high

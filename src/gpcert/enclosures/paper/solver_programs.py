@@ -1,0 +1,64 @@
+"""The paper's programs by solvers: HiGHS for linear ones, Clarabel for the quadratic one."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpcert.arrays import Array, namespace, to_numpy
+from gpcert.enclosures.paper.linear_programs import CellPrograms
+from gpcert.enclosures.paper.quadratic_program import solve_quadratic
+from gpcert.enclosures.paper.relaxation import Relaxation
+from gpcert.enclosures.paper.safe_dual import Multipliers
+from gpcert.enclosures.paper.square_form import SquareForm
+
+__all__ = ["SolverPrograms"]
+
+
+class SolverPrograms:
+    """Multipliers from solvers, cell by cell on the host; a failure gives none for that cell.
+
+    One linear model a cell is kept between calls: only its objective changes (warm starts).
+    """
+
+    def __init__(self) -> None:
+        self._kept: tuple[Relaxation, list[CellPrograms]] | None = None
+
+    def _cells(self, relaxation: Relaxation) -> list[CellPrograms]:
+        if self._kept is None or self._kept[0] is not relaxation:
+            cells = [CellPrograms(relaxation, b) for b in range(len(relaxation))]
+            self._kept = (relaxation, cells)
+        return self._kept[1]
+
+    def linear(self, relaxation: Relaxation, c: Array) -> Multipliers | None:
+        """Multipliers (B, M, N) of `min c.r`."""
+        xp = namespace(relaxation.low)
+        host = to_numpy(c)
+        B, N = len(relaxation), host.shape[-1]
+        rows = np.broadcast_to(host, (B, *host.shape[-2:]))
+        under, over = np.zeros((2, B, rows.shape[1], N))
+        for b, program in enumerate(self._cells(relaxation)):
+            for m in range(rows.shape[1]):
+                found = program.minimise(rows[b, m])
+                if found is not None:
+                    under[b, m], over[b, m] = found
+        device = relaxation.low.device
+        return Multipliers(xp.asarray(under, device=device), xp.asarray(over, device=device))
+
+    def quadratic(
+        self, relaxation: Relaxation, form: SquareForm, c: Array
+    ) -> tuple[Array, Multipliers | None]:
+        """A r at the minimum of `|A r|^2 + c.r`, and multipliers (B, 1, N)."""
+        xp = namespace(relaxation.low)
+        A, host = to_numpy(form.factor), to_numpy(c)
+        B, N = host.shape
+        center = to_numpy(relaxation.center)
+        p = center @ A.T
+        under, over = np.zeros((2, B, 1, N))
+        for b, program in enumerate(self._cells(relaxation)):
+            found = solve_quadratic(program.system, A, host[b])
+            if found is not None:
+                r, (under[b, 0], over[b, 0]) = found
+                p[b] = A @ r
+        device = relaxation.low.device
+        multipliers = Multipliers(xp.asarray(under, device=device), xp.asarray(over, device=device))
+        return xp.asarray(p, device=device), multipliers

@@ -1,0 +1,166 @@
+"""Proved bounds of `|P r|^2 - |Q r|^2` over a relaxation: both variance bounds of the paper.
+
+    v = k(x, x) - |A r|^2 + |C r|^2 <= max k(x, x) - min(|A r|^2 - |C r|^2),
+                                  v >= min k(x, x) + min(|C r|^2 - |A r|^2).
+
+Proposition "variance upper" minimises the convex part, Proposition "variance lower" replaces the
+concave part by chords over the ranges of u_j.r (2N linear programs) and solves one more. Where the
+multipliers come from is the `Programs`' matter: closed forms, or solvers.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from gpcert.arrays import Array, namespace
+from gpcert.enclosures.paper.relaxation import Relaxation
+from gpcert.enclosures.paper.safe_dual import (
+    Multipliers,
+    dual_bound,
+    interval_bound,
+    sign_multipliers,
+)
+from gpcert.enclosures.paper.square_form import LinearForm, SquareForm, difference
+from gpcert.rounding import gamma, nonnegative, up
+
+__all__ = [
+    "LeastDifference",
+    "Programs",
+    "best_linear",
+    "least_difference",
+    "rotated_ranges",
+    "variance_interval",
+]
+
+LARGEST_CHUNK = 4.0e6
+"""Numbers held at once while many objectives are bounded."""
+
+
+class Programs(Protocol):
+    """Where multipliers come from; whatever they return, the bounds hold."""
+
+    def linear(self, relaxation: Relaxation, c: Array) -> Multipliers | None:
+        """Multipliers for `min c.r`, c (M, N) or (B, M, N); None: no better ones than signs."""
+        ...
+
+    def quadratic(
+        self, relaxation: Relaxation, form: SquareForm, c: Array
+    ) -> tuple[Array, Multipliers | None]:
+        """For `min |A r|^2 + c.r`, c (B, N): a point A r (B, r) near the minimum, multipliers."""
+        ...
+
+
+class LeastDifference(NamedTuple):
+    """`lower` (B,), and displacements (B, f) where the difference may be least."""
+
+    lower: Array
+    point: Array
+
+
+def best_linear(relaxation: Relaxation, c: Array, programs: Programs) -> tuple[Array, Array]:
+    """Lower bounds (B, M) of `c.r`, the best of signs, intervals and programs; and points."""
+    xp = namespace(c)
+    bound = dual_bound(relaxation, c, sign_multipliers(c))
+    lower, point = xp.maximum(bound.lower, interval_bound(relaxation, c)), bound.point
+    multipliers = programs.linear(relaxation, c)
+    if multipliers is not None:
+        other = dual_bound(relaxation, c, multipliers)
+        better = other.lower > lower
+        lower = xp.where(better, other.lower, lower)
+        point = xp.where(better[..., None], other.point, point)
+    return lower, point
+
+
+def rotated_ranges(
+    relaxation: Relaxation, form: SquareForm, programs: Programs
+) -> tuple[Array, Array]:
+    """Certified ranges (B, M) of u_j.r: the paper's 2N linear programs."""
+    xp = namespace(relaxation.low)
+    B, N, K = relaxation.under.slopes.shape
+    rows = max(1, int(LARGEST_CHUNK / (B * (N + 4 * K))))
+    low, high = [], []
+    for start in range(0, form.vectors.shape[0], rows):
+        u = form.vectors[start : start + rows]
+        found, _ = best_linear(relaxation, xp.concat([u, -u], axis=0), programs)
+        low.append(found[:, : u.shape[0]])
+        high.append(-found[:, u.shape[0] :])
+    return xp.concat(low, axis=1), xp.concat(high, axis=1)
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def least_difference(
+    relaxation: Relaxation, plus: SquareForm, minus: SquareForm, programs: Programs
+) -> LeastDifference:
+    """Certified lower bound of `|P r|^2 - |Q r|^2` over each cell.
+
+    The best of: tangent of the first less chords of the second, one linear function, bounded by
+    the dual; and `0 - sum_j lambda_j max(l_j^2, h_j^2)`.
+    """
+    xp, sizes = namespace(relaxation.low), relaxation.sizes
+    zero = xp.zeros_like(sizes)
+    above = LinearForm(zero, zero[:, 0])
+    floor = zero[:, 0]
+    if len(minus):
+        low, high = rotated_ranges(relaxation, minus, programs)
+        above = minus.chords(low, high, sizes)
+        floor = -minus.largest(low, high, sizes)
+    starts: list[tuple[Array, Multipliers | None]] = []
+    if len(plus):
+        starts.append((relaxation.center @ plus.factor.T, None))
+        p, multipliers = programs.quadratic(relaxation, plus, -above.c)
+        if multipliers is not None:
+            starts.append((p, multipliers))
+    else:
+        starts.append((zero[:, :0], None))
+    floor = xp.where(xp.isnan(floor), xp.full_like(floor, -np.inf), floor)  # 0 times infinity
+    best, point = floor, xp.zeros_like(relaxation.lifted.half[:, : relaxation.lifted.features])
+    for p, multipliers in starts:
+        below = plus.tangent(p, sizes)
+        form = difference(below, above, sizes)
+        found, where = _bounded(relaxation, form, multipliers, programs)
+        better = found > best
+        best = xp.where(better, found, best)
+        point = xp.where(better[:, None], where, point)
+    return LeastDifference(best, point)
+
+
+def _bounded(
+    relaxation: Relaxation,
+    form: LinearForm,
+    multipliers: Multipliers | None,
+    programs: Programs,
+) -> tuple[Array, Array]:
+    """Lower bound (B,) of a linear function, and its point; NaN and infinities bound nothing."""
+    xp = namespace(form.c)
+    known = xp.all(xp.isfinite(form.c), axis=1) & xp.isfinite(form.constant)
+    c = xp.where(known[:, None], form.c, xp.zeros_like(form.c))[:, None, :]
+    if multipliers is None:
+        lower, point = best_linear(relaxation, c, programs)
+    else:
+        bound = dual_bound(relaxation, c, multipliers)
+        signs = dual_bound(relaxation, c, sign_multipliers(c))
+        lower, point = xp.maximum(bound.lower, signs.lower), bound.point
+    total = lower[:, 0] + form.constant
+    total = total - up(gamma(2) * (xp.abs(lower[:, 0]) + xp.abs(form.constant)), 4)
+    void = xp.full_like(total, -np.inf)
+    return xp.where(known & xp.isfinite(total), total, void), point[:, 0]
+
+
+def variance_interval(
+    prior: tuple[Array, Array], least: Array, greatest_loss: Array, gain: float
+) -> tuple[Array, Array]:
+    """`low <= max(v, 0) <= high` from the prior's range and both least differences.
+
+    `least` bounds |A r|^2 - |C r|^2 from below, `greatest_loss` |C r|^2 - |A r|^2.
+    """
+    xp = namespace(least)
+    low, high = prior
+    lower = low + greatest_loss - up(gamma(2) * (xp.abs(low) + xp.abs(greatest_loss)), 4)
+    upper = high - least + up(gamma(2) * (xp.abs(high) + xp.abs(least)), 4)
+    cap = up(gain * high, 1) if gain > 1 else high
+    upper = xp.where(xp.isnan(upper), cap, xp.minimum(nonnegative(upper), cap))
+    lower = xp.where(xp.isfinite(lower), nonnegative(lower), xp.zeros_like(lower))
+    # only a cell without a point of the region can have crossed ends: any range is right there
+    return xp.minimum(lower, upper), xp.maximum(lower, upper)

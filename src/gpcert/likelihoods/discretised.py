@@ -1,0 +1,276 @@
+"""A user's own link for two classes, by discretising the latent space (the paper's Section 6.2).
+
+    F(mu, v) = E link(f),  f ~ N(mu, v),     link: R -> [0, 1], nondecreasing.
+
+Between cuts a_1 < ... < a_L, where the link rises by 1/M each, it lies between two step functions,
+
+    low_0 + sum_l (low_l - low_(l-1)) [f > a_l] <= link(f) <= high_1 + sum_l (high_(l+1) - high_l)
+    [f > a_l],
+
+with low_l <= link(a_l) <= high_l, low_0 = 0 and high_(L+1) = 1. So F lies between two sums of
+`P(f > a_l) = Phi((mu - a_l) / sqrt v)` with weights >= 0: every summand is bounded exactly over a
+segment, as for the probit. This is never looser than the paper's sum over intervals: with
+p_l = min P(f in [a_l, a_(l+1)]) over the range, `min P(f > a_l) >= sum_(m >= l) p_m`, and summation
+by parts turns `sum_l (low_l - low_(l-1)) sum_(m >= l) p_m` into the paper's `sum_m low_m p_m`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from gpcert.arrays import Array, namespace
+from gpcert.errors import InputError
+from gpcert.likelihoods.base import Likelihood
+from gpcert.likelihoods.gaussian_integral import gaussian_integral_range, score
+from gpcert.likelihoods.lines import check_latent, check_segment, mean_lower
+from gpcert.likelihoods.special import normal_cdf, normal_cdf_bounds, normal_pdf
+from gpcert.rounding import U, down, gamma, nonnegative, up
+
+__all__ = ["Discretised"]
+
+Link = Callable[[np.ndarray], np.ndarray]
+
+WIDEST = 1e6
+"""Latent values beyond this are not looked at: the link is taken as between its ends and 0 or 1."""
+
+SMALLEST_JUMP = 1e-6
+"""A rise between neighbouring floats that is a jump of the link and not its slope."""
+
+VARIANCE_PIECES = 4
+"""Pieces of the range of v: on each the summands' worst cases are nearly at one variance."""
+
+LARGEST_CHUNK = 2.0e6
+"""Scores (segments x pieces x cuts) held at once."""
+
+
+@dataclass(frozen=True)
+class Discretised(Likelihood):
+    """Probability of the second class for a link of the user's own.
+
+    Assumed of `link` (nothing else): it maps arrays of float64 elementwise, does not decrease, has
+    values in [0, 1], and each is within `link_ulps` units of 2^-53 of the true one. `inverse` (its
+    inverse function) only helps to place the cuts; without it they are found by bisection. `pieces`
+    is the paper's M: enclosures are about 1/M wide, so a search's `tol` must be larger.
+
+    The link need not be symmetric: decisions compare the probability, not the sign of the mean.
+    Cannot be saved: a function is code.
+
+    >>> from scipy.special import expit
+    >>> like = Discretised(expit, pieces=200)
+    >>> low, high = like.enclose(np.array([1.0]), np.array([2.0]))
+    >>> bool(low[0] <= 0.6750567023 <= high[0]), bool(high[0] - low[0] < 0.006)
+    (True, True)
+    """
+
+    link: Link
+    inverse: Link | None = None
+    pieces: int = 512
+    link_ulps: float = 16.0
+
+    name: ClassVar[str] = "discretised"
+    classifies: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if not callable(self.link):
+            raise InputError(f"link: expected a function of an array, got {self.link!r}")
+        if not (isinstance(self.pieces, int) and 2 <= self.pieces <= 100_000):
+            raise InputError(f"pieces: expected a whole number from 2 to 1e5, got {self.pieces!r}")
+        if not 0 <= self.link_ulps <= 1e9:
+            raise InputError(f"link_ulps: expected a number from 0 to 1e9, got {self.link_ulps!r}")
+        _ = self._steps  # a link that falls or leaves [0, 1] is refused here
+
+    @cached_property
+    def cuts(self) -> np.ndarray:
+        """(L,) the paper's partition `b_l = link^-1(link(a_l) + 1/M)`, distinct and increasing."""
+        levels = np.arange(1, self.pieces) / self.pieces
+        if self.inverse is not None:
+            with np.errstate(all="ignore"):
+                found = np.asarray(self.inverse(levels), dtype=np.float64)
+        else:
+            found = self._bisected(levels)
+        found = found[np.isfinite(found) & (np.abs(found) <= WIDEST)]
+        cuts = np.unique(found)
+        return cuts if len(cuts) else np.zeros(1)
+
+    def _bisected(self, levels: np.ndarray) -> np.ndarray:
+        low, high = np.full(len(levels), -WIDEST), np.full(len(levels), WIDEST)
+        for _ in range(100):
+            middle = 0.5 * (low + high)
+            above = self._values(middle) >= levels
+            high, low = np.where(above, middle, high), np.where(above, low, middle)
+        # both sides of a jump: the step function above then jumps with the link
+        jumps = self._values(high) - self._values(low) > SMALLEST_JUMP
+        return np.concatenate([high, low[jumps]])
+
+    def _values(self, f: np.ndarray) -> np.ndarray:
+        values = np.asarray(self.link(f), dtype=np.float64)
+        if values.shape != f.shape or not np.all((values >= 0.0) & (values <= 1.0)):
+            raise InputError(
+                "link: expected a function that maps an array to values in [0, 1] of the same "
+                f"shape, got values from {np.min(values):.3g} to {np.max(values):.3g}"
+            )
+        return values
+
+    @cached_property
+    def _steps(self) -> tuple[np.ndarray, np.ndarray, float]:
+        """Rises (L,) of the step functions below and above the link, and the latter's first value.
+
+        Differences of floats round by U of them; the sums count that.
+        """
+        values = self._values(self.cuts)
+        error = 2.0 * (self.link_ulps + 1.0) * U
+        if np.any(np.diff(values) < -error):
+            at = int(np.argmin(np.diff(values)))
+            raise InputError(
+                "link: expected a function that does not decrease, but it falls from "
+                f"{values[at]:.6g} to {values[at + 1]:.6g} between {self.cuts[at]:.6g} and "
+                f"{self.cuts[at + 1]:.6g}"
+            )
+        low = np.maximum.accumulate(np.maximum(values - error, 0.0))
+        high = np.minimum.accumulate(np.minimum(values + error, 1.0)[::-1])[::-1]
+        rises_low = np.diff(low, prepend=0.0)
+        rises_high = np.diff(high, append=1.0)
+        return rises_low, rises_high, float(high[0])
+
+    def value(self, mu: Array, v: Array) -> Array:
+        """The mean of both step functions, in plain floating point: off by at most 1/(2 M)."""
+        below, above, first = self._steps
+        z = self._scores(mu, v)
+        xp = namespace(z)
+        weights = xp.asarray(0.5 * (below + above), device=z.device)
+        return 0.5 * first + normal_cdf(z) @ weights
+
+    def slopes(self, mu: Array, v: Array) -> tuple[Array, Array]:
+        """Derivatives of that mean; v is raised to the cuts' spacing, below which it has jumps."""
+        below, above, _ = self._steps
+        spacing = float(np.median(np.diff(self.cuts))) if len(self.cuts) > 1 else 1.0
+        xp = namespace(mu, v)
+        mu, v = xp.broadcast_arrays(mu, v)
+        v = v + spacing**2
+        z = self._scores(mu, v)
+        weights = xp.asarray(0.5 * (below + above), device=z.device)
+        density = normal_pdf(xp.clip(z, -35.0, 35.0))
+        by_mu = (density @ weights) / xp.sqrt(v)
+        return by_mu, -((density * z) @ weights) / (2.0 * v)
+
+    def _scores(self, mu: Array, v: Array) -> Array:
+        xp = namespace(mu, v)
+        mu, v = xp.broadcast_arrays(mu, v)
+        cuts = xp.asarray(self.cuts, device=mu.device)
+        tiny = xp.full_like(v, np.finfo(np.float64).tiny)
+        root = xp.sqrt(xp.maximum(v, tiny))[..., None]
+        return xp.clip((mu[..., None] - cuts) / root, -1e8, 1e8)
+
+    def enclose(self, mu: Array, v: Array) -> tuple[Array, Array]:
+        """The step functions' expectations at one mean and variance."""
+        mu, v = check_latent(mu, v)
+        zero = namespace(mu).zeros_like(mu)
+        return self._low(mu, zero, v, v), self._high(mu, zero, v, v)
+
+    def line_minimum(self, alpha: Array, beta: Array, v_low: Array, v_high: Array) -> Array:
+        """On each piece of the range of v, the sum of the summands' exact minima on the line."""
+        return self._low(*check_segment(alpha, beta, v_low, v_high))
+
+    def line_maximum(self, alpha: Array, beta: Array, v_low: Array, v_high: Array) -> Array:
+        """The same for the step function above; `link` need not be symmetric."""
+        return self._high(*check_segment(alpha, beta, v_low, v_high))
+
+    def interval_sum(self, mu: tuple[Array, Array], v: tuple[Array, Array]) -> tuple[Array, Array]:
+        """The paper's own bound over ranges of mu and v: Lemma "Gaussian" on every interval.
+
+        `sum_l link(a_l) min P(a_l < f < b_l)` and `sum_l link(b_l) max P(...)`, the outermost
+        intervals bounded by what lies beyond the cuts. Kept as a reference: see the module.
+        """
+        xp = namespace(*mu)
+        cuts = self.cuts
+        below, above, first = self._steps
+        low, high = np.cumsum(below), np.append(first, first + np.cumsum(above))
+        low, high = np.maximum(low * (1.0 - gamma(2 * len(cuts))), 0.0), np.minimum(high, 1.0)
+        left, right = (xp.asarray(part, device=mu[0].device) for part in (cuts[:-1], cuts[1:]))
+        means = (mu[0][..., None], mu[1][..., None])
+        spread = (v[0][..., None], v[1][..., None])
+        least, most = gaussian_integral_range(left, right, means, spread)
+        last, before = float(cuts[-1]), float(cuts[0])
+        total_low = least @ xp.asarray(low[:-1], device=least.device)
+        total_low = total_low + low[-1] * _least_above(mu[0], v, last)
+        total_high = most @ xp.asarray(high[1:-1], device=most.device)
+        total_high = total_high + high[0] * (1.0 - _least_above(mu[0], v, before))
+        total_high = total_high + (1.0 - _least_above(-mu[1], v, -last))
+        slack = gamma(4 * len(cuts) + 16)
+        # the sum of greatest integrals may exceed 1 by far: its rounding is relative to it
+        total_high = total_high * (1.0 + slack)
+        return nonnegative(total_low - slack), xp.clip(total_high + slack, 0.0, 1.0)
+
+    def _low(self, alpha: Array, beta: Array, v_low: Array, v_high: Array) -> Array:
+        rises, _, _ = self._steps
+        total = self._summed(rises, (alpha, beta, v_low, v_high), 1.0)
+        return nonnegative(total - gamma(2 * len(rises) + 16))
+
+    def _high(self, alpha: Array, beta: Array, v_low: Array, v_high: Array) -> Array:
+        """`P(f > a) = 1 - P(-f >= -a)`: minima of the reflected line, summed."""
+        _, rises, _ = self._steps
+        xp = namespace(alpha)
+        # the first value and all rises add up to 1, so 1 - sum_l rise_l P(-f > -a_l) is above
+        missing = self._summed(rises, (-alpha, -beta, v_low, v_high), -1.0)
+        return xp.clip(1.0 - missing + gamma(2 * len(rises) + 16), 0.0, 1.0)
+
+    def _summed(self, rises: np.ndarray, line: tuple[Array, ...], side: float) -> Array:
+        """Least over the pieces of `sum_l rise_l min P(side f > side a_l)`, in chunks."""
+        xp = namespace(line[0])
+        shape = line[0].shape
+        flat = [xp.reshape(part, (-1,)) for part in line]
+        rows = max(1, int(LARGEST_CHUNK / (VARIANCE_PIECES * len(rises))))
+        found = []
+        for start in range(0, flat[0].shape[0], rows):
+            found.append(self._chunk(rises, [part[start : start + rows] for part in flat], side))
+        total = xp.concat(found, axis=0) if found else flat[0]
+        return xp.reshape(total, shape)
+
+    def _chunk(self, rises: np.ndarray, line: list[Array], side: float) -> Array:
+        xp = namespace(line[0])
+        alpha, beta, v_low, v_high = (part[:, None, None] for part in line)
+        cuts = xp.asarray(side * self.cuts, device=alpha.device)[None, None, :]
+        steps = xp.asarray(np.arange(1, VARIANCE_PIECES) / VARIANCE_PIECES, device=alpha.device)
+        inner = v_low + (v_high - v_low) * steps[None, :, None]
+        inner = xp.minimum(xp.maximum(inner, v_low), v_high)
+        edges = xp.concat([v_low, inner, v_high], axis=1)
+        lower, _ = normal_cdf_bounds(
+            _least_score(alpha, beta, cuts, edges[:, :-1, :], edges[:, 1:, :])
+        )
+        total = lower @ xp.asarray(rises, device=alpha.device)
+        return xp.min(total, axis=1)
+
+    def config(self) -> dict[str, Any]:
+        """Refused: a function cannot be written to a file of numbers."""
+        raise InputError(
+            "a posterior with a Discretised likelihood cannot be saved: its link is a function; "
+            "save it with likelihood=Probit() or Logistic(), and set the link again after loading"
+        )
+
+
+def _least_above(mu: Array, v: tuple[Array, Array], cut: float) -> Array:
+    """Lower bound of `P(f > cut)` for means from mu upwards and both ends of a range of v."""
+    first, second = (score(down(mu - cut, 1), w)[0] for w in v)
+    return normal_cdf_bounds(namespace(mu).minimum(first, second))[0]
+
+
+def _least_score(alpha: Array, beta: Array, cut: Array, v_low: Array, v_high: Array) -> Array:
+    """A float below `min (alpha + beta v - cut) / sqrt(v)` over a segment of v.
+
+    With d = alpha - cut, `z = d v^-1/2 + beta v^1/2` is least at an end or, if beta > 0 and
+    `beta v_low < d < beta v_high`, at v = d / beta, with value `2 sqrt(beta d)`; see `Probit`.
+    """
+    xp = namespace(alpha)
+    gap, most = down(alpha - cut, 1), up(alpha - cut, 1)
+    beta = beta + xp.zeros_like(gap)
+    first = score(mean_lower(gap, beta, v_low), v_low)[0]
+    second = score(mean_lower(gap, beta, v_high), v_high)[0]
+    ends = xp.minimum(first, second)
+    inside = (beta > 0) & (most > down(beta * v_low, 2)) & (gap < up(beta * v_high, 2))
+    roots = xp.sqrt(nonnegative(beta)) * xp.sqrt(nonnegative(gap))
+    return xp.where(inside, xp.minimum(ends, down(2.0 * roots, 3)), ends)
