@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from models import fitted
 from report import Section
 
 import gpcert
 from gpcert.attacks.functions import mean_function
+from models import fitted
 
 PIXELS = 10
 REPEATS = 3
@@ -112,9 +112,9 @@ def ranges(data: Path, cache: Path | None, points: int) -> Section:
         "Fits by maximum marginal likelihood, scikit-learn's default bounds; SPAM: amplitude^2 in "
         "[0.01, 1000], length-scales in [0.1, 100], without which the fit is degenerate.",
         "Set-up seconds (conversion, norms, excess) are spent once a model, not once a point.",
-        "synthetic2d-5 is the data of the published scripts (shift 5); at gamma 1 it took 97, then 43 "
-        "boxes before the second degree of the covariance and further lines, which were chosen on "
-        "these 20 points (40 others: median 31). synthetic2d-3 was added when it missed its "
+        "synthetic2d-5 is the data of the published scripts (shift 5); at gamma 1 it took 97, then "
+        "43 boxes before the second degree of the covariance and further lines, which were chosen "
+        "on these 20 points (40 others: median 31). synthetic2d-3 was added when it missed its "
         "target of 30. The paper names no shift.",
         "The decisions at gamma 1 say little about the search: on the steepest pixels an attack "
         "refutes all of them, on random ones one box proves nearly all.",

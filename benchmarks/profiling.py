@@ -13,7 +13,7 @@ from report import Section
 
 from gpcert.arrays import Backend, namespace
 from gpcert.enclosures import LocalPosterior
-from gpcert.kernels.local_squared_exponential import LocalSquaredExponential
+from gpcert.kernels.expansions.squared_exponential import LocalSquaredExponential
 
 
 def profile(size: int = 4096) -> Section:

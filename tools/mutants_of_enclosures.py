@@ -33,7 +33,7 @@ ENCLOSURE_MUTANTS = (
     ),
     Mutant(
         "mean-tail-halved",
-        "kernels/local_squared_exponential.py",
+        "kernels/expansions/squared_exponential.py",
         "            self.tail(2, geometry.rho2),\n",
         "            0.5 * self.tail(2, geometry.rho2),\n",
         "half the remainder of the mean",
@@ -41,7 +41,7 @@ ENCLOSURE_MUTANTS = (
     ),
     Mutant(
         "mean-tail-order",
-        "kernels/local_squared_exponential.py",
+        "kernels/expansions/squared_exponential.py",
         "            self.tail(2, geometry.rho2),\n",
         "            self.tail(3, geometry.rho2),\n",
         "the tail begins one order late",
@@ -49,7 +49,7 @@ ENCLOSURE_MUTANTS = (
     ),
     Mutant(
         "higher-tail-order",
-        "kernels/local_squared_exponential.py",
+        "kernels/expansions/squared_exponential.py",
         "self.tail(higher.order, geometry.rho2)",
         "self.tail(higher.order + 1, geometry.rho2)",
         "the tail beyond the known degrees begins one order late",
@@ -57,7 +57,7 @@ ENCLOSURE_MUTANTS = (
     ),
     Mutant(
         "higher-size-halved",
-        "kernels/local_squared_exponential.py",
+        "kernels/expansions/squared_exponential.py",
         "finer = up(higher.size +",
         "finer = up(0.5 * higher.size +",
         "half of the known cubic terms",
@@ -73,7 +73,7 @@ ENCLOSURE_MUTANTS = (
     ),
     Mutant(
         "pointwise-halved",
-        "kernels/pointwise.py",
+        "kernels/expansions/pointwise.py",
         "cubic = Y**3 / 6.0",
         "cubic = Y**3 / 12.0",
         "half the pointwise remainder",
@@ -81,7 +81,7 @@ ENCLOSURE_MUTANTS = (
     ),
     Mutant(
         "zeroth-remainder-halved",
-        "kernels/squared_exponential_table.py",
+        "kernels/expansions/squared_exponential_table.py",
         "xp.sqrt(-2.0 * self.variance * xp.expm1(-0.5 * up(rho2, 2)))",
         "xp.sqrt(-0.5 * self.variance * xp.expm1(-0.5 * up(rho2, 2)))",
         "half the order-0 remainder",
@@ -89,7 +89,7 @@ ENCLOSURE_MUTANTS = (
     ),
     Mutant(
         "tail-one-term-late",
-        "kernels/exponential_tail.py",
+        "kernels/expansions/exponential_tail.py",
         "series = small ** (n + 1) / math.factorial(n + 1) * inner",
         "series = small ** (n + 2) / math.factorial(n + 2) * inner",
         "the series of the tail begins one term late",
@@ -97,7 +97,7 @@ ENCLOSURE_MUTANTS = (
     ),
     Mutant(
         "slice-norm-too-small",
-        "kernels/squared_exponential_table.py",
+        "kernels/expansions/squared_exponential_table.py",
         "scaled_weights = t * half\n",
         "scaled_weights = t * half * half\n",
         "the norm on a slice is too small",
@@ -233,7 +233,7 @@ ENCLOSURE_MUTANTS = (
     ),
     Mutant(
         "first-remainder-halved",
-        "kernels/squared_exponential_table.py",
+        "kernels/expansions/squared_exponential_table.py",
         "up(math.sqrt(self.variance) * xp.sqrt(square), 8)",
         "up(0.5 * math.sqrt(self.variance) * xp.sqrt(square), 8)",
         "half the order-1 remainder",

@@ -16,7 +16,7 @@ INDEFINITE = ("tests/enclosures/test_enclosure_indefinite.py",)
 KERNEL_MUTANTS = (
     Mutant(
         "taylor-degree-swapped",
-        "kernels/local_taylor.py",
+        "kernels/expansions/taylor.py",
         "tails = [finite_product(norm, sizes.remainder(n)) for n in range(3)]",
         "tails = [finite_product(norm, sizes.remainder(min(n + 1, 2))) for n in range(3)]",
         "the remainder of the next order",
@@ -24,7 +24,7 @@ KERNEL_MUTANTS = (
     ),
     Mutant(
         "taylor-pointwise-halved",
-        "kernels/taylor_terms.py",
+        "kernels/expansions/taylor_terms.py",
         "smooth = up(third / 6.0, 1)",
         "smooth = up(third / 60.0, 1)",
         "a tenth of the remainder point by point",
@@ -32,7 +32,7 @@ KERNEL_MUTANTS = (
     ),
     Mutant(
         "taylor-near-points-forgotten",
-        "kernels/taylor_terms.py",
+        "kernels/expansions/taylor_terms.py",
         "left = xp.where(near, first, smooth)",
         "left = xp.where(near, 0.0 * first, smooth)",
         "points left out of the derivatives cost nothing",
@@ -40,7 +40,7 @@ KERNEL_MUTANTS = (
     ),
     Mutant(
         "own-term-remainder",
-        "kernels/taylor_terms.py",
+        "kernels/expansions/taylor_terms.py",
         "dropped = up(0.5 * sizes.remainder(0) ** 2, 4)",
         "dropped = up(0.25 * sizes.remainder(0) ** 2, 4)",
         "half of what the kernel's own function loses",
@@ -48,7 +48,7 @@ KERNEL_MUTANTS = (
     ),
     Mutant(
         "step-without-young",
-        "kernels/taylor_terms.py",
+        "kernels/expansions/taylor_terms.py",
         "error = up(error * (1.0 + eta) + safe * safe * (1.0 + 1.0 / eta), 8)",
         "error = up(error * (1.0 + eta), 8)",
         "the remainder of a step is forgotten",
@@ -72,7 +72,7 @@ KERNEL_MUTANTS = (
     ),
     Mutant(
         "sum-of-remainders",
-        "kernels/feature_sizes.py",
+        "kernels/nodes/feature_sizes.py",
         "_hypotenuse(self.remainder(n), other.remainder(n)) for n in range(3)",
         "self.remainder(n) for n in range(3)",
         "a sum bends like its first part",
@@ -80,7 +80,7 @@ KERNEL_MUTANTS = (
     ),
     Mutant(
         "leibniz-without-binomials",
-        "kernels/feature_sizes.py",
+        "kernels/nodes/feature_sizes.py",
         "term = _times(a, b) * float(math.comb(n, j) * math.comb(m, i))",
         "term = _times(a, b)",
         "Leibniz' rule without its coefficients",
@@ -88,7 +88,7 @@ KERNEL_MUTANTS = (
     ),
     Mutant(
         "crossed-term-dropped",
-        "kernels/local_product.py",
+        "kernels/nodes/product.py",
         "(first.hessian + second.hessian) + (crossed + xp.matrix_transpose(crossed)),",
         "(first.hessian + second.hessian),",
         "the crossed term of a product's Hessian",
@@ -96,7 +96,7 @@ KERNEL_MUTANTS = (
     ),
     Mutant(
         "mccormick-wrong-end",
-        "kernels/product_lines.py",
+        "kernels/lines/product.py",
         "on_second = xp.where(usable, xp.where(choice, first.low, first.high), none)",
         "on_second = xp.where(usable, xp.where(choice, first.high, first.low), none)",
         "McCormick's inequality with the other end",
@@ -104,7 +104,7 @@ KERNEL_MUTANTS = (
     ),
     Mutant(
         "radial-gradient-sign",
-        "kernels/local_radial.py",
+        "kernels/nodes/radial.py",
         "hessian = hessian - slope[:, None, None] * (identity * node.scale**2)",
         "hessian = hessian + slope[:, None, None] * (identity * node.scale**2)",
         "the flat part of a radial Hessian",
@@ -112,7 +112,7 @@ KERNEL_MUTANTS = (
     ),
     Mutant(
         "radial-range-too-short",
-        "kernels/local_radial.py",
+        "kernels/nodes/radial.py",
         "low = xp.maximum(low - spread, near - (4.0 * U) * self.r)",
         "low = xp.maximum(low - spread, self.r)",
         "the cell's near end is taken at its centre",

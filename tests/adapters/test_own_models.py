@@ -26,7 +26,8 @@ def test_classifiers(likelihood, inference):
     inside = X[0] + np.random.default_rng(0).uniform(-0.1, 0.1, (200, 2))
     predicted = model.predict_proba(inside)[:, 1]
     assert found.converged
-    assert found.minimum.lower <= predicted.min() and predicted.max() <= found.maximum.upper
+    assert found.minimum.lower <= predicted.min()
+    assert predicted.max() <= found.maximum.upper
     clear = X[np.abs(model.decision_function(X)).argmax()]
     assert gpcert.certify(model, clear, radius=0.01).status is gpcert.Status.ROBUST
 
@@ -43,7 +44,8 @@ def test_sparse_classifiers(sparse):
     ).fit(X, Y)
     found = gpcert.prediction_range(model, gpcert.Ball(X[0], 0.1), tol=0.02)
     predicted = model.predict_proba(X[:1])[0, 1]
-    assert found.minimum.lower <= predicted <= found.maximum.upper and found.converged
+    assert found.minimum.lower <= predicted <= found.maximum.upper
+    assert found.converged
 
 
 def test_regressors_in_pipelines_and_searches():

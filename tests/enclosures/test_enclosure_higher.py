@@ -14,7 +14,8 @@ from enclosure_checks import (
 )
 from hypothesis import given, settings
 
-from gpcert.kernels import SquaredExponential, squared_exponential_table
+from gpcert.kernels import SquaredExponential
+from gpcert.kernels.expansions import squared_exponential_table
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Box
 from gpcert.testing.arb_reference import ArbPosterior

@@ -8,7 +8,7 @@ from test_enclosure_joint import check_combination
 from gpcert.enclosures import joint
 from gpcert.enclosures.precision import LocalPrecision
 from gpcert.kernels import SquaredExponential
-from gpcert.kernels.local_squared_exponential import LocalSquaredExponential
+from gpcert.kernels.expansions.squared_exponential import LocalSquaredExponential
 from gpcert.posterior import Posterior
 from gpcert.regions import Box, Cells
 from gpcert.testing.strategies import Case, ill_conditioned, regression_posterior

@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 
 from gpcert.arrays import Backend, backend_from_name, to_numpy
 from gpcert.kernels.active_dimensions import ActiveDimensions
-from gpcert.kernels.affine_algebra import combined, negated
-from gpcert.kernels.affine_bound import affine_lower_bound
 from gpcert.kernels.constant import Constant
-from gpcert.kernels.frame import Frame, Reach
 from gpcert.kernels.linear import Linear
-from gpcert.kernels.lines import Affine, Carrier, Enclosed
+from gpcert.kernels.lines.affine_algebra import combined, negated
+from gpcert.kernels.lines.affine_bound import affine_lower_bound
+from gpcert.kernels.lines.base import Affine, Carrier, Enclosed
+from gpcert.kernels.lines.product import product_enclosed
+from gpcert.kernels.nodes.frame import Frame, Reach
 from gpcert.kernels.polynomial import Polynomial
 from gpcert.kernels.product import Product
-from gpcert.kernels.product_lines import product_enclosed
 from gpcert.kernels.scale import Scale
 from gpcert.kernels.sum import Sum
 from gpcert.kernels.white import White

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.kernels.sizes import bilinear_errors, euclidean, frobenius, leibniz, times, total
+from gpcert.kernels.nodes.sizes import bilinear_errors, euclidean, frobenius, leibniz, times, total
 from gpcert.testing.balls import exact, flint
 
 sizes = st.one_of(st.just(0.0), st.floats(1e-200, 1e200), st.sampled_from([1e-320, math.inf]))

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from gpcert.errors import InputError
 from gpcert.kernels.cosine import Cosine
-from gpcert.kernels.phases import circle_remainders
-from gpcert.kernels.swings import swing
+from gpcert.kernels.nodes.phases import circle_remainders
+from gpcert.kernels.nodes.swings import swing
 from gpcert.testing.balls import flint
 from gpcert.testing.node_contract import NodeContract
 

@@ -34,7 +34,8 @@ def test_squared_exponentials_merge():
     total = sum_of(
         [SE, SquaredExponential([0.7, 2.0], 0.5), Constant(1.0), Sum((Constant(2.0), SE))]
     )
-    assert isinstance(total, Sum) and len(total.kernels) == 2
+    assert isinstance(total, Sum)
+    assert len(total.kernels) == 2
     same(total, 2.0 * SE.value(X, Y) + SE.value(X, Y) * 0.5 / 3.0 + 3.0)
 
 

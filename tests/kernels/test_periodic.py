@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gpcert.arrays import Backend
 from gpcert.errors import InputError
-from gpcert.kernels.frame import Frame, Reach
+from gpcert.kernels.nodes.frame import Frame, Reach
 from gpcert.kernels.periodic import Periodic
 from gpcert.regions import Box
 from gpcert.testing.balls import flint, series_length

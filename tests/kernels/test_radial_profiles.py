@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from gpcert.errors import InputError
 from gpcert.kernels.matern import Matern, MaternProfile, _series
-from gpcert.kernels.positive_series import PositiveSeries, reverse_bessel
-from gpcert.kernels.radial_accuracy import relative_errors
-from gpcert.kernels.radial_profiles import GaussianProfile, _gaussian_series
-from gpcert.kernels.radial_variations import DistanceRange, radial_variations
+from gpcert.kernels.nodes.positive_series import PositiveSeries, reverse_bessel
+from gpcert.kernels.nodes.radial_accuracy import relative_errors
+from gpcert.kernels.nodes.radial_profiles import GaussianProfile, _gaussian_series
+from gpcert.kernels.nodes.radial_variations import DistanceRange, radial_variations
 from gpcert.kernels.rational_quadratic import RationalQuadratic, RationalQuadraticProfile
 from gpcert.rounding import TINY, U, gamma
 from gpcert.testing.balls import flint

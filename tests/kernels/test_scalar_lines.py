@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpcert.arrays import backend_from_name, to_numpy
-from gpcert.kernels.scalar_functions import (
+from gpcert.kernels.lines.scalar_functions import (
     CosineFunction,
     ExponentialFunction,
     PiecewiseConvex,
     ScalarFunction,
 )
-from gpcert.kernels.scalar_lines import Lines, best_lines, paper_lines, scaled_lines
+from gpcert.kernels.lines.scalar_lines import Lines, best_lines, paper_lines, scaled_lines
 from gpcert.rounding import ASIN_LOG_ULPS, EXP_ULPS, SIN_COS_ULPS, U
 from gpcert.testing.balls import exact, flint
 

@@ -7,12 +7,12 @@ import pytest
 
 from gpcert.arrays import Backend
 from gpcert.errors import InputError
-from gpcert.kernels.affine_bound import affine_lower_bound
 from gpcert.kernels.cosine import Cosine
 from gpcert.kernels.cosine_pair import CosinePair
 from gpcert.kernels.exponential_tilt import ExponentialTilt
-from gpcert.kernels.frame import Frame, Reach
 from gpcert.kernels.generalised_spectral import GeneralisedSpectral
+from gpcert.kernels.lines.affine_bound import affine_lower_bound
+from gpcert.kernels.nodes.frame import Frame, Reach
 from gpcert.kernels.spectral_mixture import SpectralMixture
 from gpcert.regions import Box
 from gpcert.testing.node_contract import NodeContract

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from gpcert.errors import InputError
 from gpcert.likelihoods import (
-    Discretised,
     LIKELIHOODS,
+    Discretised,
     Likelihood,
     Logistic,
     SklearnLogistic,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from gpcert.kernels import Kernel
-from gpcert.kernels.nodes import LocalNode, NodeBatch
+from gpcert.kernels.nodes.base import LocalNode, NodeBatch
 
 Changes = Mapping[str, Callable[..., Any]]
 """By the name of a method or attribute: the wrong answer, from the right one and the batch."""

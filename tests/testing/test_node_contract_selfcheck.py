@@ -12,9 +12,9 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from gpcert.kernels import SquaredExponential
-from gpcert.kernels.feature_sizes import FeatureSizes
 from gpcert.kernels.linear import Linear
-from gpcert.kernels.nodes import Jet
+from gpcert.kernels.nodes.base import Jet
+from gpcert.kernels.nodes.feature_sizes import FeatureSizes
 from gpcert.testing.kernel_contract import COMPARED_SIZES, seeds, sizes
 from gpcert.testing.node_contract import NodeContract
 

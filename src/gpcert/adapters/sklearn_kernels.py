@@ -71,7 +71,7 @@ class Converted:
 
 
 def convert_kernel(kernel: Any, features: int) -> tuple[Kernel, float]:
-    """`(k, white)`: the kernel and the variance of its white part, for inputs with so many features.
+    """`(k, white)`: the kernel and the variance of its white part, for so many features.
 
     >>> k, white = convert_kernel(2.0 * sk.RBF([1.0, 3.0]) + sk.WhiteKernel(0.5), 2)
     >>> k.config(), white

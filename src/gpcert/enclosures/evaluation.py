@@ -8,7 +8,7 @@ from gpcert.arrays import Array
 from gpcert.enclosures.local_posterior import LocalPosterior
 from gpcert.enclosures.mean import MeanEnclosure
 from gpcert.enclosures.variance import VarianceEnclosure, variance_range
-from gpcert.kernels.local_kernel import Expansion
+from gpcert.kernels.expansions.base import Expansion
 from gpcert.regions import Cells
 from gpcert.rounding import down, nonnegative, up
 

@@ -15,8 +15,8 @@ from gpcert.enclosures.variance import (
     variance_enclosure,
 )
 from gpcert.kernels import LocalKernel, localize
-from gpcert.kernels.local_kernel import Expansion
-from gpcert.kernels.local_squared_exponential import LocalSquaredExponential
+from gpcert.kernels.expansions.base import Expansion
+from gpcert.kernels.expansions.squared_exponential import LocalSquaredExponential
 from gpcert.posterior import Posterior
 from gpcert.regions import Cells, Region
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from gpcert.arrays import Array, namespace
 from gpcert.enclosures.quadratic_minimum import quadratic_minimum
-from gpcert.kernels.geometry import Geometry
-from gpcert.kernels.growth import EXPONENT_CAP, growth_chord
+from gpcert.kernels.expansions.geometry import Geometry
+from gpcert.kernels.expansions.growth import EXPONENT_CAP, growth_chord
 from gpcert.rounding import EXP_ULPS, U, down, gamma, up
 
 __all__ = ["LevelBound", "LocalQuadratic", "add_identity", "usable_error"]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from gpcert.arrays import Array
 from gpcert.enclosures.local_quadratic import LocalQuadratic, usable_error
-from gpcert.kernels.local_kernel import Combination, Expansion, LocalKernel
+from gpcert.kernels.expansions.base import Combination, Expansion, LocalKernel
 from gpcert.rounding import up
 
 __all__ = ["MeanEnclosure", "mean_enclosure"]

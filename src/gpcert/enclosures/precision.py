@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from gpcert.arrays import Array, Backend, namespace
-from gpcert.kernels.local_kernel import Expansion, LocalKernel, QuadraticForm
+from gpcert.kernels.expansions.base import Expansion, LocalKernel, QuadraticForm
 from gpcert.posterior import Posterior
 from gpcert.rounding import gamma, up
 

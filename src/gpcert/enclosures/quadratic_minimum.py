@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gpcert.arrays import Array, namespace
-from gpcert.kernels.geometry import Geometry
+from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.rounding import gamma, nonnegative, up
 
 __all__ = ["QuadraticMinimum", "quadratic_minimum", "smallest_eigenvalue"]

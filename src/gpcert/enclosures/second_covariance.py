@@ -8,7 +8,7 @@ import numpy as np
 
 from gpcert.arrays import Array, namespace
 from gpcert.enclosures.precision import LocalPrecision
-from gpcert.kernels.local_squared_exponential import LocalSquaredExponential, WeightedExpansion
+from gpcert.kernels.expansions.squared_exponential import LocalSquaredExponential, WeightedExpansion
 from gpcert.rounding import gamma, up
 
 __all__ = ["SecondCovariance", "second_covariance"]

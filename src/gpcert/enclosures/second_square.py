@@ -13,8 +13,8 @@ from gpcert.enclosures.operator import OperatorBounds
 from gpcert.enclosures.precision import LocalPrecision
 from gpcert.enclosures.second_covariance import second_covariance
 from gpcert.enclosures.square import SMALLEST_RATIO, Square
-from gpcert.kernels.local_kernel import QuadraticForm
-from gpcert.kernels.local_squared_exponential import LocalSquaredExponential, WeightedExpansion
+from gpcert.kernels.expansions.base import QuadraticForm
+from gpcert.kernels.expansions.squared_exponential import LocalSquaredExponential, WeightedExpansion
 from gpcert.rounding import gamma, up
 
 __all__ = ["second_square"]

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from gpcert.arrays import Array, namespace
 from gpcert.enclosures.operator import OperatorBounds
 from gpcert.enclosures.precision import LocalPrecision
-from gpcert.kernels.geometry import Geometry
-from gpcert.kernels.local_kernel import Expansion, LocalKernel, QuadraticForm
+from gpcert.kernels.expansions.base import Expansion, LocalKernel, QuadraticForm
+from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.rounding import gamma, nonnegative, up
 
 __all__ = ["Square", "posterior_square", "prior_square"]

@@ -21,9 +21,9 @@ from gpcert.enclosures.operator import OperatorBounds
 from gpcert.enclosures.precision import LocalPrecision
 from gpcert.enclosures.second_square import second_square
 from gpcert.enclosures.square import posterior_square, prior_square
-from gpcert.kernels.geometry import Geometry
-from gpcert.kernels.local_kernel import Combination, Expansion, LocalKernel
-from gpcert.kernels.local_squared_exponential import LocalSquaredExponential, WeightedExpansion
+from gpcert.kernels.expansions.base import Combination, Expansion, LocalKernel
+from gpcert.kernels.expansions.geometry import Geometry
+from gpcert.kernels.expansions.squared_exponential import LocalSquaredExponential, WeightedExpansion
 from gpcert.rounding import down, gamma, nonnegative, up
 
 __all__ = ["VarianceEnclosure", "variance_enclosure", "variance_range"]

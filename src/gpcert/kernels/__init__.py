@@ -10,11 +10,11 @@ from gpcert.kernels.base import Kernel
 from gpcert.kernels.constant import Constant
 from gpcert.kernels.cosine import Cosine
 from gpcert.kernels.cosine_pair import CosinePair
+from gpcert.kernels.expansions.base import LocalKernel
+from gpcert.kernels.expansions.localize import localize
 from gpcert.kernels.exponential_tilt import ExponentialTilt
 from gpcert.kernels.generalised_spectral import GeneralisedSpectral
 from gpcert.kernels.linear import Linear
-from gpcert.kernels.local_kernel import LocalKernel
-from gpcert.kernels.localize import localize
 from gpcert.kernels.matern import Matern
 from gpcert.kernels.periodic import Periodic
 from gpcert.kernels.polynomial import Polynomial

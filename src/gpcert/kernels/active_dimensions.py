@@ -11,10 +11,10 @@ from gpcert.arrays import Array, namespace
 from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.composite import checked_kernel
-from gpcert.kernels.feature_sizes import FeatureSizes
-from gpcert.kernels.frame import Frame, Reach
-from gpcert.kernels.lines import Enclosed
-from gpcert.kernels.nodes import Jet, LocalNode, NodeBatch, Triple
+from gpcert.kernels.lines.base import Enclosed
+from gpcert.kernels.nodes.base import Jet, LocalNode, NodeBatch, Triple
+from gpcert.kernels.nodes.feature_sizes import FeatureSizes
+from gpcert.kernels.nodes.frame import Frame, Reach
 
 __all__ = ["ActiveDimensions"]
 

@@ -18,9 +18,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gpcert.arrays import Backend
-from gpcert.kernels.feature_sizes import FeatureSizes
-from gpcert.kernels.frame import Frame, Reach
-from gpcert.kernels.nodes import LocalNode
+from gpcert.kernels.nodes.base import LocalNode
+from gpcert.kernels.nodes.feature_sizes import FeatureSizes
+from gpcert.kernels.nodes.frame import Frame, Reach
 from gpcert.regions import Box
 
 __all__ = ["Kernel"]

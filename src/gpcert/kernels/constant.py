@@ -10,10 +10,10 @@ import numpy as np
 from gpcert.arrays import Array, finite_array, namespace
 from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
-from gpcert.kernels.feature_sizes import FeatureSizes
-from gpcert.kernels.frame import Frame, Reach
-from gpcert.kernels.lines import Affine, Enclosed
-from gpcert.kernels.nodes import Jet, LocalNode, NodeBatch, Triple
+from gpcert.kernels.lines.base import Affine, Enclosed
+from gpcert.kernels.nodes.base import Jet, LocalNode, NodeBatch, Triple
+from gpcert.kernels.nodes.feature_sizes import FeatureSizes
+from gpcert.kernels.nodes.frame import Frame, Reach
 
 __all__ = ["Constant", "ConstantNode"]
 

@@ -10,8 +10,8 @@ import numpy as np
 from gpcert.arrays import finite_array
 from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
-from gpcert.kernels.frame import Frame
-from gpcert.kernels.local_cosine_pair import LocalCosinePair
+from gpcert.kernels.nodes.cosine_pair import LocalCosinePair
+from gpcert.kernels.nodes.frame import Frame
 
 __all__ = ["CosinePair"]
 

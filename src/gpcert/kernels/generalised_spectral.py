@@ -12,8 +12,8 @@ from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.cosine_pair import CosinePair
 from gpcert.kernels.exponential_tilt import ExponentialTilt
-from gpcert.kernels.frame import Frame
-from gpcert.kernels.nodes import LocalNode
+from gpcert.kernels.nodes.base import LocalNode
+from gpcert.kernels.nodes.frame import Frame
 from gpcert.kernels.product import Product
 from gpcert.kernels.scale import Scale
 from gpcert.kernels.spectral_mixture import check_rows, check_variances

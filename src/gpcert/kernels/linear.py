@@ -10,8 +10,8 @@ import numpy as np
 from gpcert.arrays import finite_array
 from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
-from gpcert.kernels.frame import Frame
-from gpcert.kernels.local_linear import LinearNode
+from gpcert.kernels.nodes.frame import Frame
+from gpcert.kernels.nodes.linear import LinearNode
 
 __all__ = ["Linear", "checked_center", "checked_weights", "fits"]
 
@@ -79,7 +79,7 @@ class Linear(Kernel):
             return np.broadcast_to(1.0 / np.sqrt(self.weights), (d,)).copy()
 
     def node(self, points: np.ndarray, frame: Frame) -> LinearNode:
-        """See `gpcert.kernels.local_linear`."""
+        """See `gpcert.kernels.nodes.linear`."""
         d = points.shape[1]
         weights, center = (np.broadcast_to(a, (d,)) for a in (self.weights, self.center))
         return LinearNode.build(points, weights, center, frame)

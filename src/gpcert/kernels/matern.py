@@ -12,9 +12,9 @@ import numpy as np
 
 from gpcert.arrays import Array, finite_array, namespace
 from gpcert.errors import InputError
-from gpcert.kernels.positive_series import PositiveSeries, reverse_bessel
+from gpcert.kernels.nodes.positive_series import PositiveSeries, reverse_bessel
+from gpcert.kernels.nodes.radial_profiles import RadialProfile, infinite_beyond_zero, power
 from gpcert.kernels.radial import RadialKernel
-from gpcert.kernels.radial_profiles import RadialProfile, infinite_beyond_zero, power
 from gpcert.rounding import EXP_ULPS, U, up
 
 __all__ = ["Matern", "MaternProfile"]

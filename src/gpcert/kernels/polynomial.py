@@ -11,9 +11,9 @@ from gpcert.arrays import finite_array
 from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.constant import Constant
-from gpcert.kernels.frame import Frame
 from gpcert.kernels.linear import Linear, checked_center, checked_weights
-from gpcert.kernels.local_product import ProductNode
+from gpcert.kernels.nodes.frame import Frame
+from gpcert.kernels.nodes.product import ProductNode
 from gpcert.kernels.product import Product
 from gpcert.kernels.sum import Sum
 

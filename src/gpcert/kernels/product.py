@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from gpcert.kernels.composite import Composite
-from gpcert.kernels.frame import Frame
-from gpcert.kernels.local_product import ProductNode
+from gpcert.kernels.nodes.frame import Frame
+from gpcert.kernels.nodes.product import ProductNode
 
 __all__ = ["Product"]
 
@@ -47,5 +47,5 @@ class Product(Composite):
         return np.prod([kernel.training_covariance(X) for kernel in self.kernels], axis=0)
 
     def node(self, points: np.ndarray, frame: Frame) -> ProductNode:
-        """See `gpcert.kernels.local_product`."""
+        """See `gpcert.kernels.nodes.product`."""
         return ProductNode(tuple(kernel.node(points, frame) for kernel in self.kernels))

@@ -12,10 +12,10 @@ from scipy.spatial.distance import cdist
 from gpcert.arrays import finite_array
 from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
-from gpcert.kernels.frame import Frame
-from gpcert.kernels.local_radial import LocalRadial
-from gpcert.kernels.radial_accuracy import relative_errors
-from gpcert.kernels.radial_profiles import RadialProfile
+from gpcert.kernels.nodes.frame import Frame
+from gpcert.kernels.nodes.radial import LocalRadial
+from gpcert.kernels.nodes.radial_accuracy import relative_errors
+from gpcert.kernels.nodes.radial_profiles import RadialProfile
 from gpcert.rounding import TINY, gamma, up
 
 __all__ = ["RadialKernel"]

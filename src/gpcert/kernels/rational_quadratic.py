@@ -11,8 +11,8 @@ import numpy as np
 
 from gpcert.arrays import Array, finite_array, namespace
 from gpcert.errors import InputError
+from gpcert.kernels.nodes.radial_profiles import RadialProfile
 from gpcert.kernels.radial import RadialKernel
-from gpcert.kernels.radial_profiles import RadialProfile
 from gpcert.rounding import EXP_ULPS, U, nonnegative, up
 
 __all__ = ["RationalQuadratic", "RationalQuadraticProfile"]

@@ -9,14 +9,14 @@ import numpy as np
 
 from gpcert.arrays import Array, finite_array, namespace
 from gpcert.errors import InputError
-from gpcert.kernels.affine_algebra import combined
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.composite import checked_kernel
-from gpcert.kernels.feature_sizes import FeatureSizes
-from gpcert.kernels.frame import Frame, Reach
-from gpcert.kernels.lines import Enclosed
-from gpcert.kernels.nodes import Jet, LocalNode, NodeBatch, Triple
-from gpcert.kernels.sizes import frobenius, jet_sizes, raised, times
+from gpcert.kernels.lines.affine_algebra import combined
+from gpcert.kernels.lines.base import Enclosed
+from gpcert.kernels.nodes.base import Jet, LocalNode, NodeBatch, Triple
+from gpcert.kernels.nodes.feature_sizes import FeatureSizes
+from gpcert.kernels.nodes.frame import Frame, Reach
+from gpcert.kernels.nodes.sizes import frobenius, jet_sizes, raised, times
 from gpcert.rounding import gamma
 
 __all__ = ["Scale"]

@@ -12,8 +12,8 @@ from gpcert.arrays import finite_array
 from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.cosine import Cosine
-from gpcert.kernels.frame import Frame
-from gpcert.kernels.nodes import LocalNode
+from gpcert.kernels.nodes.base import LocalNode
+from gpcert.kernels.nodes.frame import Frame
 from gpcert.kernels.product import Product
 from gpcert.kernels.squared_exponential import SquaredExponential
 from gpcert.kernels.sum import Sum

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.spatial.distance import cdist
 
+from gpcert.kernels.nodes.radial_profiles import GaussianProfile
 from gpcert.kernels.radial import RadialKernel
-from gpcert.kernels.radial_profiles import GaussianProfile
 
 __all__ = ["SquaredExponential"]
 

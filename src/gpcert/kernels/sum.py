@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from gpcert.kernels.composite import Composite
-from gpcert.kernels.frame import Frame
-from gpcert.kernels.local_sum import SumNode
+from gpcert.kernels.nodes.frame import Frame
+from gpcert.kernels.nodes.sum import SumNode
 
 __all__ = ["Sum"]
 
@@ -46,5 +46,5 @@ class Sum(Composite):
         return np.sum([kernel.training_covariance(X) for kernel in self.kernels], axis=0)
 
     def node(self, points: np.ndarray, frame: Frame) -> SumNode:
-        """See `gpcert.kernels.local_sum`."""
+        """See `gpcert.kernels.nodes.sum`."""
         return SumNode(tuple(kernel.node(points, frame) for kernel in self.kernels))

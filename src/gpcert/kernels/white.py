@@ -11,7 +11,7 @@ from gpcert.arrays import finite_array
 from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.constant import ConstantNode
-from gpcert.kernels.frame import Frame
+from gpcert.kernels.nodes.frame import Frame
 
 __all__ = ["White"]
 

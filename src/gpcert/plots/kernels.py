@@ -11,8 +11,8 @@ from gpcert.arrays import Backend, finite_array, to_numpy
 from gpcert.enclosures.mean import MeanEnclosure, mean_enclosure
 from gpcert.errors import InputError
 from gpcert.kernels import Kernel, localize
-from gpcert.kernels.frame import Frame, Reach
-from gpcert.kernels.lines import Affine
+from gpcert.kernels.lines.base import Affine
+from gpcert.kernels.nodes.frame import Frame, Reach
 from gpcert.plots.style import ACCENT, DARK, LIGHT
 from gpcert.regions import Box, Cells
 from gpcert.rounding import up_float

@@ -1,7 +1,7 @@
 """Checks of a kernel inside one region, against its reference in ball arithmetic.
 
-Every function states one line of the contract of `gpcert.kernels.nodes` for a `NodeCase`, with no
-tolerance on the unsafe side; `gpcert.testing.node_contract` draws the cases.
+Every function states one line of the contract of `gpcert.kernels.nodes.base` for a `NodeCase`, with
+no tolerance on the unsafe side; `gpcert.testing.node_contract` draws the cases.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from gpcert.arrays import Backend
 from gpcert.kernels import Kernel, kernel_from_config
-from gpcert.kernels.frame import Frame
+from gpcert.kernels.nodes.frame import Frame
 from gpcert.regions import Box, Cells
 from gpcert.testing.kernel_contract import KernelContract, examples, seeds
 from gpcert.testing.line_checks import check_lines_at_points
@@ -113,7 +113,7 @@ class NodeContract(KernelContract):
     @examples(12)
     @given(seed=seeds, backend=st.sampled_from(BACKENDS))
     def test_node(self, check: str, seed: int, backend: str) -> None:
-        """One line of the contract of `gpcert.kernels.nodes`, see `gpcert.testing.node_checks`."""
+        """One line of the contract of a node, see `gpcert.testing.node_checks`."""
         CHECKS[check](self.case(seed, backend))
 
     @examples(8)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from gpcert.arrays import Array, Backend, to_numpy
 from gpcert.kernels import localize
-from gpcert.kernels.local_squared_exponential import LocalSquaredExponential
+from gpcert.kernels.expansions.squared_exponential import LocalSquaredExponential
 from gpcert.regions import Ball, Box, Cells, Region
 from gpcert.testing.balls import exact, flint
 from gpcert.testing.feature_lengths import Surface, line_surface, remainder_length

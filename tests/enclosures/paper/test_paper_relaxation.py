@@ -13,8 +13,8 @@ from gpcert.enclosures.paper.safe_dual import (
     interval_bound,
     sign_multipliers,
 )
-from gpcert.kernels.affine_bound import affine_lower_bound
-from gpcert.kernels.frame import Reach
+from gpcert.kernels.lines.affine_bound import affine_lower_bound
+from gpcert.kernels.nodes.frame import Reach
 from gpcert.testing.arb_reference import ArbPosterior, exact
 from gpcert.testing.strategies import any_kernels, cases, cell_points, random_cells
 

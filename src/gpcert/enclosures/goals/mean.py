@@ -8,7 +8,7 @@ from gpcert.arrays import Array, namespace
 from gpcert.attacks.functions import PlainFunction, mean_function
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.goals.base import Goal, GoalBound
-from gpcert.kernels.local_kernel import finite_product
+from gpcert.kernels.expansions.base import finite_product
 from gpcert.posterior import Posterior
 from gpcert.rounding import down, gamma, up
 

@@ -16,13 +16,13 @@ import numpy as np
 
 from gpcert.arrays import Array, namespace
 from gpcert.errors import InputError
-from gpcert.kernels.exponential_carrier import ExponentialCarrier
-from gpcert.kernels.linear_carrier import LinearCarrier
-from gpcert.kernels.lines import Carrier
-from gpcert.kernels.local_radial import RadialBatch
-from gpcert.kernels.nodes import NodeBatch
-from gpcert.kernels.quadratic_carrier import QuadraticCarrier
-from gpcert.kernels.sinusoid_carrier import SinusoidCarrier
+from gpcert.kernels.lines.base import Carrier
+from gpcert.kernels.lines.exponential_carrier import ExponentialCarrier
+from gpcert.kernels.lines.linear_carrier import LinearCarrier
+from gpcert.kernels.lines.quadratic_carrier import QuadraticCarrier
+from gpcert.kernels.lines.sinusoid_carrier import SinusoidCarrier
+from gpcert.kernels.nodes.base import NodeBatch
+from gpcert.kernels.nodes.radial import RadialBatch
 from gpcert.rounding import EXP_ULPS, SIN_COS_ULPS, TINY, down, gamma, up
 
 __all__ = ["LiftedCarrier", "Place", "lift", "quadratic_places"]

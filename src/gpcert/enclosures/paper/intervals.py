@@ -21,9 +21,9 @@ from gpcert.enclosures.paper.variance_bound import (
     least_difference,
     variance_interval,
 )
-from gpcert.kernels.frame import Frame, Reach
-from gpcert.kernels.local_taylor import LocalTaylor, TaylorExpansion
-from gpcert.kernels.nodes import LocalNode, NodeBatch
+from gpcert.kernels.expansions.taylor import LocalTaylor, TaylorExpansion
+from gpcert.kernels.nodes.base import LocalNode, NodeBatch
+from gpcert.kernels.nodes.frame import Frame, Reach
 from gpcert.regions import Cells
 from gpcert.rounding import down, nonnegative, up
 

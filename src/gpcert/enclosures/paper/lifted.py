@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from gpcert.arrays import Array, namespace
-from gpcert.kernels.sinusoid_carrier import sinusoid_minimum
+from gpcert.kernels.lines.sinusoid_carrier import sinusoid_minimum
 from gpcert.regions import Cells
 from gpcert.rounding import SIN_COS_ULPS, TINY, gamma, nonnegative, up
 

@@ -17,9 +17,9 @@ import numpy as np
 from gpcert.arrays import Array, namespace
 from gpcert.enclosures.paper.carrier_lines import LiftedCarrier, lift, quadratic_places
 from gpcert.enclosures.paper.lifted import LiftedBox
-from gpcert.kernels.frame import Reach
-from gpcert.kernels.lines import Affine, Carrier, Enclosed
-from gpcert.kernels.nodes import NodeBatch
+from gpcert.kernels.lines.base import Affine, Carrier, Enclosed
+from gpcert.kernels.nodes.base import NodeBatch
+from gpcert.kernels.nodes.frame import Reach
 from gpcert.regions import Cells
 from gpcert.rounding import TINY, gamma, up
 

@@ -1,0 +1,178 @@
+"""What the enclosures ask of a kernel inside a region: functions of its space as quadratics.
+
+Coordinates are displacements `d = (x - c) * inverse_length` in the free features, and functions are
+multiplied by a weight `omega(d) = exp(weight_rate |d|^2)` (rate 1/2 for the squared exponential,
+whose weighted features Psi = omega phi are orthogonal; rate 0, plain Taylor, for all others).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpcert.arrays import Array, namespace
+from gpcert.kernels.expansions.geometry import Geometry
+from gpcert.regions import Cells
+from gpcert.rounding import up
+
+__all__ = [
+    "Combination",
+    "Expansion",
+    "FunctionModel",
+    "LocalKernel",
+    "QuadraticForm",
+    "finite_product",
+]
+
+
+@dataclass(frozen=True, eq=False)
+class Expansion:
+    """Kernel values K (B, N) at the centres of a batch of cells, shared by mean and variance."""
+
+    geometry: Geometry
+    K: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Combination:
+    """The functions `f = sum_i weights_bi k(., z_i) + [own] k(., c_b)`, one a cell.
+
+    `weights` is (N,) or (B, N), `squared_norm` bounds ||f||^2 in the kernel's space, and `slack`
+    (B,) the Euclidean norm of the weights' own errors.
+    """
+
+    weights: Array
+    squared_norm: float | Array
+    own: bool = False
+    slack: Array | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class FunctionModel:
+    """`|omega f - (value + gradient.d + d^T hessian d / 2)|` on every cell.
+
+    `below` (B,) bounds how far omega f can fall under the polynomial, `above` how far it can rise
+    over it; `errors` (B, 3) the rounding of the three coefficients (Euclidean, Frobenius or
+    spectral norm), not part of `below` and `above`. `linear_error` (B,) bounds
+    `|f - value - gradient.d|` without a weight, rounding apart. The coefficients of a degree that
+    does not pay may be zero; the value is always f(c).
+    """
+
+    value: Array
+    gradient: Array
+    hessian: Array
+    errors: Array
+    below: Array
+    above: Array
+    linear_error: Array
+    gained: bool = False
+    """Whether the remainder point by point was the smaller one on any cell."""
+
+    def slope_rounding(self, geometry: Geometry) -> Array:
+        """What the errors of gradient and Hessian can cost on the cell, (B,): they meet |d|, |d|^2.
+
+        For the polynomial itself the Hessian's error would count half.
+        """
+        first = finite_product(geometry.rho, self.errors[:, 1])
+        return up(first + finite_product(geometry.rho2, self.errors[:, 2]), 4)
+
+
+@dataclass(frozen=True, eq=False)
+class QuadraticForm:
+    """`d^T matrix d + error`, (B, f, f) and (B,)."""
+
+    matrix: Array
+    error: Array
+
+    def reach(self, geometry: Geometry) -> Array:
+        """Upper bound (B,) over the cell."""
+        xp = namespace(self.error)
+        spread = geometry.half[:, :, None] * geometry.half[:, None, :]
+        total = xp.sum(xp.abs(self.matrix) * spread, axis=(1, 2))
+        return up(total + self.error, self.matrix.shape[-1] ** 2 + 8)
+
+
+class LocalKernel(ABC):
+    """A kernel bound to the points of a posterior and to a region."""
+
+    inverse_length: Array
+    """(f,) from displacements in the user's units to d."""
+
+    squared_lengths: Array
+    """(f,) upper bounds of inverse_length^2."""
+
+    variance: float
+    """Upper bound of k(x, x) over the region."""
+
+    weight_rate: float
+
+    def geometry(self, cells: Cells) -> Geometry:
+        """The cells in this kernel's coordinates."""
+        return Geometry.of(cells, self.inverse_length, self.squared_lengths)
+
+    @abstractmethod
+    def expand(self, cells: Cells) -> Expansion:
+        """Evaluate the kernel at the centres of the cells."""
+
+    @abstractmethod
+    def model(
+        self, expansion: Expansion, combination: Combination, pointwise: bool
+    ) -> FunctionModel:
+        """The function's expansion on every cell; `pointwise`: also try bounds point by point."""
+
+    @abstractmethod
+    def center_variance(self, expansion: Expansion) -> tuple[Array, Array]:
+        """k(c, c) (B,) and a bound of its error."""
+
+    @abstractmethod
+    def largest_variance(self, expansion: Expansion) -> Array:
+        """Upper bound (B,) of k(x, x) over each cell."""
+
+    @abstractmethod
+    def row_sizes(self, expansion: Expansion) -> tuple[Array, Array]:
+        """Upper bounds (B,) of `||k(c, Z)||` and of the norm of its error."""
+
+    @abstractmethod
+    def derivatives(self, expansion: Expansion) -> Array:
+        """(B, f, N): `D_j (omega k)(c_b, z_i)`."""
+
+    @abstractmethod
+    def derivative_sizes(self, expansion: Expansion) -> tuple[Array, Array]:
+        """Upper bounds (B,) of the Frobenius norm of the true `derivatives`, and of its error."""
+
+    @abstractmethod
+    def derivative_covariance(self, expansion: Expansion) -> QuadraticForm:
+        """`<D_j phi, D_k phi>` at the centres; `error` bounds its spectral error, infinite where
+        phi is not differentiable."""
+
+    @abstractmethod
+    def squared_step(self, expansion: Expansion) -> QuadraticForm:
+        """A form that is at least `||Psi(d) - Psi(0)||^2` for every d of the cell."""
+
+    @abstractmethod
+    def remainder(self, expansion: Expansion, order: int) -> Array:
+        """Upper bound (B,) of the Taylor remainder of phi (no weight) of order 0 or 1."""
+
+    @abstractmethod
+    def first_tail(self, expansion: Expansion) -> Array:
+        """Upper bound (B,) of `||Psi(d) - Psi(0) - D_d Psi(0)||`."""
+
+    @abstractmethod
+    def paper_bound(self, expansion: Expansion, weights: Array) -> Array:
+        """The paper's linear bound: lower bound (B,) of `sum_i t_i k(x, z_i)` over each cell."""
+
+    @abstractmethod
+    def slice_norm(self, weights: np.ndarray) -> float | None:
+        """Upper bound of the RKHS norm of `x -> sum_i t_i k(x, z_i)` on the free coordinates.
+
+        None where nothing better than the norm over all coordinates is known.
+        """
+
+
+def finite_product(size: Array, tail: Array) -> Array:
+    """`size * tail`, rounded up, where an infinite tail stays infinite even for size 0."""
+    xp = namespace(size)
+    product = size * xp.where(xp.isfinite(tail), tail, xp.zeros_like(tail))
+    return xp.where(xp.isfinite(tail), up(product, 6), tail)

@@ -1,0 +1,233 @@
+"""The squared exponential inside a region: batched second-order expansions, rounding included.
+
+With `u_i = z_i - c` (scaled) and `k_i = k(c, z_i)`, completing the square gives the identity
+
+    exp(|d|^2/2) k(c+d, z_i) = k_i exp(u_i.d),
+
+so a mean `f = sum t_i k(., z_i)`, weighted by `omega = exp(|d|^2/2)`, is a plain sum of
+exponentials of linear functions. In the RKHS this is an orthonormal expansion: the functions
+`e_a(c+d) = s exp(-|d|^2/2) d^a / sqrt(a!)` (a a multi-index) are an orthonormal basis (Steinwart,
+Hush & Scovel 2006, Thm 3.7, with real coordinates), hence the part of `omega phi(c+d)` of degree
+above n is orthogonal to all derivatives of phi at c up to order n and has length
+
+    tail_n(|d|^2) = s sqrt( sum_{k>n} |d|^{2k} / k! ).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpcert.arrays import Array, namespace
+from gpcert.kernels.expansions.base import (
+    Combination,
+    Expansion,
+    FunctionModel,
+    LocalKernel,
+    QuadraticForm,
+    finite_product,
+)
+from gpcert.kernels.expansions.geometry import Geometry
+from gpcert.kernels.expansions.growth import growth_chord
+from gpcert.kernels.expansions.higher_degrees import HigherTerms
+from gpcert.kernels.expansions.paper_lines import ScaledPoints, paper_lower_bound
+from gpcert.kernels.expansions.pointwise import pointwise_remainder
+from gpcert.kernels.expansions.squared_exponential_table import (
+    SquaredExponentialTable,
+    length_below,
+)
+from gpcert.regions import Cells
+from gpcert.rounding import gamma, nonnegative, up
+
+__all__ = ["LocalSquaredExponential", "WeightedExpansion"]
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedExpansion(Expansion):
+    """`scaled` (B, f): the centres; `distances` (B, N): their squared distances from the points."""
+
+    scaled: Array
+    distances: Array
+
+
+@dataclass(frozen=True, eq=False)
+class LocalSquaredExponential(SquaredExponentialTable, LocalKernel):
+    """The table, as the enclosures ask for it."""
+
+    def expand(self, cells: Cells) -> WeightedExpansion:
+        """Kernel values at the centres of the cells."""
+        scaled = self.scaled_centers(cells.center)
+        distances = self.squared_distances(scaled)
+        return WeightedExpansion(self.geometry(cells), self.matrix(distances), scaled, distances)
+
+    def model(
+        self, expansion: Expansion, combination: Combination, pointwise: bool
+    ) -> FunctionModel:
+        """`omega f = f(c) + grad.d + d^T H d/2 + e` with |e| below the better of two remainders.
+
+        Global: `|e| <= sqrt(B^2 - |P f|^2) tail_2(rho2)`, B the RKHS norm of f and P the projection
+        on phi(c) and its derivatives up to order 2: Cauchy-Schwarz, and the tail is orthogonal to
+        them. Point by point: see `gpcert.kernels.expansions.pointwise`. MATH.md parts 2 and 4.
+        """
+        assert isinstance(expansion, WeightedExpansion)
+        xp = namespace(expansion.K)
+        geometry = expansion.geometry
+        coefficients = expansion.K * combination.weights
+        zeroth, gradient, hessian = self.moments(coefficients, expansion.scaled)
+        errors = self._coefficient_errors(expansion, combination, coefficients)
+        # omega k(., c) = s^2 exactly: the function at the centre itself is the constant
+        value = zeroth + self.variance if combination.own else zeroth
+        known = self.known_squared_norm(
+            xp.abs(value) - errors[:, 0],
+            length_below(gradient, 1) - errors[:, 1],
+            length_below(hessian, 2) - errors[:, 2],
+        )
+        drift = None
+        if combination.slack is not None:
+            sizes2, _ = self.squared_sizes(expansion.K)
+            drift = up(combination.slack * xp.sqrt(sizes2[:, 2]), 8)
+        box = (geometry.half, geometry.rho)
+        moments = (zeroth, gradient, hessian)
+        higher = self.higher_terms(coefficients, expansion.scaled, moments, box, drift)
+        remainder = self._tail_bound(geometry, combination.squared_norm, known, higher)
+        below = above = remainder
+        gained = False
+        if pointwise and not combination.own:
+            below, above = self.pointwise_remainder(
+                expansion.distances, combination.weights, geometry.rho
+            )
+            gained = bool(xp.any((below < remainder) | (above < remainder)))
+            below, above = xp.minimum(below, remainder), xp.minimum(above, remainder)
+        norm = xp.sqrt(combination.squared_norm + 0.0 * value)
+        linear = up(norm * self.remainder(expansion, 1), 4)
+        return FunctionModel(value, gradient, hessian, errors, below, above, linear, gained)
+
+    def _coefficient_errors(
+        self, expansion: Expansion, combination: Combination, coefficients: Array
+    ) -> Array:
+        """(B, 3): rounding of the moments, underflow, and the errors of the weights themselves."""
+        xp = namespace(coefficients)
+        errors = self.moment_errors(xp.abs(coefficients))[:, :3]
+        weights = combination.weights
+        if weights.ndim == 1:  # products with b-dependent weights have the floor in `slack`
+            errors = errors + self.floor * float(xp.sum(xp.abs(weights)))
+        else:
+            errors = errors + self.floor * xp.sum(xp.abs(weights), axis=1)[:, None]
+        if combination.slack is not None:
+            sizes2, _ = self.squared_sizes(expansion.K)
+            errors = errors + up(combination.slack[:, None] * xp.sqrt(sizes2), 8)
+        if combination.own:
+            size = xp.abs(coefficients)
+            rounding = up(gamma(4) * (self.variance + xp.sum(size, axis=1)), 4)
+            errors = errors + xp.stack([rounding, 0.0 * rounding, 0.0 * rounding], axis=1)
+        return errors
+
+    def _tail_bound(
+        self,
+        geometry: Geometry,
+        squared_norm: float | Array,
+        known: Array,
+        higher: HigherTerms | None,
+    ) -> Array:
+        """Bound of all terms beyond the second degree, for a function of the given squared norm.
+
+        Known degrees are bounded one by one; the rest, orthogonal to them, has squared norm at most
+        `squared_norm - known - higher.known / s^2` and meets a tail of length `tail_order`.
+        """
+        xp = namespace(known)
+        plain = finite_product(
+            xp.sqrt(nonnegative((squared_norm - known) + gamma(8) * squared_norm)),
+            self.tail(2, geometry.rho2),
+        )
+        if higher is None:
+            return plain
+        left = squared_norm - known - higher.known / self.variance
+        rest = xp.sqrt(nonnegative(left + gamma(16) * squared_norm))
+        finer = up(higher.size + finite_product(rest, self.tail(higher.order, geometry.rho2)), 4)
+        return xp.minimum(plain, finer)
+
+    def center_variance(self, expansion: Expansion) -> tuple[Array, Array]:
+        """s^2, exactly."""
+        xp = namespace(expansion.K)
+        zero = xp.zeros_like(expansion.geometry.rho2)
+        return zero + self.variance, zero
+
+    def largest_variance(self, expansion: Expansion) -> Array:
+        """s^2 everywhere."""
+        return self.center_variance(expansion)[0]
+
+    def row_sizes(self, expansion: Expansion) -> tuple[Array, Array]:
+        """Roots of `squared_sizes` of order 0."""
+        return self._root_sizes(expansion, 0)
+
+    def derivative_sizes(self, expansion: Expansion) -> tuple[Array, Array]:
+        """Roots of `squared_sizes` of order 1; the differences z - c round 16 times at most."""
+        size, error = self._root_sizes(expansion, 1)
+        return size, up(error + gamma(16) * size, 4)
+
+    def _root_sizes(self, expansion: Expansion, order: int) -> tuple[Array, Array]:
+        xp = namespace(expansion.K)
+        sizes2, errors2 = self.squared_sizes(expansion.K)
+        return up(xp.sqrt(sizes2[:, order]), 2), up(xp.sqrt(errors2[:, order]), 2)
+
+    def derivative_covariance(self, expansion: Expansion) -> QuadraticForm:
+        """`s^2 I`, exactly: the derivatives are orthogonal."""
+        xp = namespace(expansion.K)
+        half = expansion.geometry.half
+        identity = xp.eye(half.shape[1], dtype=half.dtype, device=half.device)
+        matrix = xp.zeros_like(half)[:, :, None] + self.variance * identity
+        return QuadraticForm(matrix, xp.zeros_like(expansion.geometry.rho2))
+
+    def squared_step(self, expansion: Expansion) -> QuadraticForm:
+        """`||Psi - e0||^2 = s^2 (omega^2 - 1) <= s^2 chord |d|^2`, chord of the growing weight."""
+        chord = growth_chord(2.0 * self.weight_rate, expansion.geometry.rho2)
+        form = self.derivative_covariance(expansion)
+        return QuadraticForm(up(form.matrix * chord[:, None, None], 2), form.error)
+
+    def remainder(self, expansion: Expansion, order: int) -> Array:
+        """R0 or R1 of the plain features."""
+        rho2 = expansion.geometry.rho2
+        return self.zeroth_remainder(rho2) if order == 0 else self.first_remainder(rho2)
+
+    def first_tail(self, expansion: Expansion) -> Array:
+        """`tail_1(rho2)`."""
+        return self.tail(1, expansion.geometry.rho2)
+
+    def derivatives(self, expansion: Expansion) -> Array:
+        """`k_i (z_ij - c_j)`."""
+        assert isinstance(expansion, WeightedExpansion)
+        return expansion.K[:, None, :] * (self.points.T[None, :, :] - expansion.scaled[:, :, None])
+
+    def pointwise_remainder(
+        self, distances: Array, weights: Array, rho: Array
+    ) -> tuple[Array, Array]:
+        """See `gpcert.kernels.expansions.pointwise`."""
+        below, above = pointwise_remainder(
+            distances,
+            self.fixed_distances,
+            self.variance * weights,
+            self.relative_error,
+            rho,
+        )
+        underflow = self.floor * float(namespace(weights).sum(abs(weights)))
+        return below + underflow, above + underflow
+
+    def second_derivatives(self, expansion: WeightedExpansion) -> Array:
+        """(B, f (f+1)/2, N): `k_i (z_ij - c_j) (z_ik - c_k)`, j <= k in lexicographic order."""
+        xp = namespace(expansion.K)
+        u = self.points.T[None, :, :] - expansion.scaled[:, :, None]
+        first, second = np.triu_indices(expansion.scaled.shape[1])
+        j, k = (xp.asarray(index, device=expansion.K.device) for index in (first, second))
+        return expansion.K[:, None, :] * u[:, j] * u[:, k]
+
+    def paper_bound(self, expansion: Expansion, weights: Array) -> Array:
+        """See `gpcert.kernels.expansions.paper_lines`."""
+        assert isinstance(expansion, WeightedExpansion)
+        extents = self.point_norms + self.reach
+        # relative_error >= 0.6 of every error of r^2, that of the fixed features included
+        errors = 2.0 * self.relative_error
+        where = ScaledPoints(self.points, self.fixed_distances, extents, errors, self.variance)
+        underflow = self.floor * float(namespace(weights).sum(abs(weights)))
+        half = expansion.geometry.half
+        return paper_lower_bound(where, expansion.scaled, half, weights) - underflow

@@ -1,0 +1,339 @@
+"""The squared exponential at a batch of centres: values, moments and tails, rounding included.
+
+With `u_i = z_i - c` (scaled) and `k_i = k(c, z_i)`, completing the square gives the identity
+
+    exp(|d|^2/2) k(c+d, z_i) = k_i exp(u_i.d),
+
+so a mean `f = sum t_i k(., z_i)`, weighted by `omega = exp(|d|^2/2)`, is a plain sum of
+exponentials of linear functions. In the RKHS this is an orthonormal expansion: the functions
+`e_a(c+d) = s exp(-|d|^2/2) d^a / sqrt(a!)` (a a multi-index) are an orthonormal basis (Steinwart,
+Hush & Scovel 2006, Thm 3.7, with real coordinates), hence the part of `omega phi(c+d)` of degree
+above n is orthogonal to all derivatives of phi at c up to order n and has length
+
+    tail_n(|d|^2) = s sqrt( sum_{k>n} |d|^{2k} / k! ).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+
+from gpcert.arrays import Array, Backend, namespace
+from gpcert.errors import InputError
+from gpcert.kernels.expansions.exponential_tail import exponential_tail
+from gpcert.kernels.expansions.higher_degrees import (
+    HIGHEST_DEGREE,
+    HigherTerms,
+    cubic_terms,
+    gram_terms,
+    sorted_triples,
+)
+from gpcert.regions import Region
+from gpcert.rounding import EXP_ULPS, TINY, U, down, gamma, nonnegative, up
+
+__all__ = ["SquaredExponentialTable", "length_below"]
+
+UNDERFLOW_RADIUS = 40.0
+"""A point further than 40 scaled units has k < s^2 exp(-800) < s^2 TINY."""
+
+MOST_FEATURES_AT_ONCE = 32
+"""Up to here the second moments of all boxes are one matrix product."""
+
+MOST_CUBIC_FEATURES = 12
+"""Up to here all third moments (f^3/6 columns) cost less than one product with an N x N matrix."""
+
+MOST_GRAM_ENTRIES = 20_000_000
+"""Entries of the (B, N, N) arrays of inner products that one batch may form."""
+
+LARGEST_DISTANCE_ERROR = 0.1
+"""exp(e/2) - 1 <= 0.6 e holds for absolute errors e of r^2 up to here (convexity, and at 0.1)."""
+
+
+@dataclass(frozen=True, eq=False)
+class SquaredExponentialTable:
+    """See the module. Arrays live on the backend; `reach` bounds |c| over the region, scaled."""
+
+    inverse_length: Array
+    squared_lengths: Array
+    variance: float
+    origin: Array
+    lengths: Array
+    points: Array
+    """(N, f) scaled displacements of the points from the region's centre."""
+
+    point_norms: Array
+    fixed_distances: Array
+    """(N,) squared scaled distances in the features that the region holds fixed."""
+
+    relative_error: Array
+    """(N,): `|fl(k_bi) - k_bi| <= relative_error_i fl(k_bi)` (+ TINY s^2) for centres inside."""
+
+    reach: float
+    direct: bool
+    """Subtract coordinates instead of expanding the square (for huge scaled distances)."""
+
+    weight_rate: float = 0.5
+
+    @classmethod
+    def build(
+        cls,
+        points: np.ndarray,
+        lengths: np.ndarray,
+        variance: float,
+        region: Region,
+        backend: Backend,
+    ) -> Self:
+        """Scale the points, and bound the error of every kernel value computed from here."""
+        free, fixed = region.free, region.fixed
+        d, f = points.shape[1], len(free)
+        origin = region.center[free]
+        scaled = (points[:, free] - origin) / lengths[free]
+        norms = np.asarray(up(np.sqrt(np.square(scaled).sum(1)), f + 8))
+        offsets = np.maximum(region.upper[free] - origin, origin - region.lower[free])
+        with np.errstate(over="ignore"):  # an infinite reach is refused below
+            reach = float(up(np.sqrt(np.square(offsets / lengths[free]).sum()), f + 8))
+        fixed_scaled = (points[:, fixed] - region.center[fixed]) / lengths[fixed]
+        fixed_distances = np.square(fixed_scaled).sum(1)
+        # Both coordinates carry 3 roundings, |c| + |z_i| <= extent_i. Expanding the square loses
+        # (f + 12) U extent^2; subtracting first only 6 U r extent, and r <= UNDERFLOW_RADIUS where
+        # k is not below TINY.
+        extent = norms + reach
+        expanded = (f + 12) * U * np.square(extent)
+        r = UNDERFLOW_RADIUS
+        subtracted = (f + 12) * U * r**2 + 6 * U * r * extent + 9 * U**2 * np.square(extent)
+        direct = bool(expanded.max(initial=0.0) > 1e3 * subtracted.max(initial=0.0))
+        distance_error = (subtracted if direct else expanded) + gamma(d + 8) * np.minimum(
+            fixed_distances, 2 * r**2
+        )
+        relative = np.where(
+            distance_error <= LARGEST_DISTANCE_ERROR,
+            0.6 * distance_error + gamma(EXP_ULPS + 4),
+            np.inf,
+        )
+        if not np.all(np.isfinite(relative)):
+            raise InputError(
+                f"region: it and the points span {extent.max():.3g} length-scales, too many for "
+                "float64 to tell the points apart; expected at most about 1e12: take a smaller "
+                "region, or check the kernel's length-scales"
+            )
+        inverse = 1.0 / lengths[free]
+        return cls(
+            inverse_length=backend.asarray(inverse),
+            squared_lengths=backend.asarray(up(inverse**2, 4)),
+            variance=float(variance),
+            origin=backend.asarray(origin),
+            lengths=backend.asarray(lengths[free]),
+            points=backend.asarray(scaled),
+            point_norms=backend.asarray(norms),
+            fixed_distances=backend.asarray(fixed_distances),
+            relative_error=backend.asarray(up(relative, 4)),
+            reach=reach,
+            direct=direct,
+        )
+
+    def scaled_centers(self, centers: Array) -> Array:
+        """`(c - origin) / l`."""
+        return (centers - self.origin) / self.lengths
+
+    def squared_distances(self, scaled: Array) -> Array:
+        """(B, N) squared scaled distances in the free features, clipped at 0."""
+        xp = namespace(scaled)
+        if self.direct:
+            total = 0.0 * (xp.sum(scaled, axis=1)[:, None] + self.point_norms[None, :])
+            for j in range(scaled.shape[1]):
+                total = total + (scaled[:, j, None] - self.points[None, :, j]) ** 2
+            return total
+        product = scaled @ (-2.0 * self.points.T)
+        product += xp.sum(self.points**2, axis=1)[None, :]
+        product += xp.sum(scaled**2, axis=1)[:, None]
+        return nonnegative(product)
+
+    def matrix(self, distances: Array) -> Array:
+        """`s^2 exp(-(r_free^2 + r_fixed^2)/2)`."""
+        xp = namespace(distances)
+        return self.variance * xp.exp(-0.5 * (distances + self.fixed_distances))
+
+    def squared_sizes(self, K: Array) -> tuple[Array, Array]:
+        """By one matrix product of K^2 with powers of the extents and squared relative errors."""
+        xp = namespace(K)
+        extent2 = (self.point_norms + self.reach) ** 2
+        powers = xp.stack([xp.ones_like(extent2), extent2, extent2**2], axis=1)
+        relative = self.relative_error[:, None]
+        # the first sums are about k itself, not fl(k): k <= (1 + relative) fl(k)
+        columns = xp.concat([powers * (1.0 + relative) ** 2, powers * relative**2], axis=1)
+        sums = up(K**2 @ columns, len(extent2) + 16) + self.floor * len(extent2)
+        return sums[:, :3], sums[:, 3:]
+
+    @cached_property
+    def _monomials(self) -> Array:
+        """(N, 1 + f + f^2): the columns 1, z, z z^T of every point, for one matrix product."""
+        xp = namespace(self.points)
+        N, f = self.points.shape
+        outer = xp.reshape(self.points[:, :, None] * self.points[:, None, :], (N, f * f))
+        return xp.concat([xp.ones_like(self.point_norms)[:, None], self.points, outer], axis=1)
+
+    def moments(self, coefficients: Array, scaled: Array) -> tuple[Array, Array, Array]:
+        """One matrix product with [1, z, z z^T], then a shift of the origin to the centres."""
+        xp = namespace(scaled)
+        f = self.points.shape[1]
+        if f <= MOST_FEATURES_AT_ONCE:
+            raw = coefficients @ self._monomials
+            zeroth, first = raw[:, 0], raw[:, 1 : 1 + f]
+            second = xp.reshape(raw[:, 1 + f :], (len(raw), f, f))
+        else:  # few boxes of many features: z z^T of all points would fill the memory
+            zeroth, first = xp.sum(coefficients, axis=1), coefficients @ self.points
+            second = (coefficients[:, None, :] * self.points.T[None]) @ self.points
+        gradient = first - zeroth[:, None] * scaled
+        # sum a (z-c)(z-c)^T = sum a z z^T - c (sum a z)^T - (sum a (z-c)) c^T
+        hessian = second - scaled[:, :, None] * first[:, None, :]
+        hessian = hessian - gradient[:, :, None] * scaled[:, None, :]
+        # exactly symmetric, as `quadratic_minimum` takes it to be
+        hessian = 0.5 * (hessian + xp.matrix_transpose(hessian))
+        return zeroth, gradient, hessian
+
+    @cached_property
+    def _cubes(self) -> Array:
+        """(N, n) products z_j z_k z_l over the sorted triples of features."""
+        xp = namespace(self.points)
+        triples, _ = sorted_triples(self.points.shape[1])
+        z = self.points
+        j, k, m = (xp.asarray(triples[:, i], device=z.device) for i in range(3))
+        return z[:, j] * z[:, k] * z[:, m]
+
+    @cached_property
+    def _products(self) -> Array:
+        """(N, N) inner products of the scaled points."""
+        return self.points @ self.points.T
+
+    def higher_terms(
+        self,
+        coefficients: Array,
+        scaled: Array,
+        moments: tuple[Array, Array, Array],
+        box: tuple[Array, Array],
+        drift: Array | None = None,
+    ) -> HigherTerms | None:
+        """Third moments by one matrix product for few features; else the points' Gram matrix.
+
+        The latter costs N^2 a cell, so it is used only where a batch of it stays cheap.
+        """
+        xp = namespace(coefficients)
+        N, f = self.points.shape
+        magnitudes = xp.abs(coefficients)
+        # |T_n| <= sum |a_i| m_i^n, and m_i^n <= m_i^2 (largest m)^(n-2)
+        growth = [self._largest_extent ** (n - 2) for n in range(3, HIGHEST_DEGREE + 1)]
+        drifts = xp.stack([0.0 * box[1] if drift is None else drift * g for g in growth], axis=1)
+        if 0 < f <= MOST_CUBIC_FEATURES:
+            third = coefficients @ self._cubes
+            error = self.moment_errors(magnitudes)[:, 3] + self._cubic_floor + up(drifts[:, 0], 4)
+            return cubic_terms(third, moments, scaled, error, box)
+        if f == 0 or len(coefficients) * N * N > MOST_GRAM_ENTRIES:
+            return None
+        along = scaled @ self.points.T
+        products = self._products[None] - along[:, :, None] - along[:, None, :]
+        products = products + xp.sum(scaled**2, axis=1)[:, None, None]
+        # |u_i.u_j| <= m_i m_j, each factor and each a_i with its relative error: the error of the
+        # double sum is at most 2 n eta (sum |a_i| m_i^n)^2
+        eta = gamma(2 * N + 8 * f + 64) + 2.0 * xp.max(self.relative_error)
+        extent = self.point_norms + self.reach
+        powers = xp.stack([extent**n for n in range(3, HIGHEST_DEGREE + 1)], axis=1)
+        error = up(16.0 * eta * (magnitudes @ powers + self._cubic_floor) ** 2, N + 32)
+        return gram_terms(coefficients, products, error, up(drifts, 8), box[1])
+
+    @cached_property
+    def _largest_extent(self) -> float:
+        xp = namespace(self.point_norms)
+        return float(xp.max(self.point_norms)) + self.reach
+
+    @property
+    def _cubic_floor(self) -> float:
+        """What underflow can cost a moment of degree up to six."""
+        return self.floor * (1.0 + self._largest_extent) ** HIGHEST_DEGREE
+
+    def moment_errors(self, magnitudes: Array) -> Array:
+        """`sum_i |a_i| eta_i (|z_i| + |c|)^n`, eta_i = gamma(N + 2f + 32) + relative error of k.
+
+        Reason: each moment is a dot product of N terms whose factors carry at most 3n + 8 further
+        roundings; intermediate shifts are bounded by `(|z_i| + |c|)^n`, in norm, termwise.
+        """
+        xp = namespace(magnitudes)
+        N, f = self.points.shape
+        eta = gamma(N + 2 * f + 32) + self.relative_error
+        extent = self.point_norms + self.reach
+        columns = xp.stack([eta * extent**n for n in range(4)], axis=1)
+        return up(magnitudes @ columns, N + 8)
+
+    @property
+    def floor(self) -> float:
+        """What underflow can cost a moment of order <= 2 for each unit of `sum |t_i|`."""
+        return TINY * max(1.0, self.variance) * (1.0 + self._largest_extent) ** 2
+
+    def tail(self, order: int, rho2: Array) -> Array:
+        """`s sqrt(sum_{k>n} rho2^k / k!)`, rounded up."""
+        xp = namespace(rho2)
+        return up(math.sqrt(self.variance) * xp.sqrt(exponential_tail(rho2, order)), 4)
+
+    def zeroth_remainder(self, rho2: Array) -> Array:
+        """`s sqrt(2 (1 - exp(-rho2/2)))`, rounded up."""
+        xp = namespace(rho2)
+        return up(xp.sqrt(-2.0 * self.variance * xp.expm1(-0.5 * up(rho2, 2))), EXP_ULPS + 8)
+
+    def first_remainder(self, rho2: Array) -> Array:
+        """Exact R1 (which grows with rho), or `b2/2 = s sqrt(3) rho^2 / 2` where that is smaller.
+
+        `R1^2 = s^2 ((2 + rho2) - 2 exp(-rho2/2) (1 + rho2))`; what cancels is at most 2 + rho2 in
+        size, and its rounding is added in full.
+        """
+        xp = namespace(rho2)
+        x = up(rho2, 2)
+        square = (2.0 + x) - 2.0 * xp.exp(-0.5 * x) * (1.0 + x) + (2.0 + x) * ((EXP_ULPS + 16) * U)
+        exact = up(math.sqrt(self.variance) * xp.sqrt(square), 8)
+        return xp.minimum(exact, up(0.5 * math.sqrt(3.0 * self.variance) * x, 8))
+
+    def known_squared_norm(self, value: Array, gradient: Array, hessian: Array) -> Array:
+        """`(f^2 + |g|^2 + |H|_F^2 / 2) / s^2`: the coefficients in the orthonormal basis."""
+        xp = namespace(value)
+        total = nonnegative(value) ** 2 + nonnegative(gradient) ** 2
+        total = total + 0.5 * nonnegative(hessian) ** 2
+        return xp.where(total > 0, down(total / self.variance, 12), xp.zeros_like(total))
+
+    def slice_norm(self, weights: np.ndarray) -> float | None:
+        """`t'^T K' t'` with t'_i = t_i exp(-fixed distance_i / 2) and K' on the free features.
+
+        Reason: with some features fixed, k(x, z_i) factors into a constant and the same kernel on
+        the free features, so f restricted to the slice lies in that kernel's space with these
+        weights. The rounding of every entry is bounded by the relative errors of both factors.
+        """
+        if self.direct:  # the expanded distances below would not be accurate enough
+            return None
+        xp = namespace(self.points)
+        t = xp.asarray(weights, device=self.points.device)
+        half = xp.exp(-0.5 * self.fixed_distances)
+        gram = self.variance * xp.exp(-0.5 * nonnegative(self._free_distances()))
+        scaled_weights = t * half
+        product = gram @ scaled_weights
+        magnitude = gram @ xp.abs(scaled_weights)
+        N = len(t)
+        # r_ij^2 between points: both carry the coordinate errors that `relative_error` bounds
+        eta = 4.0 * xp.max(self.relative_error) + gamma(2 * N + EXP_ULPS + 16)
+        square = xp.sum(scaled_weights * product)
+        error = eta * xp.sum(xp.abs(scaled_weights) * magnitude) + self.floor * xp.sum(abs(t)) ** 2
+        total = float(square + error)
+        return math.sqrt(max(total, 0.0)) * (1 + 8 * U) if math.isfinite(total) else None
+
+    def _free_distances(self) -> Array:
+        xp = namespace(self.points)
+        squares = xp.sum(self.points**2, axis=1)
+        return squares[:, None] + squares[None, :] - 2.0 * (self.points @ self.points.T)
+
+
+def length_below(x: Array, dims: int) -> Array:
+    """Lower bound of the Euclidean (Frobenius) norm over the last `dims` axes."""
+    xp = namespace(x)
+    axes = tuple(range(1, 1 + dims))
+    total = xp.sqrt(xp.sum(x**2, axis=axes))
+    return total * (1.0 - gamma(x.shape[-1] ** dims + 8))

@@ -1,0 +1,259 @@
+"""Any kernel inside a region: plain Taylor expansions of its functions from its tree of nodes.
+
+For `f = sum_i t_i k(., z_i)` of norm B the polynomial of degree n at the centre leaves at most
+
+    B R_n(cell)                    (Cauchy-Schwarz with the features' remainder),   or
+    sum_i |t_i| S_3i / 6           (point by point; S_1i for points too near to be smooth).
+
+The first is best for many points with weights of both signs, the second where few points are near.
+Reference: MATH.md part 2 ("Mean", "Local remainder, and the portfolio").
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpcert.arrays import Array, Backend, namespace
+from gpcert.errors import InputError
+from gpcert.kernels.base import Kernel
+from gpcert.kernels.expansions.base import (
+    Combination,
+    Expansion,
+    FunctionModel,
+    LocalKernel,
+    QuadraticForm,
+    finite_product,
+)
+from gpcert.kernels.expansions.taylor_terms import (
+    OwnTerm,
+    coefficient_errors,
+    pointwise_remainder,
+    step_form,
+)
+from gpcert.kernels.lines.affine_bound import affine_lower_bound
+from gpcert.kernels.nodes.base import LocalNode, NodeBatch
+from gpcert.kernels.nodes.feature_sizes import FeatureSizes
+from gpcert.kernels.nodes.frame import Frame, Reach
+from gpcert.regions import Cells, Region
+from gpcert.rounding import gamma, up, up_float
+
+__all__ = ["LocalTaylor", "TaylorExpansion"]
+
+
+@dataclass(frozen=True, eq=False)
+class TaylorExpansion(Expansion):
+    """The kernel's functions at the centres, and how far its features bend over the cells."""
+
+    batch: NodeBatch
+    sizes: FeatureSizes
+
+
+@dataclass(frozen=True, eq=False)
+class LocalTaylor(LocalKernel):
+    """See the module."""
+
+    node: LocalNode
+    frame: Frame
+    inverse_length: Array
+    squared_lengths: Array
+    variance: float
+    weight_rate: float = 0.0
+
+    @staticmethod
+    def build(kernel: Kernel, points: np.ndarray, region: Region, backend: Backend) -> LocalTaylor:
+        """Choose units, bind the kernel's nodes, and bound k(x, x) over the region."""
+        frame = Frame.of(region, kernel.typical_lengths(points.shape[1]), backend)
+        node = kernel.node(points, frame)
+        inverse = 1.0 / frame.unit  # exact: powers of two
+        root = node.feature_sizes(Reach.of(region.root(backend), frame))
+        largest = up_float(float(root.lengths[0][0]) ** 2, 4)
+        if not largest <= LARGEST_VARIANCE:
+            raise InputError(
+                f"region: k(x, x) may reach {largest:.3g} there, expected at most "
+                f"{LARGEST_VARIANCE:.3g}; take a smaller region, or check the kernel's parameters"
+            )
+        return LocalTaylor(
+            node=node,
+            frame=frame,
+            inverse_length=backend.asarray(inverse),
+            squared_lengths=backend.asarray(inverse**2),
+            variance=largest,
+        )
+
+    def expand(self, cells: Cells) -> TaylorExpansion:
+        """Evaluate all nodes at the centres of the cells."""
+        reach = Reach.of(cells, self.frame)
+        batch = self.node.at(reach)
+        sizes = self.node.feature_sizes(reach)
+        return TaylorExpansion(self.geometry(cells), batch.value, batch, sizes)
+
+    def model(
+        self, expansion: Expansion, combination: Combination, pointwise: bool
+    ) -> FunctionModel:
+        """The polynomial of the best degree, and what it leaves, cell by cell."""
+        assert isinstance(expansion, TaylorExpansion)
+        batch, sizes = expansion.batch, expansion.sizes
+        xp = namespace(expansion.K)
+        a = xp.broadcast_to(combination.weights, expansion.K.shape)
+        own = OwnTerm.of(batch, sizes) if combination.own else None
+        norm = up(xp.sqrt(combination.squared_norm + 0.0 * expansion.geometry.rho2), 2)
+        tails = [finite_product(norm, sizes.remainder(n)) for n in range(3)]
+        error, degree = tails[2], xp.full_like(norm, 2.0)
+        for n in (1, 0):  # the lower degree on a tie: on a single point, where all are exact
+            better = tails[n] <= error
+            error = xp.where(better, tails[n], error)
+            degree = xp.where(better, xp.full_like(norm, float(n)), degree)
+        near = xp.zeros_like(a) > 0
+        gained = False
+        if pointwise:
+            local, left_out = pointwise_remainder(batch, a, combination.slack)
+            if own is not None:
+                local = up(local + xp.minimum(own.kept, own.dropped), 1)
+            better = local < error
+            gained = bool(xp.any(better))
+            error = xp.where(better, local, error)
+            degree = xp.where(better, xp.full_like(norm, POINTWISE), degree)
+            near = left_out & better[:, None]
+        choice = _Choice(degree, near, error, tails, gained)
+        return self._assemble(expansion, combination, own, choice)
+
+    def _assemble(
+        self,
+        expansion: TaylorExpansion,
+        combination: Combination,
+        own: OwnTerm | None,
+        choice: _Choice,
+    ) -> FunctionModel:
+        """The polynomial of the chosen degree; coefficients that are not used become zero."""
+        batch, near = expansion.batch, choice.near
+        xp = namespace(expansion.K)
+        a = xp.broadcast_to(combination.weights, expansion.K.shape)
+        jet = batch.contract(xp.where(near, xp.zeros_like(a), a))
+        features = expansion.geometry.half.shape[1]
+        errors = coefficient_errors(batch, a, near, combination.slack, features)
+        value, gradient, hessian = xp.sum(a * expansion.K, axis=1), jet.gradient, jet.hessian
+        first, second = choice.degree >= 1.0, choice.degree >= 2.0
+        zero = xp.zeros_like(choice.error)
+        if own is not None:
+            use = (choice.degree < POINTWISE) | (own.kept <= own.dropped)
+            value = value + own.jet.value
+            gradient = gradient + xp.where(use[:, None], own.jet.gradient, 0.0 * gradient)
+            hessian = hessian + xp.where(use[:, None, None], own.jet.hessian, 0.0 * hessian)
+            mine = [own.errors[0], *(xp.where(use, e, zero) for e in own.errors[1:])]
+            errors = [e + o for e, o in zip(errors, mine, strict=True)]
+        errors = [
+            e + gamma(4) * s
+            for e, s in zip(errors, _lengths(value, gradient, hessian), strict=True)
+        ]
+        kept = [errors[0], xp.where(first, errors[1], zero), xp.where(second, errors[2], zero)]
+        # points left out are missing in the gradient: nothing is known of it as a first order
+        whole = first & ~xp.any(near, axis=1)
+        linear = xp.where(
+            whole, choice.tails[1], xp.where(first, xp.full_like(zero, math.inf), choice.tails[0])
+        )
+        return FunctionModel(
+            value,
+            xp.where(first[:, None], gradient, xp.zeros_like(gradient)),
+            xp.where(second[:, None, None], hessian, xp.zeros_like(hessian)),
+            up(xp.stack(kept, axis=1), 8),
+            choice.error,
+            choice.error,
+            linear,
+            choice.gained,
+        )
+
+    def center_variance(self, expansion: Expansion) -> tuple[Array, Array]:
+        """The value of k(., c) at c."""
+        assert isinstance(expansion, TaylorExpansion)
+        jet, errors = expansion.batch.itself()
+        return jet.value, errors[0]
+
+    def largest_variance(self, expansion: Expansion) -> Array:
+        """The squared length of the features."""
+        assert isinstance(expansion, TaylorExpansion)
+        return up(expansion.sizes.lengths[0] ** 2, 2)
+
+    def row_sizes(self, expansion: Expansion) -> tuple[Array, Array]:
+        """Norms over the points of value and error."""
+        assert isinstance(expansion, TaylorExpansion)
+        return self._norms(expansion, 0)
+
+    def derivative_sizes(self, expansion: Expansion) -> tuple[Array, Array]:
+        """Norms over the points of the gradients and their errors."""
+        assert isinstance(expansion, TaylorExpansion)
+        return self._norms(expansion, 1)
+
+    def _norms(self, expansion: TaylorExpansion, order: int) -> tuple[Array, Array]:
+        xp = namespace(expansion.K)
+        shape = expansion.K.shape
+        size = xp.broadcast_to(expansion.batch.sizes[order], shape)
+        error = xp.broadcast_to(expansion.batch.errors[order], shape)
+        return tuple(up(xp.sqrt(xp.sum(x**2, axis=1)), shape[1] + 8) for x in (size, error))  # type: ignore[return-value]
+
+    def derivatives(self, expansion: Expansion) -> Array:
+        """Gradients of the kernel's functions."""
+        assert isinstance(expansion, TaylorExpansion)
+        return expansion.batch.gradients()
+
+    def derivative_covariance(self, expansion: Expansion) -> QuadraticForm:
+        """Mixed derivatives of k at (c, c)."""
+        assert isinstance(expansion, TaylorExpansion)
+        return QuadraticForm(*expansion.batch.mixed())
+
+    def squared_step(self, expansion: Expansion) -> QuadraticForm:
+        """See `step_form`."""
+        assert isinstance(expansion, TaylorExpansion)
+        covariance = self.derivative_covariance(expansion)
+        return step_form(expansion.sizes, covariance, expansion.geometry)
+
+    def remainder(self, expansion: Expansion, order: int) -> Array:
+        """R0 or R1."""
+        assert isinstance(expansion, TaylorExpansion)
+        return expansion.sizes.remainder(order)
+
+    def first_tail(self, expansion: Expansion) -> Array:
+        """R1: the features carry no weight."""
+        return self.remainder(expansion, 1)
+
+    def paper_bound(self, expansion: Expansion, weights: Array) -> Array:
+        """Lines under and over every k(., z_i), see `gpcert.kernels.lines.base`."""
+        assert isinstance(expansion, TaylorExpansion)
+        return affine_lower_bound(expansion.batch.enclosed(), weights)
+
+    def slice_norm(self, weights: np.ndarray) -> float | None:
+        """Nothing better than the norm over all coordinates."""
+        del weights
+        return None
+
+
+LARGEST_VARIANCE = 2.0**200
+"""Kernels that grow (polynomials, exponentials) leave float64 on huge regions: refused from here
+on, as likelihoods refuse variances beyond it."""
+
+POINTWISE = 3.0
+"""Marks a cell whose second degree is bounded point by point."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Choice:
+    """Which polynomial each cell takes: `degree` (B,), the points `near` (B, N) left out of its
+    derivatives, the `error` that it leaves, and the `tails` B R_n of the orders 0 to 2."""
+
+    degree: Array
+    near: Array
+    error: Array
+    tails: list[Array]
+    gained: bool
+
+
+def _lengths(value: Array, gradient: Array, hessian: Array) -> tuple[Array, Array, Array]:
+    """Sizes of the three parts, for the rounding of adding to them."""
+    xp = namespace(value)
+    return (
+        xp.abs(value),
+        xp.sqrt(xp.sum(gradient**2, axis=1)),
+        xp.sqrt(xp.sum(hessian**2, axis=(1, 2))),
+    )

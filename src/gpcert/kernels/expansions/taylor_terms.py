@@ -1,0 +1,142 @@
+"""The parts of a plain Taylor model: points, the function k(., c) itself, and rounding."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from gpcert.arrays import Array, namespace
+from gpcert.kernels.expansions.base import QuadraticForm, finite_product
+from gpcert.kernels.expansions.geometry import Geometry
+from gpcert.kernels.nodes.base import Jet, NodeBatch, Triple
+from gpcert.kernels.nodes.feature_sizes import FeatureSizes
+from gpcert.rounding import gamma, up
+
+__all__ = ["OwnTerm", "coefficient_errors", "pointwise_remainder", "step_form"]
+
+
+@dataclass(frozen=True, eq=False)
+class OwnTerm:
+    """The function `x -> k(x, c)` on each cell: its jet, and what is left with and without it.
+
+    `kept` (B,) bounds what degree 2 leaves: `|<phi(c), r_2>| <= |phi(c)| R2`. `dropped` (B,) what
+    the value alone leaves: `|phi(c)| R0`, and `R0^2 / 2` for a stationary kernel, where
+    `k(0) - k(d) = ||phi(c+d) - phi(c)||^2 / 2`.
+    """
+
+    jet: Jet
+    errors: Triple
+    kept: Array
+    dropped: Array
+
+    @staticmethod
+    def of(batch: NodeBatch, sizes: FeatureSizes) -> OwnTerm:
+        """From the node's own jet at the centres."""
+        jet, errors = batch.itself()
+        kept = finite_product(sizes.lengths[0], sizes.remainder(2))
+        if sizes.stationary:
+            dropped = up(0.5 * sizes.remainder(0) ** 2, 4)
+        else:
+            dropped = finite_product(sizes.lengths[0], sizes.remainder(0))
+        xp = namespace(kept)
+        usable = xp.isfinite(errors[1]) & xp.isfinite(errors[2])
+        return OwnTerm(jet, errors, xp.where(usable, kept, xp.full_like(kept, math.inf)), dropped)
+
+
+def pointwise_remainder(
+    batch: NodeBatch, weights: Array, slack: Array | None
+) -> tuple[Array, Array]:
+    """What the second degree leaves of `sum_i a_i k(., z_i)`, (B,), and the points left out (B, N).
+
+    `|e_i| <= S_3i / 6` (Taylor, the third derivative along the segment); for a point so near that
+    this is larger than S_1i, its value alone is kept, which leaves at most S_1i. The weights'
+    errors, of norm at most `slack`, meet a vector of the e_i: Cauchy-Schwarz.
+    """
+    xp = namespace(weights)
+    _, first, _, third = batch.variations()
+    smooth = up(third / 6.0, 1)
+    near = ~(smooth <= first)
+    left = xp.where(near, first, smooth)
+    magnitudes = xp.abs(weights)
+    terms = xp.where(magnitudes > 0, magnitudes * left, xp.zeros_like(left))
+    total = up(xp.sum(terms, axis=1), weights.shape[1] + 4)
+    if slack is not None:
+        size = xp.sqrt(xp.sum(left**2, axis=1))
+        total = total + finite_product(slack, up(size, weights.shape[1] + 8))
+    return total, near
+
+
+def coefficient_errors(
+    batch: NodeBatch, weights: Array, near: Array, slack: Array | None, features: int
+) -> list[Array]:
+    """Rounding (B,) of value, gradient and Hessian of the contracted sum, near points left out.
+
+    Each is a sum of N terms bounded by `|a_i| sizes_i`, in at most N + 4f + 32 roundings, whose
+    parts carry `errors`; the weights' own errors meet the vector of the sizes (Cauchy-Schwarz).
+    """
+    xp = namespace(weights)
+    N = weights.shape[1]
+    rounding = gamma(N + 4 * features + 32)
+    everything = xp.abs(weights)
+    smooth = xp.where(near, xp.zeros_like(weights), everything)
+    found = []
+    for order in range(3):
+        magnitudes = everything if order == 0 else smooth
+        size, error = batch.sizes[order], batch.errors[order]
+        total = _weighted(magnitudes, error) + rounding * _weighted(magnitudes, size)
+        if slack is not None:
+            used = size if order == 0 else xp.where(near, xp.zeros_like(weights), size)
+            norm = xp.sqrt(xp.sum(xp.broadcast_to(used, weights.shape) ** 2, axis=1))
+            total = total + finite_product(slack, norm)
+        found.append(up(total, N + 16))
+    return found
+
+
+def _weighted(magnitudes: Array, size: Array) -> Array:
+    """`sum_i magnitudes_bi size_i`, infinite sizes of points without weight left out."""
+    xp = namespace(magnitudes)
+    if size.ndim == 1 and bool(xp.all(xp.isfinite(size))):
+        return magnitudes @ size
+    spread = xp.broadcast_to(size, magnitudes.shape)
+    present = magnitudes > 0
+    safe = xp.where(present, spread, xp.zeros_like(magnitudes))
+    return xp.sum(magnitudes * safe, axis=1)
+
+
+def step_form(sizes: FeatureSizes, covariance: QuadraticForm, geometry: Geometry) -> QuadraticForm:
+    """A quadratic form over `||phi(c+d) - phi(c)||^2`: the better of two, cell by cell.
+
+    With G the derivatives' covariance at c: for a stationary kernel the step is at most `d^T G d`
+    (as `2 - 2 cos u <= u^2`); for any other, phi(c+d) - phi(c) = D d + r and Young's inequality
+    give `(1 + eta) d^T G d + (1 + 1/eta) R1^2`. And always the constant R0^2.
+    """
+    xp = namespace(geometry.rho2)
+    constant = up(sizes.remainder(0) ** 2, 2)
+    infinite = xp.full_like(constant, math.inf)
+    known = xp.isfinite(covariance.error)
+    G_error = xp.where(known, covariance.error, xp.zeros_like(constant))
+    size = QuadraticForm(covariance.matrix, G_error * geometry.rho2).reach(geometry)
+    matrix, error = covariance.matrix, up(G_error * geometry.rho2, 4)
+    if not sizes.stationary:
+        R1 = sizes.remainder(1)
+        known = known & xp.isfinite(R1)
+        safe = xp.where(known, R1, xp.zeros_like(R1))
+        root = xp.sqrt(size)
+        eta = xp.where(
+            root > 0, safe / xp.where(root > 0, root, xp.ones_like(root)), 1.0 + 0 * root
+        )
+        eta = xp.maximum(eta, xp.full_like(eta, SMALLEST_RATIO))
+        matrix = matrix * (1.0 + eta)[:, None, None]
+        error = up(error * (1.0 + eta) + safe * safe * (1.0 + 1.0 / eta), 8)
+        size = size * (1.0 + eta)
+    error = up(error + gamma(8) * size, 4)  # of the products, and of adding it to another matrix
+    reach = xp.where(known, size + error, infinite)
+    take = reach < constant
+    return QuadraticForm(
+        xp.where(take[:, None, None], matrix, xp.zeros_like(matrix)),
+        xp.where(take, error, constant),
+    )
+
+
+SMALLEST_RATIO = 1e-6
+"""Keeps 1/eta finite where the remainder vanishes; any positive value will do."""

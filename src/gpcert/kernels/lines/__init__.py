@@ -1,0 +1,1 @@
+"""The paper's bounded decomposition: lines under and over every k(., z_i)."""

@@ -1,0 +1,89 @@
+"""The paper's lines for a radial kernel: psi(q) = s F_0(sqrt q) is convex and falling in q = r^2.
+
+Convex, because F_0 is completely monotone in q. So a tangent lies below it, and a line through (or
+over) both ends of an interval above it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gpcert.arrays import Array, namespace
+from gpcert.kernels.lines.base import Affine, Enclosed
+from gpcert.kernels.lines.quadratic_carrier import QuadraticCarrier
+from gpcert.kernels.nodes.radial_variations import DistanceRange
+from gpcert.rounding import TINY, U, gamma, nonnegative, up
+
+if TYPE_CHECKING:
+    from gpcert.kernels.nodes.radial import LocalRadial
+
+__all__ = ["radial_lines"]
+
+FARTHEST = 1e140
+"""Beyond this distance the lines are constants: its square would leave float64."""
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def radial_lines(
+    node: LocalRadial, centers: Array, half: Array, distances: DistanceRange
+) -> Enclosed:
+    """Tangent at the middle of the range of q, and the chord over it.
+
+    A line is valid for whatever slope is taken. Under: `psi(q) >= psi(m) + psi'(m) (q - m)`, and a
+    slope b that is off psi'(m) by e costs `e max |q - m|`. Over: psi(q) - b q is convex, so it is
+    largest at an end. Where psi' is infinite (Matern 1/2 at q = 0) the slope is 0.
+    """
+    profile, s = node.profile, node.variance
+    low, high = distances
+    xp = namespace(low)
+    floor = TINY * max(1.0, s)
+    zero = xp.zeros_like(low)
+    near = high <= FARTHEST
+    low, high = xp.where(near, low, zero), xp.where(near, high, zero)
+    q_low, q_high = low * low * (1.0 - 4.0 * U), up(high * high, 2)
+
+    def value(r: Array) -> tuple[Array, Array]:
+        """s F_0(r) and its relative error."""
+        return s * profile.terms(r, (0, 0))[0], (1.1 * U) * (profile.roundings(r) + 4.0)
+
+    at_low, error = value(low)
+    most = up(at_low * (1.0 + error), 4) + floor
+    at_high, error = value(high)
+    least = nonnegative(at_high * (1.0 - error) * (1.0 - 4.0 * U) - floor)
+    end = up(at_high * (1.0 + error), 4) + floor
+
+    middle = xp.sqrt(0.5 * (q_low + q_high))
+    height, slope = (s * term for term in profile.terms(middle, (0, 0), (1, 0)))
+    ulps = (1.1 * U) * (profile.roundings(middle) + 16.0)
+    exists = xp.isfinite(slope) & near
+    tangent = xp.where(exists, -0.5 * slope, zero)
+    q = middle * middle
+    away = up(xp.maximum(nonnegative(q_high - q), nonnegative(q - q_low)), 4) + (8.0 * U) * q
+    # a slope that underflows is off by less than TINY
+    under = (height - tangent * q) * (1.0 - ulps) + tangent * (ulps * away) - floor - TINY * away
+    under = xp.where(exists, under, least)
+
+    width = q_high - q_low
+    wide = near & (width > 0)
+    chord = (at_high - at_low) / xp.where(wide, width, 1.0 + zero)
+    chord = xp.where(wide, -nonnegative(-chord), zero)
+    over = up(xp.maximum(most - chord * q_low, end - chord * q_high), 8)
+    # far cells: 0 and s enclose everything
+    least, under = (xp.where(near, part, zero) for part in (least, under))
+    most, over = (xp.where(near, part, zero + up(s, 4)) for part in (most, over))
+
+    largest = xp.where(near, q_high, up(distances.high * distances.high, 4))
+    carrier = QuadraticCarrier(
+        node.table.points,
+        centers,
+        half,
+        node.fixed,
+        gamma(node.roundings),
+        node.extents,
+        largest,
+    )
+    return Enclosed(
+        least, most, Affine(under, ((carrier, tangent),)), Affine(over, ((carrier, chord),))
+    )

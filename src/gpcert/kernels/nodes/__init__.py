@@ -1,0 +1,1 @@
+"""Kernels inside a region: one node a kernel, and how nodes compose."""

@@ -1,0 +1,143 @@
+"""The coordinates in which a kernel is expanded: shifted to the region's centre, scaled exactly.
+
+    x_j = origin_j + unit_j * (frame coordinate)_j,    unit_j a power of two.
+
+A power of two as unit makes the scaling exact: a frame coordinate of a float carries one rounding,
+that of the subtraction, `|fl - real| <= U |fl|`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpcert.arrays import Array, Backend, namespace, to_numpy
+from gpcert.regions import Cells, Region
+from gpcert.rounding import nonnegative, up
+
+__all__ = ["Frame", "Reach", "power_of_two"]
+
+
+def power_of_two(lengths: np.ndarray) -> np.ndarray:
+    """The power of two nearest to each length (in its logarithm); 1 for infinite ones."""
+    finite = np.isfinite(lengths)
+    exponent = np.round(np.log2(np.where(finite, lengths, 1.0)))
+    return np.ldexp(1.0, np.clip(exponent, -300, 300).astype(int))
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """Which inputs are free, where the others are held, and the coordinates of the free ones.
+
+    `radius` (f,) bounds `|x_j - origin_j| / unit_j` for every centre x of the region. All arrays
+    are on the host; `backend` is where the expansions run.
+    """
+
+    free: np.ndarray
+    fixed: np.ndarray
+    fixed_values: np.ndarray
+    origin: np.ndarray
+    unit: np.ndarray
+    radius: np.ndarray
+    backend: Backend
+
+    @staticmethod
+    def of(region: Region, lengths: np.ndarray, backend: Backend) -> Frame:
+        """The frame of a region for a kernel with these typical lengths (d,)."""
+        free, fixed = region.free, region.fixed
+        unit = power_of_two(np.asarray(lengths, dtype=np.float64)[free])
+        origin = region.center[free]
+        offsets = np.maximum(region.upper[free] - origin, origin - region.lower[free])
+        with np.errstate(over="ignore"):
+            radius = np.asarray(up(offsets / unit, 4))
+        return Frame(free, fixed, region.center[fixed], origin, unit, radius, backend)
+
+    def points(self, points: np.ndarray) -> np.ndarray:
+        """Frame coordinates (N, f) of host points (N, d): one rounding each."""
+        return (points[:, self.free] - self.origin) / self.unit
+
+    def extents(self, points: np.ndarray) -> np.ndarray:
+        """(N, f) upper bounds of `|z_j| + |c_j|` in frame coordinates, c any centre."""
+        return np.asarray(up(np.abs(self.points(points)) + self.radius, 4))
+
+    def columns(self, dims: np.ndarray) -> np.ndarray:
+        """Positions, among the free features, of those that lie in `dims`, in the order of dims."""
+        place = {int(j): i for i, j in enumerate(self.free)}
+        return np.asarray([place[int(j)] for j in dims if int(j) in place], dtype=int)
+
+    def restricted(self, dims: np.ndarray) -> Frame:
+        """The frame of a kernel that sees only the inputs `dims` (in that order)."""
+        columns = self.columns(dims)
+        held = {int(j): v for j, v in zip(self.fixed, self.fixed_values, strict=True)}
+        inside = [i for i, j in enumerate(dims) if int(j) not in held]
+        outside = [i for i, j in enumerate(dims) if int(j) in held]
+        return Frame(
+            np.asarray(inside, dtype=int),
+            np.asarray(outside, dtype=int),
+            np.asarray([held[int(dims[i])] for i in outside], dtype=np.float64),
+            self.origin[columns],
+            self.unit[columns],
+            self.radius[columns],
+            self.backend,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Reach:
+    """A batch of cells as a kernel sees it: centres and the displacements d that they allow.
+
+    `center` (B, f) are frame coordinates (one rounding each), `raw` (B, f) the exact floats in the
+    user's units, `half` (B, f) bounds |d_j| in frame coordinates. `cells` and `columns` let a ball
+    bound weighted norms of d better than its bounding box does.
+    """
+
+    center: Array
+    raw: Array
+    half: Array
+    unit: Array
+    cells: Cells | None = None
+    columns: np.ndarray | None = None
+
+    @staticmethod
+    def of(cells: Cells, frame: Frame) -> Reach:
+        """Cells of a region in its frame."""
+        unit, origin = (frame.backend.asarray(a) for a in (frame.unit, frame.origin))
+        half = cells.half / unit  # exact
+        columns = np.arange(len(frame.unit))
+        return Reach((cells.center - origin) / unit, cells.center, half, unit, cells, columns)
+
+    def squared_norm(self, weights: Array) -> Array:
+        """Upper bound (B,) of `sum_j weights_j d_j^2` over each cell, weights (f,) >= 0."""
+        xp = namespace(self.half)
+        box = self._raised(weights, xp.sum(weights * self.half**2, axis=1))
+        if self.cells is None or self.cells.region.norm_constraint is None:
+            return box
+        assert self.columns is not None
+        everything = np.zeros(self.cells.lower.shape[1])
+        scaled = up(weights / self.unit**2, 2)
+        everything[self.columns] = to_numpy(scaled)
+        return nonnegative(xp.minimum(box, self.cells.squared_norm_maximum(everything)))
+
+    def length(self, weights: Array) -> Array:
+        """Upper bound (B,) of `sum_j weights_j |d_j|`, weights (f,) >= 0."""
+        return self._raised(weights, namespace(self.half).sum(weights * self.half, axis=1))
+
+    def _raised(self, weights: Array, total: Array) -> Array:
+        """A sum over the features, rounded up; zero only where nothing moves."""
+        # not where the sum is zero: squares underflow
+        xp = namespace(total)
+        moves = xp.any((weights > 0) & (self.half > 0), axis=1)
+        return xp.where(moves, up(total, self.half.shape[1] + 4), xp.zeros_like(total))
+
+    def restricted(self, columns: np.ndarray) -> Reach:
+        """The same cells for a kernel that sees only some of the free features."""
+        index = namespace(self.half).asarray(columns, device=self.half.device)
+        return Reach(
+            self.center[:, index],
+            self.raw[:, index],
+            self.half[:, index],
+            self.unit[index],
+            self.cells,
+            None if self.columns is None else self.columns[columns],
+        )

@@ -1,0 +1,143 @@
+"""A product of kernels inside a region: Leibniz' rule for everything, two factors at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, reduce
+
+import numpy as np
+
+from gpcert.arrays import Array, namespace
+from gpcert.kernels.lines.base import Enclosed
+from gpcert.kernels.lines.product import product_enclosed
+from gpcert.kernels.nodes.base import Jet, LocalNode, NodeBatch, Triple
+from gpcert.kernels.nodes.feature_sizes import FeatureSizes
+from gpcert.kernels.nodes.frame import Reach
+from gpcert.kernels.nodes.sizes import bilinear_errors, jet_sizes, leibniz
+
+__all__ = ["ProductNode"]
+
+
+@dataclass(frozen=True, eq=False)
+class ProductNode(LocalNode):
+    """Product of one or more nodes with the same points and frame; a power repeats a node."""
+
+    parts: tuple[LocalNode, ...]
+
+    @np.errstate(over="ignore")
+    def feature_sizes(self, reach: Reach) -> FeatureSizes:
+        """The feature space is the tensor product of the parts'."""
+        return reduce(lambda left, right: left.times(right), self._each("feature_sizes", reach))
+
+    def at(self, reach: Reach) -> NodeBatch:
+        """One batch a part, multiplied from the left."""
+        features = reach.half.shape[1]
+        return reduce(
+            lambda left, right: ProductBatch.of(left, right, features), self._each("at", reach)
+        )
+
+    def _each(self, method: str, reach: Reach) -> list:
+        """What each part answers; a part that occurs several times is asked once."""
+        answers = {id(part): getattr(part, method)(reach) for part in self.parts}
+        return [answers[id(part)] for part in self.parts]
+
+
+@dataclass(frozen=True, eq=False)
+class ProductBatch(NodeBatch):
+    """Product of two batches."""
+
+    value: Array
+    sizes: Triple
+    errors: Triple
+    left: NodeBatch
+    right: NodeBatch
+    features: int
+
+    @staticmethod
+    @np.errstate(under="ignore")
+    def of(left: NodeBatch, right: NodeBatch, features: int) -> ProductBatch:
+        """Multiply; errors cover the roundings of the multiplications here and in `contract`."""
+        sizes = [leibniz(left.sizes, right.sizes, n) for n in range(3)]
+        errors = bilinear_errors((left.sizes, right.sizes), (left.errors, right.errors), features)
+        value = left.value * right.value
+        return ProductBatch(value, (sizes[0], sizes[1], sizes[2]), errors, left, right, features)
+
+    @cached_property
+    def _factors(self) -> tuple[Array, Array]:
+        """(B, f, N): the gradients of both factors, which every contraction needs."""
+        return self.left.gradients(), self.right.gradients()
+
+    @np.errstate(under="ignore")
+    def contract(self, coefficients: Array) -> Jet:
+        """Leibniz: each factor contracted with the other's values, and the crossed term.
+
+        `D^2 (k1 k2) = k2 D^2 k1 + k1 D^2 k2 + X + X^T`, `X = grad k1 grad k2^T`: one batched
+        matrix product for the sum over the points.
+        """
+        xp = namespace(coefficients)
+        first = self.left.contract(coefficients * self.right.value)
+        second = self.right.contract(coefficients * self.left.value)
+        left, right = self._factors
+        crossed = (coefficients[:, None, :] * left) @ xp.matrix_transpose(right)
+        return Jet(
+            xp.sum(coefficients * self.value, axis=1),
+            first.gradient + second.gradient,
+            (first.hessian + second.hessian) + (crossed + xp.matrix_transpose(crossed)),
+        )
+
+    @np.errstate(under="ignore")
+    def gradients(self) -> Array:
+        """`k2 grad k1 + k1 grad k2`."""
+        left, right = self._factors
+        return left * self.right.value[:, None, :] + self.left.value[:, None, :] * right
+
+    def variations(self) -> tuple[Array, Array, Array, Array]:
+        """`S_n = sum_j C(n, j) S_j S'_(n-j)`.
+
+        For n = 1 this is also a bound of the change of a product of functions that are only
+        Lipschitz continuous: `|p q - p0 q0| <= |p - p0| |q| + |p0| |q - q0|`.
+        """
+        left, right = self.left.variations(), self.right.variations()
+        zeroth, first, second, third = (leibniz(left, right, n) for n in range(4))
+        return zeroth, first, second, third
+
+    def itself(self) -> tuple[Jet, Triple]:
+        """`k1(x, c) k2(x, c)` by the product rule."""
+        return _product_rule(self.left.itself(), self.right.itself())
+
+    def mixed(self) -> tuple[Array, Array]:
+        """`k2 M1 + k1 M2 + g1 g2^T + g2 g1^T`: the product rule with M in place of the Hessian.
+
+        For `d k / d y_j` at x = y = c is `d k / d x_j` there, as k is symmetric.
+        """
+        jet, errors = _product_rule(_with_mixed(self.left), _with_mixed(self.right))
+        return jet.hessian, errors[2]
+
+    def enclosed(self) -> Enclosed:
+        """McCormick's inequalities; see `gpcert.kernels.lines.product`."""
+        values = (self.left.value, self.right.value)
+        return product_enclosed(self.left.enclosed(), self.right.enclosed(), values)
+
+
+def _with_mixed(batch: NodeBatch) -> tuple[Jet, Triple]:
+    """`itself`, with the mixed derivatives in the Hessian's place."""
+    jet, errors = batch.itself()
+    matrix, error = batch.mixed()
+    return Jet(jet.value, jet.gradient, matrix), (errors[0], errors[1], error)
+
+
+@np.errstate(under="ignore")
+def _product_rule(first: tuple[Jet, Triple], second: tuple[Jet, Triple]) -> tuple[Jet, Triple]:
+    """Jet of the product of two functions (B,), with its errors."""
+    (p, p_errors), (q, q_errors) = first, second
+    xp = namespace(p.value)
+    v, w = p.value[:, None], q.value[:, None]
+    crossed = p.gradient[:, :, None] * q.gradient[:, None, :]
+    curved = w[:, :, None] * p.hessian + v[:, :, None] * q.hessian
+    jet = Jet(
+        p.value * q.value,
+        w * p.gradient + v * q.gradient,
+        curved + (crossed + xp.matrix_transpose(crossed)),
+    )
+    features = p.gradient.shape[1]
+    return jet, bilinear_errors((jet_sizes(p), jet_sizes(q)), (p_errors, q_errors), features)

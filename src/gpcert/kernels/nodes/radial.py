@@ -1,0 +1,262 @@
+"""A radial kernel s F_0(r) inside a region: jets, errors and bounds from its profile.
+
+Coordinates here are *scaled*: frame coordinates times `unit / length`, so that r is the plain
+distance. A scaled coordinate carries three roundings. With u = x - z scaled and S the diagonal
+matrix of the scales, in frame coordinates
+
+    gradient = -s F_1 S u,     Hessian = s S (F_2 u u^T - F_1) S.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from gpcert.arrays import Array, namespace
+from gpcert.errors import InputError
+from gpcert.kernels.lines.base import Enclosed
+from gpcert.kernels.lines.radial import radial_lines
+from gpcert.kernels.nodes.base import Jet, LocalNode, NodeBatch, Triple
+from gpcert.kernels.nodes.feature_sizes import FeatureSizes, spectral_gram
+from gpcert.kernels.nodes.frame import Frame, Reach
+from gpcert.kernels.nodes.moments import MomentTable
+from gpcert.kernels.nodes.radial_accuracy import radial_accuracy, regular_accuracy
+from gpcert.kernels.nodes.radial_profiles import RadialProfile, infinite_beyond_zero
+from gpcert.kernels.nodes.radial_variations import DistanceRange, radial_variations
+from gpcert.rounding import TINY, U, gamma, nonnegative, up
+
+__all__ = ["LocalRadial", "RadialBatch"]
+
+LARGEST_EXTENT = 1e60
+"""Scaled coordinates beyond this are refused: their powers leave float64."""
+
+MOST_SUBTRACTED_FEATURES = 32
+"""Up to here distances are found by subtracting coordinates; beyond, by expanding the square."""
+
+
+@dataclass(frozen=True, eq=False)
+class LocalRadial(LocalNode):
+    """See the module. `fixed` (N,) are squared distances in the features that are held fixed."""
+
+    profile: RadialProfile
+    variance: float
+    scale: Array
+    """(f,): unit / length, one rounding."""
+    metric: Array
+    """(f,) upper bounds of scale^2."""
+    widest: float
+    """Upper bound of the largest scale."""
+    table: MomentTable
+    fixed: Array
+    extents: Array
+    """(N,) upper bounds of |z_i| + |c|, scaled."""
+    largest_extent: float
+    roundings: int
+    """Of a squared distance, relative, once the coordinates are given."""
+    sum_roundings: float
+    """gamma of the roundings in a sum over points and its shift to a centre."""
+
+    @staticmethod
+    def build(
+        points: np.ndarray,
+        lengths: np.ndarray,
+        variance: float,
+        profile: RadialProfile,
+        frame: Frame,
+    ) -> LocalRadial:
+        """Scale the points; fold in the features that the region holds fixed."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            scale = frame.unit / lengths[frame.free]
+            scaled = frame.points(points) * scale
+            extents = np.sqrt(np.square(frame.extents(points) * scale).sum(1))
+            extents = np.asarray(up(extents, len(scale) + 12))
+            apart = (points[:, frame.fixed] - frame.fixed_values) / lengths[frame.fixed]
+            fixed = np.square(apart).sum(1)
+        if not np.all((extents <= LARGEST_EXTENT) & (fixed <= LARGEST_EXTENT**2)):
+            raise InputError(
+                f"region: it and the points span more than {LARGEST_EXTENT} length-scales; take a "
+                "smaller region, or check the kernel's length-scales"
+            )
+        place = frame.backend.asarray
+        return LocalRadial(
+            profile,
+            float(variance),
+            place(scale),
+            place(up(scale**2, 6)),
+            float(up(scale.max(initial=0.0), 2)),
+            MomentTable(place(scaled)),
+            place(fixed),
+            place(extents),
+            float(extents.max(initial=0.0)),
+            points.shape[1] + 16,
+            gamma(len(points) + 4 * len(scale) + 48),
+        )
+
+    @property
+    def expanded(self) -> bool:
+        """Distances of many features are found by expanding the square."""
+        return self.scale.shape[0] > MOST_SUBTRACTED_FEATURES
+
+    def feature_sizes(self, reach: Reach) -> FeatureSizes:
+        """By Bochner: `E u^(2n) = (1, 3, 15) F_n(0) rho^(2n)`; the remainders of the profile."""
+        with np.errstate(over="ignore"):
+            rho2 = reach.squared_norm(self.metric)
+            xp = namespace(rho2)
+            zero = xp.zeros_like(rho2)
+            moments = [self.variance + zero]
+            for n, factor in ((1, 1.0), (2, 3.0), (3, 15.0)):
+                most = factor * self.profile.at_zero[n] * self.variance
+                power = xp.where(rho2 > 0, rho2, xp.ones_like(rho2)) ** n
+                moments.append(xp.where(rho2 > 0, up(most * power, n + 4), zero))
+            squares = self.profile.squared_remainders(rho2)
+            zeroth, first, second = (
+                xp.where(rho2 > 0, up(xp.sqrt(self.variance * part), 4), zero) for part in squares
+            )
+        gram = spectral_gram(moments)
+        if not math.isfinite(self.profile.at_zero[3]):
+            gram = tuple(
+                tuple(self._existing(part, max(i, j), rho2) for j, part in enumerate(row))
+                for i, row in enumerate(gram)
+            )
+        return FeatureSizes(gram, (zeroth, first, second), True)
+
+    def _existing(self, part: Array | None, order: int, rho2: Array) -> Array | None:
+        """What vanishes by symmetry does so only if the derivatives of that order exist."""
+        if part is not None or math.isfinite(self.profile.at_zero[order]):
+            return part
+        return infinite_beyond_zero(rho2)
+
+    def at(self, reach: Reach) -> RadialBatch:
+        """Distances, and the profile at them."""
+        return RadialBatch(self, reach)
+
+    def distances(self, centers: Array) -> tuple[Array, Array]:
+        """(B, N) distances r of scaled centres and points, and bounds of their errors.
+
+        Subtracted: coordinates are off by `3 U (|z| + |c|)`, in norm `3 U extent`, sums by relative
+        roundings. Expanded: r^2 is off by `(f + 16) U extent^2`, its root by no more than
+        `error / r` and `sqrt(error)`.
+        """
+        xp = namespace(centers)
+        points, f = self.table.points, centers.shape[1]
+        squares = self.fixed + xp.zeros(
+            (centers.shape[0], 1), dtype=xp.float64, device=centers.device
+        )
+        if not self.expanded:
+            for j in range(f):
+                squares = squares + (centers[:, j, None] - points[None, :, j]) ** 2
+            r = xp.sqrt(squares)
+            return r, gamma(self.roundings) * r + (4.0 * U) * self.extents
+        product = centers @ (-2.0 * points.T)
+        product = product + xp.sum(points**2, axis=1)[None, :]
+        product = product + xp.sum(centers**2, axis=1)[:, None]
+        r = xp.sqrt(nonnegative(product) + squares)
+        error = up((f + 16) * U * self.extents**2, 4) + xp.zeros_like(r)
+        root = xp.sqrt(error)
+        lost = xp.minimum(root, error / xp.maximum(r, root))
+        return r, up(lost, 4) + gamma(self.roundings) * r + (4.0 * U) * self.extents
+
+
+class RadialBatch(NodeBatch):
+    """See `NodeBatch`."""
+
+    def __init__(self, node: LocalRadial, reach: Reach) -> None:
+        self.node, self.reach = node, reach
+        self.centers = reach.center * node.scale
+        self.r, self.distance_error = node.distances(self.centers)
+        value, first, second = node.profile.terms(self.r, (0, 0), (1, 0), (2, 0))
+        self.value = node.variance * value
+        accuracy = regular_accuracy(node, self.r, (value, first, second))
+        if accuracy is None:
+            accuracy = radial_accuracy(node, self.r, self.distance_error, (value, first, second))
+        self.sizes, self.errors = accuracy.sizes, accuracy.errors
+        self._factors = accuracy.first, accuracy.second
+
+    def contract(self, coefficients: Array) -> Jet:
+        """First moments of a F_1 and second moments of a F_2: two matrix products."""
+        xp = namespace(self.r)
+        node = self.node
+        scaled = node.variance * coefficients
+        first, second = self._factors
+        slope, gradient = node.table.first_moments(scaled * first, self.centers)
+        _, _, hessian = node.table.moments(scaled * second, self.centers)
+        hessian = hessian * (node.scale[:, None] * node.scale[None, :])
+        f = node.scale.shape[0]
+        identity = xp.eye(f, dtype=xp.float64, device=self.r.device)
+        hessian = hessian - slope[:, None, None] * (identity * node.scale**2)
+        return Jet(xp.sum(coefficients * self.value, axis=1), gradient * node.scale, hessian)
+
+    def gradients(self) -> Array:
+        """`s F_1 S (z - c)`."""
+        node = self.node
+        difference = node.table.points.T[None, :, :] - self.centers[:, :, None]
+        slopes = node.variance * self._factors[0]
+        return slopes[:, None, :] * (difference * node.scale[None, :, None])
+
+    @cached_property
+    def _half(self) -> Array:
+        """Scaled half-widths (B, f), rounded up."""
+        return up(self.reach.half * self.node.scale, 4)
+
+    @cached_property
+    def _rho(self) -> Array:
+        """(B,): upper bound of the scaled displacement."""
+        with np.errstate(over="ignore"):
+            rho2 = self.reach.squared_norm(self.node.metric)
+        xp = namespace(rho2)
+        return xp.where(rho2 > 0, up(xp.sqrt(rho2), 2), xp.zeros_like(rho2))
+
+    @cached_property
+    def _range(self) -> DistanceRange:
+        """Distances of the points from each cell: box by box, or r -+ rho where that is better.
+
+        The distance of a box from a point is a 1-Lipschitz function of the scaled coordinates.
+        """
+        xp = namespace(self.r)
+        node, points = self.node, self.node.table.points
+        zero = xp.zeros_like(self.r)
+        low = node.fixed + zero
+        high = low
+        with np.errstate(over="ignore"):
+            for j in range(points.shape[1]):
+                gap = xp.abs(self.centers[:, j, None] - points[None, :, j])
+                half = self._half[:, j, None]
+                low = low + xp.maximum(gap - half, zero) ** 2
+                high = high + (gap + half) ** 2
+            low, high = xp.sqrt(low), xp.sqrt(high)
+            spread = gamma(2 * node.roundings) * high + (5.0 * U) * node.extents
+            rho = self._rho[:, None]
+            near = self.r - up(self.distance_error + rho, 4)
+            far = self.r + up(self.distance_error + rho, 4)
+            # r itself may be off by one rounding of the subtraction
+            low = xp.maximum(low - spread, near - (4.0 * U) * self.r)
+            high = xp.minimum(high + spread, far)
+        return DistanceRange(nonnegative(low), up(high, 8))
+
+    def variations(self) -> tuple[Array, Array, Array, Array]:
+        """Sup of each derivative over the distances of the cell, times powers of rho."""
+        return radial_variations(self.node.profile, self.node.variance, self._range, self._rho)
+
+    def itself(self) -> tuple[Jet, Triple]:
+        """s, 0 and -s F_1(0) S^2; without F_1(0) neither gradient nor Hessian exist."""
+        xp = namespace(self.r)
+        node = self.node
+        zero = xp.zeros_like(self._rho)
+        f = node.scale.shape[0]
+        curvature = node.profile.at_zero[1]
+        smooth = math.isfinite(curvature)
+        square = -(node.variance * curvature if smooth else 0.0) * node.scale**2
+        hessian = xp.eye(f, dtype=xp.float64, device=self.r.device) * square
+        gradient = xp.zeros_like(self.centers)
+        jet = Jet(node.variance + zero, gradient, hessian[None, :, :] + zero[:, None, None])
+        if not smooth:
+            return jet, (zero, zero + math.inf, zero + math.inf)
+        error = up(node.variance * curvature * node.widest**2 * (24.0 * U), 8) + TINY
+        return jet, (zero, zero, zero + error)
+
+    def enclosed(self) -> Enclosed:
+        """Lines under and over the convex function `q -> s F_0(sqrt q)` of phi = r^2."""
+        return radial_lines(self.node, self.centers, self._half, self._range)

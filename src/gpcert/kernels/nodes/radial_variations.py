@@ -1,0 +1,148 @@
+"""Sup of the derivatives of a radial kernel over all points at distances [low, high].
+
+Along a displacement of length rho, with tau the cosine between it and u, |tau| <= 1:
+
+    |D k| = F_1 r |tau| rho,     D^2 k = (F_2 r^2 tau^2 - F_1) rho^2,
+    D^3 k = (3 F_2 r tau - F_3 r^3 tau^3) rho^3.
+
+What is increasing and decreasing follows from the growth w_n, see `radial_profiles`.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from gpcert.arrays import Array, namespace
+from gpcert.kernels.nodes.radial_profiles import PEAK_SLACK, RadialProfile
+from gpcert.rounding import TINY, U, nonnegative, up
+
+__all__ = ["DistanceRange", "radial_variations"]
+
+FAR = 1e100
+"""Upper ends are cut here: no profile changes beyond by anything that a float could show."""
+
+SLACK = 1e-9
+"""Relative: above `PEAK_SLACK` and the roundings of `terms` and `growth`, at most 2e4 units U."""
+
+CELLS = 2000
+"""Intervals of r over which the largest third derivative of a profile is found, once."""
+
+
+class DistanceRange(NamedTuple):
+    """(B, N) certified ends of the distances r of each cell from each point."""
+
+    low: Array
+    high: Array
+
+
+def radial_variations(
+    profile: RadialProfile, variance: float, distances: DistanceRange, rho: Array
+) -> tuple[Array, Array, Array, Array]:
+    """S_n (B, N), n = 0, ..., 3, of `gpcert.kernels.nodes.NodeBatch.variations`."""
+    xp = namespace(rho)
+    low = distances.low
+    high = xp.minimum(distances.high, xp.full_like(low, FAR))
+    shapes = (
+        _inflated(profile.terms(low, (0, 0))[0]),
+        _first(profile, low, high),
+        _second(profile, low, high),
+        xp.minimum(third(profile, low, high), xp.full_like(low, largest_third(profile))),
+    )
+    found = [up(variance * shapes[0], 4)]
+    for n in (1, 2, 3):
+        with np.errstate(over="ignore"):
+            # `up` keeps the power positive: 0 times infinity is not a number
+            size = up(variance * (up(rho**n, n)[:, None] * shapes[n]), 8)
+        moving = rho[:, None] + 0.0 * low > 0  # without displacement there is no derivative
+        found.append(xp.where(moving, size, xp.zeros_like(low)))
+    return found[0], found[1], found[2], found[3]
+
+
+def _inflated(value: Array) -> Array:
+    """A positive term as an upper bound: its own rounding, and what a peak may be missed by."""
+    return value * (1.0 + SLACK) + TINY
+
+
+def _clamped(at: float, low: Array, high: Array) -> Array:
+    """The point of [low, high] nearest to `at`."""
+    xp = namespace(low)
+    return xp.minimum(xp.maximum(xp.full_like(low, at), low), high)
+
+
+def _first(profile: RadialProfile, low: Array, high: Array) -> Array:
+    """Sup of F_1 r, which rises to w_1 = 1 and then falls."""
+    at = _clamped(profile.peak(1, 1), low, high)
+    return _inflated(profile.terms(at, (1, 1))[0])
+
+
+def _second(profile: RadialProfile, low: Array, high: Array) -> Array:
+    """Sup of `max(F_1, k'')`: F_1 falls, `k'' = F_2 r^2 - F_1 = F_1 (w_1 - 1)` peaks at w_2 = 3.
+
+    For `k''' = F_2 r (3 - w_2)` changes its sign there and only there.
+    """
+    xp = namespace(low)
+    flat = _inflated(profile.terms(low, (1, 0))[0])
+    at = _clamped(profile.peak(2, 3), low, high)
+    growth = profile.growth(1, at)
+    excess = growth * (1.0 + SLACK) - (1.0 - 4.0 * U)
+    slope = _inflated(profile.terms(at, (1, 0))[0])
+    known = xp.isfinite(flat)  # then so is F_1 at the point above
+    steep = xp.where(known, slope, xp.zeros_like(flat)) * nonnegative(excess)
+    return xp.where(known, xp.maximum(flat, steep), flat)
+
+
+def third(profile: RadialProfile, low: Array, high: Array) -> Array:
+    """Sup over r in [low, high] and |tau| <= 1 of `|A tau - C tau^3|`, A = 3 F_2 r, C = F_3 r^3.
+
+    `C / A = w_2 / 3`. Where w_2 <= 1, the maximum over tau is A - C at tau = 1; there A rises, and
+    so does C, as w_3 <= w_2 + 2 <= 3. Where w_2 >= 1, it is the larger of C - A = C (1 - 3 / w_2)
+    and the inner maximum `2 F_2 r / sqrt(w_2)` at tau^2 = 1 / w_2, which falls:
+    its logarithmic slope is `1 - w_2 - (2 + w_2 - w_3) / 2 = (w_3 - 3 w_2) / 2 <= 1 - w_2 <= 0`.
+    """
+    xp = namespace(low)
+    turn = profile.peak(2, 1)  # w_2 = 1
+    zero = xp.zeros_like(low)
+    exists = low > 0 if not np.isfinite(_third_at_zero(profile)) else low >= 0
+    inner_low = xp.where(exists, low, xp.ones_like(low))
+
+    rising = _rising_third(profile, inner_low, xp.maximum(high, inner_low)) if turn > 0 else zero
+    rising = xp.where(low < turn, rising, zero)
+
+    start = xp.maximum(inner_low, xp.full_like(low, turn))
+    (inner,) = profile.terms(start, (2, 1))
+    growth = profile.growth(2, start)
+    inner = 2.0 * inner / xp.sqrt(xp.where(growth > 0, growth, xp.ones_like(growth)))
+    end = xp.maximum(start, high)
+    at = _clamped(profile.peak(3, 3), start, end)
+    (outer,) = profile.terms(at, (3, 3))
+    growth = profile.growth(2, end) * (1.0 + SLACK)
+    outer = outer * nonnegative(1.0 - 3.0 / xp.where(growth > 3.0, growth, 3.0 + zero) + 8.0 * U)
+    falling = xp.maximum(inner, outer) * (1.0 + SLACK)
+    falling = xp.where(high >= turn * (1.0 - PEAK_SLACK), falling, zero)
+    found = up(xp.maximum(rising, falling), 8)
+    return xp.where(exists, found, xp.full_like(found, np.inf))
+
+
+def _rising_third(profile: RadialProfile, low: Array, high: Array) -> Array:
+    """`A - C <= A(high) - C(low)` up to the turn at w_2 = 1, where both still rise."""
+    xp = namespace(low)
+    turn = xp.full_like(low, profile.peak(2, 1))
+    start, end = xp.minimum(low, turn), xp.minimum(high, turn)
+    (A,), (C,) = profile.terms(end, (2, 1)), profile.terms(start, (3, 3))
+    return nonnegative(3.0 * A * (1.0 + SLACK) - C * (1.0 - SLACK))
+
+
+def _third_at_zero(profile: RadialProfile) -> float:
+    """F_2 r at 0: infinite where k has no bounded third derivative there."""
+    return float(profile.terms(np.zeros(1), (2, 1))[0][0])
+
+
+@lru_cache(maxsize=64)
+def largest_third(profile: RadialProfile) -> float:
+    """Upper bound of `third` over all r: its maximum over intervals that cover [0, FAR]."""
+    turn = profile.peak(3, 3) + 1.0 / np.sqrt(profile.growth(0, np.ones(1))[0])
+    ends = np.concatenate([[0.0], np.linspace(0.0, 8.0 * turn, CELLS)[1:], [FAR]])
+    return float(third(profile, ends[:-1], ends[1:]).max())

@@ -1,0 +1,115 @@
+"""A sum of kernels inside a region: everything adds."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+
+from gpcert.arrays import Array, namespace
+from gpcert.kernels.lines.affine_algebra import combined
+from gpcert.kernels.lines.base import Enclosed
+from gpcert.kernels.nodes.base import Jet, LocalNode, NodeBatch, Triple
+from gpcert.kernels.nodes.feature_sizes import FeatureSizes
+from gpcert.kernels.nodes.frame import Reach
+from gpcert.kernels.nodes.sizes import frobenius, jet_sizes, raised, total
+from gpcert.rounding import gamma
+
+__all__ = ["SumNode"]
+
+
+@dataclass(frozen=True, eq=False)
+class SumNode(LocalNode):
+    """Sum of one or more nodes with the same points and frame."""
+
+    parts: tuple[LocalNode, ...]
+
+    @np.errstate(over="ignore")
+    def feature_sizes(self, reach: Reach) -> FeatureSizes:
+        """The feature space is the direct sum of the parts'."""
+        sizes = [part.feature_sizes(reach) for part in self.parts]
+        return reduce(lambda left, right: left.plus(right), sizes)
+
+    def at(self, reach: Reach) -> NodeBatch:
+        """One batch a part."""
+        batches = tuple(part.at(reach) for part in self.parts)
+        return batches[0] if len(batches) == 1 else SumBatch.of(batches, reach.half.shape[1])
+
+
+@dataclass(frozen=True, eq=False)
+class SumBatch(NodeBatch):
+    """Sum of two or more batches."""
+
+    value: Array
+    sizes: Triple
+    errors: Triple
+    parts: tuple[NodeBatch, ...]
+
+    @staticmethod
+    @np.errstate(over="ignore")
+    def of(parts: tuple[NodeBatch, ...], features: int) -> SumBatch:
+        """Add values, sizes and errors; the additions' own rounding goes to the errors.
+
+        They also cover the additions in `contract`: of each entry of a matrix, hence by sqrt(f) in
+        the spectral norm.
+        """
+        count = len(parts)
+        sizes, errors = [], []
+        for n in range(3):
+            size = total([part.sizes[n] for part in parts])
+            error = total([part.errors[n] for part in parts])
+            roundings = count * (1 + math.isqrt(features) if n == 2 else 1)
+            sizes.append(size)
+            errors.append(raised(error + gamma(roundings) * (size + error), 4))
+        return SumBatch(
+            reduce(lambda a, b: a + b, [part.value for part in parts]),
+            (sizes[0], sizes[1], sizes[2]),
+            (errors[0], errors[1], errors[2]),
+            parts,
+        )
+
+    def contract(self, coefficients: Array) -> Jet:
+        """Sum of the parts'."""
+        return reduce(Jet.plus, [part.contract(coefficients) for part in self.parts])
+
+    def gradients(self) -> Array:
+        """Sum of the parts'."""
+        return reduce(lambda a, b: a + b, [part.gradients() for part in self.parts])
+
+    @np.errstate(over="ignore")
+    def variations(self) -> tuple[Array, Array, Array, Array]:
+        """Sum of the parts'."""
+        each = [part.variations() for part in self.parts]
+        zeroth, first, second, third = (total([v[n] for v in each]) for n in range(4))
+        return zeroth, first, second, third
+
+    @np.errstate(over="ignore")
+    def itself(self) -> tuple[Jet, Triple]:
+        """Sum of the parts', the additions' rounding counted entry by entry."""
+        each = [part.itself() for part in self.parts]
+        jet = reduce(Jet.plus, [part for part, _ in each])
+        sizes = [jet_sizes(part) for part, _ in each]
+        zeroth, first, second = (
+            _added([errors[n] for _, errors in each], [size[n] for size in sizes]) for n in range(3)
+        )
+        return jet, (zeroth, first, second)
+
+    def mixed(self) -> tuple[Array, Array]:
+        """Sum of the parts': derivatives in a direct sum of feature spaces."""
+        each = [part.mixed() for part in self.parts]
+        matrix = reduce(lambda a, b: a + b, [part for part, _ in each])
+        return matrix, _added([error for _, error in each], [frobenius(part) for part, _ in each])
+
+    def enclosed(self) -> Enclosed:
+        """Intervals and lines add; each carrier keeps its own slopes."""
+        each = [part.enclosed() for part in self.parts]
+        xp = namespace(self.value)
+        return combined([(xp.ones_like(self.value), part) for part in each])
+
+
+@np.errstate(over="ignore")
+def _added(errors: list[Array], sizes: list[Array]) -> Array:
+    """Error of a sum: the parts' errors, and the additions' rounding."""
+    return raised(total(errors) + gamma(len(sizes)) * total(sizes), 4)
