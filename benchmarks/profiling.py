@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from batches import OPTIONAL, Batch, D, N
+from batches import LINES, OPTIONAL, Batch, D, N
 from clocked import Clocked, clocked_copy
 from report import Section
 
@@ -21,7 +21,7 @@ def profile(size: int = 4096) -> Section:
     section = Section("profile", f"Share of matrix products in one batch, N = {N}, d = {D}, NumPy")
     batch = Batch(size, Backend())
     goals = batch.goals(2)
-    for resting in ((), ("derivatives",), OPTIONAL):
+    for resting in ((), LINES, ("derivatives", *LINES), OPTIONAL):
         batch.rest(resting)
         whole = batch.best_seconds(lambda: batch.bound(goals), 2, time.process_time)
         alone = {
@@ -82,7 +82,7 @@ def products(batch: Batch, derivatives: bool) -> dict[str, Callable[[], object]]
     else:
         named["A k, A^T q"] = lambda: (K @ precision.factor.T) @ precision.factor
     if derivatives:
-        dK = kernel.derivatives(K, scaled)
+        dK = kernel.derivatives(expansion)
         Q = dK @ precision.factor.T
         named["derivatives A"] = lambda: dK @ precision.factor.T
         named["Q Q^T"] = lambda: Q @ xp.matrix_transpose(Q)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from mutant import Mutant
 from mutants_of_enclosures import ENCLOSURE_MUTANTS
 from mutants_of_kernels import KERNEL_MUTANTS
+from mutants_of_paper import PAPER_MUTANTS
 from mutants_of_parts import OTHER_MUTANTS
 from mutants_of_search import SEARCH_MUTANTS
 
 __all__ = ["MUTANTS", "Mutant"]
 
-MUTANTS = SEARCH_MUTANTS + ENCLOSURE_MUTANTS + KERNEL_MUTANTS + OTHER_MUTANTS
+MUTANTS = SEARCH_MUTANTS + ENCLOSURE_MUTANTS + KERNEL_MUTANTS + PAPER_MUTANTS + OTHER_MUTANTS
