@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
 from gpcert.errors import InputError
-from gpcert.kernels.base import Kernel
 from gpcert.kernels.cosine_pair import CosinePair
 from gpcert.kernels.exponential_tilt import ExponentialTilt
-from gpcert.kernels.nodes.base import LocalNode
-from gpcert.kernels.nodes.frame import Frame
+from gpcert.kernels.expressed import Expressed
 from gpcert.kernels.product import Product
 from gpcert.kernels.scale import Scale
 from gpcert.kernels.spectral_mixture import check_rows, check_variances
@@ -23,7 +20,7 @@ __all__ = ["GeneralisedSpectral"]
 
 
 @dataclass(frozen=True, eq=False)
-class GeneralisedSpectral(Kernel):
+class GeneralisedSpectral(Expressed):
     """The non-stationary generalised spectral kernel (Samo and Roberts 2015; paper's appendix).
 
     Component q has the features `sqrt(v_q) e^{theta_q.x} Psi_q(x)`, Psi_q those of `CosinePair`
@@ -58,8 +55,7 @@ class GeneralisedSpectral(Kernel):
         for name, value in found.items():
             object.__setattr__(self, name, value)
 
-    @cached_property
-    def expression(self) -> Sum:
+    def express(self) -> Sum:
         """The sum of products that this kernel is."""
         rows = zip(self.variances, self.thetas, self.first, self.second, self.phases, strict=True)
         return Sum(
@@ -68,26 +64,6 @@ class GeneralisedSpectral(Kernel):
                 for v, theta, w1, w2, p in rows
             ]
         )
-
-    def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        """Matrix `k(x_i, y_j)` in plain floating point."""
-        return self.expression.value(X, Y)
-
-    def diagonal(self, X: np.ndarray) -> np.ndarray:
-        """`k(x, x)`."""
-        return self.expression.diagonal(X)
-
-    def gradient(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        """`d k / d x`, by the product rule."""
-        return self.expression.gradient(X, Y)
-
-    def typical_lengths(self, d: int) -> np.ndarray:
-        """The shortest of the components' lengths."""
-        return self.expression.typical_lengths(d)
-
-    def node(self, points: np.ndarray, frame: Frame) -> LocalNode:
-        """That of the expression."""
-        return self.expression.node(points, frame)
 
     def rescaled(self, scale: np.ndarray, shift: np.ndarray) -> GeneralisedSpectral:
         """Rates and frequencies divided by the scale; a shift moves phases and variances."""

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
 from gpcert.arrays import finite_array
 from gpcert.errors import InputError
-from gpcert.kernels.base import Kernel
 from gpcert.kernels.cosine import Cosine
-from gpcert.kernels.nodes.base import LocalNode
-from gpcert.kernels.nodes.frame import Frame
+from gpcert.kernels.expressed import Expressed
 from gpcert.kernels.product import Product
 from gpcert.kernels.squared_exponential import SquaredExponential
 from gpcert.kernels.sum import Sum
@@ -39,7 +36,7 @@ def check_variances(values: Any) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class SpectralMixture(Kernel):
+class SpectralMixture(Expressed):
     """Spectral mixture (Wilson and Adams 2013): Q components, each a Gaussian in the spectrum.
 
     Component q has variance v_q, angular frequency w_q (d,) and length-scales l_q (d,): its
@@ -69,31 +66,10 @@ class SpectralMixture(Kernel):
         object.__setattr__(self, "frequencies", frequencies)
         object.__setattr__(self, "length_scales", lengths)
 
-    @cached_property
-    def expression(self) -> Sum:
+    def express(self) -> Sum:
         """The sum of products that this kernel is."""
         rows = zip(self.variances, self.frequencies, self.length_scales, strict=True)
         return Sum([Product([SquaredExponential(lengths, v), Cosine(w)]) for v, w, lengths in rows])
-
-    def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        """Matrix `k(x_i, y_j)` in plain floating point."""
-        return self.expression.value(X, Y)
-
-    def diagonal(self, X: np.ndarray) -> np.ndarray:
-        """`k(x, x) = sum_q v_q`."""
-        return self.expression.diagonal(X)
-
-    def gradient(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        """`d k / d x`, by the product rule."""
-        return self.expression.gradient(X, Y)
-
-    def typical_lengths(self, d: int) -> np.ndarray:
-        """The shortest of the components' lengths and radians."""
-        return self.expression.typical_lengths(d)
-
-    def node(self, points: np.ndarray, frame: Frame) -> LocalNode:
-        """That of the expression."""
-        return self.expression.node(points, frame)
 
     def rescaled(self, scale: np.ndarray, shift: np.ndarray) -> SpectralMixture:
         """Frequencies divided, length-scales multiplied by the scale."""

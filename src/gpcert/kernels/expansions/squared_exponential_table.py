@@ -1,16 +1,7 @@
 """The squared exponential at a batch of centres: values, moments and tails, rounding included.
 
-With `u_i = z_i - c` (scaled) and `k_i = k(c, z_i)`, completing the square gives the identity
-
-    exp(|d|^2/2) k(c+d, z_i) = k_i exp(u_i.d),
-
-so a mean `f = sum t_i k(., z_i)`, weighted by `omega = exp(|d|^2/2)`, is a plain sum of
-exponentials of linear functions. In the RKHS this is an orthonormal expansion: the functions
-`e_a(c+d) = s exp(-|d|^2/2) d^a / sqrt(a!)` (a a multi-index) are an orthonormal basis (Steinwart,
-Hush & Scovel 2006, Thm 3.7, with real coordinates), hence the part of `omega phi(c+d)` of degree
-above n is orthogonal to all derivatives of phi at c up to order n and has length
-
-    tail_n(|d|^2) = s sqrt( sum_{k>n} |d|^{2k} / k! ).
+Coordinates are scaled by the length-scales; `gpcert.kernels.expansions.squared_exponential` says
+what the moments and tails are for.
 """
 
 from __future__ import annotations
@@ -32,6 +23,7 @@ from gpcert.kernels.expansions.higher_degrees import (
     gram_terms,
     sorted_triples,
 )
+from gpcert.kernels.nodes.moments import MomentTable
 from gpcert.regions import Region
 from gpcert.rounding import EXP_ULPS, TINY, U, down, gamma, nonnegative, up
 
@@ -39,9 +31,6 @@ __all__ = ["SquaredExponentialTable", "length_below"]
 
 UNDERFLOW_RADIUS = 40.0
 """A point further than 40 scaled units has k < s^2 exp(-800) < s^2 TINY."""
-
-MOST_FEATURES_AT_ONCE = 32
-"""Up to here the second moments of all boxes are one matrix product."""
 
 MOST_CUBIC_FEATURES = 12
 """Up to here all third moments (f^3/6 columns) cost less than one product with an N x N matrix."""
@@ -169,31 +158,12 @@ class SquaredExponentialTable:
         return sums[:, :3], sums[:, 3:]
 
     @cached_property
-    def _monomials(self) -> Array:
-        """(N, 1 + f + f^2): the columns 1, z, z z^T of every point, for one matrix product."""
-        xp = namespace(self.points)
-        N, f = self.points.shape
-        outer = xp.reshape(self.points[:, :, None] * self.points[:, None, :], (N, f * f))
-        return xp.concat([xp.ones_like(self.point_norms)[:, None], self.points, outer], axis=1)
+    def _table(self) -> MomentTable:
+        return MomentTable(self.points)
 
     def moments(self, coefficients: Array, scaled: Array) -> tuple[Array, Array, Array]:
-        """One matrix product with [1, z, z z^T], then a shift of the origin to the centres."""
-        xp = namespace(scaled)
-        f = self.points.shape[1]
-        if f <= MOST_FEATURES_AT_ONCE:
-            raw = coefficients @ self._monomials
-            zeroth, first = raw[:, 0], raw[:, 1 : 1 + f]
-            second = xp.reshape(raw[:, 1 + f :], (len(raw), f, f))
-        else:  # few boxes of many features: z z^T of all points would fill the memory
-            zeroth, first = xp.sum(coefficients, axis=1), coefficients @ self.points
-            second = (coefficients[:, None, :] * self.points.T[None]) @ self.points
-        gradient = first - zeroth[:, None] * scaled
-        # sum a (z-c)(z-c)^T = sum a z z^T - c (sum a z)^T - (sum a (z-c)) c^T
-        hessian = second - scaled[:, :, None] * first[:, None, :]
-        hessian = hessian - gradient[:, :, None] * scaled[:, None, :]
-        # exactly symmetric, as `quadratic_minimum` takes it to be
-        hessian = 0.5 * (hessian + xp.matrix_transpose(hessian))
-        return zeroth, gradient, hessian
+        """`sum_i a_bi (1, u_i, u_i u_i^T)` for coefficients (B, N), u_i = z_i - c_b scaled."""
+        return self._table.moments(coefficients, scaled)
 
     @cached_property
     def _cubes(self) -> Array:
