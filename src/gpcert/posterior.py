@@ -31,6 +31,9 @@ __all__ = ["Posterior"]
 
 FORMAT = "gpcert-posterior-1"
 
+LARGEST_BLOCK = 20_000_000
+"""Numbers that `Posterior.covariances` holds at once."""
+
 _UNREADABLE = (OSError, EOFError, ValueError, KeyError, TypeError, zipfile.BadZipFile)
 """What reading a file that `save` did not write may raise; a TypeError for a bare `.npy`."""
 
@@ -42,7 +45,8 @@ class Posterior:
     Parameters: `kernel`; `points` Z (N, d); `weights` t (N,) or (m, N); `factor` A (r, N), or
     (m, r, N) where the outputs differ, or None for S = 0 (the prior's variance); `offset`,
     `scale`, `noise` (m,) or scalars; `likelihood`; `classes`, a binary classifier's two labels;
-    `negative_factor` C like `factor`, or None.
+    `negative_factor` C like `factor`, or None; `coupled` for outputs whose factors share their
+    rows, so that the covariance of outputs c and c' is `-(A_c k).(A_c' k)` (see `covariances`).
 
     >>> from gpcert.kernels import SquaredExponential
     >>> p = Posterior(SquaredExponential(1.0), points=[[0.0]], weights=[2.0], factor=[[0.5]])
@@ -61,6 +65,7 @@ class Posterior:
     likelihood: Likelihood = field(default_factory=Gaussian)
     classes: tuple[Any, Any] | None = None
     negative_factor: Any = None
+    coupled: bool = False
 
     def __post_init__(self) -> None:
         points = finite_array("points", self.points, ndim=2)
@@ -84,6 +89,11 @@ class Posterior:
             set_field(self, name, np.broadcast_to(values, (m,)).copy())
         if np.any(self.scale <= 0) or np.any(self.noise < 0):
             raise InputError("expected scale > 0 and noise >= 0 for every output")
+        if self.coupled and (len(self.factor) != m or self.negative_factor.size):
+            raise InputError(
+                f"coupled: expected a factor of shape ({m}, r, {N}) and no negative_factor, got "
+                f"{self.factor.shape} and {self.negative_factor.shape}"
+            )
         if self.classes is not None and (len(self.classes) != 2 or m != 1):
             raise InputError(f"classes: expected two labels of one output, got {self.classes!r}")
 
@@ -170,6 +180,25 @@ class Posterior:
             variance[:, c] = np.maximum(prior - explained + added, 0.0)
         return mean, self.scale**2 * variance + self.noise
 
+    def covariances(self, X: Any) -> np.ndarray:
+        """Latent covariances of the outputs at X, (n, m, m), in plain floating point.
+
+        Outputs that are not coupled are independent.
+        """
+        X = self.check_inputs(X)
+        found = np.zeros((len(X), self.outputs, self.outputs))
+        if not self.coupled:
+            found[:, range(self.outputs), range(self.outputs)] = self.predict(X)[1]
+            return found
+        rows = max(1, LARGEST_BLOCK // max(1, self.factor[:, :, 0].size + len(self.points)))
+        for start in range(0, len(X), rows):
+            block = slice(start, start + rows)
+            K = self.kernel.value(X[block], self.points)
+            explained = np.stack([K @ A.T for A in self.factor], axis=1)  # (n, m, r)
+            prior = self.kernel.diagonal(X[block])[:, None, None] * np.eye(self.outputs)
+            found[block] = prior - explained @ explained.transpose(0, 2, 1)
+        return self.scale[:, None] * found * self.scale + np.diag(self.noise)
+
     def prediction(self, X: Any) -> np.ndarray:
         """What the decision is made from, (n, m): probability of the second class, or the mean."""
         return np.asarray(self.likelihood.value(*self.predict(X)))
@@ -224,6 +253,7 @@ class Posterior:
             "kernel": [self.kernel.name, self.kernel.config()],
             "likelihood": [self.likelihood.name, self.likelihood.config()],
             "classes": None if self.classes is None else [_plain(c) for c in self.classes],
+            "coupled": self.coupled,
         }
         arrays = {
             name: getattr(self, name)
@@ -258,6 +288,7 @@ class Posterior:
                 kernel=kernel_from_config(*header["kernel"]),
                 likelihood=likelihood_from_config(*header["likelihood"]),
                 classes=None if classes is None else (classes[0], classes[1]),
+                coupled=bool(header.get("coupled", False)),
                 **arrays,
             )
         except (KeyError, IndexError, TypeError) as error:

@@ -66,3 +66,9 @@ def test_what_cannot_be_certified_is_refused():
     model = GPClassifier(likelihood="softmax", max_epochs=0).fit(A, b)
     with pytest.raises(UnsupportedModelError, match="3 classes"):
         gpcert.certify(model, A[0], radius=0.1)
+    # the latent functions themselves have proved ranges
+    box = gpcert.Ball(A[0], 0.1)
+    for c in range(3):
+        found = gpcert.prediction_range(model.posterior_, box, quantity="mean", output=c, tol=0.05)
+        value = model.decision_function(A[:1])[0, c]
+        assert found.minimum.lower <= value <= found.maximum.upper

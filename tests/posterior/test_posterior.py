@@ -212,3 +212,28 @@ def test_load_refuses_a_bare_array(tmp_path):
 def test_load_refuses_a_missing_file(tmp_path):
     with pytest.raises(InputError, match=r"Posterior\.save"):
         Posterior.load(tmp_path / "nowhere.npz")
+
+
+def test_coupled_outputs(tmp_path):
+    """`cov_cc' = [c = c'] k(x, x) - (A_c k).(A_c' k)`, scaled, and kept by saving."""
+    rng = np.random.default_rng(0)
+    points, A = rng.normal(size=(4, 2)), 0.2 * rng.normal(size=(3, 5, 4))
+    kernel = SquaredExponential(1.0, 2.0)
+    scale = np.array([1.0, 2.0, 0.5])
+    posterior = Posterior(
+        kernel, points, rng.normal(size=(3, 4)), A, scale=scale, noise=0.1, coupled=True
+    )
+    posterior.save(tmp_path / "model.npz")
+    X = rng.normal(size=(6, 2))
+    for each in (posterior, Posterior.load(tmp_path / "model.npz")):
+        found = each.covariances(X)
+        for x, C in zip(X, found, strict=True):
+            q = A @ kernel.value(points, x[None])[:, 0]
+            expected = scale[:, None] * (2.0 * np.eye(3) - q @ q.T) * scale + 0.1 * np.eye(3)
+            np.testing.assert_allclose(C, expected, rtol=1e-12)
+        diagonal = np.diagonal(found, axis1=1, axis2=2)
+        np.testing.assert_allclose(diagonal, each.predict(X)[1], rtol=1e-12)
+    apart = Posterior(kernel, points, rng.normal(size=(3, 4)), A)
+    np.testing.assert_array_equal(apart.covariances(X)[:, 0, 1], 0.0)
+    with pytest.raises(InputError, match="coupled"):
+        Posterior(kernel, points, rng.normal(size=(3, 4)), A[0], coupled=True)

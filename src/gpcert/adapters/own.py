@@ -23,12 +23,12 @@ def convert(model: Any) -> Conversion:
     kind = type(model).__name__
     if not hasattr(model, "n_features_in_"):
         raise InputError(f"{kind}: expected a fitted model, got an unfitted one; call fit(X, y)")
-    posterior = getattr(model, "posterior_", None)
-    if not isinstance(posterior, Posterior):
+    posterior: Posterior = model.posterior_
+    if posterior.coupled:
         raise UnsupportedModelError(
-            f"{kind} with {len(getattr(model, 'classes_', ()))} classes is not supported yet: "
-            "expected a regression or two classes; fit one binary classifier a class and certify "
-            "each"
+            f"{kind} with {len(model.classes_)} classes is not supported yet: expected a "
+            "regression or two classes; fit one binary classifier a class and certify each, or ask about the "
+            "latent functions of model.posterior_"
         )
 
     def predict(X: np.ndarray) -> LibraryPrediction:

@@ -21,9 +21,6 @@ from gpcert.posterior import Posterior
 
 __all__ = ["Choices", "Latent", "Method"]
 
-LARGEST_BLOCK = 20_000_000
-"""Numbers that `Latent.moments` holds at once."""
-
 _ALLOWED = {
     "likelihood": ("probit", "logistic", "softmax"),
     "inference": ("laplace", "ep"),
@@ -129,19 +126,13 @@ class Latent:
             classes=classes,
         )
 
-    def moments(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Means (n, m) and covariances (n, m, m) of coupled outputs at X."""
-        t, A = self.fit.weights, self.fit.factor
-        assert A is not None
-        m, r, N = A.shape
-        means, covariances = np.empty((len(X), m)), np.empty((len(X), m, m))
-        rows = max(1, LARGEST_BLOCK // max(1, m * r + N))
-        for i in range(0, len(X), rows):
-            block = slice(i, i + rows)
-            K = self.kernel.value(X[block], self.points)
-            means[block] = K @ t.T
-            explained = np.stack([K @ A[c].T for c in range(m)], axis=1)  # (n, m, r)
-            prior = self.kernel.diagonal(X[block]) + self.white
-            covariances[block] = prior[:, None, None] * np.eye(m)
-            covariances[block] -= explained @ explained.transpose(0, 2, 1)
-        return means, covariances
+    def coupled_posterior(self) -> Posterior:
+        """The latent functions of several classes, their covariances included."""
+        return Posterior(
+            kernel=self.kernel,
+            points=self.points,
+            weights=self.fit.weights,
+            factor=self.fit.factor,
+            noise=self.white,
+            coupled=True,
+        )

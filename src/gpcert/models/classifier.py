@@ -50,8 +50,9 @@ class GPClassifier(ClassifierMixin, BaseEstimator):
     classes_ : labels, sorted. n_features_in_, feature_names_in_ : as everywhere in scikit-learn.
     kernel_ : trained kernel.
     posterior_ : `gpcert.Posterior`, what is predicted and certified. With two classes and softmax
-        it is that of the difference of both latent functions; with more than two classes a
-        posterior of coupled outputs would be needed, and there is none.
+        it is that of the difference of both latent functions; with more than two classes that of
+        the latent functions, one output a class, coupled: their means and variances have proved
+        ranges, their class probabilities not yet.
     evidence_ : approximate log marginal likelihood.
     trace_ : every evaluation of the evidence; see `gpcert.plots.plot_training`.
     fit_ : what inference returned: its factor is the canonical form of Laplace or EP.
@@ -108,8 +109,7 @@ class GPClassifier(ClassifierMixin, BaseEstimator):
     def fit(self, X: Any, y: Any) -> GPClassifier:
         """Train on inputs X (N, d) and labels y (N,), of any kind."""
         choices = Choices(self.likelihood, self.inference, self.sparse, self.inducing)
-        for name in ("posterior_", "inducing_points_"):  # of an earlier fit with other options
-            self.__dict__.pop(name, None)
+        self.__dict__.pop("inducing_points_", None)  # of an earlier fit with other options
         X, y = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(y)
         self.classes_, labels = np.unique(y, return_inverse=True)
@@ -149,10 +149,11 @@ class GPClassifier(ClassifierMixin, BaseEstimator):
             )
 
     def _set_posterior(self, latent: Latent) -> None:
-        self._latent = latent
-        if len(self.classes_) == 2:
-            labels = tuple(self.classes_.tolist())
-            self.posterior_ = latent.binary_posterior(self.likelihood, labels)
+        if len(self.classes_) > 2:
+            self.posterior_ = latent.coupled_posterior()
+            return
+        labels = tuple(self.classes_.tolist())
+        self.posterior_ = latent.binary_posterior(self.likelihood, labels)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Latent mean: (n,) for two classes, positive for the second; (n, m) for more.
@@ -161,9 +162,8 @@ class GPClassifier(ClassifierMixin, BaseEstimator):
         `predict` goes by the probabilities.
         """
         X = self._checked(X)
-        if len(self.classes_) == 2:
-            return self.posterior_.predict(X)[0][:, 0]
-        return self._latent.moments(X)[0]
+        mean = self.posterior_.predict(X)[0]
+        return mean[:, 0] if len(self.classes_) == 2 else mean
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities (n, m) of the classes, averaged over the latent posterior.
@@ -175,7 +175,7 @@ class GPClassifier(ClassifierMixin, BaseEstimator):
         if len(self.classes_) == 2:
             second = self.posterior_.prediction(X)[:, 0]
             return np.stack([1.0 - second, second], axis=1)
-        return expected_softmax(*self._latent.moments(X))
+        return expected_softmax(self.posterior_.predict(X)[0], self.posterior_.covariances(X))
 
     def predict(self, X: Any) -> np.ndarray:
         """Labels (n,): the class of the largest probability.
