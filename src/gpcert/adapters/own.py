@@ -27,8 +27,8 @@ def convert(model: Any) -> Conversion:
     if posterior.coupled:
         raise UnsupportedModelError(
             f"{kind} with {len(model.classes_)} classes is not supported yet: expected a "
-            "regression or two classes; fit one binary classifier a class and certify each, or ask about the "
-            "latent functions of model.posterior_"
+            "regression or two classes; fit one binary classifier a class and certify each, or ask "
+            "about the latent functions of model.posterior_"
         )
 
     def predict(X: np.ndarray) -> LibraryPrediction:
