@@ -28,6 +28,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--data", type=Path, help="folder of the .npz files of real data")
     parser.add_argument("--only", nargs="+", choices=SECTIONS, default=SECTIONS, metavar="NAME")
     parser.add_argument("--points", type=int, default=20, help="test points of a question")
+    parser.add_argument("--skip", type=int, default=0, help="test points left out before them")
     parser.add_argument("--cache", type=Path, help="folder for fitted models")
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the results")
     parser.add_argument("--maingo-python", help="interpreter that has maingopy")
@@ -47,7 +48,8 @@ def section_runner(name: str, options: argparse.Namespace) -> Callable[[], Secti
     if name in ("ranges", "images"):
         import classification
 
-        return lambda: getattr(classification, name)(options.data, options.cache, options.points)
+        points = range(options.skip, options.skip + options.points)
+        return lambda: getattr(classification, name)(options.data, options.cache, points)
     if name in ("mean", "probability"):
         import regression
         from peers import Peer
