@@ -24,7 +24,7 @@ LEVEL_STEPS = 2
 RELEVANT_SHARE = 0.5
 """Part of the slack that must come from the variance for its expensive bound to be worth it."""
 
-VARIANCE_PIECES = 4
+VARIANCE_PIECES = 8
 """Pieces of the range of v on which the best line is chosen; a line loses with their square."""
 
 WORTHWHILE_GAIN = 1e-3
