@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from gpcert.arrays import Array
 from gpcert.enclosures.local_quadratic import LocalQuadratic, usable_error
 from gpcert.kernels.expansions.base import Combination, Expansion, LocalKernel
-from gpcert.rounding import up
+from gpcert.rounding import up, up_float
 
 __all__ = ["MeanEnclosure", "mean_enclosure"]
 
@@ -35,7 +35,8 @@ def mean_enclosure(
     The coefficients' errors meet 1, |d| and |d|^2 / 2, with |d| <= rho.
     """
     geometry = expansion.geometry
-    model = local.model(expansion, Combination(weights, norm * norm), pointwise)
+    # up: the square of a norm below 1e-154 would vanish
+    model = local.model(expansion, Combination(weights, up_float(norm * norm, 1)), pointwise)
     rounding = up(model.errors[:, 0] + model.slope_rounding(geometry), 4)
     rate = local.weight_rate
     lower_error = usable_error(up(model.below + rounding, 2), geometry, rate)

@@ -44,7 +44,8 @@ def second_square(
     geometry, excess = expansion.geometry, operator.excess
     rho2, s2 = geometry.rho2, local.variance
     covariance = second_covariance(precision, local, expansion)
-    G = add_identity(covariance.first, up(covariance.first_error + excess * s2, 4))
+    shift = up(covariance.first_error + excess * s2, 4)
+    G = add_identity(covariance.first, shift)
     tail = up(operator.shifted**0.5 * local.tail(2, rho2), 8)
     usable = xp.isfinite(tail)
     R = xp.where(usable, tail, xp.zeros_like(tail))
@@ -66,7 +67,8 @@ def second_square(
     # below uses G on its upper side: take back the error, and the kappa part
     take_back = up(2.0 * (covariance.first_error + excess * s2) * rho2, 8)
     below_error = up(common + take_back + excess * step.reach(geometry), 4)
-    rounding = up(gamma(16) * g * g, 4)
+    # |first| <= |G| + shift: the addition may cancel
+    rounding = up(gamma(16) * (g * g + 2.0 * shift * xp.sum(w * w, axis=1)), w.shape[1] + 8)
     infinite = xp.full_like(R, math.inf)
     return Square(
         (1.0 - eta)[:, None, None] * G,

@@ -87,7 +87,9 @@ def posterior_square(
     zero = xp.zeros_like(form.error)
     spectral = xp.where(known, form.error, zero) + excess * xp.where(known, prior.error, zero)
     G = form.matrix + excess * prior.matrix
-    G_error = up(spectral * geometry.rho2, 4)  # of d^T G d, either side
+    terms = QuadraticForm(xp.abs(form.matrix) + excess * xp.abs(prior.matrix), zero)
+    # of d^T G d, either side; the sum above may cancel
+    G_error = up(spectral * geometry.rho2 + gamma(4) * terms.reach(geometry), 4)
     R = up(operator.shifted**0.5 * local.first_tail(expansion), 8)
     usable = xp.isfinite(R) & known
     safe = xp.where(usable, R, xp.zeros_like(R))

@@ -69,11 +69,12 @@ def variance_enclosure(
     p = omega k~(c, .) is a function of squared norm at most
     `|P e0|^2 <= |P| (v(c) + 2 kappa k(c, c))`, modelled like a mean; see the module.
     """
-    geometry = expansion.geometry
+    xp, geometry = namespace(expansion.K), expansion.geometry
     prior, prior_error = local.center_variance(expansion)
     y, y_error, explained, explained_error = precision.apply(local, expansion)
     value = prior - explained
-    error0 = up(explained_error + prior_error + gamma(2) * (prior + explained), 4)
+    # with a negative factor `explained` may have either sign
+    error0 = up(explained_error + prior_error + gamma(2) * (prior + xp.abs(explained)), 4)
     whole = nonnegative(value + error0) + 2.0 * operator.excess * (prior + prior_error)
     whole = up(operator.norm * whole, 4)
     model = local.model(expansion, Combination(-y, whole, True, y_error), options.pointwise)

@@ -56,8 +56,9 @@ def sum_of(kernels: Sequence[Kernel | float]) -> Kernel:
     parts: list[Kernel] = []
     for kernel in _flat(kernels, Sum):
         for i, part in enumerate(parts):
-            if _alike(part, kernel):
-                parts[i] = replace(part, variance=part.variance + kernel.variance)  # type: ignore
+            joined = _joined(part, kernel)
+            if joined is not None:
+                parts[i] = joined
                 break
         else:
             parts.append(kernel)
@@ -158,13 +159,19 @@ def _unscaled(kernel: Kernel) -> tuple[float, Kernel]:
     return factor * kernel.factor, inside
 
 
-def _alike(a: Kernel, b: Kernel) -> bool:
-    """Whether the two differ in their variance only (constants, white noise, equal SEs)."""
-    if type(a) is not type(b):
-        return False
-    if isinstance(a, SquaredExponential) and isinstance(b, SquaredExponential):
-        return np.array_equal(a.length_scale, b.length_scale)
-    return isinstance(a, Constant | White)
+def _joined(a: Kernel, b: Kernel) -> Kernel | None:
+    """The sum of two kernels that differ in their variance only, as one; None for all others."""
+    if isinstance(a, Constant) and isinstance(b, Constant):
+        return Constant(a.variance + b.variance)
+    if isinstance(a, White) and isinstance(b, White):
+        return White(a.variance + b.variance)
+    if (
+        isinstance(a, SquaredExponential)
+        and isinstance(b, SquaredExponential)
+        and np.array_equal(a.length_scale, b.length_scale)
+    ):
+        return SquaredExponential(a.length_scale, a.variance + b.variance)
+    return None
 
 
 def _merged(a: SquaredExponential, b: SquaredExponential) -> SquaredExponential:

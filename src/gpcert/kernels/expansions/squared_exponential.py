@@ -109,11 +109,8 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel):
         """(B, 3): rounding of the moments, underflow, and the errors of the weights themselves."""
         xp = namespace(coefficients)
         errors = self.moment_errors(xp.abs(coefficients))[:, :3]
-        weights = combination.weights
-        if weights.ndim == 1:  # products with b-dependent weights have the floor in `slack`
-            errors = errors + self.floor * float(xp.sum(xp.abs(weights)))
-        else:
-            errors = errors + self.floor * xp.sum(xp.abs(weights), axis=1)[:, None]
+        weights = xp.reshape(combination.weights, (-1, coefficients.shape[1]))
+        errors = errors + self.floor * xp.sum(xp.abs(weights), axis=1)[:, None]
         if combination.slack is not None:
             sizes2, _ = self.squared_sizes(expansion.K)
             errors = errors + up(combination.slack[:, None] * xp.sqrt(sizes2), 8)

@@ -34,9 +34,10 @@ from gpcert.kernels.expansions.taylor_terms import (
     step_form,
 )
 from gpcert.kernels.lines.affine_bound import affine_lower_bound
-from gpcert.kernels.nodes.base import LocalNode, NodeBatch
+from gpcert.kernels.nodes.base import Jet, LocalNode, NodeBatch
 from gpcert.kernels.nodes.feature_sizes import FeatureSizes
 from gpcert.kernels.nodes.frame import Frame, Reach
+from gpcert.kernels.nodes.sizes import euclidean, jet_sizes
 from gpcert.regions import Cells, Region
 from gpcert.rounding import gamma, up, up_float
 
@@ -137,6 +138,8 @@ class LocalTaylor(LocalKernel):
         value, gradient, hessian = xp.sum(a * expansion.K, axis=1), jet.gradient, jet.hessian
         first, second = choice.degree >= 1.0, choice.degree >= 2.0
         zero = xp.zeros_like(choice.error)
+        # what is left out is missing in the gradient: nothing is known of it as a first order
+        whole = first & ~xp.any(near, axis=1)
         if own is not None:
             use = (choice.degree < POINTWISE) | (own.kept <= own.dropped)
             value = value + own.jet.value
@@ -144,13 +147,10 @@ class LocalTaylor(LocalKernel):
             hessian = hessian + xp.where(use[:, None, None], own.jet.hessian, 0.0 * hessian)
             mine = [own.errors[0], *(xp.where(use, e, zero) for e in own.errors[1:])]
             errors = [e + o for e, o in zip(errors, mine, strict=True)]
-        errors = [
-            e + gamma(4) * s
-            for e, s in zip(errors, _lengths(value, gradient, hessian), strict=True)
-        ]
+            whole = whole & use
+        added = jet_sizes(Jet(value, gradient, hessian))
+        errors = [e + gamma(4) * s for e, s in zip(errors, added, strict=True)]
         kept = [errors[0], xp.where(first, errors[1], zero), xp.where(second, errors[2], zero)]
-        # points left out are missing in the gradient: nothing is known of it as a first order
-        whole = first & ~xp.any(near, axis=1)
         linear = xp.where(
             whole, choice.tails[1], xp.where(first, xp.full_like(zero, math.inf), choice.tails[0])
         )
@@ -191,7 +191,7 @@ class LocalTaylor(LocalKernel):
         shape = expansion.K.shape
         size = xp.broadcast_to(expansion.batch.sizes[order], shape)
         error = xp.broadcast_to(expansion.batch.errors[order], shape)
-        return tuple(up(xp.sqrt(xp.sum(x**2, axis=1)), shape[1] + 8) for x in (size, error))  # type: ignore[return-value]
+        return euclidean(size), euclidean(error)
 
     def derivatives(self, expansion: Expansion) -> Array:
         """Gradients of the kernel's functions."""
@@ -247,13 +247,3 @@ class _Choice:
     error: Array
     tails: list[Array]
     gained: bool
-
-
-def _lengths(value: Array, gradient: Array, hessian: Array) -> tuple[Array, Array, Array]:
-    """Sizes of the three parts, for the rounding of adding to them."""
-    xp = namespace(value)
-    return (
-        xp.abs(value),
-        xp.sqrt(xp.sum(gradient**2, axis=1)),
-        xp.sqrt(xp.sum(hessian**2, axis=(1, 2))),
-    )

@@ -10,6 +10,7 @@ from gpcert.kernels.expansions.base import QuadraticForm, finite_product
 from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.kernels.nodes.base import Jet, NodeBatch, Triple
 from gpcert.kernels.nodes.feature_sizes import FeatureSizes
+from gpcert.kernels.nodes.sizes import euclidean
 from gpcert.rounding import gamma, up
 
 __all__ = ["OwnTerm", "coefficient_errors", "pointwise_remainder", "step_form"]
@@ -61,8 +62,7 @@ def pointwise_remainder(
     terms = xp.where(magnitudes > 0, magnitudes * left, xp.zeros_like(left))
     total = up(xp.sum(terms, axis=1), weights.shape[1] + 4)
     if slack is not None:
-        size = xp.sqrt(xp.sum(left**2, axis=1))
-        total = total + finite_product(slack, up(size, weights.shape[1] + 8))
+        total = total + finite_product(slack, euclidean(left))
     return total, near
 
 
@@ -86,7 +86,7 @@ def coefficient_errors(
         total = _weighted(magnitudes, error) + rounding * _weighted(magnitudes, size)
         if slack is not None:
             used = size if order == 0 else xp.where(near, xp.zeros_like(weights), size)
-            norm = xp.sqrt(xp.sum(xp.broadcast_to(used, weights.shape) ** 2, axis=1))
+            norm = euclidean(xp.broadcast_to(used, weights.shape))
             total = total + finite_product(slack, norm)
         found.append(up(total, N + 16))
     return found
