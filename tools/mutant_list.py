@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from mutant import Mutant
+from mutants_of_class_links import CLASS_LINK_MUTANTS
+from mutants_of_classes import CLASS_MUTANTS
+from mutants_of_committees import COMMITTEE_MUTANTS
 from mutants_of_enclosures import ENCLOSURE_MUTANTS
 from mutants_of_kernels import KERNEL_MUTANTS
 from mutants_of_paper import PAPER_MUTANTS
@@ -11,4 +14,13 @@ from mutants_of_search import SEARCH_MUTANTS
 
 __all__ = ["MUTANTS", "Mutant"]
 
-MUTANTS = SEARCH_MUTANTS + ENCLOSURE_MUTANTS + KERNEL_MUTANTS + PAPER_MUTANTS + OTHER_MUTANTS
+MUTANTS = (
+    SEARCH_MUTANTS
+    + ENCLOSURE_MUTANTS
+    + KERNEL_MUTANTS
+    + PAPER_MUTANTS
+    + OTHER_MUTANTS
+    + CLASS_MUTANTS
+    + CLASS_LINK_MUTANTS
+    + COMMITTEE_MUTANTS
+)

@@ -167,8 +167,8 @@ SEARCH_MUTANTS = (
     Mutant(
         "regression-sign-lost",
         "api/rules.py",
-        "return Rule(MeanGoal(0, sign), sign * level, None",
-        "return Rule(MeanGoal(0, sign), level, None",
+        "return Rule(posterior, goal, sign * level, None,",
+        "return Rule(posterior, goal, level, None,",
         "the level of a regression is compared with the wrong sign",
         (*CERTIFY, "-k", "regression_threshold"),
     ),

@@ -11,8 +11,6 @@ posteriors, Laplace, EP and most sparse ones have no C; variational ones may hav
 
 from __future__ import annotations
 
-import json
-import zipfile
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -21,21 +19,30 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
+from gpcert.archive import plain_label, read_arrays, write_arrays
 from gpcert.arrays import finite_array
 from gpcert.errors import InputError
 from gpcert.kernels import Kernel, kernel_from_config
-from gpcert.likelihoods import Gaussian, Likelihood, likelihood_from_config
+from gpcert.kernels.algebra import scaled_by
+from gpcert.likelihoods import (
+    ClassLikelihood,
+    Gaussian,
+    Likelihood,
+    ScalarLikelihood,
+    likelihood_from_config,
+)
 from gpcert.rounding import TINY, gamma, up_float
+from gpcert.spectral import absolute_norm, largest_eigenvalue
 
 __all__ = ["Posterior"]
 
 FORMAT = "gpcert-posterior-1"
 
+ARRAYS = ("points", "weights", "factor", "negative_factor", "offset", "scale", "noise")
+"""Fields of a saved posterior."""
+
 LARGEST_BLOCK = 20_000_000
 """Numbers that `Posterior.covariances` holds at once."""
-
-_UNREADABLE = (OSError, EOFError, ValueError, KeyError, TypeError, zipfile.BadZipFile)
-"""What reading a file that `save` did not write may raise; a TypeError for a bare `.npy`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,9 +51,11 @@ class Posterior:
 
     Parameters: `kernel`; `points` Z (N, d); `weights` t (N,) or (m, N); `factor` A (r, N), or
     (m, r, N) where the outputs differ, or None for S = 0 (the prior's variance); `offset`,
-    `scale`, `noise` (m,) or scalars; `likelihood`; `classes`, a binary classifier's two labels;
-    `negative_factor` C like `factor`, or None; `coupled` for outputs whose factors share their
-    rows, so that the covariance of outputs c and c' is `-(A_c k).(A_c' k)` (see `covariances`).
+    `scale`, `noise` (m,) or scalars; `likelihood`; `classes`, the labels of a classifier: two of a
+    binary one with its one output, else one an output; `negative_factor` C like `factor`, or None;
+    `coupled` for outputs whose factors share their rows, so that the covariance of outputs c and c'
+    is `-(A_c k).(A_c' k)` (see `covariances`). The numbers of coupled outputs are stored on a
+    common grid, so that their differences are exact (see `differences`).
 
     >>> from gpcert.kernels import SquaredExponential
     >>> p = Posterior(SquaredExponential(1.0), points=[[0.0]], weights=[2.0], factor=[[0.5]])
@@ -63,7 +72,7 @@ class Posterior:
     scale: Any = 1.0
     noise: Any = 0.0
     likelihood: Likelihood = field(default_factory=Gaussian)
-    classes: tuple[Any, Any] | None = None
+    classes: tuple[Any, ...] | None = None
     negative_factor: Any = None
     coupled: bool = False
 
@@ -94,7 +103,21 @@ class Posterior:
                 f"coupled: expected a factor of shape ({m}, r, {N}) and no negative_factor, got "
                 f"{self.factor.shape} and {self.negative_factor.shape}"
             )
-        if self.classes is not None and (len(self.classes) != 2 or m != 1):
+        if self.coupled:
+            for name in ("weights", "factor", "offset", "noise"):
+                set_field(self, name, on_grid(getattr(self, name)))
+        self._check_classes()
+
+    def _check_classes(self) -> None:
+        m = self.outputs
+        if isinstance(self.likelihood, ClassLikelihood):
+            if m < 2:
+                raise InputError(f"likelihood: {self.likelihood.name!r} needs 2 outputs or more")
+            if self.classes is not None and len(self.classes) != m:
+                raise InputError(f"classes: expected {m} labels, got {self.classes!r}")
+            if self.coupled and np.any(self.scale != self.scale[0]):
+                raise InputError("scale: expected the same for all coupled classes")
+        elif self.classes is not None and (len(self.classes) != 2 or m != 1):
             raise InputError(f"classes: expected two labels of one output, got {self.classes!r}")
 
     @staticmethod
@@ -133,6 +156,11 @@ class Posterior:
         return self.points.shape[1]
 
     @property
+    def members(self) -> tuple[Posterior, ...]:
+        """The posterior itself: a `Committee` has several."""
+        return (self,)
+
+    @property
     def outputs(self) -> int:
         """Number of outputs m."""
         return len(self.weights)
@@ -160,13 +188,9 @@ class Posterior:
 
     @cached_property
     def factor_sizes(self) -> tuple[tuple[float, float], ...]:
-        """Upper bounds of `|| |A| ||_2` and `|| |C| ||_2`, like `precisions`.
-
-        Reason (Collatz-Wielandt): M = |A|^T |A| has no negative entries, so for every x > 0 its
-        largest eigenvalue is at most `max_i (M x)_i / x_i`; a few power steps make x a good one.
-        """
+        """Upper bounds of `|| |A| ||_2` and `|| |C| ||_2`, like `precisions`."""
         both = (self.factors_of(c) for c in range(self.precision_count))
-        return tuple((_absolute_norm(A), _absolute_norm(C)) for A, C in both)
+        return tuple((absolute_norm(A), absolute_norm(C)) for A, C in both)
 
     def predict(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Latent mean and variance at X (n, d), each (n, m), in plain floating point."""
@@ -200,8 +224,42 @@ class Posterior:
         return self.scale[:, None] * found * self.scale + np.diag(self.noise)
 
     def prediction(self, X: Any) -> np.ndarray:
-        """What the decision is made from, (n, m): probability of the second class, or the mean."""
+        """What the decision is made from, (n, m): probability of the second class, probabilities of
+        all classes, or the mean; in plain floating point."""
+        if isinstance(self.likelihood, ClassLikelihood):
+            return self.likelihood.probabilities(self.predict(X)[0], self.covariances(X))
+        assert isinstance(self.likelihood, ScalarLikelihood)
         return np.asarray(self.likelihood.value(*self.predict(X)))
+
+    @property
+    def labels(self) -> tuple[Any, ...]:
+        """A classifier's labels: `classes`, or 0, 1, ..."""
+        several = isinstance(self.likelihood, ClassLikelihood)
+        return self.classes or tuple(range(self.outputs if several else 2))
+
+    @cached_property
+    def differences(self) -> Posterior:
+        """The differences `f_l - f_k`, k < l in lexicographic order, of coupled outputs.
+
+        Each is a Gaussian process with kernel 2k, `t = (t_l - t_k) / 2` and `A = (A_l - A_k) / 2`:
+        then `2k t = k (t_l - t_k)` and `|A 2k|^2 = |(A_l - A_k) k|^2`. All differences are exact:
+        the numbers lie on common grids. The excess is that of the outputs together, as
+        `A_l - A_k` is their joint factor after a map of norm sqrt 2.
+        """
+        if not self.coupled:
+            raise InputError("differences: expected coupled outputs")
+        first, second = np.triu_indices(self.outputs, 1)
+        found = Posterior(
+            kernel=scaled_by(self.kernel, 2.0),
+            points=self.points,
+            weights=(self.weights[second] - self.weights[first]) / 2.0,
+            factor=(self.factor[second] - self.factor[first]) / 2.0,
+            offset=self.offset[second] - self.offset[first],
+            scale=self.scale[0],
+            noise=self.noise[second] + self.noise[first],
+        )
+        found.__dict__["excess"] = self.excess
+        return found
 
     def check_inputs(self, X: Any, name: str = "X") -> np.ndarray:
         """X as a finite (n, d) array, or an `InputError`."""
@@ -234,65 +292,71 @@ class Posterior:
         The posterior covariance operator `P = I - Phi S Phi*` then satisfies
         `-kappa I <= P <= gain I`, as the part with C is positive.
         An exact posterior has kappa = 0; the stored factor is rounded, so kappa is proved, not
-        assumed. Reason: if Cholesky of `H = h I - M` ends, `R^T R = H + E` with
-        `|E|_2 <= gamma(N+1)/(1 - gamma(N+1)) trace H` (Demmel 1989; Rump 2006), so
-        `lambda_max(M) <= h + |E|_2`; the rounding of M itself is bounded in Frobenius norm.
+        assumed. Coupled outputs have one operator: `sum_c A_c K_ZZ A_c^T <= (1 + kappa) I`.
         """
-        return max(0.0, max(_largest_eigenvalue(A, *self.gram) for A in self.factor) - 1.0)
+        groups = [tuple(self.factor)] if self.coupled else [(A,) for A in self.factor]
+        return max(0.0, max(largest_eigenvalue(group, *self.gram) for group in groups) - 1.0)
 
     @cached_property
     def gain(self) -> float:
         """1 + an upper bound of the largest eigenvalue of `C K_ZZ C^T`: 1 where there is no C."""
-        largest = max(_largest_eigenvalue(C, *self.gram) for C in self.negative_factor)
+        largest = max(largest_eigenvalue((C,), *self.gram) for C in self.negative_factor)
         return up_float(1.0 + largest, 2) if largest > 0 else 1.0
 
     def save(self, path: str | Path) -> None:
         """Write a `.npz` file that holds numbers and text only (no code), for `Posterior.load`."""
-        header = {
-            "format": FORMAT,
-            "kernel": [self.kernel.name, self.kernel.config()],
-            "likelihood": [self.likelihood.name, self.likelihood.config()],
-            "classes": None if self.classes is None else [_plain(c) for c in self.classes],
-            "coupled": self.coupled,
-        }
-        arrays = {
-            name: getattr(self, name)
-            for name in (
-                "points",
-                "weights",
-                "factor",
-                "negative_factor",
-                "offset",
-                "scale",
-                "noise",
-            )
-        }
-        with Path(path).open("wb") as stream:
-            np.savez_compressed(stream, header=np.array(json.dumps(header)), **arrays)
+        write_arrays(path, {"format": FORMAT, **self.header()}, self.arrays())
 
     @staticmethod
     def load(path: str | Path) -> Posterior:
         """Read what `save` wrote; never executes code from the file."""
-        try:
-            with Path(path).open("rb") as stream, np.load(stream, allow_pickle=False) as file:
-                header = json.loads(str(file["header"]))
-                arrays = {name: file[name] for name in file.files if name != "header"}
-        except _UNREADABLE as error:
-            raise InputError(f"{path}: expected a file of Posterior.save ({error})") from error
-        found = header.get("format") if isinstance(header, dict) else None
-        if found != FORMAT:
-            raise InputError(f"{path}: expected format {FORMAT!r}, got {found!r}")
+        header, arrays = read_arrays(path, FORMAT)
+        return Posterior.from_arrays(header, arrays, path)
+
+    def header(self) -> dict[str, Any]:
+        """All that is not numbers, as text for JSON."""
+        return {
+            "kernel": [self.kernel.name, self.kernel.config()],
+            "likelihood": [self.likelihood.name, self.likelihood.config()],
+            "classes": None if self.classes is None else [plain_label(c) for c in self.classes],
+            "coupled": self.coupled,
+        }
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All numbers, by name."""
+        return {name: getattr(self, name) for name in ARRAYS}
+
+    @staticmethod
+    def from_arrays(
+        header: dict[str, Any], arrays: dict[str, np.ndarray], path: str | Path
+    ) -> Posterior:
+        """Inverse of `header` and `arrays`; `path` is named in errors."""
         try:
             classes = header["classes"]
             return Posterior(
                 kernel=kernel_from_config(*header["kernel"]),
                 likelihood=likelihood_from_config(*header["likelihood"]),
-                classes=None if classes is None else (classes[0], classes[1]),
+                classes=None if classes is None else tuple(classes),
                 coupled=bool(header.get("coupled", False)),
                 **arrays,
             )
         except (KeyError, IndexError, TypeError) as error:
             raise InputError(f"{path}: a part is missing or unknown ({error!r})") from error
+
+
+def on_grid(values: np.ndarray) -> np.ndarray:
+    """The values rounded to multiples of 2^-50 of the largest one (in size, as a power of two).
+
+    Sums and differences of two such numbers are then exact in float64.
+
+    >>> float(on_grid(np.array([1.0, 1e-20]))[1])
+    0.0
+    """
+    largest = float(np.abs(values).max(initial=0.0))
+    if largest == 0.0:
+        return values
+    _, exponent = np.frexp(largest)  # largest < 2^exponent
+    return np.ldexp(np.round(np.ldexp(values, 50 - exponent)), exponent - 50)
 
 
 def split_precision(S: np.ndarray, K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -320,46 +384,3 @@ def _checked_factor(name: str, factor: Any, m: int, N: int) -> np.ndarray:
     if A.ndim != 3 or A.shape[0] not in {1, m} or A.shape[2] != N:
         raise InputError(f"{name}: expected shape (r, {N}) or ({m}, r, {N}), got {A.shape}")
     return A
-
-
-def _absolute_norm(A: np.ndarray) -> float:
-    absolute = np.abs(A)
-    largest = float(absolute.max(initial=0.0))
-    if largest == 0.0:
-        return 0.0
-    absolute = absolute / largest  # entries of size one: no overflow, one rounding each
-    x = np.ones(A.shape[1])
-    for _ in range(12):
-        x = absolute.T @ (absolute @ x)
-        x = x / x.max() + 1e-6  # strictly positive, as the bound needs
-    ratio = float((absolute.T @ (absolute @ x) / x).max())
-    return up_float(largest * np.sqrt(up_float(ratio, sum(A.shape) + 8)), 8)
-
-
-def _plain(label: Any) -> Any:
-    return label.item() if isinstance(label, np.generic) else label
-
-
-def _largest_eigenvalue(A: np.ndarray, K: np.ndarray, errors: np.ndarray) -> float:
-    """Proved upper bound of the largest eigenvalue of `A K A^T`; see `Posterior.excess`."""
-    r, N = A.shape
-    if r == 0:
-        return 0.0
-    M = A @ K @ A.T
-    rounded = gamma(2 * N + 4) * np.abs(K) + 2.0 * errors + TINY
-    error = up_float(float(np.linalg.norm(np.abs(A) @ rounded @ np.abs(A).T)), 2 * N + 4)
-    M = (M + M.T) / 2
-    estimate = scipy.linalg.eigvalsh(M, subset_by_index=[r - 1, r - 1])[0]
-    margin = 16 * gamma(r + 2) * max(1.0, abs(estimate)) * r
-    for _ in range(64):
-        height = estimate + margin
-        H = np.diag(np.full(r, height)) - M
-        try:
-            scipy.linalg.cholesky(H, lower=True)
-        except np.linalg.LinAlgError:
-            margin *= 4
-            continue
-        backward = up_float(gamma(r + 1) / (1 - gamma(r + 1)) * float(np.abs(np.diag(H)).sum()), r)
-        rounding = gamma(2) * (abs(height) + float(np.abs(np.diag(M)).max()))
-        return up_float(height + backward + rounding + error, 8)
-    raise InputError("factor: no bound of |A K A^T| could be proved; are its entries too large?")

@@ -72,12 +72,6 @@ def test_agreement_without_latent_values(monkeypatch):
     assert measured.probability < 1e-10
 
 
-def test_several_classes_are_refused():
-    labels = np.digitize(X[:, 0], [-0.5, 0.5])
-    with pytest.raises(UnsupportedModelError, match=r"multi-class .* not supported yet.*got 3"):
-        as_posterior(fit(RBF(1.0), labels=labels))
-
-
 def test_unfitted_is_refused():
     with pytest.raises(InputError, match=r"GaussianProcessClassifier: expected a fitted model"):
         as_posterior(GaussianProcessClassifier())

@@ -205,8 +205,8 @@ BOX = gpcert.Box([0.0, 0.0], [1.0, 1.0])
         (X0, {"radius": 0.1, "threshold": 1.5}, "threshold: expected a probability between"),
         (X0, {"radius": 0.1, "threshold": np.nan}, "threshold: expected finite"),
         (X0, {"radius": 0.1, "delta": 0.1}, "for a classifier use threshold="),
-        (X0, {"radius": 0.1, "class_weight": [1.0]}, "two positive weights"),
-        (X0, {"radius": 0.1, "class_weight": [1.0, 0.0]}, "two positive weights"),
+        (X0, {"radius": 0.1, "class_weight": [1.0]}, "expected 2 positive weights"),
+        (X0, {"radius": 0.1, "class_weight": [1.0, 0.0]}, "expected 2 positive weights"),
         (X0, {"radius": 0.1, "class_weight": {"no": 1.0}}, "missing"),
         (X0, {"radius": 0.1, "class_weight": [1, 2], "threshold": 0.3}, "drop one"),
         (X0, {"radius": 0.1, "backend": "tensorflow"}, "backend: expected 'numpy'"),
@@ -245,9 +245,6 @@ def test_bad_models():
         gpcert.certify(other, X0, 0.1)
     with pytest.raises(UnsupportedModelError, match="expected a gpcert Posterior"):
         gpcert.certify(object(), X0, 0.1)
-    three = GaussianProcessClassifier(optimizer=None).fit([[0.0], [1.0], [2.0]], [0, 1, 2])
-    with pytest.raises(UnsupportedModelError, match="2 classes"):
-        gpcert.certify(three, [0.0], 0.1)
 
 
 def test_empty_box_and_bad_budget():

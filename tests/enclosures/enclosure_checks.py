@@ -85,14 +85,13 @@ def check_model(evaluation, model, function, points, what):
 
 
 def points_of(evaluation, rng, suggested=None):
-    """Points of every cell, one list a cell; `suggested` (B, f) are scaled displacements."""
+    """Points of every cell, one list a cell; `suggested` (B, f) are displacements."""
     cells = evaluation.cells
-    inverse = to_numpy(evaluation.local.kernel.inverse_length)
     rows = []
     for b in range(len(cells)):
         extra = None
         if suggested is not None:
-            extra = to_numpy(cells.center)[b][None] + to_numpy(suggested)[b][None] / inverse
+            extra = to_numpy(cells.center)[b][None] + to_numpy(suggested)[b][None]
         rows.append(cell_points(cells, b, rng, extra))
     return rows
 

@@ -18,10 +18,10 @@ from gpcert import Box, Status, certify, prediction_range
 from gpcert.errors import InputError
 from gpcert.kernels import Linear, Product, SquaredExponential, Sum, White
 from gpcert.likelihoods import Logistic, Probit
+from gpcert.likelihoods.softmax_expectation import expected_softmax
 from gpcert.models.classification import Choices, Method
 from gpcert.models.classifier import GPClassifier
 from gpcert.models.kernel_gradients import LogParameters
-from gpcert.models.softmax_expectation import expected_softmax
 from gpcert.models.training import Covariances
 
 LENGTHS = [0.8, 1.7]

@@ -11,6 +11,7 @@ from gpcert.enclosures import Evaluation, LocalPosterior
 from gpcert.regions import Ball
 from gpcert.search.frontier import Frontier
 from gpcert.search.incumbents import Incumbents
+from gpcert.search.problem import Problem
 
 
 def filled(lower):
@@ -93,7 +94,7 @@ def test_incumbents_only_take_points_of_the_region():
     goal, _ = cones(0, d=2)
     disk = Ball([0.0, 0.0], 0.5, norm=2)
     local = LocalPosterior.build(bump(2), disk, Backend(), variance=False)
-    incumbents = Incumbents(local, disk, [goal])
+    incumbents = Incumbents(local, Problem(bump(2), disk, [goal]))
     assert incumbents.values[0] == np.inf
     corner = np.array([[0.5, 0.5]])
     incumbents.offer_points(corner, [0], Backend())
@@ -117,7 +118,7 @@ def test_centres_outside_a_ball_are_not_incumbents():
         cells = cells.split(np.arange(len(cells)) % 2)
     outside = ~disk.contains(cells.points_full(cells.center))
     assert outside.any()
-    incumbents = Incumbents(local, disk, [goal])
+    incumbents = Incumbents(local, Problem(bump(2), disk, [goal]))
     incumbents.offer_cells(Evaluation(local, cells.take(np.flatnonzero(outside))), [0])
     assert incumbents.values[0] == np.inf
     incumbents.offer_cells(Evaluation(local, cells), [0])

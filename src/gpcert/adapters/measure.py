@@ -9,10 +9,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from gpcert.adapters.conversion import LibraryPrediction
+from gpcert.committee import Committee, Model, committee_decision
 from gpcert.errors import UnsupportedModelError
 from gpcert.posterior import Posterior
 
@@ -40,7 +42,9 @@ class Agreement:
     `mean`: of the latent mean, as a part of the largest |mean - offset| met (each output its own).
     `variance`: of the latent variance, as a part of the prior variance; the posterior variance
     itself would be no fair unit: next to a training point all its digits are rounding.
-    `probability`: of the probability of the second class, absolute.
+    `probability`: of the probability of the second class, absolute; of a committee the largest
+    over its members and the classes.
+    `decisions`: how many points of a committee are given to another class, near ties left out.
     None: the library does not report this quantity.
     """
 
@@ -48,9 +52,10 @@ class Agreement:
     mean: float | None = None
     variance: float | None = None
     probability: float | None = None
+    decisions: int | None = None
 
 
-def probe_points(posterior: Posterior, count: int = PROBES) -> np.ndarray:
+def probe_points(posterior: Model, count: int = PROBES) -> np.ndarray:
     """Fixed pseudo-random points: half near training points, half uniform in their bounding box."""
     random = np.random.default_rng(0)
     Z = posterior.points
@@ -65,7 +70,7 @@ def probe_points(posterior: Posterior, count: int = PROBES) -> np.ndarray:
 
 
 def check_agreement(
-    posterior: Posterior,
+    posterior: Model,
     library_predict: Callable[[np.ndarray], LibraryPrediction],
     points: np.ndarray | None = None,
 ) -> Agreement:
@@ -75,10 +80,13 @@ def check_agreement(
         # sklearn warns of negative variances and of missing feature names: neither matters here
         warnings.simplefilter("ignore")
         library = library_predict(X)
-    distance = _distance(posterior, library, X)
+    if isinstance(posterior, Committee):
+        distance = _committee_distance(posterior, library, X)
+    else:
+        distance = _distance(posterior, library, X)
     worst = {
         name: value
-        for name in ("mean", "variance", "probability")
+        for name in ("mean", "variance", "probability", "decisions")
         # written so that NaN, which compares false, is refused
         if (value := getattr(distance, name)) is not None and not value <= TOLERANCE
     }
@@ -95,7 +103,7 @@ def check_agreement(
 
 def _distance(posterior: Posterior, library: LibraryPrediction, X: np.ndarray) -> Agreement:
     mean, variance = posterior.predict(X)
-    parts: dict[str, float] = {}
+    parts: dict[str, Any] = {}
     if library.mean is not None:
         # the addition of the offset rounds, in both: two units in its last place are no difference
         slack = 2.0 * np.spacing(np.abs(posterior.offset))
@@ -107,7 +115,35 @@ def _distance(posterior: Posterior, library: LibraryPrediction, X: np.ndarray) -
     if library.probability is not None:
         own = posterior.prediction(X)[:, 0]
         parts["probability"] = float(np.abs(library.probability - own).max())
+    if library.classes is not None:
+        parts["probability"] = float(np.abs(library.classes - posterior.prediction(X)).max())
     return Agreement(points=len(X), **parts)
+
+
+def _committee_distance(
+    committee: Committee, library: LibraryPrediction, X: np.ndarray
+) -> Agreement:
+    own = committee.member_probabilities(X)
+    parts: dict[str, Any] = {}
+    if library.probability is not None:
+        parts["probability"] = float(np.abs(library.probability - own).max())
+    if library.classes is not None:
+        apart = float(np.abs(library.classes - committee.probabilities(X)).max())
+        parts["probability"] = max(apart, parts.get("probability", 0.0))
+    if library.decision is not None:
+        other = library.decision != committee_decision(committee, X)
+        parts["decisions"] = int((other & ~_near_tie(committee, X)).sum())
+    return Agreement(points=len(X), **parts)
+
+
+def _near_tie(committee: Committee, X: np.ndarray) -> np.ndarray:
+    """(n,): points where rounding alone may change the decision."""
+    scores = np.sort(committee.scores(X), axis=1)
+    near = scores[:, -1] - scores[:, -2] <= TOLERANCE
+    if committee.scheme == "one_vs_one":  # a vote turns with the sign of a latent mean
+        means = np.concatenate([member.predict(X)[0] for member in committee.members], axis=1)
+        near |= (np.abs(means) <= TOLERANCE * np.abs(means).max(0)).any(axis=1)
+    return near
 
 
 def _ratio(difference: np.ndarray, unit: np.ndarray) -> float:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gpcert.adapters.conversion import Conversion, LibraryPrediction
-from gpcert.errors import InputError, UnsupportedModelError
+from gpcert.errors import InputError
 from gpcert.posterior import Posterior
 
 __all__ = ["convert", "is_own"]
@@ -24,14 +24,10 @@ def convert(model: Any) -> Conversion:
     if not hasattr(model, "n_features_in_"):
         raise InputError(f"{kind}: expected a fitted model, got an unfitted one; call fit(X, y)")
     posterior: Posterior = model.posterior_
-    if posterior.coupled:
-        raise UnsupportedModelError(
-            f"{kind} with {len(model.classes_)} classes is not supported yet: expected a "
-            "regression or two classes; fit one binary classifier a class and certify each, or ask "
-            "about the latent functions of model.posterior_"
-        )
 
     def predict(X: np.ndarray) -> LibraryPrediction:
+        if posterior.outputs > 1 and posterior.classes is not None:
+            return LibraryPrediction(classes=model.predict_proba(X))
         if posterior.classes is not None:
             return LibraryPrediction(probability=model.predict_proba(X)[:, 1])
         mean, deviation = model.predict(X, return_std=True)

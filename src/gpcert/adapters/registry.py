@@ -13,6 +13,7 @@ from typing import Any
 
 from gpcert.adapters.conversion import Conversion
 from gpcert.adapters.measure import Agreement, check_agreement
+from gpcert.committee import Committee, Model
 from gpcert.errors import UnsupportedModelError
 from gpcert.posterior import Posterior
 
@@ -33,26 +34,28 @@ ADAPTERS: tuple[Adapter, ...] = (
     Adapter(
         package="gpcert",
         module="gpcert.adapters.own",
-        supports="a fitted gpcert.models.GPRegressor or two-class GPClassifier",
+        supports="a fitted gpcert.models.GPRegressor or GPClassifier",
     ),
     Adapter(
         package="sklearn",
         module="gpcert.adapters.sklearn",
         supports=(
-            "a fitted sklearn GaussianProcessRegressor or binary GaussianProcessClassifier, alone, "
+            "a fitted sklearn GaussianProcessRegressor or GaussianProcessClassifier, alone, "
             "behind scalers in a Pipeline, or found by a search such as GridSearchCV"
         ),
     ),
 )
 
 
-def as_posterior(model: Any) -> Posterior:
+def as_posterior(model: Any) -> Model:
     """Convert a fitted model to the `Posterior` whose predictions are certified.
 
-    A `Posterior` passes through. The result predicts in the units of the user (scalers of a
-    pipeline are folded in), and is compared with the library's own predictions at sample points:
-    a model that the formulas of `Posterior` do not reproduce is refused, never approximated. The
-    comparison proves nothing; it catches conversions of models that are not what they seem.
+    scikit-learn's classifier of more than two classes becomes a `Committee` of posteriors. A
+    `Posterior` or `Committee` passes through. The result predicts in the units of the user
+    (scalers of a pipeline are folded in), and is compared with the library's own predictions at
+    sample points: a model that the formulas of `Posterior` do not reproduce is refused, never
+    approximated. The comparison proves nothing; it catches conversions of models that are not what
+    they seem.
 
     Raises `UnsupportedModelError` (the message names the part) or `InputError` (not fitted, NaN).
 
@@ -66,7 +69,7 @@ def as_posterior(model: Any) -> Posterior:
     >>> bool(abs(mean[0, 0] - model.predict([[0.3]])[0]) < 1e-9)
     True
     """
-    if isinstance(model, Posterior):
+    if isinstance(model, Posterior | Committee):
         return model
     conversion = _convert(model)
     check_agreement(conversion.posterior, conversion.predict)
@@ -85,7 +88,7 @@ def agreement(model: Any) -> Agreement:
     >>> measured.points, measured.mean < 1e-12, measured.variance < 1e-12
     (200, True, True)
     """
-    if isinstance(model, Posterior):
+    if isinstance(model, Posterior | Committee):
         return Agreement(points=0, mean=0.0, variance=0.0)
     conversion = _convert(model)
     return check_agreement(conversion.posterior, conversion.predict)

@@ -1,4 +1,4 @@
-"""scikit-learn models as posteriors: exact Gaussian process regression, binary Laplace classifier.
+"""scikit-learn models as posteriors: exact Gaussian process regression, Laplace classifier.
 
 Notation of Rasmussen & Williams (2006) with the library's attribute names:
 
@@ -6,18 +6,22 @@ Notation of Rasmussen & Williams (2006) with the library's attribute names:
     Laplace (Alg. 3.2):     t = y - pi_,  A = L_^-1 diag(W_sr_),  L_ L_^T = I + W^1/2 K W^1/2.
 
 The library solves with L_ at every prediction; here the inverse is formed once, and that factor is
-the certified model.
+the certified model. With more than two classes the library fits several binary classifiers, which
+become a `Committee`.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
+from sklearn.gaussian_process._gpc import _BinaryGaussianProcessClassifierLaplace
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.pipeline import Pipeline
 
 from gpcert.adapters import own
@@ -25,11 +29,18 @@ from gpcert.adapters.conversion import Conversion, LibraryPrediction
 from gpcert.adapters.sklearn_kernels import convert_kernel
 from gpcert.adapters.sklearn_pipeline import convert_pipeline
 from gpcert.arrays import finite_array
+from gpcert.committee import Committee, Scheme
 from gpcert.errors import InputError, UnsupportedModelError
 from gpcert.likelihoods import SklearnLogistic
 from gpcert.posterior import Posterior
 
 __all__ = ["convert"]
+
+SCHEMES: dict[type, Scheme] = {
+    OneVsRestClassifier: "one_vs_rest",
+    OneVsOneClassifier: "one_vs_one",
+}
+"""How the library combines its binary classifiers, by the class that does it."""
 
 
 def convert(model: Any) -> Conversion:
@@ -53,7 +64,7 @@ def convert(model: Any) -> Conversion:
             "user's units; scale targets with GaussianProcessRegressor(normalize_y=True) instead"
         )
     raise UnsupportedModelError(
-        "model: expected a GaussianProcessRegressor, a binary GaussianProcessClassifier, a "
+        "model: expected a GaussianProcessRegressor, a GaussianProcessClassifier, a "
         "Pipeline of scalers before one of them, or a GridSearchCV or RandomizedSearchCV of these; "
         f"got {type(model).__module__}.{type(model).__name__}"
     )
@@ -83,21 +94,8 @@ def _convert_regressor(model: GaussianProcessRegressor) -> Conversion:
 
 def _convert_classifier(model: GaussianProcessClassifier) -> Conversion:
     if model.n_classes_ > 2:
-        raise UnsupportedModelError(
-            "multi-class GaussianProcessClassifier is not supported yet: expected 2 classes, got "
-            f"{model.n_classes_}; fit one binary classifier a class and certify each"
-        )
-    base: Any = model.base_estimator_
-    kernel, white = convert_kernel(base.kernel_, base.X_train_.shape[1])
-    posterior = Posterior(
-        kernel=kernel,
-        points=base.X_train_,
-        weights=base.y_train_ - base.pi_,
-        factor=_inverse(base.L_) * finite_array("W_sr_", base.W_sr_),
-        noise=white,
-        likelihood=SklearnLogistic(),
-        classes=tuple(model.classes_.tolist()),
-    )
+        return _convert_committee(model)
+    posterior = replace(_laplace(model.base_estimator_), classes=tuple(model.classes_.tolist()))
 
     def predict(X: np.ndarray) -> LibraryPrediction:
         probability = model.predict_proba(X)[:, 1]
@@ -107,6 +105,46 @@ def _convert_classifier(model: GaussianProcessClassifier) -> Conversion:
         return LibraryPrediction(mean[:, None], variance[:, None], probability)
 
     return Conversion(posterior, predict)
+
+
+def _convert_committee(model: GaussianProcessClassifier) -> Conversion:
+    base: Any = model.base_estimator_
+    scheme = SCHEMES.get(type(base))
+    if scheme is None:
+        raise UnsupportedModelError(
+            "base_estimator_: expected scikit-learn's OneVsRestClassifier or OneVsOneClassifier, "
+            f"got {type(base).__name__}"
+        )
+    members = tuple(_laplace(estimator) for estimator in base.estimators_)
+    committee = Committee(members, tuple(model.classes_.tolist()), scheme)
+
+    def predict(X: np.ndarray) -> LibraryPrediction:
+        each = [estimator.predict_proba(X)[:, 1] for estimator in base.estimators_]
+        return LibraryPrediction(
+            probability=np.stack(each, axis=1),
+            classes=model.predict_proba(X) if scheme == "one_vs_rest" else None,
+            decision=np.searchsorted(model.classes_, np.asarray(model.predict(X))),
+        )
+
+    return Conversion(committee, predict)
+
+
+def _laplace(estimator: Any) -> Posterior:
+    """The posterior of one binary classifier; class labels are left to the caller."""
+    if type(estimator) is not _BinaryGaussianProcessClassifierLaplace:
+        raise UnsupportedModelError(
+            "GaussianProcessClassifier: expected binary Laplace classifiers inside, got "
+            f"{type(estimator).__name__}; fit on data in which every class occurs"
+        )
+    kernel, white = convert_kernel(estimator.kernel_, estimator.X_train_.shape[1])
+    return Posterior(
+        kernel=kernel,
+        points=estimator.X_train_,
+        weights=estimator.y_train_ - estimator.pi_,
+        factor=_inverse(estimator.L_) * finite_array("W_sr_", estimator.W_sr_),
+        noise=white,
+        likelihood=SklearnLogistic(),
+    )
 
 
 def _inverse(L: Any) -> np.ndarray:

@@ -17,6 +17,7 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, Stan
 
 from gpcert.adapters.conversion import Conversion, LibraryPrediction
 from gpcert.arrays import finite_array
+from gpcert.committee import Committee, Model
 from gpcert.errors import InputError, UnsupportedModelError
 from gpcert.posterior import Posterior
 
@@ -30,8 +31,13 @@ class Scaling:
     shift: Any = None
     scale: Any = None
 
-    def fold(self, posterior: Posterior) -> Posterior:
-        """The posterior of x' as a posterior of x."""
+    def fold(self, model: Model) -> Model:
+        """The posterior of x' as a posterior of x; a committee member by member."""
+        if isinstance(model, Committee):
+            return replace(model, members=tuple(self._fold(member) for member in model.members))
+        return self._fold(model)
+
+    def _fold(self, posterior: Posterior) -> Posterior:
         d = posterior.dim
         scale = np.ones(d) if self.scale is None else finite_array("scale of a scaler", self.scale)
         shift = np.zeros(d) if self.shift is None else finite_array("shift of a scaler", self.shift)

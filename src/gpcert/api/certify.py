@@ -16,8 +16,8 @@ from gpcert.api.methods import Method, MethodName, VarianceName
 from gpcert.api.rules import Rule, RuleOptions, decision_rule
 from gpcert.arrays import Backend, backend_from_name, finite_array
 from gpcert.certificates import Certificate, CertificateTable, Interval, Status
+from gpcert.committee import Model
 from gpcert.errors import InputError
-from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Region
 from gpcert.rounding import down, up
 from gpcert.search import Budget, GoalResult, Problem, StopReason, solve
@@ -55,8 +55,8 @@ def certify(
     region : any other region that contains x, instead of `radius`.
     threshold : decide by "probability of the second class > threshold"; by default 1/2, which is
         the sign of the latent mean, as `predict` does. In regression: a level of the mean.
-    class_weight : cost of a mistake on either class, `{label: weight}` or a pair; moves the
-        threshold to w1 / (w1 + w2).
+    class_weight : cost of a mistake on each class, `{label: weight}` or in the classes' order: the
+        largest weight times probability decides. Of two classes: threshold w1 / (w1 + w2).
     delta, output_norm : regression, the paper's delta-robustness: `||mu(x') - mu(x)||_p <= delta`.
     budget, backend, random_state, method, variance : as in `prediction_range`.
 
@@ -96,7 +96,7 @@ def certify(
 
 
 def certify_region(
-    posterior: Posterior,
+    posterior: Model,
     x: np.ndarray,
     region: Region,
     options: RuleOptions,
@@ -114,11 +114,10 @@ def certify_region(
             "x: expected a point of the region; the decision at x is what is certified"
         )
     rule = decision_rule(posterior, x, options)
-    return certify_rule(posterior, region, rule, budget, backend, random_state)
+    return certify_rule(region, rule, budget, backend, random_state)
 
 
 def certify_rule(
-    posterior: Posterior,
     region: Region,
     rule: Rule,
     budget: Budget,
@@ -127,9 +126,9 @@ def certify_rule(
 ) -> Certificate:
     """Prove or refute that a rule's margin is positive on a region."""
     problem = Problem(
-        posterior,
+        rule.model,
         region,
-        rule.method.goals([rule.goal], random_state, posterior.kernel),
+        rule.method.goals([rule.goal], random_state, rule.model),
         tol=0.0,
         target=rule.target,
         budget=budget,
@@ -202,7 +201,8 @@ def certify_many(
     regions = [Ball(x, radius, norm=norm, features=features, domain=domain) for x in points]
     place = backend_from_name(backend)
     limits = budget or Budget()
-    _ = posterior.norms  # computed once here, not once a process
+    for member in posterior.members:
+        _ = member.norms  # computed once here, not once a process
     work: Any = joblib.Parallel(n_jobs=n_jobs, return_as="generator")(
         joblib.delayed(certify_region)(posterior, x, region, options, limits, place, random_state)
         for x, region in zip(points, regions, strict=True)

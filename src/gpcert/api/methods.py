@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from gpcert.committee import Model
 from gpcert.enclosures.goals import Goal, VarianceGoal
 from gpcert.enclosures.goals.both import BothGoals
 from gpcert.enclosures.goals.paper import PaperGoal
@@ -50,14 +51,14 @@ class Method:
             default = "solver" if self.name == "paper" else "analytic"
             object.__setattr__(self, "variance", default)
 
-    def goals(self, plain: Sequence[Goal], random_state: int | None, kernel: Kernel) -> list[Goal]:
+    def goals(self, plain: Sequence[Goal], random_state: int | None, model: Model) -> list[Goal]:
         """The goals of one search, bounded by this method; they share the paper's intervals.
 
         The default takes the paper's closed forms as well where they pay: for the variance of a
         rough kernel (measured in benchmarks/results/methods.md).
         """
         if self.variance is None:
-            if not is_rough(kernel):
+            if not any(is_rough(member.kernel) for member in model.members):
                 return list(plain)
             closed = PaperEnclosures("analytic", random_state)
             return [

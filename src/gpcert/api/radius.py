@@ -16,8 +16,8 @@ from gpcert.api.rules import RuleOptions, decision_rule
 from gpcert.arrays import Backend, backend_from_name, finite_array
 from gpcert.attacks import attack
 from gpcert.certificates import Certificate, Radius, Status
+from gpcert.committee import Model
 from gpcert.errors import InputError
-from gpcert.posterior import Posterior
 from gpcert.regions import Ball
 from gpcert.regions.arguments import check_norm
 from gpcert.regions.norms import norm_upper
@@ -87,7 +87,7 @@ def certified_radius(
 
 
 def _largest_radius(
-    posterior: Posterior, x: np.ndarray, domain: Any, max_radius: float | None
+    posterior: Model, x: np.ndarray, domain: Any, max_radius: float | None
 ) -> float:
     if max_radius is not None:
         radius = float(finite_array("max_radius", max_radius, ndim=0))
@@ -107,7 +107,7 @@ def _largest_radius(
 class _RadiusSearch:
     """State of one search for the radius."""
 
-    posterior: Posterior
+    posterior: Model
     x: np.ndarray
     shape: dict[str, Any]
     options: RuleOptions
@@ -150,7 +150,7 @@ class _RadiusSearch:
 
     def _attack(self, largest: float) -> None:
         """Shrink the radius at which plain local search still finds another decision."""
-        function = self.rule.goal.function(self.posterior)
+        function = self.rule.goal.function(self.rule.model)
         low, high = 0.0, largest
         found = self._attacked(function, high)
         if found is None:
@@ -191,9 +191,7 @@ class _RadiusSearch:
 
     def _certify(self, region: Ball, budget: Budget) -> Certificate:
         """The rule made at x, over a region that need not contain x."""
-        certificate = certify_rule(
-            self.posterior, region, self.rule, budget, self.backend, self.random_state
-        )
+        certificate = certify_rule(region, self.rule, budget, self.backend, self.random_state)
         self.boxes += certificate.boxes
         return certificate
 

@@ -8,17 +8,17 @@ import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.api.methods import Method, MethodName, VarianceName
+from gpcert.api.questions import Quantity, RangeQuestion, range_question
 from gpcert.arrays import Backend, backend_from_name
 from gpcert.certificates import Interval, PredictionRange
-from gpcert.enclosures.goals import Goal, MeanGoal, ProbabilityGoal, VarianceGoal
+from gpcert.committee import Model
+from gpcert.enclosures.goals import Goal
 from gpcert.errors import InputError
-from gpcert.posterior import Posterior
 from gpcert.regions import Region
 from gpcert.search import Budget, GoalResult, Problem, SearchResult, StopReason, solve
 
 __all__ = ["prediction_range", "prediction_ranges"]
 
-Quantity = Literal["probability", "mean", "variance"]
 Sides = Literal["both", "minimum", "maximum"]
 
 
@@ -28,7 +28,7 @@ def prediction_range(
     *,
     tol: float = 0.01,
     quantity: Quantity | None = None,
-    output: int = 0,
+    output: Any = None,
     sides: Sides = "both",
     budget: Budget | None = None,
     backend: str | Backend = "numpy",
@@ -44,9 +44,10 @@ def prediction_range(
         a `Pipeline` with scalers).
     region : `Box` or `Ball`, in the units of the model's inputs.
     tol : the search goes on until both sides are known to within `tol` (absolute).
-    quantity : "probability" (of the second class), "mean" or "variance" of the latent function;
-        by default what the model's decision is made from.
-    output : which output of a regression with several targets.
+    quantity : "probability" (of the second of two classes, or of the class `output`), "mean" or
+        "variance" of the latent function; by default what the model's decision is made from.
+    output : the label of a class, if there are more than two; in a regression with several targets
+        the number of the target.
     sides : search for "both", or only for the "minimum" or the "maximum"; the side left out keeps
         valid but useless bounds.
     budget : `Budget(seconds, boxes, memory)`; when it ends the bounds so far are returned.
@@ -68,18 +69,16 @@ def prediction_range(
     >>> rng.maximum.lower <= 1.0 <= rng.maximum.upper, rng.converged
     (True, True)
     """
-    posterior = as_posterior(model)
-    if not 0 <= output < posterior.outputs:
-        raise InputError(f"output: expected 0 to {posterior.outputs - 1}, got {output!r}")
+    question = range_question(as_posterior(model), quantity)
     if sides not in {"both", "minimum", "maximum"}:
         raise InputError(f"sides: expected 'both', 'minimum' or 'maximum', got {sides!r}")
-    name = _quantity(posterior, quantity)
+    index = question.index(output)
     signs = {"both": (1, -1), "minimum": (1,), "maximum": (-1,)}[sides]
-    plain = [_goal(posterior, name, output, sign) for sign in signs]
-    goals = Method(method, variance).goals(plain, random_state, posterior.kernel)
-    result = _search(posterior, region, goals, tol, (budget, backend, random_state))
+    plain = [question.goal(index, sign) for sign in signs]
+    goals = Method(method, variance).goals(plain, random_state, question.model)
+    result = _search(question.model, region, goals, tol, (budget, backend, random_state))
     found = dict(zip(signs, result.goals, strict=True))
-    return _record(found, result, name, output, region)
+    return _record(found, result, question, index, region)
 
 
 def prediction_ranges(
@@ -94,39 +93,20 @@ def prediction_ranges(
     method: MethodName = "taylor",
     variance: VarianceName | None = None,
 ) -> tuple[PredictionRange, ...]:
-    """The same for every output of the model, in one search over one tree of boxes."""
-    posterior = as_posterior(model)
-    name = _quantity(posterior, quantity)
-    plain = [_goal(posterior, name, c, s) for c in range(posterior.outputs) for s in (1, -1)]
-    goals = Method(method, variance).goals(plain, random_state, posterior.kernel)
-    result = _search(posterior, region, goals, tol, (budget, backend, random_state))
+    """The same for every output or class of the model, in one search over one tree of boxes."""
+    question = range_question(as_posterior(model), quantity)
+    count = len(question.labels)
+    plain = [question.goal(c, sign) for c in range(count) for sign in (1, -1)]
+    goals = Method(method, variance).goals(plain, random_state, question.model)
+    result = _search(question.model, region, goals, tol, (budget, backend, random_state))
     return tuple(
-        _record({1: result.goals[2 * c], -1: result.goals[2 * c + 1]}, result, name, c, region)
-        for c in range(posterior.outputs)
+        _record({1: result.goals[2 * c], -1: result.goals[2 * c + 1]}, result, question, c, region)
+        for c in range(count)
     )
 
 
-def _quantity(posterior: Posterior, quantity: Quantity | None) -> Quantity:
-    binary = posterior.likelihood.classifies
-    if quantity is None:
-        return "probability" if binary else "mean"
-    if quantity not in {"probability", "mean", "variance"}:
-        raise InputError(
-            f"quantity: expected 'probability', 'mean' or 'variance', got {quantity!r}"
-        )
-    if quantity == "probability" and not binary:
-        raise InputError("quantity: a regression model has no probability; use 'mean'")
-    return quantity
-
-
-def _goal(posterior: Posterior, quantity: Quantity, output: int, sign: int) -> Goal:
-    if quantity == "probability":
-        return ProbabilityGoal(posterior.likelihood, output, sign)
-    return (MeanGoal if quantity == "mean" else VarianceGoal)(output, sign)
-
-
 def _search(
-    posterior: Posterior,
+    model: Model,
     region: Region,
     goals: list[Goal],
     tol: float,
@@ -138,7 +118,7 @@ def _search(
     budget, backend, random_state = means
     return solve(
         Problem(
-            posterior,
+            model,
             region,
             goals,
             tol=tol,
@@ -152,8 +132,8 @@ def _search(
 def _record(
     found: dict[int, GoalResult],
     result: SearchResult,
-    quantity: str,
-    output: int,
+    question: RangeQuestion,
+    index: int,
     region: Region,
 ) -> PredictionRange:
     low, high = found.get(1), found.get(-1)
@@ -169,8 +149,8 @@ def _record(
         reason=result.reason,
         boxes=result.boxes,
         seconds=result.seconds,
-        quantity=quantity,
-        output=output,
+        quantity=question.quantity,
+        output=question.labels[index],
         region=region.describe(),
     )
 

@@ -14,9 +14,14 @@ import numpy as np
 
 from gpcert.api.methods import Method
 from gpcert.arrays import Backend, finite_array, to_numpy
+from gpcert.committee import Committee, Model, committee_decision
 from gpcert.enclosures import Evaluation, LocalPosterior
+from gpcert.enclosures.classes import class_layout
 from gpcert.enclosures.goals import DeviationGoal, Goal, MeanGoal, ProbabilityGoal
+from gpcert.enclosures.goals.classes import Classes, ClassGoal, margins
+from gpcert.enclosures.goals.committee import committee_goal
 from gpcert.errors import InputError
+from gpcert.likelihoods import ClassLikelihood, ScalarLikelihood
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball
 from gpcert.regions.arguments import check_norm
@@ -38,8 +43,10 @@ class RuleOptions:
 
 @dataclass(frozen=True, eq=False)
 class Rule:
-    """`margin(x) = goal(x) - target`; `decision` is the label at x (None in regression)."""
+    """`margin(x) = goal(x) - target`; `decision` is the label at x (None in regression). `model` is
+    what is searched: for coupled classes the differences of their latent functions."""
 
+    model: Model
     goal: Goal
     target: float
     decision: Any
@@ -47,27 +54,72 @@ class Rule:
     method: Method = field(default_factory=Method)
 
 
-def decision_rule(posterior: Posterior, x: np.ndarray, options: RuleOptions) -> Rule:
+def decision_rule(model: Model, x: np.ndarray, options: RuleOptions) -> Rule:
     """The rule that the model's kind and the options ask for."""
-    kind = _classification if posterior.likelihood.classifies else _regression
-    rule = kind(posterior, x, options)
+    if isinstance(model, Committee):
+        rule = _committee(model, x, options)
+    elif isinstance(model.likelihood, ClassLikelihood):
+        rule = _classes(model, model.likelihood, x, options)
+    elif model.likelihood.classifies:
+        rule = _classification(model, x, options)
+    else:
+        rule = _regression(model, x, options)
     return replace(rule, method=options.method)
+
+
+def _classes(
+    posterior: Posterior, likelihood: ClassLikelihood, x: np.ndarray, options: RuleOptions
+) -> Rule:
+    costs = _costs(posterior.labels, options)
+    winner = int((posterior.prediction(x[None])[0] * np.asarray(costs)).argmax())
+    layout, searched = class_layout(posterior)
+    goal = ClassGoal(Classes(layout, likelihood), margins(layout.classes, winner, costs))
+    return Rule(searched, goal, 0.0, posterior.labels[winner], "the most probable class")
+
+
+def _committee(committee: Committee, x: np.ndarray, options: RuleOptions) -> Rule:
+    if options.class_weight is not None:
+        raise InputError(
+            "class_weight: expected two classes or a softmax model; a one-vs-rest or one-vs-one "
+            "classifier decides by its own rule"
+        )
+    _costs(committee.classes, options)
+    winner = int(committee_decision(committee, x[None])[0])
+    text = f"{committee.scheme.replace('_', '-')} decision"
+    return Rule(committee, committee_goal(committee, winner), 0.0, committee.classes[winner], text)
+
+
+def _costs(labels: tuple[Any, ...], options: RuleOptions) -> tuple[float, ...]:
+    """Cost of a mistake on each class: the largest `cost * probability` decides."""
+    if options.delta is not None:
+        raise InputError("delta: expected a regression model, got a classifier")
+    if options.threshold is not None:
+        raise InputError(
+            f"threshold: expected two classes, got {len(labels)}; the most probable class decides, "
+            "use class_weight= to prefer some"
+        )
+    if options.class_weight is None:
+        return (1.0,) * len(labels)
+    return _weights(labels, options.class_weight)
 
 
 def _classification(posterior: Posterior, x: np.ndarray, options: RuleOptions) -> Rule:
     if options.delta is not None:
         raise InputError("delta: expected a regression model; for a classifier use threshold=")
     threshold = _probability_threshold(posterior, options)
-    labels = posterior.classes if posterior.classes is not None else (0, 1)
-    if threshold is None and not posterior.likelihood.symmetric:
+    labels, likelihood = posterior.labels, posterior.likelihood
+    assert isinstance(likelihood, ScalarLikelihood)
+    if threshold is None and not likelihood.symmetric:
         threshold = 0.5
     if threshold is None:
         # pi(x) > 1/2 exactly where mu(x) > 0, by the symmetry of the link: no variance is needed
         sign = 1 if float(posterior.predict(x[None])[0][0, 0]) > 0 else -1
-        return Rule(MeanGoal(0, sign), 0.0, labels[sign > 0], "sign of the latent mean")
+        goal = MeanGoal(0, sign)
+        return Rule(posterior, goal, 0.0, labels[sign > 0], "sign of the latent mean")
     sign = 1 if float(posterior.prediction(x[None])[0, 0]) > threshold else -1
-    goal = ProbabilityGoal(posterior.likelihood, 0, sign)
-    return Rule(goal, sign * threshold, labels[sign > 0], f"probability against {threshold:.6g}")
+    goal = ProbabilityGoal(likelihood, 0, sign)
+    text = f"probability against {threshold:.6g}"
+    return Rule(posterior, goal, sign * threshold, labels[sign > 0], text)
 
 
 def _probability_threshold(posterior: Posterior, options: RuleOptions) -> float | None:
@@ -75,7 +127,7 @@ def _probability_threshold(posterior: Posterior, options: RuleOptions) -> float 
     if options.class_weight is not None:
         if options.threshold is not None:
             raise InputError("expected threshold= or class_weight=, got both; drop one")
-        first, second = _weights(posterior, options.class_weight)
+        first, second = _weights(posterior.labels, options.class_weight)
         threshold = first / (first + second)
     elif options.threshold is not None:
         threshold = float(finite_array("threshold", options.threshold, ndim=0))
@@ -86,9 +138,10 @@ def _probability_threshold(posterior: Posterior, options: RuleOptions) -> float 
     return None if threshold == 0.5 else threshold
 
 
-def _weights(posterior: Posterior, weight: Mapping[Any, float] | Sequence[float]) -> tuple:
-    """Cost of a mistake on either class: class 2 is chosen where w2 pi > w1 (1 - pi)."""
-    labels = posterior.classes if posterior.classes is not None else (0, 1)
+def _weights(
+    labels: tuple[Any, ...], weight: Mapping[Any, float] | Sequence[float]
+) -> tuple[float, ...]:
+    """Cost of a mistake on every class: of two, the second is chosen where w2 pi > w1 (1 - pi)."""
     if isinstance(weight, Mapping):
         missing = [label for label in labels if label not in weight]
         if missing:
@@ -96,10 +149,10 @@ def _weights(posterior: Posterior, weight: Mapping[Any, float] | Sequence[float]
         values = [weight[label] for label in labels]
     else:
         values = list(weight)
-    pair = finite_array("class_weight", values, ndim=1)
-    if pair.shape != (2,) or np.any(pair <= 0):
-        raise InputError(f"class_weight: expected two positive weights, got {weight!r}")
-    return float(pair[0]), float(pair[1])
+    found = finite_array("class_weight", values, ndim=1)
+    if found.shape != (len(labels),) or np.any(found <= 0):
+        raise InputError(f"class_weight: expected {len(labels)} positive weights, got {weight!r}")
+    return tuple(map(float, found))
 
 
 def _regression(posterior: Posterior, x: np.ndarray, options: RuleOptions) -> Rule:
@@ -116,14 +169,16 @@ def _regression(posterior: Posterior, x: np.ndarray, options: RuleOptions) -> Ru
             raise InputError(f"threshold: expected one output, got {posterior.outputs}; use delta=")
         level = float(finite_array("threshold", options.threshold, ndim=0))
         sign = 1 if float(posterior.predict(x[None])[0][0, 0]) > level else -1
-        return Rule(MeanGoal(0, sign), sign * level, None, f"mean against {level:.6g}")
+        goal = MeanGoal(0, sign)
+        return Rule(posterior, goal, sign * level, None, f"mean against {level:.6g}")
     delta = float(finite_array("delta", options.delta, ndim=0))
     if delta <= 0:
         raise InputError(f"delta: expected a positive number, got {delta!r}")
     norm = check_norm(options.output_norm)
     values, errors = _mean_at(posterior, x)
     goal = DeviationGoal(values, errors, norm)
-    return Rule(goal, -delta, None, f"deviation of the mean at most {delta:.6g} (l_{norm:g})")
+    text = f"deviation of the mean at most {delta:.6g} (l_{norm:g})"
+    return Rule(posterior, goal, -delta, None, text)
 
 
 def _mean_at(posterior: Posterior, x: np.ndarray) -> tuple[tuple[float, ...], tuple[float, ...]]:

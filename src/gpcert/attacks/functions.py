@@ -7,14 +7,16 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from gpcert.likelihoods import Likelihood
+from gpcert.likelihoods import ScalarLikelihood
 from gpcert.posterior import Posterior
 
 __all__ = [
     "PlainFunction",
     "deviation_function",
+    "mean_and_gradient",
     "mean_function",
     "probability_function",
+    "variance_and_gradient",
     "variance_function",
 ]
 
@@ -22,14 +24,18 @@ PlainFunction = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 """Points (n, d) to values (n,) and gradients (n, d)."""
 
 
-def _mean(posterior: Posterior, X: np.ndarray, c: int) -> tuple[np.ndarray, np.ndarray]:
+def mean_and_gradient(posterior: Posterior, X: np.ndarray, c: int) -> tuple[np.ndarray, np.ndarray]:
+    """Latent mean (n,) of output c and its gradient (n, d)."""
     K = posterior.kernel.value(X, posterior.points)
     t = posterior.weights[c]
     gradient = posterior.kernel.gradient_product(X, posterior.points, np.tile(t, (len(X), 1)))
     return posterior.offset[c] + posterior.scale[c] * (K @ t), posterior.scale[c] * gradient
 
 
-def _variance(posterior: Posterior, X: np.ndarray, c: int) -> tuple[np.ndarray, np.ndarray]:
+def variance_and_gradient(
+    posterior: Posterior, X: np.ndarray, c: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Latent variance (n,) of output c and its gradient (n, d)."""
     K = posterior.kernel.value(X, posterior.points)
     A, C = posterior.factors_of(c)
     q, added = K @ A.T, K @ C.T
@@ -47,7 +53,7 @@ def mean_function(posterior: Posterior, output: int, sign: int) -> PlainFunction
     """`sign * mu_c`."""
 
     def function(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        value, gradient = _mean(posterior, X, output)
+        value, gradient = mean_and_gradient(posterior, X, output)
         return sign * value, sign * gradient
 
     return function
@@ -57,20 +63,20 @@ def variance_function(posterior: Posterior, output: int, sign: int) -> PlainFunc
     """`sign * v_c`."""
 
     def function(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        value, gradient = _variance(posterior, X, output)
+        value, gradient = variance_and_gradient(posterior, X, output)
         return sign * value, sign * gradient
 
     return function
 
 
 def probability_function(
-    posterior: Posterior, likelihood: Likelihood, output: int, sign: int
+    posterior: Posterior, likelihood: ScalarLikelihood, output: int, sign: int
 ) -> PlainFunction:
     """`sign * F(mu_c, v_c)`, the gradient by the chain rule."""
 
     def function(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        mu, by_x = _mean(posterior, X, output)
-        v, v_by_x = _variance(posterior, X, output)
+        mu, by_x = mean_and_gradient(posterior, X, output)
+        v, v_by_x = variance_and_gradient(posterior, X, output)
         by_mu, by_v = likelihood.slopes(mu, v)
         gradient = by_mu[:, None] * by_x + by_v[:, None] * v_by_x
         return sign * likelihood.value(mu, v), sign * gradient
@@ -84,7 +90,7 @@ def deviation_function(
     """`-||mu(x) - reference||_p` and a (sub)gradient."""
 
     def function(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        parts = [_mean(posterior, X, c) for c in range(len(reference))]
+        parts = [mean_and_gradient(posterior, X, c) for c in range(len(reference))]
         gaps = np.stack([value for value, _ in parts], axis=1) - np.asarray(reference)
         slopes = np.stack([gradient for _, gradient in parts], axis=1)
         size = np.abs(gaps)

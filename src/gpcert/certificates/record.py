@@ -53,7 +53,7 @@ class PredictionRange:
     boxes: int
     seconds: float
     quantity: str
-    output: int
+    output: Any
     region: dict[str, Any]
 
     def to_dict(self) -> dict[str, Any]:

@@ -46,6 +46,7 @@ def study(
     """Fit a model and certify `count` of its test points at each radius."""
     model = fit(data)
     posterior = as_posterior(model)
+    assert isinstance(posterior, Posterior), "the demo's problems have two classes"
     chosen = _spread(posterior, data.X_test, count)
     points = data.X_test[chosen]
     certificates, ranges = [], []

@@ -7,20 +7,21 @@ from pathlib import Path
 
 import joblib
 
+from gpcert import committee
 from gpcert.adapters import as_posterior
 from gpcert.cli.terminal import error_console
+from gpcert.committee import Model
 from gpcert.errors import GPCertError, InputError
-from gpcert.posterior import Posterior
 
 __all__ = ["load_model"]
 
 
-def load_model(path: Path) -> Posterior:
-    """The posterior in a file; says on stderr when opening the file runs code from it."""
+def load_model(path: Path) -> Model:
+    """The model in a file; says on stderr when opening the file runs code from it."""
     if not path.is_file():
         raise InputError(f"MODEL: expected a file, but {str(path)!r} is none")
     if path.suffix == ".npz":
-        return _load_posterior(path)
+        return _load_numbers(path)
     if path.suffix in {".joblib", ".pkl", ".pickle"}:
         return as_posterior(_load_trusted(path))
     raise InputError(
@@ -28,9 +29,9 @@ def load_model(path: Path) -> Posterior:
     )
 
 
-def _load_posterior(path: Path) -> Posterior:
+def _load_numbers(path: Path) -> Model:
     try:
-        return Posterior.load(path)
+        return committee.load_model(path)
     except GPCertError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError, zipfile.BadZipFile) as error:

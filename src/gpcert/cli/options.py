@@ -54,8 +54,8 @@ ModelFile = Annotated[
     Path,
     typer.Argument(
         metavar="MODEL",
-        help="a .npz file of Posterior.save (numbers only), or a fitted scikit-learn model in a "
-        ".joblib file (code: open only files that you trust)",
+        help="a .npz file of Posterior.save (numbers only), or a fitted model of scikit-learn "
+        "or gpcert.models in a .joblib file (code: open only files that you trust)",
     ),
 ]
 PointsFile = Annotated[

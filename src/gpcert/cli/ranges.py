@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from gpcert.api import prediction_ranges
+from gpcert.api import prediction_range, prediction_ranges
+from gpcert.api.questions import range_question
 from gpcert.certificates import PredictionRange
 from gpcert.cli import options
 from gpcert.cli.exits import ExitCode
@@ -15,6 +16,8 @@ from gpcert.cli.models import load_model
 from gpcert.cli.points import read_points
 from gpcert.cli.records import save_ranges
 from gpcert.cli.terminal import above, below, console, say, say_written, table
+from gpcert.committee import Model
+from gpcert.errors import InputError
 from gpcert.regions import Ball
 from gpcert.search import Budget, StopReason
 
@@ -26,8 +29,23 @@ gpcert range model.npz points.csv --radius 0.1
 
 gpcert range model.npz points.csv --radius 0.1 --quantity variance --tol 0.001
 
+gpcert range digits.joblib images.csv --radius 0.05 --domain 0,1 --class 8
+
 Exit code: 0 all ranges within the tolerance; 2 some not (their bounds hold all the same); 3 bad
 input; 4 a defect."""
+
+
+COLUMNS = [
+    "point",
+    "output",
+    "quantity",
+    "minimum ≥",
+    "attained",
+    "attained",
+    "maximum ≤",
+    "boxes",
+    "ms",
+]
 
 
 class Quantity(StrEnum):
@@ -49,6 +67,15 @@ def ranges(
     quantity: Annotated[
         Quantity | None, typer.Option(help="by default the probability; regression: the mean")
     ] = None,
+    label: Annotated[
+        str | None,
+        typer.Option(
+            "--class",
+            metavar="LABEL",
+            help="of several classes (regression: targets, counted from 0) only this one; all by "
+            "default",
+        ),
+    ] = None,
     tol: Annotated[float, typer.Option(help="accuracy at which the search ends")] = 0.01,
     seconds: options.Seconds = 60.0,
     backend: options.Backend = "numpy",
@@ -62,30 +89,16 @@ def ranges(
     options.check_output(output)
     posterior, X = load_model(model), read_points(points, header)
     found: list[PredictionRange] = []
-    rows = table(
-        f"Prediction ranges, l_{norm} radius {radius:g}",
-        [
-            "point",
-            "output",
-            "quantity",
-            "minimum ≥",
-            "attained",
-            "attained",
-            "maximum ≤",
-            "boxes",
-            "ms",
-        ],
-    )
+    rows = table(f"Prediction ranges, l_{norm} radius {radius:g}", COLUMNS)
+    choices = {
+        "tol": tol,
+        "quantity": None if quantity is None else quantity.value,
+        "budget": Budget(seconds=seconds),
+        "backend": backend,
+        **options.method_options(method, variance),
+    }
     for index, x in enumerate(posterior.check_inputs(X)):
-        items = prediction_ranges(
-            posterior,
-            Ball(x, radius, **region),
-            tol=tol,
-            quantity=None if quantity is None else quantity.value,
-            budget=Budget(seconds=seconds),
-            backend=backend,
-            **options.method_options(method, variance),
-        )
+        items = _found(posterior, Ball(x, radius, **region), label, choices)
         found.extend(items)
         for item in items:
             rows.add_row(*_cells(index, item))
@@ -98,6 +111,19 @@ def ranges(
         save_ranges(output, found)
     say_written(output)
     raise typer.Exit(ExitCode.PROVED if met == len(found) else ExitCode.UNDECIDED)
+
+
+def _found(
+    model: Model, ball: Ball, text: str | None, choices: dict[str, Any]
+) -> tuple[PredictionRange, ...]:
+    """The ranges of all outputs, or of the one whose label prints as this text."""
+    if text is None:
+        return prediction_ranges(model, ball, **choices)
+    labels = range_question(model, choices["quantity"]).labels
+    same = [label for label in labels if str(label) == text]
+    if len(same) != 1:
+        raise InputError(f"--class: expected one of {', '.join(map(str, labels))}; got {text!r}")
+    return (prediction_range(model, ball, output=same[0], **choices),)
 
 
 def _cells(index: int, item: PredictionRange) -> list[str]:

@@ -1,6 +1,6 @@
 """Enclosures: proved bounds of the posterior over batches of cells."""
 
 from gpcert.enclosures.evaluation import Evaluation
-from gpcert.enclosures.local_posterior import LocalPosterior
+from gpcert.enclosures.local_posterior import LocalModel, LocalPosterior, local_model
 
-__all__ = ["Evaluation", "LocalPosterior"]
+__all__ = ["Evaluation", "LocalModel", "LocalPosterior", "local_model"]

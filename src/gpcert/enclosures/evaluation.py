@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 
 from gpcert.arrays import Array
-from gpcert.enclosures.local_posterior import LocalPosterior
+from gpcert.enclosures.local_posterior import LocalModel, LocalPosterior
 from gpcert.enclosures.mean import MeanEnclosure
 from gpcert.enclosures.variance import VarianceEnclosure, variance_range
 from gpcert.kernels.expansions.base import Expansion
@@ -18,14 +18,28 @@ __all__ = ["Evaluation"]
 class Evaluation:
     """Enclosures of a batch of cells; each is computed once, when a goal first asks."""
 
-    def __init__(self, local: LocalPosterior, cells: Cells, optional: bool = True) -> None:
-        self.local = local
+    def __init__(self, local: LocalModel, cells: Cells, optional: bool = True) -> None:
+        self.parts = local.members
         self.cells = cells
         self.optional = optional
         """Whether bounds that may not pay are tried: not for cells that are single points."""
         self._means: dict[int, MeanEnclosure] = {}
         self._variances: dict[int, VarianceEnclosure] = {}
         self._ranges: dict[int, tuple[Array, Array]] = {}
+        self._members: dict[int, Evaluation] = {}
+
+    @property
+    def local(self) -> LocalPosterior:
+        """The posterior; of a committee the first member."""
+        return self.parts[0]
+
+    def member(self, index: int) -> Evaluation:
+        """The same cells as a committee's member sees them."""
+        if index == 0:  # not kept: a reference to itself would outlive the batch
+            return self
+        if index not in self._members:
+            self._members[index] = Evaluation(self.parts[index], self.cells, self.optional)
+        return self._members[index]
 
     @cached_property
     def expansion(self) -> Expansion:

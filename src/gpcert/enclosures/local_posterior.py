@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from gpcert.arrays import Array, Backend
+from gpcert.committee import Model
 from gpcert.enclosures.mean import MeanEnclosure, mean_enclosure
 from gpcert.enclosures.operator import OperatorBounds
 from gpcert.enclosures.portfolio import Portfolio
@@ -20,7 +21,7 @@ from gpcert.kernels.expansions.squared_exponential import LocalSquaredExponentia
 from gpcert.posterior import Posterior
 from gpcert.regions import Cells, Region
 
-__all__ = ["LocalPosterior"]
+__all__ = ["LocalCommittee", "LocalModel", "LocalPosterior", "local_model"]
 
 CHEAP_WORK = 2.0e8
 """Multiplications up to which the derivative covariance is always worth its time (about 10 ms)."""
@@ -67,6 +68,11 @@ class LocalPosterior:
             precisions=precisions,
             operator=OperatorBounds.of(posterior) if variance else OperatorBounds(0.0, 1.0),
         )
+
+    @property
+    def members(self) -> tuple[LocalPosterior, ...]:
+        """The posterior itself; see `LocalCommittee`."""
+        return (self,)
 
     def expand(self, cells: Cells) -> Expansion:
         """Kernel values at the cells' centres."""
@@ -115,3 +121,21 @@ class LocalPosterior:
         """A goal says whether the variance's slack mattered to it; decides for the next batches."""
         if enclosure.derivatives_used:
             self.portfolio.report("derivatives", enclosure.derivatives_gained and relevant)
+
+
+@dataclass(frozen=True, eq=False)
+class LocalCommittee:
+    """Several local posteriors over the same region; see `gpcert.committee`."""
+
+    members: tuple[LocalPosterior, ...]
+
+
+LocalModel = LocalPosterior | LocalCommittee
+
+
+def local_model(model: Model, region: Region, backend: Backend, variance: bool) -> LocalModel:
+    """The model bound to a region, member by member."""
+    parts = tuple(
+        LocalPosterior.build(member, region, backend, variance) for member in model.members
+    )
+    return parts[0] if isinstance(model, Posterior) else LocalCommittee(parts)

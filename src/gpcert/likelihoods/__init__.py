@@ -10,27 +10,35 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpcert.errors import InputError
-from gpcert.likelihoods.base import BinaryLikelihood, Likelihood
+from gpcert.likelihoods.base import BinaryLikelihood, Likelihood, ScalarLikelihood
+from gpcert.likelihoods.classes import ClassLikelihood
 from gpcert.likelihoods.discretised import Discretised
 from gpcert.likelihoods.erf_mixture import SklearnLogistic
 from gpcert.likelihoods.gaussian import Gaussian
 from gpcert.likelihoods.logistic import Logistic
+from gpcert.likelihoods.multinomial_probit import MultinomialProbit
 from gpcert.likelihoods.probit import Probit
+from gpcert.likelihoods.softmax import Softmax
 
 __all__ = [
     "BinaryLikelihood",
+    "ClassLikelihood",
     "Discretised",
     "Gaussian",
     "LIKELIHOODS",
     "Likelihood",
     "Logistic",
+    "MultinomialProbit",
     "Probit",
+    "ScalarLikelihood",
     "SklearnLogistic",
+    "Softmax",
     "likelihood_from_config",
 ]
 
 LIKELIHOODS: dict[str, type[Likelihood]] = {
-    kind.name: kind for kind in (Gaussian, Probit, Logistic, SklearnLogistic)
+    kind.name: kind
+    for kind in (Gaussian, Probit, Logistic, SklearnLogistic, Softmax, MultinomialProbit)
 }
 """Every likelihood by the name that saved posteriors carry; a user's own link is code, and is not
 saved."""

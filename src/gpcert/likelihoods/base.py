@@ -15,17 +15,28 @@ from typing import Any, ClassVar
 from gpcert.arrays import Array, namespace
 from gpcert.rounding import TINY
 
-__all__ = ["Likelihood", "BinaryLikelihood"]
+__all__ = ["BinaryLikelihood", "Likelihood", "ScalarLikelihood"]
 
 
 class Likelihood(ABC):
-    """A prediction `F(mu, v)` that does not decrease in mu. Subclasses are frozen records."""
+    """What every likelihood has: a name and parameters. Subclasses are frozen records."""
 
     name: ClassVar[str]
     """Key of the registry; written to saved posteriors."""
 
     classifies: ClassVar[bool] = False
-    """Whether F is the probability of the second of two classes."""
+    """Whether the prediction is a probability of classes."""
+
+    def config(self) -> dict[str, Any]:
+        """Parameters from which the registry rebuilds this likelihood."""
+        return {}
+
+
+class ScalarLikelihood(Likelihood):
+    """A prediction `F(mu, v)` from one latent output that does not decrease in mu.
+
+    One that `classifies` has two classes, and F is the probability of the second.
+    """
 
     symmetric: ClassVar[bool] = False
     """Whether F > 1/2 exactly where mu > 0, so that the decision needs no variance."""
@@ -58,12 +69,8 @@ class Likelihood(ABC):
     def line_maximum(self, alpha: Array, beta: Array, v_low: Array, v_high: Array) -> Array:
         """Certified upper bound of `max F(alpha + beta v, v)` over `v_low <= v <= v_high`."""
 
-    def config(self) -> dict[str, Any]:
-        """Parameters from which the registry rebuilds this likelihood."""
-        return {}
 
-
-class BinaryLikelihood(Likelihood):
+class BinaryLikelihood(ScalarLikelihood):
     """Probability of the positive class for a link with `link(-f) = total - link(f)`.
 
     By the symmetry of the Gaussian, `F(-mu, v) = total - F(mu, v)`: one side of every bound is

@@ -25,7 +25,7 @@ import numpy as np
 
 from gpcert.arrays import Array, namespace
 from gpcert.errors import InputError
-from gpcert.likelihoods.base import Likelihood
+from gpcert.likelihoods.base import ScalarLikelihood
 from gpcert.likelihoods.gaussian_integral import gaussian_integral_range, score
 from gpcert.likelihoods.lines import check_latent, check_segment, mean_lower
 from gpcert.likelihoods.special import normal_cdf, normal_cdf_bounds, normal_pdf
@@ -49,7 +49,7 @@ LARGEST_CHUNK = 2.0e6
 
 
 @dataclass(frozen=True)
-class Discretised(Likelihood):
+class Discretised(ScalarLikelihood):
     """Probability of the second class for a link of the user's own.
 
     Assumed of `link` (nothing else): it maps arrays of float64 elementwise, does not decrease, has

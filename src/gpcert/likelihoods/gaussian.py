@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from gpcert.arrays import Array, namespace
-from gpcert.likelihoods.base import Likelihood
+from gpcert.likelihoods.base import ScalarLikelihood
 from gpcert.likelihoods.lines import check_latent, check_segment, mean_lower
 
 __all__ = ["Gaussian"]
 
 
 @dataclass(frozen=True)
-class Gaussian(Likelihood):
+class Gaussian(ScalarLikelihood):
     """`F(mu, v) = mu`, whatever the variance and the observation noise.
 
     >>> import numpy as np

@@ -10,7 +10,7 @@ import numpy as np
 from gpcert.errors import InputError
 from gpcert.kernels import Kernel
 from gpcert.kernels.algebra import scaled_by
-from gpcert.likelihoods import likelihood_from_config
+from gpcert.likelihoods import Softmax, likelihood_from_config
 from gpcert.models.inducing import INDUCING, inducing_points
 from gpcert.models.inference import Fit, ep, laplace, softmax_laplace
 from gpcert.models.inference.sparse_ep import sparse_ep
@@ -126,7 +126,7 @@ class Latent:
             classes=classes,
         )
 
-    def coupled_posterior(self) -> Posterior:
+    def coupled_posterior(self, classes: tuple[Any, ...]) -> Posterior:
         """The latent functions of several classes, their covariances included."""
         return Posterior(
             kernel=self.kernel,
@@ -134,5 +134,7 @@ class Latent:
             weights=self.fit.weights,
             factor=self.fit.factor,
             noise=self.white,
+            likelihood=Softmax(),
+            classes=classes,
             coupled=True,
         )

@@ -15,7 +15,6 @@ from gpcert.kernels import Kernel
 from gpcert.models.classification import Choices, Latent, Method
 from gpcert.models.hyperparameters import Trace
 from gpcert.models.inference import Fit
-from gpcert.models.softmax_expectation import expected_softmax
 from gpcert.models.training import Options, checked_count, starting_kernel, train, white_noise
 from gpcert.posterior import Posterior
 
@@ -26,7 +25,7 @@ class GPClassifier(ClassifierMixin, BaseEstimator):
     """Gaussian process classification, `p(y | x) = link(g(x))`, `g ~ GP(0, k)`.
 
     The posterior of g is approximated by a Gaussian, the kernel's parameters maximise the
-    approximate evidence `log p(y | X)`. Binary models go straight into `gpcert.certify`.
+    approximate evidence `log p(y | X)`. The model goes straight into `gpcert.certify`.
 
     Parameters
     ----------
@@ -51,8 +50,7 @@ class GPClassifier(ClassifierMixin, BaseEstimator):
     kernel_ : trained kernel.
     posterior_ : `gpcert.Posterior`, what is predicted and certified. With two classes and softmax
         it is that of the difference of both latent functions; with more than two classes that of
-        the latent functions, one output a class, coupled: their means and variances have proved
-        ranges, their class probabilities not yet.
+        the latent functions, one output a class, coupled.
     evidence_ : approximate log marginal likelihood.
     trace_ : every evaluation of the evidence; see `gpcert.plots.plot_training`.
     fit_ : what inference returned: its factor is the canonical form of Laplace or EP.
@@ -149,11 +147,11 @@ class GPClassifier(ClassifierMixin, BaseEstimator):
             )
 
     def _set_posterior(self, latent: Latent) -> None:
-        if len(self.classes_) > 2:
-            self.posterior_ = latent.coupled_posterior()
+        labels = self.classes_.tolist()
+        if len(labels) > 2:
+            self.posterior_ = latent.coupled_posterior(tuple(labels))
             return
-        labels = tuple(self.classes_.tolist())
-        self.posterior_ = latent.binary_posterior(self.likelihood, labels)
+        self.posterior_ = latent.binary_posterior(self.likelihood, (labels[0], labels[1]))
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Latent mean: (n,) for two classes, positive for the second; (n, m) for more.
@@ -168,14 +166,14 @@ class GPClassifier(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities (n, m) of the classes, averaged over the latent posterior.
 
-        Two classes: the likelihood of `posterior_`, the function that `gpcert.certify` bounds. More
-        classes: a fixed quadrature, see `gpcert.models.softmax_expectation`.
+        Of the likelihood of `posterior_`, the function that `gpcert.certify` bounds; more than two
+        classes by a fixed rule, see `gpcert.likelihoods.softmax_expectation`.
         """
         X = self._checked(X)
         if len(self.classes_) == 2:
             second = self.posterior_.prediction(X)[:, 0]
             return np.stack([1.0 - second, second], axis=1)
-        return expected_softmax(self.posterior_.predict(X)[0], self.posterior_.covariances(X))
+        return self.posterior_.prediction(X)
 
     def predict(self, X: Any) -> np.ndarray:
         """Labels (n,): the class of the largest probability.

@@ -9,18 +9,14 @@ import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.certificates import Certificate, Status
-from gpcert.errors import InputError
 from gpcert.plots.outline import outline
-from gpcert.plots.style import CLASS_COLOURS, LOOKS, PROBABILITY_COLOURS
-from gpcert.posterior import Posterior
+from gpcert.plots.style import CLASS_MARKERS, LOOKS
+from gpcert.plots.surface import Surface, surface_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["plot_decision_regions"]
-
-GRID = 120
-"""Points a side of the grid that contours are drawn from."""
 
 
 def plot_decision_regions(
@@ -32,65 +28,46 @@ def plot_decision_regions(
     y: Any = None,
     threshold: float | None = None,
 ) -> Axes:
-    """Contours of a two-feature model's prediction, and certified regions upon them.
+    """A two-feature model's prediction, and certified regions upon it.
 
-    Regions are green with a solid line where proved robust, red and dashed where refuted, with a
-    line from the centre to the counter-example, grey and dotted where undecided. `X`, `y` are
-    points to show, marked by label; `threshold` is the level that decides (a classifier: 1/2).
-    The contours are plain floating point on a grid: only the regions are proved.
+    Two classes or a regression are drawn as contours of the probability or the mean, several
+    classes as areas of one colour each, the deeper the further the class leads. Regions are green
+    with a solid line where proved robust, red and dashed where refuted, with a line from the centre
+    to the counter-example, grey and dotted where undecided. `X`, `y` are points to show, marked by
+    label; `threshold` is the level that decides (of two classes: 1/2). The contours and areas are
+    plain floating point on a grid: only the regions are proved.
     """
     posterior = as_posterior(model)
-    if posterior.dim != 2 or posterior.outputs != 1:
-        raise InputError(
-            "model: expected two features and one output to draw in the plane, "
-            f"got {posterior.dim} and {posterior.outputs}"
-        )
+    surface = surface_of(posterior, threshold)
     certificates = list(certificates)
     outlines = [outline(certificate.region) for certificate in certificates]
     points = posterior.points if X is None else posterior.check_inputs(X)
-    _draw_prediction(ax, posterior, np.concatenate([points, *outlines]), threshold)
+    surface.draw(ax, np.concatenate([points, *outlines]), threshold)
     if X is not None:
-        _draw_points(ax, points, y)
+        _draw_points(ax, points, y, surface)
     for certificate, corners in zip(certificates, outlines, strict=True):
         _draw_region(ax, certificate, corners)
-    _add_legend(ax, {certificate.status for certificate in certificates})
+    named = [] if X is None or y is None else np.unique(y).tolist()
+    areas = surface.area_handles(named)
+    _add_legend(ax, {certificate.status for certificate in certificates}, areas)
     ax.set_xlabel("feature 1")
     ax.set_ylabel("feature 2")
     return ax
 
 
-def _draw_prediction(
-    ax: Axes, posterior: Posterior, points: np.ndarray, threshold: float | None
-) -> None:
-    low, high = points.min(0), points.max(0)
-    room = 0.06 * np.maximum(high - low, 1e-9)  # a margin around what is drawn; never empty
-    axes = np.linspace(low - room, high + room, GRID).T
-    grid = np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, 2)
-    values = posterior.prediction(grid)[:, 0].reshape(GRID, GRID)
-    binary = posterior.likelihood.classifies
-    levels = np.linspace(0.0, 1.0, 11) if binary else 10
-    filled = ax.contourf(*axes, values, levels=levels, cmap=PROBABILITY_COLOURS, alpha=0.55)
-    label = f"probability of class {(posterior.classes or (0, 1))[1]}" if binary else "mean"
-    figure: Any = ax.figure
-    figure.colorbar(filled, ax=ax, label=label, fraction=0.046, pad=0.02)
-    level = 0.5 if threshold is None and binary else threshold
-    if level is not None and values.min() < level < values.max():
-        ax.contour(*axes, values, levels=[level], colors="black", linewidths=1.5)
-
-
-def _draw_points(ax: Axes, X: np.ndarray, y: Any) -> None:
+def _draw_points(ax: Axes, X: np.ndarray, y: Any, surface: Surface) -> None:
     if y is None:
         ax.scatter(*X.T, s=10, color="#444444", linewidths=0, label="points")
         return
-    labels = np.unique(y)
-    for k, label in enumerate(labels):
+    labels = np.unique(y).tolist()
+    for k, (label, (face, edge)) in enumerate(surface.marker_colours(labels).items()):
         rows = X[np.asarray(y) == label]
         ax.scatter(
             *rows.T,
             s=18,
-            marker="o^sD"[k % 4],
-            color=CLASS_COLOURS[k % 2],
-            edgecolors=CLASS_COLOURS[(k + 1) % 2],
+            marker=CLASS_MARKERS[k % len(CLASS_MARKERS)],
+            color=face,
+            edgecolors=edge,
             linewidths=0.6,
             zorder=3,  # above the regions
             label=f"class {label}",
@@ -112,10 +89,11 @@ def _draw_region(ax: Axes, certificate: Certificate, corners: np.ndarray) -> Non
     )
 
 
-def _add_legend(ax: Axes, statuses: set[Status]) -> None:
+def _add_legend(ax: Axes, statuses: set[Status], areas: tuple[list[Any], list[str]]) -> None:
     from matplotlib.lines import Line2D
 
     handles, labels = ax.get_legend_handles_labels()
+    handles, labels = areas[0] + handles, areas[1] + labels
     for status, look in LOOKS.items():
         if status in statuses:
             handles.append(Line2D([], [], color=look.colour, linestyle=look.line, linewidth=1.8))

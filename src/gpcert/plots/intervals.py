@@ -28,9 +28,11 @@ def plot_range(
 
     Dark inside it, `[minimum.upper, maximum.lower]`: both ends are attained. Where the search
     converged the light rims are thinner than the tolerance. An infinite end is drawn as an arrow.
+    `labels` name the bars; by default the ranges' outputs (the classes of `prediction_ranges`)
+    where they differ, else numbers.
     """
     ranges = list(ranges)
-    names = [str(k) for k in range(len(ranges))] if labels is None else [str(n) for n in labels]
+    names = [str(n) for n in (_names(ranges) if labels is None else labels)]
     if not ranges or len(names) != len(ranges):
         raise InputError(
             f"labels: expected one for each of 1 or more ranges, got {len(names)} for {len(ranges)}"
@@ -55,3 +57,8 @@ def plot_range(
     ax.set_ylabel(ranges[0].quantity)
     ax.legend(fontsize="small", framealpha=0.9)
     return ax
+
+
+def _names(ranges: Sequence[PredictionRange]) -> list[str]:
+    outputs = [str(r.output) for r in ranges]
+    return outputs if len(set(outputs)) == len(ranges) else [str(k) for k in range(len(ranges))]

@@ -7,7 +7,17 @@ from typing import Literal
 
 from gpcert.certificates import Status
 
-__all__ = ["Look", "LOOKS", "DARK", "LIGHT", "ACCENT", "CLASS_COLOURS", "PROBABILITY_COLOURS"]
+__all__ = [
+    "Look",
+    "LOOKS",
+    "DARK",
+    "LIGHT",
+    "ACCENT",
+    "CLASS_COLOURS",
+    "CLASS_MARKERS",
+    "CLASS_PALETTE",
+    "PROBABILITY_COLOURS",
+]
 
 
 @dataclass(frozen=True)
@@ -28,5 +38,24 @@ LOOKS = {
 
 DARK, LIGHT, ACCENT = "#0072B2", "#A6CEE3", "#D55E00"
 CLASS_COLOURS = ("#FFFFFF", "#222222")
+"""Two classes: white and black markers on the colours of the probability."""
+
+CLASS_MARKERS = "o^sDvP*<>h"
+"""Shapes repeat what colours say; the X is kept for counter-examples."""
+
+CLASS_PALETTE = (
+    "#77AADD",
+    "#EEDD88",
+    "#FFAABB",
+    "#BBCC33",
+    "#99DDFF",
+    "#AAAA00",
+    "#44BB99",
+    "#EE8866",
+    "#DDDDDD",
+)
+"""Several classes: "light" of Tol (2021), *Colour schemes*, for areas; the first ones are those
+that are farthest from the colours of a status. Classes beyond the ninth share colours."""
+
 PROBABILITY_COLOURS = "PuOr"
 """Purple to orange: diverging, and safe for red-green blindness."""

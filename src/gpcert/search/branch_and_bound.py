@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpcert.arrays import to_numpy
-from gpcert.enclosures import Evaluation, LocalPosterior
+from gpcert.enclosures import Evaluation, local_model
 from gpcert.errors import SoundnessError
 from gpcert.regions import Cells
 from gpcert.search.budget import Clock, StopReason
@@ -60,10 +60,8 @@ class _Search:
         # Nothing is known before the root is evaluated.
         self.frontier.settled[:] = -np.inf
         variance = any(goal.needs_variance for goal in goals)
-        self.local = LocalPosterior.build(
-            problem.posterior, problem.region, problem.backend, variance
-        )
-        self.incumbents = Incumbents(self.local, problem.region, goals)
+        self.local = local_model(problem.posterior, problem.region, problem.backend, variance)
+        self.incumbents = Incumbents(self.local, problem)
         self.rng = np.random.default_rng(problem.random_state)
 
     def run(self) -> StopReason:
@@ -154,10 +152,13 @@ class _Search:
 
     def _batch_size(self) -> int:
         """Parents a batch: bounded by work, memory, and the budget of boxes."""
-        N, f = len(self.problem.posterior.points), len(self.problem.region.free)
+        f = len(self.problem.region.free)
+        sizes = [len(member.points) for member in self.problem.posterior.members]
         # kernel rows and their derivatives, second and (for few features) third moments
-        each = 8.0 * (24 * N + 2 * f * N + 16 * f * f + (8 * f**3 if f <= 12 else 0))
-        work = N * (f + 3.0) * (N if self.local.precisions is not None else f)
+        moments = 16 * f * f + (8 * f**3 if f <= 12 else 0)
+        each = 8.0 * sum(24 * N + 2 * f * N + moments for N in sizes)
+        variance = any(goal.needs_variance for goal in self.problem.goals)
+        work = sum(N * (f + 3.0) * (N if variance else f) for N in sizes)
         gpu = self.problem.backend.device is not None and "cuda" in self.problem.backend.device
         most = LARGEST_WORK * (GPU_SPEED if gpu else 1.0)
         size = min(LARGEST_BATCH * (GPU_SPEED if gpu else 1), int(most / (2.0 * work)))
@@ -220,8 +221,7 @@ class _Search:
                 if len(self.problem.region.free):
                     axes[:, g] = to_numpy(bound.scores).argmax(axis=1)
                 best = int(np.argmin(lower[:, g]))
-                shift = to_numpy(bound.point)[best] / to_numpy(self.local.kernel.inverse_length)
-                candidates.append(to_numpy(cells.center)[best] + shift)
+                candidates.append(to_numpy(cells.center)[best] + to_numpy(bound.point)[best])
             self.incumbents.offer_cells(evaluation, active)
         points = cells.points_full(np.stack(candidates)) if candidates else np.empty((0, 0))
         return to_numpy(cells.lower), to_numpy(cells.upper), lower, axes, points

@@ -8,9 +8,9 @@ import numpy as np
 
 from gpcert.arrays import Backend, to_numpy
 from gpcert.attacks import descend
-from gpcert.enclosures import Evaluation, LocalPosterior
-from gpcert.enclosures.goals import Goal
-from gpcert.regions import Cells, Region
+from gpcert.enclosures import Evaluation, LocalModel
+from gpcert.regions import Cells
+from gpcert.search.problem import Problem
 
 __all__ = ["Incumbents"]
 
@@ -22,13 +22,13 @@ class Incumbents:
     lie inside: an upper bound of the minimum that somebody can check by hand.
     """
 
-    def __init__(self, local: LocalPosterior, region: Region, goals: Sequence[Goal]) -> None:
+    def __init__(self, local: LocalModel, problem: Problem) -> None:
         self.local = local
-        self.region = region
-        self.goals = goals
-        self.values = np.full(len(goals), np.inf)
-        self.points = np.tile(region.center, (len(goals), 1))
-        self.functions = [goal.function(local.posterior) for goal in goals]
+        self.region = problem.region
+        self.goals = problem.goals
+        self.values = np.full(len(self.goals), np.inf)
+        self.points = np.tile(self.region.center, (len(self.goals), 1))
+        self.functions = [goal.function(problem.posterior) for goal in self.goals]
 
     def offer_cells(self, evaluation: Evaluation, active: Sequence[int]) -> None:
         """Take the centres of an evaluated batch into account: their values are already there."""

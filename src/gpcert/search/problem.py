@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gpcert.arrays import Backend
+from gpcert.committee import Model
 from gpcert.enclosures.goals import Goal
 from gpcert.errors import InputError
-from gpcert.posterior import Posterior
 from gpcert.regions import Region
 from gpcert.search.budget import Budget, StopReason
 
@@ -25,7 +25,7 @@ class Problem:
     with a value below T is known; it needs no tolerance.
     """
 
-    posterior: Posterior
+    posterior: Model
     region: Region
     goals: Sequence[Goal]
     tol: float = 0.01

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from gpcert.arrays import Array, Backend, backend_from_name, to_numpy
 from gpcert.errors import InputError
-from gpcert.likelihoods.base import BinaryLikelihood, Likelihood
+from gpcert.likelihoods.base import BinaryLikelihood, ScalarLikelihood
 from gpcert.likelihoods.lines import mean_lower, monotone_minimum
 
 __all__ = ["LikelihoodContract", "segments", "means", "variances"]
@@ -71,7 +71,7 @@ def _scalar(array: Array) -> float:
 class LikelihoodContract:
     """Inherit, set `likelihood`, define `reference`."""
 
-    likelihood: ClassVar[Likelihood]
+    likelihood: ClassVar[ScalarLikelihood]
     width: ClassVar[float] = 1e-11
     """Largest width of an enclosure for |F| <= 1."""
 

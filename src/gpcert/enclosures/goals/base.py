@@ -10,16 +10,17 @@ from dataclasses import dataclass
 
 from gpcert.arrays import Array
 from gpcert.attacks.functions import PlainFunction
+from gpcert.committee import Model
 from gpcert.enclosures.evaluation import Evaluation
-from gpcert.posterior import Posterior
 
 __all__ = ["Goal", "GoalBound"]
 
 
 @dataclass(frozen=True, eq=False)
 class GoalBound:
-    """For each cell: `lower` (B,) <= goal on the cell; `point` (B, f), a scaled displacement where
-    the goal may be small; `scores` (B, f), what halving each axis would gain."""
+    """For each cell: `lower` (B,) <= goal on the cell; `point` (B, f), a displacement from the
+    centre (user's units) where the goal may be small; `scores` (B, f), what halving each axis would
+    gain."""
 
     lower: Array
     point: Array
@@ -46,5 +47,5 @@ class Goal(ABC):
         """Certified upper bound of the goal at each cell's centre point."""
 
     @abstractmethod
-    def function(self, posterior: Posterior) -> PlainFunction:
+    def function(self, model: Model) -> PlainFunction:
         """The goal and its gradient in plain floating point, for local search."""

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from gpcert.arrays import Array, namespace
 from gpcert.attacks.functions import PlainFunction
+from gpcert.committee import Model
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.goals.base import Goal, GoalBound
-from gpcert.posterior import Posterior
 
 __all__ = ["BothGoals"]
 
@@ -44,6 +44,6 @@ class BothGoals(Goal):
         """That of the first: both are the same function."""
         return self.first.ceiling(evaluation)
 
-    def function(self, posterior: Posterior) -> PlainFunction:
+    def function(self, model: Model) -> PlainFunction:
         """That of the first."""
-        return self.first.function(posterior)
+        return self.first.function(model)

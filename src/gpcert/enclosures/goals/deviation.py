@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from gpcert.arrays import Array, namespace
 from gpcert.attacks.functions import PlainFunction, deviation_function
+from gpcert.committee import Model
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.goals.base import Goal, GoalBound
 from gpcert.enclosures.goals.mean import MeanGoal
-from gpcert.posterior import Posterior
 from gpcert.regions.norms import norm_lower, norm_upper
 from gpcert.rounding import down, nonnegative, up
 
@@ -64,9 +64,9 @@ class DeviationGoal(Goal):
             gaps.append(nonnegative(down(gap - self.errors[c], 1)))
         return -norm_lower(xp.stack(gaps, axis=1), self.norm)
 
-    def function(self, posterior: Posterior) -> PlainFunction:
+    def function(self, model: Model) -> PlainFunction:
         """The goal and its gradient in plain floating point."""
-        return deviation_function(posterior, self.reference, self.norm)
+        return deviation_function(model.members[0], self.reference, self.norm)
 
     def _length_up(self, gaps: Array) -> Array:
         xp = namespace(gaps)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from gpcert.arrays import Array, namespace
 from gpcert.attacks.functions import PlainFunction, mean_function
+from gpcert.committee import Model
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.goals.base import Goal, GoalBound
 from gpcert.kernels.expansions.base import finite_product
-from gpcert.posterior import Posterior
 from gpcert.rounding import down, gamma, up
 
 __all__ = ["MeanGoal", "affine_down"]
@@ -61,7 +61,8 @@ class MeanGoal(Goal):
             paper = local.paper_mean(evaluation.expansion, self.output, self.sign)
             local.portfolio.report("paper", bool(xp.any(paper > q)))
             q = xp.maximum(q, paper)
-        return GoalBound(affine_down(offset, scale, q), best.point, geometry.split_scores())
+        point = geometry.unscaled(best.point)
+        return GoalBound(affine_down(offset, scale, q), point, geometry.split_scores())
 
     def ceiling(self, evaluation: Evaluation) -> Array:
         """Mean at the centre plus its rounding error."""
@@ -70,9 +71,9 @@ class MeanGoal(Goal):
         q = -self.sign * enclosure.center - enclosure.center_error
         return -affine_down(-offset, scale, down(q, 2))
 
-    def function(self, posterior: Posterior) -> PlainFunction:
+    def function(self, model: Model) -> PlainFunction:
         """The goal and its gradient in plain floating point."""
-        return mean_function(posterior, self.output, self.sign)
+        return mean_function(model.members[0], self.output, self.sign)
 
     def _affine(self, evaluation: Evaluation) -> tuple[float, float]:
         posterior = evaluation.local.posterior

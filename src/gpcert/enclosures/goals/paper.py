@@ -11,18 +11,23 @@ import numpy as np
 
 from gpcert.arrays import Array, namespace, to_numpy
 from gpcert.attacks.functions import PlainFunction
+from gpcert.committee import Model
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.goals.base import Goal, GoalBound
+from gpcert.enclosures.goals.classes import ClassGoal
 from gpcert.enclosures.goals.deviation import DeviationGoal
 from gpcert.enclosures.goals.mean import MeanGoal, affine_down
 from gpcert.enclosures.goals.probability import ProbabilityGoal
 from gpcert.enclosures.goals.variance import VarianceGoal
+from gpcert.enclosures.paper.class_bound import class_ranges, weighted_lower
 from gpcert.enclosures.paper.intervals import CellIntervals, PaperEnclosures, Side
 from gpcert.errors import InputError
-from gpcert.posterior import Posterior
 from gpcert.rounding import nonnegative, up
 
 __all__ = ["PaperGoal"]
+
+GRID_CELLS = 2
+"""Parents split at a time where the latent space is discretised: up to a second for every box."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +49,10 @@ class PaperGoal(Goal):
     @property
     def cells_at_once(self) -> int | None:
         """Few where variances are bounded: each box takes its time."""
-        return self.enclosures.cells_at_once if self.needs_variance else None
+        if not self.needs_variance:
+            return None
+        most = self.enclosures.cells_at_once
+        return min(most, GRID_CELLS) if isinstance(self.plain, ClassGoal) else most
 
     def bound(self, evaluation: Evaluation, target: float | None) -> GoalBound:
         """The proposition of the goal's kind, and the best of the extremal points."""
@@ -58,7 +66,7 @@ class PaperGoal(Goal):
 
     def _best_point(self, evaluation: Evaluation, lower: Array, sides: Sequence[Side]) -> Array:
         """(B, f): extremal points; where the bound is least, the one with the best value."""
-        cells, scale = evaluation.cells, evaluation.local.kernel.inverse_length
+        cells = evaluation.cells
         if cells.lower.shape[1] == 0:
             return cells.half
         shift = sides[0].shift
@@ -71,15 +79,15 @@ class PaperGoal(Goal):
         best = int(np.argmin(np.where(np.isnan(values), np.inf, values)))
         xp = namespace(shift)
         row = xp.asarray(np.arange(len(cells)) == b, device=shift.device)[:, None]
-        return xp.where(row, sides[best].shift, shift) * scale
+        return xp.where(row, sides[best].shift, shift)
 
     def ceiling(self, evaluation: Evaluation) -> Array:
         """That of the plain goal: a value at a point owes nothing to a method."""
         return self.plain.ceiling(evaluation)
 
-    def function(self, posterior: Posterior) -> PlainFunction:
+    def function(self, model: Model) -> PlainFunction:
         """That of the plain goal."""
-        return self.plain.function(posterior)
+        return self.plain.function(model)
 
 
 @singledispatch
@@ -146,3 +154,23 @@ def _deviation(
         spreads.append(nonnegative(xp.maximum(below, above)))
         all_sides += sides
     return -plain._length_up(xp.stack(spreads, axis=1)), all_sides
+
+
+@bounded.register
+def _classes(
+    plain: ClassGoal, intervals: CellIntervals, evaluation: Evaluation
+) -> tuple[Array, list[Side]]:
+    """The discretised integral for two or three classes, each class by itself.
+
+    A decision is thus bounded by the paper's condition, the least probability of one class against
+    the greatest of another, and not by their difference.
+    """
+    classes = plain.classes
+    ranges = class_ranges(intervals, evaluation, classes.layout, classes.likelihood)
+    found = [weighted_lower(ranges, weights) for weights in plain.weights]
+    lower = found[0]
+    for other in found[1:]:
+        lower = namespace(lower).minimum(lower, other)
+    outputs = range(classes.layout.outputs)
+    sides = [intervals.mean(j, sign) for j in outputs for sign in (1, -1)]
+    return lower, sides + [side for j in outputs for side in intervals.variance(j)]

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 from gpcert.arrays import Array, namespace
 from gpcert.attacks.functions import PlainFunction, probability_function
+from gpcert.committee import Model
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.goals.base import Goal, GoalBound
 from gpcert.enclosures.goals.mean import MeanGoal
 from gpcert.enclosures.joint import combine
 from gpcert.enclosures.local_quadratic import LevelBound, LocalQuadratic
-from gpcert.likelihoods import Likelihood
+from gpcert.likelihoods import ScalarLikelihood
 from gpcert.likelihoods.lines import LARGEST_LINE
-from gpcert.posterior import Posterior
 from gpcert.rounding import down, gamma, nonnegative, up
 
 __all__ = ["ProbabilityGoal"]
@@ -38,7 +38,7 @@ FEW_FEATURES = 3
 class ProbabilityGoal(Goal):
     """`sign * F(mu_c(x), v_c(x))` for a binary likelihood."""
 
-    likelihood: Likelihood
+    likelihood: ScalarLikelihood
     output: int
     sign: int
 
@@ -77,7 +77,7 @@ class ProbabilityGoal(Goal):
         joint = (whole[:, 1] > whole[:, 0])[:, None]
         return GoalBound(
             lower,
-            xp.where(joint, best.point, mean_bound.point),
+            xp.where(joint, geometry.unscaled(best.point), mean_bound.point),
             geometry.split_scores(),
         )
 
@@ -133,9 +133,9 @@ class ProbabilityGoal(Goal):
         flipped = ProbabilityGoal(self.likelihood, self.output, -self.sign)
         return -flipped._line(-q_high, 0.0 * q_high, v_low, v_high)
 
-    def function(self, posterior: Posterior) -> PlainFunction:
+    def function(self, model: Model) -> PlainFunction:
         """sign * F and its gradient."""
-        return probability_function(posterior, self.likelihood, self.output, self.sign)
+        return probability_function(model.members[0], self.likelihood, self.output, self.sign)
 
     def _line(self, alpha: Array, beta: Array, v_low: Array, v_high: Array) -> Array:
         """Lower bound of sign * F where `sign mu >= alpha + beta v`, v in the range."""

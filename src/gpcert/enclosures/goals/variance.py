@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from gpcert.arrays import Array
 from gpcert.attacks.functions import PlainFunction, variance_function
+from gpcert.committee import Model
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.goals.base import Goal, GoalBound
-from gpcert.posterior import Posterior
 from gpcert.rounding import down, nonnegative
 
 __all__ = ["VarianceGoal"]
@@ -35,16 +35,16 @@ class VarianceGoal(Goal):
         lower = self._output_units(evaluation, low if self.sign > 0 else -high)
         if self.sign > 0:
             lower = nonnegative(lower)  # a variance is one
-        return GoalBound(lower, shape.point, geometry.split_scores())
+        return GoalBound(lower, geometry.unscaled(shape.point), geometry.split_scores())
 
     def ceiling(self, evaluation: Evaluation) -> Array:
         """Variance at the centre on the other side of its rounding error."""
         low, high = evaluation.variance_at_center(self.output)
         return -self._output_units(evaluation, -high if self.sign > 0 else low, flip=True)
 
-    def function(self, posterior: Posterior) -> PlainFunction:
+    def function(self, model: Model) -> PlainFunction:
         """The goal and its gradient in plain floating point."""
-        return variance_function(posterior, self.output, self.sign)
+        return variance_function(model.members[0], self.output, self.sign)
 
     def _output_units(self, evaluation: Evaluation, q: Array, flip: bool = False) -> Array:
         posterior = evaluation.local.posterior

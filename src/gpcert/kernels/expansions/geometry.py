@@ -53,6 +53,10 @@ class Geometry:
         """
         return self.half**2
 
+    def unscaled(self, d: Array) -> Array:
+        """Displacements in the user's units from scaled ones, in plain floating point."""
+        return d / self.inverse_length
+
     def unscaled_gradient(self, gradient: Array) -> Array:
         """Gradient with respect to x from one with respect to d."""
         return gradient * self.inverse_length

@@ -1,0 +1,92 @@
+"""Plain values and (sub)gradients of what a committee decides by, for local search."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from gpcert.attacks.functions import PlainFunction, mean_function, probability_function
+from gpcert.committee import Committee, pair_weights
+from gpcert.likelihoods import ScalarLikelihood
+from gpcert.posterior import Posterior
+
+__all__ = ["rest_margin_function", "rest_probability_function", "votes_margin_function"]
+
+
+def rest_margin_function(
+    committee: Committee, winner: int, class_weight: Sequence[float]
+) -> PlainFunction:
+    """`min_j (w_i F_i - w_j F_j)`, i the winner; the gradient is that of the smallest."""
+    functions = _probabilities(committee)
+    others = [j for j in range(len(functions)) if j != winner]
+
+    def function(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        F, slopes = _all(functions, X)
+        F, slopes = F * np.asarray(class_weight), slopes * np.asarray(class_weight)[:, None]
+        gaps = F[:, [winner]] - F[:, others]
+        return _smallest(gaps, slopes[:, [winner]] - slopes[:, others])
+
+    return function
+
+
+def rest_probability_function(committee: Committee, class_index: int, sign: int) -> PlainFunction:
+    """`sign * F_c / sum_k F_k`, 0 where all are 0."""
+    functions = _probabilities(committee)
+
+    def function(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        F, slopes = _all(functions, X)
+        total = F.sum(1)
+        safe = np.where(total != 0, total, 1.0)
+        value = np.where(total != 0, F[:, class_index] / safe, 0.0)
+        gradient = slopes[:, class_index] - value[:, None] * slopes.sum(1)
+        return sign * value, sign * gradient / safe[:, None]
+
+    return function
+
+
+def votes_margin_function(committee: Committee, winner: int) -> PlainFunction:
+    """`min_j (score_i - score_j)` of one-vs-one scores, i the winner.
+
+    The votes are constant almost everywhere, so the gradient is that of the sums of confidences:
+    it points to where the pairs that matter become less certain, which is where votes change.
+    """
+    functions = _probabilities(committee)
+    means = [mean_function(member, 0, 1) for member in committee.members]
+    m = len(committee.classes)
+    weights = np.stack([pair_weights(m, c) for c in range(m)])
+    others = [j for j in range(m) if j != winner]
+
+    def function(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        F, slopes = _all(functions, X)
+        second = np.stack([mean(X)[0] > 0 for mean in means], axis=1)
+        sums = F @ weights.T
+        size = np.abs(sums) + 1.0
+        scores = second @ weights.T + np.arange(m)[::-1] + sums / (3.0 * size)
+        by_x = np.einsum("cp,npd->ncd", weights, slopes) / (3.0 * size**2)[:, :, None]
+        return _smallest(
+            scores[:, [winner]] - scores[:, others], by_x[:, [winner]] - by_x[:, others]
+        )
+
+    return function
+
+
+def _probabilities(committee: Committee) -> list[PlainFunction]:
+    return [_probability(member) for member in committee.members]
+
+
+def _probability(member: Posterior) -> PlainFunction:
+    assert isinstance(member.likelihood, ScalarLikelihood), "a committee checks its members"
+    return probability_function(member, member.likelihood, 0, 1)
+
+
+def _all(functions: list[PlainFunction], X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Values (n, members) and gradients (n, members, d)."""
+    parts = [function(X) for function in functions]
+    return np.stack([part[0] for part in parts], 1), np.stack([part[1] for part in parts], 1)
+
+
+def _smallest(values: np.ndarray, gradients: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The smallest of values (n, k) and its gradient from (n, k, d)."""
+    rows, least = np.arange(len(values)), np.argmin(values, axis=1)
+    return values[rows, least], gradients[rows, least]

@@ -1,0 +1,222 @@
+"""Several posteriors over the same inputs that decide together, each with a kernel of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from gpcert.archive import plain_label, read_arrays, write_arrays
+from gpcert.arrays import finite_array
+from gpcert.errors import InputError
+from gpcert.likelihoods import ScalarLikelihood
+from gpcert.posterior import FORMAT as POSTERIOR_FORMAT
+from gpcert.posterior import Posterior
+
+__all__ = [
+    "Committee",
+    "Model",
+    "Scheme",
+    "check_class_weight",
+    "committee_decision",
+    "load_model",
+    "pair_weights",
+]
+
+FORMAT = "gpcert-committee-1"
+
+Scheme = Literal["one_vs_rest", "one_vs_one"]
+
+
+@dataclass(frozen=True, eq=False)
+class Committee:
+    """Binary classifiers that make one classifier of several classes.
+
+    "one_vs_rest": member c gives the probability F_c of class c against all others. The largest
+    wins, the first of equal ones; the probabilities are `F_c / sum_k F_k`.
+
+    "one_vs_one": a member for every pair j < k, in lexicographic order, gives the probability F_jk
+    of class k against class j, and votes for k where its latent mean is positive, else for j. The
+    score of a class is its votes plus `s / (3 (|s| + 1))`, `s = sum_{j<c} F_jc - sum_{k>c} F_ck`:
+    most votes win, and s breaks ties. The largest score wins, the first of equal ones.
+
+    >>> from gpcert.kernels import SquaredExponential
+    >>> from gpcert.likelihoods import Probit
+    >>> bumps = [Posterior(SquaredExponential(1.0), [[z]], [2.0], likelihood=Probit())
+    ...          for z in (0.0, 3.0, 6.0)]
+    >>> committee = Committee(tuple(bumps), ("a", "b", "c"), "one_vs_rest")
+    >>> committee_decision(committee, [[0.5], [2.0], [9.0]]).tolist()
+    [0, 1, 2]
+    """
+
+    members: tuple[Posterior, ...]
+    classes: tuple[Any, ...]
+    scheme: Scheme
+
+    def __post_init__(self) -> None:
+        m = len(self.classes)
+        counts = {"one_vs_rest": m, "one_vs_one": m * (m - 1) // 2}
+        if self.scheme not in counts:
+            raise InputError(f"scheme: expected one of {sorted(counts)}, got {self.scheme!r}")
+        if m < 2 or len(self.members) != counts[self.scheme]:
+            raise InputError(
+                f"members: expected {counts[self.scheme]} for {m} classes, got {len(self.members)}"
+            )
+        if len({member.dim for member in self.members}) != 1:
+            raise InputError("members: expected the same number of features for all")
+        if not all(_is_binary(member) for member in self.members):
+            raise InputError("members: expected binary classifiers")
+
+    @property
+    def dim(self) -> int:
+        """Number of input features d."""
+        return self.members[0].dim
+
+    @property
+    def points(self) -> np.ndarray:
+        """All points that any member knows."""
+        return np.concatenate([member.points for member in self.members])
+
+    def save(self, path: str | Path) -> None:
+        """Write a `.npz` file that holds numbers and text only (no code), for `Committee.load`."""
+        header = {
+            "format": FORMAT,
+            "scheme": self.scheme,
+            "classes": [plain_label(label) for label in self.classes],
+            "members": [member.header() for member in self.members],
+        }
+        arrays = {
+            f"{index}.{name}": array
+            for index, member in enumerate(self.members)
+            for name, array in member.arrays().items()
+        }
+        write_arrays(path, header, arrays)
+
+    @staticmethod
+    def load(path: str | Path) -> Committee:
+        """Read what `save` wrote; never executes code from the file."""
+        return Committee._from_arrays(*read_arrays(path, FORMAT), path)
+
+    @staticmethod
+    def _from_arrays(
+        header: dict[str, Any], arrays: dict[str, np.ndarray], path: str | Path
+    ) -> Committee:
+        try:
+            members = tuple(
+                Posterior.from_arrays(own, _numbered(arrays, index), path)
+                for index, own in enumerate(header["members"])
+            )
+            return Committee(members, tuple(header["classes"]), header["scheme"])
+        except (KeyError, TypeError) as error:
+            raise InputError(f"{path}: a part is missing or unknown ({error!r})") from error
+
+    def check_inputs(self, X: Any, name: str = "X") -> np.ndarray:
+        """X as a finite (n, d) array, or an `InputError`."""
+        return self.members[0].check_inputs(X, name)
+
+    def member_probabilities(self, X: Any) -> np.ndarray:
+        """(n, members): every member's own probability, in plain floating point."""
+        X = self.check_inputs(X)
+        return np.concatenate([member.prediction(X) for member in self.members], axis=1)
+
+    def probabilities(self, X: Any) -> np.ndarray:
+        """(n, m): `F_c / sum_k F_k`, 0 where all are 0, in plain floating point."""
+        self.check_has_probabilities()
+        F = self.member_probabilities(X)
+        total = F.sum(1, keepdims=True)
+        return np.divide(F, total, out=np.zeros_like(F), where=total != 0)
+
+    def scores(self, X: Any) -> np.ndarray:
+        """(n, m): what is compared between the classes, in plain floating point."""
+        F = self.member_probabilities(X)
+        if self.scheme == "one_vs_rest":
+            return F
+        X, m = self.check_inputs(X), len(self.classes)
+        second = np.concatenate([member.predict(X)[0] > 0 for member in self.members], axis=1)
+        weights = np.stack([pair_weights(m, c) for c in range(m)])
+        sums = F @ weights.T
+        # a class has as many votes as it wins pairs: it starts with those in which it is the first
+        votes = second @ weights.T + np.arange(m)[::-1]
+        return votes + sums / (3.0 * (np.abs(sums) + 1.0))
+
+    def check_has_probabilities(self) -> None:
+        """An `InputError` where no class probabilities are defined."""
+        if self.scheme == "one_vs_one":
+            raise InputError(
+                "probability: a one-vs-one classifier has no class probabilities, only votes (as "
+                "in scikit-learn); certify its decisions, or fit with multi_class='one_vs_rest'"
+            )
+
+
+def pair_weights(m: int, c: int) -> np.ndarray:
+    """(m (m - 1) / 2,): 1 for the pairs (j, c), -1 for the pairs (c, k), 0 for the others.
+
+    With y_jk = 1 where k wins, class c has `m - 1 - c + sum_p w_p y_p` votes, and its sum of
+    confidences is `sum_p w_p F_p`.
+
+    >>> pair_weights(3, 1).tolist()
+    [1.0, 0.0, -1.0]
+    """
+    return np.asarray([float(k == c) - float(j == c) for j, k in combinations(range(m), 2)])
+
+
+def committee_decision(
+    committee: Committee, X: Any, class_weight: Sequence[float] | None = None
+) -> np.ndarray:
+    """(n,) indices of the classes decided on at X (n, d), in plain floating point.
+
+    `class_weight`, one positive number a class, chooses the largest `w_c F_c` (one-vs-rest only).
+    """
+    weights = check_class_weight(committee, class_weight)
+    return np.argmax(committee.scores(X) * np.asarray(weights), axis=1)
+
+
+def check_class_weight(
+    committee: Committee, class_weight: Sequence[float] | None
+) -> tuple[float, ...]:
+    """The weights of the classes as floats; all 1 by default."""
+    m = len(committee.classes)
+    if class_weight is None:
+        return (1.0,) * m
+    if committee.scheme == "one_vs_one":
+        raise InputError(
+            "class_weight: a one-vs-one classifier counts votes, not probabilities; drop "
+            "class_weight, or fit with multi_class='one_vs_rest'"
+        )
+    weights = finite_array("class_weight", class_weight, ndim=1)
+    if weights.shape != (m,) or np.any(weights <= 0):
+        raise InputError(f"class_weight: expected {m} positive weights, got {class_weight!r}")
+    return tuple(weights.tolist())
+
+
+def _is_binary(member: Posterior) -> bool:
+    likelihood = member.likelihood
+    return (
+        isinstance(likelihood, ScalarLikelihood) and likelihood.classifies and member.outputs == 1
+    )
+
+
+Model = Posterior | Committee
+"""What a search looks at."""
+
+
+def load_model(path: str | Path) -> Model:
+    """A posterior or a committee from a file that its `save` wrote."""
+    header, arrays = read_arrays(path, POSTERIOR_FORMAT, FORMAT)
+    if header["format"] == FORMAT:
+        return Committee._from_arrays(header, arrays, path)
+    return Posterior.from_arrays(header, arrays, path)
+
+
+def _numbered(arrays: dict[str, np.ndarray], index: int) -> dict[str, np.ndarray]:
+    """The arrays of one member."""
+    prefix = f"{index}."
+    return {
+        name.removeprefix(prefix): array
+        for name, array in arrays.items()
+        if name.startswith(prefix)
+    }

@@ -1,0 +1,187 @@
+"""All enclosures of class probabilities of a batch of cells, the best of them taken."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from gpcert.arrays import Array, namespace
+from gpcert.enclosures.classes.layout import ClassLayout
+from gpcert.enclosures.classes.log_concave import LogConcave
+from gpcert.enclosures.classes.moments import Jet, class_jet, independent_jet, weighted_jet
+from gpcert.enclosures.classes.pairs import PairBounds
+from gpcert.enclosures.classes.reference import Reference, reference
+from gpcert.enclosures.classes.taylor_bound import ClassProblem, center_range, taylor_bound
+from gpcert.enclosures.evaluation import Evaluation
+from gpcert.enclosures.local_quadratic import LevelBound
+from gpcert.likelihoods import ClassLikelihood
+from gpcert.likelihoods.classes import ClassMoments
+from gpcert.likelihoods.smoothing import UNIMODAL_BOUNDS
+from gpcert.regions import Cells
+from gpcert.rounding import TINY, down, gamma, nonnegative
+
+__all__ = ["ClassEvaluation"]
+
+FEW_CLASSES = 4
+"""Up to here all pairs are compared for every sum; beyond, only those of its own classes."""
+
+Weights = tuple[float, ...]
+
+
+class ClassEvaluation:
+    """Bounds of `sum_c w_c pi_c` on a batch of cells."""
+
+    def __init__(
+        self, evaluation: Evaluation, layout: ClassLayout, likelihood: ClassLikelihood
+    ) -> None:
+        self.evaluation = evaluation
+        self.layout = layout
+        self.likelihood = likelihood
+        self.pairs = PairBounds(evaluation, layout, likelihood)
+        self._jets: dict[Weights, Jet] = {}
+        self._classes: dict[int, Jet] = {}
+
+    @property
+    def integrates(self) -> bool:
+        """Whether the class probabilities at a reference are known by an integral."""
+        return self.layout.independent or self._by_moments
+
+    @property
+    def _by_moments(self) -> bool:
+        return self.layout.classes <= self.likelihood.largest_coupled
+
+    @cached_property
+    def place(self) -> Reference:
+        """Where the cells are expanded."""
+        return reference(self.evaluation, self.layout, self.likelihood)
+
+    @cached_property
+    def moments(self) -> ClassMoments:
+        """Class probabilities and their derivatives at the references."""
+        order = self.likelihood.highest_order if self.evaluation.optional else 2
+        return self.likelihood.moments(self.place.change.means.reference, self.place.L, order)
+
+    def jet(self, weights: Weights) -> Jet:
+        """The weighted sum at the references."""
+        if weights not in self._jets:
+            parts = ((w, self._single(c)) for c, w in enumerate(weights) if w != 0.0)
+            self._jets[weights] = weighted_jet(tuple(parts))
+        return self._jets[weights]
+
+    def _single(self, c: int) -> Jet:
+        """One class at the references."""
+        if c not in self._classes:
+            if self._by_moments:
+                self._classes[c] = class_jet(self.moments, c)
+            else:
+                self._classes[c] = independent_jet(self.likelihood, self.place, c)
+        return self._classes[c]
+
+    def lower(self, weights: Weights, target: float | None) -> LevelBound:
+        """Certified lower bound over each cell, and where the sum may be small (scaled)."""
+        del target
+        xp = namespace(self.evaluation.cells.lower)
+        local = self.evaluation.local
+        if not self.integrates:
+            return LevelBound(self._by_pairs(weights), self._steepest(weights))
+        best = taylor_bound(self._problem, self.jet(weights))
+        for name, bound in (("pairs", self._by_pairs), ("log-concave", self._by_concavity)):
+            key = f"{name} {weights}"
+            if self.evaluation.optional and local.portfolio.wants(key):
+                other = bound(weights)
+                if other is not None:
+                    local.portfolio.report(key, bool(xp.any(other > best.lower)))
+                    best = LevelBound(xp.maximum(best.lower, other), best.point)
+        floor = xp.full_like(best.lower, min(weights))  # the probabilities add up to one
+        return LevelBound(xp.maximum(best.lower, floor), best.point)
+
+    def split_scores(self) -> Array:
+        """(B, f): about how much the expansion's rest falls when an axis is halved."""
+        xp = namespace(self.evaluation.cells.lower)
+        if not self.integrates:
+            return self.evaluation.expansion.geometry.split_scores()
+        sizes, half = self.place.sizes, self.place.geometry.half
+        A, W = sizes.mean[:, None], sizes.spread[:, None]
+        third, fourth, fifth, sixth = UNIMODAL_BOUNDS[2:6]
+        by_mean = 0.5 * third * A**2 + 0.5 * fourth * A * W + 0.125 * fifth * W**2
+        by_spread = 0.25 * fourth * A**2 + 0.25 * fifth * A * W + 0.0625 * sixth * W**2
+        moved = xp.sqrt(xp.sum(sizes.slope**2, axis=1)) * half
+        spread = xp.sqrt(xp.sum(sizes.spread_slope**2, axis=(1, 2))) * half
+        # the bends grow with the squared widths
+        share = half**2 / (xp.sum(half**2, axis=1, keepdims=True) + TINY)
+        bend = 2.0 * sizes.mean_bend[:, None] * share, 2.0 * sizes.spread_bend[:, None] * share
+        return by_mean * (moved + bend[0]) + by_spread * (spread + bend[1])
+
+    def upper_at_center(self, weights: Weights) -> Array:
+        """Certified upper bound (B,) at the centres of the cells."""
+        xp = namespace(self.evaluation.cells.lower)
+        if not self.integrates:
+            return -self._point._by_pairs(tuple(-w for w in weights))
+        high = center_range(self._problem, self.jet(weights))[1]
+        return xp.minimum(high, xp.full_like(high, max(weights)))
+
+    @cached_property
+    def _problem(self) -> ClassProblem:
+        return ClassProblem(self.evaluation, self.layout, self.likelihood, self.place)
+
+    @cached_property
+    def _point(self) -> ClassEvaluation:
+        """The cells' centres as cells of their own."""
+        cells = self.evaluation.cells
+        if not self.evaluation.optional:
+            return self
+        points = Cells(cells.region, cells.center, cells.center)
+        evaluation = Evaluation(self.evaluation.local, points, optional=False)
+        return ClassEvaluation(evaluation, self.layout, self.likelihood)
+
+    def _by_concavity(self, weights: Weights) -> Array | None:
+        """One probability alone, and few enough classes for its integrals to be cheap."""
+        chosen = [c for c, w in enumerate(weights) if w != 0.0]
+        if len(chosen) != 1 or not self._by_moments:
+            return None
+        (c,) = chosen
+        own = LogConcave(self.evaluation, self.layout, self.likelihood, self.place)
+        w, jet = weights[c], self._single(c)
+        return down(w * own.lower(c, jet), 1) if w > 0 else down(w * own.upper(c, jet), 1)
+
+    def _by_pairs(self, weights: Weights) -> Array:
+        """The least sum that the classes' own ranges and their sum 1 allow.
+
+        Statement: minimise `sum_c w_c p_c`, `low_c <= p_c <= high_c`, `sum_c p_c = 1`: start from
+        the lows and give what is left of 1 to the classes of the smallest weights first (a
+        continuous knapsack, Dantzig 1957). Of many classes only those with a weight are looked at;
+        the others have the range [0, 1].
+        """
+        xp = namespace(self.evaluation.cells.lower)
+        m = len(weights)
+        zero = xp.zeros_like(self.evaluation.expansion.geometry.rho2)
+        every = m <= FEW_CLASSES
+        ranges = [
+            self.pairs.range(c) if every or w != 0.0 else (zero, zero + 1.0)
+            for c, w in enumerate(weights)
+        ]
+        # rounding: more mass to give away, and the total, only ever fall on the safe side if
+        # counted by the sizes of the terms (the probabilities are at most 1 each)
+        left = nonnegative(1.0 - sum(low for low, _ in ranges))
+        total = sum(w * low for w, (low, _) in zip(weights, ranges, strict=True))
+        for c in sorted(range(m), key=lambda c: weights[c]):
+            low, high = ranges[c]
+            given = xp.minimum(left, nonnegative(high - low))
+            total = total + weights[c] * given
+            left = left - given
+        size = max(map(abs, weights))
+        return down(total - gamma(8 * m + 8) * (2.0 * m * size), 2)
+
+    def _steepest(self, weights: Weights) -> Array:
+        """A vertex (B, f) against the gradient of the sum for the softmax of the latent means."""
+        xp = namespace(self.evaluation.cells.lower)
+        means = self.place.change.means
+        logits = xp.concat([0.0 * means.center[:, :1], means.center], axis=1)
+        shares = xp.exp(logits - xp.max(logits, axis=1, keepdims=True))
+        shares = shares / xp.sum(shares, axis=1, keepdims=True)
+        w = xp.asarray(np.asarray(weights), device=shares.device)
+        slope = shares * (w - xp.sum(shares * w, axis=1, keepdims=True))
+        gradient = xp.sum(slope[:, 1:, None] * means.slope, axis=1)
+        half = self.evaluation.expansion.geometry.half
+        return xp.where(gradient > 0, -half, half)

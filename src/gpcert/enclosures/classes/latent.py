@@ -1,0 +1,202 @@
+"""Latent means and variances of a batch of cells, to first order, in the units of the outputs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpcert.arrays import Array, namespace
+from gpcert.enclosures.evaluation import Evaluation
+from gpcert.enclosures.local_quadratic import LocalQuadratic
+from gpcert.enclosures.quadratic_minimum import smallest_eigenvalue
+from gpcert.kernels.expansions.geometry import Geometry
+from gpcert.kernels.expansions.growth import growth_chord
+from gpcert.rounding import gamma, nonnegative, up
+
+__all__ = [
+    "FirstOrder",
+    "mean_at_center",
+    "mean_first_order",
+    "swing",
+    "variance_at_center",
+    "variance_first_order",
+]
+
+
+@dataclass(frozen=True, eq=False)
+class FirstOrder:
+    """Functions `q_j(x)`, j = 1..J, on every cell: `|q - reference - slope.d| <= bend`.
+
+    `reference`, `bend` (B, J), `slope` (B, J, f) with d the scaled displacement; `reach` (B, J)
+    bounds `|q - reference|`. The reference is the float itself: the middle of where q - slope.d may
+    lie. It differs from the value `center` of the models at the cell's centre.
+    """
+
+    reference: Array
+    slope: Array
+    bend: Array
+    reach: Array
+    center: Array
+
+
+def mean_first_order(evaluation: Evaluation, outputs: int) -> FirstOrder:
+    """Means `offset + scale g` of all outputs, from the models of g.
+
+    `omega g` lies between the models' polynomials, and `|omega g - g| <= (omega - 1) max |g|`; the
+    order-1 remainder of the plain features bounds the bend as well, and so does `|g| <= B s`.
+    """
+    local, geometry = evaluation.local, evaluation.expansion.geometry
+    posterior = local.posterior
+    xp = namespace(evaluation.cells.lower)
+    rows = []
+    for c in range(outputs):
+        enclosure = evaluation.mean(c)
+        offset, scale = float(posterior.offset[c]), float(posterior.scale[c])
+        slopes = xp.sum(xp.abs(enclosure.below.gradient) * geometry.half, axis=1)
+        whole = local.norms[c] * xp.sqrt(local.kernel.largest_variance(evaluation.expansion))
+        plain = up(whole + xp.abs(enclosure.center) + slopes, geometry.half.shape[1] + 8)
+        linear = xp.minimum(enclosure.linear_error, plain)
+        largest = xp.minimum(xp.abs(enclosure.center) + slopes + linear, up(whole, 8))
+        low, high = _bends(enclosure.below, enclosure.above, geometry)
+        lost = up(_growth(local.kernel.weight_rate, geometry) * largest, geometry.half.shape[1] + 8)
+        low, high = xp.maximum(low - lost, -linear), xp.minimum(high + lost, linear)
+        size = abs(offset) + scale * (xp.abs(enclosure.center) + linear)
+        rows.append(
+            _Row(offset, scale, enclosure.center, enclosure.below.gradient, low, high, size)
+        )
+    return _first_order(evaluation, rows)
+
+
+def variance_first_order(evaluation: Evaluation, outputs: int) -> FirstOrder:
+    """Variances `scale^2 max(v, 0) + noise` of all outputs, from the models of v.
+
+    With w = omega^2 v the models say `P_below - e <= w <= P_above + e`, quadratics with the same
+    value and slope at the centre. `max(v, 0) <= max(w, 0)`, and w is at least -dip omega^2 for a
+    rounded model; `max(v, 0) >= w - (omega^2 - 1) max v`. Where that says nothing the range of v
+    and the slope alone bound the bend.
+    """
+    local, geometry = evaluation.local, evaluation.expansion.geometry
+    posterior = local.posterior
+    xp = namespace(evaluation.cells.lower)
+    growth = _growth(2.0 * local.kernel.weight_rate, geometry)
+    dip = local.operator.excess * local.kernel.variance
+    rows = []
+    for c in range(outputs):
+        enclosure = evaluation.variance(c)
+        v_low, v_high = evaluation.variance_range(c)
+        slope = enclosure.below.gradient
+        slopes = up(xp.sum(xp.abs(slope) * geometry.half, axis=1), geometry.half.shape[1] + 4)
+        low, high = _bends(enclosure.below, enclosure.above, geometry)
+        low = low - up(growth * v_high, 4)
+        high = high + up(dip * (1.0 + growth), 4)
+        plain = (v_low - enclosure.center - slopes, v_high - enclosure.center + slopes)
+        low = xp.where(low > plain[0], low, plain[0])  # undefined values lose
+        high = xp.where(high < plain[1], high, plain[1])
+        noise, scale2 = float(posterior.noise[c]), float(posterior.scale[c]) ** 2
+        size = noise + scale2 * (xp.abs(enclosure.center) + v_high + slopes)
+        rows.append(_Row(noise, scale2, enclosure.center, slope, low, high, size))
+    return _first_order(evaluation, rows)
+
+
+def mean_at_center(evaluation: Evaluation, outputs: int) -> FirstOrder:
+    """`mean_first_order` for the cells' centres alone: nothing moves."""
+    posterior = evaluation.local.posterior
+    xp = namespace(evaluation.cells.lower)
+    rows = []
+    for c in range(outputs):
+        enclosure = evaluation.mean(c)
+        offset, scale = float(posterior.offset[c]), float(posterior.scale[c])
+        error, still = enclosure.center_error, 0.0 * enclosure.below.gradient
+        size = abs(offset) + scale * xp.abs(enclosure.center)
+        rows.append(_Row(offset, scale, enclosure.center, still, -error, error, size))
+    return _first_order(evaluation, rows)
+
+
+def variance_at_center(evaluation: Evaluation, outputs: int) -> FirstOrder:
+    """`variance_first_order` for the cells' centres alone."""
+    local = evaluation.local
+    posterior = local.posterior
+    xp = namespace(evaluation.cells.lower)
+    dip = local.operator.excess * local.kernel.variance
+    rows = []
+    for c in range(outputs):
+        enclosure = evaluation.variance(c)
+        noise, scale2 = float(posterior.noise[c]), float(posterior.scale[c]) ** 2
+        error, still = up(enclosure.center_error + dip, 1), 0.0 * enclosure.below.gradient
+        size = noise + scale2 * xp.abs(enclosure.center)
+        rows.append(_Row(noise, scale2, enclosure.center, still, -error, error, size))
+    return _first_order(evaluation, rows)
+
+
+def swing(geometry: Geometry, slope: Array) -> Array:
+    """Upper bound (B, J) of `|slope.d|` on every cell, slope (B, J, f)."""
+    xp = namespace(slope)
+    if slope.shape[2] == 0:
+        return xp.sum(slope, axis=2)
+    gradient = geometry.unscaled_gradient(slope)
+    cells = geometry.cells
+    far = xp.maximum(cells.linear_maximum(gradient), -cells.linear_minimum(gradient))
+    # the change of units rounds each entry twice
+    size = xp.sum(xp.abs(slope) * geometry.half[:, None, :], axis=2)
+    return nonnegative(up(far + gamma(8) * size, slope.shape[2] + 4))
+
+
+@dataclass(frozen=True, eq=False)
+class _Row:
+    """`shift + factor q`, `low <= q - center - slope.d <= high`; `size` of all that is added."""
+
+    shift: float
+    factor: float
+    center: Array
+    slope: Array
+    low: Array
+    high: Array
+    size: Array
+
+
+def _first_order(evaluation: Evaluation, rows: list[_Row]) -> FirstOrder:
+    xp = namespace(rows[0].center)
+    geometry = evaluation.expansion.geometry
+    centers = [row.shift + row.factor * row.center for row in rows]
+    references, bends = [], []
+    for row in rows:
+        middle = 0.5 * (row.low + row.high)
+        references.append(row.shift + row.factor * (row.center + middle))
+        bend = xp.maximum(row.high - middle, middle - row.low)
+        size = row.size + row.factor * (xp.abs(row.low) + xp.abs(row.high))
+        bends.append(up(row.factor * bend + gamma(8) * size, 4))
+    slope = xp.stack([row.factor * row.slope for row in rows], axis=1)
+    # scaling a slope rounds each of its entries
+    rounding = gamma(4) * xp.sum(xp.abs(slope) * geometry.half[:, None, :], axis=2)
+    bend = up(xp.stack(bends, axis=1) + rounding, geometry.half.shape[1] + 4)
+    reach = up(swing(geometry, slope) + bend, 2)
+    return FirstOrder(xp.stack(references, axis=1), slope, bend, reach, xp.stack(centers, axis=1))
+
+
+def _bends(below: LocalQuadratic, above: LocalQuadratic, geometry: Geometry) -> tuple[Array, Array]:
+    """Range (B,) of a weighted function less its value and slope at the centre."""
+    low = _least_bend(below.hessian, geometry) - below.error
+    return low - gamma(2) * abs(low), -(_least_bend(above.hessian, geometry) - above.error)
+
+
+def _least_bend(hessian: Array, geometry: Geometry) -> Array:
+    """Lower bound (B,) of `d^T H d / 2`: the better of the diagonal's part less all products off
+    it, and the smallest eigenvalue times |d|^2."""
+    xp = namespace(hessian)
+    w = geometry.half
+    f = w.shape[1]
+    diagonal = xp.linalg.diagonal(hessian)
+    whole = xp.sum(xp.abs(hessian) * w[:, :, None] * w[:, None, :], axis=(1, 2))
+    own = xp.sum(xp.abs(diagonal) * w * w, axis=1)
+    fallen = xp.sum(nonnegative(-diagonal) * w * w, axis=1)
+    apart = up(0.5 * (fallen + (whole - own)) + gamma(2 * f * f + 8) * whole, 4)
+    if f == 0:
+        return -apart
+    curved = up(-0.5 * smallest_eigenvalue(hessian) * geometry.rho2, 4)
+    return -xp.where(curved < apart, curved, apart)
+
+
+def _growth(rate: float, geometry: Geometry) -> Array | float:
+    """Upper bound of `exp(rate |d|^2) - 1` on every cell."""
+    if rate == 0.0:
+        return 0.0
+    return up(growth_chord(rate, geometry.rho2) * geometry.rho2, 2)

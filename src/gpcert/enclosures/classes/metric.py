@@ -1,0 +1,163 @@
+"""Sizes of the change of latent means and covariance on a cell, in a metric of the latent space."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpcert.arrays import Array, namespace
+from gpcert.enclosures.classes.latent import FirstOrder, swing
+from gpcert.kernels.expansions.geometry import Geometry
+from gpcert.rounding import gamma, up
+
+__all__ = ["Change", "Sizes", "measure"]
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    """What changes over a cell: the differences d_k and the covariance V of the latent values.
+
+    `means` are the d_k (J = n), `variances` the y_j of `V = sum_j y_j matrices_j`; `offset`
+    (B, n, n) is V_0 less `sum_j reference_j matrices_j`, known up to `offset_error`
+    (B,), in Frobenius norm, which also counts what makes V positive semi-definite. `root_ranks`
+    (J,) are upper bounds of the square roots of the matrices' ranks.
+    """
+
+    means: FirstOrder
+    variances: FirstOrder
+    matrices: Array
+    root_ranks: np.ndarray
+    offset: Array
+    offset_error: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Sizes:
+    """Upper bounds (B,) in the metric of R: `|R (d - d_0)|` and the nuclear norm of
+    `R (V - V_0) R^T`, each whole and without its linear part; `operator` bounds the spectral norm
+    of the latter. `slope` (B, n, f) and `spread_slope` (B, n, n, f) are the linear parts."""
+
+    mean: Array
+    mean_bend: Array
+    spread: Array
+    spread_bend: Array
+    operator: Array
+    slope: Array
+    spread_slope: Array
+
+
+def measure(change: Change, R: Array, inflation: Array, geometry: Geometry) -> Sizes:
+    """Measure a change with R (B, n, n), rounding included.
+
+    `inflation` (B,) >= 0: the metric that is meant is T R for a matrix T with
+    `|T - I|_2 <= inflation`; everything is enlarged accordingly (twice for covariances).
+    Reason: triangle inequalities, row by row for the means, and for covariances in the coordinates
+    of `_coordinates`.
+    """
+    xp = namespace(R)
+    n, f = R.shape[1], geometry.half.shape[1]
+    half = geometry.half[:, None, :]
+    means, variances = change.means, change.variances
+    slope = R @ means.slope
+    size = xp.abs(R)
+    lost = gamma(n + 2) * (size @ xp.sum(xp.abs(means.slope) * half, axis=2)[:, :, None])[:, :, 0]
+    linear = _length(swing(geometry, slope))
+    mean_bend = _length((size @ means.bend[:, :, None])[:, :, 0] + lost)
+
+    turned, sizes = _turn(R, change.matrices), _turn(size, xp.abs(change.matrices))
+    J = turned.shape[1]
+    count = 4 * (n * n + J + f) + 32
+    own = _coordinates(turned)
+    own_sizes = _coordinates(sizes, absolute=True)
+    moved = xp.sum(xp.abs(variances.slope) * half, axis=2)
+    lost = gamma(2 * n + J + 12) * (own_sizes @ moved[:, :, None])[:, :, 0]
+    swings = swing(geometry, own @ variances.slope)
+    bends = (xp.abs(own) @ variances.bend[:, :, None])[:, :, 0] + lost
+    shift = _turn(R, change.offset[:, None])
+    shift_size = _turn(size, xp.abs(change.offset)[:, None])
+    fixed = xp.abs(_coordinates(shift))[:, :, 0]
+    fixed = fixed + gamma(2 * n + 12) * _coordinates(shift_size, absolute=True)[:, :, 0]
+    norm = xp.sqrt(xp.sum(R * R, axis=(1, 2)))
+    fixed = up(fixed + 2.0 * (norm**2 * change.offset_error)[:, None], count)
+    bends = up(bends + fixed, count)
+    once, twice = 1.0 + inflation, (1.0 + inflation) ** 2
+    mean = up((linear + mean_bend) * once, count)
+    # output by output: a matrix of rank r has nuclear norm at most sqrt(r) times Frobenius
+    each = xp.asarray(change.root_ranks, device=R.device) * _frobenius(turned, sizes)
+    still = _nuclear(fixed, n)
+    apart = [
+        up(xp.sum(each * size, axis=1) + still, count)
+        for size in (variances.reach, variances.bend + gamma(count) * moved)
+    ]
+    spread = up(xp.minimum(_nuclear(swings + bends, n), apart[0]) * twice, count)
+    bend = up(xp.minimum(_nuclear(bends, n), apart[1]) * twice, count)
+    bend = up(bend + 3.0 * inflation * spread, 2)
+    flat = xp.reshape(turned, (R.shape[0], J, n * n))
+    spread_slope = xp.matrix_transpose(flat) @ variances.slope
+    return Sizes(
+        mean,
+        up(mean_bend * once + inflation * mean, count),
+        spread,
+        bend,
+        up(_spectral(swings + bends, n) * twice, count),
+        slope,
+        xp.reshape(spread_slope, (R.shape[0], n, n, f)),
+    )
+
+
+def _frobenius(turned: Array, sizes: Array) -> Array:
+    """(B, J): Frobenius norms of `R C_j R^T`, rounded up; `sizes` are those of the terms."""
+    xp = namespace(turned)
+    n = turned.shape[2]
+    whole = xp.abs(turned) + gamma(2 * n + 4) * sizes
+    return up(xp.sqrt(xp.sum(whole * whole, axis=(2, 3))), n * n + 4)
+
+
+def _turn(R: Array, matrices: Array) -> Array:
+    """(B, J, n, n): `R C_j R^T`."""
+    xp = namespace(R)
+    if matrices.ndim == 3:
+        matrices = matrices[None]
+    return R[:, None] @ matrices @ xp.matrix_transpose(R)[:, None]
+
+
+def _coordinates(W: Array, absolute: bool = False) -> Array:
+    """(B, K, J): linear coordinates of symmetric matrices W (B, J, n, n) in which norms are read
+    off by `_nuclear` and `_spectral`.
+
+    n = 2: the trace t, and `W_11 - W_22`, `2 W_12` of length s: the eigenvalues are (t +- s) / 2.
+    Otherwise: all entries. `absolute`: bounds of the coordinates from bounds of the entries.
+    """
+    xp = namespace(W)
+    n = W.shape[2]
+    if n != 2:
+        return xp.matrix_transpose(xp.reshape(W, (W.shape[0], W.shape[1], n * n)))
+    first, second, mixed = W[:, :, 0, 0], W[:, :, 1, 1], W[:, :, 0, 1]
+    difference = first + second if absolute else first - second
+    return xp.stack([first + second, difference, 2.0 * mixed], axis=1)
+
+
+def _nuclear(coordinates: Array, n: int) -> Array:
+    """Upper bound (B,) of the nuclear norm from bounds (B, K) of the coordinates' sizes.
+
+    n = 2: `|t + s| / 2 + |t - s| / 2 = max(|t|, s)`. Otherwise sqrt(n) times the Frobenius norm.
+    """
+    xp = namespace(coordinates)
+    if n == 2:
+        return xp.maximum(coordinates[:, 0], _length(coordinates[:, 1:]))
+    return up(math.sqrt(n) * _length(coordinates), 4)
+
+
+def _spectral(coordinates: Array, n: int) -> Array:
+    """The same for the spectral norm: `(|t| + s) / 2`, or the Frobenius norm."""
+    if n == 2:
+        return up(0.5 * (coordinates[:, 0] + _length(coordinates[:, 1:])), 4)
+    return _length(coordinates)
+
+
+def _length(values: Array) -> Array:
+    """Euclidean length over the last axis, rounded up."""
+    xp = namespace(values)
+    return up(xp.sqrt(xp.sum(values * values, axis=-1)), values.shape[-1] + 4)

@@ -1,0 +1,189 @@
+"""Bounds of class probabilities from comparisons of two classes: valid on cells of any size.
+
+Class c wins if it beats every other one, so with `P_k = P(k beats c)`, at every x
+
+    1 - sum_k P_k  <=  pi_c  <=  min_k (1 - P_k),       prod_k (1 - P_k) <= pi_c,
+
+the last where no two differences `f_k - f_c` have a negative covariance. Reason: union and
+intersection of events, for the softmax with Gumbel noise added to the latent values
+(`softmax_c = P(f_c + g_c is the largest)`, `P(k beats c) = E sigma(f_k - f_c)`); for the last,
+`1 / (1 + sum e_k) >= prod 1 / (1 + e_k)`, and Gaussian variables with covariances >= 0 are
+associated, so that falling functions of them have `E prod >= prod E` (Pitt 1982; Esary, Proschan &
+Walkup 1967).
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from gpcert.arrays import Array, namespace
+from gpcert.enclosures.classes.layout import ClassLayout
+from gpcert.enclosures.classes.reference import negative_part
+from gpcert.enclosures.classes.sum_model import pair_model
+from gpcert.enclosures.evaluation import Evaluation
+from gpcert.likelihoods import ClassLikelihood
+from gpcert.likelihoods.lines import LARGEST_LINE
+from gpcert.rounding import U, down, gamma, nonnegative, up
+
+__all__ = ["PairBounds"]
+
+
+class PairBounds:
+    """Comparisons of classes on a batch of cells, each found when first asked for."""
+
+    def __init__(
+        self, evaluation: Evaluation, layout: ClassLayout, likelihood: ClassLikelihood
+    ) -> None:
+        self.evaluation = evaluation
+        self.layout = layout
+        self.likelihood = likelihood
+        self._wins: dict[tuple[int, int], Array] = {}
+
+    def range(self, c: int) -> tuple[Array, Array]:
+        """Certified `low <= pi_c <= high` over each cell."""
+        xp = namespace(self.evaluation.cells.lower)
+        others = [k for k in range(self.layout.classes) if k != c]
+        wins = [self.win(c, k) for k in others]  # lower bounds of 1 - P_k
+        losses = [self.win(k, c) for k in others]  # lower bounds of P_k
+        m = len(wins)
+        low = down(sum(wins) - (m - 1.0) - gamma(m + 2) * m, 2)
+        product = wins[0]
+        for win in wins[1:]:
+            product = product * win
+        product = down(product, m + 2)
+        low = xp.where(self._associated(c), xp.maximum(low, product), low)
+        high = up(1.0 - losses[0], 1)
+        for loss in losses[1:]:
+            high = xp.minimum(high, up(1.0 - loss, 1))
+        low, high = nonnegative(low), xp.clip(high, 0.0, 1.0)
+        if len(others) == 2:
+            most = xp.clip(up(1.0 - xp.stack(losses, axis=1), 1), 0.0, 1.0)
+            joint = self.likelihood.joint_range(
+                (xp.stack(wins, axis=1), most), self._correlation(c, *others)
+            )
+            if joint is not None:
+                low, high = xp.maximum(low, joint[0]), xp.minimum(high, joint[1])
+        return low, high
+
+    def win(self, c: int, k: int) -> Array:
+        """Certified lower bound (B,) of `P(c beats k)`.
+
+        With q = mu_c - mu_k and D its variance, `P = pair(q, D)` does not fall with q. For any
+        beta, `q - beta D >= alpha` on the cell gives `P >= min_D pair(alpha + beta D, D)` over the
+        range of D; beta = 0 and the slope of the level curve at the centre are tried.
+        """
+        if (c, k) not in self._wins:
+            self._wins[c, k] = self._win(c, k)
+        return self._wins[c, k]
+
+    def _win(self, c: int, k: int) -> Array:
+        evaluation, layout = self.evaluation, self.layout
+        xp = namespace(evaluation.cells.lower)
+        pair = self.likelihood.pair
+        low, high = self.variance(c, k)
+        center = self._center(c, k)
+        steep = pair.level_slope(center[0], xp.clip(center[1], self._least(), None))
+        best = None
+        for beta in (0.0 * steep, steep):
+            model, constant = pair_model(evaluation, layout, (k, c), beta)
+            constant = constant - up(2.0 * self._raised * nonnegative(beta), 2)
+            alpha = model.bound(evaluation.expansion.geometry).lower
+            # noise of the likelihood is part of D but not of the model: it shifts the line
+            moved = constant - beta * (2.0 * self.likelihood.noise)
+            size = xp.abs(alpha) + xp.abs(constant) + xp.abs(beta) * self.likelihood.noise
+            alpha = down(alpha + moved - gamma(8) * size, 2)
+            usable = (xp.abs(alpha) <= LARGEST_LINE) & (high <= LARGEST_LINE)
+            usable = usable & (xp.abs(beta) <= LARGEST_LINE)
+            zero = xp.zeros_like(alpha)
+            ends = [xp.where(usable, v, zero + self._least()) for v in (low, high)]
+            found = pair.line_minimum(
+                xp.where(usable, alpha, zero), xp.where(usable, beta, zero), *ends
+            )
+            found = xp.where(usable, found, zero)
+            best = found if best is None else xp.maximum(best, found)
+        assert best is not None
+        return best
+
+    def _least(self) -> float:
+        """The likelihood's own noise in a difference."""
+        return 2.0 * self.likelihood.noise
+
+    def variance(self, c: int, k: int) -> tuple[Array, Array]:
+        """Certified range (B,) of `D = var(f_c - f_k)`, noise of the likelihood included."""
+        key = (min(c, k), max(c, k))
+        if key not in self._variances:
+            posterior = self.evaluation.local.posterior
+            low = high = 0.0
+            for j, _ in self.layout.pair(*key):
+                v_low, v_high = self.evaluation.variance_range(j)
+                scale2, noise = float(posterior.scale[j]) ** 2, float(posterior.noise[j])
+                low = low + nonnegative(down(noise + scale2 * v_low, 4))
+                high = high + up(noise + scale2 * v_high, 4)
+            # the covariance meant is the nearest semi-definite one: |u|^2 <= 2 for a difference
+            raised = 2.0 * self._raised
+            self._variances[key] = (
+                nonnegative(down(low + self._least(), 4)),
+                up(high + self._least() + raised, 4),
+            )
+        return self._variances[key]
+
+    @cached_property
+    def _raised(self) -> float:
+        """What coupled covariances are raised by at most; see `negative_part`."""
+        return 0.0 if self.layout.independent else negative_part(self.evaluation, self.layout)
+
+    @cached_property
+    def _variances(self) -> dict[tuple[int, int], tuple[Array, Array]]:
+        return {}
+
+    def _center(self, c: int, k: int) -> tuple[Array, Array]:
+        """Mean and variance of `f_c - f_k` at the centres, in plain floating point."""
+        posterior = self.evaluation.local.posterior
+        q, D = 0.0, self._least()
+        for j, sign in self.layout.pair(k, c):
+            scale = float(posterior.scale[j])
+            mean = self.evaluation.mean(j).center
+            q = q + sign * (float(posterior.offset[j]) + scale * mean)
+            v = nonnegative(self.evaluation.variance(j).center)
+            D = D + scale**2 * v + float(posterior.noise[j])
+        return namespace(self.evaluation.cells.lower).asarray(q), D
+
+    def _correlation(self, c: int, k: int, other: int) -> tuple[Array, Array]:
+        """Certified range (B,) of the correlation of `f_k - f_c` and `f_other - f_c`."""
+        xp = namespace(self.evaluation.cells.lower)
+        first, second = self.variance(c, k), self.variance(c, other)
+        between = self.variance(k, other)
+        size = first[1] + second[1] + between[1]
+        covariance = (
+            0.5 * (first[0] + second[0] - between[1]) - gamma(8) * size,
+            0.5 * (first[1] + second[1] - between[0]) + gamma(8) * size,
+        )
+        small, large = (xp.sqrt(first[end] * second[end]) for end in (0, 1))
+        one = xp.ones_like(small)
+
+        def quotient(value: Array, outwards: float) -> Array:
+            # away from zero the smaller standard deviations count, towards it the larger
+            away = value * outwards > 0
+            scale = xp.where(away, small, large)
+            usable = scale > 0
+            found = value / xp.where(usable, scale, one)
+            found = found + outwards * 16.0 * U * xp.abs(found)
+            return xp.clip(xp.where(usable, found, outwards * one), -1.0, 1.0)
+
+        return quotient(covariance[0], -1.0), quotient(covariance[1], 1.0)
+
+    def _associated(self, c: int) -> Array:
+        """(B,): every covariance of `f_k - f_c` and `f_l - f_c` is proved to be >= 0."""
+        xp = namespace(self.evaluation.cells.lower)
+        ok = xp.ones_like(self.evaluation.expansion.geometry.rho2) > 0
+        if self.layout.independent:
+            return ok  # it is the variance of f_c
+        for k, other in np.argwhere(np.triu(np.ones((self.layout.classes,) * 2), 1)):
+            if c in (k, other):
+                continue
+            first, second = self.variance(c, int(k)), self.variance(c, int(other))
+            between = self.variance(int(k), int(other))
+            ok = ok & (down(first[0] + second[0], 2) >= between[1])
+        return ok

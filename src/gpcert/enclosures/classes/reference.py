@@ -1,0 +1,199 @@
+"""The reference point of a cell: latent means and covariance about which it is expanded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from gpcert.arrays import Array, namespace
+from gpcert.enclosures.classes.latent import (
+    FirstOrder,
+    mean_at_center,
+    mean_first_order,
+    swing,
+    variance_at_center,
+    variance_first_order,
+)
+from gpcert.enclosures.classes.layout import ClassLayout
+from gpcert.enclosures.classes.metric import Change, Sizes, measure
+from gpcert.enclosures.evaluation import Evaluation
+from gpcert.kernels.expansions.geometry import Geometry
+from gpcert.likelihoods import ClassLikelihood
+from gpcert.rounding import gamma, up
+
+__all__ = ["Reference", "negative_part", "reference"]
+
+SMALLEST_VARIANCE = 1e-2
+"""Smallest eigenvalue of the reference covariance: derivatives are found as averages over it. A
+smaller true covariance is reached by the expansion; the links hardly bend over 0.1."""
+
+RELATIVE_VARIANCE = 1e-8
+"""The same relative to the largest eigenvalue, so that whitening stays well conditioned."""
+
+
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """Latent differences near `N(a_0, V_0)`, `V_0 = L L^T`, on every cell.
+
+    `outputs` and `variances` are the searched outputs' means and variances, `change` the
+    differences and covariance made from them; R is about L^-1, and `sizes` measures in its metric.
+    Independent outputs: `L L^T` is the covariance for variances `raised` (B, J), noise of the
+    likelihood added, up to `mismatch` (B,) in Frobenius norm.
+    """
+
+    geometry: Geometry
+    outputs: FirstOrder
+    raised: Array
+    mismatch: Array
+    noise: Array
+    change: Change
+    L: Array
+    R: Array
+    inflation: Array
+    sizes: Sizes
+
+    @property
+    def variances(self) -> FirstOrder:
+        """The outputs' variances."""
+        return self.change.variances
+
+    @cached_property
+    def plain_sizes(self) -> Sizes:
+        """Sizes in the links' own metric, `2 |u - mean(u)|^2 >= (max u - min u)^2` on R^m, u_0 = 0:
+        with `S = 2 (I - 1 1^T / m) = C C^T`, `|C^T u|^2 = u^T S u`. 1e-12 covers C's rounding."""
+        xp = namespace(self.L)
+        n = self.L.shape[1]
+        C = np.linalg.cholesky(2.0 * (np.eye(n) - 1.0 / (n + 1))) * (1.0 + 1e-12)
+        metric = xp.asarray(C.T.copy(), device=self.L.device) + 0.0 * self.L
+        return measure(self.change, metric, 0.0 * self.inflation, self.geometry)
+
+    def at_center(self, evaluation: Evaluation, layout: ClassLayout) -> tuple[Reference, Array]:
+        """The same reference for the cells' centres alone, and how well their means `center` are
+        known (B, n); the step from the reference's means is part of the bend."""
+        outputs = mean_at_center(evaluation, layout.outputs)
+        variances = variance_at_center(evaluation, layout.outputs)
+        change = _change(self.L, self.noise, outputs, variances, evaluation, layout)
+        # the means are measured from the reference's, not from the centre's
+        xp = namespace(self.L)
+        known = change.means.bend
+        a, b = change.means.reference, self.change.means.reference
+        bend = up(change.means.bend + xp.abs(a - b) + gamma(2) * (xp.abs(a) + xp.abs(b)), 2)
+        change = replace(change, means=replace(change.means, bend=bend, reach=bend, reference=b))
+        sizes = measure(change, self.R, self.inflation, self.geometry)
+        return replace(self, outputs=outputs, change=change, sizes=sizes), known
+
+
+def reference(
+    evaluation: Evaluation, layout: ClassLayout, likelihood: ClassLikelihood
+) -> Reference:
+    """Choose V_0 near the centre's covariance, noise of the likelihood included."""
+    geometry = evaluation.expansion.geometry
+    outputs = mean_first_order(evaluation, layout.outputs)
+    variances = variance_first_order(evaluation, layout.outputs)
+    xp = namespace(outputs.center)
+    matrices = xp.asarray(layout.matrices, device=outputs.center.device)
+    noise = likelihood.noise * xp.asarray(np.eye(layout.n) + 1.0, device=matrices.device)
+    known = _weighted(variances.reference, matrices) + noise
+    raised = xp.maximum(variances.reference, xp.full_like(variances.reference, SMALLEST_VARIANCE))
+    wanted = _weighted(raised, matrices) + noise if layout.independent else _raised(known)
+    L = xp.linalg.cholesky(wanted)
+    change = _change(L, noise, outputs, variances, evaluation, layout)
+    n, J = layout.n, layout.outputs
+    size = xp.abs(L) @ xp.matrix_transpose(xp.abs(L)) + _weighted(raised, xp.abs(matrices)) + noise
+    error = gamma(n + J + 4) * _frobenius(size)
+    mismatch = up(_frobenius(L @ xp.matrix_transpose(L) - wanted) + error, n * n + 8)
+    R = xp.linalg.inv(L)
+    inflation = _inverse_error(R, L)
+    sizes = measure(change, R, inflation, geometry)
+    return Reference(geometry, outputs, raised, mismatch, noise, change, L, R, inflation, sizes)
+
+
+def _change(
+    L: Array,
+    noise: Array,
+    outputs: FirstOrder,
+    variances: FirstOrder,
+    evaluation: Evaluation,
+    layout: ClassLayout,
+) -> Change:
+    """What changes on the cells, measured from `L L^T`."""
+    xp = namespace(L)
+    matrices = xp.asarray(layout.matrices, device=L.device)
+    means = _differences(outputs, layout, evaluation.expansion.geometry)
+    known = _weighted(variances.reference, matrices) + noise
+    offset = L @ xp.matrix_transpose(L) - known
+    size = xp.abs(L) @ xp.matrix_transpose(xp.abs(L)) + noise
+    size = size + _weighted(xp.abs(variances.reference), xp.abs(matrices))
+    error = up(gamma(layout.n + layout.outputs + 4) * _frobenius(size), layout.n**2 + 8)
+    error = up(error + negative_part(evaluation, layout), 2)
+    root_ranks = np.sqrt(layout.ranks) * (1.0 + 2.0**-50)
+    return Change(means, variances, matrices, root_ranks, offset, error)
+
+
+def _frobenius(matrix: Array) -> Array:
+    xp = namespace(matrix)
+    return xp.sqrt(xp.sum(matrix * matrix, axis=(1, 2)))
+
+
+def _weighted(y: Array, matrices: Array) -> Array:
+    """(B, n, n): `sum_j y_j matrices_j`."""
+    xp = namespace(y)
+    J, n = matrices.shape[0], matrices.shape[1]
+    return xp.reshape(y @ xp.reshape(matrices, (J, n * n)), (y.shape[0], n, n))
+
+
+def _raised(V: Array) -> Array:
+    """V with its eigenvalues raised to the smallest that is allowed; any choice is sound."""
+    xp = namespace(V)
+    values, vectors = xp.linalg.eigh(0.5 * (V + xp.matrix_transpose(V)))
+    largest = xp.max(values, axis=1, keepdims=True)
+    least = xp.maximum(RELATIVE_VARIANCE * largest, xp.full_like(largest, SMALLEST_VARIANCE))
+    values = xp.maximum(values, least + 0.0 * values)
+    return (vectors * values[:, None, :]) @ xp.matrix_transpose(vectors)
+
+
+def _inverse_error(R: Array, L: Array) -> Array:
+    """(B,): `L^-1 = T R` with `|T - I|_2 <= this`, for any R close to the inverse of L.
+
+    Reason: with `R L = I + E`, `L^-1 = (I + E)^-1 R` and `|(I + E)^-1 - I| <= e / (1 - e)`,
+    `e = |E|_F`, which is at most 2 e where e <= 1/2; the condition of L is below 1e5.
+    """
+    xp = namespace(R)
+    n = R.shape[1]
+    E = R @ L - xp.eye(n, dtype=R.dtype, device=R.device)
+    E = xp.abs(E) + gamma(n + 4) * (xp.abs(R) @ xp.abs(L))
+    e = up(xp.sqrt(xp.sum(E * E, axis=(1, 2))), n * n + 4)
+    return xp.where(e <= 0.5, 2.0 * e, xp.full_like(e, np.inf))
+
+
+def negative_part(evaluation: Evaluation, layout: ClassLayout) -> float:
+    """Frobenius bound of what is added to V to make it positive semi-definite.
+
+    The covariance of the outputs is at least `-excess s^2 scale^2 I` (`Posterior.excess`), so V is
+    at least `-excess s^2 scale^2 (I + 1 1^T)`, whose norm is m times that; there are n eigenvalues.
+    The nearest semi-definite matrix is what is meant (outputs alone: `max(v, 0)`).
+    """
+    local = evaluation.local
+    scale = float(np.max(local.posterior.scale))
+    excess = local.operator.excess * local.kernel.variance * scale * scale
+    return 1.01 * layout.classes * layout.n * excess
+
+
+def _differences(outputs: FirstOrder, layout: ClassLayout, geometry: Geometry) -> FirstOrder:
+    """`d_k = f_k - f_0` from the outputs."""
+    xp = namespace(outputs.center)
+    terms = [layout.pair(0, k) for k in range(1, layout.classes)]
+
+    def summed(values: Array, signed: bool = True) -> Array:
+        rows = [sum((s if signed else 1) * values[:, j] for j, s in pair) for pair in terms]
+        return xp.stack(rows, axis=1)
+
+    slope = summed(outputs.slope)
+    # a difference rounds once, its slope in every entry
+    moved = xp.sum(xp.abs(outputs.slope) * geometry.half[:, None, :], axis=2)
+    size = xp.abs(outputs.reference) + xp.abs(outputs.center) + moved
+    bend = up(summed(outputs.bend, False) + gamma(2) * summed(size, False), 4)
+    reach = up(swing(geometry, slope) + bend, 2)
+    return FirstOrder(summed(outputs.reference), slope, bend, reach, summed(outputs.center))

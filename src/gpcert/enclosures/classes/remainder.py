@@ -1,0 +1,67 @@
+"""What the expansion of class probabilities in latent means and covariance leaves out.
+
+Along the straight line from (a_0, V_0) to (a, V), `phi(s) = F` has, by `dF/dV = F''/2` (Price),
+
+    phi^(k) = sum_i binomial(k, i) 2^-i D_(k+i)[da^(k-i), dV^i],
+
+D_j the j-th derivative of F in a; |D_j[...]| is at most its norm times |da|^(k-i) times the nuclear
+norm of dV to the i, in whatever metric.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from gpcert.arrays import Array, namespace
+from gpcert.rounding import nonnegative, up
+
+__all__ = ["degree_bound", "higher_degrees", "shrunk_bounds"]
+
+HIGHEST_DERIVATIVE = 8
+"""Up to here derivatives are bounded."""
+
+
+def degree_bound(degree: int, norms: Sequence[Array | float], mean: Array, spread: Array) -> Array:
+    """Upper bound (B,) of `|phi^(k)| / k!` for k = `degree`; `norms[j - 1]` bounds |D_j|."""
+    total = 0.0 * mean
+    for i in range(degree + 1):
+        factor = math.comb(degree, i) * 0.5**i / math.factorial(degree)
+        total = total + factor * norms[degree + i - 1] * mean ** (degree - i) * spread**i
+    return up(total, 8 * degree + 8)
+
+
+def higher_degrees(
+    known: Sequence[Array], bounds: Sequence[Array | float], mean: Array, spread: Array
+) -> Array:
+    """Upper bound (B,) of all degrees above 2, and of what of degree 2 is not expanded.
+
+    `known` are norms at the reference, `bounds` hold along the whole line. Taylor: with k - 1 the
+    last degree that is known at the reference, the rest is `sup |phi^(k)| / k!`. All of degree 2 is
+    expanded where D_4 is known, else only D_2[da, da].
+    """
+    xp = namespace(mean)
+    rest = degree_bound(3, bounds, mean, spread)
+    if len(known) >= 6 and len(bounds) >= HIGHEST_DERIVATIVE:
+        finer = degree_bound(3, known, mean, spread) + degree_bound(4, bounds, mean, spread)
+        rest = xp.minimum(xp.where(xp.isnan(rest), math.inf, rest), up(finer, 2))
+    if len(known) < 4:
+        rest = rest + 0.5 * (bounds[2] * mean * spread + 0.25 * bounds[3] * spread**2)
+    rest = up(rest, 8)
+    return xp.where(xp.isnan(rest), xp.full_like(rest, math.inf), rest)
+
+
+def shrunk_bounds(bounds: Sequence[Array | float], operator: Array) -> list[Array]:
+    """Bounds of |D_j| in the metric of V_0 for every covariance between V_0 and V on the line.
+
+    `|V - V_0| <= operator V_0` gives `V_s >= (1 - operator) V_0`, and a Gaussian with covariance
+    V_s is one with (1 - operator) V_0 plus an independent one: averages only shrink derivatives,
+    and `|D_j| <= b_j (1 - operator)^(-j/2)`. Infinite where operator >= 1.
+    """
+    xp = namespace(operator)
+    left = nonnegative(1.0 - up(operator, 2))
+    usable = left > 1e-12
+    safe = xp.where(usable, left, xp.ones_like(left))
+    root = up(1.0 / xp.sqrt(safe), 4)
+    infinite = xp.full_like(left, math.inf)
+    return [xp.where(usable, up(b * root**j, 2 * j + 2), infinite) for j, b in enumerate(bounds, 1)]

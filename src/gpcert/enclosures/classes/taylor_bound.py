@@ -1,0 +1,258 @@
+"""Lower bound of a weighted sum of class probabilities by one expansion a cell.
+
+    G(x) = sum_c w_c pi_c(x),   pi_c = F_c(a(x), V(x)),
+
+a the latent differences, V their covariance. About a reference (a_0, V_0) of the cell
+
+    G = G_0 + p.da + <Q, dV> / 2 + (D2[da, da] + D3[da, dV] + D4[dV, dV] / 4) / 2 + rest,
+
+p and Q the first two derivatives in a (Price's theorem turns dF/dV into half of the second one).
+The first-order part is one function of x: the sum of the outputs' means and variances with known
+coefficients, each with its quadratic model, so that it is minimised over the cell jointly. The
+second-order part takes the linear parts of da and dV; the rest is bounded in standard deviations
+of the latent differences (`remainder`), or by the links' own smoothness if that is less.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpcert.arrays import Array, namespace
+from gpcert.enclosures.classes.layout import ClassLayout
+from gpcert.enclosures.classes.metric import Sizes
+from gpcert.enclosures.classes.moments import Jet
+from gpcert.enclosures.classes.reference import Reference
+from gpcert.enclosures.classes.remainder import degree_bound, higher_degrees, shrunk_bounds
+from gpcert.enclosures.classes.sum_model import sum_model
+from gpcert.enclosures.evaluation import Evaluation
+from gpcert.enclosures.local_quadratic import LevelBound, LocalQuadratic
+from gpcert.kernels.expansions.growth import growth_chord
+from gpcert.likelihoods import ClassLikelihood
+from gpcert.likelihoods.smoothing import UNIMODAL_BOUNDS, unimodal_bound
+from gpcert.rounding import down, gamma, up
+
+__all__ = ["ClassProblem", "center_range", "taylor_bound"]
+
+
+@dataclass(frozen=True, eq=False)
+class ClassProblem:
+    """A batch of cells with its reference, and the model's layout and likelihood."""
+
+    evaluation: Evaluation
+    layout: ClassLayout
+    likelihood: ClassLikelihood
+    place: Reference
+
+
+def taylor_bound(problem: ClassProblem, jet: Jet) -> LevelBound:
+    """See the module. `lower` (B,), minus infinity where nothing is known; `point` (B, f)."""
+    place, geometry = problem.place, problem.place.geometry
+    xp = namespace(place.L)
+    slopes = _Slopes.of(place, jet)
+    model, constant = sum_model(problem.evaluation, problem.layout, slopes.p, slopes.q)
+    # the constant is that of the cell's centre; the references lie beside it
+    means, variances = place.change.means, place.variances
+    aside = xp.sum(slopes.p * (means.reference - means.center), axis=1)
+    aside = aside + 0.5 * xp.sum(slopes.q * (variances.reference - variances.center), axis=1)
+    constant = constant + aside
+    # both are sums of terms that may cancel
+    rounding = gamma(64 + 4 * problem.layout.outputs) * _terms(place, problem, slopes)
+    bent, bend_error = _with_curvature(model, jet, place)
+    best = bent.bound(geometry)
+    lost = up(_lost(problem, place, jet) + slopes.error + bend_error + rounding, 4)
+    lower = jet.value + (best.lower - constant) - slopes.shift - lost
+    size = xp.abs(jet.value) + xp.abs(best.lower) + xp.abs(constant) + xp.abs(slopes.shift) + lost
+    lower = down(lower - gamma(8) * size, 2)
+    return LevelBound(xp.where(xp.isnan(lower), xp.full_like(lower, -math.inf), lower), best.point)
+
+
+def center_range(problem: ClassProblem, jet: Jet) -> tuple[Array, Array]:
+    """Certified range (B,) of G at the cells' centres: the same expansion, where nothing moves but
+    what rounding leaves open and the step from V_0 to the centre's covariance."""
+    place, known = problem.place.at_center(problem.evaluation, problem.layout)
+    xp = namespace(place.L)
+    slopes = _Slopes.of(place, jet)
+    means, variances = place.change.means, place.variances
+    step = xp.sum(slopes.p * (means.center - means.reference), axis=1)
+    value = jet.value + step - slopes.shift
+    open_part = xp.sum(xp.abs(slopes.p) * known, axis=1)
+    open_part = open_part + 0.5 * xp.sum(xp.abs(slopes.q) * variances.bend, axis=1)
+    lost = up(_lost(problem, place, jet) + slopes.error + open_part, problem.layout.outputs + 16)
+    size = xp.abs(jet.value) + xp.abs(slopes.shift)
+    size = size + xp.sum(
+        xp.abs(slopes.p) * (xp.abs(means.center) + xp.abs(means.reference)), axis=1
+    )
+    lost = up(lost + gamma(problem.layout.classes + 8) * size, problem.layout.classes + 8)
+    lost = xp.where(xp.isnan(lost), xp.full_like(lost, math.inf), lost)
+    return down(value - lost, 2), up(value + lost, 2)
+
+
+def _terms(place: Reference, problem: ClassProblem, slopes: _Slopes) -> Array:
+    """Upper bound (B,) of the sizes of the first-order part's terms, at centre and reference."""
+    xp = namespace(place.L)
+    posterior = problem.evaluation.local.posterior
+    outputs, variances = place.outputs, place.variances
+    offset = xp.asarray(np.abs(posterior.offset), device=place.L.device)
+    noise = xp.asarray(posterior.noise, device=place.L.device)
+    means = xp.sum(xp.abs(outputs.center) + xp.abs(outputs.reference) + 2.0 * offset, axis=1)
+    whole = xp.sum(xp.abs(slopes.p), axis=1) * means
+    spread = xp.abs(variances.center) + xp.abs(variances.reference) + 2.0 * noise
+    return up(whole + xp.sum(xp.abs(slopes.q) * spread, axis=1), 64)
+
+
+def _lost(problem: ClassProblem, place: Reference, jet: Jet) -> Array:
+    """The value's own error, the second-order part that bends, and the rest."""
+    return up(jet.errors[:, 0] + _missed(jet, place.sizes) + _rest(problem, place, jet), 4)
+
+
+@dataclass(frozen=True, eq=False)
+class _Slopes:
+    """`p` (B, n) and `q` (B, J), q_j = <Q, matrices_j>; `shift` (B,), <Q, V_0 - sum y_j C_j> / 2;
+    `error` (B,): what their rounding costs on the cell."""
+
+    p: Array
+    q: Array
+    shift: Array
+    error: Array
+
+    @staticmethod
+    def of(place: Reference, jet: Jet) -> _Slopes:
+        """From the derivatives in z: `p = R^T D1`, `Q = R^T D2 R`.
+
+        Whatever p and Q are, `p.da` differs from D1 applied to L^-1 da by at most
+        `|L^T p - D1| |L^-1 da|`, and likewise for Q: rounding is found a posteriori.
+        """
+        xp = namespace(place.L)
+        L, R = place.L, place.R
+        n = L.shape[1]
+        first, second = jet.derivatives[:2]
+        Lt, Rt = xp.matrix_transpose(L), xp.matrix_transpose(R)
+        p = (Rt @ first[:, :, None])[:, :, 0]
+        Q = Rt @ second @ R
+        Q = 0.5 * (Q + xp.matrix_transpose(Q))
+        size = xp.abs(L)
+        size_t = xp.matrix_transpose(size)
+        miss1 = xp.abs((Lt @ p[:, :, None])[:, :, 0] - first)
+        miss1 = miss1 + gamma(n + 4) * (size_t @ xp.abs(p)[:, :, None])[:, :, 0]
+        miss2 = xp.abs(Lt @ Q @ L - second) + gamma(2 * n + 4) * (size_t @ xp.abs(Q) @ size)
+        off1 = xp.sqrt(xp.sum(miss1 * miss1, axis=1)) + jet.errors[:, 1]
+        off2 = xp.sqrt(xp.sum(miss2 * miss2, axis=(1, 2))) + jet.errors[:, 2]
+        change, sizes = place.change, place.sizes
+        J = change.matrices.shape[0]
+        flat = xp.reshape(change.matrices, (J, n * n))
+        rows = xp.reshape(Q, (Q.shape[0], n * n))
+        q = rows @ flat.T
+        q_size = xp.abs(rows) @ xp.abs(flat).T
+        shift = 0.5 * xp.sum(Q * change.offset, axis=(1, 2))
+        rounding = gamma(n * n + 4) * xp.sum(xp.abs(Q * change.offset), axis=(1, 2))
+        norm = xp.sqrt(xp.sum(Q * Q, axis=(1, 2)))
+        rounding = rounding + norm * change.offset_error
+        rounding = rounding + gamma(n * n + 8) * xp.sum(q_size * change.variances.reach, axis=1)
+        whole = xp.sum(xp.abs(p), axis=1)[:, None] * place.outputs.reach
+        rounding = rounding + gamma(n + 8) * xp.sum(whole, axis=1)
+        error = off1 * sizes.mean + 0.5 * off2 * sizes.spread + rounding
+        return _Slopes(p, q, shift, up(error, 4 * n * n + 4 * J + 32))
+
+
+def _missed(jet: Jet, sizes: Sizes) -> Array:
+    """What the second-order part differs from its value for the linear parts of da and dV.
+
+    With |D_j| at most t_j and da = linear + bend, at most
+    `t2 (2 A a + a^2) / 2 + t3 (a W + A w) / 2 + t4 (2 W w + w^2) / 8`, capitals whole sizes, small
+    letters bends; and what the computed D_j are off by, `e2 A^2 / 2 + e3 A W / 2 + e4 W^2 / 8`.
+    """
+    A, a, W, w = sizes.mean, sizes.mean_bend, sizes.spread, sizes.spread_bend
+    missed = 0.5 * _size(jet, 2) * (2.0 * A * a + a * a) + 0.5 * jet.errors[:, 2] * A * A
+    if jet.order >= 4:
+        missed = missed + 0.5 * jet.errors[:, 3] * A * W + 0.125 * jet.errors[:, 4] * W * W
+        missed = missed + 0.5 * _size(jet, 3) * (a * W + A * w)
+        missed = missed + 0.125 * _size(jet, 4) * (2.0 * W * w + w * w)
+    return up(missed, 32)
+
+
+def _with_curvature(
+    model: LocalQuadratic, jet: Jet, place: Reference
+) -> tuple[LocalQuadratic, Array]:
+    """The model plus `d^T M d / 2`, M the second-order part for the linear parts of da and dV, and
+    a bound of what the weight and rounding cost.
+
+    The model carries the weight omega, M does not: the difference is at most
+    `(omega - 1) |d^T M d| / 2`. Every entry of M is a sum of at most 2 n^4 products whose sizes
+    together are bounded by Frobenius norms.
+    """
+    xp = namespace(place.L)
+    geometry, sizes = place.geometry, place.sizes
+    B, n, f = sizes.slope.shape
+    across = xp.matrix_transpose(sizes.slope)  # (B, f, n)
+    M = across @ jet.derivatives[1] @ sizes.slope
+    moved = xp.sum(xp.sqrt(xp.sum(sizes.slope**2, axis=1)) * geometry.half, axis=1)
+    terms = _size(jet, 2) * moved**2
+    if jet.order >= 4:
+        spread = xp.reshape(sizes.spread_slope, (B, n * n, f))
+        third = xp.reshape(jet.derivatives[2], (B, n, n * n))
+        fourth = xp.reshape(jet.derivatives[3], (B, n * n, n * n))
+        cross = across @ third @ spread
+        M = M + 0.5 * (cross + xp.matrix_transpose(cross))
+        M = M + 0.25 * (xp.matrix_transpose(spread) @ fourth @ spread)
+        widened = xp.sum(xp.sqrt(xp.sum(spread**2, axis=1)) * geometry.half, axis=1)
+        terms = terms + _size(jet, 3) * moved * widened + 0.25 * _size(jet, 4) * widened**2
+    M = 0.5 * (M + xp.matrix_transpose(M))
+    growth = growth_chord(model.rate, geometry.rho2) * geometry.rho2 if model.rate > 0 else 0.0
+    plane = geometry.half[:, :, None] * geometry.half[:, None, :]
+    size = xp.sum(xp.abs(M) * plane, axis=(1, 2))
+    own = xp.sum(xp.abs(model.hessian) * plane, axis=(1, 2))
+    rounding = gamma(4 * n**4 + 32) * terms + gamma(4) * (size + own)
+    curved = LocalQuadratic(model.value, model.gradient, model.hessian + M, model.error, model.rate)
+    return curved, up(0.5 * growth * size + rounding, 64 + 2 * f * f)
+
+
+def _size(jet: Jet, order: int) -> Array:
+    """Upper bound (B,) of the norm of the true derivative of that order."""
+    xp = namespace(jet.value)
+    tensor = jet.derivatives[order - 1]
+    axes = tuple(range(1, tensor.ndim))
+    count = int(np.prod(tensor.shape[1:]))
+    return up(xp.sqrt(xp.sum(tensor * tensor, axis=axes)) + jet.errors[:, order], count + 8)
+
+
+def _rest(problem: ClassProblem, place: Reference, jet: Jet) -> Array:
+    """The smaller of the rests in the metric of V_0 and in the links' own; see `remainder`."""
+    xp = namespace(place.L)
+    sizes = place.sizes
+    known = [_size(jet, order) for order in range(1, jet.order + 1)]
+    best = higher_degrees(known, _gaussian_bounds(jet, place), sizes.mean, sizes.spread)
+    own = [jet.total * problem.likelihood.link_bound(order) for order in range(1, 7)]
+    if math.isfinite(own[-1]):
+        plain = place.plain_sizes
+        # tensors of V_0's metric say nothing here, but that degree 2 is expanded
+        other = higher_degrees(known[:4], own, plain.mean, plain.spread)
+        best = xp.minimum(best, other)
+    return best
+
+
+def _gaussian_bounds(jet: Jet, place: Reference) -> list[Array]:
+    """Bounds of the derivatives 1..8 of G along the line, in the metric of V_0.
+
+    First uniform ones. They bound how far each class probability moves along the line; a
+    probability that stays small (or large) has smaller derivatives (`unimodal_bound`).
+    """
+    xp = namespace(place.L)
+    sizes = place.sizes
+    uniform = shrunk_bounds(UNIMODAL_BOUNDS, sizes.operator)
+    orders = range(1, len(UNIMODAL_BOUNDS) + 1)
+    totals = [0.0 * sizes.mean for _ in orders]
+    for weight, part in jet.parts:
+        known = [_size(part, order) for order in range(1, part.order + 1)]
+        moved = higher_degrees(known, uniform, sizes.mean, sizes.spread) + part.errors[:, 0]
+        norms = [*known, *uniform[len(known) :]]
+        for degree in (1, 2):
+            moved = moved + degree_bound(degree, norms, sizes.mean, sizes.spread)
+        moved = up(moved, 8)
+        low = xp.clip(part.value - moved, 0.0, 1.0)
+        high = xp.clip(part.value + moved, 0.0, 1.0)
+        sharper = shrunk_bounds([unimodal_bound(j, low, high) for j in orders], sizes.operator)
+        totals = [total + abs(weight) * b for total, b in zip(totals, sharper, strict=True)]
+    return [up(total, 8) for total in totals]

@@ -1,0 +1,100 @@
+"""Goal: the least of several weighted sums of class probabilities."""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from gpcert.arrays import Array, namespace
+from gpcert.attacks.class_functions import class_function
+from gpcert.attacks.functions import PlainFunction
+from gpcert.committee import Model
+from gpcert.enclosures.classes.bounds import ClassEvaluation
+from gpcert.enclosures.classes.layout import ClassLayout
+from gpcert.enclosures.evaluation import Evaluation
+from gpcert.enclosures.goals.base import Goal, GoalBound
+from gpcert.likelihoods import ClassLikelihood
+
+__all__ = ["ClassGoal", "Classes", "margins"]
+
+Weights = tuple[float, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Classes:
+    """A classifier of several classes as the goals of one search see it.
+
+    Batches of cells are evaluated once and shared between the goals.
+    """
+
+    layout: ClassLayout
+    likelihood: ClassLikelihood
+    _known: weakref.WeakKeyDictionary[Evaluation, ClassEvaluation] = field(
+        default_factory=weakref.WeakKeyDictionary
+    )
+
+    def of(self, evaluation: Evaluation) -> ClassEvaluation:
+        """The batch's enclosures of class probabilities."""
+        if evaluation not in self._known:
+            self._known[evaluation] = ClassEvaluation(evaluation, self.layout, self.likelihood)
+        return self._known[evaluation]
+
+
+@dataclass(frozen=True, eq=False)
+class ClassGoal(Goal):
+    """`min_j sum_c weights_jc pi_c(x)`: a probability, its negative, or a decision's margin."""
+
+    classes: Classes
+    weights: tuple[Weights, ...]
+
+    needs_variance = True
+
+    def bound(self, evaluation: Evaluation, target: float | None) -> GoalBound:
+        """The least of the sums' own lower bounds."""
+        own = self.classes.of(evaluation)
+        xp = namespace(evaluation.cells.lower)
+        found = [own.lower(weights, target) for weights in self.weights]
+        lower, point = found[0].lower, found[0].point
+        for other in found[1:]:
+            less = other.lower < lower
+            lower = xp.where(less, other.lower, lower)
+            point = xp.where(less[:, None], other.point, point)
+        geometry = evaluation.expansion.geometry
+        return GoalBound(lower, geometry.unscaled(point), own.split_scores())
+
+    def ceiling(self, evaluation: Evaluation) -> Array:
+        """The least of the sums' upper bounds at the centres."""
+        own = self.classes.of(evaluation)
+        xp = namespace(evaluation.cells.lower)
+        found = [own.upper_at_center(weights) for weights in self.weights]
+        best = found[0]
+        for other in found[1:]:
+            best = xp.minimum(best, other)
+        return best
+
+    def function(self, model: Model) -> PlainFunction:
+        """The goal and a (sub)gradient in plain floating point."""
+        layout = self.classes.layout
+        return class_function(
+            model.members[0],
+            self.classes.likelihood,
+            np.asarray(self.weights),
+            (layout.matrices, [layout.pair(0, k) for k in range(1, layout.classes)]),
+        )
+
+
+def margins(classes: int, winner: int, costs: Weights) -> tuple[Weights, ...]:
+    """Weights of `costs_i pi_i - costs_j pi_j` for all j != i.
+
+    >>> margins(3, 1, (1.0, 1.0, 2.0))
+    ((-1.0, 1.0, 0.0), (0.0, 1.0, -2.0))
+    """
+    rows = []
+    for other in range(classes):
+        if other != winner:
+            row = [0.0] * classes
+            row[winner], row[other] = costs[winner], -costs[other]
+            rows.append(tuple(row))
+    return tuple(rows)

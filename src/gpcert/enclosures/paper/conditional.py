@@ -1,0 +1,206 @@
+"""Ranges of the latent differences over a cell, and of one of them given the other.
+
+With m classes only `d_k = f_k - f_0`, k = 1..n, n = m - 1, matter (`likelihoods.classes`). So the
+paper's partition of the latent space is one of R^(m-1): the same propositions with one variable
+less, M^2 instead of M^3 intervals for three classes.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpcert.arrays import Array, namespace
+from gpcert.enclosures.classes.layout import ClassLayout
+from gpcert.enclosures.evaluation import Evaluation
+from gpcert.enclosures.paper.intervals import CellIntervals
+from gpcert.rounding import down, nonnegative, up
+
+__all__ = ["LatentRanges", "Range", "conditional_mean", "conditional_variance", "latent_ranges"]
+
+Range = tuple[Array, Array]
+"""Lower and upper ends, arrays of one shape."""
+
+LARGEST = 1e100
+"""Means and variances beyond this are taken as unknown: nothing below overflows."""
+
+
+@dataclass(frozen=True, eq=False)
+class LatentRanges:
+    """Over every cell: ranges (B,) of the means of d_k, of V_kk, and for n = 2 of V_12.
+
+    `known` (B,): where it is false nothing is known of the cell, and the ranges mean nothing.
+    """
+
+    means: tuple[Range, ...]
+    variances: tuple[Range, ...]
+    covariance: Range
+    known: Array
+
+    def take(self, rows: Array) -> LatentRanges:
+        """The cells with these numbers."""
+        xp = namespace(self.known)
+
+        def some(pair: Range) -> Range:
+            return xp.take(pair[0], rows, axis=0), xp.take(pair[1], rows, axis=0)
+
+        return LatentRanges(
+            tuple(map(some, self.means)),
+            tuple(map(some, self.variances)),
+            some(self.covariance),
+            xp.take(self.known, rows, axis=0),
+        )
+
+
+@np.errstate(invalid="ignore", over="ignore")
+def latent_ranges(
+    intervals: CellIntervals, evaluation: Evaluation, layout: ClassLayout, noise: float
+) -> LatentRanges:
+    """The paper's intervals of the outputs, combined by the layout; n = 1 or 2.
+
+    `mean of d_k = sum of sign * mean_j`, `V_kl = sum_j y_j matrices_jkl + noise (1 + [k = l])`, in
+    interval arithmetic; a covariance is semi-definite, so `V_12^2 <= V_11 V_22` besides.
+    """
+    posterior = evaluation.local.posterior
+    outputs, spreads = [], []
+    for j in range(layout.outputs):
+        offset, scale = float(posterior.offset[j]), float(posterior.scale[j])
+        low, high = intervals.mean(j, 1).bound, -intervals.mean(j, -1).bound
+        outputs.append(
+            (down(offset + down(scale * low, 1), 1), up(offset + up(scale * high, 1), 1))
+        )
+        v_low, v_high = (side.bound for side in intervals.variance(j))
+        own = float(posterior.noise[j])
+        spreads.append(
+            (
+                nonnegative(down(own + down(scale * scale * v_low, 3), 1)),
+                up(own + up(scale * scale * v_high, 3), 1),
+            )
+        )
+    slack = _repair(evaluation, layout)
+    means = tuple(
+        _combined(outputs, [(j, float(sign)) for j, sign in layout.pair(0, k)], 0.0)
+        for k in range(1, layout.classes)
+    )
+    found = []
+    for k, other in ((0, 0), (layout.n - 1, layout.n - 1), (0, layout.n - 1)):
+        parts = layout.matrices[:, k, other]
+        terms = [(j, float(part)) for j, part in enumerate(parts) if part != 0.0]
+        low, high = _combined(spreads, terms, noise * (2.0 if k == other else 1.0))
+        found.append((down(low - slack, 1), up(high + slack, 1)))
+    return _consistent(means, found[: layout.n], found[2])
+
+
+def _combined(values: list[Range], terms: list[tuple[int, float]], shift: float) -> Range:
+    """`shift + sum of factor * values_j` for factors that are powers of two, or 0."""
+    xp = namespace(values[0][0])
+    low = high = xp.full_like(values[0][0], shift)
+    for j, factor in terms:
+        first, second = values[j] if factor > 0 else values[j][::-1]
+        low, high = down(low + factor * first, 1), up(high + factor * second, 1)
+    return low, high
+
+
+def _repair(evaluation: Evaluation, layout: ClassLayout) -> float:
+    """Bound of every entry of what makes the covariance V of a rounded model semi-definite.
+
+    Independent outputs have variances `max(v, 0)`: nothing is needed. Coupled ones: with
+    `e = excess s^2 scale^2` of the searched differences, their variances are at least -e and the
+    outputs' covariance at least `-(e / 2) I`, so V at least `-(e / 2) (I + 1 1^T)`, of norm
+    `m e / 2 <= 1.5 e`. Variances cut at 0 move an entry of V by 1.5 e, hence V by 3 e, and the
+    nearest semi-definite matrix, which is meant, is within `sqrt(2) (1.5 + 3) e + 3 e < 10 e`.
+    """
+    if layout.independent:
+        return 0.0
+    local = evaluation.local
+    scale = float(np.max(local.posterior.scale))
+    return 10.0 * local.operator.excess * local.kernel.variance * scale * scale
+
+
+def _consistent(
+    means: tuple[Range, ...], variances: list[Range], covariance: Range
+) -> LatentRanges:
+    """Variances >= 0 and |V_12| <= sqrt(V_11 V_22); harmless numbers where a cell is unknown."""
+    xp = namespace(covariance[0])
+    known = xp.full_like(covariance[0], 1.0) > 0
+    for end in (end for pair in (*means, *variances) for end in pair):
+        known = known & (xp.abs(end) <= LARGEST)  # false for NaN
+    zero = xp.zeros_like(covariance[0])
+
+    def safe(end: Array, other: float = 0.0) -> Array:
+        return xp.where(known, end, zero + other)
+
+    own_means = tuple((safe(low), safe(high, 1.0)) for low, high in means)
+    own = tuple((nonnegative(safe(low)), nonnegative(safe(high, 1.0))) for low, high in variances)
+    largest = up(xp.sqrt(own[0][1]) * xp.sqrt(own[-1][1]), 3)
+    low, high = covariance
+    low, high = xp.where(low > -largest, low, -largest), xp.where(high < largest, high, largest)
+    # only a cell without a point of the region can have crossed ends: any range is right there
+    return LatentRanges(own_means, own, (xp.minimum(low, high), xp.maximum(low, high)), known)
+
+
+def conditional_mean(ranges: LatentRanges, given: Range) -> Range:
+    """Range (B, M) of the mean of d_1 given d_2 = f, over the cell and f in `given` (B, M).
+
+    Statement: `mu_1 + V_12 / V_22 (f - mu_2)`; Proposition "MultiCLass" prints a minus sign, which
+    MATH.md, part 1, mends.
+    Reason: conditioning of Gaussians, propagated by interval arithmetic. Where V_22 may be 0 the
+    quotient may be anything, and so may the mean.
+    """
+    (low1, high1), (low2, high2) = ranges.means
+    xp = namespace(low1)
+    positive, least = _divisor(ranges)
+    ends = [
+        c / v for c in ranges.covariance for v in (least, xp.maximum(ranges.variances[1][1], least))
+    ]
+    slope_low, slope_high = down(_least(ends), 1)[:, None], up(_greatest(ends), 1)[:, None]
+    gaps = (down(given[0] - high2[:, None], 1), up(given[1] - low2[:, None], 1))
+    moves = [slope * gap for slope in (slope_low, slope_high) for gap in gaps]
+    low = down(low1[:, None] + down(_least(moves), 1), 1)
+    high = up(high1[:, None] + up(_greatest(moves), 1), 1)
+    infinite = xp.full_like(low, math.inf)
+    usable = positive[:, None] & (xp.abs(low) <= LARGEST) & (xp.abs(high) <= LARGEST)
+    return xp.where(usable, low, -infinite), xp.where(usable, high, infinite)
+
+
+def conditional_variance(ranges: LatentRanges) -> Range:
+    """Range (B,) of the variance of d_1 given d_2: `V_11 - V_12^2 / V_22`, between 0 and V_11.
+
+    A rational function whose entries occur once each but for the square: its range is exact.
+    """
+    own_low, own_high = ranges.variances[0]
+    xp = namespace(own_low)
+    positive, least = _divisor(ranges)
+    zero = xp.zeros_like(own_low)
+    low, high = ranges.covariance
+    largest = xp.maximum(xp.abs(low), xp.abs(high))
+    smallest = xp.where((low <= 0) & (high >= 0), zero, xp.minimum(xp.abs(low), xp.abs(high)))
+    most = up(largest * largest / least, 3)
+    some = nonnegative(down(smallest * smallest / xp.maximum(ranges.variances[1][1], least), 3))
+    lower = nonnegative(down(own_low - most, 1))
+    upper = nonnegative(up(own_high - some, 1))
+    lower = xp.where(positive, lower, zero)
+    upper = xp.minimum(xp.where(positive, upper, own_high), own_high)
+    return xp.minimum(lower, upper), upper
+
+
+def _divisor(ranges: LatentRanges) -> tuple[Array, Array]:
+    """Whether V_22 is far enough above 0 to divide by, and its lower end or 1."""
+    xp = namespace(ranges.variances[1][0])
+    least = ranges.variances[1][0]
+    positive = least >= 1.0 / LARGEST
+    return positive, xp.where(positive, least, xp.ones_like(least))
+
+
+def _least(values: list[Array]) -> Array:
+    xp = namespace(values[0])
+    best = values[0]
+    for other in values[1:]:
+        best = xp.minimum(best, other)
+    return best
+
+
+def _greatest(values: list[Array]) -> Array:
+    return -_least([-value for value in values])

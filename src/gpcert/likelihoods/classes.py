@@ -1,0 +1,102 @@
+"""Likelihoods of several classes: what the engine asks of them.
+
+With m classes only the n = m - 1 differences `d_k = f_k - f_0` of the latent values matter. For
+`d ~ N(a, L L^T)` the class probabilities are `pi_c = E link_c(d)`, c = 0..m-1.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from gpcert.arrays import Array
+from gpcert.likelihoods.base import BinaryLikelihood, Likelihood
+
+__all__ = ["ClassLikelihood", "ClassMoments", "IndependentMoments"]
+
+
+@dataclass(frozen=True, eq=False)
+class ClassMoments:
+    """Class probabilities at (a, L) and their derivatives in z, where `d = a + L z`, at z = 0.
+
+    `value` (B, m); `derivatives[j - 1]` (B, m, n, ..., n), symmetric, of order j = 1, 2, ...;
+    `errors` (B, 1 + orders): the true value is within errors[:, 0] of `value`, and the true form of
+    order j, applied to j vectors of Euclidean length one, within errors[:, j] of the computed one,
+    for every class. Rounding and the error of the rule are both in there.
+    """
+
+    value: Array
+    derivatives: tuple[Array, ...]
+    errors: Array
+
+
+@dataclass(frozen=True, eq=False)
+class IndependentMoments:
+    """`G = sum_c w_c pi_c` and its derivatives, for independent outputs `f_k ~ N(mu_k, v_k)`.
+
+    `value` (B,); `gradient` (B, m) and `hessian` (B, m, m) in the means mu. `errors` (B, 3): bounds
+    of the error of the value, of every entry of the gradient, and of every entry of the Hessian.
+    """
+
+    value: Array
+    gradient: Array
+    hessian: Array
+    errors: Array
+
+
+class ClassLikelihood(Likelihood):
+    """Probabilities of m >= 2 classes from m latent outputs. Subclasses are frozen records.
+
+    The links lie in [0, 1], add up to 1, are log-concave, and link_c does not increase in
+    `d_k - d_c` for any k.
+    """
+
+    classifies: ClassVar[bool] = True
+
+    highest_order: ClassVar[int] = 4
+    """Largest order of the derivatives that `moments` gives."""
+
+    largest_coupled: ClassVar[int]
+    """Most classes for which `moments` are known."""
+
+    noise: float
+    """Variance that the likelihood itself adds to every latent output; its link is applied to the
+    sum. 0 for the softmax."""
+
+    @property
+    @abstractmethod
+    def pair(self) -> BinaryLikelihood:
+        """The likelihood between two classes alone: `P(k rather than c) = pair(f_k - f_c)`, noise
+        of both included in the variance."""
+
+    @abstractmethod
+    def link_bound(self, order: int) -> float:
+        """Upper bound of the order-th derivative (1..6) of every link along a direction u with
+        `max_k u_k - min_k u_k <= 1` (u_0 = 0 for the reference class); infinite for a step."""
+
+    def joint_range(
+        self, wins: tuple[Array, Array], correlation: tuple[Array, Array]
+    ) -> tuple[Array, Array] | None:
+        """Certified range of the probability that a class beats two others, from the ranges `wins`
+        (B, 2) of the probabilities to beat each of them and that of the correlation (B,) of the two
+        latent differences, noise included; None where no more is known than for any two events."""
+        del wins, correlation
+        return None
+
+    @abstractmethod
+    def moments(self, a: Array, L: Array, order: int) -> ClassMoments:
+        """Certified moments for a (B, n) and lower triangular L (B, n, n), noise included, with
+        derivatives up to `order` (0..highest_order)."""
+
+    @abstractmethod
+    def independent_moments(self, mu: Array, v: Array, weights: Array) -> IndependentMoments:
+        """Certified moments of `sum_c weights_c pi_c` for independent outputs with means and
+        variances (B, m), the likelihood's noise not yet added; its time is O(m^2) at most."""
+
+    @abstractmethod
+    def probabilities(self, mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+        """(n, m) class probabilities for latent means (n, m) and covariances (n, m, m), in plain
+        floating point; proves nothing."""

@@ -1,0 +1,191 @@
+"""Several classes, the largest of noisy latent values: the multinomial probit likelihood."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from gpcert.arrays import Array, namespace
+from gpcert.errors import InputError
+from gpcert.likelihoods.classes import ClassLikelihood, ClassMoments, IndependentMoments
+from gpcert.likelihoods.independent_maximum import independent_maximum
+from gpcert.likelihoods.largest_probabilities import largest_probabilities
+from gpcert.likelihoods.orthant import score_bounds, slepian_bounds
+from gpcert.likelihoods.sectors import (
+    DENSITY_ULPS,
+    Sector,
+    normal_derivatives,
+    sector_moments,
+)
+from gpcert.likelihoods.special import normal_cdf
+from gpcert.likelihoods.step_link import StepLink
+from gpcert.rounding import U
+
+__all__ = ["MultinomialProbit"]
+
+LARGEST_SCALE = 2.0**100
+"""Largest standard deviation, and one over the smallest, that is accepted: nothing overflows."""
+
+LARGEST_MEAN = 2.0**400
+"""Largest |mean| that is accepted."""
+
+
+@dataclass(frozen=True)
+class MultinomialProbit(ClassLikelihood):
+    """`pi_c = P(f_c + e_c is the largest)`, `e_k ~ N(0, noise)` independent.
+
+    Certified for general covariances of 2 and 3 classes, and of any number of independent ones.
+    Reference: Girolami & Rogers 2006, "Variational Bayesian multinomial probit regression with
+    Gaussian process priors"; Rasmussen & Williams 2006, section 3.5.
+
+    >>> MultinomialProbit(noise=0.5).config()
+    {'noise': 0.5}
+    """
+
+    noise: float = 1.0
+
+    name: ClassVar[str] = "multinomial_probit"
+    largest_coupled: ClassVar[int] = 3
+
+    def __post_init__(self) -> None:
+        if not LARGEST_SCALE**-2 <= self.noise <= LARGEST_SCALE**2:  # NaN fails
+            raise InputError(
+                "noise: expected a positive variance between 2^-200 and 2^200, "
+                f"got {self.noise!r}; 1.0 is usual"
+            )
+
+    def config(self) -> dict[str, Any]:
+        """The noise variance."""
+        return {"noise": self.noise}
+
+    @property
+    def pair(self) -> StepLink:
+        """`Phi(mu / sqrt(v))`: the noise of both classes is in v."""
+        return StepLink()
+
+    def link_bound(self, order: int) -> float:
+        """Infinite: the link is a step."""
+        del order
+        return math.inf
+
+    def joint_range(
+        self, wins: tuple[Array, Array], correlation: tuple[Array, Array]
+    ) -> tuple[Array, Array] | None:
+        """`Phi_2(h; rho)` with `Phi(h_k) = P(beat k)`: `slepian_bounds` at the ends."""
+        low, high = (score_bounds(p) for p in wins)
+        return slepian_bounds(low[0], high[1], *correlation)
+
+    def moments(self, a: Array, L: Array, order: int) -> ClassMoments:
+        """Closed forms: the normal distribution for 2 classes, sectors of the plane for 3.
+
+        In the whitened coordinates z the differences `d = a + L z` of three classes cut the plane
+        into three sectors, one for each class.
+        """
+        _check_moments(a, L, order)
+        return _two_classes(a, L, order) if a.shape[1] == 1 else _three_classes(a, L, order)
+
+    def independent_moments(self, mu: Array, v: Array, weights: Array) -> IndependentMoments:
+        """One integral over the largest value; see `independent_maximum`."""
+        xp = namespace(mu, v, weights)
+        mu, v, weights = xp.broadcast_arrays(mu, v, weights)
+        good = (abs(mu) <= LARGEST_MEAN) & (v >= 0.0) & (v <= LARGEST_SCALE**2)
+        good = good & (abs(weights) <= LARGEST_SCALE)
+        if mu.ndim != 2 or mu.shape[1] < 2 or not bool(xp.all(good)):
+            raise InputError(
+                "mu, v, weights: expected (B, m) finite numbers of m >= 2 classes, 0 <= v <= 2^200 "
+                f"and |weights| <= 2^100, got shapes {tuple(mu.shape)} or numbers outside"
+            )
+        return independent_maximum(mu, xp.sqrt(v + self.noise), weights)
+
+    def probabilities(self, mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+        """Owen's function for up to 3 classes, a deterministic lattice rule for more."""
+        mean = np.asarray(mean, dtype=np.float64)
+        noisy = np.asarray(covariance, dtype=np.float64) + self.noise * np.eye(mean.shape[1])
+        return largest_probabilities(mean, noisy)
+
+
+def _check_moments(a: Array, L: Array, order: int) -> None:
+    """An `InputError` unless a and L describe 2 or 3 classes with a regular covariance."""
+    if a.ndim != 2 or L.shape != (a.shape[0], a.shape[1], a.shape[1]):
+        raise InputError(
+            f"a, L: expected shapes (B, n) and (B, n, n), got {tuple(a.shape)}, {tuple(L.shape)}"
+        )
+    if a.shape[1] not in (1, 2):
+        raise InputError(
+            f"multinomial probit: expected 2 or 3 classes, got {a.shape[1] + 1}; for more classes "
+            "only independent latent outputs are supported (independent_moments)"
+        )
+    if order not in range(5):
+        raise InputError(f"order: expected 0 to 4, got {order!r}")
+    xp = namespace(a)
+    good = bool(xp.all(abs(a) <= LARGEST_MEAN)) and bool(xp.all(abs(L) <= LARGEST_SCALE))
+    regular = all(bool(xp.all(L[:, i, i] >= 1.0 / LARGEST_SCALE)) for i in range(a.shape[1]))
+    if not (good and regular):
+        raise InputError(
+            "a, L: expected |a| <= 2^400, |L| <= 2^100 and a diagonal of L above 2^-100, got other "
+            "numbers or NaN; is the likelihood's noise in the covariance?"
+        )
+
+
+def _two_classes(a: Array, L: Array, order: int) -> ClassMoments:
+    """`pi_1 = Phi(h + z)`, `h = a / L`, within 8 U; `pi_0 = Phi(-h - z)`; see `DENSITY_ULPS`.
+
+    Phi errs by 66 U (library) and `8 U sup |h phi(h)| < 2 U`.
+    """
+    xp = namespace(a)
+    h = xp.clip(a[:, 0] / L[:, 0, 0], -64.0, 64.0)
+    value = xp.stack([normal_cdf(-h), normal_cdf(h)], axis=1)
+    parts = normal_derivatives(h, order)
+    derivatives = tuple(
+        xp.reshape(xp.stack([-part, part], axis=1), (-1, 2, *([1] * (i + 1))))
+        for i, part in enumerate(parts)
+    )
+    errors = [xp.full_like(h, (DENSITY_ULPS + 6.0) * U)] * (order + 1)
+    return ClassMoments(value, derivatives, xp.stack(errors, axis=1))
+
+
+def _three_classes(a: Array, L: Array, order: int) -> ClassMoments:
+    """The sectors `d_1, d_2 < 0`; `d_2 < d_1, d_1 > 0`; `d_2 > 0, d_2 > d_1`, turning one way.
+
+    Rounding: differences of rows of L and of a are within U, relative. A row over its largest
+    entry has length l in [1, 2], within 3 U; so normals are within 2 + 5 U, lengths 5 U, scores
+    7 U. Every two rows have the determinant `L_00 L_11`, so that sines are within 13 U.
+    """
+    xp = namespace(a)
+    zero = xp.zeros_like(a[:, 0])
+    rows = [
+        xp.stack([L[:, 0, 0], zero], axis=1),
+        L[:, 1, :],
+        xp.stack([L[:, 1, 0] - L[:, 0, 0], L[:, 1, 1]], axis=1),
+    ]
+    offsets = [a[:, 0], a[:, 1], a[:, 1] - a[:, 0]]
+    lengths, normals = zip(*(_normalised(row) for row in rows), strict=True)
+    scores = [-b / length for b, length in zip(offsets, lengths, strict=True)]
+    # (line, side) of both edges of each class; the first normal turns left into the second
+    first, second = ((0, 1.0), (2, 1.0), (1, -1.0)), ((1, 1.0), (0, -1.0), (2, -1.0))
+    sines = [
+        (L[:, 0, 0] / lengths[i]) * (L[:, 1, 1] / lengths[j])
+        for (i, _), (j, _) in zip(first, second, strict=True)
+    ]
+    sector = Sector(
+        first=xp.stack([side * normals[i] for i, side in first], axis=1),
+        second=xp.stack([side * normals[i] for i, side in second], axis=1),
+        h=xp.stack([side * scores[i] for i, side in first], axis=1),
+        k=xp.stack([side * scores[i] for i, side in second], axis=1),
+        sine=xp.stack(sines, axis=1),
+    )
+    tensors, errors = sector_moments(sector, order)
+    worst = xp.stack([xp.max(error, axis=1) for error in errors], axis=1)
+    return ClassMoments(tensors[0], tuple(tensors[1:]), worst)
+
+
+def _normalised(row: Array) -> tuple[Array, Array]:
+    """Length (B,) of rows (B, 2) and the rows over it."""
+    xp = namespace(row)
+    largest = xp.max(xp.abs(row), axis=1)
+    scaled = row / largest[:, None]
+    length = xp.sqrt(xp.sum(scaled * scaled, axis=1))
+    return largest * length, scaled / length[:, None]

@@ -1,0 +1,233 @@
+"""`E softmax(0, d)` for `d = a + L z` and its derivatives in z, with proved errors.
+
+The last difference is integrated in closed form: given z_1..z_{n-1}, softmax_n is the logistic
+function of `t + L_nn z_n`, `t = a_n + sum_j L_nj z_j - log(1 + sum_{k<n} exp d_k)`, and the other
+classes share the rest in the fixed proportions `p_c = softmax_c(0, d_1..d_{n-1})`. The other n - 1
+coordinates are left to the trapezoidal rule. So two classes need no rule at all.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import array_api_compat
+import numpy as np
+
+from gpcert.arrays import Array, namespace, to_numpy
+from gpcert.errors import InputError
+from gpcert.likelihoods.classes import ClassMoments
+from gpcert.likelihoods.logistic_moments import LOGISTIC_MOMENT_ERROR, logistic_moments
+from gpcert.likelihoods.normal_rule import (
+    LARGEST_ORDER,
+    REACH,
+    SPREADS,
+    NormalRule,
+    graded_indices,
+    normal_rule,
+)
+from gpcert.rounding import gamma, up, up_float
+
+__all__ = ["LARGEST_GRID_DIMENSION", "softmax_moments"]
+
+LARGEST_GRID_DIMENSION = 3
+"""Largest number n of differences."""
+
+_BLOCK_NUMBERS = 400_000
+"""Numbers in one of the largest arrays; a few of these live at once, and stay in the cache."""
+
+_TERMS = 18
+_FARTHEST = 1e30
+"""Latent values are cut here: rounding makes larger ones meaningless, and the errors say so."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Group:
+    """Cells that share a rule; `fixed` and `factors` (1 + order,) of the error, see `_errors`."""
+
+    rows: np.ndarray
+    rule: NormalRule
+    fixed: np.ndarray
+    factors: np.ndarray
+
+
+def softmax_moments(a: Array, L: Array, order: int) -> ClassMoments:
+    """Certified moments for a (B, n) and lower triangular L (B, n, n), order 0..6, n <= 3.
+
+    Statement: see `ClassMoments`. The derivative of index alpha of `z0 -> E softmax(a + L(z + z0))`
+    at 0 is `E[softmax(a + L z) He_alpha(z)]` (move the shift into the density and differentiate).
+    Reason, that the softmax is in the class of `normal_rule` for `spreads[j] = max_k(0, L_kj) -
+    min_k(0, L_kj)`: with z_j moved by iy the arguments of the exponentials `exp(d_k - d_c)` lie in
+    an interval of length `y spreads[j] <= theta` that contains 0 (k = c). For theta < pi they lie
+    in a convex cone, so does their sum M, so `|arg M| <= theta`, hence `|1 + M| >= 1` if
+    `theta <= pi/2`, else `>= sin(theta)`; and `softmax_c = 1 / (1 + M)`, M without the term k = c.
+    """
+    _check(a, L, order)
+    xp = namespace(a)
+    a, L = xp.clip(a, -_FARTHEST, _FARTHEST), xp.clip(L, -_FARTHEST, _FARTHEST)
+    n = a.shape[1]
+    groups = list(_groups(a, L, order))
+    parts = [_moments_of_rows(a, L, group, order) for group in groups]
+    rows = np.concatenate([group.rows for group in groups])
+    back = xp.asarray(np.argsort(rows), device=array_api_compat.device(a))
+    flat = xp.take(xp.concat([part[0] for part in parts], axis=0), back, axis=0)
+    errors = xp.take(xp.concat([part[1] for part in parts], axis=0), back, axis=0)
+    tensors = tuple(_tensor(flat, n, order, j) for j in range(1, order + 1))
+    value = xp.clip(flat[:, :, 0], 0.0, 1.0)  # where the true value lies
+    return ClassMoments(value, tensors, _no_worse_than_nothing(errors, tensors))
+
+
+def _check(a: Array, L: Array, order: int) -> None:
+    if a.ndim != 2 or tuple(L.shape) != (a.shape[0], a.shape[1], a.shape[1]) or a.shape[0] < 1:
+        raise InputError(
+            f"softmax moments: expected a (B, n) and L (B, n, n), got {a.shape}, {L.shape}"
+        )
+    if not 1 <= a.shape[1] <= LARGEST_GRID_DIMENSION:
+        raise InputError(
+            f"softmax moments: at most {LARGEST_GRID_DIMENSION + 1} classes are supported, got "
+            f"{a.shape[1] + 1}; use independent outputs or merge classes"
+        )
+    if order not in range(LARGEST_ORDER + 1):
+        raise InputError(f"softmax moments: expected an order in 0..{LARGEST_ORDER}, got {order}")
+    xp = namespace(a)
+    if not bool(xp.all(xp.isfinite(a))) or not bool(xp.all(xp.isfinite(L))):
+        raise InputError("softmax moments: expected finite means and factors, got NaN or infinity")
+
+
+def _groups(a: Array, L: Array, order: int) -> Iterator[_Group]:
+    """Cells by the classes of their spreads; a spread beyond the last class has no rule's error."""
+    lower = np.tril(to_numpy(L))
+    n = a.shape[1]
+    spreads = up(np.maximum(lower.max(axis=1), 0.0) - np.minimum(lower.min(axis=1), 0.0))[
+        :, : n - 1
+    ]
+    kinds = np.searchsorted(np.array(SPREADS), spreads)
+    keys = kinds @ (1 + len(SPREADS)) ** np.arange(n - 1)  # one integer a kind
+    for key in np.unique(keys):
+        rows = np.flatnonzero(keys == key)
+        kind = kinds[rows[0]]
+        within = all(i < len(SPREADS) for i in kind)
+        rule = normal_rule(tuple(SPREADS[min(i, len(SPREADS) - 1)] for i in kind))
+        fixed, factors = _frobenius(rule, order)
+        yield _Group(rows, rule, fixed if within else fixed + math.inf, factors)
+
+
+def _frobenius(rule: NormalRule, order: int) -> tuple[np.ndarray, np.ndarray]:
+    """Frobenius norms over the entries of each order of `sqrt(r!) errors` and `sqrt(r!) sizes`.
+
+    r is the degree in the last coordinate, whose mean of `softmax He_r` is at most `E|He_r| <=
+    sqrt(r!)`. The norm of a form on unit vectors is at most its Frobenius norm.
+    """
+    errors = dict(zip(rule.indices, rule.errors, strict=True))
+    sizes = dict(zip(rule.indices, rule.sizes, strict=True))
+    squares = np.zeros((2, order + 1))
+    for alpha in graded_indices(rule.nodes.shape[1] + 1, order):
+        outer, j = alpha[:-1], sum(alpha)
+        # j! / alpha! entries of the tensor, times (sqrt(r!))^2
+        copies = math.factorial(j) / math.prod(math.factorial(i) for i in outer)
+        squares[0, j] += copies * errors[outer] ** 2
+        squares[1, j] += copies * sizes[outer] ** 2
+    fixed, factors = up(np.sqrt(squares), 64)
+    return fixed, factors
+
+
+def _moments_of_rows(a: Array, L: Array, group: _Group, order: int) -> tuple[Array, Array]:
+    """Entries (b, m, A) in the order of `graded_indices(n, order)` and errors (b, 1 + order)."""
+    xp = namespace(a)
+    device = array_api_compat.device(a)
+    nodes = xp.asarray(group.rule.nodes, dtype=xp.float64, device=device)
+    weights = xp.asarray(group.rule.weights, dtype=xp.float64, device=device)
+    across = min(len(group.rule.nodes), _BLOCK_NUMBERS // (4 * _TERMS))
+    down = max(1, _BLOCK_NUMBERS // (_TERMS * across))
+    entries, errors = [], []
+    for start in range(0, len(group.rows), down):
+        rows = xp.asarray(group.rows[start : start + down], device=device)
+        mean, factor = xp.take(a, rows, axis=0), xp.take(L, rows, axis=0)
+        total = None
+        for q in range(0, len(group.rule.nodes), across):
+            block = slice(q, q + across)
+            part = _sums(mean, factor, nodes[block, :], weights[block, :], order)
+            total = part if total is None else total + part
+        entries.append(total)
+        errors.append(_errors(mean, factor, group, order))
+    return xp.concat(entries, axis=0), xp.concat(errors, axis=0)
+
+
+def _sums(a: Array, L: Array, nodes: Array, weights: Array, order: int) -> Array:
+    """Sums over nodes of weights times the means over z_n: (b, m, A), graded."""
+    xp = namespace(a)
+    b, n = a.shape
+    start = xp.zeros_like(weights[:, 0])[None, :]
+    differences = [a[:, k : k + 1] + start for k in range(n)]
+    for k, j in itertools.product(range(n), range(n - 1)):
+        if j <= k:
+            differences[k] = differences[k] + L[:, k, j : j + 1] * nodes[None, :, j]
+    earlier = xp.stack([xp.zeros_like(differences[0]), *differences[:-1]], axis=1)
+    largest = xp.max(earlier, axis=1)
+    shares = xp.exp(earlier - largest[:, None, :])
+    total = xp.sum(shares, axis=1)
+    shares = shares / total[:, None, :]
+    t = differences[-1] - (largest + xp.log(total))
+    columns = {}
+    for r, moment in enumerate(logistic_moments(t, L[:, n - 1, n - 1], order)):
+        rest = 1.0 - moment if r == 0 else -moment
+        values = xp.concat([shares * rest[:, None, :], moment[:, None, :]], axis=1)
+        outer = graded_indices(n - 1, order - r)
+        sums = xp.matmul(xp.reshape(values, (b * (n + 1), -1)), weights[:, : len(outer)])
+        sums = xp.reshape(sums, (b, n + 1, len(outer)))
+        columns |= {(*index, r): sums[:, :, i] for i, index in enumerate(outer)}
+    return xp.stack([columns[alpha] for alpha in graded_indices(n, order)], axis=2)
+
+
+def _errors(a: Array, L: Array, group: _Group, order: int) -> Array:
+    """Errors (b, 1 + order): the rule's, and every node's times the sizes of the weights.
+
+    A node's, over sqrt(r!): let S be the largest `|a_k| + sum_j |L_kj| |z_j|`. The differences err
+    by `gamma(n) S`, log-sum-exp (Lipschitz, constant 1) and t altogether by less than `tau =
+    gamma(2 n + 12) S + gamma(64)`, exp, log and the sum included. The link moves by at most tau / 4
+    (its slope is at most 1/4), each share by at most `tau / 2 + gamma(30) <= tau`, then come
+    `LOGISTIC_MOMENT_ERROR` and the roundings of the products and sums over the nodes.
+    """
+    xp = namespace(a)
+    n, nodes = a.shape[1], len(group.rule.nodes)
+    size = xp.max(xp.abs(a) + REACH * xp.sum(xp.abs(L[:, :, : n - 1]), axis=2), axis=1)
+    fixed = LOGISTIC_MOMENT_ERROR + gamma(128) + 1.01 * gamma(nodes + nodes // 64 + 16)
+    noise = up((2.0 * gamma(2 * n + 12)) * size + fixed, 16)
+    columns = [
+        up_float(float(group.fixed[j])) + up(float(group.factors[j]) * noise, 2)
+        if math.isfinite(group.fixed[j])
+        else xp.full_like(noise, math.inf)
+        for j in range(order + 1)
+    ]
+    return up(xp.stack(columns, axis=1), 2)
+
+
+@lru_cache(maxsize=64)
+def _positions(n: int, order: int, degree: int) -> np.ndarray:
+    """Where the entries of the tensor of this degree, flattened, stand among `graded_indices`."""
+    place = {alpha: i for i, alpha in enumerate(graded_indices(n, order))}
+    entries = itertools.product(range(n), repeat=degree)
+    return np.array([place[tuple(entry.count(k) for k in range(n))] for entry in entries])
+
+
+def _tensor(flat: Array, n: int, order: int, degree: int) -> Array:
+    xp = namespace(flat)
+    where = xp.asarray(_positions(n, order, degree), device=array_api_compat.device(flat))
+    return xp.reshape(xp.take(flat, where, axis=2), (*flat.shape[:2], *([n] * degree)))
+
+
+def _no_worse_than_nothing(errors: Array, tensors: tuple[Array, ...]) -> Array:
+    """The errors, cut at what holds without any rule: 1 for values within [0, 1], and for order j
+    the computed form's norm plus `sqrt(j!) / 2 >= |E[(softmax - 1/2) He_j(u . z)]|`, |u| = 1.
+    """
+    xp = namespace(errors)
+    columns = [xp.ones_like(errors[:, 0])]
+    for j, tensor in enumerate(tensors, start=1):
+        entries = xp.reshape(tensor, (*tensor.shape[:2], -1))
+        norm = xp.max(xp.sqrt(xp.sum(entries * entries, axis=2)), axis=1)
+        # at most 3^6 squares are added
+        columns.append(up(norm + 0.5 * math.sqrt(math.factorial(j)), 800))
+    return xp.minimum(errors, xp.stack(columns, axis=1))

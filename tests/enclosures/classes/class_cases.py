@@ -1,0 +1,159 @@
+"""Random classifiers, cells of them, and their true class probabilities at points."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from hypothesis import strategies as st
+
+from gpcert.arrays import backend_from_name, to_numpy
+from gpcert.enclosures import Evaluation, LocalPosterior
+from gpcert.enclosures.classes import class_layout
+from gpcert.enclosures.classes.bounds import ClassEvaluation
+from gpcert.kernels import Matern, SquaredExponential
+from gpcert.likelihoods import MultinomialProbit, Softmax
+from gpcert.posterior import Posterior
+from gpcert.regions import Ball, Box, Region
+from gpcert.testing.arb_reference import exact
+from gpcert.testing.strategies import cell_points, random_cells
+
+LATENT_ERROR = 1e-7
+"""Change of a probability by what floating point loses in latent means and covariances of ordinary
+models, and by eigenvalues raised to 1e-10 (the second derivative of a smooth link is below 1)."""
+
+
+@dataclass(frozen=True)
+class ClassCase:
+    """A classifier, a region near its points, and a generator for cells and points."""
+
+    posterior: Posterior
+    region: Region
+    rng: np.random.Generator
+
+
+def evaluation_of(posterior, region, cells=None, optional=True):
+    """`ClassEvaluation` of some cells; the region's root by default."""
+    layout, searched = class_layout(posterior)
+    local = LocalPosterior.build(searched, region, backend_from_name("numpy"), True)
+    evaluation = Evaluation(local, region.root() if cells is None else cells, optional)
+    return ClassEvaluation(evaluation, layout, posterior.likelihood)
+
+
+def random_evaluation(case, optional=True, splits=5, keep=4):
+    cells = random_cells(case.region, case.rng, splits, keep)
+    return evaluation_of(case.posterior, case.region, cells, optional)
+
+
+def true_sums(posterior, X, weights):
+    """(n,) lower and upper bounds of `sum_c w_c pi_c` at single points, by the certified moments.
+
+    Latent means and covariances are those of plain floating point: see `LATENT_ERROR`.
+    """
+    w = np.asarray(weights)
+    mean, variance = posterior.predict(X)
+    likelihood, m = posterior.likelihood, posterior.outputs
+    margin = np.abs(w).sum() * LATENT_ERROR
+    if not posterior.coupled:
+        found = likelihood.independent_moments(mean, variance, w)
+        margin = margin + found.errors[:, 0]
+        return found.value - margin, found.value + margin
+    T = np.concatenate([-np.ones((m - 1, 1)), np.eye(m - 1)], axis=1)
+    V = T @ posterior.covariances(X) @ T.T + likelihood.noise * (np.eye(m - 1) + 1.0)
+    values, vectors = np.linalg.eigh(V)
+    raised = (vectors * np.maximum(values, 1e-10)[:, None, :]) @ np.swapaxes(vectors, 1, 2)
+    found = likelihood.moments(mean @ T.T, np.linalg.cholesky(raised), 0)
+    value = found.value @ w
+    margin = margin + np.abs(w).sum() * found.errors[:, 0]
+    return value - margin, value + margin
+
+
+def sums_of(m, rng):
+    """Weights: a class, its negative, a margin, and anything."""
+    e = np.eye(m)
+    i, j = rng.choice(m, 2, replace=False)
+    rows = (e[i], -e[i], e[i] - e[j], rng.normal(size=m))
+    return [tuple(map(float, row)) for row in rows]
+
+
+def random_classifier(rng, coupled, m, likelihood, dim):
+    """Few points; amplitudes 0.1 to 30, offsets up to 20, noise, ridges 1e-6 to 0.3."""
+    N = int(rng.integers(1, 6))
+    amplitude = float(rng.choice([0.1, 1.0, 5.0, 30.0]))
+    lengths = 10.0 ** rng.uniform(-0.3, 0.3, dim)
+    kernel = [SquaredExponential(lengths, amplitude), Matern(lengths, 2.5, amplitude)][
+        int(rng.integers(2))
+    ]
+    Z = rng.normal(size=(N, dim))
+    K = kernel.value(Z, Z)
+    ridge = amplitude * float(rng.choice([1e-6, 1e-2, 0.3]))
+    options = {
+        "offset": rng.normal(size=m) * float(rng.choice([0.0, 1.0, 20.0])),
+        "noise": rng.random(m) * float(rng.choice([0.0, 0.5])),
+        "likelihood": likelihood,
+    }
+    if not coupled:
+        scale = float(rng.choice([0.5, 1.0, 2.0])) * np.exp(0.5 * rng.normal(size=m))
+        L = np.linalg.cholesky(K + ridge * np.eye(N))
+        A = np.linalg.inv(L)
+        targets = np.sqrt(amplitude) * rng.normal(size=(m, N))
+        factor = np.stack([rng.uniform(0.0, 1.0) * A for _ in range(m)])
+        return Posterior(kernel, Z, (targets @ A.T) @ A, factor, scale=scale, **options)
+    # independent priors, noisy observations of random mixtures of the outputs
+    mixed = rng.normal(size=(int(rng.integers(1, m + 1)), m))
+    if rng.random() < 0.2:
+        mixed = mixed + 50.0  # only their common part is observed
+    H = np.kron(mixed, np.eye(N))
+    S = H @ np.kron(np.eye(m), K) @ H.T
+    S = S + max(ridge, 1e-9 * float(np.trace(S)) / len(S)) * np.eye(len(S))
+    L = np.linalg.cholesky(S)
+    A = np.linalg.solve(L, H)
+    targets = rng.normal(size=len(S)) * float(np.sqrt(np.diag(S)).mean())
+    weights = (A.T @ np.linalg.solve(L, targets)).reshape(m, N)
+    factor = np.moveaxis(A.reshape(len(A), m, N), 1, 0)
+    scale = float(rng.choice([0.5, 1.0, 2.0]))
+    return Posterior(kernel, Z, weights, factor, scale=scale, coupled=True, **options)
+
+
+def random_region(rng, posterior):
+    """Boxes and balls, among them single points."""
+    d = posterior.dim
+    center = posterior.points[rng.integers(len(posterior.points))] + rng.normal(size=d) * 0.5
+    r = float(rng.choice([0.0, 1e-6, 0.02, 0.05, 0.1, 0.2, 0.4, 1.0]))
+    if rng.random() < 0.5:
+        return Box(center - r * rng.random(d), center + r * rng.random(d))
+    return Ball(center, r, float(rng.choice([1.0, 2.0, np.inf])))
+
+
+@st.composite
+def class_cases(draw, coupled=None):
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    together = draw(st.booleans()) if coupled is None else coupled
+    probit = draw(st.booleans())
+    likelihood = MultinomialProbit(draw(st.sampled_from([1.0, 0.3]))) if probit else Softmax()
+    largest = (2, 3) if together and probit else (2, 3, 4) if together else (2, 3, 5, 8)
+    m, dim = draw(st.sampled_from(largest)), draw(st.integers(1, 3))
+    posterior = random_classifier(rng, together, m, likelihood, dim)
+    return ClassCase(posterior, random_region(rng, posterior), rng)
+
+
+def difference_map(m):
+    """(n, m): latent values to their differences from the first."""
+    return np.concatenate([-np.ones((m - 1, 1)), np.eye(m - 1)], axis=1)
+
+
+def displacement(evaluation, index, x):
+    """`d = (x - c) / l` in the free features, as balls; l is exact in a kernel's frame."""
+    region, kernel = evaluation.cells.region, evaluation.local.posterior.kernel
+    if isinstance(kernel, SquaredExponential):
+        lengths = np.broadcast_to(kernel.length_scale, (region.dim,))[region.free]
+    else:
+        lengths = 1.0 / to_numpy(evaluation.local.kernel.inverse_length)
+    center = exact(to_numpy(evaluation.cells.center)[index])
+    return [
+        (a - c) / w
+        for a, c, w in zip(exact(np.asarray(x)[region.free]), center, exact(lengths), strict=True)
+    ]
+
+
+def points_of_cells(evaluation, rng):
+    """Points of every cell, one list a cell."""
+    return [cell_points(evaluation.cells, b, rng) for b in range(len(evaluation.cells))]

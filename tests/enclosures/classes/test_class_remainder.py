@@ -1,0 +1,322 @@
+"""What expansions of class probabilities leave out, against certified moments at both ends."""
+
+import math
+from fractions import Fraction
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from class_cases import class_cases, evaluation_of, random_evaluation, true_sums
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpcert.arrays import to_numpy
+from gpcert.enclosures.classes.moments import class_jet, independent_jet, weighted_jet
+from gpcert.enclosures.classes.remainder import degree_bound, higher_degrees, shrunk_bounds
+from gpcert.enclosures.classes.taylor_bound import (
+    ClassProblem,
+    _gaussian_bounds,
+    center_range,
+    taylor_bound,
+)
+from gpcert.kernels import SquaredExponential
+from gpcert.likelihoods import MultinomialProbit, Softmax
+from gpcert.likelihoods.classes import ClassMoments
+from gpcert.likelihoods.smoothing import UNIMODAL_BOUNDS
+from gpcert.posterior import Posterior
+from gpcert.regions import Box
+
+LIKELIHOODS = [Softmax(), MultinomialProbit()]
+
+ROUNDING = 1e-10
+"""The far end's covariance is factored in floating point."""
+
+
+def test_degree_bounds_are_the_formulas():
+    """Binomials and powers of 1/2, written out."""
+    t = np.array([2.0, 3.0, 5.0, 7.0, 11.0, 13.0, 17.0, 19.0])
+    A, W = np.array([0.3]), np.array([0.7])
+    first = t[0] * A + t[1] * W / 2
+    second = (t[1] * A**2 + t[2] * A * W + t[3] * W**2 / 4) / 2
+    third = (t[2] * A**3 + 1.5 * t[3] * A**2 * W + 0.75 * t[4] * A * W**2 + t[5] * W**3 / 8) / 6
+    fourth = t[3] * A**4 + 2 * t[4] * A**3 * W + 1.5 * t[5] * A**2 * W**2
+    fourth = (fourth + 0.5 * t[6] * A * W**3 + t[7] * W**4 / 16) / 24
+    for degree, expected in enumerate((first, second, third, fourth), 1):
+        found = degree_bound(degree, list(t), A, W)
+        assert np.all(found >= expected * (1 - 1e-16))
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+    rest = higher_degrees([A] * 4, list(t), A, W)
+    np.testing.assert_allclose(rest, third, rtol=1e-12)
+    unexpanded = (t[2] * A * W + t[3] * W**2 / 4) / 2
+    np.testing.assert_allclose(
+        higher_degrees([A] * 2, list(t), A, W), third + unexpanded, rtol=1e-12
+    )
+
+
+def test_known_derivatives_are_taken_where_they_say_more():
+    zero, one = np.zeros(1), np.ones(1)
+    found = higher_degrees([zero] * 6, [one] * 8, 0.1 * one, 0.0 * one)
+    assert float(found[0]) == pytest.approx(1e-4 / 24, rel=1e-9)
+    assert float(higher_degrees([one] * 6, [one] * 8, one, zero)[0]) <= 1 / 6 * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("operator", [0.0, 0.3, 0.99, 1.0, 5.0, math.inf])
+def test_bounds_shrink_with_the_covariance(operator):
+    found = shrunk_bounds([1.0, 2.0], np.array([operator]))
+    for j, bound in enumerate(found, 1):
+        if operator >= 1:
+            assert math.isinf(bound[0])
+        else:
+            assert bound[0] >= j * (1 - operator) ** (-j / 2)
+            assert bound[0] == pytest.approx(j * (1 - operator) ** (-j / 2), rel=1e-9)
+
+
+def test_nothing_known_is_infinite_not_undefined():
+    zero, far = np.zeros(1), np.array([math.inf])
+    with np.errstate(invalid="ignore"):
+        for A, W in ((zero, far), (far, zero), (zero, zero)):
+            found = higher_degrees([zero] * 6, [far] * 8, A, W)
+            assert not np.isnan(found).any()
+
+
+def random_line(rng, n, size):
+    """Reference (a_0, L_0), and a move (u, W) in its metric, W > -I."""
+    deviations = 10.0 ** rng.uniform(-1.0, 1.0, n)
+    root = rng.normal(size=(n, n)) * deviations[:, None]
+    L = np.linalg.cholesky(root @ root.T + 0.01 * np.eye(n))
+    a = 2.0 * rng.normal(size=n) * np.sqrt(np.diag(L @ L.T)) * rng.random()
+    u = size * rng.normal(size=n) * (rng.random() < 0.8)
+    vectors = np.linalg.qr(rng.normal(size=(n, n)))[0]
+    values = np.clip(size * rng.normal(size=n), -0.8, 5.0) * (rng.random() < 0.8)
+    return a, L, u, (vectors * values) @ vectors.T
+
+
+def expansion(derivatives, u, W):
+    """Degrees 1 and 2 of (B,) functions, `derivatives` (B, n, ..., n); all of order 4."""
+    D1, D2, D3, D4 = derivatives[:4]
+    first = D1 @ u + 0.5 * np.einsum("bij,ij->b", D2, W)
+    second = np.einsum("bij,i,j->b", D2, u, u) + np.einsum("bijk,i,jk->b", D3, u, W)
+    second = second + 0.25 * np.einsum("bijkl,ij,kl->b", D4, W, W)
+    return first + 0.5 * second
+
+
+def norms_of(moments, c):
+    """Frobenius norms of the derivatives of class c, at least the true ones."""
+    return [
+        np.atleast_1d(np.linalg.norm(d[0, c])) + moments.errors[:1, j]
+        for j, d in enumerate(moments.derivatives, 1)
+    ]
+
+
+@settings(max_examples=150)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n=st.sampled_from([1, 2, 3]),
+    probit=st.booleans(),
+    size=st.sampled_from([0.02, 0.2, 0.7, 2.0]),
+)
+def test_the_rest_of_an_expansion(seed, n, probit, size):
+    rng = np.random.default_rng(seed)
+    likelihood = MultinomialProbit() if probit and n < 3 else Softmax()
+    a, L, u, W = random_line(rng, n, size)
+    here = likelihood.moments(a[None], L[None], likelihood.highest_order)
+    far = np.linalg.cholesky(L @ (np.eye(n) + W) @ L.T)
+    there = likelihood.moments((a + L @ u)[None], far[None], 0)
+    eigenvalues = np.abs(np.linalg.eigvalsh(W))
+    A, spread = np.array([np.linalg.norm(u)]), np.array([eigenvalues.sum()])
+    operator = np.array([eigenvalues.max()])
+    uniform = shrunk_bounds(UNIMODAL_BOUNDS, operator)
+    plain = plain_sizes(L, u, W)
+    for c in range(n + 1):
+        derivatives = [d[:, c] for d in here.derivatives]
+        left = there.value[:, c] - here.value[:, c] - expansion(derivatives, u, W)
+        errors = here.errors[0]
+        off = errors[0] + there.errors[0, 0] + ROUNDING + errors[1] * A + 0.5 * errors[2] * spread
+        off = off + 0.5 * (errors[2] * A**2 + errors[3] * A * spread + 0.25 * errors[4] * spread**2)
+        known = norms_of(here, c)
+        assert np.all(np.abs(left) <= higher_degrees(known, uniform, A, spread) + off)
+        sharper = sharper_bounds(here, c, A, spread, operator)
+        assert np.all(np.abs(left) <= higher_degrees(known, sharper, A, spread) + off)
+        own = [likelihood.link_bound(order) for order in range(1, 7)]
+        if math.isfinite(own[-1]):
+            assert np.all(np.abs(left) <= higher_degrees(known[:4], own, *plain) + off)
+        # what is left where only two orders are known
+        short = expansion([*derivatives[:2], 0 * derivatives[2], 0 * derivatives[3]], u, W)
+        left = there.value[:, c] - here.value[:, c] - short
+        assert np.all(np.abs(left) <= higher_degrees(known[:2], uniform, A, spread) + off)
+
+
+def plain_sizes(L, u, W):
+    """The move's sizes in the links' metric."""
+    n = len(L)
+    C = np.linalg.cholesky(2.0 * (np.eye(n) - 1.0 / (n + 1))) * (1 + 1e-9)
+    moved = C.T @ L @ W @ L.T @ C
+    spread = np.abs(np.linalg.eigvalsh(moved)).sum()
+    return np.array([np.linalg.norm(C.T @ L @ u)]), np.array([spread])
+
+
+def sharper_bounds(moments, c, A, spread, operator):
+    """`_gaussian_bounds` for a class alone."""
+    jet = weighted_jet(((1.0, class_jet(moments, c)),))
+    sizes = SimpleNamespace(mean=A, spread=spread, operator=operator)
+    place = SimpleNamespace(L=A, sizes=sizes)
+    return _gaussian_bounds(jet, place)
+
+
+@settings(max_examples=60)
+@given(seed=st.integers(0, 2**32 - 1), n=st.sampled_from([1, 2, 3]), probit=st.booleans())
+def test_derivatives_stay_below_their_bounds_along_the_line(seed, n, probit):
+    """Orders 1 to 4 at points of the line, in the metric of its beginning."""
+    rng = np.random.default_rng(seed)
+    likelihood = MultinomialProbit() if probit and n < 3 else Softmax()
+    a, L, u, W = random_line(rng, n, float(rng.choice([0.1, 0.5])))
+    here = likelihood.moments(a[None], L[None], likelihood.highest_order)
+    values = np.abs(np.linalg.eigvalsh(W))
+    A, spread = np.array([np.linalg.norm(u)]), np.array([values.sum()])
+    for s in rng.random(3):
+        root = np.linalg.cholesky(np.eye(n) + s * W)
+        there = likelihood.moments((a + s * L @ u)[None], (L @ root)[None], 4)
+        v = rng.normal(size=n)
+        v = v / np.linalg.norm(v)
+        turned = np.linalg.solve(root, v)  # the same direction in standard deviations there
+        for c in range(n + 1):
+            bounds = sharper_bounds(here, c, A, spread, np.array([values.max()]))
+            for j, tensor in enumerate(there.derivatives, 1):
+                size = tensor[0, c]
+                for _ in range(j):
+                    size = size @ turned
+                error = there.errors[0, j] * np.linalg.norm(turned) ** j + ROUNDING
+                assert abs(float(size)) <= float(bounds[j - 1][0]) + error
+
+
+@settings(max_examples=60)
+@given(seed=st.integers(0, 2**32 - 1), count=st.integers(1, 5))
+def test_the_rounding_of_weighted_sums(seed, count):
+    """Sums in rational arithmetic, terms that cancel among them."""
+    rng = np.random.default_rng(seed)
+    n = 2
+
+    def jet():
+        moments = ClassMoments(
+            rng.random((1, 1)),
+            (rng.normal(size=(1, 1, n)), rng.normal(size=(1, 1, n, n))),
+            rng.random((1, 3)) * float(rng.choice([0.0, 1e-15, 0.1])),
+        )
+        return class_jet(moments, 0)
+
+    first = jet()
+    parts = [(1.0 / 3.0, first), (-1.0 / 3.0 * (1 + 2.0**-50), first)]
+    parts += [(float(rng.normal() * 10.0 ** rng.uniform(-5, 5)), jet()) for _ in range(count)]
+    found = weighted_jet(tuple(parts))
+
+    def gap(pick):
+        exact_sum = [
+            sum(
+                Fraction(w) * Fraction(float(x))
+                for w, x in zip([w for w, _ in parts], row, strict=True)
+            )
+            for row in zip(*[np.ravel(pick(own)) for _, own in parts], strict=True)
+        ]
+        gaps = [
+            Fraction(float(x)) - y for x, y in zip(np.ravel(pick(found)), exact_sum, strict=True)
+        ]
+        return sum(g * g for g in gaps)
+
+    for j, pick in enumerate(
+        [lambda own: own.value, *(lambda own, k=k: own.derivatives[k] for k in (0, 1))]
+    ):
+        claimed = sum(Fraction(abs(w)) * Fraction(float(own.errors[0, j])) for w, own in parts)
+        room = Fraction(float(found.errors[0, j])) - claimed
+        assert room >= 0
+        assert gap(pick) <= room * room
+    assert found.total >= sum(abs(w) for w, _ in parts)
+
+
+@settings(max_examples=40)
+@given(case=class_cases(coupled=False))
+def test_two_ways_to_the_same_jet(case):
+    """One-dimensional integrals for independent outputs, and moments of the differences."""
+    own = random_evaluation(case, keep=3)
+    if not own._by_moments:
+        return
+    moments = own.likelihood.moments(own.place.change.means.reference, own.place.L, 2)
+    for c in range(own.layout.classes):
+        one, other = independent_jet(own.likelihood, own.place, c), class_jet(moments, c)
+        room = one.errors + other.errors
+        assert np.all(np.abs(one.value - other.value) <= room[:, 0])
+        gap = np.linalg.norm(one.derivatives[0] - other.derivatives[0], axis=1)
+        assert np.all(gap <= room[:, 1])
+        gap = np.linalg.norm(one.derivatives[1] - other.derivatives[1], ord=2, axis=(1, 2))
+        assert np.all(gap <= room[:, 2])
+        assert np.all(room[:, :3] < 1e-3)
+
+
+class Perturbed(Softmax):
+    """A softmax whose derivatives of one order are off by as much as it says."""
+
+    def with_error(self, order, size):
+        object.__setattr__(self, "off", (order, size))
+        return self
+
+    def moments(self, a, L, order):
+        found = super().moments(a, L, order)
+        off, size = self.off
+        n = a.shape[1]
+        u = np.full(n, n**-0.5)
+        tensors, errors = [found.value, *found.derivatives], found.errors.copy()
+        if off <= order:
+            tensor = np.ones(())
+            for _ in range(off):
+                tensor = tensor[..., None] * u
+            tensors[off] = tensors[off] + size * tensor
+            errors[:, off] += abs(size) * (1 + 1e-12)
+        return ClassMoments(tensors[0], tuple(tensors[1:]), errors)
+
+
+def moving(coupled, m):
+    """Means and variances that move across a cell of half-width 0.3."""
+    kernel = SquaredExponential(1.0, 4.0)
+    Z = np.array([[0.0], [1.0]])
+    weights = 0.4 * np.array([[1.0, -1.0], [-0.5, 0.8], [0.2, 0.3], [0.0, -0.2]])[:m]
+    factor = np.zeros((m, m, 2))
+    for c in range(m):
+        factor[c, c, 0] = 0.45
+    return Posterior(kernel, Z, weights, factor, likelihood=Softmax(), coupled=coupled)
+
+
+@pytest.mark.parametrize("order", [0, 1, 2, 3, 4, 5, 6])
+@pytest.mark.parametrize("size", [-0.4, -0.01, 0.01, 0.4])
+@pytest.mark.parametrize("m", [2, 3])
+def test_honest_errors_of_tensors_are_counted(order, size, m):
+    posterior = moving(True, m)
+    region = Box([0.3], [0.9])
+    own = evaluation_of(posterior, region)
+    likelihood = Perturbed().with_error(order, size)
+    moments = likelihood.moments(own.place.change.means.reference, own.place.L, 6)
+    problem = ClassProblem(own.evaluation, own.layout, likelihood, own.place)
+    X = np.linspace(0.3, 0.9, 61)[:, None]
+    for c in range(m):
+        for sign in (1.0, -1.0):
+            weights = tuple(sign * float(k == c) for k in range(m))
+            jet = weighted_jet(((sign, class_jet(moments, c)),))
+            lower = float(taylor_bound(problem, jet).lower[0])
+            assert lower <= true_sums(posterior, X, weights)[1].min()
+            low, high = (float(to_numpy(end)[0]) for end in center_range(problem, jet))
+            true_low, true_high = true_sums(posterior, np.array([[0.6]]), weights)
+            assert low <= true_high[0]
+            assert high >= true_low[0]
+
+
+@pytest.mark.parametrize("coupled", [True, False])
+@pytest.mark.parametrize("m", [2, 3, 4])
+def test_the_expansion_converges_with_the_cell(coupled, m):
+    """Third order: an eighth of the gap for half of the width, at least a quarter."""
+    posterior, e = moving(coupled, m), np.eye(m)
+    gaps = []
+    for half in (0.08, 0.04, 0.02):
+        own = evaluation_of(posterior, Box([0.6 - half], [0.6 + half]))
+        X = np.linspace(0.6 - half, 0.6 + half, 41)[:, None]
+        low = [float(own.lower(tuple(row), None).lower[0]) for row in e]
+        true = [true_sums(posterior, X, tuple(row))[0].min() for row in e]
+        gaps.append(max(np.subtract(true, low)))
+    assert gaps[2] < gaps[1] / 3.5 < gaps[0] / 12

@@ -1,0 +1,490 @@
+"""Goals of committees: below on the whole cell, above at the centre, against ball arithmetic."""
+
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+import pytest
+from enclosure_checks import arb, below, check_goal, points_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.utils.multiclass import _ovr_decision_function
+
+from gpcert.arrays import backend_from_name, to_numpy
+from gpcert.committee import Committee, committee_decision, pair_weights
+from gpcert.enclosures import Evaluation, local_model
+from gpcert.enclosures.goals.committee import committee_goal
+from gpcert.enclosures.goals.members import latent_mean, weighted_sum
+from gpcert.enclosures.goals.rest import RestGoal, RestMarginGoal
+from gpcert.enclosures.goals.votes import VotesGoal
+from gpcert.enclosures.plain_quadratic import PlainQuadratic
+from gpcert.enclosures.probability_plane import (
+    ProbabilityPlane,
+    latent_range,
+)
+from gpcert.errors import InputError
+from gpcert.kernels import Matern, SquaredExponential
+from gpcert.likelihoods import Gaussian, Logistic, Probit, SklearnLogistic
+from gpcert.posterior import Posterior
+from gpcert.regions import Ball, Box, Region
+from gpcert.search import Budget, Problem, solve
+from gpcert.testing.arb_reference import ArbPosterior, exact
+from gpcert.testing.strategies import (
+    any_kernels,
+    kernels,
+    random_cells,
+    regions_near,
+    regression_posterior,
+    seeds,
+    units,
+)
+
+SCHEMES = ("one_vs_rest", "one_vs_one")
+
+
+@dataclass(frozen=True, eq=False)
+class CommitteeCase:
+    """Like `gpcert.testing.strategies.Case`, with a committee."""
+
+    committee: Committee
+    region: Region
+    rng: np.random.Generator
+
+    def evaluation(self, keep=3, backend="numpy", optional=True):
+        place = backend_from_name(backend)
+        local = local_model(self.committee, self.region, place, True)
+        return Evaluation(local, random_cells(self.region, self.rng, 4, keep, backend), optional)
+
+
+@st.composite
+def members(draw, dim, count, make_kernels=kernels, likelihood=None, max_points=6):
+    """Posteriors of kernels, sizes and offsets of their own, near each other."""
+    likelihood = likelihood or SklearnLogistic()
+    rng = np.random.default_rng(draw(seeds))
+    first = draw(make_kernels(dim))
+    found = []
+    for _ in range(count):
+        kernel = draw(st.sampled_from([first, None])) or draw(make_kernels(dim))
+        N = draw(st.integers(1, max_points))
+        points = units(first, dim) * rng.normal(size=(N, dim)) * draw(st.sampled_from([0.3, 1.0]))
+        options = {}
+        if draw(st.integers(0, 2)) == 0:
+            options = {
+                "offset": rng.normal(),
+                "scale": rng.uniform(0.3, 3.0),
+                "noise": rng.random(),
+            }
+        ridge = 10.0 ** draw(st.sampled_from([-10.0, -3.0, 0.0]))
+        targets = draw(st.sampled_from([0.1, 1.0, 10.0])) * rng.normal(size=(1, N))
+        own = regression_posterior(kernel, points, targets, ridge, likelihood=likelihood, **options)
+        if draw(st.integers(0, 3)) == 0:  # v falls below 0 near the points
+            own = replace(own, factor=1.3 * own.factor)
+        found.append(own)
+    return tuple(found)
+
+
+@st.composite
+def committee_cases(draw, scheme, make_kernels=kernels, likelihood=None, max_classes=4):
+    dim, m = draw(st.integers(1, 3)), draw(st.integers(2, max_classes))
+    count = m if scheme == "one_vs_rest" else m * (m - 1) // 2
+    posteriors = draw(members(dim, count, make_kernels, likelihood))
+    region = draw(regions_near(posteriors[0]))
+    committee = Committee(posteriors, tuple(range(m)), scheme)
+    return CommitteeCase(committee, region, np.random.default_rng(draw(seeds)))
+
+
+class Reference:
+    """The committee in ball arithmetic, written from the definitions of `Committee` alone."""
+
+    def __init__(self, committee):
+        self.m = len(committee.classes)
+        self.members = [ArbPosterior(member) for member in committee.members]
+        self.kept = {}
+
+    def probabilities(self, x):
+        key = x.tobytes()
+        if key not in self.kept:
+            self.kept[key] = [member.probability(x) for member in self.members]
+        return self.kept[key]
+
+    def margin(self, x, winner, weights):
+        F = self.probabilities(x)
+        gaps = [
+            arb(weights[winner]) * F[winner] - arb(weights[j]) * F[j]
+            for j in range(self.m)
+            if j != winner
+        ]
+        return least(gaps)
+
+    def ratio(self, x, c):
+        F = self.probabilities(x)
+        return F[c] / sum(F, arb(0))
+
+    def scores(self, x):
+        votes, sums = [arb(0)] * self.m, [arb(0)] * self.m
+        for (j, k), member, F in zip(
+            combinations(range(self.m), 2), self.members, self.probabilities(x), strict=True
+        ):
+            mean = member.mean(x)
+            assert mean > 0 or mean < 0, "a vote that the reference cannot decide"
+            votes[k if mean > 0 else j] += 1
+            sums[j], sums[k] = sums[j] - F, sums[k] + F
+        return [v + s / (3 * (abs(s) + 1)) for v, s in zip(votes, sums, strict=True)]
+
+    def vote_margin(self, x, winner):
+        scores = self.scores(x)
+        return least([scores[winner] - s for j, s in enumerate(scores) if j != winner])
+
+
+def least(balls):
+    smallest = balls[0]
+    for ball in balls[1:]:
+        smallest = smallest.min(ball)
+    return smallest
+
+
+@settings(max_examples=60)
+@given(case=committee_cases("one_vs_rest"), data=st.data())
+def test_rest_margin(case, data):
+    m = len(case.committee.classes)
+    weights = (1.0,) * m
+    if data.draw(st.booleans()):
+        weights = tuple(case.rng.uniform(0.2, 3.0, m).tolist())
+    reference, evaluation = Reference(case.committee), case.evaluation()
+    for winner in range(m):
+        goal = RestMarginGoal(winner, weights)
+        for target in (None, 0.0):
+            check_goal(
+                case,
+                goal,
+                lambda x, i=winner: reference.margin(x, i, weights),
+                evaluation,
+                target,
+            )
+
+
+@settings(max_examples=60)
+@given(case=committee_cases("one_vs_rest"))
+def test_rest_probability(case):
+    reference, evaluation = Reference(case.committee), case.evaluation()
+    for c in range(len(case.committee.classes)):
+        for sign in (1, -1):
+            goal = RestGoal(c, sign)
+            check_goal(
+                case, goal, lambda x, c=c, sign=sign: sign * reference.ratio(x, c), evaluation
+            )
+            assert np.all(np.abs(to_numpy(goal.bound(evaluation, None).lower)) <= 1.0)
+
+
+@settings(max_examples=60)
+@given(case=committee_cases("one_vs_one"))
+def test_votes(case):
+    reference, evaluation = Reference(case.committee), case.evaluation()
+    for winner in range(len(case.committee.classes)):
+        check_goal(
+            case,
+            VotesGoal(winner, len(case.committee.classes)),
+            lambda x, i=winner: reference.vote_margin(x, i),
+            evaluation,
+            0.0,
+        )
+
+
+@settings(max_examples=30)
+@given(case=st.one_of(*(committee_cases(s, any_kernels, max_classes=3) for s in SCHEMES)))
+def test_other_kernels(case):
+    reference, evaluation = Reference(case.committee), case.evaluation()
+    rest = case.committee.scheme == "one_vs_rest"
+    for winner in range(len(case.committee.classes)):
+
+        def margin(x, i=winner):
+            if rest:
+                return reference.margin(x, i, (1.0,) * reference.m)
+            return reference.vote_margin(x, i)
+
+        check_goal(case, committee_goal(case.committee, winner), margin, evaluation, 0.0)
+
+
+@settings(max_examples=30)
+@given(case=st.one_of(*(committee_cases(s, likelihood=Probit()) for s in SCHEMES)))
+def test_likelihoods_without_a_plane(case):
+    reference, evaluation = Reference(case.committee), case.evaluation()
+    rest = case.committee.scheme == "one_vs_rest"
+
+    def margin(x):
+        return reference.margin(x, 0, (1.0,) * reference.m) if rest else reference.vote_margin(x, 0)
+
+    check_goal(case, committee_goal(case.committee, 0), margin, evaluation, 0.0)
+
+
+@settings(max_examples=60)
+@given(case=committee_cases("one_vs_rest"))
+def test_joint_sum_of_probabilities(case):
+    """Also with weights of several sizes, and one model at a time."""
+    reference, evaluation = Reference(case.committee), case.evaluation()
+    m = len(case.committee.classes)
+    choices = [np.eye(m)[0], -np.eye(m)[1], case.rng.normal(size=m), 1e3 * case.rng.normal(size=m)]
+    for weights in choices:
+        bound = weighted_sum(evaluation, weights.tolist())
+        lower = to_numpy(bound.lower)
+        for b, rows in enumerate(points_of(evaluation, case.rng, bound.point)):
+            for x in rows:
+                F = reference.probabilities(x)
+                value = sum((arb(w) * p for w, p in zip(weights.tolist(), F, strict=True)), arb(0))
+                below(float(lower[b]), value, "sum")
+
+
+@settings(max_examples=60)
+@given(case=committee_cases("one_vs_rest", max_classes=2))
+def test_planes_and_plain_models(case):
+    evaluation = case.evaluation()
+    reference = ArbPosterior(case.committee.members[0])
+    check_models(case, evaluation, reference, SklearnLogistic())
+
+
+@settings(max_examples=30)
+@given(case=committee_cases("one_vs_rest", any_kernels, max_classes=2))
+def test_planes_and_plain_models_of_other_kernels(case):
+    evaluation = case.evaluation()
+    reference = ArbPosterior(case.committee.members[0])
+    check_models(case, evaluation, reference, SklearnLogistic())
+
+
+def check_models(case, evaluation, reference, likelihood):
+    """Mean, variance and probability lie above their plain models, F above its planes."""
+    low, high = (latent_mean(evaluation, 0, sign, None).lower for sign in (1, -1))
+    latent = latent_range(evaluation, low, -high)
+    slopes = likelihood.slopes(latent.mean, latent.variance)
+    far = likelihood.slopes(latent.mean_low, latent.variance_high)
+    planes = [
+        ProbabilityPlane.under(likelihood, latent, np.maximum(by_mu, 0.0), by_v, sign)
+        for by_mu, by_v in (slopes, far, (slopes[0] + 0.5, -0.2 + slopes[1]))
+        for sign in (1, -1)
+    ]
+    geometry = evaluation.expansion.geometry
+    mean, variance = evaluation.mean(0), evaluation.variance(0)
+    infinite = np.full(len(evaluation.cells), np.inf)
+    v = reference.canonical_variance
+    models = [
+        (PlainQuadratic.of(mean.below, geometry, mean.linear_error), reference.canonical_mean),
+        (PlainQuadratic.of(mean.above, geometry, infinite), lambda x: -reference.canonical_mean(x)),
+        (PlainQuadratic.of(variance.below, geometry, infinite), v),
+        (PlainQuadratic.of(variance.above, geometry, infinite), lambda x: -v(x)),
+    ]
+    for plane in planes:
+        model = plane.model(evaluation)
+        models.append((model, lambda x, s=plane.sign: s * reference.probability(x)))
+    for b, rows in enumerate(points_of(evaluation, case.rng)):
+        for x in rows:
+            for model, function in models:
+                assert_above(model, b, evaluation, x, function(x))
+            for plane in planes:
+                assert_plane(plane, b, reference, x)
+
+
+def assert_plane(plane, b, reference, x):
+    if np.isinf(plane.value[b]):
+        return
+    mu, v = reference.mean(x), reference.variance(x)
+    height = arb(plane.by_mu[b]) * (mu - arb(plane.mean[b]))
+    height += arb(plane.by_v[b]) * (v - arb(plane.variance[b]))
+    below(arb(plane.value[b]) + plane.sign * height, plane.sign * reference.probability(x), "plane")
+
+
+def assert_above(model, b, evaluation, x, value):
+    """`value >= model` at x."""
+    error = float(model.error[b])
+    assert not np.isnan(error)
+    if np.isinf(error):
+        return
+    free = np.asarray(x)[evaluation.cells.region.free]
+    y = [p - c for p, c in zip(exact(free), exact(evaluation.cells.center[b]), strict=True)]
+    g, H = exact(model.gradient[b]), [exact(row) for row in model.hessian[b]]
+    right = arb(float(model.value[b])) - arb(error)
+    for j, a in enumerate(y):
+        right += g[j] * a + sum((a * H[j][k] * y[k] for k in range(len(y))), arb(0)) / 2
+    assert not value < right, f"{value.str(20)} < {right.str(20)}"
+    size = abs(float(model.value[b])) + float(np.abs(model.gradient[b]) @ evaluation.cells.half[b])
+    assert float(model.size[b]) >= size * (1 - 1e-12)
+
+
+def smooth_committee(scheme, likelihood=None):
+    rng = np.random.default_rng(5)
+    posteriors = []
+    for lengths in ([1.0, 2.0], [1.5, 0.8], [2.0, 2.0]):
+        points, targets = rng.normal(size=(12, 2)), rng.normal(size=(1, 12))
+        posteriors.append(
+            regression_posterior(
+                SquaredExponential(lengths, 2.0),
+                points,
+                targets,
+                0.1,
+                likelihood=likelihood or SklearnLogistic(),
+            )
+        )
+    return Committee(tuple(posteriors), ("a", "b", "c"), scheme)
+
+
+@pytest.mark.parametrize("goal", [RestMarginGoal(0, (1.0, 1.0, 1.0)), RestGoal(1, 1)])
+def test_gap_is_of_second_order(goal):
+    """A quarter of the width leaves about a sixteenth of the gap; separate extremes a quarter."""
+    committee = smooth_committee("one_vs_rest")
+    center = np.array([0.3, -0.2])
+    gaps = []
+    for width in (0.2, 0.05, 0.0125):
+        region = Box(center - width, center + width)
+        evaluation = Evaluation(
+            local_model(committee, region, backend_from_name("numpy"), True), region.root()
+        )
+        grid = np.stack(np.meshgrid(*np.linspace(center - width, center + width, 41).T), -1)
+        true = goal.function(committee)(grid.reshape(-1, 2))[0].min()
+        gaps.append(true - float(goal.bound(evaluation, None).lower[0]))
+    assert gaps[0] / gaps[1] > 10
+    assert gaps[1] / gaps[2] > 10
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_functions_are_the_goals_and_their_gradients(scheme):
+    committee = smooth_committee(scheme)
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    goals = [committee_goal(committee, c) for c in range(3)]
+    if scheme == "one_vs_rest":
+        goals += [RestGoal(c, sign) for c in range(3) for sign in (1, -1)]
+        goals.append(committee_goal(committee, 1, [0.3, 1.0, 2.0]))
+    scores = committee.scores(X)
+    for c in range(3):
+        others = np.delete(scores, c, axis=1)
+        expected = (scores[:, [c]] - others).min(1)
+        np.testing.assert_allclose(goals[c].function(committee)(X)[0], expected, atol=1e-12)
+    for goal in goals:
+        function = goal.function(committee)
+        value, gradient = function(X)
+        for j in range(2):
+            step = 1e-6 * np.eye(2)[j]
+            slope = (function(X + step)[0] - function(X - step)[0]) / 2e-6
+            good = np.abs(slope - gradient[:, j]) < 1e-5 * (1 + np.abs(slope))
+            assert good.mean() > 0.85  # a step may cross a change of votes or of the rival
+        assert value.shape == (20,)
+
+
+def constant_members(values):
+    """Members whose latent mean has these signs and sizes all around 0, up to its slow decay."""
+    return tuple(
+        Posterior(SquaredExponential(10.0), [[0.0, 0.0]], [v], likelihood=SklearnLogistic())
+        for v in values
+    )
+
+
+@pytest.mark.parametrize("means", [(2.0, -1.5, 1.0), (-0.4, 3.0, -0.2)])
+def test_cyclic_votes_are_broken_by_confidences(means):
+    """One vote each, in both cycles of three classes. The sums of probabilities of the second
+    class then prefer the last class, always: scikit-learn subtracts them for the first one."""
+    committee = Committee(constant_members(means), (0, 1, 2), "one_vs_one")
+    X = np.random.default_rng(1).uniform(-1, 1, size=(50, 2))
+    F = committee.member_probabilities(X)
+    np.testing.assert_allclose(
+        committee.scores(X), _ovr_decision_function((F > 0.5).astype(int), F, 3), atol=1e-14
+    )
+    assert np.all(np.round(committee.scores(X)) == 1)
+    assert set(committee_decision(committee, X).tolist()) == {2}
+    reference = Reference(committee)
+    region = Box([-1.0, -1.0], [1.0, 1.0])
+    for winner in range(3):
+        goal = committee_goal(committee, winner)
+        problem = Problem(committee, region, [goal], tol=0.0, target=0.0, budget=Budget(seconds=20))
+        (found,) = solve(problem).goals
+        assert found.lower > 0 if winner == 2 else found.upper < 0
+        for x in X[:10]:
+            below(found.lower, reference.vote_margin(x, winner), "votes")
+
+
+def test_pair_weights_count_votes():
+    m, rng = 5, np.random.default_rng(0)
+    for _ in range(20):
+        wins = rng.random(m * (m - 1) // 2) < 0.5
+        votes = np.zeros(m)
+        for (j, k), second in zip(combinations(range(m), 2), wins, strict=True):
+            votes[k if second else j] += 1
+        for c in range(m):
+            assert votes[c] == m - 1 - c + pair_weights(m, c) @ wins
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("size", [0.0, 1e-12, 1e6, 1e9])
+def test_no_bound_is_nan(scheme, size):
+    committee = smooth_committee(scheme)
+    region = Box([-size, -size], [size, size])
+    local = local_model(committee, region, backend_from_name("numpy"), True)
+    evaluation = Evaluation(local, region.root())
+    goals = [committee_goal(committee, c) for c in range(3)]
+    if scheme == "one_vs_rest":
+        goals += [RestGoal(c, sign) for c in range(3) for sign in (1, -1)]
+    for goal in goals:
+        bound = goal.bound(evaluation, None)
+        assert not np.isnan(bound.lower).any()
+        assert not np.isnan(goal.ceiling(evaluation)).any()
+        assert np.all(bound.lower <= goal.ceiling(evaluation))
+
+
+def test_saturated_members_stay_within_zero_and_one():
+    """All probabilities 0 to rounding: the ratio is then anything in [0, 1], and no NaN."""
+    committee = Committee(constant_members([-1e6, -1e6, -2e6]), (0, 1, 2), "one_vs_rest")
+    region = Box([-0.1, -0.1], [0.1, 0.1])
+    local = local_model(committee, region, backend_from_name("numpy"), True)
+    evaluation = Evaluation(local, region.root())
+    for sign in (1, -1):
+        bound = RestGoal(0, sign).bound(evaluation, None).lower
+        assert -1.0 <= bound[0] <= sign * 0.0
+        assert not np.isnan(RestGoal(0, sign).ceiling(evaluation)).any()
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_torch_agrees(scheme):
+    pytest.importorskip("torch")
+    committee = smooth_committee(scheme)
+    region = Ball([0.2, 0.1], 0.6, norm=2)
+    goals = [committee_goal(committee, c) for c in range(3)]
+    if scheme == "one_vs_rest":
+        goals += [RestGoal(c, sign) for c in range(3) for sign in (1, -1)]
+    results = []
+    for name in ("numpy", "torch"):
+        local = local_model(committee, region, backend_from_name(name), True)
+        cells = random_cells(region, np.random.default_rng(0), 4, 4, name)
+        evaluation = Evaluation(local, cells)
+        results.append(
+            [
+                (to_numpy(goal.bound(evaluation, 0.0).lower), to_numpy(goal.ceiling(evaluation)))
+                for goal in goals
+            ]
+        )
+    for first, second in zip(*results, strict=True):
+        np.testing.assert_allclose(first[0], second[0], atol=1e-9)
+        np.testing.assert_allclose(first[1], second[1], atol=1e-9)
+
+
+def test_committees_check_their_parts():
+    posteriors = smooth_committee("one_vs_rest").members
+    with pytest.raises(InputError, match="expected 3 for 3 classes, got 2"):
+        Committee(posteriors[:2], (0, 1, 2), "one_vs_one")
+    with pytest.raises(InputError, match="scheme: expected one of"):
+        Committee(posteriors, (0, 1, 2), "softmax")  # pyright: ignore[reportArgumentType]
+    regression = Posterior(Matern(1.0, 1.5), [[0.0, 0.0]], [1.0], likelihood=Gaussian())
+    with pytest.raises(InputError, match="expected binary classifiers"):
+        Committee((*posteriors[:2], regression), (0, 1, 2), "one_vs_rest")
+    other = Posterior(Matern(1.0, 1.5), [[0.0]], [1.0], likelihood=Logistic())
+    with pytest.raises(InputError, match="same number of features"):
+        Committee((*posteriors[:2], other), (0, 1, 2), "one_vs_rest")
+
+
+def test_goals_check_their_arguments():
+    rest, pairs = smooth_committee("one_vs_rest"), smooth_committee("one_vs_one")
+    with pytest.raises(InputError, match="winner: expected 0 to 2, got 3"):
+        committee_goal(rest, 3)
+    with pytest.raises(InputError, match="class_weight: expected 3 positive weights"):
+        committee_goal(rest, 0, [1.0, 2.0])
+    with pytest.raises(InputError, match="class_weight: expected 3 positive weights"):
+        committee_decision(rest, [[0.0, 0.0]], [1.0, 2.0, 0.0])
+    with pytest.raises(InputError, match="counts votes, not probabilities"):
+        committee_goal(pairs, 0, [1.0, 2.0, 3.0])
+    with pytest.raises(InputError, match="one-vs-one classifier has no class probabilities"):
+        pairs.probabilities([[0.0, 0.0]])

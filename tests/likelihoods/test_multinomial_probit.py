@@ -1,0 +1,447 @@
+import itertools
+import math
+
+import numpy as np
+import pytest
+from flint import acb, arb, ctx
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpcert.arrays import backend_from_name, to_numpy
+from gpcert.errors import InputError
+from gpcert.likelihoods.independent_maximum import (
+    REACH,
+    TAIL,
+    _aliasing,
+    _assembled,
+    _integrate,
+    _Problem,
+)
+from gpcert.likelihoods.multinomial_probit import MultinomialProbit
+from gpcert.likelihoods.sectors import DENSITY_ULPS, DERIVATIVE_BOUNDS, normal_derivatives
+from gpcert.likelihoods.step_link import StepLink
+from gpcert.rounding import U
+from gpcert.testing.likelihood_contract import BITS, LikelihoodContract
+from gpcert.testing.likelihood_references import normal_cdf
+
+END = arb(16)
+"""The references leave out what lies beyond 16 standard deviations: less than 1e-50."""
+
+DIFFERENCES = np.array([[-1.0, 1.0, 0.0], [-1.0, 0.0, 1.0]])
+
+
+@pytest.fixture(params=["numpy", "torch"])
+def backend(request):
+    if request.param == "torch":
+        pytest.importorskip("torch")
+    return backend_from_name(request.param)
+
+
+def cdf(z):
+    return (-z / acb(2).sqrt()).erfc() / 2
+
+
+def density(z):
+    return (-z * z / 2).exp() / (2 * acb.pi()).sqrt()
+
+
+def hermite(i, u):
+    return (1, u, u * u - 1, u**3 - 3 * u, u**4 - 6 * u * u + 3)[i]
+
+
+def integral(function, low, high):
+    if not low < high:
+        return arb(0, 1e-50)
+    total = acb.integral(function, low, high, rel_tol=1e-26, abs_tol=1e-26).real
+    assert total.rad() < 1e-20
+    return total + arb(0, 1e-50)
+
+
+def three_class_reference(a, L, i, j):
+    """Derivative `d^i/dz_1^i d^j/dz_2^j` of the three probabilities, by conditioning on z_1."""
+    a1, a2 = arb(float(a[0])), arb(float(a[1]))
+    l00, l10, l11 = (arb(float(x)) for x in (L[0, 0], L[1, 0], L[1, 1]))
+    edge = max(min(-a1 / l00, END), -END)
+
+    def shifted(score):
+        # (-1)^j Phi^(j)
+        return lambda u, _: (
+            hermite(i, u)
+            * density(u)
+            * (cdf(score(u)) if j == 0 else -hermite(j - 1, score(u)) * density(score(u)))
+        )
+
+    zeroth = integral(shifted(lambda u: -(a2 + l10 * u) / l11), -END, edge)
+    first = integral(shifted(lambda u: (a1 - a2 + (l00 - l10) * u) / l11), edge, END)
+    total = arb(1) if i + j == 0 else arb(0)
+    return zeroth, first, total - zeroth - first
+
+
+@st.composite
+def three_classes(draw):
+    """`(a, L)`: ordinary, thin, nearly equal and dominated classes."""
+    kind = draw(st.sampled_from(["ordinary", "near +1", "near -1", "classes alike"]))
+    scale = 10.0 ** draw(st.floats(-1.0, 2.0))
+    turn = draw(st.floats(-2.0, 2.0))
+    thin = {"ordinary": 1.0, "classes alike": 10.0 ** draw(st.floats(-6.0, 0.0))}.get(kind)
+    if kind == "near +1":
+        turn, thin = 1.0 + 0.1 * turn, 10.0 ** draw(st.floats(-6.0, 0.0))
+    if kind == "near -1":
+        turn, thin = -3.0, 10.0 ** draw(st.floats(-2.0, 0.0))
+    L = scale * np.array([[1.0, 0.0], [1.0 if kind == "classes alike" else turn, thin]])
+    size = draw(st.sampled_from([0.0, 1e-12, 0.3, 1.0, 6.0, 300.0]))
+    a = scale * size * np.array([draw(st.floats(-1.0, 1.0)), draw(st.floats(-1.0, 1.0))])
+    return a, L
+
+
+@settings(deadline=None, max_examples=80)
+@given(case=three_classes())
+def test_three_classes_within_their_errors(case):
+    a, L = case
+    moments = MultinomialProbit().moments(a[None], L[None], 4)
+    tensors = (moments.value, *moments.derivatives)
+    assert np.all(np.isfinite(moments.errors))
+    assert abs(moments.value.sum() - 1.0) <= 3.0 * moments.errors[0, 0]
+    with ctx.workprec(BITS):
+        for k, tensor in enumerate(tensors):
+            assert tensor.shape == (1, 3, *([2] * k))
+            assert moments.errors[0, k] < 3e-7
+            for ones in range(k + 1):
+                exact = three_class_reference(a, L, k - ones, ones)
+                for c in range(3):
+                    computed = arb(float(tensor[(0, c, *([0] * (k - ones)), *([1] * ones))]))
+                    gap = abs(computed - exact[c])
+                    # basis vectors have length one: the form's error bounds the entry's
+                    assert not gap > arb(float(moments.errors[0, k]))
+                    assert float(gap.mid()) <= 0.1 * moments.errors[0, k]
+
+
+@settings(deadline=None, max_examples=30)
+@given(case=three_classes(), angles=st.lists(st.floats(0.0, 7.0), min_size=4, max_size=4))
+def test_forms_on_unit_vectors(case, angles):
+    a, L = case
+    moments = MultinomialProbit().moments(a[None], L[None], 4)
+    for k, tensor in enumerate(moments.derivatives, start=1):
+        # the same form from reference entries, on vectors that differ
+        exact = np.zeros((3, *([2] * k)))
+        with ctx.workprec(BITS):
+            found = [three_class_reference(a, L, k - ones, ones) for ones in range(k + 1)]
+        for index in itertools.product((0, 1), repeat=k):
+            exact[(slice(None), *index)] = [float(x.mid()) for x in found[sum(index)]]
+        difference = tensor[0] - exact
+        for angle in angles[:k]:
+            difference = difference @ np.array([math.cos(angle), math.sin(angle)])
+        assert np.all(np.abs(difference) <= moments.errors[0, k] + 16.0 * U)
+
+
+def test_tensors_are_symmetric_and_add_up():
+    rng = np.random.default_rng(0)
+    a, L = rng.normal(size=(200, 2)), np.tril(rng.normal(size=(200, 2, 2)))
+    L[:, [0, 1], [0, 1]] = np.exp(rng.normal(size=(200, 2)))
+    moments = MultinomialProbit().moments(a, L, 4)
+    for k, tensor in enumerate(moments.derivatives, start=1):
+        for axes in itertools.permutations(range(k)):
+            moved = np.transpose(tensor, (0, 1, *(2 + i for i in axes)))
+            assert np.array_equal(moved, tensor)
+        slack = 3.0 * moments.errors[:, k].reshape(-1, *([1] * k))
+        assert np.all(np.abs(tensor.sum(axis=1)) <= slack)
+        assert np.all(np.abs(tensor) <= DERIVATIVE_BOUNDS[k] + 1e-12)
+
+
+def test_equal_and_dominating_classes():
+    L = np.linalg.cholesky(DIFFERENCES @ DIFFERENCES.T)[None]
+    equal = MultinomialProbit().moments(np.zeros((1, 2)), L, 0)
+    np.testing.assert_allclose(equal.value, 1.0 / 3.0, rtol=0, atol=1e-14)
+    for c, a in enumerate([[-1e6, -1e6], [1e6, 0.0], [0.0, 1e100]]):
+        one = MultinomialProbit().moments(np.array([a]), L, 4)
+        np.testing.assert_allclose(one.value[0], np.eye(3)[c], rtol=0, atol=1e-14)
+        assert all(np.all(np.abs(t) < 1e-300) for t in one.derivatives)
+        assert np.all(np.isfinite(one.errors))
+
+
+def test_a_vanishing_class_falls_back_to_bounds_that_always_hold():
+    L = np.array([[[1.0, 0.0], [1.0, 1e-9]]])
+    moments = MultinomialProbit().moments(np.array([[0.3, 0.1]]), L, 4)
+    # d = (0.3 + z, 0.1 + z): the second class is the largest where z > -0.3, else the first
+    expected = [float(normal_cdf(arb(x))) for x in (-0.3, 0.3)]
+    assert np.all(np.abs(moments.value[0] - [*expected, 0.0]) <= moments.errors[0, 0])
+    assert moments.errors[0, 0] < 1e-8
+    assert np.all(moments.errors[0] <= np.array(DERIVATIVE_BOUNDS))
+    assert all(np.all(np.isfinite(t)) for t in moments.derivatives)
+
+
+@settings(deadline=None, max_examples=60)
+@given(a=st.floats(-50.0, 50.0), scale=st.floats(1e-3, 1e3))
+def test_two_classes_within_their_errors(a, scale):
+    moments = MultinomialProbit().moments(np.array([[a]]), np.array([[[scale]]]), 4)
+    with ctx.workprec(BITS):
+        h = arb(a) / arb(scale)
+        exact = [normal_cdf(h)]
+        exact += [(-1) ** i * hermite(i, h) * density(acb(h)).real for i in range(4)]
+        for k, tensor in enumerate((moments.value, *moments.derivatives)):
+            assert tensor.shape == (1, 2, *([1] * k))
+            flipped = 1 - exact[0] if k == 0 else -exact[k]
+            error = arb(float(moments.errors[0, k]))
+            assert abs(arb(float(tensor.reshape(2)[1])) - exact[k]) <= error
+            assert abs(arb(float(tensor.reshape(2)[0])) - flipped) <= error
+    assert np.all(moments.errors < 1e-14)
+
+
+def test_derivatives_of_the_density_err_less_than_assumed():
+    x = np.concatenate([np.linspace(-9.0, 9.0, 1001), [64.0, -64.0, 1e8]])
+    computed = normal_derivatives(x, 4)
+    with ctx.workprec(BITS):
+        for i, point in enumerate(x):
+            for side in (1 - arb(8 * U), 1 + arb(8 * U)):
+                z = arb(float(point)) * side
+                for j in range(4):
+                    exact = (-1) ** j * hermite(j, z) * density(acb(z)).real
+                    assert abs(arb(float(computed[j][i])) - exact) < arb(DENSITY_ULPS * U)
+
+
+def test_derivative_bounds():
+    z = np.linspace(-15.0, 15.0, 300001)
+    weight = np.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi) * (z[1] - z[0])
+    for k in range(1, 5):
+        half = 0.5 * float(np.sum(np.abs(hermite(k, z)) * weight))
+        assert half <= DERIVATIVE_BOUNDS[k] <= half + 1e-4
+
+
+def independent_reference(mu, s, c, orders):
+    """The derivative of pi_c of the given orders in the means."""
+
+    def integrand(t, _analytic):
+        value = acb(1)
+        for k, order in enumerate(orders):
+            x = (t - mu[k]) / s[k]
+            if k == c:
+                value *= hermite(order, x) * density(x) / s[k] ** (order + 1)
+            elif order == 0:
+                value *= cdf(x)
+            else:
+                value *= -hermite(order - 1, x) * density(x) / s[k] ** order
+        return value
+
+    low, high = mu[c] - END * s[c], mu[c] + END * s[c]
+    inner = [x for x in mu if low < x < high]
+    ends = [low, *sorted(inner, key=float), high]
+    return sum((integral(integrand, p, q) for p, q in itertools.pairwise(ends)), arb(0))
+
+
+@st.composite
+def independent_cases(draw):
+    classes = draw(st.integers(2, 4))
+    spread = draw(st.sampled_from([0.0, 0.1, 3.0, 100.0]))
+    mu = [spread * draw(st.floats(-1.0, 1.0)) for _ in range(classes)]
+    v = [10.0 ** draw(st.floats(-3.0, 2.0)) for _ in range(classes)]
+    weights = [draw(st.sampled_from([0.0, 1.0, -1.0, 0.37])) for _ in range(classes)]
+    return draw(st.sampled_from([0.25, 1.0])), mu, v, weights
+
+
+@settings(deadline=None, max_examples=12)
+@given(case=independent_cases())
+def test_independent_moments_within_their_errors(case):
+    noise, mu, v, weights = case
+    found = MultinomialProbit(noise).independent_moments(*(np.array([x]) for x in (mu, v, weights)))
+    classes = range(len(mu))
+    entries = [(0, found.value[0], ())]
+    entries += [(1, found.gradient[0, j], (j,)) for j in classes]
+    entries += [(2, found.hessian[0, i, j], (i, j)) for i in classes for j in classes if i <= j]
+    assert np.all(found.errors < 1e-10)
+    assert np.array_equal(found.hessian, np.swapaxes(found.hessian, 1, 2))
+    with ctx.workprec(128):
+        means = [arb(x) for x in mu]
+        scales = [(arb(x) + arb(noise)).sqrt() for x in v]
+        for order, computed, which in entries:
+            exact = arb(0)
+            for c in classes:
+                if weights[c] != 0.0:
+                    orders = [which.count(k) for k in classes]
+                    exact += arb(weights[c]) * independent_reference(means, scales, c, orders)
+            gap = abs(arb(float(computed)) - exact)
+            assert not gap > arb(float(found.errors[0, order]))
+            assert float(gap.mid()) <= 0.1 * found.errors[0, order] + 1e-300
+
+
+def test_independent_agrees_with_the_sectors():
+    rng = np.random.default_rng(5)
+    mu, v = 2.0 * rng.normal(size=(50, 3)), np.exp(rng.normal(size=(50, 3)))
+    likelihood = MultinomialProbit(0.7)
+    noisy = v[:, :, None] * np.eye(3) + 0.7 * np.eye(3)
+    L = np.linalg.cholesky(DIFFERENCES @ noisy @ DIFFERENCES.T)
+    moments = likelihood.moments(mu @ DIFFERENCES.T, L, 0)
+    for c in range(3):
+        found = likelihood.independent_moments(mu, v, np.eye(3)[c : c + 1])
+        np.testing.assert_allclose(found.value, moments.value[:, c], rtol=0, atol=1e-12)
+
+
+def test_independent_derivatives_are_invariant_to_a_shift_and_to_equal_weights():
+    rng = np.random.default_rng(6)
+    mu, v = rng.normal(size=(20, 8)), np.exp(rng.normal(size=(20, 8)))
+    found = MultinomialProbit().independent_moments(mu, v, rng.normal(size=(20, 8)))
+    assert np.all(np.abs(found.gradient.sum(axis=1)) <= 8.0 * found.errors[:, 1])
+    assert np.all(np.abs(found.hessian.sum(axis=2)) <= 8.0 * found.errors[:, 2:])
+    flat = MultinomialProbit().independent_moments(mu, v, np.ones((20, 8)))
+    assert np.all(np.abs(flat.value - 1.0) <= flat.errors[:, 0])
+    assert np.all(np.abs(flat.gradient) <= flat.errors[:, 1:2])
+
+
+@pytest.mark.parametrize("scales", [[1.0, 1.0, 1.0], [1.0, 1.5, 3.0], [1.0, 1.0]])
+def test_error_of_coarse_steps(scales):
+    # with steps of s_min the error of the rule stands far above rounding; the bound covers it
+    rng, classes = np.random.default_rng(4), len(scales)
+    s = np.tile(np.array(scales), (300, 1))
+    mu = rng.uniform(-3.0, 0.0, (300, classes))
+    weights = np.eye(classes)[rng.integers(classes, size=300)]
+    size, step = np.ones(300), np.ones(300)
+    coarse = _integrate(_Problem(mu, s, weights, size), step, np.full(300, -60.0), 120)
+    fine = _integrate(_Problem(mu, s, weights, size), step / 16.0, np.full(300, -960.0), 1920)
+    bound = 2.0 * _aliasing(s, step, np.ones(300))
+    gaps = [
+        np.abs(coarse.value - fine.value),
+        np.abs(coarse.gradient - fine.gradient).max(axis=1),
+        np.abs(_assembled(coarse, weights) - _assembled(fine, weights)).max(axis=(1, 2)),
+    ]
+    for gap in gaps:
+        assert np.all(gap <= bound)
+        assert gap.max() > 1e-10
+    assert np.all(_aliasing(s, step / 8.0, np.ones(300)) < 1e-16)
+
+
+def test_independent_extremes():
+    likelihood = MultinomialProbit()
+    # a huge gap, and scales too far apart for the nodes: bounds that always hold
+    far = likelihood.independent_moments(
+        *(np.array([x]) for x in ([0.0, -1e100], [1.0, 1.0], [1.0, 0.0]))
+    )
+    assert abs(far.value[0] - 1.0) <= far.errors[0, 0] < 1e-12
+    assert np.all(np.abs(far.gradient) <= far.errors[0, 1])
+    apart = likelihood.independent_moments(
+        *(np.array([x]) for x in ([0.0, 0.0], [1e12, 0.0], [1.0, 0.0]))
+    )
+    assert abs(apart.value[0] - 0.5) <= apart.errors[0, 0] <= 0.6
+    assert np.all(np.isfinite(apart.errors))
+    # one such cell does not spoil the others of its batch
+    mixed = likelihood.independent_moments(
+        *(np.array(x) for x in ([[0.0, 0.0]] * 2, [[1e12, 0.0], [1.0, 0.0]], [[1.0, 0.0]] * 2))
+    )
+    assert abs(mixed.value[1] - 0.5) <= mixed.errors[1, 0] < 1e-12
+    assert abs(mixed.value[0] - 0.5) <= mixed.errors[0, 0] <= 0.6
+    assert 1.2 * REACH * float(density(acb(REACH - 0.125)).real) < TAIL
+
+
+def test_step_is_the_pair_with_noise_in_the_variance():
+    likelihood = MultinomialProbit(2.0)
+    assert likelihood.pair == StepLink()
+    moments = likelihood.moments(np.array([[0.8]]), np.array([[[1.7]]]), 0)
+    low, high = likelihood.pair.enclose(np.array([0.8]), np.array([1.7**2]))
+    assert low[0] - 1e-15 <= moments.value[0, 1] <= high[0] + 1e-15
+    assert likelihood.link_bound(3) == math.inf
+
+
+class TestStepLink(LikelihoodContract):
+    likelihood = StepLink()
+    width = 1e-13
+
+    def reference(self, mu, v):
+        if v == 0 or mu == 0:
+            return arb(1) / 2 if mu == 0 else arb(1 if mu > 0 else 0)
+        return normal_cdf(mu / v.sqrt())
+
+    @pytest.mark.parametrize("mu", [-2.5, 0.0, 0.3, 4.0])
+    @pytest.mark.parametrize("v", [0.1, 1.0, 30.0])
+    def test_slopes_are_derivatives(self, backend_name, mu, v):
+        # F bends as 1 / v here: the steps are relative to v, unlike the contract's
+        backend, step = self.backend(backend_name), 1e-4 * v
+
+        def value(m, w):
+            return float(self.likelihood.value(backend.asarray([m]), backend.asarray([w]))[0])
+
+        by_mu, by_variance = self.likelihood.slopes(backend.asarray([mu]), backend.asarray([v]))
+        slopes = [
+            (value(mu + step, v) - value(mu - step, v)) / (2 * step),
+            (value(mu, v + step) - value(mu, v - step)) / (2 * step),
+        ]
+        assert float(by_mu[0]) == pytest.approx(slopes[0], abs=1e-7)
+        assert float(by_variance[0]) == pytest.approx(slopes[1], abs=1e-7)
+
+
+def monte_carlo(mean, covariance, noise):
+    rng = np.random.default_rng(0)
+    root = np.linalg.cholesky(covariance + noise * np.eye(len(mean)))
+    drawn = mean + rng.normal(size=(400000, len(mean))) @ root.T
+    return np.bincount(drawn.argmax(axis=1), minlength=len(mean)) / 400000
+
+
+@pytest.mark.parametrize("classes", [2, 3, 4, 6])
+def test_probabilities(classes):
+    rng = np.random.default_rng(classes)
+    mean = rng.normal(size=(3, classes))
+    root = rng.normal(size=(3, classes, classes))
+    covariance = root @ np.swapaxes(root, 1, 2)
+    found = MultinomialProbit(0.5).probabilities(mean, covariance)
+    np.testing.assert_allclose(found.sum(axis=1), 1.0, rtol=0, atol=1e-12)
+    for i in range(3):
+        np.testing.assert_allclose(
+            found[i], monte_carlo(mean[i], covariance[i], 0.5), rtol=0, atol=4e-3
+        )
+
+
+def test_probabilities_of_three_classes_are_the_moments():
+    rng = np.random.default_rng(9)
+    mean, root = rng.normal(size=(100, 3)), rng.normal(size=(100, 3, 3))
+    mean[:3] = [[0.0, 0.0, 0.0], [1.0, 1.0, 0.0], [0.0, 1.0, 1.0]]
+    covariance = root @ np.swapaxes(root, 1, 2)
+    likelihood = MultinomialProbit(0.3)
+    L = np.linalg.cholesky(DIFFERENCES @ (covariance + 0.3 * np.eye(3)) @ DIFFERENCES.T)
+    moments = likelihood.moments(mean @ DIFFERENCES.T, L, 0)
+    found = likelihood.probabilities(mean, covariance)
+    np.testing.assert_allclose(found, moments.value, rtol=0, atol=1e-12)
+
+
+def test_backends_agree(backend):
+    rng = np.random.default_rng(2)
+    a, L = rng.normal(size=(60, 2)), np.tril(rng.normal(size=(60, 2, 2)))
+    L[:, [0, 1], [0, 1]] = np.exp(rng.normal(size=(60, 2)))
+    likelihood = MultinomialProbit()
+    host = likelihood.moments(a, L, 4)
+    here = likelihood.moments(backend.asarray(a), backend.asarray(L), 4)
+    single = likelihood.moments(backend.asarray(a[:, :1]), backend.asarray(L[:, :1, :1]), 4)
+    np.testing.assert_allclose(to_numpy(single.value).sum(axis=1), 1.0, rtol=0, atol=1e-15)
+    for x, y in zip((host.value, *host.derivatives), (here.value, *here.derivatives), strict=True):
+        np.testing.assert_allclose(to_numpy(y), x, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(to_numpy(here.errors), host.errors, rtol=1e-6, atol=1e-15)
+    mu, v, w = rng.normal(size=(7, 5)), np.exp(rng.normal(size=(7, 5))), rng.normal(size=(7, 5))
+    host = likelihood.independent_moments(mu, v, w)
+    here = likelihood.independent_moments(*map(backend.asarray, (mu, v, w)))
+    for name in ("value", "gradient", "hessian", "errors"):
+        np.testing.assert_allclose(
+            to_numpy(getattr(here, name)), getattr(host, name), rtol=1e-6, atol=1e-12
+        )
+
+
+@pytest.mark.parametrize("noise", [0.0, -1.0, math.nan, math.inf])
+def test_noise_must_be_positive(noise):
+    with pytest.raises(InputError, match="noise"):
+        MultinomialProbit(noise)
+
+
+def test_wrong_arguments_raise():
+    likelihood, one = MultinomialProbit(), np.ones((1, 2))
+    eye = np.eye(2)[None]
+    with pytest.raises(InputError, match="2 or 3 classes"):
+        likelihood.moments(np.zeros((1, 3)), np.eye(3)[None], 2)
+    for a, L, order in [
+        (np.zeros((1, 2)), np.eye(3)[None], 2),
+        (one * np.nan, eye, 2),
+        (one, eye * np.nan, 2),
+        (one, eye * 0.0, 2),
+        (one, eye, 5),
+    ]:
+        with pytest.raises(InputError):
+            likelihood.moments(a, L, order)
+    for mu, v, w in [(one * np.inf, one, one), (one, -one, one), (one, one, one * np.nan)]:
+        with pytest.raises(InputError):
+            likelihood.independent_moments(mu, v, w)
+    with pytest.raises(InputError):
+        likelihood.independent_moments(one[:, :1], one[:, :1], one[:, :1])

@@ -1,0 +1,305 @@
+"""Differences of coupled outputs: exact in real arithmetic, with a proved excess; grids; files."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpcert.archive import read_arrays, write_arrays
+from gpcert.committee import Committee, load_model
+from gpcert.errors import InputError
+from gpcert.kernels import Matern, RationalQuadratic, SquaredExponential
+from gpcert.likelihoods import Gaussian, Logistic, MultinomialProbit, Probit, Softmax
+from gpcert.posterior import Posterior, on_grid
+from gpcert.testing.arb_reference import ArbPosterior, exact, flint, kernel_reference
+
+arb = flint().arb
+
+KERNELS = [
+    SquaredExponential,
+    lambda length, v: Matern(length, 2.5, v),
+    lambda length, v: RationalQuadratic(length, 1.3, v),
+]
+
+
+def coupled_posterior(seed, m=3, ridge=1e-3, likelihood=None, **options):
+    """Noisy observations of mixtures of independent outputs."""
+    rng = np.random.default_rng(seed)
+    d, N = int(rng.integers(1, 4)), int(rng.integers(1, 5))
+    kernel = KERNELS[int(rng.integers(3))](
+        10.0 ** rng.uniform(-0.3, 0.3, d), 10.0 ** rng.uniform(-1, 1)
+    )
+    Z = rng.normal(size=(N, d))
+    H = np.kron(rng.normal(size=(int(rng.integers(1, m + 1)), m)), np.eye(N))
+    S = H @ np.kron(np.eye(m), kernel.value(Z, Z)) @ H.T
+    L = np.linalg.cholesky(S + ridge * np.trace(S) / len(S) * np.eye(len(S)))
+    A = np.linalg.solve(L, H)
+    factor = np.moveaxis(A.reshape(len(A), m, N), 1, 0)
+    given_options = {
+        "offset": rng.normal(size=m) * 10.0 ** rng.uniform(-3, 3),
+        "noise": rng.random(m),
+        "scale": 2.0 ** rng.uniform(-2, 2),
+        "likelihood": likelihood or Softmax(),
+        **options,
+    }
+    weights = rng.normal(size=(m, N))
+    return Posterior(kernel, Z, weights, factor, coupled=True, **given_options)
+
+
+seeds, counts = st.integers(0, 2**32 - 1), st.sampled_from([2, 3, 4])
+
+
+def arb_covariance(posterior, x):
+    """Covariances of the outputs at x by the definition, as balls."""
+    reference, at = ArbPosterior(posterior), exact(x)
+    row, m = reference.row(x), posterior.outputs
+    explained = [
+        [sum((a * k for a, k in zip(line, row, strict=True)), arb(0)) for line in A]
+        for A in reference.factors
+    ]
+    scale2, noise = exact(posterior.scale)[0] ** 2, exact(posterior.noise)
+    prior = kernel_reference(posterior.kernel, at, at)
+    found = []
+    for i in range(m):
+        shared = [
+            sum((a * b for a, b in zip(explained[i], explained[j], strict=True)), arb(0))
+            for j in range(m)
+        ]
+        found.append(
+            [
+                scale2 * ((prior if i == j else arb(0)) - shared[j]) + (noise[i] if i == j else 0)
+                for j in range(m)
+            ]
+        )
+    return found
+
+
+@settings(max_examples=30)
+@given(seed=seeds, m=counts)
+def test_differences_are_exact(seed, m):
+    posterior = coupled_posterior(seed, m)
+    differences, rng = posterior.differences, np.random.default_rng(seed)
+    own, both = ArbPosterior(posterior), ArbPosterior(differences)
+    for x in (posterior.points[0], posterior.points[0] + rng.normal(size=posterior.dim)):
+        covariance = arb_covariance(posterior, x)
+        for j, (k, c) in enumerate(zip(*np.triu_indices(m, 1), strict=True)):
+            gap = own.mean(x, c) - own.mean(x, k)
+            assert abs(both.mean(x, j) - gap) < arb(1e-40) * (1 + abs(gap))
+            spread = covariance[c][c] + covariance[k][k] - covariance[k][c] - covariance[c][k]
+            assert abs(both.variance(x, j) - spread) < arb(1e-40) * (1 + spread)
+
+
+@settings(max_examples=20)
+@given(seed=seeds, m=counts)
+def test_covariances_are_the_definition(seed, m):
+    posterior = coupled_posterior(seed, m)
+    x = posterior.points[0] + 0.3
+    found = posterior.covariances(x[None])[0]
+    true = np.array([[float(c) for c in row] for row in arb_covariance(posterior, x)])
+    np.testing.assert_allclose(found, true, rtol=1e-8, atol=1e-9 * np.abs(true).max())
+    np.testing.assert_allclose(np.diag(found), posterior.predict(x[None])[1][0], rtol=1e-7)
+
+
+def is_positive(matrix):
+    """Whether Gaussian elimination proves an arb matrix to be positive definite."""
+    rows = [list(row) for row in matrix]
+    for i, pivot in enumerate(rows):
+        if not pivot[i] > 0:
+            return False
+        for other in rows[i + 1 :]:
+            factor = other[i] / pivot[i]
+            for j in range(i, len(rows)):
+                other[j] -= factor * pivot[j]
+    return True
+
+
+def below_identity(factors, gram, height):
+    """Whether `sum_c A_c K A_c^T < height I` is proved."""
+    r = len(factors[0])
+    total = [[arb(0)] * r for _ in range(r)]
+    K = gram.tolist()
+    for A in factors:
+        rows = [exact(a) for a in A]
+        AK = [
+            [sum((a * k[j] for a, k in zip(row, K, strict=True)), arb(0)) for j in range(len(K))]
+            for row in rows
+        ]
+        for i in range(r):
+            for j in range(r):
+                total[i][j] += sum((a * b for a, b in zip(AK[i], rows[j], strict=True)), arb(0))
+    return is_positive(
+        [[(height if i == j else 0) - total[i][j] for j in range(r)] for i in range(r)]
+    )
+
+
+@settings(max_examples=15)
+@given(
+    seed=seeds,
+    m=counts,
+    size=st.sampled_from([1.0, 1.0 + 1e-9, 1.5]),
+    ridge=st.sampled_from([1e-12, 1e-3]),
+)
+def test_the_excess_dominates(seed, m, size, ridge):
+    """Together, and for every difference; and it is the larger eigenvalue that counts."""
+    base = coupled_posterior(seed, m, ridge)
+    posterior = Posterior(
+        base.kernel,
+        base.points,
+        base.weights,
+        size * base.factor,
+        likelihood=Softmax(),
+        coupled=True,
+    )
+    height = 1 + arb(posterior.excess)
+    gram = ArbPosterior(posterior).gram()
+    assert below_identity(posterior.factor, gram, height + arb(1e-25))
+    if posterior.excess > 0.01:
+        assert not below_identity(posterior.factor, gram, height - arb(1e-6))
+    differences = posterior.differences
+    assert differences.excess == posterior.excess
+    doubled = ArbPosterior(differences).gram()
+    for A in differences.factor:
+        assert below_identity([A], doubled, height + arb(1e-25))
+
+
+@settings(max_examples=50)
+@given(seed=seeds, spread=st.floats(0.0, 40.0))
+def test_sums_and_differences_on_a_grid_are_exact(seed, spread):
+    rng = np.random.default_rng(seed)
+    values = rng.normal(size=20) * 10.0 ** rng.uniform(-spread, spread, 20)
+    grid = on_grid(values)
+    largest = np.abs(values).max()
+    assert np.all(np.abs(grid - values) <= 2.0**-50 * largest)
+    for a, b in zip(grid, rng.permutation(grid), strict=True):
+        assert Fraction(a) - Fraction(b) == Fraction(a - b)
+        assert Fraction(a) + Fraction(b) == Fraction(a + b)
+        assert (Fraction(a) - Fraction(b)) / 2 == Fraction((a - b) / 2.0)
+
+
+def test_a_grid_of_zeros():
+    assert on_grid(np.zeros(3)).tolist() == [0.0] * 3
+
+
+@pytest.mark.parametrize("likelihood", [Softmax(), MultinomialProbit(0.3)])
+@pytest.mark.parametrize("coupled", [True, False])
+@pytest.mark.parametrize(
+    "classes",
+    [("a", "b", "ä"), (3, 5, 8), tuple(np.array([3, 5, 8])), None, (True, False, "maybe")],
+)
+def test_saving_several_classes(tmp_path, likelihood, coupled, classes):
+    posterior = coupled_posterior(4, 3, likelihood=likelihood, classes=classes)
+    if not coupled:
+        posterior = Posterior(
+            posterior.kernel,
+            posterior.points,
+            posterior.weights,
+            likelihood=likelihood,
+            classes=classes,
+        )
+    path = tmp_path / "model.npz"
+    posterior.save(path)
+    for loaded in (Posterior.load(path), load_model(path)):
+        assert isinstance(loaded, Posterior)
+        assert loaded.labels == posterior.labels
+        assert (loaded.coupled, loaded.likelihood) == (coupled, likelihood)
+        X = posterior.points + 0.1
+        np.testing.assert_array_equal(loaded.prediction(X), posterior.prediction(X))
+        np.testing.assert_array_equal(loaded.covariances(X), posterior.covariances(X))
+
+
+def binary(center):
+    return Posterior(SquaredExponential(1.0), [[center]], [2.0], [[0.5]], likelihood=Probit())
+
+
+@pytest.mark.parametrize("scheme", ["one_vs_rest", "one_vs_one"])
+@pytest.mark.parametrize("classes", [("a", "b", "c"), (3, 5, 8), tuple(np.array([3, 5, 8]))])
+def test_saving_a_committee(tmp_path, scheme, classes):
+    committee = Committee(tuple(binary(c) for c in (0.0, 1.0, 3.0)), classes, scheme)
+    path = tmp_path / "committee.npz"
+    committee.save(path)
+    X = np.linspace(-1.0, 4.0, 7)[:, None]
+    for loaded in (Committee.load(path), load_model(path)):
+        assert isinstance(loaded, Committee)
+        assert (loaded.classes, loaded.scheme) == (classes, scheme)
+        np.testing.assert_array_equal(loaded.scores(X), committee.scores(X))
+    with pytest.raises(InputError, match="format"):
+        Posterior.load(path)
+
+
+def test_a_posterior_is_no_committee(tmp_path):
+    binary(0.0).save(tmp_path / "model.npz")
+    with pytest.raises(InputError, match="expected format 'gpcert-committee-1'"):
+        Committee.load(tmp_path / "model.npz")
+
+
+@pytest.mark.parametrize("header", [{}, {"format": "other"}, [1, 2], {"format": None}])
+def test_other_formats_are_refused(tmp_path, header):
+    path = tmp_path / "model.npz"
+    write_arrays(path, header, {"points": np.zeros(3)})
+    with pytest.raises(InputError, match="expected format"):
+        load_model(path)
+
+
+@pytest.mark.parametrize("drop", ["members", "classes", "scheme"])
+def test_committees_with_parts_missing_are_refused(tmp_path, drop):
+    path = tmp_path / "model.npz"
+    Committee((binary(0.0), binary(1.0)), ("a", "b"), "one_vs_rest").save(path)
+    header, arrays = read_arrays(path, "gpcert-committee-1")
+    del header[drop]
+    write_arrays(path, header, arrays)
+    with pytest.raises(InputError, match="missing or unknown"):
+        load_model(path)
+
+
+@pytest.mark.parametrize("drop", ["0.points", "1.weights"])
+def test_committees_with_arrays_missing_are_refused(tmp_path, drop):
+    path = tmp_path / "model.npz"
+    Committee((binary(0.0), binary(1.0)), ("a", "b"), "one_vs_rest").save(path)
+    header, arrays = read_arrays(path, "gpcert-committee-1")
+    del arrays[drop]
+    write_arrays(path, header, arrays)
+    with pytest.raises(InputError, match="missing or unknown"):
+        load_model(path)
+
+
+@pytest.mark.parametrize("content", [b"", b"not a file", b"PK\x03\x04 broken"])
+def test_garbage_is_refused(tmp_path, content):
+    path = tmp_path / "model.npz"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="expected a file"):
+        load_model(path)
+
+
+TWO = {"kernel": SquaredExponential(1.0), "points": [[0.0], [1.0]], "weights": np.ones((3, 2))}
+JOINT = {"factor": np.ones((3, 2, 2)), "coupled": True}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"likelihood": Softmax(), "classes": ("a", "b")}, "expected 3 labels"),
+        ({"likelihood": Softmax(), "weights": [1.0, 2.0]}, "needs 2 outputs"),
+        ({"likelihood": MultinomialProbit(), "weights": [[1.0, 2.0]]}, "needs 2 outputs"),
+        ({"likelihood": Softmax(), "scale": [1.0, 1.0, 2.0], **JOINT}, "scale.*same"),
+        ({"likelihood": Gaussian(), "classes": ("a", "b", "c")}, "two labels"),
+        ({"likelihood": Logistic(), "classes": ("a", "b")}, "two labels of one output"),
+        ({"coupled": True}, "coupled: expected a factor"),
+        ({"coupled": True, "factor": np.ones((2, 2))}, "coupled: expected a factor"),
+        ({**JOINT, "negative_factor": np.ones((1, 2))}, "coupled: expected a factor"),
+    ],
+)
+def test_what_is_refused(changes, message):
+    with pytest.raises(InputError, match=message):
+        Posterior(**{**TWO, **changes})
+
+
+def test_independent_outputs_have_no_differences():
+    with pytest.raises(InputError, match="coupled"):
+        _ = Posterior(**TWO, likelihood=Softmax()).differences
+
+
+def test_labels():
+    assert Posterior(**TWO, likelihood=Softmax()).labels == (0, 1, 2)
+    assert Posterior(**TWO, likelihood=Softmax(), classes=(3, 5, 8)).labels == (3, 5, 8)
