@@ -15,7 +15,7 @@ SOFTMAX = (
 GUMBEL = ("tests/likelihoods/test_gumbel.py",)
 ORTHANT = ("tests/likelihoods/test_orthant.py",)
 PROBIT = ("tests/likelihoods/test_multinomial_probit.py",)
-SMOOTHING = ("tests/likelihoods/test_smoothed.py", "tests/enclosures/classes")
+PARTS = ("tests/enclosures/classes/test_class_mutants.py",)
 
 CLASS_LINK_MUTANTS = (
     Mutant(
@@ -112,13 +112,13 @@ CLASS_LINK_MUTANTS = (
         "copies = math.factorial(j) / math.prod(math.factorial(i) for i in outer)",
         "copies = 1.0",
         "every entry of a symmetric tensor is counted once",
-        SOFTMAX,
+        PARTS,
     ),
     Mutant(
         "logistic-mixture-exact",
         "likelihoods/logistic_moments.py",
         "LOGISTIC_MOMENT_ERROR = 1.001 * Logistic.link_error + gamma(1024)",
-        "LOGISTIC_MOMENT_ERROR = gamma(1024)",
+        "LOGISTIC_MOMENT_ERROR = gamma(64)",
         "the mixture of error functions is taken for the logistic function",
         ("tests/likelihoods/test_logistic_moments.py",),
     ),
@@ -136,7 +136,7 @@ CLASS_LINK_MUTANTS = (
         "alias = (theta[0], theta[1], theta[1] + theta[2])",
         "alias = (theta[0], theta[0], theta[0])",
         "derivatives alias no more than the value",
-        GUMBEL,
+        PARTS,
     ),
     Mutant(
         "gumbel-ends",
@@ -144,14 +144,6 @@ CLASS_LINK_MUTANTS = (
         "common = mass * (each + ends + rounding)",
         "common = mass * (each + rounding)",
         "the grid is taken for infinite",
-        GUMBEL,
-    ),
-    Mutant(
-        "gumbel-shift",
-        "likelihoods/gumbel.py",
-        "each = rule + moved + 2.0 * by_class(single.shift)",
-        "each = rule + moved",
-        "the rounding of large means is not counted",
         GUMBEL,
     ),
     Mutant(
@@ -176,7 +168,7 @@ CLASS_LINK_MUTANTS = (
         "moved = up(2.0 * beyond + rule + (2.0 * WEIGHT_ROUNDING",
         "moved = up(rule + (2.0 * WEIGHT_ROUNDING",
         "nodes on the right of the grid are forgotten",
-        GUMBEL,
+        PARTS,
     ),
     Mutant(
         "orthant-thin",
@@ -192,7 +184,7 @@ CLASS_LINK_MUTANTS = (
         "value, error = _exact_orthant(h_high, r_high)",
         "value, error = _exact_orthant(h_high, r_low)",
         "the least correlation for the greatest orthant",
-        ORTHANT,
+        (*ORTHANT, "-k", "slepian_bounds_hold"),
     ),
     Mutant(
         "sector-cut-error",
@@ -200,7 +192,7 @@ CLASS_LINK_MUTANTS = (
         "errors = [doubt * density * sizes[i] + (DENSITY_ULPS + 6.0) * U for i in range(order)]",
         "errors = [0.0 * doubt + (DENSITY_ULPS + 6.0) * U for i in range(order)]",
         "where a thin sector is cut is taken for exact",
-        PROBIT,
+        PARTS,
     ),
     Mutant(
         "maximum-hessian-turn",
@@ -211,11 +203,11 @@ CLASS_LINK_MUTANTS = (
         PROBIT,
     ),
     Mutant(
-        "maximum-shift-error",
+        "maximum-strip",
         "likelihoods/independent_maximum.py",
-        "(classes + 3.0) * TAIL + shift_error",
-        "(classes + 3.0) * TAIL",
-        "the rounding of far means is not counted",
+        "axis=1) + 1.5 * strip * strip",
+        "axis=1)",
+        "the normal densities do not grow in the complex plane",
         PROBIT,
     ),
     Mutant(
@@ -232,7 +224,7 @@ CLASS_LINK_MUTANTS = (
         "(0.39895, 0.48395, 0.57703, 1.10121,",
         "(0.39895, 0.48395, 0.37703, 1.10121,",
         "the third derivative of a monotone link only",
-        SMOOTHING,
+        PARTS,
     ),
     Mutant(
         "unimodal-side",
@@ -240,6 +232,6 @@ CLASS_LINK_MUTANTS = (
         "up(height + slope * (high if slope > 0 else low), 4)",
         "up(height + slope * (low if slope > 0 else high), 4)",
         "the wrong end of a probability's range",
-        SMOOTHING,
+        PARTS,
     ),
 )

@@ -6,8 +6,9 @@ from mutant import Mutant
 
 __all__ = ["CLASS_MUTANTS"]
 
-CLASSES = ("tests/enclosures/classes",)
-POSTERIOR = ("tests/posterior/test_posterior.py", "tests/enclosures/classes")
+CLASSES = ("tests/enclosures/classes/test_class_bounds.py",)
+PARTS = ("tests/enclosures/classes/test_class_mutants.py",)
+PIECES = ("tests/enclosures/classes/test_class_pieces.py",)
 
 CLASS_MUTANTS = (
     Mutant(
@@ -61,7 +62,7 @@ CLASS_MUTANTS = (
     Mutant(
         "class-bends-dropped",
         "enclosures/classes/taylor_bound.py",
-        "up(jet.errors[:, 0] + _missed(jet, place.sizes) + _rest(problem, place, jet), 4)",
+        "up(jet.errors[:, 0] + missed + _rest(problem, place, jet), 4)",
         "up(jet.errors[:, 0] + _rest(problem, place, jet), 4)",
         "the second order is taken for the linear parts alone",
         CLASSES,
@@ -69,8 +70,8 @@ CLASS_MUTANTS = (
     Mutant(
         "class-rest-dropped",
         "enclosures/classes/taylor_bound.py",
-        "up(jet.errors[:, 0] + _missed(jet, place.sizes) + _rest(problem, place, jet), 4)",
-        "up(jet.errors[:, 0] + _missed(jet, place.sizes), 4)",
+        "up(jet.errors[:, 0] + missed + _rest(problem, place, jet), 4)",
+        "up(jet.errors[:, 0] + missed, 4)",
         "nothing is left for degrees above 2",
         CLASSES,
     ),
@@ -88,7 +89,7 @@ CLASS_MUTANTS = (
         "return curved, up(0.5 * growth * size + rounding, 64 + 2 * f * f)",
         "return curved, up(rounding, 64 + 2 * f * f)",
         "the weight of the model is forgotten for its curvature",
-        CLASSES,
+        PARTS,
     ),
     Mutant(
         "class-small-probability-stays",
@@ -120,7 +121,7 @@ CLASS_MUTANTS = (
         "up(b * root**j, 2 * j + 2)",
         "up(b * root, 2 * j + 2)",
         "every derivative grows like the first as the covariance shrinks",
-        CLASSES,
+        PARTS,
     ),
     Mutant(
         "class-nuclear-minimum",
@@ -136,7 +137,7 @@ CLASS_MUTANTS = (
         "return up(math.sqrt(n) * _length(coordinates), 4)",
         "return up(_length(coordinates), 4)",
         "the wrong norm for four classes",
-        CLASSES,
+        PARTS,
     ),
     Mutant(
         "class-rank-one",
@@ -144,7 +145,7 @@ CLASS_MUTANTS = (
         "np.full(self.outputs, 1.0 if self.independent else 2.0)",
         "np.full(self.outputs, 1.0)",
         "a pair of two other classes changes V by a matrix of rank 2",
-        CLASSES,
+        PARTS,
     ),
     Mutant(
         "class-pair-sign",
@@ -152,7 +153,7 @@ CLASS_MUTANTS = (
         "return ((index, 1 if k < l else -1),)",
         "return ((index, 1),)",
         "f_k - f_l is taken for f_l - f_k",
-        CLASSES,
+        PARTS,
     ),
     Mutant(
         "class-inverse-exact",
@@ -160,7 +161,7 @@ CLASS_MUTANTS = (
         "return xp.where(e <= 0.5, 2.0 * e, xp.full_like(e, np.inf))",
         "return xp.where(e <= 0.5, 0.5 * e, xp.full_like(e, np.inf))",
         "the metric is enlarged by less than the inverse is off",
-        CLASSES,
+        PARTS,
     ),
     Mutant(
         "class-negative-part",
@@ -168,7 +169,7 @@ CLASS_MUTANTS = (
         "return 1.01 * layout.classes * layout.n * excess",
         "return 0.0 * excess",
         "covariances of rounded models are believed",
-        CLASSES,
+        PARTS,
     ),
     Mutant(
         "class-noise-forgotten",
@@ -184,7 +185,7 @@ CLASS_MUTANTS = (
         "C = np.linalg.cholesky(2.0 * (np.eye(n) - 1.0 / (n + 1)))",
         "C = np.linalg.cholesky(0.5 * (np.eye(n) - 1.0 / (n + 1)))",
         "the norm of the variance instead of the spread",
-        CLASSES,
+        PARTS,
     ),
     Mutant(
         "class-bend-halved",
@@ -200,7 +201,7 @@ CLASS_MUTANTS = (
         "xp.maximum(low - lost, -linear), xp.minimum(high + lost, linear)",
         "xp.maximum(low, -linear), xp.minimum(high, linear)",
         "a weighted mean is taken for the mean",
-        CLASSES,
+        PARTS,
     ),
     Mutant(
         "class-variance-growth",
@@ -216,7 +217,7 @@ CLASS_MUTANTS = (
         "errors = sum(abs(w) * jet.errors for w, jet in parts)",
         "errors = abs(sum(w * jet.errors for w, jet in parts))",
         "errors of two classes cancel in their difference",
-        CLASSES,
+        PARTS,
     ),
     Mutant(
         "class-factor-transposed",
@@ -256,7 +257,7 @@ CLASS_MUTANTS = (
         "scale = xp.where(away, small, large)",
         "scale = xp.where(away, large, small)",
         "a range of correlations that is too narrow",
-        CLASSES,
+        PARTS,
     ),
     Mutant(
         "class-knapsack-order",
@@ -296,7 +297,7 @@ CLASS_MUTANTS = (
         "            lower = xp.where(less, other.lower, lower)\n",
         "",
         "a margin is that to the first rival",
-        ("tests/enclosures/classes", "tests/enclosures/paper/test_paper_classes.py"),
+        PARTS,
     ),
     Mutant(
         "class-margin-costs",
@@ -304,7 +305,7 @@ CLASS_MUTANTS = (
         "row[winner], row[other] = costs[winner], -costs[other]",
         "row[winner], row[other] = costs[other], -costs[winner]",
         "the costs of winner and rival are exchanged",
-        ("tests/enclosures/classes", "tests/enclosures/paper/test_paper_classes.py"),
+        PARTS,
     ),
     Mutant(
         "differences-half",
@@ -312,7 +313,7 @@ CLASS_MUTANTS = (
         "weights=(self.weights[second] - self.weights[first]) / 2.0,",
         "weights=self.weights[second] - self.weights[first],",
         "the kernel of a difference is 2k",
-        POSTERIOR,
+        CLASSES,
     ),
     Mutant(
         "differences-noise",
@@ -320,7 +321,7 @@ CLASS_MUTANTS = (
         "noise=self.noise[second] + self.noise[first],",
         "noise=np.abs(self.noise[second] - self.noise[first]),",
         "noise of both outputs cancels in their difference",
-        POSTERIOR,
+        CLASSES,
     ),
     Mutant(
         "grid-too-fine",
@@ -328,7 +329,7 @@ CLASS_MUTANTS = (
         "return np.ldexp(np.round(np.ldexp(values, 50 - exponent)), exponent - 50)",
         "return np.ldexp(np.round(np.ldexp(values, 60 - exponent)), exponent - 60)",
         "differences of outputs round",
-        POSTERIOR,
+        PARTS,
     ),
     Mutant(
         "excess-of-one-output",
@@ -336,7 +337,7 @@ CLASS_MUTANTS = (
         "groups = [tuple(self.factor)] if self.coupled else [(A,) for A in self.factor]",
         "groups = [(A,) for A in self.factor]",
         "coupled outputs are taken for independent ones",
-        POSTERIOR,
+        PARTS,
     ),
     Mutant(
         "eigenvalue-gram-error",
@@ -344,6 +345,62 @@ CLASS_MUTANTS = (
         "return up_float(height + backward + rounding + error, 8)",
         "return up_float(height + backward + rounding, 8)",
         "the kernel matrix is taken for exact",
-        ("tests/posterior", "tests/enclosures/test_enclosure_norms.py"),
+        PARTS,
+    ),
+    Mutant(
+        "pieces-too-short",
+        "enclosures/classes/variance_pieces.py",
+        "half = up(0.5 * (ends[1] - ends[0]), 4)",
+        "half = up(0.1 * (ends[1] - ends[0]), 4)",
+        "the pieces of the variance leave gaps",
+        PIECES,
+    ),
+    Mutant(
+        "pieces-trace-free",
+        "enclosures/classes/variance_pieces.py",
+        "along = 0.5 * xp.abs(level) * place.sizes.trace",
+        "along = 0.0 * level",
+        "the common factor of the covariance changes nothing within a piece",
+        PIECES,
+    ),
+    Mutant(
+        "pieces-only-above",
+        "enclosures/classes/variance_pieces.py",
+        "low = -xp.minimum(high, xp.full_like(high, float(n)))",
+        "low = 0.0 * high",
+        "variances below the reference are in no piece",
+        PIECES,
+    ),
+    Mutant(
+        "pieces-degree-two",
+        "enclosures/classes/variance_pieces.py",
+        "crossed = 0.5 * known[2] * A * W + 0.125 * known[3] * W * W",
+        "crossed = 0.0 * W",
+        "the second order of the covariance is neither expanded nor bounded",
+        PIECES,
+    ),
+    Mutant(
+        "pieces-reference-stays",
+        "enclosures/classes/variance_pieces.py",
+        "offset=place.change.offset + (square - before),",
+        "offset=place.change.offset,",
+        "a piece is measured from the cell's covariance, not its own",
+        PIECES,
+    ),
+    Mutant(
+        "pieces-own-metric",
+        "enclosures/classes/variance_pieces.py",
+        "trace, skew = up(half + aside, 2) / ratio, sizes.skew / ratio",
+        "trace, skew = up(half + aside, 2), sizes.skew",
+        "a smaller covariance is measured with the larger one",
+        PIECES,
+    ),
+    Mutant(
+        "bends-wrong-side",
+        "enclosures/classes/latent.py",
+        "H = plus @ xp.reshape(self.below, flat) + minus @ xp.reshape(self.above, flat)",
+        "H = plus @ xp.reshape(self.below, flat) - minus @ xp.reshape(self.above, flat)",
+        "a negative coefficient bends its function the other way",
+        PIECES,
     ),
 )

@@ -246,8 +246,8 @@ class Posterior:
         the numbers lie on common grids. The excess is that of the outputs together, as
         `A_l - A_k` is their joint factor after a map of norm sqrt 2.
         """
-        if not self.coupled:
-            raise InputError("differences: expected coupled outputs")
+        if not self.coupled or np.any(self.scale != self.scale[0]):
+            raise InputError("differences: expected coupled outputs of the same scale")
         first, second = np.triu_indices(self.outputs, 1)
         found = Posterior(
             kernel=scaled_by(self.kernel, 2.0),

@@ -78,15 +78,12 @@ def _classes(
 
 
 def _committee(committee: Committee, x: np.ndarray, options: RuleOptions) -> Rule:
-    if options.class_weight is not None:
-        raise InputError(
-            "class_weight: expected two classes or a softmax model; a one-vs-rest or one-vs-one "
-            "classifier decides by its own rule"
-        )
-    _costs(committee.classes, options)
-    winner = int(committee_decision(committee, x[None])[0])
+    costs = _costs(committee.classes, options)
+    weights = None if options.class_weight is None else costs
+    winner = int(committee_decision(committee, x[None], weights)[0])
+    goal = committee_goal(committee, winner, weights)
     text = f"{committee.scheme.replace('_', '-')} decision"
-    return Rule(committee, committee_goal(committee, winner), 0.0, committee.classes[winner], text)
+    return Rule(committee, goal, 0.0, committee.classes[winner], text)
 
 
 def _costs(labels: tuple[Any, ...], options: RuleOptions) -> tuple[float, ...]:

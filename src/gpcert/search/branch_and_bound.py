@@ -153,12 +153,18 @@ class _Search:
     def _batch_size(self) -> int:
         """Parents a batch: bounded by work, memory, and the budget of boxes."""
         f = len(self.problem.region.free)
-        sizes = [len(member.points) for member in self.problem.posterior.members]
+        members = self.problem.posterior.members
+        sizes = [len(member.points) for member in members]
         # kernel rows and their derivatives, second and (for few features) third moments
         moments = 16 * f * f + (8 * f**3 if f <= 12 else 0)
         each = 8.0 * sum(24 * N + 2 * f * N + moments for N in sizes)
         variance = any(goal.needs_variance for goal in self.problem.goals)
-        work = sum(N * (f + 3.0) * (N if variance else f) for N in sizes)
+        # outputs with precisions of their own (several classes) take their time each
+        counts = [member.precision_count if variance else 1 for member in members]
+        work = sum(
+            N * (f + 3.0) * (N if variance else f) * count
+            for N, count in zip(sizes, counts, strict=True)
+        )
         gpu = self.problem.backend.device is not None and "cuda" in self.problem.backend.device
         most = LARGEST_WORK * (GPU_SPEED if gpu else 1.0)
         size = min(LARGEST_BATCH * (GPU_SPEED if gpu else 1), int(most / (2.0 * work)))

@@ -1,26 +1,39 @@
 """Parts of the class bounds alone, where a whole bound would hide that they are off."""
 
+import math
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
-from class_cases import evaluation_of, true_sums
-from flint import arb_mat, ctx
+from class_cases import class_cases, evaluation_of, random_evaluation, true_sums
+from flint import arb, arb_mat, ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special
 
+from gpcert.arrays import to_numpy
+from gpcert.enclosures.classes.latent import mean_first_order, variance_first_order
 from gpcert.enclosures.classes.layout import ClassLayout
 from gpcert.enclosures.classes.metric import _coordinates, _nuclear, _spectral
 from gpcert.enclosures.classes.moments import Jet, weighted_jet
 from gpcert.enclosures.classes.reference import _inverse_error
 from gpcert.enclosures.classes.remainder import degree_bound, higher_degrees, shrunk_bounds
+from gpcert.enclosures.classes.taylor_bound import _with_curvature
 from gpcert.enclosures.goals.classes import Classes, ClassGoal, margins
+from gpcert.enclosures.local_quadratic import LocalQuadratic
 from gpcert.kernels import SquaredExponential
-from gpcert.likelihoods import MultinomialProbit, Softmax
+from gpcert.likelihoods import MultinomialProbit, Softmax, gumbel_rule
+from gpcert.likelihoods.gumbel import gumbel_moments
+from gpcert.likelihoods.gumbel_transforms import transforms
+from gpcert.likelihoods.normal_rule import normal_rule
+from gpcert.likelihoods.sectors import Sector, sector_moments
 from gpcert.likelihoods.smoothing import PROBABILITY_LINES, UNIMODAL_BOUNDS, unimodal_bound
+from gpcert.likelihoods.softmax_moments import _frobenius
 from gpcert.posterior import Posterior, on_grid
 from gpcert.regions import Box
+from gpcert.spectral import largest_eigenvalue
+from gpcert.testing.strategies import cell_points
 
 seeds = st.integers(0, 2**32 - 1)
 LIKELIHOODS = [Softmax(), MultinomialProbit()]
@@ -36,12 +49,9 @@ def test_inverse_error(seed, n, off):
     error = float(_inverse_error(R[None], L[None])[0])
     if not np.isfinite(error):
         return
-    precision, ctx.prec = ctx.prec, 300
-    try:
+    with ctx.workprec(300):
         T = (arb_mat(R.tolist()) * arb_mat(L.tolist())).inv()
         T = np.array([[float(T[i, j] - (i == j)) for j in range(n)] for i in range(n)])
-    finally:
-        ctx.prec = precision
     assert np.linalg.norm(T, 2) * (1.0 - 1e-9) <= error
 
 
@@ -88,7 +98,8 @@ def test_errors_of_a_weighted_sum_add_up():
     ]
     for weights in ((1.0, -1.0), (-2.0, 1.0)):
         found = weighted_jet(tuple(zip(weights, parts, strict=True))).errors[0]
-        assert np.all(found >= sum(abs(w) * p.errors[0] for w, p in zip(weights, parts)))
+        added = sum(abs(w) * p.errors[0] for w, p in zip(weights, parts, strict=True))
+        assert np.all(found >= added)
 
 
 @pytest.mark.parametrize("operator", [0.0, 0.5, 0.75, 0.99])
@@ -97,11 +108,10 @@ def test_bounds_grow_as_the_covariance_shrinks(operator):
     found = shrunk_bounds(UNIMODAL_BOUNDS, np.array([operator]))
     for order, (bound, e) in enumerate(zip(found, UNIMODAL_BOUNDS, strict=True), 1):
         assert float(bound[0]) >= e * (1.0 - operator) ** (-0.5 * order) * (1.0 - 1e-14)
-    assert np.isinf(shrunk_bounds(UNIMODAL_BOUNDS, np.ones(1))[0][0])
 
 
-@given(a=st.floats(0.0, 3.0), w=st.floats(0.0, 3.0), m=st.floats(0.0, 2.0), s=st.floats(0.0, 2.0))
-def test_degrees_of_an_exponential(a, w, m, s):
+@given(a=st.floats(0.0, 3.0), m=st.floats(0.0, 2.0), s=st.floats(0.0, 2.0))
+def test_degrees_of_an_exponential(a, m, s):
     """`exp(a m t + a^2 s t / 2)` is what the operators' calculus gives for `D_j = a^j`: all degrees
     are attained, and what is not known up to degree 2 is left to the rest."""
     norms = [np.array([a**j]) for j in range(1, 9)]
@@ -118,12 +128,185 @@ def test_degrees_of_an_exponential(a, w, m, s):
         assert found >= (rest - 0.5 * expanded) * (1.0 - 1e-9) - 1e-12 * largest
 
 
-def drop(u, slope, step):
-    """Upper bound (M,) of `u(a) - u(b)` over a < b; u given at nodes, slope bounds |u'|.
+@pytest.mark.parametrize("likelihood", LIKELIHOODS)
+@pytest.mark.parametrize("coupled", [True, False])
+@pytest.mark.parametrize("radius", [0.1, 0.5, 2.0])
+def test_weight_of_the_curvature(likelihood, coupled, radius):
+    """`(omega - 1) |d^T M d| / 2 <= bend` at corners: the models carry the weight, M does not."""
+    posterior = observed_once(likelihood, 0.5, coupled=coupled)
+    own = evaluation_of(posterior, Box([0.5 - radius], [0.5 + radius]))
+    rate = own.evaluation.local.kernel.weight_rate
+    assert rate > 0
+    half = own.place.geometry.half
+    zero = 0.0 * half[:, 0]
+    flat = LocalQuadratic(zero, 0.0 * half, 0.0 * half[:, :, None], zero, rate)
+    for weights in ((1.0, 0.0, 0.0), (0.0, 1.0, -1.0)):
+        curved, bend = _with_curvature(flat, own.jet(weights), own.place)
+        moved = 0.5 * abs(float(curved.hessian[0, 0, 0])) * float(half[0, 0]) ** 2
+        assert moved > 1e-9
+        assert float(bend[0]) >= np.expm1(rate * float(half[0, 0]) ** 2) * moved * (1.0 - 1e-12)
 
-    On the cell around a node u is within `|u'(node)| step / 2 + max |u''| step^2 / 8`.
-    """
-    first, second = slope
+
+@pytest.mark.parametrize("spreads", [(), (1.0,), (2.0, 0.5)])
+@pytest.mark.parametrize("order", [0, 1, 4])
+def test_errors_of_all_entries_of_a_tensor(spreads, order):
+    """Entry by entry: an index that occurs r times in the last coordinate has sqrt(r!)."""
+    rule = normal_rule(spreads)
+    n = len(spreads) + 1
+    for found, parts in zip(_frobenius(rule, order), (rule.errors, rule.sizes), strict=True):
+        known = dict(zip(rule.indices, parts, strict=True))
+        for degree in range(order + 1):
+            total = 0.0
+            for entry in product(range(n), repeat=degree):
+                counts = [entry.count(k) for k in range(n)]
+                total += known[tuple(counts[:-1])] ** 2 * math.factorial(counts[-1])
+            assert found[degree] >= math.sqrt(total) * (1.0 - 1e-13)
+
+
+@pytest.mark.parametrize("step", [0.5, 0.75, 1.0])
+def test_aliasing_of_derivatives(monkeypatch, step):
+    """Sure outputs on a coarse grid in t: derivatives err by more than values do."""
+    monkeypatch.setattr(gumbel_rule, "FINEST", step)
+    w = np.array([0.7, -0.1, -0.3])
+    mu = 2.0 * np.random.default_rng(0).normal(size=(100, 3))
+    found = gumbel_moments(mu, 0.0 * mu, w)
+    p = special.softmax(mu, axis=1)
+    a = w - (p @ w)[:, None]
+    hessian = -p[:, :, None] * p[:, None, :] * (a[:, :, None] + a[:, None, :])
+    hessian[:, range(3), range(3)] = p * (1.0 - 2.0 * p) * a
+    gaps = (found.value - p @ w, found.gradient - p * a, found.hessian - hessian)
+    for order, gap in enumerate(gaps):
+        sizes = np.abs(gap).reshape(100, -1).max(axis=1)
+        assert np.all(sizes <= found.errors[:, order] + 1e-14)
+
+
+@pytest.mark.parametrize("beyond", [-4.0, 0.0, 1.0, 4.0])
+def test_latent_values_right_of_the_grid(beyond):
+    """What of a wide value lies beyond the last node of its lattice was moved away."""
+    grid = gumbel_rule.Grid(0.25, 1)
+    end = grid.step * (grid.lattice - 1 - grid.below)
+    found = transforms(np.array([end + beyond]), np.array([4.0]), grid)
+    assert float(found.moved[0]) >= special.ndtr(beyond / 4.0) * (1.0 - 1e-12)
+
+
+@settings(max_examples=40)
+@given(seed=seeds)
+def test_gradient_of_thin_sectors(seed):
+    """Where an edge is cut, `t = (k - rho h) / s`, loses digits as the sector gets thin."""
+    rng = np.random.default_rng(seed)
+    angle, h = float(10.0 ** rng.uniform(-5.5, -0.5)), float(rng.normal())
+    k = h + angle * float(rng.normal())
+    normals = np.array([[1.0, 0.0]]), np.array([[math.cos(angle), math.sin(angle)]])
+    sector = Sector(*normals, np.array([h]), np.array([k]), np.array([math.sin(angle)]))
+    tensors, errors = sector_moments(sector, 1)
+    with ctx.workprec(300):
+        cos, sin, gradient = arb(angle).cos(), arb(angle).sin(), [arb(0), arb(0)]
+        for n, own, other in (((arb(1), arb(0)), h, k), ((cos, sin), k, h)):
+            cut = (arb(other) - cos * arb(own)) / sin
+            edge = (-(arb(own) ** 2) / 2).exp() / (2 * arb.pi()).sqrt()
+            edge *= (-cut / arb(2).sqrt()).erfc() / 2
+            gradient = [g - e * edge for g, e in zip(gradient, n, strict=True)]
+        off = [float(abs(g - arb(float(x)))) for g, x in zip(gradient, tensors[1][0], strict=True)]
+    assert math.hypot(*off) * (1.0 - 1e-9) <= float(errors[1][0])
+
+
+PLAIN_ERROR = 1e-7
+"""Relative to the sizes of latent means and variances: what floating point loses, by far."""
+
+
+@settings(max_examples=40)
+@given(case=class_cases())
+def test_first_order_of_means_and_variances(case):
+    """`|q - reference - slope.d| <= bend` and `|q - reference| <= reach` at points of cells."""
+    own = random_evaluation(case, keep=2)
+    evaluation, cells = own.evaluation, own.evaluation.cells
+    searched, outputs = evaluation.local.posterior, own.layout.outputs
+    inverse_length = to_numpy(evaluation.expansion.geometry.inverse_length)
+    models = (mean_first_order(evaluation, outputs), variance_first_order(evaluation, outputs))
+    for b in range(len(cells)):
+        points = cell_points(cells, b, case.rng)
+        if len(points) == 0:
+            continue
+        moves = points[:, case.region.free] - to_numpy(cells.center)[b]
+        for model, values in zip(models, searched.predict(points), strict=True):
+            rest = values - model.reference[b]
+            error = PLAIN_ERROR * (np.abs(values).max() + np.abs(searched.offset).max() + 1.0)
+            assert np.all(np.abs(rest) <= model.reach[b] + error)
+            rest = rest - (moves * inverse_length) @ model.slope[b].T
+            assert np.all(np.abs(rest) <= model.bend[b] + error)
+
+
+def test_first_order_at_a_maximum():
+    """The weighted mean is constant there, and so is a weighted variance's model."""
+    weights = [[1.0], [-1.0], [0.5]]
+    posterior = Posterior(SquaredExponential(1.0, 1.0), [[0.0]], weights, likelihood=Softmax())
+    own = evaluation_of(posterior, Box([-0.5], [0.5]))
+    model = mean_first_order(own.evaluation, 3)
+    x = np.linspace(-0.5, 0.5, 21)
+    rest = np.outer(np.exp(-0.5 * x * x), [1.0, -1.0, 0.5]) - model.reference[0]
+    assert np.all(np.abs(rest - np.outer(x, model.slope[0, :, 0])) <= model.bend[0])
+
+
+@settings(max_examples=60)
+@given(case=class_cases())
+def test_correlations_of_pairs(case):
+    """Of `f_k - f_c` and `f_l - f_c`, the likelihood's noise included, at points of cells."""
+    posterior = case.posterior
+    m = posterior.outputs
+    if m < 3:
+        return
+    own = random_evaluation(case, keep=2)
+    cells = own.evaluation.cells
+    c, k, other = case.rng.choice(m, 3, replace=False).tolist()
+    low, high = (to_numpy(end) for end in own.pairs._correlation(c, k, other))
+    T = np.zeros((2, m))
+    T[:, c], T[0, k], T[1, other] = -1.0, 1.0, 1.0
+    for b in range(len(cells)):
+        points = cell_points(cells, b, case.rng)
+        for C in posterior.covariances(points) if len(points) else ():
+            V = T @ (C + posterior.likelihood.noise * np.eye(m)) @ T.T
+            if np.linalg.eigvalsh(V)[0] > 1e-6 * np.trace(V):
+                correlation = V[0, 1] / np.sqrt(V[0, 0] * V[1, 1])
+                assert low[b] - 1e-7 <= correlation <= high[b] + 1e-7
+
+
+@pytest.mark.parametrize("radius", [0.01, 0.3, 1.0])
+@pytest.mark.parametrize("m", [2, 3, 4])
+def test_plain_metric_is_the_spread(radius, m):
+    """`max u - min u` over all classes, u_0 = 0, and for two classes `|V - V_0|`."""
+    rng = np.random.default_rng(m)
+    weights, A = rng.normal(size=(m, 2)), 0.4 * rng.normal(size=(m, 2, 2))
+    kernel = SquaredExponential(1.0, 2.0)
+    posterior = Posterior(kernel, [[-1.0], [2.0]], weights, A, likelihood=Softmax())
+    own = evaluation_of(posterior, Box([0.2 - radius], [0.2 + radius]))
+    X = np.linspace(0.2 - radius, 0.2 + radius, 31)[:, None]
+    mean, variance = posterior.predict(X)
+    u = mean[:, 1:] - mean[:, :1] - own.place.change.means.reference[0]
+    spread = np.maximum(u.max(axis=1), 0.0) - np.minimum(u.min(axis=1), 0.0)
+    sizes = own.place.plain_sizes
+    assert float(sizes.mean[0]) >= spread.max() - 1e-12
+    if m == 2:
+        moved = variance.sum(axis=1) - float(own.place.L[0, 0, 0]) ** 2
+        assert float(sizes.spread[0]) >= np.abs(moved).max() - 1e-12
+
+
+@given(seed=seeds, size=st.sampled_from([0.0, 1e-12, 1e-3, 0.1]))
+def test_eigenvalue_of_a_matrix_with_errors(seed, size):
+    """The matrix that is meant lies anywhere within the errors of the one that is given."""
+    rng = np.random.default_rng(seed)
+    N = int(rng.integers(1, 5))
+    root = rng.normal(size=(N, N))
+    K, factors = root @ root.T, rng.normal(size=(2, 3, N))
+    off = size * rng.choice([-1.0, 1.0], N)
+    given_K, errors = K - np.outer(off, off), np.full((N, N), size * size)
+    true = np.linalg.eigvalsh(sum(A @ K @ A.T for A in factors))[-1]
+    found = largest_eigenvalue(tuple(factors), given_K, errors * (1.0 + 1e-9))
+    assert found >= true * (1.0 - 1e-13)
+
+
+def drop(u, slopes, step):
+    """Upper bound of `u(a) - u(b)` over a < b, from u and u' at nodes and a bound of u''."""
+    first, second = slopes
     room = 0.5 * step * np.abs(first) + 0.125 * step * step * second + 1e-12
     high = np.maximum.accumulate(u + room)
     return float(np.max(high - (u - room)))
@@ -132,7 +315,7 @@ def drop(u, slope, step):
 @pytest.mark.parametrize("order", range(1, 9))
 def test_lines_of_small_probabilities(order):
     """The heights, over all intervals; beyond 12 the Hermite functions are below 1e-24."""
-    step = 2e-4
+    step = 1e-4
     x = np.arange(-12.0, 12.0 + step, step)
     hermite = [special.eval_hermitenorm(j, x) for j in range(order + 2)]
     density = np.exp(-0.5 * x * x) / np.sqrt(2.0 * np.pi)
@@ -141,10 +324,9 @@ def test_lines_of_small_probabilities(order):
         for sign in (1.0, -1.0):
             u = sign * hermite[order - 1] * density + slope * special.ndtr(x)
             first = -sign * hermite[order] * density + slope * density
-            # |He_n phi| <= sqrt(n!) sqrt(phi(0) phi): Cramer's inequality, with its constant 1.09
+            # Cramer's inequality: |He_n(x)| phi(x) <= 1.09 sqrt(n!) / sqrt(2 pi)
             second = 1.09 * np.sqrt(special.factorial(order + 1)) * 0.4 + abs(slope) * 0.25
             worst = max(worst, drop(u, (first, second), step))
-        # a whole line has the probability 1, nothing the probability 0
         assert worst <= height
         assert worst >= height - 1e-3 * max(1.0, abs(slope))
     ends = np.array([0.0, 0.01, 0.5, 0.99, 1.0])
@@ -165,18 +347,18 @@ def test_differences_are_exact(seed, m):
             assert Fraction(a) + Fraction(b) == Fraction(a + b)
 
 
-def indefinite(likelihood, size, amplitude=1.0):
-    """Three coupled outputs that explain more than the prior's variance where all of it is."""
+def observed_once(likelihood, size, amplitude=1.0, coupled=True):
+    """Three outputs that explain `2.04 size^2` of the prior's variance together."""
     A = size / np.sqrt(amplitude) * np.array([[[1.0]], [[-1.0]], [[0.2]]])
     kernel = SquaredExponential(1.0, amplitude)
     weights = np.array([[0.8], [-0.3], [0.1]]) / amplitude
-    return Posterior(kernel, [[0.0]], weights, A, likelihood=likelihood, coupled=True)
+    return Posterior(kernel, [[0.0]], weights, A, likelihood=likelihood, coupled=coupled)
 
 
 @pytest.mark.parametrize("size", [0.3, 0.72, 1.0, 3.0])
 def test_excess_of_coupled_outputs(size):
     """`sum_c A_c K A_c^T <= (1 + excess) I`, which its parts may obey one by one."""
-    posterior = indefinite(Softmax(), size)
+    posterior = observed_once(Softmax(), size)
     assert posterior.excess >= 2.04 * size * size - 1.0
     assert posterior.differences.excess == posterior.excess
 
@@ -186,7 +368,7 @@ def test_excess_of_coupled_outputs(size):
 @pytest.mark.parametrize("amplitude", [1.0, 30.0])
 def test_covariances_that_are_not_definite(likelihood, size, amplitude):
     """Their nearest semi-definite matrix is what is meant."""
-    posterior = indefinite(likelihood, size, amplitude)
+    posterior = observed_once(likelihood, size, amplitude)
     own = evaluation_of(posterior, Box([-0.05], [0.05]))
     X = np.linspace(-0.05, 0.05, 11)[:, None]
     rows = [*np.eye(3), *-np.eye(3), [1.0, -1.0, 0.0], [0.0, -1.0, 1.0]]
@@ -202,14 +384,9 @@ def test_goal_is_the_least_margin(winner, coupled):
     """Over all rivals, with the costs of winner and rival, for a point and around it."""
     rng = np.random.default_rng(winner)
     costs = (1.0, 3.0, 0.25)
-    posterior = Posterior(
-        SquaredExponential(1.0, 2.0),
-        rng.normal(size=(2, 1)),
-        rng.normal(size=(3, 2)),
-        0.3 * rng.normal(size=(3, 2, 2)),
-        likelihood=Softmax(),
-        coupled=coupled,
-    )
+    Z, weights, A = rng.normal(size=(2, 1)), rng.normal(size=(3, 2)), rng.normal(size=(3, 2, 2))
+    kernel = SquaredExponential(1.0, 2.0)
+    posterior = Posterior(kernel, Z, weights, 0.1 * A, likelihood=Softmax(), coupled=coupled)
     own = evaluation_of(posterior, Box([-0.1], [0.1]))
     goal = ClassGoal(Classes(own.layout, own.likelihood), margins(3, winner, costs))
     X = np.linspace(-0.1, 0.1, 21)[:, None]

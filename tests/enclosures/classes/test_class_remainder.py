@@ -15,8 +15,9 @@ from gpcert.enclosures.classes.moments import class_jet, independent_jet, weight
 from gpcert.enclosures.classes.remainder import degree_bound, higher_degrees, shrunk_bounds
 from gpcert.enclosures.classes.taylor_bound import (
     ClassProblem,
-    _gaussian_bounds,
     center_range,
+    gaussian_bounds,
+    missed_bends,
     taylor_bound,
 )
 from gpcert.kernels import SquaredExponential
@@ -71,12 +72,15 @@ def test_bounds_shrink_with_the_covariance(operator):
             assert bound[0] == pytest.approx(j * (1 - operator) ** (-j / 2), rel=1e-9)
 
 
-def test_nothing_known_is_infinite_not_undefined():
-    zero, far = np.zeros(1), np.array([math.inf])
-    with np.errstate(invalid="ignore"):
-        for A, W in ((zero, far), (far, zero), (zero, zero)):
-            found = higher_degrees([zero] * 6, [far] * 8, A, W)
-            assert not np.isnan(found).any()
+@pytest.mark.parametrize("mean", [0.0, 2.0**-1000, 1.0])
+@pytest.mark.parametrize("spread", [0.0, 2.0**-1000, 1.0])
+def test_nothing_known_is_infinite_not_undefined(mean, spread):
+    """Without a warning, too: equal classes have constant means, on cells of any size."""
+    A, W, zero, far = (np.array([value]) for value in (mean, spread, 0.0, math.inf))
+    for known in ([zero] * 6, [zero] * 2):
+        assert math.isinf(higher_degrees(known, [far] * 8, A, W)[0])
+    for degree in (1, 2, 3, 4):
+        assert math.isinf(degree_bound(degree, [far] * 8, A, W)[0])
 
 
 def random_line(rng, n, size):
@@ -85,9 +89,9 @@ def random_line(rng, n, size):
     root = rng.normal(size=(n, n)) * deviations[:, None]
     L = np.linalg.cholesky(root @ root.T + 0.01 * np.eye(n))
     a = 2.0 * rng.normal(size=n) * np.sqrt(np.diag(L @ L.T)) * rng.random()
-    u = size * rng.normal(size=n) * (rng.random() < 0.8)
+    u = size * rng.normal(size=n) * (1.0 if rng.random() < 0.8 else 1e-9)
     vectors = np.linalg.qr(rng.normal(size=(n, n)))[0]
-    values = np.clip(size * rng.normal(size=n), -0.8, 5.0) * (rng.random() < 0.8)
+    values = np.clip(size * rng.normal(size=n), -0.8, 5.0) * (1.0 if rng.random() < 0.8 else 1e-9)
     return a, L, u, (vectors * values) @ vectors.T
 
 
@@ -156,11 +160,11 @@ def plain_sizes(L, u, W):
 
 
 def sharper_bounds(moments, c, A, spread, operator):
-    """`_gaussian_bounds` for a class alone."""
+    """`gaussian_bounds` for a class alone."""
     jet = weighted_jet(((1.0, class_jet(moments, c)),))
     sizes = SimpleNamespace(mean=A, spread=spread, operator=operator)
     place = SimpleNamespace(L=A, sizes=sizes)
-    return _gaussian_bounds(jet, place)
+    return gaussian_bounds(jet, place)
 
 
 @settings(max_examples=60)
@@ -320,3 +324,51 @@ def test_the_expansion_converges_with_the_cell(coupled, m):
         true = [true_sums(posterior, X, tuple(row))[0].min() for row in e]
         gaps.append(max(np.subtract(true, low)))
     assert gaps[2] < gaps[1] / 3.5 < gaps[0] / 12
+
+
+def test_honest_errors_bite_where_little_else_is_lost():
+    """Constant covariance, means on a nearly straight line: only the quadratic form's error counts;
+    and a covariance that moves with the means: those of orders 3 and 4."""
+    steady = Posterior(
+        SquaredExponential(1e2, 2.0),
+        [[-1e2], [1e2]],
+        np.outer([-0.5, 0.5], [-1.0, 1.0]) * 1e2 / 2.0,
+        np.zeros((2, 1, 2)),
+        likelihood=Softmax(),
+        coupled=True,
+    )
+    region = Box([-0.6], [0.6])
+    X = np.linspace(-0.6, 0.6, 61)[:, None]
+    cases = [(steady, region, X, order, size) for order in (1, 2) for size in (-0.5, 0.5)]
+    region, X = Box([0.45], [0.75]), np.linspace(0.45, 0.75, 61)[:, None]
+    cases += [(moving(True, 2), region, X, order, size) for order in (3, 4) for size in (-9.0, 9.0)]
+    for posterior, region, X, order, size in cases:
+        own = evaluation_of(posterior, region)
+        likelihood = Perturbed().with_error(order, size)
+        moments = likelihood.moments(own.place.change.means.reference, own.place.L, 6)
+        problem = ClassProblem(own.evaluation, own.layout, likelihood, own.place)
+        for c, sign in ((0, 1.0), (0, -1.0), (1, 1.0), (1, -1.0)):
+            weights = tuple(sign * float(k == c) for k in range(2))
+            jet = weighted_jet(((sign, class_jet(moments, c)),))
+            lower = float(taylor_bound(problem, jet).lower[0])
+            assert lower <= true_sums(posterior, X, weights)[1].min()
+
+
+def test_what_bends_is_the_formula():
+    """Sizes of tensors meet bends, and their errors meet the whole change."""
+    rng = np.random.default_rng(0)
+    value, tensors = rng.random((1, 1)), [rng.normal(size=(1, 1, *[2] * j)) for j in range(1, 5)]
+    errors = rng.random((1, 5))
+    jet = class_jet(ClassMoments(value, tuple(tensors), errors), 0)
+    t = [np.linalg.norm(np.ravel(tensor)) + errors[0, j] for j, tensor in enumerate(tensors, 1)]
+    e = errors[0]
+    A, a, W, w = 0.7, 0.2, 0.5, 0.1
+    sizes = SimpleNamespace(
+        mean=np.array([A]), mean_bend=np.array([a]), spread=np.array([W]), spread_bend=np.array([w])
+    )
+    second = t[1] * (2 * A * a + a * a) / 2 + e[2] * A * A / 2
+    third = t[2] * (a * W + A * w) / 2 + e[3] * A * W / 2
+    fourth = t[3] * (2 * W * w + w * w) / 8 + e[4] * W * W / 8
+    found = float(missed_bends(jet, sizes)[0])
+    assert found == pytest.approx(second + third + fourth, rel=1e-12)
+    assert found >= second + third + fourth

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 
 import numpy as np
@@ -13,6 +14,7 @@ from gpcert.enclosures.classes.moments import Jet, class_jet, independent_jet, w
 from gpcert.enclosures.classes.pairs import PairBounds
 from gpcert.enclosures.classes.reference import Reference, reference
 from gpcert.enclosures.classes.taylor_bound import ClassProblem, center_range, taylor_bound
+from gpcert.enclosures.classes.variance_pieces import variance_pieces_bound
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.local_quadratic import LevelBound
 from gpcert.likelihoods import ClassLikelihood
@@ -41,6 +43,7 @@ class ClassEvaluation:
         self.pairs = PairBounds(evaluation, layout, likelihood)
         self._jets: dict[Weights, Jet] = {}
         self._classes: dict[int, Jet] = {}
+        self._ranges: dict[int, tuple[Array, Array]] = {}
 
     @property
     def integrates(self) -> bool:
@@ -84,17 +87,30 @@ class ClassEvaluation:
         xp = namespace(self.evaluation.cells.lower)
         local = self.evaluation.local
         if not self.integrates:
-            return LevelBound(self._by_pairs(weights), self._steepest(weights))
+            return LevelBound(self._by_ranges(weights), self._steepest(weights))
         best = taylor_bound(self._problem, self.jet(weights))
-        for name, bound in (("pairs", self._by_pairs), ("log-concave", self._by_concavity)):
+        for name, bound in (("ranges", self._by_ranges), ("pieces", self._by_pieces)):
             key = f"{name} {weights}"
             if self.evaluation.optional and local.portfolio.wants(key):
                 other = bound(weights)
-                if other is not None:
-                    local.portfolio.report(key, bool(xp.any(other > best.lower)))
-                    best = LevelBound(xp.maximum(best.lower, other), best.point)
+                local.portfolio.report(key, bool(xp.any(other > best.lower)))
+                best = LevelBound(xp.maximum(best.lower, other), best.point)
         floor = xp.full_like(best.lower, min(weights))  # the probabilities add up to one
         return LevelBound(xp.maximum(best.lower, floor), best.point)
+
+    def range(self, c: int) -> tuple[Array, Array]:
+        """Certified `low <= pi_c <= high` over each cell, of any size: comparisons of pairs, and
+        log-concavity where there are integrals for it."""
+        if c not in self._ranges:
+            xp = namespace(self.evaluation.cells.lower)
+            low, high = self.pairs.range(c)
+            if self._by_moments and self.evaluation.optional:
+                own = LogConcave(self.evaluation, self.layout, self.likelihood, self.place)
+                jet = self._single(c)
+                low = xp.maximum(low, own.lower(c, jet))
+                high = xp.minimum(high, own.upper(c, jet))
+            self._ranges[c] = (low, high)
+        return self._ranges[c]
 
     def split_scores(self) -> Array:
         """(B, f): about how much the expansion's rest falls when an axis is halved."""
@@ -117,7 +133,7 @@ class ClassEvaluation:
         """Certified upper bound (B,) at the centres of the cells."""
         xp = namespace(self.evaluation.cells.lower)
         if not self.integrates:
-            return -self._point._by_pairs(tuple(-w for w in weights))
+            return -self._point._by_ranges(tuple(-w for w in weights))
         high = center_range(self._problem, self.jet(weights))[1]
         return xp.minimum(high, xp.full_like(high, max(weights)))
 
@@ -135,17 +151,22 @@ class ClassEvaluation:
         evaluation = Evaluation(self.evaluation.local, points, optional=False)
         return ClassEvaluation(evaluation, self.layout, self.likelihood)
 
-    def _by_concavity(self, weights: Weights) -> Array | None:
-        """One probability alone, and few enough classes for its integrals to be cheap."""
-        chosen = [c for c, w in enumerate(weights) if w != 0.0]
-        if len(chosen) != 1 or not self._by_moments:
-            return None
-        (c,) = chosen
-        own = LogConcave(self.evaluation, self.layout, self.likelihood, self.place)
-        w, jet = weights[c], self._single(c)
-        return down(w * own.lower(c, jet), 1) if w > 0 else down(w * own.upper(c, jet), 1)
+    def _by_pieces(self, weights: Weights) -> Array:
+        """`variance_pieces_bound`, where it is known."""
+        xp = namespace(self.evaluation.cells.lower)
+        if not self._by_moments or self.layout.n > 2:
+            return xp.full_like(self.evaluation.expansion.geometry.rho2, -math.inf)
+        a, order = self.place.change.means.reference, self.likelihood.highest_order
 
-    def _by_pairs(self, weights: Weights) -> Array:
+        def jet_at(L: Array) -> Jet:
+            moments = self.likelihood.moments(a, L, order)
+            return weighted_jet(
+                tuple((w, class_jet(moments, c)) for c, w in enumerate(weights) if w != 0.0)
+            )
+
+        return variance_pieces_bound(self._problem, jet_at)
+
+    def _by_ranges(self, weights: Weights) -> Array:
         """The least sum that the classes' own ranges and their sum 1 allow.
 
         Statement: minimise `sum_c w_c p_c`, `low_c <= p_c <= high_c`, `sum_c p_c = 1`: start from
@@ -158,7 +179,7 @@ class ClassEvaluation:
         zero = xp.zeros_like(self.evaluation.expansion.geometry.rho2)
         every = m <= FEW_CLASSES
         ranges = [
-            self.pairs.range(c) if every or w != 0.0 else (zero, zero + 1.0)
+            self.range(c) if every or w != 0.0 else (zero, zero + 1.0)
             for c, w in enumerate(weights)
         ]
         # rounding: more mass to give away, and the total, only ever fall on the safe side if

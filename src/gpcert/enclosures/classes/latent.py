@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from gpcert.arrays import Array, namespace
 from gpcert.enclosures.evaluation import Evaluation
@@ -23,12 +24,67 @@ __all__ = [
 
 
 @dataclass(frozen=True, eq=False)
+class Shapes:
+    """The bends of functions as quadratics, so that sums of functions bend as they do together.
+
+    On every cell, with d the displacement,
+    `d^T below_j d / 2 - lost_j <= q_j - center_j - slope_j.d <= -d^T above_j d / 2 + gained_j`;
+    `below`, `above` (B, J, f, f), `lost`, `gained` (B, J); `middle` (B, J) is reference - center.
+    """
+
+    below: Array
+    above: Array
+    lost: Array
+    gained: Array
+    middle: Array
+
+    def intervals(self, rows: Array, geometry: Geometry) -> tuple[Array, Array]:
+        """Range (B, K) of `sum_j rows_kj (q_j - center_j - slope_j.d)`, rows (B, K, J).
+
+        A positive coefficient takes the lower shape of its function for the lower side, a negative
+        one the upper shape; the sum is one quadratic.
+        """
+        xp = namespace(rows)
+        f, J = self.below.shape[2], rows.shape[2]
+        flat = (self.below.shape[0], J, f * f)
+        ends = []
+        for sign in (1.0, -1.0):
+            plus, minus = nonnegative(sign * rows), nonnegative(-sign * rows)
+            H = plus @ xp.reshape(self.below, flat) + minus @ xp.reshape(self.above, flat)
+            H = xp.reshape(H, (*rows.shape[:2], f, f))
+            lost = xp.sum(plus * self.lost[:, None, :] + minus * self.gained[:, None, :], axis=2)
+            least = [_least_bend(H[:, k], geometry) for k in range(rows.shape[1])]
+            ends.append(xp.stack(least, axis=1) - lost)
+        sizes = self._reach(geometry) + self.lost + self.gained
+        rounding = gamma(J + 16) * xp.sum(xp.abs(rows) * sizes[:, None, :], axis=2)
+        rounding = up(rounding, J + 16)
+        return ends[0] - rounding, -(ends[1] - rounding)
+
+    def bends(self, rows: Array, geometry: Geometry) -> Array:
+        """Upper bound (B, K) of `|sum_j rows_kj (q_j - reference_j - slope_j.d)|`."""
+        xp = namespace(rows)
+        low, high = self.intervals(rows, geometry)
+        middle = xp.sum(rows * self.middle[:, None, :], axis=2)
+        size = xp.sum(xp.abs(rows) * xp.abs(self.middle)[:, None, :], axis=2)
+        size = size + xp.abs(low) + xp.abs(high)
+        worst = xp.maximum(high - middle, middle - low)
+        return nonnegative(up(worst + gamma(rows.shape[2] + 8) * size, 4))
+
+    def _reach(self, geometry: Geometry) -> Array:
+        """(B, J): what the quadratics can reach, for their rounding."""
+        xp = namespace(self.lost)
+        spread = (geometry.half[:, :, None] * geometry.half[:, None, :])[:, None]
+        return xp.sum((xp.abs(self.below) + xp.abs(self.above)) * spread, axis=(2, 3))
+
+
+@dataclass(frozen=True, eq=False)
 class FirstOrder:
     """Functions `q_j(x)`, j = 1..J, on every cell: `|q - reference - slope.d| <= bend`.
 
     `reference`, `bend` (B, J), `slope` (B, J, f) with d the scaled displacement; `reach` (B, J)
     bounds `|q - reference|`. The reference is the float itself: the middle of where q - slope.d may
-    lie. It differs from the value `center` of the models at the cell's centre.
+    lie. It differs from the value `center` of the models at the cell's centre. `shapes`, where
+    known, say more about the bends of sums.
     """
 
     reference: Array
@@ -36,6 +92,7 @@ class FirstOrder:
     bend: Array
     reach: Array
     center: Array
+    shapes: Shapes | None = None
 
 
 def mean_first_order(evaluation: Evaluation, outputs: int) -> FirstOrder:
@@ -79,7 +136,7 @@ def variance_first_order(evaluation: Evaluation, outputs: int) -> FirstOrder:
     xp = namespace(evaluation.cells.lower)
     growth = _growth(2.0 * local.kernel.weight_rate, geometry)
     dip = local.operator.excess * local.kernel.variance
-    rows = []
+    rows, shapes = [], []
     for c in range(outputs):
         enclosure = evaluation.variance(c)
         v_low, v_high = evaluation.variance_range(c)
@@ -94,7 +151,24 @@ def variance_first_order(evaluation: Evaluation, outputs: int) -> FirstOrder:
         noise, scale2 = float(posterior.noise[c]), float(posterior.scale[c]) ** 2
         size = noise + scale2 * (xp.abs(enclosure.center) + v_high + slopes)
         rows.append(_Row(noise, scale2, enclosure.center, slope, low, high, size))
-    return _first_order(evaluation, rows)
+        lost = up(enclosure.below.error + growth * v_high, 4)
+        gained = up(enclosure.above.error + dip * (1.0 + growth), 4)
+        shapes.append((scale2, enclosure, lost, gained))
+    found = _first_order(evaluation, rows)
+    return replace(found, shapes=_shapes(found, shapes))
+
+
+def _shapes(found: FirstOrder, shapes: list[tuple[float, Any, Array, Array]]) -> Shapes:
+    """The quadratics in the units of the outputs; scaling rounds, counted by `FirstOrder.bend`."""
+    xp = namespace(found.center)
+    rounding = gamma(16) * (xp.abs(found.center) + xp.abs(found.reference) + found.reach)
+    return Shapes(
+        xp.stack([scale2 * e.below.hessian for scale2, e, _, _ in shapes], axis=1),
+        xp.stack([scale2 * e.above.hessian for scale2, e, _, _ in shapes], axis=1),
+        up(xp.stack([scale2 * lost for scale2, _, lost, _ in shapes], axis=1) + rounding, 4),
+        up(xp.stack([scale2 * gained for scale2, _, _, gained in shapes], axis=1) + rounding, 4),
+        found.reference - found.center,
+    )
 
 
 def mean_at_center(evaluation: Evaluation, outputs: int) -> FirstOrder:

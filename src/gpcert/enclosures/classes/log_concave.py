@@ -22,6 +22,7 @@ from gpcert.enclosures.classes.moments import Jet, class_jet
 from gpcert.enclosures.classes.reference import Reference
 from gpcert.enclosures.classes.remainder import shrunk_bounds
 from gpcert.enclosures.classes.sum_model import mean_sum_model
+from gpcert.enclosures.classes.taylor_bound import Slopes
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.likelihoods import ClassLikelihood
 from gpcert.likelihoods.smoothing import UNIMODAL_BOUNDS, unimodal_bound
@@ -89,7 +90,8 @@ class LogConcave:
         low = down(own.value - own.errors[:, 0], 1)
         usable = low > 1e-12
         safe = xp.where(usable, low, xp.ones_like(low))
-        raw = self._raw(own.derivatives[0])
+        slopes = Slopes.of(self.place, own, own.derivatives[1])
+        raw = slopes.p
         slope = xp.where(usable[:, None], raw / safe[:, None], 0.0 * raw)
         weights = {k: slope[:, k - 1] for k in range(1, self.layout.classes)}
         top = self._highest({**weights, 0: -xp.sum(slope, axis=1)}, lost=xp.abs(slope))
@@ -100,7 +102,7 @@ class LogConcave:
         reach = self._distance(a)
         # and 1 / low stands for 1 / F: |1/low - 1/F| <= 2 error / low^2
         length = xp.sqrt(xp.sum(own.derivatives[0] ** 2, axis=1)) + own.errors[:, 1]
-        miss = self._gradient_error(own, raw) / safe
+        miss = slopes.gradient_error / safe
         miss = miss + length * (2.0 * own.errors[:, 0] + gamma(8)) / safe**2
         move = up(move + miss * reach, 16)
         growth = up(xp.exp(xp.minimum(move, xp.full_like(move, 50.0))), EXP_ULPS + 4)
@@ -164,38 +166,28 @@ class LogConcave:
     def _moved_at(self, own: Jet) -> Array:
         """Upper bound (B,) of |F(e, V) - F(e, V_0)| at the point e of a jet.
 
-        The first-order term is `<Q, V - V_0> / 2 = sum_j q_j (y_j - reference_j) / 2 - <Q, offset>
-        / 2`, bounded as one function of x; Q's error meets the nuclear norm.
+        The first-order term `<Q, V - V_0> / 2 = sum_j q_j (y_j - reference_j) / 2 - shift` is
+        bounded as one function of x.
         """
         xp = namespace(self.place.L)
-        change, R, L = self.place.change, self.place.R, self.place.L
-        n, J = L.shape[1], change.matrices.shape[0]
-        second = own.derivatives[1]
-        Rt, Lt = xp.matrix_transpose(R), xp.matrix_transpose(L)
-        Q = Rt @ second @ R
-        size = xp.abs(L)
-        miss = xp.abs(Lt @ Q @ L - second)
-        miss = miss + gamma(2 * n + 4) * (xp.matrix_transpose(size) @ xp.abs(Q) @ size)
-        off = xp.sqrt(xp.sum(miss * miss, axis=(1, 2))) + own.errors[:, 2]
-        flat = xp.reshape(change.matrices, (J, n * n))
-        q = xp.reshape(Q, (Q.shape[0], n * n)) @ flat.T
-        q_size = xp.reshape(xp.abs(Q), (Q.shape[0], n * n)) @ xp.abs(flat).T
-        slope = xp.sum(q[:, :, None] * change.variances.slope, axis=1)[:, None, :]
+        variances, w = self.place.variances, self.place.sizes.spread
+        slopes = Slopes.of(self.place, own, own.derivatives[1])
+        slope = xp.sum(slopes.q[:, :, None] * variances.slope, axis=1)[:, None, :]
         linear = swing(self.place.geometry, slope)[:, 0]
-        bend = xp.sum((xp.abs(q) + gamma(n * n + 4) * q_size) * change.variances.bend, axis=1)
-        rounding = gamma(n * n + J + 8) * xp.sum(q_size * change.variances.reach, axis=1)
-        norm = xp.sqrt(xp.sum(Q * Q, axis=(1, 2)))
-        fixed = xp.abs(xp.sum(Q * change.offset, axis=(1, 2))) + norm * change.offset_error
-        fixed = fixed + gamma(n * n + 4) * xp.sum(xp.abs(Q * change.offset), axis=(1, 2))
-        w = self.place.sizes.spread
-        first = 0.5 * (linear + bend + rounding + fixed + off * w)
+        # the sum over outputs rounds each entry of the slope; counted by the reaches
+        J = slopes.q.shape[1]
+        sizes = variances.bend + gamma(J + 8) * (variances.reach + variances.bend)
+        bend = xp.sum(xp.abs(slopes.q) * sizes, axis=1)
+        moved = xp.sum(xp.abs(variances.slope) * self.place.geometry.half[:, None, :], axis=2)
+        bend = bend + gamma(J + 8) * xp.sum(xp.abs(slopes.q) * moved, axis=1)
+        first = 0.5 * (linear + bend) + xp.abs(slopes.shift) + slopes.error
         bounds = shrunk_bounds(UNIMODAL_BOUNDS[:4], self.place.sizes.operator)
-        moved = up(first + 0.125 * bounds[3] * w * w, 4 * n * n + 4 * J + 32)
-        moved = xp.minimum(
-            xp.where(xp.isnan(moved), xp.full_like(moved, math.inf), moved),
-            up(0.5 * bounds[1] * w, 4),
-        )
-        return xp.where(xp.isnan(moved), xp.full_like(moved, math.inf), moved)
+        known = xp.isfinite(bounds[3])
+        fourth = xp.where(known, bounds[3], xp.zeros_like(w))
+        finer = up(first + 0.125 * fourth * w * w, J + moved.shape[1] + 32)
+        plain = up(0.5 * xp.where(known, bounds[1], xp.zeros_like(w)) * w, 4)
+        infinite = xp.full_like(w, math.inf)
+        return xp.where(known, xp.minimum(xp.where(xp.isnan(finer), plain, finer), plain), infinite)
 
     def _moved_anywhere(self, high: Array) -> Array:
         """The same at every e where `F(e, V_0) <= high`: `b2 w / 2`, b2 for a probability that is
@@ -217,14 +209,3 @@ class LogConcave:
         gap = (xp.abs(self.place.R) @ gap[:, :, None])[:, :, 0]
         length = xp.sqrt(xp.sum(gap * gap, axis=1)) * (1.0 + self.place.inflation)
         return up(self.place.sizes.mean + length, 32)
-
-    def _gradient_error(self, own: Jet, raw: Array) -> Array:
-        """Error (B,) of the gradient in the metric: that of the rule and of `R^T`."""
-        xp = namespace(raw)
-        L = self.place.L
-        n = L.shape[1]
-        back = (xp.matrix_transpose(L) @ raw[:, :, None])[:, :, 0]
-        miss = xp.abs(back - own.derivatives[0])
-        size = (xp.matrix_transpose(xp.abs(L)) @ xp.abs(raw)[:, :, None])[:, :, 0]
-        miss = miss + gamma(n + 4) * size
-        return up(xp.sqrt(xp.sum(miss * miss, axis=1)) + own.errors[:, 1], n + 8)

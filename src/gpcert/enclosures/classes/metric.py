@@ -37,13 +37,17 @@ class Change:
 class Sizes:
     """Upper bounds (B,) in the metric of R: `|R (d - d_0)|` and the nuclear norm of
     `R (V - V_0) R^T`, each whole and without its linear part; `operator` bounds the spectral norm
-    of the latter. `slope` (B, n, f) and `spread_slope` (B, n, n, f) are the linear parts."""
+    of the latter. For n <= 2, `trace` bounds the size of its trace and `skew` the difference of its
+    eigenvalues (infinite otherwise). `slope` (B, n, f) and `spread_slope` (B, n, n, f) are the
+    linear parts."""
 
     mean: Array
     mean_bend: Array
     spread: Array
     spread_bend: Array
     operator: Array
+    trace: Array
+    skew: Array
     slope: Array
     spread_slope: Array
 
@@ -72,9 +76,14 @@ def measure(change: Change, R: Array, inflation: Array, geometry: Geometry) -> S
     own = _coordinates(turned)
     own_sizes = _coordinates(sizes, absolute=True)
     moved = xp.sum(xp.abs(variances.slope) * half, axis=2)
-    lost = gamma(2 * n + J + 12) * (own_sizes @ moved[:, :, None])[:, :, 0]
+    sums = (moved + variances.bend)[:, :, None]
+    lost = gamma(2 * n + J + 12) * (own_sizes @ sums)[:, :, 0]
     swings = swing(geometry, own @ variances.slope)
-    bends = (xp.abs(own) @ variances.bend[:, :, None])[:, :, 0] + lost
+    bends = (xp.abs(own) @ variances.bend[:, :, None])[:, :, 0]
+    if n == 2 and variances.shapes is not None:
+        together = variances.shapes.bends(own, geometry)
+        bends = xp.where(together < bends, together, bends)
+    bends = bends + lost
     shift = _turn(R, change.offset[:, None])
     shift_size = _turn(size, xp.abs(change.offset)[:, None])
     fixed = xp.abs(_coordinates(shift))[:, :, 0]
@@ -96,14 +105,18 @@ def measure(change: Change, R: Array, inflation: Array, geometry: Geometry) -> S
     bend = up(bend + 3.0 * inflation * spread, 2)
     flat = xp.reshape(turned, (R.shape[0], J, n * n))
     spread_slope = xp.matrix_transpose(flat) @ variances.slope
+    trace, skew = _trace_and_skew(swings + bends, n)
     return Sizes(
-        mean,
-        up(mean_bend * once + inflation * mean, count),
-        spread,
-        bend,
-        up(_spectral(swings + bends, n) * twice, count),
-        slope,
-        xp.reshape(spread_slope, (R.shape[0], n, n, f)),
+        mean=mean,
+        mean_bend=up(mean_bend * once + inflation * mean, count),
+        spread=spread,
+        spread_bend=bend,
+        operator=up(_spectral(swings + bends, n) * twice, count),
+        # |trace(T W T^T) - trace W| <= |T^T T - I| |W|, and eigenvalues move by as much at most
+        trace=up(trace + 3.0 * inflation * spread, count),
+        skew=up(skew + 6.0 * inflation * spread, count),
+        slope=slope,
+        spread_slope=xp.reshape(spread_slope, (R.shape[0], n, n, f)),
     )
 
 
@@ -148,6 +161,18 @@ def _nuclear(coordinates: Array, n: int) -> Array:
     if n == 2:
         return xp.maximum(coordinates[:, 0], _length(coordinates[:, 1:]))
     return up(math.sqrt(n) * _length(coordinates), 4)
+
+
+def _trace_and_skew(coordinates: Array, n: int) -> tuple[Array, Array]:
+    """Bounds (B,) of the trace's size and of the eigenvalues' difference."""
+    xp = namespace(coordinates)
+    trace = coordinates[:, 0]
+    if n == 1:
+        return trace, 0.0 * trace
+    if n == 2:
+        return trace, _length(coordinates[:, 1:])
+    infinite = xp.full_like(trace, math.inf)
+    return infinite, infinite
 
 
 def _spectral(coordinates: Array, n: int) -> Array:

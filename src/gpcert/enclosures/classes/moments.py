@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpcert.arrays import Array, namespace
-from gpcert.enclosures.classes.reference import Reference
+from gpcert.enclosures.classes.reference import Reference, frobenius
 from gpcert.likelihoods import ClassLikelihood
 from gpcert.likelihoods.classes import ClassMoments
 from gpcert.likelihoods.smoothing import UNIMODAL_BOUNDS
@@ -82,9 +82,9 @@ def independent_jet(likelihood: ClassLikelihood, place: Reference, c: int) -> Je
     p, Q = found.gradient[:, 1:], found.hessian[:, 1:, 1:]
     Lt = xp.matrix_transpose(L)
     first, second = (Lt @ p[:, :, None])[:, :, 0], Lt @ Q @ L
-    size = _frobenius(L)
+    size = frobenius(L)
     gaps = gamma(2) * (xp.abs(mu[:, 1:]) + xp.abs(mu[:, :1]))
-    metric = _frobenius(R) * (1.0 + place.inflation)
+    metric = frobenius(R) * (1.0 + place.inflation)
     da = metric * xp.sqrt(xp.sum(gaps * gaps, axis=1))
     E = n**0.5 * metric**2 * place.mismatch
     b = [2.0 * bound for bound in UNIMODAL_BOUNDS]
@@ -93,12 +93,7 @@ def independent_jet(likelihood: ClassLikelihood, place: Reference, c: int) -> Je
     errors = [
         found.errors[:, 0] + moved[0],
         size * (n**0.5 * found.errors[:, 1] + gamma(n + 2) * length) + moved[1],
-        size**2 * (n * found.errors[:, 2] + gamma(2 * n + 4) * _frobenius(Q)) + moved[2],
+        size**2 * (n * found.errors[:, 2] + gamma(2 * n + 4) * frobenius(Q)) + moved[2],
     ]
     errors = up(xp.stack(errors, axis=1), 4 * n * n + 32)
     return Jet(found.value, (first, second), errors)
-
-
-def _frobenius(matrix: Array) -> Array:
-    xp = namespace(matrix)
-    return xp.sqrt(xp.sum(matrix * matrix, axis=(1, 2)))

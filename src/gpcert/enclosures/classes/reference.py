@@ -23,7 +23,7 @@ from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.likelihoods import ClassLikelihood
 from gpcert.rounding import gamma, up
 
-__all__ = ["Reference", "negative_part", "reference"]
+__all__ = ["Reference", "frobenius", "negative_part", "reference"]
 
 SMALLEST_VARIANCE = 1e-2
 """Smallest eigenvalue of the reference covariance: derivatives are found as averages over it. A
@@ -102,8 +102,8 @@ def reference(
     change = _change(L, noise, outputs, variances, evaluation, layout)
     n, J = layout.n, layout.outputs
     size = xp.abs(L) @ xp.matrix_transpose(xp.abs(L)) + _weighted(raised, xp.abs(matrices)) + noise
-    error = gamma(n + J + 4) * _frobenius(size)
-    mismatch = up(_frobenius(L @ xp.matrix_transpose(L) - wanted) + error, n * n + 8)
+    error = gamma(n + J + 4) * frobenius(size)
+    mismatch = up(frobenius(L @ xp.matrix_transpose(L) - wanted) + error, n * n + 8)
     R = xp.linalg.inv(L)
     inflation = _inverse_error(R, L)
     sizes = measure(change, R, inflation, geometry)
@@ -126,13 +126,14 @@ def _change(
     offset = L @ xp.matrix_transpose(L) - known
     size = xp.abs(L) @ xp.matrix_transpose(xp.abs(L)) + noise
     size = size + _weighted(xp.abs(variances.reference), xp.abs(matrices))
-    error = up(gamma(layout.n + layout.outputs + 4) * _frobenius(size), layout.n**2 + 8)
+    error = up(gamma(layout.n + layout.outputs + 4) * frobenius(size), layout.n**2 + 8)
     error = up(error + negative_part(evaluation, layout), 2)
     root_ranks = np.sqrt(layout.ranks) * (1.0 + 2.0**-50)
     return Change(means, variances, matrices, root_ranks, offset, error)
 
 
-def _frobenius(matrix: Array) -> Array:
+def frobenius(matrix: Array) -> Array:
+    """(B,) Frobenius norms of (B, n, n), in plain floating point."""
     xp = namespace(matrix)
     return xp.sqrt(xp.sum(matrix * matrix, axis=(1, 2)))
 

@@ -23,11 +23,19 @@ HIGHEST_DERIVATIVE = 8
 
 
 def degree_bound(degree: int, norms: Sequence[Array | float], mean: Array, spread: Array) -> Array:
-    """Upper bound (B,) of `|phi^(k)| / k!` for k = `degree`; `norms[j - 1]` bounds |D_j|."""
-    total = 0.0 * mean
+    """Upper bound (B,) of `|phi^(k)| / k!` for k = `degree`; `norms[j - 1]` bounds |D_j|.
+
+    Infinite where a norm is, whatever it meets.
+    """
+    xp = namespace(mean)
+    total = xp.zeros_like(mean)
     for i in range(degree + 1):
         factor = math.comb(degree, i) * 0.5**i / math.factorial(degree)
-        total = total + factor * norms[degree + i - 1] * mean ** (degree - i) * spread**i
+        norm = norms[degree + i - 1] + xp.zeros_like(mean)
+        known = xp.isfinite(norm)
+        term = factor * xp.where(known, norm, xp.zeros_like(norm))
+        term = term * mean ** (degree - i) * spread**i
+        total = total + xp.where(known, term, xp.full_like(term, math.inf))
     return up(total, 8 * degree + 8)
 
 
@@ -46,7 +54,12 @@ def higher_degrees(
         finer = degree_bound(3, known, mean, spread) + degree_bound(4, bounds, mean, spread)
         rest = xp.minimum(xp.where(xp.isnan(rest), math.inf, rest), up(finer, 2))
     if len(known) < 4:
-        rest = rest + 0.5 * (bounds[2] * mean * spread + 0.25 * bounds[3] * spread**2)
+        # (D3[da, dV] + D4[dV, dV] / 4) / 2; where a bound is infinite so is the rest above
+        third, fourth = (bound + xp.zeros_like(mean) for bound in bounds[2:4])
+        usable = xp.isfinite(third) & xp.isfinite(fourth)
+        zero = xp.zeros_like(mean)
+        third, fourth = xp.where(usable, third, zero), xp.where(usable, fourth, zero)
+        rest = rest + 0.5 * (third * mean * spread + 0.25 * fourth * spread**2)
     rest = up(rest, 8)
     return xp.where(xp.isnan(rest), xp.full_like(rest, math.inf), rest)
 

@@ -16,6 +16,7 @@ of the latent differences (`remainder`), or by the links' own smoothness if that
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,7 +35,16 @@ from gpcert.likelihoods import ClassLikelihood
 from gpcert.likelihoods.smoothing import UNIMODAL_BOUNDS, unimodal_bound
 from gpcert.rounding import down, gamma, up
 
-__all__ = ["ClassProblem", "center_range", "taylor_bound"]
+__all__ = [
+    "ClassProblem",
+    "Slopes",
+    "center_range",
+    "derivative_norm",
+    "gaussian_bounds",
+    "least_sum",
+    "missed_bends",
+    "taylor_bound",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,9 +59,14 @@ class ClassProblem:
 
 def taylor_bound(problem: ClassProblem, jet: Jet) -> LevelBound:
     """See the module. `lower` (B,), minus infinity where nothing is known; `point` (B, f)."""
+    slopes = Slopes.of(problem.place, jet, jet.derivatives[1])
+    return least_sum(problem, jet, slopes, lost_beyond(problem, problem.place, jet))
+
+
+def least_sum(problem: ClassProblem, jet: Jet, slopes: Slopes, lost: Array) -> LevelBound:
+    """Lower bound of `value + p.da + <Q, dV> / 2 + second-order part - lost` over the cells."""
     place, geometry = problem.place, problem.place.geometry
     xp = namespace(place.L)
-    slopes = _Slopes.of(place, jet)
     model, constant = sum_model(problem.evaluation, problem.layout, slopes.p, slopes.q)
     # the constant is that of the cell's centre; the references lie beside it
     means, variances = place.change.means, place.variances
@@ -62,7 +77,7 @@ def taylor_bound(problem: ClassProblem, jet: Jet) -> LevelBound:
     rounding = gamma(64 + 4 * problem.layout.outputs) * _terms(place, problem, slopes)
     bent, bend_error = _with_curvature(model, jet, place)
     best = bent.bound(geometry)
-    lost = up(_lost(problem, place, jet) + slopes.error + bend_error + rounding, 4)
+    lost = up(lost + slopes.error + bend_error + rounding, 4)
     lower = jet.value + (best.lower - constant) - slopes.shift - lost
     size = xp.abs(jet.value) + xp.abs(best.lower) + xp.abs(constant) + xp.abs(slopes.shift) + lost
     lower = down(lower - gamma(8) * size, 2)
@@ -74,13 +89,15 @@ def center_range(problem: ClassProblem, jet: Jet) -> tuple[Array, Array]:
     what rounding leaves open and the step from V_0 to the centre's covariance."""
     place, known = problem.place.at_center(problem.evaluation, problem.layout)
     xp = namespace(place.L)
-    slopes = _Slopes.of(place, jet)
+    slopes = Slopes.of(place, jet, jet.derivatives[1])
     means, variances = place.change.means, place.variances
     step = xp.sum(slopes.p * (means.center - means.reference), axis=1)
     value = jet.value + step - slopes.shift
     open_part = xp.sum(xp.abs(slopes.p) * known, axis=1)
     open_part = open_part + 0.5 * xp.sum(xp.abs(slopes.q) * variances.bend, axis=1)
-    lost = up(_lost(problem, place, jet) + slopes.error + open_part, problem.layout.outputs + 16)
+    lost = up(
+        lost_beyond(problem, place, jet) + slopes.error + open_part, problem.layout.outputs + 16
+    )
     size = xp.abs(jet.value) + xp.abs(slopes.shift)
     size = size + xp.sum(
         xp.abs(slopes.p) * (xp.abs(means.center) + xp.abs(means.reference)), axis=1
@@ -90,7 +107,7 @@ def center_range(problem: ClassProblem, jet: Jet) -> tuple[Array, Array]:
     return down(value - lost, 2), up(value + lost, 2)
 
 
-def _terms(place: Reference, problem: ClassProblem, slopes: _Slopes) -> Array:
+def _terms(place: Reference, problem: ClassProblem, slopes: Slopes) -> Array:
     """Upper bound (B,) of the sizes of the first-order part's terms, at centre and reference."""
     xp = namespace(place.L)
     posterior = problem.evaluation.local.posterior
@@ -103,24 +120,38 @@ def _terms(place: Reference, problem: ClassProblem, slopes: _Slopes) -> Array:
     return up(whole + xp.sum(xp.abs(slopes.q) * spread, axis=1), 64)
 
 
-def _lost(problem: ClassProblem, place: Reference, jet: Jet) -> Array:
+def lost_beyond(problem: ClassProblem, place: Reference, jet: Jet) -> Array:
     """The value's own error, the second-order part that bends, and the rest."""
-    return up(jet.errors[:, 0] + _missed(jet, place.sizes) + _rest(problem, place, jet), 4)
+    smooth = _link_bounds(problem, jet)
+    missed = missed_bends(jet, place.sizes)
+    if smooth is not None:
+        # nearly singular covariances: the links themselves are smoother than their averages tell
+        other = _bent(smooth, place.plain_sizes, jet.order) + _tensor_errors(jet, place.sizes)
+        missed = namespace(missed).minimum(missed, up(other, 32))
+    return up(jet.errors[:, 0] + missed + _rest(problem, place, jet), 4)
+
+
+def _link_bounds(problem: ClassProblem, jet: Jet) -> list[float] | None:
+    """Bounds of the derivatives 1..6 by the links' own, in the metric of `plain_sizes`."""
+    own = [jet.total * problem.likelihood.link_bound(order) for order in range(1, 7)]
+    return own if math.isfinite(own[-1]) else None
 
 
 @dataclass(frozen=True, eq=False)
-class _Slopes:
+class Slopes:
     """`p` (B, n) and `q` (B, J), q_j = <Q, matrices_j>; `shift` (B,), <Q, V_0 - sum y_j C_j> / 2;
-    `error` (B,): what their rounding costs on the cell."""
+    `error` (B,): what their rounding costs on the cell; `gradient_error` (B,): how far p is from
+    the true gradient, in the metric of V_0."""
 
     p: Array
     q: Array
     shift: Array
     error: Array
+    gradient_error: Array
 
     @staticmethod
-    def of(place: Reference, jet: Jet) -> _Slopes:
-        """From the derivatives in z: `p = R^T D1`, `Q = R^T D2 R`.
+    def of(place: Reference, jet: Jet, second: Array) -> Slopes:
+        """From the derivatives in z: `p = R^T D1`, `Q = R^T second R`, `second` D2 or part of it.
 
         Whatever p and Q are, `p.da` differs from D1 applied to L^-1 da by at most
         `|L^T p - D1| |L^-1 da|`, and likewise for Q: rounding is found a posteriori.
@@ -128,7 +159,7 @@ class _Slopes:
         xp = namespace(place.L)
         L, R = place.L, place.R
         n = L.shape[1]
-        first, second = jet.derivatives[:2]
+        first = jet.derivatives[0]
         Lt, Rt = xp.matrix_transpose(L), xp.matrix_transpose(R)
         p = (Rt @ first[:, :, None])[:, :, 0]
         Q = Rt @ second @ R
@@ -138,7 +169,7 @@ class _Slopes:
         miss1 = xp.abs((Lt @ p[:, :, None])[:, :, 0] - first)
         miss1 = miss1 + gamma(n + 4) * (size_t @ xp.abs(p)[:, :, None])[:, :, 0]
         miss2 = xp.abs(Lt @ Q @ L - second) + gamma(2 * n + 4) * (size_t @ xp.abs(Q) @ size)
-        off1 = xp.sqrt(xp.sum(miss1 * miss1, axis=1)) + jet.errors[:, 1]
+        off1 = up(xp.sqrt(xp.sum(miss1 * miss1, axis=1)) + jet.errors[:, 1], n + 8)
         off2 = xp.sqrt(xp.sum(miss2 * miss2, axis=(1, 2))) + jet.errors[:, 2]
         change, sizes = place.change, place.sizes
         J = change.matrices.shape[0]
@@ -154,23 +185,35 @@ class _Slopes:
         whole = xp.sum(xp.abs(p), axis=1)[:, None] * place.outputs.reach
         rounding = rounding + gamma(n + 8) * xp.sum(whole, axis=1)
         error = off1 * sizes.mean + 0.5 * off2 * sizes.spread + rounding
-        return _Slopes(p, q, shift, up(error, 4 * n * n + 4 * J + 32))
+        return Slopes(p, q, shift, up(error, 4 * n * n + 4 * J + 32), off1)
 
 
-def _missed(jet: Jet, sizes: Sizes) -> Array:
-    """What the second-order part differs from its value for the linear parts of da and dV.
+def missed_bends(jet: Jet, sizes: Sizes) -> Array:
+    """What the second-order part differs from its value for the linear parts of da and dV, and
+    what the computed derivatives are off by."""
+    norms = [derivative_norm(jet, order) for order in range(1, jet.order + 1)]
+    return up(_bent(norms, sizes, jet.order) + _tensor_errors(jet, sizes), 32)
 
-    With |D_j| at most t_j and da = linear + bend, at most
+
+def _bent(norms: Sequence[Array | float], sizes: Sizes, order: int) -> Array:
+    """With |D_j| at most t_j and da = linear + bend, at most
     `t2 (2 A a + a^2) / 2 + t3 (a W + A w) / 2 + t4 (2 W w + w^2) / 8`, capitals whole sizes, small
-    letters bends; and what the computed D_j are off by, `e2 A^2 / 2 + e3 A W / 2 + e4 W^2 / 8`.
-    """
+    letters bends. For D_2 alone if no more is expanded."""
     A, a, W, w = sizes.mean, sizes.mean_bend, sizes.spread, sizes.spread_bend
-    missed = 0.5 * _size(jet, 2) * (2.0 * A * a + a * a) + 0.5 * jet.errors[:, 2] * A * A
+    bent = 0.5 * norms[1] * (2.0 * A * a + a * a)
+    if order >= 4:
+        bent = bent + 0.5 * norms[2] * (a * W + A * w)
+        bent = bent + 0.125 * norms[3] * (2.0 * W * w + w * w)
+    return bent
+
+
+def _tensor_errors(jet: Jet, sizes: Sizes) -> Array:
+    """`e2 A^2 / 2 + e3 A W / 2 + e4 W^2 / 8`, e_j the errors of the computed D_j."""
+    A, W = sizes.mean, sizes.spread
+    total = 0.5 * jet.errors[:, 2] * A * A
     if jet.order >= 4:
-        missed = missed + 0.5 * jet.errors[:, 3] * A * W + 0.125 * jet.errors[:, 4] * W * W
-        missed = missed + 0.5 * _size(jet, 3) * (a * W + A * w)
-        missed = missed + 0.125 * _size(jet, 4) * (2.0 * W * w + w * w)
-    return up(missed, 32)
+        total = total + 0.5 * jet.errors[:, 3] * A * W + 0.125 * jet.errors[:, 4] * W * W
+    return total
 
 
 def _with_curvature(
@@ -189,7 +232,7 @@ def _with_curvature(
     across = xp.matrix_transpose(sizes.slope)  # (B, f, n)
     M = across @ jet.derivatives[1] @ sizes.slope
     moved = xp.sum(xp.sqrt(xp.sum(sizes.slope**2, axis=1)) * geometry.half, axis=1)
-    terms = _size(jet, 2) * moved**2
+    terms = derivative_norm(jet, 2) * moved**2
     if jet.order >= 4:
         spread = xp.reshape(sizes.spread_slope, (B, n * n, f))
         third = xp.reshape(jet.derivatives[2], (B, n, n * n))
@@ -198,7 +241,11 @@ def _with_curvature(
         M = M + 0.5 * (cross + xp.matrix_transpose(cross))
         M = M + 0.25 * (xp.matrix_transpose(spread) @ fourth @ spread)
         widened = xp.sum(xp.sqrt(xp.sum(spread**2, axis=1)) * geometry.half, axis=1)
-        terms = terms + _size(jet, 3) * moved * widened + 0.25 * _size(jet, 4) * widened**2
+        terms = (
+            terms
+            + derivative_norm(jet, 3) * moved * widened
+            + 0.25 * derivative_norm(jet, 4) * widened**2
+        )
     M = 0.5 * (M + xp.matrix_transpose(M))
     growth = growth_chord(model.rate, geometry.rho2) * geometry.rho2 if model.rate > 0 else 0.0
     plane = geometry.half[:, :, None] * geometry.half[:, None, :]
@@ -209,7 +256,7 @@ def _with_curvature(
     return curved, up(0.5 * growth * size + rounding, 64 + 2 * f * f)
 
 
-def _size(jet: Jet, order: int) -> Array:
+def derivative_norm(jet: Jet, order: int) -> Array:
     """Upper bound (B,) of the norm of the true derivative of that order."""
     xp = namespace(jet.value)
     tensor = jet.derivatives[order - 1]
@@ -222,10 +269,10 @@ def _rest(problem: ClassProblem, place: Reference, jet: Jet) -> Array:
     """The smaller of the rests in the metric of V_0 and in the links' own; see `remainder`."""
     xp = namespace(place.L)
     sizes = place.sizes
-    known = [_size(jet, order) for order in range(1, jet.order + 1)]
-    best = higher_degrees(known, _gaussian_bounds(jet, place), sizes.mean, sizes.spread)
-    own = [jet.total * problem.likelihood.link_bound(order) for order in range(1, 7)]
-    if math.isfinite(own[-1]):
+    known = [derivative_norm(jet, order) for order in range(1, jet.order + 1)]
+    best = higher_degrees(known, gaussian_bounds(jet, place), sizes.mean, sizes.spread)
+    own = _link_bounds(problem, jet)
+    if own is not None:
         plain = place.plain_sizes
         # tensors of V_0's metric say nothing here, but that degree 2 is expanded
         other = higher_degrees(known[:4], own, plain.mean, plain.spread)
@@ -233,7 +280,7 @@ def _rest(problem: ClassProblem, place: Reference, jet: Jet) -> Array:
     return best
 
 
-def _gaussian_bounds(jet: Jet, place: Reference) -> list[Array]:
+def gaussian_bounds(jet: Jet, place: Reference) -> list[Array]:
     """Bounds of the derivatives 1..8 of G along the line, in the metric of V_0.
 
     First uniform ones. They bound how far each class probability moves along the line; a
@@ -245,7 +292,7 @@ def _gaussian_bounds(jet: Jet, place: Reference) -> list[Array]:
     orders = range(1, len(UNIMODAL_BOUNDS) + 1)
     totals = [0.0 * sizes.mean for _ in orders]
     for weight, part in jet.parts:
-        known = [_size(part, order) for order in range(1, part.order + 1)]
+        known = [derivative_norm(part, order) for order in range(1, part.order + 1)]
         moved = higher_degrees(known, uniform, sizes.mean, sizes.spread) + part.errors[:, 0]
         norms = [*known, *uniform[len(known) :]]
         for degree in (1, 2):

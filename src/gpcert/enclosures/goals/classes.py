@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import weakref
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,24 +21,23 @@ __all__ = ["ClassGoal", "Classes", "margins"]
 Weights = tuple[float, ...]
 
 
-@dataclass(frozen=True, eq=False)
 class Classes:
     """A classifier of several classes as the goals of one search see it.
 
-    Batches of cells are evaluated once and shared between the goals.
+    A batch of cells is evaluated once for all goals. Only the last batch is kept: what is known
+    about it holds its arrays.
     """
 
-    layout: ClassLayout
-    likelihood: ClassLikelihood
-    _known: weakref.WeakKeyDictionary[Evaluation, ClassEvaluation] = field(
-        default_factory=weakref.WeakKeyDictionary
-    )
+    def __init__(self, layout: ClassLayout, likelihood: ClassLikelihood) -> None:
+        self.layout = layout
+        self.likelihood = likelihood
+        self._last: ClassEvaluation | None = None
 
     def of(self, evaluation: Evaluation) -> ClassEvaluation:
         """The batch's enclosures of class probabilities."""
-        if evaluation not in self._known:
-            self._known[evaluation] = ClassEvaluation(evaluation, self.layout, self.likelihood)
-        return self._known[evaluation]
+        if self._last is None or self._last.evaluation is not evaluation:
+            self._last = ClassEvaluation(evaluation, self.layout, self.likelihood)
+        return self._last
 
 
 @dataclass(frozen=True, eq=False)

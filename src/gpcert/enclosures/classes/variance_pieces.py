@@ -1,0 +1,134 @@
+"""The expansion about several covariances: for cells on which the latent variance changes a lot.
+
+Most of the change of the covariance on a cell is a common factor. With V_0 the cell's reference and
+`t(x) = trace(V_0^-1 (V(x) - V_0))`, every x of the cell has its t in one of a few pieces. For
+the points of a piece around t_k the expansion about `V_k = (1 + t_k / n) V_0` holds with a small
+rest, and the cell's bound is the least of the pieces'. Pieces cost integrals and quadratics, but no
+product with the kernel matrix, as splitting the cell would.
+
+For a piece of half-width h the part of `<Q, V - V_k> / 2` along the trace is at least
+`-|q_t| h / 2`, q_t = trace(D2) / n in the metric of V_k; or all of `<Q, V - V_k>` is left in the
+sum that is minimised over the cell. Both hold; the larger bound counts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+from gpcert.arrays import Array, namespace
+from gpcert.enclosures.classes.metric import Sizes
+from gpcert.enclosures.classes.moments import Jet
+from gpcert.enclosures.classes.reference import Reference, frobenius
+from gpcert.enclosures.classes.remainder import higher_degrees
+from gpcert.enclosures.classes.taylor_bound import (
+    ClassProblem,
+    Slopes,
+    derivative_norm,
+    gaussian_bounds,
+    least_sum,
+    missed_bends,
+)
+from gpcert.rounding import gamma, nonnegative, up
+
+__all__ = ["PIECES", "variance_pieces_bound"]
+
+PIECES = 6
+"""Pieces of the range of the trace."""
+
+
+def variance_pieces_bound(problem: ClassProblem, jet_at: Callable[[Array], Jet]) -> Array:
+    """Certified lower bound (B,) of the sum whose jet at (a_0, L L^T) is `jet_at(L)`; n <= 2.
+
+    The trace is at least -n: V is positive semi-definite.
+    """
+    xp = namespace(problem.place.L)
+    sizes, n = problem.place.sizes, problem.place.L.shape[1]
+    usable = xp.isfinite(sizes.trace)
+    high = xp.where(usable, sizes.trace, xp.ones_like(sizes.trace))
+    low = -xp.minimum(high, xp.full_like(high, float(n)))
+    best = None
+    for k in range(PIECES):
+        ends = [low + (high - low) * ((k + shift) / PIECES) for shift in (0, 1)]
+        middle = 0.5 * (ends[0] + ends[1])
+        # the ends round: neighbours overlap a little
+        half = up(0.5 * (ends[1] - ends[0]), 4) + gamma(16) * (xp.abs(low) + high)
+        found = _piece(problem, jet_at, middle, half)
+        best = found if best is None else xp.minimum(best, found)
+    assert best is not None
+    return xp.where(usable, best, xp.full_like(best, -math.inf))
+
+
+def _piece(
+    problem: ClassProblem, jet_at: Callable[[Array], Jet], middle: Array, half: Array
+) -> Array:
+    """The bound for the points of the cell whose trace is within `half` of `middle`."""
+    place = _moved(problem.place, middle, half)
+    xp = namespace(place.L)
+    own = replace(problem, place=place)
+    jet = jet_at(place.L)
+    n = place.L.shape[1]
+    A, W = place.sizes.mean, place.sizes.spread
+    known = [derivative_norm(jet, order) for order in range(1, jet.order + 1)]
+    # only the means' own second-order part is expanded; the rest of degree 2 is bounded
+    plain = Jet(jet.value, jet.derivatives[:2], jet.errors[:, :3], jet.parts)
+    crossed = 0.5 * known[2] * A * W + 0.125 * known[3] * W * W
+    lost = jet.errors[:, 0] + missed_bends(plain, place.sizes) + up(crossed, 8)
+    lost = up(lost + higher_degrees(known, gaussian_bounds(jet, place), A, W), 4)
+    second = jet.derivatives[1]
+    diagonal = xp.linalg.diagonal(second)
+    level = xp.sum(diagonal, axis=1) / n
+    identity = xp.eye(n, dtype=second.dtype, device=second.device)
+    flat = second - level[:, None, None] * identity
+    # the trace of D2 rounds, and so does the difference
+    along = 0.5 * xp.abs(level) * place.sizes.trace
+    along = along + gamma(8) * xp.sum(xp.abs(diagonal), axis=1) * W
+    whole = least_sum(own, plain, Slopes.of(place, plain, second), lost)
+    apart = least_sum(own, plain, Slopes.of(place, plain, flat), up(lost + along, 8))
+    return xp.maximum(whole.lower, apart.lower)
+
+
+def _moved(place: Reference, middle: Array, half: Array) -> Reference:
+    """The reference V_k, and the sizes of what is left of the change for the points of the piece.
+
+    In the metric of V_0 the change is `W - (t_k / n) I` with trace within `half` and the same
+    difference of eigenvalues; the metric of V_k divides by `1 + t_k / n`. The entries of the float
+    factor L_k carry a few roundings each: in the metric they count `| |L^-1| |L| |` times.
+    """
+    xp = namespace(place.L)
+    n = place.L.shape[1]
+    ratio = xp.maximum(1.0 + middle / n, xp.full_like(middle, 1e-6))
+    root = xp.sqrt(ratio)
+    L, R = place.L * root[:, None, None], place.R / root[:, None, None]
+    sizes = place.sizes
+    skeel = 1.0 + frobenius(xp.abs(place.R) @ xp.abs(place.L)) * (1.0 + place.inflation)
+    # a ratio that was raised is not that of the piece: the difference counts as half-width
+    aside = n * nonnegative(ratio - (1.0 + middle / n))
+    trace, skew = up(half + aside, 2) / ratio, sizes.skew / ratio
+    trace = up(trace + gamma(32) * n * skeel, 4)
+    skew = up(skew + gamma(32) * n * skeel, 4)
+    nuclear = trace if n == 1 else xp.maximum(trace, skew)
+    spectral = trace if n == 1 else 0.5 * (trace + skew)
+    moved = Sizes(
+        mean=up(sizes.mean / root * (1.0 + gamma(16) * skeel), 8),
+        mean_bend=up(sizes.mean_bend / root + gamma(16) * skeel * sizes.mean / root, 8),
+        spread=up(nuclear, 4),
+        spread_bend=up(nuclear, 4),
+        operator=up(spectral, 4),
+        trace=trace,
+        skew=skew,
+        slope=sizes.slope / root[:, None, None],
+        spread_slope=sizes.spread_slope / ratio[:, None, None, None],
+    )
+    square = L @ xp.matrix_transpose(L)
+    before = place.L @ xp.matrix_transpose(place.L)
+    size = xp.abs(L) @ xp.matrix_transpose(xp.abs(L))
+    size = size + xp.abs(place.L) @ xp.matrix_transpose(xp.abs(place.L)) + xp.abs(square)
+    error = gamma(n + 8) * xp.sqrt(xp.sum(size * size, axis=(1, 2)))
+    change = replace(
+        place.change,
+        offset=place.change.offset + (square - before),
+        offset_error=up(place.change.offset_error + error, n * n + 8),
+    )
+    return replace(place, L=L, R=R, change=change, sizes=moved)

@@ -1,0 +1,112 @@
+"""Plain class probabilities and their gradients, for local search."""
+
+import numpy as np
+import pytest
+
+from gpcert.attacks.class_functions import class_function
+from gpcert.enclosures.classes import class_layout
+from gpcert.kernels import Matern, SquaredExponential
+from gpcert.likelihoods import MultinomialProbit, Softmax
+from gpcert.posterior import Posterior
+
+LIKELIHOODS = [Softmax(), MultinomialProbit(0.5)]
+
+
+def classifier(coupled, m, likelihood, seed=0):
+    rng = np.random.default_rng(seed)
+    N, d = 4, 2
+    kernel = [SquaredExponential([1.0, 0.7], 2.0), Matern(1.0, 2.5, 2.0)][seed % 2]
+    Z = rng.normal(size=(N, d))
+    factor = 0.08 * rng.normal(size=(m, 3, N)) if coupled else 0.3 * np.eye(N)
+    return Posterior(
+        kernel,
+        Z,
+        rng.normal(size=(m, N)),
+        factor,
+        offset=0.3 * rng.normal(size=m),
+        noise=0.1,
+        likelihood=likelihood,
+        coupled=coupled,
+    )
+
+
+def function_of(posterior, weights):
+    layout, searched = class_layout(posterior)
+    how = (layout.matrices, [layout.pair(0, k) for k in range(1, layout.classes)])
+    return class_function(searched, posterior.likelihood, np.atleast_2d(weights), how)
+
+
+def slopes_by_differences(function, X, step=1e-5):
+    columns = []
+    for j in range(X.shape[1]):
+        move = step * np.eye(X.shape[1])[j]
+        columns.append((function(X + move)[0] - function(X - move)[0]) / (2 * step))
+    return np.stack(columns, axis=1)
+
+
+ROUGH = 5e-4
+"""Of the plain rules for many classes, and of covariances that are raised to 1e-3."""
+
+
+@pytest.mark.parametrize("likelihood", LIKELIHOODS)
+@pytest.mark.parametrize(
+    ("coupled", "m"), [(True, 2), (True, 3), (False, 2), (False, 3), (False, 6)]
+)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_values_and_gradients(likelihood, coupled, m, seed):
+    posterior = classifier(coupled, m, likelihood, seed)
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(7, 2))
+    for weights in (np.eye(m)[0], -np.eye(m)[1], rng.normal(size=m)):
+        function = function_of(posterior, weights)
+        value, gradient = function(X)
+        room = 2e-6 if m < 4 else ROUGH * np.abs(weights).sum()
+        np.testing.assert_allclose(value, posterior.prediction(X) @ weights, atol=room)
+        np.testing.assert_allclose(gradient, slopes_by_differences(function, X), atol=2e-5)
+
+
+@pytest.mark.parametrize("coupled", [True, False])
+def test_four_coupled_classes(coupled):
+    posterior = classifier(coupled, 4, Softmax())
+    X = np.random.default_rng(1).normal(size=(5, 2))
+    function = function_of(posterior, np.eye(4)[2])
+    value, gradient = function(X)
+    np.testing.assert_allclose(value, posterior.prediction(X)[:, 2], atol=ROUGH)
+    np.testing.assert_allclose(gradient, slopes_by_differences(function, X), atol=2e-5)
+
+
+@pytest.mark.parametrize("coupled", [True, False])
+def test_the_least_of_several_sums(coupled):
+    posterior = classifier(coupled, 3, Softmax())
+    X = np.random.default_rng(2).normal(size=(9, 2))
+    rows = np.array([[1.0, -1.0, 0.0], [1.0, 0.0, -1.0]])
+    value, gradient = function_of(posterior, rows)(X)
+    sums = posterior.prediction(X) @ rows.T
+    np.testing.assert_allclose(value, sums.min(1), atol=2e-6)
+    for i, row in enumerate(rows):
+        mine = sums.argmin(1) == i
+        assert mine.any()
+        np.testing.assert_allclose(gradient[mine], function_of(posterior, row)(X)[1][mine])
+
+
+def test_many_coupled_classes_have_a_rough_gradient():
+    """The value is right, the slope that of the softmax at the mean: it points the right way."""
+    posterior = classifier(True, 6, Softmax())
+    X = np.random.default_rng(3).normal(size=(6, 2))
+    function = function_of(posterior, np.eye(6)[0])
+    value, gradient = function(X)
+    np.testing.assert_allclose(value, posterior.prediction(X)[:, 0], atol=5e-3)
+    assert np.isfinite(gradient).all()
+
+
+def test_a_vanishing_variance_stays_finite():
+    kernel = SquaredExponential(1.0, 1.0)
+    factor = np.zeros((3, 3, 1))
+    factor[[0, 1, 2], [0, 1, 2], 0] = 1.0
+    posterior = Posterior(
+        kernel, [[0.0]], [[1.0], [2.0], [0.0]], factor, likelihood=Softmax(), coupled=True
+    )
+    value, gradient = function_of(posterior, np.eye(3)[1])(np.zeros((1, 1)))
+    links = np.exp([1.0, 2.0, 0.0])
+    assert value[0] == pytest.approx(links[1] / links.sum(), abs=1e-3)
+    assert np.isfinite(gradient).all()

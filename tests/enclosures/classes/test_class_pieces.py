@@ -1,0 +1,179 @@
+"""The expansion about several covariances, and bends of sums: where the variance changes a lot."""
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+from class_cases import (
+    class_cases,
+    difference_map,
+    evaluation_of,
+    points_of_cells,
+    random_evaluation,
+    sums_of,
+    true_sums,
+)
+from hypothesis import given, settings
+
+import gpcert
+from gpcert.arrays import to_numpy
+from gpcert.enclosures.classes import class_layout
+from gpcert.enclosures.classes.latent import variance_first_order
+from gpcert.enclosures.classes.taylor_bound import taylor_bound
+from gpcert.enclosures.classes.variance_pieces import _moved
+from gpcert.enclosures.goals.classes import Classes
+from gpcert.kernels import SquaredExponential
+from gpcert.likelihoods import MultinomialProbit, Softmax
+from gpcert.posterior import Posterior
+from gpcert.regions import Box
+
+
+@settings(max_examples=60)
+@given(case=class_cases(coupled=True))
+def test_random_cells(case):
+    own = random_evaluation(case, splits=2, keep=3)
+    if own.layout.n > 2:
+        return
+    points = points_of_cells(own.evaluation, case.rng)
+    for weights in sums_of(own.layout.classes, case.rng):
+        lower = to_numpy(own._by_pieces(weights))
+        for b, X in enumerate(points):
+            if len(X):
+                assert lower[b] <= true_sums(case.posterior, X, weights)[1].min()
+
+
+def well(amplitude, offset, likelihood, m=2):
+    """One point that is known, and nothing elsewhere: the variance grows from 0 to the prior's."""
+    kernel = SquaredExponential(1.0, amplitude)
+    factor = np.eye(m)[:, :, None] / np.sqrt(amplitude * 1.0001)
+    weights = np.zeros((m, 1))
+    return Posterior(
+        kernel, [[0.0]], weights, factor, offset=offset, likelihood=likelihood, coupled=True
+    )
+
+
+@pytest.mark.parametrize("likelihood", [Softmax(), MultinomialProbit(0.5)])
+@pytest.mark.parametrize("amplitude", [0.5, 4.0, 40.0])
+@pytest.mark.parametrize("ends", [(0.3, 0.6), (0.3, 1.0), (0.5, 2.0)])
+@pytest.mark.parametrize("shift", [0.3, -1.0, 4.0])
+def test_only_the_variance_changes(likelihood, amplitude, ends, shift):
+    """Nothing but the variance moves, so a piece that is too short or too cheap is noticed."""
+    posterior = well(amplitude, [0.0, shift], likelihood)
+    own = evaluation_of(posterior, Box([ends[0]], [ends[1]]))
+    X = np.linspace(*ends, 200)[:, None]
+    for weights in ((1.0, 0.0), (0.0, 1.0), (0.0, -1.0), (-1.0, 1.0)):
+        least = true_sums(posterior, X, weights)[1].min()
+        assert float(to_numpy(own._by_pieces(weights))[0]) <= least
+
+
+@pytest.mark.parametrize("likelihood", [Softmax(), MultinomialProbit(0.5)])
+@pytest.mark.parametrize("amplitude", [1.0, 20.0])
+@pytest.mark.parametrize("ends", [(0.3, 0.6), (0.6, 1.2)])
+def test_three_classes_whose_variance_changes(likelihood, amplitude, ends):
+    posterior = well(amplitude, [0.0, 1.0, -0.5], likelihood, m=3)
+    own = evaluation_of(posterior, Box([ends[0]], [ends[1]]))
+    X = np.linspace(*ends, 200)[:, None]
+    for weights in ((1.0, 0.0, 0.0), (0.0, -1.0, 0.0), (-1.0, 1.0, 0.0), (0.0, 1.0, -1.0)):
+        least = true_sums(posterior, X, weights)[1].min()
+        assert float(to_numpy(own._by_pieces(weights))[0]) <= least
+
+
+def test_pieces_pay_where_the_variance_changes():
+    posterior = well(20.0, [0.0, 1.0, -0.5], Softmax(), m=3)
+    own = evaluation_of(posterior, Box([0.5], [1.0]))
+    weights = (0.0, 1.0, 0.0)
+    pieces = float(to_numpy(own._by_pieces(weights))[0])
+    one = float(to_numpy(taylor_bound(own._problem, own.jet(weights)).lower)[0])
+    truth = true_sums(posterior, np.linspace(0.5, 1.0, 100)[:, None], weights)[0].min()
+    assert truth - pieces < 0.05
+    assert one < pieces - 0.2
+
+
+@settings(max_examples=40)
+@given(case=class_cases(coupled=True))
+def test_sizes_of_a_piece(case):
+    """Means and covariances of points in a piece, measured from its own reference."""
+    own = random_evaluation(case, splits=1, keep=2)
+    n = own.layout.n
+    if n > 2:
+        return
+    place, T = own.place, difference_map(n + 1)
+    trace = to_numpy(place.sizes.trace)
+    points = points_of_cells(own.evaluation, case.rng)
+    noise = case.posterior.likelihood.noise * (np.eye(n) + 1.0)
+    for share in (-0.5, 0.0, 0.5):
+        middle = np.maximum(share * trace, -0.9 * n)
+        half = 0.4 * trace + 1e-6
+        moved = _moved(place, middle, half)
+        for b, X in enumerate(points):
+            if not len(X):
+                continue
+            V = T @ case.posterior.covariances(X) @ T.T + noise
+            d = case.posterior.predict(X)[0] @ T.T
+            back = np.linalg.inv(to_numpy(place.L)[b])
+            t = np.trace(back @ V @ back.T - np.eye(n), axis1=1, axis2=2)
+            assert np.all(np.abs(t) <= trace[b] + 1e-6 * (1.0 + abs(t)))
+            inside = np.abs(t - middle[b]) <= 0.999 * half[b]
+            L = to_numpy(moved.L)[b]
+            R = np.linalg.inv(L)
+            W = R @ (V[inside] - L @ L.T) @ R.T
+            eigenvalues = np.linalg.eigvalsh(W)
+            slack = 1e-6 * (1.0 + np.abs(eigenvalues).sum(1))
+            spread = to_numpy(moved.sizes.spread)[b]
+            assert np.all(np.abs(eigenvalues).sum(1) <= spread + slack)
+            operator = to_numpy(moved.sizes.operator)[b]
+            assert np.all(np.abs(eigenvalues).max(1, initial=0.0) <= operator + slack)
+            gap = (d[inside] - to_numpy(place.change.means.reference)[b]) @ R.T
+            mean = to_numpy(moved.sizes.mean)[b]
+            assert np.all(np.linalg.norm(gap, axis=1) <= mean + 1e-6 * (1.0 + mean))
+
+
+@settings(max_examples=40)
+@given(case=class_cases(coupled=True))
+def test_bends_of_sums(case):
+    """Sums of variances bend at most as their common shape says."""
+    own = random_evaluation(case, splits=2, keep=3)
+    evaluation, J = own.evaluation, own.layout.outputs
+    found = variance_first_order(evaluation, J)
+    rows = case.rng.normal(size=(len(evaluation.cells), 4, J))
+    bends = to_numpy(found.shapes.bends(rows, evaluation.expansion.geometry))
+    searched = evaluation.local.posterior
+    scale = to_numpy(evaluation.local.kernel.inverse_length)
+    free = evaluation.cells.region.free
+    for b, X in enumerate(points_of_cells(evaluation, case.rng)):
+        if len(X):
+            d = (np.asarray(X)[:, free] - to_numpy(evaluation.cells.center)[b]) * scale
+            y = searched.predict(X)[1]
+            off = y - to_numpy(found.reference)[b] - d @ to_numpy(found.slope)[b].T
+            size = np.abs(y).max() + np.abs(to_numpy(found.reference)[b]).max()
+            sums = np.abs(off @ rows[b].T)
+            assert np.all(sums <= bends[b] + 1e-9 * size * np.abs(rows[b]).sum(1))
+
+
+def test_nearly_singular_covariances_converge_at_a_point():
+    """Two classes that are almost the same: the links' own smoothness bounds what is missed."""
+    kernel = SquaredExponential(1.0, 4.0)
+    # f_0 - f_1 is observed with almost no noise: its variance is 8e-9
+    factor = np.sqrt((1.0 - 1e-9) / 8.0) * np.array([1.0, -1.0, 0.0])[:, None, None]
+    posterior = Posterior(
+        kernel, [[0.0]], np.zeros((3, 1)), factor, likelihood=Softmax(), coupled=True
+    )
+    found = gpcert.prediction_range(posterior, gpcert.Box([0.0], [0.0]), output=0, tol=1e-3)
+    assert found.converged
+    low, high = true_sums(posterior, np.zeros((1, 1)), (1.0, 0.0, 0.0))
+    assert found.minimum.lower <= high[0]
+    assert found.maximum.upper >= low[0]
+
+
+def test_only_the_last_batch_is_kept():
+    """What is known about a batch holds its arrays: a search must not pile them up."""
+    posterior = well(4.0, [0.0, 1.0], Softmax())
+    first, second = (evaluation_of(posterior, Box([0.3], [end])).evaluation for end in (0.4, 0.5))
+    layout = class_layout(posterior)[0]
+    classes = Classes(layout, Softmax())
+    assert classes.of(first) is classes.of(first)
+    gone = weakref.ref(classes.of(first))
+    assert classes.of(second).evaluation is second
+    gc.collect()
+    assert gone() is None
