@@ -159,12 +159,12 @@ class _Search:
         moments = 16 * f * f + (8 * f**3 if f <= 12 else 0)
         each = 8.0 * sum(24 * N + 2 * f * N + moments for N in sizes)
         variance = any(goal.needs_variance for goal in self.problem.goals)
-        # outputs with precisions of their own (several classes) take their time each
-        counts = [member.precision_count if variance else 1 for member in members]
-        work = sum(
-            N * (f + 3.0) * (N if variance else f) * count
-            for N, count in zip(sizes, counts, strict=True)
-        )
+        work = sum(N * (f + 3.0) * (N if variance else f) for N in sizes)
+        if variance:
+            # outputs with precisions of their own (several classes) take their time each, and the
+            # eigenvalues of their Hessians too
+            further = sum(member.precision_count - 1 for member in members)
+            work = work + further * (sizes[0] ** 2 * (f + 3.0) + 60.0 * f**3)
         gpu = self.problem.backend.device is not None and "cuda" in self.problem.backend.device
         most = LARGEST_WORK * (GPU_SPEED if gpu else 1.0)
         size = min(LARGEST_BATCH * (GPU_SPEED if gpu else 1), int(most / (2.0 * work)))

@@ -2,6 +2,7 @@
 
 import gc
 import weakref
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,9 +20,10 @@ from hypothesis import given, settings
 import gpcert
 from gpcert.arrays import to_numpy
 from gpcert.enclosures.classes import class_layout
-from gpcert.enclosures.classes.latent import variance_first_order
+from gpcert.enclosures.classes.latent import Shapes, variance_first_order
+from gpcert.enclosures.classes.moments import class_jet, weighted_jet
 from gpcert.enclosures.classes.taylor_bound import taylor_bound
-from gpcert.enclosures.classes.variance_pieces import _moved
+from gpcert.enclosures.classes.variance_pieces import _moved, _piece
 from gpcert.enclosures.goals.classes import Classes
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import MultinomialProbit, Softmax
@@ -149,6 +151,76 @@ def test_bends_of_sums(case):
             size = np.abs(y).max() + np.abs(to_numpy(found.reference)[b]).max()
             sums = np.abs(off @ rows[b].T)
             assert np.all(sums <= bends[b] + 1e-9 * size * np.abs(rows[b]).sum(1))
+
+
+@settings(max_examples=20)
+@given(case=class_cases(coupled=True))
+def test_a_piece_is_measured_from_its_own_covariance(case):
+    own = random_evaluation(case, splits=1, keep=2)
+    n, place = own.layout.n, own.place
+    if n > 2:
+        return
+    moved = _moved(place, 0.3 * np.ones(len(place.L)), 0.1 * np.ones(len(place.L)))
+    reference = to_numpy(place.variances.reference)
+    noise = case.posterior.likelihood.noise * (np.eye(n) + 1.0)
+    V = np.einsum("bj,jkl->bkl", reference, own.layout.matrices) + noise
+    L = to_numpy(moved.L)
+    size = np.abs(V).max() + 1.0
+    np.testing.assert_allclose(moved.change.offset, L @ L.transpose(0, 2, 1) - V, atol=1e-9 * size)
+    ratio = 1.0 + 0.3 / n
+    np.testing.assert_allclose(L, np.sqrt(ratio) * to_numpy(place.L), rtol=1e-12)
+
+
+@pytest.mark.parametrize("order", [3, 4])
+def test_a_piece_pays_for_its_second_order(order):
+    """A larger third or fourth derivative costs what it can do to degree 2."""
+    posterior = well(6.0, [0.0, 1.0, -0.5], Softmax(), m=3)
+    own = evaluation_of(posterior, Box([0.5], [0.7]))
+    a = own.place.change.means.reference
+
+    def jet_at(L, more):
+        jet = class_jet(Softmax().moments(a, L, 4), 1)
+        tensors = list(jet.derivatives)
+        spike = np.zeros_like(tensors[order - 1])
+        spike.reshape(-1)[0] = more
+        tensors[order - 1] = tensors[order - 1] + spike
+        return weighted_jet(((1.0, replace(jet, derivatives=tuple(tensors))),))
+
+    middle, half = np.array([0.1]), np.array([0.2])
+    place = replace(own.place, sizes=replace(own.place.sizes, mean=own.place.sizes.mean + 0.5))
+    problem = replace(own._problem, place=place)
+    lower = [float(_piece(problem, lambda L, x=x: jet_at(L, x), middle, half)[0]) for x in (0, 20)]
+    sizes = _moved(place, middle, half).sizes
+    A, W = float(sizes.mean[0]), float(sizes.spread[0])
+    cost = 0.5 * A * W if order == 3 else 0.125 * W * W
+    assert lower[1] <= lower[0] - 19.0 * cost
+
+
+def test_shapes_with_signs():
+    """Sums with coefficients of either sign, of functions that bend in all ways."""
+    rng = np.random.default_rng(0)
+    kernel = SquaredExponential([1.0, 1.0, 1.0], 2.0)
+    posterior = Posterior(
+        kernel, np.zeros((1, 3)), np.zeros((2, 1)), likelihood=Softmax(), factor=None
+    )
+    own = evaluation_of(posterior, Box([-0.4, -0.3, -0.5], [0.4, 0.3, 0.5]))
+    geometry = own.evaluation.expansion.geometry
+    half = to_numpy(geometry.half)[0]
+    for _ in range(200):
+        H = rng.normal(size=(1, 3, 3, 3))
+        H = H + H.transpose(0, 1, 3, 2)
+        lost, gained, middle = rng.random((3, 1, 3)) * 0.1
+        shapes = Shapes(H, -H, lost, gained, middle)
+        rows = rng.normal(size=(1, 5, 3))
+        low, high = (to_numpy(end)[0] for end in shapes.intervals(rows, geometry))
+        bends = to_numpy(shapes.bends(rows, geometry))[0]
+        d = half * rng.choice([-1.0, 0.0, 1.0], size=(60, 3))
+        values = 0.5 * np.einsum("pa,jab,pb->pj", d, H[0], d)
+        for slack in (-lost[0], gained[0], 0.0 * lost[0]):
+            sums = (values + slack) @ rows[0].T
+            assert np.all(sums >= low)
+            assert np.all(sums <= high)
+            assert np.all(np.abs(sums - middle[0] @ rows[0].T) <= bends)
 
 
 def test_nearly_singular_covariances_converge_at_a_point():
