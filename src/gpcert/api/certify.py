@@ -17,7 +17,9 @@ from gpcert.api.rules import Rule, RuleOptions, decision_rule
 from gpcert.arrays import Backend, backend_from_name, finite_array
 from gpcert.certificates import Certificate, CertificateTable, Interval, Status
 from gpcert.committee import Model
+from gpcert.enclosures.classes import class_layout
 from gpcert.errors import InputError
+from gpcert.likelihoods import ClassLikelihood
 from gpcert.regions import Ball, Region
 from gpcert.rounding import down, up
 from gpcert.search import Budget, GoalResult, Problem, StopReason, solve
@@ -201,8 +203,10 @@ def certify_many(
     regions = [Ball(x, radius, norm=norm, features=features, domain=domain) for x in points]
     place = backend_from_name(backend)
     limits = budget or Budget()
-    for member in posterior.members:
-        _ = member.norms  # computed once here, not once a process
+    for member in posterior.members:  # computed once here, not once a process
+        several = isinstance(member.likelihood, ClassLikelihood)
+        searched = class_layout(member)[1] if several else member
+        _ = searched.norms
     work: Any = joblib.Parallel(n_jobs=n_jobs, return_as="generator")(
         joblib.delayed(certify_region)(posterior, x, region, options, limits, place, random_state)
         for x, region in zip(points, regions, strict=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -52,12 +53,11 @@ class Shapes:
             plus, minus = nonnegative(sign * rows), nonnegative(-sign * rows)
             H = plus @ xp.reshape(self.below, flat) + minus @ xp.reshape(self.above, flat)
             H = xp.reshape(H, (*rows.shape[:2], f, f))
-            lost = xp.sum(plus * self.lost[:, None, :] + minus * self.gained[:, None, :], axis=2)
+            lost = _weighed(plus, self.lost) + _weighed(minus, self.gained)
             least = [_least_bend(H[:, k], geometry) for k in range(rows.shape[1])]
             ends.append(xp.stack(least, axis=1) - lost)
         sizes = self._reach(geometry) + self.lost + self.gained
-        rounding = gamma(J + 16) * xp.sum(xp.abs(rows) * sizes[:, None, :], axis=2)
-        rounding = up(rounding, J + 16)
+        rounding = up(gamma(J + 16) * _weighed(xp.abs(rows), sizes), J + 16)
         return ends[0] - rounding, -(ends[1] - rounding)
 
     def bends(self, rows: Array, geometry: Geometry) -> Array:
@@ -250,6 +250,15 @@ def _bends(below: LocalQuadratic, above: LocalQuadratic, geometry: Geometry) -> 
     """Range (B,) of a weighted function less its value and slope at the centre."""
     low = _least_bend(below.hessian, geometry) - below.error
     return low - gamma(2) * abs(low), -(_least_bend(above.hessian, geometry) - above.error)
+
+
+def _weighed(coefficients: Array, sizes: Array) -> Array:
+    """(B, K): `sum_j coefficients_kj sizes_j`, both >= 0, where 0 times infinity is 0."""
+    xp = namespace(sizes)
+    known = xp.isfinite(sizes)
+    total = xp.sum(coefficients * xp.where(known, sizes, xp.zeros_like(sizes))[:, None, :], axis=2)
+    void = xp.any((coefficients > 0) & ~known[:, None, :], axis=2)
+    return xp.where(void, xp.full_like(total, math.inf), total)
 
 
 def _least_bend(hessian: Array, geometry: Geometry) -> Array:

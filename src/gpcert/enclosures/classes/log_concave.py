@@ -63,6 +63,10 @@ class LogConcave:
         h = xp.stack([self._highest({k: 1.0, c: -1.0}) for k in others], axis=1)
         weights = {k: u[:, i] for i, k in enumerate(others)}
         top = self._highest({**weights, c: -xp.sum(u, axis=1)}, lost=u)
+        # a huge cell may have no bound of a mean
+        usable = xp.all(xp.isfinite(h), axis=1) & xp.isfinite(top)
+        h = xp.where(usable[:, None], h, xp.zeros_like(h))
+        top = xp.where(usable, top, xp.zeros_like(top))
         size = xp.sum(u * xp.abs(h), axis=1) + xp.abs(top)
         excess = nonnegative(down(xp.sum(u * h, axis=1) - top - gamma(16) * size, 4))
         best = None
@@ -72,7 +76,7 @@ class LogConcave:
             found = self._value(c, up(e, 2))
             best = found if best is None else xp.minimum(best, found)
         assert best is not None
-        return nonnegative(xp.where(xp.isnan(best), xp.zeros_like(best), best))
+        return nonnegative(xp.where(usable & ~xp.isnan(best), best, xp.zeros_like(best)))
 
     def upper(self, c: int, jet: Jet) -> Array:
         """Certified upper bound (B,) of pi_c over each cell.
@@ -182,7 +186,8 @@ class LogConcave:
         bend = bend + gamma(J + 8) * xp.sum(xp.abs(slopes.q) * moved, axis=1)
         first = 0.5 * (linear + bend) + xp.abs(slopes.shift) + slopes.error
         bounds = shrunk_bounds(UNIMODAL_BOUNDS[:4], self.place.sizes.operator)
-        known = xp.isfinite(bounds[3])
+        known = xp.isfinite(bounds[3]) & xp.isfinite(w)
+        w = xp.where(known, w, xp.zeros_like(w))
         fourth = xp.where(known, bounds[3], xp.zeros_like(w))
         finer = up(first + 0.125 * fourth * w * w, J + moved.shape[1] + 32)
         plain = up(0.5 * xp.where(known, bounds[1], xp.zeros_like(w)) * w, 4)
@@ -195,11 +200,13 @@ class LogConcave:
         xp = namespace(high)
         w, operator = self.place.sizes.spread, self.place.sizes.operator
         bound = shrunk_bounds(UNIMODAL_BOUNDS[:2], operator)[1]
+        known = xp.isfinite(bound) & xp.isfinite(w)
+        zero = xp.zeros_like(w)
+        bound, w = xp.where(known, bound, zero), xp.where(known, w, zero)
         most = xp.clip(up(high + 0.5 * bound * w, 4), 0.0, 1.0)
-        most = xp.where(xp.isnan(most), xp.ones_like(most), most)
-        sharper = [unimodal_bound(order, 0.0 * most, most) for order in (1, 2)]
-        moved = up(0.5 * shrunk_bounds(sharper, operator)[1] * w, 4)
-        return xp.where(xp.isnan(moved), xp.full_like(moved, math.inf), moved)
+        sharper = [unimodal_bound(order, zero, most) for order in (1, 2)]
+        finer = xp.where(known, shrunk_bounds(sharper, operator)[1], zero)
+        return xp.where(known, up(0.5 * finer * w, 4), xp.full_like(w, math.inf))
 
     def _distance(self, a: Array) -> Array:
         """Upper bound (B,) of |R (d - a)| over each cell."""
