@@ -22,6 +22,11 @@ def dataset(name: str, folder: Path) -> Dataset:
     if name.startswith("synthetic2d"):
         return synthetic2d(TRAINING, shift=float(name.rpartition("-")[2]))
     whole = spambase(folder, paper_features=True) if name == "spam" else mnist((3, 8), folder)
+    return sampled(whole)
+
+
+def sampled(whole: Dataset) -> Dataset:
+    """TRAINING training points at random, and the test points in random order."""
     rng = np.random.default_rng(0)
     train = rng.permutation(len(whole.X_train))[:TRAINING]
     test = rng.permutation(len(whole.X_test))

@@ -26,9 +26,7 @@ from gpcert.datasets.record import shuffled_split
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods.softmax_expectation import expected_softmax
 from gpcert.models import GPClassifier
-
-TRAINING = 1000
-"""Training images of the Laplace classifiers."""
+from models import TRAINING, sampled
 
 EPOCHS = 40
 """Evaluations of the evidence in a fit; both converge before."""
@@ -71,16 +69,7 @@ class Prepared(NamedTuple):
 def image_data(name: str, folder: Path) -> Dataset:
     """The chosen classes: training images at random, test images in random order."""
     whole = mnist((3, 5, 8), folder) if name == "mnist358" else fashion((0, 2, 6), folder)
-    rng = np.random.default_rng(0)
-    train = rng.permutation(len(whole.X_train))[:TRAINING]
-    test = rng.permutation(len(whole.X_test))
-    return replace(
-        whole,
-        X_train=whole.X_train[train],
-        y_train=whole.y_train[train],
-        X_test=whole.X_test[test],
-        y_test=whole.y_test[test],
-    )
+    return sampled(whole)
 
 
 def image_model(
