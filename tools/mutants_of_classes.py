@@ -150,7 +150,7 @@ CLASS_MUTANTS = (
     Mutant(
         "class-pair-sign",
         "enclosures/classes/layout.py",
-        "return ((index, 1 if k < l else -1),)",
+        "return ((index, 1 if first < second else -1),)",
         "return ((index, 1),)",
         "f_k - f_l is taken for f_l - f_k",
         PARTS,
@@ -346,6 +346,14 @@ CLASS_MUTANTS = (
         "return up_float(height + backward + rounding, 8)",
         "the kernel matrix is taken for exact",
         PARTS,
+    ),
+    Mutant(
+        "class-probability-moves-by-two-degrees",
+        "enclosures/classes/taylor_bound.py",
+        "moved = higher_degrees(known, uniform, sizes.mean, sizes.spread) + part.errors[:, 0]",
+        "moved = part.errors[:, 0]",
+        "a probability is taken to move by its known degrees only",
+        ("tests/enclosures/classes/test_class_remainder.py",),
     ),
     Mutant(
         "pieces-too-short",

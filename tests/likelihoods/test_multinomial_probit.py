@@ -7,7 +7,7 @@ from flint import acb, arb, ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.arrays import backend_from_name, to_numpy
+from gpcert.arrays import to_numpy
 from gpcert.errors import InputError
 from gpcert.likelihoods.independent_maximum import (
     REACH,
@@ -28,13 +28,6 @@ END = arb(16)
 """The references leave out what lies beyond 16 standard deviations: less than 1e-50."""
 
 DIFFERENCES = np.array([[-1.0, 1.0, 0.0], [-1.0, 0.0, 1.0]])
-
-
-@pytest.fixture(params=["numpy", "torch"])
-def backend(request):
-    if request.param == "torch":
-        pytest.importorskip("torch")
-    return backend_from_name(request.param)
 
 
 def cdf(z):

@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.special import owens_t
 
-from gpcert.arrays import backend_from_name, to_numpy
+from gpcert.arrays import to_numpy
 from gpcert.likelihoods.orthant import (
     GAUSS_LEGENDRE,
     bivariate_orthant,
@@ -20,13 +20,6 @@ from gpcert.testing.likelihood_contract import BITS
 
 END = 16.0
 """The references leave out what lies beyond: less than 1e-50."""
-
-
-@pytest.fixture(params=["numpy", "torch"])
-def backend(request):
-    if request.param == "torch":
-        pytest.importorskip("torch")
-    return backend_from_name(request.param)
 
 
 def cdf(z):

@@ -372,3 +372,14 @@ def test_what_bends_is_the_formula():
     found = float(missed_bends(jet, sizes)[0])
     assert found == pytest.approx(second + third + fourth, rel=1e-12)
     assert found >= second + third + fourth
+
+
+def test_a_probability_may_move_by_the_degrees_that_are_not_known():
+    """Small and flat at the reference, but far from it: the uniform bounds are what is left."""
+    zeros = tuple(np.zeros((1, 1, *[2] * j)) for j in range(1, 5))
+    part = class_jet(ClassMoments(np.full((1, 1), 0.01), zeros, np.zeros((1, 5))), 0)
+    sizes = SimpleNamespace(mean=np.array([2.0]), spread=np.array([0.5]), operator=np.array([0.1]))
+    place = SimpleNamespace(L=np.eye(2)[None], sizes=sizes)
+    found = gaussian_bounds(weighted_jet(((1.0, part),)), place)
+    for order, bound in enumerate(found, 1):
+        assert float(bound[0]) >= UNIMODAL_BOUNDS[order - 1]

@@ -39,8 +39,8 @@ class ClassLayout:
         """Number of outputs of the searched posterior."""
         return self.classes if self.independent else self.classes * self.n // 2
 
-    def pair(self, k: int, l: int) -> tuple[tuple[int, int], ...]:  # noqa: E741
-        """Outputs and signs whose sum is `f_l - f_k`.
+    def pair(self, first: int, second: int) -> tuple[tuple[int, int], ...]:
+        """Outputs and signs whose sum is `f_second - f_first`.
 
         >>> ClassLayout(3, independent=True).pair(0, 2)
         ((2, 1), (0, -1))
@@ -48,10 +48,10 @@ class ClassLayout:
         ((2, -1),)
         """
         if self.independent:
-            return ((l, 1), (k, -1))
-        low, high = min(k, l), max(k, l)
+            return ((second, 1), (first, -1))
+        low, high = min(first, second), max(first, second)
         index = low * self.classes - low * (low + 1) // 2 + high - low - 1
-        return ((index, 1 if k < l else -1),)
+        return ((index, 1 if first < second else -1),)
 
     @property
     def matrices(self) -> np.ndarray:

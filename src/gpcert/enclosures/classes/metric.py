@@ -62,20 +62,51 @@ def measure(change: Change, R: Array, inflation: Array, geometry: Geometry) -> S
     """
     xp = namespace(R)
     n, f = R.shape[1], geometry.half.shape[1]
-    half = geometry.half[:, None, :]
-    means, variances = change.means, change.variances
+    J = change.matrices.shape[0]
+    count = 4 * (n * n + J + f) + 32
+    means = change.means
     slope = R @ means.slope
     size = xp.abs(R)
-    lost = gamma(n + 2) * (size @ xp.sum(xp.abs(means.slope) * half, axis=2)[:, :, None])[:, :, 0]
+    moved = xp.sum(xp.abs(means.slope) * geometry.half[:, None, :], axis=2)
+    lost = gamma(n + 2) * (size @ moved[:, :, None])[:, :, 0]
     linear = _length(swing(geometry, slope))
     mean_bend = _length((size @ means.bend[:, :, None])[:, :, 0] + lost)
+    once, twice = 1.0 + inflation, (1.0 + inflation) ** 2
+    mean = up((linear + mean_bend) * once, count)
 
+    spread, bend, whole = _covariance_sizes(change, R, geometry, count)
+    spread = up(spread * twice, count)
+    bend = up(up(bend * twice, count) + 3.0 * inflation * spread, 2)
+    flat = xp.reshape(_turn(R, change.matrices), (R.shape[0], J, n * n))
+    spread_slope = xp.matrix_transpose(flat) @ change.variances.slope
+    trace, skew = _trace_and_skew(whole, n)
+    return Sizes(
+        mean=mean,
+        mean_bend=up(mean_bend * once + inflation * mean, count),
+        spread=spread,
+        spread_bend=bend,
+        operator=up(_spectral(whole, n) * twice, count),
+        # |trace(T W T^T) - trace W| <= |T^T T - I| |W|, and eigenvalues move by as much at most
+        trace=up(trace + 3.0 * inflation * spread, count),
+        skew=up(skew + 6.0 * inflation * spread, count),
+        slope=slope,
+        spread_slope=xp.reshape(spread_slope, (R.shape[0], n, n, f)),
+    )
+
+
+def _covariance_sizes(
+    change: Change, R: Array, geometry: Geometry, count: int
+) -> tuple[Array, Array, Array]:
+    """Nuclear norms (B,) of `R (V - V_0) R^T`, whole and without its linear part, and bounds (B, K)
+    of its coordinates; the inflation is left to the caller."""
+    xp = namespace(R)
+    n, variances = R.shape[1], change.variances
+    size = xp.abs(R)
     turned, sizes = _turn(R, change.matrices), _turn(size, xp.abs(change.matrices))
     J = turned.shape[1]
-    count = 4 * (n * n + J + f) + 32
     own = _coordinates(turned)
     own_sizes = _coordinates(sizes, absolute=True)
-    moved = xp.sum(xp.abs(variances.slope) * half, axis=2)
+    moved = xp.sum(xp.abs(variances.slope) * geometry.half[:, None, :], axis=2)
     sums = (moved + variances.bend)[:, :, None]
     lost = gamma(2 * n + J + 12) * (own_sizes @ sums)[:, :, 0]
     swings = swing(geometry, own @ variances.slope)
@@ -83,41 +114,30 @@ def measure(change: Change, R: Array, inflation: Array, geometry: Geometry) -> S
     if n == 2 and variances.shapes is not None:
         together = variances.shapes.bends(own, geometry)
         bends = xp.where(together < bends, together, bends)
-    bends = bends + lost
+    fixed = _fixed_part(change, R, count)
+    bends = up(bends + lost + fixed, count)
+    # output by output: a matrix of rank r has nuclear norm at most sqrt(r) times Frobenius
+    each = xp.asarray(change.root_ranks, device=R.device) * _frobenius(turned, sizes)
+    still = _nuclear(fixed, n)
+    apart = [
+        up(xp.sum(each * part, axis=1) + still, count)
+        for part in (variances.reach, variances.bend + gamma(count) * moved)
+    ]
+    whole = swings + bends
+    spread = xp.minimum(_nuclear(whole, n), apart[0])
+    return spread, xp.minimum(_nuclear(bends, n), apart[1]), whole
+
+
+def _fixed_part(change: Change, R: Array, count: int) -> Array:
+    """(B, K): coordinates' sizes of what does not move, `offset` and its error."""
+    xp = namespace(R)
+    n, size = R.shape[1], xp.abs(R)
     shift = _turn(R, change.offset[:, None])
     shift_size = _turn(size, xp.abs(change.offset)[:, None])
     fixed = xp.abs(_coordinates(shift))[:, :, 0]
     fixed = fixed + gamma(2 * n + 12) * _coordinates(shift_size, absolute=True)[:, :, 0]
     norm = xp.sqrt(xp.sum(R * R, axis=(1, 2)))
-    fixed = up(fixed + 2.0 * (norm**2 * change.offset_error)[:, None], count)
-    bends = up(bends + fixed, count)
-    once, twice = 1.0 + inflation, (1.0 + inflation) ** 2
-    mean = up((linear + mean_bend) * once, count)
-    # output by output: a matrix of rank r has nuclear norm at most sqrt(r) times Frobenius
-    each = xp.asarray(change.root_ranks, device=R.device) * _frobenius(turned, sizes)
-    still = _nuclear(fixed, n)
-    apart = [
-        up(xp.sum(each * size, axis=1) + still, count)
-        for size in (variances.reach, variances.bend + gamma(count) * moved)
-    ]
-    spread = up(xp.minimum(_nuclear(swings + bends, n), apart[0]) * twice, count)
-    bend = up(xp.minimum(_nuclear(bends, n), apart[1]) * twice, count)
-    bend = up(bend + 3.0 * inflation * spread, 2)
-    flat = xp.reshape(turned, (R.shape[0], J, n * n))
-    spread_slope = xp.matrix_transpose(flat) @ variances.slope
-    trace, skew = _trace_and_skew(swings + bends, n)
-    return Sizes(
-        mean=mean,
-        mean_bend=up(mean_bend * once + inflation * mean, count),
-        spread=spread,
-        spread_bend=bend,
-        operator=up(_spectral(swings + bends, n) * twice, count),
-        # |trace(T W T^T) - trace W| <= |T^T T - I| |W|, and eigenvalues move by as much at most
-        trace=up(trace + 3.0 * inflation * spread, count),
-        skew=up(skew + 6.0 * inflation * spread, count),
-        slope=slope,
-        spread_slope=xp.reshape(spread_slope, (R.shape[0], n, n, f)),
-    )
+    return up(fixed + 2.0 * (norm**2 * change.offset_error)[:, None], count)
 
 
 def _frobenius(turned: Array, sizes: Array) -> Array:
