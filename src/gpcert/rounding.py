@@ -12,6 +12,9 @@ SciPy's ndtr and erf a few ulp); the constants are generous and tested against 2
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
+
 from gpcert.arrays import Array, namespace
 
 __all__ = [
@@ -25,6 +28,8 @@ __all__ = [
     "up",
     "down",
     "up_float",
+    "difference_down",
+    "difference_up",
 ]
 
 U = 2.0**-53
@@ -88,3 +93,24 @@ def nonnegative(x: Array) -> Array:
     """`max(x, 0)` elementwise; NaN stays NaN, so that no bound is made from one."""
     xp = namespace(x)
     return xp.where(x <= 0, xp.zeros_like(x), x)
+
+
+def difference_down(a: float, b: Fraction) -> float:
+    """The largest float <= `a - b`, where a may be infinite; exact up to that one step.
+
+    >>> difference_down(1.0, Fraction(1, 3)) < Fraction(2, 3), difference_down(0.5, Fraction(1, 4))
+    (True, 0.25)
+    """
+    if not math.isfinite(a):
+        return a
+    exact = Fraction(a) - b
+    try:
+        near = float(exact)  # correctly rounded
+    except OverflowError:
+        return math.nextafter(math.inf, 0.0) if exact > 0 else -math.inf
+    return near if Fraction(near) <= exact else math.nextafter(near, -math.inf)
+
+
+def difference_up(a: float, b: Fraction) -> float:
+    """The smallest float >= `a - b`: the mirror of `difference_down`."""
+    return -difference_down(-a, -b)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import joblib
@@ -12,8 +13,9 @@ from rich.console import Console
 from rich.progress import Progress
 
 from gpcert.adapters import as_posterior
+from gpcert.api.decisions import Rule, margin_of
 from gpcert.api.methods import Method, MethodName, VarianceName
-from gpcert.api.rules import Rule, RuleOptions, decision_rule
+from gpcert.api.rules import RuleOptions, decision_candidates
 from gpcert.arrays import Backend, backend_from_name, finite_array
 from gpcert.certificates import Certificate, CertificateTable, Interval, Status
 from gpcert.committee import Model
@@ -21,8 +23,7 @@ from gpcert.enclosures.classes import class_layout
 from gpcert.errors import InputError
 from gpcert.likelihoods import ClassLikelihood
 from gpcert.regions import Ball, Region
-from gpcert.rounding import down, up
-from gpcert.search import Budget, GoalResult, Problem, StopReason, solve
+from gpcert.search import Budget, Problem, StopReason, solve
 
 __all__ = ["certify", "certify_many", "certify_region", "certify_rule"]
 
@@ -55,14 +56,17 @@ def certify(
     radius, norm, features, domain : the region is `Ball(x, radius, norm, features, domain)`, an
         l_inf ball by default.
     region : any other region that contains x, instead of `radius`.
-    threshold : decide by "probability of the second class > threshold"; by default 1/2, which is
-        the sign of the latent mean, as `predict` does. In regression: a level of the mean.
+    threshold : decide by "probability of the second class > threshold". By default the decision is
+        that of `predict`, the sign of the latent mean: of scikit-learn's classifier that is not
+        quite a threshold of 1/2. In regression: a level of the mean.
     class_weight : cost of a mistake on each class, `{label: weight}` or in the classes' order: the
-        largest weight times probability decides. Of two classes: threshold w1 / (w1 + w2).
+        largest weight times probability decides. Of two classes: threshold w1 / (w1 + w2), exactly.
     delta, output_norm : regression, the paper's delta-robustness: `||mu(x') - mu(x)||_p <= delta`.
     budget, backend, random_state, method, variance : as in `prediction_range`.
 
-    The search stops as soon as the property is decided.
+    The search stops as soon as the property is decided. The decision at x is itself proved; where
+    x is too near to a tie for that, nothing is claimed: the status is UNKNOWN, the reason
+    `UNDECIDED_AT_X`, and `decision` None.
 
     Example
     -------
@@ -115,8 +119,42 @@ def certify_region(
         raise InputError(
             "x: expected a point of the region; the decision at x is what is certified"
         )
-    rule = decision_rule(posterior, x, options)
-    return certify_rule(region, rule, budget, backend, random_state)
+    candidates = decision_candidates(posterior, x, options)
+    guess = candidates.guess
+    first = certify_rule(region, guess, budget, backend, random_state)
+    # a margin that is positive in the whole region is positive at x: the guess was right
+    if first.status is Status.ROBUST:
+        return first
+    rule = candidates.proved()
+    if not rule.decided:
+        return _undecided(rule, first)
+    if rule is guess:
+        return first
+    second = certify_rule(region, rule, _left(budget, first), backend, random_state)
+    return replace(second, boxes=first.boxes + second.boxes, seconds=first.seconds + second.seconds)
+
+
+def _undecided(rule: Rule, first: Certificate) -> Certificate:
+    """x lies within the error of its own enclosure: no decision is meant, so none is refuted."""
+    return replace(
+        first,
+        status=Status.UNKNOWN,
+        margin=Interval(-np.inf, rule.most),
+        counterexample=None,
+        decision=None,
+        reason=StopReason.UNDECIDED_AT_X,
+        rule=rule.text,
+    )
+
+
+def _left(budget: Budget, spent: Certificate) -> Budget:
+    """What a first search has left of a budget, at least enough for one box."""
+    seconds, boxes = budget.seconds, budget.boxes
+    return replace(
+        budget,
+        seconds=None if seconds is None else max(seconds - spent.seconds, 1e-3),
+        boxes=None if boxes is None else max(boxes - spent.boxes, 1),
+    )
 
 
 def certify_rule(
@@ -126,7 +164,11 @@ def certify_rule(
     backend: Backend,
     random_state: int | None,
 ) -> Certificate:
-    """Prove or refute that a rule's margin is positive on a region."""
+    """Prove or refute that a rule's margin is positive on a region.
+
+    Statement: with `lower <= goal <= upper` for the least value of the goal, the least margin lies
+    between `lower - level` and `upper - level`, rounded outwards; the verdict is the sign of both.
+    """
     problem = Problem(
         rule.model,
         region,
@@ -139,26 +181,33 @@ def certify_rule(
     )
     result = solve(problem)
     (goal,) = result.goals
+    margin = margin_of(goal.lower, goal.upper, rule.level)
+    status = _verdict(margin)
+    reason = result.reason
+    if status is Status.UNKNOWN and reason is StopReason.DECIDED:
+        reason = StopReason.RESOLUTION  # decided for the rounded target only
     return Certificate(
-        status=_verdict(goal, rule.target),
-        margin=Interval(
-            float(down(goal.lower - rule.target, 1)), float(up(goal.upper - rule.target, 1))
-        ),
-        counterexample=goal.point if goal.upper < rule.target else None,
+        status=status,
+        margin=margin,
+        counterexample=goal.point if status is Status.NOT_ROBUST else None,
         decision=rule.decision,
-        reason=result.reason,
+        reason=reason,
         boxes=result.boxes,
         seconds=result.seconds,
         rule=rule.text,
         region=region.describe(),
+        unit=rule.unit,
+        x=rule.x,
+        method=rule.method.name,
+        model=rule.fingerprint,
     )
 
 
-def _verdict(goal: GoalResult, target: float) -> Status:
+def _verdict(margin: Interval) -> Status:
     # comparisons with NaN are false, so an undefined bound can only end in UNKNOWN
-    if goal.lower > target:
+    if margin.lower > 0:
         return Status.ROBUST
-    if goal.upper < target:
+    if margin.upper < 0:
         return Status.NOT_ROBUST
     return Status.UNKNOWN
 

@@ -57,7 +57,8 @@ def certified_radius(
     ends when `lower >= (1 - tol) upper` or with the budget (10 s by default). `max_radius` (by
     default the farthest corner of `domain`, else 16 times the spread of the points) is where it
     gives up looking for a counter-example; if all of it is proved, `lower` is that radius and
-    `upper` is infinite. Other parameters as in `certify`.
+    `upper` is infinite. If the decision at x itself cannot be proved, `lower` is 0 and the reason
+    `UNDECIDED_AT_X`. Other parameters as in `certify`.
 
     Example
     -------
@@ -125,8 +126,11 @@ class _RadiusSearch:
         self.start = time.perf_counter()
         self.rule = decision_rule(self.posterior, self.x, self.options)
         try:
-            self._attack(largest)
-            self._prove(largest, tol)
+            if self.rule.decided:
+                self._attack(largest)
+                self._prove(largest, tol)
+            else:
+                self.reason = StopReason.UNDECIDED_AT_X
         except KeyboardInterrupt:
             self.reason = StopReason.INTERRUPTED
         return Radius(
@@ -138,6 +142,11 @@ class _RadiusSearch:
             seconds=time.perf_counter() - self.start,
             norm=float(self.shape["norm"]),
             reason=self.reason,
+            rule=self.rule.text,
+            region=self._ball(self.lower).describe(),
+            unit=self.rule.unit,
+            method=self.options.method.name,
+            model=self.rule.fingerprint,
         )
 
     def _ball(self, radius: float) -> Ball:

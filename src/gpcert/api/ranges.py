@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
@@ -15,6 +16,7 @@ from gpcert.committee import Model
 from gpcert.enclosures.goals import Goal
 from gpcert.errors import InputError
 from gpcert.regions import Region
+from gpcert.rounding import difference_down, difference_up
 from gpcert.search import Budget, GoalResult, Problem, SearchResult, StopReason, solve
 
 __all__ = ["prediction_range", "prediction_ranges"]
@@ -44,10 +46,13 @@ def prediction_range(
         a `Pipeline` with scalers).
     region : `Box` or `Ball`, in the units of the model's inputs.
     tol : the search goes on until both sides are known to within `tol` (absolute).
-    quantity : "probability" (of the second of two classes, or of the class `output`), "mean" or
-        "variance" of the latent function; by default what the model's decision is made from.
-    output : the label of a class, if there are more than two; in a regression with several targets
-        the number of the target.
+    quantity : "probability" of a class, "mean" or "variance" of the latent function; by default
+        what the model's decision is made from. The variance includes the model's noise term, if it
+        has one (`Posterior.noise`: of scikit-learn's models that of a WhiteKernel): the range's
+        `meaning` says so.
+    output : of a probability the label of the class; of two classes the second is meant by default,
+        and `output` of the range is its label. In a regression the number of the target, 0 by
+        default. Mean and variance of two classes are those of one latent function: leave it out.
     sides : search for "both", or only for the "minimum" or the "maximum"; the side left out keeps
         valid but useless bounds.
     budget : `Budget(seconds, boxes, memory)`; when it ends the bounds so far are returned.
@@ -69,16 +74,20 @@ def prediction_range(
     >>> rng.maximum.lower <= 1.0 <= rng.maximum.upper, rng.converged
     (True, True)
     """
-    question = range_question(as_posterior(model), quantity)
+    posterior = as_posterior(model)
+    question = range_question(posterior, quantity)
     if sides not in {"both", "minimum", "maximum"}:
         raise InputError(f"sides: expected 'both', 'minimum' or 'maximum', got {sides!r}")
     index = question.index(output)
-    signs = {"both": (1, -1), "minimum": (1,), "maximum": (-1,)}[sides]
+    signs: tuple[int, ...] = {"both": (1, -1), "minimum": (1,), "maximum": (-1,)}[sides]
+    if question.two and index == 0:
+        signs = tuple(-sign for sign in signs)  # least where the second class has most
     plain = [question.goal(index, sign) for sign in signs]
-    goals = Method(method, variance).goals(plain, random_state, question.model)
+    bounds = Method(method, variance)
+    goals = bounds.goals(plain, random_state, question.model)
     result = _search(question.model, region, goals, tol, (budget, backend, random_state))
     found = dict(zip(signs, result.goals, strict=True))
-    return _record(found, result, question, index, region)
+    return _record(found, result, question, index, (region, bounds, posterior))
 
 
 def prediction_ranges(
@@ -94,14 +103,18 @@ def prediction_ranges(
     variance: VarianceName | None = None,
 ) -> tuple[PredictionRange, ...]:
     """The same for every output or class of the model, in one search over one tree of boxes."""
-    question = range_question(as_posterior(model), quantity)
+    posterior = as_posterior(model)
+    question = range_question(posterior, quantity)
     count = len(question.labels)
-    plain = [question.goal(c, sign) for c in range(count) for sign in (1, -1)]
-    goals = Method(method, variance).goals(plain, random_state, question.model)
+    searched = 1 if question.two else count
+    plain = [question.goal(c, sign) for c in range(searched) for sign in (1, -1)]
+    bounds = Method(method, variance)
+    goals = bounds.goals(plain, random_state, question.model)
     result = _search(question.model, region, goals, tol, (budget, backend, random_state))
+    pairs = [dict(zip((1, -1), result.goals[2 * c :], strict=False)) for c in range(searched)]
+    asked = (region, bounds, posterior)
     return tuple(
-        _record({1: result.goals[2 * c], -1: result.goals[2 * c + 1]}, result, question, c, region)
-        for c in range(count)
+        _record(pairs[min(c, searched - 1)], result, question, c, asked) for c in range(count)
     )
 
 
@@ -134,8 +147,12 @@ def _record(
     result: SearchResult,
     question: RangeQuestion,
     index: int,
-    region: Region,
+    asked: tuple[Region, Method, Model],
 ) -> PredictionRange:
+    """From the results of the goals of sign 1 and -1, as far as they were searched."""
+    region, bounds, posterior = asked
+    if question.two and index == 0:
+        found = _complement(found)
     low, high = found.get(1), found.get(-1)
     # a side that was not searched: the maximum is at least the minimum, and nothing more is known
     minimum = Interval(low.lower, low.upper) if low else Interval(-np.inf, -_lower(high))
@@ -152,7 +169,25 @@ def _record(
         quantity=question.quantity,
         output=question.labels[index],
         region=region.describe(),
+        method=bounds.name,
+        meaning=question.meanings[index],
     )
+
+
+def _complement(found: dict[int, GoalResult]) -> dict[int, GoalResult]:
+    """Goals of the first of two classes from those of the second, whose probability is F.
+
+    Statement: `sign (1 - F) = sign + (-sign F)`, so that the goal of either sign is that of the
+    other one plus a sign; one rounding outwards.
+    """
+    return {
+        sign: GoalResult(
+            difference_down(side.lower, Fraction(-sign)),
+            difference_up(side.upper, Fraction(-sign)),
+            side.point,
+        )
+        for sign, side in ((-sign, side) for sign, side in found.items())
+    }
 
 
 def _lower(side: GoalResult | None) -> float:

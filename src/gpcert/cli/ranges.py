@@ -72,7 +72,7 @@ def ranges(
         typer.Option(
             "--class",
             metavar="LABEL",
-            help="of several classes (regression: targets, counted from 0) only this one; all by "
+            help="only the class of this label (regression: the target, counted from 0); all by "
             "default",
         ),
     ] = None,
@@ -119,17 +119,19 @@ def _found(
     """The ranges of all outputs, or of the one whose label prints as this text."""
     if text is None:
         return prediction_ranges(model, ball, **choices)
-    labels = range_question(model, choices["quantity"]).labels
+    # None is the one latent function of two classes, which no label means
+    labels = [k for k in range_question(model, choices["quantity"]).labels if k is not None]
     same = [label for label in labels if str(label) == text]
     if len(same) != 1:
-        raise InputError(f"--class: expected one of {', '.join(map(str, labels))}; got {text!r}")
+        names = f"one of {', '.join(map(str, labels))}" if labels else "none"
+        raise InputError(f"--class: expected {names}; got {text!r}")
     return (prediction_range(model, ball, output=same[0], **choices),)
 
 
 def _cells(index: int, item: PredictionRange) -> list[str]:
     return [
         str(index),
-        str(item.output),
+        "" if item.output is None else str(item.output),
         item.quantity,
         below(item.minimum.lower),
         above(item.minimum.upper),

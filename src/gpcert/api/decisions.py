@@ -1,0 +1,113 @@
+"""What is decided at x: a rule for every possible decision, and the proof of which one holds.
+
+Plain floating point says which decision is likely; it may be wrong near a tie, so it only orders
+the work. What counts is the enclosure of the margin on a cell of width 0 at x.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from gpcert.api.methods import Method
+from gpcert.arrays import Backend, to_numpy
+from gpcert.certificates import Interval
+from gpcert.committee import Model
+from gpcert.enclosures import Evaluation, local_model
+from gpcert.enclosures.goals import Goal
+from gpcert.regions import Ball
+from gpcert.rounding import difference_down, difference_up
+
+__all__ = ["Candidates", "Rule", "margin_of"]
+
+TRIED = 4
+"""Decisions that are tried at x, the likeliest by plain floating point first. A matter of work:
+should another one win, x is left undecided."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """`margin(x) = goal(x) - level`, positive exactly where the decision is `decision`, ties apart.
+
+    `level` is an exact number. `decision` is a label, or None in regression, and where `decided` is
+    False: then the margin at x of whatever is decided there is at most `most`. `model` is what is
+    searched: for coupled classes the differences of their latent functions. `text` is the rule in
+    words, `unit` what its margin is measured in, `fingerprint` that of the user's model.
+    """
+
+    model: Model
+    goal: Goal
+    level: Fraction
+    decision: Any
+    text: str
+    unit: str
+    x: np.ndarray
+    method: Method = field(default_factory=Method)
+    fingerprint: str = ""
+    decided: bool = True
+    most: float = np.inf
+
+    @property
+    def target(self) -> float:
+        """The level rounded to a float: it steers the search, and no verdict rests on it."""
+        return float(self.level)
+
+
+def margin_of(lower: float, upper: float, level: Fraction) -> Interval:
+    """Bounds of `goal - level` from those of the goal; signs are exact, as is the level."""
+    return Interval(difference_down(lower, level), difference_up(upper, level))
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """The rules of all decisions that are possible at x, by number, the likeliest first.
+
+    Exactly one margin is positive at x, or x lies at a tie: with scores s_k the margins are
+    `s_k - max_(j != k) s_j`, of two decisions m and -m. `open_text` is the rule in words where it
+    is not known which decision is meant. `sure`: the one rule there is holds at x by itself.
+    """
+
+    order: tuple[int, ...]
+    build: Callable[[int], Rule]
+    open_text: str
+    sure: bool = False
+
+    @cached_property
+    def guess(self) -> Rule:
+        """The likeliest rule; nothing is proved of it, but by a positive margin at x."""
+        return self.build(self.order[0])
+
+    def proved(self) -> Rule:
+        """The rule whose margin at x is proved to be positive, else one that is not `decided`.
+
+        Undecided: let g be the guess, with margin m_g at x. If g is decided its margin is m_g; if k
+        is, its margin is at most `s_k - s_g <= -m_g`. So it is at most the larger of the upper
+        bound of m_g and minus the lower one.
+        """
+        guess = self.guess
+        if self.sure:
+            return guess
+        region = Ball(guess.x, 0.0)
+        local = local_model(guess.model, region, Backend(), guess.goal.needs_variance)
+        evaluation = Evaluation(local, region.root(), optional=False)
+        margins = []
+        for number in self.order[:TRIED]:
+            rule = guess if number == self.order[0] else self.build(number)
+            margin = _margin_at(rule, evaluation)
+            if margin.lower > 0:
+                return rule
+            margins.append(margin)
+        most = max(margins[0].upper, -margins[0].lower)
+        return replace(guess, decision=None, text=self.open_text, decided=False, most=most)
+
+
+def _margin_at(rule: Rule, evaluation: Evaluation) -> Interval:
+    """Certified margin at the evaluation's one point."""
+    lower = to_numpy(rule.goal.bound(evaluation, rule.target).lower)[0]
+    upper = to_numpy(rule.goal.ceiling(evaluation))[0]
+    return margin_of(float(lower), float(upper), rule.level)
