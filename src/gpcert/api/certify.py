@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -119,31 +120,35 @@ def certify_region(
         raise InputError(
             "x: expected a point of the region; the decision at x is what is certified"
         )
+    start = time.perf_counter()
     candidates = decision_candidates(posterior, x, options)
-    guess = candidates.guess
-    first = certify_rule(region, guess, budget, backend, random_state)
-    # a margin that is positive in the whole region is positive at x: the guess was right
-    if first.status is Status.ROBUST:
-        return first
-    rule = candidates.proved()
+    rule = candidates.proved() if candidates.near else candidates.guess
     if not rule.decided:
-        return _undecided(rule, first)
-    if rule is guess:
+        return _undecided(region, rule, time.perf_counter() - start)
+    first = certify_rule(region, rule, budget, backend, random_state)
+    # a margin that is positive in the whole region is positive at x: the guess was right
+    if candidates.near or first.status is Status.ROBUST:
         return first
-    second = certify_rule(region, rule, _left(budget, first), backend, random_state)
+    proved = candidates.proved()
+    if proved is rule:
+        return first
+    if not proved.decided:
+        return replace(_undecided(region, proved, first.seconds), boxes=first.boxes)
+    second = certify_rule(region, proved, _left(budget, first), backend, random_state)
     return replace(second, boxes=first.boxes + second.boxes, seconds=first.seconds + second.seconds)
 
 
-def _undecided(rule: Rule, first: Certificate) -> Certificate:
+def _undecided(region: Region, rule: Rule, seconds: float) -> Certificate:
     """x lies within the error of its own enclosure: no decision is meant, so none is refuted."""
-    return replace(
-        first,
-        status=Status.UNKNOWN,
-        margin=Interval(-np.inf, rule.most),
-        counterexample=None,
-        decision=None,
+    return _certificate(
+        region,
+        rule,
+        Interval(-np.inf, rule.most),
         reason=StopReason.UNDECIDED_AT_X,
-        rule=rule.text,
+        status=Status.UNKNOWN,
+        counterexample=None,
+        boxes=0,
+        seconds=seconds,
     )
 
 
@@ -186,20 +191,30 @@ def certify_rule(
     reason = result.reason
     if status is Status.UNKNOWN and reason is StopReason.DECIDED:
         reason = StopReason.RESOLUTION  # decided for the rounded target only
-    return Certificate(
+    return _certificate(
+        region,
+        rule,
+        margin,
         status=status,
-        margin=margin,
-        counterexample=goal.point if status is Status.NOT_ROBUST else None,
-        decision=rule.decision,
         reason=reason,
         boxes=result.boxes,
+        counterexample=goal.point if status is Status.NOT_ROBUST else None,
         seconds=result.seconds,
+    )
+
+
+def _certificate(region: Region, rule: Rule, margin: Interval, **found: Any) -> Certificate:
+    """The record: what was asked, and the status, counter-example, reason and cost `found`."""
+    return Certificate(
+        margin=margin,
+        decision=rule.decision,
         rule=rule.text,
         region=region.describe(),
-        unit=rule.unit,
+        unit=rule.unit.value,
         x=rule.x,
         method=rule.method.name,
         model=rule.fingerprint,
+        **found,
     )
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from gpcert.api.methods import Method
 from gpcert.arrays import Backend, to_numpy
-from gpcert.certificates import Interval
+from gpcert.certificates import Interval, Unit
 from gpcert.committee import Model
 from gpcert.enclosures import Evaluation, local_model
 from gpcert.enclosures.goals import Goal
@@ -45,7 +45,7 @@ class Rule:
     level: Fraction
     decision: Any
     text: str
-    unit: str
+    unit: Unit
     x: np.ndarray
     method: Method = field(default_factory=Method)
     fingerprint: str = ""
@@ -69,12 +69,15 @@ class Candidates:
 
     Exactly one margin is positive at x, or x lies at a tie: with scores s_k the margins are
     `s_k - max_(j != k) s_j`, of two decisions m and -m. `open_text` is the rule in words where it
-    is not known which decision is meant. `sure`: the one rule there is holds at x by itself.
+    is not known which decision is meant. `near`: the likeliest two are so close that what is
+    decided at x had better be proved before anything else; a matter of time only. `sure`: the one
+    rule there is holds at x by itself.
     """
 
     order: tuple[int, ...]
     build: Callable[[int], Rule]
     open_text: str
+    near: bool = False
     sure: bool = False
 
     @cached_property

@@ -24,7 +24,7 @@ Quantity = Literal["probability", "mean", "variance"]
 
 @dataclass(frozen=True, eq=False)
 class RangeQuestion:
-    """`goal(index, sign)` is sign times the quantity of an output; `labels` name the outputs: by the
+    """`goal(index, sign)` is sign times the quantity of an output; `labels` name the outputs:
     labels of classes, numbers of targets, or None for the one latent function of two classes.
 
     `default` is the output that is meant where none is named, None if one must be. `two` classes

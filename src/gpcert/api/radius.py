@@ -144,7 +144,7 @@ class _RadiusSearch:
             reason=self.reason,
             rule=self.rule.text,
             region=self._ball(self.lower).describe(),
-            unit=self.rule.unit,
+            unit=self.rule.unit.value,
             method=self.options.method.name,
             model=self.rule.fingerprint,
         )

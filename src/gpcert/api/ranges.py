@@ -74,8 +74,7 @@ def prediction_range(
     >>> rng.maximum.lower <= 1.0 <= rng.maximum.upper, rng.converged
     (True, True)
     """
-    posterior = as_posterior(model)
-    question = range_question(posterior, quantity)
+    question = range_question(as_posterior(model), quantity)
     if sides not in {"both", "minimum", "maximum"}:
         raise InputError(f"sides: expected 'both', 'minimum' or 'maximum', got {sides!r}")
     index = question.index(output)
@@ -87,7 +86,7 @@ def prediction_range(
     goals = bounds.goals(plain, random_state, question.model)
     result = _search(question.model, region, goals, tol, (budget, backend, random_state))
     found = dict(zip(signs, result.goals, strict=True))
-    return _record(found, result, question, index, (region, bounds, posterior))
+    return _record(found, result, question, index, (region, bounds))
 
 
 def prediction_ranges(
@@ -103,8 +102,7 @@ def prediction_ranges(
     variance: VarianceName | None = None,
 ) -> tuple[PredictionRange, ...]:
     """The same for every output or class of the model, in one search over one tree of boxes."""
-    posterior = as_posterior(model)
-    question = range_question(posterior, quantity)
+    question = range_question(as_posterior(model), quantity)
     count = len(question.labels)
     searched = 1 if question.two else count
     plain = [question.goal(c, sign) for c in range(searched) for sign in (1, -1)]
@@ -112,7 +110,7 @@ def prediction_ranges(
     goals = bounds.goals(plain, random_state, question.model)
     result = _search(question.model, region, goals, tol, (budget, backend, random_state))
     pairs = [dict(zip((1, -1), result.goals[2 * c :], strict=False)) for c in range(searched)]
-    asked = (region, bounds, posterior)
+    asked = (region, bounds)
     return tuple(
         _record(pairs[min(c, searched - 1)], result, question, c, asked) for c in range(count)
     )
@@ -147,10 +145,10 @@ def _record(
     result: SearchResult,
     question: RangeQuestion,
     index: int,
-    asked: tuple[Region, Method, Model],
+    asked: tuple[Region, Method],
 ) -> PredictionRange:
     """From the results of the goals of sign 1 and -1, as far as they were searched."""
-    region, bounds, posterior = asked
+    region, bounds = asked
     if question.two and index == 0:
         found = _complement(found)
     low, high = found.get(1), found.get(-1)

@@ -32,6 +32,12 @@ ZERO, HALF = Fraction(0), Fraction(1, 2)
 
 WEIGHED = "largest weight times probability"
 
+NEAR = 1e-2
+"""A lead in probability (of the largest weight) below which plain values may be wrong."""
+
+NEAR_ROUNDING = 1e-10
+"""The same for a mean, relative to the size of its terms."""
+
 
 @dataclass(frozen=True)
 class RuleOptions:
@@ -71,6 +77,20 @@ def _ranked(scores: np.ndarray) -> tuple[int, ...]:
     return tuple(int(k) for k in np.argsort(-scores, kind="stable"))
 
 
+def _near(scores: np.ndarray, costs: Sequence[float]) -> bool:
+    first, second = np.sort(scores)[[-1, -2]]
+    return bool(first - second < NEAR * max(costs))
+
+
+def _near_level(posterior: Posterior, x: np.ndarray, level: Fraction) -> bool:
+    """Whether the mean of the one output is within some thousand roundings of the level."""
+    K = posterior.kernel.value(x[None], posterior.points)[0]
+    terms = np.abs(K) @ np.abs(posterior.weights[0])
+    size = abs(float(posterior.offset[0])) + float(posterior.scale[0] * terms) + abs(level)
+    value = float(posterior.predict(x[None])[0][0, 0])
+    return bool(abs(value - level) < NEAR_ROUNDING * size)
+
+
 def _classes(
     posterior: Posterior, likelihood: ClassLikelihood, x: np.ndarray, options: RuleOptions
 ) -> Candidates:
@@ -85,7 +105,7 @@ def _classes(
         return Rule(searched, goal, ZERO, posterior.labels[winner], text, unit, x)
 
     scores = posterior.prediction(x[None])[0] * np.asarray(costs)
-    return Candidates(_ranked(scores), build, text)
+    return Candidates(_ranked(scores), build, text, near=_near(scores, costs))
 
 
 def _committee(committee: Committee, x: np.ndarray, options: RuleOptions) -> Candidates:
@@ -101,7 +121,9 @@ def _committee(committee: Committee, x: np.ndarray, options: RuleOptions) -> Can
         return Rule(committee, goal, ZERO, committee.classes[winner], text, unit, x)
 
     scores = committee.scores(x[None])[0] * np.asarray(costs)
-    return Candidates(_ranked(scores), build, text)
+    # a vote may hang on a mean near 0 while the scores are far apart
+    near = committee.scheme == "one_vs_one" or _near(scores, costs)
+    return Candidates(_ranked(scores), build, text, near=near)
 
 
 def _costs(labels: tuple[Any, ...], options: RuleOptions) -> tuple[float, ...]:
@@ -137,16 +159,18 @@ def _classification(posterior: Posterior, x: np.ndarray, options: RuleOptions) -
     if threshold is None:
         value = float(posterior.predict(x[None])[0][0, 0])
         text, unit, level = text or "sign of the latent mean", Unit.LATENT, ZERO
+        near = _near_level(posterior, x, level)
     else:
         value = float(posterior.prediction(x[None])[0, 0])
         unit, level = Unit.PROBABILITY, threshold
+        near = abs(value - level) < NEAR
 
     def build(second: int) -> Rule:
         sign = 1 if second else -1
         goal = MeanGoal(0, sign) if threshold is None else ProbabilityGoal(likelihood, 0, sign)
         return Rule(posterior, goal, sign * level, labels[second], text, unit, x)
 
-    return Candidates((1, 0) if value > level else (0, 1), build, text)
+    return Candidates((1, 0) if value > level else (0, 1), build, text, near=near)
 
 
 def _probability_threshold(
@@ -224,7 +248,8 @@ def _level(posterior: Posterior, x: np.ndarray, level: float) -> Candidates:
 
     value = float(posterior.predict(x[None])[0][0, 0])
     order = (1, 0) if value > level else (0, 1)
-    return Candidates(order, build, f"mean on one side of {level!r}")
+    near = _near_level(posterior, x, Fraction(level))
+    return Candidates(order, build, f"mean on one side of {level!r}", near=near)
 
 
 def _mean_at(posterior: Posterior, x: np.ndarray) -> tuple[tuple[float, ...], tuple[float, ...]]:
