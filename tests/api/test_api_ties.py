@@ -115,14 +115,10 @@ def test_a_probability_against_a_threshold(likelihood, seed, gap, sign, weights)
         below = float(likelihood.value(np.array(middle), np.array(v))) < float(exact)
         low, high = (middle, high) if below else (low, middle)
     offset = low + sign * gap
-    margin = sign * (reference(likelihood, offset, v) - exact)
-    certificate = gpcert.certify(
-        lifted(seed, offset, sign, likelihood, v), [0.1], 0.05, budget=FEW, **options
-    )
-    if margin > 0:
-        check(certificate, int(sign > 0), gap, 1e-8)
-    else:  # the gap is below what the bisection of plain values resolves: nothing may be claimed
-        assert certificate.status is not ROBUST or certificate.decision == int(sign < 0)
+    above = reference(likelihood, offset, v) - exact
+    flat = lifted(seed, offset, 0.0, likelihood, v)
+    certificate = gpcert.certify(flat, [0.1], 0.05, budget=FEW, **options)
+    check(certificate, int(above > 0), gap, 1e-8)
 
 
 def several(seed, m, gap, likelihood, coupled):
@@ -145,19 +141,17 @@ def several(seed, m, gap, likelihood, coupled):
     return posterior, winner
 
 
-@settings(max_examples=4)
+@settings(max_examples=3)
 @given(seed=seeds, gap=gaps)
 @pytest.mark.parametrize("likelihood", [Softmax(), MultinomialProbit()])
-@pytest.mark.parametrize(
-    ("m", "coupled"), [(2, False), (3, False), (3, True), (5, False), (8, False)]
-)
+@pytest.mark.parametrize(("m", "coupled"), [(2, False), (3, False), (3, True), (5, False)])
 def test_the_most_probable_class(likelihood, m, coupled, seed, gap):
     posterior, winner = several(seed, m, gap, likelihood, coupled)
     certificate = gpcert.certify(posterior, [0.1], 0.1, budget=FEW)
     check(certificate, winner, gap, 1e-6)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_many_classes_at_a_gap_that_plain_values_get_wrong(seed):
     """The plain rule for five classes and more errs by up to 5e-3; it said NOT_ROBUST here."""
     posterior, winner = several(seed, 6, 1e-3, Softmax(), False)
@@ -167,6 +161,19 @@ def test_many_classes_at_a_gap_that_plain_values_get_wrong(seed):
     guess = decision_candidates(posterior, np.array([0.1]), RuleOptions()).guess
     assert guess.decision == wrong  # a guess; what is proved is another thing
     assert decision_rule(posterior, np.array([0.1]), RuleOptions()).decision == winner
+
+
+def test_a_wrong_guess_is_found_out_after_the_search_as_well(monkeypatch):
+    """Nothing counts as near: the guess is searched first, refuted, and not proved at x."""
+    monkeypatch.setattr("gpcert.api.rules.NEAR", 0.0)
+    posterior, winner = several(0, 6, 1e-3, Softmax(), False)
+    x = np.array([0.1])
+    candidates = decision_candidates(posterior, x, RuleOptions())
+    assert not candidates.near
+    assert candidates.guess.decision != winner
+    certificate = gpcert.certify(posterior, x, 0.1)
+    assert (certificate.status, certificate.decision) == (ROBUST, winner)
+    assert certificate.boxes >= 2  # those of both searches
 
 
 def test_coupled_classes_that_only_pairs_compare():

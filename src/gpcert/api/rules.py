@@ -241,10 +241,8 @@ def _level(posterior: Posterior, x: np.ndarray, level: float) -> Candidates:
 
     def build(above: int) -> Rule:
         sign, side = (1, "above") if above else (-1, "below")
-        text = f"mean {side} {level!r}"
-        return Rule(
-            posterior, MeanGoal(0, sign), sign * Fraction(level), None, text, Unit.TARGET, x
-        )
+        goal, bar = MeanGoal(0, sign), sign * Fraction(level)
+        return Rule(posterior, goal, bar, None, f"mean {side} {level!r}", Unit.TARGET, x)
 
     value = float(posterior.predict(x[None])[0][0, 0])
     order = (1, 0) if value > level else (0, 1)

@@ -96,8 +96,8 @@ class BinaryLikelihood(ScalarLikelihood):
     def fair(self) -> bool:
         """Whether `total` is exactly 1.
 
-        Reason: `F(0, v) = total / 2` by the reflection, and `F(mu, v) > F(0, v)` for mu > 0, as links
-        increase at 0. scikit-learn's own link has a total below 1: there F(0, v) < 1/2.
+        Reason: `F(0, v) = total / 2` by the reflection, and `F(mu, v) > F(0, v)` for mu > 0, as
+        links increase at 0. scikit-learn's own link has a total below 1: there F(0, v) < 1/2.
         """
         return self.total == 1.0 and self.total_error == 0.0
 
