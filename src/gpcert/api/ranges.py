@@ -109,7 +109,9 @@ def prediction_ranges(
     bounds = Method(method, variance)
     goals = bounds.goals(plain, random_state, question.model)
     result = _search(question.model, region, goals, tol, (budget, backend, random_state))
-    pairs = [dict(zip((1, -1), result.goals[2 * c :], strict=False)) for c in range(searched)]
+    pairs: list[dict[int, GoalResult]] = [
+        {1: result.goals[2 * c], -1: result.goals[2 * c + 1]} for c in range(searched)
+    ]
     asked = (region, bounds)
     return tuple(
         _record(pairs[min(c, searched - 1)], result, question, c, asked) for c in range(count)
