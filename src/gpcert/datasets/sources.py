@@ -47,7 +47,14 @@ def read_npz(
                     f"expected points of {'x'.join(map(str, point))} numbers in {points} and one "
                     f"label for each in {labels}, got shapes {rows} and {shapes[labels]}"
                 )
-        return tuple(archive.array(key, KINDS) for key in keys)
+        arrays = {key: archive.array(key, KINDS) for key in keys}
+        for labels in keys[1::2]:
+            # a NaN is not equal to itself, an infinity has a NaN as remainder
+            with np.errstate(invalid="ignore"):
+                whole = np.all(np.remainder(arrays[labels].astype(np.float64), 1.0) == 0.0)
+            if not whole:
+                raise InputError(f"expected whole numbers in {labels}")
+        return tuple(arrays.values())
 
 
 def download(name: str, version: int) -> tuple[np.ndarray, np.ndarray]:
