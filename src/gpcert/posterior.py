@@ -336,7 +336,8 @@ class Posterior:
     ) -> Posterior:
         """Inverse of `header` and `arrays`; `path` is named in errors."""
         try:
-            return Posterior(**header_fields(header), **arrays)
+            fields: dict[str, Any] = {**header_fields(header), **arrays}
+            return Posterior(**fields)
         except InputError as error:
             raise InputError(f"{path}: {error}") from error
 
