@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import gpcert
+from gpcert.cli.options import radius_of
 from gpcert.cli.points import read_points
 from gpcert.errors import InputError
 from gpcert.kernels import SquaredExponential
@@ -132,6 +133,27 @@ def test_features_by_name(run, named, csv, tmp_path):
     wrong = run("certify", named, points, "--radius", 0.5, "--features", "weight")
     assert wrong.exit_code == 3
     assert "age, bmi" in wrong.stderr
+
+
+def test_domain_by_name(run, named, csv, tmp_path):
+    output = tmp_path / "results.json"
+    points = csv("bmi,age\n0.3,0.4\n")
+    arguments = [named, points, "--radius", 0.5, "--output", output, "--domain"]
+    assert run("certify", *arguments, "age=0.1:inf").exit_code == 0
+    (certificate,) = gpcert.load(output)
+    assert certificate.region["domain"] == [[0.1, "-inf"], ["inf", "inf"]]
+    for wrong in ("age=1", "weight=0:1", "age=a:b", "0,1,2", "age=0.5:1"):
+        assert run("certify", *arguments, wrong).exit_code == 3
+
+
+def test_radius_by_name(named):
+    model = gpcert.load(named)
+    assert radius_of("bmi=0.5", model) == [0.0, 0.5]
+    assert radius_of("0.5,1", model) == [0.5, 1.0]
+    assert radius_of("2", model) == 2.0
+    for wrong in ("", "a", "weight=1", "bmi=", "=1", "bmi=x", "bmi=1,2"):
+        with pytest.raises(InputError, match="--radius"):
+            radius_of(wrong, model)
 
 
 def test_points_from_standard_input_and_results_to_standard_output(run, named):

@@ -55,7 +55,8 @@ def certify(
         **choices,
         n_jobs=search.jobs,
     )
-    result = replace(found, labels=points.labels[: len(found)])
+    # an interrupted table says by its own labels which rows were finished
+    result = replace(found, labels=tuple(points.labels[row] for row in found.labels))
     files.save(result)
     counts = [f"{result.count(status)} {status.name}" for status in Status]
     title = f"Certificates, l_{ball.norm} radius {radius}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import inspect
+import math
 import typing
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields, is_dataclass
@@ -90,7 +91,11 @@ class Ball:
         ),
     ] = None
     domain: Annotated[
-        str | None, typer.Option(help="valid values of every feature, as in 0,1 or -inf,1")
+        str | None,
+        typer.Option(
+            help="valid values of every feature, as in 0,1 or -inf,1; or by name, as in "
+            "age=0:120,bmi=0:inf"
+        ),
     ] = None
 
     def arguments(self, model: Model) -> dict[str, Any]:
@@ -98,11 +103,7 @@ class Ball:
         chosen = None
         if self.features is not None:
             chosen = [_feature("--features", part, model) for part in _parts(self.features)]
-        ends = None
-        if self.domain is not None:
-            ends = tuple(_number("--domain", part) for part in _parts(self.domain))
-            if len(ends) != 2:
-                raise InputError(f"--domain: expected two numbers as in 0,1, got {self.domain!r}")
+        ends = None if self.domain is None else _domain(self.domain, model)
         return {"norm": self.norm, "features": chosen, "domain": ends}
 
 
@@ -205,6 +206,24 @@ def radius_of(text: str, model: Model) -> Any:
         return radii
     numbers = [_number("--radius", part) for part in parts]
     return numbers[0] if len(numbers) == 1 else numbers
+
+
+def _domain(text: str, model: Model) -> tuple[Any, Any]:
+    """The smallest and the largest valid inputs: two numbers, or lists of one per feature."""
+    parts = _parts(text)
+    if any("=" in part for part in parts):
+        low, high = [-math.inf] * model.dim, [math.inf] * model.dim
+        for name, pair in (_pair("--domain", part) for part in parts):
+            first, sign, second = pair.partition(":")
+            if not sign:
+                raise InputError(f"--domain: expected name=low:high, got {name}={pair}")
+            j = _feature("--domain", name, model)
+            low[j], high[j] = _number("--domain", first), _number("--domain", second)
+        return low, high
+    ends = [_number("--domain", part) for part in parts]
+    if len(ends) != 2:
+        raise InputError(f"--domain: expected two numbers as in 0,1, got {text!r}")
+    return ends[0], ends[1]
 
 
 def named(option: str, text: str, labels: Any) -> Any:

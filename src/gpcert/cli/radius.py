@@ -9,12 +9,12 @@ import typer
 from rich.console import RenderableType
 
 from gpcert.api import certified_radius
-from gpcert.api.many import run_many
 from gpcert.certificates import Radius, RadiusTable
 from gpcert.cli import options
 from gpcert.cli.exits import ExitCode
 from gpcert.cli.results import Files
 from gpcert.cli.terminal import above, below
+from gpcert.cli.work import run_many
 from gpcert.search import StopReason
 
 __all__ = ["COLUMNS", "EXAMPLES", "radius", "radius_cells"]
@@ -57,9 +57,10 @@ def radius(
         search.jobs,
         lambda item: item.reason is StopReason.INTERRUPTED,
     )
-    result = RadiusTable(tuple(found), complete, points.labels[: len(found)])
+    labels = tuple(points.labels[row] for row in found)
+    result = RadiusTable(tuple(found.values()), complete, labels)
     files.save(result)
-    met = sum(item.reason is StopReason.CONVERGED for item in found)
+    met = sum(item.reason is StopReason.CONVERGED for item in result)
     summary = f"{len(found)} radii: {met} within the tolerance {tol:g}, {len(found) - met} wider"
     files.show(result, f"Certified radii, l_{ball.norm}", COLUMNS, radius_cells, summary)
     raise typer.Exit(ExitCode.PROVED if complete and met == len(found) else ExitCode.UNDECIDED)

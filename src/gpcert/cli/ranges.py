@@ -10,7 +10,6 @@ import typer
 from rich.console import RenderableType
 
 from gpcert.api import prediction_range, prediction_ranges
-from gpcert.api.many import run_many
 from gpcert.api.questions import range_question
 from gpcert.certificates import PredictionRange, RangeTable
 from gpcert.cli import options
@@ -18,6 +17,7 @@ from gpcert.cli.exits import ExitCode
 from gpcert.cli.options import named, radius_of
 from gpcert.cli.results import Files
 from gpcert.cli.terminal import above, below
+from gpcert.cli.work import run_many
 from gpcert.committee import Model
 from gpcert.errors import InputError
 from gpcert.regions import Ball
@@ -110,8 +110,8 @@ def ranges(
         search.jobs,
         lambda items: items[0].reason is StopReason.INTERRUPTED,
     )
-    rows = [item for items in found for item in items]
-    labels = [label for label, items in zip(points.labels, found, strict=False) for _ in items]
+    rows = [item for items in found.values() for item in items]
+    labels = [points.labels[row] for row, items in found.items() for _ in items]
     result = RangeTable(tuple(rows), complete, tuple(labels))
     files.save(result)
     met = sum(item.converged for item in rows)
