@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -296,6 +297,20 @@ def test_missing_fields_are_refused(tmp_path, kind):
         path.write_text(json.dumps({**envelope, "record": fields}))
         with pytest.raises(InputError, match=r"record\.json"):
             gpcert.load(path)
+
+
+def test_reading_takes_memory_as_the_file_is_long(tmp_path, monkeypatch):
+    path = tmp_path / "record.json"
+    RECORDS["certificates"].save(path)
+    tracemalloc.start()
+    try:
+        gpcert.load(path)
+        assert tracemalloc.get_traced_memory()[1] < 2**21 + 2**20
+    finally:
+        tracemalloc.stop()
+    monkeypatch.setattr("gpcert.certificates.io.LARGEST_FILE", 100)
+    with pytest.raises(InputError, match="larger than 100 bytes"):
+        gpcert.load(path)
 
 
 def changed_somewhere(value, rng, depth=0):
