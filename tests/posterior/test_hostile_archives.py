@@ -13,7 +13,7 @@ import gpcert
 from gpcert.archive import write_arrays
 from gpcert.committee import Committee, load_model
 from gpcert.errors import InputError
-from gpcert.kernels import Matern, SquaredExponential
+from gpcert.kernels import Matern, Product, SquaredExponential, Sum
 from gpcert.likelihoods import Discretised, Probit, Softmax
 
 MEGABYTE = 2**20
@@ -268,6 +268,20 @@ def test_honest_files_take_little_more_than_their_size(tmp_path):
     assert loaded.factor.shape == (1, 1000, 1000)
     # the bytes as they are unpacked, and the array that the posterior checks and keeps
     assert most < 3 * 8e6 + 2 * MEGABYTE
+
+
+def test_deep_kernels_load(tmp_path):
+    kernel = SquaredExponential(1.0)
+    for depth in range(50):
+        kernel = (Sum if depth % 2 else Product)((kernel, Matern(1.0, 1.5)))
+    saved = gpcert.Posterior(kernel, [[0.0]], [1.0])
+    saved.save(tmp_path / "model.npz")
+    assert gpcert.load(tmp_path / "model.npz").fingerprint == saved.fingerprint
+    for _ in range(20):
+        kernel = Sum((kernel, Matern(1.0, 1.5)))
+    with pytest.raises(InputError, match="at most 200 deep"):
+        gpcert.Posterior(kernel, [[0.0]], [1.0]).save(tmp_path / "deep.npz")
+    assert not (tmp_path / "deep.npz").exists()
 
 
 def test_arrays_in_the_order_of_columns(tmp_path):
