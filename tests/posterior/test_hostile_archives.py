@@ -5,6 +5,7 @@ import json
 import struct
 import tracemalloc
 import zipfile
+from datetime import date
 
 import numpy as np
 import pytest
@@ -331,11 +332,16 @@ class TestFingerprints:
             steep.save("nowhere.npz")
 
 
-def test_labels_that_files_cannot_hold_are_refused_when_saving(tmp_path):
-    model = posterior(likelihood=Probit(), classes=(("a", 1), ("b", {2})))
+@pytest.mark.parametrize(
+    "classes", [(("a", 1), ("b", 2)), (date(2020, 1, 1), date(2021, 1, 1)), (0.5, np.inf)]
+)
+def test_labels_that_files_cannot_hold_are_refused_when_saving(tmp_path, classes):
+    model = posterior(likelihood=Probit(), classes=classes)
     assert len(model.fingerprint) == 16
-    with pytest.raises(InputError, match="files cannot hold"):
-        model.save(tmp_path / "model.npz")
+    members = (posterior(likelihood=Probit()),) * 2
+    for each in (model, Committee(members, classes, "one_vs_rest")):
+        with pytest.raises(InputError, match=r"expected (distinct labels|numbers of float64)"):
+            each.save(tmp_path / "model.npz")
     assert not (tmp_path / "model.npz").exists()
 
 
