@@ -2,7 +2,9 @@
 
 import dataclasses
 import json
+import re
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -311,6 +313,13 @@ def test_reading_takes_memory_as_the_file_is_long(tmp_path, monkeypatch):
     monkeypatch.setattr("gpcert.certificates.io.LARGEST_FILE", 100)
     with pytest.raises(InputError, match="larger than 100 bytes"):
         gpcert.load(path)
+
+
+@pytest.mark.parametrize("kind", RECORDS)
+def test_every_field_is_documented(kind):
+    text = (Path(__file__).parents[2] / "docs" / "files.md").read_text(encoding="utf-8")
+    words = set(re.findall("`([^`]+)`", text))
+    assert {*RECORDS[kind].to_dict(), kind, FORMAT} - {"kind"} <= words | set(text.split('"'))
 
 
 def changed_somewhere(value, rng, depth=0):

@@ -112,11 +112,10 @@ def ranges(
     rows = [item for items in found.values() for item in items]
     labels = [points.labels[row] for row, items in found.items() for _ in items]
     result = RangeTable(tuple(rows), complete, tuple(labels))
-    files.save(result)
     met = sum(item.converged for item in rows)
     summary = f"{len(rows)} ranges: {met} within the tolerance {tol:g}, {len(rows) - met} wider"
     title = f"Prediction ranges, l_{ball.norm} radius {radius}"
-    files.show(result, title, COLUMNS, _cells, summary)
+    files.report(result, title, COLUMNS, _cells, summary)
     raise typer.Exit(ExitCode.PROVED if complete and met == len(rows) else ExitCode.UNDECIDED)
 
 
