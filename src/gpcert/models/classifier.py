@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -149,9 +150,10 @@ class GPClassifier(ClassifierMixin, BaseEstimator):
     def _set_posterior(self, latent: Latent) -> None:
         labels = self.classes_.tolist()
         if len(labels) > 2:
-            self.posterior_ = latent.coupled_posterior(tuple(labels))
-            return
-        self.posterior_ = latent.binary_posterior(self.likelihood, (labels[0], labels[1]))
+            found = latent.coupled_posterior(tuple(labels))
+        else:
+            found = latent.binary_posterior(self.likelihood, (labels[0], labels[1]))
+        self.posterior_ = replace(found, feature_names=self.__dict__.get("feature_names_in_"))
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Latent mean: (n,) for two classes, positive for the second; (n, m) for more.

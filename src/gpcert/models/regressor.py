@@ -117,6 +117,7 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             offset=offset,
             scale=scale,
             noise=scale**2 * white_noise(trained.kernel, X),
+            feature_names=self.__dict__.get("feature_names_in_"),
         )
         self._single_target = np.ndim(y) == 1
         return self
