@@ -168,12 +168,14 @@ def finite_array(
 
 
 def constant_array(name: str, values: Any, ndim: int | None = None) -> np.ndarray:
-    """`finite_array` that can only be read: what was derived from it stays true.
+    """A `finite_array` of some numbers that can only be read: what is derived from it stays true.
 
     >>> constant_array("x", [1, 2.5]).flags.writeable
     False
     """
     array = finite_array(name, values, ndim)
+    if array.size == 0:
+        raise InputError(f"{name}: expected at least one number, got none (shape {array.shape})")
     array.setflags(write=False)
     return array
 

@@ -81,11 +81,15 @@ class _Walk:
     def add(self, value: Any) -> None:
         """Write one part."""
         kind = type(value)
-        if value is None or kind in (bool, int, str, bytes):
-            self._write(kind.__name__, value if kind is bytes else repr(value).encode())
+        if value is None or kind in (bool, str):
+            self._write(kind.__name__, repr(value).encode())
+        elif kind is int:
+            self._write("int", f"{value:x}".encode())
+        elif kind is bytes:
+            self._write("bytes", value)
         elif kind in (float, complex):
             self._write(kind.__name__, struct.pack("<dd", value.real, value.imag))
-        elif isinstance(value, np.generic) and not value.dtype.hasobject:
+        elif isinstance(value, np.generic) and value.dtype.kind not in "OV":
             self._write(f"scalar {value.dtype.str}", value.tobytes())
         elif id(value) in self.seen:
             self._write("seen", str(self.seen[id(value)]).encode())
@@ -114,7 +118,7 @@ class _Walk:
         if array.dtype.kind == "O":
             self._add_parts(f"objects {array.shape}", list(array.flat))
             return
-        if array.dtype.hasobject:
+        if array.dtype.kind == "V":  # records, which may hold objects
             raise _Unknown
         turned = array.flags.f_contiguous and not array.flags.c_contiguous
         data = np.ascontiguousarray(array.T if turned else array)

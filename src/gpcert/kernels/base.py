@@ -78,6 +78,13 @@ class Kernel(ABC):
         """Rebuild the kernel that `config` describes."""
         return cls(**config)
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Of a copy or a pickle: NumPy forgets that its arrays can only be read."""
+        self.__dict__.update(state)
+        for value in state.values():
+            if isinstance(value, np.ndarray):
+                value.setflags(write=False)
+
     def __add__(self, other: Kernel | float) -> Kernel:
         """k1 + k2; a number is a constant kernel. In its simplest form, see `kernels.algebra`."""
         return _algebra().sum_of([self, other])
