@@ -387,7 +387,8 @@ def checked_names(names: Any, d: int) -> tuple[str, ...] | None:
     """
     if names is None:
         return None
-    found = None if isinstance(names, str) else tuple(names)
+    listed = isinstance(names, tuple | list | np.ndarray) and np.ndim(names) == 1
+    found = tuple(names) if listed else None
     if found is None or len(found) != d or not all(isinstance(name, str) for name in found):
         raise InputError(f"feature_names: expected {d} names, got {names!r}")
     if len(set(found)) != d:

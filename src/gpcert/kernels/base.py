@@ -35,6 +35,8 @@ class Kernel(ABC):
     name: ClassVar[str]
     """Key of the registry; written to saved posteriors."""
 
+    __array_ufunc__ = None  # an array times a kernel is no array of kernels: `__rmul__` answers
+
     @abstractmethod
     def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         """Matrix `k(x_i, y_j)`, shape (n, p), in plain floating point."""

@@ -29,6 +29,8 @@ class Composite(Kernel):
     def __post_init__(self) -> None:
         if isinstance(self.kernels, Kernel):
             raise InputError(f"kernels: expected several kernels, got one: {self.kernels!r}")
+        if not isinstance(self.kernels, tuple | list):
+            raise InputError(f"kernels: expected a tuple of kernels, got {self.kernels!r}")
         kernels = tuple(checked_kernel(f"kernels[{i}]", k) for i, k in enumerate(self.kernels))
         if not kernels:
             raise InputError("kernels: expected at least one kernel, got none")
