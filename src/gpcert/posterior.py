@@ -387,7 +387,7 @@ def checked_names(names: Any, d: int) -> tuple[str, ...] | None:
     """
     if names is None:
         return None
-    listed = isinstance(names, tuple | list | np.ndarray) and np.ndim(names) == 1
+    listed = isinstance(names, tuple | list) or (isinstance(names, np.ndarray) and names.ndim == 1)
     found = tuple(names) if listed else None
     if found is None or len(found) != d or not all(isinstance(name, str) for name in found):
         raise InputError(f"feature_names: expected {d} names, got {names!r}")

@@ -44,9 +44,12 @@ def test_mean_and_variance_are_those_of_the_library(scaler, targets):
     mean, variance = as_posterior(model).predict(X[:5] + 0.1)
     np.testing.assert_allclose(np.squeeze(mean), model.predict(X[:5] + 0.1), rtol=1e-10)
     _, deviation = model.regressor_.predict(X[:5] + 0.1, return_std=True)
-    unit = np.ones(1) if scaler is None else model.transformer_.inverse_transform(
-        np.ones((1, mean.shape[1]))
-    ) - model.transformer_.inverse_transform(np.zeros((1, mean.shape[1])))
+    unit = (
+        np.ones(1)
+        if scaler is None
+        else model.transformer_.inverse_transform(np.ones((1, mean.shape[1])))
+        - model.transformer_.inverse_transform(np.zeros((1, mean.shape[1])))
+    )
     expected = (np.reshape(deviation, variance.shape) * unit) ** 2
     np.testing.assert_allclose(variance, expected, rtol=1e-8)
     assert agreement(model).mean < 1e-9

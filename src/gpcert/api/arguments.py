@@ -103,6 +103,11 @@ def _features(model: Model, features: Any) -> np.ndarray | None:
         return None
     if isinstance(features, str):
         features = [features]
+    if np.ma.is_masked(features) or isinstance(features, Mapping):
+        raise InputError(
+            f"features: expected names or numbers of features, or a mask, got {features!r}; radii "
+            "by name are given as radius="
+        )
     try:
         labels = list(features)
     except TypeError as error:
@@ -134,7 +139,9 @@ def _pair(name: str, pair: Any, shape: tuple[int, ...]) -> tuple[np.ndarray, np.
         low, high = (np.array(np.broadcast_to(number_array(name, end), shape)) for end in pair)
     except (TypeError, ValueError) as error:
         shaped = f"numbers or arrays of shape {shape}" if shape else "two numbers"
-        raise InputError(f"{name}: expected (low, high), {shaped}, got {pair!r}; {error}") from error
+        raise InputError(
+            f"{name}: expected (low, high), {shaped}, got {pair!r}; {error}"
+        ) from error
     if np.any(low > high):
         raise InputError(f"{name}: expected low <= high, got {pair!r}")
     return low, high

@@ -33,6 +33,7 @@ from gpcert.committee import Model
 from gpcert.enclosures.classes import class_layout
 from gpcert.likelihoods import ClassLikelihood
 from gpcert.regions import Ball, Region
+from gpcert.regions.arguments import check_norm
 from gpcert.rounding import down, up
 from gpcert.search import Budget, GoalResult, Problem, StopReason, solve
 
@@ -94,8 +95,8 @@ def certify(
     point = read_x(posterior, x, "use certify_many")
     around = ball_options(posterior, norm, features, domain)
     chosen = chosen_region(posterior, point, radius, region, around)
-    costs = read_class_weight(class_weight)
-    options = RuleOptions(threshold, costs, delta, output_norm, Method(method, variance))
+    costs, size = read_class_weight(class_weight), check_norm(output_norm, "output_norm")
+    options = RuleOptions(threshold, costs, delta, size, Method(method, variance))
     return certify_region(
         posterior,
         point,
@@ -201,8 +202,8 @@ def certify_many(
     """
     posterior = as_posterior(model)
     points = posterior.check_inputs(X)
-    costs = read_class_weight(class_weight)
-    options = RuleOptions(threshold, costs, delta, output_norm, Method(method, variance))
+    costs, size = read_class_weight(class_weight), check_norm(output_norm, "output_norm")
+    options = RuleOptions(threshold, costs, delta, size, Method(method, variance))
     around, reach = ball_options(posterior, norm, features, domain), read_radius(posterior, radius)
     regions = [Ball(x, reach, **around) for x in points]
     place, limits, seed = read_backend(backend), read_budget(budget), read_seed(random_state)

@@ -82,12 +82,12 @@ def certified_radius(
     point = read_x(posterior, x, "call certified_radius once per row")
     tolerance = read_tolerance(tol, below=1.0)
     around = ball_options(posterior, check_norm(norm), features, domain)
-    costs = read_class_weight(class_weight)
+    costs, size = read_class_weight(class_weight), check_norm(output_norm, "output_norm")
     search = _RadiusSearch(
         posterior=posterior,
         x=point,
         shape=around,
-        options=RuleOptions(threshold, costs, delta, output_norm, Method(method, variance)),
+        options=RuleOptions(threshold, costs, delta, size, Method(method, variance)),
         budget=read_budget(budget, Budget(seconds=10.0)),
         backend=read_backend(backend),
         random_state=read_seed(random_state),

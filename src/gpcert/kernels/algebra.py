@@ -115,7 +115,9 @@ def power_of(kernel: Kernel, p: float) -> Kernel:
     try:
         return _power_of(kernel, exponent)
     except OverflowError as error:
-        raise InputError(f"power of a kernel: its variance overflows for the power {p!r}") from error
+        raise InputError(
+            f"power of a kernel: its variance overflows for the power {p!r}"
+        ) from error
 
 
 def _power_of(kernel: Kernel, p: float) -> Kernel:

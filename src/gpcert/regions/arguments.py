@@ -13,14 +13,14 @@ from gpcert.errors import InputError
 __all__ = ["check_norm", "check_radius", "check_features", "check_domain", "number_or_text"]
 
 
-def check_norm(norm: float | str) -> float:
+def check_norm(norm: float | str, name: str = "norm") -> float:
     """The exponent p in [1, inf] of a norm given as a number or `"inf"`."""
     try:
-        p = float("nan" if isinstance(norm, bool) else norm)
+        p = float("nan" if isinstance(norm, bool | bytes) else norm)
     except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"norm: expected a number >= 1 or 'inf', got {norm!r}") from error
+        raise InputError(f"{name}: expected a number >= 1 or 'inf', got {norm!r}") from error
     if not p >= 1.0:
-        raise InputError(f"norm: expected p >= 1 (below, the ball is not convex), got {norm!r}")
+        raise InputError(f"{name}: expected p >= 1 (below, the ball is not convex), got {norm!r}")
     return p
 
 
@@ -49,6 +49,8 @@ def check_features(features: Any, dim: int) -> np.ndarray:
             f"features: expected a list of numbers or a mask, got {features!r}; names are "
             "understood by certify and the other verbs, which know the model's"
         )
+    if np.ma.is_masked(features):
+        raise InputError("features: expected a list of integers or a mask, got masked entries")
     try:
         given = np.asarray(features)
     except (TypeError, ValueError) as error:
@@ -77,8 +79,9 @@ def check_domain(domain: Any, center: np.ndarray) -> tuple[np.ndarray, np.ndarra
     if domain is None:
         return None
     try:
-        low, high = (np.array(np.broadcast_to(number_array("domain", end), center.shape))
-                     for end in domain)
+        low, high = (
+            np.array(np.broadcast_to(number_array("domain", end), center.shape)) for end in domain
+        )
     except (TypeError, ValueError) as error:
         raise InputError(
             f"domain: expected (low, high), numbers or arrays of shape {center.shape}, got "

@@ -146,9 +146,7 @@ class Cells:
         def rows(a: Array) -> Array:
             return xp.reshape(xp.broadcast_to(a[:, None, :] if batched else a, g.shape), (-1, f))
 
-        flat = both._replace(
-            low=rows(both.low), high=rows(both.high), offset=rows(both.offset)
-        )
+        flat = both._replace(low=rows(both.low), high=rows(both.high), offset=rows(both.offset))
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             best = intersection.ball_minimum(xp.reshape(g, (-1, f)), flat)
         return xp.reshape(best, g.shape[:-1])
