@@ -193,8 +193,9 @@ def _host_array(name: str, values: Any) -> np.ndarray:
         raise InputError(f"{name}: expected a dense array, got a sparse one; pass .toarray()")
     try:
         if array_api_compat.is_torch_array(values):
-            values = values.detach().cpu()
-            values = values.double() if values.is_floating_point() else values
+            tensor: Any = values
+            tensor = tensor.detach().cpu()
+            return np.asarray(tensor.double() if tensor.is_floating_point() else tensor)
         return np.asarray(values)
     except (TypeError, ValueError, RuntimeError, AttributeError) as error:
         raise InputError(f"{name}: expected numbers, got {_shown(values)} ({error})") from error

@@ -117,7 +117,7 @@ class Posterior:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Of a copy or a pickle: NumPy forgets that its arrays can only be read."""
-        self.__dict__.update(state)
+        vars(self).update(state)
         self._protect()
 
     def _protect(self) -> None:

@@ -88,12 +88,6 @@ def test_likelihoods(make, good):
     assert misused(make, good) == []
 
 
-def test_registries():
-    for rebuild in (k.kernel_from_config, lik.likelihood_from_config):
-        for good in ({"name": "squared_exponential", "config": {"length_scale": 1.0}},):
-            assert misused(rebuild, good) == []
-
-
 REGIONS = [
     (Box, {"lower": [0.0, 0.0], "upper": [1.0, 2.0]}),
     (Ball, {"center": [0.0, 1.0], "radius": 0.5, "norm": 2, "features": [0], "domain": (-9, 9)}),

@@ -3,8 +3,8 @@
 Statement: two states of a model with equal fingerprints (and `kinds` kept alive) are equal, up to a
 collision of BLAKE2b with 256 bits. Reason: the encoding below writes a tag, a length and the
 content of every part, so that it can be read back in one way only; arrays are written with their
-type, shape and bytes, and objects with their class and all their attributes. What is not known to be
-described wholly that way (functions, foreign classes, C structures) has no fingerprint at all.
+type, shape and bytes, and objects with their class and all their attributes. What is not known to
+be described wholly that way (functions, foreign classes, C structures) has no fingerprint at all.
 """
 
 from __future__ import annotations

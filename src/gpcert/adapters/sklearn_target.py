@@ -1,8 +1,8 @@
 """Scaled targets: scikit-learn's `TransformedTargetRegressor`, where the transform is affine.
 
-The library fits on `y' = (y - shift) / scale` and predicts `y = shift + scale y'`, target by target:
-a Gaussian process of y' with offset o, scale s and noise n is one of y with offset `shift + scale o`,
-scale `scale s` and noise `scale^2 n`.
+The library fits on `y' = (y - shift) / scale` and predicts `y = shift + scale y'`, target by
+target: a Gaussian process of y' with offset o, scale s and noise n is one of y with offset
+`shift + scale o`, scale `scale s` and noise `scale^2 n`.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def _scaling(transformer: Any) -> Scaling:
             return Scaling()
         raise UnsupportedModelError(
             "TransformedTargetRegressor with func= and inverse_func= is not supported: its "
-            "prediction is not Gaussian in the user's units; ask about the regressor_ inside, whose "
-            "targets are the transformed ones"
+            "prediction is not Gaussian in the user's units; ask about the regressor_ inside, "
+            "whose targets are the transformed ones"
         )
     converter = SCALERS.get(type(transformer))
     if converter is None:

@@ -82,7 +82,7 @@ class Kernel(ABC):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Of a copy or a pickle: NumPy forgets that its arrays can only be read."""
-        self.__dict__.update(state)
+        vars(self).update(state)
         for value in state.values():
             if isinstance(value, np.ndarray):
                 value.setflags(write=False)
