@@ -22,6 +22,7 @@ import scipy.linalg
 from gpcert.archive import fingerprint, plain_label, read_arrays, write_arrays
 from gpcert.arrays import finite_array
 from gpcert.errors import InputError
+from gpcert.frames import read_points
 from gpcert.kernels import Kernel
 from gpcert.kernels.algebra import scaled_by
 from gpcert.likelihoods import ClassLikelihood, Gaussian, Likelihood, ScalarLikelihood
@@ -53,7 +54,8 @@ class Posterior:
     `coupled` for outputs whose factors share their rows, so that the covariance of outputs c and c'
     is `-(A_c k).(A_c' k)` (see `covariances`). The numbers of coupled outputs are stored on a
     common grid, so that their differences are exact (see `differences`). `feature_names`, one per
-    feature, are those of the data frame that the model was fitted on, or None.
+    feature, are those of the data frame that the model was fitted on, or None. The arrays can only
+    be read: norms and other bounds are derived from them once.
 
     >>> from gpcert.kernels import SquaredExponential
     >>> p = Posterior(SquaredExponential(1.0), points=[[0.0]], weights=[2.0], factor=[[0.5]])
@@ -76,6 +78,7 @@ class Posterior:
     feature_names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
+        self._check_parts()
         points = finite_array("points", self.points, ndim=2)
         N, d = points.shape
         if N == 0 or d == 0:
@@ -83,7 +86,7 @@ class Posterior:
         self.kernel.check_dimension(d)
         weights = np.atleast_2d(finite_array("weights", self.weights))
         m = len(weights)
-        if weights.shape != (m, N):
+        if m == 0 or weights.shape != (m, N):
             raise InputError(f"weights: expected shape (m, {N}) or ({N},), got {weights.shape}")
         set_field = object.__setattr__
         set_field(self, "points", points)
@@ -107,9 +110,35 @@ class Posterior:
                 set_field(self, name, on_grid(getattr(self, name)))
         self._check_classes()
         set_field(self, "feature_names", checked_names(self.feature_names, d))
+        self._protect()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Of a copy or a pickle: NumPy forgets that its arrays can only be read."""
+        vars(self).update(state)
+        self._protect()
+
+    def _protect(self) -> None:
+        for name in ARRAYS:
+            getattr(self, name).setflags(write=False)
+
+    def _check_parts(self) -> None:
+        """Kernel, likelihood and flags are of the right kind."""
+        if not isinstance(self.kernel, Kernel):
+            raise InputError(
+                f"kernel: expected a kernel of gpcert.kernels, got {self.kernel!r}; for a "
+                "scikit-learn kernel, gpcert.adapters.sklearn_kernels.convert_kernel makes one"
+            )
+        if not isinstance(self.likelihood, Likelihood):
+            raise InputError(
+                "likelihood: expected a likelihood of gpcert.likelihoods, such as Probit(), got "
+                f"{self.likelihood!r}"
+            )
+        if not isinstance(self.coupled, bool | np.bool_):
+            raise InputError(f"coupled: expected True or False, got {self.coupled!r}")
 
     def _check_classes(self) -> None:
         m = self.outputs
+        object.__setattr__(self, "classes", checked_classes(self.classes))
         if isinstance(self.likelihood, ClassLikelihood):
             if m < 2:
                 raise InputError(f"likelihood: {self.likelihood.name!r} needs 2 outputs or more")
@@ -262,11 +291,12 @@ class Posterior:
         return found
 
     def check_inputs(self, X: Any, name: str = "X") -> np.ndarray:
-        """X as a finite (n, d) array, or an `InputError`."""
-        X = finite_array(name, X, ndim=2)
-        if X.shape[1] != self.dim:
-            raise InputError(f"{name}: expected {self.dim} features, got shape {X.shape}")
-        return X
+        """X as a finite (n, d) array, or an `InputError`.
+
+        The columns of a data frame are put into the order of `feature_names`; where only one side
+        has names, columns are taken by position (as in scikit-learn).
+        """
+        return read_points(name, X, self.dim, self.feature_names)
 
     @cached_property
     def gram(self) -> tuple[np.ndarray, np.ndarray]:
@@ -361,12 +391,26 @@ def checked_names(names: Any, d: int) -> tuple[str, ...] | None:
     """
     if names is None:
         return None
-    found = None if isinstance(names, str) else tuple(names)
+    listed = isinstance(names, tuple | list) or (isinstance(names, np.ndarray) and names.ndim == 1)
+    found = tuple(names) if listed else None
     if found is None or len(found) != d or not all(isinstance(name, str) for name in found):
         raise InputError(f"feature_names: expected {d} names, got {names!r}")
     if len(set(found)) != d:
         raise InputError(f"feature_names: expected distinct names, got {list(found)}")
     return tuple(map(str, found))
+
+
+def checked_classes(classes: Any) -> tuple[Any, ...] | None:
+    """Distinct labels, or None where there are none."""
+    if classes is None:
+        return None
+    try:
+        labels = None if isinstance(classes, str) else tuple(classes)
+        if labels is not None and len(set(labels)) == len(labels):
+            return labels
+    except TypeError:  # not a collection, or labels that cannot be told apart
+        pass
+    raise InputError(f"classes: expected a tuple of distinct labels, got {classes!r}")
 
 
 def on_grid(values: np.ndarray) -> np.ndarray:

@@ -14,16 +14,29 @@ from rich.console import Console
 from rich.progress import Progress
 
 from gpcert.adapters import as_posterior
+from gpcert.api.arguments import (
+    BudgetLike,
+    ball_options,
+    chosen_region,
+    read_backend,
+    read_budget,
+    read_class_weight,
+    read_flag,
+    read_jobs,
+    read_radius,
+    read_seed,
+    read_x,
+)
 from gpcert.api.decisions import Rule, margin_of
 from gpcert.api.methods import Method, MethodName, VarianceName
 from gpcert.api.rules import RuleOptions, decision_candidates
-from gpcert.arrays import Backend, backend_from_name, finite_array
+from gpcert.arrays import Backend
 from gpcert.certificates import Certificate, CertificateTable, Interval, Status
 from gpcert.committee import Model
 from gpcert.enclosures.classes import class_layout
-from gpcert.errors import InputError
 from gpcert.likelihoods import ClassLikelihood
 from gpcert.regions import Ball, Region
+from gpcert.regions.arguments import check_norm
 from gpcert.search import Budget, Problem, StopReason, solve
 
 __all__ = ["certify", "certify_many", "certify_region", "certify_rule"]
@@ -32,7 +45,7 @@ __all__ = ["certify", "certify_many", "certify_region", "certify_rule"]
 def certify(
     model: Any,
     x: Any,
-    radius: float | None = None,
+    radius: Any = None,
     *,
     region: Region | None = None,
     norm: float | str = np.inf,
@@ -42,7 +55,7 @@ def certify(
     class_weight: Mapping[Any, float] | Sequence[float] | None = None,
     delta: float | None = None,
     output_norm: float | str = np.inf,
-    budget: Budget | None = None,
+    budget: BudgetLike = None,
     backend: str | Backend = "numpy",
     random_state: int | None = 0,
     method: MethodName = "taylor",
@@ -53,9 +66,12 @@ def certify(
     Parameters
     ----------
     model : a `Posterior`, or a fitted model that an adapter converts.
-    x : the point, one feature vector in the model's own units.
+    x : the point, one feature vector in the model's own units; also a row of a data frame or a
+        mapping, whose names are matched with those that the model was fitted with.
     radius, norm, features, domain : the region is `Ball(x, radius, norm, features, domain)`, an
-        l_inf ball by default.
+        l_inf ball by default. `radius` is a number, one per feature (0: fixed), or `{name: number}`
+        (features left out are fixed); `features` are names, numbers or a mask; `domain` is
+        `(low, high)` or `{name: (low, high)}`.
     region : any other region that contains x, instead of `radius`.
     threshold : decide by "probability of the second class > threshold". By default the decision is
         that of `predict`, the sign of the latent mean: of scikit-learn's classifier that is not
@@ -81,24 +97,19 @@ def certify(
     ('NOT_ROBUST', True)
     """
     posterior = as_posterior(model)
-    point = finite_array("x", x, ndim=1)
-    if len(point) != posterior.dim:
-        raise InputError(f"x: expected {posterior.dim} features, got {len(point)}")
-    if radius is not None and region is None:
-        chosen = Ball(point, radius, norm=norm, features=features, domain=domain)
-    elif region is not None and radius is None:
-        chosen = region
-    else:
-        raise InputError("expected exactly one of radius= and region=")
-    options = RuleOptions(threshold, class_weight, delta, output_norm, Method(method, variance))
+    point = read_x(posterior, x, "use certify_many")
+    around = ball_options(posterior, norm, features, domain)
+    chosen = chosen_region(posterior, point, radius, region, around)
+    costs, size = read_class_weight(class_weight), check_norm(output_norm, "output_norm")
+    options = RuleOptions(threshold, costs, delta, size, Method(method, variance))
     return certify_region(
         posterior,
         point,
         chosen,
         options,
-        budget or Budget(),
-        backend_from_name(backend),
-        random_state,
+        read_budget(budget),
+        read_backend(backend),
+        read_seed(random_state),
     )
 
 
@@ -112,14 +123,6 @@ def certify_region(
     random_state: int | None,
 ) -> Certificate:
     """`certify` after its arguments have been read."""
-    if not isinstance(region, Region):
-        raise InputError(f"region: expected a gpcert.Box or gpcert.Ball, got {region!r}")
-    if region.dim != posterior.dim:
-        raise InputError(f"region: expected {posterior.dim} features, got {region.dim}")
-    if not bool(region.contains(x)):
-        raise InputError(
-            "x: expected a point of the region; the decision at x is what is certified"
-        )
     start = time.perf_counter()
     candidates = decision_candidates(posterior, x, options)
     rule = candidates.proved() if candidates.near else candidates.guess
@@ -230,7 +233,7 @@ def _verdict(margin: Interval) -> Status:
 def certify_many(
     model: Any,
     X: Any,
-    radius: float,
+    radius: Any,
     *,
     norm: float | str = np.inf,
     features: Any = None,
@@ -239,7 +242,7 @@ def certify_many(
     class_weight: Mapping[Any, float] | Sequence[float] | None = None,
     delta: float | None = None,
     output_norm: float | str = np.inf,
-    budget: Budget | None = None,
+    budget: BudgetLike = None,
     backend: str | Backend = "numpy",
     random_state: int | None = 0,
     method: MethodName = "taylor",
@@ -263,19 +266,21 @@ def certify_many(
     """
     posterior = as_posterior(model)
     points = posterior.check_inputs(X)
-    options = RuleOptions(threshold, class_weight, delta, output_norm, Method(method, variance))
-    regions = [Ball(x, radius, norm=norm, features=features, domain=domain) for x in points]
-    place = backend_from_name(backend)
-    limits = budget or Budget()
+    costs, size = read_class_weight(class_weight), check_norm(output_norm, "output_norm")
+    options = RuleOptions(threshold, costs, delta, size, Method(method, variance))
+    around, reach = ball_options(posterior, norm, features, domain), read_radius(posterior, radius)
+    regions = [Ball(x, reach, **around) for x in points]
+    place, limits, seed = read_backend(backend), read_budget(budget), read_seed(random_state)
+    jobs, shown = read_jobs(n_jobs), read_flag("progress", progress)
     for member in posterior.members:  # computed once here, not once a process
         several = isinstance(member.likelihood, ClassLikelihood)
         searched = class_layout(member)[1] if several else member
         _ = searched.norms
-    work: Any = joblib.Parallel(n_jobs=n_jobs, return_as="generator")(
-        joblib.delayed(certify_region)(posterior, x, region, options, limits, place, random_state)
+    work: Any = joblib.Parallel(n_jobs=jobs, return_as="generator")(
+        joblib.delayed(certify_region)(posterior, x, region, options, limits, place, seed)
         for x, region in zip(points, regions, strict=True)
     )
-    show = sys.stderr.isatty() if progress is None else progress
+    show = sys.stderr.isatty() if shown is None else shown
     done: list[Certificate] = []
     try:
         with Progress(console=Console(stderr=True), disable=not show) as bar:

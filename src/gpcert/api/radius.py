@@ -10,10 +10,20 @@ from typing import Any
 import numpy as np
 
 from gpcert.adapters import as_posterior
+from gpcert.api.arguments import (
+    BudgetLike,
+    ball_options,
+    read_backend,
+    read_budget,
+    read_class_weight,
+    read_seed,
+    read_tolerance,
+    read_x,
+)
 from gpcert.api.certify import certify_rule
 from gpcert.api.methods import Method, MethodName, VarianceName
 from gpcert.api.rules import RuleOptions, decision_rule
-from gpcert.arrays import Backend, backend_from_name, finite_array
+from gpcert.arrays import Backend, finite_array
 from gpcert.attacks import attack
 from gpcert.certificates import Certificate, Radius, Status
 from gpcert.committee import Model
@@ -45,7 +55,7 @@ def certified_radius(
     output_norm: float | str = np.inf,
     max_radius: float | None = None,
     tol: float = 0.01,
-    budget: Budget | None = None,
+    budget: BudgetLike = None,
     backend: str | Backend = "numpy",
     random_state: int | None = 0,
     method: MethodName = "taylor",
@@ -70,21 +80,20 @@ def certified_radius(
     True
     """
     posterior = as_posterior(model)
-    point = finite_array("x", x, ndim=1)
-    if len(point) != posterior.dim:
-        raise InputError(f"x: expected {posterior.dim} features, got {len(point)}")
-    if not 0 <= tol < 1:
-        raise InputError(f"tol: expected a number in [0, 1), got {tol!r}")
+    point = read_x(posterior, x, "call certified_radius once per row")
+    tolerance = read_tolerance(tol, below=1.0)
+    around = ball_options(posterior, check_norm(norm), features, domain)
+    costs, size = read_class_weight(class_weight), check_norm(output_norm, "output_norm")
     search = _RadiusSearch(
         posterior=posterior,
         x=point,
-        shape={"norm": check_norm(norm), "features": features, "domain": domain},
-        options=RuleOptions(threshold, class_weight, delta, output_norm, Method(method, variance)),
-        budget=budget or Budget(seconds=10.0),
-        backend=backend_from_name(backend),
-        random_state=random_state,
+        shape=around,
+        options=RuleOptions(threshold, costs, delta, size, Method(method, variance)),
+        budget=read_budget(budget, Budget(seconds=10.0)),
+        backend=read_backend(backend),
+        random_state=read_seed(random_state),
     )
-    return search.run(_largest_radius(posterior, point, domain, max_radius), tol)
+    return search.run(_largest_radius(posterior, point, around["domain"], max_radius), tolerance)
 
 
 def _largest_radius(

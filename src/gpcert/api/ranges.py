@@ -8,18 +8,29 @@ from typing import Any, Literal
 import numpy as np
 
 from gpcert.adapters import as_posterior
+from gpcert.api.arguments import (
+    BudgetLike,
+    one_of,
+    read_backend,
+    read_budget,
+    read_output,
+    read_region,
+    read_seed,
+    read_tolerance,
+)
 from gpcert.api.methods import Method, MethodName, VarianceName
 from gpcert.api.questions import Quantity, RangeQuestion, range_question
-from gpcert.arrays import Backend, backend_from_name
+from gpcert.arrays import Backend
 from gpcert.certificates import Interval, PredictionRange
 from gpcert.committee import Model
 from gpcert.enclosures.goals import Goal
-from gpcert.errors import InputError
 from gpcert.regions import Region
 from gpcert.rounding import difference_down, difference_up
-from gpcert.search import Budget, GoalResult, Problem, SearchResult, StopReason, solve
+from gpcert.search import GoalResult, Problem, SearchResult, StopReason, solve
 
 __all__ = ["prediction_range", "prediction_ranges"]
+
+QUANTITIES = (None, "probability", "mean", "variance")
 
 Sides = Literal["both", "minimum", "maximum"]
 
@@ -32,7 +43,7 @@ def prediction_range(
     quantity: Quantity | None = None,
     output: Any = None,
     sides: Sides = "both",
-    budget: Budget | None = None,
+    budget: BudgetLike = None,
     backend: str | Backend = "numpy",
     random_state: int | None = 0,
     method: MethodName = "taylor",
@@ -55,9 +66,11 @@ def prediction_range(
         default. Mean and variance of two classes are those of one latent function: leave it out.
     sides : search for "both", or only for the "minimum" or the "maximum"; the side left out keeps
         valid but useless bounds.
-    budget : `Budget(seconds, boxes, memory)`; when it ends the bounds so far are returned.
+    budget : `Budget(seconds, boxes, memory)`, or a number of seconds; when it ends the bounds so
+        far are returned.
     backend : "numpy", "torch" or "torch:cuda".
-    random_state : seed of the local search's starting points, and of the paper's random splits.
+    random_state : seed of the local search's starting points, and of the paper's random splits: a
+        whole number, None, or a generator of NumPy's, from which a seed is drawn.
     method : "taylor" (default), "paper" (Algorithm 1 of the paper with its own bounds and random
         splits: a reference, much slower) or "both" (the better bound of each box).
     variance : how the paper's variance programs are bounded: "solver" (default of "paper") or
@@ -74,10 +87,10 @@ def prediction_range(
     >>> rng.maximum.lower <= 1.0 <= rng.maximum.upper, rng.converged
     (True, True)
     """
-    question = range_question(as_posterior(model), quantity)
-    if sides not in {"both", "minimum", "maximum"}:
-        raise InputError(f"sides: expected 'both', 'minimum' or 'maximum', got {sides!r}")
-    index = question.index(output)
+    question = range_question(as_posterior(model), one_of("quantity", quantity, QUANTITIES))
+    sides = one_of("sides", sides, ("both", "minimum", "maximum"))
+    index = question.index(read_output(output))
+    random_state = read_seed(random_state)
     signs: tuple[int, ...] = {"both": (1, -1), "minimum": (1,), "maximum": (-1,)}[sides]
     if question.two and index == 0:
         signs = tuple(-sign for sign in signs)  # least where the second class has most
@@ -95,14 +108,15 @@ def prediction_ranges(
     *,
     tol: float = 0.01,
     quantity: Quantity | None = None,
-    budget: Budget | None = None,
+    budget: BudgetLike = None,
     backend: str | Backend = "numpy",
     random_state: int | None = 0,
     method: MethodName = "taylor",
     variance: VarianceName | None = None,
 ) -> tuple[PredictionRange, ...]:
     """The same for every output or class of the model, in one search over one tree of boxes."""
-    question = range_question(as_posterior(model), quantity)
+    question = range_question(as_posterior(model), one_of("quantity", quantity, QUANTITIES))
+    random_state = read_seed(random_state)
     count = len(question.labels)
     searched = 1 if question.two else count
     plain = [question.goal(c, sign) for c in range(searched) for sign in (1, -1)]
@@ -123,20 +137,18 @@ def _search(
     region: Region,
     goals: list[Goal],
     tol: float,
-    means: tuple[Budget | None, str | Backend, int | None],
+    means: tuple[BudgetLike, str | Backend, int | None],
 ) -> SearchResult:
     """Minimise the goals with the given budget, backend and random state."""
-    if not isinstance(region, Region):
-        raise InputError(f"region: expected a gpcert.Box or gpcert.Ball, got {region!r}")
     budget, backend, random_state = means
     return solve(
         Problem(
             model,
-            region,
+            read_region(model, region),
             goals,
-            tol=tol,
-            budget=budget or Budget(),
-            backend=backend_from_name(backend),
+            tol=read_tolerance(tol),
+            budget=read_budget(budget),
+            backend=read_backend(backend),
             random_state=random_state,
         )
     )

@@ -33,6 +33,8 @@ def descend(
     The returned point satisfies `region.contains`.
     """
     x = region.project(start[None])[0]
+    if len(region.free) == 0:
+        return x
     value, gradient = _single(function, x)
     for _ in range(JUMPS):
         jump = region.linear_minimizer(gradient)
@@ -108,7 +110,9 @@ def _quasi_newton(
 def _projected_gradient(
     function: PlainFunction, region: Region, x: np.ndarray, iterations: int
 ) -> np.ndarray:
+    metric = _metric(region)
     value, gradient = _single(function, x)
+    gradient = metric * gradient
     width = float(np.max(region.upper - region.lower, initial=0.0))
     size = float(np.linalg.norm(gradient))
     if size < FLAT:
@@ -118,9 +122,19 @@ def _projected_gradient(
         y = region.project((x - step * gradient)[None])[0]
         new, slope = _single(function, y)
         if new < value:
-            x, value, gradient, step = y, new, slope, 1.5 * step
+            x, value, gradient, step = y, new, metric * slope, 1.5 * step
         else:
             step *= 0.25
             if step * float(np.linalg.norm(gradient)) < 1e-9 * width:
                 break
     return x
+
+
+def _metric(region: Region) -> float | np.ndarray:
+    """Squared units of a ball with a radius per feature: steps are then steepest in its units."""
+    ball = region.norm_constraint
+    if ball is None or ball.unit is None:
+        return 1.0
+    metric = np.zeros(region.dim)
+    metric[region.free] = np.square(ball.unit / ball.unit.max())
+    return metric

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import finite_array
+from gpcert.arrays import constant_array
 from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.nodes.frame import Frame
@@ -18,7 +18,7 @@ __all__ = ["Linear", "checked_center", "checked_weights", "fits"]
 
 def checked_weights(weights: Any) -> np.ndarray:
     """A number or a vector of numbers >= 0, or an `InputError`."""
-    array = finite_array("weights", weights)
+    array = constant_array("weights", weights)
     if array.ndim > 1 or np.any(array < 0):
         raise InputError(f"weights: expected a number or a vector of numbers >= 0, got {weights!r}")
     return array
@@ -26,7 +26,7 @@ def checked_weights(weights: Any) -> np.ndarray:
 
 def checked_center(center: Any) -> np.ndarray:
     """A number or a vector of numbers, or an `InputError`."""
-    array = finite_array("center", center)
+    array = constant_array("center", center)
     if array.ndim > 1:
         raise InputError(f"center: expected a number or a vector of numbers, got {center!r}")
     return array

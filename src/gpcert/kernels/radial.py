@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from gpcert.arrays import finite_array
+from gpcert.arrays import constant_array, finite_array
 from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.nodes.frame import Frame
@@ -37,7 +37,7 @@ class RadialKernel(Kernel):
         """F_0 and what is known of it."""
 
     def _validate_radial(self) -> None:
-        lengths = finite_array("length_scale", self.length_scale)
+        lengths = constant_array("length_scale", self.length_scale)
         if lengths.ndim > 1 or np.any(lengths <= 0):
             raise InputError(
                 "length_scale: expected a positive number or a vector of positive numbers, "

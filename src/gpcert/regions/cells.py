@@ -63,8 +63,9 @@ class Cells:
         xp = namespace(self.lower)
         f = self.lower.shape[1]
         reach = ball.radius * f ** max(0.0, 0.5 - 1.0 / ball.p)  # of the ball, in the l_2 norm
+        widths = self.widths if ball.unit is None else self.widths / self._place(ball.unit)
         # one ratio above 1 decides: larger ones are cut before they could overflow
-        ratio = 0.5 * xp.minimum(self.widths, xp.full_like(self.widths, 4.0 * reach)) / reach
+        ratio = 0.5 * xp.minimum(widths, xp.full_like(widths, 4.0 * reach)) / reach
         large = xp.sum(ratio**2, axis=-1) > 1.0
         return xp.where(large[:, None], self._clip(self._place(ball.center)), self.middle)
 
@@ -145,7 +146,7 @@ class Cells:
         def rows(a: Array) -> Array:
             return xp.reshape(xp.broadcast_to(a[:, None, :] if batched else a, g.shape), (-1, f))
 
-        flat = BoxAndBall(rows(both.low), rows(both.high), rows(both.offset), both.radius, both.p)
+        flat = both._replace(low=rows(both.low), high=rows(both.high), offset=rows(both.offset))
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             best = intersection.ball_minimum(xp.reshape(g, (-1, f)), flat)
         return xp.reshape(best, g.shape[:-1])
@@ -180,8 +181,10 @@ class Cells:
     def empty(self) -> Array:
         """Mask (B,): the cell is proved to miss the region.
 
-        Reason: the distance of the ball's centre from the cell, `||max(l - x0, x0 - u, 0)||_p`,
-        rounded down, is above the radius. The differences carry one rounding each.
+        Reason: the distance of the ball's centre from the cell, `||max(l - x0, x0 - u, 0)||_p`
+        (over the units, where there are some), rounded down, is above the radius. The differences
+        carry one rounding each, the quotients another, and what underflows in them is below the
+        2^-1000 that `norm_lower` takes off.
         """
         xp = namespace(self.lower)
         ball = self.region.norm_constraint
@@ -189,6 +192,8 @@ class Cells:
             return xp.zeros_like(xp.sum(self.lower, axis=-1)) > 0
         x0 = self._place(ball.center)
         gap = xp.clip(xp.maximum(self.lower - x0, x0 - self.upper), 0.0, None)
+        if ball.unit is not None:
+            return norm_lower(gap / self._place(ball.unit), ball.p, 4) > ball.radius
         return norm_lower(gap, ball.p, 2) > ball.radius
 
     def points_full(self, X_free: Array) -> np.ndarray:
@@ -207,7 +212,8 @@ class Cells:
         low = (self.lower - self.center) * (1.0 + 4.0 * U)
         high = (self.upper - self.center) * (1.0 + 4.0 * U)
         offset = self._place(ball.center) - self.center
-        return BoxAndBall(low, high, offset, ball.radius, ball.p)
+        unit = None if ball.unit is None else self._place(ball.unit)
+        return BoxAndBall(low, high, offset, ball.radius, ball.p, unit)
 
     def _clip(self, points: Array) -> Array:
         xp = namespace(self.lower)
