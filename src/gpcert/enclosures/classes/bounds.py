@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from gpcert.arrays import Array, namespace
+from gpcert.deadline import checkpoint
 from gpcert.enclosures.classes.layout import ClassLayout
 from gpcert.enclosures.classes.log_concave import LogConcave
 from gpcert.enclosures.classes.moments import Jet, class_jet, independent_jet, weighted_jet
@@ -75,6 +76,7 @@ class ClassEvaluation:
     def _single(self, c: int) -> Jet:
         """One class at the references."""
         if c not in self._classes:
+            checkpoint()
             if self._by_moments:
                 self._classes[c] = class_jet(self.moments, c)
             else:
@@ -102,6 +104,7 @@ class ClassEvaluation:
         """Certified `low <= pi_c <= high` over each cell, of any size: comparisons of pairs, and
         log-concavity where there are integrals for it."""
         if c not in self._ranges:
+            checkpoint()
             xp = namespace(self.evaluation.cells.lower)
             low, high = self.pairs.range(c)
             if self._by_moments and self.evaluation.optional:

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from gpcert.arrays import Array, namespace
+from gpcert.deadline import checkpoint
 from gpcert.enclosures.classes.metric import Sizes
 from gpcert.enclosures.classes.moments import Jet
 from gpcert.enclosures.classes.reference import Reference, frobenius
@@ -64,6 +65,7 @@ def _piece(
     problem: ClassProblem, jet_at: Callable[[Array], Jet], middle: Array, half: Array
 ) -> Array:
     """The bound for the points of the cell whose trace is within `half` of `middle`."""
+    checkpoint()
     place = _moved(problem.place, middle, half)
     xp = namespace(place.L)
     own = replace(problem, place=place)
