@@ -2,6 +2,16 @@
 
 from gpcert.search.branch_and_bound import solve
 from gpcert.search.budget import Budget, StopReason
-from gpcert.search.problem import GoalResult, Problem, SearchResult
+from gpcert.search.interrupts import stop_if_interrupted
+from gpcert.search.problem import GoalResult, Problem, SearchResult, SearchState
 
-__all__ = ["Budget", "GoalResult", "Problem", "SearchResult", "StopReason", "solve"]
+__all__ = [
+    "Budget",
+    "GoalResult",
+    "Problem",
+    "SearchResult",
+    "SearchState",
+    "StopReason",
+    "solve",
+    "stop_if_interrupted",
+]

@@ -1,0 +1,71 @@
+"""A line on the terminal while a call takes long: the bounds so far, boxes and seconds."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+__all__ = ["Line", "progress_line"]
+
+DELAY = 0.5
+"""Seconds before anything is shown: short calls leave the terminal alone."""
+
+PAUSE = 0.1
+"""Seconds between two texts."""
+
+
+class Line(Protocol):
+    """What a call says while it works."""
+
+    def show(self, text: str) -> None:
+        """Replace the text; costs next to nothing where nothing is shown."""
+        ...
+
+
+@contextmanager
+def progress_line(progress: bool | None) -> Iterator[Line]:
+    """A line on stderr that vanishes in the end. None: only where stderr is a terminal.
+
+    >>> with progress_line(False) as line:
+    ...     line.show("never seen")
+    """
+    wanted = sys.stderr.isatty() if progress is None else progress
+    line = _Shown() if wanted else _Silent()
+    try:
+        yield line
+    finally:
+        line.close()
+
+
+class _Silent:
+    def show(self, text: str) -> None:
+        """Say nothing."""
+
+    def close(self) -> None:
+        """Nothing to end."""
+
+
+class _Shown:
+    def __init__(self) -> None:
+        self._next = time.perf_counter() + DELAY
+        self._status: Any = None
+
+    def show(self, text: str) -> None:
+        now = time.perf_counter()
+        if now < self._next:
+            return
+        self._next = now + PAUSE
+        if self._status is None:
+            from rich.console import Console  # only where there is something to show
+
+            self._status = Console(stderr=True).status(text)
+            self._status.start()
+        else:
+            self._status.update(text)
+
+    def close(self) -> None:
+        if self._status is not None:
+            self._status.stop()
