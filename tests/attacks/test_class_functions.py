@@ -44,10 +44,10 @@ def slopes_by_differences(function, X, step=1e-5):
     return np.stack(columns, axis=1)
 
 
-ROUGH = 5e-4
+ROUGH = 2e-3
 """Of quasi-random means for four classes."""
 
-ROUGHER = 3e-3
+ROUGHER = 5e-3
 """The same for six. Local search is never trusted: what counts is that the gradient is that of the
 value, which is tested without this room."""
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import sys
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import joblib
 import numpy as np
-from rich.console import Console
-from rich.progress import Progress
 
 from gpcert.adapters import as_posterior
 from gpcert.api.methods import Method, MethodName, VarianceName
+from gpcert.api.parallel import numbered_results
+from gpcert.api.progress import margin_text, progress_line
 from gpcert.api.rules import Rule, RuleOptions, decision_rule
 from gpcert.arrays import Backend, backend_from_name, finite_array
 from gpcert.certificates import Certificate, CertificateTable, Interval, Status
@@ -22,7 +21,7 @@ from gpcert.errors import InputError
 from gpcert.likelihoods import ClassLikelihood
 from gpcert.regions import Ball, Region
 from gpcert.rounding import down, up
-from gpcert.search import Budget, GoalResult, Problem, StopReason, solve
+from gpcert.search import Budget, GoalResult, Problem, Watch, solve, stop_if_interrupted
 
 __all__ = ["certify", "certify_many", "certify_region", "certify_rule"]
 
@@ -45,6 +44,7 @@ def certify(
     random_state: int | None = 0,
     method: MethodName = "taylor",
     variance: VarianceName | None = None,
+    progress: bool | None = None,
 ) -> Certificate:
     """Prove or refute that the decision at x is the decision for every point of a region.
 
@@ -60,7 +60,8 @@ def certify(
     class_weight : cost of a mistake on each class, `{label: weight}` or in the classes' order: the
         largest weight times probability decides. Of two classes: threshold w1 / (w1 + w2).
     delta, output_norm : regression, the paper's delta-robustness: `||mu(x') - mu(x)||_p <= delta`.
-    budget, backend, random_state, method, variance : as in `prediction_range`.
+    budget, backend, random_state, method, variance, progress : as in `prediction_range`; 60 seconds
+        by default.
 
     The search stops as soon as the property is decided.
 
@@ -75,6 +76,7 @@ def certify(
     >>> cert.status.name, bool(cert.counterexample[0] > 1.5)
     ('NOT_ROBUST', True)
     """
+    start = time.perf_counter()
     posterior = as_posterior(model)
     point = finite_array("x", x, ndim=1)
     if len(point) != posterior.dim:
@@ -86,15 +88,17 @@ def certify(
     else:
         raise InputError("expected exactly one of radius= and region=")
     options = RuleOptions(threshold, class_weight, delta, output_norm, Method(method, variance))
-    return certify_region(
-        posterior,
-        point,
-        chosen,
-        options,
-        budget or Budget(),
-        backend_from_name(backend),
-        random_state,
-    )
+    with progress_line(progress) as line:
+        return certify_region(
+            posterior,
+            point,
+            chosen,
+            options,
+            budget or Budget(),
+            backend_from_name(backend),
+            random_state,
+            Watch(start, lambda state: line.show(margin_text(state))),
+        )
 
 
 def certify_region(
@@ -105,6 +109,7 @@ def certify_region(
     budget: Budget,
     backend: Backend,
     random_state: int | None,
+    watch: Watch | None = None,
 ) -> Certificate:
     """`certify` after its arguments have been read."""
     if not isinstance(region, Region):
@@ -116,7 +121,7 @@ def certify_region(
             "x: expected a point of the region; the decision at x is what is certified"
         )
     rule = decision_rule(posterior, x, options)
-    return certify_rule(region, rule, budget, backend, random_state)
+    return certify_rule(region, rule, budget, backend, random_state, watch)
 
 
 def certify_rule(
@@ -125,6 +130,7 @@ def certify_rule(
     budget: Budget,
     backend: Backend,
     random_state: int | None,
+    watch: Watch | None = None,
 ) -> Certificate:
     """Prove or refute that a rule's margin is positive on a region."""
     problem = Problem(
@@ -136,6 +142,7 @@ def certify_rule(
         budget=budget,
         backend=backend,
         random_state=random_state,
+        watch=watch or Watch(),
     )
     result = solve(problem)
     (goal,) = result.goals
@@ -183,10 +190,11 @@ def certify_many(
     n_jobs: int = 1,
     progress: bool | None = None,
 ) -> CertificateTable:
-    """`certify` for every row of X; the budget is that of one point.
+    """`certify` for every row of X; the budget (60 seconds by default) is that of one point.
 
-    `n_jobs` processes (joblib); `progress` shows a bar, by default only on a terminal. Ctrl-C
-    returns the points finished so far, in a table with `complete=False`.
+    `n_jobs` processes (joblib); `progress` shows how many are done, by default only on a terminal.
+    Ctrl-C ends everything at once and returns the points finished so far, in a table with
+    `complete=False`; its `labels` say which rows of X they are.
 
     Example
     -------
@@ -203,24 +211,31 @@ def certify_many(
     regions = [Ball(x, radius, norm=norm, features=features, domain=domain) for x in points]
     place = backend_from_name(backend)
     limits = budget or Budget()
-    for member in posterior.members:  # computed once here, not once a process
+    work = [
+        (posterior, x, region, options, limits, place, random_state)
+        for x, region in zip(points, regions, strict=True)
+    ]
+    done: dict[int, Certificate] = {}
+    try:
+        _prepare(posterior)
+        with progress_line(progress) as line:
+            for row, certificate in numbered_results(certify_region, work, n_jobs):
+                done[row] = certificate
+                line.show(f"certified {len(done)} of {len(work)} points")
+                stop_if_interrupted(certificate.reason)
+    except KeyboardInterrupt:
+        return _table(done, complete=False)
+    return _table(done, complete=True)
+
+
+def _prepare(posterior: Model) -> None:
+    """What all points need is computed once here, not once a process."""
+    for member in posterior.members:
         several = isinstance(member.likelihood, ClassLikelihood)
         searched = class_layout(member)[1] if several else member
         _ = searched.norms
-    work: Any = joblib.Parallel(n_jobs=n_jobs, return_as="generator")(
-        joblib.delayed(certify_region)(posterior, x, region, options, limits, place, random_state)
-        for x, region in zip(points, regions, strict=True)
-    )
-    show = sys.stderr.isatty() if progress is None else progress
-    done: list[Certificate] = []
-    try:
-        with Progress(console=Console(stderr=True), disable=not show) as bar:
-            task = bar.add_task("certifying", total=len(points))
-            for certificate in work:
-                done.append(certificate)
-                bar.advance(task)
-                if certificate.reason is StopReason.INTERRUPTED:
-                    raise KeyboardInterrupt
-    except KeyboardInterrupt:
-        return CertificateTable(tuple(done), complete=False)
-    return CertificateTable(tuple(done))
+
+
+def _table(done: dict[int, Certificate], complete: bool) -> CertificateTable:
+    rows = sorted(done)
+    return CertificateTable(tuple(done[row] for row in rows), complete, tuple(rows))

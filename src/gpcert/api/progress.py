@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-__all__ = ["Line", "progress_line"]
+from gpcert.search import SearchState
+
+__all__ = ["Line", "margin_text", "progress_line", "ranges_text"]
 
 DELAY = 0.5
 """Seconds before anything is shown: short calls leave the terminal alone."""
@@ -38,6 +40,20 @@ def progress_line(progress: bool | None) -> Iterator[Line]:
         yield line
     finally:
         line.close()
+
+
+def margin_text(state: SearchState) -> str:
+    """The least margin so far; a decision's goal differs from it by the threshold only."""
+    return f"least value between {state.lower[0]:.5g} and {state.upper[0]:.5g}, {_cost(state)}"
+
+
+def ranges_text(state: SearchState) -> str:
+    """How far apart the bounds still are, where they are farthest."""
+    return f"bounds at most {float((state.upper - state.lower).max()):.3g} apart, {_cost(state)}"
+
+
+def _cost(state: SearchState) -> str:
+    return f"{state.boxes} boxes, {state.seconds:.1f} s"
 
 
 class _Silent:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any, Literal
 
 import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.api.methods import Method, MethodName, VarianceName
+from gpcert.api.progress import progress_line, ranges_text
 from gpcert.api.questions import Quantity, RangeQuestion, range_question
 from gpcert.arrays import Backend, backend_from_name
 from gpcert.certificates import Interval, PredictionRange
@@ -15,7 +17,7 @@ from gpcert.committee import Model
 from gpcert.enclosures.goals import Goal
 from gpcert.errors import InputError
 from gpcert.regions import Region
-from gpcert.search import Budget, GoalResult, Problem, SearchResult, StopReason, solve
+from gpcert.search import Budget, GoalResult, Problem, SearchResult, StopReason, Watch, solve
 
 __all__ = ["prediction_range", "prediction_ranges"]
 
@@ -35,6 +37,7 @@ def prediction_range(
     random_state: int | None = 0,
     method: MethodName = "taylor",
     variance: VarianceName | None = None,
+    progress: bool | None = None,
 ) -> PredictionRange:
     """Proved bounds on the smallest and the largest prediction over a region.
 
@@ -50,13 +53,18 @@ def prediction_range(
         the number of the target.
     sides : search for "both", or only for the "minimum" or the "maximum"; the side left out keeps
         valid but useless bounds.
-    budget : `Budget(seconds, boxes, memory)`; when it ends the bounds so far are returned.
+    budget : `Budget(seconds, boxes, memory)`, 60 seconds by default; when it ends the bounds so far
+        are returned. `Budget` says what may overrun it.
     backend : "numpy", "torch" or "torch:cuda".
     random_state : seed of the local search's starting points, and of the paper's random splits.
     method : "taylor" (default), "paper" (Algorithm 1 of the paper with its own bounds and random
         splits: a reference, much slower) or "both" (the better bound of each box).
     variance : how the paper's variance programs are bounded: "solver" (default of "paper") or
         "analytic", in closed form (default of "both").
+    progress : show the bounds so far while the call works; by default only on a terminal.
+
+    Ctrl-C ends the search and returns the bounds so far, with `StopReason.INTERRUPTED`; a second
+    one is raised.
 
     Example
     -------
@@ -69,6 +77,7 @@ def prediction_range(
     >>> rng.maximum.lower <= 1.0 <= rng.maximum.upper, rng.converged
     (True, True)
     """
+    start = time.perf_counter()
     question = range_question(as_posterior(model), quantity)
     if sides not in {"both", "minimum", "maximum"}:
         raise InputError(f"sides: expected 'both', 'minimum' or 'maximum', got {sides!r}")
@@ -76,7 +85,10 @@ def prediction_range(
     signs = {"both": (1, -1), "minimum": (1,), "maximum": (-1,)}[sides]
     plain = [question.goal(index, sign) for sign in signs]
     goals = Method(method, variance).goals(plain, random_state, question.model)
-    result = _search(question.model, region, goals, tol, (budget, backend, random_state))
+    means = (budget, backend, random_state)
+    with progress_line(progress) as line:
+        watch = Watch(start, lambda state: line.show(ranges_text(state)))
+        result = _search(question.model, region, goals, tol, means, watch)
     found = dict(zip(signs, result.goals, strict=True))
     return _record(found, result, question, index, region)
 
@@ -92,13 +104,19 @@ def prediction_ranges(
     random_state: int | None = 0,
     method: MethodName = "taylor",
     variance: VarianceName | None = None,
+    progress: bool | None = None,
 ) -> tuple[PredictionRange, ...]:
-    """The same for every output or class of the model, in one search over one tree of boxes."""
+    """The same for every output or class of the model, in one search over one tree of boxes and
+    with one budget, 60 seconds by default."""
+    start = time.perf_counter()
     question = range_question(as_posterior(model), quantity)
     count = len(question.labels)
     plain = [question.goal(c, sign) for c in range(count) for sign in (1, -1)]
     goals = Method(method, variance).goals(plain, random_state, question.model)
-    result = _search(question.model, region, goals, tol, (budget, backend, random_state))
+    means = (budget, backend, random_state)
+    with progress_line(progress) as line:
+        watch = Watch(start, lambda state: line.show(ranges_text(state)))
+        result = _search(question.model, region, goals, tol, means, watch)
     return tuple(
         _record({1: result.goals[2 * c], -1: result.goals[2 * c + 1]}, result, question, c, region)
         for c in range(count)
@@ -111,6 +129,7 @@ def _search(
     goals: list[Goal],
     tol: float,
     means: tuple[Budget | None, str | Backend, int | None],
+    watch: Watch,
 ) -> SearchResult:
     """Minimise the goals with the given budget, backend and random state."""
     if not isinstance(region, Region):
@@ -125,6 +144,7 @@ def _search(
             budget=budget or Budget(),
             backend=backend_from_name(backend),
             random_state=random_state,
+            watch=watch,
         )
     )
 

@@ -55,8 +55,8 @@ def _largest(f: np.ndarray, deviation: float) -> tuple[np.ndarray, Slope]:
     """`P(f_c + e_c is the largest) = int g_c prod_(k != c) Phi_k dt`, g_k and Phi_k the density and
     distribution of `f_k + e_k`: a trapezoidal sum over t around the largest f.
 
-    With `P = prod Phi_k`, `r_k = g_k / Phi_k`, `R = sum r_k` and `S = sum w_k r_k` the derivative of
-    `sum_c w_c link_c` in f_j is `int P r_j (w_j R - S) dt`.
+    With `P = prod Phi_k`, `r_k = g_k / Phi_k`, `R = sum r_k` and `S = sum w_k r_k` the derivative
+    of `sum_c w_c link_c` in f_j is `int P r_j (w_j R - S) dt`.
     """
     x = (f.max(axis=1, keepdims=True) - f) / deviation + NOISE_NODES[:, None, None]  # (T, Q, m)
     x = np.minimum(x, FARTHEST)

@@ -21,7 +21,6 @@ MOST_NODES = 97
 """On each axis of a grid."""
 
 
-
 def normal_nodes(dimension: int, spread: float, points: int) -> tuple[np.ndarray, np.ndarray]:
     """Nodes (Q, dimension) and weights (Q,), symmetric about 0.
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from gpcert.certificates.io import load_record, write_record
 from gpcert.certificates.record import Certificate, Status
+from gpcert.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,10 +21,24 @@ __all__ = ["CertificateTable"]
 
 @dataclass(frozen=True, eq=False)
 class CertificateTable:
-    """Certificates of the rows of X, in order; `complete` is False if the run was interrupted."""
+    """Certificates of the rows of X, in order; `complete` is False if the run was interrupted.
+
+    `labels` are the rows' numbers in X (0, 1, ... by default): after an interrupt some may be
+    missing.
+    """
 
     certificates: tuple[Certificate, ...]
     complete: bool = True
+    labels: tuple[Any, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.labels:
+            object.__setattr__(self, "labels", tuple(range(len(self.certificates))))
+        if len(self.labels) != len(self.certificates):
+            raise InputError(
+                f"labels: expected one for each of {len(self.certificates)} rows, "
+                f"got {len(self.labels)}"
+            )
 
     def __len__(self) -> int:
         return len(self.certificates)
@@ -48,7 +63,7 @@ class CertificateTable:
         import pandas as pd  # takes half a second: only when a table is asked for
 
         rows = []
-        for index, c in enumerate(self.certificates):
+        for index, c in zip(self.labels, self.certificates, strict=True):
             rows.append(
                 {
                     "point": index,
@@ -71,7 +86,12 @@ class CertificateTable:
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and text, for JSON."""
         rows = [certificate.to_dict() for certificate in self.certificates]
-        return {"kind": "table", "complete": self.complete, "certificates": rows}
+        return {
+            "kind": "table",
+            "complete": self.complete,
+            "labels": list(self.labels),
+            "certificates": rows,
+        }
 
     @staticmethod
     def load(path: str | Path) -> CertificateTable:
@@ -82,7 +102,7 @@ class CertificateTable:
     def from_dict(record: dict[str, Any]) -> CertificateTable:
         """Inverse of `to_dict`."""
         rows = tuple(Certificate.from_dict(row) for row in record["certificates"])
-        return CertificateTable(rows, record["complete"])
+        return CertificateTable(rows, record["complete"], tuple(record["labels"]))
 
 
 def _distance(certificate: Certificate) -> float:

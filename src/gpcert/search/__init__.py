@@ -3,7 +3,7 @@
 from gpcert.search.branch_and_bound import solve
 from gpcert.search.budget import Budget, StopReason
 from gpcert.search.interrupts import stop_if_interrupted
-from gpcert.search.problem import GoalResult, Problem, SearchResult, SearchState
+from gpcert.search.problem import GoalResult, Problem, SearchResult, SearchState, Watch
 
 __all__ = [
     "Budget",
@@ -12,6 +12,7 @@ __all__ = [
     "SearchResult",
     "SearchState",
     "StopReason",
+    "Watch",
     "solve",
     "stop_if_interrupted",
 ]

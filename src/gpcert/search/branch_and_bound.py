@@ -65,7 +65,7 @@ class _Search:
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        self.clock = Clock(problem.budget, problem.start)
+        self.clock = Clock(problem.budget, problem.watch.start)
         self.boxes = 0
         known = np.array([goal.known[0] for goal in problem.goals], dtype=float)
         self.frontier = Frontier.whole(problem.region, known)
@@ -101,9 +101,10 @@ class _Search:
         return SearchResult(goals, reason, self.boxes, self.clock.seconds)
 
     def _report(self) -> None:
-        if self.problem.report is not None:
+        report = self.problem.watch.report
+        if report is not None:
             lower, upper = self.frontier.bounds(), self.incumbents.values
-            self.problem.report(SearchState(lower, upper, self.boxes, self.clock.seconds))
+            report(SearchState(lower, upper, self.boxes, self.clock.seconds))
 
     def _root(self) -> None:
         """Bind the model to the region and bound the region as one box."""
@@ -236,7 +237,7 @@ class _Search:
         self, cells: Cells, inherited: np.ndarray, axes: np.ndarray, active: list[int]
     ) -> tuple[Boxes, np.ndarray]:
         """Bounds of a batch, no worse than the inherited ones, and promising points (full)."""
-        self.boxes += len(cells)
+        count = len(cells)
         keep = np.flatnonzero(~to_numpy(cells.empty()))
         if len(keep) < len(cells):  # proved to lie outside the region
             cells = cells.take(keep)
@@ -257,6 +258,7 @@ class _Search:
                 best = int(np.argmin(lower[:, g]))
                 candidates.append(to_numpy(cells.center)[best] + to_numpy(bound.point)[best])
             self.incumbents.offer_cells(evaluation, active)
+        self.boxes += count
         points = cells.points_full(np.stack(candidates)) if candidates else np.empty((0, 0))
         return Boxes(to_numpy(cells.lower), to_numpy(cells.upper), lower, axes), points
 

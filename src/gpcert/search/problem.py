@@ -14,7 +14,26 @@ from gpcert.errors import InputError
 from gpcert.regions import Region
 from gpcert.search.budget import Budget, StopReason
 
-__all__ = ["GoalResult", "Problem", "SearchResult", "SearchState"]
+__all__ = ["GoalResult", "Problem", "SearchResult", "SearchState", "Watch"]
+
+
+@dataclass(frozen=True, eq=False)
+class SearchState:
+    """What is known at some moment: `lower` and `upper` (G,) of the goals' minima, and the cost."""
+
+    lower: np.ndarray
+    upper: np.ndarray
+    boxes: int
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class Watch:
+    """Who looks on: `start` is the moment (of `time.perf_counter`) from which a budget counts, by
+    default that of `solve`; `report` is called with the bounds so far after every batch."""
+
+    start: float | None = None
+    report: Callable[[SearchState], None] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,9 +41,7 @@ class Problem:
     """Minimise every goal over the region to within `tol`, or decide its `target`.
 
     With a target T, a goal is *proved* once its lower bound exceeds T, and *refuted* once a point
-    with a value below T is known; it needs no tolerance. `start` is the moment (of
-    `time.perf_counter`) from which the budget counts, by default that of `solve`; `report` is
-    called with the bounds so far after every batch.
+    with a value below T is known; it needs no tolerance.
     """
 
     posterior: Model
@@ -35,8 +52,7 @@ class Problem:
     budget: Budget = field(default_factory=Budget)
     backend: Backend = field(default_factory=Backend)
     random_state: int | None = 0
-    start: float | None = None
-    report: Callable[[SearchState], None] | None = None
+    watch: Watch = field(default_factory=Watch)
 
     def __post_init__(self) -> None:
         if self.region.dim != self.posterior.dim:
@@ -48,16 +64,6 @@ class Problem:
             raise InputError(f"tol: expected a number >= 0, got {self.tol!r}")
         if self.target is not None and not np.isfinite(self.target):
             raise InputError(f"threshold: expected a finite number, got {self.target!r}")
-
-
-@dataclass(frozen=True, eq=False)
-class SearchState:
-    """What is known at some moment: `lower` and `upper` (G,) of the goals' minima, and the cost."""
-
-    lower: np.ndarray
-    upper: np.ndarray
-    boxes: int
-    seconds: float
 
 
 @dataclass(frozen=True, eq=False)
