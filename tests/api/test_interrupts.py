@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from interrupt_case import hard_level, model
+from interrupt_case import DIM, hard_level, model
 
 CASE = Path(__file__).with_name("interrupt_case.py")
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="sends POSIX signals to process groups")
@@ -50,7 +50,7 @@ def check(verb, answer):
         return
     assert answer["reason"] == "INTERRUPTED"
     posterior = model()
-    X = np.random.default_rng(2).uniform(-1.0, 1.0, (2_000, 3))
+    X = np.random.default_rng(2).uniform(-1.0, 1.0, (2_000, DIM))
     mean, variance = posterior.predict(X)
     if verb in ("range", "ranges", "variance"):
         values = variance if verb == "variance" else mean
@@ -60,7 +60,7 @@ def check(verb, answer):
             attained = float(posterior.predict(np.array([answer["argmin"]]))[0][0, 0])
             assert answer["minimum"][0] - 1e-9 <= attained <= answer["minimum"][1] + 1e-9
     elif verb == "certify":
-        margin = mean.min() - (hard_level(posterior) - 0.05)
+        margin = mean.min() - (hard_level(posterior))
         assert answer["margin"][0] <= margin
     else:
         assert 0.0 <= answer["lower"] <= answer["upper"]
@@ -98,7 +98,8 @@ def test_points_finished_behind_a_hard_one_are_kept(jobs, whole_group):
     assert not answer["complete"]
     assert answer["statuses"] == ["ROBUST"] * 5
     assert seconds < SOON
-    assert not orphans(process.pid)
+    if sys.platform == "linux":
+        assert not orphans(process.pid)
 
 
 def test_one_process_keeps_what_the_hard_point_reached():
@@ -113,12 +114,21 @@ def test_one_process_keeps_what_the_hard_point_reached():
 
 
 def orphans(group):
-    """Processes of the group that still run a second after its leader has ended."""
-    end = time.perf_counter() + 1.0
-    while time.perf_counter() < end:
-        try:
-            os.killpg(group, 0)
-        except ProcessLookupError:
-            return False
+    """Processes of the group that still run some seconds after its leader has ended."""
+    end = time.perf_counter() + SOON
+    while left := [
+        pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if alive(pid, group)
+    ]:
+        if time.perf_counter() > end:
+            return left
         time.sleep(0.05)
-    return True
+    return []
+
+
+def alive(pid, group):
+    """Whether a process runs (is no zombie) in a process group."""
+    try:
+        state, _, own = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[:3]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return int(own) == group and state != "Z"
