@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import joblib
 import numpy as np
-from rich.console import Console
-from rich.progress import Progress
 
 from gpcert.adapters import as_posterior
 from gpcert.api.arguments import (
@@ -29,6 +25,8 @@ from gpcert.api.arguments import (
 )
 from gpcert.api.decisions import Rule, margin_of
 from gpcert.api.methods import Method, MethodName, VarianceName
+from gpcert.api.parallel import numbered_results
+from gpcert.api.progress import margin_text, progress_line
 from gpcert.api.rules import RuleOptions, decision_candidates
 from gpcert.arrays import Backend
 from gpcert.certificates import Certificate, CertificateTable, Interval, Status
@@ -37,7 +35,7 @@ from gpcert.enclosures.classes import class_layout
 from gpcert.likelihoods import ClassLikelihood
 from gpcert.regions import Ball, Region
 from gpcert.regions.arguments import check_norm
-from gpcert.search import Budget, Problem, StopReason, solve
+from gpcert.search import Budget, Problem, StopReason, Watch, solve, stop_if_interrupted
 
 __all__ = ["certify", "certify_many", "certify_region", "certify_rule"]
 
@@ -60,6 +58,7 @@ def certify(
     random_state: int | None = 0,
     method: MethodName = "taylor",
     variance: VarianceName | None = None,
+    progress: bool | None = None,
 ) -> Certificate:
     """Prove or refute that the decision at x is the decision for every point of a region.
 
@@ -79,7 +78,8 @@ def certify(
     class_weight : cost of a mistake on each class, `{label: weight}` or in the classes' order: the
         largest weight times probability decides. Of two classes: threshold w1 / (w1 + w2), exactly.
     delta, output_norm : regression, the paper's delta-robustness: `||mu(x') - mu(x)||_p <= delta`.
-    budget, backend, random_state, method, variance : as in `prediction_range`.
+    budget, backend, random_state, method, variance, progress : as in `prediction_range`; 60 seconds
+        by default.
 
     The search stops as soon as the property is decided. The decision at x is itself proved; where
     x is too near to a tie for that, nothing is claimed: the status is UNKNOWN, the reason
@@ -96,21 +96,24 @@ def certify(
     >>> cert.status.name, bool(cert.counterexample[0] > 1.5)
     ('NOT_ROBUST', True)
     """
+    start = time.perf_counter()
     posterior = as_posterior(model)
     point = read_x(posterior, x, "use certify_many")
     around = ball_options(posterior, norm, features, domain)
     chosen = chosen_region(posterior, point, radius, region, around)
     costs, size = read_class_weight(class_weight), check_norm(output_norm, "output_norm")
     options = RuleOptions(threshold, costs, delta, size, Method(method, variance))
-    return certify_region(
-        posterior,
-        point,
-        chosen,
-        options,
-        read_budget(budget),
-        read_backend(backend),
-        read_seed(random_state),
-    )
+    with progress_line(read_flag("progress", progress)) as line:
+        return certify_region(
+            posterior,
+            point,
+            chosen,
+            options,
+            read_budget(budget),
+            read_backend(backend),
+            read_seed(random_state),
+            Watch(start, lambda state: line.show(margin_text(state))),
+        )
 
 
 def certify_region(
@@ -121,47 +124,48 @@ def certify_region(
     budget: Budget,
     backend: Backend,
     random_state: int | None,
+    watch: Watch | None = None,
 ) -> Certificate:
     """`certify` after its arguments have been read."""
-    start = time.perf_counter()
+    watch = watch or Watch()
+    start = time.perf_counter() if watch.start is None else watch.start
+    watch = replace(watch, start=start)  # one clock for all that follows
     candidates = decision_candidates(posterior, x, options)
-    rule = candidates.proved() if candidates.near else candidates.guess
+    end = budget.ends(start)
+    rule = candidates.proved_until(end) if candidates.near else candidates.guess
     if not rule.decided:
-        return _undecided(region, rule, time.perf_counter() - start)
-    first = certify_rule(region, rule, budget, backend, random_state)
+        return _open(region, rule, rule.undecided, start)
+    first = certify_rule(region, rule, budget, backend, random_state, watch)
     # a margin that is positive in the whole region is positive at x: the guess was right
     if candidates.near or first.status is Status.ROBUST:
         return first
-    proved = candidates.proved()
+    proved = candidates.proved_until(end)
     if proved is rule:
         return first
+    # the guess was not right: what was proved or refuted of it says nothing
     if not proved.decided:
-        return replace(_undecided(region, proved, first.seconds), boxes=first.boxes)
-    second = certify_rule(region, proved, _left(budget, first), backend, random_state)
-    return replace(second, boxes=first.boxes + second.boxes, seconds=first.seconds + second.seconds)
+        return _open(region, proved, proved.undecided, start, first.boxes)
+    if first.reason is StopReason.INTERRUPTED:
+        return _open(region, proved, first.reason, start, first.boxes)
+    boxes = None if budget.boxes is None else max(budget.boxes - first.boxes, 1)
+    limits = replace(budget, boxes=boxes)
+    second = certify_rule(region, proved, limits, backend, random_state, watch)
+    return replace(second, boxes=first.boxes + second.boxes)
 
 
-def _undecided(region: Region, rule: Rule, seconds: float) -> Certificate:
-    """x lies within the error of its own enclosure: no decision is meant, so none is refuted."""
+def _open(
+    region: Region, rule: Rule, reason: StopReason | None, start: float, boxes: int = 0
+) -> Certificate:
+    """No verdict: the decision at x is not known, or was known too late to be searched."""
     return _certificate(
         region,
         rule,
         Interval(-np.inf, rule.most),
-        reason=StopReason.UNDECIDED_AT_X,
+        reason=reason,
         status=Status.UNKNOWN,
         counterexample=None,
-        boxes=0,
-        seconds=seconds,
-    )
-
-
-def _left(budget: Budget, spent: Certificate) -> Budget:
-    """What a first search has left of a budget, at least enough for one box."""
-    seconds, boxes = budget.seconds, budget.boxes
-    return replace(
-        budget,
-        seconds=None if seconds is None else max(seconds - spent.seconds, 1e-3),
-        boxes=None if boxes is None else max(boxes - spent.boxes, 1),
+        boxes=boxes,
+        seconds=time.perf_counter() - start,
     )
 
 
@@ -171,6 +175,7 @@ def certify_rule(
     budget: Budget,
     backend: Backend,
     random_state: int | None,
+    watch: Watch | None = None,
 ) -> Certificate:
     """Prove or refute that a rule's margin is positive on a region.
 
@@ -186,6 +191,7 @@ def certify_rule(
         budget=budget,
         backend=backend,
         random_state=random_state,
+        watch=watch or Watch(),
     )
     result = solve(problem)
     (goal,) = result.goals
@@ -250,10 +256,11 @@ def certify_many(
     n_jobs: int = 1,
     progress: bool | None = None,
 ) -> CertificateTable:
-    """`certify` for every row of X; the budget is that of one point.
+    """`certify` for every row of X; the budget (60 seconds by default) is that of one point.
 
-    `n_jobs` processes (joblib); `progress` shows a bar, by default only on a terminal. Ctrl-C
-    returns the points finished so far, in a table with `complete=False`.
+    `n_jobs` processes (joblib); `progress` shows how many are done, by default only on a terminal.
+    Ctrl-C ends everything at once and returns the points finished so far, in a table with
+    `complete=False`; its `labels` say which rows of X they are.
 
     Example
     -------
@@ -272,24 +279,31 @@ def certify_many(
     regions = [Ball(x, reach, **around) for x in points]
     place, limits, seed = read_backend(backend), read_budget(budget), read_seed(random_state)
     jobs, shown = read_jobs(n_jobs), read_flag("progress", progress)
-    for member in posterior.members:  # computed once here, not once a process
+    work = [
+        (posterior, x, region, options, limits, place, seed)
+        for x, region in zip(points, regions, strict=True)
+    ]
+    done: dict[int, Certificate] = {}
+    try:
+        _prepare(posterior)
+        with progress_line(shown) as line:
+            for row, certificate in numbered_results(certify_region, work, jobs):
+                done[row] = certificate
+                line.show(f"certifying: {len(done)} of {len(work)} points done")
+                stop_if_interrupted(certificate.reason)
+    except KeyboardInterrupt:
+        return _table(done, complete=False)
+    return _table(done, complete=True)
+
+
+def _prepare(posterior: Model) -> None:
+    """What all points need is computed once here, not once a process."""
+    for member in posterior.members:
         several = isinstance(member.likelihood, ClassLikelihood)
         searched = class_layout(member)[1] if several else member
         _ = searched.norms
-    work: Any = joblib.Parallel(n_jobs=jobs, return_as="generator")(
-        joblib.delayed(certify_region)(posterior, x, region, options, limits, place, seed)
-        for x, region in zip(points, regions, strict=True)
-    )
-    show = sys.stderr.isatty() if shown is None else shown
-    done: list[Certificate] = []
-    try:
-        with Progress(console=Console(stderr=True), disable=not show) as bar:
-            task = bar.add_task("certifying", total=len(points))
-            for certificate in work:
-                done.append(certificate)
-                bar.advance(task)
-                if certificate.reason is StopReason.INTERRUPTED:
-                    raise KeyboardInterrupt
-    except KeyboardInterrupt:
-        return CertificateTable(tuple(done), complete=False)
-    return CertificateTable(tuple(done))
+
+
+def _table(done: dict[int, Certificate], complete: bool) -> CertificateTable:
+    rows = sorted(done)
+    return CertificateTable(tuple(done[row] for row in rows), complete, tuple(rows))

@@ -6,6 +6,7 @@ the work. What counts is the enclosure of the margin on a cell of width 0 at x.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -18,12 +19,17 @@ from gpcert.api.methods import Method
 from gpcert.arrays import Backend, to_numpy
 from gpcert.certificates import Interval, Unit
 from gpcert.committee import Model
+from gpcert.deadline import OutOfTime, until
 from gpcert.enclosures import Evaluation, local_model
 from gpcert.enclosures.goals import Goal
 from gpcert.regions import Ball
 from gpcert.rounding import difference_down, difference_up
+from gpcert.search import StopReason
 
 __all__ = ["Candidates", "Rule", "margin_of"]
+
+GRACE = 0.5
+"""Seconds that the proof of the decision at x may take after the budget's end."""
 
 TRIED = 4
 """Decisions that are tried at x, the likeliest by plain floating point first. A matter of work:
@@ -34,10 +40,11 @@ should another one win, x is left undecided."""
 class Rule:
     """`margin(x) = goal(x) - level`, positive exactly where the decision is `decision`, ties apart.
 
-    `level` is an exact number. `decision` is a label, or None in regression, and where `decided` is
-    False: then the margin at x of whatever is decided there is at most `most`. `model` is what is
-    searched: for coupled classes the differences of their latent functions. `text` is the rule in
-    words, `unit` what its margin is measured in, `fingerprint` that of the user's model.
+    `level` is an exact number. `decision` is a label, or None in regression, and where it is
+    `undecided` for a reason: then the margin at x of whatever is decided there is at most `most`.
+    `model` is what is searched: for coupled classes the differences of their latent functions.
+    `text` is the rule in words, `unit` what its margin is measured in, `fingerprint` that of the
+    user's model.
     """
 
     model: Model
@@ -49,8 +56,13 @@ class Rule:
     x: np.ndarray
     method: Method = field(default_factory=Method)
     fingerprint: str = ""
-    decided: bool = True
+    undecided: StopReason | None = None
     most: float = np.inf
+
+    @property
+    def decided(self) -> bool:
+        """Whether the decision at x is known."""
+        return self.undecided is None
 
     @property
     def target(self) -> float:
@@ -106,7 +118,22 @@ class Candidates:
                 return rule
             margins.append(margin)
         most = max(margins[0].upper, -margins[0].lower)
-        return replace(guess, decision=None, text=self.open_text, decided=False, most=most)
+        return self._open(StopReason.UNDECIDED_AT_X, most)
+
+    def proved_until(self, end: float) -> Rule:
+        """`proved`, but undecided for want of time at a moment a little after `end`.
+
+        The proof takes one cell of width 0, mostly milliseconds: without it no verdict stands, so
+        it may use half of the second by which a budget may be overrun.
+        """
+        try:
+            with until(max(end, time.perf_counter() + GRACE), exactly=True):
+                return self.proved()
+        except OutOfTime:
+            return self._open(StopReason.TIME, np.inf)
+
+    def _open(self, reason: StopReason, most: float) -> Rule:
+        return replace(self.guess, decision=None, text=self.open_text, undecided=reason, most=most)
 
 
 def _margin_at(rule: Rule, evaluation: Evaluation) -> Interval:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -13,12 +14,14 @@ from gpcert.api.arguments import (
     one_of,
     read_backend,
     read_budget,
+    read_flag,
     read_output,
     read_region,
     read_seed,
     read_tolerance,
 )
 from gpcert.api.methods import Method, MethodName, VarianceName
+from gpcert.api.progress import progress_line, ranges_text
 from gpcert.api.questions import Quantity, RangeQuestion, range_question
 from gpcert.arrays import Backend
 from gpcert.certificates import Interval, PredictionRange
@@ -26,7 +29,7 @@ from gpcert.committee import Model
 from gpcert.enclosures.goals import Goal
 from gpcert.regions import Region
 from gpcert.rounding import difference_down, difference_up
-from gpcert.search import GoalResult, Problem, SearchResult, StopReason, solve
+from gpcert.search import GoalResult, Problem, SearchResult, StopReason, Watch, solve
 
 __all__ = ["prediction_range", "prediction_ranges"]
 
@@ -48,6 +51,7 @@ def prediction_range(
     random_state: int | None = 0,
     method: MethodName = "taylor",
     variance: VarianceName | None = None,
+    progress: bool | None = None,
 ) -> PredictionRange:
     """Proved bounds on the smallest and the largest prediction over a region.
 
@@ -66,8 +70,8 @@ def prediction_range(
         default. Mean and variance of two classes are those of one latent function: leave it out.
     sides : search for "both", or only for the "minimum" or the "maximum"; the side left out keeps
         valid but useless bounds.
-    budget : `Budget(seconds, boxes, memory)`, or a number of seconds; when it ends the bounds so
-        far are returned.
+    budget : `Budget(seconds, boxes, memory)`, or a number of seconds; 60 seconds by default. When
+        it ends the bounds so far are returned; `Budget` says what may overrun it.
     backend : "numpy", "torch" or "torch:cuda".
     random_state : seed of the local search's starting points, and of the paper's random splits: a
         whole number, None, or a generator of NumPy's, from which a seed is drawn.
@@ -75,6 +79,10 @@ def prediction_range(
         splits: a reference, much slower) or "both" (the better bound of each box).
     variance : how the paper's variance programs are bounded: "solver" (default of "paper") or
         "analytic", in closed form (default of "both").
+    progress : show the bounds so far while the call works; by default only on a terminal.
+
+    Ctrl-C ends the search and returns the bounds so far, with `StopReason.INTERRUPTED`; a second
+    one is raised.
 
     Example
     -------
@@ -87,6 +95,7 @@ def prediction_range(
     >>> rng.maximum.lower <= 1.0 <= rng.maximum.upper, rng.converged
     (True, True)
     """
+    start = time.perf_counter()
     question = range_question(as_posterior(model), one_of("quantity", quantity, QUANTITIES))
     sides = one_of("sides", sides, ("both", "minimum", "maximum"))
     index = question.index(read_output(output))
@@ -97,7 +106,10 @@ def prediction_range(
     plain = [question.goal(index, sign) for sign in signs]
     bounds = Method(method, variance)
     goals = bounds.goals(plain, random_state, question.model)
-    result = _search(question.model, region, goals, tol, (budget, backend, random_state))
+    means = (budget, backend, random_state)
+    with progress_line(read_flag("progress", progress)) as line:
+        watch = Watch(start, lambda state: line.show(ranges_text(state)))
+        result = _search(question.model, region, goals, tol, means, watch)
     found = dict(zip(signs, result.goals, strict=True))
     return _record(found, result, question, index, (region, bounds))
 
@@ -113,8 +125,11 @@ def prediction_ranges(
     random_state: int | None = 0,
     method: MethodName = "taylor",
     variance: VarianceName | None = None,
+    progress: bool | None = None,
 ) -> tuple[PredictionRange, ...]:
-    """The same for every output or class of the model, in one search over one tree of boxes."""
+    """The same for every output or class of the model, in one search over one tree of boxes and
+    with one budget, 60 seconds by default."""
+    start = time.perf_counter()
     question = range_question(as_posterior(model), one_of("quantity", quantity, QUANTITIES))
     random_state = read_seed(random_state)
     count = len(question.labels)
@@ -122,7 +137,10 @@ def prediction_ranges(
     plain = [question.goal(c, sign) for c in range(searched) for sign in (1, -1)]
     bounds = Method(method, variance)
     goals = bounds.goals(plain, random_state, question.model)
-    result = _search(question.model, region, goals, tol, (budget, backend, random_state))
+    means = (budget, backend, random_state)
+    with progress_line(read_flag("progress", progress)) as line:
+        watch = Watch(start, lambda state: line.show(ranges_text(state)))
+        result = _search(question.model, region, goals, tol, means, watch)
     pairs: list[dict[int, GoalResult]] = [
         {1: result.goals[2 * c], -1: result.goals[2 * c + 1]} for c in range(searched)
     ]
@@ -138,6 +156,7 @@ def _search(
     goals: list[Goal],
     tol: float,
     means: tuple[BudgetLike, str | Backend, int | None],
+    watch: Watch,
 ) -> SearchResult:
     """Minimise the goals with the given budget, backend and random state."""
     budget, backend, random_state = means
@@ -150,6 +169,7 @@ def _search(
             budget=read_budget(budget),
             backend=read_backend(backend),
             random_state=random_state,
+            watch=watch,
         )
     )
 

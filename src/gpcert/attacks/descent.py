@@ -6,6 +6,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from gpcert.attacks.functions import PlainFunction
+from gpcert.deadline import checkpoint
 from gpcert.regions import Region
 
 __all__ = ["attack", "descend"]
@@ -77,6 +78,7 @@ def attack(
 
 
 def _single(function: PlainFunction, x: np.ndarray) -> tuple[float, np.ndarray]:
+    checkpoint()
     value, gradient = function(x[None])
     return float(value[0]), gradient[0]
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from gpcert.arrays import Array, Backend
 from gpcert.committee import Model
+from gpcert.deadline import checkpoint
 from gpcert.enclosures.mean import MeanEnclosure, mean_enclosure
 from gpcert.enclosures.operator import OperatorBounds
 from gpcert.enclosures.portfolio import Portfolio
@@ -47,6 +48,7 @@ class LocalPosterior:
         posterior: Posterior, region: Region, backend: Backend, variance: bool
     ) -> LocalPosterior:
         """Bind to a region; `variance=False` where only the mean is asked for (much cheaper)."""
+        checkpoint()
         kernel = localize(posterior.kernel, posterior.points, region, backend)
         norms = []
         for c, t in enumerate(posterior.weights):

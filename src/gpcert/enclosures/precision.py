@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from gpcert.arrays import Array, Backend, namespace
+from gpcert.deadline import checkpoint
 from gpcert.kernels.expansions.base import Expansion, LocalKernel, QuadraticForm
 from gpcert.posterior import Posterior
 from gpcert.rounding import gamma, up
@@ -47,6 +48,7 @@ class LocalPrecision:
         posterior: Posterior, index: int, variance: float, backend: Backend
     ) -> LocalPrecision:
         """Choose the form by its worst error over all kernel rows (|k| <= variance sqrt N)."""
+        checkpoint()
         A, C = posterior.factors_of(index)
         size, other = posterior.factor_sizes[index]
         N = A.shape[1]

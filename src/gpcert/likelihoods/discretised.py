@@ -24,6 +24,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gpcert.arrays import Array, finite_array, namespace
+from gpcert.deadline import checkpoint
 from gpcert.errors import InputError
 from gpcert.likelihoods.base import ScalarLikelihood
 from gpcert.likelihoods.gaussian_integral import gaussian_integral_range, score
@@ -238,6 +239,7 @@ class Discretised(ScalarLikelihood):
         return xp.reshape(total, shape)
 
     def _chunk(self, rises: np.ndarray, line: list[Array], side: float) -> Array:
+        checkpoint()
         xp = namespace(line[0])
         alpha, beta, v_low, v_high = (part[:, None, None] for part in line)
         cuts = xp.asarray(side * self.cuts, device=alpha.device)[None, None, :]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtr, ndtri, owens_t
 
+from gpcert.deadline import checkpoint
+
 __all__ = ["largest_probabilities"]
 
 POINTS = 4096
@@ -70,6 +72,7 @@ def _separated(score: np.ndarray, correlation: np.ndarray) -> np.ndarray:
     drawn = np.zeros((len(score), POINTS, 0))
     product = np.ones((len(score), POINTS))
     for j in range(size):
+        checkpoint()
         shift = np.einsum("npi,ni->np", drawn, factor[:, j, :j])
         below = ndtr((score[:, j, None] - shift) / factor[:, j, j, None])
         product = product * below

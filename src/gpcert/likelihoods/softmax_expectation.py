@@ -16,6 +16,8 @@ from functools import lru_cache
 import numpy as np
 import scipy.special
 
+from gpcert.deadline import checkpoint
+
 __all__ = ["expected_softmax"]
 
 GRID_NODES = 128
@@ -63,6 +65,7 @@ def expected_softmax(mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:
     result = np.empty((n, m))
     rows = max(1, LARGEST_BLOCK // (len(nodes) * m))
     for i in range(0, n, rows):
+        checkpoint()
         block = slice(i, i + rows)
         f = np.zeros((len(mean[block]), len(nodes), m))
         f[:, :, 1:] = differences[block, None, :] + nodes @ root[block].transpose(0, 2, 1)

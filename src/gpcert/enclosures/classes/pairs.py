@@ -19,6 +19,7 @@ from functools import cached_property
 import numpy as np
 
 from gpcert.arrays import Array, namespace
+from gpcert.deadline import checkpoint
 from gpcert.enclosures.classes.layout import ClassLayout
 from gpcert.enclosures.classes.reference import negative_part
 from gpcert.enclosures.classes.sum_model import pair_model
@@ -75,6 +76,7 @@ class PairBounds:
         range of D; beta = 0 and the slope of the level curve at the centre are tried.
         """
         if (c, k) not in self._wins:
+            checkpoint()
             self._wins[c, k] = self._win(c, k)
         return self._wins[c, k]
 

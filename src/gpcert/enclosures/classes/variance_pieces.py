@@ -18,6 +18,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from gpcert.arrays import Array, namespace
+from gpcert.deadline import checkpoint
 from gpcert.enclosures.classes.metric import Sizes
 from gpcert.enclosures.classes.moments import Jet
 from gpcert.enclosures.classes.reference import Reference, frobenius
@@ -32,14 +33,18 @@ from gpcert.enclosures.classes.taylor_bound import (
 )
 from gpcert.rounding import gamma, nonnegative, up
 
-__all__ = ["PIECES", "variance_pieces_bound"]
+__all__ = ["MOST_DIFFERENCES", "PIECES", "variance_pieces_bound"]
+
+MOST_DIFFERENCES = 2
+"""Largest n for which trace and skew say all about the size of a change (see `_moved`)."""
 
 PIECES = 6
 """Pieces of the range of the trace."""
 
 
 def variance_pieces_bound(problem: ClassProblem, jet_at: Callable[[Array], Jet]) -> Array:
-    """Certified lower bound (B,) of the sum whose jet at (a_0, L L^T) is `jet_at(L)`; n <= 2.
+    """Certified lower bound (B,) of the sum whose jet at (a_0, L L^T) is `jet_at(L)`; n at most
+    `MOST_DIFFERENCES`.
 
     The trace is at least -n: V is positive semi-definite.
     """
@@ -64,6 +69,7 @@ def _piece(
     problem: ClassProblem, jet_at: Callable[[Array], Jet], middle: Array, half: Array
 ) -> Array:
     """The bound for the points of the cell whose trace is within `half` of `middle`."""
+    checkpoint()
     place = _moved(problem.place, middle, half)
     xp = namespace(place.L)
     own = replace(problem, place=place)

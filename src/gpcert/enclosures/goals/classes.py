@@ -49,6 +49,11 @@ class ClassGoal(Goal):
 
     needs_variance = True
 
+    @property
+    def known(self) -> tuple[float, float]:
+        """The probabilities add up to one, so a sum lies between its least and greatest weight."""
+        return min(map(min, self.weights)), min(map(max, self.weights))
+
     def bound(self, evaluation: Evaluation, target: float | None) -> GoalBound:
         """The least of the sums' own lower bounds."""
         own = self.classes.of(evaluation)

@@ -54,6 +54,11 @@ class PaperGoal(Goal):
         most = self.enclosures.cells_at_once
         return min(most, GRID_CELLS) if isinstance(self.plain, ClassGoal) else most
 
+    @property
+    def known(self) -> tuple[float, float]:
+        """That of the plain goal."""
+        return self.plain.known
+
     def bound(self, evaluation: Evaluation, target: float | None) -> GoalBound:
         """The proposition of the goal's kind, and the best of the extremal points."""
         del target

@@ -44,6 +44,11 @@ class ProbabilityGoal(Goal):
 
     needs_variance = True
 
+    @property
+    def known(self) -> tuple[float, float]:
+        """A probability, or its negative."""
+        return (0.0, 1.0) if self.sign > 0 else (-1.0, 0.0)
+
     def bound(self, evaluation: Evaluation, target: float | None) -> GoalBound:
         """The paper's monotone bound and the threshold form, joined.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from gpcert.arrays import Array
@@ -22,6 +23,11 @@ class VarianceGoal(Goal):
     sign: int
 
     needs_variance = True
+
+    @property
+    def known(self) -> tuple[float, float]:
+        """A variance is not negative."""
+        return (0.0, math.inf) if self.sign > 0 else (-math.inf, 0.0)
 
     def bound(self, evaluation: Evaluation, target: float | None) -> GoalBound:
         """From `variance_range`; the target is not needed, the levels converge by themselves."""

@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from gpcert.arrays import Array, Backend, namespace, to_numpy
+from gpcert.deadline import checkpoint
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.local_posterior import LocalPosterior
 from gpcert.enclosures.paper.relaxation import Relaxation, relax
@@ -148,6 +149,7 @@ class CellIntervals:
             return [relax(self._batch(reach), reach)]
         found = []
         for start in range(0, len(self.cells), rows):
+            checkpoint()
             part = self.cells.take(np.arange(start, min(start + rows, len(self.cells))))
             reach = Reach.of(part, self.model.frame)
             found.append(relax(self.model.node.at(reach), reach))
