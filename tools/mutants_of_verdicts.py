@@ -16,7 +16,7 @@ VERDICT_MUTANTS = (
         "            if margin.lower > 0:\n                return rule",
         "            if margin.upper > -1.0:\n                return rule",
         "the plain guess of the decision at x is taken for the truth",
-        TIES,
+        (*TIES, "-k", "many_classes or exact_tie"),
     ),
     Mutant(
         "guess-kept-without-proof",
@@ -24,7 +24,7 @@ VERDICT_MUTANTS = (
         "if candidates.near or first.status is Status.ROBUST:",
         "if candidates.near or first.status is not Status.UNKNOWN:",
         "a refutation for a guessed decision that nobody proved at x",
-        TIES,
+        (*TIES, "-k", "wrong_guess"),
     ),
     Mutant(
         "level-rounded",
@@ -32,7 +32,7 @@ VERDICT_MUTANTS = (
         "quotient = first / (first + second)",
         "quotient = Fraction(float(first / (first + second)))",
         "the quotient of two weights is rounded to nearest",
-        TIES,
+        (*TIES, "-k", "quotient"),
     ),
     Mutant(
         "half-is-the-sign",
@@ -40,7 +40,7 @@ VERDICT_MUTANTS = (
         "return self.total == 1.0 and self.total_error == 0.0",
         "return self.total > 0.0",
         "a threshold of 1/2 becomes the sign of the mean where F(0) is not 1/2",
-        TIES,
+        (*TIES, "-k", "a_half"),
     ),
     Mutant(
         "difference-to-nearest",
@@ -48,7 +48,7 @@ VERDICT_MUTANTS = (
         "return near if Fraction(near) <= exact else math.nextafter(near, -math.inf)",
         "return near",
         "a margin is rounded to nearest",
-        TIES,
+        (*TIES, "-k", "differences or quotient"),
     ),
     Mutant(
         "complement-sides",
