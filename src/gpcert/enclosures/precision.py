@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from gpcert.arrays import Array, Backend, namespace
 from gpcert.kernels.expansions.base import Expansion, LocalKernel, QuadraticForm
-from gpcert.posterior import Posterior
 from gpcert.rounding import gamma, up
+from gpcert.unit_form import UnitForm
 
 __all__ = ["LocalPrecision"]
 
@@ -43,15 +43,13 @@ class LocalPrecision:
     """C in the place of A, where there is one."""
 
     @staticmethod
-    def build(
-        posterior: Posterior, index: int, variance: float, backend: Backend
-    ) -> LocalPrecision:
+    def build(unit: UnitForm, index: int, variance: float, backend: Backend) -> LocalPrecision:
         """Choose the form by its worst error over all kernel rows (|k| <= variance sqrt N)."""
-        A, C = posterior.factors_of(index)
-        size, other = posterior.factor_sizes[index]
+        A, C = unit.factors_of(index)
+        size, other = unit.factor_sizes[index]
         N = A.shape[1]
-        worst = gamma(N + len(A) + len(C)) * (size**2 + other**2) * variance * N
-        S = backend.asarray(posterior.precisions[index]) if worst <= ACCEPTABLE_ERROR else None
+        worst = gamma(N + len(A) + len(C)) * (size * size + other * other) * variance * N
+        S = backend.asarray(unit.precisions[index]) if worst <= ACCEPTABLE_ERROR else None
         negative = LocalPrecision(backend.asarray(C), None, other) if len(C) else None
         return LocalPrecision(backend.asarray(A), S, size, negative)
 
@@ -84,10 +82,10 @@ class LocalPrecision:
         K = expansion.K
         xp = namespace(K)
         r, N = self.factor.shape
-        size2 = self.size**2
+        size2 = self.size * self.size
         if self.negative is not None:
             r += self.negative.factor.shape[0]
-            size2 += self.negative.size**2
+            size2 += self.negative.size * self.negative.size
         k_norm, k_error = local.row_sizes(expansion)
         spread = up(gamma(N + r + 8) * k_norm + k_error, 8)
         y = K @ S

@@ -172,13 +172,12 @@ def _inverse_error(R: Array, L: Array) -> Array:
 def negative_part(evaluation: Evaluation, layout: ClassLayout) -> float:
     """Frobenius bound of what is added to V to make it positive semi-definite.
 
-    The covariance of the outputs is at least `-excess s^2 scale^2 I` (`Posterior.excess`), so V is
+    The covariance of the outputs is at least `-excess s^2 scale^2 I` (`UnitForm.excess`), so V is
     at least `-excess s^2 scale^2 (I + 1 1^T)`, whose norm is m times that; there are n eigenvalues.
     The nearest semi-definite matrix is what is meant (outputs alone: `max(v, 0)`).
     """
     local = evaluation.local
-    scale = float(np.max(local.posterior.scale))
-    excess = local.operator.excess * local.kernel.variance * scale * scale
+    excess = local.operator.excess * local.kernel.variance * max(local.unit.variance_scale)
     return 1.01 * layout.classes * layout.n * excess
 
 

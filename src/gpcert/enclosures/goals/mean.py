@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from dataclasses import dataclass
 
 from gpcert.arrays import Array, namespace
@@ -76,10 +78,12 @@ class MeanGoal(Goal):
         return mean_function(model.members[0], self.output, self.sign)
 
     def _affine(self, evaluation: Evaluation) -> tuple[float, float]:
-        posterior = evaluation.local.posterior
-        return self.sign * float(posterior.offset[self.output]), float(posterior.scale[self.output])
+        local, c = evaluation.local, self.output
+        return self.sign * float(local.posterior.offset[c]), local.unit.mean_scale[c]
 
 
 def affine_down(offset: float, scale: float, q: Array) -> Array:
-    """`offset + scale q`, rounded down."""
-    return down(offset + down(scale * q, 1), 1)
+    """`offset + scale q` for a scale of at most one rounding, rounded down; never +inf."""
+    xp = namespace(q)
+    lower = down(offset + down(scale * q, 2), 1)
+    return xp.where(lower == math.inf, xp.full_like(lower, sys.float_info.max), lower)

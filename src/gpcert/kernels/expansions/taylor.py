@@ -229,9 +229,9 @@ class LocalTaylor(LocalKernel):
         return None
 
 
-LARGEST_VARIANCE = 2.0**200
+LARGEST_VARIANCE = 2.0**100
 """Kernels that grow (polynomials, exponentials) leave float64 on huge regions: refused from here
-on, as likelihoods refuse variances beyond it."""
+on, in units of their size at the points."""
 
 POINTWISE = 3.0
 """Marks a cell whose second degree is bounded point by point."""
