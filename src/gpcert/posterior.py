@@ -32,7 +32,8 @@ from gpcert.likelihoods import (
     ScalarLikelihood,
     likelihood_from_config,
 )
-from gpcert.spectral import raised_power, symmetric_eigh
+from gpcert.rounding import raised_power
+from gpcert.spectral import symmetric_eigh
 from gpcert.unit_form import UnitForm
 
 __all__ = ["Posterior"]

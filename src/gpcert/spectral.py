@@ -13,37 +13,12 @@ import numpy as np
 import scipy.linalg
 
 from gpcert.errors import InputError
-from gpcert.rounding import TINY, gamma, up_float
+from gpcert.rounding import TINY, gamma, raised_power, scaled_to_one, up_float
 
-__all__ = [
-    "absolute_norm",
-    "largest_eigenvalue",
-    "raised_power",
-    "scaled_to_one",
-    "symmetric_eigh",
-]
+__all__ = ["absolute_norm", "largest_eigenvalue", "symmetric_eigh"]
 
 DRIVERS = ("evd", "ev", "evr")
 """LAPACK's routines for symmetric eigenproblems, in the order in which they are tried."""
-
-
-def scaled_to_one(values: np.ndarray) -> tuple[np.ndarray, int]:
-    """`2^-e values` with its largest entry in [1/2, 1), and e; e = 0 where all are zero.
-
-    Exact, but for entries that underflow: those are below 2^-1022 of the largest.
-
-    >>> scaled_to_one(np.array([3.0, -8.0]))[0].tolist()
-    [0.1875, -0.5]
-    """
-    largest = float(np.abs(values).max(initial=0.0))
-    exponent = math.frexp(largest)[1]
-    return np.ldexp(values, -exponent), exponent
-
-
-def raised_power(value: float, exponent: int) -> float:
-    """`2^exponent value` for a value >= 0, rounded up; infinite where that is not a float."""
-    with np.errstate(over="ignore", under="ignore"):
-        return up_float(float(np.ldexp(value, exponent)), 1)
 
 
 def absolute_norm(A: np.ndarray) -> float:

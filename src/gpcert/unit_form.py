@@ -20,8 +20,8 @@ import numpy as np
 from gpcert.errors import InputError
 from gpcert.kernels import Kernel
 from gpcert.kernels.unit import unit_kernel
-from gpcert.rounding import TINY, gamma, up_float
-from gpcert.spectral import absolute_norm, largest_eigenvalue, raised_power, scaled_to_one
+from gpcert.rounding import TINY, gamma, raised_power, scaled_to_one, up_float
+from gpcert.spectral import absolute_norm, largest_eigenvalue
 
 __all__ = ["UnitForm"]
 

@@ -60,7 +60,7 @@ def test_products_with_the_precision(form, case):
     S = case.posterior.precision() if form == "precision" else None
     precision = replace(built, precision=S)
     found = precision.apply(evaluation.local.kernel, evaluation.expansion)
-    reference = ArbPosterior(case.posterior)
+    reference = ArbPosterior(case.posterior.unit)
     for b, x in enumerate(evaluation.cells.points_full(evaluation.cells.center)):
         row = reference.row(x)
         y = [arb(0)] * len(row)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from gpcert.arrays import Array, Backend, namespace
 from gpcert.kernels.expansions.base import Expansion, LocalKernel, QuadraticForm
-from gpcert.rounding import gamma, up
+from gpcert.rounding import gamma, root, up
 from gpcert.unit_form import UnitForm
 
 __all__ = ["LocalPrecision"]
@@ -68,7 +68,7 @@ class LocalPrecision:
             return own
         other = self.negative._by_factor(local, expansion)
         xp = namespace(own.product)
-        length = xp.sqrt(xp.sum(own.y**2, axis=1)) + xp.sqrt(xp.sum(other.y**2, axis=1))
+        length = root(xp.sum(own.y**2, axis=1)) + root(xp.sum(other.y**2, axis=1))
         N = own.y.shape[1]
         size = own.product + other.product
         return Applied(
@@ -93,7 +93,7 @@ class LocalPrecision:
         product = xp.sum(K * y, axis=1)
         size = xp.sum(xp.abs(K * y), axis=1)
         # k.y: the error of y, the error of k against the true y, and the summation
-        error = y_error * (k_norm + k_error) + k_error * xp.sqrt(xp.sum(y**2, axis=1))
+        error = y_error * (k_norm + k_error) + k_error * root(xp.sum(y**2, axis=1))
         return Applied(y, y_error, product, up(error + gamma(N + 4) * size, N + 16))
 
     def _by_factor(self, local: LocalKernel, expansion: Expansion) -> Applied:
@@ -104,7 +104,7 @@ class LocalPrecision:
         q = expansion.K @ self.factor.T
         q_error = up(self.size * spread, 8)
         product = xp.sum(q**2, axis=1)
-        q_norm = xp.sqrt(product)
+        q_norm = root(product)
         y = q @ self.factor
         y_error = up(self.size * (q_error + gamma(r + 4) * (q_norm + q_error)), 8)
         error = q_error * (2.0 * q_norm + q_error) + gamma(r + 4) * product
@@ -119,14 +119,14 @@ class LocalPrecision:
         """
         xp = namespace(expansion.K)
         prior = local.derivative_covariance(expansion)
-        spread = xp.sqrt(xp.sum(prior.matrix**2, axis=(1, 2)))
+        spread = root(xp.sum(prior.matrix**2, axis=(1, 2)))
         square, error = self._derivative_square(local, expansion)
         matrix = prior.matrix - square
         if self.negative is not None:
             other, other_error = self.negative._derivative_square(local, expansion)
             matrix, error = matrix + other, error + other_error
-            spread = spread + xp.sqrt(xp.sum(other**2, axis=(1, 2)))
-        spread = spread + xp.sqrt(xp.sum(square**2, axis=(1, 2)))
+            spread = spread + root(xp.sum(other**2, axis=(1, 2)))
+        spread = spread + root(xp.sum(square**2, axis=(1, 2)))
         return QuadraticForm(matrix, up(error + gamma(8) * spread + prior.error, 8))
 
     def _derivative_square(self, local: LocalKernel, expansion: Expansion) -> tuple[Array, Array]:
@@ -144,6 +144,6 @@ class LocalPrecision:
         norm, norm_error = (xp.where(known, x, xp.zeros_like(x)) for x in (norm, norm_error))
         dQ = up(self.size * (gamma(N + 16) * norm + norm_error), 8)
         # |Q|_F^2 is the trace of Q Q^T, which carries r roundings
-        size = xp.sqrt(xp.sum(xp.linalg.diagonal(square), axis=1)) * (1.0 + gamma(r + 8))
+        size = root(xp.sum(xp.linalg.diagonal(square), axis=1)) * (1.0 + gamma(r + 8))
         error = dQ * (2.0 * size + dQ) + gamma(r + 8) * size**2
         return square, xp.where(known, up(error, r + 16), xp.full_like(error, math.inf))

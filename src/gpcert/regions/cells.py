@@ -14,7 +14,7 @@ from gpcert.arrays import Array, namespace, to_numpy
 from gpcert.regions import intersection, quadratic
 from gpcert.regions.intersection import BoxAndBall
 from gpcert.regions.norms import norm_lower
-from gpcert.rounding import U
+from gpcert.rounding import U, up
 
 if TYPE_CHECKING:
     from gpcert.regions.base import Region
@@ -154,19 +154,29 @@ class Cells:
         """Certified upper bound of `max g.(x - center)` over each cell."""
         return -self.linear_minimum(-g)
 
-    def squared_norm_maximum(self, weights: Array) -> Array:
-        """Certified upper bound (B,) of `max sum_j weights_j (x_j - center_j)^2`, weights >= 0.
+    def squared_norm_maximum(self, weights: Array, unit: Array | None = None) -> Array:
+        """Certified upper bound (B,) of `max sum_j weights_j ((x_j - center_j) / unit_j)^2`.
 
-        The least of the bounds of `gpcert.regions.quadratic`: box, split at the best threshold
-        (p <= 2) or at theta = weights (p > 2), triangle inequality.
+        weights >= 0; `unit` (f,) are powers of two, 1 by default: squares of displacements of
+        1e-200 would vanish. The least of the bounds of `gpcert.regions.quadratic`: box, split at
+        the best threshold (p <= 2) or at theta = weights (p > 2), triangle inequality; the latter
+        two in the smallest unit, a ball having one for all features.
         """
         xp = namespace(self.lower)
         w = xp.asarray(weights, dtype=xp.float64, device=array_api_compat.device(self.lower))
-        best = quadratic.box_maximum(w, self.half)
+        half = self.half if unit is None else self.half / unit
+        best = quadratic.box_maximum(w, half)
         both = self._box_and_ball
         if both is None:
             return best
         with np.errstate(over="ignore", invalid="ignore"):
+            if unit is not None and len(unit):
+                least = xp.min(unit)
+                w = xp.where(w > 0, up(w * (least / unit) ** 2, 1), w)
+                low, high, offset, radius, p = both
+                both = BoxAndBall(
+                    low / least, high / least, offset / least, radius / float(least), p
+                )
             plain = xp.broadcast_to(w, self.half.shape)
             theta = quadratic.threshold(w, both) if both.p <= 2.0 else plain
             others = (

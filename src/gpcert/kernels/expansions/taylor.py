@@ -60,6 +60,7 @@ class LocalTaylor(LocalKernel):
     frame: Frame
     inverse_length: Array
     squared_lengths: Array
+    unit: Array
     variance: float
     weight_rate: float = 0.0
 
@@ -80,7 +81,8 @@ class LocalTaylor(LocalKernel):
             node=node,
             frame=frame,
             inverse_length=backend.asarray(inverse),
-            squared_lengths=backend.asarray(inverse**2),
+            squared_lengths=backend.asarray(np.ones_like(inverse)),
+            unit=backend.asarray(frame.unit),
             variance=largest,
         )
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpcert.arrays import Array, Backend, namespace, to_numpy
+from gpcert.arrays import Array, Backend, namespace
 from gpcert.regions import Cells, Region
 from gpcert.rounding import nonnegative, up
 
@@ -23,7 +23,7 @@ def power_of_two(lengths: np.ndarray) -> np.ndarray:
     """The power of two nearest to each length (in its logarithm); 1 for infinite ones."""
     finite = np.isfinite(lengths)
     exponent = np.round(np.log2(np.where(finite, lengths, 1.0)))
-    return np.ldexp(1.0, np.clip(exponent, -300, 300).astype(int))
+    return np.ldexp(1.0, np.clip(exponent, -1000, 1000).astype(int))
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,10 +114,14 @@ class Reach:
         if self.cells is None or self.cells.region.norm_constraint is None:
             return box
         assert self.columns is not None
-        everything = np.zeros(self.cells.lower.shape[1])
-        scaled = up(weights / self.unit**2, 2)
-        everything[self.columns] = to_numpy(scaled)
-        return nonnegative(xp.minimum(box, self.cells.squared_norm_maximum(everything)))
+        place = self.half.device
+        everything = xp.zeros(self.cells.lower.shape[1], dtype=self.half.dtype, device=place)
+        # features that the kernel does not see have no weight: any unit will do
+        units = everything + (xp.min(self.unit) if len(self.unit) else 1.0)
+        index = xp.asarray(self.columns, device=place)
+        everything[index], units[index] = weights, self.unit
+        ball = self.cells.squared_norm_maximum(everything, units)
+        return nonnegative(xp.minimum(box, ball))
 
     def length(self, weights: Array) -> Array:
         """Upper bound (B,) of `sum_j weights_j |d_j|`, weights (f,) >= 0."""
