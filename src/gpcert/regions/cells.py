@@ -14,7 +14,7 @@ from gpcert.arrays import Array, namespace, to_numpy
 from gpcert.regions import intersection, quadratic
 from gpcert.regions.intersection import BoxAndBall
 from gpcert.regions.norms import norm_lower
-from gpcert.rounding import U, up
+from gpcert.rounding import U, nonnegative, up
 
 if TYPE_CHECKING:
     from gpcert.regions.base import Region
@@ -185,7 +185,7 @@ class Cells:
             )
         for other in others:
             best = xp.where(other < best, other, best)  # an overflow to NaN improves nothing
-        return best
+        return nonnegative(best)  # a cell that misses the ball may have less than nothing
 
     def empty(self) -> Array:
         """Mask (B,): the cell is proved to miss the region.

@@ -89,7 +89,7 @@ def _summed(
     at the centres."""
     local, geometry = evaluation.local, evaluation.expansion.geometry
     dip = local.operator.excess * local.kernel.variance
-    model, constant = None, 0.0 * geometry.rho2
+    model, constant = None, namespace(geometry.rho2).zeros_like(geometry.rho2)
     for j, coefficient in means.items():
         c = coefficient * local.unit.mean_scale[j]
         enclosure = evaluation.mean(j)

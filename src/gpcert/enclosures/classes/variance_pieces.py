@@ -111,14 +111,14 @@ def _moved(place: Reference, middle: Array, half: Array) -> Reference:
     nuclear = trace if n == 1 else xp.maximum(trace, skew)
     spectral = trace if n == 1 else 0.5 * (trace + skew)
     moved = Sizes(
-        mean=up(sizes.mean / root * (1.0 + gamma(16) * skeel), 8),
-        mean_bend=up(sizes.mean_bend / root + gamma(16) * skeel * sizes.mean / root, 8),
+        mean=up(sizes.mean / factor * (1.0 + gamma(16) * skeel), 8),
+        mean_bend=up(sizes.mean_bend / factor + gamma(16) * skeel * sizes.mean / factor, 8),
         spread=up(nuclear, 4),
         spread_bend=up(nuclear, 4),
         operator=up(spectral, 4),
         trace=trace,
         skew=skew,
-        slope=sizes.slope / root[:, None, None],
+        slope=sizes.slope / factor[:, None, None],
         spread_slope=sizes.spread_slope / ratio[:, None, None, None],
     )
     square = L @ xp.matrix_transpose(L)

@@ -102,7 +102,8 @@ class LocalTaylor(LocalKernel):
         xp = namespace(expansion.K)
         a = xp.broadcast_to(combination.weights, expansion.K.shape)
         own = OwnTerm.of(batch, sizes) if combination.own else None
-        norm = up(xp.sqrt(combination.squared_norm + 0.0 * expansion.geometry.rho2), 2)
+        norm = xp.zeros_like(expansion.geometry.rho2) + combination.squared_norm
+        norm = up(xp.sqrt(norm), 2)
         tails = [finite_product(norm, sizes.remainder(n)) for n in range(3)]
         error, degree = tails[2], xp.full_like(norm, 2.0)
         for n in (1, 0):  # the lower degree on a tie: on a single point, where all are exact

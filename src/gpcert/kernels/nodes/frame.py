@@ -46,9 +46,11 @@ class Frame:
     def of(region: Region, lengths: np.ndarray, backend: Backend) -> Frame:
         """The frame of a region for a kernel with these typical lengths (d,)."""
         free, fixed = region.free, region.fixed
-        unit = power_of_two(np.asarray(lengths, dtype=np.float64)[free])
         origin = region.center[free]
         offsets = np.maximum(region.upper[free] - origin, origin - region.lower[free])
+        lengths = np.asarray(lengths, dtype=np.float64)[free]
+        # the region's own size where the kernel has none
+        unit = power_of_two(np.where(np.isfinite(lengths) | (offsets == 0), lengths, offsets))
         with np.errstate(over="ignore"):
             radius = np.asarray(up(offsets / unit, 4))
         return Frame(free, fixed, region.center[fixed], origin, unit, radius, backend)
