@@ -202,8 +202,8 @@ class Posterior:
         for c in range(self.outputs):
             explained, added = (np.square(K @ F.T).sum(1) for F in self.factors_of(c))
             variance[:, c] = np.maximum(prior - explained + added, 0.0)
-        # scale^2 itself may leave float64 where the product does not
-        return mean, self.scale * (self.scale * variance) + self.noise
+        with np.errstate(over="ignore"):  # infinite where it is; scale^2 alone would be so sooner
+            return mean, self.scale * (self.scale * variance) + self.noise
 
     def covariances(self, X: Any) -> np.ndarray:
         """Latent covariances of the outputs at X, (n, m, m), in plain floating point.

@@ -57,7 +57,7 @@ def test_products_with_the_precision(form, case):
     """`S k` and `k.S k` within their errors, by the factors and by S itself."""
     evaluation = evaluation_of(case, keep=2)
     built, arb = evaluation.local.precisions[0], flint().arb
-    S = case.posterior.precision() if form == "precision" else None
+    S = case.posterior.unit.precisions[0] if form == "precision" else None
     precision = replace(built, precision=S)
     found = precision.apply(evaluation.local.kernel, evaluation.expansion)
     reference = ArbPosterior(case.posterior.unit)

@@ -90,7 +90,7 @@ def test_square_encloses_the_quadratic_term(kind, case):
             if float(squared(d)) > 200.0:
                 continue
             term = covariance_term(
-                reference, case.posterior.kernel, x, centers[b], local.kernel.variance, squared(d)
+                reference, local.unit.kernel, x, centers[b], local.kernel.variance, squared(d)
             )
             low = 2 * quadratic(zero, square.below[b], d)
             low -= arb(float(to_numpy(square.below_error)[b]))

@@ -85,7 +85,7 @@ def test_precision_products(form, case):
     """`S k` and `k.S k` lie within their stated errors, for both ways to form them."""
     evaluation = evaluation_of(case)
     local, expansion = evaluation.local, evaluation.expansion
-    A = case.posterior.factor[0]
+    A = case.posterior.unit.factor[0]
     host = Backend()
     precision = LocalPrecision(
         host.asarray(A),
