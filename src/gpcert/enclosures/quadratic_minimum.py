@@ -78,7 +78,9 @@ def quadratic_minimum(geometry: Geometry, gradient: Array, hessian: Array) -> Qu
     lower = lower - up(gamma(4 * w.shape[1] + 48) * 16.0 * size, 4)
     lower = _ball_improvement(geometry, gradient, hessian, lower)
     away = xp.where(at_end, sign * step, -xp.sign(slope) * step)
-    return QuadraticMinimum(lower, z + away)
+    point = z + away
+    # coefficients beyond float64 say nothing about where to look
+    return QuadraticMinimum(lower, xp.where(xp.isfinite(point), point, zero))
 
 
 def _local_minimum(

@@ -146,8 +146,8 @@ class ProbabilityGoal(Goal):
     def _line(self, alpha: Array, beta: Array, v_low: Array, v_high: Array) -> Array:
         """Lower bound of sign * F where `sign mu >= alpha + beta v`, v in the range."""
         xp = namespace(alpha)
-        # a huge cell may give a line that is infinite, or beyond what the likelihood accepts; a lower
-        # line is valid as well
+        # a huge cell may give a line that is infinite, or beyond what the likelihood accepts; a
+        # lower line is valid as well
         alpha = xp.minimum(alpha, xp.full_like(alpha, LARGEST_LINE))
         usable = (abs(alpha) <= LARGEST_LINE) & (abs(beta) <= LARGEST_LINE)
         usable = usable & (v_high <= LARGEST_LINE)
