@@ -11,6 +11,7 @@ posteriors, Laplace, EP and most sparse ones have no C; variational ones may hav
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -34,8 +35,9 @@ from gpcert.posterior_file import (
     header_fields,
     written_labels,
 )
-from gpcert.rounding import TINY, gamma, up_float
-from gpcert.spectral import absolute_norm, largest_eigenvalue
+from gpcert.rounding import raised_power
+from gpcert.spectral import symmetric_eigh
+from gpcert.unit_form import UnitForm
 
 __all__ = ["Posterior"]
 
@@ -170,8 +172,8 @@ class Posterior:
                 f"precision: expected a symmetric matrix, got |S - S^T| up to {asymmetry:.3g}; "
                 "pass (S + S.T) / 2 if that is what you mean"
             )
-        S = (S + S.T) / 2
-        eigenvalues, vectors = scipy.linalg.eigh(S)
+        S = S / 2 + S.T / 2
+        eigenvalues, vectors = symmetric_eigh(S, "precision")
         if eigenvalues[0] >= -1e-10 * max(size, eigenvalues[-1]):
             factor = np.sqrt(np.maximum(eigenvalues, 0.0))[:, None] * vectors.T
             return Posterior(kernel, points, weights, factor, **options)
@@ -212,14 +214,12 @@ class Posterior:
     @cached_property
     def precisions(self) -> tuple[np.ndarray, ...]:
         """S = A^T A - C^T C in floating point, for every output or for all at once."""
-        both = (self.factors_of(c) for c in range(self.precision_count))
-        return tuple(A.T @ A - C.T @ C for A, C in both)
+        return tuple(np.ldexp(S, -self.unit.exponent) for S in self.unit.precisions)
 
     @cached_property
-    def factor_sizes(self) -> tuple[tuple[float, float], ...]:
-        """Upper bounds of `|| |A| ||_2` and `|| |C| ||_2`, like `precisions`."""
-        both = (self.factors_of(c) for c in range(self.precision_count))
-        return tuple((absolute_norm(A), absolute_norm(C)) for A, C in both)
+    def unit(self) -> UnitForm:
+        """The same latent functions in units in which their numbers are about one."""
+        return UnitForm.of(self)
 
     def predict(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Latent mean and variance at X (n, d), each (n, m), in plain floating point."""
@@ -231,7 +231,8 @@ class Posterior:
         for c in range(self.outputs):
             explained, added = (np.square(K @ F.T).sum(1) for F in self.factors_of(c))
             variance[:, c] = np.maximum(prior - explained + added, 0.0)
-        return mean, self.scale**2 * variance + self.noise
+        with np.errstate(over="ignore"):  # infinite where it is; scale^2 alone would be so sooner
+            return mean, self.scale * (self.scale * variance) + self.noise
 
     def covariances(self, X: Any) -> np.ndarray:
         """Latent covariances of the outputs at X, (n, m, m), in plain floating point.
@@ -287,7 +288,7 @@ class Posterior:
             scale=self.scale[0],
             noise=self.noise[second] + self.noise[first],
         )
-        found.__dict__["excess"] = self.excess
+        found.unit.__dict__["excess"] = self.unit.excess
         return found
 
     def check_inputs(self, X: Any, name: str = "X") -> np.ndarray:
@@ -299,39 +300,21 @@ class Posterior:
         return read_points(name, X, self.dim, self.feature_names)
 
     @cached_property
-    def gram(self) -> tuple[np.ndarray, np.ndarray]:
-        """K_ZZ and bounds of the absolute error of its entries."""
-        return self.kernel.gram_with_error(self.points)
-
-    @cached_property
     def norms(self) -> np.ndarray:
         """(m,) upper bounds B_c of the RKHS norm of g_c: `B^2 = t^T K_ZZ t`, rounded up."""
-        K, errors = self.gram
-        N = len(K)
-        rounded = gamma(2 * N + 4) * np.abs(K) + 2.0 * errors + TINY
-        bounds = np.empty(self.outputs)
-        for c, t in enumerate(self.weights):
-            error = np.abs(t) @ rounded @ np.abs(t)
-            bounds[c] = np.sqrt(max(float(t @ K @ t) + float(error), 0.0))
-        return np.asarray([up_float(b, 4) for b in bounds])
+        e, exponents = self.unit.exponent, self.unit.weight_exponents
+        pairs = zip(self.unit.norms.tolist(), exponents, strict=True)
+        return np.asarray([raised_power(norm, w + e // 2) for norm, w in pairs])
 
-    @cached_property
+    @property
     def excess(self) -> float:
-        """kappa >= 0 with `A K_ZZ A^T <= (1 + kappa) I` for every output.
+        """kappa >= 0 with `A K_ZZ A^T <= (1 + kappa) I`, proved; see `UnitForm.excess`."""
+        return self.unit.excess
 
-        The posterior covariance operator `P = I - Phi S Phi*` then satisfies
-        `-kappa I <= P <= gain I`, as the part with C is positive.
-        An exact posterior has kappa = 0; the stored factor is rounded, so kappa is proved, not
-        assumed. Coupled outputs have one operator: `sum_c A_c K_ZZ A_c^T <= (1 + kappa) I`.
-        """
-        groups = [tuple(self.factor)] if self.coupled else [(A,) for A in self.factor]
-        return max(0.0, max(largest_eigenvalue(group, *self.gram) for group in groups) - 1.0)
-
-    @cached_property
+    @property
     def gain(self) -> float:
-        """1 + an upper bound of the largest eigenvalue of `C K_ZZ C^T`: 1 where there is no C."""
-        largest = max(largest_eigenvalue((C,), *self.gram) for C in self.negative_factor)
-        return up_float(1.0 + largest, 2) if largest > 0 else 1.0
+        """1 + an upper bound of the largest eigenvalue of `C K_ZZ C^T`; see `UnitForm.gain`."""
+        return self.unit.gain
 
     def save(self, path: str | Path) -> None:
         """Write a `.npz` file that holds numbers and text only (no code), for `Posterior.load`."""
@@ -416,7 +399,8 @@ def checked_classes(classes: Any) -> tuple[Any, ...] | None:
 def on_grid(values: np.ndarray) -> np.ndarray:
     """The values rounded to multiples of 2^-50 of the largest one (in size, as a power of two).
 
-    Sums and differences of two such numbers are then exact in float64.
+    Sums and differences of two such numbers, and their halves, are then exact in float64; the step
+    is at least 2^-1070, so that halves are floats.
 
     >>> float(on_grid(np.array([1.0, 1e-20]))[1])
     0.0
@@ -424,8 +408,8 @@ def on_grid(values: np.ndarray) -> np.ndarray:
     largest = float(np.abs(values).max(initial=0.0))
     if largest == 0.0:
         return values
-    _, exponent = np.frexp(largest)  # largest < 2^exponent
-    return np.ldexp(np.round(np.ldexp(values, 50 - exponent)), exponent - 50)
+    step = max(math.frexp(largest)[1] - 50, -1070)  # largest < 2^50 2^step
+    return np.ldexp(np.round(np.ldexp(values, -step)), step)
 
 
 def split_precision(S: np.ndarray, K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -437,9 +421,9 @@ def split_precision(S: np.ndarray, K: np.ndarray) -> tuple[np.ndarray, np.ndarra
     """
     try:
         L = scipy.linalg.cholesky(K, lower=True)
-    except np.linalg.LinAlgError:
+    except (np.linalg.LinAlgError, ValueError):  # not positive definite, or not finite
         L = np.eye(len(K))
-    eigenvalues, U = scipy.linalg.eigh(L.T @ S @ L)
+    eigenvalues, U = symmetric_eigh(L.T @ S @ L, "precision")
     rows = scipy.linalg.solve_triangular(L, np.sqrt(np.abs(eigenvalues)) * U, lower=True, trans=1)
     return rows.T[eigenvalues > 0], rows.T[eigenvalues < 0]
 

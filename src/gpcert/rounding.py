@@ -15,6 +15,8 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+import numpy as np
+
 from gpcert.arrays import Array, namespace
 
 __all__ = [
@@ -27,6 +29,9 @@ __all__ = [
     "gamma",
     "up",
     "down",
+    "raised_power",
+    "root",
+    "scaled_to_one",
     "up_float",
     "difference_down",
     "difference_up",
@@ -84,9 +89,41 @@ def down(x: Array, roundings: int = 1) -> Array:
     return x - (abs(x) * (4.0 * roundings * U) + TINY)
 
 
+def root(square: Array) -> Array:
+    """Square root of a computed sum of squares, for an upper bound; the callers count roundings.
+
+    Reason: squares of numbers below 2^-511 vanish, so a sum may lose 2^-1022 a term and its root
+    2^-511, far more than the TINY that `up` adds to the root: TINY belongs under it.
+
+    >>> import numpy as np
+    >>> bool(root(np.float64(1e-160) ** 2) > 1e-160)
+    True
+    """
+    return namespace(square).sqrt(square + TINY)
+
+
 def up_float(x: float, roundings: int = 1) -> float:
     """`up` for a Python float."""
     return float(up(float(x), roundings))
+
+
+def scaled_to_one(values: np.ndarray) -> tuple[np.ndarray, int]:
+    """`2^-e values` with its largest entry in [1/2, 1), and e; e = 0 where all are zero.
+
+    Exact, but for entries that underflow: those are below 2^-1022 of the largest.
+
+    >>> scaled_to_one(np.array([3.0, -8.0]))[0].tolist()
+    [0.1875, -0.5]
+    """
+    largest = float(np.abs(values).max(initial=0.0))
+    exponent = math.frexp(largest)[1]
+    return np.ldexp(values, -exponent), exponent
+
+
+def raised_power(value: float, exponent: int) -> float:
+    """`2^exponent value` for a value >= 0, rounded up; infinite where that is not a float."""
+    with np.errstate(over="ignore", under="ignore"):
+        return up_float(float(np.ldexp(value, exponent)), 1)
 
 
 def nonnegative(x: Array) -> Array:

@@ -99,7 +99,7 @@ def points_of(evaluation, rng, suggested=None):
 def check_mean(case, pointwise=True, evaluation=None):
     """Both models of the mean of every output, and its value at the centres."""
     evaluation = evaluation or evaluation_of(case, variance=False, optional=pointwise)
-    reference = ArbPosterior(case.posterior)
+    reference = ArbPosterior(case.posterior.unit)  # enclosures are in unit form
     points = points_of(evaluation, case.rng)
     centers = evaluation.cells.points_full(evaluation.cells.center)
     for c in range(case.posterior.outputs):
@@ -123,7 +123,7 @@ def check_mean(case, pointwise=True, evaluation=None):
 def check_variance(case, derivatives=True, evaluation=None):
     """Both models of the variance, its range, and its value at the centres."""
     evaluation = evaluation or evaluation_of(case, optional=derivatives)
-    reference = ArbPosterior(case.posterior)
+    reference = ArbPosterior(case.posterior.unit)  # enclosures are in unit form
     points = points_of(evaluation, case.rng)
     centers = evaluation.cells.points_full(evaluation.cells.center)
     for c in range(case.posterior.outputs):

@@ -17,7 +17,7 @@ from gpcert.enclosures.goals.committee import committee_goal
 from gpcert.enclosures.goals.members import latent_mean, weighted_sum
 from gpcert.enclosures.goals.rest import RestGoal, RestMarginGoal
 from gpcert.enclosures.goals.votes import VotesGoal
-from gpcert.enclosures.plain_quadratic import PlainQuadratic
+from gpcert.enclosures.plain_quadratic import PlainQuadratic, region_units
 from gpcert.enclosures.probability_plane import (
     ProbabilityPlane,
     latent_range,
@@ -264,10 +264,11 @@ def check_models(case, evaluation, reference, likelihood):
     geometry = evaluation.expansion.geometry
     mean, variance = evaluation.mean(0), evaluation.variance(0)
     infinite = np.full(len(evaluation.cells), np.inf)
-    v = reference.canonical_variance
+    own = ArbPosterior(reference.posterior.unit)  # enclosures are in unit form
+    v = own.canonical_variance
     models = [
-        (PlainQuadratic.of(mean.below, geometry, mean.linear_error), reference.canonical_mean),
-        (PlainQuadratic.of(mean.above, geometry, infinite), lambda x: -reference.canonical_mean(x)),
+        (PlainQuadratic.of(mean.below, geometry, mean.linear_error), own.canonical_mean),
+        (PlainQuadratic.of(mean.above, geometry, infinite), lambda x: -own.canonical_mean(x)),
         (PlainQuadratic.of(variance.below, geometry, infinite), v),
         (PlainQuadratic.of(variance.above, geometry, infinite), lambda x: -v(x)),
     ]
@@ -298,13 +299,17 @@ def assert_above(model, b, evaluation, x, value):
     if np.isinf(error):
         return
     free = np.asarray(x)[evaluation.cells.region.free]
-    y = [p - c for p, c in zip(exact(free), exact(evaluation.cells.center[b]), strict=True)]
+    units = region_units(evaluation.cells)
+    terms = zip(exact(free), exact(evaluation.cells.center[b]), exact(units), strict=True)
+    y = [(p - c) / unit for p, c, unit in terms]
     g, H = exact(model.gradient[b]), [exact(row) for row in model.hessian[b]]
     right = arb(float(model.value[b])) - arb(error)
     for j, a in enumerate(y):
         right += g[j] * a + sum((a * H[j][k] * y[k] for k in range(len(y))), arb(0)) / 2
     assert not value < right, f"{value.str(20)} < {right.str(20)}"
-    size = abs(float(model.value[b])) + float(np.abs(model.gradient[b]) @ evaluation.cells.half[b])
+    size = abs(float(model.value[b])) + float(
+        np.abs(model.gradient[b]) @ (evaluation.cells.half[b] / units)
+    )
     assert float(model.size[b]) >= size * (1 - 1e-12)
 
 

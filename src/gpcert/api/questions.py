@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
 
 import numpy as np
 
+from gpcert.api.arguments import one_of
 from gpcert.committee import Committee, Model
 from gpcert.enclosures.classes import class_layout
 from gpcert.enclosures.goals import Goal, MeanGoal, ProbabilityGoal, VarianceGoal
@@ -21,6 +22,8 @@ __all__ = ["Quantity", "RangeQuestion", "range_question"]
 
 Quantity = Literal["probability", "mean", "variance"]
 
+QUANTITIES: tuple[Quantity, ...] = get_args(Quantity)
+
 
 @dataclass(frozen=True, eq=False)
 class RangeQuestion:
@@ -29,7 +32,8 @@ class RangeQuestion:
 
     `default` is the output that is meant where none is named, None if one must be. `two` classes
     have one probability: `goal` is that of the second, whatever the index, and the first has
-    1 less it. `meanings` say in words what is bounded, an output each.
+    1 less it. `meanings` say in words what is bounded, an output each. `fingerprint` is that of
+    the user's model, which the searched one may differ from.
     """
 
     model: Model
@@ -39,6 +43,7 @@ class RangeQuestion:
     meanings: tuple[str, ...]
     default: int | None = 0
     two: bool = False
+    fingerprint: str = ""
 
     def index(self, output: Any) -> int:
         """Which output a label means; see `default`."""
@@ -76,10 +81,11 @@ def _same_label(label: Any, output: Any) -> bool:
 
 def range_question(model: Model, quantity: Quantity | None) -> RangeQuestion:
     """The question that the model's kind and the quantity ask."""
-    if quantity is not None and quantity not in ("probability", "mean", "variance"):
-        raise InputError(
-            f"quantity: expected 'probability', 'mean' or 'variance', got {quantity!r}"
-        )
+    asked = one_of("quantity", quantity, (None, *QUANTITIES))
+    return replace(_question(model, asked), fingerprint=model.fingerprint)
+
+
+def _question(model: Model, quantity: Quantity | None) -> RangeQuestion:
     if isinstance(model, Committee):
         return _committee(model, quantity)
     likelihood = model.likelihood

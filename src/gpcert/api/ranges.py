@@ -33,7 +33,6 @@ from gpcert.search import GoalResult, Problem, SearchResult, StopReason, Watch, 
 
 __all__ = ["prediction_range", "prediction_ranges"]
 
-QUANTITIES = (None, "probability", "mean", "variance")
 
 Sides = Literal["both", "minimum", "maximum"]
 
@@ -96,7 +95,7 @@ def prediction_range(
     (True, True)
     """
     start = time.perf_counter()
-    question = range_question(as_posterior(model), one_of("quantity", quantity, QUANTITIES))
+    question = range_question(as_posterior(model), quantity)
     sides = one_of("sides", sides, ("both", "minimum", "maximum"))
     index = question.index(read_output(output))
     random_state = read_seed(random_state)
@@ -130,7 +129,7 @@ def prediction_ranges(
     """The same for every output or class of the model, in one search over one tree of boxes and
     with one budget, 60 seconds by default."""
     start = time.perf_counter()
-    question = range_question(as_posterior(model), one_of("quantity", quantity, QUANTITIES))
+    question = range_question(as_posterior(model), quantity)
     random_state = read_seed(random_state)
     count = len(question.labels)
     searched = 1 if question.two else count
@@ -202,6 +201,7 @@ def _record(
         output=question.labels[index],
         region=region.describe(),
         method=bounds.name,
+        model=question.fingerprint,
         meaning=question.meanings[index],
     )
 

@@ -67,7 +67,7 @@ def decision_candidates(model: Model, x: np.ndarray, options: RuleOptions) -> Ca
         found = _regression(model, x, options)
 
     def build(number: int) -> Rule:
-        return replace(found.build(number), method=options.method)
+        return replace(found.build(number), method=options.method, fingerprint=model.fingerprint)
 
     return replace(found, build=build)
 

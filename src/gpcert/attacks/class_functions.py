@@ -92,6 +92,8 @@ def _expected(
 
     `S dS + dS S = dV`, so in the eigenvectors of V `dS_ij = dV_ij / (s_i + s_j)`.
     """
+    known = np.all(np.isfinite(V), axis=(1, 2), keepdims=True)  # huge latent functions overflow
+    V = np.where(known, V, np.eye(V.shape[1]))
     values, vectors = np.linalg.eigh(0.5 * (V + np.swapaxes(V, 1, 2)))
     s = np.sqrt(np.maximum(values, SMALLEST_DEVIATION**2))
     S = (vectors * s[:, None, :]) @ np.swapaxes(vectors, 1, 2)

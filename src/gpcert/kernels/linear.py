@@ -66,7 +66,8 @@ class Linear(Kernel):
 
     def diagonal(self, X: np.ndarray) -> np.ndarray:
         """`sum_j w_j (x_j - o_j)^2`."""
-        return (self.weights * np.square(X - self.center)).sum(axis=1)
+        apart = X - self.center
+        return (self.weights * apart * apart).sum(axis=1)
 
     def gradient(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         """`w_j (y_j - o_j)`, whatever x is."""
@@ -87,7 +88,7 @@ class Linear(Kernel):
     def rescaled(self, scale: np.ndarray, shift: np.ndarray) -> Linear:
         """Weights `w / scale^2`, centre `o scale + shift`."""
         factor = np.asarray(scale, dtype=np.float64)
-        return Linear(self.weights / factor**2, self.center * factor + np.asarray(shift))
+        return Linear(self.weights / factor / factor, self.center * factor + np.asarray(shift))
 
     def check_dimension(self, d: int) -> None:
         """Vectors of weights and of the centre must have d entries; numbers fit every d."""

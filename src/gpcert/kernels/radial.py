@@ -69,12 +69,12 @@ class RadialKernel(Kernel):
     def gradient(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         """`d k / d x = -s^2 F_1(r) (x - y) / l^2`."""
         difference = X[:, None, :] - Y[None, :, :]
-        return -self._slopes(X, Y)[:, :, None] * difference / self.length_scale**2
+        return -self._slopes(X, Y)[:, :, None] * difference / self.length_scale / self.length_scale
 
     def gradient_product(self, X: np.ndarray, Y: np.ndarray, C: np.ndarray) -> np.ndarray:
         """`sum_j C_ij s^2 F_1 (y_j - x_i) / l^2` by one matrix product."""
         W = C * self._slopes(X, Y)
-        return (W @ Y - W.sum(1)[:, None] * X) / self.length_scale**2
+        return (W @ Y - W.sum(1)[:, None] * X) / self.length_scale / self.length_scale
 
     def typical_lengths(self, d: int) -> np.ndarray:
         """The length-scales."""

@@ -177,9 +177,9 @@ class Ball(Region):
         """`||(x - x0) / unit||_p` rounded up is at most the radius, or at most one feature moved.
 
         For one moved feature the inner interval is the exact answer. The two further roundings
-        are those of `x - x0`, and there are two of a quotient. A quotient that underflows loses
-        2^-1074, which the 2^-1000 of `norm_upper` covers; if all of them vanish, the real norm is
-        below `f 2^-1074`, and so below the radius, which is 1 where there are units.
+        are those of `x - x0`, and there are two of a quotient. Where there are units the radius is
+        1: quotients that underflow lose `f 2^-1074` together, less than `norm_upper` adds to a
+        norm above 1/2, and a smaller one leaves room for it.
         """
         ball = self.norm_constraint
         if ball is None:

@@ -62,6 +62,18 @@ class BoxAndBall(NamedTuple):
             return v
         return up(namespace(v).abs(v) * self.unit, 1)
 
+    def in_lengths_of(self, length: Array) -> BoxAndBall:
+        """The same set with lengths counted in `length`, a power of two: exact, but for what leaves
+        the range of floats (see `Cells.squared_norm_maximum`).
+
+        Reason: with `y = (x - c) / length` the ball is `||(y - y0) / (unit / length)||_p <= radius`,
+        and without units `||y - y0||_p <= radius / length`.
+        """
+        low, high, offset = self.low / length, self.high / length, self.offset / length
+        if self.unit is None:
+            return BoxAndBall(low, high, offset, self.radius / float(length), self.p)
+        return BoxAndBall(low, high, offset, self.radius, self.p, self.unit / length)
+
     @property
     def half(self) -> Array:
         """Half-widths of the symmetric box about c that holds the cell."""
