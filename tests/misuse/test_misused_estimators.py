@@ -1,4 +1,4 @@
-"""Estimators: every wrong parameter is refused by `fit` in words; data as scikit-learn refuses it."""
+"""Estimators: `fit` refuses every wrong parameter in words; data as scikit-learn refuses it."""
 
 import numpy as np
 import pytest
