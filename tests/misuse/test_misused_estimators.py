@@ -1,4 +1,4 @@
-"""Estimators: `fit` refuses every wrong parameter in words, and data as scikit-learn does."""
+"""Estimators: `fit` refuses every wrong parameter in words; data as scikit-learn refuses it."""
 
 import numpy as np
 import pytest

@@ -66,8 +66,8 @@ class BoxAndBall(NamedTuple):
         """The same set with lengths counted in `length`, a power of two: exact, but for what leaves
         the range of floats (see `Cells.squared_norm_maximum`).
 
-        Reason: with `y = (x - c) / length` the ball is `||(y - y0) / (unit / length)||_p <= radius`,
-        and without units `||y - y0||_p <= radius / length`.
+        Reason: with `y = (x - c) / length` and `u = unit / length` the ball is
+        `||(y - y0) / u||_p <= radius`, and without units `||y - y0||_p <= radius / length`.
         """
         low, high, offset = self.low / length, self.high / length, self.offset / length
         if self.unit is None:
