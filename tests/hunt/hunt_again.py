@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
 from hunt_cases import Case
 from hunt_checks import Checker
 

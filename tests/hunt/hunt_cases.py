@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-
-import gpcert
 from hunt_families import draw_bump, draw_extreme, draw_tie
 from hunt_models import Rng, draw_model, one_of
 from hunt_regions import BallSet, BoxSet, RegionSet
 from hunt_truth import Moments, is_class_model, is_committee
+
+import gpcert
 
 FAMILIES = ("ordinary", "extreme", "bump", "extreme bump", "tie")
 SHARES = (0.62, 0.1, 0.12, 0.04, 0.12)

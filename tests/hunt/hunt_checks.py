@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from flint import arb
-
 from hunt_cases import Case
 from hunt_links import NoReferenceError
 from hunt_numbers import above, below, precise, shown
@@ -69,10 +68,11 @@ class Checker:
             ball = self._ball(value, x)
             if ball is None:
                 continue
+            text = f"{quantity}[{output}] at {x.tolist()} is {shown(ball)}"
             if below(ball, item.minimum.lower):
-                yield f"{quantity}[{output}] at {x.tolist()} is {shown(ball)} < {item.minimum.lower!r}"
+                yield f"{text} < {item.minimum.lower!r}"
             if above(ball, item.maximum.upper):
-                yield f"{quantity}[{output}] at {x.tolist()} is {shown(ball)} > {item.maximum.upper!r}"
+                yield f"{text} > {item.maximum.upper!r}"
         for name, point, side, other in (
             ("argmin", item.argmin, item.minimum, above),
             ("argmax", item.argmax, item.maximum, below),

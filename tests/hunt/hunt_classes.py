@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 from flint import arb
-from scipy.special import ndtr
-
 from hunt_links import NoReferenceError
 from hunt_numbers import around
+from scipy.special import ndtr
 
 ROUNDING = 1e-12
 FINE = 30.0

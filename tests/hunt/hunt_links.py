@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 from flint import arb
-
 from hunt_numbers import Balls, normal_cdf
 
 DIGITS = 46.0

@@ -57,7 +57,7 @@ class Balls:
 class Floats:
     """NumPy arrays; overflow and NaN are the caller's to look after."""
 
-    number = staticmethod(lambda value: np.float64(value))
+    number = staticmethod(np.float64)
     pi = staticmethod(lambda: np.pi)
     exp, log, cos, sin = (staticmethod(f) for f in (np.exp, np.log, np.cos, np.sin))
     sqrt = staticmethod(lambda x: np.sqrt(np.maximum(x, 0.0)))

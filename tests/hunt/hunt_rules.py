@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from flint import arb
-
 from hunt_numbers import Balls
 from hunt_truth import Truth, is_class_model, is_committee
 
@@ -98,10 +97,7 @@ class Rule:
 
     def _scores(self, x: np.ndarray) -> list[arb] | None:
         weight = self.options.get("class_weight")
-        if is_committee(self.model):
-            scores = self.truth.scores(x)
-        else:
-            scores = self.truth.probabilities(x)
+        scores = self.truth.scores(x) if is_committee(self.model) else self.truth.probabilities(x)
         if scores is None or weight is None:
             return scores
         return [arb(w) * s for w, s in zip(weight, scores, strict=True)]

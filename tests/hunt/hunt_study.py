@@ -22,11 +22,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-from gpcert.errors import GPCertError, InputError
 from hunt_again import again
 from hunt_cases import Case, draw_case
 from hunt_checks import Checker
+
+from gpcert.errors import GPCertError, InputError
 
 
 @dataclass
@@ -58,36 +58,43 @@ def run_case(seed: int, deep: int = 1) -> Outcome:
             outcome.findings.append(f"the model was refused: {error}")
         return outcome
     outcome.counts.update([f"family {case.family}", f"kind {case.kind}", f"verb {case.verb}"])
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        _ask(case, outcome, deep)
-    for warning in caught:
-        outcome.counts[f"warning {warning.category.__name__}: {warning.message}"] += 1
+    answer = _answer(case, outcome)
+    if answer is not None:
+        _check(case, answer, outcome, deep)
     outcome.seconds = time.process_time() - start
     return outcome
 
 
-def _ask(case: Case, outcome: Outcome, deep: int) -> None:
+def _answer(case: Case, outcome: Outcome) -> Any:
+    """The library's answer; None, and a finding or a count, where there is none."""
     start = time.process_time()
-    try:
-        answer = case.ask()
-    except InputError as error:
-        outcome.counts[f"InputError: {_template(error)}"] += 1
-        if not _may_be_refused(str(error)):
-            outcome.findings.append(f"InputError for a valid question: {error}")
-        return
-    except GPCertError as error:
-        outcome.counts[type(error).__name__] += 1
-        outcome.findings.append(f"{type(error).__name__}: {error}")
-        return
-    except Exception as error:  # what must not happen is what is looked for
-        outcome.counts[type(error).__name__] += 1
-        outcome.findings.append(f"{type(error).__name__}: {error} {_place(error)}")
-        return
-    outcome.counts[_answered(answer)] += 1
+    answer = None
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            answer = case.ask()
+        except InputError as error:
+            outcome.counts[f"InputError: {_template(error)}"] += 1
+            if not _may_be_refused(str(error)):
+                outcome.findings.append(f"InputError for a valid question: {error}")
+        except GPCertError as error:
+            outcome.counts[type(error).__name__] += 1
+            outcome.findings.append(f"{type(error).__name__}: {error}")
+        except Exception as error:  # what must not happen is what is looked for
+            outcome.counts[type(error).__name__] += 1
+            outcome.findings.append(f"{type(error).__name__}: {error} {_place(error)}")
     used, allowed = time.process_time() - start, case.allowed_seconds()
     if used > allowed:  # processor time: the machine may be busy
+        outcome.counts["budget overrun"] += 1
         outcome.findings.append(f"took {used:.1f} s of at most {allowed:.1f} s")
+    places = {f"{w.message} ({Path(w.filename).name}:{w.lineno})" for w in caught}
+    outcome.counts["warned"] += bool(places)
+    outcome.findings += [f"warning: {place}" for place in sorted(places)]
+    return answer
+
+
+def _check(case: Case, answer: Any, outcome: Outcome, deep: int) -> None:
+    outcome.counts[_answered(answer)] += 1
     checker = Checker(case, deep)
     outcome.findings += checker.findings(answer)
     outcome.findings += again(case, answer, outcome.counts)

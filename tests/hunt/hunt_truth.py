@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from flint import arb
-
 from hunt_classes import class_grid, class_probabilities
 from hunt_kernels import covariance
 from hunt_links import second_class
