@@ -185,7 +185,7 @@ def draw_committee(rng: Rng, d: int) -> Any:
 
 
 KINDS = ("regression", "targets", "binary", "classes", "coupled", "committee")
-SHARES = (0.25, 0.08, 0.37, 0.13, 0.07, 0.1)
+SHARES = (0.3, 0.08, 0.42, 0.08, 0.04, 0.08)
 
 
 def draw_model(rng: Rng, d: int) -> tuple[str, Any]:
