@@ -22,7 +22,7 @@ VERBS = (
     "prediction_ranges",
     "certified_radius",
 )
-SECONDS = 60.0
+SECONDS = 40.0
 HARD_AT = 2
 """Rows of `certify_many` before the hard one; the easy ones end in milliseconds."""
 
