@@ -123,8 +123,7 @@ REFUSED = (
     "expected finite numbers",
     "take a smaller region, or check the kernel's parameters",
     "the paper's method for",
-    "the paper's method has no bound for VotesGoal",
-    "the paper's method has no bound for RestMarginGoal",
+    "the paper's method has no bound for",
 )
 """Parts of messages that a drawn case may earn: each is a documented limit."""
 

@@ -42,16 +42,8 @@ def command(folder, changes, *arguments):
 def check(folder, name, verb, *options):
     output = folder / f"{verb}.json"
     output.unlink(missing_ok=True)
-    done = command(
-        folder,
-        ENVIRONMENTS[name],
-        verb,
-        "model.npz",
-        "points.csv",
-        *options,
-        "--output",
-        output.name,
-    )
+    asked = (verb, "model.npz", "points.csv", *options, "--output", output.name)
+    done = command(folder, ENVIRONMENTS[name], *asked)
     assert done.returncode in {0, 1, 2}, done.stderr.decode(errors="replace")[-1500:]
     assert b"Traceback" not in done.stderr
     assert json.loads(output.read_text(encoding="utf-8"))

@@ -12,7 +12,7 @@ import pytest
 from hunt_interrupts import HARD_AT, SECONDS, VERBS, model, rows
 
 PATIENCE = 15.0
-"""Seconds from the signal to the end that are soon even on a busy machine; the budget is a minute."""
+"""Seconds from the signal to the end that are soon even on a busy machine, far below the budget."""
 
 
 def interrupted(verb, wait):
