@@ -6,23 +6,26 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from hunt_families import draw_bump, draw_extreme, draw_tie
+from hunt_families import draw_bump, draw_extreme, draw_fitted, draw_tie
 from hunt_models import Rng, draw_model, one_of
 from hunt_regions import BallSet, BoxSet, RegionSet
 from hunt_truth import Moments, is_class_model, is_committee
 
 import gpcert
 
-FAMILIES = ("ordinary", "extreme", "bump", "extreme bump", "tie")
-SHARES = (0.62, 0.1, 0.12, 0.04, 0.12)
+FAMILIES = ("ordinary", "fitted", "extreme", "bump", "extreme bump", "tie")
+SHARES = (0.54, 0.08, 0.12, 0.1, 0.04, 0.12)
+SMALL = {"ordinary", "fitted", "extreme"}
 VERBS = ("certify", "certify_many", "prediction_range", "prediction_ranges", "certified_radius")
 VERB_SHARES = (0.4, 0.07, 0.28, 0.1, 0.15)
 
 
 @dataclass(eq=False)
 class Case:
-    """One question; `probes` are points to look at, `constant` is a decision that holds at every
-    point by construction."""
+    """One question, put to `fitted` or, if that is None, to `model`, the posterior of it.
+
+    `probes` are points to look at; `constant` is a decision that holds everywhere by construction.
+    """
 
     seed: int
     family: str
@@ -35,10 +38,12 @@ class Case:
     search: dict[str, Any] = field(default_factory=dict)
     probes: list[np.ndarray] = field(default_factory=list)
     constant: Any = None
+    fitted: Any = None
 
     def ask(self, model: Any = None, **changes: Any) -> Any:
         """The library's answer."""
-        model = self.model if model is None else model
+        if model is None:
+            model = self.model if self.fitted is None else self.fitted
         search = self.search | changes
         if self.verb.startswith("prediction"):
             return getattr(gpcert, self.verb)(model, self.region.build(), **search)
@@ -70,10 +75,13 @@ def draw_case(seed: int) -> Case:
     """The case of a seed."""
     rng = np.random.default_rng([20240, seed])
     family = str(rng.choice(FAMILIES, p=SHARES))
-    d = int(rng.integers(1, 4)) if family in {"ordinary", "extreme"} else int(rng.integers(2, 7))
-    unit, probes, constant = 1.0, [], None
+    d = int(rng.integers(1, 4)) if family in SMALL else int(rng.integers(2, 7))
+    unit, probes, constant, fitted = 1.0, [], None, None
     if family == "ordinary":
         kind, model = draw_model(rng, d)
+    elif family == "fitted":
+        kind, fitted = draw_fitted(rng, d)
+        model = gpcert.as_posterior(fitted)
     elif family == "extreme":
         kind, model, unit = draw_extreme(rng, d)
     elif family == "tie":
@@ -89,6 +97,7 @@ def draw_case(seed: int) -> Case:
     x = _point(rng, model, unit, probes)
     region = _region(rng, x, unit, probes, verb)
     case = Case(seed, family, kind, model, x, region, verb, probes=probes, constant=constant)
+    case.fitted = fitted
     case.search = _search(rng, case)
     if not verb.startswith("prediction"):
         case.decision = _decision(rng, case)
@@ -103,7 +112,8 @@ def _point(rng: Rng, model: Any, unit: float, probes: list[np.ndarray]) -> np.nd
     kind = rng.random()
     if kind < 0.3:
         return np.array(points[int(rng.integers(len(points)))])
-    return unit * rng.normal(size=d).round(int(rng.integers(1, 6)))
+    step = unit * rng.normal(size=d).round(int(rng.integers(1, 6)))
+    return points[0] + step if np.abs(points[0]).max() > 1e2 * unit else step
 
 
 def _radius(rng: Rng, unit: float) -> float:
@@ -210,7 +220,9 @@ def _decision(rng: Rng, case: Case) -> dict[str, Any]:
             near = float(ndtr(level / np.sqrt(1.0 + spread**2)))  # a tie for the probit
             return {"threshold": min(max(near, 1e-6), 1.0 - 1e-6)}
         if kind < 0.85:
-            return {"threshold": float(rng.uniform(0.05, 0.95))}
+            ends = (1e-12, 1.0 - 1e-12, 1e-3)
+            level = one_of(rng, ends) if rng.random() < 0.2 else rng.uniform(0.05, 0.95)
+            return {"threshold": float(level)}
         return {"class_weight": [float(rng.integers(1, 5)), float(rng.integers(5, 9))]}
     if rng.random() < 0.25 and getattr(case.model, "scheme", "") != "one_vs_one":
         labels = case.model.classes if is_committee(case.model) else case.model.labels

@@ -16,12 +16,18 @@ from gpcert.committee import Committee
 def draw_extreme(rng: Rng, d: int) -> tuple[str, Any, float]:
     """An ordinary model in other units, up to 1e+-300: kind, model, and the unit of its inputs.
 
-    "weights": weights times c, scale over c. "variance": the kernel times c, factor, weights and
-    scale over the root of c. "lengths": points and lengths times c. "offset": a large offset.
+    "shift": all points far from the origin. "weights": weights times c, scale over c. "variance":
+    the kernel times c, factor, weights and scale over the root of c. "lengths": points and lengths
+    times c. "offset": a large offset.
     """
     kind = one_of(rng, ("regression", "regression", "binary", "targets"))
     model = draw_posterior(rng, d, kind)
-    how = one_of(rng, ("weights", "variance", "lengths", "offset"))
+    how = one_of(rng, ("weights", "variance", "lengths", "offset", "shift", "shift"))
+    if how == "shift":
+        far = 10.0 ** float(rng.uniform(3, 12))
+        kernel = kernels.Matern(one_of(rng, (1.0, 0.3)), one_of(rng, (0.5, 1.5, 2.5, 3.5)))
+        kernel = one_of(rng, (kernel, kernels.SquaredExponential(0.7), kernels.Periodic(2.0, 1.0)))
+        return kind, _changed(model, kernel=kernel, points=model.points + far), 1.0
     e = float(one_of(rng, (rng.uniform(-300, 300), rng.uniform(-170, -140), rng.uniform(130, 170))))
     c, root = 10.0**e, 10.0 ** (e / 2)
     if how == "weights":
@@ -46,6 +52,42 @@ def draw_extreme(rng: Rng, d: int) -> tuple[str, Any, float]:
         return kind, made, length
     size = 10.0 ** float(rng.integers(1, 14))
     return kind, _changed(model, offset=model.offset + size), 1.0
+
+
+def draw_fitted(rng: Rng, d: int) -> tuple[str, Any]:
+    """A fitted model of scikit-learn, now and then behind a scaler: its kind, and the model."""
+    from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
+    from sklearn.gaussian_process import kernels as theirs
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import MinMaxScaler, StandardScaler
+
+    length = float(np.exp(rng.uniform(-1, 1)))
+    kernel = one_of(
+        rng,
+        (
+            theirs.RBF(length),
+            2.0 * theirs.RBF([length] * d) + theirs.ConstantKernel(0.3),
+            theirs.Matern(length, nu=one_of(rng, (0.5, 1.5, 2.5, np.inf))),
+            theirs.RationalQuadratic(length, 1.5) * theirs.DotProduct(1.0),
+            theirs.RBF(length) + theirs.WhiteKernel(0.1),
+            theirs.RBF(length) ** 2,
+        ),
+    )
+    X = rng.normal(size=(int(rng.integers(8, 16)), d)).round(3)
+    kind = one_of(rng, ("regression", "regression", "targets", "binary", "committee"))
+    if kind in {"regression", "targets"}:
+        y = rng.normal(size=len(X) if kind == "regression" else (len(X), 2))
+        alpha = one_of(rng, (1e-10, 1e-10, 1e-3, 0.1))
+        normalise = bool(rng.random() < 0.3)
+        own = GaussianProcessRegressor(kernel, alpha=alpha, optimizer=None, normalize_y=normalise)
+    else:
+        names = np.array(["no", "yes"] if kind == "binary" else ["a", "b", "c"])
+        y = names[np.arange(len(X)) % len(names)]
+        scheme = one_of(rng, ("one_vs_rest", "one_vs_one"))
+        own = GaussianProcessClassifier(kernel, optimizer=None, multi_class=scheme)
+    if rng.random() < 0.4:
+        own = make_pipeline(one_of(rng, (StandardScaler, MinMaxScaler))(), own)
+    return kind, own.fit(X, y)
 
 
 def _changed(model: Any, **changes: Any) -> Any:

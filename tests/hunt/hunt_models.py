@@ -132,6 +132,14 @@ def draw_binary_likelihood(rng: Rng) -> Any:
     return one_of(rng, kinds)()
 
 
+def _interpolating(rng: Rng, K: np.ndarray, m: int) -> np.ndarray:
+    """Weights (m, N) that fit random values nearly exactly: large, of both signs."""
+    noise = (float(np.abs(np.diag(K)).max()) or 1.0) * 10.0 ** rng.uniform(-10, -3)
+    y = rng.normal(size=(len(K), m))
+    found = np.linalg.lstsq(K + noise * np.eye(len(K)), y, rcond=None)[0].T
+    return found if np.all(np.isfinite(found)) else np.zeros((m, len(K)))
+
+
 def draw_posterior(rng: Rng, d: int, kind: str) -> Any:
     """A posterior: "regression", "targets", "binary", "classes" or "coupled"."""
     kernel = draw_kernel(rng, d)
@@ -143,6 +151,9 @@ def draw_posterior(rng: Rng, d: int, kind: str) -> Any:
     m = int(rng.integers(2, 7)) if m is None else m
     options: dict[str, Any] = {"offset": rng.normal(size=m) * 0.3}
     weights = rng.normal(size=(m, N)) * _size(rng) / size / np.sqrt(N)
+    weights *= one_of(rng, (1.0,) * 8 + (10.0, 60.0))
+    if rng.random() < 0.15:
+        weights = _interpolating(rng, K, m)
     if kind == "coupled":
         factor = draw_factor(rng, K, m)
         options |= {"coupled": True, "scale": one_of(rng, (1.0, 0.7))}
