@@ -51,7 +51,7 @@ def run_case(seed: int, deep: int = 1, families: tuple[str, ...] = ()) -> Outcom
     start = time.process_time()
     try:
         case = draw_case(seed)
-    except InputError as error:
+    except GPCertError as error:
         outcome.counts[f"not drawn: {_template(error)}"] += 1
         if not _may_be_refused(str(error)):
             outcome.findings.append(f"the model was refused: {error}")
@@ -124,6 +124,7 @@ REFUSED = (
     "take a smaller region, or check the kernel's parameters",
     "the paper's method for",
     "the paper's method has no bound for",
+    "or it is too ill-conditioned",
 )
 """Parts of messages that a drawn case may earn: each is a documented limit."""
 
