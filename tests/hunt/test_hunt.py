@@ -10,9 +10,9 @@ import pytest
 from hunt_study import run_case, show, study
 
 
-@pytest.mark.parametrize("seed", range(80))
+@pytest.mark.parametrize("seed", range(50))
 def test_no_promise_is_broken(seed):
-    outcome = run_case(seed)
+    outcome = run_case(seed, timed=False)
     assert not outcome.findings, outcome.report()
 
 
