@@ -77,6 +77,11 @@ class Committee:
         return self.members[0].dim
 
     @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """Names of the input features, or None; the first member's, as all see the same inputs."""
+        return self.members[0].feature_names
+
+    @property
     def points(self) -> np.ndarray:
         """All points that any member knows."""
         return np.concatenate([member.points for member in self.members])

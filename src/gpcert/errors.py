@@ -17,7 +17,7 @@ class InputError(GPCertError, ValueError):
     """An argument is wrong: NaN, a wrong shape, an empty region, a negative radius, ..."""
 
 
-class UnsupportedModelError(GPCertError, TypeError):
+class UnsupportedModelError(InputError, TypeError):
     """The model, or a part of it, has no exact canonical form here; the message names the part."""
 
 

@@ -55,7 +55,8 @@ class Posterior:
     binary one with its one output, else one an output; `negative_factor` C like `factor`, or None;
     `coupled` for outputs whose factors share their rows, so that the covariance of outputs c and c'
     is `-(A_c k).(A_c' k)` (see `covariances`). The numbers of coupled outputs are stored on a
-    common grid, so that their differences are exact (see `differences`).
+    common grid, so that their differences are exact (see `differences`). `feature_names`, one per
+    feature, are those of the data frame that the model was fitted on, or None.
 
     >>> from gpcert.kernels import SquaredExponential
     >>> p = Posterior(SquaredExponential(1.0), points=[[0.0]], weights=[2.0], factor=[[0.5]])
@@ -75,6 +76,7 @@ class Posterior:
     classes: tuple[Any, ...] | None = None
     negative_factor: Any = None
     coupled: bool = False
+    feature_names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         points = finite_array("points", self.points, ndim=2)
@@ -107,6 +109,7 @@ class Posterior:
             for name in ("weights", "factor", "offset", "noise"):
                 set_field(self, name, on_grid(getattr(self, name)))
         self._check_classes()
+        set_field(self, "feature_names", checked_names(self.feature_names, d))
 
     def _check_classes(self) -> None:
         m = self.outputs
@@ -320,6 +323,7 @@ class Posterior:
             "likelihood": [self.likelihood.name, self.likelihood.config()],
             "classes": None if self.classes is None else [plain_label(c) for c in self.classes],
             "coupled": self.coupled,
+            "feature_names": None if self.feature_names is None else list(self.feature_names),
         }
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -338,10 +342,27 @@ class Posterior:
                 likelihood=likelihood_from_config(*header["likelihood"]),
                 classes=None if classes is None else tuple(classes),
                 coupled=bool(header.get("coupled", False)),
+                feature_names=header.get("feature_names"),
                 **arrays,
             )
         except (KeyError, IndexError, TypeError) as error:
             raise InputError(f"{path}: a part is missing or unknown ({error!r})") from error
+
+
+def checked_names(names: Any, d: int) -> tuple[str, ...] | None:
+    """The d distinct names of the features, or None where there are none.
+
+    >>> checked_names(["age", "bmi"], 2)
+    ('age', 'bmi')
+    """
+    if names is None:
+        return None
+    found = None if isinstance(names, str) else tuple(names)
+    if found is None or len(found) != d or not all(isinstance(name, str) for name in found):
+        raise InputError(f"feature_names: expected {d} names, got {names!r}")
+    if len(set(found)) != d:
+        raise InputError(f"feature_names: expected distinct names, got {list(found)}")
+    return tuple(map(str, found))
 
 
 def on_grid(values: np.ndarray) -> np.ndarray:

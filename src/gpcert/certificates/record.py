@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -10,17 +10,34 @@ from typing import Any
 import numpy as np
 
 from gpcert.certificates.io import load_record, write_record
+from gpcert.errors import InputError
 from gpcert.search import StopReason
 
 __all__ = ["Certificate", "Interval", "PredictionRange", "Radius", "Status"]
 
 
 class Status(Enum):
-    """Verdict of a certificate; the value is a sentence for people."""
+    """Verdict of a certificate; the value is a sentence for people. Equal to its own name.
+
+    >>> Status.ROBUST == "ROBUST", Status.ROBUST == "NOT_ROBUST"
+    (True, False)
+    """
 
     ROBUST = "proved: the decision is the same for every point of the region"
     NOT_ROBUST = "refuted: the region holds a point with another decision"
     UNKNOWN = "not decided within the budget"
+
+    def __eq__(self, other: object) -> bool:
+        return self.name == other if isinstance(other, str) else self is other
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __bool__(self) -> bool:
+        raise InputError(
+            "a status is not a truth value (NOT_ROBUST would pass as true): compare it, as in "
+            'status == "ROBUST", or use certificate.robust'
+        )
 
 
 @dataclass(frozen=True)
@@ -41,7 +58,8 @@ class PredictionRange:
     """Bounds of the smallest and of the largest value of a quantity over a region.
 
     `minimum.lower <= min <= minimum.upper`, the latter attained at `argmin`; likewise for the
-    maximum. The bounds are valid whether or not the search converged.
+    maximum. The bounds are valid whether or not the search converged. `method` is the family of
+    bounds, `model` the fingerprint of the certified posterior.
     """
 
     minimum: Interval
@@ -55,6 +73,8 @@ class PredictionRange:
     quantity: str
     output: Any
     region: dict[str, Any]
+    method: str = "taylor"
+    model: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and text, for JSON."""
@@ -71,6 +91,8 @@ class PredictionRange:
             "quantity": self.quantity,
             "output": self.output,
             "region": self.region,
+            "method": self.method,
+            "model": self.model,
         }
 
     @staticmethod
@@ -88,6 +110,8 @@ class PredictionRange:
             quantity=record["quantity"],
             output=record["output"],
             region=record["region"],
+            method=record["method"],
+            model=record["model"],
         )
 
     def save(self, path: str | Path) -> None:
@@ -107,7 +131,8 @@ class Certificate:
     The margin is positive where the decision is that of `decision` (the label at x, or None in
     regression): `sign * latent mean`, `sign * (probability - threshold)`, or
     `delta - deviation`. ROBUST if `margin.lower > 0`; NOT_ROBUST if a point with a negative margin,
-    the `counterexample`, is known.
+    the `counterexample`, is known. `unit` says what the margin is measured in, `x` is the point
+    whose decision is meant, `method` the family of bounds, `model` the posterior's fingerprint.
     """
 
     status: Status
@@ -119,6 +144,21 @@ class Certificate:
     seconds: float
     rule: str
     region: dict[str, Any]
+    unit: str = ""
+    x: np.ndarray | None = None
+    method: str = "taylor"
+    model: str = ""
+
+    @property
+    def robust(self) -> bool:
+        """Whether the decision is proved to be the same in the whole region."""
+        return self.status is Status.ROBUST
+
+    def __bool__(self) -> bool:
+        raise InputError(
+            "a certificate is not a truth value (one that refutes would pass as true): use "
+            "certificate.robust, or compare certificate.status"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and text, for JSON."""
@@ -133,6 +173,10 @@ class Certificate:
             "seconds": self.seconds,
             "rule": self.rule,
             "region": self.region,
+            "unit": self.unit,
+            "x": _listed(self.x),
+            "method": self.method,
+            "model": self.model,
         }
 
     @staticmethod
@@ -148,6 +192,10 @@ class Certificate:
             seconds=record["seconds"],
             rule=record["rule"],
             region=record["region"],
+            unit=record["unit"],
+            x=_array(record["x"]),
+            method=record["method"],
+            model=record["model"],
         )
 
     def save(self, path: str | Path) -> None:
@@ -164,7 +212,8 @@ class Certificate:
 class Radius:
     """Proved robust up to `lower`; at distance `upper` (inf if none was found) a counter-example.
 
-    The true robustness radius lies in `[lower, upper]`.
+    The true robustness radius lies in `[lower, upper]`. `region` describes the ball that is proved,
+    centre, features and domain included; `unit` is what the decision's margin is measured in.
     """
 
     lower: float
@@ -175,6 +224,11 @@ class Radius:
     seconds: float
     norm: float
     reason: StopReason
+    rule: str = ""
+    region: dict[str, Any] = field(default_factory=dict)
+    unit: str = ""
+    method: str = "taylor"
+    model: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and text, for JSON."""
@@ -188,6 +242,11 @@ class Radius:
             "seconds": self.seconds,
             "norm": self.norm,
             "reason": self.reason.name,
+            "rule": self.rule,
+            "region": self.region,
+            "unit": self.unit,
+            "method": self.method,
+            "model": self.model,
         }
 
     @staticmethod

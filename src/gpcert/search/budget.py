@@ -22,6 +22,7 @@ class StopReason(Enum):
     MEMORY = "the memory budget is used up"
     INTERRUPTED = "interrupted by the user"
     RESOLUTION = "the remaining boxes cannot be split further in float64"
+    UNDECIDED_AT_X = "the decision at x itself lies within the error of its own enclosure"
 
 
 @dataclass(frozen=True)
