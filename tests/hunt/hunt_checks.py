@@ -32,7 +32,17 @@ class Checker:
     def findings(self, answer: Any) -> list[Finding]:
         """Every promise that is provably broken."""
         with precise(), np.errstate(all="ignore"):
-            return list(self._findings(answer))
+            found = list(self._findings(answer))
+            return [text + self._tie() for text in found]
+
+    def _tie(self) -> str:
+        """A remark where x itself is nearly undecided: most that goes wrong there is its side."""
+        case = self.case
+        rule = Rule(self.truth, case.decision, case.x)
+        if case.verb.startswith("prediction") or rule.several:
+            return ""
+        size = self._ball(rule.signed, case.x)
+        return " (x is within 1e-9 of a tie)" if size is not None and abs(size) < 1e-9 else ""
 
     def _findings(self, answer: Any) -> Iterator[Finding]:
         verb = self.case.verb
