@@ -113,14 +113,15 @@ class Checker:
                 yield f"NOT_ROBUST although the decision is constant ({case.constant})"
             if status == "ROBUST" and claimed not in {None, case.constant[0]}:
                 yield f"decision {claimed} although it is {case.constant[0]} everywhere"
-        seen = self._decided(rule, case.region, claimed, item.margin.lower)
+        seen = self._decided(rule, case.region, claimed, item.margin.lower, _unit(item))
         for x, other, text in seen:
             if status == "ROBUST" and other:
                 yield f"ROBUST, but at {x.tolist()} {text}"
             elif text.startswith("margin"):
                 yield f"at {x.tolist()} the {text}"
         if status == "NOT_ROBUST":
-            yield from self._refuted(rule, item.counterexample, claimed, item.margin.upper)
+            upper = item.margin.upper
+            yield from self._refuted(rule, item.counterexample, claimed, upper, _unit(item))
             if not case.region.holds(item.counterexample):
                 yield f"counter-example {item.counterexample.tolist()} is not in the region"
 
@@ -168,7 +169,7 @@ class Checker:
         return item.lower > 0 or item.counterexample is not None
 
     def _decided(
-        self, rule: Rule, region: RegionSet, claimed: int | None, lower: float
+        self, rule: Rule, region: RegionSet, claimed: int | None, lower: float, unit: str = ""
     ) -> Iterator[tuple[np.ndarray, bool, str]]:
         """Points whose decision is provably another one, or whose margin is below its bound."""
         if claimed is None:
@@ -183,12 +184,17 @@ class Checker:
             decision = self._ball(rule.decision, x)
             if decision is not None and decision != claimed:
                 yield x, True, f"the decision is {decision}, not {claimed}"
-            margin = self._ball(lambda p: rule.margin(p, claimed), x)
+            margin = self._ball(lambda p: rule.margin(p, claimed, unit), x)
             if margin is not None and below(margin, lower):
                 yield x, False, f"margin is {shown(margin)} < {lower!r}"
 
     def _refuted(
-        self, rule: Rule, point: np.ndarray | None, claimed: int | None, upper: float
+        self,
+        rule: Rule,
+        point: np.ndarray | None,
+        claimed: int | None,
+        upper: float,
+        unit: str = "",
     ) -> Iterator[Finding]:
         if point is None:
             yield "NOT_ROBUST without a counter-example"
@@ -198,7 +204,7 @@ class Checker:
             return
         if decision == claimed:
             yield f"counter-example {point.tolist()} has the same decision {claimed}"
-        margin = self._ball(lambda p: rule.margin(p, claimed), point)
+        margin = self._ball(lambda p: rule.margin(p, claimed, unit), point)
         if margin is not None and above(margin, upper):
             yield f"margin {shown(margin)} at the counter-example is above {upper!r}"
 
@@ -310,6 +316,11 @@ class Checker:
         if is_class_model(case.model):
             return label_index(case.model.labels, output)
         return int(output) if case.kind == "targets" else 0
+
+
+def _unit(item: Any) -> str:
+    """What a certificate's margin is measured in."""
+    return str(getattr(item, "unit", ""))
 
 
 def _rough(mu: np.ndarray, v: np.ndarray) -> np.ndarray:

@@ -127,16 +127,13 @@ def draw_bump(rng: Rng, d: int, extreme: bool) -> tuple[str, Any, np.ndarray]:
     sign = one_of(rng, (-1.0, 1.0))
     if kind in {"regression", "binary"}:
         likelihood = likelihoods.Gaussian() if kind == "regression" else draw_binary_likelihood(rng)
-        if rng.random() < 0.5 and extreme:
-            scale = 1.0 / scale
-        made = gpcert.Posterior(
-            kernel,
-            Z,
-            sign * weights / scale,
-            offset=sign * lead,
-            scale=scale,
-            likelihood=likelihood,
-        )
+        numbers = {"weights": sign * weights / scale, "scale": scale}
+        if extreme and (kind == "binary" or rng.random() < 0.5):
+            size = 1.0 / scale if rng.random() < 0.5 else scale  # the latent variance stays 1
+            kernel = kernels.Scale(kernel, size)
+            root = float(np.sqrt(size))
+            numbers = {"weights": sign * weights / root, "scale": 1.0 / root}
+        made = gpcert.Posterior(kernel, Z, offset=sign * lead, likelihood=likelihood, **numbers)
         return kind, made, bump
     m = int(rng.integers(2, 6))
     rows = np.zeros((m, len(Z)))

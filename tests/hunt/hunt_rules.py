@@ -40,8 +40,12 @@ class Rule:
         value = self.signed(x)
         return 1 if bool(value > 0) else 0 if bool(value <= 0) else None
 
-    def margin(self, x: np.ndarray, decision: int) -> arb | None:
-        """Positive where the decision is this one; None where it has no such number."""
+    def margin(self, x: np.ndarray, decision: int, unit: str = "") -> arb | None:
+        """Positive where the decision is this one; None where it has no such number.
+
+        `unit` is that of the answer: where the latent mean has the sign of the probability less its
+        threshold, the margin may be one of the latent mean.
+        """
         if is_committee(self.model):
             return None
         if self.several:
@@ -52,7 +56,8 @@ class Rule:
             for gap in gaps[1:]:
                 least = least.min(gap)
             return least
-        value = self.signed(x)
+        latent = "latent" in unit and self.labels() is not None
+        value = self.truth.moments(x)[0][0] if latent else self.signed(x)
         if "delta" in self.options:
             return value if decision == 0 else -value
         return value if decision == 1 else -value
