@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import tempfile
+import warnings
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -59,7 +60,11 @@ def _loaded(case: Case, answer: Any, folder: Path) -> Iterator[str]:
 
 
 def _torch(case: Case, answer: Any) -> Iterator[str]:
-    other = case.ask(backend="torch")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        other = case.ask(backend="torch")
+    for warning in caught:
+        yield f"torch: warning: {str(warning.message)[:90]} ({Path(warning.filename).name})"
     for text in Checker(case).findings(other):
         yield f"torch: {text}"
     for one, two in zip(records(answer), records(other), strict=True):

@@ -26,6 +26,8 @@ class Checker:
         self.truth = Truth(case.model)
         self.rng = np.random.default_rng([7, case.seed])
         self.points_checked = self.skipped = 0
+        binary = not is_committee(case.model) and not is_class_model(case.model)
+        self._scores = 1 if binary else 10**6  # of two classes only the second is scored
         few = case.kind == "coupled" or (is_class_model(case.model) and case.model.outputs > 3)
         self.count = deep * (COSTLY_POINTS if few else CHEAP_POINTS)
 
@@ -47,10 +49,10 @@ class Checker:
     def _findings(self, answer: Any) -> Iterator[Finding]:
         verb = self.case.verb
         if verb == "prediction_range":
-            yield from self.range(answer, self._output_index(answer.output))
+            yield from self.range(answer, self._output_index(answer))
         elif verb == "prediction_ranges":
-            for index, item in enumerate(answer):
-                yield from self.range(item, index)
+            for item in answer:
+                yield from self.range(item, self._output_index(item))
         elif verb == "certified_radius":
             yield from self.radius(answer)
         else:
@@ -262,7 +264,7 @@ class Checker:
     def _function(self, quantity: str, output: int) -> Callable[[np.ndarray], np.ndarray]:
         """A plain function that is large where the quantity is."""
         if quantity == "probability":
-            return lambda X: self._rough_scores(X)[:, output]
+            return lambda X: self._rough_scores(X)[:, min(output, self._scores - 1)]
         member = self.truth.members[0]
         index = 0 if quantity == "mean" else 1
         return lambda X: member.floats(X)[index][:, output]
@@ -309,13 +311,16 @@ class Checker:
         power = np.exp(damped - damped.max(axis=1, keepdims=True))
         return power / power.sum(axis=1, keepdims=True)
 
-    def _output_index(self, output: Any) -> int:
+    def _output_index(self, item: Any) -> int:
+        """Which output, or class, a range is of: classes go by their labels."""
         case = self.case
         if is_committee(case.model):
-            return label_index(case.model.classes, output)
+            return label_index(case.model.classes, item.output)
         if is_class_model(case.model):
-            return label_index(case.model.labels, output)
-        return int(output) if case.kind == "targets" else 0
+            return label_index(case.model.labels, item.output)
+        if item.quantity == "probability":
+            return label_index(case.model.labels, item.output)
+        return int(item.output) if case.kind == "targets" else 0
 
 
 def _unit(item: Any) -> str:

@@ -142,9 +142,12 @@ class Truth:
         return found
 
     def quantity(self, name: str, output: int, x: np.ndarray) -> arb:
-        """Mean, variance or probability of an output."""
+        """Mean, variance or probability of an output; of two classes, 1 is the second."""
         if name == "probability":
-            return self.probabilities(x)[output]
+            found = self.probabilities(x)
+            if len(found) > 1:
+                return found[output]
+            return found[0] if output == 1 else 1 - found[0]
         mean, cov = self.moments(x)
         return mean[output] if name == "mean" else cov[output][output]
 
