@@ -173,9 +173,8 @@ SEARCH_MUTANTS = (
     Mutant(
         "radius-takes-unknown",
         "api/radius.py",
-        "            if certificate.status is Status.ROBUST:\n                low = self.lower",
-        "            if certificate.status is not Status.NOT_ROBUST:\n"
-        "                low = self.lower",
+        "        if certificate.status is Status.ROBUST:\n            self.lower",
+        "        if certificate.status is not Status.NOT_ROBUST:\n            self.lower",
         "a radius that was not decided counts as proved",
         ("tests/api/test_api_radius.py", "-k", "hidden_from_every_attack"),
     ),
