@@ -81,7 +81,7 @@ def _coupled(likelihood: ClassLikelihood, m: int) -> Slopes:
         a, V = latent
         n = m - 1
         noise = likelihood.noise * (np.eye(n) + 1.0)
-        known = np.isfinite(V).all(axis=(1, 2))[:, None, None]
+        known = np.all(np.isfinite(V), axis=(1, 2), keepdims=True)
         values, vectors = np.linalg.eigh(np.where(known, V, np.eye(n)) + noise)
         raised = (vectors * np.maximum(values, SMALLEST_VARIANCE)[:, None]) @ _turned(vectors)
         L = np.linalg.cholesky(raised)

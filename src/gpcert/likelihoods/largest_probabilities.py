@@ -62,7 +62,7 @@ def _owen(h: np.ndarray, k: np.ndarray, rho: np.ndarray) -> np.ndarray:
 
 def _separated(score: np.ndarray, correlation: np.ndarray) -> np.ndarray:
     """`P(x < score)` for `x ~ N(0, correlation)`, one variable after the other on a lattice."""
-    known = np.isfinite(correlation).all(axis=(1, 2))[:, None, None]
+    known = np.all(np.isfinite(correlation), axis=(1, 2), keepdims=True)
     one = np.eye(score.shape[1])
     values, vectors = np.linalg.eigh(np.where(known, correlation, one))
     raised = (vectors * np.maximum(values, 0.0)[:, None]) @ np.swapaxes(vectors, 1, 2)
