@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from importlib import import_module
 from numbers import Real
 from typing import Any
 
@@ -57,13 +58,12 @@ class Backend:
 
 def _torch() -> Any:
     try:
-        import torch
+        return import_module("torch")  # not a statement: types are checked without torch, too
     except ImportError as error:
         raise MissingExtraError(
             "backend 'torch' needs PyTorch, which is not installed; "
             "install it with: pip install 'gpcert[torch]'"
         ) from error
-    return torch
 
 
 def backend_from_name(name: str | Backend = "numpy") -> Backend:

@@ -16,7 +16,7 @@ import numpy as np
 from gpcert.arrays import finite_array
 from gpcert.errors import InputError
 
-__all__ = ["column_names", "read_point", "read_points"]
+__all__ = ["column_names", "read_point", "read_points", "row_labels"]
 
 Names = tuple[str, ...] | None
 
@@ -83,6 +83,17 @@ def column_names(name: str, X: Any) -> Names:
         return None
     labels = X.columns if hasattr(X, "iloc") else X.__dataframe__().column_names()
     return _only_text(name, list(labels))
+
+
+def row_labels(X: Any) -> tuple[Any, ...] | None:
+    """What the index of a data frame calls its rows; None where there is none.
+
+    Text and numbers stay what they are, anything else (dates, tuples) becomes text.
+    """
+    if not (_is_table(X) and hasattr(X, "iloc")):
+        return None
+    labels = [each.item() if isinstance(each, np.generic) else each for each in X.index]
+    return tuple(each if isinstance(each, str | int | float) else str(each) for each in labels)
 
 
 def _is_table(X: Any) -> bool:

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.utils.multiclass import _ovr_decision_function
 
+from effort import examples
 from gpcert.arrays import backend_from_name, to_numpy
 from gpcert.committee import Committee, committee_decision, pair_weights
 from gpcert.enclosures import Evaluation, local_model
@@ -143,7 +144,7 @@ def least(balls):
     return smallest
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(case=committee_cases("one_vs_rest"), data=st.data())
 def test_rest_margin(case, data):
     m = len(case.committee.classes)
@@ -163,7 +164,7 @@ def test_rest_margin(case, data):
             )
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(case=committee_cases("one_vs_rest"))
 def test_rest_probability(case):
     reference, evaluation = Reference(case.committee), case.evaluation()
@@ -176,7 +177,7 @@ def test_rest_probability(case):
             assert np.all(np.abs(to_numpy(goal.bound(evaluation, None).lower)) <= 1.0)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(case=committee_cases("one_vs_one"))
 def test_votes(case):
     reference, evaluation = Reference(case.committee), case.evaluation()
@@ -190,7 +191,7 @@ def test_votes(case):
         )
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(case=st.one_of(*(committee_cases(s, any_kernels, max_classes=3) for s in SCHEMES)))
 def test_other_kernels(case):
     reference, evaluation = Reference(case.committee), case.evaluation()
@@ -217,7 +218,7 @@ def test_likelihoods_without_a_plane(case):
     check_goal(case, committee_goal(case.committee, 0), margin, evaluation, 0.0)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(case=committee_cases("one_vs_rest"))
 def test_joint_sum_of_probabilities(case):
     """Also with weights of several sizes, and one model at a time."""
@@ -234,7 +235,7 @@ def test_joint_sum_of_probabilities(case):
                 below(float(lower[b]), value, "sum")
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(case=committee_cases("one_vs_rest", max_classes=2))
 def test_planes_and_plain_models(case):
     evaluation = case.evaluation()
@@ -242,7 +243,7 @@ def test_planes_and_plain_models(case):
     check_models(case, evaluation, reference, SklearnLogistic())
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(case=committee_cases("one_vs_rest", any_kernels, max_classes=2))
 def test_planes_and_plain_models_of_other_kernels(case):
     evaluation = case.evaluation()

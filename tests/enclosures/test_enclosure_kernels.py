@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
 import gpcert
+from effort import examples
 from gpcert.enclosures.goals import MeanGoal, ProbabilityGoal, VarianceGoal
 from gpcert.errors import InputError
 from gpcert.kernels import ExponentialTilt, Polynomial, SquaredExponential
@@ -16,7 +17,9 @@ from gpcert.regions import Box
 from gpcert.testing.arb_reference import ArbPosterior
 from gpcert.testing.strategies import any_kernels, cases
 
-slow = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.data_too_large])
+slow = settings(
+    max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.data_too_large]
+)
 any_case = cases(max_points=5, max_dim=3, make_kernels=any_kernels)
 
 

@@ -32,6 +32,7 @@ from gpcert.arrays import Backend
 from gpcert.certificates import Certificate, CertificateTable, Interval, Status
 from gpcert.committee import Model
 from gpcert.enclosures.classes import class_layout
+from gpcert.frames import row_labels
 from gpcert.likelihoods import ClassLikelihood
 from gpcert.regions import Ball, Region
 from gpcert.regions.arguments import check_norm
@@ -260,7 +261,7 @@ def certify_many(
 
     `n_jobs` processes (joblib); `progress` shows how many are done, by default only on a terminal.
     Ctrl-C ends everything at once and returns the points finished so far, in a table with
-    `complete=False`; its `labels` say which rows of X they are.
+    `complete=False`; its `labels` say which rows of X they are, by the index of a data frame.
 
     Example
     -------
@@ -292,8 +293,8 @@ def certify_many(
                 line.show(f"certifying: {len(done)} of {len(work)} points done")
                 stop_if_interrupted(certificate.reason)
     except KeyboardInterrupt:
-        return _table(done, complete=False)
-    return _table(done, complete=True)
+        return _table(done, row_labels(X), complete=False)
+    return _table(done, row_labels(X), complete=True)
 
 
 def _prepare(posterior: Model) -> None:
@@ -304,6 +305,9 @@ def _prepare(posterior: Model) -> None:
         _ = searched.norms
 
 
-def _table(done: dict[int, Certificate], complete: bool) -> CertificateTable:
+def _table(
+    done: dict[int, Certificate], names: tuple[Any, ...] | None, complete: bool
+) -> CertificateTable:
     rows = sorted(done)
-    return CertificateTable(tuple(done[row] for row in rows), complete, tuple(rows))
+    labels = tuple(rows) if names is None else tuple(names[row] for row in rows)
+    return CertificateTable(tuple(done[row] for row in rows), complete, labels)

@@ -4,6 +4,7 @@ import numpy as np
 from enclosure_checks import arb
 from hypothesis import given, settings
 
+from effort import examples
 from gpcert.arrays import Backend, to_numpy
 from gpcert.enclosures import Evaluation, LocalPosterior
 from gpcert.enclosures.paper import PaperEnclosures
@@ -99,13 +100,13 @@ def test_any_multipliers_bound_squared_exponentials(case):
     check_duals(case, case.rng, wild)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(case=cases(max_points=5, make_kernels=any_kernels))
 def test_any_multipliers_bound_any_kernel(case):
     check_duals(case, case.rng, wild)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(case=cases(make_kernels=any_kernels))
 def test_signs_are_never_looser_than_the_mean_bound(case):
     """The same bound as `affine_lower_bound`, the parts of a sum tied by the common x."""

@@ -113,7 +113,7 @@ def _terms(place: Reference, problem: ClassProblem, slopes: Slopes) -> Array:
     posterior = problem.evaluation.local.posterior
     outputs, variances = place.outputs, place.variances
     offset = xp.asarray(np.abs(posterior.offset), device=place.L.device)
-    noise = xp.asarray(posterior.noise, device=place.L.device)
+    noise = xp.asarray(np.array(posterior.noise), device=place.L.device)  # torch wants its own
     means = xp.sum(xp.abs(outputs.center) + xp.abs(outputs.reference) + 2.0 * offset, axis=1)
     whole = xp.sum(xp.abs(slopes.p), axis=1) * means
     spread = xp.abs(variances.center) + xp.abs(variances.reference) + 2.0 * noise
