@@ -7,10 +7,13 @@ from typing import Any
 import matplotlib
 from hypothesis import HealthCheck, settings
 
+from gpcert.testing.effort import examples
+
 matplotlib.use("Agg")
 
 settings.register_profile(
     "ci",
+    max_examples=examples(100),
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

@@ -11,6 +11,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from gpcert.adapters import as_posterior
 from gpcert.adapters.sklearn_kernels import convert_kernel
 from gpcert.errors import InputError, UnsupportedModelError
+from gpcert.testing.effort import examples
 
 RNG = np.random.default_rng(9)
 A, B = RNG.normal(size=(12, 2)), RNG.normal(size=(9, 2))
@@ -108,7 +109,7 @@ EXPRESSIONS = st.recursive(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(EXPRESSIONS)
 def test_random_expressions_agree(kernel):
     assert_same(kernel)

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpcert
-from effort import examples
 from gpcert.certificates import Status
 from gpcert.errors import InputError
 from gpcert.kernels import Matern, SquaredExponential
@@ -17,6 +16,7 @@ from gpcert.models import GPClassifier
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Box
 from gpcert.search import Budget, StopReason
+from gpcert.testing.effort import examples
 
 LIKELIHOODS = [Softmax(), MultinomialProbit()]
 CENTERS = np.array([[0.0, 0.0], [2.0, 0.0], [1.0, 1.8]])

@@ -26,6 +26,7 @@ from gpcert.posterior import Posterior
 from gpcert.rounding import difference_down, difference_up
 from gpcert.search import Budget, GoalResult, SearchResult, StopReason
 from gpcert.testing.balls import flint
+from gpcert.testing.effort import examples
 from gpcert.testing.likelihood_references import logistic_normal, normal_cdf, sklearn_probability
 
 arb = flint().arb
@@ -325,7 +326,7 @@ def test_a_half_is_the_sign_of_the_mean_where_that_is_proved(likelihood):
         assert found.unit == "latent mean"
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(
     weights=st.tuples(*[st.floats(1e-300, 1e300, exclude_min=True)] * 2),
     steps=st.integers(-3, 3),

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.utils.multiclass import _ovr_decision_function
 
-from effort import examples
 from gpcert.arrays import backend_from_name, to_numpy
 from gpcert.committee import Committee, committee_decision, pair_weights
 from gpcert.enclosures import Evaluation, local_model
@@ -30,6 +29,7 @@ from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Box, Region
 from gpcert.search import Budget, Problem, solve
 from gpcert.testing.arb_reference import ArbPosterior, exact
+from gpcert.testing.effort import examples
 from gpcert.testing.strategies import (
     any_kernels,
     kernels,
@@ -207,7 +207,7 @@ def test_other_kernels(case):
         check_goal(case, committee_goal(case.committee, winner), margin, evaluation, 0.0)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(case=st.one_of(*(committee_cases(s, likelihood=Probit()) for s in SCHEMES)))
 def test_likelihoods_without_a_plane(case):
     reference, evaluation = Reference(case.committee), case.evaluation()

@@ -5,12 +5,12 @@ import pytest
 from enclosure_checks import arb, check_goal, evaluation_of
 from hypothesis import given, settings
 
-from effort import examples
 from gpcert.arrays import to_numpy
 from gpcert.enclosures import Evaluation
 from gpcert.enclosures.goals import DeviationGoal, MeanGoal, ProbabilityGoal, VarianceGoal
 from gpcert.likelihoods import Logistic, Probit, SklearnLogistic
 from gpcert.testing.arb_reference import ArbPosterior, exact
+from gpcert.testing.effort import examples
 from gpcert.testing.strategies import cases
 
 
@@ -82,7 +82,7 @@ def test_logistic_goal(case):
 
 
 @pytest.mark.parametrize("norm", [1.0, 2.0, np.inf])
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(case=cases())
 def test_deviation_goal(norm, case):
     reference = ArbPosterior(case.posterior)
@@ -104,7 +104,7 @@ def test_deviation_goal(norm, case):
     check_goal(case, goal, deviation, evaluation)
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(case=cases(likelihood=Probit()))
 def test_children_are_never_looser_once_clipped(case):
     """A child takes the better of its own bound and its parent's: the search relies on it."""

@@ -19,6 +19,7 @@ from gpcert.kernels.expansions import squared_exponential_table
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Box
 from gpcert.testing.arb_reference import ArbPosterior
+from gpcert.testing.effort import examples
 from gpcert.testing.strategies import Case, cases, regression_posterior
 
 PATHS = ["cubic", "gram"]
@@ -33,14 +34,14 @@ def path(request):
         yield request.param
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(case=cases())
 def test_models_stay_sound(case):
     check_mean(case, pointwise=False)
     check_variance(case)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(case=cases())
 def test_sizes_and_known_norm(case):
     check_sizes(case)

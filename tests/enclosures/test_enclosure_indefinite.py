@@ -14,6 +14,7 @@ from gpcert.likelihoods import Probit
 from gpcert.posterior import Posterior
 from gpcert.regions import Box
 from gpcert.testing.arb_reference import ArbPosterior, exact, flint
+from gpcert.testing.effort import examples
 from gpcert.testing.strategies import Case, seeds
 
 
@@ -34,13 +35,13 @@ def indefinite(draw, likelihood=None):
     return Case(posterior, Box(center - half, center + half), rng)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(case=indefinite(), optional=st.booleans())
 def test_variance(case, optional):
     check_variance(case, evaluation=evaluation_of(case, optional=optional, keep=3))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(case=indefinite(Probit()), sign=st.sampled_from([1, -1]))
 def test_goals(case, sign):
     evaluation = evaluation_of(case, keep=3)
@@ -51,7 +52,7 @@ def test_goals(case, sign):
 
 
 @pytest.mark.parametrize("form", ["factors", "precision"])
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(case=indefinite())
 def test_products_with_the_precision(form, case):
     """`S k` and `k.S k` within their errors, by the factors and by S itself."""
@@ -75,7 +76,7 @@ def test_products_with_the_precision(form, case):
         assert not abs(product - arb(float(found.product[b]))) > allowed
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(case=indefinite())
 def test_gain(case):
     """`C K C^T <= (gain - 1) I` in ball arithmetic."""

@@ -19,6 +19,7 @@ from gpcert.enclosures.joint import combine
 from gpcert.enclosures.second_square import second_square
 from gpcert.enclosures.square import posterior_square, prior_square
 from gpcert.testing.arb_reference import ArbPosterior, exact, kernel_reference
+from gpcert.testing.effort import examples
 from gpcert.testing.strategies import cases
 
 
@@ -47,7 +48,7 @@ def check_combination(case, beta_size, sign, v_low=lambda low: low):
         check_model(evaluation, model, function, points, f"q - {beta} v")
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(case=cases(), size=st.sampled_from([1e-8, 0.3, 10.0, 1e5]), sign=st.sampled_from([1, -1]))
 def test_combination_is_a_lower_model(case, size, sign):
     check_combination(case, size, sign)
@@ -67,7 +68,7 @@ def covariance_term(reference, kernel, x, center, s2, rho2):
 
 
 @pytest.mark.parametrize("kind", ["prior", "posterior", "second", "better"])
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(case=cases())
 def test_square_encloses_the_quadratic_term(kind, case):
     evaluation = evaluation_of(case)

@@ -13,7 +13,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import gpcert
-from effort import examples
 from gpcert.enclosures.goals import MeanGoal, ProbabilityGoal, VarianceGoal
 from gpcert.errors import InputError
 from gpcert.kernels import ExponentialTilt, Polynomial, SquaredExponential
@@ -21,6 +20,7 @@ from gpcert.likelihoods import Probit
 from gpcert.posterior import Posterior
 from gpcert.regions import Box
 from gpcert.testing.arb_reference import ArbPosterior
+from gpcert.testing.effort import examples
 from gpcert.testing.strategies import any_kernels, cases
 
 slow = settings(

@@ -4,11 +4,12 @@ import pytest
 from enclosure_checks import check_mean
 from hypothesis import given, settings
 
+from gpcert.testing.effort import examples
 from gpcert.testing.strategies import cases
 
 
 @pytest.mark.parametrize("pointwise", [True, False])
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(case=cases())
 def test_models_enclose_the_mean(case, pointwise):
     check_mean(case, pointwise)

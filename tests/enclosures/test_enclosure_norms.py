@@ -11,6 +11,7 @@ from gpcert.kernels import SquaredExponential, localize
 from gpcert.posterior import Posterior
 from gpcert.regions import Box
 from gpcert.testing.arb_reference import ArbPosterior, exact, flint, kernel_reference
+from gpcert.testing.effort import examples
 from gpcert.testing.strategies import ill_conditioned, posteriors, regression_posterior
 
 KINDS = ("noise", "duplicates", "short", "long", "weights")
@@ -42,7 +43,7 @@ def check_norm_and_excess(posterior):
         assert_positive_definite(flint().arb_mat(diagonal) - M)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(posterior=posteriors())
 def test_norms_and_excess(posterior):
     check_norm_and_excess(posterior)
@@ -71,7 +72,7 @@ def check_factor_sizes(posterior):
         assert_positive_definite(flint().arb_mat(diagonal) - M)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(posterior=posteriors())
 def test_factor_sizes(posterior):
     check_factor_sizes(posterior)
@@ -95,7 +96,7 @@ def test_excess_is_tight():
     assert largest - 1.0 <= doubled.excess <= largest - 1.0 + 1e-9
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(posterior=posteriors(max_dim=4))
 def test_slice_norm(posterior):
     """`slice_norm^2 >= t'^T K' t'` on the free features, and rarely above the whole norm."""

@@ -10,6 +10,7 @@ from gpcert.kernels import SquaredExponential
 from gpcert.posterior import Posterior
 from gpcert.regions import Box
 from gpcert.testing.arb_reference import ArbPosterior
+from gpcert.testing.effort import examples
 from gpcert.testing.strategies import Case, cases, regression_posterior
 
 
@@ -25,7 +26,7 @@ def check_paper(case):
                     below(float(lower[b]), sign * reference.canonical_mean(x, c), "paper")
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(case=cases())
 def test_below_the_mean(case):
     check_paper(case)

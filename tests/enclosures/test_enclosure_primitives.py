@@ -17,6 +17,7 @@ from gpcert.kernels.expansions.exponential_tail import LARGEST_EXPONENT, exponen
 from gpcert.kernels.expansions.growth import growth_chord
 from gpcert.regions import Box
 from gpcert.testing.arb_reference import ArbPosterior, exact, flint
+from gpcert.testing.effort import examples
 from gpcert.testing.strategies import cases
 
 squares = st.one_of(
@@ -27,7 +28,7 @@ squares = st.one_of(
 
 
 @pytest.mark.parametrize("order", range(7))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(x=squares)
 def test_exponential_tail(order, x):
     """At least the real tail; and close, so that it is not merely large."""
@@ -40,7 +41,7 @@ def test_exponential_tail(order, x):
 
 
 @pytest.mark.parametrize("rate", [0.5, 1.0])
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(rho2=squares, part=st.floats(0.0, 1.0))
 def test_chords(rate, rho2, part):
     """`fall r <= 1 - exp(-rate r)` and `exp(rate r) - 1 <= chord r` for r up to rho2."""
@@ -62,7 +63,7 @@ def exact_precision(reference, row):
     ]
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(x=squares, variance=st.sampled_from([1e-4, 1.0, 300.0]))
 def test_remainders_of_order_zero_and_one(x, variance):
     """`R0^2 = 2 s^2 (1 - e)`, `R1^2 = s^2 (2 + x - 2 e (1 + x))`, e = exp(-x/2), in 200 bits."""
@@ -79,7 +80,7 @@ def test_remainders_of_order_zero_and_one(x, variance):
 
 
 @pytest.mark.parametrize("form", ["factor", "precision"])
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(case=cases())
 def test_precision_products(form, case):
     """`S k` and `k.S k` lie within their stated errors, for both ways to form them."""
@@ -103,7 +104,7 @@ def test_precision_products(form, case):
         assert not abs(product - arb(float(explained[b]))) > arb(float(explained_error[b]))
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(case=cases())
 def test_derivative_covariance(case):
     """`|d^T (fl(G) - G) d| <= e |d|^2` for the axes and a random direction."""
@@ -146,7 +147,7 @@ def test_derivative_covariance(case):
             assert not abs(stored - real) > arb(float(error[b])) * size
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(case=cases())
 def test_geometry_covers_the_cells(case):
     """`|d_j| <= half_j` and `|d|^2 <= rho2` at points of every cell."""
@@ -161,7 +162,7 @@ def test_geometry_covers_the_cells(case):
                 assert not abs(a) > arb(float(geometry.half[b, j]))
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(case=cases())
 def test_second_covariance(case):
     """Forms of degree 2, 3 and 4 against `A k (u.d)^n` in ball arithmetic, for random d."""

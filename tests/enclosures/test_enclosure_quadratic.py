@@ -16,6 +16,7 @@ from gpcert.kernels import SquaredExponential, localize
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Box
 from gpcert.testing.arb_reference import exact, flint
+from gpcert.testing.effort import examples
 from gpcert.testing.strategies import Case
 
 
@@ -53,7 +54,7 @@ def random_quadratic(rng, f, kind):
     return g, H
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(
     seed=st.integers(0, 2**32 - 1),
     f=st.integers(1, 4),
@@ -102,7 +103,7 @@ def test_never_above_the_minimum_on_a_fine_grid(f):
                 assert lower >= values.min() - 1e-3 * (1 + abs(values.min()))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     seed=st.integers(0, 2**32 - 1),
     p=st.sampled_from([1.0, 2.0, 3.5]),
@@ -128,7 +129,7 @@ def test_ball_minimum(seed, p, kind):
         below(lower, quadratic(g, H, d), "ball")
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     seed=st.integers(0, 2**32 - 1),
     f=st.integers(1, 5),
@@ -161,7 +162,7 @@ def test_smallest_eigenvalue(seed, f, size, kind):
     assert bound >= lowest - 1e-11 * np.abs(H).max() * f
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(
     seed=st.integers(0, 2**32 - 1),
     rate=st.sampled_from([0.0, 0.5, 1.0]),

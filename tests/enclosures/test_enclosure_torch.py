@@ -5,12 +5,12 @@ import pytest
 from enclosure_checks import check_mean, check_variance, evaluation_of
 from hypothesis import given, settings
 
-from effort import examples
 from gpcert.arrays import to_numpy
 from gpcert.enclosures.goals import MeanGoal, ProbabilityGoal, VarianceGoal
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit
 from gpcert.regions import Box, Cells
+from gpcert.testing.effort import examples
 from gpcert.testing.strategies import Case, cases, random_cells, regression_posterior
 
 torch = pytest.importorskip("torch")

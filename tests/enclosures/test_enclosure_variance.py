@@ -4,7 +4,7 @@ import pytest
 from enclosure_checks import check_variance
 from hypothesis import given, settings
 
-from effort import examples
+from gpcert.testing.effort import examples
 from gpcert.testing.strategies import cases
 
 

@@ -7,7 +7,6 @@ from enclosure_checks import arb, below
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from effort import examples
 from gpcert.enclosures.local_quadratic import LocalQuadratic
 from gpcert.enclosures.plain_quadratic import PlainQuadratic, plain_geometry, region_units
 from gpcert.enclosures.probability_plane import LatentRange, ProbabilityPlane, certified_slopes
@@ -15,6 +14,7 @@ from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.likelihoods import SklearnLogistic
 from gpcert.regions import Box
 from gpcert.testing.arb_reference import exact
+from gpcert.testing.effort import examples
 from gpcert.testing.likelihood_references import sklearn_probability
 from gpcert.testing.strategies import seeds
 
@@ -58,7 +58,7 @@ def polynomial(model, d):
     return value
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(sharp=sharp_models())
 def test_weights_are_taken_away_from_sharp_models(sharp):
     cells, geometry, model, lengths, points = sharp
@@ -74,7 +74,7 @@ def test_weights_are_taken_away_from_sharp_models(sharp):
         below(bound, polynomial(plain, y), "minimum of a plain model")
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(sharp=sharp_models(), factor=st.floats(0.0, 100.0), constant=st.floats(-100.0, 100.0))
 def test_plain_models_scale_shift_and_add(sharp, factor, constant):
     """Against exact arithmetic on the parts' own coefficients: only rounding may be lost."""

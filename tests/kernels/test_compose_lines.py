@@ -23,6 +23,7 @@ from gpcert.kernels.sum import Sum
 from gpcert.kernels.white import White
 from gpcert.regions import Ball, Box
 from gpcert.testing.balls import exact, flint
+from gpcert.testing.effort import examples
 
 LINEAR = (
     Linear([1.0, 0.5, 2.0], center=0.2),
@@ -97,7 +98,7 @@ def enclosed_line(offset, slope, slack, carrier, shape):
 numbers = st.floats(-8.0, 8.0).map(lambda x: x if abs(x) > 1e-6 else 0.0)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     lines=st.lists(st.tuples(numbers, numbers, st.floats(0.0, 1.0)), min_size=2, max_size=2),
     radius=st.sampled_from([0.0, 1e-9, 0.5, 3.0, 1e6]),

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from gpcert.kernels.nodes.sizes import bilinear_errors, euclidean, frobenius, leibniz, times, total
 from gpcert.testing.balls import exact, flint
+from gpcert.testing.effort import examples
 
 sizes = st.one_of(st.just(0.0), st.floats(1e-200, 1e200), st.sampled_from([1e-320, math.inf]))
 numbers = st.one_of(st.just(0.0), st.floats(-1e3, 1e3), st.floats(-1e-160, 1e-160))
@@ -24,7 +25,7 @@ def derivatives(p, q):
     ]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(p=triples, q=triples, e=triples, h=triples, s=signs, t=signs)
 def test_errors_of_a_product_cover_the_worst_case(p, q, e, h, s, t):
     """Whatever the factors' errors are, up to their bounds; the product's floats lie within."""
@@ -45,7 +46,7 @@ def test_errors_of_a_product_cover_the_worst_case(p, q, e, h, s, t):
         assert not abs(off[n] - real[n]) > arb(float(bounds[n][0])), f"order {n}"
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(a=sizes, b=sizes)
 def test_times_rounds_up_and_knows_absence(a, b):
     found = float(times(np.array([a]), np.array([b]))[0])
@@ -57,7 +58,7 @@ def test_times_rounds_up_and_knows_absence(a, b):
         assert not flint().arb(found) < flint().arb(a) * flint().arb(b)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     first=st.lists(sizes, min_size=4, max_size=4), second=st.lists(sizes, min_size=4, max_size=4)
 )
@@ -80,7 +81,7 @@ def test_leibniz_is_an_upper_bound_without_nan(first, second):
     assert not np.isnan(total(arrays[0])).any()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(rows=st.lists(st.one_of(numbers, st.floats(-1e180, 1e180)), min_size=4, max_size=4))
 def test_norms_are_upper_bounds(rows):
     arb = flint().arb

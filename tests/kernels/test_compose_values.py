@@ -14,6 +14,7 @@ from gpcert.kernels.product import Product
 from gpcert.kernels.scale import Scale
 from gpcert.kernels.sum import Sum
 from gpcert.kernels.white import White
+from gpcert.testing.effort import examples
 
 LEAVES = (
     Constant(0.7),
@@ -63,7 +64,7 @@ def grow(children):
 trees = st.recursive(st.integers(0, 3).map(lambda i: ("leaf", i)), grow, max_leaves=8)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(tree=trees, seed=st.integers(0, 2**32 - 1))
 def test_any_nesting_is_its_arithmetic(tree, seed):
     """Values, diagonals, gradients, configuration and rescaling of random trees."""

@@ -14,6 +14,7 @@ from gpcert.kernels.cosine import Cosine
 from gpcert.kernels.nodes.phases import circle_remainders
 from gpcert.kernels.nodes.swings import swing
 from gpcert.testing.balls import flint
+from gpcert.testing.effort import examples
 from gpcert.testing.node_contract import NodeContract
 
 
@@ -48,7 +49,7 @@ def test_remainders_are_exact():
 sizes = st.sampled_from([0.0, 1e-300, 1e-12, 1e-5, 1e-2, 0.3, 1.0, 3.0, math.pi, 7.0, 99.0, 1e9])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(u=sizes, share=st.floats(-1.0, 1.0))
 def test_circle_remainders(u, share):
     """`|e^{it} - polynomial|` for |t| <= u; no tolerance, and tight at the end."""
@@ -64,7 +65,7 @@ def test_circle_remainders(u, share):
                     assert bound <= float(abs(value)) * 1.001 + 1e-299
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(t=st.floats(-50.0, 50.0), spread=sizes, share=st.floats(-1.0, 1.0))
 def test_swing(t, spread, share):
     """|sin| over an interval lies between the two ends; both are attained, nearly."""

@@ -15,6 +15,7 @@ from gpcert.kernels.nodes.frame import Frame, Reach
 from gpcert.kernels.periodic import Periodic
 from gpcert.regions import Box
 from gpcert.testing.balls import flint, series_length
+from gpcert.testing.effort import examples
 from gpcert.testing.kernel_references import reference_value
 from gpcert.testing.node_contract import NodeContract
 
@@ -87,7 +88,7 @@ def test_more_points_than_one_lower_the_sinusoid_jointly():
     assert together > apart + 1.0  # the two cosines are in opposition: their sum is constant
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), half=st.sampled_from([0.0, 1e-6, 0.05, 0.3, 0.9, 5.0]))
 def test_carrier_minimum_is_exact(seed, half):
     """`min sum_i a_i phi(x, z_i)`: below every sample, no tolerance, and attained on a grid."""

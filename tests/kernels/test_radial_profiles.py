@@ -16,6 +16,7 @@ from gpcert.kernels.nodes.radial_variations import DistanceRange, radial_variati
 from gpcert.kernels.rational_quadratic import RationalQuadratic, RationalQuadraticProfile
 from gpcert.rounding import TINY, U, gamma
 from gpcert.testing.balls import flint
+from gpcert.testing.effort import examples
 
 PROFILES = [
     GaussianProfile(),
@@ -56,7 +57,7 @@ def shape(profile, n, r):
 
 
 @some
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(r=distances)
 def test_terms_and_growth(profile, r):
     """F_n r^k within `roundings`, growth likewise."""
@@ -84,7 +85,7 @@ def test_terms_and_growth(profile, r):
 
 
 @some
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(r=st.floats(1e-6, 50.0), share=st.sampled_from([1e-15, 1e-9, 1e-3, 0.02]), up=st.booleans())
 def test_relative_errors(profile, r, share, up):
     """Of F_n where r is known up to an error, and the shortcut for all n at once."""
@@ -144,7 +145,7 @@ def test_growth_of_matern_is_increasing():
 
 
 @pytest.mark.parametrize("order", [0, 1, 2])
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     x=st.one_of(st.sampled_from([0.0, 1e-200, 1e-30, 1e-8, 1.0, 1.1, 800.0, 1e9]), st.floats(0, 30))
 )
@@ -176,7 +177,7 @@ def test_positive_series_refuses_negative_coefficients():
 
 
 @some
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     low=st.one_of(st.just(0.0), st.floats(1e-4, 5.0)),
     width=st.one_of(st.sampled_from([0.0, 1e-9, 1e9]), st.floats(0.0, 4.0)),

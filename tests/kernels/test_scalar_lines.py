@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from effort import examples
 from gpcert.arrays import backend_from_name, to_numpy
 from gpcert.kernels.lines.scalar_functions import (
     CosineFunction,
@@ -20,6 +19,7 @@ from gpcert.kernels.lines.scalar_functions import (
 from gpcert.kernels.lines.scalar_lines import Lines, best_lines, paper_lines, scaled_lines
 from gpcert.rounding import ASIN_LOG_ULPS, EXP_ULPS, SIN_COS_ULPS, U
 from gpcert.testing.balls import exact, flint
+from gpcert.testing.effort import examples
 
 FLEXES = tuple((n + 0.5) * math.pi for n in range(-10, 10))
 WAVE = PiecewiseConvex(
@@ -111,7 +111,7 @@ def hull_at(t: np.ndarray, values: np.ndarray, m: float) -> float:
 
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(center=centers, width=st.sampled_from([1e-3, 0.1, 0.5, 1.0, 3.0, 7.0]))
 def test_best(name, center, width):
     """At the midpoint: at least the paper's line, and the hull of a dense sample to 1e-6."""
@@ -169,7 +169,7 @@ def test_paper_cases():
     assert lines.intercept_under[0] == pytest.approx(at_low - slope)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(center=centers, scale=scales, width=widths, factor=st.floats(-1e3, 1e3))
 def test_scaled(center, scale, width, factor):
     """Lines of `factor psi`, of either sign, no tolerance."""
@@ -197,7 +197,7 @@ def test_torch_agrees():
                 np.testing.assert_allclose(mine, to_numpy(theirs), rtol=1e-6, atol=1e-6)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_assumed_accuracy_of_library_functions(seed):
     """sin, cos, asin, log, exp of NumPy and torch within the ulps that `rounding` assumes."""

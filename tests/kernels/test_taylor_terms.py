@@ -10,6 +10,7 @@ from gpcert.kernels.expansions.taylor import LocalTaylor
 from gpcert.kernels.expansions.taylor_terms import OwnTerm
 from gpcert.regions import Box
 from gpcert.testing.arb_reference import exact, flint, kernel_reference
+from gpcert.testing.effort import examples
 from gpcert.testing.strategies import any_kernels, seeds, units
 
 arb = flint().arb
@@ -48,7 +49,7 @@ def polynomial(d, gradient, hessian):
     return total
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(tree=trees, seed=seeds, size=st.sampled_from([0.0, 1e-6, 0.1, 1.0, 5.0]))
 def test_squared_step(tree, seed, size):
     """`||phi(x) - phi(c)||^2 = k(x, x) - 2 k(x, c) + k(c, c) <= d^T M d + error`."""
@@ -67,7 +68,7 @@ def test_squared_step(tree, seed, size):
         assert not step > bound
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(tree=trees, seed=seeds, size=st.sampled_from([0.0, 1e-6, 0.1, 1.0, 5.0]))
 def test_own_term(tree, seed, size):
     """k(x, c) against its jet at c, with and without the derivatives."""

@@ -16,6 +16,7 @@ from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit
 from gpcert.likelihoods.discretised import Discretised
 from gpcert.likelihoods.gaussian_integral import gaussian_integral_range
+from gpcert.testing.effort import examples
 from gpcert.testing.likelihood_contract import segments
 from gpcert.testing.likelihood_references import logistic_normal, normal_cdf
 from gpcert.testing.strategies import regression_posterior
@@ -55,7 +56,7 @@ def stairs_mean(mu, v):
     )
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(mu=st.floats(-30, 30), v=st.one_of(st.just(0.0), st.floats(0, 50), st.floats(0, 1e-6)))
 def test_enclosures_hold_the_expectation(mu, v):
     for likelihood, reference in (
@@ -80,7 +81,7 @@ def test_logistic(mu, v):
     assert high[0] - low[0] <= 2.0 / 64
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(segment=segments(), share=st.floats(0, 1))
 def test_segments(segment, share):
     """Bounds over a line hold at its ends, inside, and where its score is least."""
@@ -104,7 +105,7 @@ def jumps(f):
 JUMPS = Discretised(jumps, pieces=8)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(mu=st.floats(-30, 30), v=st.one_of(st.floats(1e-3, 50), st.floats(1e-12, 1e-6)))
 def test_jumps_are_exact_up_to_rounding(mu, v):
     """No discretisation error hides a missing rounding here."""
@@ -117,7 +118,7 @@ def test_jumps_are_exact_up_to_rounding(mu, v):
     assert high[0] - low[0] < 1e-5
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(
     alpha=st.floats(0.01, 3),
     beta=st.floats(0.01, 3),
@@ -137,7 +138,7 @@ def test_lines_touch_inside(alpha, beta, below, beyond):
     assert not arb(mirrored) < 1 - least - arb(1e-13) * (below * at > alpha / beta)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(mu=st.floats(-4, 4), v=st.floats(0.0, 4.0))
 def test_cuts_may_lie_anywhere(mu, v):
     """A poor inverse makes wide steps of different heights, never a wrong bound."""
@@ -190,7 +191,7 @@ def test_close_to_the_exact_line_minimum():
     assert gap.max() < 0.02
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(
     a=st.floats(-5, 5),
     width=st.floats(1e-9, 5),
@@ -221,7 +222,7 @@ def test_lemma_gaussian(a, width, mu, v, shares):
             assert not arb(float(most[0])) < true
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     mu=st.tuples(st.floats(-3, 3), st.floats(0, 1)), v=st.tuples(st.floats(0.1, 2), st.floats(0, 1))
 )

@@ -13,6 +13,7 @@ from gpcert.errors import InputError
 from gpcert.likelihoods import Logistic, gumbel, gumbel_rule, gumbel_transforms
 from gpcert.likelihoods.gumbel import gumbel_moments
 from gpcert.testing import likelihood_references as reference
+from gpcert.testing.effort import examples
 
 BITS = 200
 EXTENDED = np.longdouble
@@ -82,14 +83,14 @@ means = st.floats(-6.0, 6.0)
 weights = st.one_of(st.sampled_from([-1.0, 0.0, 1.0]), st.floats(-3.0, 3.0))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.tuples(means, sizes, weights), min_size=1, max_size=3))
 def test_errors_cover_the_truth_for_up_to_three_random_outputs(case):
     mu, v, w = zip(*case, strict=True)
     check(mu, v, w, largest=1e-10)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(
     st.lists(st.tuples(means, weights), min_size=2, max_size=8),
     st.floats(0.0, 40.0),
@@ -100,7 +101,7 @@ def test_errors_cover_the_truth_among_sure_outputs(case, first, second):
     check(mu, [first, second] + [0.0] * (len(mu) - 2), w, largest=1e-10)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.floats(-40.0, 40.0), st.floats(-4.0, 4.0), st.integers(2, 6), st.integers(0, 2**32 - 1))
 def test_one_random_output_of_any_variance(gap, log_v, m, seed):
     rng = np.random.default_rng(seed)

@@ -12,6 +12,7 @@ from gpcert.likelihoods.logistic import Logistic
 from gpcert.likelihoods.logistic_moments import LOGISTIC_MOMENT_ERROR, logistic_moments
 from gpcert.likelihoods.softmax import Softmax
 from gpcert.rounding import gamma
+from gpcert.testing.effort import examples
 
 BITS = 200
 ORDER = 6
@@ -28,7 +29,7 @@ def hermite(degree, x):
     st.one_of(st.floats(-10.0, 10.0), st.floats(-1e4, 1e4)),
     st.one_of(st.floats(0.0, 5.0), st.floats(0.0, 1e4), st.just(1e-200)),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_logistic_moments(t, s):
     """Against the mixture in balls: what is left of the error once `link_error` is taken off."""
     computed = logistic_moments(np.array([[t]]), np.array([s]), ORDER)

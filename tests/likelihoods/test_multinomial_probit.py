@@ -7,7 +7,6 @@ from flint import acb, arb, ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from effort import examples
 from gpcert.arrays import to_numpy
 from gpcert.errors import InputError
 from gpcert.likelihoods.independent_maximum import (
@@ -22,6 +21,7 @@ from gpcert.likelihoods.multinomial_probit import MultinomialProbit
 from gpcert.likelihoods.sectors import DENSITY_ULPS, DERIVATIVE_BOUNDS, normal_derivatives
 from gpcert.likelihoods.step_link import StepLink
 from gpcert.rounding import U
+from gpcert.testing.effort import examples
 from gpcert.testing.likelihood_contract import BITS, LikelihoodContract
 from gpcert.testing.likelihood_references import normal_cdf
 
@@ -164,7 +164,7 @@ def test_a_vanishing_class_falls_back_to_bounds_that_always_hold():
     assert all(np.all(np.isfinite(t)) for t in moments.derivatives)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(a=st.floats(-50.0, 50.0), scale=st.floats(1e-3, 1e3))
 def test_two_classes_within_their_errors(a, scale):
     moments = MultinomialProbit().moments(np.array([[a]]), np.array([[[scale]]]), 4)

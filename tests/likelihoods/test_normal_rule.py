@@ -17,6 +17,7 @@ from gpcert.likelihoods.normal_rule import (
     normal_rule,
     trapezoid_error,
 )
+from gpcert.testing.effort import examples
 
 BITS = 200
 DEGREES = range(7)
@@ -60,7 +61,7 @@ spreads = st.one_of(st.floats(1e-3, 0.5), st.floats(0.5, 20.0))
 
 
 @given(spreads, st.floats(-30.0, 30.0), st.sampled_from([-1.0, 1.0]))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_one_dimension(spread, shift, sign):
     rule = normal_rule((next(s for s in SPREADS if s >= spread),))
     with ctx.workprec(BITS):

@@ -8,7 +8,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.special import owens_t
 
-from effort import examples
 from gpcert.arrays import to_numpy
 from gpcert.likelihoods.orthant import (
     GAUSS_LEGENDRE,
@@ -17,6 +16,7 @@ from gpcert.likelihoods.orthant import (
     slepian_bounds,
 )
 from gpcert.rounding import U
+from gpcert.testing.effort import examples
 from gpcert.testing.likelihood_contract import BITS
 
 END = 16.0
@@ -146,7 +146,7 @@ def test_nan_stays_nan():
     assert np.isnan(slepian_bounds(np.zeros((1, 2)), np.zeros((1, 2)), one, np.array([np.nan]))[1])
 
 
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=examples(120))
 @given(
     h=st.tuples(scores, scores),
     widths=st.tuples(st.floats(0.0, 2.0), st.floats(0.0, 2.0)),
@@ -168,7 +168,7 @@ def test_slepian_bounds_hold(h, widths, r, where):
         assert not arb(float(upper[0])) < exact
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(100))
 @given(h=st.tuples(scores, scores), rho=correlations)
 def test_slepian_bounds_of_a_point_are_tight(h, rho):
     lower, upper = slepian_bounds(np.array([h]), np.array([h]), np.array([rho]), np.array([rho]))

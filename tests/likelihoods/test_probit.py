@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpcert.likelihoods import Probit
+from gpcert.testing.effort import examples
 from gpcert.testing.likelihood_contract import BITS, LikelihoodContract
 from gpcert.testing.likelihood_references import normal_cdf
 
@@ -16,7 +17,7 @@ class TestProbit(LikelihoodContract):
         return normal_cdf(mu / (1 + v).sqrt())
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 @given(
     beta=st.floats(1e-3, 1e3),
     v=st.floats(0.0, 1e4),

@@ -15,6 +15,7 @@ from gpcert.likelihoods import softmax_moments as module
 from gpcert.likelihoods.logistic import Logistic
 from gpcert.likelihoods.softmax import Softmax
 from gpcert.likelihoods.softmax_expectation import expected_softmax
+from gpcert.testing.effort import examples
 
 ORDER = 6
 
@@ -149,7 +150,7 @@ def test_lower_orders_agree(order):
 
 
 @given(sizes, deviations)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 def test_two_classes_agree_with_logistic(a, s):
     moments = Softmax().moments(np.array([[a]]), np.array([[[s]]]), 1)
     lower, upper = Logistic().enclose(np.array([a]), np.array([s * s]))

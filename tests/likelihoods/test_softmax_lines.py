@@ -9,8 +9,8 @@ from flint import acb, arb, ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from effort import examples
 from gpcert.likelihoods.softmax import Softmax
+from gpcert.testing.effort import examples
 
 BITS = 200
 ORDER = 6

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpcert.likelihoods.softmax import Softmax
+from gpcert.testing.effort import examples
 
 BITS = 200
 
@@ -128,7 +129,7 @@ def test_third_link_bound_by_branch_and_bound(upper_ends):
     st.lists(st.tuples(st.floats(-6.0, 6.0), st.floats(0.0, 1.0)), min_size=2, max_size=6),
     st.booleans(),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_link_bounds_hold(classes, extreme):
     """Derivatives of softmax along u, from power series in balls; u at the ends half the time."""
     with ctx.workprec(BITS):

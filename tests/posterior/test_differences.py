@@ -15,6 +15,7 @@ from gpcert.kernels import Matern, RationalQuadratic, SquaredExponential
 from gpcert.likelihoods import Gaussian, Logistic, MultinomialProbit, Probit, Softmax
 from gpcert.posterior import Posterior, on_grid
 from gpcert.testing.arb_reference import ArbPosterior, exact, flint, kernel_reference
+from gpcert.testing.effort import examples
 
 arb = flint().arb
 
@@ -77,7 +78,7 @@ def arb_covariance(posterior, x):
     return found
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(seed=seeds, m=counts)
 def test_differences_are_exact(seed, m):
     posterior = coupled_posterior(seed, m)
@@ -92,7 +93,7 @@ def test_differences_are_exact(seed, m):
             assert abs(both.variance(x, j) - spread) < arb(1e-40) * (1 + spread)
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(seed=seeds, m=counts)
 def test_covariances_are_the_definition(seed, m):
     posterior = coupled_posterior(seed, m)
@@ -165,7 +166,7 @@ def test_the_excess_dominates(seed, m, size, ridge):
         assert below_identity([A], doubled, height + arb(1e-25))
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(seed=seeds, spread=st.floats(0.0, 40.0))
 def test_sums_and_differences_on_a_grid_are_exact(seed, spread):
     rng = np.random.default_rng(seed)

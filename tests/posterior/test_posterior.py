@@ -10,6 +10,7 @@ from gpcert.errors import InputError
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Gaussian, Logistic, Probit, SklearnLogistic
 from gpcert.posterior import Posterior
+from gpcert.testing.effort import examples
 from gpcert.testing.strategies import posteriors
 
 GOOD = {
@@ -87,7 +88,7 @@ def test_inputs_are_copied():
     assert posterior.weights[0, 0] == 1.0
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(posterior=posteriors())
 def test_predict_is_the_formula(posterior):
     """Loops over points and outputs, without vectorisation."""
@@ -140,7 +141,7 @@ def test_prediction_goes_through_the_likelihood(likelihood):
     assert np.array_equal(posterior.prediction(X), likelihood.value(mean, variance))
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(posterior=posteriors())
 def test_saving_is_exact(tmp_path_factory, posterior):
     path = tmp_path_factory.mktemp("models") / "model.npz"

@@ -6,12 +6,13 @@ from hypothesis import strategies as st
 from region_strategies import cell_around, regions
 
 from gpcert.regions import Ball, Box, Cells
+from gpcert.testing.effort import examples
 
 seeds = st.integers(0, 2**32)
 
 
 @given(regions(), seeds, st.integers(0, 60))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_center_and_half_enclose_the_cell(region, seed, splits):
     rng = np.random.default_rng(seed)
     cell = cell_around(region, region.sample(1, rng)[0], splits, rng)
@@ -24,7 +25,7 @@ def test_center_and_half_enclose_the_cell(region, seed, splits):
 
 
 @given(regions(), seeds)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_children_cover_their_parents_exactly(region, seed):
     rng = np.random.default_rng(seed)
     f = region.free.size
@@ -69,7 +70,7 @@ def test_take_concatenate_and_full_points():
 
 
 @given(regions(), seeds, st.integers(0, 30))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_a_cell_with_a_member_is_never_called_empty(region, seed, splits):
     rng = np.random.default_rng(seed)
     x = region.linear_minimizer(rng.normal(size=region.dim))

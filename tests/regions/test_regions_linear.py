@@ -12,6 +12,7 @@ from region_strategies import NORMS, balls, boxes, cell_around, dot, regions
 from gpcert.regions import Ball
 from gpcert.regions.intersection import BoxAndBall, split_bound
 from gpcert.regions.norms import norm
+from gpcert.testing.effort import examples
 
 seeds = st.integers(0, 2**32)
 finite_norms = st.sampled_from([1.0, 1.001, 1.5, 2.0, 2.5, 3.5, 17.0])
@@ -24,7 +25,7 @@ def slopes(rng, shape):
 
 
 @given(regions(), seeds, st.integers(0, 40))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_below_every_member_in_exact_arithmetic(region, seed, splits):
     rng = np.random.default_rng(seed)
     g = slopes(rng, region.dim)
@@ -39,7 +40,7 @@ def test_below_every_member_in_exact_arithmetic(region, seed, splits):
 
 
 @given(boxes(), seeds)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_box_is_tight_and_batched_slopes_agree(region, seed):
     rng = np.random.default_rng(seed)
     cells = region.root()
@@ -52,7 +53,7 @@ def test_box_is_tight_and_batched_slopes_agree(region, seed):
 
 
 @given(seeds, finite_norms, st.integers(2, 30), st.sampled_from([1e-6, 1.0, 1e8]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_whole_ball_is_the_dual_norm(seed, p, f, radius):
     rng = np.random.default_rng(seed)
     g = rng.normal(size=(1, f))
@@ -62,7 +63,7 @@ def test_whole_ball_is_the_dual_norm(seed, p, f, radius):
 
 
 @given(seeds, finite_norms, st.integers(2, 12))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_ball_in_a_domain_closes_the_duality_gap(seed, p, f):
     rng = np.random.default_rng(seed)
     center = rng.normal(size=f)
@@ -119,7 +120,7 @@ def _reference(g, cell, region, start):
 
 
 @given(seeds, NORMS.filter(np.isfinite), st.integers(2, 6), st.sampled_from([1e-3, 1.0, 1e8]))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_every_dual_vector_gives_a_bound(seed, p, f, radius):
     # the statement of gpcert.regions.intersection, for arbitrary v
     rng = np.random.default_rng(seed)
@@ -133,7 +134,7 @@ def test_every_dual_vector_gives_a_bound(seed, p, f, radius):
 
 
 @given(seeds, NORMS.filter(np.isfinite), st.integers(2, 6), st.sampled_from([0.5, 8.0, 150.0]))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_every_dual_vector_gives_a_bound_with_a_radius_per_feature(seed, p, f, spread):
     rng = np.random.default_rng(seed)
     radii = 10.0 ** rng.uniform(-spread, spread, size=f)
@@ -147,7 +148,7 @@ def test_every_dual_vector_gives_a_bound_with_a_radius_per_feature(seed, p, f, s
 
 
 @given(seeds, finite_norms, st.integers(2, 12))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_radii_per_feature_are_a_change_of_units(seed, p, f):
     # powers of two change the units exactly: the same bounds, the same members
     rng = np.random.default_rng(seed)
@@ -185,7 +186,7 @@ def test_equal_radii_are_one_radius():
 
 
 @given(balls(radii=st.floats(0.1, 10.0)).filter(lambda ball: np.ptp(ball.radius) < 1e9), seeds)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_children_are_never_looser(region, seed):
     rng = np.random.default_rng(seed)
     f = region.free.size

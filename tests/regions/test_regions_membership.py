@@ -9,12 +9,13 @@ from region_strategies import balls, in_region_exactly, regions
 from gpcert.errors import InputError
 from gpcert.regions import Ball, Box, region_from_dict
 from gpcert.regions.norms import norm
+from gpcert.testing.effort import examples
 
 seeds = st.integers(0, 2**32)
 
 
 @given(regions(), seeds)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_samples_lie_in_the_region(region, seed):
     x = region.sample(4, seed)
     assert x.shape == (4, region.dim)
@@ -25,7 +26,7 @@ def test_samples_lie_in_the_region(region, seed):
 
 
 @given(regions(), seeds, st.sampled_from([0.1, 1.0, 3.0, 1e6]))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_projections_lie_in_the_region_and_members_stay(region, seed, spread):
     rng = np.random.default_rng(seed)
     size = spread * np.maximum(region.upper - region.lower, 1e-3)
@@ -37,7 +38,7 @@ def test_projections_lie_in_the_region_and_members_stay(region, seed, spread):
 
 
 @given(balls(), seeds)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_contains_is_proved_near_the_sphere(region, seed):
     rng = np.random.default_rng(seed)
     x = region.sample(6, rng)
@@ -48,7 +49,7 @@ def test_contains_is_proved_near_the_sphere(region, seed):
 
 
 @given(balls(norms=st.just(np.inf)), seeds)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_contains_is_exact_for_the_maximum_norm(region, seed):
     pick = np.random.default_rng(seed).random((8, region.dim)) < 0.5
     near = np.nextafter(region.inner_upper, np.inf)
@@ -64,7 +65,7 @@ def test_contains_is_exact_for_the_maximum_norm(region, seed):
 
 
 @given(regions())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_bounds_and_center_are_consistent(region):
     assert np.all(region.lower <= region.center)
     assert np.all(region.center <= region.upper)
@@ -74,7 +75,7 @@ def test_bounds_and_center_are_consistent(region):
 
 
 @given(balls(), seeds)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_outer_box_holds_every_member(region, seed):
     # the nearest floats outside the outer box are not members
     for j in region.free:
@@ -85,7 +86,7 @@ def test_outer_box_holds_every_member(region, seed):
 
 
 @given(regions(), seeds)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_linear_minimizer_beats_samples(region, seed):
     rng = np.random.default_rng(seed)
     g = rng.normal(size=(3, region.dim))
@@ -99,7 +100,7 @@ def test_linear_minimizer_beats_samples(region, seed):
 
 
 @given(regions())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_records_round_trip(region):
     other = region_from_dict(json.loads(json.dumps(region.describe(), allow_nan=False)))
     assert type(other) is type(region)

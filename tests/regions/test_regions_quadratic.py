@@ -15,6 +15,7 @@ from gpcert.regions.intersection import BoxAndBall
 from gpcert.regions.norms import dual_exponent, norm_lower, norm_upper
 from gpcert.regions.quadratic import hoelder_exponent, split_maximum, triangle_maximum
 from gpcert.rounding import TINY
+from gpcert.testing.effort import examples
 
 seeds = st.integers(0, 2**32)
 
@@ -25,7 +26,7 @@ def weights_of(rng, f):
 
 
 @given(regions(), seeds, st.integers(0, 30))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_above_every_member_in_exact_arithmetic(region, seed, splits):
     rng = np.random.default_rng(seed)
     free = region.free
@@ -39,7 +40,7 @@ def test_above_every_member_in_exact_arithmetic(region, seed, splits):
 
 
 @given(seeds, st.integers(1, 4))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_box_vertices_attain_it(seed, f):
     rng = np.random.default_rng(seed)
     ends = rng.normal(size=(2, f))
@@ -79,7 +80,7 @@ def test_extreme_radii_do_not_overflow(radius):
 
 
 @given(seeds, NORMS.filter(np.isfinite), st.integers(2, 6))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_every_theta_gives_a_bound(seed, p, f):
     # the statement of gpcert.regions.quadratic, for arbitrary theta in [0, w]
     rng = np.random.default_rng(seed)
@@ -94,7 +95,7 @@ def test_every_theta_gives_a_bound(seed, p, f):
 
 
 @given(seeds, NORMS.filter(np.isfinite), st.integers(2, 6), st.sampled_from([0.5, 8.0, 150.0]))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_every_theta_gives_a_bound_with_a_radius_per_feature(seed, p, f, spread):
     rng = np.random.default_rng(seed)
     radii = 10.0 ** rng.uniform(-spread, spread, size=f)
@@ -112,7 +113,7 @@ def test_every_theta_gives_a_bound_with_a_radius_per_feature(seed, p, f, spread)
 
 
 @given(seeds, NORMS, st.integers(1, 40), st.sampled_from([1e-290, 1.0, 1e290]))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_norms_are_enclosed(seed, p, f, scale):
     rng = np.random.default_rng(seed)
     x = scale * rng.normal(size=f) * 10.0 ** rng.uniform(-8, 0, size=f)

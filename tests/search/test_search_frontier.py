@@ -12,6 +12,7 @@ from gpcert.regions import Ball
 from gpcert.search.frontier import Boxes, Frontier
 from gpcert.search.incumbents import Incumbents
 from gpcert.search.problem import Problem
+from gpcert.testing.effort import examples
 
 
 def filled(lower):
@@ -56,7 +57,7 @@ def test_replace_takes_all_children_in():
     assert frontier.bytes == 4 * (8 + 8 + 8 + 8)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     st.lists(st.lists(st.floats(-10, 10), min_size=2, max_size=2), min_size=1, max_size=6),
     st.lists(st.tuples(st.sampled_from(["keep", "split"]), st.integers(0, 63)), max_size=8),

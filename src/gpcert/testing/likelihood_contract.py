@@ -20,6 +20,7 @@ from gpcert.arrays import Array, Backend, backend_from_name, to_numpy
 from gpcert.errors import InputError
 from gpcert.likelihoods.base import BinaryLikelihood, ScalarLikelihood
 from gpcert.likelihoods.lines import mean_lower, monotone_minimum
+from gpcert.testing.effort import examples
 
 __all__ = ["LikelihoodContract", "segments", "means", "variances"]
 
@@ -91,7 +92,7 @@ class LikelihoodContract:
         assert ball.rad() < REFERENCE_RADIUS * max(1.0, abs(float(ball.mid())))
         return ball
 
-    @settings(deadline=None, max_examples=60)
+    @settings(deadline=None, max_examples=examples(60))
     @given(mu=means, v=variances)
     def test_enclosure_contains_reference(self, backend_name: str, mu: float, v: float) -> None:
         """`lower <= F <= upper`, and the enclosure is narrow."""
@@ -104,7 +105,7 @@ class LikelihoodContract:
             assert not arb(upper) < exact
         assert lower <= upper <= lower + self.width * max(1.0, abs(lower))
 
-    @settings(deadline=None, max_examples=50)
+    @settings(deadline=None, max_examples=examples(50))
     @given(segment=segments(), where=st.lists(st.floats(0.0, 1.0), min_size=1, max_size=3))
     def test_lines_bound_reference(
         self, backend_name: str, segment: tuple[float, float, float, float], where: list[float]
@@ -123,7 +124,7 @@ class LikelihoodContract:
                 assert not arb(low) > exact
                 assert not arb(high) < exact
 
-    @settings(deadline=None, max_examples=80)
+    @settings(deadline=None, max_examples=examples(80))
     @given(segment=segments())
     def test_lines_bound_dense_samples(
         self, backend_name: str, segment: tuple[float, float, float, float]
@@ -166,7 +167,7 @@ class LikelihoodContract:
         assert np.all(least <= to_numpy(upper).min(axis=1))
         assert np.all(most >= to_numpy(lower).max(axis=1))
 
-    @settings(deadline=None, max_examples=60)
+    @settings(deadline=None, max_examples=examples(60))
     @given(segment=segments())
     def test_never_below_the_monotone_bound(
         self, backend_name: str, segment: tuple[float, float, float, float]
@@ -178,7 +179,7 @@ class LikelihoodContract:
         low = _scalar(self.likelihood.line_minimum(*arguments))
         assert low >= _scalar(monotone_minimum(self.likelihood, *arguments)) - self.width
 
-    @settings(deadline=None, max_examples=60)
+    @settings(deadline=None, max_examples=examples(60))
     @given(mu=means, v=variances)
     def test_slopes_and_value_are_finite(self, backend_name: str, mu: float, v: float) -> None:
         """No NaN or infinity where the search looks for guidance; F does not decrease in mu."""

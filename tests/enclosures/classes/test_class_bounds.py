@@ -5,12 +5,12 @@ import pytest
 from class_cases import class_cases, evaluation_of, random_evaluation, sums_of, true_sums
 from hypothesis import given, settings
 
-from effort import examples
 from gpcert.arrays import to_numpy
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import MultinomialProbit, Softmax
 from gpcert.posterior import Posterior
 from gpcert.regions import Box
+from gpcert.testing.effort import examples
 from gpcert.testing.strategies import cell_points
 
 LIKELIHOODS = [Softmax(), MultinomialProbit()]

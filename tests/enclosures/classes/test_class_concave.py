@@ -14,13 +14,13 @@ from class_cases import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from effort import examples
 from gpcert.arrays import to_numpy
 from gpcert.enclosures.classes.log_concave import LogConcave
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import MultinomialProbit, Softmax
 from gpcert.posterior import Posterior
 from gpcert.regions import Box
+from gpcert.testing.effort import examples
 
 LIKELIHOODS = [Softmax(), MultinomialProbit()]
 

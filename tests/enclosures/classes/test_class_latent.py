@@ -15,7 +15,6 @@ from class_cases import (
 )
 from hypothesis import given, settings
 
-from effort import examples
 from gpcert.arrays import backend_from_name, to_numpy
 from gpcert.enclosures import Evaluation, LocalPosterior
 from gpcert.enclosures.classes.latent import (
@@ -27,6 +26,7 @@ from gpcert.enclosures.classes.latent import (
 from gpcert.enclosures.classes.metric import measure
 from gpcert.likelihoods import Softmax
 from gpcert.testing.arb_reference import ArbPosterior, exact, flint
+from gpcert.testing.effort import examples
 from gpcert.testing.strategies import any_kernels, cases, random_cells
 
 arb, arb_mat = flint().arb, flint().arb_mat
@@ -215,7 +215,7 @@ def test_a_metric_that_is_known_roughly(case):
             assert spectrum(dV - linear[1]).sum() <= float(rough.spread_bend[b]) * ROUNDED
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(case=class_cases())
 def test_the_reference(case):
     """`L L^T` is what the sizes are measured from; its inverse is proved."""

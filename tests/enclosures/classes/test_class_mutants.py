@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special
 
-from effort import examples
 from gpcert.arrays import to_numpy
 from gpcert.enclosures.classes.latent import mean_first_order, variance_first_order
 from gpcert.enclosures.classes.layout import ClassLayout
@@ -34,13 +33,14 @@ from gpcert.likelihoods.softmax_moments import _frobenius
 from gpcert.posterior import Posterior, on_grid
 from gpcert.regions import Box
 from gpcert.spectral import largest_eigenvalue
+from gpcert.testing.effort import examples
 from gpcert.testing.strategies import cell_points
 
 seeds = st.integers(0, 2**32 - 1)
 LIKELIHOODS = [Softmax(), MultinomialProbit()]
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(seed=seeds, n=st.integers(1, 4), off=st.sampled_from([0.0, 1e-9, 1e-3, -1e-3, 0.2]))
 def test_inverse_error(seed, n, off):
     """`L^-1 = T R`, in ball arithmetic, for inverses that are off by a factor as well."""
@@ -190,7 +190,7 @@ def test_latent_values_right_of_the_grid(beyond):
     assert float(found.moved[0]) >= special.ndtr(beyond / 4.0) * (1.0 - 1e-12)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(seed=seeds)
 def test_gradient_of_thin_sectors(seed):
     """Where an edge is cut, `t = (k - rho h) / s`, loses digits as the sector gets thin."""
@@ -248,7 +248,7 @@ def test_first_order_at_a_maximum():
     assert np.all(np.abs(rest - np.outer(x, model.slope[0, :, 0])) <= model.bend[0])
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(case=class_cases())
 def test_correlations_of_pairs(case):
     """Of `f_k - f_c` and `f_l - f_c`, the likelihood's noise included, at points of cells."""

@@ -17,7 +17,6 @@ from class_cases import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from effort import examples
 from gpcert.arrays import to_numpy
 from gpcert.enclosures.classes.pairs import PairBounds
 from gpcert.kernels import SquaredExponential
@@ -26,6 +25,7 @@ from gpcert.likelihoods.orthant import score_bounds
 from gpcert.posterior import Posterior
 from gpcert.regions import Box
 from gpcert.testing.arb_reference import flint
+from gpcert.testing.effort import examples
 
 arb = flint().arb
 
@@ -76,7 +76,7 @@ def test_independent_pairs(case):
     check_pairs(case)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(case=class_cases())
 def test_correlations(case):
     own = random_evaluation(case, keep=3)
@@ -154,7 +154,7 @@ probabilities = st.one_of(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(p=probabilities)
 def test_scores_enclose_the_quantile(p):
     """`Phi(low) <= p <= Phi(high)` in ball arithmetic."""
@@ -172,7 +172,7 @@ def test_scores_enclose_the_quantile(p):
         assert high == np.inf
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(seed=st.integers(0, 2**32 - 1))
 def test_joint_ranges_hold(seed):
     """Two events with known probabilities and correlation, each within a range."""
@@ -282,7 +282,7 @@ class Known(PairBounds):
         return self.ranges[min(c, k), max(c, k)]
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(seed=st.integers(0, 2**32 - 1))
 def test_correlations_follow_from_variances(seed):
     """Random covariances within the ranges; a single one fixes the correlation."""

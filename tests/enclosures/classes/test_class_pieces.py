@@ -18,7 +18,6 @@ from class_cases import (
 from hypothesis import given, settings
 
 import gpcert
-from effort import examples
 from gpcert.arrays import to_numpy
 from gpcert.enclosures.classes import class_layout
 from gpcert.enclosures.classes.latent import Shapes, variance_first_order
@@ -30,6 +29,7 @@ from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import MultinomialProbit, Softmax
 from gpcert.posterior import Posterior
 from gpcert.regions import Box
+from gpcert.testing.effort import examples
 
 
 @settings(max_examples=examples(60))
@@ -93,7 +93,7 @@ def test_pieces_pay_where_the_variance_changes():
     assert one < pieces - 0.2
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(case=class_cases(coupled=True))
 def test_sizes_of_a_piece(case):
     """Means and covariances of points in a piece, measured from its own reference."""
@@ -132,7 +132,7 @@ def test_sizes_of_a_piece(case):
             assert np.all(np.linalg.norm(gap, axis=1) <= mean + 1e-6 * (1.0 + mean))
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(case=class_cases(coupled=True))
 def test_bends_of_sums(case):
     """Sums of variances bend at most as their common shape says."""
@@ -154,7 +154,7 @@ def test_bends_of_sums(case):
             assert np.all(sums <= bends[b] + 1e-9 * size * np.abs(rows[b]).sum(1))
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(case=class_cases(coupled=True))
 def test_a_piece_is_measured_from_its_own_covariance(case):
     own = random_evaluation(case, splits=1, keep=2)

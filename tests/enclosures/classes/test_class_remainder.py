@@ -10,7 +10,6 @@ from class_cases import class_cases, evaluation_of, random_evaluation, true_sums
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from effort import examples
 from gpcert.arrays import to_numpy
 from gpcert.enclosures.classes.moments import class_jet, independent_jet, weighted_jet
 from gpcert.enclosures.classes.remainder import degree_bound, higher_degrees, shrunk_bounds
@@ -27,6 +26,7 @@ from gpcert.likelihoods.classes import ClassMoments
 from gpcert.likelihoods.smoothing import UNIMODAL_BOUNDS
 from gpcert.posterior import Posterior
 from gpcert.regions import Box
+from gpcert.testing.effort import examples
 
 LIKELIHOODS = [Softmax(), MultinomialProbit()]
 
@@ -168,7 +168,7 @@ def sharper_bounds(moments, c, A, spread, operator):
     return gaussian_bounds(jet, place)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(seed=st.integers(0, 2**32 - 1), n=st.sampled_from([1, 2, 3]), probit=st.booleans())
 def test_derivatives_stay_below_their_bounds_along_the_line(seed, n, probit):
     """Orders 1 to 4 at points of the line, in the metric of its beginning."""
@@ -194,7 +194,7 @@ def test_derivatives_stay_below_their_bounds_along_the_line(seed, n, probit):
                 assert abs(float(size)) <= float(bounds[j - 1][0]) + error
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(seed=st.integers(0, 2**32 - 1), count=st.integers(1, 5))
 def test_the_rounding_of_weighted_sums(seed, count):
     """Sums in rational arithmetic, terms that cancel among them."""
@@ -237,7 +237,7 @@ def test_the_rounding_of_weighted_sums(seed, count):
     assert found.total >= sum(abs(w) for w, _ in parts)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(case=class_cases(coupled=False))
 def test_two_ways_to_the_same_jet(case):
     """One-dimensional integrals for independent outputs, and moments of the differences."""

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpcert
-from effort import examples
 from gpcert.arrays import backend_from_name, to_numpy
 from gpcert.enclosures.classes import class_layout
 from gpcert.enclosures.goals.both import BothGoals
@@ -30,6 +29,7 @@ from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import MultinomialProbit, Softmax
 from gpcert.posterior import Posterior
 from gpcert.testing.arb_reference import ArbPosterior, exact, flint
+from gpcert.testing.effort import examples
 from gpcert.testing.strategies import Case, kernels, regions_near, seeds, units
 
 LIKELIHOODS = [Softmax(), MultinomialProbit(0.7)]
@@ -104,7 +104,7 @@ def latent_at(reference, layout, noise, x):
     return a, V
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(drawn=class_cases())
 def test_latent_ranges(drawn):
     """Means, variances and the covariance of the differences at points of every cell."""
@@ -195,7 +195,7 @@ def latent_cases(draw):
     return ranges, exact(mu), exact([V11, V22, V12]), rng
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(case=latent_cases())
 def test_conditional_mean_and_variance(case):
     ranges, mu, (V11, V22, V12), rng = case
@@ -229,7 +229,7 @@ def box_probability(mu, V, first, second):
         return acb.integral(density, acb(first[0]), acb(first[1]), abs_tol=arb(2) ** -80).real
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(case=latent_cases())
 def test_masses_of_boxes(case):
     """Fails with the misprinted minus sign in the conditional mean, for V_12 of either sign."""
@@ -252,7 +252,7 @@ def test_boxes_cover_nearly_all():
     assert 0.97 < least.sum() < 1.0 < most.sum() < 1.03
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(seed=seeds, scale=st.sampled_from([0.1, 3.0, 100.0, 2000.0]), n=st.integers(1, 2))
 def test_link_range(seed, scale, n):
     rng = np.random.default_rng(seed)

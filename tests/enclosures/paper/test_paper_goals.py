@@ -5,7 +5,6 @@ import pytest
 from enclosure_checks import arb, check_goal, evaluation_of
 from hypothesis import given, settings
 
-from effort import examples
 from gpcert.arrays import to_numpy
 from gpcert.enclosures.goals import DeviationGoal, Goal, MeanGoal, ProbabilityGoal, VarianceGoal
 from gpcert.enclosures.goals.both import BothGoals
@@ -14,6 +13,7 @@ from gpcert.enclosures.paper import PaperEnclosures
 from gpcert.errors import InputError
 from gpcert.likelihoods import Probit, SklearnLogistic
 from gpcert.testing.arb_reference import ArbPosterior, exact
+from gpcert.testing.effort import examples
 from gpcert.testing.strategies import any_kernels, cases
 
 

@@ -15,6 +15,7 @@ from gpcert.kernels import Periodic, SquaredExponential
 from gpcert.kernels.nodes.frame import Frame, Reach
 from gpcert.regions import Ball, Box
 from gpcert.testing.arb_reference import exact
+from gpcert.testing.effort import examples
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -28,7 +29,7 @@ def box_of(rng, angles=0, factors=0):
     return LiftedBox(half, spreads, least, 2.0 * least, region.root(), np.ones(f))
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(seed=seeds)
 def test_parabolas_are_bounded_at_their_exact_minimum(seed):
     rng = np.random.default_rng(seed)
@@ -51,7 +52,7 @@ def test_parabolas_are_bounded_at_their_exact_minimum(seed):
     )
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(seed=seeds)
 def test_arcs_and_factors_are_bounded(seed):
     rng = np.random.default_rng(seed)
@@ -79,7 +80,7 @@ def test_a_ball_is_smaller_than_its_box(norm):
     assert float(box.minimum(flat, 0.0 * flat)[0, 0]) == pytest.approx(expected, abs=1e-9)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(seed=seeds)
 def test_errors_of_coefficients_are_counted(seed):
     rng = np.random.default_rng(seed)
@@ -104,7 +105,7 @@ def linear(form, r):
     )
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(seed=seeds)
 def test_tangent_where_it_touches(seed):
     rng = np.random.default_rng(seed)
@@ -117,7 +118,7 @@ def test_tangent_where_it_touches(seed):
     assert float(value - linear(tangent, r)) <= 1e-13 * float(np.sum(np.abs(A) @ np.abs(r)) ** 2)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(seed=seeds)
 def test_chords_at_their_ends(seed):
     rng = np.random.default_rng(seed)
@@ -155,7 +156,7 @@ def test_zero_rows_and_infinite_ranges():
         assert not form.largest(-ends, ends, sizes)[0] < np.inf
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(seed=seeds)
 def test_quadratic_carrier_is_linear_in_lifted_coordinates(seed):
     """`|phi - (constant + G.w)| <= error` with the true distances, in 200 bits."""

@@ -4,7 +4,6 @@ import numpy as np
 from enclosure_checks import arb, refused_growth
 from hypothesis import given, settings
 
-from effort import examples
 from gpcert.arrays import Backend, to_numpy
 from gpcert.enclosures import Evaluation, LocalPosterior
 from gpcert.enclosures.paper import PaperEnclosures
@@ -17,6 +16,7 @@ from gpcert.enclosures.paper.safe_dual import (
 from gpcert.kernels.lines.affine_bound import affine_lower_bound
 from gpcert.kernels.nodes.frame import Reach
 from gpcert.testing.arb_reference import ArbPosterior, exact
+from gpcert.testing.effort import examples
 from gpcert.testing.strategies import any_kernels, cases, cell_points, random_cells
 
 
@@ -34,7 +34,7 @@ def dot(floats, balls):
     return total
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(case=cases())
 def test_planes_hold_the_kernel(case):
     """`under + U.w <= k(x, z_i) <= over + O.w` with w = (e, e^2) in ball arithmetic."""
@@ -95,7 +95,7 @@ def wild(relaxation, c):
     yield Multipliers(*broken)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(case=cases())
 def test_any_multipliers_bound_squared_exponentials(case):
     check_duals(case, case.rng, wild)

@@ -21,6 +21,7 @@ from gpcert.kernels import Matern, SquaredExponential
 from gpcert.posterior import Posterior
 from gpcert.regions import Box
 from gpcert.testing.arb_reference import ArbPosterior, assert_encloses
+from gpcert.testing.effort import examples
 from gpcert.testing.strategies import (
     any_kernels,
     cases,
@@ -51,13 +52,13 @@ def check_variance(case, how, splits=4, keep=3):
                 assert_encloses(low[b], high[b], value)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(case=cases())
 def test_closed_forms(case):
     check_variance(case, "analytic")
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(case=cases(max_points=5, make_kernels=any_kernels))
 def test_closed_forms_of_any_kernel(case):
     check_variance(case, "analytic")
@@ -89,7 +90,7 @@ def test_ill_conditioned_models(name, how):
             assert_encloses(low, high, reference.canonical_variance(x).max(arb(0)))
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(case=cases(max_points=6, make_kernels=kernels), seed=st.integers(0, 99))
 def test_indefinite_precision(case, seed):
     """S = A^T A - C^T C: each part on its own side."""
