@@ -21,7 +21,10 @@ from gpcert.certificates import (
     Interval,
     PredictionRange,
     Radius,
+    RadiusTable,
+    RangeTable,
     Status,
+    load,
 )
 from gpcert.certificates.io import package_version
 from gpcert.posterior import Posterior
@@ -37,6 +40,7 @@ __all__ = [
     "prediction_range",
     "prediction_ranges",
     "as_posterior",
+    "load",
     "Posterior",
     "Box",
     "Ball",
@@ -49,5 +53,7 @@ __all__ = [
     "PredictionRange",
     "Interval",
     "Radius",
+    "RangeTable",
+    "RadiusTable",
     "__version__",
 ]

@@ -19,27 +19,17 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from gpcert.archive import plain_label, read_arrays, write_arrays
+from gpcert.archive import fingerprint, plain_label, read_arrays, write_arrays
 from gpcert.arrays import finite_array
 from gpcert.errors import InputError
-from gpcert.kernels import Kernel, kernel_from_config
+from gpcert.kernels import Kernel
 from gpcert.kernels.algebra import scaled_by
-from gpcert.likelihoods import (
-    ClassLikelihood,
-    Gaussian,
-    Likelihood,
-    ScalarLikelihood,
-    likelihood_from_config,
-)
+from gpcert.likelihoods import ClassLikelihood, Gaussian, Likelihood, ScalarLikelihood
+from gpcert.posterior_file import ARRAYS, FORMAT, MOST_ROWS, check_shapes, header_fields
 from gpcert.rounding import TINY, gamma, up_float
 from gpcert.spectral import absolute_norm, largest_eigenvalue
 
 __all__ = ["Posterior"]
-
-FORMAT = "gpcert-posterior-1"
-
-ARRAYS = ("points", "weights", "factor", "negative_factor", "offset", "scale", "noise")
-"""Fields of a saved posterior."""
 
 LARGEST_BLOCK = 20_000_000
 """Numbers that `Posterior.covariances` holds at once."""
@@ -313,14 +303,24 @@ class Posterior:
     @staticmethod
     def load(path: str | Path) -> Posterior:
         """Read what `save` wrote; never executes code from the file."""
-        header, arrays = read_arrays(path, FORMAT)
-        return Posterior.from_arrays(header, arrays, path)
+        found = read_arrays(path, {FORMAT: lambda header, shapes: check_shapes(shapes)})
+        return Posterior.from_arrays(*found, path)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """16 hexadecimal digits that tell this model from others: a hash of all that is saved."""
+        likelihood = [self.likelihood.name, self.likelihood.identity()]
+        return fingerprint(
+            {"format": FORMAT, **self._described(), "likelihood": likelihood}, self.arrays()
+        )
 
     def header(self) -> dict[str, Any]:
         """All that is not numbers, as text for JSON."""
+        return {**self._described(), "likelihood": [self.likelihood.name, self.likelihood.config()]}
+
+    def _described(self) -> dict[str, Any]:
         return {
             "kernel": [self.kernel.name, self.kernel.config()],
-            "likelihood": [self.likelihood.name, self.likelihood.config()],
             "classes": None if self.classes is None else [plain_label(c) for c in self.classes],
             "coupled": self.coupled,
             "feature_names": None if self.feature_names is None else list(self.feature_names),
@@ -336,17 +336,10 @@ class Posterior:
     ) -> Posterior:
         """Inverse of `header` and `arrays`; `path` is named in errors."""
         try:
-            classes = header["classes"]
-            return Posterior(
-                kernel=kernel_from_config(*header["kernel"]),
-                likelihood=likelihood_from_config(*header["likelihood"]),
-                classes=None if classes is None else tuple(classes),
-                coupled=bool(header.get("coupled", False)),
-                feature_names=header.get("feature_names"),
-                **arrays,
-            )
-        except (KeyError, IndexError, TypeError) as error:
-            raise InputError(f"{path}: a part is missing or unknown ({error!r})") from error
+            fields: dict[str, Any] = {**header_fields(header), **arrays}
+            return Posterior(**fields)
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from error
 
 
 def checked_names(names: Any, d: int) -> tuple[str, ...] | None:
@@ -404,4 +397,9 @@ def _checked_factor(name: str, factor: Any, m: int, N: int) -> np.ndarray:
         A = A[None]
     if A.ndim != 3 or A.shape[0] not in {1, m} or A.shape[2] != N:
         raise InputError(f"{name}: expected shape (r, {N}) or ({m}, r, {N}), got {A.shape}")
+    if A.shape[1] > MOST_ROWS * m * N:
+        raise InputError(
+            f"{name}: expected at most {MOST_ROWS * m * N} rows, got {A.shape[1]}; the triangular "
+            "factor of its QR decomposition has the same S"
+        )
     return A

@@ -5,7 +5,9 @@ import numpy as np
 import pytest
 
 import gpcert.cli.certify as command
-from gpcert.errors import SoundnessError
+import gpcert.cli.radius
+import gpcert.cli.ranges
+from gpcert.errors import GPCertError, SoundnessError
 
 GOOD = "1.0,0.0\n"
 
@@ -25,7 +27,13 @@ def check(result, *words):
         ("x,y\n", ["at least one point"]),
         ("1.0,0.0\n1.0\n", ["line 2", "2 columns"]),
         ("1.0,0.0\n1.0,spam\n", ["line 2", "column 2", "spam"]),
-        ("1.0;0.0\n2.0;0.0\n", ["line 2", "commas"]),
+        ("1.0;0.0\n2.0;0.0\n", ["line 1", "commas"]),
+        ("1.5,O\n1.0,0.0\n", ["line 1", "column 2", "'O'"]),
+        ("O,1.5\n1.0,0.0\n", ["line 1", "column 1", "'O'"]),
+        ("1.5O,O\n1.0,0.0\n", ["line 1", "1.5O", "--header"]),
+        ("x,y\n1.0,0.0\n1_0,0.0\n", ["line 3", "1_0"]),
+        ("1.0,\u0661\n", ["line 1", "column 2"]),
+        ('1.0,"0.0\n', ["CSV"]),
         ("1.0,nan\n", ["NaN"]),
         ("1.0,0.0,3.0\n", ["expected 2 features"]),
         ("x\n1.0\n", ["expected 2 features"]),
@@ -107,7 +115,36 @@ def test_soundness_errors_are_no_verdict(run, npz, csv, monkeypatch):
         raise SoundnessError("bounds crossed")
 
     monkeypatch.setattr(command, "certify_many", fail)
-    check(run("certify", npz, csv(GOOD), "--radius", 0.1), "bounds crossed")
+    result = run("certify", npz, csv(GOOD), "--radius", 0.1)
+    assert result.exit_code == 4
+    assert "bounds crossed" in result.stderr
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize("kind", [MemoryError, RecursionError])
+def test_exhaustion_is_one_line_and_no_verdict(run, npz, csv, monkeypatch, kind):
+    def fail(*arguments, **options):
+        raise kind
+
+    monkeypatch.setattr(command, "certify_many", fail)
+    result = run("certify", npz, csv(GOOD), "--radius", 0.1)
+    assert result.exit_code == 4
+    assert len(result.stderr.strip().splitlines()) == 1
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize(
+    "kind", [GPCertError, SoundnessError, MemoryError, RecursionError, KeyError]
+)
+@pytest.mark.parametrize("verb", ["range", "radius"])
+def test_no_failure_ends_as_a_verdict(run, npz, csv, monkeypatch, kind, verb):
+    def fail(*arguments, **options):
+        raise kind("no bound")
+
+    module = {"range": gpcert.cli.ranges, "radius": gpcert.cli.radius}[verb]
+    monkeypatch.setattr(module, "run_many", fail)
+    radius = ["--radius", 0.1] if verb == "range" else []
+    assert run(verb, npz, csv(GOOD), *radius).exit_code == 4
 
 
 def test_a_defect_is_not_taken_for_refuted(run, npz, csv, monkeypatch):

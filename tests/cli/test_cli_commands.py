@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import gpcert
-from gpcert.cli.records import load_radii, load_ranges
 from gpcert.cli.terminal import above, below
 
 
@@ -20,7 +19,7 @@ def test_range(run, npz, csv, posterior, tmp_path):
     result = run("range", npz, points, "--radius", 0.2, "--output", output)
     assert result.exit_code == 0
     assert "2 ranges: 2 within" in result.stdout
-    first, second = load_ranges(output)
+    first, second = gpcert.load(output)
     values = posterior.prediction(gpcert.Ball([1.0, 0.0], 0.2).sample(200, 0))[:, 0]
     assert first.minimum.lower <= values.min()
     assert first.maximum.upper >= values.max()
@@ -49,7 +48,7 @@ def test_radius(run, npz, csv, tmp_path):
     output = tmp_path / "radii.json"
     result = run("radius", npz, csv("1.0,0.0\n"), "--features", "0", "--output", output)
     assert result.exit_code == 0
-    (found,) = load_radii(output)
+    (found,) = gpcert.load(output)
     assert found.lower <= 1.0 <= found.upper  # the boundary is at x_0 = 0
     assert found.lower >= 0.98
 
@@ -93,8 +92,8 @@ def test_demo_quick_draws_and_writes(run, tmp_path):
         table = gpcert.CertificateTable.load(folder / name)
         assert table.complete
         assert table.count(gpcert.Status.ROBUST) > 0
-    assert len(load_ranges(folder / "ranges.json")) == 20
-    assert all(r.lower <= r.upper for r in load_radii(folder / "radii.json"))
+    assert len(gpcert.load(folder / "ranges.json")) == 20
+    assert all(r.lower <= r.upper for r in gpcert.load(folder / "radii.json"))
     assert json.loads((folder / "radii.json").read_text())["gpcert"] == gpcert.__version__
     assert "proved range" in result.stdout
 

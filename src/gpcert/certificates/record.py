@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from gpcert.certificates.io import load_record, write_record
+from gpcert.certificates.io import Record
 from gpcert.errors import InputError
 from gpcert.search import StopReason
 
@@ -54,13 +53,15 @@ class Interval:
 
 
 @dataclass(frozen=True, eq=False)
-class PredictionRange:
+class PredictionRange(Record):
     """Bounds of the smallest and of the largest value of a quantity over a region.
 
     `minimum.lower <= min <= minimum.upper`, the latter attained at `argmin`; likewise for the
     maximum. The bounds are valid whether or not the search converged. `method` is the family of
     bounds, `model` the fingerprint of the certified posterior.
     """
+
+    kind: ClassVar[str] = "prediction_range"
 
     minimum: Interval
     maximum: Interval
@@ -76,56 +77,15 @@ class PredictionRange:
     method: str = "taylor"
     model: str = ""
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and text, for JSON."""
-        return {
-            "kind": "prediction_range",
-            "minimum": [self.minimum.lower, self.minimum.upper],
-            "maximum": [self.maximum.lower, self.maximum.upper],
-            "argmin": _listed(self.argmin),
-            "argmax": _listed(self.argmax),
-            "converged": self.converged,
-            "reason": self.reason.name,
-            "boxes": self.boxes,
-            "seconds": self.seconds,
-            "quantity": self.quantity,
-            "output": self.output,
-            "region": self.region,
-            "method": self.method,
-            "model": self.model,
-        }
-
-    @staticmethod
-    def from_dict(record: dict[str, Any]) -> PredictionRange:
-        """Inverse of `to_dict`."""
-        return PredictionRange(
-            minimum=Interval(*record["minimum"]),
-            maximum=Interval(*record["maximum"]),
-            argmin=_array(record["argmin"]),
-            argmax=_array(record["argmax"]),
-            converged=record["converged"],
-            reason=StopReason[record["reason"]],
-            boxes=record["boxes"],
-            seconds=record["seconds"],
-            quantity=record["quantity"],
-            output=record["output"],
-            region=record["region"],
-            method=record["method"],
-            model=record["model"],
-        )
-
-    def save(self, path: str | Path) -> None:
-        """Write as JSON."""
-        write_record(path, self.to_dict())
-
-    @staticmethod
-    def load(path: str | Path) -> PredictionRange:
-        """Read what `save` wrote."""
-        return load_record(path, "prediction_range", PredictionRange.from_dict)
+    def check(self) -> None:
+        """The smallest value is not above the largest."""
+        super().check()
+        if not self.minimum.lower <= self.maximum.upper:
+            raise InputError("minimum and maximum: expected minimum.lower <= maximum.upper")
 
 
 @dataclass(frozen=True, eq=False)
-class Certificate:
+class Certificate(Record):
     """Verdict on one region: `margin` bounds the smallest margin of the decision over it.
 
     The margin is positive where the decision is that of `decision` (the label at x, or None in
@@ -134,6 +94,8 @@ class Certificate:
     the `counterexample`, is known. `unit` says what the margin is measured in, `x` is the point
     whose decision is meant, `method` the family of bounds, `model` the posterior's fingerprint.
     """
+
+    kind: ClassVar[str] = "certificate"
 
     status: Status
     margin: Interval
@@ -160,61 +122,16 @@ class Certificate:
             "certificate.robust, or compare certificate.status"
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and text, for JSON."""
-        return {
-            "kind": "certificate",
-            "status": self.status.name,
-            "margin": [self.margin.lower, self.margin.upper],
-            "counterexample": _listed(self.counterexample),
-            "decision": self.decision,
-            "reason": self.reason.name,
-            "boxes": self.boxes,
-            "seconds": self.seconds,
-            "rule": self.rule,
-            "region": self.region,
-            "unit": self.unit,
-            "x": _listed(self.x),
-            "method": self.method,
-            "model": self.model,
-        }
-
-    @staticmethod
-    def from_dict(record: dict[str, Any]) -> Certificate:
-        """Inverse of `to_dict`."""
-        return Certificate(
-            status=Status[record["status"]],
-            margin=Interval(*record["margin"]),
-            counterexample=_array(record["counterexample"]),
-            decision=record["decision"],
-            reason=StopReason[record["reason"]],
-            boxes=record["boxes"],
-            seconds=record["seconds"],
-            rule=record["rule"],
-            region=record["region"],
-            unit=record["unit"],
-            x=_array(record["x"]),
-            method=record["method"],
-            model=record["model"],
-        )
-
-    def save(self, path: str | Path) -> None:
-        """Write as JSON."""
-        write_record(path, self.to_dict())
-
-    @staticmethod
-    def load(path: str | Path) -> Certificate:
-        """Read what `save` wrote."""
-        return load_record(path, "certificate", Certificate.from_dict)
-
 
 @dataclass(frozen=True, eq=False)
-class Radius:
+class Radius(Record):
     """Proved robust up to `lower`; at distance `upper` (inf if none was found) a counter-example.
 
     The true robustness radius lies in `[lower, upper]`. `region` describes the ball that is proved,
     centre, features and domain included; `unit` is what the decision's margin is measured in.
     """
+
+    kind: ClassVar[str] = "radius"
 
     lower: float
     upper: float
@@ -230,46 +147,8 @@ class Radius:
     method: str = "taylor"
     model: str = ""
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and text, for JSON."""
-        return {
-            "kind": "radius",
-            "lower": self.lower,
-            "upper": self.upper,
-            "counterexample": _listed(self.counterexample),
-            "decision": self.decision,
-            "boxes": self.boxes,
-            "seconds": self.seconds,
-            "norm": self.norm,
-            "reason": self.reason.name,
-            "rule": self.rule,
-            "region": self.region,
-            "unit": self.unit,
-            "method": self.method,
-            "model": self.model,
-        }
-
-    @staticmethod
-    def from_dict(record: dict[str, Any]) -> Radius:
-        """Inverse of `to_dict`."""
-        fields = {key: value for key, value in record.items() if key != "kind"}
-        fields["counterexample"] = _array(fields["counterexample"])
-        fields["reason"] = StopReason[fields["reason"]]
-        return Radius(**fields)
-
-    def save(self, path: str | Path) -> None:
-        """Write as JSON."""
-        write_record(path, self.to_dict())
-
-    @staticmethod
-    def load(path: str | Path) -> Radius:
-        """Read what `save` wrote."""
-        return load_record(path, "radius", Radius.from_dict)
-
-
-def _listed(point: np.ndarray | None) -> list[float] | None:
-    return None if point is None else [float(value) for value in point]
-
-
-def _array(values: list[float] | None) -> np.ndarray | None:
-    return None if values is None else np.asarray(values, dtype=np.float64)
+    def check(self) -> None:
+        """The radius lies in `[lower, upper]`."""
+        super().check()
+        if not (0 <= self.lower <= self.upper and self.norm >= 1):
+            raise InputError("expected 0 <= lower <= upper and norm >= 1")

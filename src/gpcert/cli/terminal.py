@@ -35,20 +35,30 @@ VERDICT_STYLES = {
 }
 
 
-def console() -> Console:
-    """Standard output."""
-    found = Console(highlight=False)
-    return found if found.is_terminal else Console(highlight=False, width=PIPE_WIDTH)
+class _Console(Console):
+    """A console that leaves it to the command how to end when the reader of a pipe went away."""
+
+    def on_broken_pipe(self) -> None:
+        """Rich would exit with 1, which here means "refuted"."""
+        raise BrokenPipeError
+
+
+def console(stderr: bool = False) -> Console:
+    """Standard output, or standard error."""
+    found = _Console(stderr=stderr, highlight=False)
+    if found.is_terminal:
+        return found
+    return _Console(stderr=stderr, highlight=False, width=PIPE_WIDTH)
 
 
 def error_console() -> Console:
     """Standard error."""
-    return Console(stderr=True, highlight=False)
+    return console(stderr=True)
 
 
-def say(message: str, style: str = "") -> None:
-    """One line to standard output; file names in it are not read as markup."""
-    console().print(Text(message, style=style), soft_wrap=True)
+def say(message: str, place: Console | None = None, style: str = "") -> None:
+    """One line, to standard output by default; file names in it are not read as markup."""
+    (place or console()).print(Text(message, style=style), soft_wrap=True)
 
 
 def say_error(message: str) -> None:
@@ -81,7 +91,7 @@ def verdict(status: Status) -> Text:
 
 def table(title: str, columns: Sequence[str], caption: str | None = None) -> Table:
     """An empty table; its columns are set right, as numbers are."""
-    made = Table(title=title, caption=caption, title_justify="left", caption_justify="left")
+    made = Table(title=Text(title), caption=caption, title_justify="left", caption_justify="left")
     for column in columns:
         made.add_column(column, justify="right", no_wrap=True)
     return made

@@ -31,6 +31,10 @@ class Likelihood(ABC):
         """Parameters from which the registry rebuilds this likelihood."""
         return {}
 
+    def identity(self) -> dict[str, Any]:
+        """What tells it from others of its name, for fingerprints of models: its parameters."""
+        return self.config()
+
 
 class ScalarLikelihood(Likelihood):
     """A prediction `F(mu, v)` from one latent output that does not decrease in mu.

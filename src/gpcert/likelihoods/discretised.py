@@ -254,6 +254,12 @@ class Discretised(ScalarLikelihood):
             "save it with likelihood=Probit() or Logistic(), and set the link again after loading"
         )
 
+    def identity(self) -> dict[str, Any]:
+        """The step functions: all that bounds are made from."""
+        below, above, first = self._steps
+        parts = (self.cuts, below, above, np.asarray(first))
+        return {"steps": [part.tolist() for part in parts]}
+
 
 def _least_above(mu: Array, v: tuple[Array, Array], cut: float) -> Array:
     """Lower bound of `P(f > cut)` for means from mu upwards and both ends of a range of v."""

@@ -22,9 +22,9 @@ def region_from_dict(record: Mapping[str, Any]) -> Region:
     kind = record.get("kind")
     fields = {key: value for key, value in record.items() if key != "kind"}
     makers = {"box": Box, "ball": Ball}
-    if kind not in makers:
+    if not isinstance(kind, str) or kind not in makers:
         raise InputError(f"region kind: expected one of {sorted(makers)}, got {kind!r}")
     try:
         return makers[kind](**fields)
-    except TypeError as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"region record of kind {kind!r}: {error}") from error
