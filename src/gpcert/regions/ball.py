@@ -24,7 +24,7 @@ from gpcert.regions.intersection import multiplier, response
 from gpcert.regions.norms import POW_ULPS, dual_exponent, norm, norm_upper
 from gpcert.rounding import U
 
-__all__ = ["Ball"]
+__all__ = ["Ball", "unit_minimizer"]
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -138,7 +138,7 @@ class Ball(Region):
             with np.errstate(over="ignore"):
                 a = (self.lower[free] - self.center[free]) / self.radius
                 b = (self.upper[free] - self.center[free]) / self.radius
-            x[:, free] += self.radius * _unit_minimizer(slopes, a, b, self.norm)
+            x[:, free] += self.radius * unit_minimizer(slopes, a, b, self.norm)
         x = self.project(x)
         return x[0] if single else x
 
@@ -194,7 +194,7 @@ class Ball(Region):
         return points
 
 
-def _unit_minimizer(g: np.ndarray, a: np.ndarray, b: np.ndarray, p: float) -> np.ndarray:
+def unit_minimizer(g: np.ndarray, a: np.ndarray, b: np.ndarray, p: float) -> np.ndarray:
     """Minimiser of `g.y` over `a <= y <= b`, `||y||_p <= 1`, where a <= 0 <= b."""
     if p == 1.0:
         cap = np.minimum(np.where(g > 0, -a, b), 1.0) * (g != 0)
