@@ -451,3 +451,20 @@ def test_a_million_samples_do_not_contradict(likelihood, coupled, m):
         assert found.minimum.lower <= links[:, c].mean() + error[c]
         assert found.maximum.upper >= links[:, c].mean() - error[c]
         assert found.maximum.upper - found.minimum.lower < 1e-4
+
+
+@pytest.mark.parametrize("m", [4, 5])
+def test_coupled_probit_classes_without_an_integral_have_valid_wider_bounds(m):
+    """More coupled classes than `largest_coupled`: every verb answers, local search included."""
+    posterior = tiny(MultinomialProbit(), coupled=True, m=m)
+    box, few = Box([-0.05], [0.05]), Budget(boxes=3)
+    p = posterior.prediction(np.linspace(-0.05, 0.05, 9)[:, None])
+    for c, found in enumerate(gpcert.prediction_ranges(posterior, box, budget=few)):
+        assert 0.0 <= found.minimum.lower <= p[:, c].min() + 1e-3
+        assert 1.0 >= found.maximum.upper >= p[:, c].max() - 1e-3
+    first = gpcert.prediction_range(posterior, box, output=posterior.labels[0], budget=few)
+    assert first.minimum.lower <= p[:, 0].min() + 1e-3
+    radius = gpcert.certified_radius(posterior, [0.0], max_radius=0.5, budget=Budget(seconds=0.5))
+    assert 0.0 <= radius.lower <= radius.upper
+    certificate = gpcert.certify(posterior, [0.0], 0.01, budget=few)
+    assert certificate.margin.lower <= certificate.margin.upper

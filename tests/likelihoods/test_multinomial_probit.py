@@ -422,7 +422,7 @@ def test_noise_must_be_positive(noise):
 def test_wrong_arguments_raise():
     likelihood, one = MultinomialProbit(), np.ones((1, 2))
     eye = np.eye(2)[None]
-    with pytest.raises(InputError, match="2 or 3 classes"):
+    with pytest.raises(InputError, match="2 to 3 classes"):
         likelihood.moments(np.zeros((1, 3)), np.eye(3)[None], 2)
     for a, L, order in [
         (np.zeros((1, 2)), np.eye(3)[None], 2),

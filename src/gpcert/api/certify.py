@@ -221,7 +221,7 @@ def certify_many(
         with progress_line(progress) as line:
             for row, certificate in numbered_results(certify_region, work, n_jobs):
                 done[row] = certificate
-                line.show(f"certified {len(done)} of {len(work)} points")
+                line.show(f"certifying: {len(done)} of {len(work)} points done")
                 stop_if_interrupted(certificate.reason)
     except KeyboardInterrupt:
         return _table(done, complete=False)

@@ -7,6 +7,7 @@ import signal
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from typing import Any
 
 import joblib
@@ -56,6 +57,8 @@ def _deaf() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
+    # started by joblib if it is not there yet, and it would lift the block
+    resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

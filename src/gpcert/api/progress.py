@@ -13,7 +13,7 @@ from gpcert.search import SearchState
 __all__ = ["Line", "margin_text", "progress_line", "ranges_text"]
 
 DELAY = 0.5
-"""Seconds before anything is shown: short calls leave the terminal alone."""
+"""Seconds before anything is shown that nobody asked for: short calls leave the terminal alone."""
 
 PAUSE = 0.1
 """Seconds between two texts."""
@@ -29,13 +29,14 @@ class Line(Protocol):
 
 @contextmanager
 def progress_line(progress: bool | None) -> Iterator[Line]:
-    """A line on stderr that vanishes in the end. None: only where stderr is a terminal.
+    """A line on stderr that vanishes in the end. None: only where stderr is a terminal. Asked for
+    where it is none, the last text is written once.
 
     >>> with progress_line(False) as line:
     ...     line.show("never seen")
     """
     wanted = sys.stderr.isatty() if progress is None else progress
-    line = _Shown() if wanted else _Silent()
+    line = _Shown(DELAY if progress is None else 0.0) if wanted else _Silent()
     try:
         yield line
     finally:
@@ -65,19 +66,22 @@ class _Silent:
 
 
 class _Shown:
-    def __init__(self) -> None:
-        self._next = time.perf_counter() + DELAY
+    def __init__(self, delay: float) -> None:
+        from rich.console import Console  # only where there may be something to show
+
+        self._next = time.perf_counter() + delay
+        self._console = Console(stderr=True)
         self._status: Any = None
+        self._text = ""
 
     def show(self, text: str) -> None:
+        self._text = text
         now = time.perf_counter()
-        if now < self._next:
+        if now < self._next or not self._console.is_terminal:
             return
         self._next = now + PAUSE
         if self._status is None:
-            from rich.console import Console  # only where there is something to show
-
-            self._status = Console(stderr=True).status(text)
+            self._status = self._console.status(text)
             self._status.start()
         else:
             self._status.update(text)
@@ -85,3 +89,5 @@ class _Shown:
     def close(self) -> None:
         if self._status is not None:
             self._status.stop()
+        elif not self._console.is_terminal and self._text:
+            self._console.print(self._text, highlight=False)

@@ -15,7 +15,7 @@ from gpcert.enclosures.classes.moments import Jet, class_jet, independent_jet, w
 from gpcert.enclosures.classes.pairs import PairBounds
 from gpcert.enclosures.classes.reference import Reference, reference
 from gpcert.enclosures.classes.taylor_bound import ClassProblem, center_range, taylor_bound
-from gpcert.enclosures.classes.variance_pieces import variance_pieces_bound
+from gpcert.enclosures.classes.variance_pieces import MOST_DIFFERENCES, variance_pieces_bound
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.local_quadratic import LevelBound
 from gpcert.likelihoods import ClassLikelihood
@@ -157,7 +157,7 @@ class ClassEvaluation:
     def _by_pieces(self, weights: Weights) -> Array:
         """`variance_pieces_bound`, where it is known."""
         xp = namespace(self.evaluation.cells.lower)
-        if not self._by_moments or self.layout.n > 2:
+        if not self._by_moments or self.layout.n > MOST_DIFFERENCES:
             return xp.full_like(self.evaluation.expansion.geometry.rho2, -math.inf)
         a, order = self.place.change.means.reference, self.likelihood.highest_order
 

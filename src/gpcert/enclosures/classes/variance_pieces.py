@@ -33,14 +33,18 @@ from gpcert.enclosures.classes.taylor_bound import (
 )
 from gpcert.rounding import gamma, nonnegative, up
 
-__all__ = ["PIECES", "variance_pieces_bound"]
+__all__ = ["MOST_DIFFERENCES", "PIECES", "variance_pieces_bound"]
+
+MOST_DIFFERENCES = 2
+"""Largest n for which trace and skew say all about the size of a change (see `_moved`)."""
 
 PIECES = 6
 """Pieces of the range of the trace."""
 
 
 def variance_pieces_bound(problem: ClassProblem, jet_at: Callable[[Array], Jet]) -> Array:
-    """Certified lower bound (B,) of the sum whose jet at (a_0, L L^T) is `jet_at(L)`; n <= 2.
+    """Certified lower bound (B,) of the sum whose jet at (a_0, L L^T) is `jet_at(L)`; n at most
+    `MOST_DIFFERENCES`.
 
     The trace is at least -n: V is positive semi-definite.
     """
