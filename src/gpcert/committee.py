@@ -17,7 +17,7 @@ from gpcert.errors import InputError
 from gpcert.likelihoods import ScalarLikelihood
 from gpcert.posterior import Posterior
 from gpcert.posterior_file import FORMAT as POSTERIOR_FORMAT
-from gpcert.posterior_file import check_labels, check_shapes
+from gpcert.posterior_file import check_labels, check_shapes, written_labels
 
 __all__ = [
     "Committee",
@@ -93,7 +93,7 @@ class Committee:
         header = {
             "format": FORMAT,
             "scheme": self.scheme,
-            "classes": [plain_label(label) for label in self.classes],
+            "classes": written_labels(self.classes),
             "members": [member.header() for member in self.members],
         }
         write_arrays(path, header, self._arrays())

@@ -25,7 +25,14 @@ from gpcert.errors import InputError
 from gpcert.kernels import Kernel
 from gpcert.kernels.algebra import scaled_by
 from gpcert.likelihoods import ClassLikelihood, Gaussian, Likelihood, ScalarLikelihood
-from gpcert.posterior_file import ARRAYS, FORMAT, MOST_ROWS, check_shapes, header_fields
+from gpcert.posterior_file import (
+    ARRAYS,
+    FORMAT,
+    MOST_ROWS,
+    check_shapes,
+    header_fields,
+    written_labels,
+)
 from gpcert.rounding import TINY, gamma, up_float
 from gpcert.spectral import absolute_norm, largest_eigenvalue
 
@@ -316,12 +323,16 @@ class Posterior:
 
     def header(self) -> dict[str, Any]:
         """All that is not numbers, as text for JSON."""
-        return {**self._described(), "likelihood": [self.likelihood.name, self.likelihood.config()]}
+        return {
+            **self._described(),
+            "likelihood": [self.likelihood.name, self.likelihood.config()],
+            "classes": written_labels(self.classes),
+        }
 
     def _described(self) -> dict[str, Any]:
         return {
             "kernel": [self.kernel.name, self.kernel.config()],
-            "classes": None if self.classes is None else [plain_label(c) for c in self.classes],
+            "classes": self.classes and [plain_label(label) for label in self.classes],
             "coupled": self.coupled,
             "feature_names": None if self.feature_names is None else list(self.feature_names),
         }

@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gpcert.archive import Shape
+from gpcert.archive import Shape, plain_label
 from gpcert.errors import InputError
 from gpcert.kernels import kernel_from_config
 from gpcert.likelihoods import likelihood_from_config
 
-__all__ = ["ARRAYS", "FORMAT", "MOST_ROWS", "check_labels", "check_shapes", "header_fields"]
+__all__ = [
+    "ARRAYS",
+    "FORMAT",
+    "MOST_ROWS",
+    "check_labels",
+    "check_shapes",
+    "header_fields",
+    "written_labels",
+]
 
 FORMAT = "gpcert-posterior-1"
 
@@ -73,11 +81,21 @@ def header_fields(header: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def written_labels(classes: Any) -> list[Any] | None:
+    """Labels of classes as a file holds them; an `InputError` for those that it cannot."""
+    if classes is None:
+        return None
+    return list(check_labels([plain_label(label) for label in classes]))
+
+
 def check_labels(labels: Any) -> tuple[Any, ...]:
     """Labels of classes from a file: distinct text, numbers or truth values."""
     plain = isinstance(labels, list) and all(
         isinstance(label, str | int | float) for label in labels
     )
     if not plain or len(set(labels)) != len(labels):
-        raise InputError(f"classes: expected a list of distinct labels, got {labels!r}")
+        raise InputError(
+            f"classes: expected distinct labels, each text, a number or a truth value, got "
+            f"{labels!r}: files hold no others"
+        )
     return tuple(labels)

@@ -2,6 +2,9 @@
 
 import dataclasses
 import json
+import re
+import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -296,6 +299,27 @@ def test_missing_fields_are_refused(tmp_path, kind):
         path.write_text(json.dumps({**envelope, "record": fields}))
         with pytest.raises(InputError, match=r"record\.json"):
             gpcert.load(path)
+
+
+def test_reading_takes_memory_as_the_file_is_long(tmp_path, monkeypatch):
+    path = tmp_path / "record.json"
+    RECORDS["certificates"].save(path)
+    tracemalloc.start()
+    try:
+        gpcert.load(path)
+        assert tracemalloc.get_traced_memory()[1] < 2**21 + 2**20
+    finally:
+        tracemalloc.stop()
+    monkeypatch.setattr("gpcert.certificates.io.LARGEST_FILE", 100)
+    with pytest.raises(InputError, match="larger than 100 bytes"):
+        gpcert.load(path)
+
+
+@pytest.mark.parametrize("kind", RECORDS)
+def test_every_field_is_documented(kind):
+    text = (Path(__file__).parents[2] / "docs" / "files.md").read_text(encoding="utf-8")
+    words = set(re.findall("`([^`]+)`", text))
+    assert {*RECORDS[kind].to_dict(), kind, FORMAT} - {"kind"} <= words | set(text.split('"'))
 
 
 def changed_somewhere(value, rng, depth=0):

@@ -1,5 +1,7 @@
 """Bad input ends with exit code 3 and one message on stderr, never with a traceback."""
 
+import os
+
 import joblib
 import numpy as np
 import pytest
@@ -55,6 +57,19 @@ def test_missing_files(run, npz, csv, tmp_path):
     check(run("certify", tmp_path / "model.txt", csv(GOOD), "--radius", 0.1), "model.txt")
 
 
+def test_damaged_models_end_with_3_or_load(run, npz, csv, tmp_path):
+    points, content = csv(GOOD), npz.read_bytes()
+    rng, path = np.random.default_rng(1), tmp_path / "damaged.npz"
+    for _ in range(40):
+        data = bytearray(content)
+        for place in rng.integers(len(data), size=4):
+            data[place] ^= 1 << int(rng.integers(8))
+        path.write_bytes(bytes(data))
+        result = run("certify", path, points, "--radius", 0.1, "--seconds", 1)
+        if result.exit_code > 2:
+            check(result, "damaged.npz")
+
+
 def test_models_that_are_none(run, csv, tmp_path):
     points = csv(GOOD)
     path = tmp_path / "model.onnx"
@@ -97,6 +112,24 @@ def test_models_that_are_none(run, csv, tmp_path):
 )
 def test_bad_options(run, npz, csv, options):
     check(run("certify", npz, csv(GOOD), *options))
+
+
+def test_results_are_shown_where_they_cannot_be_written(run, npz, csv, tmp_path, monkeypatch):
+    def full(*arguments, **options):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr("gpcert.cli.results.Files.save", full)
+    result = run("certify", npz, csv(GOOD), "--radius", 0.1, "--output", tmp_path / "x.json")
+    assert result.exit_code == 3
+    assert "1 ROBUST" in result.stdout
+    assert "written" not in result.stdout
+    assert "no space left" in result.stderr
+
+
+def test_places_that_may_not_be_written_are_found_first(run, npz, csv, tmp_path, monkeypatch):
+    monkeypatch.setattr("os.access", lambda path, mode: mode != os.W_OK)
+    result = run("certify", npz, csv(GOOD), "--radius", 0.1, "--output", tmp_path / "x.json")
+    check(result, "may be written")
 
 
 def test_output_must_not_be_a_folder(run, npz, csv, tmp_path):

@@ -5,6 +5,7 @@ import json
 import struct
 import tracemalloc
 import zipfile
+from datetime import date
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ import gpcert
 from gpcert.archive import write_arrays
 from gpcert.committee import Committee, load_model
 from gpcert.errors import InputError
-from gpcert.kernels import Matern, SquaredExponential
+from gpcert.kernels import Matern, Product, SquaredExponential, Sum
 from gpcert.likelihoods import Discretised, Probit, Softmax
 
 MEGABYTE = 2**20
@@ -270,6 +271,20 @@ def test_honest_files_take_little_more_than_their_size(tmp_path):
     assert most < 3 * 8e6 + 2 * MEGABYTE
 
 
+def test_deep_kernels_load(tmp_path):
+    kernel = SquaredExponential(1.0)
+    for depth in range(50):
+        kernel = (Sum if depth % 2 else Product)((kernel, Matern(1.0, 1.5)))
+    saved = gpcert.Posterior(kernel, [[0.0]], [1.0])
+    saved.save(tmp_path / "model.npz")
+    assert gpcert.load(tmp_path / "model.npz").fingerprint == saved.fingerprint
+    for _ in range(20):
+        kernel = Sum((kernel, Matern(1.0, 1.5)))
+    with pytest.raises(InputError, match="at most 200 deep"):
+        gpcert.Posterior(kernel, [[0.0]], [1.0]).save(tmp_path / "deep.npz")
+    assert not (tmp_path / "deep.npz").exists()
+
+
 def test_arrays_in_the_order_of_columns(tmp_path):
     rng = np.random.default_rng(1)
     points = np.asfortranarray(rng.normal(size=(5, 3)))
@@ -317,11 +332,16 @@ class TestFingerprints:
             steep.save("nowhere.npz")
 
 
-def test_labels_that_files_cannot_hold_are_refused_when_saving(tmp_path):
-    model = posterior(likelihood=Probit(), classes=(("a", 1), ("b", {2})))
+@pytest.mark.parametrize(
+    "classes", [(("a", 1), ("b", 2)), (date(2020, 1, 1), date(2021, 1, 1)), (0.5, np.inf)]
+)
+def test_labels_that_files_cannot_hold_are_refused_when_saving(tmp_path, classes):
+    model = posterior(likelihood=Probit(), classes=classes)
     assert len(model.fingerprint) == 16
-    with pytest.raises(InputError, match="files cannot hold"):
-        model.save(tmp_path / "model.npz")
+    members = (posterior(likelihood=Probit()),) * 2
+    for each in (model, Committee(members, classes, "one_vs_rest")):
+        with pytest.raises(InputError, match=r"expected (distinct labels|numbers of float64)"):
+            each.save(tmp_path / "model.npz")
     assert not (tmp_path / "model.npz").exists()
 
 

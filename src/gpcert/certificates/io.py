@@ -23,6 +23,9 @@ FORMAT = "gpcert-record-2"
 LARGEST_FILE = 2**30
 """Bytes of a record; 10^5 certificates of 100 features need a third of it."""
 
+PIECE = 2**20
+"""Bytes read at a time: a reader asked for more takes that much memory first."""
+
 KINDS: dict[str, type[Record]] = {}
 """Every kind of record, by the name that files carry."""
 
@@ -116,10 +119,12 @@ def package_version() -> str:
 def _read(path: str | Path) -> dict[str, Any]:
     """The record in a file of this format."""
     try:
+        content = bytearray()
         with Path(path).open("rb") as stream:
-            content = stream.read(LARGEST_FILE + 1)
-        if len(content) > LARGEST_FILE:
-            raise InputError(f"it is larger than {LARGEST_FILE} bytes")
+            while piece := stream.read(PIECE):
+                content += piece
+                if len(content) > LARGEST_FILE:
+                    raise InputError(f"it is larger than {LARGEST_FILE} bytes")
         envelope = from_json(content.decode("utf-8"))
     except (OSError, UnicodeDecodeError, InputError, MemoryError) as error:
         reason = str(error) or type(error).__name__

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import operator
 import typing
 from collections.abc import Callable, Mapping
 from enum import Enum
@@ -113,6 +114,12 @@ def _written(value: Any) -> float | str:
     return found if math.isfinite(found) else str(found)
 
 
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise InputError(f"expected text, got {value!r}")
+    return str(value)  # of an enumeration of texts, its text
+
+
 def _count(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise InputError("")
@@ -175,9 +182,9 @@ def _region(value: Any) -> dict[str, Any]:
 
 _PLAIN: dict[Any, Codec] = {
     bool: Codec(bool, _of(bool), "true or false"),
-    int: Codec(int, _count, "a whole number >= 0"),
+    int: Codec(operator.index, _count, "a whole number >= 0"),
     float: Codec(_written, number, 'a number, "inf" or "-inf"'),
-    str: Codec(str, _of(str), "text"),
+    str: Codec(_text, _of(str), "text"),
     Any: Codec(label, label, "a label (text, number, truth value) or null"),
     np.ndarray | None: Codec(
         lambda point: None if point is None else np.asarray(point, dtype=np.float64).tolist(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
@@ -22,7 +23,7 @@ T = TypeVar("T", bound=Record)
 
 
 @dataclass(frozen=True, eq=False)
-class RecordTable(Record, Generic[T]):
+class RecordTable(Record, ABC, Generic[T]):
     """Records of one kind, in order; `complete` is False if the run was interrupted.
 
     `labels`, one for each row, name the point that a row is about: 0, 1, ... by default.
@@ -59,9 +60,9 @@ class RecordTable(Record, Generic[T]):
         return pd.DataFrame([{"point": name, **self.cells(row)} for name, row in pairs])
 
     @staticmethod
+    @abstractmethod
     def cells(row: Any) -> dict[str, Any]:
         """What a row of the data frame says about a record."""
-        raise NotImplementedError
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and text, for JSON."""

@@ -57,11 +57,10 @@ def certify(
     )
     # an interrupted table says by its own labels which rows were finished
     result = replace(found, labels=tuple(points.labels[row] for row in found.labels))
-    files.save(result)
     counts = [f"{result.count(status)} {status.name}" for status in Status]
     title = f"Certificates, l_{ball.norm} radius {radius}"
     summary = f"{len(result)} points: {', '.join(counts)}"
-    files.show(result, title, COLUMNS, _cells, summary)
+    files.report(result, title, COLUMNS, _cells, summary)
     raise typer.Exit(exit_code(result))
 
 

@@ -230,7 +230,8 @@ def named(option: str, text: str, labels: Any) -> Any:
     """The label that prints as this text."""
     same = [label for label in labels if str(label) == text]
     if len(same) != 1:
-        raise InputError(f"{option}: expected one of {', '.join(map(str, labels))}; got {text!r}")
+        names = f"one of {', '.join(map(str, labels))}" if labels else "none"
+        raise InputError(f"{option}: expected {names}; got {text!r}")
     return same[0]
 
 

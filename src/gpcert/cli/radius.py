@@ -59,10 +59,9 @@ def radius(
     )
     labels = tuple(points.labels[row] for row in found)
     result = RadiusTable(tuple(found.values()), complete, labels)
-    files.save(result)
     met = sum(item.reason is StopReason.CONVERGED for item in result)
     summary = f"{len(found)} radii: {met} within the tolerance {tol:g}, {len(found) - met} wider"
-    files.show(result, f"Certified radii, l_{ball.norm}", COLUMNS, radius_cells, summary)
+    files.report(result, f"Certified radii, l_{ball.norm}", COLUMNS, radius_cells, summary)
     raise typer.Exit(ExitCode.PROVED if complete and met == len(found) else ExitCode.UNDECIDED)
 
 

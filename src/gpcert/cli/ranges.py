@@ -19,7 +19,6 @@ from gpcert.cli.results import Files
 from gpcert.cli.terminal import above, below
 from gpcert.cli.work import run_many
 from gpcert.committee import Model
-from gpcert.errors import InputError
 from gpcert.regions import Ball
 from gpcert.search import StopReason
 
@@ -113,29 +112,25 @@ def ranges(
     rows = [item for items in found.values() for item in items]
     labels = [points.labels[row] for row, items in found.items() for _ in items]
     result = RangeTable(tuple(rows), complete, tuple(labels))
-    files.save(result)
     met = sum(item.converged for item in rows)
     summary = f"{len(rows)} ranges: {met} within the tolerance {tol:g}, {len(rows) - met} wider"
     title = f"Prediction ranges, l_{ball.norm} radius {radius}"
-    files.show(result, title, COLUMNS, _cells, summary)
+    files.report(result, title, COLUMNS, _cells, summary)
     raise typer.Exit(ExitCode.PROVED if complete and met == len(rows) else ExitCode.UNDECIDED)
 
 
 def _output(model: Model, quantity: Any, text: str | None, sides: Sides) -> dict[str, Any]:
     """`output` and `sides` where one output is asked for; nothing where all are."""
-    labels = range_question(model, quantity).labels
-    if text is not None:
-        return {"output": named("--class", text, labels), "sides": sides.value}
-    if sides is Sides.both:
-        return {}
-    if len(labels) != 1:
-        raise InputError(f"--sides: expected one output, got {len(labels)}; choose it by --class")
-    return {"output": labels[0], "sides": sides.value}
+    if text is None:
+        return {} if sides is Sides.both else {"output": None, "sides": sides.value}
+    # None is the one latent function of two classes, which no label means
+    labels = [label for label in range_question(model, quantity).labels if label is not None]
+    return {"output": named("--class", text, labels), "sides": sides.value}
 
 
 def _cells(item: PredictionRange) -> list[RenderableType]:
     return [
-        str(item.output),
+        "" if item.output is None else str(item.output),
         item.quantity,
         below(item.minimum.lower),
         above(item.minimum.upper),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -40,6 +41,8 @@ class Files:
         for path in self._files:
             if not path.absolute().parent.is_dir():
                 raise InputError(f"output: expected an existing folder, got {str(path.parent)!r}")
+            if not os.access(path if path.exists() else path.absolute().parent, os.W_OK):
+                raise InputError(f"output: expected a place that may be written, got {str(path)!r}")
             if path.is_dir():
                 raise InputError(
                     f"output: expected the name of a file, got the folder {str(path)!r}"
@@ -51,6 +54,15 @@ class Files:
             _write(self.output, result.to_json())
         if self.csv is not None:
             _write(self.csv, result.to_frame().to_csv(index=False, lineterminator="\n"))
+
+    def report(self, result: RecordTable[Any], *shown: Any) -> None:
+        """Write the files, then `show` the result; also where the files cannot be written."""
+        try:
+            self.save(result)
+        except OSError:
+            Files().show(result, *shown)
+            raise
+        self.show(result, *shown)
 
     def show(
         self,
