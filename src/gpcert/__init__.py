@@ -8,11 +8,14 @@
 """
 
 from gpcert.adapters import as_posterior
+from gpcert.analyses import Attack, AttackTable, attack, predict_gradient
 from gpcert.api import (
     certified_radius,
+    certified_radius_many,
     certify,
     certify_many,
     prediction_range,
+    prediction_range_many,
     prediction_ranges,
 )
 from gpcert.certificates import (
@@ -37,8 +40,12 @@ __all__ = [
     "certify",
     "certify_many",
     "certified_radius",
+    "certified_radius_many",
     "prediction_range",
+    "prediction_range_many",
     "prediction_ranges",
+    "attack",
+    "predict_gradient",
     "as_posterior",
     "load",
     "Posterior",
@@ -53,6 +60,8 @@ __all__ = [
     "PredictionRange",
     "Interval",
     "Radius",
+    "Attack",
+    "AttackTable",
     "RangeTable",
     "RadiusTable",
     "__version__",

@@ -23,7 +23,7 @@ from gpcert.regions import Ball, Region
 from gpcert.rounding import down, up
 from gpcert.search import Budget, GoalResult, Problem, Watch, solve, stop_if_interrupted
 
-__all__ = ["certify", "certify_many", "certify_region", "certify_rule"]
+__all__ = ["certify", "certify_many", "certify_region", "certify_rule", "prepare"]
 
 
 def certify(
@@ -217,7 +217,7 @@ def certify_many(
     ]
     done: dict[int, Certificate] = {}
     try:
-        _prepare(posterior)
+        prepare(posterior)
         with progress_line(progress) as line:
             for row, certificate in numbered_results(certify_region, work, n_jobs):
                 done[row] = certificate
@@ -228,7 +228,7 @@ def certify_many(
     return _table(done, complete=True)
 
 
-def _prepare(posterior: Model) -> None:
+def prepare(posterior: Model) -> None:
     """What all points need is computed once here, not once a process."""
     for member in posterior.members:
         several = isinstance(member.likelihood, ClassLikelihood)
