@@ -8,7 +8,20 @@
 """
 
 from gpcert.adapters import as_posterior
-from gpcert.analyses import Attack, AttackTable, attack, predict_gradient
+from gpcert.analyses import (
+    Attack,
+    AttackTable,
+    CertifiedAccuracy,
+    RobustnessTable,
+    SafetyCurve,
+    WorstCaseTable,
+    attack,
+    certified_accuracy,
+    predict_gradient,
+    robustness,
+    safety_curve,
+    worst_case,
+)
 from gpcert.api import (
     certified_radius,
     certified_radius_many,
@@ -46,6 +59,10 @@ __all__ = [
     "prediction_ranges",
     "attack",
     "predict_gradient",
+    "safety_curve",
+    "robustness",
+    "certified_accuracy",
+    "worst_case",
     "as_posterior",
     "load",
     "Posterior",
@@ -62,6 +79,10 @@ __all__ = [
     "Radius",
     "Attack",
     "AttackTable",
+    "SafetyCurve",
+    "RobustnessTable",
+    "CertifiedAccuracy",
+    "WorstCaseTable",
     "RangeTable",
     "RadiusTable",
     "__version__",

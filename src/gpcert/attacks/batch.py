@@ -54,7 +54,9 @@ def attack_points(
     gradient from both, from the start and from random points; "square", random search; "best".
     """
     if method not in get_args(AttackName):
-        raise InputError(f"method: expected one of {', '.join(get_args(AttackName))}, got {method!r}")
+        raise InputError(
+            f"method: expected one of {', '.join(get_args(AttackName))}, got {method!r}"
+        )
     rng = np.random.default_rng(random_state)
     rows = np.arange(len(starts))
     found = [starts]

@@ -21,7 +21,7 @@ Predictions = tuple[LatentClasses, ClassMeans, np.ndarray]
 
 
 def class_predictions(posterior: Posterior, X: np.ndarray) -> Predictions:
-    """Latent outputs, the means of the links, and D (n, m), which makes the differences f_k - f_0."""
+    """Latent outputs, the means of the links, and D (n, m), which makes the differences."""
     assert isinstance(posterior.likelihood, ClassLikelihood)
     latent = LatentClasses(posterior, X)
     m = posterior.outputs

@@ -68,9 +68,7 @@ def decision_margins(model: Model, X: np.ndarray, decision: Decision) -> Margins
     return LevelMargins(model, X, decision.threshold)
 
 
-def _weights(
-    labels: tuple[Any, ...], weight: Mapping[Any, float] | Sequence[float]
-) -> np.ndarray:
+def _weights(labels: tuple[Any, ...], weight: Mapping[Any, float] | Sequence[float]) -> np.ndarray:
     values = [weight[label] for label in labels] if isinstance(weight, Mapping) else list(weight)
     found = np.asarray(values, dtype=np.float64)
     if found.shape != (len(labels),) or not np.all(found > 0):

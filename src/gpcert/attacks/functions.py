@@ -121,6 +121,7 @@ def deviation_of(gaps: np.ndarray, norm: float) -> tuple[np.ndarray, np.ndarray]
         weight = (size / safe) ** (norm - 1.0)
     return value, weight * np.sign(gaps)
 
+
 def diagonal_gradient(posterior: Posterior, X: np.ndarray) -> np.ndarray:
     """(n, d) half the gradient of k(x, x), in small blocks: pairs of other rows are not needed."""
     blocks = [X[i : i + BLOCK] for i in range(0, len(X), BLOCK)]

@@ -1,4 +1,4 @@
-"""Latent means and covariances of several outputs at many points, with gradients of sums of them."""
+"""Latent means and covariances of several outputs at many points, and gradients of their sums."""
 
 from __future__ import annotations
 
@@ -43,8 +43,10 @@ class LatentClasses:
         self.covariance = scale[:, None] * cov * scale + np.diag(posterior.noise)
 
     def gradient(self, by_mean: np.ndarray, by_covariance: np.ndarray) -> np.ndarray:
-        """(k, d) of `sum_c by_mean_c mean_c + sum_cc' by_covariance_cc' covariance_cc'`, the factors
-        (k, m) and (k, m, m), symmetric."""
+        """(k, d) of `sum_c by_mean_c mean_c + sum_cc' by_covariance_cc' covariance_cc'`.
+
+        The factors are (k, m) and (k, m, m), symmetric.
+        """
         posterior, X = self.posterior, self.X
         weights = (posterior.scale * by_mean) @ posterior.weights
         by_scaled = by_covariance * posterior.scale[:, None] * posterior.scale

@@ -130,9 +130,7 @@ class DeviationMargins(Margins):
         self, X: np.ndarray, rows: np.ndarray, *, latent: bool
     ) -> Sequence[np.ndarray]:
         """At x itself the deviation has no slope: every mean may be raised or lowered."""
-        slopes = [
-            mean_and_gradient(self.posterior, X, c)[1] for c in range(self.posterior.outputs)
-        ]
+        slopes = [mean_and_gradient(self.posterior, X, c)[1] for c in range(self.posterior.outputs)]
         return [sign * slope for slope in slopes for sign in (1.0, -1.0)]
 
     def _means(self, X: np.ndarray) -> np.ndarray:
