@@ -125,7 +125,7 @@ class _Shown:
         self.value = float(self.values(self.x[None])[0])
         self.quantity = margins.quantity
         if is_several(self.model):
-            self.quantity = f"probability of {self.output}"
+            self.quantity = f"probability of class {self.output}"
         elif isinstance(margins, DeviationMargins):
             self.quantity = "mean"
             if margins.posterior.outputs == 1:

@@ -47,11 +47,12 @@ def attack_points(
     effort: Effort,
     random_state: int | np.random.Generator | None,
 ) -> np.ndarray:
-    """(n, d): for each start a point of its region with a small margin; never worse than the start.
+    """(n, d): for each start a point of its region with a small margin.
 
     `starts` are the points whose decisions are attacked, one per region. Methods: "gpfgs", one step
-    along the gradient of the latent mean; "gpfgs_probability", of the prediction; "pgd", projected
-    gradient from both, from the start and from random points; "square", random search; "best".
+    along the gradient of the latent mean, wherever it leads; "gpfgs_probability", of the
+    prediction; "pgd", projected gradient from both, from the start and from random points;
+    "square", random search; "best". The last three are never worse than the start.
     """
     if method not in get_args(AttackName):
         raise InputError(
@@ -59,13 +60,11 @@ def attack_points(
         )
     rng = np.random.default_rng(random_state)
     rows = np.arange(len(starts))
+    if method in {"gpfgs", "gpfgs_probability"}:
+        return gradient_sign(margins, places, starts, latent=method == "gpfgs")
     found = [starts]
-    if method != "square":
-        if method != "gpfgs_probability":
-            found.append(gradient_sign(margins, places, starts, latent=True))
-        if method != "gpfgs":
-            found.append(gradient_sign(margins, places, starts, latent=False))
     if method in {"pgd", "best"}:
+        found += [gradient_sign(margins, places, starts, latent=which) for which in (True, False)]
         found += _descents(margins, places, found, effort, rng)
     if method in {"square", "best"}:
         search = random_search(margins, places, iterations=10 * effort.iterations, rng=rng)

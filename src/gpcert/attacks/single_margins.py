@@ -27,7 +27,7 @@ class BinaryMargins(Margins):
         self.posterior, self.likelihood = posterior, posterior.likelihood
         self.by_latent = threshold is None and self.likelihood.symmetric
         self.threshold = 0.5 if threshold is None else threshold
-        self.quantity = f"probability of {posterior.labels[1]}"
+        self.quantity = f"probability of class {posterior.labels[1]}"
         self.signs = np.where(self._second(X), 1.0, -1.0)
         self.probability = probability_function(posterior, self.likelihood, 0, 1)
 

@@ -73,5 +73,6 @@ def radii_of(text: str) -> list[float]:
         return [float(part) for part in text.split(",")]
     except ValueError as error:
         raise InputError(
-            f"--radii: expected numbers as in 0.1,0.2 or first:last:count as in 0:0.5:11, got {text!r}"
+            "--radii: expected numbers as in 0.1,0.2 or first:last:count as in 0:0.5:11, got "
+            f"{text!r}"
         ) from error
