@@ -59,9 +59,7 @@ def attack() -> Figure:
 def safety_curve() -> Figure:
     """A point where GPFGS walks the wrong way, and a digit."""
     model, test, _ = moons()
-    attacks = [
-        gpcert.attack(model, test, radius=0.6, method=name) for name in ("gpfgs", "best")
-    ]
+    attacks = [gpcert.attack(model, test, radius=0.6, method=name) for name in ("gpfgs", "best")]
     missed = np.flatnonzero(attacks[1].success & ~attacks[0].success)
     figure = Figure(figsize=(10.5, 4.4), layout="constrained")
     left, right = figure.subplots(1, 2)
@@ -97,7 +95,12 @@ def certified_accuracy() -> Figure:
     model, test, y = digits()
     figure = Figure(figsize=(6.4, 4.0), layout="constrained")
     found = gpcert.certified_accuracy(
-        model, test[:60], y[:60], np.linspace(0.0, 0.4, 9), domain=(0, 1), budget=gpcert.Budget(seconds=1.0)
+        model,
+        test[:60],
+        y[:60],
+        np.linspace(0.0, 0.4, 9),
+        domain=(0, 1),
+        budget=gpcert.Budget(seconds=1.0),
     )
     found.plot(figure.subplots())
     return figure

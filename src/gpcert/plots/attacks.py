@@ -34,5 +34,7 @@ def plot_attacks(
     ax.scatter([], [], s=22, marker="v", facecolors="white", edgecolors=DARK, label="after")
     ax.set_xlabel("points, by their value before the attack")
     ax.set_ylabel(quantity)
-    ax.legend(fontsize="small", ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False)
+    ax.legend(
+        fontsize="small", ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False
+    )
     return ax
