@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from attack_models import D, MODELS, WORDS, points
+from attack_models import MODELS, WORDS, D, points
 
 from gpcert.attacks import Decision, decision_margins, prediction_and_gradient
 from gpcert.committee import Committee, committee_decision

@@ -9,13 +9,14 @@ import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.analyses.accuracy_record import CertifiedAccuracy, TestPoint
-from gpcert.analyses.arguments import Ask, Work, check_radii
+from gpcert.analyses.arguments import Ask, Work, check_radii, class_labels
 from gpcert.api import certified_radius_many
 from gpcert.api.methods import MethodName
 from gpcert.arrays import Backend, finite_array
 from gpcert.attacks import decision_margins
-from gpcert.committee import Committee, Model
+from gpcert.committee import Model
 from gpcert.errors import InputError
+from gpcert.posterior import Posterior
 from gpcert.regions.arguments import check_norm
 from gpcert.search import Budget, StopReason
 
@@ -126,15 +127,17 @@ def _right(
 ) -> tuple[list[Any], np.ndarray]:
     """Labels as plain numbers or text, and which computed decisions agree with them."""
     n = len(points)
-    classifies = isinstance(model, Committee) or model.likelihood.classifies
-    if y is None and not classifies:
+    regressor = None
+    if isinstance(model, Posterior) and not model.likelihood.classifies:
+        regressor = model
+    if y is None and regressor is not None:
         return [None] * n, np.ones(n, dtype=bool)
     if y is None or np.shape(y)[:1] != (n,):
         got = None if y is None else f"shape {np.shape(y)}"
         raise InputError(f"y: expected one label for each of {n} points, got {got}")
-    if classifies:
+    if regressor is None:
         labels = [value.item() if isinstance(value, np.generic) else value for value in y]
-        known = model.classes if isinstance(model, Committee) else model.labels
+        known = class_labels(model)
         strange = [label for label in labels if label not in known]
         if strange:
             raise InputError(f"y: expected labels among {list(known)}, got {strange[0]!r}")
@@ -145,7 +148,7 @@ def _right(
             "(pass y=None to count all points as right)"
         )
     targets = finite_array("y", y).reshape(n, -1)
-    mean = model.predict(points)[0]
+    mean = regressor.predict(points)[0]
     if targets.shape != mean.shape:
         raise InputError(f"y: expected shape {mean.shape}, got {np.shape(y)}")
     single = targets[:, 0].tolist() if targets.shape[1] == 1 else [None] * n

@@ -19,7 +19,15 @@ from gpcert.regions import Ball, Region
 from gpcert.regions.arguments import check_norm
 from gpcert.search import Budget
 
-__all__ = ["Ask", "Work", "check_radii", "is_several", "one_point", "regions_of"]
+__all__ = [
+    "Ask",
+    "Work",
+    "check_radii",
+    "class_labels",
+    "is_several",
+    "one_point",
+    "regions_of",
+]
 
 
 @dataclass(frozen=True)
@@ -116,3 +124,8 @@ def check_radii(radii: Any) -> np.ndarray:
 def is_several(model: Model) -> bool:
     """Whether the model decides between classes by a probability of each."""
     return isinstance(model, Committee) or isinstance(model.likelihood, ClassLikelihood)
+
+
+def class_labels(model: Model) -> tuple[Any, ...]:
+    """The labels of a classifier's classes."""
+    return model.classes if isinstance(model, Committee) else model.labels

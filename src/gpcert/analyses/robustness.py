@@ -17,6 +17,7 @@ from gpcert.attacks import Decision, decision_margins
 from gpcert.certificates import Interval, PredictionRange
 from gpcert.committee import Model
 from gpcert.errors import InputError
+from gpcert.posterior import Posterior
 from gpcert.rounding import down, up
 from gpcert.search import Budget
 
@@ -101,10 +102,9 @@ def _outputs(model: Model, points: np.ndarray, output: Any) -> list[tuple[np.nda
     every = np.arange(len(points))
     if output is not None:
         return [(every, output)]
-    if not is_several(model):
+    if isinstance(model, Posterior) and not is_several(model):
         # the one probability, or the first of several means
-        several = model.outputs > 1
-        return [(every, 0 if several else None)]
+        return [(every, 0 if model.outputs > 1 else None)]
     decided = decision_margins(model, points, Decision()).decided(points)
     labels = list(dict.fromkeys(decided))
     return [(np.array([k for k in every if decided[k] == label]), label) for label in labels]

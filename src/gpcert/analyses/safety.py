@@ -9,14 +9,27 @@ from typing import Any
 import numpy as np
 
 from gpcert.adapters import as_posterior
-from gpcert.analyses.arguments import Ask, Work, check_radii, is_several, one_point
+from gpcert.analyses.arguments import (
+    Ask,
+    Work,
+    check_radii,
+    class_labels,
+    is_several,
+    one_point,
+)
 from gpcert.analyses.attack import attack_regions
 from gpcert.analyses.safety_record import SafetyCurve, SafetyStep
 from gpcert.api import certify, prediction_range
 from gpcert.api.methods import MethodName
 from gpcert.api.progress import progress_line
 from gpcert.arrays import Backend
-from gpcert.attacks import AttackName, Effort, Margins, decision_margins
+from gpcert.attacks import (
+    AttackName,
+    Effort,
+    Margins,
+    decision_margins,
+    prediction_and_gradient,
+)
 from gpcert.attacks.single_margins import BinaryMargins, DeviationMargins, LevelMargins
 from gpcert.certificates import Interval, PredictionRange, Status
 from gpcert.committee import Model
@@ -139,12 +152,10 @@ class _Shown:
     def values(self, X: np.ndarray) -> np.ndarray:
         """(n,) at X."""
         if is_several(self.model):
-            from gpcert.attacks import prediction_and_gradient
-
-            labels = list(getattr(self.model, "labels", None) or self.model.classes)
-            return prediction_and_gradient(self.model, X)[0][:, labels.index(self.output)]
+            found, _ = prediction_and_gradient(self.model, X)
+            return found[:, class_labels(self.model).index(self.output)]
         if isinstance(self.margins, DeviationMargins):
-            return self.model.predict(X)[0][:, self.output or 0]
+            return self.margins.posterior.predict(X)[0][:, self.output or 0]
         return self.margins.shown(X, np.zeros(len(X), dtype=int))
 
 
