@@ -8,6 +8,8 @@ import pytest
 import gpcert
 from gpcert.analyses.attack import attack_regions
 from gpcert.errors import InputError
+from gpcert.kernels import SquaredExponential
+from gpcert.likelihoods import Probit
 from gpcert.regions import Ball
 
 SHORT = {"iterations": 8, "restarts": 1}
@@ -106,6 +108,16 @@ def test_a_lying_attack_is_not_confirmed(binary, X, monkeypatch):
     table = attack_regions(binary, X, balls, module.Ask(), "gpfgs", module.Effort(), True, 0)
     assert table.success.all()
     assert not table.confirmed.any()
+
+
+def test_nothing_is_confirmed_of_a_point_at_a_tie():
+    """Two equal bumps of opposite sign: at 0 the mean is 0 in real arithmetic, and no decision."""
+    tie = gpcert.Posterior(
+        SquaredExponential(1.0), [[-1.0], [1.0]], [-1.0, 1.0], likelihood=Probit()
+    )
+    table = gpcert.attack(tie, [[0.0]], 0.5, **SHORT)
+    assert table.success.tolist() == [True]
+    assert table.confirmed.tolist() == [False]
 
 
 def test_no_points_are_an_empty_table(binary):

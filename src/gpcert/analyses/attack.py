@@ -144,11 +144,14 @@ def attack_regions(
 def confirmed_at(model: Model, x: np.ndarray, point: np.ndarray, options: RuleOptions) -> bool:
     """Whether certified bounds prove that the decision at `point` is not the one at x.
 
-    The rule is that of the decision at x; its margin is bounded on the cell of width 0 at `point`.
+    The rule is that of the computed decision at x. Its margin must be proved positive at x, on the
+    cell of width 0, as the computed decision may be wrong near a tie; and negative at `point`.
     """
     rule = decision_rule(model, x, options)
-    certificate = certify_rule(Ball(point, 0.0), rule, ONE_BOX, Backend(), 0)
-    return certificate.status is Status.NOT_ROBUST
+    verdicts = [
+        certify_rule(Ball(place, 0.0), rule, ONE_BOX, Backend(), 0).status for place in (x, point)
+    ]
+    return verdicts[0] is Status.ROBUST and verdicts[1] is Status.NOT_ROBUST
 
 
 def predict_gradient(

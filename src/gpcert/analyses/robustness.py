@@ -12,12 +12,12 @@ from gpcert.analyses.arguments import Work, is_several
 from gpcert.analyses.robustness_table import Robustness, RobustnessTable
 from gpcert.api import prediction_range_many
 from gpcert.api.methods import MethodName
+from gpcert.api.questions import range_question
 from gpcert.arrays import Backend
 from gpcert.attacks import Decision, decision_margins
 from gpcert.certificates import Interval, PredictionRange
 from gpcert.committee import Model
 from gpcert.errors import InputError
-from gpcert.posterior import Posterior
 from gpcert.rounding import down, up
 from gpcert.search import Budget
 
@@ -102,9 +102,9 @@ def _outputs(model: Model, points: np.ndarray, output: Any) -> list[tuple[np.nda
     every = np.arange(len(points))
     if output is not None:
         return [(every, output)]
-    if isinstance(model, Posterior) and not is_several(model):
-        # the one probability, or the first of several means
-        return [(every, 0 if model.outputs > 1 else None)]
+    if not is_several(model):
+        question = range_question(model, None)  # the one probability, or the first mean
+        return [(every, question.labels[question.index(None)])]
     decided = decision_margins(model, points, Decision()).decided(points)
     labels = list(dict.fromkeys(decided))
     return [(np.array([k for k in every if decided[k] == label]), label) for label in labels]

@@ -16,7 +16,7 @@ __all__ = ["numbered_results"]
 
 
 def numbered_results(
-    function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], n_jobs: int | None
+    function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], n_jobs: int
 ) -> Iterator[tuple[int, Any]]:
     """`(i, function(*arguments[i]))` in the order in which they are finished (one job: in order).
 
