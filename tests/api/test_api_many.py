@@ -45,6 +45,7 @@ def test_frame(classifier):
         "decision",
         "margin_lower",
         "margin_upper",
+        "unit",
         "counterexample_distance",
         "boxes",
         "seconds",

@@ -49,7 +49,7 @@ def points_for(likelihood: ClassLikelihood) -> int:
 
 def _softmax(f: np.ndarray) -> tuple[np.ndarray, Slope]:
     shares = softmax(f, axis=1)
-    return shares, lambda w: shares * (w - (shares * w).sum(axis=1, keepdims=True))
+    return shares, lambda w: shares * (w - _means(shares, w)[:, None])
 
 
 def _largest(f: np.ndarray, deviation: float) -> tuple[np.ndarray, Slope]:
@@ -67,7 +67,12 @@ def _largest(f: np.ndarray, deviation: float) -> tuple[np.ndarray, Slope]:
     links = (P * r).sum(axis=0)
 
     def slope(w: np.ndarray) -> np.ndarray:
-        R, S = r.sum(axis=2, keepdims=True), (r * w).sum(axis=2, keepdims=True)
+        R, S = r.sum(axis=2, keepdims=True), _means(r, w)[..., None]
         return (P * r * (w * R - S)).sum(axis=0) / deviation
 
     return links, slope
+
+
+def _means(r: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """`sum_c r_c w_c` over the last axis, w the same for all rows or one a row."""
+    return r @ w if w.ndim == 1 else np.einsum("...m,...m->...", r, w)

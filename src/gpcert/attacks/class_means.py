@@ -53,19 +53,21 @@ def class_means(likelihood: ClassLikelihood, a: np.ndarray, V: np.ndarray) -> Cl
 
     def links_of(block: slice) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
         d = a[block, None, :] + z @ S[block]
-        f = np.concatenate([np.zeros((*d.shape[:2], 1)), d], axis=2)
+        f = np.zeros((*d.shape[:2], n + 1))
+        f[:, :, 1:] = d
         links, slope_of = link_and_slope(likelihood, f.reshape(-1, n + 1))
         return links.reshape(f.shape), slope_of
 
     kept = [links_of(block) for block in blocks] if len(blocks) == 1 else None
     found = [(kept[0] if kept else links_of(block))[0] for block in blocks]
-    parts = [np.einsum("q,bqm->bm", mass, links) for links in found]
+    parts = [mass @ links for links in found]
 
     def slopes(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         p, by_root = np.empty((b, n)), np.empty((b, n, n))
         for block in blocks:
             _, slope_of = kept[0] if kept else links_of(block)
-            own = np.repeat(weights[block], len(z), axis=0)
+            own = weights[block]
+            own = own[0] if len(own) == 1 else np.repeat(own, len(z), axis=0)
             slope = slope_of(own)[:, 1:].reshape(-1, len(z), n) * mass[:, None]
             p[block] = slope.sum(axis=1)
             by_root[block] = np.swapaxes(slope, 1, 2) @ z
