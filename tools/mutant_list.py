@@ -11,6 +11,7 @@ from mutants_of_kernels import KERNEL_MUTANTS
 from mutants_of_paper import PAPER_MUTANTS
 from mutants_of_parts import OTHER_MUTANTS
 from mutants_of_search import SEARCH_MUTANTS
+from mutants_of_verdicts import VERDICT_MUTANTS
 
 __all__ = ["MUTANTS", "Mutant"]
 
@@ -23,4 +24,5 @@ MUTANTS = (
     + CLASS_MUTANTS
     + CLASS_LINK_MUTANTS
     + COMMITTEE_MUTANTS
+    + VERDICT_MUTANTS
 )

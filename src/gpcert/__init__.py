@@ -4,8 +4,11 @@
 >>> from gpcert.kernels import SquaredExponential
 >>> model = gpcert.Posterior(SquaredExponential(0.5), points=[[0.0, 0.0]], weights=[1.0])
 >>> gpcert.certify(model, [0.0, 0.0], radius=0.2, threshold=0.5).status
-<Status.ROBUST: 'proved: the decision is the same for every point of the region'>
+<Status.ROBUST: 'proved for every point of the region'>
 """
+
+from importlib import import_module
+from types import ModuleType
 
 from gpcert.adapters import as_posterior
 from gpcert.analyses import (
@@ -87,3 +90,30 @@ __all__ = [
     "RadiusTable",
     "__version__",
 ]
+
+_MODULES = (
+    "adapters",
+    "attacks",
+    "certificates",
+    "committee",
+    "datasets",
+    "errors",
+    "kernels",
+    "likelihoods",
+    "models",
+    "plots",
+    "posterior",
+    "regions",
+    "search",
+)
+"""Modules that `import gpcert` makes available; those it does not need are loaded when used."""
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name in _MODULES:
+        return import_module(f"gpcert.{name}")
+    raise AttributeError(f"module 'gpcert' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULES})

@@ -15,7 +15,7 @@ from gpcert.archive import Shape, fingerprint, plain_label, read_arrays, write_a
 from gpcert.arrays import finite_array
 from gpcert.errors import InputError
 from gpcert.likelihoods import ScalarLikelihood
-from gpcert.posterior import Posterior
+from gpcert.posterior import Posterior, checked_classes
 from gpcert.posterior_file import FORMAT as POSTERIOR_FORMAT
 from gpcert.posterior_file import check_labels, check_shapes, written_labels
 
@@ -60,9 +60,18 @@ class Committee:
     scheme: Scheme
 
     def __post_init__(self) -> None:
+        classes = checked_classes(self.classes)
+        members = self.members if isinstance(self.members, tuple | list) else ()
+        if classes is None or not members or not all(isinstance(x, Posterior) for x in members):
+            raise InputError(
+                "Committee: expected a tuple of posteriors and a tuple of labels, got "
+                f"{self.members!r} and {self.classes!r}"
+            )
+        object.__setattr__(self, "classes", classes)
+        object.__setattr__(self, "members", tuple(members))
         m = len(self.classes)
         counts = {"one_vs_rest": m, "one_vs_one": m * (m - 1) // 2}
-        if self.scheme not in counts:
+        if not isinstance(self.scheme, str) or self.scheme not in counts:
             raise InputError(f"scheme: expected one of {sorted(counts)}, got {self.scheme!r}")
         if m < 2 or len(self.members) != counts[self.scheme]:
             raise InputError(

@@ -99,8 +99,10 @@ def test_class_weights_move_the_decision(classifier):
         assert_verdict(certificate, ball, lambda X, here=here: decide(X) == here)
         changed += certificate.decision != classifier.predict(x[None])[0]
     assert changed
+    # equal weights ask about the probability, which predict does not
     equal = gpcert.certify(classifier, [1.0, 0.5], 0.1, class_weight=(2.0, 2.0))
-    assert equal.rule == "sign of the latent mean"
+    assert equal.rule.endswith("probability against about 0.5")
+    assert equal.unit == "probability"
 
 
 @pytest.mark.parametrize("norm", [1, 2, np.inf])
@@ -187,9 +189,9 @@ BOX = gpcert.Box([0.0, 0.0], [1.0, 1.0])
     [
         ([np.nan, 0.0], {"radius": 0.1}, "x: expected finite numbers"),
         ([0.5], {"radius": 0.1}, "x: expected 2 features, got 1"),
-        ([X0], {"radius": 0.1}, "x: expected 1 dimension"),
+        ([X0], {"radius": 0.1}, "x: expected one point"),
         (["a", "b"], {"radius": 0.1}, "x: expected numbers"),
-        (X0, {"radius": -0.1}, "radius: expected a number >= 0"),
+        (X0, {"radius": -0.1}, "radius: expected numbers >= 0"),
         (X0, {"radius": np.inf}, "radius: expected finite"),
         (X0, {"radius": 0.1, "norm": 0.5}, "norm: expected p >= 1"),
         (X0, {"radius": 0.1, "norm": "two"}, "norm: expected a number"),

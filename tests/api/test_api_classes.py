@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpcert
+from effort import examples
 from gpcert.certificates import Status
 from gpcert.errors import InputError
 from gpcert.kernels import Matern, SquaredExponential
@@ -290,6 +291,9 @@ def check_certificate(posterior, x, certificate, region, rng):
     labels = list(posterior.labels)
     X = region.sample(200, rng)
     winners = posterior.prediction(X).argmax(1)
+    if certificate.decision is None:  # a busy machine: not even x was proved in time
+        assert (certificate.status, certificate.reason) == (Status.UNKNOWN, StopReason.TIME)
+        return
     own = labels.index(certificate.decision)
     assert own == posterior.prediction(x[None])[0].argmax()
     if certificate.status is Status.ROBUST:
@@ -304,7 +308,7 @@ def check_certificate(posterior, x, certificate, region, rng):
         assert p.argmax() != own or np.sort(p)[-2] > p[own] - ROUNDING
 
 
-@settings(max_examples=8)
+@settings(max_examples=examples(8))
 @given(seed=st.integers(0, 2**32 - 1), coupled=st.booleans(), probit=st.booleans())
 def test_certificates_hold(seed, coupled, probit):
     rng = np.random.default_rng(seed)

@@ -115,7 +115,7 @@ def test_no_points(classifier):
         ([[0.0, np.nan]], {}, "X: expected finite"),
         ([0.0, 0.0], {}, "X: expected 2 dimension"),
         ([[0.0]], {}, "X: expected 2 features"),
-        ([[0.0, 0.0]], {"radius": -1.0}, "radius: expected a number >= 0"),
+        ([[0.0, 0.0]], {"radius": -1.0}, "radius: expected numbers >= 0"),
         ([[0.0, 0.0]], {"radius": None}, "radius: expected"),
         ([[0.0, 0.0]], {"delta": 0.1}, "use threshold="),
         ([[0.0, 0.0]], {"domain": (1.0, 2.0)}, "inside the domain"),

@@ -128,10 +128,14 @@ def test_torch_gives_the_same_range(classifier):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"quantity": "entropy"}, "quantity: expected 'probability', 'mean' or 'variance'"),
-        ({"sides": "left"}, "sides: expected 'both', 'minimum' or 'maximum'"),
-        ({"output": 1}, "output: expected one of \\[0\\]"),
-        ({"output": -1}, "output: expected one of \\[0\\]"),
+        ({"quantity": "entropy"}, "quantity: expected one of 'probability', 'mean', 'variance'"),
+        ({"sides": "left"}, "sides: expected one of 'both', 'minimum', 'maximum'"),
+        ({"output": 1}, r"output: expected one of \['no', 'yes'\], got 1"),
+        ({"output": "maybe"}, r"output: expected one of \['no', 'yes'\]"),
+        ({"output": np.array([1, 2])}, r"output: expected one of \['no', 'yes'\]"),
+        ({"output": ["yes"]}, r"output: expected one of \['no', 'yes'\]"),
+        ({"quantity": "mean", "output": "yes"}, "output: expected none"),
+        ({"quantity": ["mean"]}, "quantity: expected"),
         ({"backend": "jax"}, "backend: expected 'numpy'"),
         ({"tol": -1.0}, "tol: expected"),
         ({"tol": np.nan}, "tol: expected"),

@@ -115,7 +115,13 @@ def test_range_of_a_class_that_is_none(run, folder, csv, npz):
     result = run("range", folder / "softmax.npz", points, "--radius", 0.1, "--class", "mauve")
     assert result.exit_code == 3
     assert "--class: expected one of blue, green, red; got 'mauve'" in result.stderr
-    assert run("range", npz, points, "--radius", 0.1, "--class", "b").exit_code == 3
+    assert run("range", npz, points, "--radius", 0.1, "--class", "c").exit_code == 3
+    both = run("range", npz, points, "--radius", 0.1, "--class", "b")
+    assert both.exit_code == 0  # either of two classes has a label
+    arguments = ["--radius", 0.1, "--quantity", "mean", "--class", "b"]
+    result = run("range", npz, points, *arguments)
+    assert result.exit_code == 3
+    assert "--class: expected none" in result.stderr
 
 
 def test_votes_have_no_probabilities(run, folder, csv):

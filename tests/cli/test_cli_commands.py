@@ -18,8 +18,10 @@ def test_range(run, npz, csv, posterior, tmp_path):
     points = csv("x,y\n1.0,0.0\n0.0,0.3\n")
     result = run("range", npz, points, "--radius", 0.2, "--output", output)
     assert result.exit_code == 0
-    assert "2 ranges: 2 within" in result.stdout
-    first, second = gpcert.load(output)
+    # both classes of two have a row at each point
+    assert "4 ranges: 4 within" in result.stdout
+    other, first, _, second = gpcert.load(output)
+    assert (other.output, first.output) == posterior.labels
     values = posterior.prediction(gpcert.Ball([1.0, 0.0], 0.2).sample(200, 0))[:, 0]
     assert first.minimum.lower <= values.min()
     assert first.maximum.upper >= values.max()
@@ -79,7 +81,8 @@ def test_interrupt_keeps_what_is_done(run, npz, csv, tmp_path, monkeypatch, comm
     radius = ["--radius", 0.1] if command == "range" else []
     result = run(command, npz, csv("1.0,0.0\n-1.0,0.0\n"), *radius)
     assert result.exit_code == 2
-    assert "1 ra" in result.stdout
+    # one point: a row for each of two classes, or one radius
+    assert ("2 ranges:" if command == "range" else "1 radii:") in result.stdout
 
 
 def test_demo_quick_draws_and_writes(run, tmp_path):

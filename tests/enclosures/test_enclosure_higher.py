@@ -60,14 +60,14 @@ def check_sizes(case):
     evaluation = evaluation_of(case, variance=False)
     local, expansion = evaluation.local.kernel, evaluation.expansion
     geometry = expansion.geometry
-    weights = case.posterior.weights[0]
+    weights = case.posterior.unit.weights[0]
     coefficients = expansion.K * weights
     moments = local.moments(coefficients, expansion.scaled)
     higher = local.higher_terms(
         coefficients, expansion.scaled, moments, (geometry.half, geometry.rho)
     )
     assert higher is not None
-    reference = ArbPosterior(case.posterior)
+    reference = ArbPosterior(case.posterior.unit)
     centers = evaluation.cells.points_full(evaluation.cells.center)
     points = points_of(evaluation, case.rng)
     for b, center in enumerate(centers):

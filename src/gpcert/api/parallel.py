@@ -25,7 +25,8 @@ def numbered_results(
     with SIGINT blocked, and ignore it from their first piece of work on (they may have been started
     by somebody else).
     """
-    if joblib.effective_n_jobs(n_jobs) == 1:
+    effective: Any = joblib.effective_n_jobs  # takes None, whatever its annotation says
+    if effective(n_jobs) == 1:
         for index, own in enumerate(arguments):
             yield index, function(*own)
         return

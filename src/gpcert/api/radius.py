@@ -10,11 +10,22 @@ from typing import Any
 import numpy as np
 
 from gpcert.adapters import as_posterior
+from gpcert.api.arguments import (
+    BudgetLike,
+    ball_options,
+    read_backend,
+    read_budget,
+    read_class_weight,
+    read_flag,
+    read_seed,
+    read_tolerance,
+    read_x,
+)
 from gpcert.api.certify import certify_rule
 from gpcert.api.methods import Method, MethodName, VarianceName
 from gpcert.api.progress import Line, progress_line
-from gpcert.api.rules import RuleOptions, decision_rule
-from gpcert.arrays import Backend, backend_from_name, finite_array
+from gpcert.api.rules import RuleOptions, decision_candidates
+from gpcert.arrays import Backend, finite_array
 from gpcert.attacks import attack
 from gpcert.certificates import Certificate, Radius, Status
 from gpcert.committee import Model
@@ -55,7 +66,7 @@ def certified_radius(
     output_norm: float | str = np.inf,
     max_radius: float | None = None,
     tol: float = 0.01,
-    budget: Budget | None = None,
+    budget: BudgetLike = None,
     backend: str | Backend = "numpy",
     random_state: int | None = 0,
     method: MethodName = "taylor",
@@ -68,8 +79,9 @@ def certified_radius(
     ends when `lower >= (1 - tol) upper` or with the budget (10 s by default). `max_radius` (by
     default the farthest corner of `domain`, else 16 times the spread of the points) is where it
     gives up looking for a counter-example; if all of it is proved, `lower` is that radius and
-    `upper` is infinite. Other parameters as in `certify`. `progress` shows the bracket so far.
-    Ctrl-C returns it, with `StopReason.INTERRUPTED`; a second one is raised.
+    `upper` is infinite. If the decision at x itself cannot be proved, `lower` is 0 and the reason
+    `UNDECIDED_AT_X`. Other parameters as in `certify`. `progress` shows the bracket so far. Ctrl-C
+    returns it, with `StopReason.INTERRUPTED`; a second one is raised.
 
     Example
     -------
@@ -82,24 +94,23 @@ def certified_radius(
     """
     start = time.perf_counter()
     posterior = as_posterior(model)
-    point = finite_array("x", x, ndim=1)
-    if len(point) != posterior.dim:
-        raise InputError(f"x: expected {posterior.dim} features, got {len(point)}")
-    if not 0 <= tol < 1:
-        raise InputError(f"tol: expected a number in [0, 1), got {tol!r}")
+    point = read_x(posterior, x, "call certified_radius once per row")
+    tolerance = read_tolerance(tol, below=1.0)
+    around = ball_options(posterior, check_norm(norm), features, domain)
+    costs, size = read_class_weight(class_weight), check_norm(output_norm, "output_norm")
     search = _RadiusSearch(
         posterior=posterior,
         x=point,
-        shape={"norm": check_norm(norm), "features": features, "domain": domain},
-        options=RuleOptions(threshold, class_weight, delta, output_norm, Method(method, variance)),
-        budget=budget or Budget(seconds=10.0),
-        backend=backend_from_name(backend),
-        random_state=random_state,
+        shape=around,
+        options=RuleOptions(threshold, costs, delta, size, Method(method, variance)),
+        budget=read_budget(budget, Budget(seconds=10.0)),
+        backend=read_backend(backend),
+        random_state=read_seed(random_state),
         start=start,
     )
-    largest = _largest_radius(posterior, point, domain, max_radius)
-    with progress_line(progress) as line:
-        return search.run(largest, tol, line)
+    largest = _largest_radius(posterior, point, around["domain"], max_radius)
+    with progress_line(read_flag("progress", progress)) as line:
+        return search.run(largest, tolerance, line)
 
 
 def _largest_radius(
@@ -143,12 +154,15 @@ class _RadiusSearch:
         Everything runs under one deadline; whoever ends early leaves a bracket that holds.
         """
         self.line = line
-        self.rule = decision_rule(self.posterior, self.x, self.options)
-        seconds = self.budget.seconds
+        end = self.budget.ends(self.start)
+        self.rule = decision_candidates(self.posterior, self.x, self.options).proved_until(end)
         try:
-            with until(np.inf if seconds is None else self.start + seconds):
-                self._attack(largest)
-                self._prove(largest, tol)
+            if self.rule.decided:
+                with until(end):
+                    self._attack(largest)
+                    self._prove(largest, tol)
+            else:
+                self.reason = self.rule.undecided or StopReason.UNDECIDED_AT_X
         except OutOfTime:
             self.reason = StopReason.TIME
         except KeyboardInterrupt:
@@ -162,6 +176,11 @@ class _RadiusSearch:
             seconds=time.perf_counter() - self.start,
             norm=float(self.shape["norm"]),
             reason=self.reason,
+            rule=self.rule.text,
+            region=self._ball(self.lower).describe(),
+            unit=self.rule.unit.value,
+            method=self.options.method.name,
+            model=self.rule.fingerprint,
         )
 
     def _ball(self, radius: float) -> Ball:

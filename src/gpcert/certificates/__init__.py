@@ -1,7 +1,8 @@
 """Certificates: what a search proved, as records and tables of them that save and load."""
 
 from gpcert.certificates.io import Record, load
-from gpcert.certificates.record import Certificate, Interval, PredictionRange, Radius, Status
+from gpcert.certificates.record import Certificate, PredictionRange, Radius
+from gpcert.certificates.status import Interval, Status, Unit
 from gpcert.certificates.table import CertificateTable, RadiusTable, RangeTable
 
 __all__ = [
@@ -14,5 +15,6 @@ __all__ = [
     "RangeTable",
     "Record",
     "Status",
+    "Unit",
     "load",
 ]

@@ -3,62 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import Any, ClassVar
 
 import numpy as np
 
 from gpcert.certificates.io import Record
+from gpcert.certificates.status import Interval, Status, Unit
+from gpcert.certificates.text import (
+    certificate_text,
+    radius_text,
+    range_text,
+    shortened,
+    verdict_text,
+)
 from gpcert.errors import InputError
 from gpcert.search import StopReason
 
-__all__ = ["Certificate", "Interval", "PredictionRange", "Radius", "Status"]
+__all__ = ["Certificate", "Interval", "PredictionRange", "Radius", "Status", "Unit"]
 
 
-class Status(Enum):
-    """Verdict of a certificate; the value is a sentence for people. Equal to its own name.
-
-    >>> Status.ROBUST == "ROBUST", Status.ROBUST == "NOT_ROBUST"
-    (True, False)
-    """
-
-    ROBUST = "proved: the decision is the same for every point of the region"
-    NOT_ROBUST = "refuted: the region holds a point with another decision"
-    UNKNOWN = "not decided within the budget"
-
-    def __eq__(self, other: object) -> bool:
-        return self.name == other if isinstance(other, str) else self is other
-
-    def __hash__(self) -> int:
-        return hash(self.name)
-
-    def __bool__(self) -> bool:
-        raise InputError(
-            "a status is not a truth value (NOT_ROBUST would pass as true): compare it, as in "
-            'status == "ROBUST", or use certificate.robust'
-        )
-
-
-@dataclass(frozen=True)
-class Interval:
-    """Proved `lower <= value <= upper`."""
-
-    lower: float
-    upper: float
-
-    @property
-    def width(self) -> float:
-        """`upper - lower`."""
-        return self.upper - self.lower
-
-
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PredictionRange(Record):
     """Bounds of the smallest and of the largest value of a quantity over a region.
 
     `minimum.lower <= min <= minimum.upper`, the latter attained at `argmin`; likewise for the
-    maximum. The bounds are valid whether or not the search converged. `method` is the family of
-    bounds, `model` the fingerprint of the certified posterior.
+    maximum. The bounds are valid whether or not the search converged. `output` is the label of the
+    class whose probability it is, the number of the target, or None where there is one latent
+    function; `meaning` says in words what is bounded. `method` is the family of bounds, `model` the
+    fingerprint of the certified posterior.
     """
 
     kind: ClassVar[str] = "prediction_range"
@@ -76,6 +48,13 @@ class PredictionRange(Record):
     region: dict[str, Any]
     method: str = "taylor"
     model: str = ""
+    meaning: str = ""
+
+    def __str__(self) -> str:
+        return range_text(self)
+
+    def __repr__(self) -> str:
+        return shortened(self, ("minimum", "maximum", "quantity", "output", "reason"))
 
     def check(self) -> None:
         """The smallest value is not above the largest."""
@@ -84,15 +63,19 @@ class PredictionRange(Record):
             raise InputError("minimum and maximum: expected minimum.lower <= maximum.upper")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Certificate(Record):
     """Verdict on one region: `margin` bounds the smallest margin of the decision over it.
 
-    The margin is positive where the decision is that of `decision` (the label at x, or None in
-    regression): `sign * latent mean`, `sign * (probability - threshold)`, or
-    `delta - deviation`. ROBUST if `margin.lower > 0`; NOT_ROBUST if a point with a negative margin,
-    the `counterexample`, is known. `unit` says what the margin is measured in, `x` is the point
-    whose decision is meant, `method` the family of bounds, `model` the posterior's fingerprint.
+    The margin is positive where the decision is that of `decision` (the proved label at x; None in
+    regression): `sign * latent mean`, `sign * (probability - threshold)`, the least difference of
+    the decision's score and another one's, or `delta - deviation`. ROBUST if `margin.lower > 0`;
+    NOT_ROBUST if a point with a negative margin, the `counterexample`, is known. `unit` says what
+    the margin is measured in, `x` is the point whose decision is meant, `method` the family of
+    bounds, `model` the posterior's fingerprint.
+
+    If the reason is `UNDECIDED_AT_X`, the decision at x could not be proved: `decision` is None,
+    and `margin` holds whichever it is (the margin at x of a decision that is made there is small).
     """
 
     kind: ClassVar[str] = "certificate"
@@ -112,6 +95,17 @@ class Certificate(Record):
     model: str = ""
 
     @property
+    def summary(self) -> str:
+        """What is proved or refuted, as a sentence."""
+        return verdict_text(self)
+
+    def __str__(self) -> str:
+        return certificate_text(self)
+
+    def __repr__(self) -> str:
+        return shortened(self, ("status", "decision", "margin", "rule", "reason"))
+
+    @property
     def robust(self) -> bool:
         """Whether the decision is proved to be the same in the whole region."""
         return self.status is Status.ROBUST
@@ -123,7 +117,7 @@ class Certificate(Record):
         )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Radius(Record):
     """Proved robust up to `lower`; at distance `upper` (inf if none was found) a counter-example.
 
@@ -146,6 +140,12 @@ class Radius(Record):
     unit: str = ""
     method: str = "taylor"
     model: str = ""
+
+    def __str__(self) -> str:
+        return radius_text(self)
+
+    def __repr__(self) -> str:
+        return shortened(self, ("lower", "upper", "decision", "norm", "reason"))
 
     def check(self) -> None:
         """The radius lies in `[lower, upper]`."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from pathlib import Path
 
 from rich.console import Console
@@ -11,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gpcert.certificates import Status
+from gpcert.certificates.text import above, below
 
 __all__ = [
     "console",
@@ -24,7 +24,6 @@ __all__ = [
     "say_written",
 ]
 
-DIGITS = 4
 PIPE_WIDTH = 120
 """Columns where no terminal says how many there are, so that tables are whole in a file."""
 
@@ -64,24 +63,6 @@ def say(message: str, place: Console | None = None, style: str = "") -> None:
 def say_error(message: str) -> None:
     """One line to standard error."""
     error_console().print(Text("error: ", style="bold red") + Text(message), soft_wrap=True)
-
-
-def below(value: float) -> str:
-    """The largest number of four digits that is not above the value: a lower bound stays one.
-
-    >>> below(0.49999), below(-1.23456), below(float("-inf"))
-    ('0.4999', '-1.235', '-inf')
-    """
-    return f"{float(Context(DIGITS, ROUND_FLOOR).create_decimal(value)):.{DIGITS}g}"
-
-
-def above(value: float) -> str:
-    """The smallest number of four digits that is not below the value: an upper bound stays one.
-
-    >>> above(0.50001), above(0.25)
-    ('0.5001', '0.25')
-    """
-    return f"{float(Context(DIGITS, ROUND_CEILING).create_decimal(value)):.{DIGITS}g}"
 
 
 def verdict(status: Status) -> Text:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, finite_array, namespace
 from gpcert.errors import InputError
 from gpcert.likelihoods.classes import ClassLikelihood, ClassMoments, IndependentMoments
 from gpcert.likelihoods.independent_maximum import independent_maximum
@@ -51,7 +51,9 @@ class MultinomialProbit(ClassLikelihood):
     largest_coupled: ClassVar[int] = 3
 
     def __post_init__(self) -> None:
-        if not LARGEST_SCALE**-2 <= self.noise <= LARGEST_SCALE**2:  # NaN fails
+        noise = float(finite_array("noise", self.noise, ndim=0))
+        object.__setattr__(self, "noise", noise)
+        if not LARGEST_SCALE**-2 <= noise <= LARGEST_SCALE**2:
             raise InputError(
                 "noise: expected a positive variance between 2^-200 and 2^200, "
                 f"got {self.noise!r}; 1.0 is usual"

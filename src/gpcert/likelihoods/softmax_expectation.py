@@ -15,7 +15,6 @@ from functools import lru_cache
 
 import numpy as np
 import scipy.special
-import scipy.stats
 
 from gpcert.deadline import checkpoint
 
@@ -40,7 +39,9 @@ def _rule(dimension: int) -> tuple[np.ndarray, np.ndarray]:
         grid = np.meshgrid(*[nodes] * dimension, indexing="ij")
         mass = np.meshgrid(*[weights] * dimension, indexing="ij")
         return np.stack([g.ravel() for g in grid], axis=1), np.prod(mass, axis=0).ravel()
-    sequence = scipy.stats.qmc.Sobol(dimension, scramble=False)
+    from scipy.stats import qmc  # takes half a second to import: only for more than three classes
+
+    sequence = qmc.Sobol(dimension, scramble=False)
     points = sequence.random_base2(int(np.log2(QUASI_RANDOM_POINTS)))
     # a fixed shift leaves the evenness and moves the sequence off 0, where the normal is infinite
     points = (points + np.random.default_rng(0).uniform(size=dimension)) % 1.0

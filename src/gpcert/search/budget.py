@@ -6,7 +6,9 @@ import math
 import time
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
+from gpcert.arrays import number_array
 from gpcert.deadline import deadline
 from gpcert.errors import InputError
 
@@ -50,17 +52,34 @@ class Budget:
 
     def __post_init__(self) -> None:
         for name in ("seconds", "boxes", "memory"):
-            value = getattr(self, name)
-            if value is not None and not (isinstance(value, int | float) and value > 0):
-                raise InputError(
-                    f"budget {name}: expected a positive number or None, got {value!r}"
-                )
-            if value is not None and math.isnan(value):
-                raise InputError(f"budget {name}: expected a number, got NaN")
+            object.__setattr__(self, name, _limit(name, getattr(self, name)))
         if self.boxes is not None and not float(self.boxes).is_integer():
             raise InputError(f"budget boxes: expected a whole number or None, got {self.boxes!r}")
         if self.boxes is not None:
             object.__setattr__(self, "boxes", int(self.boxes))  # 1e6 is one way to write it
+
+    def ends(self, start: float) -> float:
+        """The moment at which the time is used up, counted from a start; infinite without limit.
+
+        >>> Budget(seconds=2.0).ends(1.0)
+        3.0
+        """
+        return math.inf if self.seconds is None else start + self.seconds
+
+
+def _limit(name: str, given: Any) -> float | None:
+    """A positive number, or None for no limit, which infinity is too."""
+    if given is None:
+        return None
+    try:
+        value = float(number_array(f"budget {name}", given, ndim=0))
+    except InputError as error:
+        raise InputError(
+            f"budget {name}: expected a positive number or None, got {given!r} ({error})"
+        ) from error
+    if value <= 0:
+        raise InputError(f"budget {name}: expected a positive number or None, got {given!r}")
+    return None if math.isinf(value) else value
 
 
 class Clock:
@@ -70,8 +89,7 @@ class Clock:
     def __init__(self, budget: Budget, start: float | None = None) -> None:
         self.budget = budget
         self.start = time.perf_counter() if start is None else start
-        own = math.inf if budget.seconds is None else self.start + budget.seconds
-        self.end = min(own, deadline())
+        self.end = min(budget.ends(self.start), deadline())
 
     @property
     def seconds(self) -> float:

@@ -31,7 +31,7 @@ from gpcert.enclosures.classes.taylor_bound import (
     least_sum,
     missed_bends,
 )
-from gpcert.rounding import gamma, nonnegative, up
+from gpcert.rounding import gamma, nonnegative, root, up
 
 __all__ = ["MOST_DIFFERENCES", "PIECES", "variance_pieces_bound"]
 
@@ -105,8 +105,8 @@ def _moved(place: Reference, middle: Array, half: Array) -> Reference:
     xp = namespace(place.L)
     n = place.L.shape[1]
     ratio = xp.maximum(1.0 + middle / n, xp.full_like(middle, 1e-6))
-    root = xp.sqrt(ratio)
-    L, R = place.L * root[:, None, None], place.R / root[:, None, None]
+    factor = xp.sqrt(ratio)
+    L, R = place.L * factor[:, None, None], place.R / factor[:, None, None]
     sizes = place.sizes
     skeel = 1.0 + frobenius(xp.abs(place.R) @ xp.abs(place.L)) * (1.0 + place.inflation)
     # a ratio that was raised is not that of the piece: the difference counts as half-width
@@ -117,21 +117,21 @@ def _moved(place: Reference, middle: Array, half: Array) -> Reference:
     nuclear = trace if n == 1 else xp.maximum(trace, skew)
     spectral = trace if n == 1 else 0.5 * (trace + skew)
     moved = Sizes(
-        mean=up(sizes.mean / root * (1.0 + gamma(16) * skeel), 8),
-        mean_bend=up(sizes.mean_bend / root + gamma(16) * skeel * sizes.mean / root, 8),
+        mean=up(sizes.mean / factor * (1.0 + gamma(16) * skeel), 8),
+        mean_bend=up(sizes.mean_bend / factor + gamma(16) * skeel * sizes.mean / factor, 8),
         spread=up(nuclear, 4),
         spread_bend=up(nuclear, 4),
         operator=up(spectral, 4),
         trace=trace,
         skew=skew,
-        slope=sizes.slope / root[:, None, None],
+        slope=sizes.slope / factor[:, None, None],
         spread_slope=sizes.spread_slope / ratio[:, None, None, None],
     )
     square = L @ xp.matrix_transpose(L)
     before = place.L @ xp.matrix_transpose(place.L)
     size = xp.abs(L) @ xp.matrix_transpose(xp.abs(L))
     size = size + xp.abs(place.L) @ xp.matrix_transpose(xp.abs(place.L)) + xp.abs(square)
-    error = gamma(n + 8) * xp.sqrt(xp.sum(size * size, axis=(1, 2)))
+    error = gamma(n + 8) * root(xp.sum(size * size, axis=(1, 2)))
     change = replace(
         place.change,
         offset=place.change.offset + (square - before),

@@ -112,9 +112,9 @@ def _mean(
 ) -> tuple[Array, list[Side]]:
     """Proposition "mean bound"."""
     sides = [intervals.mean(plain.output, plain.sign), intervals.mean(plain.output, -plain.sign)]
-    posterior, c = evaluation.local.posterior, plain.output
-    offset, scale = plain.sign * float(posterior.offset[c]), float(posterior.scale[c])
-    return affine_down(offset, scale, sides[0].bound), sides
+    local, c = evaluation.local, plain.output
+    offset = plain.sign * float(local.posterior.offset[c])
+    return affine_down(offset, local.unit.mean_scale[c], sides[0].bound), sides
 
 
 @bounded.register
