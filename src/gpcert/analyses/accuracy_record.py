@@ -42,6 +42,8 @@ class TestPoint(Record):
     reason: StopReason
     boxes: int
     seconds: float
+    method: str = "taylor"
+    model: str = ""
 
     def check(self) -> None:
         """The radius lies in `[lower, upper]`."""

@@ -8,6 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from gpcert.api.arguments import (
+    BudgetLike,
+    ball_options,
+    read_backend,
+    read_budget,
+    read_class_weight,
+    read_radius,
+    read_region,
+    read_seed,
+)
 from gpcert.api.methods import Method, MethodName
 from gpcert.api.rules import RuleOptions
 from gpcert.arrays import Backend, finite_array
@@ -21,12 +31,11 @@ from gpcert.search import Budget
 
 __all__ = [
     "Ask",
-    "Work",
     "check_radii",
     "class_labels",
     "is_several",
-    "one_point",
     "regions_of",
+    "work_words",
 ]
 
 
@@ -45,13 +54,13 @@ class Ask:
         if threshold is not None:
             threshold = float(finite_array("threshold", threshold, ndim=0))
         delta = None if self.delta is None else float(finite_array("delta", self.delta, ndim=0))
-        return Decision(threshold, self.class_weight, delta, check_norm(self.output_norm))
+        costs = read_class_weight(self.class_weight)
+        return Decision(threshold, costs, delta, check_norm(self.output_norm, "output_norm"))
 
     def rule(self, method: MethodName = "taylor") -> RuleOptions:
         """For a certificate."""
-        return RuleOptions(
-            self.threshold, self.class_weight, self.delta, self.output_norm, Method(method)
-        )
+        costs, size = read_class_weight(self.class_weight), check_norm(self.output_norm)
+        return RuleOptions(self.threshold, costs, self.delta, size, Method(method, None))
 
     def words(self) -> dict[str, Any]:
         """For a verb."""
@@ -63,50 +72,47 @@ class Ask:
         }
 
 
-@dataclass(frozen=True)
-class Work:
-    """The effort words of a verb; see `gpcert.prediction_range`."""
-
-    budget: Budget | None = None
-    backend: str | Backend = "numpy"
-    random_state: int | None = 0
-    method: MethodName = "taylor"
-
-    def words(self) -> dict[str, Any]:
-        """For a verb."""
-        return {
-            "budget": self.budget,
-            "backend": self.backend,
-            "random_state": self.random_state,
-            "method": self.method,
-        }
+def work_words(
+    budget: BudgetLike,
+    backend: str | Backend,
+    random_state: Any,
+    method: MethodName,
+    default: Budget | None = None,
+) -> dict[str, Any]:
+    """The effort words of a verb, read once: a random generator gives one seed for all points."""
+    return {
+        "budget": read_budget(budget, default),
+        "backend": read_backend(backend),
+        "random_state": read_seed(random_state),
+        "method": Method(method, None).name,
+    }
 
 
 def regions_of(
-    points: np.ndarray, radius: Any, region: Region | None, shape: dict[str, Any]
+    model: Model,
+    points: np.ndarray,
+    radius: Any,
+    region: Region | None,
+    shape: tuple[Any, Any, Any],
 ) -> list[Region]:
-    """A ball around each point, or the one region for all, which must contain them."""
+    """A ball around each point, or the one region for all, which must contain them.
+
+    `shape` is the norm, the features and the domain of the balls.
+    """
     if (radius is None) == (region is None):
-        raise InputError("expected exactly one of radius= and region=")
+        got = "neither" if radius is None else "both"
+        raise InputError(f"expected exactly one of radius= and region=, got {got}")
     if region is None:
-        return [Ball(x, radius, **shape) for x in points]
-    if not isinstance(region, Region):
-        raise InputError(f"region: expected a gpcert.Box or gpcert.Ball, got {region!r}")
-    outside = np.flatnonzero(~np.atleast_1d(region.contains(points)))
+        reach, around = read_radius(model, radius), ball_options(model, *shape)
+        return [Ball(x, reach, **around) for x in points]
+    found = read_region(model, region)
+    outside = np.flatnonzero(~np.atleast_1d(found.contains(points)))
     if outside.size:
         raise InputError(
             f"X: expected points of the region, got row {int(outside[0])} outside it "
             f"({outside.size} rows in all); its decision is what is judged"
         )
-    return [region] * len(points)
-
-
-def one_point(model: Model, x: Any) -> np.ndarray:
-    """x as (d,)."""
-    point = finite_array("x", x)
-    if point.shape != (model.dim,):
-        raise InputError(f"x: expected one point of {model.dim} features, got shape {point.shape}")
-    return point
+    return [found] * len(points)
 
 
 def check_radii(radii: Any) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -10,8 +11,9 @@ import numpy as np
 from gpcert.adapters import as_posterior
 from gpcert.analyses.arguments import Ask, regions_of
 from gpcert.analyses.attack_table import Attack, AttackTable
+from gpcert.api.arguments import read_flag, read_seed
 from gpcert.api.certify import certify_rule
-from gpcert.api.rules import RuleOptions, decision_rule
+from gpcert.api.rules import RuleOptions, decision_candidates, decision_rule
 from gpcert.arrays import Backend
 from gpcert.attacks import (
     AttackName,
@@ -23,6 +25,7 @@ from gpcert.attacks import (
 )
 from gpcert.certificates import Status
 from gpcert.committee import Model
+from gpcert.frames import labels_of
 from gpcert.regions import Ball, Region
 from gpcert.regions.norms import norm as norm_of
 from gpcert.search import Budget
@@ -60,7 +63,7 @@ def attack(
     Parameters
     ----------
     model : a `Posterior`, or a fitted model that an adapter converts.
-    X : points (n, d); all are attacked in one batch.
+    X : points (n, d), also a data frame; all are attacked in one batch.
     radius, norm, features, domain : the regions are `Ball(x, radius, norm, features, domain)`.
     region : one region for all points, which contains them, instead of `radius`.
     method : "gpfgs", one step along the gradient of the latent mean (Grosse et al. 2017; its sign
@@ -87,13 +90,17 @@ def attack(
     posterior = as_posterior(model)
     points = posterior.check_inputs(X)
     ask = Ask(threshold, class_weight, delta, output_norm)
-    shape = {"norm": norm, "features": features, "domain": domain}
-    regions = regions_of(points, radius, region, shape)
-    effort = Effort(restarts, iterations)
+    regions = regions_of(posterior, points, radius, region, (norm, features, domain))
+    effort, seed, sure = (
+        Effort(restarts, iterations),
+        read_seed(random_state),
+        bool(read_flag("confirm", confirm)),
+    )
     if not len(points):
         return AttackTable(())
-    decision_rule(posterior, points[0], ask.rule())  # refuses what `certify` refuses
-    return attack_regions(posterior, points, regions, ask, method, effort, confirm, random_state)
+    _ = decision_candidates(posterior, points[0], ask.rule()).guess  # refuses what `certify` does
+    table = attack_regions(posterior, points, regions, ask, method, effort, sure, seed)
+    return replace(table, labels=labels_of(X, range(len(points))))
 
 
 def attack_regions(
@@ -136,6 +143,7 @@ def attack_regions(
                 quantity=margins.quantity,
                 method=method,
                 region=own.describe(),
+                model=model.fingerprint,
             )
         )
     return AttackTable(tuple(results))
@@ -144,14 +152,14 @@ def attack_regions(
 def confirmed_at(model: Model, x: np.ndarray, point: np.ndarray, options: RuleOptions) -> bool:
     """Whether certified bounds prove that the decision at `point` is not the one at x.
 
-    The rule is that of the computed decision at x. Its margin must be proved positive at x, on the
-    cell of width 0, as the computed decision may be wrong near a tie; and negative at `point`.
+    The decision at x is itself proved, as the computed one may be wrong near a tie; its margin must
+    be proved negative on the cell of width 0 at `point`.
     """
     rule = decision_rule(model, x, options)
-    verdicts = [
-        certify_rule(Ball(place, 0.0), rule, ONE_BOX, Backend(), 0).status for place in (x, point)
-    ]
-    return verdicts[0] is Status.ROBUST and verdicts[1] is Status.NOT_ROBUST
+    if not rule.decided:
+        return False
+    found = certify_rule(Ball(point, 0.0), rule, ONE_BOX, Backend(), 0)
+    return found.status is Status.NOT_ROBUST
 
 
 def predict_gradient(

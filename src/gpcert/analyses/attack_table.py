@@ -43,6 +43,7 @@ class Attack(Record):
     quantity: str
     method: str
     region: dict[str, Any]
+    model: str = ""
 
 
 @dataclass(frozen=True, eq=False)

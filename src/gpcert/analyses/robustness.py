@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from gpcert.adapters import as_posterior
-from gpcert.analyses.arguments import Work, is_several
+from gpcert.analyses.arguments import is_several, work_words
 from gpcert.analyses.robustness_table import Robustness, RobustnessTable
 from gpcert.api import prediction_range_many
+from gpcert.api.arguments import BudgetLike
 from gpcert.api.methods import MethodName
 from gpcert.api.questions import range_question
 from gpcert.arrays import Backend
@@ -18,8 +19,8 @@ from gpcert.attacks import Decision, decision_margins
 from gpcert.certificates import Interval, PredictionRange
 from gpcert.committee import Model
 from gpcert.errors import InputError
+from gpcert.frames import labels_of
 from gpcert.rounding import down, up
-from gpcert.search import Budget
 
 __all__ = ["robustness"]
 
@@ -36,7 +37,7 @@ def robustness(
     domain: Any = None,
     output: Any = None,
     tol: float = 0.01,
-    budget: Budget | None = None,
+    budget: BudgetLike = None,
     backend: str | Backend = "numpy",
     random_state: int | None = 0,
     method: MethodName = "taylor",
@@ -68,6 +69,8 @@ def robustness(
     >>> [round(row.delta.upper, 2) for row in table]
     [0.12, 0.56]
     """
+    if not isinstance(compare, Mapping | None):
+        raise InputError(f"compare: expected models by name, {{name: model}}, got {compare!r}")
     models = dict(compare or {})
     if model is not None:
         models = {"model": model, **models}
@@ -75,10 +78,10 @@ def robustness(
         raise InputError("expected a model, or several in compare={name: model}")
     if (radius is None) == (radii is None):
         raise InputError("expected exactly one of radius= and radii=")
-    settings = [radius] if radii is None else list(radii)
+    settings = [radius] if radii is None else _settings(radii)
     shape = {"norm": norm, "features": features, "domain": domain}
     effort = {"tol": tol, "n_jobs": n_jobs, "progress": progress}
-    effort |= Work(budget, backend, random_state, method).words()
+    effort |= work_words(budget, backend, random_state, method)
     rows: list[Robustness] = []
     labels: list[int] = []
     for name, one in models.items():
@@ -93,8 +96,8 @@ def robustness(
                     labels.append(int(chosen[row]))
                     rows.append(_row(found, points[chosen[row]], str(name), setting))
                 if not table.complete:
-                    return _sorted(rows, labels, complete=False)
-    return _sorted(rows, labels, complete=True)
+                    return _sorted(rows, labels, X, complete=False)
+    return _sorted(rows, labels, X, complete=True)
 
 
 def _outputs(model: Model, points: np.ndarray, output: Any) -> list[tuple[np.ndarray, Any]]:
@@ -124,6 +127,8 @@ def _row(found: PredictionRange, x: np.ndarray, group: str, setting: Any) -> Rob
         boxes=found.boxes,
         seconds=found.seconds,
         region=found.region,
+        method=found.method,
+        model=found.model,
     )
 
 
@@ -140,19 +145,32 @@ def difference(found: PredictionRange) -> Interval:
     return Interval(lower, upper)
 
 
+def _settings(radii: Any) -> list[Any]:
+    if isinstance(radii, str | bytes | Mapping) or not isinstance(radii, Iterable):
+        raise InputError(f"radii: expected a list of radii, got {radii!r}")
+    found = list(radii)
+    if not found:
+        raise InputError("radii: expected one or more, got none")
+    return found
+
+
 def _text(setting: Any) -> str:
-    return (
-        f"{setting:g}"
-        if np.ndim(setting) == 0 and not isinstance(setting, Mapping)
-        else (str(setting))
-    )
+    """A radius in words: a number, one per feature, or by name.
+
+    >>> _text(0.1), _text([0.1, 0]), _text({"age": 2.0})
+    ('0.1', '0.1, 0', 'age=2')
+    """
+    if hasattr(setting, "items"):
+        return ", ".join(f"{name}={float(value):g}" for name, value in setting.items())
+    return ", ".join(f"{float(value):g}" for value in np.atleast_1d(setting))
 
 
-def _sorted(rows: list[Robustness], labels: list[int], complete: bool) -> RobustnessTable:
+def _sorted(rows: list[Robustness], labels: list[int], X: Any, complete: bool) -> RobustnessTable:
     """By group and setting as they came, and within them by point."""
     blocks = list(dict.fromkeys((row.group, row.setting) for row in rows))
     order = sorted(
         range(len(rows)),
         key=lambda k: (blocks.index((rows[k].group, rows[k].setting)), labels[k]),
     )
-    return RobustnessTable(tuple(rows[k] for k in order), complete, tuple(labels[k] for k in order))
+    names = labels_of(X, [labels[k] for k in order])
+    return RobustnessTable(tuple(rows[k] for k in order), complete, names)

@@ -41,6 +41,8 @@ class Robustness(Record):
     boxes: int
     seconds: float
     region: dict[str, Any]
+    method: str = "taylor"
+    model: str = ""
 
 
 @dataclass(frozen=True, eq=False)

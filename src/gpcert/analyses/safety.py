@@ -9,19 +9,15 @@ from typing import Any
 import numpy as np
 
 from gpcert.adapters import as_posterior
-from gpcert.analyses.arguments import (
-    Ask,
-    Work,
-    check_radii,
-    class_labels,
-    is_several,
-    one_point,
-)
+from gpcert.analyses.arguments import Ask, check_radii, is_several, work_words
 from gpcert.analyses.attack import attack_regions
 from gpcert.analyses.safety_record import SafetyCurve, SafetyStep
 from gpcert.api import certify, prediction_range
+from gpcert.api.arguments import BudgetLike, ball_options, read_flag, read_tolerance, read_x
 from gpcert.api.methods import MethodName
 from gpcert.api.progress import progress_line
+from gpcert.api.questions import RangeQuestion, range_question
+from gpcert.api.rules import decision_candidates
 from gpcert.arrays import Backend
 from gpcert.attacks import (
     AttackName,
@@ -34,7 +30,7 @@ from gpcert.attacks.single_margins import BinaryMargins, DeviationMargins, Level
 from gpcert.certificates import Interval, PredictionRange, Status
 from gpcert.committee import Model
 from gpcert.regions import Ball
-from gpcert.search import Budget, StopReason
+from gpcert.search import StopReason
 
 __all__ = ["safety_curve"]
 
@@ -54,7 +50,7 @@ def safety_curve(
     output: Any = None,
     attack: AttackName = "gpfgs",
     tol: float = 0.01,
-    budget: Budget | None = None,
+    budget: BudgetLike = None,
     backend: str | Backend = "numpy",
     random_state: int | None = 0,
     method: MethodName = "taylor",
@@ -62,8 +58,9 @@ def safety_curve(
 ) -> SafetyCurve:
     """Bounds on the least and the greatest prediction for growing radii, beside an attack's.
 
-    The paper's analysis of local adversarial safety: the probability of the second of two classes
-    (of several: that of the class decided on at x, or `output`; in regression the mean).
+    The paper's analysis of local adversarial safety: the probability of the second of two classes,
+    of several that of the class decided on at x, in regression the mean of the first target; or
+    that of `output`, the label of a class or the number of a target.
 
     The balls are nested, so every search helps the others: a lower bound of the minimum at one
     radius holds at all smaller ones, and a value attained at one radius is attained at all larger
@@ -92,29 +89,34 @@ def safety_curve(
     True
     """
     posterior = as_posterior(model)
-    point = one_point(posterior, x)
+    point = read_x(posterior, x, "call safety_curve once per row")
     ask, work = (
         Ask(threshold, class_weight, delta, output_norm),
-        Work(budget, backend, random_state, method),
+        work_words(budget, backend, random_state, method),
     )
-    shape = {"norm": norm, "features": features, "domain": domain}
-    balls = [Ball(point, float(radius), **shape) for radius in check_radii(radii)]
+    tol, shown_line = read_tolerance(tol), read_flag("progress", progress)
+    around = ball_options(posterior, norm, features, domain)
+    balls = [Ball(point, float(radius), **around) for radius in check_radii(radii)]
+    _ = decision_candidates(posterior, point, ask.rule()).guess  # refuses what `certify` does
     margins = decision_margins(posterior, point[None], ask.plain())
-    if output is None and is_several(posterior):
+    question = range_question(posterior, None)
+    if output is None and question.default is None:
         output = margins.decided(point[None])[0]
+    index = question.index(output)
     many = np.tile(point, (len(balls), 1))
-    attacks = attack_regions(posterior, many, balls, ask, attack, Effort(), True, random_state)
-    search = _Curve(posterior, point, balls, {"tol": tol, "output": output, **work.words()})
-    with progress_line(progress) as line:
+    attacks = attack_regions(
+        posterior, many, balls, ask, attack, Effort(), True, work["random_state"]
+    )
+    choices = {"tol": tol, "output": question.labels[index], **work}
+    search = _Curve(posterior, point, balls, choices)
+    with progress_line(shown_line) as line:
         try:
-            search.verdicts(
-                [row.confirmed for row in attacks], {**shape, **ask.words(), **work.words()}
-            )
+            search.verdicts([row.confirmed for row in attacks], {**ask.words(), **work})
             line.show("verdicts are known")
             search.bound(tol)
         except KeyboardInterrupt:
             search.complete = False
-    shown = _Shown(margins, posterior, point, output)
+    shown = _Shown(margins, posterior, point, index, question)
     steps = []
     for k, ball in enumerate(balls):
         values = shown.values(attacks.points[k : k + 1])
@@ -129,34 +131,39 @@ class _Shown:
     margins: Margins
     model: Model
     x: np.ndarray
-    output: Any
-    quantity: str = ""
+    index: int
+    question: RangeQuestion
     levels: tuple[float | None, float | None] = (None, None)
 
     def __post_init__(self) -> None:
-        margins = self.margins
+        margins, question = self.margins, self.question
         self.value = float(self.values(self.x[None])[0])
-        self.quantity = margins.quantity
-        if is_several(self.model):
-            self.quantity = f"probability of class {self.output}"
-        elif isinstance(margins, DeviationMargins):
-            self.quantity = "mean"
+        probability = question.quantity == "probability"
+        self.quantity = question.meanings[self.index] if probability else question.quantity
+        if isinstance(margins, DeviationMargins):
             if margins.posterior.outputs == 1:
                 self.levels = (self.value - margins.delta, self.value + margins.delta)
         elif isinstance(margins, BinaryMargins | LevelMargins):
-            binary = isinstance(margins, BinaryMargins)
-            level = margins.threshold if binary else margins.level
-            self.levels = (level, None) if margins.signs[0] > 0 else (None, level)
+            level = margins.threshold if isinstance(margins, BinaryMargins) else margins.level
+            above = margins.signs[0] > 0
+            if self._first:  # of two classes: it has what the second leaves
+                level, above = 1.0 - level, not above
+            self.levels = (level, None) if above else (None, level)
         self.decision = margins.decided(self.x[None])[0]
+
+    @property
+    def _first(self) -> bool:
+        return self.question.two and self.index == 0
 
     def values(self, X: np.ndarray) -> np.ndarray:
         """(n,) at X."""
         if is_several(self.model):
             found, _ = prediction_and_gradient(self.model, X)
-            return found[:, class_labels(self.model).index(self.output)]
+            return found[:, self.index]
         if isinstance(self.margins, DeviationMargins):
-            return self.margins.posterior.predict(X)[0][:, self.output or 0]
-        return self.margins.shown(X, np.zeros(len(X), dtype=int))
+            return self.margins.posterior.predict(X)[0][:, self.index]
+        found = self.margins.shown(X, np.zeros(len(X), dtype=int))
+        return 1.0 - found if self._first else found
 
 
 @dataclass(eq=False)
@@ -182,9 +189,7 @@ class _Curve:
         if low > high:
             return
         middle = (low + high) // 2
-        found = certify(
-            self.model, self.x, region=self.balls[middle], progress=False, **_decision(choices)
-        )
+        found = certify(self.model, self.x, region=self.balls[middle], progress=False, **choices)
         if found.reason is StopReason.INTERRUPTED:
             raise KeyboardInterrupt
         self.status[middle] = found.status
@@ -247,11 +252,12 @@ class _Curve:
         """The record of one radius."""
         minimum, maximum = self.minimum(k), self.maximum(k)
         own = self.ranges.get(k)
+        unsearched = StopReason.CONVERGED if self.complete else StopReason.INTERRUPTED
         smaller = [r for j, r in self.ranges.items() if j <= k]
         argmin = next((r.argmin for r in smaller if r.minimum.upper == minimum.upper), None)
         argmax = next((r.argmax for r in smaller if r.maximum.lower == maximum.lower), None)
         return SafetyStep(
-            radius=float(ball.radius),
+            radius=float(np.max(ball.radius)),
             minimum=minimum,
             maximum=maximum,
             argmin=argmin,
@@ -265,14 +271,10 @@ class _Curve:
             upper_level=shown.levels[1],
             decision=shown.decision,
             quantity=shown.quantity,
-            reason=StopReason.CONVERGED if own is None else own.reason,
+            reason=unsearched if own is None else own.reason,
             boxes=0 if own is None else own.boxes,
             seconds=0.0 if own is None else own.seconds,
             region=ball.describe(),
+            method=self.choices["method"],
+            model=self.model.fingerprint,
         )
-
-
-def _decision(choices: dict[str, Any]) -> dict[str, Any]:
-    """The words of `certify` with the region given as such."""
-    shape = {"norm", "features", "domain"}
-    return {name: value for name, value in choices.items() if name not in shape}

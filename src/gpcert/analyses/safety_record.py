@@ -50,6 +50,8 @@ class SafetyStep(Record):
     boxes: int
     seconds: float
     region: dict[str, Any]
+    method: str = "taylor"
+    model: str = ""
 
     def check(self) -> None:
         """The smallest value is not above the largest."""

@@ -8,17 +8,19 @@ from typing import Any
 import numpy as np
 
 from gpcert.adapters import as_posterior
-from gpcert.analyses.arguments import Work, regions_of
+from gpcert.analyses.arguments import regions_of, work_words
 from gpcert.analyses.worst_case_table import WorstCase, WorstCaseTable
 from gpcert.api import prediction_range_many
+from gpcert.api.arguments import BudgetLike, read_tolerance
 from gpcert.api.methods import MethodName
+from gpcert.api.questions import range_question
 from gpcert.arrays import Backend, finite_array
 from gpcert.certificates import Interval, PredictionRange
 from gpcert.committee import Committee
 from gpcert.errors import InputError
+from gpcert.frames import labels_of
 from gpcert.regions import Region
 from gpcert.rounding import down, up
-from gpcert.search import Budget
 
 __all__ = ["worst_case"]
 
@@ -35,7 +37,7 @@ def worst_case(
     domain: Any = None,
     output: int | None = None,
     tol: float = 0.01,
-    budget: Budget | None = None,
+    budget: BudgetLike = None,
     backend: str | Backend = "numpy",
     random_state: int | None = 0,
     method: MethodName = "taylor",
@@ -78,10 +80,10 @@ def worst_case(
     if reach < 0:
         raise InputError(f"beta: expected a number >= 0, got {beta!r}")
     points = posterior.check_inputs(X)
-    shape = {"norm": norm, "features": features, "domain": domain}
-    regions = regions_of(points, radius, region, shape)
-    target = 0 if output is None else output
-    effort = {**Work(budget, backend, random_state, method).words(), "output": target}
+    regions = regions_of(posterior, points, radius, region, (norm, features, domain))
+    tol = read_tolerance(tol)
+    target = range_question(posterior, "mean").index(output)
+    effort = {**work_words(budget, backend, random_state, method), "output": target}
     effort |= {"n_jobs": n_jobs, "progress": progress}
     if not len(points):
         return WorstCaseTable(())
@@ -100,9 +102,10 @@ def worst_case(
     for k, mean in zip(means.labels, means, strict=True):
         if k in variances:
             labels.append(k)
-            value = float(plain[k, int(target)])
+            value = float(plain[k, target])
             rows.append(_row(value, points[k], mean, variances[k], reach))
-    return WorstCaseTable(tuple(rows), means.complete and spreads.complete, tuple(labels))
+    complete = means.complete and spreads.complete
+    return WorstCaseTable(tuple(rows), complete, labels_of(X, labels))
 
 
 def _row(
@@ -122,6 +125,8 @@ def _row(
         boxes=mean.boxes + variance.boxes,
         seconds=mean.seconds + variance.seconds,
         region=mean.region,
+        method=mean.method,
+        model=mean.model,
     )
 
 
@@ -131,7 +136,8 @@ def band_of(mean: PredictionRange, variance: float, beta: float) -> Interval:
     At every point x of the region `mean(x) >= min mean` and `std(x) <= sqrt(V)`, so the band holds
     `mean(x) -+ beta std(x)`. The root and the product round once each, the sum once more.
     """
-    reach = float(up(beta * math.sqrt(max(variance, 0.0)), 3))
+    # a band of no standard deviations needs no bound of them, and has perhaps none
+    reach = float(up(beta * math.sqrt(max(variance, 0.0)), 3)) if beta > 0 else 0.0
     return Interval(
         float(down(mean.minimum.lower - reach, 1)), float(up(mean.maximum.upper + reach, 1))
     )

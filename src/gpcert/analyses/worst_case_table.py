@@ -43,6 +43,8 @@ class WorstCase(Record):
     boxes: int
     seconds: float
     region: dict[str, Any]
+    method: str = "taylor"
+    model: str = ""
 
 
 @dataclass(frozen=True, eq=False)

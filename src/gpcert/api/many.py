@@ -3,23 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from gpcert.adapters import as_posterior
+from gpcert.api.arguments import (
+    BudgetLike,
+    ball_options,
+    one_of,
+    read_backend,
+    read_budget,
+    read_class_weight,
+    read_flag,
+    read_jobs,
+    read_radius,
+    read_region,
+    read_seed,
+    read_tolerance,
+)
 from gpcert.api.certify import prepare
 from gpcert.api.methods import MethodName, VarianceName
 from gpcert.api.parallel import numbered_results
 from gpcert.api.progress import progress_line
-from gpcert.api.questions import Quantity, range_question
-from gpcert.api.radius import certified_radius
+from gpcert.api.questions import Quantity, RangeQuestion, range_question
+from gpcert.api.radius import RADIUS_BUDGET, certified_radius
 from gpcert.api.ranges import Sides, prediction_range, prediction_ranges
 from gpcert.arrays import Backend
 from gpcert.certificates import PredictionRange, Radius, RadiusTable, RangeTable
 from gpcert.committee import Model
+from gpcert.errors import InputError
+from gpcert.frames import labels_of
 from gpcert.regions import Ball, Region
-from gpcert.search import Budget, stop_if_interrupted
+from gpcert.regions.arguments import check_norm
+from gpcert.search import stop_if_interrupted
 
 __all__ = ["certified_radius_many", "collect", "prediction_range_many"]
 
@@ -37,7 +54,7 @@ def certified_radius_many(
     output_norm: float | str = np.inf,
     max_radius: float | None = None,
     tol: float = 0.01,
-    budget: Budget | None = None,
+    budget: BudgetLike = None,
     backend: str | Backend = "numpy",
     random_state: int | None = 0,
     method: MethodName = "taylor",
@@ -59,25 +76,24 @@ def certified_radius_many(
     ([1.5, 0.5], True)
     """
     posterior = as_posterior(model)
+    points = posterior.check_inputs(X)
     choices = {
-        "norm": norm,
-        "features": features,
-        "domain": domain,
+        **ball_options(posterior, check_norm(norm), features, domain),
         "threshold": threshold,
-        "class_weight": class_weight,
+        "class_weight": read_class_weight(class_weight),
         "delta": delta,
-        "output_norm": output_norm,
+        "output_norm": check_norm(output_norm, "output_norm"),
         "max_radius": max_radius,
-        "tol": tol,
-        "budget": budget,
-        "backend": backend,
-        "random_state": random_state,
+        "tol": read_tolerance(tol, below=1.0),
+        "budget": read_budget(budget, RADIUS_BUDGET),
+        "backend": read_backend(backend),
+        "random_state": read_seed(random_state),
         "method": method,
         "variance": variance,
     }
-    work = [(posterior, x, choices) for x in posterior.check_inputs(X)]
+    work = [(posterior, x, choices) for x in points]
     found, complete = collect(posterior, _radius, work, n_jobs, progress)
-    return RadiusTable(tuple(found.values()), complete, tuple(found))
+    return RadiusTable(tuple(found.values()), complete, labels_of(X, tuple(found)))
 
 
 def prediction_range_many(
@@ -92,7 +108,8 @@ def prediction_range_many(
     quantity: Quantity | None = None,
     output: Any = None,
     sides: Sides = "both",
-    budget: Budget | None = None,
+    all_outputs: bool = False,
+    budget: BudgetLike = None,
     backend: str | Backend = "numpy",
     random_state: int | None = 0,
     method: MethodName = "taylor",
@@ -102,9 +119,11 @@ def prediction_range_many(
 ) -> RangeTable:
     """`prediction_range` around every row of X, or over every region of a list given as X.
 
-    The region of a row x is `Ball(x, radius, norm, features, domain)`. Without `output` all classes
-    (or outputs) are ranged, one row of the table for each. The budget (60 seconds by default) is
-    that of one region; `n_jobs`, `progress` and Ctrl-C as in `certify_many`.
+    The region of a row x is `Ball(x, radius, norm, features, domain)`. Without `output` the table
+    has one row per point, of the default output of `prediction_range`: the second of two classes,
+    the first target. With `all_outputs`, and of several classes, which have no default, it has one
+    row per point and output, searched together as in `prediction_ranges`. The budget (60 seconds by
+    default) is that of one point; `n_jobs`, `progress` and Ctrl-C as in `certify_many`.
 
     Example
     -------
@@ -117,24 +136,35 @@ def prediction_range_many(
     [1.0, 0.61]
     """
     posterior = as_posterior(model)
-    regions = _regions(posterior, X, radius, {"norm": norm, "features": features, "domain": domain})
-    choices = {
-        "tol": tol,
+    regions = _regions(posterior, X, radius, (norm, features, domain))
+    choices: dict[str, Any] = {
+        "tol": read_tolerance(tol),
         "quantity": quantity,
-        "budget": budget,
-        "backend": backend,
-        "random_state": random_state,
+        "budget": read_budget(budget),
+        "backend": read_backend(backend),
+        "random_state": read_seed(random_state),
         "method": method,
         "variance": variance,
     }
-    question = range_question(posterior, quantity)
-    if output is not None or sides != "both" or len(question.labels) == 1:
-        choices |= {"output": output, "sides": sides}
+    one = {"output": output, "sides": one_of("sides", sides, get_args(Sides))}
+    if not _every(range_question(posterior, quantity), one, read_flag("all_outputs", all_outputs)):
+        choices |= one
     work = [(posterior, region, choices) for region in regions]
     found, complete = collect(posterior, _ranges, work, n_jobs, progress)
     rows = tuple(row for rows in found.values() for row in rows)
-    labels = tuple(number for number, rows in found.items() for _ in rows)
-    return RangeTable(rows, complete, labels)
+    numbers = tuple(number for number, rows in found.items() for _ in rows)
+    return RangeTable(rows, complete, labels_of(X, numbers))
+
+
+def _every(question: RangeQuestion, one: dict[str, Any], wanted: bool | None) -> bool:
+    """Whether all outputs are ranged; otherwise `one` is, which must be known."""
+    named = one["output"] is not None or one["sides"] != "both"
+    if wanted and named:
+        raise InputError("all_outputs: expected no output=, and sides='both'; drop one of them")
+    if wanted or (question.default is None and not named):
+        return True
+    question.index(one["output"])
+    return False
 
 
 def collect(
@@ -149,12 +179,13 @@ def collect(
     Ctrl-C, or an answer (or the first of several) that was interrupted, ends the run: what is
     finished is returned.
     """
+    jobs, shown = read_jobs(n_jobs), read_flag("progress", progress)
     done: dict[int, Any] = {}
     complete = True
     try:
         prepare(posterior)
-        with progress_line(progress) as line:
-            for number, answer in numbered_results(function, work, n_jobs):
+        with progress_line(shown) as line:
+            for number, answer in numbered_results(function, work, jobs):
                 done[number] = answer
                 line.show(f"{len(done)} of {len(work)} points done")
                 stop_if_interrupted((answer[0] if isinstance(answer, tuple) else answer).reason)
@@ -163,10 +194,16 @@ def collect(
     return dict(sorted(done.items())), complete
 
 
-def _regions(model: Model, X: Any, radius: Any, shape: dict[str, Any]) -> list[Region]:
+def _regions(model: Model, X: Any, radius: Any, shape: tuple[Any, Any, Any]) -> list[Region]:
     if isinstance(X, Sequence) and len(X) and all(isinstance(region, Region) for region in X):
-        return list(X)
-    return [Ball(x, radius, **shape) for x in model.check_inputs(X)]
+        if radius is not None:
+            raise InputError("radius: expected points as X, got regions; leave radius= out")
+        return [read_region(model, region) for region in X]
+    points = model.check_inputs(X)
+    if radius is None:
+        raise InputError("radius: expected one for the points in X; or pass regions as X")
+    reach, around = read_radius(model, radius), ball_options(model, *shape)
+    return [Ball(x, reach, **around) for x in points]
 
 
 def _radius(posterior: Model, x: np.ndarray, choices: dict[str, Any]) -> Radius:
