@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.analyses.arguments import Ask, regions_of
 from gpcert.analyses.attack_table import Attack, AttackTable
-from gpcert.api.arguments import read_flag, read_seed
+from gpcert.api.arguments import one_of, read_flag, read_seed
 from gpcert.api.certify import certify_rule
 from gpcert.api.rules import RuleOptions, decision_candidates, decision_rule
 from gpcert.arrays import Backend
@@ -90,6 +90,7 @@ def attack(
     posterior = as_posterior(model)
     points = posterior.check_inputs(X)
     ask = Ask(threshold, class_weight, delta, output_norm)
+    method = one_of("method", method, get_args(AttackName))
     regions = regions_of(posterior, points, radius, region, (norm, features, domain))
     effort, seed, sure = (
         Effort(restarts, iterations),
@@ -120,9 +121,10 @@ def attack_regions(
     # the region itself says what lies inside; rounding may have put a point just outside
     found = np.stack([own.project(x) for own, x in zip(regions, found, strict=True)])
     rows = np.arange(len(points))
-    before, after = margins.shown(points, rows), margins.shown(found, rows)
-    margin = margins.margin(found, rows)
-    old, new = margins.decided(points), margins.decided(found)
+    with np.errstate(all="ignore"):  # huge latent functions overflow
+        before, after = margins.shown(points, rows), margins.shown(found, rows)
+        margin = margins.margin(found, rows)
+        old, new = margins.decided(points), margins.decided(found)
     options = ask.rule()
     results = []
     for k, own in enumerate(regions):
@@ -181,7 +183,8 @@ def predict_gradient(
     ([[0.6065]], [[[-0.6065, 0.0]]])
     """
     posterior = as_posterior(model)
-    return prediction_and_gradient(posterior, posterior.check_inputs(X), quantity)
+    asked = one_of("quantity", quantity, (None, "probability", "mean"))
+    return prediction_and_gradient(posterior, posterior.check_inputs(X), asked)
 
 
 def _distance(region: Region, x: np.ndarray, point: np.ndarray) -> float:

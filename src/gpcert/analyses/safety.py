@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from gpcert.analyses.arguments import Ask, check_radii, is_several, work_words
 from gpcert.analyses.attack import attack_regions
 from gpcert.analyses.safety_record import SafetyCurve, SafetyStep
 from gpcert.api import certify, prediction_range
-from gpcert.api.arguments import BudgetLike, ball_options, read_flag, read_tolerance, read_x
+from gpcert.api.arguments import BudgetLike, ball_options, one_of, read_flag, read_tolerance, read_x
 from gpcert.api.methods import MethodName
 from gpcert.api.progress import progress_line
 from gpcert.api.questions import RangeQuestion, range_question
@@ -94,6 +94,7 @@ def safety_curve(
         Ask(threshold, class_weight, delta, output_norm),
         work_words(budget, backend, random_state, method),
     )
+    attack = one_of("attack", attack, get_args(AttackName))
     tol, shown_line = read_tolerance(tol), read_flag("progress", progress)
     around = ball_options(posterior, norm, features, domain)
     balls = [Ball(point, float(radius), **around) for radius in check_radii(radii)]

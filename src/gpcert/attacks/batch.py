@@ -39,6 +39,7 @@ class Effort:
                 raise InputError(f"{name}: expected a whole number >= {least}, got {value!r}")
 
 
+@np.errstate(all="ignore")  # huge latent functions overflow
 def attack_points(
     margins: Margins,
     places: Neighbourhoods,

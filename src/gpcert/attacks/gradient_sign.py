@@ -24,7 +24,7 @@ def gradient_sign(
     rows = np.arange(len(starts))
     best, value = starts, np.full(len(starts), np.inf)
     for gradient in margins.first_gradients(starts, rows, latent=latent):
-        found = places.linear_minimizers(np.nan_to_num(gradient), rows)
+        found = places.linear_minimizers(gradient, rows)
         reached = margins.values(found, rows)[0 if not latent else 1]
         better = reached < value
         best = np.where(better[:, None], found, best)

@@ -75,6 +75,7 @@ class Neighbourhoods:
     def linear_minimizers(self, g: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Where `g.x` is least in each row's region, up to rounding."""
         low, high, center = self.lower[rows], self.upper[rows], self.center[rows]
+        g = _finite_directions(g)
         if self.p == math.inf:
             return np.where(g > 0, low, np.where(g < 0, high, center))
         unit = self.unit[rows]
@@ -102,3 +103,14 @@ class Neighbourhoods:
         """`y / unit`, 0 where a feature is fixed."""
         unit = self.unit[rows]
         return np.divide(y, unit, out=np.zeros_like(y), where=unit > 0)
+
+
+def _finite_directions(g: np.ndarray) -> np.ndarray:
+    """Gradients (k, d) up to a positive factor per row; what is not known is 0.
+
+    >>> _finite_directions(np.array([[np.nan, 2e300], [0.0, 0.0]])).tolist()
+    [[0.0, 1.0], [0.0, 0.0]]
+    """
+    known = np.nan_to_num(g)
+    largest = np.max(np.abs(known), axis=1, keepdims=True)
+    return known / np.where(largest > 0, largest, 1.0)
