@@ -11,11 +11,27 @@ from importlib import import_module
 from types import ModuleType
 
 from gpcert.adapters import as_posterior
+from gpcert.analyses import (
+    Attack,
+    AttackTable,
+    CertifiedAccuracy,
+    RobustnessTable,
+    SafetyCurve,
+    WorstCaseTable,
+    attack,
+    certified_accuracy,
+    predict_gradient,
+    robustness,
+    safety_curve,
+    worst_case,
+)
 from gpcert.api import (
     certified_radius,
+    certified_radius_many,
     certify,
     certify_many,
     prediction_range,
+    prediction_range_many,
     prediction_ranges,
 )
 from gpcert.certificates import (
@@ -40,8 +56,16 @@ __all__ = [
     "certify",
     "certify_many",
     "certified_radius",
+    "certified_radius_many",
     "prediction_range",
+    "prediction_range_many",
     "prediction_ranges",
+    "attack",
+    "predict_gradient",
+    "safety_curve",
+    "robustness",
+    "certified_accuracy",
+    "worst_case",
     "as_posterior",
     "load",
     "Posterior",
@@ -56,6 +80,12 @@ __all__ = [
     "PredictionRange",
     "Interval",
     "Radius",
+    "Attack",
+    "AttackTable",
+    "SafetyCurve",
+    "RobustnessTable",
+    "CertifiedAccuracy",
+    "WorstCaseTable",
     "RangeTable",
     "RadiusTable",
     "__version__",

@@ -16,7 +16,7 @@ import numpy as np
 from gpcert.arrays import finite_array
 from gpcert.errors import InputError
 
-__all__ = ["column_names", "read_point", "read_points", "row_labels"]
+__all__ = ["column_names", "labels_of", "read_point", "read_points", "row_labels"]
 
 Names = tuple[str, ...] | None
 
@@ -94,6 +94,16 @@ def row_labels(X: Any) -> tuple[Any, ...] | None:
         return None
     labels = [each.item() if isinstance(each, np.generic) else each for each in X.index]
     return tuple(each if isinstance(each, str | int | float) else str(each) for each in labels)
+
+
+def labels_of(X: Any, rows: Sequence[int]) -> tuple[Any, ...]:
+    """What the rows of these numbers are called: by the index of a data frame, else their numbers.
+
+    >>> labels_of([[1.0], [2.0], [3.0]], [0, 2])
+    (0, 2)
+    """
+    names = row_labels(X)
+    return tuple(rows) if names is None else tuple(names[row] for row in rows)
 
 
 def _is_table(X: Any) -> bool:

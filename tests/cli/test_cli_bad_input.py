@@ -174,8 +174,11 @@ def test_no_failure_ends_as_a_verdict(run, npz, csv, monkeypatch, kind, verb):
     def fail(*arguments, **options):
         raise kind("no bound")
 
-    module = {"range": gpcert.cli.ranges, "radius": gpcert.cli.radius}[verb]
-    monkeypatch.setattr(module, "run_many", fail)
+    module, name = {
+        "range": (gpcert.cli.ranges, "prediction_range_many"),
+        "radius": (gpcert.cli.radius, "certified_radius_many"),
+    }[verb]
+    monkeypatch.setattr(module, name, fail)
     radius = ["--radius", 0.1] if verb == "range" else []
     assert run(verb, npz, csv(GOOD), *radius).exit_code == 4
 

@@ -65,9 +65,7 @@ def test_radius_without_counterexample(run, npz, csv, tmp_path):
     ("command", "verb"), [("range", "prediction_ranges"), ("radius", "certified_radius")]
 )
 def test_interrupt_keeps_what_is_done(run, npz, csv, tmp_path, monkeypatch, command, verb):
-    module = importlib.import_module(
-        {"range": "gpcert.cli.ranges"}.get(command, "gpcert.cli.radius")
-    )
+    module = importlib.import_module("gpcert.api.many")
     original = getattr(module, verb)
 
     def interrupted(*arguments, **options):

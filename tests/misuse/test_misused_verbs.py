@@ -110,7 +110,7 @@ def _says(words, verb="certify", model="binary", **changes):
 
 def test_words():
     _says("use certify_many", x=X)
-    _says("once per row", verb="certified_radius", x=X)
+    _says("use certified_radius_many", verb="certified_radius", x=X)
     _says(r"x\[0\] \(x.iloc\[0\]", x=X[:1])
     _says("compute_class_weight", class_weight="balanced")
     _says(r"domain: expected \(low, high\)", verb="certified_radius", domain=5)

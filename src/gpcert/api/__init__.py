@@ -1,6 +1,7 @@
 """The verbs: what a user asks of a model."""
 
 from gpcert.api.certify import certify, certify_many
+from gpcert.api.many import certified_radius_many, prediction_range_many
 from gpcert.api.radius import certified_radius
 from gpcert.api.ranges import prediction_range, prediction_ranges
 
@@ -8,6 +9,8 @@ __all__ = [
     "certify",
     "certify_many",
     "certified_radius",
+    "certified_radius_many",
     "prediction_range",
+    "prediction_range_many",
     "prediction_ranges",
 ]

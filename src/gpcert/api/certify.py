@@ -32,13 +32,13 @@ from gpcert.arrays import Backend
 from gpcert.certificates import Certificate, CertificateTable, Interval, Status
 from gpcert.committee import Model
 from gpcert.enclosures.classes import class_layout
-from gpcert.frames import row_labels
+from gpcert.frames import labels_of
 from gpcert.likelihoods import ClassLikelihood
 from gpcert.regions import Ball, Region
 from gpcert.regions.arguments import check_norm
 from gpcert.search import Budget, Problem, StopReason, Watch, solve, stop_if_interrupted
 
-__all__ = ["certify", "certify_many", "certify_region", "certify_rule"]
+__all__ = ["certify", "certify_many", "certify_region", "certify_rule", "prepare"]
 
 
 def certify(
@@ -286,18 +286,18 @@ def certify_many(
     ]
     done: dict[int, Certificate] = {}
     try:
-        _prepare(posterior)
+        prepare(posterior)
         with progress_line(shown) as line:
             for row, certificate in numbered_results(certify_region, work, jobs):
                 done[row] = certificate
                 line.show(f"certifying: {len(done)} of {len(work)} points done")
                 stop_if_interrupted(certificate.reason)
     except KeyboardInterrupt:
-        return _table(done, row_labels(X), complete=False)
-    return _table(done, row_labels(X), complete=True)
+        return _table(done, X, complete=False)
+    return _table(done, X, complete=True)
 
 
-def _prepare(posterior: Model) -> None:
+def prepare(posterior: Model) -> None:
     """What all points need is computed once here, not once a process."""
     for member in posterior.members:
         several = isinstance(member.likelihood, ClassLikelihood)
@@ -305,9 +305,6 @@ def _prepare(posterior: Model) -> None:
         _ = searched.norms
 
 
-def _table(
-    done: dict[int, Certificate], names: tuple[Any, ...] | None, complete: bool
-) -> CertificateTable:
+def _table(done: dict[int, Certificate], X: Any, complete: bool) -> CertificateTable:
     rows = sorted(done)
-    labels = tuple(rows) if names is None else tuple(names[row] for row in rows)
-    return CertificateTable(tuple(done[row] for row in rows), complete, labels)
+    return CertificateTable(tuple(done[row] for row in rows), complete, labels_of(X, rows))

@@ -36,7 +36,7 @@ from gpcert.regions.arguments import check_norm
 from gpcert.regions.norms import norm_upper
 from gpcert.search import Budget, StopReason, stop_if_interrupted
 
-__all__ = ["certified_radius"]
+__all__ = ["RADIUS_BUDGET", "certified_radius"]
 
 ATTACK_STEPS = 12
 """Bisections of the attack's radius: the bracket shrinks to 2^-12 of its start."""
@@ -51,6 +51,9 @@ MOST_HALVINGS = 41
 """Searches for the radius; halving a bracket more often than this is below its rounding."""
 
 ONE_BOX = Budget(seconds=None, boxes=1)
+
+RADIUS_BUDGET = Budget(seconds=10.0)
+"""Where none is given."""
 
 
 def certified_radius(
@@ -94,7 +97,7 @@ def certified_radius(
     """
     start = time.perf_counter()
     posterior = as_posterior(model)
-    point = read_x(posterior, x, "call certified_radius once per row")
+    point = read_x(posterior, x, "use certified_radius_many")
     tolerance = read_tolerance(tol, below=1.0)
     around = ball_options(posterior, check_norm(norm), features, domain)
     costs, size = read_class_weight(class_weight), check_norm(output_norm, "output_norm")
@@ -103,7 +106,7 @@ def certified_radius(
         x=point,
         shape=around,
         options=RuleOptions(threshold, costs, delta, size, Method(method, variance)),
-        budget=read_budget(budget, Budget(seconds=10.0)),
+        budget=read_budget(budget, RADIUS_BUDGET),
         backend=read_backend(backend),
         random_state=read_seed(random_state),
         start=start,

@@ -1,5 +1,25 @@
-"""Attacks: local search for points that break a property. Never imports an enclosure."""
+"""Attacks: local search for points that break a property. Never imports an enclosure.
 
+`attack` and `descend` serve the search on one region; `attack_points` attacks many points at once,
+and is what `gpcert.attack` calls.
+"""
+
+from gpcert.attacks.batch import AttackName, Effort, attack_points
+from gpcert.attacks.decisions import Decision, decision_margins
 from gpcert.attacks.descent import attack, descend
+from gpcert.attacks.gradients import prediction_and_gradient
+from gpcert.attacks.margins import Margins
+from gpcert.attacks.neighbourhoods import Neighbourhoods
 
-__all__ = ["attack", "descend"]
+__all__ = [
+    "AttackName",
+    "Decision",
+    "Effort",
+    "Margins",
+    "Neighbourhoods",
+    "attack",
+    "attack_points",
+    "decision_margins",
+    "descend",
+    "prediction_and_gradient",
+]

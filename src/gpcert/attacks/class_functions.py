@@ -6,21 +6,16 @@ and the links averaged, so that a bound and an attack cannot err alike.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
 
-from gpcert.attacks.class_links import link_and_slope, points_for
+from gpcert.attacks.class_means import class_means
 from gpcert.attacks.functions import PlainFunction
-from gpcert.attacks.normal_nodes import normal_nodes
 from gpcert.likelihoods import ClassLikelihood
 from gpcert.posterior import Posterior
 
 __all__ = ["Differences", "class_function"]
-
-SMALLEST_DEVIATION = 1e-3
-"""Smallest eigenvalue of the root of the latent covariance, so that it can be differentiated."""
 
 Pairs = Sequence[tuple[tuple[int, int], ...]]
 Differences = tuple[np.ndarray, Pairs]
@@ -46,7 +41,11 @@ def class_function(
     def function(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         latent = _Latent(posterior, X)
         a, V = latent.mean @ signs.T, np.einsum("bj,jkl->bkl", latent.variance, matrices)
-        value, p, Q_half = _expected(likelihood, weights, a, V)
+        means = class_means(likelihood, a, V)
+        sums = means.probabilities @ weights.T
+        least = np.argmin(sums, axis=1)
+        p, Q_half = means.slopes(weights[least])
+        value = sums[np.arange(len(X)), least]
         return value, latent.gradient(p @ signs, np.einsum("bkl,jkl->bj", Q_half, matrices))
 
     return function
@@ -82,39 +81,3 @@ class _Latent:
         # of k(x, x): both arguments move, alike by symmetry
         prior = np.diag(factor.sum(axis=1))
         return gradient + posterior.kernel.gradient_product(X, X, prior)
-
-
-def _expected(
-    likelihood: ClassLikelihood, weights: np.ndarray, a: np.ndarray, V: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The least of the sums' means over nodes `d = a + S z`, `S = V^(1/2)`, and its derivatives in
-    a (b, n) and V (b, n, n).
-
-    `S dS + dS S = dV`, so in the eigenvectors of V `dS_ij = dV_ij / (s_i + s_j)`.
-    """
-    known = np.all(np.isfinite(V), axis=(1, 2), keepdims=True)  # huge latent functions overflow
-    V = np.where(known, V, np.eye(V.shape[1]))
-    values, vectors = np.linalg.eigh(0.5 * (V + np.swapaxes(V, 1, 2)))
-    s = np.sqrt(np.maximum(values, SMALLEST_DEVIATION**2))
-    S = (vectors * s[:, None, :]) @ np.swapaxes(vectors, 1, 2)
-    found = [_row(likelihood, weights, a[b], S[b], float(s[b].max())) for b in range(len(a))]
-    value = np.array([part[0] for part in found])
-    p = np.stack([part[1] for part in found])
-    moved = np.swapaxes(vectors, 1, 2) @ np.stack([part[2] for part in found]) @ vectors
-    moved = 0.5 * (moved + np.swapaxes(moved, 1, 2)) / (s[:, :, None] + s[:, None, :])
-    return value, p, vectors @ moved @ np.swapaxes(vectors, 1, 2)
-
-
-def _row(
-    likelihood: ClassLikelihood, weights: np.ndarray, a: np.ndarray, S: np.ndarray, widest: float
-) -> tuple[float, np.ndarray, np.ndarray]:
-    """Least sum at one point, its gradient (n,) in a, and `mean of gradient z^T` (n, n)."""
-    scale = math.sqrt(likelihood.noise) if likelihood.noise > 0 else 1.0
-    z, mass = normal_nodes(len(a), widest / scale, points_for(likelihood))
-    f = np.zeros((len(z), len(a) + 1))
-    f[:, 1:] = a + z @ S
-    links, slope_of = link_and_slope(likelihood, f)
-    sums = weights @ (mass @ links)
-    least = int(np.argmin(sums))
-    slope = mass[:, None] * slope_of(weights[least])[:, 1:]
-    return float(sums[least]), slope.sum(axis=0), slope.T @ z

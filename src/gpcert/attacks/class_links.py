@@ -25,7 +25,8 @@ Slope = Callable[[np.ndarray], np.ndarray]
 
 
 def link_and_slope(likelihood: ClassLikelihood, f: np.ndarray) -> tuple[np.ndarray, Slope]:
-    """Links (Q, m) at latent values f (Q, m), and `w -> gradient (Q, m) in f of sum_c w_c link_c`.
+    """Links (Q, m) at latent values f (Q, m), and `w -> gradient (Q, m) in f of sum_c w_c link_c`,
+    w the same for all rows (m,) or one a row (Q, m).
 
     >>> links, slope = link_and_slope(Softmax(), np.zeros((1, 2)))
     >>> links.tolist(), slope(np.array([1.0, 0.0])).tolist()
@@ -48,7 +49,7 @@ def points_for(likelihood: ClassLikelihood) -> int:
 
 def _softmax(f: np.ndarray) -> tuple[np.ndarray, Slope]:
     shares = softmax(f, axis=1)
-    return shares, lambda w: shares * (w - (shares @ w)[:, None])
+    return shares, lambda w: shares * (w - _means(shares, w)[:, None])
 
 
 def _largest(f: np.ndarray, deviation: float) -> tuple[np.ndarray, Slope]:
@@ -66,7 +67,12 @@ def _largest(f: np.ndarray, deviation: float) -> tuple[np.ndarray, Slope]:
     links = (P * r).sum(axis=0)
 
     def slope(w: np.ndarray) -> np.ndarray:
-        R, S = r.sum(axis=2, keepdims=True), (r @ w)[:, :, None]
+        R, S = r.sum(axis=2, keepdims=True), _means(r, w)[..., None]
         return (P * r * (w * R - S)).sum(axis=0) / deviation
 
     return links, slope
+
+
+def _means(r: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """`sum_c r_c w_c` over the last axis, w the same for all rows or one a row."""
+    return r @ w if w.ndim == 1 else np.einsum("...m,...m->...", r, w)

@@ -13,6 +13,8 @@ from gpcert.posterior import Posterior
 __all__ = [
     "PlainFunction",
     "deviation_function",
+    "deviation_of",
+    "diagonal_gradient",
     "mean_and_gradient",
     "mean_function",
     "probability_function",
@@ -22,6 +24,9 @@ __all__ = [
 
 PlainFunction = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 """Points (n, d) to values (n,) and gradients (n, d)."""
+
+BLOCK = 32
+"""Rows whose own kernel values are taken at once."""
 
 
 def mean_and_gradient(posterior: Posterior, X: np.ndarray, c: int) -> tuple[np.ndarray, np.ndarray]:
@@ -44,7 +49,7 @@ def variance_and_gradient(
     weights = added @ C - q @ A
     gradient = 2.0 * posterior.kernel.gradient_product(X, posterior.points, weights)
     # of k(x, x): both arguments move, alike by symmetry
-    gradient += 2.0 * posterior.kernel.gradient_product(X, X, np.eye(len(X)))
+    gradient += 2.0 * diagonal_gradient(posterior, X)
     scale = posterior.scale[c]  # its square may leave float64 where the products do not
     with np.errstate(over="ignore"):
         return scale * (scale * variance) + posterior.noise[c], scale * (scale * gradient)
@@ -94,15 +99,32 @@ def deviation_function(
         parts = [mean_and_gradient(posterior, X, c) for c in range(len(reference))]
         gaps = np.stack([value for value, _ in parts], axis=1) - np.asarray(reference)
         slopes = np.stack([gradient for _, gradient in parts], axis=1)
-        size = np.abs(gaps)
-        if math.isinf(norm):
-            value = size.max(axis=1)
-            weight = (size == value[:, None]).astype(float)
-        else:
-            value = np.linalg.norm(gaps, ord=norm, axis=1)
-            safe = np.where(value > 0, value, 1.0)[:, None]
-            weight = (size / safe) ** (norm - 1.0)
-        gradient = np.einsum("nc,ncd->nd", weight * np.sign(gaps), slopes)
+        value, weight = deviation_of(gaps, norm)
+        gradient = np.einsum("nc,ncd->nd", weight, slopes)
         return -value, -gradient
 
     return function
+
+
+def deviation_of(gaps: np.ndarray, norm: float) -> tuple[np.ndarray, np.ndarray]:
+    """`||gaps||_p` of rows (n, m), and a (sub)gradient (n, m) of it.
+
+    >>> deviation_of(np.array([[3.0, -4.0]]), 2.0)
+    (array([5.]), array([[ 0.6, -0.8]]))
+    """
+    size = np.abs(gaps)
+    if math.isinf(norm):
+        value = size.max(axis=1)
+        weight = (size == value[:, None]).astype(float)
+    else:
+        value = np.linalg.norm(gaps, ord=norm, axis=1)
+        safe = np.where(value > 0, value, 1.0)[:, None]
+        weight = (size / safe) ** (norm - 1.0)
+    return value, weight * np.sign(gaps)
+
+
+def diagonal_gradient(posterior: Posterior, X: np.ndarray) -> np.ndarray:
+    """(n, d) half the gradient of k(x, x), in small blocks: pairs of other rows are not needed."""
+    blocks = [X[i : i + BLOCK] for i in range(0, len(X), BLOCK)]
+    parts = [posterior.kernel.gradient_product(own, own, np.eye(len(own))) for own in blocks]
+    return np.concatenate(parts) if parts else np.zeros_like(X)

@@ -7,7 +7,17 @@ from typing import Annotated
 import typer
 
 from gpcert.certificates.io import package_version
-from gpcert.cli import certify, demo, radius, ranges
+from gpcert.cli import (
+    accuracy,
+    attack,
+    certify,
+    demo,
+    radius,
+    ranges,
+    robustness,
+    safety,
+    worst_case,
+)
 from gpcert.cli.exits import Commands
 from gpcert.cli.streams import flush, prepare_streams
 from gpcert.cli.terminal import say
@@ -35,6 +45,11 @@ app.command("demo", epilog=demo.EXAMPLES)(demo.demo)
 app.command("certify", epilog=certify.EXAMPLES)(certify.certify)
 app.command("range", epilog=ranges.EXAMPLES)(ranges.ranges)
 app.command("radius", epilog=radius.EXAMPLES)(radius.radius)
+app.command("attack", epilog=attack.EXAMPLES)(attack.attack)
+app.command("safety", epilog=safety.EXAMPLES)(safety.safety)
+app.command("robustness", epilog=robustness.EXAMPLES)(robustness.robustness)
+app.command("accuracy", epilog=accuracy.EXAMPLES)(accuracy.accuracy)
+app.command("worst-case", epilog=worst_case.EXAMPLES)(worst_case.worst_case)
 
 
 def _print_version(wanted: bool) -> None:

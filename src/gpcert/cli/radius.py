@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 from rich.console import RenderableType
 
-from gpcert.api import certified_radius
-from gpcert.certificates import Radius, RadiusTable
+from gpcert.api import certified_radius_many
+from gpcert.certificates import Radius
 from gpcert.cli import options
 from gpcert.cli.exits import ExitCode
 from gpcert.cli.results import Files
 from gpcert.cli.terminal import above, below
-from gpcert.cli.work import run_many
 from gpcert.search import StopReason
 
 __all__ = ["COLUMNS", "EXAMPLES", "radius", "radius_cells"]
@@ -49,20 +49,24 @@ def radius(
     files.check()
     choices = search.arguments(seconds=10.0)
     model, points = inputs.read()
-    choices |= {**ball.arguments(model), **decision.arguments(model)}
-    choices |= {"tol": tol, "max_radius": max_radius}
-    found, complete = run_many(
-        lambda x: certified_radius(model, x, **choices),
-        model.check_inputs(points.X),
-        search.jobs,
-        lambda item: item.reason is StopReason.INTERRUPTED,
+    found = certified_radius_many(
+        model,
+        points.X,
+        **ball.arguments(model),
+        **decision.arguments(model),
+        tol=tol,
+        max_radius=max_radius,
+        **choices,
+        n_jobs=search.jobs,
     )
-    labels = tuple(points.labels[row] for row in found)
-    result = RadiusTable(tuple(found.values()), complete, labels)
+    # an interrupted table says by its own labels which rows were finished
+    result = replace(found, labels=tuple(points.labels[row] for row in found.labels))
     met = sum(item.reason is StopReason.CONVERGED for item in result)
-    summary = f"{len(found)} radii: {met} within the tolerance {tol:g}, {len(found) - met} wider"
+    summary = f"{len(result)} radii: {met} within the tolerance {tol:g}, {len(result) - met} wider"
     files.report(result, f"Certified radii, l_{ball.norm}", COLUMNS, radius_cells, summary)
-    raise typer.Exit(ExitCode.PROVED if complete and met == len(found) else ExitCode.UNDECIDED)
+    raise typer.Exit(
+        ExitCode.PROVED if result.complete and met == len(result) else ExitCode.UNDECIDED
+    )
 
 
 def radius_cells(item: Radius) -> list[RenderableType]:

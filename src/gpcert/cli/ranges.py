@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 from rich.console import RenderableType
 
-from gpcert.api import prediction_range, prediction_ranges
+from gpcert.api import prediction_range_many
 from gpcert.api.questions import range_question
-from gpcert.certificates import PredictionRange, RangeTable
+from gpcert.certificates import PredictionRange
 from gpcert.cli import options
 from gpcert.cli.exits import ExitCode
 from gpcert.cli.options import named, radius_of
 from gpcert.cli.results import Files
 from gpcert.cli.terminal import above, below
-from gpcert.cli.work import run_many
 from gpcert.committee import Model
-from gpcert.regions import Ball
-from gpcert.search import StopReason
 
 __all__ = ["ranges", "EXAMPLES"]
 
@@ -94,35 +91,32 @@ def ranges(
     choices = search.arguments()
     model, points = inputs.read()
     asked = None if quantity is None else quantity.value
-    choices |= {"tol": tol, "quantity": asked, **_output(model, asked, label, sides)}
-    reach, shape = radius_of(radius, model), ball.arguments(model)
-
-    def found_at(x: np.ndarray) -> tuple[PredictionRange, ...]:
-        region = Ball(x, reach, **shape)
-        if "output" in choices:
-            return (prediction_range(model, region, **choices),)
-        return prediction_ranges(model, region, **choices)
-
-    found, complete = run_many(
-        found_at,
-        model.check_inputs(points.X),
-        search.jobs,
-        lambda items: items[0].reason is StopReason.INTERRUPTED,
+    found = prediction_range_many(
+        model,
+        points.X,
+        radius_of(radius, model),
+        **ball.arguments(model),
+        tol=tol,
+        quantity=asked,
+        **_output(model, asked, label, sides),
+        **choices,
+        n_jobs=search.jobs,
     )
-    rows = [item for items in found.values() for item in items]
-    labels = [points.labels[row] for row, items in found.items() for _ in items]
-    result = RangeTable(tuple(rows), complete, tuple(labels))
-    met = sum(item.converged for item in rows)
-    summary = f"{len(rows)} ranges: {met} within the tolerance {tol:g}, {len(rows) - met} wider"
+    # an interrupted table says by its own labels which rows were finished
+    result = replace(found, labels=tuple(points.labels[row] for row in found.labels))
+    met = sum(item.converged for item in result)
+    summary = f"{len(result)} ranges: {met} within the tolerance {tol:g}, {len(result) - met} wider"
     title = f"Prediction ranges, l_{ball.norm} radius {radius}"
     files.report(result, title, COLUMNS, _cells, summary)
-    raise typer.Exit(ExitCode.PROVED if complete and met == len(rows) else ExitCode.UNDECIDED)
+    raise typer.Exit(
+        ExitCode.PROVED if result.complete and met == len(result) else ExitCode.UNDECIDED
+    )
 
 
 def _output(model: Model, quantity: Any, text: str | None, sides: Sides) -> dict[str, Any]:
-    """`output` and `sides` where one output is asked for; nothing where all are."""
+    """`output` and `sides` where one output is asked for, else all of them."""
     if text is None:
-        return {} if sides is Sides.both else {"output": None, "sides": sides.value}
+        return {"all_outputs": True} if sides is Sides.both else {"sides": sides.value}
     # None is the one latent function of two classes, which no label means
     labels = [label for label in range_question(model, quantity).labels if label is not None]
     return {"output": named("--class", text, labels), "sides": sides.value}

@@ -25,7 +25,7 @@ from gpcert.regions.intersection import multiplier, response
 from gpcert.regions.norms import POW_ULPS, dual_exponent, norm, norm_upper
 from gpcert.rounding import U
 
-__all__ = ["Ball"]
+__all__ = ["Ball", "unit_minimizer"]
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -156,7 +156,7 @@ class Ball(Region):
                 a = (self.lower[free] - ball.center) / radii
                 b = (self.upper[free] - ball.center) / radii
                 inner = slopes if ball.unit is None else _scaled_slopes(slopes, ball.unit)
-            x[:, free] += radii * _unit_minimizer(inner, a, b, self.norm)
+            x[:, free] += radii * unit_minimizer(inner, a, b, self.norm)
         x = self.project(x)
         return x[0] if single else x
 
@@ -224,7 +224,7 @@ def _scaled_slopes(g: np.ndarray, unit: np.ndarray) -> np.ndarray:
     return g / np.where(largest > 0, largest, 1.0) * (unit / unit.max())
 
 
-def _unit_minimizer(g: np.ndarray, a: np.ndarray, b: np.ndarray, p: float) -> np.ndarray:
+def unit_minimizer(g: np.ndarray, a: np.ndarray, b: np.ndarray, p: float) -> np.ndarray:
     """Minimiser of `g.y` over `a <= y <= b`, `||y||_p <= 1`, where a <= 0 <= b."""
     if p == 1.0:
         cap = np.minimum(np.where(g > 0, -a, b), 1.0) * (g != 0)

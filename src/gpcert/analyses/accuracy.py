@@ -1,0 +1,219 @@
+"""`certified_accuracy`: the share of a test set that is right and proved robust."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from gpcert.adapters import as_posterior
+from gpcert.analyses.accuracy_record import CertifiedAccuracy, TestPoint
+from gpcert.analyses.arguments import Ask, check_radii, class_labels, work_words
+from gpcert.api import certified_radius_many
+from gpcert.api.arguments import BudgetLike
+from gpcert.api.methods import MethodName
+from gpcert.api.radius import RADIUS_BUDGET
+from gpcert.api.rules import RuleOptions, decision_rule
+from gpcert.arrays import Backend, finite_array
+from gpcert.attacks import decision_margins
+from gpcert.certificates import Radius
+from gpcert.committee import Model
+from gpcert.errors import InputError
+from gpcert.frames import labels_of
+from gpcert.posterior import Posterior
+from gpcert.regions.arguments import check_norm
+from gpcert.search import StopReason
+
+__all__ = ["certified_accuracy"]
+
+
+def certified_accuracy(
+    model: Any,
+    X: Any,
+    y: Any,
+    radii: Any,
+    *,
+    norm: float | str = np.inf,
+    features: Any = None,
+    domain: Any = None,
+    threshold: float | None = None,
+    class_weight: Mapping[Any, float] | Sequence[float] | None = None,
+    delta: float | None = None,
+    output_norm: float | str = np.inf,
+    tol: float = 0.01,
+    budget: BudgetLike = None,
+    backend: str | Backend = "numpy",
+    random_state: int | None = 0,
+    method: MethodName = "taylor",
+    n_jobs: int = 1,
+    progress: bool | None = None,
+) -> CertifiedAccuracy:
+    """Share of the test points that are right and proved robust, as a function of the radius.
+
+    The robustness radius of every point that is right is bracketed once (`certified_radius_many`),
+    which gives both curves at all radii: right and proved (`certified`), and right and not known to
+    break (`attacked`). The true share lies between them: a point of a classifier counts as wrong
+    only where that is proved.
+
+    Parameters
+    ----------
+    X, y : test points and their labels. In regression a point is right where its mean is within
+        `delta` of y, in plain floating point; None for y counts all points as right.
+    radii : where the curves are reported; the largest ends the search (radii beyond need another
+        run), other values between may be asked of the result, `result.curve(radii)`.
+    norm, features, domain, threshold, class_weight, delta, output_norm : as in `certify`.
+    tol : relative accuracy of the radii; budget : of one point, 10 seconds by default.
+    backend, random_state, method, n_jobs, progress : as in `certify_many`. Ctrl-C returns the
+        points finished so far, `complete=False`; shares are then those of these points.
+
+    Example
+    -------
+    >>> import gpcert
+    >>> from gpcert.kernels import SquaredExponential
+    >>> from gpcert.likelihoods import Probit
+    >>> p = gpcert.Posterior(SquaredExponential(1.0), points=[[0.0], [3.0]], weights=[1.0, -1.0],
+    ...                      likelihood=Probit(), classes=("no", "yes"))
+    >>> X, y = [[0.0], [1.0], [3.0], [2.5]], ["yes", "yes", "no", "yes"]
+    >>> found = gpcert.certified_accuracy(p, X, y, radii=[0.0, 0.4, 1.0, 2.0])
+    >>> found.certified().tolist(), found.attacked().tolist()
+    ([0.75, 0.75, 0.5, 0.0], [0.75, 0.75, 0.5, 0.0])
+    """
+    posterior = as_posterior(model)
+    points = posterior.check_inputs(X)
+    ask = Ask(threshold, class_weight, delta, output_norm)
+    grid = check_radii(radii)
+    decided = decision_margins(posterior, points, ask.plain()).decided(points)
+    labels, right = _right(posterior, points, y, decided, delta)
+    effort = work_words(budget, backend, random_state, method, RADIUS_BUDGET)
+    searched = (
+        right
+        if _regressor(posterior)
+        else ~_proved_wrong(posterior, points, labels, right, ask.rule(method))
+    )
+    rows = np.flatnonzero(searched)
+    largest = float(grid[-1]) if grid[-1] > 0 else None
+    table = certified_radius_many(
+        posterior,
+        points[rows],
+        norm=norm,
+        features=features,
+        domain=domain,
+        **ask.words(),
+        max_radius=largest,
+        tol=tol,
+        n_jobs=n_jobs,
+        progress=progress,
+        **effort,
+    )
+    blank = TestPoint(
+        None, None, False, 0.0, 0.0, check_norm(norm), StopReason.CONVERGED, 0, 0.0,
+        effort["method"], posterior.fingerprint,
+    )  # fmt: skip
+    found = {
+        int(k): replace(blank, label=labels[k], decision=decided[k])
+        for k in np.flatnonzero(~searched)
+    }
+    for number, item in zip(table.labels, table, strict=True):
+        k = int(rows[number])
+        found[k] = _point(replace(blank, label=labels[k], decision=decided[k]), item)
+    order = sorted(found)
+    points_found = tuple(found[k] for k in order)
+    return CertifiedAccuracy(
+        points_found, table.complete, labels_of(X, order), tuple(grid.tolist())
+    )
+
+
+def _point(blank: TestPoint, item: Radius) -> TestPoint:
+    """The record of a point whose radius was bracketed.
+
+    The bracket is of the decision that was proved at x. If that is not the label after all, the
+    point is wrong; if none was proved, the bracket is `[0, inf]`, and the point counts as right in
+    the upper curve only.
+    """
+    decision = blank.decision if item.decision is None else item.decision
+    right = item.decision is None or bool(item.decision == blank.label)
+    return replace(
+        blank,
+        decision=decision,
+        right=right,
+        lower=item.lower if right else 0.0,
+        upper=item.upper if right else 0.0,
+        norm=item.norm,
+        reason=item.reason,
+        boxes=item.boxes,
+        seconds=item.seconds,
+    )
+
+
+def _proved_wrong(
+    model: Model,
+    points: np.ndarray,
+    labels: list[Any],
+    right: np.ndarray,
+    options: RuleOptions,
+) -> np.ndarray:
+    """(n,) whether the decision is proved to be another than the label.
+
+    Only where plain floating point says so is it asked; elsewhere the search for the radius proves
+    the decision. Near a tie, where nothing is proved, a point is not called wrong.
+    """
+    wrong = np.zeros(len(points), dtype=bool)
+    for k in np.flatnonzero(~right):
+        rule = decision_rule(model, points[k], options)
+        wrong[k] = rule.decided and bool(rule.decision != labels[k])
+    return wrong
+
+
+def _regressor(model: Model) -> Posterior | None:
+    regression = isinstance(model, Posterior) and not model.likelihood.classifies
+    return model if isinstance(model, Posterior) and regression else None
+
+
+def _right(
+    model: Model, points: np.ndarray, y: Any, decided: list[Any], delta: float | None
+) -> tuple[list[Any], np.ndarray]:
+    """Labels as plain numbers or text, and which computed decisions agree with them."""
+    n = len(points)
+    regressor = _regressor(model)
+    if y is None and regressor is not None:
+        return [None] * n, np.ones(n, dtype=bool)
+    given = _one_each(y, n)
+    if regressor is None:
+        labels = [value.item() if isinstance(value, np.generic) else value for value in given]
+        known = class_labels(model)
+        strange = [label for label in labels if not _among(label, known)]
+        if strange:
+            raise InputError(f"y: expected labels among {list(known)}, got {strange[0]!r}")
+        return labels, np.array([a == b for a, b in zip(labels, decided, strict=True)])
+    if delta is None:
+        raise InputError(
+            "y: a regression's point is right where its mean is within delta= of y; got no delta "
+            "(pass y=None to count all points as right)"
+        )
+    targets = finite_array("y", y)
+    targets = targets.reshape(n, -1) if targets.size else targets
+    mean = regressor.predict(points)[0]
+    if targets.shape != mean.shape:
+        raise InputError(f"y: expected shape {mean.shape}, got {targets.shape}")
+    single = targets[:, 0].tolist() if targets.shape[1] == 1 else [None] * n
+    return single, np.all(np.abs(mean - targets) <= delta, axis=1)
+
+
+def _one_each(y: Any, n: int) -> list[Any]:
+    """The labels as a list, one for each point."""
+    wanted = f"y: expected one label for each of {n} points, got "
+    if y is None or isinstance(y, str | bytes | Mapping | set | frozenset):
+        raise InputError(wanted + repr(y))
+    try:
+        found = list(y)
+    except TypeError as error:
+        raise InputError(wanted + repr(y)) from error
+    if len(found) != n:
+        raise InputError(f"{wanted}{len(found)}")
+    return found
+
+
+def _among(label: Any, known: tuple[Any, ...]) -> bool:
+    return isinstance(label, Hashable) and not getattr(label, "ndim", 0) and label in known

@@ -1,0 +1,197 @@
+"""`attack` and `predict_gradient`: looking for counter-examples without proof."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from gpcert.adapters import as_posterior
+from gpcert.analyses.arguments import Ask, regions_of
+from gpcert.analyses.attack_table import Attack, AttackTable
+from gpcert.api.arguments import one_of, read_flag, read_seed
+from gpcert.api.certify import certify_rule
+from gpcert.api.rules import RuleOptions, decision_candidates, decision_rule
+from gpcert.arrays import Backend
+from gpcert.attacks import (
+    AttackName,
+    Effort,
+    Neighbourhoods,
+    attack_points,
+    decision_margins,
+    prediction_and_gradient,
+)
+from gpcert.certificates import Status
+from gpcert.committee import Model
+from gpcert.frames import labels_of
+from gpcert.regions import Ball, Region
+from gpcert.regions.norms import norm as norm_of
+from gpcert.search import Budget
+
+__all__ = ["attack", "confirmed_at", "predict_gradient"]
+
+ONE_BOX = Budget(seconds=None, boxes=1)
+
+
+def attack(
+    model: Any,
+    X: Any,
+    radius: Any = None,
+    *,
+    method: AttackName = "best",
+    region: Region | None = None,
+    norm: float | str = np.inf,
+    features: Any = None,
+    domain: Any = None,
+    threshold: float | None = None,
+    class_weight: Mapping[Any, float] | Sequence[float] | None = None,
+    delta: float | None = None,
+    output_norm: float | str = np.inf,
+    restarts: int = 3,
+    iterations: int = 40,
+    confirm: bool = True,
+    random_state: int | None = 0,
+) -> AttackTable:
+    """Look for points around each row of X at which another decision is made.
+
+    Everything is computed in plain floating point, so an attack proves nothing: a failure least of
+    all. Where it says success, `confirm` (default) asks for certified bounds at the two points,
+    which is cheap, and only that makes it a counter-example for sure (column `confirmed`).
+
+    Parameters
+    ----------
+    model : a `Posterior`, or a fitted model that an adapter converts.
+    X : points (n, d), also a data frame; all are attacked in one batch.
+    radius, norm, features, domain : the regions are `Ball(x, radius, norm, features, domain)`.
+    region : one region for all points, which contains them, instead of `radius`.
+    method : "gpfgs", one step along the gradient of the latent mean (Grosse et al. 2017; its sign
+        in l_inf balls), the paper's baseline; "gpfgs_probability", along that of the prediction;
+        "pgd", projected gradient from both, from x and from random points; "square", random search
+        without gradients, after the Square attack; "best" of all.
+    threshold, class_weight, delta, output_norm : the decision, as in `certify`; a regression needs
+        `delta` or `threshold`.
+    restarts, iterations : random starts of "pgd", and steps from each start; "square" makes ten
+        times as many proposals.
+    random_state : seed; the same seed finds the same points.
+
+    Example
+    -------
+    >>> import gpcert
+    >>> from gpcert.kernels import SquaredExponential
+    >>> p = gpcert.Posterior(SquaredExponential(1.0), points=[[0.0], [3.0]], weights=[1.0, -1.0])
+    >>> table = gpcert.attack(p, [[0.0], [1.4]], radius=0.5, threshold=0.0)
+    >>> [(row.success, row.confirmed) for row in table]
+    [(False, False), (True, True)]
+    >>> table[1].point.round(3).tolist(), round(table[1].after, 3)
+    ([1.9], -0.382)
+    """
+    posterior = as_posterior(model)
+    points = posterior.check_inputs(X)
+    ask = Ask(threshold, class_weight, delta, output_norm)
+    method = one_of("method", method, get_args(AttackName))
+    regions = regions_of(posterior, points, radius, region, (norm, features, domain))
+    effort, seed, sure = (
+        Effort(restarts, iterations),
+        read_seed(random_state),
+        bool(read_flag("confirm", confirm)),
+    )
+    if not len(points):
+        return AttackTable(())
+    _ = decision_candidates(posterior, points[0], ask.rule()).guess  # refuses what `certify` does
+    table = attack_regions(posterior, points, regions, ask, method, effort, sure, seed)
+    return replace(table, labels=labels_of(X, range(len(points))))
+
+
+def attack_regions(
+    model: Model,
+    points: np.ndarray,
+    regions: Sequence[Region],
+    ask: Ask,
+    method: AttackName,
+    effort: Effort,
+    confirm: bool,
+    random_state: int | None,
+) -> AttackTable:
+    """`attack` after its arguments have been read: one region per point."""
+    margins = decision_margins(model, points, ask.plain())
+    places = Neighbourhoods.of(regions)
+    found = attack_points(margins, places, points, method, effort, random_state)
+    # the region itself says what lies inside; rounding may have put a point just outside
+    found = np.stack([own.project(x) for own, x in zip(regions, found, strict=True)])
+    rows = np.arange(len(points))
+    with np.errstate(all="ignore"):  # huge latent functions overflow
+        before, after = margins.shown(points, rows), margins.shown(found, rows)
+        margin = margins.margin(found, rows)
+        old, new = margins.decided(points), margins.decided(found)
+    options = ask.rule()
+    results = []
+    for k, own in enumerate(regions):
+        success = bool(margin[k] < 0)
+        sure = success and confirm and confirmed_at(model, points[k], found[k], options)
+        results.append(
+            Attack(
+                x=points[k],
+                point=found[k],
+                before=float(before[k]),
+                after=float(after[k]),
+                margin=float(margin[k]),
+                success=success,
+                confirmed=sure,
+                distance=_distance(own, points[k], found[k]),
+                decision=old[k],
+                new_decision=new[k],
+                quantity=margins.quantity,
+                method=method,
+                region=own.describe(),
+                model=model.fingerprint,
+            )
+        )
+    return AttackTable(tuple(results))
+
+
+def confirmed_at(model: Model, x: np.ndarray, point: np.ndarray, options: RuleOptions) -> bool:
+    """Whether certified bounds prove that the decision at `point` is not the one at x.
+
+    The decision at x is itself proved, as the computed one may be wrong near a tie; its margin must
+    be proved negative on the cell of width 0 at `point`.
+    """
+    rule = decision_rule(model, x, options)
+    if not rule.decided:
+        return False
+    found = certify_rule(Ball(point, 0.0), rule, ONE_BOX, Backend(), 0)
+    return found.status is Status.NOT_ROBUST
+
+
+def predict_gradient(
+    model: Any, X: Any, quantity: Literal["probability", "mean"] | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Predictions (n, m) and their gradients (n, m, d) at X (n, d), in plain floating point.
+
+    What the decision is made from: the probability of the second of two classes (m = 1), that of
+    every class, the means of a regression, the scores of a one-vs-one committee (votes have no
+    gradient; that of the confidences is given). `quantity="mean"`: the latent means.
+
+    Example
+    -------
+    >>> import gpcert
+    >>> from gpcert.kernels import SquaredExponential
+    >>> p = gpcert.Posterior(SquaredExponential(1.0), points=[[0.0, 0.0]], weights=[1.0])
+    >>> value, gradient = gpcert.predict_gradient(p, [[1.0, 0.0]])
+    >>> value.round(4).tolist(), gradient.round(4).tolist()
+    ([[0.6065]], [[[-0.6065, 0.0]]])
+    """
+    posterior = as_posterior(model)
+    asked = one_of("quantity", quantity, (None, "probability", "mean"))
+    return prediction_and_gradient(posterior, posterior.check_inputs(X), asked)
+
+
+def _distance(region: Region, x: np.ndarray, point: np.ndarray) -> float:
+    if not isinstance(region, Ball):
+        return float(np.max(np.abs(point - x)))
+    moved = point - x
+    if np.ndim(region.radius):
+        unit = np.broadcast_to(region.radius, moved.shape)
+        moved = np.divide(moved, unit, out=np.zeros_like(moved), where=unit > 0)
+    return float(norm_of(moved, region.norm))

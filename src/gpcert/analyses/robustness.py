@@ -1,0 +1,176 @@
+"""`robustness`: how far a prediction can move in a region, for many points and models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from gpcert.adapters import as_posterior
+from gpcert.analyses.arguments import is_several, work_words
+from gpcert.analyses.robustness_table import Robustness, RobustnessTable
+from gpcert.api import prediction_range_many
+from gpcert.api.arguments import BudgetLike
+from gpcert.api.methods import MethodName
+from gpcert.api.questions import range_question
+from gpcert.arrays import Backend
+from gpcert.attacks import Decision, decision_margins
+from gpcert.certificates import Interval, PredictionRange
+from gpcert.committee import Model
+from gpcert.errors import InputError
+from gpcert.frames import labels_of
+from gpcert.rounding import down, up
+
+__all__ = ["robustness"]
+
+
+def robustness(
+    model: Any,
+    X: Any,
+    radius: Any = None,
+    *,
+    radii: Any = None,
+    compare: Mapping[str, Any] | None = None,
+    norm: float | str = np.inf,
+    features: Any = None,
+    domain: Any = None,
+    output: Any = None,
+    tol: float = 0.01,
+    budget: BudgetLike = None,
+    backend: str | Backend = "numpy",
+    random_state: int | None = 0,
+    method: MethodName = "taylor",
+    n_jobs: int = 1,
+    progress: bool | None = None,
+) -> RobustnessTable:
+    """The paper's `delta = pi_max^U - pi_min^L` around each row of X: smaller is more robust.
+
+    Each delta comes as an interval: its upper end is proved, its lower end is attained by two
+    points of the region; both are within `2 tol` of the truth where the searches converged.
+
+    Parameters
+    ----------
+    model : a model, or None where `compare` gives several.
+    radius : of the balls; `radii`, a list, for box plots by radius.
+    compare : models by name, for box plots by model or training, as in
+        `{"Laplace": m1, "EP": m2}`; `model`, if given, is called "model".
+    output : of several classes, the class whose probability is meant; by default that decided on at
+        each point. In a regression with several targets the number of the target.
+    norm, features, domain, n_jobs, progress : as in `certify_many`; Ctrl-C returns what is done.
+    tol, budget, backend, random_state, method : as in `prediction_range`.
+
+    Example
+    -------
+    >>> import gpcert
+    >>> from gpcert.kernels import SquaredExponential
+    >>> bump = gpcert.Posterior(SquaredExponential(1.0), points=[[0.0]], weights=[1.0])
+    >>> table = gpcert.robustness(bump, [[0.0], [1.0]], radius=0.5, tol=1e-3)
+    >>> [round(row.delta.upper, 2) for row in table]
+    [0.12, 0.56]
+    """
+    if not isinstance(compare, Mapping | None):
+        raise InputError(f"compare: expected models by name, {{name: model}}, got {compare!r}")
+    models = dict(compare or {})
+    if model is not None:
+        models = {"model": model, **models}
+    if not models:
+        raise InputError("expected a model, or several in compare={name: model}")
+    if (radius is None) == (radii is None):
+        raise InputError("expected exactly one of radius= and radii=")
+    settings = [radius] if radii is None else _settings(radii)
+    shape = {"norm": norm, "features": features, "domain": domain}
+    effort = {"tol": tol, "n_jobs": n_jobs, "progress": progress}
+    effort |= work_words(budget, backend, random_state, method)
+    rows: list[Robustness] = []
+    labels: list[int] = []
+    for name, one in models.items():
+        posterior = as_posterior(one)
+        points = posterior.check_inputs(X)
+        for setting in settings:
+            for chosen, own in _outputs(posterior, points, output):
+                table = prediction_range_many(
+                    posterior, points[chosen], setting, output=own, **shape, **effort
+                )
+                for row, found in zip(table.labels, table, strict=True):
+                    labels.append(int(chosen[row]))
+                    rows.append(_row(found, points[chosen[row]], str(name), setting))
+                if not table.complete:
+                    return _sorted(rows, labels, X, complete=False)
+    return _sorted(rows, labels, X, complete=True)
+
+
+def _outputs(model: Model, points: np.ndarray, output: Any) -> list[tuple[np.ndarray, Any]]:
+    """Rows, and the output that is ranged there."""
+    every = np.arange(len(points))
+    if output is not None:
+        return [(every, output)]
+    if not is_several(model):
+        question = range_question(model, None)  # the one probability, or the first mean
+        return [(every, question.labels[question.index(None)])]
+    decided = decision_margins(model, points, Decision()).decided(points)
+    labels = list(dict.fromkeys(decided))
+    return [(np.array([k for k in every if decided[k] == label]), label) for label in labels]
+
+
+def _row(found: PredictionRange, x: np.ndarray, group: str, setting: Any) -> Robustness:
+    return Robustness(
+        delta=difference(found),
+        minimum=found.minimum,
+        maximum=found.maximum,
+        group=group,
+        setting=_text(setting),
+        x=x,
+        output=found.output,
+        quantity=found.quantity,
+        reason=found.reason,
+        boxes=found.boxes,
+        seconds=found.seconds,
+        region=found.region,
+        method=found.method,
+        model=found.model,
+    )
+
+
+def difference(found: PredictionRange) -> Interval:
+    """Bounds of max - min: one subtraction each, rounded outward; a probability moves by at most 1.
+
+    `max - min <= maximum.upper - minimum.lower`, and as both attained values lie in the region
+    `max - min >= maximum.lower - minimum.upper`, and it is not negative.
+    """
+    upper = float(up(found.maximum.upper - found.minimum.lower, 1))
+    lower = max(float(down(found.maximum.lower - found.minimum.upper, 1)), 0.0)
+    if found.quantity == "probability":
+        upper = min(upper, 1.0)
+    return Interval(lower, upper)
+
+
+def _settings(radii: Any) -> list[Any]:
+    if isinstance(radii, str | bytes | Mapping) or not isinstance(radii, Iterable):
+        raise InputError(f"radii: expected a list of radii, got {radii!r}")
+    found = list(radii)
+    if not found:
+        raise InputError("radii: expected one or more, got none")
+    return found
+
+
+def _text(setting: Any) -> str:
+    """A radius in words: a number, one per feature, or by name.
+
+    >>> _text(0.1), _text([0.1, 0]), _text({"age": 2.0})
+    ('0.1', '0.1, 0', 'age=2')
+    """
+    if hasattr(setting, "items"):
+        return ", ".join(f"{name}={float(value):g}" for name, value in setting.items())
+    return ", ".join(f"{float(value):g}" for value in np.atleast_1d(setting))
+
+
+def _sorted(rows: list[Robustness], labels: list[int], X: Any, complete: bool) -> RobustnessTable:
+    """By group and setting as they came, and within them by point."""
+    blocks = list(dict.fromkeys((row.group, row.setting) for row in rows))
+    order = sorted(
+        range(len(rows)),
+        key=lambda k: (blocks.index((rows[k].group, rows[k].setting)), labels[k]),
+    )
+    names = labels_of(X, [labels[k] for k in order])
+    return RobustnessTable(tuple(rows[k] for k in order), complete, names)

@@ -1,0 +1,281 @@
+"""`safety_curve`: the range of a prediction as the region grows, beside an attack."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, get_args
+
+import numpy as np
+
+from gpcert.adapters import as_posterior
+from gpcert.analyses.arguments import Ask, check_radii, is_several, work_words
+from gpcert.analyses.attack import attack_regions
+from gpcert.analyses.safety_record import SafetyCurve, SafetyStep
+from gpcert.api import certify, prediction_range
+from gpcert.api.arguments import BudgetLike, ball_options, one_of, read_flag, read_tolerance, read_x
+from gpcert.api.methods import MethodName
+from gpcert.api.progress import progress_line
+from gpcert.api.questions import RangeQuestion, range_question
+from gpcert.api.rules import decision_candidates
+from gpcert.arrays import Backend
+from gpcert.attacks import (
+    AttackName,
+    Effort,
+    Margins,
+    decision_margins,
+    prediction_and_gradient,
+)
+from gpcert.attacks.single_margins import BinaryMargins, DeviationMargins, LevelMargins
+from gpcert.certificates import Interval, PredictionRange, Status
+from gpcert.committee import Model
+from gpcert.regions import Ball
+from gpcert.search import StopReason
+
+__all__ = ["safety_curve"]
+
+
+def safety_curve(
+    model: Any,
+    x: Any,
+    radii: Any,
+    *,
+    norm: float | str = np.inf,
+    features: Any = None,
+    domain: Any = None,
+    threshold: float | None = None,
+    class_weight: Mapping[Any, float] | Sequence[float] | None = None,
+    delta: float | None = None,
+    output_norm: float | str = np.inf,
+    output: Any = None,
+    attack: AttackName = "gpfgs",
+    tol: float = 0.01,
+    budget: BudgetLike = None,
+    backend: str | Backend = "numpy",
+    random_state: int | None = 0,
+    method: MethodName = "taylor",
+    progress: bool | None = None,
+) -> SafetyCurve:
+    """Bounds on the least and the greatest prediction for growing radii, beside an attack's.
+
+    The paper's analysis of local adversarial safety: the probability of the second of two classes,
+    of several that of the class decided on at x, in regression the mean of the first target; or
+    that of `output`, the label of a class or the number of a target.
+
+    The balls are nested, so every search helps the others: a lower bound of the minimum at one
+    radius holds at all smaller ones, and a value attained at one radius is attained at all larger
+    ones. The ends are searched first, then the middle, and a radius between two whose bounds are
+    within `tol` of each other costs nothing. Verdicts are found by bisection, as robustness at one
+    radius implies it at all smaller ones.
+
+    Parameters
+    ----------
+    x, radii : the point, and radii of the balls around it, in any order.
+    attack : which attack is shown, see `gpcert.attack`; by default the paper's baseline.
+    budget : of one search, 60 seconds by default. Ctrl-C ends the call: the bounds so far hold, and
+        the curve is not `complete`.
+    norm, features, domain, threshold, class_weight, delta, output_norm : as in `certify`.
+    tol, backend, random_state, method, progress : as in `prediction_range`.
+
+    Example
+    -------
+    >>> import gpcert
+    >>> from gpcert.kernels import SquaredExponential
+    >>> p = gpcert.Posterior(SquaredExponential(1.0), points=[[0.0], [3.0]], weights=[1.0, -1.0])
+    >>> curve = gpcert.safety_curve(p, [0.0], [0.5, 1.0, 2.0], threshold=0.0)
+    >>> curve.safe_up_to, curve.first_unsafe
+    (1.0, 2.0)
+    >>> bool(curve[0].minimum.lower >= curve[2].minimum.lower)
+    True
+    """
+    posterior = as_posterior(model)
+    point = read_x(posterior, x, "call safety_curve once per row")
+    ask, work = (
+        Ask(threshold, class_weight, delta, output_norm),
+        work_words(budget, backend, random_state, method),
+    )
+    attack = one_of("attack", attack, get_args(AttackName))
+    tol, shown_line = read_tolerance(tol), read_flag("progress", progress)
+    around = ball_options(posterior, norm, features, domain)
+    balls = [Ball(point, float(radius), **around) for radius in check_radii(radii)]
+    _ = decision_candidates(posterior, point, ask.rule()).guess  # refuses what `certify` does
+    margins = decision_margins(posterior, point[None], ask.plain())
+    question = range_question(posterior, None)
+    if output is None and question.default is None:
+        output = margins.decided(point[None])[0]
+    index = question.index(output)
+    many = np.tile(point, (len(balls), 1))
+    attacks = attack_regions(
+        posterior, many, balls, ask, attack, Effort(), True, work["random_state"]
+    )
+    choices = {"tol": tol, "output": question.labels[index], **work}
+    search = _Curve(posterior, point, balls, choices)
+    with progress_line(shown_line) as line:
+        try:
+            search.verdicts([row.confirmed for row in attacks], {**ask.words(), **work})
+            line.show("verdicts are known")
+            search.bound(tol)
+        except KeyboardInterrupt:
+            search.complete = False
+    shown = _Shown(margins, posterior, point, index, question)
+    steps = []
+    for k, ball in enumerate(balls):
+        values = shown.values(attacks.points[k : k + 1])
+        steps.append(search.step(k, ball, values, attacks[k].point, attack, shown))
+    return SafetyCurve(tuple(steps), search.complete)
+
+
+@dataclass(eq=False)
+class _Shown:
+    """The number on the vertical axis, and the levels between which the decision holds."""
+
+    margins: Margins
+    model: Model
+    x: np.ndarray
+    index: int
+    question: RangeQuestion
+    levels: tuple[float | None, float | None] = (None, None)
+
+    def __post_init__(self) -> None:
+        margins, question = self.margins, self.question
+        self.value = float(self.values(self.x[None])[0])
+        probability = question.quantity == "probability"
+        self.quantity = question.meanings[self.index] if probability else question.quantity
+        if isinstance(margins, DeviationMargins):
+            if margins.posterior.outputs == 1:
+                self.levels = (self.value - margins.delta, self.value + margins.delta)
+        elif isinstance(margins, BinaryMargins | LevelMargins):
+            level = margins.threshold if isinstance(margins, BinaryMargins) else margins.level
+            above = margins.signs[0] > 0
+            if self._first:  # of two classes: it has what the second leaves
+                level, above = 1.0 - level, not above
+            self.levels = (level, None) if above else (None, level)
+        self.decision = margins.decided(self.x[None])[0]
+
+    @property
+    def _first(self) -> bool:
+        return self.question.two and self.index == 0
+
+    def values(self, X: np.ndarray) -> np.ndarray:
+        """(n,) at X."""
+        if is_several(self.model):
+            found, _ = prediction_and_gradient(self.model, X)
+            return found[:, self.index]
+        if isinstance(self.margins, DeviationMargins):
+            return self.margins.posterior.predict(X)[0][:, self.index]
+        found = self.margins.shown(X, np.zeros(len(X), dtype=int))
+        return 1.0 - found if self._first else found
+
+
+@dataclass(eq=False)
+class _Curve:
+    """What is known of every radius, in growing order."""
+
+    model: Model
+    x: np.ndarray
+    balls: list[Ball]
+    choices: dict[str, Any]
+    complete: bool = True
+    status: list[Status] = field(default_factory=list)
+    ranges: dict[int, PredictionRange] = field(default_factory=dict)
+
+    def verdicts(self, refuted: list[bool], choices: dict[str, Any]) -> None:
+        """Bisect; a confirmed attack refutes its own radius and all larger ones."""
+        self.status = [Status.UNKNOWN] * len(self.balls)
+        first = refuted.index(True) if any(refuted) else len(self.balls)
+        self.status[first:] = [Status.NOT_ROBUST] * (len(self.balls) - first)
+        self._decide(0, first - 1, choices)
+
+    def _decide(self, low: int, high: int, choices: dict[str, Any]) -> None:
+        if low > high:
+            return
+        middle = (low + high) // 2
+        found = certify(self.model, self.x, region=self.balls[middle], progress=False, **choices)
+        if found.reason is StopReason.INTERRUPTED:
+            raise KeyboardInterrupt
+        self.status[middle] = found.status
+        if found.status is Status.ROBUST:
+            self.status[low:middle] = [Status.ROBUST] * (middle - low)
+        else:
+            self._decide(low, middle - 1, choices)
+        if found.status is Status.NOT_ROBUST:
+            self.status[middle + 1 : high + 1] = [Status.NOT_ROBUST] * (high - middle)
+        else:
+            self._decide(middle + 1, high, choices)
+
+    def bound(self, tol: float) -> None:
+        """Search at the ends, then in the middle of every gap that is not settled by its ends."""
+        last = len(self.balls) - 1
+        for k in sorted({0, last}):
+            self._search(k, "both")
+        self._fill(0, last, tol)
+
+    def _fill(self, low: int, high: int, tol: float) -> None:
+        middle = (low + high) // 2
+        if middle in {low, high}:
+            return
+        minimum, maximum = self.minimum(middle), self.maximum(middle)
+        wide = [side.upper - side.lower > tol for side in (minimum, maximum)]
+        if any(wide):
+            self._search(middle, "both" if all(wide) else ("minimum" if wide[0] else "maximum"))
+        self._fill(low, middle, tol)
+        self._fill(middle, high, tol)
+
+    def _search(self, k: int, sides: Any) -> None:
+        found = prediction_range(
+            self.model, self.balls[k], sides=sides, progress=False, **self.choices
+        )
+        self.ranges[k] = found
+        if found.reason is StopReason.INTERRUPTED:
+            raise KeyboardInterrupt
+
+    def minimum(self, k: int) -> Interval:
+        """The best that all radii say: lower ends of larger ones, attained ends of smaller ones."""
+        lower = max((r.minimum.lower for j, r in self.ranges.items() if j >= k), default=-np.inf)
+        upper = min((r.minimum.upper for j, r in self.ranges.items() if j <= k), default=np.inf)
+        return Interval(lower, upper)
+
+    def maximum(self, k: int) -> Interval:
+        """The mirror of `minimum`."""
+        lower = max((r.maximum.lower for j, r in self.ranges.items() if j <= k), default=-np.inf)
+        upper = min((r.maximum.upper for j, r in self.ranges.items() if j >= k), default=np.inf)
+        return Interval(lower, upper)
+
+    def step(
+        self,
+        k: int,
+        ball: Ball,
+        attacked: np.ndarray,
+        point: np.ndarray | None,
+        attacked_by: str,
+        shown: _Shown,
+    ) -> SafetyStep:
+        """The record of one radius."""
+        minimum, maximum = self.minimum(k), self.maximum(k)
+        own = self.ranges.get(k)
+        unsearched = StopReason.CONVERGED if self.complete else StopReason.INTERRUPTED
+        smaller = [r for j, r in self.ranges.items() if j <= k]
+        argmin = next((r.argmin for r in smaller if r.minimum.upper == minimum.upper), None)
+        argmax = next((r.argmax for r in smaller if r.maximum.lower == maximum.lower), None)
+        return SafetyStep(
+            radius=float(np.max(ball.radius)),
+            minimum=minimum,
+            maximum=maximum,
+            argmin=argmin,
+            argmax=argmax,
+            status=self.status[k],
+            attack=float(attacked[0]),
+            attack_point=point,
+            attacked_by=attacked_by,
+            value=shown.value,
+            lower_level=shown.levels[0],
+            upper_level=shown.levels[1],
+            decision=shown.decision,
+            quantity=shown.quantity,
+            reason=unsearched if own is None else own.reason,
+            boxes=0 if own is None else own.boxes,
+            seconds=0.0 if own is None else own.seconds,
+            region=ball.describe(),
+            method=self.choices["method"],
+            model=self.model.fingerprint,
+        )

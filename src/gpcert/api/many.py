@@ -1,0 +1,218 @@
+"""`certified_radius_many` and `prediction_range_many`: the verbs for many points, as one table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, get_args
+
+import numpy as np
+
+from gpcert.adapters import as_posterior
+from gpcert.api.arguments import (
+    BudgetLike,
+    ball_options,
+    one_of,
+    read_backend,
+    read_budget,
+    read_class_weight,
+    read_flag,
+    read_jobs,
+    read_radius,
+    read_region,
+    read_seed,
+    read_tolerance,
+)
+from gpcert.api.certify import prepare
+from gpcert.api.methods import MethodName, VarianceName
+from gpcert.api.parallel import numbered_results
+from gpcert.api.progress import progress_line
+from gpcert.api.questions import Quantity, RangeQuestion, range_question
+from gpcert.api.radius import RADIUS_BUDGET, certified_radius
+from gpcert.api.ranges import Sides, prediction_range, prediction_ranges
+from gpcert.arrays import Backend
+from gpcert.certificates import PredictionRange, Radius, RadiusTable, RangeTable
+from gpcert.committee import Model
+from gpcert.errors import InputError
+from gpcert.frames import labels_of
+from gpcert.regions import Ball, Region
+from gpcert.regions.arguments import check_norm
+from gpcert.search import stop_if_interrupted
+
+__all__ = ["certified_radius_many", "collect", "prediction_range_many"]
+
+
+def certified_radius_many(
+    model: Any,
+    X: Any,
+    *,
+    norm: float | str = np.inf,
+    features: Any = None,
+    domain: Any = None,
+    threshold: float | None = None,
+    class_weight: Mapping[Any, float] | Sequence[float] | None = None,
+    delta: float | None = None,
+    output_norm: float | str = np.inf,
+    max_radius: float | None = None,
+    tol: float = 0.01,
+    budget: BudgetLike = None,
+    backend: str | Backend = "numpy",
+    random_state: int | None = 0,
+    method: MethodName = "taylor",
+    variance: VarianceName | None = None,
+    n_jobs: int = 1,
+    progress: bool | None = None,
+) -> RadiusTable:
+    """`certified_radius` for every row of X; the budget (10 seconds by default) is one point's.
+
+    `n_jobs`, `progress` and Ctrl-C as in `certify_many`.
+
+    Example
+    -------
+    >>> import gpcert
+    >>> from gpcert.kernels import SquaredExponential
+    >>> p = gpcert.Posterior(SquaredExponential(1.0), points=[[0.0], [3.0]], weights=[1.0, -1.0])
+    >>> table = gpcert.certified_radius_many(p, [[0.0], [1.0]], threshold=0.0)
+    >>> [round(row.upper, 2) for row in table], table.complete
+    ([1.5, 0.5], True)
+    """
+    posterior = as_posterior(model)
+    points = posterior.check_inputs(X)
+    choices = {
+        **ball_options(posterior, check_norm(norm), features, domain),
+        "threshold": threshold,
+        "class_weight": read_class_weight(class_weight),
+        "delta": delta,
+        "output_norm": check_norm(output_norm, "output_norm"),
+        "max_radius": max_radius,
+        "tol": read_tolerance(tol, below=1.0),
+        "budget": read_budget(budget, RADIUS_BUDGET),
+        "backend": read_backend(backend),
+        "random_state": read_seed(random_state),
+        "method": method,
+        "variance": variance,
+    }
+    work = [(posterior, x, choices) for x in points]
+    found, complete = collect(posterior, _radius, work, n_jobs, progress)
+    return RadiusTable(tuple(found.values()), complete, labels_of(X, tuple(found)))
+
+
+def prediction_range_many(
+    model: Any,
+    X: Any,
+    radius: Any = None,
+    *,
+    norm: float | str = np.inf,
+    features: Any = None,
+    domain: Any = None,
+    tol: float = 0.01,
+    quantity: Quantity | None = None,
+    output: Any = None,
+    sides: Sides = "both",
+    all_outputs: bool = False,
+    budget: BudgetLike = None,
+    backend: str | Backend = "numpy",
+    random_state: int | None = 0,
+    method: MethodName = "taylor",
+    variance: VarianceName | None = None,
+    n_jobs: int = 1,
+    progress: bool | None = None,
+) -> RangeTable:
+    """`prediction_range` around every row of X, or over every region of a list given as X.
+
+    The region of a row x is `Ball(x, radius, norm, features, domain)`. Without `output` the table
+    has one row per point, of the default output of `prediction_range`: the second of two classes,
+    the first target. With `all_outputs`, and of several classes, which have no default, it has one
+    row per point and output, searched together as in `prediction_ranges`. The budget (60 seconds by
+    default) is that of one point; `n_jobs`, `progress` and Ctrl-C as in `certify_many`.
+
+    Example
+    -------
+    >>> import gpcert
+    >>> from gpcert.kernels import SquaredExponential
+    >>> bump = gpcert.Posterior(SquaredExponential(1.0), points=[[0.0]], weights=[1.0])
+    >>> boxes = [gpcert.Box([0.0], [1.0]), gpcert.Box([1.0], [2.0])]
+    >>> table = gpcert.prediction_range_many(bump, boxes, tol=1e-3)
+    >>> [round(row.maximum.upper, 2) for row in table]
+    [1.0, 0.61]
+    """
+    posterior = as_posterior(model)
+    regions = _regions(posterior, X, radius, (norm, features, domain))
+    choices: dict[str, Any] = {
+        "tol": read_tolerance(tol),
+        "quantity": quantity,
+        "budget": read_budget(budget),
+        "backend": read_backend(backend),
+        "random_state": read_seed(random_state),
+        "method": method,
+        "variance": variance,
+    }
+    one = {"output": output, "sides": one_of("sides", sides, get_args(Sides))}
+    if not _every(range_question(posterior, quantity), one, read_flag("all_outputs", all_outputs)):
+        choices |= one
+    work = [(posterior, region, choices) for region in regions]
+    found, complete = collect(posterior, _ranges, work, n_jobs, progress)
+    rows = tuple(row for rows in found.values() for row in rows)
+    numbers = tuple(number for number, rows in found.items() for _ in rows)
+    return RangeTable(rows, complete, labels_of(X, numbers))
+
+
+def _every(question: RangeQuestion, one: dict[str, Any], wanted: bool | None) -> bool:
+    """Whether all outputs are ranged; otherwise `one` is, which must be known."""
+    named = one["output"] is not None or one["sides"] != "both"
+    if wanted and named:
+        raise InputError("all_outputs: expected no output=, and sides='both'; drop one of them")
+    if wanted or (question.default is None and not named):
+        return True
+    question.index(one["output"])
+    return False
+
+
+def collect(
+    posterior: Model,
+    function: Callable[..., Any],
+    work: Sequence[tuple[Any, ...]],
+    n_jobs: int,
+    progress: bool | None,
+) -> tuple[dict[int, Any], bool]:
+    """The function's answers by number, in order, and whether all were reached.
+
+    Ctrl-C, or an answer (or the first of several) that was interrupted, ends the run: what is
+    finished is returned.
+    """
+    jobs, shown = read_jobs(n_jobs), read_flag("progress", progress)
+    done: dict[int, Any] = {}
+    complete = True
+    try:
+        prepare(posterior)
+        with progress_line(shown) as line:
+            for number, answer in numbered_results(function, work, jobs):
+                done[number] = answer
+                line.show(f"{len(done)} of {len(work)} points done")
+                stop_if_interrupted((answer[0] if isinstance(answer, tuple) else answer).reason)
+    except KeyboardInterrupt:
+        complete = False
+    return dict(sorted(done.items())), complete
+
+
+def _regions(model: Model, X: Any, radius: Any, shape: tuple[Any, Any, Any]) -> list[Region]:
+    if isinstance(X, Sequence) and len(X) and all(isinstance(region, Region) for region in X):
+        if radius is not None:
+            raise InputError("radius: expected points as X, got regions; leave radius= out")
+        return [read_region(model, region) for region in X]
+    points = model.check_inputs(X)
+    if radius is None:
+        raise InputError("radius: expected one for the points in X; or pass regions as X")
+    reach, around = read_radius(model, radius), ball_options(model, *shape)
+    return [Ball(x, reach, **around) for x in points]
+
+
+def _radius(posterior: Model, x: np.ndarray, choices: dict[str, Any]) -> Radius:
+    return certified_radius(posterior, x, progress=False, **choices)
+
+
+def _ranges(
+    posterior: Model, region: Region, choices: dict[str, Any]
+) -> tuple[PredictionRange, ...]:
+    if "sides" in choices:
+        return (prediction_range(posterior, region, progress=False, **choices),)
+    return prediction_ranges(posterior, region, progress=False, **choices)

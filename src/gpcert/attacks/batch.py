@@ -1,0 +1,116 @@
+"""Attacks on many points at once: every method, and the best of all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+
+from gpcert.attacks.gradient_sign import gradient_sign
+from gpcert.attacks.margins import Margins
+from gpcert.attacks.neighbourhoods import Neighbourhoods
+from gpcert.attacks.projected_gradient import projected_gradient
+from gpcert.attacks.random_search import random_search
+from gpcert.deadline import checkpoint
+from gpcert.errors import InputError
+
+__all__ = ["AttackName", "Effort", "attack_points"]
+
+AttackName = Literal["gpfgs", "gpfgs_probability", "pgd", "square", "best"]
+
+MOST_ROWS = 4096
+"""Points times starts that are attacked at once."""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How long an attack tries: `restarts` random starts of projected gradient, `iterations` steps
+    from each (and ten times as many proposals of random search)."""
+
+    restarts: int = 3
+    iterations: int = 40
+
+    def __post_init__(self) -> None:
+        for name in ("restarts", "iterations"):
+            value = getattr(self, name)
+            least = 1 if name == "iterations" else 0
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise InputError(f"{name}: expected a whole number >= {least}, got {value!r}")
+
+
+@np.errstate(all="ignore")  # huge latent functions overflow
+def attack_points(
+    margins: Margins,
+    places: Neighbourhoods,
+    starts: np.ndarray,
+    method: AttackName,
+    effort: Effort,
+    random_state: int | np.random.Generator | None,
+) -> np.ndarray:
+    """(n, d): for each start a point of its region with a small margin.
+
+    `starts` are the points whose decisions are attacked, one per region. Methods: "gpfgs", one step
+    along the gradient of the latent mean, wherever it leads; "gpfgs_probability", of the
+    prediction; "pgd", projected gradient from both, from the start and from random points;
+    "square", random search; "best". The last three are never worse than the start.
+    """
+    if method not in get_args(AttackName):
+        raise InputError(
+            f"method: expected one of {', '.join(get_args(AttackName))}, got {method!r}"
+        )
+    rng = np.random.default_rng(random_state)
+    rows = np.arange(len(starts))
+    if method in {"gpfgs", "gpfgs_probability"}:
+        return gradient_sign(margins, places, starts, latent=method == "gpfgs")
+    found = [starts]
+    if method in {"pgd", "best"}:
+        found += [gradient_sign(margins, places, starts, latent=which) for which in (True, False)]
+        found += _descents(margins, places, found, effort, rng)
+    if method in {"square", "best"}:
+        search = random_search(margins, places, iterations=10 * effort.iterations, rng=rng)
+        found.append(search)
+        if method == "best":
+            found += _descents(margins, places, [search], Effort(0, effort.iterations), rng)
+    return _best(margins, found, rows)
+
+
+def _descents(
+    margins: Margins,
+    places: Neighbourhoods,
+    starts: list[np.ndarray],
+    effort: Effort,
+    rng: np.random.Generator,
+) -> list[np.ndarray]:
+    """Descents from several starts per point, of the latent margin and of the predicted one."""
+    rows = np.arange(len(places))
+    every = [*starts, *(places.sample(rows, rng) for _ in range(effort.restarts))]
+    count = max(1, MOST_ROWS // max(1, len(places)))
+    found = []
+    for first in range(0, len(every), count):
+        group = every[first : first + count]
+        owners = np.tile(rows, len(group))
+        for latent in (True, False):
+            checkpoint()
+            ends = projected_gradient(
+                margins,
+                places,
+                np.concatenate(group),
+                owners,
+                iterations=effort.iterations,
+                latent=latent,
+            )
+            found += np.split(ends, len(group))
+    return found
+
+
+def _best(margins: Margins, candidates: list[np.ndarray], rows: np.ndarray) -> np.ndarray:
+    """The candidate with the smallest predicted margin; of equal ones the smallest latent one."""
+    best = candidates[0]
+    value, latent = margins.values(best, rows)
+    for other in candidates[1:]:
+        reached, below = margins.values(other, rows)
+        better = (reached < value) | ((reached == value) & (below < latent))
+        best = np.where(better[:, None], other, best)
+        value, latent = np.where(better, reached, value), np.where(better, below, latent)
+    return best

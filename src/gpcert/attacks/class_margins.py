@@ -1,0 +1,215 @@
+"""Margins of several classes: coupled or independent latent functions, and committees."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from gpcert.attacks.class_means import ClassMeans, class_means
+from gpcert.attacks.functions import mean_and_gradient, variance_and_gradient
+from gpcert.attacks.latent_classes import LatentClasses
+from gpcert.attacks.margins import Judged, Margins, lead_slopes, least_lead
+from gpcert.committee import Committee, pair_weights
+from gpcert.likelihoods import ClassLikelihood, ScalarLikelihood
+from gpcert.posterior import Posterior
+
+__all__ = ["ClassMargins", "RestMargins", "VoteMargins", "class_predictions", "member_values"]
+
+Predictions = tuple[LatentClasses, ClassMeans, np.ndarray]
+
+
+def class_predictions(posterior: Posterior, X: np.ndarray) -> Predictions:
+    """Latent outputs, the means of the links, and D (n, m), which makes the differences."""
+    assert isinstance(posterior.likelihood, ClassLikelihood)
+    latent = LatentClasses(posterior, X)
+    m = posterior.outputs
+    D = np.concatenate([-np.ones((m - 1, 1)), np.eye(m - 1)], axis=1)
+    V = D @ latent.covariance @ D.T
+    return latent, class_means(posterior.likelihood, latent.mean @ D.T, V), D
+
+
+def weighted_gradient(found: Predictions, weights: np.ndarray) -> np.ndarray:
+    """(k, d) gradients of `sum_c weights_kc pi_c`."""
+    latent, means, D = found
+    p, by_covariance = means.slopes(weights)
+    return latent.gradient(p @ D, D.T @ by_covariance @ D)
+
+
+class ClassMargins(Margins):
+    """`min_j (w_i pi_i - w_j pi_j)`, i the class decided on at a row's point."""
+
+    quantity = "probability of the decided class"
+
+    def __init__(self, posterior: Posterior, X: np.ndarray, class_weight: np.ndarray) -> None:
+        self.posterior, self.weight = posterior, class_weight
+        self.winners = self._winners(X)
+
+    @np.errstate(all="ignore")
+    def latent(self, X: np.ndarray, rows: np.ndarray) -> Judged:
+        """`min_j (mu_i - mu_j)`."""
+        parts = [mean_and_gradient(self.posterior, X, c) for c in range(self.posterior.outputs)]
+        winners = self.winners[rows]
+        value, rivals = least_lead(np.stack([part[0] for part in parts], 1), winners)
+        return value, lead_slopes(np.stack([part[1] for part in parts], 1), winners, rivals)
+
+    @np.errstate(all="ignore")
+    def predicted(self, X: np.ndarray, rows: np.ndarray) -> Judged:
+        """`min_j (w_i pi_i - w_j pi_j)`."""
+        found = class_predictions(self.posterior, X)
+        winners, k = self.winners[rows], np.arange(len(X))
+        value, rivals = least_lead(self.weight * found[1].probabilities, winners)
+        weights = np.zeros_like(found[1].probabilities)
+        weights[k, winners], weights[k, rivals] = self.weight[winners], -self.weight[rivals]
+        return value, weighted_gradient(found, weights)
+
+    @np.errstate(all="ignore")
+    def values(self, X: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Both margins."""
+        latent, means, _ = class_predictions(self.posterior, X)
+        winners = self.winners[rows]
+        predicted = least_lead(self.weight * means.probabilities, winners)[0]
+        return predicted, least_lead(latent.mean, winners)[0]
+
+    def shown(self, X: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """The probability of the class decided on at the row's point."""
+        return self._probabilities(X)[np.arange(len(X)), self.winners[rows]]
+
+    def decided(self, X: np.ndarray) -> list[Any]:
+        """The labels of the classes."""
+        return [self.posterior.labels[int(c)] for c in self._winners(X)]
+
+    @np.errstate(all="ignore")
+    def _probabilities(self, X: np.ndarray) -> np.ndarray:
+        return class_predictions(self.posterior, X)[1].probabilities
+
+    def _winners(self, X: np.ndarray) -> np.ndarray:
+        return np.argmax(self.weight * self._probabilities(X), axis=1)
+
+
+def member_values(
+    committee: Committee, X: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Every member's mean and probability (k, members), and their gradients (k, members, d)."""
+    means, mean_slopes, values, slopes = [], [], [], []
+    for member in committee.members:
+        likelihood = member.likelihood
+        assert isinstance(likelihood, ScalarLikelihood), "a committee checks its members"
+        mu, by_x = mean_and_gradient(member, X, 0)
+        v, v_by_x = variance_and_gradient(member, X, 0)
+        by_mu, by_v = likelihood.slopes(mu, v)
+        means.append(mu)
+        mean_slopes.append(by_x)
+        values.append(likelihood.value(mu, v))
+        slopes.append(by_mu[:, None] * by_x + by_v[:, None] * v_by_x)
+    stacked = [np.stack(part, axis=1) for part in (means, values, mean_slopes, slopes)]
+    return stacked[0], stacked[1], stacked[2], stacked[3]
+
+
+class RestMargins(Margins):
+    """One-vs-rest: `min_j (w_i F_i - w_j F_j)`."""
+
+    quantity = "probability of the decided class"
+
+    def __init__(self, committee: Committee, X: np.ndarray, class_weight: np.ndarray) -> None:
+        self.committee, self.weight = committee, class_weight
+        self.winners = self._winners(X)
+
+    def latent(self, X: np.ndarray, rows: np.ndarray) -> Judged:
+        """`min_j (mu_i - mu_j)` of the members' means."""
+        parts = [mean_and_gradient(member, X, 0) for member in self.committee.members]
+        winners = self.winners[rows]
+        value, rivals = least_lead(np.stack([part[0] for part in parts], 1), winners)
+        return value, lead_slopes(np.stack([part[1] for part in parts], 1), winners, rivals)
+
+    def predicted(self, X: np.ndarray, rows: np.ndarray) -> Judged:
+        """`min_j (w_i F_i - w_j F_j)`."""
+        _, F, _, slopes = member_values(self.committee, X)
+        winners = self.winners[rows]
+        value, rivals = least_lead(self.weight * F, winners)
+        return value, lead_slopes(slopes * self.weight[:, None], winners, rivals)
+
+    def values(self, X: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Both margins."""
+        winners = self.winners[rows]
+        means = np.concatenate([member.predict(X)[0] for member in self.committee.members], axis=1)
+        F = self.committee.member_probabilities(X)
+        return least_lead(self.weight * F, winners)[0], least_lead(means, winners)[0]
+
+    def shown(self, X: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """`F_i / sum_k F_k` of the class decided on at the row's point."""
+        return self.committee.probabilities(X)[np.arange(len(X)), self.winners[rows]]
+
+    def decided(self, X: np.ndarray) -> list[Any]:
+        """The labels of the classes."""
+        return [self.committee.classes[int(c)] for c in self._winners(X)]
+
+    def _winners(self, X: np.ndarray) -> np.ndarray:
+        return np.argmax(self.weight * self.committee.member_probabilities(X), axis=1)
+
+
+class VoteMargins(Margins):
+    """One-vs-one: `min_j (score_i - score_j)`, votes and sums of confidences.
+
+    The votes are constant almost everywhere: the gradient of a score is that of its sum.
+    """
+
+    quantity = "lead of the decided class"
+
+    def __init__(self, committee: Committee, X: np.ndarray) -> None:
+        self.committee = committee
+        self.m = len(committee.classes)
+        self.pairs = list(combinations(range(self.m), 2))
+        self.weights = np.stack([pair_weights(self.m, c) for c in range(self.m)])
+        self.winners = np.argmax(committee.scores(X), axis=1)
+
+    def latent(self, X: np.ndarray, rows: np.ndarray) -> Judged:
+        """The least mean in favour of the winner, over its pairs."""
+        parts = [mean_and_gradient(member, X, 0) for member in self.committee.members]
+        signs = self._signs(rows)
+        values = signs * np.stack([part[0] for part in parts], axis=1)
+        least = np.argmin(np.where(signs == 0, np.inf, values), axis=1)
+        k = np.arange(len(X))
+        slopes = np.stack([part[1] for part in parts], axis=1)
+        return values[k, least], signs[k, least, None] * slopes[k, least]
+
+    def predicted(self, X: np.ndarray, rows: np.ndarray) -> Judged:
+        """`min_j (score_i - score_j)`."""
+        means, F, _, slopes = member_values(self.committee, X)
+        scores, by_x = vote_scores(self.weights, means, F, slopes)
+        winners = self.winners[rows]
+        value, rivals = least_lead(scores, winners)
+        return value, lead_slopes(by_x, winners, rivals)
+
+    def values(self, X: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Both margins."""
+        means = np.concatenate([member.predict(X)[0] for member in self.committee.members], axis=1)
+        signs = self._signs(rows)
+        latent = np.where(signs == 0, np.inf, signs * means).min(axis=1)
+        return least_lead(self.committee.scores(X), self.winners[rows])[0], latent
+
+    def shown(self, X: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """The lead itself."""
+        return self.values(X, rows)[0]
+
+    def decided(self, X: np.ndarray) -> list[Any]:
+        """The labels of the classes."""
+        winners = np.argmax(self.committee.scores(X), axis=1)
+        return [self.committee.classes[int(c)] for c in winners]
+
+    def _signs(self, rows: np.ndarray) -> np.ndarray:
+        """(k, pairs): 1 where the winner is the pair's second class, -1 the first, else 0."""
+        return self.weights[self.winners[rows]]
+
+
+def vote_scores(
+    weights: np.ndarray, means: np.ndarray, F: np.ndarray, slopes: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """One-vs-one scores (k, m) and the gradients (k, m, d) of their sums of confidences."""
+    m = len(weights)
+    sums = F @ weights.T
+    size = np.abs(sums) + 1.0
+    scores = (means > 0) @ weights.T + np.arange(m)[::-1] + sums / (3.0 * size)
+    by_x = np.einsum("cp,kpd->kcd", weights, slopes) / (3.0 * size**2)[:, :, None]
+    return scores, by_x

@@ -1,0 +1,75 @@
+"""`predict_gradient`: predictions and their gradients in plain floating point."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from gpcert.attacks.class_margins import (
+    class_predictions,
+    member_values,
+    vote_scores,
+    weighted_gradient,
+)
+from gpcert.attacks.functions import mean_and_gradient, probability_function
+from gpcert.committee import Committee, Model, pair_weights
+from gpcert.errors import InputError
+from gpcert.likelihoods import ClassLikelihood, ScalarLikelihood
+
+__all__ = ["prediction_and_gradient"]
+
+ROWS = 1024
+"""Points whose kernel values are held at once."""
+
+Both = tuple[np.ndarray, np.ndarray]
+
+
+def prediction_and_gradient(
+    model: Model, X: np.ndarray, quantity: Literal["probability", "mean"] | None = None
+) -> Both:
+    """Values (n, m) and gradients (n, m, d) at X (n, d); see `gpcert.predict_gradient`."""
+    parts = [_block(model, X[i : i + ROWS], quantity) for i in range(0, len(X), ROWS)]
+    if not parts:
+        parts = [tuple(part[:0] for part in _block(model, model.points[:1], quantity))]
+    return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+
+
+@np.errstate(all="ignore")
+def _block(model: Model, X: np.ndarray, quantity: str | None) -> Both:
+    if quantity not in {None, "probability", "mean"}:
+        raise InputError(f"quantity: expected 'probability' or 'mean', got {quantity!r}")
+    if isinstance(model, Committee):
+        return _committee(model, X, quantity)
+    if quantity == "mean" or not model.likelihood.classifies:
+        if quantity == "probability":
+            raise InputError("quantity: a regression model has no probability; use 'mean'")
+        parts = [mean_and_gradient(model, X, c) for c in range(model.outputs)]
+        return _stacked(parts)
+    if isinstance(model.likelihood, ClassLikelihood):
+        found = class_predictions(model, X)
+        rows = np.eye(model.outputs)
+        slopes = [weighted_gradient(found, np.tile(row, (len(X), 1))) for row in rows]
+        return found[1].probabilities, np.stack(slopes, axis=1)
+    assert isinstance(model.likelihood, ScalarLikelihood)
+    return _stacked([probability_function(model, model.likelihood, 0, 1)(X)])
+
+
+def _committee(committee: Committee, X: np.ndarray, quantity: str | None) -> Both:
+    means, F, mean_slopes, slopes = member_values(committee, X)
+    if quantity == "mean":
+        return means, mean_slopes
+    m = len(committee.classes)
+    if committee.scheme == "one_vs_one":
+        if quantity == "probability":
+            committee.check_has_probabilities()
+        return vote_scores(np.stack([pair_weights(m, c) for c in range(m)]), means, F, slopes)
+    total = F.sum(axis=1, keepdims=True)
+    safe = np.where(total != 0, total, 1.0)
+    value = np.where(total != 0, F / safe, 0.0)
+    by_x = (slopes - value[:, :, None] * slopes.sum(axis=1, keepdims=True)) / safe[:, :, None]
+    return value, by_x
+
+
+def _stacked(parts: list[Both]) -> Both:
+    return np.stack([part[0] for part in parts], 1), np.stack([part[1] for part in parts], 1)

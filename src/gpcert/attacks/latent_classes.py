@@ -1,0 +1,67 @@
+"""Latent means and covariances of several outputs at many points, and gradients of their sums."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpcert.attacks.functions import diagonal_gradient
+from gpcert.posterior import Posterior
+
+__all__ = ["LatentClasses"]
+
+
+class LatentClasses:
+    """`mean` (k, m) and `covariance` (k, m, m) of the latent outputs at X (k, d).
+
+    With `q_c = A_c k(Z, x)` the covariance of coupled outputs is
+    `s_c s_c' (1(c = c') k(x, x) - q_c.q_c') + 1(c = c') noise_c`; outputs that are not coupled are
+    independent, and may have the part with C as well.
+
+    >>> from gpcert.kernels import SquaredExponential
+    >>> from gpcert.likelihoods import Softmax
+    >>> p = Posterior(SquaredExponential(1.0), [[0.0]], [[1.0], [-1.0]], likelihood=Softmax())
+    >>> LatentClasses(p, np.zeros((1, 1))).mean.tolist()
+    [[1.0, -1.0]]
+    """
+
+    def __init__(self, posterior: Posterior, X: np.ndarray) -> None:
+        self.posterior, self.X = posterior, X
+        K = posterior.kernel.value(X, posterior.points)
+        self.mean = posterior.offset + posterior.scale * (K @ posterior.weights.T)
+        m = posterior.outputs
+        factors = [posterior.factors_of(c) for c in range(posterior.precision_count)]
+        self.explained = [K @ A.T for A, _ in factors]
+        self.added = [K @ C.T for _, C in factors]
+        prior = posterior.kernel.diagonal(X)
+        cov = np.zeros((len(X), m, m))
+        for c in range(m):
+            for other in range(m) if posterior.coupled else (c,):
+                cov[:, c, other] = -np.einsum("kr,kr->k", self._of(c)[0], self._of(other)[0])
+            own = prior + np.square(self._of(c)[1]).sum(axis=1)
+            cov[:, c, c] = np.maximum(cov[:, c, c] + own, 0.0)
+        scale = posterior.scale
+        self.covariance = scale[:, None] * cov * scale + np.diag(posterior.noise)
+
+    def gradient(self, by_mean: np.ndarray, by_covariance: np.ndarray) -> np.ndarray:
+        """(k, d) of `sum_c by_mean_c mean_c + sum_cc' by_covariance_cc' covariance_cc'`.
+
+        The factors are (k, m) and (k, m, m), symmetric.
+        """
+        posterior, X = self.posterior, self.X
+        weights = (posterior.scale * by_mean) @ posterior.weights
+        by_scaled = by_covariance * posterior.scale[:, None] * posterior.scale
+        prior = np.zeros(len(X))
+        for c in range(posterior.outputs):
+            A, C = posterior.factors_of(c)
+            others = range(posterior.outputs) if posterior.coupled else (c,)
+            own = sum(by_scaled[:, c, other, None] * self._of(other)[0] for other in others)
+            weights = weights - 2.0 * own @ A
+            weights = weights + 2.0 * (by_scaled[:, c, c, None] * self._of(c)[1]) @ C
+            prior += 2.0 * by_scaled[:, c, c]
+        gradient = posterior.kernel.gradient_product(X, posterior.points, weights)
+        # of k(x, x): both arguments move, alike by symmetry
+        return gradient + diagonal_gradient(posterior, X) * prior[:, None]
+
+    def _of(self, c: int) -> tuple[np.ndarray, np.ndarray]:
+        place = c if len(self.explained) > 1 else 0
+        return self.explained[place], self.added[place]

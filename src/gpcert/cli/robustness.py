@@ -1,0 +1,86 @@
+"""`gpcert robustness`: how far the prediction moves around each point."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+from rich.console import RenderableType
+
+from gpcert.analyses import Robustness
+from gpcert.analyses import robustness as robustness_of
+from gpcert.cli import options
+from gpcert.cli.exits import ExitCode
+from gpcert.cli.models import load_model
+from gpcert.cli.pictures import Picture, effort, radii_of
+from gpcert.cli.results import Files
+from gpcert.cli.terminal import above, below
+from gpcert.search import StopReason
+
+__all__ = ["robustness", "EXAMPLES"]
+
+EXAMPLES = """Examples:
+
+gpcert robustness model.npz points.csv --radii 0.1 --csv deltas.csv
+
+gpcert robustness laplace.npz points.csv --compare ep.npz --radii 0.05,0.1 --plot boxes.png
+
+Exit code: 0 all ranges within the tolerance; 2 some not (they hold all the same); 3 bad input; 4 a
+defect."""
+
+COLUMNS = ["model", "radius", "delta >=", "delta <=", "boxes", "ms"]
+
+
+@options.grouped
+def robustness(
+    inputs: options.Inputs,
+    radii: Annotated[
+        str, typer.Option(help="radii, as in 0.1 or 0.1,0.2 or first:last:count as in 0:0.5:11")
+    ],
+    ball: options.Ball,
+    compare: Annotated[
+        list[Path] | None, typer.Option(help="another model file to compare with; may be repeated")
+    ] = None,
+    tol: Annotated[float, typer.Option(help="accuracy at which a search ends")] = 0.01,
+    *,
+    search: options.Search,
+    files: Files,
+    picture: Picture,
+) -> None:
+    """Bound how far the prediction can move in a ball around each point."""
+    files.check()
+    picture.check()
+    choices = effort(search)
+    model, points = inputs.read()
+    others = {path.stem: load_model(path) for path in compare or []}
+    found = robustness_of(
+        None if others else model,
+        points.X,
+        radii=radii_of(radii),
+        compare={inputs.model.stem: model, **others} if others else None,
+        **ball.arguments(model),
+        tol=tol,
+        n_jobs=search.jobs,
+        **choices,
+    )
+    result = replace(found, labels=tuple(points.labels[row] for row in found.labels))
+    picture.draw(result)
+    median = float(np.median(result.deltas())) if len(result) else 0.0
+    summary = f"{len(result)} ranges: median delta at most {above(median)}"
+    files.report(result, f"Robustness, l_{ball.norm} balls", COLUMNS, _cells, summary)
+    good = result.complete and all(row.reason is StopReason.CONVERGED for row in result)
+    raise typer.Exit(ExitCode.PROVED if good else ExitCode.UNDECIDED)
+
+
+def _cells(row: Robustness) -> list[RenderableType]:
+    return [
+        row.group,
+        row.setting,
+        below(row.delta.lower),
+        above(row.delta.upper),
+        str(row.boxes),
+        f"{1e3 * row.seconds:.1f}",
+    ]

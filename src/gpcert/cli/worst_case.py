@@ -1,0 +1,85 @@
+"""`gpcert worst-case`: the certified worst prediction of a regression around each point."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated
+
+import typer
+from rich.console import RenderableType
+
+from gpcert.analyses import WorstCase
+from gpcert.analyses import worst_case as worst_case_of
+from gpcert.cli import options
+from gpcert.cli.exits import ExitCode
+from gpcert.cli.options import radius_of
+from gpcert.cli.pictures import Picture, effort
+from gpcert.cli.results import Files
+from gpcert.cli.terminal import above, below
+from gpcert.search import StopReason
+
+__all__ = ["worst_case", "EXAMPLES"]
+
+EXAMPLES = """Examples:
+
+gpcert worst-case regressor.npz points.csv --radius 0.1
+
+gpcert worst-case regressor.npz points.csv --radius bmi=0.02 --beta 3 --plot worst.png
+
+Exit code: 0 all ranges within the tolerance; 2 some not (they hold all the same); 3 bad input; 4 a
+defect."""
+
+COLUMNS = ["mean", "minimum >=", "attained", "attained", "maximum <=", "band from", "band to"]
+
+
+@options.grouped
+def worst_case(
+    inputs: options.Inputs,
+    radius: options.Radius,
+    ball: options.Ball,
+    beta: Annotated[float, typer.Option(help="standard deviations that the band reaches")] = 2.0,
+    target: Annotated[
+        int | None, typer.Option(help="the target, counted from 0, if there are several")
+    ] = None,
+    tol: Annotated[float, typer.Option(help="accuracy at which a search ends")] = 0.01,
+    *,
+    search: options.Search,
+    files: Files,
+    picture: Picture,
+) -> None:
+    """Bound a regression's least and greatest mean, and its credible band, around each point."""
+    files.check()
+    picture.check()
+    choices = effort(search)
+    model, points = inputs.read()
+    found = worst_case_of(
+        model,
+        points.X,
+        radius_of(radius, model),
+        beta=beta,
+        **ball.arguments(model),
+        output=target,
+        tol=tol,
+        n_jobs=search.jobs,
+        **choices,
+    )
+    result = replace(found, labels=tuple(points.labels[row] for row in found.labels))
+    picture.draw(result)
+    widest = max((row.maximum.upper - row.minimum.lower for row in result), default=0.0)
+    summary = f"{len(result)} points: a mean moves by at most {above(widest)}"
+    title = f"Worst predictions, l_{ball.norm} radius {radius}"
+    files.report(result, title, COLUMNS, _cells, summary)
+    good = result.complete and all(row.reason is StopReason.CONVERGED for row in result)
+    raise typer.Exit(ExitCode.PROVED if good else ExitCode.UNDECIDED)
+
+
+def _cells(row: WorstCase) -> list[RenderableType]:
+    return [
+        f"{row.mean:.4g}",
+        below(row.minimum.lower),
+        above(row.minimum.upper),
+        below(row.maximum.lower),
+        above(row.maximum.upper),
+        below(row.band.lower),
+        above(row.band.upper),
+    ]

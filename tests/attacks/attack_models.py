@@ -1,0 +1,57 @@
+"""Small models of every kind, made once."""
+
+from functools import cache
+
+import numpy as np
+
+from gpcert.committee import Committee
+from gpcert.kernels import Linear, Matern, SquaredExponential
+from gpcert.likelihoods import MultinomialProbit, Probit, Softmax
+from gpcert.models import GPClassifier
+from gpcert.posterior import Posterior
+
+D = 3
+
+
+def _posterior(seed, outputs=1, **options):
+    rng = np.random.default_rng(seed)
+    points = rng.normal(size=(8, D))
+    factor = 0.2 * rng.normal(size=(4, 8))
+    kernel = options.pop("kernel", SquaredExponential([1.0, 0.8, 1.5]))
+    return Posterior(kernel, points, rng.normal(size=(outputs, 8)), factor, **options)
+
+
+@cache
+def coupled():
+    """Softmax Laplace of three classes: coupled latent functions."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(15, D))
+    model = GPClassifier(SquaredExponential([1.0] * D), likelihood="softmax", max_epochs=1)
+    return model.fit(X, np.arange(15) % 3).posterior_
+
+
+MODELS = {
+    "binary": lambda: _posterior(0, likelihood=Probit(), classes=("a", "b")),
+    "nonstationary": lambda: _posterior(
+        0, likelihood=Probit(), kernel=Linear(0.3) + Matern(1.0, nu=2.5)
+    ),
+    "regression": lambda: _posterior(1),
+    "two_targets": lambda: _posterior(2, outputs=2),
+    "softmax": lambda: _posterior(3, outputs=3, likelihood=Softmax(), noise=0.1),
+    "multinomial_probit": lambda: _posterior(4, outputs=3, likelihood=MultinomialProbit()),
+    "coupled": coupled,
+    "one_vs_rest": lambda: _committee("one_vs_rest"),
+    "one_vs_one": lambda: _committee("one_vs_one"),
+}
+
+WORDS = {"regression": {"delta": 0.3}, "two_targets": {"delta": 0.3, "output_norm": 2.0}}
+"""Words that a model's decision needs."""
+
+
+def _committee(scheme):
+    members = tuple(_posterior(seed, likelihood=Probit()) for seed in range(5, 8))
+    return Committee(members, ("a", "b", "c"), scheme)
+
+
+def points(count=6, seed=9):
+    return np.random.default_rng(seed).normal(size=(count, D))

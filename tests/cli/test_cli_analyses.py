@@ -1,0 +1,107 @@
+"""The commands of the analyses: files, pictures, exit codes, errors."""
+
+import numpy as np
+import pytest
+
+import gpcert
+from gpcert.kernels import SquaredExponential
+
+POINTS = "x,y\n1.0,0.0\n-0.2,0.1\n-1.0,0.3\n"
+
+
+@pytest.fixture
+def regressor(tmp_path):
+    path = tmp_path / "regressor.npz"
+    gpcert.Posterior(
+        SquaredExponential(1.0), [[-1.0, 0.0], [1.0, 0.0]], [-1.0, 1.0], factor=0.5 * np.eye(2)
+    ).save(path)
+    return path
+
+
+def test_attack(run, npz, csv, tmp_path):
+    out, picture = tmp_path / "attacks.json", tmp_path / "attacks.png"
+    result = run(
+        "attack", npz, csv(POINTS), "--radius", 0.4, "--iterations", 5, "--output", out,
+        "--plot", picture, "--csv", tmp_path / "attacks.csv",
+    )  # fmt: skip
+    assert result.exit_code == 1, result.output
+    table = gpcert.load(out)
+    assert table.confirmed.tolist() == [False, True, False]
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert "1 confirmed" in result.stdout
+    few = run("attack", npz, csv(POINTS), "--radius", 0.01, "--method", "gpfgs")
+    assert few.exit_code == 2
+
+
+def test_safety(run, npz, csv, tmp_path):
+    out, picture = tmp_path / "curve.json", tmp_path / "curve.svg"
+    result = run(
+        "safety", npz, csv(POINTS), "--radii", "0:1.2:4", "--point", 2, "--output", out,
+        "--plot", picture,
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    curve = gpcert.load(out)
+    assert curve.radii.tolist() == pytest.approx([0.0, 0.4, 0.8, 1.2])
+    assert (curve.safe_up_to, curve.first_unsafe) == pytest.approx((0.8, 1.2))
+    assert b"<svg" in picture.read_bytes()
+
+
+def test_robustness(run, npz, csv, tmp_path):
+    out = tmp_path / "deltas.json"
+    result = run("robustness", npz, csv(POINTS), "--radii", "0.1,0.2", "--output", out)
+    assert result.exit_code == 0, result.output
+    assert len(gpcert.load(out)) == 6
+    again = tmp_path / "other.npz"
+    again.write_bytes(npz.read_bytes())
+    result = run(
+        "robustness", npz, csv(POINTS), "--radii", 0.1, "--compare", again, "--output", out,
+        "--plot", tmp_path / "boxes.png",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert {row.group for row in gpcert.load(out)} == {"model", "other"}
+
+
+def test_accuracy(run, npz, csv, tmp_path):
+    labels, out = tmp_path / "labels.csv", tmp_path / "accuracy.json"
+    labels.write_text("label\nb\nb\na\n")
+    arguments = ("--radii", "0.1,0.5", "--labels", labels, "--tol", 0.1, "--output", out)
+    result = run("accuracy", npz, csv(POINTS), *arguments, "--plot", tmp_path / "accuracy.png")
+    assert result.exit_code == 0, result.output
+    found = gpcert.load(out)
+    assert found.accuracy == pytest.approx(2 / 3)
+    assert found.certified().tolist() == found.attacked().tolist() == pytest.approx([2 / 3, 2 / 3])
+    labels.write_text("b\nq\na\n")
+    assert run("accuracy", npz, csv(POINTS), *arguments).exit_code == 3
+    labels.write_text("b\n")
+    assert run("accuracy", npz, csv(POINTS), *arguments).exit_code == 3
+
+
+def test_worst_case(run, regressor, npz, csv, tmp_path):
+    out = tmp_path / "worst.json"
+    result = run(
+        "worst-case", regressor, csv(POINTS), "--radius", 0.2, "--beta", 3, "--output", out,
+        "--plot", tmp_path / "worst.png",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert all(row.band.lower < row.minimum.lower for row in gpcert.load(out))
+    refused = run("worst-case", npz, csv(POINTS), "--radius", 0.2)
+    assert refused.exit_code == 3
+    assert "regression" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("safety", "--radii", "a,b"),
+        ("safety", "--radii", "0:1:1"),
+        ("safety", "--radii", "0.1", "--plot", "picture.bmp"),
+        ("safety", "--radii", "0.1", "--plot", "nowhere/picture.png"),
+        ("safety", "--radii", "0.1", "--point", "9"),
+        ("safety", "--radii", "0.1", "--method", "paper", "--variance", "solver"),
+        ("attack", "--radius", "0.1", "--method", "magic"),
+        ("attack", "--radius", "0.1", "--iterations", "0"),
+    ],
+)
+def test_bad_options_end_with_three(run, npz, csv, arguments):
+    command, *rest = arguments
+    assert run(command, npz, csv(POINTS), *rest).exit_code == 3

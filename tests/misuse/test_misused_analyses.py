@@ -1,0 +1,70 @@
+"""Verbs for many points, and analyses: wrong arguments end in an answer or in an error of ours."""
+
+import numpy as np
+import pytest
+from wrong_values import misused
+
+import gpcert
+from gpcert import kernels, likelihoods
+
+X = np.array([[0.0, 0.0], [1.0, 0.5], [-1.0, 1.0]])
+OPTIONS = {"factor": 0.3 * np.eye(3), "feature_names": ("u", "v")}
+KERNEL = kernels.SquaredExponential(1.0)
+REGRESSION = gpcert.Posterior(KERNEL, X, [1.0, -1.0, 0.5], **OPTIONS)
+BINARY = gpcert.Posterior(
+    KERNEL, X, [1.0, -1.0, 0.5], likelihood=likelihoods.Probit(), classes=("no", "yes"), **OPTIONS
+)
+SEARCH = {
+    "budget": gpcert.Budget(seconds=0.01, boxes=2),
+    "backend": "numpy",
+    "random_state": 0,
+    "method": "taylor",
+    "progress": False,
+}
+AROUND = {"norm": 2, "features": [0, 1], "domain": (-9.0, 9.0)}
+RULE = {"threshold": None, "class_weight": None, "output_norm": 2}
+POINTS = {"X": X[:1], "radius": 0.1}
+VERBS = {
+    "certified_radius_many": {"X": X[:1], **AROUND, **RULE, "max_radius": 0.5, **SEARCH},
+    "prediction_range_many": {
+        **POINTS, **AROUND, "tol": 0.5, "quantity": None, "output": None, "sides": "both",
+        "all_outputs": False, **SEARCH,
+    },
+    "attack": {
+        **POINTS, "region": None, **AROUND, **RULE, "restarts": 0, "iterations": 1,
+        "confirm": False, "random_state": 0, "method": "gpfgs",
+    },
+    "safety_curve": {
+        "x": X[0], "radii": [0.1], **AROUND, **RULE, "output": None, "attack": "gpfgs",
+        "tol": 0.5, **SEARCH,
+    },
+    "robustness": {**POINTS, **AROUND, "output": None, "tol": 0.5, **SEARCH},
+    "certified_accuracy": {
+        "X": X[:1], "y": ["yes"], "radii": [0.1], **AROUND, **RULE, "tol": 0.5, **SEARCH,
+    },
+    "worst_case": {**POINTS, "region": None, "beta": 2.0, **AROUND, "tol": 0.5, **SEARCH},
+    "predict_gradient": {"X": X[:1], "quantity": None},
+}  # fmt: skip
+SLOW = {"certified_radius_many", "certified_accuracy"}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_wrong_arguments(verb):
+    call, good = getattr(gpcert, verb), VERBS[verb]
+    model = REGRESSION if verb == "worst_case" else BINARY
+    call(model, **good)
+    names = list(good)
+    if verb in SLOW:  # what follows is read by the same functions
+        names = [name for name in ("X", "y", "radii", "max_radius", "features") if name in good]
+    if "iterations" in names:
+        names.remove("iterations")  # millions of them are an answer
+    assert misused(lambda **words: call(model, **words), good, only=names) == []
+
+
+def test_radii_and_models_to_compare():
+    good = {"radii": [0.1], "compare": {"a": BINARY}, "tol": 0.5, **SEARCH}
+
+    def call(**words):
+        return gpcert.robustness(BINARY, X[:1], **words)
+
+    assert misused(call, good, only=["radii", "compare"]) == []
