@@ -20,7 +20,7 @@ from gpcert.explain.record import named
 from gpcert.explain.sides import Effort, Intervals, Sides, one_sided_ranges
 from gpcert.posterior import Posterior
 from gpcert.rounding import TINY, gamma
-from gpcert.search import Budget, StopReason
+from gpcert.search import Budget
 
 __all__ = ["effects"]
 
@@ -156,9 +156,7 @@ def _differences(sides: Sides, quantity: str) -> tuple[np.ndarray, np.ndarray]:
     """(P, F, C) bounds of Delta, rounded outward by the size of what cancels."""
     limits = (0.0, 1.0) if quantity == "probability" else (-np.inf, np.inf)
     low, high = (np.maximum(a, limits[0]) for a in (sides.minimum_lower, sides.maximum_lower))
-    low_up, high_up = (
-        np.minimum(a, limits[1]) for a in (sides.minimum_upper, sides.maximum_upper)
-    )
+    low_up, high_up = (np.minimum(a, limits[1]) for a in (sides.minimum_upper, sides.maximum_upper))
     above, below = 0, 1
     least = (high[:, :, above], -high_up[:, :, below], low[:, :, above], -low_up[:, :, below])
     most = (high_up[:, :, above], -high[:, :, below], low_up[:, :, above], -low[:, :, below])

@@ -144,9 +144,7 @@ class Effects(Explanation):
         found = [k for k, label in enumerate(self.outputs) if label == output]
         if not found:
             hint = f"; use effects.of({output!r})" if self.binary else ""
-            raise InputError(
-                f"output: expected one of {list(self.outputs)}, got {output!r}{hint}"
-            )
+            raise InputError(f"output: expected one of {list(self.outputs)}, got {output!r}{hint}")
         return found[0]
 
     def _label(self, k: int) -> str:

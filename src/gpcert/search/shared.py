@@ -165,9 +165,7 @@ class _Shared:
                 "crossed or undefined bounds; this is a defect of gpcert or an overflow in the "
                 "model: please report it"
             )
-        return SharedResult(
-            lower, self.upper, self.points, reason, self.boxes, self.clock.seconds
-        )
+        return SharedResult(lower, self.upper, self.points, reason, self.boxes, self.clock.seconds)
 
     def _bounds(self) -> np.ndarray:
         lower = self.settled.copy()

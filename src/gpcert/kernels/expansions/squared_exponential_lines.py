@@ -130,9 +130,7 @@ class SquaredExponentialLines(LocalSquaredExponential):
             errors.append(xp.sum(wrong, axis=1))
             square, wrong = square * extent2, wrong * extent2
         N = K.shape[1]
-        both = tuple(
-            up(xp.stack(part, axis=1), N + 16) + self.floor * N for part in (sums, errors)
-        )
+        both = tuple(up(xp.stack(part, axis=1), N + 16) + self.floor * N for part in (sums, errors))
         self._last_sizes.update(K=K, sums=both)
         return both[0], both[1]
 
