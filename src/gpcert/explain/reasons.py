@@ -25,8 +25,11 @@ from gpcert.search import Budget, StopReason
 
 __all__ = ["contrastive", "sufficient"]
 
-STEP_SECONDS = 5.0
-"""Default budget of one step."""
+STEP_SECONDS, STEP_BOXES = 5.0, 32
+"""Default budget of one step; that of boxes where more than MANY_FEATURES are free: splitting boxes
+of many features gains next to nothing, and an undecided step would take all of its time."""
+
+MANY_FEATURES = 20
 
 
 def sufficient(
@@ -55,7 +58,7 @@ def sufficient(
 
     Parameters: the region (`radius`, `norm`, `features`, `domain`, or `region=`, a Box or a Ball
     around x) and the decision (`threshold`, `class_weight`, `delta`) as in `certify`; `budget` is
-    that of one step (5 s by default).
+    that of one step (by default 5 s, and 32 boxes where more than 20 features are free).
 
     Example
     -------
@@ -236,9 +239,10 @@ def _search(
     chosen = None if features is None else feature_indices(posterior, features)
     options = {"norm": norm, "features": chosen, "domain": domain}
     found = region_around(point, radius, region, options)
-    limits = budget or Budget(seconds=STEP_SECONDS)
 
     def ask(part: Region) -> Certificate:
+        most = STEP_BOXES if len(part.free) > MANY_FEATURES else None
+        limits = budget or Budget(seconds=STEP_SECONDS, boxes=most)
         return certify(
             posterior, point, region=part, budget=limits, random_state=random_state, **decision
         )
