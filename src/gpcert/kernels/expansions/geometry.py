@@ -15,7 +15,8 @@ __all__ = ["Geometry"]
 class Geometry:
     """B cells with scaled displacements `d = (x - c) * inverse_length` from their centres.
 
-    For every x in cell b: `|d_j| <= half[b, j]` and `|d|^2 <= rho2[b]`.
+    For every x in cell b: `|d_j| <= half[b, j]` and `|d|^2 <= rho2[b]`. `inverse_length` is (f,),
+    or (B, f) where every cell has units of its own (`squared_exponential_lines`).
     """
 
     cells: Cells
@@ -37,7 +38,8 @@ class Geometry:
     def take(self, index: Array) -> Geometry:
         """The same for some of the cells."""
         cells = self.cells.take(index)
-        return Geometry(cells, self.inverse_length, self.half[index], self.rho2[index])
+        units = self.inverse_length[index] if self.inverse_length.ndim > 1 else self.inverse_length
+        return Geometry(cells, units, self.half[index], self.rho2[index])
 
     @property
     def rho(self) -> Array:
@@ -55,8 +57,15 @@ class Geometry:
 
     def unscaled(self, d: Array) -> Array:
         """Displacements in the user's units from scaled ones, in plain floating point."""
-        return d / self.inverse_length
+        return d / self._units(d)
+
+    def _units(self, like: Array) -> Array:
+        """`inverse_length` for an array (B, ..., f): axes between cells and features are added."""
+        units = self.inverse_length
+        while units.ndim > 1 and units.ndim < like.ndim:
+            units = units[:, None]
+        return units
 
     def unscaled_gradient(self, gradient: Array) -> Array:
         """Gradient with respect to x from one with respect to d."""
-        return gradient * self.inverse_length
+        return gradient * self._units(gradient)
