@@ -83,7 +83,7 @@ def test_goals_hold_on_every_line(backend, seed):
 @settings(max_examples=40)
 @given(seed=seeds)
 def test_kernel_values_and_moments_are_within_their_errors(seed):
-    rng, posterior, X, features, _, evaluation = line_case(seed)
+    _, posterior, X, features, _, evaluation = line_case(seed)
     local, expansion = evaluation.local.kernel, evaluation.expansion
     reference = ArbPosterior(posterior)
     a = expansion.K * posterior.weights[0]

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from gpcert.certificates.io import package_version
-from gpcert.cli import certify, demo, radius, ranges
+from gpcert.cli import certify, demo, explain, radius, ranges
 from gpcert.cli.exits import Commands
 from gpcert.cli.terminal import say
 
@@ -21,7 +21,9 @@ gpcert certify model.npz points.csv --radius 0.1
 
 gpcert range model.npz points.csv --radius 0.1
 
-gpcert radius model.npz points.csv"""
+gpcert radius model.npz points.csv
+
+gpcert explain model.npz points.csv --radius 0.1"""
 
 app = typer.Typer(
     cls=Commands,
@@ -34,6 +36,7 @@ app.command("demo", epilog=demo.EXAMPLES)(demo.demo)
 app.command("certify", epilog=certify.EXAMPLES)(certify.certify)
 app.command("range", epilog=ranges.EXAMPLES)(ranges.ranges)
 app.command("radius", epilog=radius.EXAMPLES)(radius.radius)
+app.command("explain", epilog=explain.EXAMPLES)(explain.explain)
 
 
 def _print_version(wanted: bool) -> None:

@@ -20,6 +20,9 @@ __all__ = ["RANKINGS", "Ranking", "ranked_features"]
 
 Ranking = Literal["effects", "lime", "gradient", "sufficient"]
 
+RANKING_TOLERANCE = 0.01
+"""Width of the effects that give an order (probabilities)."""
+
 RANKINGS = ("effects", "lime", "gradient", "sufficient")
 
 
@@ -75,6 +78,7 @@ def _by_method(
         span or 1.0,
         features=movable(region),
         domain=(region.lower, region.upper) if span else None,
+        tol=RANKING_TOLERANCE,
         random_state=random_state,
     )
     return (found if found.binary or len(found.outputs) == 1 else found.of(label)).ranking()
