@@ -2,8 +2,8 @@
 
     python benchmarks/explain.py --data FOLDER --cache FOLDER [--jobs 2]
 
-FOLDER holds `spambase.npz` and `mnist_358.npz`. Targets: all 196 pixels of an image at N = 1000 in 2 s, 57 features of 100 points in
-5 s, on two cores.
+FOLDER holds `spambase.npz` and `mnist_358.npz`. Targets: all 196 pixels of an image at N = 1000 in
+2 s, 57 features of 100 points in 5 s, on two cores.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 
 import joblib
 import numpy as np
+from multiclass_models import prepared_images
 from report import Section, merge
 
 import gpcert
@@ -23,7 +24,6 @@ from gpcert.datasets import Dataset, spambase
 from gpcert.kernels import SquaredExponential
 from gpcert.models import GPClassifier
 from models import fitted, sampled
-from multiclass_models import prepared_images
 
 RESULTS = Path(__file__).parent / "results"
 REPEATS = 3

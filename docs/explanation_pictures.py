@@ -93,7 +93,8 @@ def pixels() -> Figure:
         rows.append((name, found.betas, found.lower, found.upper))
         first = first or found
     plot_gaps(axes[0], rows)
-    assert first is not None and first.adversarial is not None
+    assert first is not None
+    assert first.adversarial is not None
     titles = (f"decided {first.decision}", f"{first.least_beta} pixels changed")
     for ax, pixels_shown, title in zip(axes[1:], (x, first.adversarial), titles, strict=True):
         ax.imshow(pixels_shown.reshape(SHAPE), cmap="gray_r", vmin=0, vmax=1)

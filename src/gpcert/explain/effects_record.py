@@ -132,7 +132,7 @@ class Effects(Explanation):
 
     def to_shap(self, *, output: Any = None) -> Any:
         """A `shap.Explanation` of the middles with lower and upper bounds (extra `explain`)."""
-        from gpcert.explain.shap import shap_explanation
+        from gpcert.explain.shap_format import shap_explanation
 
         return shap_explanation(self, self._output(output))
 

@@ -11,7 +11,7 @@ from gpcert.committee import Model
 from gpcert.errors import InputError
 from gpcert.explain.effects import effects
 from gpcert.explain.gradients import importance_by_gradient
-from gpcert.explain.lime import lime
+from gpcert.explain.lime_weights import lime
 from gpcert.explain.reasons import sufficient
 from gpcert.explain.slices import movable
 from gpcert.regions import Region

@@ -8,8 +8,9 @@ import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.arrays import finite_array
-from gpcert.errors import InputError, MissingExtraError
+from gpcert.errors import InputError
 from gpcert.explain.arguments import one_point
+from gpcert.explain.extras import extra_module
 from gpcert.explain.gradients import decision_gradient
 
 __all__ = ["Salience", "key_points", "salient_features"]
@@ -62,18 +63,12 @@ def key_points(image: Any, shape: tuple[int, int]) -> np.ndarray:
 
     Needs scikit-image. Small images often have none: scikit-image then raises, and so do we.
     """
-    try:
-        from skimage.feature import SIFT
-    except ImportError as error:
-        raise MissingExtraError(
-            "SIFT needs scikit-image, which is not installed; install it with: "
-            "pip install 'gpcert[explain]'"
-        ) from error
+    feature = extra_module("skimage.feature", "scikit-image", "SIFT")
     pixels = finite_array("image", image, ndim=1)
     if pixels.size != int(np.prod(shape)):
         raise InputError(f"shape: expected {pixels.size} pixels, got {shape[0]} * {shape[1]}")
     span = float(np.ptp(pixels)) or 1.0
-    detector = SIFT()
+    detector = feature.SIFT()
     try:
         detector.detect((pixels.reshape(shape) - pixels.min()) / span)
     except RuntimeError as error:  # scikit-image's way to say that there are none

@@ -144,7 +144,7 @@ class _Shared:
         self.open = boxes
         self._offer_candidates(candidates)
         while True:
-            self._set_aside(self._needed().any(axis=1))
+            self._set_aside(np.any(self._needed(), axis=1, keepdims=False))
             if len(self.open.question) == 0:
                 return StopReason.CONVERGED
             reason = self.clock.exhausted(self.boxes, self.open.low.nbytes + self.open.high.nbytes)
@@ -203,7 +203,7 @@ class _Shared:
             part = boxes.take(batch)
             evaluation = self.problem.family.evaluation(part.question, part.low, part.high)
             needed = part.lower < self.upper[part.question] - self.problem.tol
-            for g in np.flatnonzero(needed.any(axis=0)):
+            for g in map(int, np.flatnonzero(needed.any(axis=0))):
                 bound = self.problem.goals[g].bound(evaluation, None)
                 values = to_numpy(bound.lower)
                 if np.isnan(values).any():
@@ -212,7 +212,7 @@ class _Shared:
                 center = to_numpy(evaluation.cells.center)
                 where[batch, g] = center + to_numpy(bound.point)
                 ceiling = to_numpy(self.problem.goals[g].ceiling(evaluation))
-                self._take(int(g), part.question, ceiling, center)
+                self._take(g, part.question, ceiling, center)
             self.boxes += len(batch)
         return _Boxes(boxes.question, boxes.low, boxes.high, lower), (boxes.question, lower, where)
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from gpcert.adapters import as_posterior
-from gpcert.errors import MissingExtraError
 from gpcert.explain.arguments import check_points
 from gpcert.explain.attribution import Attribution
+from gpcert.explain.extras import extra_module
 from gpcert.explain.predictions import output_labels, predictions
 from gpcert.explain.record import named
 
@@ -34,13 +34,7 @@ def lime(
     Needs the package `lime` 0.2.0.1 (of 2021; it still runs with Python 3.11 and NumPy 2.4):
     `pip install 'gpcert[explain]'`.
     """
-    try:
-        from lime.lime_tabular import LimeTabularExplainer
-    except ImportError as error:
-        raise MissingExtraError(
-            "LIME needs the package lime, which is not installed; install it with: "
-            "pip install 'gpcert[explain]'"
-        ) from error
+    tabular = extra_module("lime.lime_tabular", "lime", "LIME")
     posterior = as_posterior(model)
     points = check_points(posterior, X)
     data = posterior.points if background is None else posterior.check_inputs(background)
@@ -49,7 +43,7 @@ def lime(
     names = named(posterior.feature_names, posterior.dim)
     values = np.zeros((len(points), len(labels), posterior.dim))
     for k in range(len(labels)):
-        explainer = LimeTabularExplainer(
+        explainer = tabular.LimeTabularExplainer(
             data,
             mode="regression",
             feature_names=list(names),

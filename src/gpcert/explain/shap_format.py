@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpcert.errors import MissingExtraError
+from gpcert.explain.extras import extra_module
 
 if TYPE_CHECKING:
     from gpcert.explain.effects_record import Effects
@@ -19,13 +19,7 @@ def shap_explanation(effects: Effects, output: int) -> Any:
 
     Effects are no Shapley values: they do not sum to the prediction, so there is no base value.
     """
-    try:
-        import shap
-    except ImportError as error:
-        raise MissingExtraError(
-            "to_shap needs the package shap, which is not installed; install it with: "
-            "pip install 'gpcert[explain]'"
-        ) from error
+    shap = extra_module("shap", "shap", "to_shap")
     return shap.Explanation(
         values=effects.values[:, output],
         lower_bounds=effects.lower[:, output],
