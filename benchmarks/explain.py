@@ -26,7 +26,7 @@ from gpcert.models import GPClassifier
 from models import fitted, sampled
 
 RESULTS = Path(__file__).parent / "results"
-REPEATS = 3
+REPEATS = 2
 
 
 def spam57(folder: Path, cache: Path | None) -> tuple[Any, Dataset]:

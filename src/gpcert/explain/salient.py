@@ -71,7 +71,7 @@ def key_points(image: Any, shape: tuple[int, int]) -> np.ndarray:
     detector = feature.SIFT()
     try:
         detector.detect((pixels.reshape(shape) - pixels.min()) / span)
-    except RuntimeError as error:  # scikit-image's way to say that there are none
+    except (RuntimeError, IndexError) as error:  # no key points; too small for its scales
         raise InputError(
             f"SIFT found no key points in this image of {shape[0]} x {shape[1]} pixels ({error}); "
             "use method='variance' or 'sensitivity'"
