@@ -99,6 +99,10 @@ class _Boxes:
     high: np.ndarray
     lower: np.ndarray
 
+    @property
+    def corners(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return self.question, self.low, self.high
+
     def take(self, index: np.ndarray) -> _Boxes:
         return _Boxes(self.question[index], self.low[index], self.high[index], self.lower[index])
 
@@ -138,11 +142,16 @@ class _Shared:
         self.boxes = 0
 
     def run(self) -> StopReason:
-        """Bound all questions, then split what is open until nothing is or the budget ends."""
+        """Bound all questions, then split what is open until nothing is or the budget ends.
+
+        Most questions of a large family are easy: the bounds that may not pay are first left out.
+        """
         self._offer_anchors()
-        boxes, candidates = self._bounded(self.open)
-        self.open = boxes
-        self._offer_candidates(candidates)
+        for optional in (False, True):
+            boxes, candidates = self._bounded(self.open, optional)
+            self.open = boxes
+            self._offer_candidates(candidates)
+            self._set_aside(np.any(self._needed(), axis=1, keepdims=False))
         while True:
             self._set_aside(np.any(self._needed(), axis=1, keepdims=False))
             if len(self.open.question) == 0:
@@ -189,7 +198,9 @@ class _Shared:
         size = min([size, *(wish for wish in wishes if wish is not None)])
         return [np.arange(k, min(k + size, count)) for k in range(0, count, size)]
 
-    def _bounded(self, boxes: _Boxes) -> tuple[_Boxes, tuple[np.ndarray, ...]]:
+    def _bounded(
+        self, boxes: _Boxes, optional: bool = True
+    ) -> tuple[_Boxes, tuple[np.ndarray, ...]]:
         """The boxes with their bounds, and per box and goal where the goal may be small.
 
         Boxes that the budget leaves out keep what they inherited.
@@ -201,7 +212,7 @@ class _Shared:
             if self.boxes and self.clock.exhausted(self.boxes, 0.0) is not None:
                 break
             part = boxes.take(batch)
-            evaluation = self.problem.family.evaluation(part.question, part.low, part.high)
+            evaluation = self.problem.family.evaluation(*part.corners, optional)
             needed = part.lower < self.upper[part.question] - self.problem.tol
             for g in map(int, np.flatnonzero(needed.any(axis=0))):
                 bound = self.problem.goals[g].bound(evaluation, None)
