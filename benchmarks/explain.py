@@ -95,8 +95,9 @@ def main() -> None:
     posterior, X_test, _, _ = prepared_images("mnist358", given.data, given.cache)
     measure(section, "mnist358", posterior, X_test[0], radius=0.1, target=None, **images)
     section.notes = [
-        f"Best of {REPEATS} runs; CPU seconds are those of all threads together, and do not grow "
-        "with other work on the machine as wall-clock seconds do.",
+        f"Best of {REPEATS} runs; CPU seconds are those of all threads together: half of them is "
+        "what two free cores would take. Other work on the machine (see its load) adds to "
+        "wall-clock seconds above all, and some to CPU seconds.",
         "mnist38: scikit-learn's Laplace classifier; spam57: logistic Laplace, all 57 features "
         "standardised; mnist358: softmax Laplace, all three classes are explained.",
     ]

@@ -72,7 +72,7 @@ def reasons() -> Figure:
     axes = figure.subplots(1, 4)
     model, images = digits()
     for k, x in enumerate(images):
-        explain.sufficient(model, x, 0.2, domain=(0, 1)).plot(axes[2 * k], shape=SHAPE)
+        explain.sufficient(model, x, 0.3, domain=(0, 1)).plot(axes[2 * k], shape=SHAPE)
         explain.contrastive(model, x, 1.0, domain=(0, 1)).plot(axes[2 * k + 1], shape=SHAPE)
     return figure
 

@@ -169,6 +169,9 @@ def test_radius_features_and_names(binary):
     found = explain.effects(named, x, {"age": 0.1, "bmi": 0.2}, features=["age", "bmi"])
     assert found.feature_names == ("age", "bmi")
     assert found.radius.tolist() == [0.1, 0.2]
+    again = explain.effects(named, x, {"bmi": 0.2, "age": 0.1})  # a dict names the features
+    assert again.features == (0, 1)
+    assert again.radius.tolist() == [0.1, 0.2]
     alone = explain.effects(named, x, 0.2, features=["bmi"])
     assert found.interval("bmi").lower <= alone.interval("bmi").upper
     assert alone.interval(1) == alone.interval("bmi")
@@ -179,6 +182,8 @@ def test_radius_features_and_names(binary):
     [
         ({"radius": -1.0}, "radius"),
         ({"radius": [0.1, 0.2]}, "one per feature"),
+        ({"radius": {"weight": 0.1}}, "names of the model's features"),
+        ({"radius": {0: -0.1}}, "positive"),
         ({"radius": 0.1, "features": ["weight"]}, "names of the model's features"),
         ({"radius": 0.1, "tol": 0.0}, "tol"),
         ({"radius": 0.1, "quantity": "colour"}, "quantity"),

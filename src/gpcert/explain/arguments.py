@@ -44,16 +44,19 @@ def feature_indices(model: Model, features: Any) -> np.ndarray:
     return check_features(features, model.dim)
 
 
-def feature_radius(model: Model, radius: Any, features: np.ndarray) -> np.ndarray:
-    """(F,) positive radii of the chosen features, from a number, one per feature, or by name."""
+def feature_radius(model: Model, radius: Any, features: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The features to move (F,) and their positive radii (F,).
+
+    `radius` is a number, one per feature of the model, or a dict by feature (name or index), which
+    leaves out what it does not name. `features` as in `feature_indices`.
+    """
+    chosen = feature_indices(model, features)
     if isinstance(radius, Mapping):
-        index = feature_indices(model, list(radius))
-        values = np.zeros(model.dim)
-        names = named(model.feature_names, model.dim)
-        for name, value in radius.items():
-            place = names.index(name) if isinstance(name, str) else int(name)
+        named_features = [feature_indices(model, [key])[0] for key in radius]
+        values = np.full(model.dim, np.nan)
+        for place, value in zip(named_features, radius.values(), strict=True):
             values[place] = float(finite_array("radius", value, ndim=0))
-        features = np.intersect1d(features, index)
+        chosen = np.intersect1d(chosen, named_features)
     else:
         values = finite_array("radius", radius)
         if values.shape not in {(), (model.dim,)}:
@@ -62,10 +65,10 @@ def feature_radius(model: Model, radius: Any, features: np.ndarray) -> np.ndarra
                 f"{values.shape}"
             )
         values = np.broadcast_to(values, (model.dim,))
-    found = np.array(values, dtype=np.float64)
-    if np.any(found[features] <= 0):
+    found = np.array(values[chosen], dtype=np.float64)
+    if np.any(found <= 0):
         raise InputError(f"radius: expected positive numbers, got {float(found.min())!r}")
-    return found[features]
+    return chosen, found
 
 
 def full_domain(domain: Any, X: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:

@@ -13,7 +13,7 @@ from gpcert.api.questions import Quantity, RangeQuestion, range_question
 from gpcert.arrays import Backend, backend_from_name
 from gpcert.committee import Model
 from gpcert.errors import InputError
-from gpcert.explain.arguments import check_points, feature_indices, feature_radius, full_domain
+from gpcert.explain.arguments import check_points, feature_radius, full_domain
 from gpcert.explain.dependence import features_seen
 from gpcert.explain.effects_record import Effects
 from gpcert.explain.record import named
@@ -57,7 +57,8 @@ def effects(
     ----------
     model : a `Posterior`, or a fitted model that an adapter converts.
     X : one point (d,) or several (n, d); `Effects.mean()` averages over them.
-    radius : how far a feature moves: a number, one per feature, or a dict by feature.
+    radius : how far a feature moves: a number, one per feature, or a dict by feature, which then
+        names the features to explain.
     features : features to explain, by index or name; all by default.
     domain : (low, high), the valid inputs: a feature does not leave them.
     quantity : as in `prediction_range`. All outputs or classes are explained; of two classes the
@@ -84,8 +85,7 @@ def effects(
     """
     posterior = as_posterior(model)
     points = check_points(posterior, X)
-    chosen = feature_indices(posterior, features)
-    radii = feature_radius(posterior, radius, chosen)
+    chosen, radii = feature_radius(posterior, radius, features)
     ends = full_domain(domain, points)
     question = range_question(posterior, quantity)
     _ = Method(method)  # refuses unknown names

@@ -49,11 +49,7 @@ class Effort:
 
 @dataclass(frozen=True, eq=False)
 class Intervals:
-    """Points X (P, d), the features (F,) that move, and how far each may go up and down.
-
-    `above`, `below` are (2, P, F): outer and inner bounds of the real lengths. They are exact but
-    where the domain ends before the radius does: that difference is rounded.
-    """
+    """Points X (P, d), the features (F,) that move by `radius` (F,), inside a domain."""
 
     X: np.ndarray
     features: np.ndarray
@@ -61,7 +57,10 @@ class Intervals:
     domain: tuple[np.ndarray, np.ndarray] | None
 
     def lengths(self) -> tuple[np.ndarray, np.ndarray]:
-        """(2, P, F, 2): outer and inner lengths, and (P, F, 2) of the last axis: up and down."""
+        """(P, F, 2) each, upwards and downwards: outer and inner bounds of the real lengths.
+
+        They are the radius itself but where the domain ends first: that difference is rounded.
+        """
         free = np.broadcast_to(self.radius, (len(self.X), len(self.features)))
         outer = np.stack([free, free], axis=-1)
         inner = outer.copy()
