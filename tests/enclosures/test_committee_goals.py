@@ -5,7 +5,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from enclosure_checks import arb, below, check_goal, points_of
+from enclosure_checks import arb, below, check_goal, points_of, refused_growth
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.utils.multiclass import _ovr_decision_function
@@ -53,7 +53,8 @@ class CommitteeCase:
 
     def evaluation(self, keep=3, backend="numpy", optional=True):
         place = backend_from_name(backend)
-        local = local_model(self.committee, self.region, place, True)
+        with refused_growth():
+            local = local_model(self.committee, self.region, place, True)
         return Evaluation(local, random_cells(self.region, self.rng, 4, keep, backend), optional)
 
 
