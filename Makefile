@@ -10,7 +10,7 @@ INSTALLED := $(VENV)/.installed
 TORCH := torch==2.13.0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow lint format types imports torch check mutants bench clean
+.PHONY: help setup demo test coverage test-slow lint format types imports torch check mutants hunt bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -27,11 +27,14 @@ $(INSTALLED): pyproject.toml
 demo: setup ## certify two small models; tables, a picture and JSON in demo_output/
 	$(BIN)/gpcert demo
 
-test: setup ## tests and doctests, with coverage
+test: setup ## tests and doctests
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+coverage: setup ## the same, and which lines they reach
 	$(BIN)/python -m pytest -n 2 -m "not slow" --cov=gpcert --cov-report=term:skip-covered
 
-test-slow: setup ## the long studies
-	$(BIN)/python -m pytest -n 2 -m slow
+test-slow: setup ## the long studies: all tests with four times the examples, and those marked slow
+	GPCERT_THOROUGH=1 $(BIN)/python -m pytest -n 2
 
 lint: setup ## style
 	$(BIN)/ruff check
@@ -54,6 +57,9 @@ check: torch lint types imports test ## all that CI runs
 
 mutants: setup ## break the bounds on purpose: the tests must notice
 	$(BIN)/python tools/mutants.py
+
+hunt: setup ## random models and questions against the definitions; LENGTH=100000 cases, HUNT="--jobs 2"
+	$(BIN)/python tests/hunt/hunt_study.py $(or $(LENGTH),2000) $(HUNT)
 
 bench: setup ## benchmarks; options in BENCH="--data FOLDER ..."
 	$(BIN)/python benchmarks/engine.py $(BENCH)

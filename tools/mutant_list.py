@@ -12,6 +12,7 @@ from mutants_of_kernels import KERNEL_MUTANTS
 from mutants_of_paper import PAPER_MUTANTS
 from mutants_of_parts import OTHER_MUTANTS
 from mutants_of_search import SEARCH_MUTANTS
+from mutants_of_verdicts import VERDICT_MUTANTS
 
 __all__ = ["MUTANTS", "Mutant"]
 
@@ -25,4 +26,5 @@ MUTANTS = (
     + CLASS_LINK_MUTANTS
     + COMMITTEE_MUTANTS
     + EXPLANATION_MUTANTS
+    + VERDICT_MUTANTS
 )

@@ -7,6 +7,7 @@ from mutant import Mutant
 __all__ = ["SEARCH_MUTANTS"]
 
 SYNTHETIC = ("tests/search/test_search_synthetic.py",)
+DEADLINE = ("tests/search/test_search_deadline.py",)
 FRONTIER = ("tests/search/test_search_frontier.py",)
 CERTIFY = ("tests/api/test_api_certify.py",)
 
@@ -24,24 +25,24 @@ SEARCH_MUTANTS = (
     Mutant(
         "replace-drops-last-child",
         "search/frontier.py",
-        "low, high, lower, axes = children\n",
-        "low, high, lower, axes = (p[:-1] if len(p) > 1 else p for p in children)\n",
+        "np.concatenate([old[mask], new]) for old",
+        "np.concatenate([old[mask], new[:-1] if len(new) > 1 else new]) for old",
         "one child is lost in every batch",
         FRONTIER,
     ),
     Mutant(
         "keep-forgets-settled",
         "search/frontier.py",
-        "self.settled = np.minimum(self.settled, self.lower[~mask].min(axis=0, initial=np.inf))",
-        "self.settled = self.settled.copy()",
+        "aside = np.minimum(settled, boxes.lower[~mask].min(axis=0, initial=np.inf))",
+        "aside = settled.copy()",
         "bounds of boxes that were set aside no longer count",
         FRONTIER,
     ),
     Mutant(
         "bounds-forget-settled",
         "search/frontier.py",
-        "return np.minimum(self.settled, self.lower.min(axis=0, initial=np.inf))",
-        "return self.lower.min(axis=0, initial=np.inf)",
+        "return np.minimum(state.settled, state.boxes.lower.min(axis=0, initial=np.inf))",
+        "return state.boxes.lower.min(axis=0, initial=np.inf)",
         "the lower bound is that of the live boxes only",
         FRONTIER,
     ),
@@ -69,10 +70,32 @@ SEARCH_MUTANTS = (
     Mutant(
         "root-unknown-is-infinite",
         "search/branch_and_bound.py",
-        "        self.frontier.settled[:] = -np.inf\n",
-        "        self.frontier.settled[:] = np.inf\n",
+        "known = np.array([goal.known[0] for goal in problem.goals], dtype=float)",
+        "known = np.array([np.inf for goal in problem.goals], dtype=float)",
         "an interrupt before the root leaves a lower bound of infinity",
         SYNTHETIC,
+    ),
+    Mutant(
+        "parents-dropped-before-their-children",
+        "search/branch_and_bound.py",
+        "        children, points = self._evaluate(\n"
+        "            cells.split(axis), frontier.lower[parents], frontier.axes[parents], active\n"
+        "        )\n"
+        "        frontier.replace(index, children)\n",
+        "        lower, axes = frontier.lower[parents], frontier.axes[parents]\n"
+        "        frontier.replace(index, Boxes(*(part[:0] for part in frontier._state.boxes)))\n"
+        "        children, points = self._evaluate(cells.split(axis), lower, axes, active)\n"
+        "        frontier.replace(np.empty(0, dtype=int), children)\n",
+        "a batch that the deadline ends leaves a hole in the region",
+        DEADLINE,
+    ),
+    Mutant(
+        "interrupted-search-goes-on",
+        "search/interrupts.py",
+        "    if reason is StopReason.INTERRUPTED:\n        raise KeyboardInterrupt\n",
+        "    del reason\n",
+        "what runs several searches goes on after Ctrl-C",
+        ("tests/api/test_api_radius.py", "tests/api/test_api_many.py"),
     ),
     Mutant(
         "nan-check-removed",
@@ -118,7 +141,7 @@ SEARCH_MUTANTS = (
     Mutant(
         "stale-incumbent",
         "search/incumbents.py",
-        "if values[best] < self.values[g]:",
+        "if values[best] < self._best[g][0]:",
         "if values[best] < np.inf:",
         "a worse point replaces a better one",
         FRONTIER,
@@ -142,33 +165,32 @@ SEARCH_MUTANTS = (
     Mutant(
         "verdict-flipped",
         "api/certify.py",
-        "    if goal.lower > target:\n",
-        "    if goal.upper > target:\n",
+        "    if margin.lower > 0:\n",
+        "    if margin.upper > 0:\n",
         "ROBUST where only the attained value is above the threshold",
         ("tests/search/test_search_hidden.py::test_hidden_counter_examples_are_found",),
     ),
     Mutant(
         "radius-takes-unknown",
         "api/radius.py",
-        "            if certificate.status is Status.ROBUST:\n                low = self.lower",
-        "            if certificate.status is not Status.NOT_ROBUST:\n"
-        "                low = self.lower",
+        "        if certificate.status is Status.ROBUST:\n            self.lower",
+        "        if certificate.status is not Status.NOT_ROBUST:\n            self.lower",
         "a radius that was not decided counts as proved",
         ("tests/api/test_api_radius.py", "-k", "hidden_from_every_attack"),
     ),
     Mutant(
         "class-weights-swapped",
         "api/rules.py",
-        "threshold = first / (first + second)",
-        "threshold = second / (first + second)",
+        "quotient = first / (first + second)",
+        "quotient = second / (first + second)",
         "the costs of the two mistakes are exchanged",
         (*CERTIFY, "-k", "class_weights"),
     ),
     Mutant(
         "regression-sign-lost",
         "api/rules.py",
-        "return Rule(posterior, goal, sign * level, None,",
-        "return Rule(posterior, goal, level, None,",
+        "goal, bar = MeanGoal(0, sign), sign * Fraction(level)",
+        "goal, bar = MeanGoal(0, sign), Fraction(level)",
         "the level of a regression is compared with the wrong sign",
         (*CERTIFY, "-k", "regression_threshold"),
     ),

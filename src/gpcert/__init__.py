@@ -7,6 +7,9 @@
 <Status.ROBUST: 'proved: the decision is the same for every point of the region'>
 """
 
+from importlib import import_module
+from types import ModuleType
+
 from gpcert.adapters import as_posterior
 from gpcert.api import (
     certified_radius,
@@ -21,7 +24,10 @@ from gpcert.certificates import (
     Interval,
     PredictionRange,
     Radius,
+    RadiusTable,
+    RangeTable,
     Status,
+    load,
 )
 from gpcert.certificates.io import package_version
 from gpcert.posterior import Posterior
@@ -37,6 +43,7 @@ __all__ = [
     "prediction_range",
     "prediction_ranges",
     "as_posterior",
+    "load",
     "Posterior",
     "Box",
     "Ball",
@@ -49,5 +56,34 @@ __all__ = [
     "PredictionRange",
     "Interval",
     "Radius",
+    "RangeTable",
+    "RadiusTable",
     "__version__",
 ]
+
+_MODULES = (
+    "adapters",
+    "attacks",
+    "certificates",
+    "committee",
+    "datasets",
+    "errors",
+    "kernels",
+    "likelihoods",
+    "models",
+    "plots",
+    "posterior",
+    "regions",
+    "search",
+)
+"""Modules that `import gpcert` makes available; those it does not need are loaded when used."""
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name in _MODULES:
+        return import_module(f"gpcert.{name}")
+    raise AttributeError(f"module 'gpcert' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULES})

@@ -1,44 +1,264 @@
-"""Files of numbers and text: `.npz` archives with a JSON header, never code."""
+"""Files of numbers and text: `.npz` archives with a JSON header, never code.
+
+A file that was not written here may be broken or hostile. So nothing in it is believed: names,
+types, shapes and sizes are read from the directory and from the first bytes of each array, checked
+against each other and by the caller, and only then are arrays unpacked, piece by piece, so that no
+more memory is taken than the honest arrays need.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
+import math
+import re
+import struct
 import zipfile
-from collections.abc import Mapping
+import zlib
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
 from gpcert.errors import InputError
+from gpcert.json_text import from_json, to_json
 
-__all__ = ["plain_label", "read_arrays", "write_arrays"]
+__all__ = [
+    "Archive",
+    "Check",
+    "Shape",
+    "fingerprint",
+    "open_archive",
+    "plain_label",
+    "read_arrays",
+    "write_arrays",
+]
 
-_UNREADABLE = (OSError, EOFError, ValueError, KeyError, TypeError, zipfile.BadZipFile)
-"""What reading a file that was not written here may raise; a TypeError for a bare `.npy`."""
+Shape = tuple[int, ...]
+Check = Callable[[dict[str, Any], Mapping[str, Shape]], None]
+"""Raises an `InputError` where the names and shapes of the arrays do not fit the header."""
+
+_UNREADABLE = (
+    OSError,
+    EOFError,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    ArithmeticError,
+    RuntimeError,  # encrypted; NotImplementedError: a method that zipfile does not know
+    struct.error,
+    zlib.error,
+    zipfile.BadZipFile,
+)
+"""What the standard library raises on broken archives (found by flipping bytes)."""
+
+_NPY = re.compile(
+    r"\{'descr': '([<>|][a-zA-Z][0-9]{1,9})', 'fortran_order': (True|False), "
+    r"'shape': \(((?:[0-9]{1,18}(?:, [0-9]{1,18})*,?)?)\), \} *\n"
+)
+"""The header of a `.npy` as NumPy writes it: matched, not evaluated."""
+
+LARGEST_NPY_HEADER = 4096
+LARGEST_HEADER = 2**24
+"""Characters of the JSON header."""
+
+DEFLATE = 1032
+"""Deflate never packs more than 1032 bytes into one (zlib's technical notes)."""
+
+PIECE = 2**20
+"""Bytes unpacked at a time."""
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """Where an array is and what it claims to be; its size has been checked."""
+
+    info: zipfile.ZipInfo
+    dtype: np.dtype
+    shape: Shape
+    fortran: bool
+    start: int
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape) * self.dtype.itemsize
+
+
+class Archive:
+    """An open `.npz`: its directory has been read and checked, its arrays have not."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._zip = zipfile.ZipFile(stream)
+        length = stream.seek(0, 2)
+        infos = self._zip.infolist()
+        # members that share their bytes are how small files unpack to huge ones
+        if sum(info.compress_size for info in infos) > length:
+            raise InputError("expected arrays that are all in the file")
+        self._members: dict[str, zipfile.ZipInfo] = {}
+        for info in infos:
+            name = info.filename.removesuffix(".npy")
+            if name == info.filename or name in self._members:
+                raise InputError(f"expected every array once, got {info.filename!r}")
+            _check_packing(info)
+            self._members[name] = info
+
+    @property
+    def names(self) -> list[str]:
+        """The arrays' names."""
+        return list(self._members)
+
+    def shapes(self, names: Collection[str], kinds: Collection[str]) -> dict[str, Shape]:
+        """Shapes of the arrays with these names, of which only the first bytes are read.
+
+        `kinds` are the types that they may have, as in "f8" or "u1".
+        """
+        return {name: self._entry(name, kinds).shape for name in names}
+
+    def array(self, name: str, kinds: Collection[str]) -> np.ndarray:
+        """Unpack one array."""
+        entry = self._entry(name, kinds)
+        flat = np.frombuffer(self._bytes(entry), dtype=entry.dtype)
+        if entry.fortran:
+            return flat.reshape(entry.shape[::-1]).T
+        return flat.reshape(entry.shape)
+
+    def text(self, name: str) -> str:
+        """Unpack an array that is one text of bounded length."""
+        entry = self._entry(name, ("U",))
+        if entry.shape != () or entry.dtype.itemsize > 4 * LARGEST_HEADER:
+            raise InputError(f"{name}: expected one text of at most {LARGEST_HEADER} characters")
+        order = "le" if entry.dtype.str.startswith("<") else "be"
+        return self._bytes(entry).decode(f"utf-32-{order}").rstrip("\0")
+
+    def _entry(self, name: str, kinds: Collection[str]) -> _Entry:
+        if name not in self._members:
+            raise InputError(f"expected an array {name!r}, got {', '.join(self._members)}")
+        info = self._members[name]
+        with self._zip.open(info) as stream:
+            text, start = _npy_header(stream)
+        match = _NPY.fullmatch(text)
+        if match is None:
+            raise InputError(f"{name}: expected an array of plain numbers, got {text[:80]!r}")
+        descr, fortran, shape = match.groups()
+        if not any(descr[1:].startswith(kind) for kind in kinds):
+            raise InputError(f"{name}: expected numbers of type {' or '.join(kinds)}, got {descr}")
+        found = _Entry(
+            info,
+            np.dtype(descr),
+            tuple(int(number) for number in shape.replace(",", " ").split()),
+            fortran == "True",
+            start,
+        )
+        if found.size != info.file_size - start:
+            raise InputError(
+                f"{name}: expected {found.size} bytes for the shape {found.shape}, "
+                f"got {info.file_size - start}"
+            )
+        return found
+
+    def _bytes(self, entry: _Entry) -> bytearray:
+        """The array's bytes; the checksum is compared when the last one has been read."""
+        found = bytearray()
+        with self._zip.open(entry.info) as stream:
+            stream.read(entry.start)
+            while piece := stream.read(PIECE):
+                found += piece
+                if len(found) > entry.size:
+                    break
+        if len(found) != entry.size:
+            raise InputError(f"{entry.info.filename}: expected {entry.size} bytes")
+        return found
+
+
+@contextmanager
+def open_archive(path: str | Path, what: str) -> Iterator[Archive]:
+    """Read an archive; whatever is wrong with the file becomes an `InputError` that names it.
+
+    `what` was expected, as in "a file of Posterior.save".
+    """
+    try:
+        with Path(path).open("rb") as stream:
+            yield Archive(stream)
+    except MemoryError as error:
+        raise InputError(f"{path}: there is not enough memory for its arrays") from error
+    except _UNREADABLE as error:
+        reason = str(error) or type(error).__name__
+        raise InputError(f"{path}: expected {what} ({reason})") from error
 
 
 def write_arrays(path: str | Path, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
     """Write the header, which names its "format", and the arrays."""
+    text = to_json(header)
     with Path(path).open("wb") as stream:
-        np.savez_compressed(stream, header=np.array(json.dumps(header)), **dict(arrays))
+        np.savez_compressed(stream, header=np.array(text), **dict(arrays))
 
 
-def read_arrays(path: str | Path, *formats: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Read what `write_arrays` wrote with one of the formats; never executes code from the file."""
-    try:
-        with Path(path).open("rb") as stream, np.load(stream, allow_pickle=False) as file:
-            header = json.loads(str(file["header"]))
-            arrays = {name: file[name] for name in file.files if name != "header"}
-    except _UNREADABLE as error:
-        raise InputError(f"{path}: expected a file of Posterior.save ({error})") from error
-    found = header.get("format") if isinstance(header, dict) else None
-    if found not in formats:
-        expected = " or ".join(map(repr, formats))
-        raise InputError(f"{path}: expected format {expected}, got {found!r}")
-    return header, arrays
+def read_arrays(
+    path: str | Path, checks: Mapping[str, Check]
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Read what `write_arrays` wrote with one of the formats; never executes code from the file.
+
+    `checks`, by format, see names and shapes before any array is unpacked.
+    """
+    with open_archive(path, "a file of Posterior.save") as archive:
+        header = from_json(archive.text("header"))
+        found = header.get("format") if isinstance(header, dict) else None
+        if not isinstance(found, str) or found not in checks:
+            expected = " or ".join(map(repr, checks))
+            raise InputError(f"expected format {expected}, got {found!r}")
+        names = [name for name in archive.names if name != "header"]
+        checks[found](header, archive.shapes(names, ("f8",)))
+        return header, {name: _native(archive.array(name, ("f8",))) for name in names}
+
+
+def fingerprint(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str:
+    """16 hexadecimal digits of the SHA-256 of a header and of all bytes of its arrays.
+
+    >>> fingerprint({"format": "x"}, {"points": np.zeros((1, 1))})
+    'a1453cf889dc529a'
+    """
+    # labels that files cannot hold, such as dates, still tell models apart
+    text = json.dumps(header, sort_keys=True, default=repr)
+    digest = hashlib.sha256(text.encode())
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name], dtype="<f8")
+        digest.update(f"{name}{array.shape}".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()[:16]
 
 
 def plain_label(label: Any) -> Any:
     """A label that JSON can hold."""
     return label.item() if isinstance(label, np.generic) else label
+
+
+def _check_packing(info: zipfile.ZipInfo) -> None:
+    if info.flag_bits & 0x1 or info.compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
+        raise InputError(f"{info.filename}: expected plain or deflated bytes")
+    most = info.compress_size
+    if info.compress_type == zipfile.ZIP_DEFLATED:
+        most = DEFLATE * (info.compress_size + 1)
+    if info.file_size > most:
+        raise InputError(
+            f"{info.filename}: {info.compress_size} bytes cannot unpack to {info.file_size}"
+        )
+
+
+def _npy_header(stream: IO[bytes]) -> tuple[str, int]:
+    """The text that describes an array, and where its numbers start."""
+    magic = stream.read(8)
+    size = {b"\x01\x00": 2, b"\x02\x00": 4, b"\x03\x00": 4}.get(magic[6:])
+    if magic[:6] != b"\x93NUMPY" or size is None:
+        raise InputError("expected arrays in NumPy's format")
+    length = int.from_bytes(stream.read(size), "little")
+    if length > LARGEST_NPY_HEADER:
+        raise InputError(f"expected at most {LARGEST_NPY_HEADER} bytes before an array's numbers")
+    return stream.read(length).decode("latin-1"), 8 + size + length
+
+
+def _native(array: np.ndarray) -> np.ndarray:
+    return array.astype(np.float64, copy=False)

@@ -5,7 +5,10 @@ Everything is float64. Arrays enter the engine through a `Backend` and leave it 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from importlib import import_module
+from numbers import Real
 from typing import Any
 
 import array_api_compat
@@ -13,7 +16,16 @@ import numpy as np
 
 from gpcert.errors import InputError, MissingExtraError
 
-__all__ = ["Array", "Backend", "backend_from_name", "namespace", "to_numpy", "finite_array"]
+__all__ = [
+    "Array",
+    "Backend",
+    "backend_from_name",
+    "namespace",
+    "to_numpy",
+    "constant_array",
+    "finite_array",
+    "number_array",
+]
 
 Array = Any  # numpy.ndarray or torch.Tensor, always float64 inside the engine
 
@@ -46,30 +58,34 @@ class Backend:
 
 def _torch() -> Any:
     try:
-        import torch
+        return import_module("torch")  # not a statement: types are checked without torch, too
     except ImportError as error:
         raise MissingExtraError(
             "backend 'torch' needs PyTorch, which is not installed; "
             "install it with: pip install 'gpcert[torch]'"
         ) from error
-    return torch
 
 
 def backend_from_name(name: str | Backend = "numpy") -> Backend:
     """Return the backend called `"numpy"`, `"torch"`, `"torch:cpu"` or `"torch:cuda"`."""
     if isinstance(name, Backend):
         return name
+    known = re.fullmatch(r"numpy|torch(?::(cpu|cuda)(?::(\d{1,3}))?)?", str(name))
+    if not isinstance(name, str) or known is None:
+        raise InputError(
+            "backend: expected 'numpy', 'torch', 'torch:cpu', 'torch:cuda' or 'torch:cuda:1', got "
+            f"{name!r}"
+        )
     if name == "numpy":
         return Backend()
-    library, _, device = name.partition(":")
-    if library != "torch":
-        raise InputError(
-            f"backend: expected 'numpy', 'torch', 'torch:cpu' or 'torch:cuda', got {name!r}"
-        )
-    torch = _torch()
-    if device.startswith("cuda") and not torch.cuda.is_available():
+    device, number = known.groups()
+    count = _torch().cuda.device_count() if device == "cuda" else 1
+    if count == 0:
         raise InputError(f"backend {name!r} asks for a GPU, but torch finds none; use 'torch:cpu'")
-    return Backend("torch", device or "cpu")
+    if number is not None and int(number) >= count:
+        raise InputError(f"backend {name!r}: expected a device below {count}, got {number}")
+    _torch()
+    return Backend("torch", name.partition(":")[2] or "cpu")
 
 
 _KNOWN: dict[type, Any] = {}
@@ -96,22 +112,111 @@ def to_numpy(array: Array) -> np.ndarray:
     return np.asarray(array)
 
 
-def finite_array(name: str, values: Any, ndim: int | None = None) -> np.ndarray:
-    """Float64 array of finite numbers, or an `InputError` that names the argument.
+def number_array(
+    name: str, values: Any, ndim: int | None = None, booleans: bool = False
+) -> np.ndarray:
+    """A new float64 array of numbers, infinite ones allowed, or an `InputError`.
+
+    Reads lists, NumPy arrays, data frames and tensors (also with `requires_grad`, also on a GPU).
+    Nothing is converted that would lose or invent something: text, complex numbers, missing values,
+    masked entries and sparse matrices are refused, and so is True, which is the number 1 only where
+    `booleans` are features.
+
+    >>> number_array("x", [1, float("inf")])
+    array([ 1., inf])
+    """
+    raw = _host_array(name, values)
+    kind = raw.dtype.kind
+    if kind == "O":
+        raw = _real_objects(name, raw, booleans)
+    elif kind not in ("fiub" if booleans else "fiu"):
+        hints = {
+            "c": "complex numbers; pass their real part, if that is what you mean",
+            "b": "True or False; pass 1.0 and 0.0",
+            "U": "text; convert it first, for example with float",
+            "S": "text; convert it first, for example with float",
+        }
+        raise InputError(f"{name}: expected numbers, got {hints.get(kind, str(raw.dtype))}")
+    with np.errstate(over="ignore"):  # what is too large for float64 is infinite
+        array = np.array(raw, dtype=np.float64)
+    if ndim is not None and array.ndim != ndim:
+        raise InputError(f"{name}: expected {ndim} dimension(s), got shape {array.shape}")
+    if np.isnan(array).any():
+        raise InputError(
+            f"{name}: expected finite numbers, got {int(np.isnan(array).sum())} NaN of "
+            f"{array.size}; impute or drop them first"
+        )
+    return array
+
+
+def finite_array(
+    name: str, values: Any, ndim: int | None = None, booleans: bool = False
+) -> np.ndarray:
+    """Like `number_array`, without infinite numbers.
 
     >>> finite_array("x", [1, 2.5])
     array([1. , 2.5])
     """
-    try:
-        array = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{name}: expected numbers, got {values!r} ({error})") from error
-    if ndim is not None and array.ndim != ndim:
-        raise InputError(f"{name}: expected {ndim} dimension(s), got shape {array.shape}")
+    array = number_array(name, values, ndim, booleans)
     if not np.all(np.isfinite(array)):
         bad = int(array.size - np.isfinite(array).sum())
         raise InputError(
-            f"{name}: expected finite numbers, got {bad} NaN or infinite of {array.size}; "
+            f"{name}: expected finite numbers, got {bad} infinite of {array.size}; "
             "impute or drop them first"
         )
     return array
+
+
+def constant_array(name: str, values: Any, ndim: int | None = None) -> np.ndarray:
+    """A `finite_array` of some numbers that can only be read: what is derived from it stays true.
+
+    >>> constant_array("x", [1, 2.5]).flags.writeable
+    False
+    """
+    array = finite_array(name, values, ndim)
+    if array.size == 0:
+        raise InputError(f"{name}: expected at least one number, got none (shape {array.shape})")
+    array.setflags(write=False)
+    return array
+
+
+def _host_array(name: str, values: Any) -> np.ndarray:
+    """The values as NumPy reads them, on the host, of whatever type."""
+    if type(values) is np.ndarray:
+        return values
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        count = int(np.ma.getmaskarray(values).sum())
+        raise InputError(
+            f"{name}: expected numbers, got {count} masked entries; fill or drop them first"
+        )
+    if hasattr(values, "toarray") and hasattr(values, "nnz"):
+        raise InputError(f"{name}: expected a dense array, got a sparse one; pass .toarray()")
+    try:
+        if array_api_compat.is_torch_array(values):
+            tensor: Any = values
+            tensor = tensor.detach().cpu()
+            return np.asarray(tensor.double() if tensor.is_floating_point() else tensor)
+        return np.asarray(values)
+    except (TypeError, ValueError, RuntimeError, AttributeError) as error:
+        raise InputError(f"{name}: expected numbers, got {_shown(values)} ({error})") from error
+
+
+def _real_objects(name: str, raw: np.ndarray, booleans: bool) -> np.ndarray:
+    """Objects that are all real numbers as float64; anything else (None, NA, text) is refused."""
+    for value in raw.flat:
+        boolean = isinstance(value, bool | np.bool_)
+        if not (booleans if boolean else isinstance(value, Real)):
+            raise InputError(f"{name}: expected numbers, got {_shown(value)}")
+    try:
+        return np.asarray(raw, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"{name}: expected numbers, got {_shown(raw)} ({error})") from error
+
+
+def _shown(value: Any) -> str:
+    """The value as text that fits a line."""
+    try:
+        text = repr(value)
+    except Exception as error:  # a broken __repr__ must not hide the error that it stands in
+        text = f"a {type(value).__name__} ({type(error).__name__} when printed)"
+    return text if len(text) <= 200 else text[:200] + "..."

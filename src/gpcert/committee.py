@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from gpcert.archive import plain_label, read_arrays, write_arrays
+from gpcert.archive import Shape, fingerprint, plain_label, read_arrays, write_arrays
 from gpcert.arrays import finite_array
 from gpcert.errors import InputError
 from gpcert.likelihoods import ScalarLikelihood
-from gpcert.posterior import FORMAT as POSTERIOR_FORMAT
-from gpcert.posterior import Posterior
+from gpcert.posterior import Posterior, checked_classes
+from gpcert.posterior_file import FORMAT as POSTERIOR_FORMAT
+from gpcert.posterior_file import check_labels, check_shapes, written_labels
 
 __all__ = [
     "Committee",
@@ -58,9 +60,18 @@ class Committee:
     scheme: Scheme
 
     def __post_init__(self) -> None:
+        classes = checked_classes(self.classes)
+        members = self.members if isinstance(self.members, tuple | list) else ()
+        if classes is None or not members or not all(isinstance(x, Posterior) for x in members):
+            raise InputError(
+                "Committee: expected a tuple of posteriors and a tuple of labels, got "
+                f"{self.members!r} and {self.classes!r}"
+            )
+        object.__setattr__(self, "classes", classes)
+        object.__setattr__(self, "members", tuple(members))
         m = len(self.classes)
         counts = {"one_vs_rest": m, "one_vs_one": m * (m - 1) // 2}
-        if self.scheme not in counts:
+        if not isinstance(self.scheme, str) or self.scheme not in counts:
             raise InputError(f"scheme: expected one of {sorted(counts)}, got {self.scheme!r}")
         if m < 2 or len(self.members) != counts[self.scheme]:
             raise InputError(
@@ -91,33 +102,46 @@ class Committee:
         header = {
             "format": FORMAT,
             "scheme": self.scheme,
-            "classes": [plain_label(label) for label in self.classes],
+            "classes": written_labels(self.classes),
             "members": [member.header() for member in self.members],
         }
-        arrays = {
+        write_arrays(path, header, self._arrays())
+
+    def _arrays(self) -> dict[str, np.ndarray]:
+        return {
             f"{index}.{name}": array
             for index, member in enumerate(self.members)
             for name, array in member.arrays().items()
         }
-        write_arrays(path, header, arrays)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """16 hexadecimal digits that tell this model from others: a hash of all that is saved."""
+        header = {
+            "format": FORMAT,
+            "scheme": self.scheme,
+            "classes": [plain_label(label) for label in self.classes],
+            "members": [member.fingerprint for member in self.members],
+        }
+        return fingerprint(header, {})
 
     @staticmethod
     def load(path: str | Path) -> Committee:
         """Read what `save` wrote; never executes code from the file."""
-        return Committee._from_arrays(*read_arrays(path, FORMAT), path)
+        return Committee._from_arrays(*read_arrays(path, {FORMAT: _check_arrays}), path)
 
     @staticmethod
     def _from_arrays(
         header: dict[str, Any], arrays: dict[str, np.ndarray], path: str | Path
     ) -> Committee:
+        members = tuple(
+            Posterior.from_arrays(own, _numbered(arrays, index), path)
+            for index, own in enumerate(header["members"])
+        )
         try:
-            members = tuple(
-                Posterior.from_arrays(own, _numbered(arrays, index), path)
-                for index, own in enumerate(header["members"])
-            )
-            return Committee(members, tuple(header["classes"]), header["scheme"])
-        except (KeyError, TypeError) as error:
-            raise InputError(f"{path}: a part is missing or unknown ({error!r})") from error
+            return Committee(members, check_labels(header["classes"]), header["scheme"])
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from error
 
     def check_inputs(self, X: Any, name: str = "X") -> np.ndarray:
         """X as a finite (n, d) array, or an `InputError`."""
@@ -211,17 +235,36 @@ Model = Posterior | Committee
 
 def load_model(path: str | Path) -> Model:
     """A posterior or a committee from a file that its `save` wrote."""
-    header, arrays = read_arrays(path, POSTERIOR_FORMAT, FORMAT)
+    checks = {
+        POSTERIOR_FORMAT: lambda header, shapes: check_shapes(shapes),
+        FORMAT: _check_arrays,
+    }
+    header, arrays = read_arrays(path, checks)
     if header["format"] == FORMAT:
         return Committee._from_arrays(header, arrays, path)
     return Posterior.from_arrays(header, arrays, path)
 
 
+def _check_arrays(header: dict[str, Any], shapes: Mapping[str, Shape]) -> None:
+    """An `InputError` unless the header has its parts and these are its members' arrays."""
+    members = header.get("members")
+    parts = isinstance(members, list) and all(isinstance(own, dict) for own in members)
+    if not parts or "classes" not in header or not isinstance(header.get("scheme"), str):
+        raise InputError("a part is missing or unknown: expected members, classes and scheme")
+    known = {f"{index}." for index in range(len(header["members"]))}
+    unknown = sorted(name for name in shapes if name.partition(".")[0] + "." not in known)
+    if unknown:
+        raise InputError(f"a part is unknown: {unknown[:9]}")
+    for prefix in sorted(known):
+        check_shapes(_starting(shapes, prefix), prefix)
+
+
+def _starting(items: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    return {name: item for name, item in items.items() if name.startswith(prefix)}
+
+
 def _numbered(arrays: dict[str, np.ndarray], index: int) -> dict[str, np.ndarray]:
     """The arrays of one member."""
     prefix = f"{index}."
-    return {
-        name.removeprefix(prefix): array
-        for name, array in arrays.items()
-        if name.startswith(prefix)
-    }
+    found = _starting(arrays, prefix)
+    return {name.removeprefix(prefix): array for name, array in found.items()}

@@ -11,6 +11,7 @@ posteriors, Laplace, EP and most sparse ones have no C; variational ones may hav
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -19,27 +20,26 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from gpcert.archive import plain_label, read_arrays, write_arrays
+from gpcert.archive import fingerprint, plain_label, read_arrays, write_arrays
 from gpcert.arrays import finite_array
 from gpcert.errors import InputError
-from gpcert.kernels import Kernel, kernel_from_config
+from gpcert.frames import read_points
+from gpcert.kernels import Kernel
 from gpcert.kernels.algebra import scaled_by
-from gpcert.likelihoods import (
-    ClassLikelihood,
-    Gaussian,
-    Likelihood,
-    ScalarLikelihood,
-    likelihood_from_config,
+from gpcert.likelihoods import ClassLikelihood, Gaussian, Likelihood, ScalarLikelihood
+from gpcert.posterior_file import (
+    ARRAYS,
+    FORMAT,
+    MOST_ROWS,
+    check_shapes,
+    header_fields,
+    written_labels,
 )
-from gpcert.rounding import TINY, gamma, up_float
-from gpcert.spectral import absolute_norm, largest_eigenvalue
+from gpcert.rounding import raised_power
+from gpcert.spectral import symmetric_eigh
+from gpcert.unit_form import UnitForm
 
 __all__ = ["Posterior"]
-
-FORMAT = "gpcert-posterior-1"
-
-ARRAYS = ("points", "weights", "factor", "negative_factor", "offset", "scale", "noise")
-"""Fields of a saved posterior."""
 
 LARGEST_BLOCK = 20_000_000
 """Numbers that `Posterior.covariances` holds at once."""
@@ -56,7 +56,8 @@ class Posterior:
     `coupled` for outputs whose factors share their rows, so that the covariance of outputs c and c'
     is `-(A_c k).(A_c' k)` (see `covariances`). The numbers of coupled outputs are stored on a
     common grid, so that their differences are exact (see `differences`). `feature_names`, one per
-    feature, are those of the data frame that the model was fitted on, or None.
+    feature, are those of the data frame that the model was fitted on, or None. The arrays can only
+    be read: norms and other bounds are derived from them once.
 
     >>> from gpcert.kernels import SquaredExponential
     >>> p = Posterior(SquaredExponential(1.0), points=[[0.0]], weights=[2.0], factor=[[0.5]])
@@ -79,6 +80,7 @@ class Posterior:
     feature_names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
+        self._check_parts()
         points = finite_array("points", self.points, ndim=2)
         N, d = points.shape
         if N == 0 or d == 0:
@@ -86,7 +88,7 @@ class Posterior:
         self.kernel.check_dimension(d)
         weights = np.atleast_2d(finite_array("weights", self.weights))
         m = len(weights)
-        if weights.shape != (m, N):
+        if m == 0 or weights.shape != (m, N):
             raise InputError(f"weights: expected shape (m, {N}) or ({N},), got {weights.shape}")
         set_field = object.__setattr__
         set_field(self, "points", points)
@@ -110,9 +112,35 @@ class Posterior:
                 set_field(self, name, on_grid(getattr(self, name)))
         self._check_classes()
         set_field(self, "feature_names", checked_names(self.feature_names, d))
+        self._protect()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Of a copy or a pickle: NumPy forgets that its arrays can only be read."""
+        vars(self).update(state)
+        self._protect()
+
+    def _protect(self) -> None:
+        for name in ARRAYS:
+            getattr(self, name).setflags(write=False)
+
+    def _check_parts(self) -> None:
+        """Kernel, likelihood and flags are of the right kind."""
+        if not isinstance(self.kernel, Kernel):
+            raise InputError(
+                f"kernel: expected a kernel of gpcert.kernels, got {self.kernel!r}; for a "
+                "scikit-learn kernel, gpcert.adapters.sklearn_kernels.convert_kernel makes one"
+            )
+        if not isinstance(self.likelihood, Likelihood):
+            raise InputError(
+                "likelihood: expected a likelihood of gpcert.likelihoods, such as Probit(), got "
+                f"{self.likelihood!r}"
+            )
+        if not isinstance(self.coupled, bool | np.bool_):
+            raise InputError(f"coupled: expected True or False, got {self.coupled!r}")
 
     def _check_classes(self) -> None:
         m = self.outputs
+        object.__setattr__(self, "classes", checked_classes(self.classes))
         if isinstance(self.likelihood, ClassLikelihood):
             if m < 2:
                 raise InputError(f"likelihood: {self.likelihood.name!r} needs 2 outputs or more")
@@ -144,8 +172,8 @@ class Posterior:
                 f"precision: expected a symmetric matrix, got |S - S^T| up to {asymmetry:.3g}; "
                 "pass (S + S.T) / 2 if that is what you mean"
             )
-        S = (S + S.T) / 2
-        eigenvalues, vectors = scipy.linalg.eigh(S)
+        S = S / 2 + S.T / 2
+        eigenvalues, vectors = symmetric_eigh(S, "precision")
         if eigenvalues[0] >= -1e-10 * max(size, eigenvalues[-1]):
             factor = np.sqrt(np.maximum(eigenvalues, 0.0))[:, None] * vectors.T
             return Posterior(kernel, points, weights, factor, **options)
@@ -186,14 +214,12 @@ class Posterior:
     @cached_property
     def precisions(self) -> tuple[np.ndarray, ...]:
         """S = A^T A - C^T C in floating point, for every output or for all at once."""
-        both = (self.factors_of(c) for c in range(self.precision_count))
-        return tuple(A.T @ A - C.T @ C for A, C in both)
+        return tuple(np.ldexp(S, -self.unit.exponent) for S in self.unit.precisions)
 
     @cached_property
-    def factor_sizes(self) -> tuple[tuple[float, float], ...]:
-        """Upper bounds of `|| |A| ||_2` and `|| |C| ||_2`, like `precisions`."""
-        both = (self.factors_of(c) for c in range(self.precision_count))
-        return tuple((absolute_norm(A), absolute_norm(C)) for A, C in both)
+    def unit(self) -> UnitForm:
+        """The same latent functions in units in which their numbers are about one."""
+        return UnitForm.of(self)
 
     def predict(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Latent mean and variance at X (n, d), each (n, m), in plain floating point."""
@@ -205,7 +231,8 @@ class Posterior:
         for c in range(self.outputs):
             explained, added = (np.square(K @ F.T).sum(1) for F in self.factors_of(c))
             variance[:, c] = np.maximum(prior - explained + added, 0.0)
-        return mean, self.scale**2 * variance + self.noise
+        with np.errstate(over="ignore"):  # infinite where it is; scale^2 alone would be so sooner
+            return mean, self.scale * (self.scale * variance) + self.noise
 
     def covariances(self, X: Any) -> np.ndarray:
         """Latent covariances of the outputs at X, (n, m, m), in plain floating point.
@@ -261,50 +288,33 @@ class Posterior:
             scale=self.scale[0],
             noise=self.noise[second] + self.noise[first],
         )
-        found.__dict__["excess"] = self.excess
+        found.unit.__dict__["excess"] = self.unit.excess
         return found
 
     def check_inputs(self, X: Any, name: str = "X") -> np.ndarray:
-        """X as a finite (n, d) array, or an `InputError`."""
-        X = finite_array(name, X, ndim=2)
-        if X.shape[1] != self.dim:
-            raise InputError(f"{name}: expected {self.dim} features, got shape {X.shape}")
-        return X
+        """X as a finite (n, d) array, or an `InputError`.
 
-    @cached_property
-    def gram(self) -> tuple[np.ndarray, np.ndarray]:
-        """K_ZZ and bounds of the absolute error of its entries."""
-        return self.kernel.gram_with_error(self.points)
+        The columns of a data frame are put into the order of `feature_names`; where only one side
+        has names, columns are taken by position (as in scikit-learn).
+        """
+        return read_points(name, X, self.dim, self.feature_names)
 
     @cached_property
     def norms(self) -> np.ndarray:
         """(m,) upper bounds B_c of the RKHS norm of g_c: `B^2 = t^T K_ZZ t`, rounded up."""
-        K, errors = self.gram
-        N = len(K)
-        rounded = gamma(2 * N + 4) * np.abs(K) + 2.0 * errors + TINY
-        bounds = np.empty(self.outputs)
-        for c, t in enumerate(self.weights):
-            error = np.abs(t) @ rounded @ np.abs(t)
-            bounds[c] = np.sqrt(max(float(t @ K @ t) + float(error), 0.0))
-        return np.asarray([up_float(b, 4) for b in bounds])
+        e, exponents = self.unit.exponent, self.unit.weight_exponents
+        pairs = zip(self.unit.norms.tolist(), exponents, strict=True)
+        return np.asarray([raised_power(norm, w + e // 2) for norm, w in pairs])
 
-    @cached_property
+    @property
     def excess(self) -> float:
-        """kappa >= 0 with `A K_ZZ A^T <= (1 + kappa) I` for every output.
+        """kappa >= 0 with `A K_ZZ A^T <= (1 + kappa) I`, proved; see `UnitForm.excess`."""
+        return self.unit.excess
 
-        The posterior covariance operator `P = I - Phi S Phi*` then satisfies
-        `-kappa I <= P <= gain I`, as the part with C is positive.
-        An exact posterior has kappa = 0; the stored factor is rounded, so kappa is proved, not
-        assumed. Coupled outputs have one operator: `sum_c A_c K_ZZ A_c^T <= (1 + kappa) I`.
-        """
-        groups = [tuple(self.factor)] if self.coupled else [(A,) for A in self.factor]
-        return max(0.0, max(largest_eigenvalue(group, *self.gram) for group in groups) - 1.0)
-
-    @cached_property
+    @property
     def gain(self) -> float:
-        """1 + an upper bound of the largest eigenvalue of `C K_ZZ C^T`: 1 where there is no C."""
-        largest = max(largest_eigenvalue((C,), *self.gram) for C in self.negative_factor)
-        return up_float(1.0 + largest, 2) if largest > 0 else 1.0
+        """1 + an upper bound of the largest eigenvalue of `C K_ZZ C^T`; see `UnitForm.gain`."""
+        return self.unit.gain
 
     def save(self, path: str | Path) -> None:
         """Write a `.npz` file that holds numbers and text only (no code), for `Posterior.load`."""
@@ -313,15 +323,29 @@ class Posterior:
     @staticmethod
     def load(path: str | Path) -> Posterior:
         """Read what `save` wrote; never executes code from the file."""
-        header, arrays = read_arrays(path, FORMAT)
-        return Posterior.from_arrays(header, arrays, path)
+        found = read_arrays(path, {FORMAT: lambda header, shapes: check_shapes(shapes)})
+        return Posterior.from_arrays(*found, path)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """16 hexadecimal digits that tell this model from others: a hash of all that is saved."""
+        likelihood = [self.likelihood.name, self.likelihood.identity()]
+        return fingerprint(
+            {"format": FORMAT, **self._described(), "likelihood": likelihood}, self.arrays()
+        )
 
     def header(self) -> dict[str, Any]:
         """All that is not numbers, as text for JSON."""
         return {
-            "kernel": [self.kernel.name, self.kernel.config()],
+            **self._described(),
             "likelihood": [self.likelihood.name, self.likelihood.config()],
-            "classes": None if self.classes is None else [plain_label(c) for c in self.classes],
+            "classes": written_labels(self.classes),
+        }
+
+    def _described(self) -> dict[str, Any]:
+        return {
+            "kernel": [self.kernel.name, self.kernel.config()],
+            "classes": self.classes and [plain_label(label) for label in self.classes],
             "coupled": self.coupled,
             "feature_names": None if self.feature_names is None else list(self.feature_names),
         }
@@ -336,17 +360,10 @@ class Posterior:
     ) -> Posterior:
         """Inverse of `header` and `arrays`; `path` is named in errors."""
         try:
-            classes = header["classes"]
-            return Posterior(
-                kernel=kernel_from_config(*header["kernel"]),
-                likelihood=likelihood_from_config(*header["likelihood"]),
-                classes=None if classes is None else tuple(classes),
-                coupled=bool(header.get("coupled", False)),
-                feature_names=header.get("feature_names"),
-                **arrays,
-            )
-        except (KeyError, IndexError, TypeError) as error:
-            raise InputError(f"{path}: a part is missing or unknown ({error!r})") from error
+            fields: dict[str, Any] = {**header_fields(header), **arrays}
+            return Posterior(**fields)
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from error
 
 
 def checked_names(names: Any, d: int) -> tuple[str, ...] | None:
@@ -357,7 +374,8 @@ def checked_names(names: Any, d: int) -> tuple[str, ...] | None:
     """
     if names is None:
         return None
-    found = None if isinstance(names, str) else tuple(names)
+    listed = isinstance(names, tuple | list) or (isinstance(names, np.ndarray) and names.ndim == 1)
+    found = tuple(names) if listed else None
     if found is None or len(found) != d or not all(isinstance(name, str) for name in found):
         raise InputError(f"feature_names: expected {d} names, got {names!r}")
     if len(set(found)) != d:
@@ -365,10 +383,24 @@ def checked_names(names: Any, d: int) -> tuple[str, ...] | None:
     return tuple(map(str, found))
 
 
+def checked_classes(classes: Any) -> tuple[Any, ...] | None:
+    """Distinct labels, or None where there are none."""
+    if classes is None:
+        return None
+    try:
+        labels = None if isinstance(classes, str) else tuple(classes)
+        if labels is not None and len(set(labels)) == len(labels):
+            return labels
+    except TypeError:  # not a collection, or labels that cannot be told apart
+        pass
+    raise InputError(f"classes: expected a tuple of distinct labels, got {classes!r}")
+
+
 def on_grid(values: np.ndarray) -> np.ndarray:
     """The values rounded to multiples of 2^-50 of the largest one (in size, as a power of two).
 
-    Sums and differences of two such numbers are then exact in float64.
+    Sums and differences of two such numbers, and their halves, are then exact in float64; the step
+    is at least 2^-1070, so that halves are floats.
 
     >>> float(on_grid(np.array([1.0, 1e-20]))[1])
     0.0
@@ -376,8 +408,8 @@ def on_grid(values: np.ndarray) -> np.ndarray:
     largest = float(np.abs(values).max(initial=0.0))
     if largest == 0.0:
         return values
-    _, exponent = np.frexp(largest)  # largest < 2^exponent
-    return np.ldexp(np.round(np.ldexp(values, 50 - exponent)), exponent - 50)
+    step = max(math.frexp(largest)[1] - 50, -1070)  # largest < 2^50 2^step
+    return np.ldexp(np.round(np.ldexp(values, -step)), step)
 
 
 def split_precision(S: np.ndarray, K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -389,9 +421,9 @@ def split_precision(S: np.ndarray, K: np.ndarray) -> tuple[np.ndarray, np.ndarra
     """
     try:
         L = scipy.linalg.cholesky(K, lower=True)
-    except np.linalg.LinAlgError:
+    except (np.linalg.LinAlgError, ValueError):  # not positive definite, or not finite
         L = np.eye(len(K))
-    eigenvalues, U = scipy.linalg.eigh(L.T @ S @ L)
+    eigenvalues, U = symmetric_eigh(L.T @ S @ L, "precision")
     rows = scipy.linalg.solve_triangular(L, np.sqrt(np.abs(eigenvalues)) * U, lower=True, trans=1)
     return rows.T[eigenvalues > 0], rows.T[eigenvalues < 0]
 
@@ -404,4 +436,9 @@ def _checked_factor(name: str, factor: Any, m: int, N: int) -> np.ndarray:
         A = A[None]
     if A.ndim != 3 or A.shape[0] not in {1, m} or A.shape[2] != N:
         raise InputError(f"{name}: expected shape (r, {N}) or ({m}, r, {N}), got {A.shape}")
+    if A.shape[1] > MOST_ROWS * m * N:
+        raise InputError(
+            f"{name}: expected at most {MOST_ROWS * m * N} rows, got {A.shape[1]}; the triangular "
+            "factor of its QR decomposition has the same S"
+        )
     return A

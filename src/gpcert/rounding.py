@@ -12,6 +12,11 @@ SciPy's ndtr and erf a few ulp); the constants are generous and tested against 2
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
+
+import numpy as np
+
 from gpcert.arrays import Array, namespace
 
 __all__ = [
@@ -24,7 +29,12 @@ __all__ = [
     "gamma",
     "up",
     "down",
+    "raised_power",
+    "root",
+    "scaled_to_one",
     "up_float",
+    "difference_down",
+    "difference_up",
 ]
 
 U = 2.0**-53
@@ -79,12 +89,65 @@ def down(x: Array, roundings: int = 1) -> Array:
     return x - (abs(x) * (4.0 * roundings * U) + TINY)
 
 
+def root(square: Array) -> Array:
+    """Square root of a computed sum of squares, for an upper bound; the callers count roundings.
+
+    Reason: squares of numbers below 2^-511 vanish, so a sum may lose 2^-1022 a term and its root
+    2^-511, far more than the TINY that `up` adds to the root: TINY belongs under it.
+
+    >>> import numpy as np
+    >>> bool(root(np.float64(1e-160) ** 2) > 1e-160)
+    True
+    """
+    return namespace(square).sqrt(square + TINY)
+
+
 def up_float(x: float, roundings: int = 1) -> float:
     """`up` for a Python float."""
     return float(up(float(x), roundings))
+
+
+def scaled_to_one(values: np.ndarray) -> tuple[np.ndarray, int]:
+    """`2^-e values` with its largest entry in [1/2, 1), and e; e = 0 where all are zero.
+
+    Exact, but for entries that underflow: those are below 2^-1022 of the largest.
+
+    >>> scaled_to_one(np.array([3.0, -8.0]))[0].tolist()
+    [0.1875, -0.5]
+    """
+    largest = float(np.abs(values).max(initial=0.0))
+    exponent = math.frexp(largest)[1]
+    return np.ldexp(values, -exponent), exponent
+
+
+def raised_power(value: float, exponent: int) -> float:
+    """`2^exponent value` for a value >= 0, rounded up; infinite where that is not a float."""
+    with np.errstate(over="ignore", under="ignore"):
+        return up_float(float(np.ldexp(value, exponent)), 1)
 
 
 def nonnegative(x: Array) -> Array:
     """`max(x, 0)` elementwise; NaN stays NaN, so that no bound is made from one."""
     xp = namespace(x)
     return xp.where(x <= 0, xp.zeros_like(x), x)
+
+
+def difference_down(a: float, b: Fraction) -> float:
+    """The largest float <= `a - b`, where a may be infinite; exact up to that one step.
+
+    >>> difference_down(1.0, Fraction(1, 3)) < Fraction(2, 3), difference_down(0.5, Fraction(1, 4))
+    (True, 0.25)
+    """
+    if not math.isfinite(a):
+        return a
+    exact = Fraction(a) - b
+    try:
+        near = float(exact)  # correctly rounded
+    except OverflowError:
+        return math.nextafter(math.inf, 0.0) if exact > 0 else -math.inf
+    return near if Fraction(near) <= exact else math.nextafter(near, -math.inf)
+
+
+def difference_up(a: float, b: Fraction) -> float:
+    """The smallest float >= `a - b`: the mirror of `difference_down`."""
+    return -difference_down(-a, -b)

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpcert
+from effort import examples
 from gpcert.certificates import Status
 from gpcert.errors import InputError
 from gpcert.kernels import Matern, SquaredExponential
@@ -304,7 +305,7 @@ def check_certificate(posterior, x, certificate, region, rng):
         assert p.argmax() != own or np.sort(p)[-2] > p[own] - ROUNDING
 
 
-@settings(max_examples=8)
+@settings(max_examples=examples(8))
 @given(seed=st.integers(0, 2**32 - 1), coupled=st.booleans(), probit=st.booleans())
 def test_certificates_hold(seed, coupled, probit):
     rng = np.random.default_rng(seed)
@@ -339,7 +340,7 @@ def test_certificates_of_a_trained_classifier(model):
 
 def test_the_radius_of_a_trained_classifier(model):
     x = np.array([0.1, 0.0])
-    radius = gpcert.certified_radius(model, x, tol=0.1)
+    radius = gpcert.certified_radius(model, x, tol=0.1, budget=Budget(seconds=60.0))
     assert 0.3 <= radius.lower <= radius.upper <= 2.0
     X = Ball(x, radius.lower).sample(500, np.random.default_rng(0))
     assert np.all(model.predict(X) == "blue")
@@ -451,3 +452,19 @@ def test_a_million_samples_do_not_contradict(likelihood, coupled, m):
         assert found.minimum.lower <= links[:, c].mean() + error[c]
         assert found.maximum.upper >= links[:, c].mean() - error[c]
         assert found.maximum.upper - found.minimum.lower < 1e-4
+
+
+def test_coupled_probit_classes_without_an_integral_have_valid_wider_bounds():
+    """More coupled classes than `largest_coupled`: every verb answers, local search included."""
+    posterior = tiny(MultinomialProbit(), coupled=True, m=MultinomialProbit.largest_coupled + 1)
+    box, few = Box([-0.05], [0.05]), Budget(boxes=3)
+    p = posterior.prediction(np.linspace(-0.05, 0.05, 9)[:, None])
+    for c, found in enumerate(gpcert.prediction_ranges(posterior, box, budget=few)):
+        assert 0.0 <= found.minimum.lower <= p[:, c].min() + 1e-3
+        assert 1.0 >= found.maximum.upper >= p[:, c].max() - 1e-3
+    first = gpcert.prediction_range(posterior, box, output=posterior.labels[0], budget=few)
+    assert first.minimum.lower <= p[:, 0].min() + 1e-3
+    radius = gpcert.certified_radius(posterior, [0.0], max_radius=0.5, budget=Budget(seconds=0.5))
+    assert 0.0 <= radius.lower <= radius.upper
+    certificate = gpcert.certify(posterior, [0.0], 0.01, budget=few)
+    assert certificate.margin.lower <= certificate.margin.upper

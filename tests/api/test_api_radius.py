@@ -1,5 +1,7 @@
 """`certified_radius`: a proved lower end and an attained upper end."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -130,6 +132,23 @@ def test_interrupt_keeps_what_is_known(monkeypatch):
     monkeypatch.setattr(radius, "certify_rule", interrupted)
     found = gpcert.certified_radius(TWO_BUMPS, [0.5, 0.3], threshold=0.0)
     assert found.reason is StopReason.INTERRUPTED
+    assert found.lower <= 1.0 <= found.upper
+
+
+@pytest.mark.parametrize("at", [1, 2, 5, 9, 16])
+def test_no_search_follows_one_that_was_interrupted(monkeypatch, at):
+    """A search catches Ctrl-C itself: its certificate says so, and that ends the call."""
+    certify_rule, calls = radius.certify_rule, []
+
+    def interrupted(*arguments):
+        calls.append(1)
+        found = certify_rule(*arguments)
+        return replace(found, reason=StopReason.INTERRUPTED) if len(calls) == at else found
+
+    monkeypatch.setattr(radius, "certify_rule", interrupted)
+    found = gpcert.certified_radius(TWO_BUMPS, [0.5, 0.3], threshold=0.0, tol=1e-4)
+    assert found.reason is StopReason.INTERRUPTED
+    assert len(calls) == at
     assert found.lower <= 1.0 <= found.upper
 
 

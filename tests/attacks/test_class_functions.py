@@ -44,13 +44,18 @@ def slopes_by_differences(function, X, step=1e-5):
     return np.stack(columns, axis=1)
 
 
-ROUGH = 5e-4
-"""Of the plain rules for many classes, and of covariances that are raised to 1e-3."""
+ROUGH = 2e-3
+"""Of quasi-random means for four classes."""
+
+ROUGHER = 5e-3
+"""The same for six. Local search is never trusted: what counts is that the gradient is that of the
+value, which is tested without this room."""
 
 
 @pytest.mark.parametrize("likelihood", LIKELIHOODS)
 @pytest.mark.parametrize(
-    ("coupled", "m"), [(True, 2), (True, 3), (False, 2), (False, 3), (False, 6)]
+    ("coupled", "m"),
+    [(True, 2), (True, 3), (True, 4), (True, 6), (False, 2), (False, 3), (False, 6)],
 )
 @pytest.mark.parametrize("seed", [0, 1])
 def test_values_and_gradients(likelihood, coupled, m, seed):
@@ -60,14 +65,15 @@ def test_values_and_gradients(likelihood, coupled, m, seed):
     for weights in (np.eye(m)[0], -np.eye(m)[1], rng.normal(size=m)):
         function = function_of(posterior, weights)
         value, gradient = function(X)
-        room = 2e-6 if m < 4 else ROUGH * np.abs(weights).sum()
+        room = 2e-6 if m < 4 else ROUGHER * np.abs(weights).sum()
         np.testing.assert_allclose(value, posterior.prediction(X) @ weights, atol=room)
         np.testing.assert_allclose(gradient, slopes_by_differences(function, X), atol=2e-5)
 
 
+@pytest.mark.parametrize("likelihood", LIKELIHOODS)
 @pytest.mark.parametrize("coupled", [True, False])
-def test_four_coupled_classes(coupled):
-    posterior = classifier(coupled, 4, Softmax())
+def test_four_classes(likelihood, coupled):
+    posterior = classifier(coupled, 4, likelihood)
     X = np.random.default_rng(1).normal(size=(5, 2))
     function = function_of(posterior, np.eye(4)[2])
     value, gradient = function(X)
@@ -87,16 +93,6 @@ def test_the_least_of_several_sums(coupled):
         mine = sums.argmin(1) == i
         assert mine.any()
         np.testing.assert_allclose(gradient[mine], function_of(posterior, row)(X)[1][mine])
-
-
-def test_many_coupled_classes_have_a_rough_gradient():
-    """The value is right, the slope that of the softmax at the mean: it points the right way."""
-    posterior = classifier(True, 6, Softmax())
-    X = np.random.default_rng(3).normal(size=(6, 2))
-    function = function_of(posterior, np.eye(6)[0])
-    value, gradient = function(X)
-    np.testing.assert_allclose(value, posterior.prediction(X)[:, 0], atol=5e-3)
-    assert np.isfinite(gradient).all()
 
 
 def test_a_vanishing_variance_stays_finite():

@@ -2,15 +2,20 @@
 
 import dataclasses
 import json
+import re
+import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import gpcert
 from gpcert.certificates import Certificate, CertificateTable, Interval, PredictionRange, Radius
-from gpcert.certificates.io import FORMAT, read_record, write_record
+from gpcert.certificates.io import FORMAT
+from gpcert.committee import Committee
 from gpcert.errors import InputError
 from gpcert.kernels import SquaredExponential
+from gpcert.likelihoods import Probit
 from gpcert.search import StopReason
 
 MODEL = gpcert.Posterior(SquaredExponential(1.0), points=[[0.0], [3.0]], weights=[1.0, -1.0])
@@ -29,7 +34,7 @@ def assert_same(one, two):
 
 
 def make_range(values, infinite=False):
-    a, b, c, d, *_ = values
+    a, b, c, d, *_ = sorted(values)
     return PredictionRange(
         minimum=Interval(-np.inf if infinite else a, b),
         maximum=Interval(c, np.inf if infinite else d),
@@ -41,7 +46,7 @@ def make_range(values, infinite=False):
         seconds=values[0],
         quantity="mean",
         output=2,
-        region=gpcert.Ball([0.1, 0.2], 0.3, domain=(-np.inf, 1.0), features=[0]).describe(),
+        region=gpcert.Ball([0.1] * 6, 0.3, domain=(-np.inf, 1.0), features=[0]).describe(),
     )
 
 
@@ -109,16 +114,74 @@ def test_files_are_strict_json_with_a_version(tmp_path):
 
 
 def test_numpy_scalars_are_written_as_numbers(tmp_path):
-    record = {
-        "kind": "x",
-        "a": np.float64(0.1),
-        "b": np.int64(3),
-        "c": np.bool_(True),
-        "d": np.float64(-np.inf),
+    record = gpcert.certified_radius(MODEL, [0.0], threshold=0.0, max_radius=0.5)
+    numbers = {
+        "lower": np.float32(0.5),
+        "upper": np.float64(np.inf),
+        "boxes": np.int64(3),
+        "decision": np.bool_(True),
     }
-    write_record(tmp_path / "x.json", record)
-    again = read_record(tmp_path / "x.json", "x")
-    assert again == {"kind": "x", "a": 0.1, "b": 3, "c": True, "d": -np.inf}
+    dataclasses.replace(record, **numbers).save(tmp_path / "x.json")
+    again = Radius.load(tmp_path / "x.json")
+    for name, value in numbers.items():
+        assert getattr(again, name) == value
+        assert type(getattr(again, name)) is type(value.item())
+
+
+def test_infinity_has_one_spelling(tmp_path):
+    record = make_range(AWKWARD, infinite=True)
+    fields = record.to_dict()
+    assert fields["minimum"][0] == "-inf"
+    assert fields["maximum"][1] == "inf"
+    assert fields["region"]["norm"] == "inf"
+    assert fields["region"]["domain"][0] == ["-inf"] * 6
+    gpcert.RangeTable((record,)).to_frame().to_csv(tmp_path / "x.csv")
+    assert ",-inf," in (tmp_path / "x.csv").read_text()
+
+
+def test_load_reads_every_kind(tmp_path):
+    table = gpcert.certify_many(MODEL, [[0.0], [1.4]], 0.5, threshold=0.0)
+    radius = gpcert.certified_radius(MODEL, [0.0], threshold=0.0, max_radius=0.5)
+    member = dataclasses.replace(MODEL, likelihood=Probit())
+    several = [
+        table,
+        table[0],
+        make_range(AWKWARD),
+        gpcert.RangeTable((make_range(AWKWARD),) * 2, labels=("a", "a")),
+        radius,
+        gpcert.RadiusTable((radius,), complete=False, labels=("one",)),
+        MODEL,
+        Committee((member, member), ("a", "b"), "one_vs_rest"),
+    ]
+    for each in several:
+        path = tmp_path / "file"
+        each.save(path)
+        again = gpcert.load(path)
+        assert type(again) is type(each)
+        if hasattr(each, "to_dict"):
+            assert again.to_dict() == each.to_dict()
+        else:
+            assert again.fingerprint == each.fingerprint
+
+
+def test_labels_of_rows_are_kept(tmp_path):
+    table = gpcert.certify_many(MODEL, [[0.0], [1.4]], 0.5, threshold=0.0)
+    assert table.labels == (0, 1)
+    named = dataclasses.replace(table, labels=("first", np.int64(7)))
+    named.save(tmp_path / "table.json")
+    again = gpcert.load(tmp_path / "table.json")
+    assert again.labels == ("first", 7)
+    assert list(again.to_frame()["point"]) == ["first", 7]
+    with pytest.raises(InputError, match="labels"):
+        dataclasses.replace(table, labels=("first",))
+
+
+@pytest.mark.parametrize("label", [(1, 2), {"a": 1}, np.inf, object()])
+def test_labels_that_files_cannot_hold_are_refused(tmp_path, label):
+    record = gpcert.certify(MODEL, [0.0], 1.0, threshold=0.0)
+    with pytest.raises(InputError, match="label"):
+        dataclasses.replace(record, decision=label).save(tmp_path / "x.json")
+    assert not (tmp_path / "x.json").exists()
 
 
 GARBAGE = {
@@ -129,6 +192,14 @@ GARBAGE = {
     "number": b"3",
     "other json": b'{"a": 1}',
     "other format": b'{"format": "gpcert-record-0", "record": {"kind": "certificate"}}',
+    "format is a list": b'{"format": [1], "record": {"kind": "certificate"}}',
+    "deep": b"[" * 100_000,
+    "deep objects": b'{"a":' * 100_000,
+    "digits": b"1" * 10_000,
+    "NaN": b'{"format": NaN}',
+    "infinite": b'{"format": 1e999}',
+    "name twice": b'{"format": 1, "format": 2}',
+    "half a character": b'"\xc3',
     "no record": json.dumps({"format": FORMAT}).encode(),
     "record is a list": json.dumps({"format": FORMAT, "record": [1]}).encode(),
     "no kind": json.dumps({"format": FORMAT, "record": {}}).encode(),
@@ -156,14 +227,150 @@ def test_missing_file_and_another_kind(tmp_path):
             kind.load(tmp_path / "range.json")
 
 
-@pytest.mark.parametrize("kind", ["radius", "prediction_range", "certificate", "table"])
-def test_records_without_their_fields_are_refused(tmp_path, kind):
-    kinds = {
-        "radius": Radius,
-        "prediction_range": PredictionRange,
-        "certificate": Certificate,
-        "table": CertificateTable,
-    }
-    write_record(tmp_path / "record.json", {"kind": kind})
-    with pytest.raises(InputError, match=r"record\.json"):
-        kinds[kind].load(tmp_path / "record.json")
+def test_the_older_format_is_refused_in_words(tmp_path):
+    (tmp_path / "old.json").write_text('{"format": "gpcert-record-1", "record": {}}')
+    with pytest.raises(InputError, match=r"gpcert-record-1.*this version reads 'gpcert-record-2'"):
+        gpcert.load(tmp_path / "old.json")
+
+
+RECORDS = {
+    "certificate": gpcert.certify(MODEL, [0.0], 2.0, threshold=0.0),
+    "prediction_range": make_range(AWKWARD, infinite=True),
+    "radius": dataclasses.replace(
+        gpcert.certified_radius(MODEL, [0.0], threshold=0.0, max_radius=4.0),
+        region=gpcert.Ball([0.0], 1.4).describe(),
+    ),
+}
+RECORDS["certificates"] = CertificateTable((RECORDS["certificate"],) * 2)
+RECORDS["prediction_ranges"] = gpcert.RangeTable((RECORDS["prediction_range"],))
+RECORDS["radii"] = gpcert.RadiusTable((RECORDS["radius"],))
+
+WRONG = {
+    "status": ["FINE", 1, None, ["ROBUST"]],
+    "reason": ["TIRED", None, {}],
+    "margin": [["a", "b"], [1.0], [1.0, 0.0], [1, 2, 3], "01", {"lower": 0}, [None, 1], [True, 1]],
+    "minimum": [["0", "1"], ["nan", 1.0], [0.0, "Infinity"], [10**400, "inf"]],
+    "counterexample": [["1.0"], "1.0", [[1.0]], [], [1.0, 2.0], ["inf"], [None], 3],
+    "x": [["1.0"], [1.0, 2.0]],
+    "boxes": [-1, 1.5, "3", True, None],
+    "seconds": [-1.0, "1", "inf", None],
+    "converged": [1, "true", None],
+    "decision": [[1], {"a": 1}],
+    "rule": [1, None],
+    "lower": ["0.1", -1.0, "inf", None],
+    "upper": [0.0, "-inf", [1.0]],
+    "norm": [0.5, "2", "-inf"],
+    "region": [None, [], "ball", {"kind": "ball"}, {"kind": "torus"}, {"kind": ["ball"]}],
+    "method": [1],
+    "model": [None],
+    "kind": ["other", None, 1],
+    "complete": [1, None],
+    "labels": [["a"], [[1], [2]], "ab", None, [1, 2, 3]],
+    "rows": [None, {}, [1], [{}], [{"kind": "certificate"}]],
+    "extra": [1],
+}
+
+
+@pytest.mark.parametrize("kind", RECORDS)
+def test_wrong_fields_are_refused_by_name(tmp_path, kind):
+    path = tmp_path / "record.json"
+    RECORDS[kind].save(path)
+    envelope = json.loads(path.read_text())
+    tried = 0
+    for name, values in WRONG.items():
+        for value in values if name in envelope["record"] or name == "extra" else ():
+            if kind in {"prediction_ranges", "radii"} and name == "labels" and value == ["a"]:
+                continue  # one label for one row is right
+            changed = {**envelope, "record": {**envelope["record"], name: value}}
+            path.write_text(json.dumps(changed))
+            with pytest.raises(InputError, match=r"record\.json"):
+                gpcert.load(path)
+            tried += 1
+    assert tried > 10
+
+
+@pytest.mark.parametrize("kind", RECORDS)
+def test_missing_fields_are_refused(tmp_path, kind):
+    path = tmp_path / "record.json"
+    RECORDS[kind].save(path)
+    envelope = json.loads(path.read_text())
+    for name in envelope["record"]:
+        fields = {key: value for key, value in envelope["record"].items() if key != name}
+        path.write_text(json.dumps({**envelope, "record": fields}))
+        with pytest.raises(InputError, match=r"record\.json"):
+            gpcert.load(path)
+
+
+def test_reading_takes_memory_as_the_file_is_long(tmp_path, monkeypatch):
+    path = tmp_path / "record.json"
+    RECORDS["certificates"].save(path)
+    tracemalloc.start()
+    try:
+        gpcert.load(path)
+        assert tracemalloc.get_traced_memory()[1] < 2**21 + 2**20
+    finally:
+        tracemalloc.stop()
+    monkeypatch.setattr("gpcert.certificates.io.LARGEST_FILE", 100)
+    with pytest.raises(InputError, match="larger than 100 bytes"):
+        gpcert.load(path)
+
+
+@pytest.mark.parametrize("kind", RECORDS)
+def test_every_field_is_documented(kind):
+    text = (Path(__file__).parents[2] / "docs" / "files.md").read_text(encoding="utf-8")
+    words = set(re.findall("`([^`]+)`", text))
+    assert {*RECORDS[kind].to_dict(), kind, FORMAT} - {"kind"} <= words | set(text.split('"'))
+
+
+def changed_somewhere(value, rng, depth=0):
+    """A JSON value in which one part is replaced by something else."""
+    others = [None, True, -1, 1e308, "inf", "x", [], {}, [1.0, 2.0], {"kind": "ball"}]
+    if depth and (not isinstance(value, dict | list) or not value or rng.random() < 0.1):
+        return others[int(rng.integers(len(others)))]
+    if isinstance(value, dict):
+        key = sorted(value)[int(rng.integers(len(value)))]
+        return {**value, key: changed_somewhere(value[key], rng, depth + 1)}
+    place = int(rng.integers(len(value)))
+    return [
+        changed_somewhere(item, rng, depth + 1) if k == place else item
+        for k, item in enumerate(value)
+    ]
+
+
+def loaded_or_refused(path):
+    """The record, or None where an `InputError` names the file; anything else is raised."""
+    message = ""
+    try:
+        return gpcert.load(path)
+    except InputError as error:
+        message = str(error)
+    assert path.name in message
+    return None
+
+
+def test_changed_records_are_refused_or_load_as_records(tmp_path):
+    """What loads saves the same file again: nothing is kept that the schema does not know."""
+    rng = np.random.default_rng(2)
+    path = tmp_path / "record.json"
+    loaded = 0
+    for _ in range(60):
+        for record in RECORDS.values():
+            envelope = changed_somewhere(json.loads(record.to_json()), rng)
+            path.write_text(json.dumps(envelope))
+            again = loaded_or_refused(path)
+            if again is not None:
+                loaded += 1
+                assert type(again).from_dict(json.loads(again.to_json())["record"]) is not None
+    assert loaded < 200
+
+
+def test_flipped_bytes_are_refused_or_load(tmp_path):
+    rng = np.random.default_rng(3)
+    path = tmp_path / "record.json"
+    for _ in range(60):
+        for record in RECORDS.values():
+            data = bytearray(record.to_json().encode())
+            for place in rng.integers(len(data), size=3):
+                data[place] = int(rng.integers(256))
+            path.write_bytes(bytes(data))
+            loaded_or_refused(path)

@@ -17,8 +17,8 @@ from gpcert.likelihoods import Probit
 def run():
     """Run `gpcert` with these arguments; the result has exit_code, stdout and stderr."""
 
-    def invoke(*arguments):
-        return CliRunner().invoke(app, [str(argument) for argument in arguments])
+    def invoke(*arguments, **options):
+        return CliRunner().invoke(app, [str(argument) for argument in arguments], **options)
 
     return invoke
 

@@ -1,11 +1,15 @@
 """Bad input ends with exit code 3 and one message on stderr, never with a traceback."""
 
+import os
+
 import joblib
 import numpy as np
 import pytest
 
 import gpcert.cli.certify as command
-from gpcert.errors import SoundnessError
+import gpcert.cli.radius
+import gpcert.cli.ranges
+from gpcert.errors import GPCertError, SoundnessError
 
 GOOD = "1.0,0.0\n"
 
@@ -25,7 +29,13 @@ def check(result, *words):
         ("x,y\n", ["at least one point"]),
         ("1.0,0.0\n1.0\n", ["line 2", "2 columns"]),
         ("1.0,0.0\n1.0,spam\n", ["line 2", "column 2", "spam"]),
-        ("1.0;0.0\n2.0;0.0\n", ["line 2", "commas"]),
+        ("1.0;0.0\n2.0;0.0\n", ["line 1", "commas"]),
+        ("1.5,O\n1.0,0.0\n", ["line 1", "column 2", "'O'"]),
+        ("O,1.5\n1.0,0.0\n", ["line 1", "column 1", "'O'"]),
+        ("1.5O,O\n1.0,0.0\n", ["line 1", "1.5O", "--header"]),
+        ("x,y\n1.0,0.0\n1_0,0.0\n", ["line 3", "1_0"]),
+        ("1.0,\u0661\n", ["line 1", "column 2"]),
+        ('1.0,"0.0\n', ["CSV"]),
         ("1.0,nan\n", ["NaN"]),
         ("1.0,0.0,3.0\n", ["expected 2 features"]),
         ("x\n1.0\n", ["expected 2 features"]),
@@ -45,6 +55,19 @@ def test_missing_files(run, npz, csv, tmp_path):
     check(run("certify", tmp_path / "no.npz", csv(GOOD), "--radius", 0.1), "no.npz")
     check(run("certify", npz, tmp_path / "no.csv", "--radius", 0.1), "no.csv")
     check(run("certify", tmp_path / "model.txt", csv(GOOD), "--radius", 0.1), "model.txt")
+
+
+def test_damaged_models_end_with_3_or_load(run, npz, csv, tmp_path):
+    points, content = csv(GOOD), npz.read_bytes()
+    rng, path = np.random.default_rng(1), tmp_path / "damaged.npz"
+    for _ in range(40):
+        data = bytearray(content)
+        for place in rng.integers(len(data), size=4):
+            data[place] ^= 1 << int(rng.integers(8))
+        path.write_bytes(bytes(data))
+        result = run("certify", path, points, "--radius", 0.1, "--seconds", 1)
+        if result.exit_code > 2:
+            check(result, "damaged.npz")
 
 
 def test_models_that_are_none(run, csv, tmp_path):
@@ -91,6 +114,24 @@ def test_bad_options(run, npz, csv, options):
     check(run("certify", npz, csv(GOOD), *options))
 
 
+def test_results_are_shown_where_they_cannot_be_written(run, npz, csv, tmp_path, monkeypatch):
+    def full(*arguments, **options):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr("gpcert.cli.results.Files.save", full)
+    result = run("certify", npz, csv(GOOD), "--radius", 0.1, "--output", tmp_path / "x.json")
+    assert result.exit_code == 3
+    assert "1 ROBUST" in result.stdout
+    assert "written" not in result.stdout
+    assert "no space left" in result.stderr
+
+
+def test_places_that_may_not_be_written_are_found_first(run, npz, csv, tmp_path, monkeypatch):
+    monkeypatch.setattr("os.access", lambda path, mode: mode != os.W_OK)
+    result = run("certify", npz, csv(GOOD), "--radius", 0.1, "--output", tmp_path / "x.json")
+    check(result, "may be written")
+
+
 def test_output_must_not_be_a_folder(run, npz, csv, tmp_path):
     check(run("certify", npz, csv(GOOD), "--radius", 0.1, "--output", tmp_path), "folder")
 
@@ -107,7 +148,36 @@ def test_soundness_errors_are_no_verdict(run, npz, csv, monkeypatch):
         raise SoundnessError("bounds crossed")
 
     monkeypatch.setattr(command, "certify_many", fail)
-    check(run("certify", npz, csv(GOOD), "--radius", 0.1), "bounds crossed")
+    result = run("certify", npz, csv(GOOD), "--radius", 0.1)
+    assert result.exit_code == 4
+    assert "bounds crossed" in result.stderr
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize("kind", [MemoryError, RecursionError])
+def test_exhaustion_is_one_line_and_no_verdict(run, npz, csv, monkeypatch, kind):
+    def fail(*arguments, **options):
+        raise kind
+
+    monkeypatch.setattr(command, "certify_many", fail)
+    result = run("certify", npz, csv(GOOD), "--radius", 0.1)
+    assert result.exit_code == 4
+    assert len(result.stderr.strip().splitlines()) == 1
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize(
+    "kind", [GPCertError, SoundnessError, MemoryError, RecursionError, KeyError]
+)
+@pytest.mark.parametrize("verb", ["range", "radius"])
+def test_no_failure_ends_as_a_verdict(run, npz, csv, monkeypatch, kind, verb):
+    def fail(*arguments, **options):
+        raise kind("no bound")
+
+    module = {"range": gpcert.cli.ranges, "radius": gpcert.cli.radius}[verb]
+    monkeypatch.setattr(module, "run_many", fail)
+    radius = ["--radius", 0.1] if verb == "range" else []
+    assert run(verb, npz, csv(GOOD), *radius).exit_code == 4
 
 
 def test_a_defect_is_not_taken_for_refuted(run, npz, csv, monkeypatch):

@@ -9,7 +9,6 @@ from sklearn.gaussian_process.kernels import RBF
 
 import gpcert
 from gpcert.cli.models import load_model
-from gpcert.cli.records import load_radii, load_ranges
 from gpcert.kernels import SquaredExponential
 from gpcert.models import GPClassifier
 
@@ -79,7 +78,7 @@ def test_range_of_all_classes(run, folder, csv, tmp_path, name):
     result = run("range", folder / name, points, "--radius", 0.2, "--output", output)
     assert result.exit_code == 0
     assert "3 ranges: 3 within" in result.stdout
-    found = load_ranges(output)
+    found = gpcert.load(output)
     assert tuple(item.output for item in found) == LABELS
     values = probabilities(load_model(folder / name), gpcert.Ball([1.5, 0.7], 0.2).sample(200, 0))
     for c, item in enumerate(found):
@@ -96,7 +95,7 @@ def test_range_of_one_class(run, folder, csv, tmp_path, name):
     result = run("range", folder / name, csv(BETWEEN + NEAR_BLUE), *arguments)
     assert result.exit_code == 0
     assert "2 ranges" in result.stdout
-    assert [item.output for item in load_ranges(output)] == ["green", "green"]
+    assert [item.output for item in gpcert.load(output)] == ["green", "green"]
 
 
 def test_range_of_a_class_by_number_and_of_another_quantity(run, csv, tmp_path):
@@ -107,7 +106,7 @@ def test_range_of_a_class_by_number_and_of_another_quantity(run, csv, tmp_path):
     arguments = ["--radius", 0.1, "--quantity", "mean", "--class", 5, "--output", output]
     result = run("range", path, csv(NEAR_BLUE), *arguments)
     assert result.exit_code == 0
-    (found,) = load_ranges(output)
+    (found,) = gpcert.load(output)
     assert (found.output, found.quantity) == (5, "mean")
 
 
@@ -116,7 +115,13 @@ def test_range_of_a_class_that_is_none(run, folder, csv, npz):
     result = run("range", folder / "softmax.npz", points, "--radius", 0.1, "--class", "mauve")
     assert result.exit_code == 3
     assert "--class: expected one of blue, green, red; got 'mauve'" in result.stderr
-    assert run("range", npz, points, "--radius", 0.1, "--class", "b").exit_code == 3
+    assert run("range", npz, points, "--radius", 0.1, "--class", "c").exit_code == 3
+    both = run("range", npz, points, "--radius", 0.1, "--class", "b")
+    assert both.exit_code == 0  # either of two classes has a label
+    arguments = ["--radius", 0.1, "--quantity", "mean", "--class", "b"]
+    result = run("range", npz, points, *arguments)
+    assert result.exit_code == 3
+    assert "--class: expected none" in result.stderr
 
 
 def test_votes_have_no_probabilities(run, folder, csv):
@@ -128,11 +133,11 @@ def test_votes_have_no_probabilities(run, folder, csv):
 @pytest.mark.parametrize("name", ["softmax.npz", "rest.joblib", "pairs.joblib"])
 def test_radius(run, folder, csv, tmp_path, name):
     output = tmp_path / "radii.json"
-    arguments = ["--tol", 0.2, "--output", output]
+    arguments = ["--tol", 0.2, "--seconds", 60, "--output", output]
     result = run("radius", folder / name, csv(NEAR_BLUE), *arguments)
     assert result.exit_code == 0
     assert "blue" in result.stdout
-    (found,) = load_radii(output)
+    (found,) = gpcert.load(output)
     assert found.decision == "blue"
     assert found.counterexample is not None
     assert 0.5 < found.lower <= found.upper < 1.5

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import gpcert
-from gpcert.cli.records import load_radii, load_ranges
 from gpcert.cli.terminal import above, below
 
 
@@ -19,8 +18,10 @@ def test_range(run, npz, csv, posterior, tmp_path):
     points = csv("x,y\n1.0,0.0\n0.0,0.3\n")
     result = run("range", npz, points, "--radius", 0.2, "--output", output)
     assert result.exit_code == 0
-    assert "2 ranges: 2 within" in result.stdout
-    first, second = load_ranges(output)
+    # both classes of two have a row at each point
+    assert "4 ranges: 4 within" in result.stdout
+    other, first, _, second = gpcert.load(output)
+    assert (other.output, first.output) == posterior.labels
     values = posterior.prediction(gpcert.Ball([1.0, 0.0], 0.2).sample(200, 0))[:, 0]
     assert first.minimum.lower <= values.min()
     assert first.maximum.upper >= values.max()
@@ -49,7 +50,7 @@ def test_radius(run, npz, csv, tmp_path):
     output = tmp_path / "radii.json"
     result = run("radius", npz, csv("1.0,0.0\n"), "--features", "0", "--output", output)
     assert result.exit_code == 0
-    (found,) = load_radii(output)
+    (found,) = gpcert.load(output)
     assert found.lower <= 1.0 <= found.upper  # the boundary is at x_0 = 0
     assert found.lower >= 0.98
 
@@ -80,7 +81,8 @@ def test_interrupt_keeps_what_is_done(run, npz, csv, tmp_path, monkeypatch, comm
     radius = ["--radius", 0.1] if command == "range" else []
     result = run(command, npz, csv("1.0,0.0\n-1.0,0.0\n"), *radius)
     assert result.exit_code == 2
-    assert "1 ra" in result.stdout
+    # one point: a row for each of two classes, or one radius
+    assert ("2 ranges:" if command == "range" else "1 radii:") in result.stdout
 
 
 def test_demo_quick_draws_and_writes(run, tmp_path):
@@ -93,8 +95,8 @@ def test_demo_quick_draws_and_writes(run, tmp_path):
         table = gpcert.CertificateTable.load(folder / name)
         assert table.complete
         assert table.count(gpcert.Status.ROBUST) > 0
-    assert len(load_ranges(folder / "ranges.json")) == 20
-    assert all(r.lower <= r.upper for r in load_radii(folder / "radii.json"))
+    assert len(gpcert.load(folder / "ranges.json")) == 20
+    assert all(r.lower <= r.upper for r in gpcert.load(folder / "radii.json"))
     assert json.loads((folder / "radii.json").read_text())["gpcert"] == gpcert.__version__
     assert "proved range" in result.stdout
 

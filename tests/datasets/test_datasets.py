@@ -1,5 +1,8 @@
 """Data sets: shapes, splits, pooling, and errors that say what is wrong with a folder."""
 
+import contextlib
+import tracemalloc
+
 import numpy as np
 import pytest
 from scipy.stats import norm
@@ -115,7 +118,7 @@ def test_errors_name_folder_file_and_keys(tmp_path):
     with pytest.raises(InputError, match="missing y"):
         datasets.spambase(tmp_path)
     np.savez(tmp_path / "spambase.npz", X=np.zeros((4, 3)), y=np.zeros(4))
-    with pytest.raises(InputError, match=r"\(n, 57\)"):
+    with pytest.raises(InputError, match="57 numbers"):
         datasets.spambase(tmp_path)
     for content in (b"", b"not a zip file", b"PK\x03\x04broken"):
         (tmp_path / "fashion_tsp.npz").write_bytes(content)
@@ -138,6 +141,31 @@ def test_errors_name_classes_shapes_and_sizes(tmp_path):
     write_images(tmp_path / "mnist_358.npz", x_test=np.zeros((5, 27, 27), np.uint8))
     with pytest.raises(InputError, match="28x28"):
         datasets.mnist((3, 8), tmp_path)
+
+
+def test_files_are_checked_before_they_are_unpacked(tmp_path):
+    path = tmp_path / "spambase.npz"
+    good = {"X": np.ones((4, 57)), "y": np.array([0, 1, 0, 1])}
+    np.savez_compressed(path, **good, bomb=np.zeros(10**6))
+    tracemalloc.start()
+    try:
+        datasets.spambase(tmp_path, test_size=0.5)
+        assert tracemalloc.get_traced_memory()[1] < 2**21  # the bomb would have taken 8 MB
+    finally:
+        tracemalloc.stop()
+    for wrong in ([0.5, 1, 0, 1], [np.nan, 1, 0, 1], [np.inf, 1, 0, 1], ["a", "b", "a", "b"]):
+        np.savez_compressed(path, X=good["X"], y=np.array(wrong))
+        with pytest.raises(InputError, match=r"spambase\.npz"):
+            datasets.spambase(tmp_path)
+    np.savez_compressed(path, **good)
+    content, rng = path.read_bytes(), np.random.default_rng(0)
+    for _ in range(50):
+        data = bytearray(content)
+        for place in rng.integers(len(data), size=3):
+            data[place] = int(rng.integers(256))
+        path.write_bytes(bytes(data))
+        with contextlib.suppress(InputError):
+            sources.read_npz(tmp_path, "spambase.npz", ("X", "y"), (57,))
 
 
 def test_pooling_is_the_mean_of_four_pixels():

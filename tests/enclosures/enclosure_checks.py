@@ -4,12 +4,15 @@ They raise AssertionError, so that the self-tests can ask whether a broken bound
 """
 
 import math
+from contextlib import contextmanager
 from functools import partial
 
 import numpy as np
+from hypothesis import reject
 
 from gpcert.arrays import backend_from_name, to_numpy
 from gpcert.enclosures import Evaluation, LocalPosterior
+from gpcert.errors import InputError
 from gpcert.kernels import SquaredExponential
 from gpcert.testing.arb_reference import ArbPosterior, assert_encloses, exact, flint
 from gpcert.testing.strategies import cell_points, random_cells
@@ -21,6 +24,17 @@ def below(lower, ball, what):
     """`lower <= ball`, where `lower` is a float (or a ball) and may be -inf."""
     assert not math.isnan(float(lower)), f"{what}: NaN"
     assert not arb(lower) > ball, f"{what}: {lower} is above {ball.str(20)}"
+
+
+@contextmanager
+def refused_growth():
+    """Cases whose kernel leaves float64 on the region are refused in words, and left out."""
+    try:
+        yield
+    except InputError as error:
+        if "k(x, x) may reach" not in str(error):
+            raise
+        reject()
 
 
 def evaluation_of(
@@ -99,7 +113,7 @@ def points_of(evaluation, rng, suggested=None):
 def check_mean(case, pointwise=True, evaluation=None):
     """Both models of the mean of every output, and its value at the centres."""
     evaluation = evaluation or evaluation_of(case, variance=False, optional=pointwise)
-    reference = ArbPosterior(case.posterior)
+    reference = ArbPosterior(case.posterior.unit)  # enclosures are in unit form
     points = points_of(evaluation, case.rng)
     centers = evaluation.cells.points_full(evaluation.cells.center)
     for c in range(case.posterior.outputs):
@@ -123,7 +137,7 @@ def check_mean(case, pointwise=True, evaluation=None):
 def check_variance(case, derivatives=True, evaluation=None):
     """Both models of the variance, its range, and its value at the centres."""
     evaluation = evaluation or evaluation_of(case, optional=derivatives)
-    reference = ArbPosterior(case.posterior)
+    reference = ArbPosterior(case.posterior.unit)  # enclosures are in unit form
     points = points_of(evaluation, case.rng)
     centers = evaluation.cells.points_full(evaluation.cells.center)
     for c in range(case.posterior.outputs):

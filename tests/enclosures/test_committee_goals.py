@@ -5,11 +5,12 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from enclosure_checks import arb, below, check_goal, points_of
+from enclosure_checks import arb, below, check_goal, points_of, refused_growth
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.utils.multiclass import _ovr_decision_function
 
+from effort import examples
 from gpcert.arrays import backend_from_name, to_numpy
 from gpcert.committee import Committee, committee_decision, pair_weights
 from gpcert.enclosures import Evaluation, local_model
@@ -17,7 +18,7 @@ from gpcert.enclosures.goals.committee import committee_goal
 from gpcert.enclosures.goals.members import latent_mean, weighted_sum
 from gpcert.enclosures.goals.rest import RestGoal, RestMarginGoal
 from gpcert.enclosures.goals.votes import VotesGoal
-from gpcert.enclosures.plain_quadratic import PlainQuadratic
+from gpcert.enclosures.plain_quadratic import PlainQuadratic, region_units
 from gpcert.enclosures.probability_plane import (
     ProbabilityPlane,
     latent_range,
@@ -52,7 +53,8 @@ class CommitteeCase:
 
     def evaluation(self, keep=3, backend="numpy", optional=True):
         place = backend_from_name(backend)
-        local = local_model(self.committee, self.region, place, True)
+        with refused_growth():
+            local = local_model(self.committee, self.region, place, True)
         return Evaluation(local, random_cells(self.region, self.rng, 4, keep, backend), optional)
 
 
@@ -143,7 +145,7 @@ def least(balls):
     return smallest
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(case=committee_cases("one_vs_rest"), data=st.data())
 def test_rest_margin(case, data):
     m = len(case.committee.classes)
@@ -163,7 +165,7 @@ def test_rest_margin(case, data):
             )
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(case=committee_cases("one_vs_rest"))
 def test_rest_probability(case):
     reference, evaluation = Reference(case.committee), case.evaluation()
@@ -176,7 +178,7 @@ def test_rest_probability(case):
             assert np.all(np.abs(to_numpy(goal.bound(evaluation, None).lower)) <= 1.0)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(case=committee_cases("one_vs_one"))
 def test_votes(case):
     reference, evaluation = Reference(case.committee), case.evaluation()
@@ -190,7 +192,7 @@ def test_votes(case):
         )
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(case=st.one_of(*(committee_cases(s, any_kernels, max_classes=3) for s in SCHEMES)))
 def test_other_kernels(case):
     reference, evaluation = Reference(case.committee), case.evaluation()
@@ -217,7 +219,7 @@ def test_likelihoods_without_a_plane(case):
     check_goal(case, committee_goal(case.committee, 0), margin, evaluation, 0.0)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(case=committee_cases("one_vs_rest"))
 def test_joint_sum_of_probabilities(case):
     """Also with weights of several sizes, and one model at a time."""
@@ -234,7 +236,7 @@ def test_joint_sum_of_probabilities(case):
                 below(float(lower[b]), value, "sum")
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(case=committee_cases("one_vs_rest", max_classes=2))
 def test_planes_and_plain_models(case):
     evaluation = case.evaluation()
@@ -242,7 +244,7 @@ def test_planes_and_plain_models(case):
     check_models(case, evaluation, reference, SklearnLogistic())
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(case=committee_cases("one_vs_rest", any_kernels, max_classes=2))
 def test_planes_and_plain_models_of_other_kernels(case):
     evaluation = case.evaluation()
@@ -264,10 +266,11 @@ def check_models(case, evaluation, reference, likelihood):
     geometry = evaluation.expansion.geometry
     mean, variance = evaluation.mean(0), evaluation.variance(0)
     infinite = np.full(len(evaluation.cells), np.inf)
-    v = reference.canonical_variance
+    own = ArbPosterior(reference.posterior.unit)  # enclosures are in unit form
+    v = own.canonical_variance
     models = [
-        (PlainQuadratic.of(mean.below, geometry, mean.linear_error), reference.canonical_mean),
-        (PlainQuadratic.of(mean.above, geometry, infinite), lambda x: -reference.canonical_mean(x)),
+        (PlainQuadratic.of(mean.below, geometry, mean.linear_error), own.canonical_mean),
+        (PlainQuadratic.of(mean.above, geometry, infinite), lambda x: -own.canonical_mean(x)),
         (PlainQuadratic.of(variance.below, geometry, infinite), v),
         (PlainQuadratic.of(variance.above, geometry, infinite), lambda x: -v(x)),
     ]
@@ -298,13 +301,17 @@ def assert_above(model, b, evaluation, x, value):
     if np.isinf(error):
         return
     free = np.asarray(x)[evaluation.cells.region.free]
-    y = [p - c for p, c in zip(exact(free), exact(evaluation.cells.center[b]), strict=True)]
+    units = region_units(evaluation.cells)
+    terms = zip(exact(free), exact(evaluation.cells.center[b]), exact(units), strict=True)
+    y = [(p - c) / unit for p, c, unit in terms]
     g, H = exact(model.gradient[b]), [exact(row) for row in model.hessian[b]]
     right = arb(float(model.value[b])) - arb(error)
     for j, a in enumerate(y):
         right += g[j] * a + sum((a * H[j][k] * y[k] for k in range(len(y))), arb(0)) / 2
     assert not value < right, f"{value.str(20)} < {right.str(20)}"
-    size = abs(float(model.value[b])) + float(np.abs(model.gradient[b]) @ evaluation.cells.half[b])
+    size = abs(float(model.value[b])) + float(
+        np.abs(model.gradient[b]) @ (evaluation.cells.half[b] / units)
+    )
     assert float(model.size[b]) >= size * (1 - 1e-12)
 
 

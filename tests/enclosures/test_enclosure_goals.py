@@ -5,6 +5,7 @@ import pytest
 from enclosure_checks import arb, check_goal, evaluation_of
 from hypothesis import given, settings
 
+from effort import examples
 from gpcert.arrays import to_numpy
 from gpcert.enclosures import Evaluation
 from gpcert.enclosures.goals import DeviationGoal, MeanGoal, ProbabilityGoal, VarianceGoal
@@ -13,7 +14,7 @@ from gpcert.testing.arb_reference import ArbPosterior, exact
 from gpcert.testing.strategies import cases
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(case=cases())
 def test_mean_goal(case):
     reference = ArbPosterior(case.posterior)
@@ -31,7 +32,7 @@ def test_mean_goal(case):
                 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(case=cases())
 def test_variance_goal(case):
     reference = ArbPosterior(case.posterior)
@@ -62,19 +63,19 @@ def check_probability(case):
         check_goal(case, goal, lambda x, sign=sign: sign * probability(x), evaluation)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(case=cases(likelihood=Probit()))
 def test_probit_goal(case):
     check_probability(case)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(case=cases(likelihood=SklearnLogistic()))
 def test_sklearn_logistic_goal(case):
     check_probability(case)
 
 
-@settings(max_examples=6)  # the reference is a quadrature in ball arithmetic: slow
+@settings(max_examples=examples(6))  # the reference is a quadrature in ball arithmetic: slow
 @given(case=cases(max_points=4, max_dim=2, likelihood=Logistic()))
 def test_logistic_goal(case):
     check_probability(case)

@@ -67,7 +67,7 @@ def check_sizes(case):
         coefficients, expansion.scaled, moments, (geometry.half, geometry.rho)
     )
     assert higher is not None
-    reference = ArbPosterior(case.posterior)
+    reference = ArbPosterior(case.posterior.unit)
     centers = evaluation.cells.points_full(evaluation.cells.center)
     points = points_of(evaluation, case.rng)
     for b, center in enumerate(centers):

@@ -57,10 +57,10 @@ def test_products_with_the_precision(form, case):
     """`S k` and `k.S k` within their errors, by the factors and by S itself."""
     evaluation = evaluation_of(case, keep=2)
     built, arb = evaluation.local.precisions[0], flint().arb
-    S = case.posterior.precision() if form == "precision" else None
+    S = case.posterior.unit.precisions[0] if form == "precision" else None
     precision = replace(built, precision=S)
     found = precision.apply(evaluation.local.kernel, evaluation.expansion)
-    reference = ArbPosterior(case.posterior)
+    reference = ArbPosterior(case.posterior.unit)
     for b, x in enumerate(evaluation.cells.points_full(evaluation.cells.center)):
         row = reference.row(x)
         y = [arb(0)] * len(row)

@@ -25,7 +25,7 @@ from gpcert.testing.strategies import cases
 def check_combination(case, beta_size, sign, v_low=lambda low: low):
     """The lower model of `sign g - beta v` for betas of both signs; `v_low` lets a test lie."""
     evaluation = evaluation_of(case)
-    reference = ArbPosterior(case.posterior)
+    reference = ArbPosterior(case.posterior.unit)
     points = points_of(evaluation, case.rng)
     local, geometry = evaluation.local, evaluation.expansion.geometry
     low = v_low(evaluation.variance_range(0)[0])
@@ -73,7 +73,7 @@ def test_square_encloses_the_quadratic_term(kind, case):
     evaluation = evaluation_of(case)
     local, expansion = evaluation.local, evaluation.expansion
     geometry = expansion.geometry
-    reference = ArbPosterior(case.posterior)
+    reference = ArbPosterior(case.posterior.unit)
     step = local.kernel.squared_step(expansion)
     square = prior_square(step, geometry, local.operator)
     own = posterior_square(local.kernel, expansion, local.precisions[0], step, local.operator)
@@ -90,7 +90,7 @@ def test_square_encloses_the_quadratic_term(kind, case):
             if float(squared(d)) > 200.0:
                 continue
             term = covariance_term(
-                reference, case.posterior.kernel, x, centers[b], local.kernel.variance, squared(d)
+                reference, local.unit.kernel, x, centers[b], local.kernel.variance, squared(d)
             )
             low = 2 * quadratic(zero, square.below[b], d)
             low -= arb(float(to_numpy(square.below_error)[b]))

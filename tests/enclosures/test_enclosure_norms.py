@@ -60,7 +60,8 @@ def test_norms_and_excess_of_ill_conditioned_models():
 
 def check_factor_sizes(posterior):
     """`size^2 I - |A|^T |A|` is positive definite, up to a step of 1e-40."""
-    for A, (size, none) in zip(posterior.factor, posterior.factor_sizes, strict=True):
+    unit = posterior.unit
+    for A, (size, none) in zip(unit.factor, unit.factor_sizes, strict=True):
         assert none == 0.0
         M = flint().arb_mat([exact(row) for row in np.abs(A)])
         M = M.transpose() * M

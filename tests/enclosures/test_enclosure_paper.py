@@ -15,7 +15,7 @@ from gpcert.testing.strategies import Case, cases, regression_posterior
 
 def check_paper(case):
     evaluation = evaluation_of(case, variance=False)
-    reference = ArbPosterior(case.posterior)
+    reference = ArbPosterior(case.posterior.unit)
     points = points_of(evaluation, case.rng)
     for c in range(case.posterior.outputs):
         for sign in (1, -1):

@@ -85,7 +85,7 @@ def test_precision_products(form, case):
     """`S k` and `k.S k` lie within their stated errors, for both ways to form them."""
     evaluation = evaluation_of(case)
     local, expansion = evaluation.local, evaluation.expansion
-    A = case.posterior.factor[0]
+    A = case.posterior.unit.factor[0]
     host = Backend()
     precision = LocalPrecision(
         host.asarray(A),
@@ -93,7 +93,7 @@ def test_precision_products(form, case):
         local.precisions[0].size,
     )
     y, y_error, explained, explained_error = precision.apply(local.kernel, expansion)
-    reference = ArbPosterior(case.posterior)
+    reference = ArbPosterior(case.posterior.unit)
     for b, x in enumerate(evaluation.cells.points_full(evaluation.cells.center)):
         row = reference.row(x)
         real = exact_precision(reference, row)
@@ -112,7 +112,7 @@ def test_derivative_covariance(case):
     precision = local.precisions[0]
     form = precision.derivative_covariance(local.kernel, expansion)
     G, error = form.matrix, form.error
-    reference = ArbPosterior(case.posterior)
+    reference = ArbPosterior(case.posterior.unit)
     region = case.region
     free = region.free
     lengths = exact(np.broadcast_to(case.posterior.kernel.length_scale, (region.dim,))[free])
@@ -168,7 +168,7 @@ def test_second_covariance(case):
     evaluation = evaluation_of(case, keep=2)
     local, expansion = evaluation.local, evaluation.expansion
     found = second_covariance(local.precisions[0], local.kernel, expansion)
-    reference, region = ArbPosterior(case.posterior), case.region
+    reference, region = ArbPosterior(case.posterior.unit), case.region
     free, f = region.free, len(region.free)
     lengths = exact(np.broadcast_to(case.posterior.kernel.length_scale, (region.dim,))[free])
     s2 = arb(local.kernel.variance)

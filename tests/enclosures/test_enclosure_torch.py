@@ -5,6 +5,7 @@ import pytest
 from enclosure_checks import check_mean, check_variance, evaluation_of
 from hypothesis import given, settings
 
+from effort import examples
 from gpcert.arrays import to_numpy
 from gpcert.enclosures.goals import MeanGoal, ProbabilityGoal, VarianceGoal
 from gpcert.kernels import SquaredExponential
@@ -45,7 +46,7 @@ def test_same_bounds(seed):
                 np.testing.assert_allclose(to_numpy(a), to_numpy(b), rtol=1e-9, atol=1e-9)
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(case=cases())
 def test_enclosed_likewise(case):
     _, there = evaluations(case)

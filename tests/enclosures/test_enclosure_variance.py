@@ -4,11 +4,12 @@ import pytest
 from enclosure_checks import check_variance
 from hypothesis import given, settings
 
+from effort import examples
 from gpcert.testing.strategies import cases
 
 
 @pytest.mark.parametrize("derivatives", [True, False])
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(case=cases())
 def test_models_enclose_the_variance(case, derivatives):
     check_variance(case, derivatives)

@@ -7,6 +7,7 @@ from enclosure_checks import arb, below
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from gpcert.enclosures.local_quadratic import LocalQuadratic
 from gpcert.enclosures.plain_quadratic import PlainQuadratic, plain_geometry
 from gpcert.enclosures.probability_plane import LatentRange, ProbabilityPlane, certified_slopes
@@ -98,7 +99,7 @@ def test_plain_models_scale_shift_and_add(sharp, factor, constant):
         assert polynomial(choice, y).overlaps(own)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(
     start=st.floats(-30.0, 30.0),
     width=st.sampled_from([0.0, 1e-9, 0.1, 2.0, 30.0]),

@@ -16,6 +16,7 @@ from gpcert.testing.kernel_references import REFERENCES
 from gpcert.testing.node_contract import TESTED, partner_configs
 
 HERE = Path(__file__).parent
+RECIPE = "see the checklist for a new kernel in CONTRIBUTING.md"
 
 
 @pytest.fixture(scope="module")
@@ -29,14 +30,16 @@ def tested():
 
 @pytest.mark.parametrize("name", sorted(KERNELS))
 def test_every_kernel_has_a_contract_test(name, tested):
-    assert name in tested, f"no subclass of NodeContract in {HERE.name} tests {name!r}"
+    assert name in tested, f"no subclass of NodeContract in {HERE.name} tests {name!r}; {RECIPE}"
 
 
 @pytest.mark.parametrize("name", sorted(KERNELS))
 def test_every_kernel_has_a_formula_and_a_partner(name):
     assert KERNELS[name].name == name
-    assert name in REFERENCES
-    assert kernel_from_config(name, partner_configs(2)[name]).name == name
+    assert name in REFERENCES, f"no formula of {name!r} in testing/kernel_references.py; {RECIPE}"
+    partners = partner_configs(2)
+    assert name in partners, f"no {name!r} in testing.node_contract.partner_configs; {RECIPE}"
+    assert kernel_from_config(name, partners[name]).name == name
 
 
 @pytest.mark.parametrize("name", sorted(KERNELS))

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from gpcert.arrays import backend_from_name, to_numpy
 from gpcert.kernels.lines.scalar_functions import (
     CosineFunction,
@@ -89,7 +90,7 @@ def assert_sound(name: str, lines: Lines, low: float, high: float) -> None:
 
 @pytest.mark.parametrize("build", [best_lines, paper_lines])
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(center=centers, scale=scales, width=widths)
 def test_sound(build, name, center, scale, width):
     low, high = interval(name, center, scale, width)

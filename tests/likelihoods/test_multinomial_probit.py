@@ -7,6 +7,7 @@ from flint import acb, arb, ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from gpcert.arrays import to_numpy
 from gpcert.errors import InputError
 from gpcert.likelihoods.independent_maximum import (
@@ -87,7 +88,7 @@ def three_classes(draw):
     return a, L
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=examples(80))
 @given(case=three_classes())
 def test_three_classes_within_their_errors(case):
     a, L = case
@@ -109,7 +110,7 @@ def test_three_classes_within_their_errors(case):
                     assert float(gap.mid()) <= 0.1 * moments.errors[0, k]
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 @given(case=three_classes(), angles=st.lists(st.floats(0.0, 7.0), min_size=4, max_size=4))
 def test_forms_on_unit_vectors(case, angles):
     a, L = case
@@ -231,7 +232,7 @@ def independent_cases(draw):
     return draw(st.sampled_from([0.25, 1.0])), mu, v, weights
 
 
-@settings(deadline=None, max_examples=12)
+@settings(deadline=None, max_examples=examples(12))
 @given(case=independent_cases())
 def test_independent_moments_within_their_errors(case):
     noise, mu, v, weights = case
@@ -422,7 +423,7 @@ def test_noise_must_be_positive(noise):
 def test_wrong_arguments_raise():
     likelihood, one = MultinomialProbit(), np.ones((1, 2))
     eye = np.eye(2)[None]
-    with pytest.raises(InputError, match="2 or 3 classes"):
+    with pytest.raises(InputError, match="2 to 3 classes"):
         likelihood.moments(np.zeros((1, 3)), np.eye(3)[None], 2)
     for a, L, order in [
         (np.zeros((1, 2)), np.eye(3)[None], 2),

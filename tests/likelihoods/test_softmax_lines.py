@@ -9,6 +9,7 @@ from flint import acb, arb, ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from gpcert.likelihoods.softmax import Softmax
 
 BITS = 200
@@ -99,7 +100,7 @@ def lines(draw):
 
 
 @given(lines(), st.integers(0, ORDER))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_moments_along_a_line(case, degree):
     check_line(*case, degrees=[degree])
 

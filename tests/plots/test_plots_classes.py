@@ -162,6 +162,7 @@ def test_the_picture_of_the_page_is_there_and_small():
     assert height >= 400
 
 
+@pytest.mark.slow
 def test_the_script_draws_what_the_page_says():
     figure = load_script().picture()
     titles = [ax.get_title() for ax in figure.axes[1:]]

@@ -1,5 +1,6 @@
 """Differences of coupled outputs: exact in real arithmetic, with a proved excess; grids; files."""
 
+import json
 from fractions import Fraction
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.archive import read_arrays, write_arrays
+from gpcert.archive import write_arrays
 from gpcert.committee import Committee, load_model
 from gpcert.errors import InputError
 from gpcert.kernels import Matern, RationalQuadratic, SquaredExponential
@@ -242,11 +243,17 @@ def test_other_formats_are_refused(tmp_path, header):
         load_model(path)
 
 
+def parts_of(path):
+    with np.load(path) as file:
+        arrays = dict(file)
+    return json.loads(str(arrays.pop("header"))), arrays
+
+
 @pytest.mark.parametrize("drop", ["members", "classes", "scheme"])
 def test_committees_with_parts_missing_are_refused(tmp_path, drop):
     path = tmp_path / "model.npz"
     Committee((binary(0.0), binary(1.0)), ("a", "b"), "one_vs_rest").save(path)
-    header, arrays = read_arrays(path, "gpcert-committee-1")
+    header, arrays = parts_of(path)
     del header[drop]
     write_arrays(path, header, arrays)
     with pytest.raises(InputError, match="missing or unknown"):
@@ -257,7 +264,7 @@ def test_committees_with_parts_missing_are_refused(tmp_path, drop):
 def test_committees_with_arrays_missing_are_refused(tmp_path, drop):
     path = tmp_path / "model.npz"
     Committee((binary(0.0), binary(1.0)), ("a", "b"), "one_vs_rest").save(path)
-    header, arrays = read_arrays(path, "gpcert-committee-1")
+    header, arrays = parts_of(path)
     del arrays[drop]
     write_arrays(path, header, arrays)
     with pytest.raises(InputError, match="missing or unknown"):

@@ -12,6 +12,7 @@ SCALES = st.sampled_from([0.0, 1e-8, 1.0, 1.0, 1e3, 1e8])
 RADII = st.one_of(
     st.sampled_from([0.0, 1e-300, 1e-12, 1.0, 1e8]), st.floats(1e-3, 10.0, allow_subnormal=False)
 )
+UNITS = st.sampled_from([None, None, 0.0, 1.0, 8.0, 150.0])
 NORMS = st.sampled_from([1.0, 1.001, 1.5, 2.0, 2.5, 3.5, 17.0, 1e6, np.inf])
 
 
@@ -31,6 +32,10 @@ def balls(draw, max_dim=6, norms=NORMS, radii=RADII):
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     center = draw(SCALES) * rng.normal(size=d)
     radius = draw(radii)
+    spread = draw(UNITS)
+    if spread is not None:  # one radius per feature, of very different sizes, some of them 0
+        radius = radius * 10.0 ** rng.uniform(-spread, spread, size=d)
+        radius[rng.random(d) < 0.2] = 0.0
     features = draw(st.sampled_from([None, "some"]))
     if features == "some":
         features = np.flatnonzero(rng.random(d) < 0.7)
@@ -90,16 +95,15 @@ def in_region_exactly(region, x):
     y = [abs(v - Fraction(float(c))) for v, c in zip(values, region.center, strict=True)]
     if any(v for j, v in enumerate(y) if j not in set(region.features.tolist())):
         return False
-    r, p = Fraction(region.radius), region.norm
-    if max(y) > r:
+    radii = [Fraction(float(r)) for r in np.broadcast_to(region.radius, region.center.shape)]
+    if any(v > r for v, r in zip(y, radii, strict=True)):
         return False
-    moved = [v for v in y if v]
-    if p == np.inf or len(moved) < 2:
+    p = region.norm
+    ratios = [v / r for v, r in zip(y, radii, strict=True) if v]
+    if p == np.inf or len(ratios) < 2:
         return True
     if p in (1.0, 2.0):
-        return sum(v ** int(p) for v in moved) <= r ** int(p)
+        return sum(t ** int(p) for t in ratios) <= 1
     with mpmath.workdps(80):
-        ratios = [
-            mpmath.mpf(v.numerator * r.denominator) / (v.denominator * r.numerator) for v in moved
-        ]
-        return mpmath.fsum(t ** mpmath.mpf(p) for t in ratios) <= 1
+        parts = [mpmath.mpf(t.numerator) / t.denominator for t in ratios]
+        return mpmath.fsum(t ** mpmath.mpf(p) for t in parts) <= 1

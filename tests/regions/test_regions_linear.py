@@ -132,7 +132,59 @@ def test_every_dual_vector_gives_a_bound(seed, p, f, radius):
     assert Fraction(float(low)) <= dot(g, x, cell.center[0])
 
 
-@given(balls(radii=st.floats(0.1, 10.0)), seeds)
+@given(seeds, NORMS.filter(np.isfinite), st.integers(2, 6), st.sampled_from([0.5, 8.0, 150.0]))
+@settings(max_examples=100, deadline=None)
+def test_every_dual_vector_gives_a_bound_with_a_radius_per_feature(seed, p, f, spread):
+    rng = np.random.default_rng(seed)
+    radii = 10.0 ** rng.uniform(-spread, spread, size=f)
+    region = Ball(rng.normal(size=f), radii, p)
+    g, v = slopes(rng, f), slopes(rng, f)
+    for x in (region.sample(1, rng)[0], region.linear_minimizer(v)):
+        cell = cell_around(region, x, int(rng.integers(0, 10)), rng)
+        both = BoxAndBall(-cell.half, cell.half, region.center - cell.center, 1.0, p, radii)
+        low = split_bound(g[None], v[None], both)[0]
+        assert Fraction(float(low)) <= dot(g, x, cell.center[0])
+
+
+@given(seeds, finite_norms, st.integers(2, 12))
+@settings(max_examples=60, deadline=None)
+def test_radii_per_feature_are_a_change_of_units(seed, p, f):
+    # powers of two change the units exactly: the same bounds, the same members
+    rng = np.random.default_rng(seed)
+    units = 2.0 ** rng.integers(-20, 20, size=f)
+    center, g = rng.normal(size=f), rng.normal(size=f)
+    room = rng.uniform(0.0, 1.2, size=(2, f))
+    low, high = center - room[0], center + room[1]
+    plain = Ball(center, 1.0, p, domain=(low, high))
+    scaled = Ball(center * units, units, p, domain=(low * units, high * units))
+    np.testing.assert_array_equal(scaled.upper, plain.upper * units)
+    bounds = [
+        region.root().linear_minimum(slope[None])[0]
+        for region, slope in ((plain, g), (scaled, g / units))
+    ]
+    assert bounds[1] == pytest.approx(bounds[0], rel=1e-12)
+    w = rng.uniform(0.1, 2.0, size=f)
+    squares = [
+        plain.root().squared_norm_maximum(w)[0],
+        scaled.root().squared_norm_maximum(w / units**2)[0],
+    ]
+    assert squares[1] == pytest.approx(squares[0], rel=1e-12)
+    tolerance = 1e-9 if p != 1.001 else 1e-6
+    minimiser = scaled.linear_minimizer(g / units)
+    attained = (g / units) @ (minimiser - scaled.root().center[0])
+    assert bounds[1] <= attained <= bounds[1] + tolerance * np.abs(g).sum()
+
+
+def test_equal_radii_are_one_radius():
+    rng = np.random.default_rng(1)
+    one, many = (Ball(np.zeros(4), r, 3.0, features=[0, 2, 3]) for r in (0.3, [0.3, 9, 0.3, 0.3]))
+    assert many.norm_constraint.unit is None
+    assert many.norm_constraint.radius == one.norm_constraint.radius
+    g = rng.normal(size=(1, 3))
+    assert one.root().linear_minimum(g) == many.root().linear_minimum(g)
+
+
+@given(balls(radii=st.floats(0.1, 10.0)).filter(lambda ball: np.ptp(ball.radius) < 1e9), seeds)
 @settings(max_examples=60, deadline=None)
 def test_children_are_never_looser(region, seed):
     rng = np.random.default_rng(seed)
@@ -146,7 +198,8 @@ def test_children_are_never_looser(region, seed):
     parts = children.linear_minimum(np.tile(g, (2, 1))) + children.center @ g
     parts = parts[~children.empty()]
     # the search for the multiplier stops at a relative 1e-13; all else is rounding
-    scale = np.abs(g) @ (np.abs(region.center[region.free]) + region.radius)
+    reach = np.broadcast_to(region.radius, region.center.shape)[region.free]
+    scale = np.abs(g) @ (np.abs(region.center[region.free]) + reach)
     assert np.all(parts >= whole - 1e-11 * scale)
 
 

@@ -13,7 +13,7 @@ from region_strategies import NORMS, cell_around, regions, weighted_square
 from gpcert.regions import Ball, Box
 from gpcert.regions.intersection import BoxAndBall
 from gpcert.regions.norms import dual_exponent, norm_lower, norm_upper
-from gpcert.regions.quadratic import hoelder_exponent, split_maximum
+from gpcert.regions.quadratic import hoelder_exponent, split_maximum, triangle_maximum
 from gpcert.rounding import TINY
 
 seeds = st.integers(0, 2**32)
@@ -91,6 +91,24 @@ def test_every_theta_gives_a_bound(seed, p, f):
     both = BoxAndBall(-cell.half, cell.half, region.center - cell.center, 1.0, p)
     high = split_maximum(w, theta[None], both)[0]
     assert weighted_square(w, x, cell.center[0]) <= Fraction(float(high))
+
+
+@given(seeds, NORMS.filter(np.isfinite), st.integers(2, 6), st.sampled_from([0.5, 8.0, 150.0]))
+@settings(max_examples=100, deadline=None)
+def test_every_theta_gives_a_bound_with_a_radius_per_feature(seed, p, f, spread):
+    rng = np.random.default_rng(seed)
+    radii = 10.0 ** rng.uniform(-spread, spread, size=f)
+    region = Ball(rng.normal(size=f), radii, p)
+    w = weights_of(rng, f) / np.maximum(radii, 1e-150) ** rng.choice([0.0, 1.0, 2.0])
+    theta = w * rng.choice([0.0, 0.3, 1.0], size=f)
+    towards = np.sqrt(w) * rng.choice([-1.0, 1.0], f)
+    for x in (region.sample(1, rng)[0], region.linear_minimizer(towards)):
+        cell = cell_around(region, x, int(rng.integers(0, 10)), rng)
+        both = BoxAndBall(-cell.half, cell.half, region.center - cell.center, 1.0, p, radii)
+        value = weighted_square(w, x, cell.center[0])
+        with np.errstate(over="ignore"):
+            found = split_maximum(w, theta[None], both)[0], triangle_maximum(w, both)[0]
+        assert all(high == np.inf or value <= Fraction(float(high)) for high in found)
 
 
 @given(seeds, NORMS, st.integers(1, 40), st.sampled_from([1e-290, 1.0, 1e290]))

@@ -9,7 +9,7 @@ from search_problems import bump, cones, cube
 from gpcert.arrays import Backend
 from gpcert.enclosures import Evaluation, LocalPosterior
 from gpcert.regions import Ball
-from gpcert.search.frontier import Frontier
+from gpcert.search.frontier import Boxes, Frontier
 from gpcert.search.incumbents import Incumbents
 from gpcert.search.problem import Problem
 
@@ -19,7 +19,7 @@ def filled(lower):
     frontier = Frontier.empty(cube(1), lower.shape[1])
     edges = np.linspace(-1, 1, len(lower) + 1)[:, None]
     axes = np.zeros(lower.shape, dtype=np.int64)
-    frontier.replace(np.empty(0, dtype=int), (edges[:-1], edges[1:], lower, axes))
+    frontier.replace(np.empty(0, dtype=int), Boxes(edges[:-1], edges[1:], lower, axes))
     return frontier
 
 
@@ -46,7 +46,8 @@ def test_keep_remembers_what_it_sets_aside():
 def test_replace_takes_all_children_in():
     frontier = filled([[1.0], [2.0], [3.0]])
     low, high = np.array([[-1.0], [-0.8]]), np.array([[-0.8], [-1 / 3]])
-    frontier.replace(np.array([0]), (low, high, np.array([[1.5], [1.25]]), np.zeros((2, 1), int)))
+    children = Boxes(low, high, np.array([[1.5], [1.25]]), np.zeros((2, 1), int))
+    frontier.replace(np.array([0]), children)
     assert len(frontier) == 4
     np.testing.assert_array_equal(frontier.bounds(), [1.25])
     assert sorted(frontier.lower[:, 0]) == [1.25, 1.5, 2.0, 3.0]
@@ -73,7 +74,7 @@ def test_bounds_never_exceed_what_was_ever_known(lowers, steps):
         else:
             index = np.flatnonzero(mask)
             twice = np.concatenate([index, index])
-            children = (
+            children = Boxes(
                 frontier.corners_low[twice],
                 frontier.corners_high[twice],
                 frontier.lower[twice] + np.arange(2 * len(index))[::-1, None],
@@ -94,7 +95,8 @@ def test_incumbents_only_take_points_of_the_region():
     goal, _ = cones(0, d=2)
     disk = Ball([0.0, 0.0], 0.5, norm=2)
     local = LocalPosterior.build(bump(2), disk, Backend(), variance=False)
-    incumbents = Incumbents(local, Problem(bump(2), disk, [goal]))
+    incumbents = Incumbents(Problem(bump(2), disk, [goal]))
+    incumbents.bind(local)
     assert incumbents.values[0] == np.inf
     corner = np.array([[0.5, 0.5]])
     incumbents.offer_points(corner, [0], Backend())
@@ -118,7 +120,8 @@ def test_centres_outside_a_ball_are_not_incumbents():
         cells = cells.split(np.arange(len(cells)) % 2)
     outside = ~disk.contains(cells.points_full(cells.center))
     assert outside.any()
-    incumbents = Incumbents(local, Problem(bump(2), disk, [goal]))
+    incumbents = Incumbents(Problem(bump(2), disk, [goal]))
+    incumbents.bind(local)
     incumbents.offer_cells(Evaluation(local, cells.take(np.flatnonzero(outside))), [0])
     assert incumbents.values[0] == np.inf
     incumbents.offer_cells(Evaluation(local, cells), [0])

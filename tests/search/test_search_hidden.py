@@ -51,7 +51,14 @@ def exact_mean(posterior, x):
         return total
 
 
-@pytest.mark.parametrize(("d", "count"), [(1, 240), (2, 80)])
+@pytest.mark.parametrize(
+    ("d", "count"),
+    [
+        (1, 40),
+        (2, 12),
+        *(pytest.param(d, n, marks=pytest.mark.slow) for d, n in ((1, 240), (2, 80))),
+    ],
+)
 def test_hidden_counter_examples_are_found(d, count, monkeypatch):
     # without the descents from random points the bounds alone must lead to the hole
     monkeypatch.setattr(Incumbents, "polish", lambda *_: None)

@@ -62,7 +62,7 @@ def test_ranges_contain_every_optimum_found(seed):
     assert result.reason is StopReason.CONVERGED
 
 
-@pytest.mark.parametrize("seed", [3, 7])
+@pytest.mark.parametrize("seed", [3, pytest.param(7, marks=pytest.mark.slow)])
 def test_range_contains_a_thousand_local_optima(seed):
     posterior = random_posterior(seed, 2, binary=True)
     region = gpcert.Box([-1.5, -1.0], [1.0, 1.5])
@@ -75,7 +75,9 @@ def test_range_contains_a_thousand_local_optima(seed):
         assert best <= found.minimum.upper + SLACK
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))]
+)
 def test_bounds_hold_at_every_small_budget(seed):
     """The incumbent's own box bounds nothing: every other one counts until the very end."""
     posterior, region = random_posterior(seed, 2, binary=True), random_region(seed, 2)

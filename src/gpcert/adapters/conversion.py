@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from gpcert.committee import Model
+from gpcert.committee import Committee, Model
 
-__all__ = ["Conversion", "LibraryPrediction"]
+__all__ = ["Conversion", "LibraryPrediction", "fitted_names", "with_names"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,3 +39,17 @@ class Conversion:
 
     posterior: Model
     predict: Callable[[np.ndarray], LibraryPrediction]
+
+
+def fitted_names(model: Any) -> tuple[str, ...] | None:
+    """Names of the features that a model in scikit-learn's manner was fitted with, if any."""
+    names = getattr(model, "feature_names_in_", None)
+    return None if names is None else tuple(map(str, names))
+
+
+def with_names(model: Model, names: tuple[str, ...] | None) -> Model:
+    """The model with these names of its features."""
+    if isinstance(model, Committee):
+        members = tuple(with_names(member, names) for member in model.members)
+        return replace(model, members=members)
+    return model if model.feature_names == names else replace(model, feature_names=names)

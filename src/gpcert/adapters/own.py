@@ -6,7 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.adapters.conversion import Conversion, LibraryPrediction
+from gpcert.adapters.conversion import (
+    Conversion,
+    LibraryPrediction,
+    fitted_names,
+    with_names,
+)
 from gpcert.errors import InputError
 from gpcert.posterior import Posterior
 
@@ -23,7 +28,8 @@ def convert(model: Any) -> Conversion:
     kind = type(model).__name__
     if not hasattr(model, "n_features_in_"):
         raise InputError(f"{kind}: expected a fitted model, got an unfitted one; call fit(X, y)")
-    posterior: Posterior = model.posterior_
+    posterior = with_names(model.posterior_, fitted_names(model))
+    assert isinstance(posterior, Posterior)
 
     def predict(X: np.ndarray) -> LibraryPrediction:
         if posterior.outputs > 1 and posterior.classes is not None:

@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import Any
 
 from gpcert.adapters.conversion import Conversion
+from gpcert.adapters.kept import Kept
 from gpcert.adapters.measure import Agreement, check_agreement
 from gpcert.committee import Committee, Model
 from gpcert.errors import UnsupportedModelError
@@ -41,10 +42,15 @@ ADAPTERS: tuple[Adapter, ...] = (
         module="gpcert.adapters.sklearn",
         supports=(
             "a fitted sklearn GaussianProcessRegressor or GaussianProcessClassifier, alone, "
-            "behind scalers in a Pipeline, or found by a search such as GridSearchCV"
+            "behind scalers in a Pipeline, with scaled targets in a TransformedTargetRegressor, or "
+            "found by a search such as GridSearchCV"
         ),
     ),
 )
+
+
+KEPT = Kept()
+"""The conversions of this process."""
 
 
 def as_posterior(model: Any) -> Model:
@@ -56,6 +62,10 @@ def as_posterior(model: Any) -> Model:
     sample points: a model that the formulas of `Posterior` do not reproduce is refused, never
     approximated. The comparison proves nothing; it catches conversions of models that are not what
     they seem.
+
+    The conversion is kept while the model lives and has not changed in any part; see
+    `gpcert.adapters.kept`. Names of the features that the model was fitted with
+    (`feature_names_in_`) become `Posterior.feature_names`.
 
     Raises `UnsupportedModelError` (the message names the part) or `InputError` (not fitted, NaN).
 
@@ -71,6 +81,11 @@ def as_posterior(model: Any) -> Model:
     """
     if isinstance(model, Posterior | Committee):
         return model
+    return KEPT.posterior(model, _compared)
+
+
+def _compared(model: Any) -> Model:
+    """The converted model, once its predictions were compared with the library's."""
     conversion = _convert(model)
     check_agreement(conversion.posterior, conversion.predict)
     return conversion.posterior

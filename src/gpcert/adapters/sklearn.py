@@ -25,9 +25,15 @@ from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.pipeline import Pipeline
 
 from gpcert.adapters import own
-from gpcert.adapters.conversion import Conversion, LibraryPrediction
+from gpcert.adapters.conversion import (
+    Conversion,
+    LibraryPrediction,
+    fitted_names,
+    with_names,
+)
 from gpcert.adapters.sklearn_kernels import convert_kernel
 from gpcert.adapters.sklearn_pipeline import convert_pipeline
+from gpcert.adapters.sklearn_target import convert_target
 from gpcert.arrays import finite_array
 from gpcert.committee import Committee, Scheme
 from gpcert.errors import InputError, UnsupportedModelError
@@ -58,14 +64,12 @@ def convert(model: Any) -> Conversion:
     if isinstance(model, GaussianProcessClassifier):
         _check_predictions_inherited(model, GaussianProcessClassifier)
         return _convert_classifier(_fitted(model, "base_estimator_"))
-    if isinstance(model, TransformedTargetRegressor):
-        raise UnsupportedModelError(
-            "TransformedTargetRegressor is not supported: its prediction is not Gaussian in the "
-            "user's units; scale targets with GaussianProcessRegressor(normalize_y=True) instead"
-        )
+    if type(model) is TransformedTargetRegressor:
+        return convert_target(_fitted(model, "regressor_"), convert)
     raise UnsupportedModelError(
         "model: expected a GaussianProcessRegressor, a GaussianProcessClassifier, a "
-        "Pipeline of scalers before one of them, or a GridSearchCV or RandomizedSearchCV of these; "
+        "Pipeline of scalers before one of them, a TransformedTargetRegressor with a scaler, or a "
+        "GridSearchCV or RandomizedSearchCV of these; "
         f"got {type(model).__module__}.{type(model).__name__}"
     )
 
@@ -82,6 +86,7 @@ def _convert_regressor(model: GaussianProcessRegressor) -> Conversion:
         offset=model._y_train_mean,
         scale=std,
         noise=std**2 * white,
+        feature_names=fitted_names(model),
     )
 
     def predict(X: np.ndarray) -> LibraryPrediction:
@@ -95,7 +100,11 @@ def _convert_regressor(model: GaussianProcessRegressor) -> Conversion:
 def _convert_classifier(model: GaussianProcessClassifier) -> Conversion:
     if model.n_classes_ > 2:
         return _convert_committee(model)
-    posterior = replace(_laplace(model.base_estimator_), classes=tuple(model.classes_.tolist()))
+    posterior = replace(
+        _laplace(model.base_estimator_),
+        classes=tuple(model.classes_.tolist()),
+        feature_names=fitted_names(model),
+    )
 
     def predict(X: np.ndarray) -> LibraryPrediction:
         probability = model.predict_proba(X)[:, 1]
@@ -117,6 +126,7 @@ def _convert_committee(model: GaussianProcessClassifier) -> Conversion:
         )
     members = tuple(_laplace(estimator) for estimator in base.estimators_)
     committee = Committee(members, tuple(model.classes_.tolist()), scheme)
+    committee = with_names(committee, fitted_names(model))
 
     def predict(X: np.ndarray) -> LibraryPrediction:
         each = [estimator.predict_proba(X)[:, 1] for estimator in base.estimators_]

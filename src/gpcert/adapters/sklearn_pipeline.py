@@ -15,7 +15,12 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 
-from gpcert.adapters.conversion import Conversion, LibraryPrediction
+from gpcert.adapters.conversion import (
+    Conversion,
+    LibraryPrediction,
+    fitted_names,
+    with_names,
+)
 from gpcert.arrays import finite_array
 from gpcert.committee import Committee, Model
 from gpcert.errors import InputError, UnsupportedModelError
@@ -85,6 +90,9 @@ def convert_pipeline(pipeline: Pipeline, convert: Callable[[Any], Conversion]) -
     posterior = inner.posterior
     for scaling in reversed(scalings):
         posterior = scaling.fold(posterior)
+    # the last step may know names too: those of what the scalers hand on
+    first = steps[0][1] if steps else pipeline.steps[-1][1]
+    posterior = with_names(posterior, fitted_names(first))
 
     def predict(X: np.ndarray) -> LibraryPrediction:
         for _, step in steps:

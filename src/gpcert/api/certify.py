@@ -2,27 +2,41 @@
 
 from __future__ import annotations
 
-import sys
+import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-import joblib
 import numpy as np
-from rich.console import Console
-from rich.progress import Progress
 
 from gpcert.adapters import as_posterior
+from gpcert.api.arguments import (
+    BudgetLike,
+    ball_options,
+    chosen_region,
+    read_backend,
+    read_budget,
+    read_class_weight,
+    read_flag,
+    read_jobs,
+    read_radius,
+    read_seed,
+    read_x,
+)
+from gpcert.api.decisions import Rule, margin_of
 from gpcert.api.methods import Method, MethodName, VarianceName
-from gpcert.api.rules import Rule, RuleOptions, decision_rule
-from gpcert.arrays import Backend, backend_from_name, finite_array
+from gpcert.api.parallel import numbered_results
+from gpcert.api.progress import margin_text, progress_line
+from gpcert.api.rules import RuleOptions, decision_candidates
+from gpcert.arrays import Backend
 from gpcert.certificates import Certificate, CertificateTable, Interval, Status
 from gpcert.committee import Model
 from gpcert.enclosures.classes import class_layout
-from gpcert.errors import InputError
+from gpcert.frames import row_labels
 from gpcert.likelihoods import ClassLikelihood
 from gpcert.regions import Ball, Region
-from gpcert.rounding import down, up
-from gpcert.search import Budget, GoalResult, Problem, StopReason, solve
+from gpcert.regions.arguments import check_norm
+from gpcert.search import Budget, Problem, StopReason, Watch, solve, stop_if_interrupted
 
 __all__ = ["certify", "certify_many", "certify_region", "certify_rule"]
 
@@ -30,7 +44,7 @@ __all__ = ["certify", "certify_many", "certify_region", "certify_rule"]
 def certify(
     model: Any,
     x: Any,
-    radius: float | None = None,
+    radius: Any = None,
     *,
     region: Region | None = None,
     norm: float | str = np.inf,
@@ -40,29 +54,37 @@ def certify(
     class_weight: Mapping[Any, float] | Sequence[float] | None = None,
     delta: float | None = None,
     output_norm: float | str = np.inf,
-    budget: Budget | None = None,
+    budget: BudgetLike = None,
     backend: str | Backend = "numpy",
     random_state: int | None = 0,
     method: MethodName = "taylor",
     variance: VarianceName | None = None,
+    progress: bool | None = None,
 ) -> Certificate:
     """Prove or refute that the decision at x is the decision for every point of a region.
 
     Parameters
     ----------
     model : a `Posterior`, or a fitted model that an adapter converts.
-    x : the point, one feature vector in the model's own units.
+    x : the point, one feature vector in the model's own units; also a row of a data frame or a
+        mapping, whose names are matched with those that the model was fitted with.
     radius, norm, features, domain : the region is `Ball(x, radius, norm, features, domain)`, an
-        l_inf ball by default.
+        l_inf ball by default. `radius` is a number, one per feature (0: fixed), or `{name: number}`
+        (features left out are fixed); `features` are names, numbers or a mask; `domain` is
+        `(low, high)` or `{name: (low, high)}`.
     region : any other region that contains x, instead of `radius`.
-    threshold : decide by "probability of the second class > threshold"; by default 1/2, which is
-        the sign of the latent mean, as `predict` does. In regression: a level of the mean.
+    threshold : decide by "probability of the second class > threshold". By default the decision is
+        that of `predict`, the sign of the latent mean: of scikit-learn's classifier that is not
+        quite a threshold of 1/2. In regression: a level of the mean.
     class_weight : cost of a mistake on each class, `{label: weight}` or in the classes' order: the
-        largest weight times probability decides. Of two classes: threshold w1 / (w1 + w2).
+        largest weight times probability decides. Of two classes: threshold w1 / (w1 + w2), exactly.
     delta, output_norm : regression, the paper's delta-robustness: `||mu(x') - mu(x)||_p <= delta`.
-    budget, backend, random_state, method, variance : as in `prediction_range`.
+    budget, backend, random_state, method, variance, progress : as in `prediction_range`; 60 seconds
+        by default.
 
-    The search stops as soon as the property is decided.
+    The search stops as soon as the property is decided. The decision at x is itself proved; where
+    x is too near to a tie for that, nothing is claimed: the status is UNKNOWN, the reason
+    `UNDECIDED_AT_X`, and `decision` None.
 
     Example
     -------
@@ -75,26 +97,24 @@ def certify(
     >>> cert.status.name, bool(cert.counterexample[0] > 1.5)
     ('NOT_ROBUST', True)
     """
+    start = time.perf_counter()
     posterior = as_posterior(model)
-    point = finite_array("x", x, ndim=1)
-    if len(point) != posterior.dim:
-        raise InputError(f"x: expected {posterior.dim} features, got {len(point)}")
-    if radius is not None and region is None:
-        chosen = Ball(point, radius, norm=norm, features=features, domain=domain)
-    elif region is not None and radius is None:
-        chosen = region
-    else:
-        raise InputError("expected exactly one of radius= and region=")
-    options = RuleOptions(threshold, class_weight, delta, output_norm, Method(method, variance))
-    return certify_region(
-        posterior,
-        point,
-        chosen,
-        options,
-        budget or Budget(),
-        backend_from_name(backend),
-        random_state,
-    )
+    point = read_x(posterior, x, "use certify_many")
+    around = ball_options(posterior, norm, features, domain)
+    chosen = chosen_region(posterior, point, radius, region, around)
+    costs, size = read_class_weight(class_weight), check_norm(output_norm, "output_norm")
+    options = RuleOptions(threshold, costs, delta, size, Method(method, variance))
+    with progress_line(read_flag("progress", progress)) as line:
+        return certify_region(
+            posterior,
+            point,
+            chosen,
+            options,
+            read_budget(budget),
+            read_backend(backend),
+            read_seed(random_state),
+            Watch(start, lambda state: line.show(margin_text(state))),
+        )
 
 
 def certify_region(
@@ -105,18 +125,49 @@ def certify_region(
     budget: Budget,
     backend: Backend,
     random_state: int | None,
+    watch: Watch | None = None,
 ) -> Certificate:
     """`certify` after its arguments have been read."""
-    if not isinstance(region, Region):
-        raise InputError(f"region: expected a gpcert.Box or gpcert.Ball, got {region!r}")
-    if region.dim != posterior.dim:
-        raise InputError(f"region: expected {posterior.dim} features, got {region.dim}")
-    if not bool(region.contains(x)):
-        raise InputError(
-            "x: expected a point of the region; the decision at x is what is certified"
-        )
-    rule = decision_rule(posterior, x, options)
-    return certify_rule(region, rule, budget, backend, random_state)
+    watch = watch or Watch()
+    start = time.perf_counter() if watch.start is None else watch.start
+    watch = replace(watch, start=start)  # one clock for all that follows
+    candidates = decision_candidates(posterior, x, options)
+    end = budget.ends(start)
+    rule = candidates.proved_until(end) if candidates.near else candidates.guess
+    if not rule.decided:
+        return _open(region, rule, rule.undecided, start)
+    first = certify_rule(region, rule, budget, backend, random_state, watch)
+    # a margin that is positive in the whole region is positive at x: the guess was right
+    if candidates.near or first.status is Status.ROBUST:
+        return first
+    proved = candidates.proved_until(end)
+    if proved is rule:
+        return first
+    # the guess was not right: what was proved or refuted of it says nothing
+    if not proved.decided:
+        return _open(region, proved, proved.undecided, start, first.boxes)
+    if first.reason is StopReason.INTERRUPTED:
+        return _open(region, proved, first.reason, start, first.boxes)
+    boxes = None if budget.boxes is None else max(budget.boxes - first.boxes, 1)
+    limits = replace(budget, boxes=boxes)
+    second = certify_rule(region, proved, limits, backend, random_state, watch)
+    return replace(second, boxes=first.boxes + second.boxes)
+
+
+def _open(
+    region: Region, rule: Rule, reason: StopReason | None, start: float, boxes: int = 0
+) -> Certificate:
+    """No verdict: the decision at x is not known, or was known too late to be searched."""
+    return _certificate(
+        region,
+        rule,
+        Interval(-np.inf, rule.most),
+        reason=reason,
+        status=Status.UNKNOWN,
+        counterexample=None,
+        boxes=boxes,
+        seconds=time.perf_counter() - start,
+    )
 
 
 def certify_rule(
@@ -125,8 +176,13 @@ def certify_rule(
     budget: Budget,
     backend: Backend,
     random_state: int | None,
+    watch: Watch | None = None,
 ) -> Certificate:
-    """Prove or refute that a rule's margin is positive on a region."""
+    """Prove or refute that a rule's margin is positive on a region.
+
+    Statement: with `lower <= goal <= upper` for the least value of the goal, the least margin lies
+    between `lower - level` and `upper - level`, rounded outwards; the verdict is the sign of both.
+    """
     problem = Problem(
         rule.model,
         region,
@@ -136,29 +192,47 @@ def certify_rule(
         budget=budget,
         backend=backend,
         random_state=random_state,
+        watch=watch or Watch(),
     )
     result = solve(problem)
     (goal,) = result.goals
-    return Certificate(
-        status=_verdict(goal, rule.target),
-        margin=Interval(
-            float(down(goal.lower - rule.target, 1)), float(up(goal.upper - rule.target, 1))
-        ),
-        counterexample=goal.point if goal.upper < rule.target else None,
-        decision=rule.decision,
-        reason=result.reason,
+    margin = margin_of(goal.lower, goal.upper, rule.level)
+    status = _verdict(margin)
+    reason = result.reason
+    if status is Status.UNKNOWN and reason is StopReason.DECIDED:
+        reason = StopReason.RESOLUTION  # decided for the rounded target only
+    return _certificate(
+        region,
+        rule,
+        margin,
+        status=status,
+        reason=reason,
         boxes=result.boxes,
+        counterexample=goal.point if status is Status.NOT_ROBUST else None,
         seconds=result.seconds,
-        rule=rule.text,
-        region=region.describe(),
     )
 
 
-def _verdict(goal: GoalResult, target: float) -> Status:
+def _certificate(region: Region, rule: Rule, margin: Interval, **found: Any) -> Certificate:
+    """The record: what was asked, and the status, counter-example, reason and cost `found`."""
+    return Certificate(
+        margin=margin,
+        decision=rule.decision,
+        rule=rule.text,
+        region=region.describe(),
+        unit=rule.unit.value,
+        x=rule.x,
+        method=rule.method.name,
+        model=rule.fingerprint,
+        **found,
+    )
+
+
+def _verdict(margin: Interval) -> Status:
     # comparisons with NaN are false, so an undefined bound can only end in UNKNOWN
-    if goal.lower > target:
+    if margin.lower > 0:
         return Status.ROBUST
-    if goal.upper < target:
+    if margin.upper < 0:
         return Status.NOT_ROBUST
     return Status.UNKNOWN
 
@@ -166,7 +240,7 @@ def _verdict(goal: GoalResult, target: float) -> Status:
 def certify_many(
     model: Any,
     X: Any,
-    radius: float,
+    radius: Any,
     *,
     norm: float | str = np.inf,
     features: Any = None,
@@ -175,7 +249,7 @@ def certify_many(
     class_weight: Mapping[Any, float] | Sequence[float] | None = None,
     delta: float | None = None,
     output_norm: float | str = np.inf,
-    budget: Budget | None = None,
+    budget: BudgetLike = None,
     backend: str | Backend = "numpy",
     random_state: int | None = 0,
     method: MethodName = "taylor",
@@ -183,10 +257,11 @@ def certify_many(
     n_jobs: int = 1,
     progress: bool | None = None,
 ) -> CertificateTable:
-    """`certify` for every row of X; the budget is that of one point.
+    """`certify` for every row of X; the budget (60 seconds by default) is that of one point.
 
-    `n_jobs` processes (joblib); `progress` shows a bar, by default only on a terminal. Ctrl-C
-    returns the points finished so far, in a table with `complete=False`.
+    `n_jobs` processes (joblib); `progress` shows how many are done, by default only on a terminal.
+    Ctrl-C ends everything at once and returns the points finished so far, in a table with
+    `complete=False`; its `labels` say which rows of X they are, by the index of a data frame.
 
     Example
     -------
@@ -199,28 +274,40 @@ def certify_many(
     """
     posterior = as_posterior(model)
     points = posterior.check_inputs(X)
-    options = RuleOptions(threshold, class_weight, delta, output_norm, Method(method, variance))
-    regions = [Ball(x, radius, norm=norm, features=features, domain=domain) for x in points]
-    place = backend_from_name(backend)
-    limits = budget or Budget()
-    for member in posterior.members:  # computed once here, not once a process
+    costs, size = read_class_weight(class_weight), check_norm(output_norm, "output_norm")
+    options = RuleOptions(threshold, costs, delta, size, Method(method, variance))
+    around, reach = ball_options(posterior, norm, features, domain), read_radius(posterior, radius)
+    regions = [Ball(x, reach, **around) for x in points]
+    place, limits, seed = read_backend(backend), read_budget(budget), read_seed(random_state)
+    jobs, shown = read_jobs(n_jobs), read_flag("progress", progress)
+    work = [
+        (posterior, x, region, options, limits, place, seed)
+        for x, region in zip(points, regions, strict=True)
+    ]
+    done: dict[int, Certificate] = {}
+    try:
+        _prepare(posterior)
+        with progress_line(shown) as line:
+            for row, certificate in numbered_results(certify_region, work, jobs):
+                done[row] = certificate
+                line.show(f"certifying: {len(done)} of {len(work)} points done")
+                stop_if_interrupted(certificate.reason)
+    except KeyboardInterrupt:
+        return _table(done, row_labels(X), complete=False)
+    return _table(done, row_labels(X), complete=True)
+
+
+def _prepare(posterior: Model) -> None:
+    """What all points need is computed once here, not once a process."""
+    for member in posterior.members:
         several = isinstance(member.likelihood, ClassLikelihood)
         searched = class_layout(member)[1] if several else member
         _ = searched.norms
-    work: Any = joblib.Parallel(n_jobs=n_jobs, return_as="generator")(
-        joblib.delayed(certify_region)(posterior, x, region, options, limits, place, random_state)
-        for x, region in zip(points, regions, strict=True)
-    )
-    show = sys.stderr.isatty() if progress is None else progress
-    done: list[Certificate] = []
-    try:
-        with Progress(console=Console(stderr=True), disable=not show) as bar:
-            task = bar.add_task("certifying", total=len(points))
-            for certificate in work:
-                done.append(certificate)
-                bar.advance(task)
-                if certificate.reason is StopReason.INTERRUPTED:
-                    raise KeyboardInterrupt
-    except KeyboardInterrupt:
-        return CertificateTable(tuple(done), complete=False)
-    return CertificateTable(tuple(done))
+
+
+def _table(
+    done: dict[int, Certificate], names: tuple[Any, ...] | None, complete: bool
+) -> CertificateTable:
+    rows = sorted(done)
+    labels = tuple(rows) if names is None else tuple(names[row] for row in rows)
+    return CertificateTable(tuple(done[row] for row in rows), complete, labels)

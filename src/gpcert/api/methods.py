@@ -38,9 +38,10 @@ class Method:
     variance: VarianceName | None = None
 
     def __post_init__(self) -> None:
-        if self.name not in {"taylor", "paper", "both"}:
+        if not isinstance(self.name, str) or self.name not in {"taylor", "paper", "both"}:
             raise InputError(f"method: expected 'taylor', 'paper' or 'both', got {self.name!r}")
-        if self.variance not in {None, "solver", "analytic"}:
+        named = self.variance is None or isinstance(self.variance, str)
+        if not named or self.variance not in {None, "solver", "analytic"}:
             raise InputError(f"variance: expected 'solver' or 'analytic', got {self.variance!r}")
         if self.name == "taylor" and self.variance is not None:
             raise InputError(

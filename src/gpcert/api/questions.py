@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
 
+import numpy as np
+
+from gpcert.api.arguments import one_of
 from gpcert.committee import Committee, Model
 from gpcert.enclosures.classes import class_layout
 from gpcert.enclosures.goals import Goal, MeanGoal, ProbabilityGoal, VarianceGoal
@@ -19,58 +22,117 @@ __all__ = ["Quantity", "RangeQuestion", "range_question"]
 
 Quantity = Literal["probability", "mean", "variance"]
 
+QUANTITIES: tuple[Quantity, ...] = get_args(Quantity)
+
 
 @dataclass(frozen=True, eq=False)
 class RangeQuestion:
-    """`goal(index, sign)` is sign times the quantity of an output; `labels` name the outputs, which
-    are `classes` or just numbered."""
+    """`goal(index, sign)` is sign times the quantity of an output; `labels` name the outputs:
+    labels of classes, numbers of targets, or None for the one latent function of two classes.
+
+    `default` is the output that is meant where none is named, None if one must be. `two` classes
+    have one probability: `goal` is that of the second, whatever the index, and the first has
+    1 less it. `meanings` say in words what is bounded, an output each. `fingerprint` is that of
+    the user's model, which the searched one may differ from.
+    """
 
     model: Model
     quantity: Quantity
     labels: tuple[Any, ...]
     goal: Callable[[int, int], Goal]
-    classes: bool = False
+    meanings: tuple[str, ...]
+    default: int | None = 0
+    two: bool = False
+    fingerprint: str = ""
 
     def index(self, output: Any) -> int:
-        """Which output a label means; None is the first, but for classes, which must be named."""
-        if output is None and not self.classes:
-            return 0
+        """Which output a label means; see `default`."""
+        if output is None and self.default is not None:
+            return self.default
+        names = [label for label in self.labels if label is not None]
+        if not names:
+            raise InputError(
+                f"output: expected none, got {output!r}: a classifier of two classes has one "
+                f"latent function, and this is its {self.quantity}"
+            )
         if output is None:
             raise InputError(
-                f"output: expected the label of a class, one of {list(self.labels)}; "
+                f"output: expected the label of a class, one of {names}; "
                 "prediction_ranges gives all of them"
             )
-        # equality of labels of other kinds (arrays) may not be a truth value
-        found = [k for k, label in enumerate(self.labels) if label is output or label == output]
-        if not found:
-            raise InputError(f"output: expected one of {list(self.labels)}, got {output!r}")
-        return found[0]
+        for index, label in enumerate(names):
+            if _same_label(label, output):
+                return index
+        raise InputError(f"output: expected one of {names}, got {output!r}")
+
+
+def _same_label(label: Any, output: Any) -> bool:
+    """Whether a user's output is a label: equal, and both or neither are truth values (True == 1).
+
+    >>> _same_label(1, np.int64(1)), _same_label(1, True), _same_label(1, np.array([1, 2]))
+    (True, False, False)
+    """
+    truths = {isinstance(each, bool | np.bool_) for each in (label, output)}
+    if len(truths) > 1:
+        return False
+    same = label == output  # of arrays and tensors no truth value
+    return isinstance(same, bool | np.bool_) and bool(same)
 
 
 def range_question(model: Model, quantity: Quantity | None) -> RangeQuestion:
     """The question that the model's kind and the quantity ask."""
-    if quantity not in {None, "probability", "mean", "variance"}:
-        raise InputError(
-            f"quantity: expected 'probability', 'mean' or 'variance', got {quantity!r}"
-        )
+    asked = one_of("quantity", quantity, (None, *QUANTITIES))
+    return replace(_question(model, asked), fingerprint=model.fingerprint)
+
+
+def _question(model: Model, quantity: Quantity | None) -> RangeQuestion:
     if isinstance(model, Committee):
         return _committee(model, quantity)
     likelihood = model.likelihood
     classifies = likelihood.classifies
     name: Quantity = quantity or ("probability" if classifies else "mean")
     if name != "probability":
-        kind = MeanGoal if name == "mean" else VarianceGoal
-        several = isinstance(likelihood, ClassLikelihood)
-        labels = model.labels if several else tuple(range(model.outputs))
-        return RangeQuestion(model, name, labels, kind, classes=several)
+        return _latent(model, name)
     if isinstance(likelihood, ClassLikelihood):
         return _classes(model, likelihood)
     if not classifies:
         raise InputError("quantity: a regression model has no probability; use 'mean'")
     assert isinstance(likelihood, ScalarLikelihood)
     return RangeQuestion(
-        model, name, (0,), lambda index, sign: ProbabilityGoal(likelihood, index, sign)
+        model,
+        name,
+        model.labels,
+        lambda _, sign: ProbabilityGoal(likelihood, 0, sign),
+        _class_meanings(model.labels),
+        default=1,
+        two=True,
     )
+
+
+def _class_meanings(labels: tuple[Any, ...]) -> tuple[str, ...]:
+    return tuple(f"probability of class {label}" for label in labels)
+
+
+def _latent(model: Posterior, name: Quantity) -> RangeQuestion:
+    """Mean or variance of every latent function; the variance includes the model's noise term."""
+    kind = MeanGoal if name == "mean" else VarianceGoal
+    several = isinstance(model.likelihood, ClassLikelihood)
+    labels: tuple[Any, ...]
+    if several:
+        labels, owners = model.labels, [f"of class {label}" for label in model.labels]
+    elif model.likelihood.classifies:
+        labels, owners = (None,), ["that decides between the classes"]
+    else:
+        labels = tuple(range(model.outputs))
+        owners = [f"of target {label}" for label in labels]
+    meanings = []
+    for owner, noise in zip(owners, model.noise.tolist(), strict=True):
+        text = f"{name} of the latent function {owner}"
+        if name == "variance" and noise > 0:
+            text += f", plus the model's noise variance {noise:.6g}"
+        meanings.append(text)
+    default = None if several else 0
+    return RangeQuestion(model, name, labels, kind, tuple(meanings), default)
 
 
 def _classes(posterior: Posterior, likelihood: ClassLikelihood) -> RangeQuestion:
@@ -81,7 +143,8 @@ def _classes(posterior: Posterior, likelihood: ClassLikelihood) -> RangeQuestion
         weights = tuple(float(sign) if c == index else 0.0 for c in range(layout.classes))
         return ClassGoal(classes, (weights,))
 
-    return RangeQuestion(searched, "probability", posterior.labels, goal, classes=True)
+    labels = posterior.labels
+    return RangeQuestion(searched, "probability", labels, goal, _class_meanings(labels), None)
 
 
 def _committee(committee: Committee, quantity: Quantity | None) -> RangeQuestion:
@@ -95,4 +158,5 @@ def _committee(committee: Committee, quantity: Quantity | None) -> RangeQuestion
             "quantity: a one-vs-one classifier votes and has no class probabilities (nor has "
             "scikit-learn's predict_proba); use certify, or multi_class='one_vs_rest'"
         )
-    return RangeQuestion(committee, "probability", committee.classes, RestGoal, classes=True)
+    labels = committee.classes
+    return RangeQuestion(committee, "probability", labels, RestGoal, _class_meanings(labels), None)

@@ -10,26 +10,47 @@ from typing import Any
 import numpy as np
 
 from gpcert.adapters import as_posterior
+from gpcert.api.arguments import (
+    BudgetLike,
+    ball_options,
+    read_backend,
+    read_budget,
+    read_class_weight,
+    read_flag,
+    read_seed,
+    read_tolerance,
+    read_x,
+)
 from gpcert.api.certify import certify_rule
 from gpcert.api.methods import Method, MethodName, VarianceName
-from gpcert.api.rules import RuleOptions, decision_rule
-from gpcert.arrays import Backend, backend_from_name, finite_array
+from gpcert.api.progress import Line, progress_line
+from gpcert.api.rules import RuleOptions, decision_candidates
+from gpcert.arrays import Backend, finite_array
 from gpcert.attacks import attack
 from gpcert.certificates import Certificate, Radius, Status
 from gpcert.committee import Model
+from gpcert.deadline import OutOfTime, checkpoint, remaining, until
 from gpcert.errors import InputError
 from gpcert.regions import Ball
 from gpcert.regions.arguments import check_norm
 from gpcert.regions.norms import norm_upper
-from gpcert.search import Budget, StopReason
+from gpcert.search import Budget, StopReason, stop_if_interrupted
 
 __all__ = ["certified_radius"]
 
 ATTACK_STEPS = 12
 """Bisections of the attack's radius: the bracket shrinks to 2^-12 of its start."""
 
+ATTACK_SHARE = 0.5
+"""Part of the time that attacks may take before anything is proved."""
+
 GROWTH = 4.0
 """Factor by which the radius grows while no counter-example is known."""
+
+MOST_HALVINGS = 41
+"""Searches for the radius; halving a bracket more often than this is below its rounding."""
+
+ONE_BOX = Budget(seconds=None, boxes=1)
 
 
 def certified_radius(
@@ -45,11 +66,12 @@ def certified_radius(
     output_norm: float | str = np.inf,
     max_radius: float | None = None,
     tol: float = 0.01,
-    budget: Budget | None = None,
+    budget: BudgetLike = None,
     backend: str | Backend = "numpy",
     random_state: int | None = 0,
     method: MethodName = "taylor",
     variance: VarianceName | None = None,
+    progress: bool | None = None,
 ) -> Radius:
     """Bracket the largest radius at which the decision at x is robust.
 
@@ -57,7 +79,9 @@ def certified_radius(
     ends when `lower >= (1 - tol) upper` or with the budget (10 s by default). `max_radius` (by
     default the farthest corner of `domain`, else 16 times the spread of the points) is where it
     gives up looking for a counter-example; if all of it is proved, `lower` is that radius and
-    `upper` is infinite. Other parameters as in `certify`.
+    `upper` is infinite. If the decision at x itself cannot be proved, `lower` is 0 and the reason
+    `UNDECIDED_AT_X`. Other parameters as in `certify`. `progress` shows the bracket so far. Ctrl-C
+    returns it, with `StopReason.INTERRUPTED`; a second one is raised.
 
     Example
     -------
@@ -68,22 +92,25 @@ def certified_radius(
     >>> 1.48 < rad.lower <= 1.5 <= rad.upper < 1.51
     True
     """
+    start = time.perf_counter()
     posterior = as_posterior(model)
-    point = finite_array("x", x, ndim=1)
-    if len(point) != posterior.dim:
-        raise InputError(f"x: expected {posterior.dim} features, got {len(point)}")
-    if not 0 <= tol < 1:
-        raise InputError(f"tol: expected a number in [0, 1), got {tol!r}")
+    point = read_x(posterior, x, "call certified_radius once per row")
+    tolerance = read_tolerance(tol, below=1.0)
+    around = ball_options(posterior, check_norm(norm), features, domain)
+    costs, size = read_class_weight(class_weight), check_norm(output_norm, "output_norm")
     search = _RadiusSearch(
         posterior=posterior,
         x=point,
-        shape={"norm": check_norm(norm), "features": features, "domain": domain},
-        options=RuleOptions(threshold, class_weight, delta, output_norm, Method(method, variance)),
-        budget=budget or Budget(seconds=10.0),
-        backend=backend_from_name(backend),
-        random_state=random_state,
+        shape=around,
+        options=RuleOptions(threshold, costs, delta, size, Method(method, variance)),
+        budget=read_budget(budget, Budget(seconds=10.0)),
+        backend=read_backend(backend),
+        random_state=read_seed(random_state),
+        start=start,
     )
-    return search.run(_largest_radius(posterior, point, domain, max_radius), tol)
+    largest = _largest_radius(posterior, point, around["domain"], max_radius)
+    with progress_line(read_flag("progress", progress)) as line:
+        return search.run(largest, tolerance, line)
 
 
 def _largest_radius(
@@ -114,19 +141,30 @@ class _RadiusSearch:
     budget: Budget
     backend: Backend
     random_state: int | None
+    start: float
     lower: float = 0.0
     upper: float = np.inf
     counterexample: np.ndarray | None = None
     boxes: int = 0
     reason: StopReason = StopReason.CONVERGED
 
-    def run(self, largest: float, tol: float) -> Radius:
-        """Attack for an upper end, then prove from below with one box, then with many."""
-        self.start = time.perf_counter()
-        self.rule = decision_rule(self.posterior, self.x, self.options)
+    def run(self, largest: float, tol: float, line: Line) -> Radius:
+        """Attack for an upper end, then prove from below with one box, then with many.
+
+        Everything runs under one deadline; whoever ends early leaves a bracket that holds.
+        """
+        self.line = line
+        end = self.budget.ends(self.start)
+        self.rule = decision_candidates(self.posterior, self.x, self.options).proved_until(end)
         try:
-            self._attack(largest)
-            self._prove(largest, tol)
+            if self.rule.decided:
+                with until(end):
+                    self._attack(largest)
+                    self._prove(largest, tol)
+            else:
+                self.reason = self.rule.undecided or StopReason.UNDECIDED_AT_X
+        except OutOfTime:
+            self.reason = StopReason.TIME
         except KeyboardInterrupt:
             self.reason = StopReason.INTERRUPTED
         return Radius(
@@ -138,18 +176,28 @@ class _RadiusSearch:
             seconds=time.perf_counter() - self.start,
             norm=float(self.shape["norm"]),
             reason=self.reason,
+            rule=self.rule.text,
+            region=self._ball(self.lower).describe(),
+            unit=self.rule.unit.value,
+            method=self.options.method.name,
+            model=self.rule.fingerprint,
         )
 
     def _ball(self, radius: float) -> Ball:
         return Ball(self.x, radius, **self.shape)
 
-    def _seconds_left(self) -> float:
-        if self.budget.seconds is None:
-            return np.inf
-        return self.budget.seconds - (time.perf_counter() - self.start)
-
     def _attack(self, largest: float) -> None:
-        """Shrink the radius at which plain local search still finds another decision."""
+        """Shrink the radius at which plain local search still finds another decision.
+
+        It may take half of the time that is left; the rest is for proofs.
+        """
+        try:
+            with until(time.perf_counter() + ATTACK_SHARE * remaining()):
+                self._close_in(largest)
+        except OutOfTime:
+            checkpoint()  # the half, or all of it?
+
+    def _close_in(self, largest: float) -> None:
         function = self.rule.goal.function(self.rule.model)
         low, high = 0.0, largest
         found = self._attacked(function, high)
@@ -161,7 +209,7 @@ class _RadiusSearch:
                 if found is not None:
                     break
         for _ in range(ATTACK_STEPS):
-            if found is None or self._seconds_left() < 0.5 * (self.budget.seconds or np.inf):
+            if found is None:
                 break
             high = found
             middle = 0.5 * (low + high)
@@ -170,13 +218,14 @@ class _RadiusSearch:
 
     def _attacked(self, function: Any, radius: float) -> float | None:
         """Distance of a certified counter-example inside the ball, if local search finds one."""
+        self._show()
         ball = self._ball(radius)
         point = attack(
             function, ball, starts=2, random_state=self.random_state, enough=self.rule.target
         )
         if not function(point[None])[0][0] < self.rule.target:
             return None
-        proof = self._certify(Ball(point, 0.0), Budget(seconds=None, boxes=1))
+        proof = self._certify(Ball(point, 0.0), ONE_BOX)
         if proof.margin.upper >= 0:
             return None
         return self._take(point)
@@ -186,6 +235,7 @@ class _RadiusSearch:
         # the difference rounds once a coordinate; the norm is rounded up
         distance = float(norm_upper(moved, self.shape["norm"], roundings=2))
         if distance < self.upper:
+            # one statement: an interrupt leaves both or neither
             self.upper, self.counterexample = distance, point
         return distance
 
@@ -193,67 +243,60 @@ class _RadiusSearch:
         """The rule made at x, over a region that need not contain x."""
         certificate = certify_rule(region, self.rule, budget, self.backend, self.random_state)
         self.boxes += certificate.boxes
+        stop_if_interrupted(certificate.reason)
         return certificate
+
+    def _tried(self, radius: float, budget: Budget) -> Certificate:
+        """The rule over the ball of this radius; what it proves or refutes is put away."""
+        self._show()
+        certificate = self._certify(self._ball(radius), budget)
+        if certificate.status is Status.ROBUST:
+            self.lower = max(self.lower, radius)
+        elif certificate.counterexample is not None:
+            self._take(certificate.counterexample)
+        return certificate
+
+    def _show(self) -> None:
+        seconds = time.perf_counter() - self.start
+        self.line.show(
+            f"radius between {self.lower:.5g} and {self.upper:.5g}, {self.boxes} boxes, "
+            f"{seconds:.1f} s"
+        )
 
     def _prove(self, largest: float, tol: float) -> None:
         """Bisect on proved radii: one box first (cheap), then searches with what time is left."""
-        one_box = Budget(seconds=None, boxes=1)
-        self._try_all(largest, one_box)
-        self._bisect(min(self.upper, largest), tol, one_box)
-        attempts = 0
-        while self.lower < (1.0 - tol) * min(self.upper, largest):
-            left = self._seconds_left()
-            if left <= 0 or attempts > 40:
-                self.reason = StopReason.TIME
-                return
+        self._try_all(largest, ONE_BOX)
+        self._bisect(min(self.upper, largest), tol)
+        for _ in range(MOST_HALVINGS):
             top = min(self.upper, largest)
+            if self.lower >= (1.0 - tol) * top:
+                self._try_all(largest, replace(self.budget, seconds=None))
+                return
             # nearer to the proved end first: such steps are the likely ones
             radius = self.lower + (top - self.lower) * 0.5
-            share = None if self.budget.seconds is None else max(left * 0.5, 1e-3)
-            limits = Budget(seconds=share, boxes=self.budget.boxes, memory=self.budget.memory)
-            certificate = self._certify(self._ball(radius), limits)
-            attempts += 1
-            if certificate.status is Status.ROBUST:
-                self.lower = max(self.lower, radius)
-            elif certificate.status is Status.NOT_ROBUST:
-                assert certificate.counterexample is not None
-                self._take(certificate.counterexample)
-            elif certificate.reason is StopReason.INTERRUPTED:
-                raise KeyboardInterrupt
-            else:
+            checkpoint()
+            share = None if self.budget.seconds is None else max(remaining() * 0.5, 1e-3)
+            certificate = self._tried(radius, replace(self.budget, seconds=share))
+            if certificate.status is Status.UNKNOWN:
                 self.reason = certificate.reason
                 return
-        left = self._seconds_left()
-        if left > 0:
-            seconds = None if self.budget.seconds is None else left
-            self._try_all(largest, replace(self.budget, seconds=seconds))
+        self.reason = StopReason.RESOLUTION
 
     def _try_all(self, largest: float, budget: Budget) -> None:
         """Prove the largest radius itself, where no counter-example is known."""
-        if np.isfinite(self.upper) or self.lower >= largest:
-            return
-        certificate = self._certify(self._ball(largest), budget)
-        if certificate.status is Status.ROBUST:
-            self.lower = largest
-        elif certificate.counterexample is not None:
-            self._take(certificate.counterexample)
-        elif certificate.reason is StopReason.INTERRUPTED:
-            raise KeyboardInterrupt
+        if np.isinf(self.upper) and self.lower < largest:
+            checkpoint()
+            self._tried(largest, budget)
 
-    def _bisect(self, ceiling: float, tol: float, budget: Budget) -> None:
+    def _bisect(self, ceiling: float, tol: float) -> None:
         low, high = self.lower, ceiling
         for step in range(60):
-            if low >= (1.0 - 0.5 * tol) * high or self._seconds_left() <= 0:
+            if low >= (1.0 - 0.5 * tol) * high:
                 break
+            checkpoint()
             # one box often proves nearly all that is true: try that first
             radius = 0.9 * high if step == 0 else 0.5 * (low + high)
-            certificate = self._certify(self._ball(radius), budget)
-            if certificate.status is Status.ROBUST:
-                low = self.lower = radius
+            if self._tried(radius, ONE_BOX).status is Status.ROBUST:
+                low = radius
             else:
                 high = radius
-                if (
-                    certificate.status is Status.NOT_ROBUST
-                    and certificate.counterexample is not None
-                ):
-                    self._take(certificate.counterexample)

@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
+import time
+from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
 
 from gpcert.adapters import as_posterior
+from gpcert.api.arguments import (
+    BudgetLike,
+    one_of,
+    read_backend,
+    read_budget,
+    read_flag,
+    read_output,
+    read_region,
+    read_seed,
+    read_tolerance,
+)
 from gpcert.api.methods import Method, MethodName, VarianceName
+from gpcert.api.progress import progress_line, ranges_text
 from gpcert.api.questions import Quantity, RangeQuestion, range_question
-from gpcert.arrays import Backend, backend_from_name
+from gpcert.arrays import Backend
 from gpcert.certificates import Interval, PredictionRange
 from gpcert.committee import Model
 from gpcert.enclosures.goals import Goal
-from gpcert.errors import InputError
 from gpcert.regions import Region
-from gpcert.search import Budget, GoalResult, Problem, SearchResult, StopReason, solve
+from gpcert.rounding import difference_down, difference_up
+from gpcert.search import GoalResult, Problem, SearchResult, StopReason, Watch, solve
 
 __all__ = ["prediction_range", "prediction_ranges"]
+
 
 Sides = Literal["both", "minimum", "maximum"]
 
@@ -30,11 +45,12 @@ def prediction_range(
     quantity: Quantity | None = None,
     output: Any = None,
     sides: Sides = "both",
-    budget: Budget | None = None,
+    budget: BudgetLike = None,
     backend: str | Backend = "numpy",
     random_state: int | None = 0,
     method: MethodName = "taylor",
     variance: VarianceName | None = None,
+    progress: bool | None = None,
 ) -> PredictionRange:
     """Proved bounds on the smallest and the largest prediction over a region.
 
@@ -44,19 +60,28 @@ def prediction_range(
         a `Pipeline` with scalers).
     region : `Box` or `Ball`, in the units of the model's inputs.
     tol : the search goes on until both sides are known to within `tol` (absolute).
-    quantity : "probability" (of the second of two classes, or of the class `output`), "mean" or
-        "variance" of the latent function; by default what the model's decision is made from.
-    output : the label of a class, if there are more than two; in a regression with several targets
-        the number of the target.
+    quantity : "probability" of a class, "mean" or "variance" of the latent function; by default
+        what the model's decision is made from. The variance includes the model's noise term, if it
+        has one (`Posterior.noise`: of scikit-learn's models that of a WhiteKernel): the range's
+        `meaning` says so.
+    output : of a probability the label of the class; of two classes the second is meant by default,
+        and `output` of the range is its label. In a regression the number of the target, 0 by
+        default. Mean and variance of two classes are those of one latent function: leave it out.
     sides : search for "both", or only for the "minimum" or the "maximum"; the side left out keeps
         valid but useless bounds.
-    budget : `Budget(seconds, boxes, memory)`; when it ends the bounds so far are returned.
+    budget : `Budget(seconds, boxes, memory)`, or a number of seconds; 60 seconds by default. When
+        it ends the bounds so far are returned; `Budget` says what may overrun it.
     backend : "numpy", "torch" or "torch:cuda".
-    random_state : seed of the local search's starting points, and of the paper's random splits.
+    random_state : seed of the local search's starting points, and of the paper's random splits: a
+        whole number, None, or a generator of NumPy's, from which a seed is drawn.
     method : "taylor" (default), "paper" (Algorithm 1 of the paper with its own bounds and random
         splits: a reference, much slower) or "both" (the better bound of each box).
     variance : how the paper's variance programs are bounded: "solver" (default of "paper") or
         "analytic", in closed form (default of "both").
+    progress : show the bounds so far while the call works; by default only on a terminal.
+
+    Ctrl-C ends the search and returns the bounds so far, with `StopReason.INTERRUPTED`; a second
+    one is raised.
 
     Example
     -------
@@ -69,16 +94,23 @@ def prediction_range(
     >>> rng.maximum.lower <= 1.0 <= rng.maximum.upper, rng.converged
     (True, True)
     """
+    start = time.perf_counter()
     question = range_question(as_posterior(model), quantity)
-    if sides not in {"both", "minimum", "maximum"}:
-        raise InputError(f"sides: expected 'both', 'minimum' or 'maximum', got {sides!r}")
-    index = question.index(output)
-    signs = {"both": (1, -1), "minimum": (1,), "maximum": (-1,)}[sides]
+    sides = one_of("sides", sides, ("both", "minimum", "maximum"))
+    index = question.index(read_output(output))
+    random_state = read_seed(random_state)
+    signs: tuple[int, ...] = {"both": (1, -1), "minimum": (1,), "maximum": (-1,)}[sides]
+    if question.two and index == 0:
+        signs = tuple(-sign for sign in signs)  # least where the second class has most
     plain = [question.goal(index, sign) for sign in signs]
-    goals = Method(method, variance).goals(plain, random_state, question.model)
-    result = _search(question.model, region, goals, tol, (budget, backend, random_state))
+    bounds = Method(method, variance)
+    goals = bounds.goals(plain, random_state, question.model)
+    means = (budget, backend, random_state)
+    with progress_line(read_flag("progress", progress)) as line:
+        watch = Watch(start, lambda state: line.show(ranges_text(state)))
+        result = _search(question.model, region, goals, tol, means, watch)
     found = dict(zip(signs, result.goals, strict=True))
-    return _record(found, result, question, index, region)
+    return _record(found, result, question, index, (region, bounds))
 
 
 def prediction_ranges(
@@ -87,21 +119,33 @@ def prediction_ranges(
     *,
     tol: float = 0.01,
     quantity: Quantity | None = None,
-    budget: Budget | None = None,
+    budget: BudgetLike = None,
     backend: str | Backend = "numpy",
     random_state: int | None = 0,
     method: MethodName = "taylor",
     variance: VarianceName | None = None,
+    progress: bool | None = None,
 ) -> tuple[PredictionRange, ...]:
-    """The same for every output or class of the model, in one search over one tree of boxes."""
+    """The same for every output or class of the model, in one search over one tree of boxes and
+    with one budget, 60 seconds by default."""
+    start = time.perf_counter()
     question = range_question(as_posterior(model), quantity)
+    random_state = read_seed(random_state)
     count = len(question.labels)
-    plain = [question.goal(c, sign) for c in range(count) for sign in (1, -1)]
-    goals = Method(method, variance).goals(plain, random_state, question.model)
-    result = _search(question.model, region, goals, tol, (budget, backend, random_state))
+    searched = 1 if question.two else count
+    plain = [question.goal(c, sign) for c in range(searched) for sign in (1, -1)]
+    bounds = Method(method, variance)
+    goals = bounds.goals(plain, random_state, question.model)
+    means = (budget, backend, random_state)
+    with progress_line(read_flag("progress", progress)) as line:
+        watch = Watch(start, lambda state: line.show(ranges_text(state)))
+        result = _search(question.model, region, goals, tol, means, watch)
+    pairs: list[dict[int, GoalResult]] = [
+        {1: result.goals[2 * c], -1: result.goals[2 * c + 1]} for c in range(searched)
+    ]
+    asked = (region, bounds)
     return tuple(
-        _record({1: result.goals[2 * c], -1: result.goals[2 * c + 1]}, result, question, c, region)
-        for c in range(count)
+        _record(pairs[min(c, searched - 1)], result, question, c, asked) for c in range(count)
     )
 
 
@@ -110,21 +154,21 @@ def _search(
     region: Region,
     goals: list[Goal],
     tol: float,
-    means: tuple[Budget | None, str | Backend, int | None],
+    means: tuple[BudgetLike, str | Backend, int | None],
+    watch: Watch,
 ) -> SearchResult:
     """Minimise the goals with the given budget, backend and random state."""
-    if not isinstance(region, Region):
-        raise InputError(f"region: expected a gpcert.Box or gpcert.Ball, got {region!r}")
     budget, backend, random_state = means
     return solve(
         Problem(
             model,
-            region,
+            read_region(model, region),
             goals,
-            tol=tol,
-            budget=budget or Budget(),
-            backend=backend_from_name(backend),
+            tol=read_tolerance(tol),
+            budget=read_budget(budget),
+            backend=read_backend(backend),
             random_state=random_state,
+            watch=watch,
         )
     )
 
@@ -134,8 +178,12 @@ def _record(
     result: SearchResult,
     question: RangeQuestion,
     index: int,
-    region: Region,
+    asked: tuple[Region, Method],
 ) -> PredictionRange:
+    """From the results of the goals of sign 1 and -1, as far as they were searched."""
+    region, bounds = asked
+    if question.two and index == 0:
+        found = _complement(found)
     low, high = found.get(1), found.get(-1)
     # a side that was not searched: the maximum is at least the minimum, and nothing more is known
     minimum = Interval(low.lower, low.upper) if low else Interval(-np.inf, -_lower(high))
@@ -152,7 +200,26 @@ def _record(
         quantity=question.quantity,
         output=question.labels[index],
         region=region.describe(),
+        method=bounds.name,
+        model=question.fingerprint,
+        meaning=question.meanings[index],
     )
+
+
+def _complement(found: dict[int, GoalResult]) -> dict[int, GoalResult]:
+    """Goals of the first of two classes from those of the second, whose probability is F.
+
+    Statement: `sign (1 - F) = sign + (-sign F)`, so that the goal of either sign is that of the
+    other one plus a sign; one rounding outwards.
+    """
+    return {
+        sign: GoalResult(
+            difference_down(side.lower, Fraction(-sign)),
+            difference_up(side.upper, Fraction(-sign)),
+            side.point,
+        )
+        for sign, side in ((-sign, side) for sign, side in found.items())
+    }
 
 
 def _lower(side: GoalResult | None) -> float:

@@ -1,23 +1,22 @@
-"""Decision rules: what "the same decision" means, as one goal and one target.
-
-A rule turns a model and a point x into a goal whose value, less the target, is the *margin*: it is
-positive exactly where the decision is the one made at x.
-"""
+"""Decision rules: what "the same decision" means, as one goal and one level for every decision."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from gpcert.api.decisions import Candidates, Rule
 from gpcert.api.methods import Method
 from gpcert.arrays import Backend, finite_array, to_numpy
-from gpcert.committee import Committee, Model, committee_decision
+from gpcert.certificates import Unit
+from gpcert.committee import Committee, Model
 from gpcert.enclosures import Evaluation, LocalPosterior
 from gpcert.enclosures.classes import class_layout
-from gpcert.enclosures.goals import DeviationGoal, Goal, MeanGoal, ProbabilityGoal
+from gpcert.enclosures.goals import DeviationGoal, MeanGoal, ProbabilityGoal
 from gpcert.enclosures.goals.classes import Classes, ClassGoal, margins
 from gpcert.enclosures.goals.committee import committee_goal
 from gpcert.errors import InputError
@@ -27,7 +26,17 @@ from gpcert.regions import Ball
 from gpcert.regions.arguments import check_norm
 from gpcert.rounding import up_float
 
-__all__ = ["Rule", "RuleOptions", "decision_rule"]
+__all__ = ["Rule", "RuleOptions", "decision_candidates", "decision_rule"]
+
+ZERO, HALF = Fraction(0), Fraction(1, 2)
+
+WEIGHED = "largest weight times probability"
+
+NEAR = 1e-2
+"""A lead in probability (of the largest weight) below which plain values may be wrong."""
+
+NEAR_ROUNDING = 1e-10
+"""The same for a mean, relative to the size of its terms."""
 
 
 @dataclass(frozen=True)
@@ -41,49 +50,80 @@ class RuleOptions:
     method: Method = field(default_factory=Method)
 
 
-@dataclass(frozen=True, eq=False)
-class Rule:
-    """`margin(x) = goal(x) - target`; `decision` is the label at x (None in regression). `model` is
-    what is searched: for coupled classes the differences of their latent functions."""
-
-    model: Model
-    goal: Goal
-    target: float
-    decision: Any
-    text: str
-    method: Method = field(default_factory=Method)
-
-
 def decision_rule(model: Model, x: np.ndarray, options: RuleOptions) -> Rule:
-    """The rule that the model's kind and the options ask for."""
+    """The rule of the decision at x, proved; or one that says that x is undecided."""
+    return decision_candidates(model, x, options).proved()
+
+
+def decision_candidates(model: Model, x: np.ndarray, options: RuleOptions) -> Candidates:
+    """The rules that the model's kind and the options ask for, one for every decision."""
     if isinstance(model, Committee):
-        rule = _committee(model, x, options)
+        found = _committee(model, x, options)
     elif isinstance(model.likelihood, ClassLikelihood):
-        rule = _classes(model, model.likelihood, x, options)
+        found = _classes(model, model.likelihood, x, options)
     elif model.likelihood.classifies:
-        rule = _classification(model, x, options)
+        found = _classification(model, x, options)
     else:
-        rule = _regression(model, x, options)
-    return replace(rule, method=options.method)
+        found = _regression(model, x, options)
+
+    def build(number: int) -> Rule:
+        return replace(found.build(number), method=options.method, fingerprint=model.fingerprint)
+
+    return replace(found, build=build)
+
+
+def _ranked(scores: np.ndarray) -> tuple[int, ...]:
+    """Numbers of the classes, the largest score first, the first of equal ones."""
+    return tuple(int(k) for k in np.argsort(-scores, kind="stable"))
+
+
+def _near(scores: np.ndarray, costs: Sequence[float]) -> bool:
+    first, second = np.sort(scores)[[-1, -2]]
+    return bool(first - second < NEAR * max(costs))
+
+
+def _near_level(posterior: Posterior, x: np.ndarray, level: Fraction) -> bool:
+    """Whether the mean of the one output is within some thousand roundings of the level."""
+    K = posterior.kernel.value(x[None], posterior.points)[0]
+    terms = np.abs(K) @ np.abs(posterior.weights[0])
+    size = abs(float(posterior.offset[0])) + float(posterior.scale[0] * terms) + abs(level)
+    value = float(posterior.predict(x[None])[0][0, 0])
+    return bool(abs(value - level) < NEAR_ROUNDING * size)
 
 
 def _classes(
     posterior: Posterior, likelihood: ClassLikelihood, x: np.ndarray, options: RuleOptions
-) -> Rule:
+) -> Candidates:
     costs = _costs(posterior.labels, options)
-    winner = int((posterior.prediction(x[None])[0] * np.asarray(costs)).argmax())
     layout, searched = class_layout(posterior)
-    goal = ClassGoal(Classes(layout, likelihood), margins(layout.classes, winner, costs))
-    return Rule(searched, goal, 0.0, posterior.labels[winner], "the most probable class")
+    classes = Classes(layout, likelihood)
+    unit = Unit.PROBABILITY if options.class_weight is None else Unit.WEIGHTED
+    text = "the most probable class" if options.class_weight is None else WEIGHED
+
+    def build(winner: int) -> Rule:
+        goal = ClassGoal(classes, margins(layout.classes, winner, costs))
+        return Rule(searched, goal, ZERO, posterior.labels[winner], text, unit, x)
+
+    scores = posterior.prediction(x[None])[0] * np.asarray(costs)
+    return Candidates(_ranked(scores), build, text, near=_near(scores, costs))
 
 
-def _committee(committee: Committee, x: np.ndarray, options: RuleOptions) -> Rule:
+def _committee(committee: Committee, x: np.ndarray, options: RuleOptions) -> Candidates:
     costs = _costs(committee.classes, options)
     weights = None if options.class_weight is None else costs
-    winner = int(committee_decision(committee, x[None], weights)[0])
-    goal = committee_goal(committee, winner, weights)
     text = f"{committee.scheme.replace('_', '-')} decision"
-    return Rule(committee, goal, 0.0, committee.classes[winner], text)
+    unit = Unit.PROBABILITY if weights is None else Unit.WEIGHTED
+    if committee.scheme == "one_vs_one":
+        unit = Unit.VOTES
+
+    def build(winner: int) -> Rule:
+        goal = committee_goal(committee, winner, weights)
+        return Rule(committee, goal, ZERO, committee.classes[winner], text, unit, x)
+
+    scores = committee.scores(x[None])[0] * np.asarray(costs)
+    # a vote may hang on a mean near 0 while the scores are far apart
+    near = committee.scheme == "one_vs_one" or _near(scores, costs)
+    return Candidates(_ranked(scores), build, text, near=near)
 
 
 def _costs(labels: tuple[Any, ...], options: RuleOptions) -> tuple[float, ...]:
@@ -100,39 +140,58 @@ def _costs(labels: tuple[Any, ...], options: RuleOptions) -> tuple[float, ...]:
     return _weights(labels, options.class_weight)
 
 
-def _classification(posterior: Posterior, x: np.ndarray, options: RuleOptions) -> Rule:
+def _classification(posterior: Posterior, x: np.ndarray, options: RuleOptions) -> Candidates:
+    """Two classes: the second is decided where the mean is > 0, or pi > threshold, else the first.
+
+    The default is what `predict` does, the sign of the mean, if the link is symmetric; a threshold
+    or weights ask about the probability, which is another question where F(0, v) is not 1/2. Where
+    it is (`ScalarLikelihood.fair`) a threshold of 1/2 is proved to ask for the sign of the mean.
+    """
     if options.delta is not None:
         raise InputError("delta: expected a regression model; for a classifier use threshold=")
-    threshold = _probability_threshold(posterior, options)
+    threshold, text = _probability_threshold(posterior, options)
     labels, likelihood = posterior.labels, posterior.likelihood
     assert isinstance(likelihood, ScalarLikelihood)
     if threshold is None and not likelihood.symmetric:
-        threshold = 0.5
+        threshold, text = HALF, "probability against 0.5"
+    if threshold == HALF and likelihood.fair:
+        threshold, text = None, f"{text}, where the latent mean is 0"
     if threshold is None:
-        # pi(x) > 1/2 exactly where mu(x) > 0, by the symmetry of the link: no variance is needed
-        sign = 1 if float(posterior.predict(x[None])[0][0, 0]) > 0 else -1
-        goal = MeanGoal(0, sign)
-        return Rule(posterior, goal, 0.0, labels[sign > 0], "sign of the latent mean")
-    sign = 1 if float(posterior.prediction(x[None])[0, 0]) > threshold else -1
-    goal = ProbabilityGoal(likelihood, 0, sign)
-    text = f"probability against {threshold:.6g}"
-    return Rule(posterior, goal, sign * threshold, labels[sign > 0], text)
+        value = float(posterior.predict(x[None])[0][0, 0])
+        text, unit, level = text or "sign of the latent mean", Unit.LATENT, ZERO
+        near = _near_level(posterior, x, level)
+    else:
+        value = float(posterior.prediction(x[None])[0, 0])
+        unit, level = Unit.PROBABILITY, threshold
+        near = abs(value - level) < NEAR
+
+    def build(second: int) -> Rule:
+        sign = 1 if second else -1
+        goal = MeanGoal(0, sign) if threshold is None else ProbabilityGoal(likelihood, 0, sign)
+        return Rule(posterior, goal, sign * level, labels[second], text, unit, x)
+
+    return Candidates((1, 0) if value > level else (0, 1), build, text, near=near)
 
 
-def _probability_threshold(posterior: Posterior, options: RuleOptions) -> float | None:
-    """None stands for 1/2, the decision that `predict` makes."""
+def _probability_threshold(
+    posterior: Posterior, options: RuleOptions
+) -> tuple[Fraction | None, str]:
+    """The exact probability above which the second class is decided, and the rule in words.
+
+    With weights `w2 pi > w1 (1 - pi)` exactly where `pi > w1 / (w1 + w2)`, a rational number.
+    """
     if options.class_weight is not None:
         if options.threshold is not None:
             raise InputError("expected threshold= or class_weight=, got both; drop one")
-        first, second = _weights(posterior.labels, options.class_weight)
-        threshold = first / (first + second)
-    elif options.threshold is not None:
-        threshold = float(finite_array("threshold", options.threshold, ndim=0))
-    else:
-        return None
+        first, second = map(Fraction, _weights(posterior.labels, options.class_weight))
+        quotient = first / (first + second)
+        return quotient, f"{WEIGHED}: probability against about {float(quotient):.6g}"
+    if options.threshold is None:
+        return None, ""
+    threshold = float(finite_array("threshold", options.threshold, ndim=0))
     if not 0 < threshold < 1:
         raise InputError(f"threshold: expected a probability between 0 and 1, got {threshold!r}")
-    return None if threshold == 0.5 else threshold
+    return Fraction(threshold), f"probability against {threshold!r}"
 
 
 def _weights(
@@ -152,7 +211,7 @@ def _weights(
     return tuple(map(float, found))
 
 
-def _regression(posterior: Posterior, x: np.ndarray, options: RuleOptions) -> Rule:
+def _regression(posterior: Posterior, x: np.ndarray, options: RuleOptions) -> Candidates:
     if options.class_weight is not None:
         raise InputError("class_weight: expected a classifier, got a regression model")
     if (options.delta is None) == (options.threshold is None):
@@ -164,18 +223,31 @@ def _regression(posterior: Posterior, x: np.ndarray, options: RuleOptions) -> Ru
     if options.threshold is not None:
         if posterior.outputs != 1:
             raise InputError(f"threshold: expected one output, got {posterior.outputs}; use delta=")
-        level = float(finite_array("threshold", options.threshold, ndim=0))
-        sign = 1 if float(posterior.predict(x[None])[0][0, 0]) > level else -1
-        goal = MeanGoal(0, sign)
-        return Rule(posterior, goal, sign * level, None, f"mean against {level:.6g}")
+        return _level(posterior, x, float(finite_array("threshold", options.threshold, ndim=0)))
     delta = float(finite_array("delta", options.delta, ndim=0))
     if delta <= 0:
         raise InputError(f"delta: expected a positive number, got {delta!r}")
     norm = check_norm(options.output_norm)
     values, errors = _mean_at(posterior, x)
+    text = f"deviation of the mean at most {delta!r} (l_{norm:g})"
     goal = DeviationGoal(values, errors, norm)
-    text = f"deviation of the mean at most {delta:.6g} (l_{norm:g})"
-    return Rule(posterior, goal, -delta, None, text)
+    rule = Rule(posterior, goal, -Fraction(delta), None, text, Unit.TARGET, x)
+    # at x itself the deviation is 0: the margin delta is positive
+    return Candidates((0,), lambda _: rule, text, sure=True)
+
+
+def _level(posterior: Posterior, x: np.ndarray, level: float) -> Candidates:
+    """Regression against a level: the mean stays on the side of it that x is on."""
+
+    def build(above: int) -> Rule:
+        sign, side = (1, "above") if above else (-1, "below")
+        goal, bar = MeanGoal(0, sign), sign * Fraction(level)
+        return Rule(posterior, goal, bar, None, f"mean {side} {level!r}", Unit.TARGET, x)
+
+    value = float(posterior.predict(x[None])[0][0, 0])
+    order = (1, 0) if value > level else (0, 1)
+    near = _near_level(posterior, x, Fraction(level))
+    return Candidates(order, build, f"mean on one side of {level!r}", near=near)
 
 
 def _mean_at(posterior: Posterior, x: np.ndarray) -> tuple[tuple[float, ...], tuple[float, ...]]:

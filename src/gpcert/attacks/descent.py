@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from scipy.optimize import minimize
 
 from gpcert.attacks.functions import PlainFunction
+from gpcert.deadline import checkpoint
 from gpcert.regions import Region
 
 __all__ = ["attack", "descend"]
 
 JUMPS = 6
 """Frank-Wolfe steps of full length: on nearly linear functions they land on the right vertex."""
+
+ORDINARY = (2.0**-100, 2.0**100)
+"""Sizes of widths and slopes with which optimisers cope."""
 
 FLAT = 1e-150
 """A gradient below this points nowhere, and a step along it could overflow."""
@@ -33,6 +39,8 @@ def descend(
     The returned point satisfies `region.contains`.
     """
     x = region.project(start[None])[0]
+    if len(region.free) == 0:
+        return x
     value, gradient = _single(function, x)
     for _ in range(JUMPS):
         jump = region.linear_minimizer(gradient)
@@ -75,28 +83,42 @@ def attack(
 
 
 def _single(function: PlainFunction, x: np.ndarray) -> tuple[float, np.ndarray]:
+    checkpoint()
     value, gradient = function(x[None])
-    return float(value[0]), gradient[0]
+    # an overflow points nowhere
+    return float(value[0]), np.where(np.isfinite(gradient[0]), gradient[0], 0.0)
+
+
+def _unusual_exponent(size: float) -> int:
+    """0 for ordinary sizes, else the exponent to be taken out: optimisers square their numbers."""
+    if not 0.0 < size < math.inf or ORDINARY[0] <= size <= ORDINARY[1]:
+        return 0
+    return math.frexp(size)[1]
 
 
 def _quasi_newton(
     function: PlainFunction, region: Region, x: np.ndarray, iterations: int
 ) -> np.ndarray:
     free = region.free
+    width = np.max(region.upper - region.lower, initial=0.0)
+    unit = _unusual_exponent(float(width))
+    slopes = np.abs(np.ldexp(_single(function, x)[1], unit))
+    height = _unusual_exponent(float(np.max(slopes * np.ldexp(width, -unit), initial=0.0)))
 
     def inside(z: np.ndarray) -> np.ndarray:
         full = region.center.copy()
-        full[free] = z
+        full[free] = np.ldexp(z, unit)
         return full
 
     def objective(z: np.ndarray) -> tuple[float, np.ndarray]:
         value, gradient = _single(function, inside(z))
-        return value, gradient[free]
+        return math.ldexp(value, -height), np.ldexp(gradient[free], unit - height)
 
     bounds = np.stack([region.inner_lower[free], region.inner_upper[free]], axis=1)
+    bounds = np.ldexp(bounds, -unit)
     result = minimize(
         objective,
-        x[free],
+        np.ldexp(x[free], -unit),
         jac=True,
         method="L-BFGS-B",
         bounds=bounds,
@@ -108,8 +130,12 @@ def _quasi_newton(
 def _projected_gradient(
     function: PlainFunction, region: Region, x: np.ndarray, iterations: int
 ) -> np.ndarray:
+    metric = _metric(region)
     value, gradient = _single(function, x)
+    gradient = metric * gradient
     width = float(np.max(region.upper - region.lower, initial=0.0))
+    steepness = _unusual_exponent(float(np.abs(gradient).max(initial=0.0)))
+    gradient = np.ldexp(gradient, -steepness)  # only its direction and its relative size matter
     size = float(np.linalg.norm(gradient))
     if size < FLAT:
         return x
@@ -117,10 +143,21 @@ def _projected_gradient(
     for _ in range(iterations):
         y = region.project((x - step * gradient)[None])[0]
         new, slope = _single(function, y)
+        slope = np.ldexp(slope, -steepness)
         if new < value:
-            x, value, gradient, step = y, new, slope, 1.5 * step
+            x, value, gradient, step = y, new, metric * slope, 1.5 * step
         else:
             step *= 0.25
             if step * float(np.linalg.norm(gradient)) < 1e-9 * width:
                 break
     return x
+
+
+def _metric(region: Region) -> float | np.ndarray:
+    """Squared units of a ball with a radius per feature: steps are then steepest in its units."""
+    ball = region.norm_constraint
+    if ball is None or ball.unit is None:
+        return 1.0
+    metric = np.zeros(region.dim)
+    metric[region.free] = np.square(ball.unit / ball.unit.max())
+    return metric

@@ -45,8 +45,9 @@ def variance_and_gradient(
     gradient = 2.0 * posterior.kernel.gradient_product(X, posterior.points, weights)
     # of k(x, x): both arguments move, alike by symmetry
     gradient += 2.0 * posterior.kernel.gradient_product(X, X, np.eye(len(X)))
-    scale2 = posterior.scale[c] ** 2
-    return scale2 * variance + posterior.noise[c], scale2 * gradient
+    scale = posterior.scale[c]  # its square may leave float64 where the products do not
+    with np.errstate(over="ignore"):
+        return scale * (scale * variance) + posterior.noise[c], scale * (scale * gradient)
 
 
 def mean_function(posterior: Posterior, output: int, sign: int) -> PlainFunction:

@@ -1,6 +1,20 @@
-"""Certificates: what a search proved, as records that save and load."""
+"""Certificates: what a search proved, as records and tables of them that save and load."""
 
-from gpcert.certificates.record import Certificate, Interval, PredictionRange, Radius, Status
-from gpcert.certificates.table import CertificateTable
+from gpcert.certificates.io import Record, load
+from gpcert.certificates.record import Certificate, PredictionRange, Radius
+from gpcert.certificates.status import Interval, Status, Unit
+from gpcert.certificates.table import CertificateTable, RadiusTable, RangeTable
 
-__all__ = ["Certificate", "CertificateTable", "Interval", "PredictionRange", "Radius", "Status"]
+__all__ = [
+    "Certificate",
+    "CertificateTable",
+    "Interval",
+    "PredictionRange",
+    "Radius",
+    "RadiusTable",
+    "RangeTable",
+    "Record",
+    "Status",
+    "Unit",
+    "load",
+]

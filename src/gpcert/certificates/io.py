@@ -1,25 +1,125 @@
-"""Records as JSON files: exact floats, infinities spelled out, versions beside them."""
+"""Records as JSON files: exact floats, infinities by name, a format and a version beside them."""
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Callable
+from functools import cache
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
+from gpcert.certificates.schema import decode, encode
+from gpcert.committee import Committee, load_model
 from gpcert.errors import InputError
+from gpcert.json_text import from_json, to_json
+from gpcert.posterior import Posterior
 
-__all__ = ["FORMAT", "load_record", "package_version", "read_record", "write_record"]
+__all__ = ["FORMAT", "Record", "load", "package_version"]
 
-T = TypeVar("T")
+FORMAT = "gpcert-record-2"
 
-FORMAT = "gpcert-record-1"
+LARGEST_FILE = 2**30
+"""Bytes of a record; 10^5 certificates of 100 features need a third of it."""
+
+PIECE = 2**20
+"""Bytes read at a time: a reader asked for more takes that much memory first."""
+
+KINDS: dict[str, type[Record]] = {}
+"""Every kind of record, by the name that files carry."""
+
+ELSEWHERE = {
+    kind: "gpcert.explain" for kind in ("attribution", "effects", "pixel_budget", "reason")
+}
+"""Kinds of packages that `import gpcert` does not need: imported when a file has one."""
+
+R = TypeVar("R", bound="Record")
 
 
+class Record:
+    """What a search answers, or a table of answers: saves as JSON and loads again.
+
+    Subclasses are frozen dataclasses and say their `kind`; see docs/files.md for the fields.
+    """
+
+    kind: ClassVar[str] = ""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "kind" in vars(cls):
+            KINDS[cls.kind] = cls
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and text, for JSON."""
+        return {"kind": self.kind, **encode(self)}
+
+    @classmethod
+    def from_dict(cls: type[R], record: dict[str, Any]) -> R:
+        """Inverse of `to_dict`; an `InputError` says which field is not as it should be."""
+        if not isinstance(record, dict) or record.get("kind") != cls.kind:
+            found = record.get("kind") if isinstance(record, dict) else type(record).__name__
+            raise InputError(f"expected a {cls.kind}, got a {found}")
+        found = decode(cls, {name: value for name, value in record.items() if name != "kind"})
+        found.check()
+        return found
+
+    def check(self) -> None:
+        """An `InputError` where fields contradict each other; asked of what was loaded."""
+        fields = vars(self)
+        seconds = fields.get("seconds", 0.0)
+        if not 0 <= seconds < math.inf:
+            raise InputError(f"seconds: expected a time, got {seconds!r}")
+        region = fields.get("region", {})
+        sizes = {np.shape(point)[-1] for point in self.points()}
+        sizes |= {len(region[name]) for name in ("center", "lower") if name in region}
+        if len(sizes) > 1:
+            raise InputError(f"expected points of the region's dimension, got {sorted(sizes)}")
+
+    def points(self) -> list[np.ndarray]:
+        """The fields that hold a point, or points in their last axis: all arrays by default."""
+        return [field for field in vars(self).values() if isinstance(field, np.ndarray)]
+
+    def to_json(self) -> str:
+        """The text that `save` writes."""
+        envelope = {"format": FORMAT, "gpcert": package_version(), "record": self.to_dict()}
+        return to_json(envelope, indent=1) + "\n"
+
+    def save(self, path: str | Path) -> None:
+        """Write as JSON."""
+        text = self.to_json()
+        Path(path).write_text(text, encoding="utf-8")
+
+    @classmethod
+    def load(cls: type[R], path: str | Path) -> R:
+        """Read what `save` wrote."""
+        return _build(path, cls, _read(path))
+
+
+def load(path: str | Path) -> Record | Posterior | Committee:
+    """Read any file that gpcert wrote: a record (JSON), a posterior or a committee (`.npz`).
+
+    Nothing in the file is executed.
+    """
+    try:
+        with Path(path).open("rb") as stream:
+            start = stream.read(2)
+    except OSError as error:
+        raise InputError(f"{path}: expected a file of gpcert ({error})") from error
+    if start == b"PK":  # a zip archive, as every .npz is
+        return load_model(path)
+    record = _read(path)
+    kind = record.get("kind")
+    if isinstance(kind, str) and kind in ELSEWHERE:
+        import_module(ELSEWHERE[kind])
+    if not isinstance(kind, str) or kind not in KINDS:
+        known = ", ".join(sorted({*KINDS, *ELSEWHERE}))
+        raise InputError(f"{path}: expected one of {known}, got {kind!r}")
+    return _build(path, KINDS[kind], record)
+
+
+@cache
 def package_version() -> str:
     """Installed version of gpcert."""
     try:
@@ -28,54 +128,35 @@ def package_version() -> str:
         return "unknown"
 
 
-def write_record(path: str | Path, record: dict[str, Any]) -> None:
-    """Write a record; floats survive exactly (shortest repr), infinities as text."""
-    envelope = {"format": FORMAT, "gpcert": package_version(), "record": _spell(record)}
-    Path(path).write_text(json.dumps(envelope, indent=1, allow_nan=False) + "\n", encoding="utf-8")
-
-
-def read_record(path: str | Path, kind: str) -> dict[str, Any]:
-    """Read a record of the given kind."""
+def _read(path: str | Path) -> dict[str, Any]:
+    """The record in a file of this format."""
     try:
-        envelope = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise InputError(f"{path}: expected a JSON record of gpcert ({error})") from error
-    if not isinstance(envelope, dict) or envelope.get("format") != FORMAT:
-        raise InputError(f"{path}: expected a record of format {FORMAT!r}")
-    record = _unspell(envelope.get("record"))
+        content = bytearray()
+        with Path(path).open("rb") as stream:
+            while piece := stream.read(PIECE):
+                content += piece
+                if len(content) > LARGEST_FILE:
+                    raise InputError(f"it is larger than {LARGEST_FILE} bytes")
+        envelope = from_json(content.decode("utf-8"))
+    except (OSError, UnicodeDecodeError, InputError, MemoryError) as error:
+        reason = str(error) or type(error).__name__
+        raise InputError(f"{path}: expected a JSON record of gpcert ({reason})") from error
+    found = envelope.get("format") if isinstance(envelope, dict) else None
+    if isinstance(found, str) and found != FORMAT and found.startswith("gpcert-record-"):
+        raise InputError(
+            f"{path}: its format is {found!r}, this version reads {FORMAT!r}; certify again, or "
+            "read the file with the version of gpcert that it names"
+        )
+    if found != FORMAT:
+        raise InputError(f"{path}: expected a record of format {FORMAT!r}, got {found!r}")
+    record = envelope.get("record")
     if not isinstance(record, dict):
         raise InputError(f"{path}: expected a record of fields, got {type(record).__name__}")
-    if record.get("kind") != kind:
-        raise InputError(f"{path}: expected a {kind}, got a {record.get('kind')}")
     return record
 
 
-def load_record(path: str | Path, kind: str, build: Callable[[dict[str, Any]], T]) -> T:
-    """Read a record of the given kind and build the object that wrote it."""
-    record = read_record(path, kind)
+def _build(path: str | Path, cls: type[R], record: dict[str, Any]) -> R:
     try:
-        return build(record)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InputError(f"{path}: its fields are not those of a {kind} ({error!r})") from error
-
-
-def _spell(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _spell(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_spell(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return {"float": repr(float(value))}  # NumPy's repr of its own floats is not a number
-    if isinstance(value, np.generic):
-        return _spell(value.item())
-    return value
-
-
-def _unspell(value: Any) -> Any:
-    if isinstance(value, dict):
-        if set(value) == {"float"}:
-            return float(value["float"])
-        return {key: _unspell(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_unspell(item) for item in value]
-    return value
+        return cls.from_dict(record)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error

@@ -1,91 +1,181 @@
-"""Certificates of many points as one tidy table."""
+"""Answers for many points as one tidy table of each kind."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
-from gpcert.certificates.io import load_record, write_record
-from gpcert.certificates.record import Certificate, Status
+from gpcert.certificates.io import Record
+from gpcert.certificates.record import Certificate, PredictionRange, Radius, Status
+from gpcert.certificates.schema import label
+from gpcert.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["CertificateTable"]
+__all__ = ["CertificateTable", "RadiusTable", "RangeTable", "RecordTable"]
+
+T = TypeVar("T", bound=Record)
 
 
 @dataclass(frozen=True, eq=False)
-class CertificateTable:
-    """Certificates of the rows of X, in order; `complete` is False if the run was interrupted."""
+class RecordTable(Record, ABC, Generic[T]):
+    """Records of one kind, in order; `complete` is False if the run was interrupted.
 
-    certificates: tuple[Certificate, ...]
+    `labels`, one for each row, name the point that a row is about: 0, 1, ... by default.
+    """
+
+    row_kind: ClassVar[type[Record]]
+
+    rows: tuple[T, ...]
     complete: bool = True
+    labels: tuple[Any, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rows", tuple(self.rows))
+        object.__setattr__(self, "labels", tuple(self.labels) or tuple(range(len(self.rows))))
+        if len(self.labels) != len(self.rows):
+            raise InputError(
+                f"labels: expected one for each of {len(self.rows)} rows, got {len(self.labels)}"
+            )
 
     def __len__(self) -> int:
-        return len(self.certificates)
+        return len(self.rows)
 
-    def __iter__(self) -> Iterator[Certificate]:
-        return iter(self.certificates)
+    def __iter__(self) -> Iterator[T]:
+        return iter(self.rows)
 
-    def __getitem__(self, index: int) -> Certificate:
-        return self.certificates[index]
+    def __getitem__(self, index: int) -> T:
+        return self.rows[index]
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a record, with its point's label in front."""
+        import pandas as pd  # takes half a second: only when a table is asked for
+
+        pairs = zip(self.labels, self.rows, strict=True)
+        return pd.DataFrame([{"point": name, **self.cells(row)} for name, row in pairs])
+
+    @staticmethod
+    @abstractmethod
+    def cells(row: Any) -> dict[str, Any]:
+        """What a row of the data frame says about a record."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and text, for JSON."""
+        return {
+            "kind": self.kind,
+            "complete": self.complete,
+            "labels": [label(name) for name in self.labels],
+            "rows": [row.to_dict() for row in self.rows],
+        }
+
+    @classmethod
+    def from_dict(cls, record: dict[str, Any]) -> Any:
+        """Inverse of `to_dict`; an `InputError` says which row is not as it should be."""
+        if not isinstance(record, dict) or record.get("kind") != cls.kind:
+            found = record.get("kind") if isinstance(record, dict) else type(record).__name__
+            raise InputError(f"expected a {cls.kind}, got a {found}")
+        rows, labels, complete = (record.get(name) for name in ("rows", "labels", "complete"))
+        if set(record) != {"kind", "rows", "labels", "complete"}:
+            raise InputError(f"expected rows, labels and complete, got {sorted(record)[:9]}")
+        if not (isinstance(rows, list) and isinstance(labels, list) and type(complete) is bool):
+            raise InputError("expected lists of rows and labels, and complete as true or false")
+        found = []
+        for index, row in enumerate(rows):
+            try:
+                found.append(cls.row_kind.from_dict(row))
+            except InputError as error:
+                raise InputError(f"row {index}: {error}") from error
+        return cls(tuple(found), complete, tuple(map(label, labels)))
+
+
+@dataclass(frozen=True, eq=False)
+class CertificateTable(RecordTable[Certificate]):
+    """Certificates of the rows of X."""
+
+    kind: ClassVar[str] = "certificates"
+    row_kind: ClassVar[type[Record]] = Certificate
+
+    @property
+    def certificates(self) -> tuple[Certificate, ...]:
+        """The rows."""
+        return self.rows
 
     def count(self, status: Status) -> int:
         """How many points have this status."""
-        return sum(certificate.status is status for certificate in self.certificates)
+        return sum(certificate.status is status for certificate in self)
 
     @property
     def certified_fraction(self) -> float:
         """Part of the points that are proved robust."""
         return self.count(Status.ROBUST) / max(len(self), 1)
 
-    def to_frame(self) -> pd.DataFrame:
-        """One row a point: status, decision, margin bounds, counter-example's distance, cost."""
-        import pandas as pd  # takes half a second: only when a table is asked for
+    @staticmethod
+    def cells(row: Certificate) -> dict[str, Any]:
+        """Status, decision, bounds of the margin, the counter-example's distance, cost."""
+        return {
+            "status": row.status.name,
+            "decision": row.decision,
+            "margin_lower": row.margin.lower,
+            "margin_upper": row.margin.upper,
+            "unit": row.unit,
+            "counterexample_distance": distance(row),
+            "boxes": row.boxes,
+            "seconds": row.seconds,
+            "reason": row.reason.name,
+        }
 
-        rows = []
-        for index, c in enumerate(self.certificates):
-            rows.append(
-                {
-                    "point": index,
-                    "status": c.status.name,
-                    "decision": c.decision,
-                    "margin_lower": c.margin.lower,
-                    "margin_upper": c.margin.upper,
-                    "counterexample_distance": _distance(c),
-                    "boxes": c.boxes,
-                    "seconds": c.seconds,
-                    "reason": c.reason.name,
-                }
-            )
-        return pd.DataFrame(rows)
 
-    def save(self, path: str | Path) -> None:
-        """Write as JSON, counter-examples included."""
-        write_record(path, self.to_dict())
+@dataclass(frozen=True, eq=False)
+class RangeTable(RecordTable[PredictionRange]):
+    """Prediction ranges around the rows of X, one row for each point and output."""
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and text, for JSON."""
-        rows = [certificate.to_dict() for certificate in self.certificates]
-        return {"kind": "table", "complete": self.complete, "certificates": rows}
+    kind: ClassVar[str] = "prediction_ranges"
+    row_kind: ClassVar[type[Record]] = PredictionRange
 
     @staticmethod
-    def load(path: str | Path) -> CertificateTable:
-        """Read what `save` wrote."""
-        return load_record(path, "table", CertificateTable.from_dict)
+    def cells(row: PredictionRange) -> dict[str, Any]:
+        """Output, quantity, both sides' bounds, cost."""
+        return {
+            "output": row.output,
+            "quantity": row.quantity,
+            "minimum_lower": row.minimum.lower,
+            "minimum_upper": row.minimum.upper,
+            "maximum_lower": row.maximum.lower,
+            "maximum_upper": row.maximum.upper,
+            "converged": row.converged,
+            "boxes": row.boxes,
+            "seconds": row.seconds,
+            "reason": row.reason.name,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class RadiusTable(RecordTable[Radius]):
+    """Certified radii of the rows of X."""
+
+    kind: ClassVar[str] = "radii"
+    row_kind: ClassVar[type[Record]] = Radius
 
     @staticmethod
-    def from_dict(record: dict[str, Any]) -> CertificateTable:
-        """Inverse of `to_dict`."""
-        rows = tuple(Certificate.from_dict(row) for row in record["certificates"])
-        return CertificateTable(rows, record["complete"])
+    def cells(row: Radius) -> dict[str, Any]:
+        """Decision, bounds of the radius, cost."""
+        return {
+            "decision": row.decision,
+            "lower": row.lower,
+            "upper": row.upper,
+            "norm": row.norm,
+            "boxes": row.boxes,
+            "seconds": row.seconds,
+            "reason": row.reason.name,
+        }
 
 
-def _distance(certificate: Certificate) -> float:
+def distance(certificate: Certificate) -> float:
     """Largest change of a feature from the region's centre to the counter-example."""
     center = certificate.region.get("center")
     if certificate.counterexample is None or center is None:

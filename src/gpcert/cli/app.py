@@ -9,6 +9,7 @@ import typer
 from gpcert.certificates.io import package_version
 from gpcert.cli import certify, demo, explain, radius, ranges
 from gpcert.cli.exits import Commands
+from gpcert.cli.streams import flush, prepare_streams
 from gpcert.cli.terminal import say
 
 __all__ = ["app", "main"]
@@ -60,4 +61,8 @@ def options(
 
 def main() -> None:
     """Entry point of the command `gpcert`."""
-    app(prog_name="gpcert")
+    prepare_streams()
+    try:
+        app(prog_name="gpcert")
+    finally:
+        flush()

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
+from dataclasses import replace
 
-import numpy as np
 import typer
+from rich.console import RenderableType
 
 from gpcert.api import certify_many
-from gpcert.certificates import Certificate, CertificateTable, Status
+from gpcert.certificates import Certificate, Status
+from gpcert.certificates.table import distance
 from gpcert.cli import options
 from gpcert.cli.exits import exit_code
-from gpcert.cli.models import load_model
-from gpcert.cli.points import read_points
-from gpcert.cli.terminal import above, below, console, say, say_written, table, verdict
-from gpcert.errors import InputError
-from gpcert.search import Budget
+from gpcert.cli.options import radius_of
+from gpcert.cli.results import Files
+from gpcert.cli.terminal import above, below, verdict
 
 __all__ = ["certify", "EXAMPLES"]
 
@@ -26,90 +24,53 @@ gpcert certify model.npz points.csv --radius 0.1
 
 gpcert certify digits.joblib images.csv --radius 0.05 --domain 0,1 --jobs 4 --output results.json
 
-gpcert certify model.npz points.csv --radius 0.2 --norm 2 --features 0,3,5 --threshold 0.9
+gpcert certify model.npz points.csv --radius 0.2 --norm 2 --features age,bmi --threshold 0.9
 
-gpcert certify regressor.npz points.csv --radius 0.1 --delta 0.5
+gpcert certify regressor.npz - --radius 0.1 --delta 0.5 --csv - < points.csv
 
 Exit code: 0 all proved; 1 some refuted; 2 none refuted, some undecided; 3 bad input; 4 a defect."""
 
-LARGEST_TABLE = 50
-"""Rows printed; more scroll past unread, and files hold them all."""
+COLUMNS = ["decision", "status", "margin >=", "margin <=", "moved by", "boxes", "ms"]
 
 
+@options.grouped
 def certify(
-    model: options.ModelFile,
-    points: options.PointsFile,
-    *,
+    inputs: options.Inputs,
     radius: options.Radius,
-    norm: options.Norm = "inf",
-    features: options.Features = None,
-    domain: options.Domain = None,
-    threshold: options.Threshold = None,
-    delta: options.Delta = None,
-    output_norm: options.OutputNorm = "inf",
-    seconds: options.Seconds = 60.0,
-    jobs: Annotated[int, typer.Option(help="processes; -1 for one a core")] = 1,
-    backend: options.Backend = "numpy",
-    method: options.Method = options.MethodChoice.taylor,
-    variance: options.Variance = None,
-    header: options.Header = None,
-    output: options.Output = None,
-    csv: Annotated[Path | None, typer.Option(help="write the table here as CSV")] = None,
+    ball: options.Ball,
+    decision: options.Decision,
+    search: options.Search,
+    files: Files,
 ) -> None:
     """Prove or refute that the decision at each point holds in a whole ball around it."""
-    region = options.region_options(norm, features, domain)
-    options.check_output(output, csv)
-    if jobs == 0:
-        raise InputError("--jobs: expected a number of processes, or -1 for one a core; got 0")
-    posterior, X = load_model(model), read_points(points, header)
-    result = certify_many(
-        posterior,
-        X,
-        radius,
-        **region,
-        threshold=threshold,
-        delta=delta,
-        output_norm=output_norm,
-        budget=Budget(seconds=seconds),
-        backend=backend,
-        **options.method_options(method, variance),
-        n_jobs=jobs,
+    files.check()
+    choices = search.arguments()
+    model, points = inputs.read()
+    found = certify_many(
+        model,
+        points.X,
+        radius_of(radius, model),
+        **ball.arguments(model),
+        **decision.arguments(model),
+        **choices,
+        n_jobs=search.jobs,
     )
-    _show(result, radius, norm)
-    if output is not None:
-        result.save(output)
-    if csv is not None:
-        result.to_frame().to_csv(csv, index=False)
-    say_written(output, csv)
+    # an interrupted table says by its own labels which rows were finished
+    result = replace(found, labels=tuple(points.labels[row] for row in found.labels))
+    counts = [f"{result.count(status)} {status.name}" for status in Status]
+    title = f"Certificates, l_{ball.norm} radius {radius}"
+    summary = f"{len(result)} points: {', '.join(counts)}"
+    files.report(result, title, COLUMNS, _cells, summary)
     raise typer.Exit(exit_code(result))
 
 
-def _show(result: CertificateTable, radius: float, norm: str) -> None:
-    columns = ["point", "decision", "status", "margin ≥", "margin ≤", "moved by", "boxes", "ms"]
-    rows = table(f"Certificates, l_{norm} radius {radius:g}", columns)
-    for index, c in enumerate(result.certificates[:LARGEST_TABLE]):
-        rows.add_row(
-            str(index),
-            "" if c.decision is None else str(c.decision),
-            verdict(c.status),
-            below(c.margin.lower),
-            above(c.margin.upper),
-            _moved(c),
-            str(c.boxes),
-            f"{1e3 * c.seconds:.1f}",
-        )
-    console().print(rows)
-    if len(result) > LARGEST_TABLE:
-        say(f"... and {len(result) - LARGEST_TABLE} more; --output and --csv write all")
-    counts = [f"{result.count(status)} {status.name}" for status in Status]
-    say(f"{len(result)} points: {', '.join(counts)}")
-    if not result.complete:
-        say("interrupted: the points that follow were not tried", style="yellow")
-
-
-def _moved(certificate: Certificate) -> str:
-    """Largest change of a feature from the point to the counter-example."""
-    if certificate.counterexample is None:
-        return ""
-    center = np.asarray(certificate.region["center"])
-    return f"{np.abs(certificate.counterexample - center).max():.4g}"
+def _cells(c: Certificate) -> list[RenderableType]:
+    return [
+        "" if c.decision is None else str(c.decision),
+        verdict(c.status),
+        below(c.margin.lower),
+        above(c.margin.upper),
+        "" if c.counterexample is None else f"{distance(c):.4g}",
+        str(c.boxes),
+        f"{1e3 * c.seconds:.1f}",
+    ]

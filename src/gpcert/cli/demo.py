@@ -11,10 +11,10 @@ import typer
 from rich.table import Table
 from threadpoolctl import threadpool_limits
 
+from gpcert.certificates import RadiusTable, RangeTable
 from gpcert.cli.demo_picture import draw
 from gpcert.cli.demo_study import Study, radii, study
-from gpcert.cli.radius import radius_table
-from gpcert.cli.records import save_radii, save_ranges
+from gpcert.cli.radius import COLUMNS, radius_cells
 from gpcert.cli.terminal import above, below, console, say, say_written, table, verdict
 from gpcert.datasets import digits38, synthetic2d
 from gpcert.search import Budget
@@ -27,7 +27,7 @@ gpcert demo
 
 gpcert demo --quick --output-dir /tmp/demo
 
-The picture is demo.png; the results are JSON files beside it (gpcert.CertificateTable.load)."""
+The picture is demo.png; the results are JSON files beside it (gpcert.load)."""
 
 PIXELS = (0.0, 1.0)
 IMAGES = 3
@@ -65,7 +65,6 @@ def _run(output_dir: Path, budget: Budget, quick: bool) -> list[Path]:
     images = [digits.chosen[k] for k in np.argsort(-certainty)[:IMAGES]]
     found = radii(digits, images, PIXELS, budget)
     title = f"{digits.data.name}: certified l_inf radii, all 64 pixels, domain [0, 1]"
-    console().print(radius_table(title, images, found))
     written = [
         output_dir / name
         for name in ("demo.png", "synthetic2d.json", "digits.json", "ranges.json", "radii.json")
@@ -73,8 +72,12 @@ def _run(output_dir: Path, budget: Budget, quick: bool) -> list[Path]:
     draw(written[0], plane, digits, images, found)
     plane.certificates.save(written[1])
     digits.certificates.save(written[2])
-    save_ranges(written[3], plane.ranges + digits.ranges)
-    save_radii(written[4], found)
+    RangeTable(tuple(plane.ranges + digits.ranges)).save(written[3])
+    RadiusTable(tuple(found), labels=tuple(images)).save(written[4])
+    rows = table(title, ["point", *COLUMNS])
+    for name, item in zip(images, found, strict=True):
+        rows.add_row(str(name), *radius_cells(item))
+    console().print(rows)
     return written
 
 

@@ -16,7 +16,7 @@ from gpcert.certificates import CertificateTable, PredictionRange, Radius
 from gpcert.datasets import Dataset
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball
-from gpcert.search import Budget
+from gpcert.search import Budget, stop_if_interrupted
 
 __all__ = ["Study", "fit", "study", "radii"]
 
@@ -51,13 +51,16 @@ def study(
     points = data.X_test[chosen]
     certificates, ranges = [], []
     for radius in radii:
-        certificates += certify_many(
+        table = certify_many(
             posterior, points, radius, domain=domain, budget=budget, progress=False
         )
-        ranges += [
-            prediction_range(posterior, Ball(x, radius, domain=domain), budget=budget)
-            for x in points
-        ]
+        if not table.complete:
+            raise KeyboardInterrupt
+        certificates += table
+        for x in points:
+            found = prediction_range(posterior, Ball(x, radius, domain=domain), budget=budget)
+            stop_if_interrupted(found.reason)
+            ranges.append(found)
     return Study(
         data=data,
         posterior=posterior,
@@ -71,10 +74,12 @@ def study(
 
 def radii(done: Study, chosen: Sequence[int], domain: Any, budget: Budget) -> list[Radius]:
     """Certified radii of some test points."""
-    return [
-        certified_radius(done.posterior, done.data.X_test[index], domain=domain, budget=budget)
-        for index in chosen
-    ]
+    found = []
+    for index in chosen:
+        x = done.data.X_test[index]
+        found.append(certified_radius(done.posterior, x, domain=domain, budget=budget))
+        stop_if_interrupted(found[-1].reason)
+    return found
 
 
 def _spread(posterior: Posterior, X: np.ndarray, count: int) -> list[int]:

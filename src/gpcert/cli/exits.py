@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import IntEnum
-from typing import Any
+from typing import Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
 from gpcert.certificates import CertificateTable, Status
+from gpcert.cli.streams import flush
 from gpcert.cli.terminal import error_console, say_error
-from gpcert.errors import GPCertError
+from gpcert.errors import InputError, MissingExtraError
 
 __all__ = ["ExitCode", "Commands", "exit_code"]
 
@@ -25,6 +27,8 @@ class ExitCode(IntEnum):
     BAD_INPUT = 3
     DEFECT = 4
     INTERRUPTED = 130
+    PIPE = 141
+    """The reader of standard output went away."""
 
 
 def exit_code(table: CertificateTable) -> ExitCode:
@@ -40,36 +44,46 @@ class Commands(TyperGroup):
 
     def make_context(self, *args: Any, **options: Any) -> Any:
         """Parse the options before the command's name."""
-        try:
+        with _reported():
             return super().make_context(*args, **options)
-        except Exception as error:
-            _mark_usage_error(error)
-            raise
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command."""
-        try:
+        with _reported():
             return super().invoke(ctx)
-        except (typer.Exit, typer.Abort):
+
+
+@contextmanager
+def _reported() -> Iterator[None]:
+    """Whatever is raised becomes a message and an exit code; left alone, Python would end with 1,
+    which here means "refuted"."""
+    try:
+        yield
+    except (typer.Exit, typer.Abort):
+        raise
+    except KeyboardInterrupt:
+        _end(ExitCode.INTERRUPTED, "interrupted")
+    except (MissingExtraError, InputError) as error:
+        _end(ExitCode.BAD_INPUT, str(error))
+    except BrokenPipeError:
+        flush()
+        raise typer.Exit(ExitCode.PIPE) from None
+    except OSError as error:
+        _end(ExitCode.BAD_INPUT, str(error))
+    except MemoryError:
+        _end(ExitCode.DEFECT, "out of memory; a smaller --memory or fewer --jobs need less")
+    except RecursionError as error:
+        _end(ExitCode.DEFECT, f"{error}; a kernel nested less deeply needs less")
+    except Exception as error:
+        if _mark_usage_error(error):
             raise
-        except KeyboardInterrupt:
-            say_error("interrupted")
-            raise typer.Exit(ExitCode.INTERRUPTED) from None
-        except GPCertError as error:
-            say_error(str(error))
-            raise typer.Exit(ExitCode.BAD_INPUT) from None
-        except OSError as error:
-            if error.errno == errno.EPIPE:  # the reader of a pipe went away
-                raise
-            say_error(str(error))
-            raise typer.Exit(ExitCode.BAD_INPUT) from None
-        except Exception as error:
-            if _mark_usage_error(error):
-                raise
-            # Python would end with 1, which here means "refuted"
-            error_console().print_exception()
-            say_error("this is a defect of gpcert; please report it with the lines above")
-            raise typer.Exit(ExitCode.DEFECT) from None
+        error_console().print_exception()
+        _end(ExitCode.DEFECT, "this is a defect of gpcert; please report it with the lines above")
+
+
+def _end(code: ExitCode, message: str) -> NoReturn:
+    say_error(message)
+    raise typer.Exit(code) from None
 
 
 def _mark_usage_error(error: Exception) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from pathlib import Path
 
 import joblib
@@ -11,7 +10,7 @@ from gpcert import committee
 from gpcert.adapters import as_posterior
 from gpcert.cli.terminal import error_console
 from gpcert.committee import Model
-from gpcert.errors import GPCertError, InputError
+from gpcert.errors import InputError
 
 __all__ = ["load_model"]
 
@@ -21,21 +20,12 @@ def load_model(path: Path) -> Model:
     if not path.is_file():
         raise InputError(f"MODEL: expected a file, but {str(path)!r} is none")
     if path.suffix == ".npz":
-        return _load_numbers(path)
+        return committee.load_model(path)
     if path.suffix in {".joblib", ".pkl", ".pickle"}:
         return as_posterior(_load_trusted(path))
     raise InputError(
         f"MODEL: expected a .npz file of Posterior.save or a .joblib file, got {str(path)!r}"
     )
-
-
-def _load_numbers(path: Path) -> Model:
-    try:
-        return committee.load_model(path)
-    except GPCertError:
-        raise
-    except (KeyError, TypeError, ValueError, AttributeError, zipfile.BadZipFile) as error:
-        raise InputError(f"{path}: expected a file of Posterior.save ({error!r})") from error
 
 
 def _load_trusted(path: Path) -> object:

@@ -1,38 +1,26 @@
-"""Options that several commands share, and how their text is read."""
+"""Options that several commands share, in groups, and how their text is read."""
 
 from __future__ import annotations
 
+import csv
+import inspect
+import math
+import typing
 from collections.abc import Callable
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from gpcert.cli.models import load_model
+from gpcert.cli.points import Points, read_points
+from gpcert.committee import Committee, Model
 from gpcert.errors import InputError
+from gpcert.search import Budget
 
-__all__ = [
-    "ModelFile",
-    "PointsFile",
-    "Radius",
-    "Norm",
-    "Features",
-    "Domain",
-    "Threshold",
-    "Delta",
-    "OutputNorm",
-    "Seconds",
-    "Header",
-    "Backend",
-    "Method",
-    "Variance",
-    "Output",
-    "MethodChoice",
-    "VarianceChoice",
-    "method_options",
-    "region_options",
-    "check_output",
-]
+__all__ = ["Ball", "Decision", "Inputs", "Radius", "Search", "grouped"]
 
 
 class MethodChoice(StrEnum):
@@ -50,86 +38,263 @@ class VarianceChoice(StrEnum):
     analytic = "analytic"
 
 
-ModelFile = Annotated[
-    Path,
-    typer.Argument(
-        metavar="MODEL",
-        help="a .npz file of Posterior.save (numbers only), or a fitted model of scikit-learn "
-        "or gpcert.models in a .joblib file (code: open only files that you trust)",
+Radius = Annotated[
+    str,
+    typer.Option(
+        help="radius of the ball around each point: a number, one per feature as in 0.1,0,0.2, or "
+        "by name as in age=2,bmi=0.5 (the others are fixed)"
     ),
 ]
-PointsFile = Annotated[
-    Path,
-    typer.Argument(
-        metavar="POINTS.csv", help="one point a row, one feature a column; a header row is found"
-    ),
-]
-Radius = Annotated[float, typer.Option(help="radius of the ball around each point")]
-Norm = Annotated[str, typer.Option(help="norm of the ball: inf, 1, 2 or any p >= 1")]
-Features = Annotated[
-    str | None,
-    typer.Option(help="features that may move, counted from 0, as in 0,3,5; all by default"),
-]
-Domain = Annotated[
-    str | None, typer.Option(help="valid values of every feature, as in 0,1 or -inf,1")
-]
-Threshold = Annotated[
-    float | None,
-    typer.Option(help="probability (regression: mean) that decides; a classifier's default is 1/2"),
-]
-Delta = Annotated[float | None, typer.Option(help="regression: how far the mean may move")]
-OutputNorm = Annotated[str, typer.Option(help="regression: norm in which delta is measured")]
-Seconds = Annotated[float, typer.Option(help="time for one point; bounds are valid when it ends")]
-Header = Annotated[
-    bool | None,
-    typer.Option("--header/--no-header", help="whether the first row of POINTS holds names"),
-]
-Backend = Annotated[str, typer.Option(help="numpy, torch, torch:cpu or torch:cuda")]
-Method = Annotated[MethodChoice, typer.Option(help="family of bounds")]
-Variance = Annotated[
-    VarianceChoice | None,
-    typer.Option(help="with --method paper or both: how the paper's variance is bounded"),
-]
-Output = Annotated[Path | None, typer.Option(help="write the results here as JSON")]
 
 
-def region_options(norm: str, features: str | None, domain: str | None) -> dict[str, Any]:
-    """The arguments of `gpcert.Ball` besides centre and radius.
+@dataclass(frozen=True)
+class Inputs:
+    """The model and the points."""
 
-    >>> region_options("2", "0,3", "-inf,1")
-    {'norm': '2', 'features': [0, 3], 'domain': (-inf, 1.0)}
+    model: Annotated[
+        Path,
+        typer.Argument(
+            metavar="MODEL",
+            help="a .npz file of Posterior.save (numbers only), or a fitted model of scikit-learn "
+            "or gpcert.models in a .joblib file (code: open only files that you trust)",
+        ),
+    ]
+    points: Annotated[
+        Path,
+        typer.Argument(
+            metavar="POINTS.csv",
+            help="one point a row, one feature a column, - for standard input; a header is matched "
+            "with the model's feature names, a column id or index names the rows",
+        ),
+    ]
+    header: Annotated[
+        bool | None,
+        typer.Option("--header/--no-header", help="whether the first row of POINTS holds names"),
+    ] = None
+
+    def read(self) -> tuple[Model, Points]:
+        """Both, from their files."""
+        model = load_model(self.model)
+        return model, read_points(self.points, self.header, model.dim, model.feature_names)
+
+
+@dataclass(frozen=True)
+class Ball:
+    """The region's shape."""
+
+    norm: Annotated[str, typer.Option(help="norm of the ball: inf, 1, 2 or any p >= 1")] = "inf"
+    features: Annotated[
+        str | None,
+        typer.Option(
+            help="features that may move, by number from 0 or by name, as in 0,3 or age,bmi; all "
+            "by default"
+        ),
+    ] = None
+    domain: Annotated[
+        str | None,
+        typer.Option(
+            help="valid values of every feature, as in 0,1 or -inf,1; or by name, as in "
+            "age=0:120,bmi=0:inf"
+        ),
+    ] = None
+
+    def arguments(self, model: Model) -> dict[str, Any]:
+        """`norm`, `features` and `domain` of the verbs."""
+        chosen = None
+        if self.features is not None:
+            chosen = [_feature("--features", part, model) for part in _parts(self.features)]
+        ends = None if self.domain is None else _domain(self.domain, model)
+        return {"norm": self.norm, "features": chosen, "domain": ends}
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What "the same decision" means."""
+
+    threshold: Annotated[
+        float | None,
+        typer.Option(
+            help="probability (regression: mean) that decides; by default what predict does"
+        ),
+    ] = None
+    class_weight: Annotated[
+        str | None,
+        typer.Option(
+            help="cost of a mistake on each class, as in a=1,b=5, or in the classes' order 1,5"
+        ),
+    ] = None
+    delta: Annotated[float | None, typer.Option(help="regression: how far the mean may move")] = (
+        None
+    )
+    output_norm: Annotated[
+        str, typer.Option(help="regression: norm in which delta is measured")
+    ] = "inf"
+
+    def arguments(self, model: Model) -> dict[str, Any]:
+        """The arguments of the verbs that decide."""
+        return {
+            "threshold": self.threshold,
+            "class_weight": self._weights(model),
+            "delta": self.delta,
+            "output_norm": self.output_norm,
+        }
+
+    def _weights(self, model: Model) -> Any:
+        if self.class_weight is None:
+            return None
+        parts = _parts(self.class_weight)
+        if not any("=" in part for part in parts):
+            return [_number("--class-weight", part) for part in parts]
+        labels = model.classes if isinstance(model, Committee) else model.labels
+        return {
+            named("--class-weight", name, labels): _number("--class-weight", value)
+            for name, value in (_pair("--class-weight", part) for part in parts)
+        }
+
+
+@dataclass(frozen=True)
+class Search:
+    """How the search is done, and what it may cost."""
+
+    seconds: Annotated[
+        float | None,
+        typer.Option(
+            help="time for one point, 60 by default (radius: 10); bounds are valid when it ends"
+        ),
+    ] = None
+    boxes: Annotated[int | None, typer.Option(help="most boxes for one point")] = None
+    memory: Annotated[
+        float, typer.Option(help="gigabytes that the boxes of one point may hold")
+    ] = 2.0
+    jobs: Annotated[int, typer.Option(help="processes; -1 for one a core")] = 1
+    backend: Annotated[str, typer.Option(help="numpy, torch, torch:cpu or torch:cuda")] = "numpy"
+    seed: Annotated[int, typer.Option(help="of the local search's starting points")] = 0
+    method: Annotated[MethodChoice, typer.Option(help="family of bounds")] = MethodChoice.taylor
+    variance: Annotated[
+        VarianceChoice | None,
+        typer.Option(help="with --method paper or both: how the paper's variance is bounded"),
+    ] = None
+
+    def arguments(self, seconds: float = 60.0) -> dict[str, Any]:
+        """The arguments that all verbs have; `seconds` is the verb's default."""
+        if self.jobs == 0:
+            raise InputError("--jobs: expected a number of processes, or -1 for one a core; got 0")
+        given = seconds if self.seconds is None else self.seconds
+        return {
+            "budget": Budget(given, self.boxes, 1e9 * self.memory),
+            "backend": self.backend,
+            "random_state": self.seed,
+            "method": self.method.value,
+            "variance": None if self.variance is None else self.variance.value,
+        }
+
+
+def radius_of(text: str, model: Model) -> Any:
+    """A number, a list with one per feature, or a mapping by feature.
+
+    >>> from gpcert.kernels import SquaredExponential
+    >>> from gpcert.posterior import Posterior
+    >>> model = Posterior(SquaredExponential(1.0), [[0.0, 0.0]], [1.0], feature_names=["a", "b"])
+    >>> radius_of("0.5", model), radius_of("0.5,1", model), radius_of("b=2", model)
+    (0.5, [0.5, 1.0], [0.0, 2.0])
     """
-    ends = None
-    if domain is not None:
-        numbers = _listed("--domain", domain, float)
-        if len(numbers) != 2:
-            raise InputError(f"--domain: expected two numbers as in 0,1, got {domain!r}")
-        ends = (numbers[0], numbers[1])
-    chosen = None if features is None else _listed("--features", features, int)
-    return {"norm": norm, "features": chosen, "domain": ends}
+    parts = _parts(text)
+    if any("=" in part for part in parts):
+        radii = [0.0] * model.dim
+        for name, value in (_pair("--radius", part) for part in parts):
+            radii[_feature("--radius", name, model)] = _number("--radius", value)
+        return radii
+    numbers = [_number("--radius", part) for part in parts]
+    return numbers[0] if len(numbers) == 1 else numbers
 
 
-def method_options(method: MethodChoice, variance: VarianceChoice | None) -> dict[str, Any]:
-    """The arguments `method` and `variance` of the verbs.
+def _domain(text: str, model: Model) -> tuple[Any, Any]:
+    """The smallest and the largest valid inputs: two numbers, or lists of one per feature."""
+    parts = _parts(text)
+    if any("=" in part for part in parts):
+        low, high = [-math.inf] * model.dim, [math.inf] * model.dim
+        for name, pair in (_pair("--domain", part) for part in parts):
+            first, sign, second = pair.partition(":")
+            if not sign:
+                raise InputError(f"--domain: expected name=low:high, got {name}={pair}")
+            j = _feature("--domain", name, model)
+            low[j], high[j] = _number("--domain", first), _number("--domain", second)
+        return low, high
+    ends = [_number("--domain", part) for part in parts]
+    if len(ends) != 2:
+        raise InputError(f"--domain: expected two numbers as in 0,1, got {text!r}")
+    return ends[0], ends[1]
 
-    >>> method_options(MethodChoice.both, None)
-    {'method': 'both', 'variance': None}
-    """
-    return {"method": method.value, "variance": None if variance is None else variance.value}
+
+def named(option: str, text: str, labels: Any) -> Any:
+    """The label that prints as this text."""
+    same = [label for label in labels if str(label) == text]
+    if len(same) != 1:
+        names = f"one of {', '.join(map(str, labels))}" if labels else "none"
+        raise InputError(f"{option}: expected {names}; got {text!r}")
+    return same[0]
 
 
-def check_output(*paths: Path | None) -> None:
-    """Find out before the work, not after it, that results cannot be written."""
-    for path in paths:
-        if path is not None and not path.absolute().parent.is_dir():
-            raise InputError(f"output: expected an existing folder, got {str(path.parent)!r}")
-        if path is not None and path.is_dir():
-            raise InputError(f"output: expected the name of a file, got the folder {str(path)!r}")
+def grouped(function: Callable[..., None]) -> Callable[..., None]:
+    """A command whose parameters that are groups of options are spread into these options."""
+    hints = typing.get_type_hints(function, include_extras=True)
+    spread: list[inspect.Parameter] = []
+    groups: dict[str, Any] = {}
+    for name, parameter in inspect.signature(function).parameters.items():
+        kind = hints[name]
+        if not is_dataclass(kind):
+            spread.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=kind))
+            continue
+        groups[name] = kind
+        own = typing.get_type_hints(kind, include_extras=True)
+        spread += [
+            inspect.Parameter(
+                field.name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=inspect.Parameter.empty if field.default is MISSING else field.default,
+                annotation=own[field.name],
+            )
+            for field in fields(kind)
+        ]
+
+    def command(**given: Any) -> None:
+        for name, kind in groups.items():
+            given[name] = kind(**{field.name: given.pop(field.name) for field in fields(kind)})
+        function(**given)
+
+    command.__name__, command.__doc__ = function.__name__, function.__doc__
+    command.__dict__["__signature__"] = inspect.Signature(spread)
+    command.__annotations__ = {each.name: each.annotation for each in spread}
+    return command
 
 
-def _listed(name: str, text: str, kind: Callable[[str], Any]) -> list[Any]:
+def _parts(text: str) -> list[str]:
+    """The parts between commas; quotes protect commas in names."""
+    return [part.strip() for part in next(csv.reader([text], skipinitialspace=True), None) or [""]]
+
+
+def _pair(option: str, part: str) -> tuple[str, str]:
+    name, sign, value = part.rpartition("=")
+    if not sign or not name:
+        raise InputError(f"{option}: expected name=number for every part, got {part!r}")
+    return name.strip(), value
+
+
+def _number(option: str, text: str) -> float:
     try:
-        return [kind(part) for part in text.split(",")]
+        return float(text)
     except ValueError as error:
-        example = "0,3,5" if kind is int else "0,1"
-        raise InputError(f"{name}: expected numbers as in {example}, got {text!r}") from error
+        raise InputError(f"{option}: expected numbers as in 0,1, got {text!r}") from error
+
+
+def _feature(option: str, text: str, model: Model) -> int:
+    """The number of a feature, from its name or its number; a name comes first."""
+    names = model.feature_names or ()
+    if text in names:
+        return names.index(text)
+    if not (text.isascii() and text.isdigit()) or int(text) >= model.dim:
+        known = f"one of {', '.join(names)}, or " if names else ""
+        raise InputError(
+            f"{option}: expected {known}a number from 0 to {model.dim - 1}, got {text!r}"
+        )
+    return int(text)

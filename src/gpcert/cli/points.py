@@ -1,76 +1,166 @@
-"""Points from a CSV file, with or without a header row."""
+"""Points from a CSV file: a header is matched with the model's features, an id column is kept."""
 
 from __future__ import annotations
 
 import csv
+import io
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from gpcert.errors import InputError
 
-__all__ = ["read_points"]
+__all__ = ["Points", "read_points"]
+
+LABEL_NAMES = {"", "id", "index", "unnamed: 0"}
+"""Names, in small letters, of a column that names the rows; pandas writes "" for its index."""
+
+_NEARLY_A_NUMBER = re.compile(r"[+-]?[.,]?[0-9]")
+"""How a mistyped number begins: the point it stands for must not be dropped as a header."""
+
+Row = tuple[int, list[str]]
+"""A line's number and its cells."""
 
 
-def read_points(path: Path, header: bool | None = None) -> np.ndarray:
-    """The points (n, d): one row a point, one column a feature, every cell a number.
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Points (n, d), finite or not, in the model's order of features, and a label for each."""
 
-    `header` says whether the first row holds names; None finds out: names are not all numbers.
+    X: np.ndarray
+    labels: tuple[Any, ...]
+
+
+def read_points(
+    path: Path, header: bool | None, dim: int, features: Sequence[str] | None = None
+) -> Points:
+    """One row a point, one column a feature, every cell a number; "-" is standard input.
+
+    `header` says whether the first row holds names; None finds out: a header is a row in which no
+    cell is a number, or begins as one does. Names are matched with `features`, if the model knows
+    them: columns may come in any order, and none may be missing. One more column is taken as the
+    rows' labels if it is named id, index, "" or "Unnamed: 0", or if it is the first and the
+    features are all there. Without a header, or without names in the model, columns are in the
+    model's order, and a column of labels is known by those names only.
     """
-    rows = _rows(path)
-    first = rows[0][1]
+    where = "standard input" if str(path) == "-" else str(path)
+    rows = _rows(path, where)
     if header is None:
-        header = _is_header(path, first)
-    if header:
-        rows = rows[1:]
+        header = _is_header(where, rows[0], features)
+    names = [cell.strip() for cell in rows[0][1]] if header else None
+    rows = rows[1:] if header else rows
     if not rows:
-        raise InputError(f"{path}: expected at least one point below the header")
-    points = np.empty((len(rows), len(first)))
-    for index, (line, cells) in enumerate(rows):
-        if len(cells) != len(first):
+        raise InputError(f"{where}: expected at least one point below the header")
+    width = len(rows[0][1]) if names is None else len(names)
+    for line, cells in rows:
+        if len(cells) != width:
             raise InputError(
-                f"{path}, line {line}: expected {len(first)} columns as in the first line, "
+                f"{where}, line {line}: expected {width} columns as in the first line, "
                 f"got {len(cells)}"
             )
-        for column, cell in enumerate(cells):
-            number = _number(cell)
-            if number is None:
-                raise InputError(
-                    f"{path}, line {line}, column {column + 1}: expected a number, got {cell!r}; "
-                    "columns are parted by commas, and every column is a feature of the model"
-                )
-            points[index, column] = number
-    return points
+    order, label = _columns(where, names, width, dim, features)
+    X = np.empty((len(rows), dim))
+    for index, (line, cells) in enumerate(rows):
+        X[index] = [_cell(where, line, column, cells[column]) for column in order]
+    if label is None:
+        return Points(X, tuple(range(len(rows))))
+    return Points(X, _labels([cells[label].strip() for _, cells in rows]))
 
 
-def _rows(path: Path) -> list[tuple[int, list[str]]]:
+def _rows(path: Path, where: str) -> list[Row]:
     """Lines that are not blank, with their numbers."""
-    if not path.is_file():
-        raise InputError(f"POINTS: expected a CSV file, but {str(path)!r} is none")
+    if where != "standard input" and not path.is_file():
+        raise InputError(f"POINTS: expected a CSV file, or - for standard input, got {where!r}")
+    content = sys.stdin.buffer.read() if where == "standard input" else path.read_bytes()
     try:
         # utf-8-sig: spreadsheets write a byte order mark
-        with path.open(newline="", encoding="utf-8-sig") as stream:
-            reader = csv.reader(stream, skipinitialspace=True)
-            rows = [(reader.line_num, cells) for cells in reader if any(map(str.strip, cells))]
+        stream = io.StringIO(content.decode("utf-8-sig"), newline="")
+        reader = csv.reader(stream, skipinitialspace=True, strict=True)
+        rows = [(reader.line_num, cells) for cells in reader if any(map(str.strip, cells))]
     except (UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{path}: expected a CSV file in UTF-8 ({error})") from error
+        raise InputError(f"{where}: expected a CSV file in UTF-8 ({error})") from error
     if not rows:
-        raise InputError(f"{path}: expected at least one point, got an empty file")
+        raise InputError(f"{where}: expected at least one point, got an empty file")
     return rows
 
 
-def _is_header(path: Path, cells: list[str]) -> bool:
-    if any(_number(cell) is None for cell in cells):
+def _is_header(where: str, row: Row, features: Sequence[str] | None) -> bool:
+    line, cells = row[0], [cell.strip() for cell in row[1]]
+    if features is not None and set(features) <= set(cells):
         return True
-    if len(cells) > 1 and [cell.strip() for cell in cells] == [str(k) for k in range(len(cells))]:
+    if not any(_number(cell) is not None for cell in cells):
+        for cell in cells:
+            if _NEARLY_A_NUMBER.match(cell):
+                raise InputError(
+                    f"{where}, line {line}: expected numbers, or names of columns, got {cell!r}; "
+                    "columns are parted by commas; say --header if it is a name"
+                )
+        return True
+    if len(cells) > 1 and cells == [str(k) for k in range(len(cells))]:
         raise InputError(
-            f"{path}: the first line counts 0, 1, ... as the column names of a data frame do, but "
+            f"{where}: the first line counts 0, 1, ... as the column names of a data frame do, but "
             "could be a point; say --header or --no-header"
         )
     return False
 
 
+def _columns(
+    where: str, names: list[str] | None, width: int, dim: int, features: Sequence[str] | None
+) -> tuple[list[int], int | None]:
+    """Which columns are the features, in the model's order, and which one holds labels."""
+    if names is None or features is None:
+        if width == dim:
+            return list(range(dim)), None
+        named = [k for k, name in enumerate(names or []) if name.lower() in LABEL_NAMES]
+        if width == dim + 1 and len(named) == 1:
+            return [k for k in range(width) if k != named[0]], named[0]
+        raise InputError(
+            f"{where}: expected {dim} features, one a column, got {width} columns; one more is "
+            "taken as the rows' labels if the header calls it id or index"
+        )
+    twice = sorted({name for name in names if names.count(name) > 1})
+    missing = [name for name in features if name not in names]
+    others = [k for k, name in enumerate(names) if name not in features]
+    label = None
+    if len(others) == 1 and (others[0] == 0 or names[others[0]].lower() in LABEL_NAMES):
+        label = others.pop()
+    if twice or missing or others:
+        problems = {
+            "missing": missing,
+            "unknown": [names[k] for k in others],
+            "there twice": twice,
+        }
+        words = "; ".join(f"{key}: {', '.join(map(repr, v))}" for key, v in problems.items() if v)
+        raise InputError(
+            f"{where}: expected columns named as the model's features, {', '.join(features)}, in "
+            f"any order, and at most one of labels; {words}"
+        )
+    return [names.index(name) for name in features], label
+
+
+def _labels(cells: list[str]) -> tuple[Any, ...]:
+    """Labels as whole numbers where all are, else as text."""
+    whole = all(cell.isascii() and cell.isdigit() and str(int(cell)) == cell for cell in cells)
+    return tuple(int(cell) for cell in cells) if whole else tuple(cells)
+
+
+def _cell(where: str, line: int, column: int, cell: str) -> float:
+    found = _number(cell)
+    if found is None:
+        raise InputError(
+            f"{where}, line {line}, column {column + 1}: expected a number, got {cell!r}; "
+            "columns are parted by commas, and a first line with names holds no numbers"
+        )
+    return found
+
+
 def _number(cell: str) -> float | None:
+    if not cell.isascii() or "_" in cell:  # Python reads 1_000 and digits of any script
+        return None
     try:
         return float(cell)
     except ValueError:

@@ -5,21 +5,22 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Any
 
+import numpy as np
 import typer
+from rich.console import RenderableType
 
 from gpcert.api import prediction_range, prediction_ranges
 from gpcert.api.questions import range_question
-from gpcert.certificates import PredictionRange
+from gpcert.certificates import PredictionRange, RangeTable
 from gpcert.cli import options
 from gpcert.cli.exits import ExitCode
-from gpcert.cli.models import load_model
-from gpcert.cli.points import read_points
-from gpcert.cli.records import save_ranges
-from gpcert.cli.terminal import above, below, console, say, say_written, table
+from gpcert.cli.options import named, radius_of
+from gpcert.cli.results import Files
+from gpcert.cli.terminal import above, below
+from gpcert.cli.work import run_many
 from gpcert.committee import Model
-from gpcert.errors import InputError
 from gpcert.regions import Ball
-from gpcert.search import Budget, StopReason
+from gpcert.search import StopReason
 
 __all__ = ["ranges", "EXAMPLES"]
 
@@ -29,20 +30,19 @@ gpcert range model.npz points.csv --radius 0.1
 
 gpcert range model.npz points.csv --radius 0.1 --quantity variance --tol 0.001
 
-gpcert range digits.joblib images.csv --radius 0.05 --domain 0,1 --class 8
+gpcert range digits.joblib images.csv --radius 0.05 --domain 0,1 --class 8 --csv ranges.csv
 
 Exit code: 0 all ranges within the tolerance; 2 some not (their bounds hold all the same); 3 bad
 input; 4 a defect."""
 
 
 COLUMNS = [
-    "point",
     "output",
     "quantity",
-    "minimum ≥",
+    "minimum >=",
     "attained",
     "attained",
-    "maximum ≤",
+    "maximum <=",
     "boxes",
     "ms",
 ]
@@ -56,14 +56,19 @@ class Quantity(StrEnum):
     variance = "variance"
 
 
+class Sides(StrEnum):
+    """Which ends of a range are searched for."""
+
+    both = "both"
+    minimum = "minimum"
+    maximum = "maximum"
+
+
+@options.grouped
 def ranges(
-    model: options.ModelFile,
-    points: options.PointsFile,
-    *,
+    inputs: options.Inputs,
     radius: options.Radius,
-    norm: options.Norm = "inf",
-    features: options.Features = None,
-    domain: options.Domain = None,
+    ball: options.Ball,
     quantity: Annotated[
         Quantity | None, typer.Option(help="by default the probability; regression: the mean")
     ] = None,
@@ -72,64 +77,60 @@ def ranges(
         typer.Option(
             "--class",
             metavar="LABEL",
-            help="of several classes (regression: targets, counted from 0) only this one; all by "
+            help="only the class of this label (regression: the target, counted from 0); all by "
             "default",
         ),
     ] = None,
+    sides: Annotated[
+        Sides, typer.Option(help="search for one end only (with one output, or --class)")
+    ] = Sides.both,
     tol: Annotated[float, typer.Option(help="accuracy at which the search ends")] = 0.01,
-    seconds: options.Seconds = 60.0,
-    backend: options.Backend = "numpy",
-    method: options.Method = options.MethodChoice.taylor,
-    variance: options.Variance = None,
-    header: options.Header = None,
-    output: options.Output = None,
+    *,
+    search: options.Search,
+    files: Files,
 ) -> None:
     """Bound the smallest and the largest prediction in a ball around each point."""
-    region = options.region_options(norm, features, domain)
-    options.check_output(output)
-    posterior, X = load_model(model), read_points(points, header)
-    found: list[PredictionRange] = []
-    rows = table(f"Prediction ranges, l_{norm} radius {radius:g}", COLUMNS)
-    choices = {
-        "tol": tol,
-        "quantity": None if quantity is None else quantity.value,
-        "budget": Budget(seconds=seconds),
-        "backend": backend,
-        **options.method_options(method, variance),
-    }
-    for index, x in enumerate(posterior.check_inputs(X)):
-        items = _found(posterior, Ball(x, radius, **region), label, choices)
-        found.extend(items)
-        for item in items:
-            rows.add_row(*_cells(index, item))
-        if items[0].reason is StopReason.INTERRUPTED:
-            break
-    console().print(rows)
-    met = sum(item.converged for item in found)
-    say(f"{len(found)} ranges: {met} within the tolerance {tol:g}, {len(found) - met} wider")
-    if output is not None:
-        save_ranges(output, found)
-    say_written(output)
-    raise typer.Exit(ExitCode.PROVED if met == len(found) else ExitCode.UNDECIDED)
+    files.check()
+    choices = search.arguments()
+    model, points = inputs.read()
+    asked = None if quantity is None else quantity.value
+    choices |= {"tol": tol, "quantity": asked, **_output(model, asked, label, sides)}
+    reach, shape = radius_of(radius, model), ball.arguments(model)
+
+    def found_at(x: np.ndarray) -> tuple[PredictionRange, ...]:
+        region = Ball(x, reach, **shape)
+        if "output" in choices:
+            return (prediction_range(model, region, **choices),)
+        return prediction_ranges(model, region, **choices)
+
+    found, complete = run_many(
+        found_at,
+        model.check_inputs(points.X),
+        search.jobs,
+        lambda items: items[0].reason is StopReason.INTERRUPTED,
+    )
+    rows = [item for items in found.values() for item in items]
+    labels = [points.labels[row] for row, items in found.items() for _ in items]
+    result = RangeTable(tuple(rows), complete, tuple(labels))
+    met = sum(item.converged for item in rows)
+    summary = f"{len(rows)} ranges: {met} within the tolerance {tol:g}, {len(rows) - met} wider"
+    title = f"Prediction ranges, l_{ball.norm} radius {radius}"
+    files.report(result, title, COLUMNS, _cells, summary)
+    raise typer.Exit(ExitCode.PROVED if complete and met == len(rows) else ExitCode.UNDECIDED)
 
 
-def _found(
-    model: Model, ball: Ball, text: str | None, choices: dict[str, Any]
-) -> tuple[PredictionRange, ...]:
-    """The ranges of all outputs, or of the one whose label prints as this text."""
+def _output(model: Model, quantity: Any, text: str | None, sides: Sides) -> dict[str, Any]:
+    """`output` and `sides` where one output is asked for; nothing where all are."""
     if text is None:
-        return prediction_ranges(model, ball, **choices)
-    labels = range_question(model, choices["quantity"]).labels
-    same = [label for label in labels if str(label) == text]
-    if len(same) != 1:
-        raise InputError(f"--class: expected one of {', '.join(map(str, labels))}; got {text!r}")
-    return (prediction_range(model, ball, output=same[0], **choices),)
+        return {} if sides is Sides.both else {"output": None, "sides": sides.value}
+    # None is the one latent function of two classes, which no label means
+    labels = [label for label in range_question(model, quantity).labels if label is not None]
+    return {"output": named("--class", text, labels), "sides": sides.value}
 
 
-def _cells(index: int, item: PredictionRange) -> list[str]:
+def _cells(item: PredictionRange) -> list[RenderableType]:
     return [
-        str(index),
-        str(item.output),
+        "" if item.output is None else str(item.output),
         item.quantity,
         below(item.minimum.lower),
         above(item.minimum.upper),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from pathlib import Path
 
 from rich.console import Console
@@ -11,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gpcert.certificates import Status
+from gpcert.certificates.text import above, below
 
 __all__ = [
     "console",
@@ -24,7 +24,6 @@ __all__ = [
     "say_written",
 ]
 
-DIGITS = 4
 PIPE_WIDTH = 120
 """Columns where no terminal says how many there are, so that tables are whole in a file."""
 
@@ -35,43 +34,35 @@ VERDICT_STYLES = {
 }
 
 
-def console() -> Console:
-    """Standard output."""
-    found = Console(highlight=False)
-    return found if found.is_terminal else Console(highlight=False, width=PIPE_WIDTH)
+class _Console(Console):
+    """A console that leaves it to the command how to end when the reader of a pipe went away."""
+
+    def on_broken_pipe(self) -> None:
+        """Rich would exit with 1, which here means "refuted"."""
+        raise BrokenPipeError
+
+
+def console(stderr: bool = False) -> Console:
+    """Standard output, or standard error."""
+    found = _Console(stderr=stderr, highlight=False)
+    if found.is_terminal:
+        return found
+    return _Console(stderr=stderr, highlight=False, width=PIPE_WIDTH)
 
 
 def error_console() -> Console:
     """Standard error."""
-    return Console(stderr=True, highlight=False)
+    return console(stderr=True)
 
 
-def say(message: str, style: str = "") -> None:
-    """One line to standard output; file names in it are not read as markup."""
-    console().print(Text(message, style=style), soft_wrap=True)
+def say(message: str, place: Console | None = None, style: str = "") -> None:
+    """One line, to standard output by default; file names in it are not read as markup."""
+    (place or console()).print(Text(message, style=style), soft_wrap=True)
 
 
 def say_error(message: str) -> None:
     """One line to standard error."""
     error_console().print(Text("error: ", style="bold red") + Text(message), soft_wrap=True)
-
-
-def below(value: float) -> str:
-    """The largest number of four digits that is not above the value: a lower bound stays one.
-
-    >>> below(0.49999), below(-1.23456), below(float("-inf"))
-    ('0.4999', '-1.235', '-inf')
-    """
-    return f"{float(Context(DIGITS, ROUND_FLOOR).create_decimal(value)):.{DIGITS}g}"
-
-
-def above(value: float) -> str:
-    """The smallest number of four digits that is not below the value: an upper bound stays one.
-
-    >>> above(0.50001), above(0.25)
-    ('0.5001', '0.25')
-    """
-    return f"{float(Context(DIGITS, ROUND_CEILING).create_decimal(value)):.{DIGITS}g}"
 
 
 def verdict(status: Status) -> Text:
@@ -81,7 +72,7 @@ def verdict(status: Status) -> Text:
 
 def table(title: str, columns: Sequence[str], caption: str | None = None) -> Table:
     """An empty table; its columns are set right, as numbers are."""
-    made = Table(title=title, caption=caption, title_justify="left", caption_justify="left")
+    made = Table(title=Text(title), caption=caption, title_justify="left", caption_justify="left")
     for column in columns:
         made.add_column(column, justify="right", no_wrap=True)
     return made

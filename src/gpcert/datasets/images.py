@@ -58,7 +58,7 @@ def _load(
         X, y = download(name, version=1)
         parts = X[:TRAIN_SIZE], y[:TRAIN_SIZE], X[TRAIN_SIZE:], y[TRAIN_SIZE:]
     else:
-        parts = read_npz(folder, filename, KEYS)
+        parts = read_npz(folder, filename, KEYS, (SIDE, SIDE))
     wanted = _checked_classes(classes, parts[1], filename if folder is not None else name)
     chosen = []
     for x, y in (parts[:2], parts[2:]):

@@ -37,7 +37,7 @@ def spambase(
     if folder is None:
         X, y = download("spambase", version=1)
     else:
-        X, y = read_npz(folder, "spambase.npz", ("X", "y"))
+        X, y = read_npz(folder, "spambase.npz", ("X", "y"), (FEATURES,))
     if X.ndim != 2 or X.shape[1] != FEATURES or y.shape != (len(X),):
         raise InputError(
             f"spambase: expected X of shape (n, {FEATURES}) and y (n,), got {X.shape} and {y.shape}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 
 from gpcert.arrays import Array
+from gpcert.deadline import checkpoint
 from gpcert.enclosures.local_posterior import LocalModel, LocalPosterior
 from gpcert.enclosures.mean import MeanEnclosure
 from gpcert.enclosures.variance import VarianceEnclosure, variance_range
@@ -44,17 +45,20 @@ class Evaluation:
     @cached_property
     def expansion(self) -> Expansion:
         """Kernel values at the centres."""
+        checkpoint()
         return self.local.expand(self.cells)
 
     def mean(self, output: int) -> MeanEnclosure:
         """Enclosure of g_c."""
         if output not in self._means:
+            checkpoint()
             self._means[output] = self.local.mean(self.expansion, output, self.optional)
         return self._means[output]
 
     def variance(self, output: int) -> VarianceEnclosure:
         """Enclosure of v_c."""
         if output not in self._variances:
+            checkpoint()
             self._variances[output] = self.local.variance(self.expansion, output, self.optional)
         return self._variances[output]
 

@@ -30,6 +30,8 @@ def has_lines(model: Model) -> bool:
 class LineModel:
     """The model's members without a place, and the lines as each of them sees them.
 
+    All is in unit form (`gpcert.unit_form`), as in `LocalPosterior`.
+
     A member's function on a line has at most the norm that it has over all features: restricting
     a function of a reproducing kernel's space to a subset never lengthens it (Aronszajn 1950,
     *Theory of reproducing kernels*, part I, section 5).
@@ -38,6 +40,8 @@ class LineModel:
     model: Model
     parts: tuple[LocalPosterior, ...]
     lines: tuple[Lines, ...]
+    hull: Box
+    """All of t that is asked about: it is of positive length, and sets the batches' units."""
     backend: Backend
 
     @staticmethod
@@ -47,7 +51,7 @@ class LineModel:
         for member in model.members:
             nowhere = Ball(member.points[0], 0.0)  # its kernel and norms are not used
             local = LocalPosterior.build(member, nowhere, backend, variance)
-            parts.append(replace(local, norms=tuple(float(b) for b in member.norms)))
+            parts.append(replace(local, norms=tuple(float(b) for b in local.unit.norms)))
         return tuple(parts)
 
     @staticmethod
@@ -62,12 +66,13 @@ class LineModel:
         """The lines (rows of X, features), asked about for |t| <= extent (Q,)."""
         found = []
         for part in parts:
-            kernel = part.posterior.kernel
+            kernel = part.unit.kernel
             assert isinstance(kernel, SquaredExponential), "see has_lines"
             lengths = np.broadcast_to(kernel.length_scale, (model.dim,))
             seen = (np.asarray(lengths), float(kernel.variance))
-            found.append(Lines.build(seen, part.posterior.points, X, lines, extent))
-        return LineModel(model, parts, tuple(found), backend)
+            found.append(Lines.build(seen, part.unit.points, X, lines, extent))
+        reach = float(extent.max(initial=0.0)) or 1.0
+        return LineModel(model, parts, tuple(found), Box([-reach], [reach]), backend)
 
     def evaluation(
         self, question: np.ndarray, low: np.ndarray, high: np.ndarray, optional: bool = True
@@ -78,8 +83,7 @@ class LineModel:
             for part, lines in zip(self.parts, self.lines, strict=True)
         )
         local = bound[0] if isinstance(self.model, Posterior) else LocalCommittee(bound)
-        hull = Box([float(low.min(initial=0.0))], [float(high.max(initial=0.0))])
-        cells = Cells(hull, self.backend.asarray(low), self.backend.asarray(high))
+        cells = Cells(self.hull, self.backend.asarray(low), self.backend.asarray(high))
         return Evaluation(local, cells, optional)
 
     @property

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from gpcert.arrays import Array, Backend
 from gpcert.committee import Model
+from gpcert.deadline import checkpoint
 from gpcert.enclosures.mean import MeanEnclosure, mean_enclosure
 from gpcert.enclosures.operator import OperatorBounds
 from gpcert.enclosures.portfolio import Portfolio
@@ -20,6 +21,7 @@ from gpcert.kernels.expansions.base import Expansion
 from gpcert.kernels.expansions.squared_exponential import LocalSquaredExponential
 from gpcert.posterior import Posterior
 from gpcert.regions import Cells, Region
+from gpcert.unit_form import UnitForm
 
 __all__ = ["LocalCommittee", "LocalModel", "LocalPosterior", "local_model"]
 
@@ -32,9 +34,14 @@ MOST_SECOND_FEATURES = 3
 
 @dataclass(frozen=True, eq=False)
 class LocalPosterior:
-    """Everything that does not change from cell to cell, on the backend."""
+    """Everything that does not change from cell to cell, on the backend.
+
+    Kernel, weights, norms and precisions are those of the unit form; only the goals' last step goes
+    to the outputs' own units, by `unit.mean_scale` and `unit.variance_scale`.
+    """
 
     posterior: Posterior
+    unit: UnitForm
     kernel: LocalKernel
     weights: tuple[Array, ...]
     norms: tuple[float, ...]
@@ -47,26 +54,32 @@ class LocalPosterior:
         posterior: Posterior, region: Region, backend: Backend, variance: bool
     ) -> LocalPosterior:
         """Bind to a region; `variance=False` where only the mean is asked for (much cheaper)."""
-        kernel = localize(posterior.kernel, posterior.points, region, backend)
+        checkpoint()
+        unit = posterior.unit
+        _ = unit.mean_scale  # an error where predictions leave float64
+        kernel = localize(unit.kernel, posterior.points, region, backend)
         norms = []
-        for c, t in enumerate(posterior.weights):
+        for c, t in enumerate(unit.weights):
             # the norm over all features is known once and for all; a slice's own can be smaller
             own = kernel.slice_norm(t) if len(region.fixed) else None
-            whole = float(posterior.norms[c])
+            whole = float(unit.norms[c])
             norms.append(whole if own is None else min(whole, own))
-        precisions = None
+        precisions, operator = None, OperatorBounds(0.0, 1.0)
         if variance:
+            _ = unit.variance_scale
+            operator = OperatorBounds.of(unit)
             precisions = tuple(
-                LocalPrecision.build(posterior, index, kernel.variance, backend)
-                for index in range(posterior.precision_count)
+                LocalPrecision.build(unit, index, kernel.variance, backend)
+                for index in range(unit.precision_count)
             )
         return LocalPosterior(
             posterior=posterior,
+            unit=unit,
             kernel=kernel,
-            weights=tuple(backend.asarray(t) for t in posterior.weights),
+            weights=tuple(backend.asarray(t) for t in unit.weights),
             norms=tuple(norms),
             precisions=precisions,
-            operator=OperatorBounds.of(posterior) if variance else OperatorBounds(0.0, 1.0),
+            operator=operator,
         )
 
     @property
@@ -79,7 +92,7 @@ class LocalPosterior:
         return self.kernel.expand(cells)
 
     def mean(self, expansion: Expansion, output: int, optional: bool = True) -> MeanEnclosure:
-        """Enclosure of g_c (before offset and scale); `optional` bounds as the portfolio says."""
+        """Enclosure of g_c in unit form; `optional` bounds as the portfolio says."""
         pointwise = optional and self.portfolio.wants("pointwise")
         weights, norm = self.weights[output], self.norms[output]
         enclosure = mean_enclosure(self.kernel, expansion, weights, norm, pointwise)
@@ -94,7 +107,7 @@ class LocalPosterior:
     def variance(
         self, expansion: Expansion, output: int, optional: bool = True
     ) -> VarianceEnclosure:
-        """Enclosure of v_c (before scale and noise)."""
+        """Enclosure of v_c in unit form."""
         assert self.precisions is not None, "built with variance=False"
         precision = self.precisions[output if len(self.precisions) > 1 else 0]
         cells, features = expansion.geometry.half.shape

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gpcert.posterior import Posterior
+from gpcert.unit_form import UnitForm
 
 __all__ = ["OperatorBounds"]
 
@@ -13,7 +13,7 @@ __all__ = ["OperatorBounds"]
 class OperatorBounds:
     """`-excess I <= P <= gain I` for P = I - Phi S Phi*, the posterior covariance operator.
 
-    An exact posterior has excess 0 and gain 1. Both are proved (`Posterior.excess`, `.gain`): the
+    An exact posterior has excess 0 and gain 1. Both are proved (`UnitForm.excess`, `.gain`): the
     excess covers the rounding of a stored factor, the gain an indefinite S.
     """
 
@@ -21,9 +21,9 @@ class OperatorBounds:
     gain: float
 
     @staticmethod
-    def of(posterior: Posterior) -> OperatorBounds:
+    def of(unit: UnitForm) -> OperatorBounds:
         """The bounds that the posterior proves once."""
-        return OperatorBounds(posterior.excess, posterior.gain)
+        return OperatorBounds(unit.excess, unit.gain)
 
     @property
     def norm(self) -> float:

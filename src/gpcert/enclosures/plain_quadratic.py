@@ -1,6 +1,9 @@
-"""Quadratic lower models without a weight, in the user's units: those of several kernels add up.
+"""Quadratic lower models without a weight, in the region's units: those of several kernels add up.
 
-    q(c + y) >= value + gradient.y + y^T hessian y / 2 - error,   all y = x - c of the cell.
+    q(c + unit y) >= value + gradient.y + y^T hessian y / 2 - error,   for all of the cell,
+
+the units being powers of two near the region's widths: second derivatives are then floats
+whatever the length-scales are.
 
 A `LocalQuadratic` is sharper, but its weight and its coordinates are those of one kernel alone.
 """
@@ -11,15 +14,19 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from array_api_compat import device
+
 from gpcert.arrays import Array, namespace
 from gpcert.enclosures.local_quadratic import LevelBound, LocalQuadratic
 from gpcert.enclosures.quadratic_minimum import quadratic_minimum
 from gpcert.kernels.expansions.base import finite_product
 from gpcert.kernels.expansions.geometry import Geometry
+from gpcert.kernels.nodes.frame import power_of_two
 from gpcert.regions import Cells
 from gpcert.rounding import down, gamma, nonnegative, up
 
-__all__ = ["PlainQuadratic", "plain_geometry"]
+__all__ = ["PlainQuadratic", "plain_geometry", "region_units"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +45,7 @@ class PlainQuadratic:
 
     @staticmethod
     def of(model: LocalQuadratic, geometry: Geometry, linear_error: Array) -> PlainQuadratic:
-        """Take the weight away and go to the user's units.
+        """Take the weight away and go to the region's units.
 
         Statement: let `omega q >= value + p(d) - error`, omega = exp(r |d|^2), p(0) = 0, p <= M on
         the cell, x = r rho2. Then `q >= value + p(d) - value s |d|^2 - M min(x, 1) - error` with
@@ -51,7 +58,8 @@ class PlainQuadratic:
         the error with all of the quadratic's curvature, the linear model is taken instead.
         """
         xp = namespace(model.value)
-        half, scale = geometry.half, geometry.inverse_length
+        half = geometry.half
+        scale = geometry.inverse_length * region_units(geometry.cells)
         slopes = xp.sum(xp.abs(model.gradient) * half, axis=1)
         bends = xp.sum(xp.abs(model.hessian) * (half[:, :, None] * half[:, None, :]), axis=(1, 2))
         value, hessian, error = model.value, model.hessian, model.error
@@ -70,7 +78,7 @@ class PlainQuadratic:
         unit = scale[..., :, None] * scale[..., None, :]  # (f, f), or per cell
         return PlainQuadratic(
             value,
-            geometry.unscaled_gradient(model.gradient),
+            model.gradient * scale,
             xp.where(linear[:, None, None], xp.zeros_like(hessian), hessian * unit),
             xp.where(linear, up(linear_error + gamma(16) * size, 4), error),
             size,
@@ -130,21 +138,32 @@ class PlainQuadratic:
         )
 
     def bound(self, geometry: Geometry) -> LevelBound:
-        """Lower bound over the cells, whose `plain_geometry` is given; -inf where none is known."""
+        """Lower bound over the cells, whose `plain_geometry` is given; -inf where none is known.
+
+        The point is a displacement in the user's units.
+        """
         xp = namespace(self.value)
         minimum = quadratic_minimum(geometry, self.gradient, self.hessian)
         lower = self.value + minimum.lower - self.error
         size = xp.abs(self.value) + xp.abs(minimum.lower) + self.error
         lower = down(lower - gamma(8) * size, 2)
         none = xp.full_like(lower, -math.inf)
-        return LevelBound(xp.where(xp.isnan(lower), none, lower), minimum.point)
+        point = geometry.unscaled(minimum.point)
+        return LevelBound(xp.where(xp.isnan(lower), none, lower), point)
 
 
 def plain_geometry(cells: Cells) -> Geometry:
-    """The cells in the user's units."""
-    xp = namespace(cells.lower)
-    ones = xp.ones_like(cells.lower[0])
-    return Geometry.of(cells, ones, ones)
+    """The cells in their region's units."""
+    xp, unit = namespace(cells.lower), region_units(cells)
+    return Geometry.of(cells, 1.0 / unit, xp.ones_like(unit), unit)
+
+
+def region_units(cells: Cells) -> Array:
+    """(f,) powers of two near the widths of the region in its free features."""
+    region = cells.region
+    widths = (region.upper - region.lower)[region.free]
+    widths = np.where((widths > 0) & np.isfinite(widths), widths, np.inf)
+    return namespace(cells.lower).asarray(power_of_two(widths), device=device(cells.lower))
 
 
 def _identity(hessian: Array) -> Array:

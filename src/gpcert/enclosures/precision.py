@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from gpcert.arrays import Array, Backend, namespace
+from gpcert.deadline import checkpoint
 from gpcert.kernels.expansions.base import Expansion, LocalKernel, QuadraticForm
-from gpcert.posterior import Posterior
-from gpcert.rounding import gamma, up
+from gpcert.rounding import gamma, root, up
+from gpcert.unit_form import UnitForm
 
 __all__ = ["LocalPrecision"]
 
@@ -43,15 +44,14 @@ class LocalPrecision:
     """C in the place of A, where there is one."""
 
     @staticmethod
-    def build(
-        posterior: Posterior, index: int, variance: float, backend: Backend
-    ) -> LocalPrecision:
+    def build(unit: UnitForm, index: int, variance: float, backend: Backend) -> LocalPrecision:
         """Choose the form by its worst error over all kernel rows (|k| <= variance sqrt N)."""
-        A, C = posterior.factors_of(index)
-        size, other = posterior.factor_sizes[index]
+        checkpoint()
+        A, C = unit.factors_of(index)
+        size, other = unit.factor_sizes[index]
         N = A.shape[1]
-        worst = gamma(N + len(A) + len(C)) * (size**2 + other**2) * variance * N
-        S = backend.asarray(posterior.precisions[index]) if worst <= ACCEPTABLE_ERROR else None
+        worst = gamma(N + len(A) + len(C)) * (size * size + other * other) * variance * N
+        S = backend.asarray(unit.precisions[index]) if worst <= ACCEPTABLE_ERROR else None
         negative = LocalPrecision(backend.asarray(C), None, other) if len(C) else None
         return LocalPrecision(backend.asarray(A), S, size, negative)
 
@@ -70,7 +70,7 @@ class LocalPrecision:
             return own
         other = self.negative._by_factor(local, expansion)
         xp = namespace(own.product)
-        length = xp.sqrt(xp.sum(own.y**2, axis=1)) + xp.sqrt(xp.sum(other.y**2, axis=1))
+        length = root(xp.sum(own.y**2, axis=1)) + root(xp.sum(other.y**2, axis=1))
         N = own.y.shape[1]
         size = own.product + other.product
         return Applied(
@@ -84,10 +84,10 @@ class LocalPrecision:
         K = expansion.K
         xp = namespace(K)
         r, N = self.factor.shape
-        size2 = self.size**2
+        size2 = self.size * self.size
         if self.negative is not None:
             r += self.negative.factor.shape[0]
-            size2 += self.negative.size**2
+            size2 += self.negative.size * self.negative.size
         k_norm, k_error = local.row_sizes(expansion)
         spread = up(gamma(N + r + 8) * k_norm + k_error, 8)
         y = K @ S
@@ -95,7 +95,7 @@ class LocalPrecision:
         product = xp.sum(K * y, axis=1)
         size = xp.sum(xp.abs(K * y), axis=1)
         # k.y: the error of y, the error of k against the true y, and the summation
-        error = y_error * (k_norm + k_error) + k_error * xp.sqrt(xp.sum(y**2, axis=1))
+        error = y_error * (k_norm + k_error) + k_error * root(xp.sum(y**2, axis=1))
         return Applied(y, y_error, product, up(error + gamma(N + 4) * size, N + 16))
 
     def _by_factor(self, local: LocalKernel, expansion: Expansion) -> Applied:
@@ -106,7 +106,7 @@ class LocalPrecision:
         q = expansion.K @ self.factor.T
         q_error = up(self.size * spread, 8)
         product = xp.sum(q**2, axis=1)
-        q_norm = xp.sqrt(product)
+        q_norm = root(product)
         y = q @ self.factor
         y_error = up(self.size * (q_error + gamma(r + 4) * (q_norm + q_error)), 8)
         error = q_error * (2.0 * q_norm + q_error) + gamma(r + 4) * product
@@ -121,14 +121,14 @@ class LocalPrecision:
         """
         xp = namespace(expansion.K)
         prior = local.derivative_covariance(expansion)
-        spread = xp.sqrt(xp.sum(prior.matrix**2, axis=(1, 2)))
+        spread = root(xp.sum(prior.matrix**2, axis=(1, 2)))
         square, error = self._derivative_square(local, expansion)
         matrix = prior.matrix - square
         if self.negative is not None:
             other, other_error = self.negative._derivative_square(local, expansion)
             matrix, error = matrix + other, error + other_error
-            spread = spread + xp.sqrt(xp.sum(other**2, axis=(1, 2)))
-        spread = spread + xp.sqrt(xp.sum(square**2, axis=(1, 2)))
+            spread = spread + root(xp.sum(other**2, axis=(1, 2)))
+        spread = spread + root(xp.sum(square**2, axis=(1, 2)))
         return QuadraticForm(matrix, up(error + gamma(8) * spread + prior.error, 8))
 
     def _derivative_square(self, local: LocalKernel, expansion: Expansion) -> tuple[Array, Array]:
@@ -146,6 +146,6 @@ class LocalPrecision:
         norm, norm_error = (xp.where(known, x, xp.zeros_like(x)) for x in (norm, norm_error))
         dQ = up(self.size * (gamma(N + 16) * norm + norm_error), 8)
         # |Q|_F^2 is the trace of Q Q^T, which carries r roundings
-        size = xp.sqrt(xp.sum(xp.linalg.diagonal(square), axis=1)) * (1.0 + gamma(r + 8))
+        size = root(xp.sum(xp.linalg.diagonal(square), axis=1)) * (1.0 + gamma(r + 8))
         error = dQ * (2.0 * size + dQ) + gamma(r + 8) * size**2
         return square, xp.where(known, up(error, r + 16), xp.full_like(error, math.inf))

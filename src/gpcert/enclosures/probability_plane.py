@@ -39,14 +39,14 @@ class LatentRange:
 
 def latent_range(evaluation: Evaluation, mean_low: Array, mean_high: Array) -> LatentRange:
     """From certified ends of mu and the evaluation's range of v."""
-    posterior = evaluation.local.posterior
+    posterior, unit = evaluation.local.posterior, evaluation.local.unit
     xp = namespace(mean_low)
-    scale, noise = float(posterior.scale[0]), float(posterior.noise[0])
+    scale2, noise = unit.variance_scale[0], float(posterior.noise[0])
     v_low, v_high = evaluation.variance_range(0)
-    v_low = nonnegative(down(noise + down(scale * scale * v_low, 2), 1))
-    v_high = up(noise + up(scale * scale * v_high, 2), 1)
-    mu = float(posterior.offset[0]) + scale * evaluation.mean(0).center
-    v = scale * scale * evaluation.variance(0).center + noise
+    v_low = nonnegative(down(noise + down(scale2 * v_low, 2), 1))
+    v_high = up(noise + up(scale2 * v_high, 2), 1)
+    mu = float(posterior.offset[0]) + unit.mean_scale[0] * evaluation.mean(0).center
+    v = scale2 * evaluation.variance(0).center + noise
     ends = (mean_low, mean_high, v_low, v_high, mu, v)
     # huge cells may leave infinite ends, or some beyond what the likelihood accepts
     usable = mean_low <= mean_high
@@ -120,8 +120,8 @@ class ProbabilityPlane:
         xp = namespace(self.value)
         sign = self.sign
         local, geometry = evaluation.local, evaluation.expansion.geometry
-        posterior = local.posterior
-        offset, scale = sign * float(posterior.offset[0]), float(posterior.scale[0])
+        posterior, scale2 = local.posterior, local.unit.variance_scale[0]
+        offset, scale = sign * float(posterior.offset[0]), local.unit.mean_scale[0]
         mean, variance = evaluation.mean(0), evaluation.variance(0)
         own = mean.below if sign > 0 else mean.above
         # sign (mu - mean) = (offset - sign mean) + scale q: the constants cancel up to rounding
@@ -134,10 +134,10 @@ class ProbabilityPlane:
         below, above = (
             PlainQuadratic.of(m, geometry, unknown) for m in (variance.below, variance.above)
         )
-        v = below.where(rises, above).scaled(xp.full_like(self.value, scale * scale))
+        v = below.where(rises, above).scaled(xp.full_like(self.value, scale2))
         noise = float(posterior.noise[0])
         shift = xp.where(rises, noise - self.variance, self.variance - noise)
-        dip = up(scale * scale * local.operator.excess * local.kernel.variance, 4)
+        dip = up(scale2 * local.operator.excess * local.kernel.variance, 4)
         # scale^2 rounds: a relative error of v itself
         lost = xp.where(rises, xp.zeros_like(shift), xp.zeros_like(shift) + dip)
         lost = up(lost + gamma(2) * v.size, 2)

@@ -5,11 +5,14 @@ No solver: the bilinear terms are relaxed around a local minimum, where the rela
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+
+import numpy as np
 
 from gpcert.arrays import Array, namespace
 from gpcert.kernels.expansions.geometry import Geometry
-from gpcert.rounding import gamma, nonnegative, up
+from gpcert.rounding import gamma, nonnegative, root, up
 
 __all__ = ["QuadraticMinimum", "quadratic_minimum", "smallest_eigenvalue"]
 
@@ -75,7 +78,9 @@ def quadratic_minimum(geometry: Geometry, gradient: Array, hessian: Array) -> Qu
     lower = lower - up(gamma(4 * w.shape[1] + 48) * 16.0 * size, 4)
     lower = _ball_improvement(geometry, gradient, hessian, lower)
     away = xp.where(at_end, sign * step, -xp.sign(slope) * step)
-    return QuadraticMinimum(lower, z + away)
+    point = z + away
+    # coefficients beyond float64 say nothing about where to look
+    return QuadraticMinimum(lower, xp.where(xp.isfinite(point), point, zero))
 
 
 def _local_minimum(
@@ -139,16 +144,33 @@ def smallest_eigenvalue(hessian: Array) -> Array:
 
     For *any* V and diagonal L: `H = V L V^T + E`, hence
     `lambda_min(H) >= min(L, 0) |V|_2^2 - |E|_F` and `|V|_2^2 <= 1 + |V^T V - I|_F`; the computed
-    eigenvectors are only a good choice of V. The rounding of E and V^T V is added.
+    eigenvectors are only a good choice of V. The rounding of E and V^T V is added. -inf where H is
+    not finite.
     """
     xp = namespace(hessian)
     f = hessian.shape[-1]
-    L, V = xp.linalg.eigh(hessian)
+    finite = xp.all(xp.isfinite(hessian), axis=(1, 2))
+    hessian = xp.where(finite[:, None, None], hessian, xp.zeros_like(hessian))
+    L, V = _about_diagonal(hessian)
     Vt = xp.matrix_transpose(V)
     residual = hessian - (V * L[:, None, :]) @ Vt
     identity = xp.eye(f, dtype=hessian.dtype, device=hessian.device)
-    defect = xp.sqrt(xp.sum((Vt @ V - identity) ** 2, axis=(1, 2))) + gamma(f + 8) * 4.0 * f
+    defect = root(xp.sum((Vt @ V - identity) ** 2, axis=(1, 2))) + gamma(f + 8) * 4.0 * f
     largest = xp.max(xp.abs(L), axis=1)
-    error = xp.sqrt(xp.sum(residual**2, axis=(1, 2))) + gamma(f + 8) * 4.0 * f * largest
-    lowest = xp.minimum(L[:, 0], xp.zeros_like(largest))
-    return -up(-lowest * (1.0 + defect) + error, f * f + 8)
+    spread = 1.0 + defect  # |V|_2^2 is at most this: the size of the terms that cancel
+    error = root(xp.sum(residual**2, axis=(1, 2))) + gamma(f + 8) * 4.0 * f * largest * spread
+    lowest = xp.minimum(xp.min(L, axis=1), xp.zeros_like(largest))
+    bound = -up(-lowest * spread + error, f * f + 8)
+    return xp.where(finite & ~xp.isnan(bound), bound, xp.full_like(bound, -math.inf))
+
+
+def _about_diagonal(hessian: Array) -> tuple[Array, Array]:
+    """Eigenvalues (B, f) and eigenvectors (B, f, f), about; the diagonal itself if LAPACK fails."""
+    xp = namespace(hessian)
+    f = hessian.shape[-1]
+    try:
+        L, V = xp.linalg.eigh(hessian)
+    except (np.linalg.LinAlgError, RuntimeError):  # torch's error is a RuntimeError
+        L, V = xp.linalg.diagonal(hessian), xp.zeros_like(hessian)
+        return L, V + xp.eye(f, dtype=hessian.dtype, device=hessian.device)
+    return L, V

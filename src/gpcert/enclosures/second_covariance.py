@@ -9,7 +9,7 @@ import numpy as np
 from gpcert.arrays import Array, namespace
 from gpcert.enclosures.precision import LocalPrecision
 from gpcert.kernels.expansions.squared_exponential import LocalSquaredExponential, WeightedExpansion
-from gpcert.rounding import gamma, up
+from gpcert.rounding import gamma, root, up
 
 __all__ = ["SecondCovariance", "second_covariance"]
 
@@ -62,8 +62,8 @@ def second_covariance(
     prior = 0.25 * s2 * (prior + one[:, None, None, :] * one[None, :, :, None])
     second = prior[None] - 0.25 * xp.reshape(T @ xp.matrix_transpose(T), (B, f, f, f, f))
     dQ, dT = (_product_error(precision, local, expansion, degree) for degree in (1, 2))
-    size1 = xp.sqrt(xp.sum(Q**2, axis=(1, 2))) * (1.0 + gamma(r * f + 8))
-    size2 = xp.sqrt(xp.sum(T**2, axis=(1, 2))) * (1.0 + gamma(r * f * f + 8))
+    size1 = root(xp.sum(Q**2, axis=(1, 2))) * (1.0 + gamma(r * f + 8))
+    size2 = root(xp.sum(T**2, axis=(1, 2))) * (1.0 + gamma(r * f * f + 8))
     dot = gamma(r + 16)
     first_error = dQ * (2.0 * size1 + dQ) + dot * (size1**2 + s2)
     mixed_error = dQ * size2 + dT * size1 + dQ * dT + dot * size1 * size2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpcert.errors import InputError
+from gpcert.errors import GPCertError, InputError
 from gpcert.kernels.active_dimensions import ActiveDimensions
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.constant import Constant
@@ -25,6 +25,7 @@ from gpcert.kernels.spectral_mixture import SpectralMixture
 from gpcert.kernels.squared_exponential import SquaredExponential
 from gpcert.kernels.sum import Sum
 from gpcert.kernels.white import White
+from gpcert.registry import Registry
 
 __all__ = [
     "KERNELS",
@@ -49,11 +50,13 @@ __all__ = [
     "White",
     "kernel_from_config",
     "localize",
+    "register",
 ]
 
-KERNELS: dict[str, type[Kernel]] = {
-    kernel.name: kernel
-    for kernel in (
+KERNELS: Registry[type[Kernel]] = Registry(
+    "kernel",
+    Kernel,
+    (
         ActiveDimensions,
         Constant,
         Cosine,
@@ -71,12 +74,22 @@ KERNELS: dict[str, type[Kernel]] = {
         SquaredExponential,
         Sum,
         White,
-    )
-}
+    ),
+)
+"""Every kernel by the name that saved posteriors carry."""
+
+register = KERNELS.register
+"""Let saved posteriors hold a kernel of your own, as a decorator: `@gpcert.kernels.register`."""
 
 
 def kernel_from_config(name: str, config: dict[str, Any]) -> Kernel:
     """Rebuild the kernel that `kernel.name` and `kernel.config()` describe."""
-    if name not in KERNELS:
-        raise InputError(f"kernel: expected one of {sorted(KERNELS)}, got {name!r}")
-    return KERNELS[name].from_config(config)
+    kind = KERNELS.find(name)
+    try:
+        return kind.from_config(config)
+    except GPCertError:
+        raise
+    except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
+        raise InputError(
+            f"kernel {name!r}: its parameters do not fit ({error!r}); use what its config() returns"
+        ) from error

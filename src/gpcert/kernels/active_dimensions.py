@@ -36,7 +36,9 @@ class ActiveDimensions(Kernel):
 
     def __post_init__(self) -> None:
         checked_kernel("kernel", self.kernel)
-        given = np.asarray(self.dimensions)
+        listed = isinstance(self.dimensions, tuple | list | range | np.ndarray)
+        whole = listed and all(isinstance(j, int | np.integer) for j in self.dimensions)
+        given = np.asarray(self.dimensions if whole else [])
         valid = given.ndim == 1 and given.size > 0 and given.dtype.kind in "iu"
         if not valid or np.any(given < 0) or len(np.unique(given)) != len(given):
             raise InputError(

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from gpcert.arrays import finite_array
 from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.composite import Composite
@@ -108,8 +109,18 @@ def power_of(kernel: Kernel, p: float) -> Kernel:
     >>> power_of(SquaredExponential(2.0, variance=3.0), 4).config()
     {'length_scale': 1.0, 'variance': 81.0}
     """
-    if not (np.isfinite(p) and p > 0):
+    exponent = float(finite_array("power of a kernel", p, ndim=0))
+    if exponent <= 0:
         raise InputError(f"power of a kernel: expected a positive number, got {p!r}")
+    try:
+        return _power_of(kernel, exponent)
+    except OverflowError as error:
+        raise InputError(
+            f"power of a kernel: its variance overflows for the power {p!r}"
+        ) from error
+
+
+def _power_of(kernel: Kernel, p: float) -> Kernel:
     if p == 1:
         return kernel
     if isinstance(kernel, Scale):

@@ -35,6 +35,8 @@ class Kernel(ABC):
     name: ClassVar[str]
     """Key of the registry; written to saved posteriors."""
 
+    __array_ufunc__ = None  # an array times a kernel is no array of kernels: `__rmul__` answers
+
     @abstractmethod
     def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         """Matrix `k(x_i, y_j)`, shape (n, p), in plain floating point."""
@@ -77,6 +79,13 @@ class Kernel(ABC):
     def from_config(cls, config: dict[str, Any]) -> Kernel:
         """Rebuild the kernel that `config` describes."""
         return cls(**config)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Of a copy or a pickle: NumPy forgets that its arrays can only be read."""
+        vars(self).update(state)
+        for value in state.values():
+            if isinstance(value, np.ndarray):
+                value.setflags(write=False)
 
     def __add__(self, other: Kernel | float) -> Kernel:
         """k1 + k2; a number is a constant kernel. In its simplest form, see `kernels.algebra`."""

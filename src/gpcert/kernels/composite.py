@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +30,8 @@ class Composite(Kernel):
     def __post_init__(self) -> None:
         if isinstance(self.kernels, Kernel):
             raise InputError(f"kernels: expected several kernels, got one: {self.kernels!r}")
+        if not isinstance(self.kernels, Iterable):
+            raise InputError(f"kernels: expected a tuple of kernels, got {self.kernels!r}")
         kernels = tuple(checked_kernel(f"kernels[{i}]", k) for i, k in enumerate(self.kernels))
         if not kernels:
             raise InputError("kernels: expected at least one kernel, got none")

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import finite_array
+from gpcert.arrays import constant_array, finite_array
 from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.nodes.cosine import LocalCosine
@@ -35,7 +35,7 @@ class Cosine(Kernel):
     name: ClassVar[str] = "cosine"
 
     def __post_init__(self) -> None:
-        frequency = finite_array("frequency", self.frequency, ndim=1)
+        frequency = constant_array("frequency", self.frequency, ndim=1)
         variance = float(finite_array("variance", self.variance, ndim=0))
         if variance <= 0:
             raise InputError(f"variance: expected a positive number, got {self.variance!r}")

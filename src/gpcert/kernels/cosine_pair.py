@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import finite_array
+from gpcert.arrays import constant_array
 from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.nodes.cosine_pair import LocalCosinePair
@@ -36,10 +36,10 @@ class CosinePair(Kernel):
     name: ClassVar[str] = "cosine_pair"
 
     def __post_init__(self) -> None:
-        first = finite_array("first", self.first, ndim=1)
-        second = finite_array("second", self.second, ndim=1)
+        first = constant_array("first", self.first, ndim=1)
+        second = constant_array("second", self.second, ndim=1)
         given = (0.0, 0.0) if self.phases is None else self.phases
-        phases = finite_array("phases", given, ndim=1)
+        phases = constant_array("phases", given, ndim=1)
         if len(first) != len(second):
             raise InputError(
                 f"second: expected {len(first)} frequencies as in first, got {len(second)}"

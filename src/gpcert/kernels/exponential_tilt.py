@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import finite_array
+from gpcert.arrays import constant_array, finite_array
 from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.nodes.exponential_tilt import LocalExponentialTilt
@@ -35,7 +35,7 @@ class ExponentialTilt(Kernel):
     name: ClassVar[str] = "exponential_tilt"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "theta", finite_array("theta", self.theta, ndim=1))
+        object.__setattr__(self, "theta", constant_array("theta", self.theta, ndim=1))
         factor = float(finite_array("log_factor", self.log_factor, ndim=0))
         object.__setattr__(self, "log_factor", factor)
 

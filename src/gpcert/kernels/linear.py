@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import finite_array
+from gpcert.arrays import constant_array
 from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.nodes.frame import Frame
@@ -18,7 +18,7 @@ __all__ = ["Linear", "checked_center", "checked_weights", "fits"]
 
 def checked_weights(weights: Any) -> np.ndarray:
     """A number or a vector of numbers >= 0, or an `InputError`."""
-    array = finite_array("weights", weights)
+    array = constant_array("weights", weights)
     if array.ndim > 1 or np.any(array < 0):
         raise InputError(f"weights: expected a number or a vector of numbers >= 0, got {weights!r}")
     return array
@@ -26,7 +26,7 @@ def checked_weights(weights: Any) -> np.ndarray:
 
 def checked_center(center: Any) -> np.ndarray:
     """A number or a vector of numbers, or an `InputError`."""
-    array = finite_array("center", center)
+    array = constant_array("center", center)
     if array.ndim > 1:
         raise InputError(f"center: expected a number or a vector of numbers, got {center!r}")
     return array
@@ -66,7 +66,8 @@ class Linear(Kernel):
 
     def diagonal(self, X: np.ndarray) -> np.ndarray:
         """`sum_j w_j (x_j - o_j)^2`."""
-        return (self.weights * np.square(X - self.center)).sum(axis=1)
+        apart = X - self.center
+        return (self.weights * apart * apart).sum(axis=1)
 
     def gradient(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         """`w_j (y_j - o_j)`, whatever x is."""
@@ -87,7 +88,7 @@ class Linear(Kernel):
     def rescaled(self, scale: np.ndarray, shift: np.ndarray) -> Linear:
         """Weights `w / scale^2`, centre `o scale + shift`."""
         factor = np.asarray(scale, dtype=np.float64)
-        return Linear(self.weights / factor**2, self.center * factor + np.asarray(shift))
+        return Linear(self.weights / factor / factor, self.center * factor + np.asarray(shift))
 
     def check_dimension(self, d: int) -> None:
         """Vectors of weights and of the centre must have d entries; numbers fit every d."""

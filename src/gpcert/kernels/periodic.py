@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import finite_array
+from gpcert.arrays import constant_array, finite_array
 from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.nodes.frame import Frame
@@ -43,7 +43,7 @@ class Periodic(Kernel):
     def __post_init__(self) -> None:
         for name in ("period", "length_scale"):
             given = getattr(self, name)
-            values = finite_array(name, given)
+            values = constant_array(name, given)
             if values.ndim > 1 or np.any(values < SMALLEST) or np.any(values > LARGEST):
                 raise InputError(
                     f"{name}: expected a positive number or a vector of positive numbers, between "

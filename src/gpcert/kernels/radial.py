@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from gpcert.arrays import finite_array
+from gpcert.arrays import constant_array, finite_array
 from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.nodes.frame import Frame
@@ -37,7 +37,7 @@ class RadialKernel(Kernel):
         """F_0 and what is known of it."""
 
     def _validate_radial(self) -> None:
-        lengths = finite_array("length_scale", self.length_scale)
+        lengths = constant_array("length_scale", self.length_scale)
         if lengths.ndim > 1 or np.any(lengths <= 0):
             raise InputError(
                 "length_scale: expected a positive number or a vector of positive numbers, "
@@ -69,12 +69,12 @@ class RadialKernel(Kernel):
     def gradient(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         """`d k / d x = -s^2 F_1(r) (x - y) / l^2`."""
         difference = X[:, None, :] - Y[None, :, :]
-        return -self._slopes(X, Y)[:, :, None] * difference / self.length_scale**2
+        return -self._slopes(X, Y)[:, :, None] * difference / self.length_scale / self.length_scale
 
     def gradient_product(self, X: np.ndarray, Y: np.ndarray, C: np.ndarray) -> np.ndarray:
         """`sum_j C_ij s^2 F_1 (y_j - x_i) / l^2` by one matrix product."""
         W = C * self._slopes(X, Y)
-        return (W @ Y - W.sum(1)[:, None] * X) / self.length_scale**2
+        return (W @ Y - W.sum(1)[:, None] * X) / self.length_scale / self.length_scale
 
     def typical_lengths(self, d: int) -> np.ndarray:
         """The length-scales."""

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import finite_array
+from gpcert.arrays import constant_array
 from gpcert.errors import InputError
 from gpcert.kernels.cosine import Cosine
 from gpcert.kernels.expressed import Expressed
@@ -20,7 +20,7 @@ __all__ = ["SpectralMixture", "check_rows"]
 
 def check_rows(name: str, values: Any, rows: int, columns: int | None = None) -> np.ndarray:
     """A matrix of finite numbers with so many rows (and columns), or an `InputError`."""
-    matrix = finite_array(name, values, ndim=2)
+    matrix = constant_array(name, values, ndim=2)
     if matrix.shape[0] != rows or (columns is not None and matrix.shape[1] != columns):
         wanted = f"({rows}, {'d' if columns is None else columns})"
         raise InputError(f"{name}: expected shape {wanted}, got {matrix.shape}")
@@ -29,7 +29,7 @@ def check_rows(name: str, values: Any, rows: int, columns: int | None = None) ->
 
 def check_variances(values: Any) -> np.ndarray:
     """At least one positive number, or an `InputError`."""
-    variances = finite_array("variances", values, ndim=1)
+    variances = constant_array("variances", values, ndim=1)
     if len(variances) == 0 or np.any(variances <= 0):
         raise InputError(f"variances: expected one or more positive numbers, got {values!r}")
     return variances

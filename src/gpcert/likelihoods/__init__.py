@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gpcert.errors import InputError
+from gpcert.errors import GPCertError, InputError
 from gpcert.likelihoods.base import BinaryLikelihood, Likelihood, ScalarLikelihood
 from gpcert.likelihoods.classes import ClassLikelihood
 from gpcert.likelihoods.discretised import Discretised
@@ -19,6 +19,7 @@ from gpcert.likelihoods.logistic import Logistic
 from gpcert.likelihoods.multinomial_probit import MultinomialProbit
 from gpcert.likelihoods.probit import Probit
 from gpcert.likelihoods.softmax import Softmax
+from gpcert.registry import Registry
 
 __all__ = [
     "BinaryLikelihood",
@@ -34,14 +35,19 @@ __all__ = [
     "SklearnLogistic",
     "Softmax",
     "likelihood_from_config",
+    "register",
 ]
 
-LIKELIHOODS: dict[str, type[Likelihood]] = {
-    kind.name: kind
-    for kind in (Gaussian, Probit, Logistic, SklearnLogistic, Softmax, MultinomialProbit)
-}
-"""Every likelihood by the name that saved posteriors carry; a user's own link is code, and is not
-saved."""
+LIKELIHOODS: Registry[type[Likelihood]] = Registry(
+    "likelihood",
+    Likelihood,
+    (Gaussian, Probit, Logistic, SklearnLogistic, Softmax, MultinomialProbit),
+)
+"""Every likelihood by the name that saved posteriors carry; `Discretised` holds a function, which
+is code, and is not saved."""
+
+register = LIKELIHOODS.register
+"""Let saved posteriors hold a likelihood of your own: `@gpcert.likelihoods.register`."""
 
 
 def likelihood_from_config(name: str, config: Mapping[str, Any] | None = None) -> Likelihood:
@@ -50,12 +56,15 @@ def likelihood_from_config(name: str, config: Mapping[str, Any] | None = None) -
     >>> likelihood_from_config("logistic", {})
     Logistic()
     """
-    if name not in LIKELIHOODS:
-        raise InputError(f"likelihood: expected one of {sorted(LIKELIHOODS)}, got {name!r}")
+    kind = LIKELIHOODS.find(name)
     try:
-        return LIKELIHOODS[name](**(config or {}))
-    except TypeError as error:
+        if not (config is None or isinstance(config, Mapping)):
+            raise TypeError("expected a table of names and values")
+        return kind(**(config or {}))
+    except GPCertError:
+        raise
+    except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
         raise InputError(
-            f"likelihood {name!r}: its parameters {dict(config or {})!r} do not fit ({error}); "
+            f"likelihood {name!r}: its parameters {config!r} do not fit ({error}); "
             "use what its config() returns"
         ) from error

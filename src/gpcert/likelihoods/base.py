@@ -31,6 +31,10 @@ class Likelihood(ABC):
         """Parameters from which the registry rebuilds this likelihood."""
         return {}
 
+    def identity(self) -> dict[str, Any]:
+        """What tells it from others of its name, for fingerprints of models: its parameters."""
+        return self.config()
+
 
 class ScalarLikelihood(Likelihood):
     """A prediction `F(mu, v)` from one latent output that does not decrease in mu.
@@ -39,7 +43,13 @@ class ScalarLikelihood(Likelihood):
     """
 
     symmetric: ClassVar[bool] = False
-    """Whether F > 1/2 exactly where mu > 0, so that the decision needs no variance."""
+    """Whether `F(mu, v) + F(-mu, v)` is the same for all mu and v: by default classes are then
+    decided by the sign of mu, as scikit-learn's `predict` does. See `fair` for what F says."""
+
+    @property
+    def fair(self) -> bool:
+        """Whether it is proved that F > 1/2 exactly where mu > 0."""
+        return False
 
     @abstractmethod
     def value(self, mu: Array, v: Array) -> Array:
@@ -85,6 +95,15 @@ class BinaryLikelihood(ScalarLikelihood):
 
     total_error: ClassVar[float] = 0.0
     """Bound on the rounding error of `total`; 0 or 2^-53: then `total + total_error` is exact."""
+
+    @property
+    def fair(self) -> bool:
+        """Whether `total` is exactly 1.
+
+        Reason: `F(0, v) = total / 2` by the reflection, and `F(mu, v) > F(0, v)` for mu > 0, as
+        links increase at 0. scikit-learn's own link has a total below 1: there F(0, v) < 1/2.
+        """
+        return self.total == 1.0 and self.total_error == 0.0
 
     def line_maximum(self, alpha: Array, beta: Array, v_low: Array, v_high: Array) -> Array:
         """`max F(a + b v, v) = total - min F(-a - b v, v)`, rounded up and clipped at `total`."""

@@ -23,7 +23,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, finite_array, namespace
+from gpcert.deadline import checkpoint
 from gpcert.errors import InputError
 from gpcert.likelihoods.base import ScalarLikelihood
 from gpcert.likelihoods.gaussian_integral import gaussian_integral_range, score
@@ -76,12 +77,18 @@ class Discretised(ScalarLikelihood):
     classifies: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if not callable(self.link):
-            raise InputError(f"link: expected a function of an array, got {self.link!r}")
-        if not (isinstance(self.pieces, int) and 2 <= self.pieces <= 100_000):
+        for name in ("link", "inverse"):
+            function = getattr(self, name)
+            if not callable(function) and (name == "link" or function is not None):
+                raise InputError(f"{name}: expected a function of an array, got {function!r}")
+        whole = isinstance(self.pieces, int | np.integer) and not isinstance(self.pieces, bool)
+        if not (whole and 2 <= self.pieces <= 100_000):
             raise InputError(f"pieces: expected a whole number from 2 to 1e5, got {self.pieces!r}")
-        if not 0 <= self.link_ulps <= 1e9:
+        ulps = float(finite_array("link_ulps", self.link_ulps, ndim=0))
+        if not 0 <= ulps <= 1e9:
             raise InputError(f"link_ulps: expected a number from 0 to 1e9, got {self.link_ulps!r}")
+        object.__setattr__(self, "pieces", int(self.pieces))
+        object.__setattr__(self, "link_ulps", ulps)
         _ = self._steps  # a link that falls or leaves [0, 1] is refused here
 
     @cached_property
@@ -90,7 +97,7 @@ class Discretised(ScalarLikelihood):
         levels = np.arange(1, self.pieces) / self.pieces
         if self.inverse is not None:
             with np.errstate(all="ignore"):
-                found = np.asarray(self.inverse(levels), dtype=np.float64)
+                found = _called("inverse", self.inverse, levels)
         else:
             found = self._bisected(levels)
         found = found[np.isfinite(found) & (np.abs(found) <= WIDEST)]
@@ -108,7 +115,7 @@ class Discretised(ScalarLikelihood):
         return np.concatenate([high, low[jumps]])
 
     def _values(self, f: np.ndarray) -> np.ndarray:
-        values = np.asarray(self.link(f), dtype=np.float64)
+        values = _called("link", self.link, f)
         if values.shape != f.shape or not np.all((values >= 0.0) & (values <= 1.0)):
             raise InputError(
                 "link: expected a function that maps an array to values in [0, 1] of the same "
@@ -232,6 +239,7 @@ class Discretised(ScalarLikelihood):
         return xp.reshape(total, shape)
 
     def _chunk(self, rises: np.ndarray, line: list[Array], side: float) -> Array:
+        checkpoint()
         xp = namespace(line[0])
         alpha, beta, v_low, v_high = (part[:, None, None] for part in line)
         cuts = xp.asarray(side * self.cuts, device=alpha.device)[None, None, :]
@@ -251,6 +259,22 @@ class Discretised(ScalarLikelihood):
             "a posterior with a Discretised likelihood cannot be saved: its link is a function; "
             "save it with likelihood=Probit() or Logistic(), and set the link again after loading"
         )
+
+    def identity(self) -> dict[str, Any]:
+        """The step functions: all that bounds are made from."""
+        below, above, first = self._steps
+        parts = (self.cuts, below, above, np.asarray(first))
+        return {"steps": [part.tolist() for part in parts]}
+
+
+def _called(name: str, function: Link, values: np.ndarray) -> np.ndarray:
+    """What a user's function makes of an array, as numbers; NaN is left to the caller."""
+    try:
+        return np.array(function(values), dtype=np.float64, ndmin=1)
+    except (TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        raise InputError(
+            f"{name}: expected a function of an array, got {function!r}, which fails: {error}"
+        ) from error
 
 
 def _least_above(mu: Array, v: tuple[Array, Array], cut: float) -> Array:

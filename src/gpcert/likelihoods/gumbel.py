@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpcert.arrays import Array, finite_array, namespace, to_numpy
+from gpcert.deadline import checkpoint
 from gpcert.likelihoods.classes import IndependentMoments
 from gpcert.likelihoods.gumbel_rule import BELOW, BLOCK, Grid, aliasing, plan
 from gpcert.likelihoods.gumbel_transforms import Transforms, transforms
@@ -59,6 +60,7 @@ def gumbel_moments(mu: Array, v: Array, weights: Array) -> IndependentMoments:
     for grid, rows in chosen.groups():
         size = max(1, CHUNK // (mu.shape[1] * grid.nodes))
         for first in range(0, len(rows), size):
+            checkpoint()
             part = rows[first : first + size]
             index = xp.asarray(part, device=place)
             d = mu[index] - xp.asarray(chosen.start[part], device=place)[:, None]

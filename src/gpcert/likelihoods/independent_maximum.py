@@ -19,6 +19,7 @@ import array_api_compat
 import numpy as np
 
 from gpcert.arrays import Array, namespace, to_numpy
+from gpcert.deadline import checkpoint
 from gpcert.likelihoods.classes import IndependentMoments
 from gpcert.likelihoods.sectors import DERIVATIVE_BOUNDS
 from gpcert.likelihoods.special import normal_cdf, normal_pdf
@@ -174,6 +175,7 @@ def _integrate(problem: _Problem, step: Array, start: Array, count: int) -> _Sum
 
 def _chunk(problem: _Problem, t: Array, step: Array, count: int) -> _Sums:
     """Sums over the nodes t (B, T)."""
+    checkpoint()
     xp = namespace(t)
     s, w = problem.s[:, None, :], problem.weights[:, None, :]
     x = (t[:, :, None] - problem.mu[:, None, :]) / s

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtr, ndtri, owens_t
 
+from gpcert.deadline import checkpoint
+
 __all__ = ["largest_probabilities"]
 
 POINTS = 4096
@@ -40,7 +42,8 @@ def _lead(c: int, mean: np.ndarray, covariance: np.ndarray) -> tuple[np.ndarray,
 
 def _orthant(mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:
     """`P(all leads > 0)`."""
-    scale = np.sqrt(np.einsum("nii->ni", covariance))
+    # a covariance in plain floating point may have no variance left, or less
+    scale = np.sqrt(np.maximum(np.einsum("nii->ni", covariance), 1e-300))
     score = mean / scale
     if mean.shape[1] == 1:
         return ndtr(score[:, 0])
@@ -61,7 +64,11 @@ def _owen(h: np.ndarray, k: np.ndarray, rho: np.ndarray) -> np.ndarray:
 
 def _separated(score: np.ndarray, correlation: np.ndarray) -> np.ndarray:
     """`P(x < score)` for `x ~ N(0, correlation)`, one variable after the other on a lattice."""
-    factor = np.linalg.cholesky(correlation + 1e-12 * np.eye(score.shape[1]))
+    known = np.all(np.isfinite(correlation), axis=(1, 2), keepdims=True)
+    one = np.eye(score.shape[1])
+    values, vectors = np.linalg.eigh(np.where(known, correlation, one))
+    raised = (vectors * np.maximum(values, 0.0)[:, None]) @ np.swapaxes(vectors, 1, 2)
+    factor = np.linalg.cholesky(raised + 1e-12 * one)  # indefinite by rounding: raised first
     size = score.shape[1]
     # Korobov points from square roots of primes, folded (periodised by the tent transform)
     primes = [p for p in range(2, 50 * size) if all(p % q for q in range(2, int(p**0.5) + 1))]
@@ -70,6 +77,7 @@ def _separated(score: np.ndarray, correlation: np.ndarray) -> np.ndarray:
     drawn = np.zeros((len(score), POINTS, 0))
     product = np.ones((len(score), POINTS))
     for j in range(size):
+        checkpoint()
         shift = np.einsum("npi,ni->np", drawn, factor[:, j, :j])
         below = ndtr((score[:, j, None] - shift) / factor[:, j, j, None])
         product = product * below

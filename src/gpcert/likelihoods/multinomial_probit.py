@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, finite_array, namespace
 from gpcert.errors import InputError
 from gpcert.likelihoods.classes import ClassLikelihood, ClassMoments, IndependentMoments
 from gpcert.likelihoods.independent_maximum import independent_maximum
@@ -51,7 +51,9 @@ class MultinomialProbit(ClassLikelihood):
     largest_coupled: ClassVar[int] = 3
 
     def __post_init__(self) -> None:
-        if not LARGEST_SCALE**-2 <= self.noise <= LARGEST_SCALE**2:  # NaN fails
+        noise = float(finite_array("noise", self.noise, ndim=0))
+        object.__setattr__(self, "noise", noise)
+        if not LARGEST_SCALE**-2 <= noise <= LARGEST_SCALE**2:
             raise InputError(
                 "noise: expected a positive variance between 2^-200 and 2^200, "
                 f"got {self.noise!r}; 1.0 is usual"
@@ -113,13 +115,15 @@ def _check_moments(a: Array, L: Array, order: int) -> None:
         raise InputError(
             f"a, L: expected shapes (B, n) and (B, n, n), got {tuple(a.shape)}, {tuple(L.shape)}"
         )
-    if a.shape[1] not in (1, 2):
+    most = MultinomialProbit.largest_coupled
+    if not 2 <= a.shape[1] + 1 <= most:
         raise InputError(
-            f"multinomial probit: expected 2 or 3 classes, got {a.shape[1] + 1}; for more classes "
-            "only independent latent outputs are supported (independent_moments)"
+            f"multinomial probit: expected 2 to {most} classes, got {a.shape[1] + 1}; for more "
+            "classes only independent latent outputs are supported (independent_moments)"
         )
-    if order not in range(5):
-        raise InputError(f"order: expected 0 to 4, got {order!r}")
+    highest = MultinomialProbit.highest_order
+    if order not in range(highest + 1):
+        raise InputError(f"order: expected 0 to {highest}, got {order!r}")
     xp = namespace(a)
     good = bool(xp.all(abs(a) <= LARGEST_MEAN)) and bool(xp.all(abs(L) <= LARGEST_SCALE))
     regular = all(bool(xp.all(L[:, i, i] >= 1.0 / LARGEST_SCALE)) for i in range(a.shape[1]))

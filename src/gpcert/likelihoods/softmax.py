@@ -15,7 +15,7 @@ from gpcert.likelihoods.gumbel import gumbel_moments
 from gpcert.likelihoods.logistic import Logistic
 from gpcert.likelihoods.normal_rule import LARGEST_ORDER
 from gpcert.likelihoods.softmax_expectation import expected_softmax
-from gpcert.likelihoods.softmax_moments import softmax_moments
+from gpcert.likelihoods.softmax_moments import LARGEST_GRID_DIMENSION, softmax_moments
 
 __all__ = ["Softmax"]
 
@@ -53,7 +53,7 @@ class Softmax(ClassLikelihood):
     highest_order: ClassVar[int] = LARGEST_ORDER
     link_bounds: ClassVar[tuple[float, ...]] = (0.25, 0.096226, 0.12501, 0.27545, 0.46526, 0.93979)
 
-    largest_coupled: ClassVar[int] = 4
+    largest_coupled: ClassVar[int] = LARGEST_GRID_DIMENSION + 1
 
     noise: float = field(default=0.0, init=False, repr=False)
 
@@ -69,7 +69,7 @@ class Softmax(ClassLikelihood):
         return self.link_bounds[order - 1]
 
     def moments(self, a: Array, L: Array, order: int) -> ClassMoments:
-        """`softmax_moments`: for at most four classes."""
+        """`softmax_moments`: for at most `largest_coupled` classes."""
         return softmax_moments(a, L, order)
 
     def independent_moments(self, mu: Array, v: Array, weights: Array) -> IndependentMoments:

@@ -15,7 +15,8 @@ from functools import lru_cache
 
 import numpy as np
 import scipy.special
-import scipy.stats
+
+from gpcert.deadline import checkpoint
 
 __all__ = ["expected_softmax"]
 
@@ -38,7 +39,9 @@ def _rule(dimension: int) -> tuple[np.ndarray, np.ndarray]:
         grid = np.meshgrid(*[nodes] * dimension, indexing="ij")
         mass = np.meshgrid(*[weights] * dimension, indexing="ij")
         return np.stack([g.ravel() for g in grid], axis=1), np.prod(mass, axis=0).ravel()
-    sequence = scipy.stats.qmc.Sobol(dimension, scramble=False)
+    from scipy.stats import qmc  # takes half a second to import: only for more than three classes
+
+    sequence = qmc.Sobol(dimension, scramble=False)
     points = sequence.random_base2(int(np.log2(QUASI_RANDOM_POINTS)))
     # a fixed shift leaves the evenness and moves the sequence off 0, where the normal is infinite
     points = (points + np.random.default_rng(0).uniform(size=dimension)) % 1.0
@@ -62,6 +65,7 @@ def expected_softmax(mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:
     result = np.empty((n, m))
     rows = max(1, LARGEST_BLOCK // (len(nodes) * m))
     for i in range(0, n, rows):
+        checkpoint()
         block = slice(i, i + rows)
         f = np.zeros((len(mean[block]), len(nodes), m))
         f[:, :, 1:] = differences[block, None, :] + nodes @ root[block].transpose(0, 2, 1)

@@ -18,6 +18,7 @@ import array_api_compat
 import numpy as np
 
 from gpcert.arrays import Array, namespace, to_numpy
+from gpcert.deadline import checkpoint
 from gpcert.errors import InputError
 from gpcert.likelihoods.classes import ClassMoments
 from gpcert.likelihoods.logistic_moments import LOGISTIC_MOMENT_ERROR, logistic_moments
@@ -148,6 +149,7 @@ def _moments_of_rows(a: Array, L: Array, group: _Group, order: int) -> tuple[Arr
         mean, factor = xp.take(a, rows, axis=0), xp.take(L, rows, axis=0)
         total = None
         for q in range(0, len(group.rule.nodes), across):
+            checkpoint()
             block = slice(q, q + across)
             part = _sums(mean, factor, nodes[block, :], weights[block, :], order)
             total = part if total is None else total + part

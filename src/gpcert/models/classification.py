@@ -40,7 +40,8 @@ class Choices:
 
     def __post_init__(self) -> None:
         for name, allowed in _ALLOWED.items():
-            if getattr(self, name) not in allowed:
+            value = getattr(self, name)
+            if not isinstance(value, str | None) or value not in allowed:
                 words = ", ".join(map(repr, allowed))
                 raise InputError(f"{name}: expected one of {words}, got {getattr(self, name)!r}")
         if self.likelihood == "softmax" and self.inference != "laplace":

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -15,7 +15,15 @@ from gpcert.kernels import Kernel
 from gpcert.models.classification import Choices, Latent, Method
 from gpcert.models.hyperparameters import Trace
 from gpcert.models.inference import Fit
-from gpcert.models.training import Options, checked_count, starting_kernel, train, white_noise
+from gpcert.models.training import (
+    Options,
+    checked_count,
+    checked_flag,
+    checked_random,
+    starting_kernel,
+    train,
+    white_noise,
+)
 from gpcert.posterior import Posterior
 
 __all__ = ["GPClassifier"]
@@ -101,7 +109,8 @@ class GPClassifier(ClassifierMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         """Several classes need the softmax."""
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = self.likelihood == "softmax"
+        named = isinstance(self.likelihood, str)
+        tags.classifier_tags.multi_class = named and self.likelihood == "softmax"
         return tags
 
     def fit(self, X: Any, y: Any) -> GPClassifier:
@@ -116,8 +125,8 @@ class GPClassifier(ClassifierMixin, BaseEstimator):
             max_epochs=checked_count("max_epochs", self.max_epochs, 0),
             n_restarts=checked_count("n_restarts", self.n_restarts, 0),
             bounds=self.parameter_bounds,
-            random=check_random_state(self.random_state),
-            verbose=bool(self.verbose),
+            random=checked_random(self.random_state),
+            verbose=checked_flag("verbose", self.verbose),
         )
         kernel = starting_kernel(self.kernel, X)
         Z = None
@@ -149,9 +158,10 @@ class GPClassifier(ClassifierMixin, BaseEstimator):
     def _set_posterior(self, latent: Latent) -> None:
         labels = self.classes_.tolist()
         if len(labels) > 2:
-            self.posterior_ = latent.coupled_posterior(tuple(labels))
-            return
-        self.posterior_ = latent.binary_posterior(self.likelihood, (labels[0], labels[1]))
+            found = latent.coupled_posterior(tuple(labels))
+        else:
+            found = latent.binary_posterior(self.likelihood, (labels[0], labels[1]))
+        self.posterior_ = replace(found, feature_names=self.__dict__.get("feature_names_in_"))
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Latent mean: (n,) for two classes, positive for the second; (n, m) for more.

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gpcert.arrays import finite_array
@@ -17,6 +16,8 @@ from gpcert.models.training import (
     Covariances,
     Options,
     checked_count,
+    checked_flag,
+    checked_random,
     starting_kernel,
     train,
     white_noise,
@@ -117,12 +118,13 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             offset=offset,
             scale=scale,
             noise=scale**2 * white_noise(trained.kernel, X),
+            feature_names=self.__dict__.get("feature_names_in_"),
         )
         self._single_target = np.ndim(y) == 1
         return self
 
     def _units(self, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        if not self.normalize_y:
+        if not checked_flag("normalize_y", self.normalize_y):
             return np.zeros(targets.shape[1]), np.ones(targets.shape[1])
         spread = targets.std(axis=0)
         # a target that never varies has no unit of its own (its rounding is none either)
@@ -137,8 +139,8 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             max_epochs=checked_count("max_epochs", self.max_epochs, 0),
             n_restarts=checked_count("n_restarts", self.n_restarts, 0),
             bounds=self.parameter_bounds,
-            random=check_random_state(self.random_state),
-            verbose=bool(self.verbose),
+            random=checked_random(self.random_state),
+            verbose=checked_flag("verbose", self.verbose),
             noise=noise,
             noise_bounds=self.noise_bounds,
         )

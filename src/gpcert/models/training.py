@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
 
 from gpcert.arrays import finite_array
 from gpcert.errors import InputError
@@ -24,6 +25,8 @@ __all__ = [
     "Options",
     "Trained",
     "checked_count",
+    "checked_flag",
+    "checked_random",
     "starting_kernel",
     "train",
     "white_noise",
@@ -232,3 +235,21 @@ def checked_count(name: str, value: Any, smallest: int) -> int:
     if not whole or value < smallest:
         raise InputError(f"{name}: expected a whole number >= {smallest}, got {value!r}")
     return int(value)
+
+
+def checked_flag(name: str, value: Any) -> bool:
+    """True or False, or an `InputError`."""
+    if not isinstance(value, bool | np.bool_):
+        raise InputError(f"{name}: expected True or False, got {value!r}")
+    return bool(value)
+
+
+def checked_random(random_state: Any) -> np.random.RandomState:
+    """The generator that a seed stands for, as in scikit-learn."""
+    try:
+        return check_random_state(random_state)
+    except ValueError as error:
+        raise InputError(
+            "random_state: expected None, a whole number from 0 to 2^32 - 1 or a "
+            f"numpy.random.RandomState, got {random_state!r}"
+        ) from error

@@ -28,7 +28,7 @@ def outline(region: Mapping[str, Any]) -> np.ndarray:
     if region.get("kind") == "box":
         low, high = _pair("lower", region["lower"]), _pair("upper", region["upper"])
     elif region.get("kind") == "ball":
-        center, radius = _pair("center", region["center"]), float(region["radius"])
+        center, radius = _pair("center", region["center"]), np.asarray(region["radius"], float)
         if float(region["norm"]) != math.inf:
             return _clipped(center + radius * _directions(region), region)
         low, high = _clipped(center + radius * np.outer([-1.0, 1.0], _movable(region)), region)

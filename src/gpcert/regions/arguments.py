@@ -7,41 +7,59 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.arrays import finite_array
+from gpcert.arrays import finite_array, number_array
 from gpcert.errors import InputError
 
 __all__ = ["check_norm", "check_radius", "check_features", "check_domain", "number_or_text"]
 
 
-def check_norm(norm: float | str) -> float:
+def check_norm(norm: float | str, name: str = "norm") -> float:
     """The exponent p in [1, inf] of a norm given as a number or `"inf"`."""
     try:
-        p = float(norm)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"norm: expected a number >= 1 or 'inf', got {norm!r}") from error
+        p = float("nan" if isinstance(norm, bool | bytes) else norm)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"{name}: expected a number >= 1 or 'inf', got {norm!r}") from error
     if not p >= 1.0:
-        raise InputError(f"norm: expected p >= 1 (below, the ball is not convex), got {norm!r}")
+        raise InputError(f"{name}: expected p >= 1 (below, the ball is not convex), got {norm!r}")
     return p
 
 
-def check_radius(radius: float) -> float:
-    """A finite radius >= 0."""
-    value = float(finite_array("radius", radius, 0))
-    if value < 0:
-        raise InputError(f"radius: expected a number >= 0, got {value!r}")
-    return value
+def check_radius(radius: Any, dim: int) -> float | np.ndarray:
+    """A finite radius >= 0, or one per feature: an array (dim,)."""
+    values = finite_array("radius", radius)
+    if values.shape not in {(), (dim,)}:
+        raise InputError(
+            f"radius: expected a number or {dim} numbers, one per feature (0 keeps a feature "
+            f"fixed), got shape {values.shape}"
+        )
+    if np.any(values < 0):
+        raise InputError(f"radius: expected numbers >= 0, got {radius!r}")
+    if values.ndim == 0:
+        return float(values)
+    values.setflags(write=False)
+    return values
 
 
 def check_features(features: Any, dim: int) -> np.ndarray:
     """Sorted indices of the features that may move, from indices, a mask, or None for all."""
     if features is None:
         return np.arange(dim)
-    given = np.asarray(features)
+    if isinstance(features, str | bytes):
+        raise InputError(
+            f"features: expected a list of numbers or a mask, got {features!r}; names are "
+            "understood by certify and the other verbs, which know the model's"
+        )
+    if np.ma.is_masked(features):
+        raise InputError("features: expected a list of integers or a mask, got masked entries")
+    try:
+        given = np.asarray(features)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"features: expected a list of integers, got {features!r}") from error
     if given.dtype == bool:
         if given.shape != (dim,):
             raise InputError(f"features: expected a mask of shape ({dim},), got {given.shape}")
         return np.flatnonzero(given)
-    if given.size == 0:
+    if given.shape == (0,):
         return np.arange(0)
     if given.ndim != 1 or not np.issubdtype(given.dtype, np.integer):
         raise InputError(
@@ -61,12 +79,13 @@ def check_domain(domain: Any, center: np.ndarray) -> tuple[np.ndarray, np.ndarra
     if domain is None:
         return None
     try:
-        low, high = domain
-        low = np.array(np.broadcast_to(np.asarray(low, dtype=np.float64), center.shape))
-        high = np.array(np.broadcast_to(np.asarray(high, dtype=np.float64), center.shape))
+        low, high = (
+            np.array(np.broadcast_to(number_array("domain", end), center.shape)) for end in domain
+        )
     except (TypeError, ValueError) as error:
         raise InputError(
-            f"domain: expected (low, high), numbers or arrays of shape {center.shape}; {error}"
+            f"domain: expected (low, high), numbers or arrays of shape {center.shape}, got "
+            f"{domain!r}; {error}"
         ) from error
     if np.any(np.isnan(low)) or np.any(np.isnan(high)):
         raise InputError("domain: expected numbers, got NaN; use -inf or inf for an open side")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -31,9 +32,12 @@ __all__ = ["Ball"]
 class Ball(Region):
     """`{x : ||(x - center)_F||_p <= radius, x_j = center_j off F, low <= x <= high}`.
 
+    With one radius r_j per feature, `||((x_j - center_j) / r_j)_j||_p <= 1` over the features of F
+    with r_j > 0, and the others are fixed: for p = infinity the box `|x_j - center_j| <= r_j`.
+
     Args:
         center: the point in the middle, (d,).
-        radius: a finite number >= 0.
+        radius: a finite number >= 0, or one per feature, (d,).
         norm: p >= 1, or infinity (the default; also `"inf"`).
         features: the features F that may move (indices or a mask); all by default.
         domain: `(low, high)`, numbers or arrays (d,), the valid inputs; they may be infinite.
@@ -43,10 +47,12 @@ class Ball(Region):
     (array([0.  , 0.75, 0.5 ]), array([0.25, 1.  , 0.5 ]))
     >>> ball.contains([[0.1, 0.9, 0.5], [0.25, 0.75, 0.5]])
     array([ True, False])
+    >>> Ball([0.0, 1.0, 0.5], [0.25, 0.0, 0.1]).lower
+    array([-0.25,  1.  ,  0.4 ])
     """
 
     center: np.ndarray
-    radius: float
+    radius: float | np.ndarray
     norm: float
     features: np.ndarray
     domain: tuple[np.ndarray, np.ndarray] | None
@@ -58,7 +64,7 @@ class Ball(Region):
     def __init__(
         self,
         center: ArrayLike,
-        radius: float,
+        radius: ArrayLike,
         norm: float | str = math.inf,
         features: ArrayLike | None = None,
         domain: Any = None,
@@ -66,10 +72,10 @@ class Ball(Region):
         x0 = finite_array("center", center, 1)
         if x0.size == 0:
             raise InputError("center: expected at least one feature, got an empty array")
-        r, p = check_radius(radius), check_norm(norm)
+        r, p = check_radius(radius, x0.size), check_norm(norm)
         index, ends = check_features(features, x0.size), check_domain(domain, x0)
         reach = np.zeros_like(x0)
-        reach[index] = r
+        reach[index] = np.broadcast_to(r, x0.shape)[index]
         low, high = ends if ends is not None else (-math.inf, math.inf)
         bounds = {
             "center": x0,
@@ -92,11 +98,19 @@ class Ball(Region):
     def norm_constraint(self) -> NormConstraint | None:
         """The constraint in the free features; None where the box says as much.
 
-        With one free feature, or p infinite, `||y||_p = max |y_j|`.
+        With one free feature, or p infinite, `||y||_p = max |y_j|`. Radii that are all the same
+        number are that number.
         """
         if self.norm == math.inf or self.free.size < 2:
             return None
-        return NormConstraint(self.center[self.free], self.radius, self.norm)
+        return self._ball
+
+    @cached_property
+    def _ball(self) -> NormConstraint:
+        radii = np.broadcast_to(self.radius, self.center.shape)[self.free]
+        if np.all(radii == radii[0]):
+            return NormConstraint(self.center[self.free], float(radii[0]), self.norm)
+        return NormConstraint(self.center[self.free], 1.0, self.norm, radii)
 
     def sample(self, n: int, random_state: int | np.random.Generator | None = None) -> np.ndarray:
         """Return n points (n, d), uniform in the ball, then projected to the domain.
@@ -117,7 +131,7 @@ class Ball(Region):
             v = rng.uniform(-1.0, 1.0, (n, k))
             total = np.sum(np.abs(v) ** p * powers, axis=1) + rng.exponential(size=n)
             y = v * powers ** (1.0 / p) / (total ** (1.0 / p))[:, None]
-        x[:, self.free] += self.radius * y
+        x[:, self.free] += np.broadcast_to(self.radius, self.center.shape)[self.free] * y
         return self.project(x)
 
     def linear_minimizer(self, g: Any) -> np.ndarray:
@@ -132,13 +146,17 @@ class Ball(Region):
         rows, single = self._points(g, "g")
         free, slopes = self.free, rows[:, self.free]
         x = np.tile(self.center, (rows.shape[0], 1))
-        if self.norm_constraint is None:
+        ball = self.norm_constraint
+        if ball is None:
             x = np.where(rows > 0, self.lower, np.where(rows < 0, self.upper, x))
         else:
+            # in the coordinates y = (x - center) / radii the slopes are g * radii
+            radii = ball.radius if ball.unit is None else ball.unit
             with np.errstate(over="ignore"):
-                a = (self.lower[free] - self.center[free]) / self.radius
-                b = (self.upper[free] - self.center[free]) / self.radius
-            x[:, free] += self.radius * _unit_minimizer(slopes, a, b, self.norm)
+                a = (self.lower[free] - ball.center) / radii
+                b = (self.upper[free] - ball.center) / radii
+                inner = slopes if ball.unit is None else _scaled_slopes(slopes, ball.unit)
+            x[:, free] += radii * _unit_minimizer(inner, a, b, self.norm)
         x = self.project(x)
         return x[0] if single else x
 
@@ -149,24 +167,29 @@ class Ball(Region):
         return {
             "kind": "ball",
             "center": self.center.tolist(),
-            "radius": self.radius,
+            "radius": np.asarray(self.radius).tolist(),
             "norm": number_or_text(self.norm),
             "features": None if every else self.features.tolist(),
             "domain": domain,
         }
 
     def _norm_holds(self, points: np.ndarray) -> np.ndarray:
-        """`||x - x0||_p` rounded up is at most the radius, or at most one feature moved.
+        """`||(x - x0) / unit||_p` rounded up is at most the radius, or at most one feature moved.
 
         For one moved feature the inner interval is the exact answer. The two further roundings
-        are those of `x - x0`.
+        are those of `x - x0`, and there are two of a quotient. Where there are units the radius is
+        1: quotients that underflow lose `f 2^-1074` together, less than `norm_upper` adds to a
+        norm above 1/2, and a smaller one leaves room for it.
         """
         ball = self.norm_constraint
         if ball is None:
             return np.ones(points.shape[0], dtype=bool)
         y = points[:, self.free] - ball.center
         alone = np.count_nonzero(y, axis=1) <= 1
-        return alone | (norm_upper(y, ball.p, 2) <= ball.radius)
+        if ball.unit is None:
+            return alone | (norm_upper(y, ball.p, 2) <= ball.radius)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return alone | (norm_upper(y / ball.unit, ball.p, 4) <= ball.radius)
 
     def _shrink(self, points: np.ndarray) -> np.ndarray:
         """Scale `x - x0` until the norm is proved; the centre itself is the last resort.
@@ -177,7 +200,7 @@ class Ball(Region):
         ball = self.norm_constraint
         if ball is None:
             return points
-        x0, r, p = ball
+        x0, r, p, unit = ball
         x = points[:, self.free]
         slack = 8.0 * (x.shape[1] + 2 * POW_ULPS + 48) * U  # twice what norm_upper adds
         for _ in range(12):
@@ -185,13 +208,20 @@ class Ball(Region):
             if not np.any(out):
                 return points
             y = x[out] - x0
-            y *= np.minimum(1.0, r / norm(y, p))[:, None] * (1.0 - slack)
+            size = norm(y if unit is None else y / unit, p)
+            y *= np.minimum(1.0, r / size)[:, None] * (1.0 - slack)
             moved = x0 + y
             x[out] = np.where(np.abs(moved - x0) > np.abs(y), np.nextafter(moved, x0), moved)
             points[:, self.free] = x
             slack *= 4.0
         points[~self._norm_holds(points)] = self.center
         return points
+
+
+def _scaled_slopes(g: np.ndarray, unit: np.ndarray) -> np.ndarray:
+    """`g * unit` up to a factor per row, which keeps the largest product from overflowing."""
+    largest = np.max(np.abs(g), axis=1, keepdims=True)
+    return g / np.where(largest > 0, largest, 1.0) * (unit / unit.max())
 
 
 def _unit_minimizer(g: np.ndarray, a: np.ndarray, b: np.ndarray, p: float) -> np.ndarray:

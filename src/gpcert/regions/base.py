@@ -16,11 +16,16 @@ __all__ = ["Region", "NormConstraint"]
 
 
 class NormConstraint(NamedTuple):
-    """`||x_free - center||_p <= radius` with finite p, at least two free features, radius > 0."""
+    """`||(x_free - center) / unit||_p <= radius`, p finite, two free features or more, radius > 0.
+
+    `unit` (f,) is positive, one number per free feature, and then the radius is 1 (what underflows
+    in a quotient or a product with a unit is then far below it); None stands for units of 1.
+    """
 
     center: np.ndarray
     radius: float
     p: float
+    unit: np.ndarray | None = None
 
 
 class Region(ABC):

@@ -14,7 +14,7 @@ from gpcert.arrays import Array, namespace, to_numpy
 from gpcert.regions import intersection, quadratic
 from gpcert.regions.intersection import BoxAndBall
 from gpcert.regions.norms import norm_lower
-from gpcert.rounding import U
+from gpcert.rounding import TINY, U, nonnegative, up
 
 if TYPE_CHECKING:
     from gpcert.regions.base import Region
@@ -63,8 +63,9 @@ class Cells:
         xp = namespace(self.lower)
         f = self.lower.shape[1]
         reach = ball.radius * f ** max(0.0, 0.5 - 1.0 / ball.p)  # of the ball, in the l_2 norm
+        widths = self.widths if ball.unit is None else self.widths / self._place(ball.unit)
         # one ratio above 1 decides: larger ones are cut before they could overflow
-        ratio = 0.5 * xp.minimum(self.widths, xp.full_like(self.widths, 4.0 * reach)) / reach
+        ratio = 0.5 * xp.minimum(widths, xp.full_like(widths, 4.0 * reach)) / reach
         large = xp.sum(ratio**2, axis=-1) > 1.0
         return xp.where(large[:, None], self._clip(self._place(ball.center)), self.middle)
 
@@ -145,7 +146,7 @@ class Cells:
         def rows(a: Array) -> Array:
             return xp.reshape(xp.broadcast_to(a[:, None, :] if batched else a, g.shape), (-1, f))
 
-        flat = BoxAndBall(rows(both.low), rows(both.high), rows(both.offset), both.radius, both.p)
+        flat = both._replace(low=rows(both.low), high=rows(both.high), offset=rows(both.offset))
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             best = intersection.ball_minimum(xp.reshape(g, (-1, f)), flat)
         return xp.reshape(best, g.shape[:-1])
@@ -154,19 +155,28 @@ class Cells:
         """Certified upper bound of `max g.(x - center)` over each cell."""
         return -self.linear_minimum(-g)
 
-    def squared_norm_maximum(self, weights: Array) -> Array:
-        """Certified upper bound (B,) of `max sum_j weights_j (x_j - center_j)^2`, weights >= 0.
+    def squared_norm_maximum(self, weights: Array, unit: Array | None = None) -> Array:
+        """Certified upper bound (B,) of `max sum_j weights_j ((x_j - center_j) / unit_j)^2`.
 
-        The least of the bounds of `gpcert.regions.quadratic`: box, split at the best threshold
-        (p <= 2) or at theta = weights (p > 2), triangle inequality.
+        weights >= 0; `unit` (f,) are powers of two, 1 by default: squares of displacements of
+        1e-200 would vanish. The least of the bounds of `gpcert.regions.quadratic`: box, split at
+        the best threshold (p <= 2) or at theta = weights (p > 2), triangle inequality; the latter
+        two in the smallest unit, a ball having one for all features.
         """
         xp = namespace(self.lower)
         w = xp.asarray(weights, dtype=xp.float64, device=array_api_compat.device(self.lower))
-        best = quadratic.box_maximum(w, self.half)
+        half = self.half if unit is None else self.half / unit
+        best = quadratic.box_maximum(w, half)
         both = self._box_and_ball
         if both is None:
             return best
         with np.errstate(over="ignore", invalid="ignore"):
+            if unit is not None and len(unit):
+                least = xp.min(unit)
+                w = xp.where(w > 0, up(w * (least / unit) ** 2, 1), w)
+                both = both.in_lengths_of(least)
+                if both.unit is not None and bool(xp.any(both.unit < TINY)):
+                    return best  # units that underflow would no longer be those of the ball
             plain = xp.broadcast_to(w, self.half.shape)
             theta = quadratic.threshold(w, both) if both.p <= 2.0 else plain
             others = (
@@ -175,13 +185,16 @@ class Cells:
             )
         for other in others:
             best = xp.where(other < best, other, best)  # an overflow to NaN improves nothing
-        return best
+        return nonnegative(best)  # a cell that misses the ball may have less than nothing
 
     def empty(self) -> Array:
         """Mask (B,): the cell is proved to miss the region.
 
-        Reason: the distance of the ball's centre from the cell, `||max(l - x0, x0 - u, 0)||_p`,
-        rounded down, is above the radius. The differences carry one rounding each.
+        Reason: the distance of the ball's centre from the cell, `||max(l - x0, x0 - u, 0)||_p`
+        (over the units, where there are some), rounded down, is above the radius. The differences
+        carry one rounding each, the quotients another; with units the radius is 1, and what
+        underflows in the quotients, `f 2^-1074`, is far below what `norm_lower` takes off a norm
+        above 1.
         """
         xp = namespace(self.lower)
         ball = self.region.norm_constraint
@@ -189,6 +202,8 @@ class Cells:
             return xp.zeros_like(xp.sum(self.lower, axis=-1)) > 0
         x0 = self._place(ball.center)
         gap = xp.clip(xp.maximum(self.lower - x0, x0 - self.upper), 0.0, None)
+        if ball.unit is not None:
+            return norm_lower(gap / self._place(ball.unit), ball.p, 4) > ball.radius
         return norm_lower(gap, ball.p, 2) > ball.radius
 
     def points_full(self, X_free: Array) -> np.ndarray:
@@ -207,7 +222,8 @@ class Cells:
         low = (self.lower - self.center) * (1.0 + 4.0 * U)
         high = (self.upper - self.center) * (1.0 + 4.0 * U)
         offset = self._place(ball.center) - self.center
-        return BoxAndBall(low, high, offset, ball.radius, ball.p)
+        unit = None if ball.unit is None else self._place(ball.unit)
+        return BoxAndBall(low, high, offset, ball.radius, ball.p, unit)
 
     def _clip(self, points: Array) -> Array:
         xp = namespace(self.lower)

@@ -5,13 +5,14 @@ Statement: for every vector v, and every x with `low <= x - c <= high` (low <= 0
 
     g.(x - c)  >=  sum_j min((g-v)_j low_j, (g-v)_j high_j)  +  v.(x0 - c)  -  r ||v||_q,
 
-with 1/p + 1/q = 1.
+with 1/p + 1/q = 1. For a ball `||D^-1 (x - x0)||_p <= r` with units D = diag(u), u > 0, the last
+norm is `||D v||_q`.
 
 Reason: write `g = (g - v) + v`; the first part is bounded over the box, the second by Hölder's
-inequality over the ball. v = 0 is the bound of the box, v = g that of the ball. Exact: the support
-function of an intersection is the infimal convolution of the support functions (Rockafellar,
-*Convex Analysis*, 1970, corollary 16.4.1: strong duality, where the cell meets the ball's
-interior), so the best v attains the minimum.
+inequality over the ball: `v.(x - x0) = (D v).(D^-1 (x - x0)) >= -r ||D v||_q`. v = 0 is the bound
+of the box, v = g that of the ball. Exact: the support function of an intersection is the infimal
+convolution of the support functions (Rockafellar, *Convex Analysis*, 1970, corollary 16.4.1: strong
+duality, where the cell meets the ball's interior), so the best v attains the minimum.
 Since every v is valid, the search for the best one is not trusted: only `split_bound` is.
 """
 
@@ -40,7 +41,8 @@ STEPS = 50
 
 class BoxAndBall(NamedTuple):
     """Cells `low <= x - c <= high` (rounded outwards, so low <= 0 <= high) intersected with
-    `||x - x0||_p <= radius`; rows (n, f). `half` is the larger of -low and high."""
+    `||(x - x0) / unit||_p <= radius`; rows (n, f), `unit` (f,), or None for units of 1. `half` is
+    the larger of -low and high."""
 
     low: Array
     high: Array
@@ -48,6 +50,29 @@ class BoxAndBall(NamedTuple):
     """`x0 - c` with one rounding."""
     radius: float
     p: float
+    unit: Array | None = None
+
+    def in_units(self, lengths: Array) -> Array:
+        """Lengths over the units, where there are some, with one more rounding."""
+        return lengths if self.unit is None else lengths / self.unit
+
+    def raised(self, v: Array) -> Array:
+        """v, or numbers >= `|v| unit` where there are units; an underflow is rounded up too."""
+        if self.unit is None:
+            return v
+        return up(namespace(v).abs(v) * self.unit, 1)
+
+    def in_lengths_of(self, length: Array) -> BoxAndBall:
+        """The same set with lengths counted in `length`, a power of two: exact, but for what leaves
+        the range of floats (see `Cells.squared_norm_maximum`).
+
+        Reason: with `y = (x - c) / length` and `u = unit / length` the ball is
+        `||(y - y0) / u||_p <= radius`, and without units `||y - y0||_p <= radius / length`.
+        """
+        low, high, offset = self.low / length, self.high / length, self.offset / length
+        if self.unit is None:
+            return BoxAndBall(low, high, offset, self.radius / float(length), self.p)
+        return BoxAndBall(low, high, offset, self.radius, self.p, self.unit / length)
 
     @property
     def half(self) -> Array:
@@ -86,7 +111,7 @@ def split_bound(g: Array, v: Array, cells: BoxAndBall) -> Array:
     along = v * cells.offset
     box = -cell_minimum(g - v, cells)
     error = xp.sum(xp.abs(along), axis=-1) * (4.0 * (f + 3) * U) + TINY
-    ball = up(cells.radius * norm_upper(v, dual_exponent(cells.p)), 2)
+    ball = up(cells.radius * norm_upper(cells.raised(v), dual_exponent(cells.p)), 2)
     bound = down(xp.sum(along, axis=-1) - up(box + error + ball, 3), 2)
     return xp.where(xp.isnan(bound), xp.full_like(bound, -xp.inf), bound)
 
@@ -97,22 +122,27 @@ def ball_minimum(g: Array, cells: BoxAndBall) -> Array:
     Only `split_bound` is certified; what decides where to search can lose tightness, never truth.
     """
     xp = namespace(g)
-    low, high, offset, r, p = cells
+    low, high, offset, r, p, unit = cells
     q = dual_exponent(p)
     best = xp.maximum(cell_minimum(g, cells), split_bound(g, g, cells))
-    size = norm(g, q)
-    unit = g / xp.where(size > 0, size, xp.ones_like(size))[:, None]
-    corner = xp.where(g > 0, low, high) - offset  # minimiser over the box, seen from x0
-    sphere = offset - xp.sign(g) * (r * xp.abs(unit) ** (q - 1.0))  # over the ball, from c
+    # y = (x - x0) / units lies in the ball of radius r, and its slopes are g * units
+    slopes = g if unit is None else g * unit
+    size = norm(slopes, q)
+    slopes = slopes / xp.where(size > 0, size, xp.ones_like(size))[:, None]
+    corner = cells.in_units(xp.where(g > 0, low, high) - offset)  # minimiser over the box, from x0
+    sphere = xp.sign(g) * (r * xp.abs(slopes) ** (q - 1.0))  # over the ball, from x0
+    sphere = offset - (sphere if unit is None else sphere * unit)  # from c
     both = (norm(corner, p) > r) & xp.any((sphere < low) | (sphere > high), axis=-1) & (size > 0)
     index = xp.nonzero(both)[0]
     if index.shape[0] == 0:
         return best
-    g, unit, size = g[index], unit[index], size[index]
-    some = BoxAndBall(low[index], high[index], offset[index], r, p)
-    v = dual_vector(unit, (some.low - some.offset) / r, (some.high - some.offset) / r, p)
+    g, slopes, size = g[index], slopes[index], size[index]
+    some = cells._replace(low=low[index], high=high[index], offset=offset[index])
+    a, b = (some.in_units(end - some.offset) / r for end in (some.low, some.high))
+    v = dual_vector(slopes, a, b, p)
     # v is g itself where it was not clipped: scaling back would round that away
-    v = xp.where(v == unit, g, v * size[:, None])
+    scaled = v * size[:, None] if unit is None else v * size[:, None] / unit
+    v = xp.where(v == slopes, g, scaled)
     best[index] = xp.maximum(best[index], split_bound(g, v, some))
     return best
 

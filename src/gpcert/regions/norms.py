@@ -14,12 +14,16 @@ from __future__ import annotations
 import math
 
 from gpcert.arrays import Array, namespace
-from gpcert.rounding import U, down, up
+from gpcert.rounding import U
 
 __all__ = ["POW_ULPS", "dual_exponent", "norm", "norm_upper", "norm_lower"]
 
 POW_ULPS = 16
 """Assumed: |fl(a^b) - a^b| <= POW_ULPS * U * a^b; glibc, NumPy, SLEEF and CUDA keep within 4."""
+
+SMALLEST = 2.0**-1068
+"""More than gradual underflow takes of the last product, `M S^(1/p)`; not TINY, which would widen
+balls of radius 1e-298: all else is relative here."""
 
 LARGE = 1e308
 """Stands for an overflowed norm where a lower bound is asked for."""
@@ -67,11 +71,13 @@ def norm_upper(x: Array, p: float, roundings: int = 0) -> Array:
     xp = namespace(x)
     value = norm(x, p)
     some = xp.max(xp.abs(x), axis=-1) > 0
-    return xp.where(some, up(value, _roundings(x) + roundings), xp.zeros_like(value))
+    slack = value * (4.0 * (_roundings(x) + roundings) * U) + SMALLEST
+    return xp.where(some, value + slack, xp.zeros_like(value))
 
 
 def norm_lower(x: Array, p: float, roundings: int = 0) -> Array:
     """A number in `[0, ||x||_p]`, where x itself carries so many relative roundings."""
     xp = namespace(x)
     value = xp.clip(norm(x, p), 0.0, LARGE)  # infinity minus its own slack would be NaN
-    return xp.clip(down(value, _roundings(x) + roundings), 0.0, None)
+    slack = value * (4.0 * (_roundings(x) + roundings) * U) + SMALLEST
+    return xp.clip(value - slack, 0.0, None)

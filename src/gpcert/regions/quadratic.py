@@ -9,6 +9,9 @@ Reason: `sum theta_j (x_j - x0_j)^2 <= r^2 ||theta||_s` is Hölder's inequality 
 p/2 (for p <= 2 use `||y||_2 <= ||y||_p`); and `w z^2 - theta (z - e)^2` is convex in z, so it is
 largest at an end of `[-h, h]`, the one on the side of e. theta = 0 is the bound of the box.
 A second bound, from the triangle inequality, is `(r sqrt(||w||_s) + ||e||_w)^2`.
+
+With units, `||(x - x0) / u||_p <= r`: then `sum theta_j (x_j - x0_j)^2 = sum theta_j u_j^2 y_j^2`
+with `||y||_p <= r`, so that `||theta u^2||_s` and `||w u^2||_s` take the places of those norms.
 """
 
 from __future__ import annotations
@@ -46,12 +49,16 @@ def threshold(weights: Array, cells: BoxAndBall) -> Array:
     `r^2 - sum_{w_j > t} (h_j - |e_j|)^2`; t is where that changes sign, one of the weights.
     """
     xp = namespace(cells.half)
-    order = xp.argsort(weights, descending=True)
-    gains = ((cells.half - xp.abs(cells.offset)) / cells.radius) ** 2
+    unit = cells.unit
+    seen = weights if unit is None else weights * unit * unit
+    order = xp.argsort(seen, descending=True)
+    gains = (cells.in_units(cells.half - xp.abs(cells.offset)) / cells.radius) ** 2
     reached = xp.cumulative_sum(gains[:, order], axis=-1) >= 1.0
     first = xp.argmax(xp.astype(reached, cells.half.dtype), axis=-1)
-    t = xp.where(xp.any(reached, axis=-1), weights[order][first], xp.zeros_like(gains[:, 0]))
-    return xp.minimum(weights[None, :], t[:, None])
+    t = xp.where(xp.any(reached, axis=-1), seen[order][first], xp.zeros_like(gains[:, 0]))
+    each = t[:, None] if unit is None else t[:, None] / unit / unit
+    each = xp.where(xp.isnan(each), xp.zeros_like(each), each)
+    return xp.minimum(weights[None, :], each)
 
 
 def split_maximum(weights: Array, theta: Array, cells: BoxAndBall) -> Array:
@@ -68,7 +75,7 @@ def split_maximum(weights: Array, theta: Array, cells: BoxAndBall) -> Array:
     size = xp.abs(offset)
     gap = nonnegative(down(xp.abs(half - size), 2) - 8.0 * U * size)
     gain = nonnegative(down(xp.sum(theta * gap * gap, axis=-1), f + 4))
-    reach = up(r * (r * norm_upper(theta, hoelder_exponent(p))), 4)
+    reach = up(r * (r * norm_upper(_raised(theta, cells), hoelder_exponent(p))), 4)
     return up(up(reach + box_maximum(weights, half), 2) - gain, 2)
 
 
@@ -77,5 +84,14 @@ def triangle_maximum(weights: Array, cells: BoxAndBall) -> Array:
     xp = namespace(cells.offset)
     offset, r, p = cells.offset, cells.radius, cells.p
     shift = up(xp.sum(weights * offset * offset, axis=-1), int(offset.shape[-1]) + 5)
-    reach = r * up(xp.sqrt(norm_upper(weights, hoelder_exponent(p))), 2)
+    reach = r * up(xp.sqrt(norm_upper(_raised(weights, cells), hoelder_exponent(p))), 2)
     return up(up(reach + up(xp.sqrt(shift), 2), 4) ** 2, 2)
+
+
+def _raised(theta: Array, cells: BoxAndBall) -> Array:
+    """theta >= 0, or numbers >= `theta unit^2` where there are units.
+
+    Where `theta unit` underflows, theta >= 2^-1074 leaves `unit < 2^52`, so that what is lost grows
+    to 2^-1023 at most: the 2^-1000 of `up` covers it.
+    """
+    return theta if cells.unit is None else up(theta * cells.unit * cells.unit, 2)

@@ -2,6 +2,17 @@
 
 from gpcert.search.branch_and_bound import solve
 from gpcert.search.budget import Budget, StopReason
-from gpcert.search.problem import GoalResult, Problem, SearchResult
+from gpcert.search.interrupts import stop_if_interrupted
+from gpcert.search.problem import GoalResult, Problem, SearchResult, SearchState, Watch
 
-__all__ = ["Budget", "GoalResult", "Problem", "SearchResult", "StopReason", "solve"]
+__all__ = [
+    "Budget",
+    "GoalResult",
+    "Problem",
+    "SearchResult",
+    "SearchState",
+    "StopReason",
+    "Watch",
+    "solve",
+    "stop_if_interrupted",
+]

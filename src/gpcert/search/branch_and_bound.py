@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 
 from gpcert.arrays import to_numpy
+from gpcert.deadline import OutOfTime, checkpoint, until
 from gpcert.enclosures import Evaluation, local_model
 from gpcert.errors import SoundnessError
 from gpcert.regions import Cells
 from gpcert.search.budget import Clock, StopReason
-from gpcert.search.frontier import Frontier
+from gpcert.search.frontier import Boxes, Frontier
 from gpcert.search.incumbents import Incumbents
-from gpcert.search.problem import GoalResult, Problem, SearchResult
+from gpcert.search.problem import GoalResult, Problem, SearchResult, SearchState
 
 __all__ = ["solve"]
 
@@ -19,8 +22,11 @@ LARGEST_BATCH = 4096
 """Parents split at a time; matrix products no longer gain beyond it on a CPU."""
 
 LARGEST_WORK = 2.0e10
-"""Multiplications a batch may take (about half a second on two cores): a time budget and Ctrl-C
-are looked at between batches. A fixed amount, not a measured time, so that runs repeat exactly."""
+"""Multiplications a batch may take (about half a second on two cores): what a time budget that ends
+inside a batch throws away. A fixed amount, not a measured time, so that runs repeat exactly."""
+
+FIRST_BOX_SECONDS = 0.5
+"""Time that the first box gets even where the budget has less left."""
 
 GPU_SPEED = 64
 """How many times more a GPU takes in its stride."""
@@ -39,10 +45,16 @@ def solve(problem: Problem) -> SearchResult:
     are only ever replaced by children that cover them (with bounds at least as good, as a parent's
     bound holds for its children) or set aside with their bound remembered. So the result's `lower`
     is a lower bound at every moment, and `upper` is the certified value at a point of the region.
+    A batch that the deadline or an interrupt ends is dropped: its parents are still there. Before
+    the first box only what `Goal.known` says is known.
+
+    A second Ctrl-C, while the result of the first is put together, is raised.
     """
     search = _Search(problem)
     try:
         reason = search.run()
+    except OutOfTime:
+        reason = StopReason.TIME
     except KeyboardInterrupt:
         reason = StopReason.INTERRUPTED
     return search.result(reason)
@@ -53,29 +65,30 @@ class _Search:
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        self.clock = Clock(problem.budget)
+        self.clock = Clock(problem.budget, problem.watch.start)
         self.boxes = 0
-        goals = problem.goals
-        self.frontier = Frontier.empty(problem.region, len(goals))
-        # Nothing is known before the root is evaluated.
-        self.frontier.settled[:] = -np.inf
-        variance = any(goal.needs_variance for goal in goals)
-        self.local = local_model(problem.posterior, problem.region, problem.backend, variance)
-        self.incumbents = Incumbents(self.local, problem)
+        known = np.array([goal.known[0] for goal in problem.goals], dtype=float)
+        self.frontier = Frontier.whole(problem.region, known)
+        self.incumbents = Incumbents(problem)
         self.rng = np.random.default_rng(problem.random_state)
 
     def run(self) -> StopReason:
         """Evaluate the root, then split what is open until nothing is or the budget ends."""
-        self._start()
-        while True:
-            reason = self._finished() or self.clock.exhausted(self.boxes, self.frontier.bytes)
-            if reason is not None:
-                return reason
-            index = self._select()
-            if len(index) == 0:
-                return StopReason.RESOLUTION
-            self._split(index)
-            self._check()
+        first = max(self.clock.end, time.perf_counter() + FIRST_BOX_SECONDS)
+        with until(first, exactly=True):
+            self._root()
+        with until(self.clock.end):
+            self._local_search()
+            while True:
+                self._report()
+                reason = self._finished() or self.clock.exhausted(self.boxes, self.frontier.bytes)
+                if reason is not None:
+                    return reason
+                index = self._select()
+                if len(index) == 0:
+                    return StopReason.RESOLUTION
+                self._split(index)
+                self._check()
 
     def result(self, reason: StopReason) -> SearchResult:
         """Bounds as they stand."""
@@ -87,21 +100,36 @@ class _Search:
         )
         return SearchResult(goals, reason, self.boxes, self.clock.seconds)
 
-    def _start(self) -> None:
+    def _report(self) -> None:
+        report = self.problem.watch.report
+        if report is not None:
+            lower, upper = self.frontier.bounds(), self.incumbents.values
+            report(SearchState(lower, upper, self.boxes, self.clock.seconds))
+
+    def _root(self) -> None:
+        """Bind the model to the region and bound the region as one box."""
         problem = self.problem
-        active = list(range(len(problem.goals)))
+        goals = problem.goals
+        variance = any(goal.needs_variance for goal in goals)
+        self.local = local_model(problem.posterior, problem.region, problem.backend, variance)
+        self.incumbents.bind(self.local)
+        active = list(range(len(goals)))
         # the centre first: an interrupt from here on finds at least one attained value
         self.incumbents.offer_points(problem.region.center[None], active, problem.backend)
-        cells = problem.region.root(problem.backend)
-        low, high, lower, axes, points = self._evaluate(
-            cells, np.full((1, len(active)), -np.inf), np.zeros((1, len(active)), int), active
+        root = np.zeros(1, dtype=int)
+        cells = self.frontier.cells(root, problem.backend)
+        children, points = self._evaluate(
+            cells, self.frontier.lower[root], self.frontier.axes[root], active
         )
-        self.frontier.replace(np.empty(0, dtype=int), (low, high, lower, axes))
-        self.frontier.settled[:] = np.inf
-        self.incumbents.offer_points(problem.region.project(points), active, problem.backend)
+        self.frontier.replace(root, children)
+        self.starts = problem.region.project(points)
+        self.incumbents.offer_points(self.starts, active, problem.backend)
+
+    def _local_search(self) -> None:
+        """Descend from where the root's bounds are attained, and from random points."""
+        problem, starts = self.problem, self.starts
         if self._finished() is not None or len(problem.region.free) == 0:
             return
-        starts = problem.region.project(points)
         extra = problem.region.sample(RANDOM_STARTS, self.rng)
         for g in self._active():
             own = starts[[g]] if len(starts) > g else starts[:1]
@@ -186,10 +214,10 @@ class _Search:
         axis = self._usable_axis(cells, frontier.axes[index, worst])
         before = self.incumbents.values.copy()
         parents = np.concatenate([index, index])
-        low, high, lower, axes, points = self._evaluate(
+        children, points = self._evaluate(
             cells.split(axis), frontier.lower[parents], frontier.axes[parents], active
         )
-        frontier.replace(index, (low, high, lower, axes))
+        frontier.replace(index, children)
         if len(points):
             self.incumbents.offer_points(
                 self.problem.region.project(points), active, self.problem.backend
@@ -207,9 +235,9 @@ class _Search:
 
     def _evaluate(
         self, cells: Cells, inherited: np.ndarray, axes: np.ndarray, active: list[int]
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Bounds of a batch: corners, lower bounds, split axes, and promising points (full)."""
-        self.boxes += len(cells)
+    ) -> tuple[Boxes, np.ndarray]:
+        """Bounds of a batch, no worse than the inherited ones, and promising points (full)."""
+        count = len(cells)
         keep = np.flatnonzero(~to_numpy(cells.empty()))
         if len(keep) < len(cells):  # proved to lie outside the region
             cells = cells.take(keep)
@@ -219,6 +247,7 @@ class _Search:
         if len(cells):
             evaluation = Evaluation(self.local, cells)
             for g in active:
+                checkpoint()
                 bound = self.problem.goals[g].bound(evaluation, self.problem.target)
                 values = to_numpy(bound.lower)
                 if np.isnan(values).any():
@@ -229,8 +258,9 @@ class _Search:
                 best = int(np.argmin(lower[:, g]))
                 candidates.append(to_numpy(cells.center)[best] + to_numpy(bound.point)[best])
             self.incumbents.offer_cells(evaluation, active)
+        self.boxes += count
         points = cells.points_full(np.stack(candidates)) if candidates else np.empty((0, 0))
-        return to_numpy(cells.lower), to_numpy(cells.upper), lower, axes, points
+        return Boxes(to_numpy(cells.lower), to_numpy(cells.upper), lower, axes), points
 
     def _check(self) -> None:
         """A proved lower bound above an attained value is a defect, never an answer."""

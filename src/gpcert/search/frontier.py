@@ -2,60 +2,105 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from gpcert.arrays import Backend
 from gpcert.regions import Cells, Region
 
-__all__ = ["Frontier"]
+__all__ = ["Boxes", "Frontier"]
 
 
-@dataclass(eq=False)
+class Boxes(NamedTuple):
+    """Corners (n, f), lower bounds (n, G) and split axes (n, G) of boxes, one row each."""
+
+    low: np.ndarray
+    high: np.ndarray
+    lower: np.ndarray
+    axes: np.ndarray
+
+
+class _State(NamedTuple):
+    boxes: Boxes
+    settled: np.ndarray
+
+
 class Frontier:
-    """Open boxes on the host: corners (n, f), a lower bound (n, G) and a split axis (n, G) a goal.
+    """Open boxes on the host, a lower bound and a split axis a goal.
 
     Invariant: for every goal g and every x of the region,
     `goal_g(x) >= min(settled[g], min over open boxes lower[:, g])`.
+    Every change is one assignment of one attribute, made after all that belongs to it has been
+    computed: an interrupt or a deadline, between whichever two instructions, finds the old state
+    or the new one, and both satisfy the invariant.
     """
 
-    region: Region
-    corners_low: np.ndarray
-    corners_high: np.ndarray
-    lower: np.ndarray
-    axes: np.ndarray
-    settled: np.ndarray
+    def __init__(self, region: Region, boxes: Boxes, settled: np.ndarray) -> None:
+        self.region = region
+        self._state = _State(boxes, settled)
 
     @staticmethod
     def empty(region: Region, goals: int) -> Frontier:
         """No boxes and nothing settled."""
         f = len(region.free)
-        return Frontier(
-            region,
+        nothing = Boxes(
             np.empty((0, f)),
             np.empty((0, f)),
             np.empty((0, goals)),
             np.empty((0, goals), dtype=np.int64),
-            np.full(goals, np.inf),
         )
+        return Frontier(region, nothing, np.full(goals, np.inf))
+
+    @staticmethod
+    def whole(region: Region, known: np.ndarray) -> Frontier:
+        """One box that covers the region, with bounds `known` (G,) that hold everywhere."""
+        goals = len(known)
+        root = Boxes(
+            np.asarray(region.lower, dtype=float)[None, region.free],
+            np.asarray(region.upper, dtype=float)[None, region.free],
+            np.asarray(known, dtype=float)[None],
+            np.zeros((1, goals), dtype=np.int64),
+        )
+        return Frontier(region, root, np.full(goals, np.inf))
 
     def __len__(self) -> int:
         return len(self.lower)
 
     @property
+    def corners_low(self) -> np.ndarray:
+        """(n, f) least corners."""
+        return self._state.boxes.low
+
+    @property
+    def corners_high(self) -> np.ndarray:
+        """(n, f) greatest corners."""
+        return self._state.boxes.high
+
+    @property
+    def lower(self) -> np.ndarray:
+        """(n, G) proved lower bounds of the goals over the boxes."""
+        return self._state.boxes.lower
+
+    @property
+    def axes(self) -> np.ndarray:
+        """(n, G) the axis to split for each goal."""
+        return self._state.boxes.axes
+
+    @property
+    def settled(self) -> np.ndarray:
+        """(G,) the least bound of all boxes that were set aside."""
+        return self._state.settled
+
+    @property
     def bytes(self) -> float:
         """Memory held by the open boxes."""
-        return float(
-            self.corners_low.nbytes
-            + self.corners_high.nbytes
-            + self.lower.nbytes
-            + self.axes.nbytes
-        )
+        return float(sum(part.nbytes for part in self._state.boxes))
 
     def bounds(self) -> np.ndarray:
         """(G,) the proved lower bound of every goal over the whole region."""
-        return np.minimum(self.settled, self.lower.min(axis=0, initial=np.inf))
+        state = self._state
+        return np.minimum(state.settled, state.boxes.lower.min(axis=0, initial=np.inf))
 
     def cells(self, index: np.ndarray, backend: Backend) -> Cells:
         """Some of the boxes as cells on the backend."""
@@ -68,35 +113,19 @@ class Frontier:
         return np.any((middle > self.corners_low) & (middle < self.corners_high), axis=1)
 
     def keep(self, mask: np.ndarray) -> None:
-        """Set the other boxes aside: their bounds stay in `settled`."""
+        """Set the other boxes aside: their bounds go to `settled` in the same step."""
         if mask.all():
             return
-        self.settled = np.minimum(self.settled, self.lower[~mask].min(axis=0, initial=np.inf))
-        self._select(mask)
+        boxes, settled = self._state
+        aside = np.minimum(settled, boxes.lower[~mask].min(axis=0, initial=np.inf))
+        self._state = _State(Boxes(*(part[mask] for part in boxes)), aside)
 
-    def replace(
-        self,
-        index: np.ndarray,
-        children: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray],
-    ) -> None:
-        """Put children (corners low, high, lower bounds, axes) in the place of their parents.
-
-        The children must cover their parents; done in one step, so that an interrupt between two
-        batches always finds a frontier that covers the region.
-        """
-        mask = np.ones(len(self), dtype=bool)
+    def replace(self, index: np.ndarray, children: Boxes) -> None:
+        """Put children in the place of their parents, which they must cover."""
+        boxes, settled = self._state
+        mask = np.ones(len(boxes.lower), dtype=bool)
         mask[index] = False
-        low, high, lower, axes = children
         merged = (
-            np.concatenate([self.corners_low[mask], low]),
-            np.concatenate([self.corners_high[mask], high]),
-            np.concatenate([self.lower[mask], lower]),
-            np.concatenate([self.axes[mask], axes]),
+            np.concatenate([old[mask], new]) for old, new in zip(boxes, children, strict=True)
         )
-        self.corners_low, self.corners_high, self.lower, self.axes = merged
-
-    def _select(self, mask: np.ndarray) -> None:
-        self.corners_low = self.corners_low[mask]
-        self.corners_high = self.corners_high[mask]
-        self.lower = self.lower[mask]
-        self.axes = self.axes[mask]
+        self._state = _State(Boxes(*merged), settled)

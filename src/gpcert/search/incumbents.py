@@ -8,6 +8,7 @@ import numpy as np
 
 from gpcert.arrays import Backend, to_numpy
 from gpcert.attacks import descend
+from gpcert.deadline import checkpoint
 from gpcert.enclosures import Evaluation, LocalModel
 from gpcert.regions import Cells
 from gpcert.search.problem import Problem
@@ -22,13 +23,26 @@ class Incumbents:
     lie inside: an upper bound of the minimum that somebody can check by hand.
     """
 
-    def __init__(self, local: LocalModel, problem: Problem) -> None:
-        self.local = local
+    def __init__(self, problem: Problem) -> None:
         self.region = problem.region
         self.goals = problem.goals
-        self.values = np.full(len(self.goals), np.inf)
-        self.points = np.tile(self.region.center, (len(self.goals), 1))
         self.functions = [goal.function(problem.posterior) for goal in self.goals]
+        # one entry a goal, replaced whole: an interrupt never finds a value without its point
+        self._best = [(goal.known[1], self.region.center) for goal in self.goals]
+
+    def bind(self, local: LocalModel) -> None:
+        """Say by which model the points are evaluated; needed before any is offered."""
+        self.local = local
+
+    @property
+    def values(self) -> np.ndarray:
+        """(G,) the smallest certified value; before any is known, what holds everywhere."""
+        return np.array([value for value, _ in self._best], dtype=float)
+
+    @property
+    def points(self) -> np.ndarray:
+        """(G, d) where the values are attained."""
+        return np.stack([point for _, point in self._best])
 
     def offer_cells(self, evaluation: Evaluation, active: Sequence[int]) -> None:
         """Take the centres of an evaluated batch into account: their values are already there."""
@@ -37,6 +51,7 @@ class Incumbents:
         if not inside.any():
             return
         for g in active:
+            checkpoint()
             values = to_numpy(self.goals[g].ceiling(evaluation))
             self._take(g, np.where(inside, values, np.inf), points)
 
@@ -48,6 +63,7 @@ class Incumbents:
         free = backend.asarray(points[:, self.region.free])
         evaluation = Evaluation(self.local, Cells(self.region, free, free), optional=False)
         for g in active:
+            checkpoint()
             self._take(g, to_numpy(self.goals[g].ceiling(evaluation)), points)
 
     def polish(self, g: int, starts: np.ndarray, backend: Backend) -> None:
@@ -57,6 +73,5 @@ class Incumbents:
 
     def _take(self, g: int, values: np.ndarray, points: np.ndarray) -> None:
         best = int(np.argmin(values))
-        if values[best] < self.values[g]:
-            self.values[g] = values[best]
-            self.points[g] = points[best]
+        if values[best] < self._best[g][0]:
+            self._best[g] = (float(values[best]), points[best].copy())

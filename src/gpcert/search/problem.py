@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,7 +14,26 @@ from gpcert.errors import InputError
 from gpcert.regions import Region
 from gpcert.search.budget import Budget, StopReason
 
-__all__ = ["GoalResult", "Problem", "SearchResult"]
+__all__ = ["GoalResult", "Problem", "SearchResult", "SearchState", "Watch"]
+
+
+@dataclass(frozen=True, eq=False)
+class SearchState:
+    """What is known at some moment: `lower` and `upper` (G,) of the goals' minima, and the cost."""
+
+    lower: np.ndarray
+    upper: np.ndarray
+    boxes: int
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class Watch:
+    """Who looks on: `start` is the moment (of `time.perf_counter`) from which a budget counts, by
+    default that of `solve`; `report` is called with the bounds so far after every batch."""
+
+    start: float | None = None
+    report: Callable[[SearchState], None] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +52,7 @@ class Problem:
     budget: Budget = field(default_factory=Budget)
     backend: Backend = field(default_factory=Backend)
     random_state: int | None = 0
+    watch: Watch = field(default_factory=Watch)
 
     def __post_init__(self) -> None:
         if self.region.dim != self.posterior.dim:
@@ -48,7 +68,8 @@ class Problem:
 
 @dataclass(frozen=True, eq=False)
 class GoalResult:
-    """Proved `lower <= min goal <= upper`, and the point of the region where upper is attained."""
+    """Proved `lower <= min goal <= upper`, and the point of the region where upper is attained (or
+    any, with an upper that holds everywhere, if the search ended before it knew a value)."""
 
     lower: float
     upper: float

@@ -7,19 +7,23 @@ instead of a thousand searches.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from gpcert.arrays import to_numpy
+from gpcert.deadline import OutOfTime, checkpoint, until
 from gpcert.enclosures import Evaluation
 from gpcert.enclosures.goals import Goal
 from gpcert.errors import InputError, SoundnessError
+from gpcert.search.branch_and_bound import FIRST_BOX_SECONDS
 from gpcert.search.budget import Budget, Clock, StopReason
+from gpcert.search.problem import SearchState, Watch
 
-__all__ = ["Family", "SharedProblem", "SharedResult", "solve_shared"]
+__all__ = ["Family", "SharedProblem", "SharedResult", "nothing_searched", "solve_shared"]
 
 
 class Family(Protocol):
@@ -56,6 +60,7 @@ class SharedProblem:
     anchors: np.ndarray
     anchor: np.ndarray
     budget: Budget = field(default_factory=Budget)
+    watch: Watch = field(default_factory=Watch)
 
     def __post_init__(self) -> None:
         if not np.all(np.isfinite(self.tol) & (self.tol >= 0)):
@@ -65,7 +70,7 @@ class SharedProblem:
 @dataclass(frozen=True, eq=False)
 class SharedResult:
     """Proved `lower <= min goal <= upper`, (Q, G) each; `upper` is attained at `points` (Q, G, f),
-    NaN where the budget ended before any value was known (then upper is infinite)."""
+    NaN where the search ended before any value was known (then upper holds everywhere)."""
 
     lower: np.ndarray
     upper: np.ndarray
@@ -80,14 +85,30 @@ def solve_shared(problem: SharedProblem) -> SharedResult:
 
     Correctness: as in `branch_and_bound.solve`, for every question by itself: its open boxes and
     those set aside cover it, children cover their parents and inherit their bounds, and a step is
-    taken as a whole or not at all. `upper` is a certified value at a point of the question's box.
+    taken as a whole or not at all: a deadline or an interrupt, between whichever two instructions,
+    finds bounds that hold. `upper` is a certified value at a point of the question's box, or what
+    `Goal.known` says.
+
+    A second Ctrl-C, while the result of the first is put together, is raised.
     """
     search = _Shared(problem)
     try:
         reason = search.run()
+    except OutOfTime:
+        reason = StopReason.TIME
     except KeyboardInterrupt:
         reason = StopReason.INTERRUPTED
     return search.result(reason)
+
+
+def nothing_searched(
+    goals: Sequence[Goal], shape: tuple[int, int], reason: StopReason
+) -> SharedResult:
+    """What is known of (Q, f) questions before any search: the goals' `known` bounds."""
+    Q, f = shape
+    low, high = np.array([goal.known for goal in goals], dtype=float).T
+    points = np.full((Q, len(goals), f), np.nan)
+    return SharedResult(np.tile(low, (Q, 1)), np.tile(high, (Q, 1)), points, reason, 0, 0.0)
 
 
 @dataclass(eq=False)
@@ -126,34 +147,59 @@ class _Boxes:
         return np.any((middle > self.low) & (middle < self.high), axis=1)
 
 
+class _Cover(NamedTuple):
+    """The open boxes, and per question and goal the least bound of those set aside (Q, G)."""
+
+    open: _Boxes
+    settled: np.ndarray
+
+
+class _Attained(NamedTuple):
+    """The least values known (Q, G), and where they are attained (Q, G, f)."""
+
+    upper: np.ndarray
+    points: np.ndarray
+
+
 class _Shared:
-    """State of one search."""
+    """State of one search: `cover` and `attained` are replaced whole, as in `Frontier`."""
 
     def __init__(self, problem: SharedProblem) -> None:
         self.problem = problem
-        self.clock = Clock(problem.budget)
-        Q, f = problem.low.shape
-        G = len(problem.goals)
-        start = np.full((Q, G), -np.inf)
-        self.open = _Boxes(np.arange(Q), problem.low, problem.high, start)
-        self.settled = np.full((Q, G), np.inf)
-        self.upper = np.full((Q, G), np.inf)
-        self.points = np.full((Q, G, f), np.nan)
+        self.clock = Clock(problem.budget, problem.watch.start)
+        Q = len(problem.low)
+        known = nothing_searched(problem.goals, problem.low.shape, StopReason.TIME)
+        start = _Boxes(np.arange(Q), problem.low, problem.high, known.lower)
+        self.cover = _Cover(start, np.full_like(known.lower, np.inf))
+        self.attained = _Attained(known.upper, known.points)
         self.boxes = 0
+
+    @property
+    def open(self) -> _Boxes:
+        return self.cover.open
+
+    @property
+    def upper(self) -> np.ndarray:
+        return self.attained.upper
 
     def run(self) -> StopReason:
         """Bound all questions, then split what is open until nothing is or the budget ends.
 
         Most questions of a large family are easy: the bounds that may not pay are first left out.
+        The common points get some time even where the budget has less left.
         """
-        self._offer_anchors()
+        first = max(self.clock.end, time.perf_counter() + FIRST_BOX_SECONDS)
+        with until(first, exactly=True):
+            self._offer_anchors()
+        with until(self.clock.end):
+            return self._branch()
+
+    def _branch(self) -> StopReason:
         for optional in (False, True):
-            boxes, candidates = self._bounded(self.open, optional)
-            self.open = boxes
-            self._offer_candidates(candidates)
-            self._set_aside(np.any(self._needed(), axis=1, keepdims=False))
+            self._bound(self.open, optional)
+            self._set_aside(np.any(self._needed(), axis=1))
         while True:
-            self._set_aside(np.any(self._needed(), axis=1, keepdims=False))
+            self._set_aside(np.any(self._needed(), axis=1))
             if len(self.open.question) == 0:
                 return StopReason.CONVERGED
             reason = self.clock.exhausted(self.boxes, self.open.low.nbytes + self.open.high.nbytes)
@@ -162,35 +208,38 @@ class _Shared:
             self._set_aside(self.open.splittable())
             if len(self.open.question) == 0:
                 return StopReason.RESOLUTION
-            boxes, candidates = self._bounded(self.open.halves())
-            self.open = boxes
-            self._offer_candidates(candidates)
+            self._bound(self.open.halves())
 
     def result(self, reason: StopReason) -> SharedResult:
         """Bounds as they stand."""
-        lower = self._bounds()
-        if np.isnan(lower).any() or np.isnan(self.upper).any() or np.any(lower > self.upper):
+        lower, attained = self._bounds(), self.attained
+        if np.isnan(lower).any() or np.isnan(attained.upper).any() or np.any(lower > self.upper):
             raise SoundnessError(
                 "crossed or undefined bounds; this is a defect of gpcert or an overflow in the "
                 "model: please report it"
             )
-        return SharedResult(lower, self.upper, self.points, reason, self.boxes, self.clock.seconds)
+        return SharedResult(lower, *attained, reason, self.boxes, self.clock.seconds)
 
     def _bounds(self) -> np.ndarray:
-        lower = self.settled.copy()
-        np.minimum.at(lower, self.open.question, self.open.lower)
+        cover = self.cover
+        lower = cover.settled.copy()
+        np.minimum.at(lower, cover.open.question, cover.open.lower)
         return lower
+
+    def _report(self) -> None:
+        report = self.problem.watch.report
+        if report is not None:
+            report(SearchState(self._bounds(), self.upper, self.boxes, self.clock.seconds))
 
     def _needed(self) -> np.ndarray:
         """(n, G): boxes that keep a question from being answered."""
         return self.open.lower < self.upper[self.open.question] - self.problem.tol
 
     def _set_aside(self, keep: np.ndarray) -> None:
-        rest = self.open.take(np.flatnonzero(~keep))
-        settled = self.settled.copy()
+        boxes, settled = self.open, self.cover.settled.copy()
+        rest = boxes.take(np.flatnonzero(~keep))
         np.minimum.at(settled, rest.question, rest.lower)
-        kept = self.open.take(np.flatnonzero(keep))
-        self.settled, self.open = settled, kept
+        self.cover = _Cover(boxes.take(np.flatnonzero(keep)), settled)
 
     def _batches(self, count: int) -> list[np.ndarray]:
         size = self.problem.family.cells_at_once
@@ -198,12 +247,11 @@ class _Shared:
         size = min([size, *(wish for wish in wishes if wish is not None)])
         return [np.arange(k, min(k + size, count)) for k in range(0, count, size)]
 
-    def _bounded(
-        self, boxes: _Boxes, optional: bool = True
-    ) -> tuple[_Boxes, tuple[np.ndarray, ...]]:
-        """The boxes with their bounds, and per box and goal where the goal may be small.
+    def _bound(self, boxes: _Boxes, optional: bool = True) -> None:
+        """Bound boxes that cover the open ones and put them in their place; then evaluate the goals
+        where they may be small.
 
-        Boxes that the budget leaves out keep what they inherited.
+        Boxes and goals that the budget leaves out keep what they inherited.
         """
         n = len(boxes.question)
         lower = boxes.lower.copy()
@@ -211,25 +259,42 @@ class _Shared:
         for batch in self._batches(n):
             if self.boxes and self.clock.exhausted(self.boxes, 0.0) is not None:
                 break
-            part = boxes.take(batch)
-            evaluation = self.problem.family.evaluation(*part.corners, optional)
-            needed = part.lower < self.upper[part.question] - self.problem.tol
-            for g in map(int, np.flatnonzero(needed.any(axis=0))):
-                bound = self.problem.goals[g].bound(evaluation, None)
-                values = to_numpy(bound.lower)
-                if np.isnan(values).any():
-                    raise SoundnessError(f"goal {g}: a bound is NaN; please report this model")
-                lower[batch, g] = np.maximum(lower[batch, g], values)
-                center = to_numpy(evaluation.cells.center)
-                where[batch, g] = center + to_numpy(bound.point)
-                ceiling = to_numpy(self.problem.goals[g].ceiling(evaluation))
-                self._take(g, part.question, ceiling, center)
+            self._report()
+            try:
+                self._bound_batch(boxes.take(batch), optional, (lower, where), batch)
+            except OutOfTime:
+                break
             self.boxes += len(batch)
-        return _Boxes(boxes.question, boxes.low, boxes.high, lower), (boxes.question, lower, where)
+        bounded = _Boxes(boxes.question, boxes.low, boxes.high, lower)
+        self.cover = _Cover(bounded, self.cover.settled)
+        self._offer_candidates(bounded, where)
 
-    def _offer_candidates(self, candidates: tuple[np.ndarray, ...]) -> None:
+    def _bound_batch(
+        self,
+        part: _Boxes,
+        optional: bool,
+        found: tuple[np.ndarray, np.ndarray],
+        batch: np.ndarray,
+    ) -> None:
+        """Write the bounds and the likely places of some boxes into all of theirs."""
+        lower, where = found
+        evaluation = self.problem.family.evaluation(*part.corners, optional)
+        needed = part.lower < self.upper[part.question] - self.problem.tol
+        for g in map(int, np.flatnonzero(needed.any(axis=0))):
+            checkpoint()
+            bound = self.problem.goals[g].bound(evaluation, None)
+            values = to_numpy(bound.lower)
+            if np.isnan(values).any():
+                raise SoundnessError(f"goal {g}: a bound is NaN; please report this model")
+            lower[batch, g] = np.maximum(lower[batch, g], values)
+            center = to_numpy(evaluation.cells.center)
+            where[batch, g] = center + to_numpy(bound.point)
+            ceiling = to_numpy(self.problem.goals[g].ceiling(evaluation))
+            self._take(g, part.question, ceiling, center)
+
+    def _offer_candidates(self, boxes: _Boxes, where: np.ndarray) -> None:
         """Values at the likeliest place of every goal that is still open, one per question."""
-        question, lower, where = candidates
+        question, lower = boxes.question, boxes.lower
         bounds = self._bounds()
         unanswered = bounds < self.upper - self.problem.tol
         chosen_q, chosen_x = [], []
@@ -251,8 +316,7 @@ class _Shared:
         if not (own[0].all() and own[1].all()):
             raise SoundnessError("anchor: expected a point of its questions; please report this")
         self._offer(first, at)
-        self.upper = self.upper[first][group]
-        self.points = self.points[first][group]
+        self.attained = _Attained(*(part[first][group] for part in self.attained))
 
     def _offer(self, question: np.ndarray, points: np.ndarray) -> None:
         """Evaluate all goals at points (n, f), drawn into the boxes of their questions."""
@@ -264,6 +328,7 @@ class _Shared:
             q, x = question[batch], points[batch]
             evaluation = problem.family.evaluation(q, x, x, optional=False)
             for g, goal in enumerate(problem.goals):
+                checkpoint()
                 self._take(g, q, to_numpy(goal.ceiling(evaluation)), x)
 
     def _take(self, g: int, question: np.ndarray, values: np.ndarray, points: np.ndarray) -> None:
@@ -274,5 +339,7 @@ class _Shared:
         order = np.lexsort((values, question))
         best = order[np.unique(question[order], return_index=True)[1]]
         better = best[values[best] < self.upper[question[best], g]]
-        self.upper[question[better], g] = values[better]
-        self.points[question[better], g] = points[better]
+        upper, where = (part.copy() for part in self.attained)
+        upper[question[better], g] = values[better]
+        where[question[better], g] = points[better]
+        self.attained = _Attained(upper, where)

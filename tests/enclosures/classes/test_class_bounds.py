@@ -5,6 +5,7 @@ import pytest
 from class_cases import class_cases, evaluation_of, random_evaluation, sums_of, true_sums
 from hypothesis import given, settings
 
+from effort import examples
 from gpcert.arrays import to_numpy
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import MultinomialProbit, Softmax
@@ -34,25 +35,25 @@ def check_bounds(case, optional=True):
         assert np.all(upper >= true_sums(posterior, centers, weights)[0])
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(case=class_cases(coupled=True))
 def test_coupled_classes(case):
     check_bounds(case)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(case=class_cases(coupled=False))
 def test_independent_classes(case):
     check_bounds(case)
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(case=class_cases())
 def test_without_the_optional_bounds(case):
     check_bounds(case, optional=False)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(case=class_cases())
 def test_classes_add_up_to_one(case):
     own = random_evaluation(case)

@@ -14,6 +14,7 @@ from class_cases import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from gpcert.arrays import to_numpy
 from gpcert.enclosures.classes.log_concave import LogConcave
 from gpcert.kernels import SquaredExponential
@@ -45,13 +46,13 @@ def check_concave(case, keep=3):
                 assert high[b] >= least.max()
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(case=class_cases())
 def test_random_cells(case):
     check_concave(case)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(
     seed=st.integers(0, 2**32 - 1),
     coupled=st.booleans(),

@@ -15,6 +15,7 @@ from class_cases import (
 )
 from hypothesis import given, settings
 
+from effort import examples
 from gpcert.arrays import backend_from_name, to_numpy
 from gpcert.enclosures import Evaluation, LocalPosterior
 from gpcert.enclosures.classes.latent import (
@@ -71,13 +72,13 @@ def check_latent(case, optional=True):
     check_center(evaluation, variance_at_center(evaluation, m), reference.variance)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(case=cases(max_points=5))
 def test_squared_exponential(case):
     check_latent(case)
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(case=cases(max_points=4, max_dim=2, make_kernels=any_kernels))
 def test_other_kernels(case):
     check_latent(case)
@@ -171,7 +172,7 @@ def check_sizes(own, sizes, metric, rng):
             assert spectrum(dV - linear[1]).sum() <= float(sizes.spread_bend[b]) * ROUNDED
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(case=class_cases())
 def test_sizes_of_the_change(case):
     """n = 1, 2, 3 and more, in the metric of V_0."""

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special
 
+from effort import examples
 from gpcert.arrays import to_numpy
 from gpcert.enclosures.classes.latent import mean_first_order, variance_first_order
 from gpcert.enclosures.classes.layout import ClassLayout
@@ -214,7 +215,7 @@ PLAIN_ERROR = 1e-7
 """Relative to the sizes of latent means and variances: what floating point loses, by far."""
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(case=class_cases())
 def test_first_order_of_means_and_variances(case):
     """`|q - reference - slope.d| <= bend` and `|q - reference| <= reach` at points of cells."""

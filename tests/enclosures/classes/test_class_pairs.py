@@ -17,6 +17,7 @@ from class_cases import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from gpcert.arrays import to_numpy
 from gpcert.enclosures.classes.pairs import PairBounds
 from gpcert.kernels import SquaredExponential
@@ -63,13 +64,13 @@ def check_pairs(case):
     assert np.all(highs >= 1.0)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(case=class_cases(coupled=True))
 def test_coupled_pairs(case):
     check_pairs(case)
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(case=class_cases(coupled=False))
 def test_independent_pairs(case):
     check_pairs(case)

@@ -18,6 +18,7 @@ from class_cases import (
 from hypothesis import given, settings
 
 import gpcert
+from effort import examples
 from gpcert.arrays import to_numpy
 from gpcert.enclosures.classes import class_layout
 from gpcert.enclosures.classes.latent import Shapes, variance_first_order
@@ -31,7 +32,7 @@ from gpcert.posterior import Posterior
 from gpcert.regions import Box
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(case=class_cases(coupled=True))
 def test_random_cells(case):
     own = random_evaluation(case, splits=2, keep=3)

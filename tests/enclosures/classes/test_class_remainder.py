@@ -10,6 +10,7 @@ from class_cases import class_cases, evaluation_of, random_evaluation, true_sums
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from gpcert.arrays import to_numpy
 from gpcert.enclosures.classes.moments import class_jet, independent_jet, weighted_jet
 from gpcert.enclosures.classes.remainder import degree_bound, higher_degrees, shrunk_bounds
@@ -112,7 +113,7 @@ def norms_of(moments, c):
     ]
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(
     seed=st.integers(0, 2**32 - 1),
     n=st.sampled_from([1, 2, 3]),

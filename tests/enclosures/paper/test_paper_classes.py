@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpcert
+from effort import examples
 from gpcert.arrays import backend_from_name, to_numpy
 from gpcert.enclosures.classes import class_layout
 from gpcert.enclosures.goals.both import BothGoals
@@ -133,7 +134,7 @@ def check_lower(case, goal, function, evaluation):
     return bound
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(drawn=class_cases())
 def test_goals(drawn):
     """Every class and every margin, on cells of every size; also by both methods at once."""

@@ -5,6 +5,7 @@ import pytest
 from enclosure_checks import arb, check_goal, evaluation_of
 from hypothesis import given, settings
 
+from effort import examples
 from gpcert.arrays import to_numpy
 from gpcert.enclosures.goals import DeviationGoal, Goal, MeanGoal, ProbabilityGoal, VarianceGoal
 from gpcert.enclosures.goals.both import BothGoals
@@ -21,7 +22,7 @@ def both_ways(goal, how="analytic"):
     return paper, BothGoals(goal, paper)
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(case=cases(make_kernels=any_kernels, max_points=5))
 def test_mean(case):
     reference = ArbPosterior(case.posterior)

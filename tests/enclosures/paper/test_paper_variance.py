@@ -42,7 +42,7 @@ def intervals(posterior, cells, how, backend="numpy"):
 def check_variance(case, how, splits=4, keep=3):
     cells = random_cells(case.region, case.rng, splits, keep)
     found, _kept = intervals(case.posterior, cells, how)
-    reference = ArbPosterior(case.posterior)
+    reference = ArbPosterior(case.posterior.unit)
     for c in range(case.posterior.outputs):
         low, high = (to_numpy(side.bound) for side in found.variance(c))
         for b in range(len(cells)):
@@ -84,7 +84,7 @@ def test_ill_conditioned_models(name, how):
         region = Box(center - size, center + size)
         found, _kept = intervals(posterior, region.root(), how)
         low, high = (float(side.bound[0]) for side in found.variance(0))
-        reference = ArbPosterior(posterior)
+        reference = ArbPosterior(posterior.unit)
         for x in cell_points(region.root(), 0, np.random.default_rng(0)):
             assert_encloses(low, high, reference.canonical_variance(x).max(arb(0)))
 
@@ -98,7 +98,7 @@ def test_indefinite_precision(case, seed):
     C = rng.normal(size=(2, len(p.points))) * np.abs(A).max(initial=0.0)
     model = Posterior(p.kernel, p.points, p.weights, A, negative_factor=C)
     cells = random_cells(case.region, rng, 3, 2)
-    reference = ArbPosterior(model)
+    reference = ArbPosterior(model.unit)
     for how in ("analytic", "solver"):
         found, _kept = intervals(model, cells, how)
         low, high = (to_numpy(side.bound) for side in found.variance(0))
@@ -232,7 +232,7 @@ def test_solvers_that_stop_early_or_lie(shuffle, case):
     programs = Stopped(shuffle)
     upward = least_difference(relaxation, A, none, programs).lower
     downward = least_difference(relaxation, none, A, programs).lower
-    reference = ArbPosterior(case.posterior)
+    reference = ArbPosterior(case.posterior.unit)
     for b in range(len(cells)):
         for x in cell_points(cells, b, case.rng)[:5]:
             row = reference.row(x)

@@ -8,13 +8,14 @@ from functools import cached_property
 import numpy as np
 
 from gpcert.arrays import Array, namespace
+from gpcert.deadline import checkpoint
 from gpcert.enclosures.classes.layout import ClassLayout
 from gpcert.enclosures.classes.log_concave import LogConcave
 from gpcert.enclosures.classes.moments import Jet, class_jet, independent_jet, weighted_jet
 from gpcert.enclosures.classes.pairs import PairBounds
 from gpcert.enclosures.classes.reference import Reference, reference
 from gpcert.enclosures.classes.taylor_bound import ClassProblem, center_range, taylor_bound
-from gpcert.enclosures.classes.variance_pieces import variance_pieces_bound
+from gpcert.enclosures.classes.variance_pieces import MOST_DIFFERENCES, variance_pieces_bound
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.local_quadratic import LevelBound
 from gpcert.likelihoods import ClassLikelihood
@@ -75,6 +76,7 @@ class ClassEvaluation:
     def _single(self, c: int) -> Jet:
         """One class at the references."""
         if c not in self._classes:
+            checkpoint()
             if self._by_moments:
                 self._classes[c] = class_jet(self.moments, c)
             else:
@@ -102,6 +104,7 @@ class ClassEvaluation:
         """Certified `low <= pi_c <= high` over each cell, of any size: comparisons of pairs, and
         log-concavity where there are integrals for it."""
         if c not in self._ranges:
+            checkpoint()
             xp = namespace(self.evaluation.cells.lower)
             low, high = self.pairs.range(c)
             if self._by_moments and self.evaluation.optional:
@@ -154,7 +157,7 @@ class ClassEvaluation:
     def _by_pieces(self, weights: Weights) -> Array:
         """`variance_pieces_bound`, where it is known."""
         xp = namespace(self.evaluation.cells.lower)
-        if not self._by_moments or self.layout.n > 2:
+        if not self._by_moments or self.layout.n > MOST_DIFFERENCES:
             return xp.full_like(self.evaluation.expansion.geometry.rho2, -math.inf)
         a, order = self.place.change.means.reference, self.likelihood.highest_order
 

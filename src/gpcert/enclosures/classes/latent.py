@@ -102,12 +102,12 @@ def mean_first_order(evaluation: Evaluation, outputs: int) -> FirstOrder:
     order-1 remainder of the plain features bounds the bend as well, and so does `|g| <= B s`.
     """
     local, geometry = evaluation.local, evaluation.expansion.geometry
-    posterior = local.posterior
+    posterior, unit = local.posterior, local.unit
     xp = namespace(evaluation.cells.lower)
     rows = []
     for c in range(outputs):
         enclosure = evaluation.mean(c)
-        offset, scale = float(posterior.offset[c]), float(posterior.scale[c])
+        offset, scale = float(posterior.offset[c]), unit.mean_scale[c]
         slopes = xp.sum(xp.abs(enclosure.below.gradient) * geometry.half, axis=1)
         whole = local.norms[c] * xp.sqrt(local.kernel.largest_variance(evaluation.expansion))
         plain = up(whole + xp.abs(enclosure.center) + slopes, geometry.half.shape[1] + 8)
@@ -132,7 +132,7 @@ def variance_first_order(evaluation: Evaluation, outputs: int) -> FirstOrder:
     and the slope alone bound the bend.
     """
     local, geometry = evaluation.local, evaluation.expansion.geometry
-    posterior = local.posterior
+    posterior, unit = local.posterior, local.unit
     xp = namespace(evaluation.cells.lower)
     growth = _growth(2.0 * local.kernel.weight_rate, geometry)
     dip = local.operator.excess * local.kernel.variance
@@ -148,7 +148,7 @@ def variance_first_order(evaluation: Evaluation, outputs: int) -> FirstOrder:
         plain = (v_low - enclosure.center - slopes, v_high - enclosure.center + slopes)
         low = xp.where(low > plain[0], low, plain[0])  # undefined values lose
         high = xp.where(high < plain[1], high, plain[1])
-        noise, scale2 = float(posterior.noise[c]), float(posterior.scale[c]) ** 2
+        noise, scale2 = float(posterior.noise[c]), unit.variance_scale[c]
         size = noise + scale2 * (xp.abs(enclosure.center) + v_high + slopes)
         rows.append(_Row(noise, scale2, enclosure.center, slope, low, high, size))
         lost = up(enclosure.below.error + growth * v_high, 4)
@@ -173,12 +173,12 @@ def _shapes(found: FirstOrder, shapes: list[tuple[float, Any, Array, Array]]) ->
 
 def mean_at_center(evaluation: Evaluation, outputs: int) -> FirstOrder:
     """`mean_first_order` for the cells' centres alone: nothing moves."""
-    posterior = evaluation.local.posterior
+    posterior, unit = evaluation.local.posterior, evaluation.local.unit
     xp = namespace(evaluation.cells.lower)
     rows = []
     for c in range(outputs):
         enclosure = evaluation.mean(c)
-        offset, scale = float(posterior.offset[c]), float(posterior.scale[c])
+        offset, scale = float(posterior.offset[c]), unit.mean_scale[c]
         error, still = enclosure.center_error, 0.0 * enclosure.below.gradient
         size = abs(offset) + scale * xp.abs(enclosure.center)
         rows.append(_Row(offset, scale, enclosure.center, still, -error, error, size))
@@ -188,13 +188,13 @@ def mean_at_center(evaluation: Evaluation, outputs: int) -> FirstOrder:
 def variance_at_center(evaluation: Evaluation, outputs: int) -> FirstOrder:
     """`variance_first_order` for the cells' centres alone."""
     local = evaluation.local
-    posterior = local.posterior
+    posterior, unit = local.posterior, local.unit
     xp = namespace(evaluation.cells.lower)
     dip = local.operator.excess * local.kernel.variance
     rows = []
     for c in range(outputs):
         enclosure = evaluation.variance(c)
-        noise, scale2 = float(posterior.noise[c]), float(posterior.scale[c]) ** 2
+        noise, scale2 = float(posterior.noise[c]), unit.variance_scale[c]
         error, still = up(enclosure.center_error + dip, 1), 0.0 * enclosure.below.gradient
         size = noise + scale2 * xp.abs(enclosure.center)
         rows.append(_Row(noise, scale2, enclosure.center, still, -error, error, size))

@@ -26,7 +26,7 @@ from gpcert.enclosures.classes.taylor_bound import Slopes
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.likelihoods import ClassLikelihood
 from gpcert.likelihoods.smoothing import UNIMODAL_BOUNDS, unimodal_bound
-from gpcert.rounding import EXP_ULPS, down, gamma, nonnegative, up
+from gpcert.rounding import EXP_ULPS, down, gamma, nonnegative, root, up
 
 __all__ = ["LogConcave"]
 
@@ -105,7 +105,7 @@ class LogConcave:
         # the gradient is known up to its error, the tangent's steepness with it
         reach = self._distance(a)
         # and 1 / low stands for 1 / F: |1/low - 1/F| <= 2 error / low^2
-        length = xp.sqrt(xp.sum(own.derivatives[0] ** 2, axis=1)) + own.errors[:, 1]
+        length = root(xp.sum(own.derivatives[0] ** 2, axis=1)) + own.errors[:, 1]
         miss = slopes.gradient_error / safe
         miss = miss + length * (2.0 * own.errors[:, 0] + gamma(8)) / safe**2
         move = up(move + miss * reach, 16)
@@ -214,5 +214,5 @@ class LogConcave:
         gap = xp.abs(a - self.place.change.means.reference)
         gap = gap + gamma(2) * (xp.abs(a) + xp.abs(self.place.change.means.reference))
         gap = (xp.abs(self.place.R) @ gap[:, :, None])[:, :, 0]
-        length = xp.sqrt(xp.sum(gap * gap, axis=1)) * (1.0 + self.place.inflation)
+        length = root(xp.sum(gap * gap, axis=1)) * (1.0 + self.place.inflation)
         return up(self.place.sizes.mean + length, 32)

@@ -10,7 +10,7 @@ import numpy as np
 from gpcert.arrays import Array, namespace
 from gpcert.enclosures.classes.latent import FirstOrder, swing
 from gpcert.kernels.expansions.geometry import Geometry
-from gpcert.rounding import gamma, up
+from gpcert.rounding import gamma, root, up
 
 __all__ = ["Change", "Sizes", "measure"]
 
@@ -136,7 +136,7 @@ def _fixed_part(change: Change, R: Array, count: int) -> Array:
     shift_size = _turn(size, xp.abs(change.offset)[:, None])
     fixed = xp.abs(_coordinates(shift))[:, :, 0]
     fixed = fixed + gamma(2 * n + 12) * _coordinates(shift_size, absolute=True)[:, :, 0]
-    norm = xp.sqrt(xp.sum(R * R, axis=(1, 2)))
+    norm = root(xp.sum(R * R, axis=(1, 2)))
     return up(fixed + 2.0 * (norm**2 * change.offset_error)[:, None], count)
 
 
@@ -145,7 +145,7 @@ def _frobenius(turned: Array, sizes: Array) -> Array:
     xp = namespace(turned)
     n = turned.shape[2]
     whole = xp.abs(turned) + gamma(2 * n + 4) * sizes
-    return up(xp.sqrt(xp.sum(whole * whole, axis=(2, 3))), n * n + 4)
+    return up(root(xp.sum(whole * whole, axis=(2, 3))), n * n + 4)
 
 
 def _turn(R: Array, matrices: Array) -> Array:
@@ -205,4 +205,4 @@ def _spectral(coordinates: Array, n: int) -> Array:
 def _length(values: Array) -> Array:
     """Euclidean length over the last axis, rounded up."""
     xp = namespace(values)
-    return up(xp.sqrt(xp.sum(values * values, axis=-1)), values.shape[-1] + 4)
+    return up(root(xp.sum(values * values, axis=-1)), values.shape[-1] + 4)

@@ -12,7 +12,7 @@ from gpcert.enclosures.classes.reference import Reference, frobenius
 from gpcert.likelihoods import ClassLikelihood
 from gpcert.likelihoods.classes import ClassMoments
 from gpcert.likelihoods.smoothing import UNIMODAL_BOUNDS
-from gpcert.rounding import gamma, up
+from gpcert.rounding import gamma, root, up
 
 __all__ = ["Jet", "class_jet", "independent_jet", "weighted_jet"]
 
@@ -50,7 +50,7 @@ def weighted_jet(parts: tuple[tuple[float, Jet], ...]) -> Jet:
     def summed(pick: Callable[[Jet], Array]) -> tuple[Array, Array]:
         terms = [w * pick(jet) for w, jet in parts]
         axes = tuple(range(1, terms[0].ndim))
-        sizes = [xp.sqrt(xp.sum(t * t, axis=axes)) if axes else xp.abs(t) for t in terms]
+        sizes = [root(xp.sum(t * t, axis=axes)) if axes else xp.abs(t) for t in terms]
         return sum(terms[1:], terms[0]), sum(sizes[1:], sizes[0])
 
     value, size = summed(lambda jet: jet.value)
@@ -85,11 +85,11 @@ def independent_jet(likelihood: ClassLikelihood, place: Reference, c: int) -> Je
     size = frobenius(L)
     gaps = gamma(2) * (xp.abs(mu[:, 1:]) + xp.abs(mu[:, :1]))
     metric = frobenius(R) * (1.0 + place.inflation)
-    da = metric * xp.sqrt(xp.sum(gaps * gaps, axis=1))
+    da = metric * root(xp.sum(gaps * gaps, axis=1))
     E = n**0.5 * metric**2 * place.mismatch
     b = [2.0 * bound for bound in UNIMODAL_BOUNDS]
     moved = [b[j] * da + 0.5 * b[j + 1] * E for j in range(3)]
-    length = xp.sqrt(xp.sum(p * p, axis=1))
+    length = root(xp.sum(p * p, axis=1))
     errors = [
         found.errors[:, 0] + moved[0],
         size * (n**0.5 * found.errors[:, 1] + gamma(n + 2) * length) + moved[1],

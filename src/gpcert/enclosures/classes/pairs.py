@@ -19,6 +19,7 @@ from functools import cached_property
 import numpy as np
 
 from gpcert.arrays import Array, namespace
+from gpcert.deadline import checkpoint
 from gpcert.enclosures.classes.layout import ClassLayout
 from gpcert.enclosures.classes.reference import negative_part
 from gpcert.enclosures.classes.sum_model import pair_model
@@ -75,6 +76,7 @@ class PairBounds:
         range of D; beta = 0 and the slope of the level curve at the centre are tried.
         """
         if (c, k) not in self._wins:
+            checkpoint()
             self._wins[c, k] = self._win(c, k)
         return self._wins[c, k]
 
@@ -114,11 +116,11 @@ class PairBounds:
         """Certified range (B,) of `D = var(f_c - f_k)`, noise of the likelihood included."""
         key = (min(c, k), max(c, k))
         if key not in self._variances:
-            posterior = self.evaluation.local.posterior
+            posterior, unit = self.evaluation.local.posterior, self.evaluation.local.unit
             low = high = 0.0
             for j, _ in self.layout.pair(*key):
                 v_low, v_high = self.evaluation.variance_range(j)
-                scale2, noise = float(posterior.scale[j]) ** 2, float(posterior.noise[j])
+                scale2, noise = unit.variance_scale[j], float(posterior.noise[j])
                 low = low + nonnegative(down(noise + scale2 * v_low, 4))
                 high = high + up(noise + scale2 * v_high, 4)
             # the covariance meant is the nearest semi-definite one: |u|^2 <= 2 for a difference
@@ -140,14 +142,13 @@ class PairBounds:
 
     def _center(self, c: int, k: int) -> tuple[Array, Array]:
         """Mean and variance of `f_c - f_k` at the centres, in plain floating point."""
-        posterior = self.evaluation.local.posterior
+        posterior, unit = self.evaluation.local.posterior, self.evaluation.local.unit
         q, D = 0.0, self._least()
         for j, sign in self.layout.pair(k, c):
-            scale = float(posterior.scale[j])
             mean = self.evaluation.mean(j).center
-            q = q + sign * (float(posterior.offset[j]) + scale * mean)
+            q = q + sign * (float(posterior.offset[j]) + unit.mean_scale[j] * mean)
             v = nonnegative(self.evaluation.variance(j).center)
-            D = D + scale**2 * v + float(posterior.noise[j])
+            D = D + unit.variance_scale[j] * v + float(posterior.noise[j])
         return namespace(self.evaluation.cells.lower).asarray(q), D
 
     def _correlation(self, c: int, k: int, other: int) -> tuple[Array, Array]:

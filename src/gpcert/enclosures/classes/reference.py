@@ -21,13 +21,17 @@ from gpcert.enclosures.classes.metric import Change, Sizes, measure
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.likelihoods import ClassLikelihood
-from gpcert.rounding import gamma, up
+from gpcert.rounding import gamma, root, up
 
 __all__ = ["Reference", "frobenius", "negative_part", "reference"]
 
 SMALLEST_VARIANCE = 1e-2
 """Smallest eigenvalue of the reference covariance: derivatives are found as averages over it. A
 smaller true covariance is reached by the expansion; the links hardly bend over 0.1."""
+
+LARGEST_VARIANCE = 1e100
+"""Latent variances beyond this are no numbers to expand about; probabilities are then bounded by
+the other ways, or not at all."""
 
 RELATIVE_VARIANCE = 1e-8
 """The same relative to the largest eigenvalue, so that whitening stays well conditioned."""
@@ -97,6 +101,10 @@ def reference(
     noise = likelihood.noise * xp.asarray(np.eye(layout.n) + 1.0, device=matrices.device)
     known = _weighted(variances.reference, matrices) + noise
     raised = xp.maximum(variances.reference, xp.full_like(variances.reference, SMALLEST_VARIANCE))
+    # where a cell is so large that nothing is known, or beyond float64, any V_0 will do
+    usable = xp.all(xp.abs(known) <= LARGEST_VARIANCE, axis=(1, 2))[:, None]
+    raised = xp.where(usable, raised, xp.ones_like(raised))
+    known = xp.where(usable[:, :, None], known, _weighted(raised, matrices) + noise)
     wanted = _weighted(raised, matrices) + noise if layout.independent else _raised(known)
     L = xp.linalg.cholesky(wanted)
     change = _change(L, noise, outputs, variances, evaluation, layout)
@@ -135,7 +143,7 @@ def _change(
 def frobenius(matrix: Array) -> Array:
     """(B,) Frobenius norms of (B, n, n), in plain floating point."""
     xp = namespace(matrix)
-    return xp.sqrt(xp.sum(matrix * matrix, axis=(1, 2)))
+    return root(xp.sum(matrix * matrix, axis=(1, 2)))
 
 
 def _weighted(y: Array, matrices: Array) -> Array:
@@ -172,13 +180,12 @@ def _inverse_error(R: Array, L: Array) -> Array:
 def negative_part(evaluation: Evaluation, layout: ClassLayout) -> float:
     """Frobenius bound of what is added to V to make it positive semi-definite.
 
-    The covariance of the outputs is at least `-excess s^2 scale^2 I` (`Posterior.excess`), so V is
+    The covariance of the outputs is at least `-excess s^2 scale^2 I` (`UnitForm.excess`), so V is
     at least `-excess s^2 scale^2 (I + 1 1^T)`, whose norm is m times that; there are n eigenvalues.
     The nearest semi-definite matrix is what is meant (outputs alone: `max(v, 0)`).
     """
     local = evaluation.local
-    scale = float(np.max(local.posterior.scale))
-    excess = local.operator.excess * local.kernel.variance * scale * scale
+    excess = local.operator.excess * local.kernel.variance * max(local.unit.variance_scale)
     return 1.01 * layout.classes * layout.n * excess
 
 

@@ -45,13 +45,14 @@ def pair_model(
     dip = local.operator.excess * local.kernel.variance
     constant, lost = 0.0 * beta, 0.0 * beta
     for j, sign in terms:
-        scale, noise = float(posterior.scale[j]), float(posterior.noise[j])
+        scale, scale2 = local.unit.mean_scale[j], local.unit.variance_scale[j]
+        noise = float(posterior.noise[j])
         offset = sign * float(posterior.offset[j])
         constant = constant + offset - beta * noise
-        size = scale * local.norms[j] * largest**0.5 + xp.abs(beta) * scale**2 * largest
+        size = scale * local.norms[j] * largest**0.5 + xp.abs(beta) * scale2 * largest
         size = size + abs(offset) + xp.abs(beta) * noise
         # max(v, 0) <= v + dip costs beta dip where beta > 0
-        lost = lost + gamma(8) * size + nonnegative(beta) * scale**2 * dip
+        lost = lost + gamma(8) * size + nonnegative(beta) * scale2 * dip
     return model, constant - up(lost, 8)
 
 
@@ -75,7 +76,7 @@ def mean_sum_model(
     constant, lost = 0.0, 0.0
     largest = local.operator.gain * local.kernel.variance
     for j, c in means.items():
-        offset, scale = float(posterior.offset[j]), float(posterior.scale[j])
+        offset, scale = float(posterior.offset[j]), local.unit.mean_scale[j]
         constant = constant + c * offset
         lost = lost + abs(c) * (abs(offset) + scale * local.norms[j] * largest**0.5)
     return model, constant - up(gamma(16) * lost, 8)
@@ -86,19 +87,18 @@ def _summed(
 ) -> tuple[LocalQuadratic, Array]:
     """Lower model of `sum_j means_j scale_j g_j + sum_j variances_j scale_j^2 v_j`, and its value
     at the centres."""
-    posterior = evaluation.local.posterior
     local, geometry = evaluation.local, evaluation.expansion.geometry
     dip = local.operator.excess * local.kernel.variance
-    model, constant = None, 0.0 * geometry.rho2
+    model, constant = None, namespace(geometry.rho2).zeros_like(geometry.rho2)
     for j, coefficient in means.items():
-        c = coefficient * float(posterior.scale[j])
+        c = coefficient * local.unit.mean_scale[j]
         enclosure = evaluation.mean(j)
         own = _chosen(enclosure.below, enclosure.above, c > 0)
         model = _add(model, own, abs(c), evaluation)
         constant = constant + c * enclosure.center
     assert model is not None, "at least one mean"
     for j, coefficient in variances.items():
-        c = coefficient * float(posterior.scale[j]) ** 2
+        c = coefficient * local.unit.variance_scale[j]
         enclosure = evaluation.variance(j)
         model = combine(model, enclosure, -c, evaluation.variance_range(j)[0], dip, geometry)
         constant = constant + c * enclosure.center

@@ -33,7 +33,7 @@ from gpcert.enclosures.local_quadratic import LevelBound, LocalQuadratic
 from gpcert.kernels.expansions.growth import growth_chord
 from gpcert.likelihoods import ClassLikelihood
 from gpcert.likelihoods.smoothing import UNIMODAL_BOUNDS, unimodal_bound
-from gpcert.rounding import down, gamma, up
+from gpcert.rounding import down, gamma, root, up
 
 __all__ = [
     "ClassProblem",
@@ -113,7 +113,7 @@ def _terms(place: Reference, problem: ClassProblem, slopes: Slopes) -> Array:
     posterior = problem.evaluation.local.posterior
     outputs, variances = place.outputs, place.variances
     offset = xp.asarray(np.abs(posterior.offset), device=place.L.device)
-    noise = xp.asarray(posterior.noise, device=place.L.device)
+    noise = xp.asarray(np.array(posterior.noise), device=place.L.device)  # torch wants its own
     means = xp.sum(xp.abs(outputs.center) + xp.abs(outputs.reference) + 2.0 * offset, axis=1)
     whole = xp.sum(xp.abs(slopes.p), axis=1) * means
     spread = xp.abs(variances.center) + xp.abs(variances.reference) + 2.0 * noise
@@ -169,8 +169,8 @@ class Slopes:
         miss1 = xp.abs((Lt @ p[:, :, None])[:, :, 0] - first)
         miss1 = miss1 + gamma(n + 4) * (size_t @ xp.abs(p)[:, :, None])[:, :, 0]
         miss2 = xp.abs(Lt @ Q @ L - second) + gamma(2 * n + 4) * (size_t @ xp.abs(Q) @ size)
-        off1 = up(xp.sqrt(xp.sum(miss1 * miss1, axis=1)) + jet.errors[:, 1], n + 8)
-        off2 = xp.sqrt(xp.sum(miss2 * miss2, axis=(1, 2))) + jet.errors[:, 2]
+        off1 = up(root(xp.sum(miss1 * miss1, axis=1)) + jet.errors[:, 1], n + 8)
+        off2 = root(xp.sum(miss2 * miss2, axis=(1, 2))) + jet.errors[:, 2]
         change, sizes = place.change, place.sizes
         J = change.matrices.shape[0]
         flat = xp.reshape(change.matrices, (J, n * n))
@@ -179,7 +179,7 @@ class Slopes:
         q_size = xp.abs(rows) @ xp.abs(flat).T
         shift = 0.5 * xp.sum(Q * change.offset, axis=(1, 2))
         rounding = gamma(n * n + 4) * xp.sum(xp.abs(Q * change.offset), axis=(1, 2))
-        norm = xp.sqrt(xp.sum(Q * Q, axis=(1, 2)))
+        norm = root(xp.sum(Q * Q, axis=(1, 2)))
         rounding = rounding + norm * change.offset_error
         rounding = rounding + gamma(n * n + 8) * xp.sum(q_size * change.variances.reach, axis=1)
         whole = xp.sum(xp.abs(p), axis=1)[:, None] * place.outputs.reach
@@ -231,7 +231,7 @@ def _with_curvature(
     B, n, f = sizes.slope.shape
     across = xp.matrix_transpose(sizes.slope)  # (B, f, n)
     M = across @ jet.derivatives[1] @ sizes.slope
-    moved = xp.sum(xp.sqrt(xp.sum(sizes.slope**2, axis=1)) * geometry.half, axis=1)
+    moved = xp.sum(root(xp.sum(sizes.slope**2, axis=1)) * geometry.half, axis=1)
     terms = derivative_norm(jet, 2) * moved**2
     if jet.order >= 4:
         spread = xp.reshape(sizes.spread_slope, (B, n * n, f))
@@ -240,7 +240,7 @@ def _with_curvature(
         cross = across @ third @ spread
         M = M + 0.5 * (cross + xp.matrix_transpose(cross))
         M = M + 0.25 * (xp.matrix_transpose(spread) @ fourth @ spread)
-        widened = xp.sum(xp.sqrt(xp.sum(spread**2, axis=1)) * geometry.half, axis=1)
+        widened = xp.sum(root(xp.sum(spread**2, axis=1)) * geometry.half, axis=1)
         terms = (
             terms
             + derivative_norm(jet, 3) * moved * widened
@@ -262,7 +262,7 @@ def derivative_norm(jet: Jet, order: int) -> Array:
     tensor = jet.derivatives[order - 1]
     axes = tuple(range(1, tensor.ndim))
     count = int(np.prod(tensor.shape[1:]))
-    return up(xp.sqrt(xp.sum(tensor * tensor, axis=axes)) + jet.errors[:, order], count + 8)
+    return up(root(xp.sum(tensor * tensor, axis=axes)) + jet.errors[:, order], count + 8)
 
 
 def _rest(problem: ClassProblem, place: Reference, jet: Jet) -> Array:

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from gpcert.arrays import Array, namespace
+from gpcert.deadline import checkpoint
 from gpcert.enclosures.classes.metric import Sizes
 from gpcert.enclosures.classes.moments import Jet
 from gpcert.enclosures.classes.reference import Reference, frobenius
@@ -30,16 +31,20 @@ from gpcert.enclosures.classes.taylor_bound import (
     least_sum,
     missed_bends,
 )
-from gpcert.rounding import gamma, nonnegative, up
+from gpcert.rounding import gamma, nonnegative, root, up
 
-__all__ = ["PIECES", "variance_pieces_bound"]
+__all__ = ["MOST_DIFFERENCES", "PIECES", "variance_pieces_bound"]
+
+MOST_DIFFERENCES = 2
+"""Largest n for which trace and skew say all about the size of a change (see `_moved`)."""
 
 PIECES = 6
 """Pieces of the range of the trace."""
 
 
 def variance_pieces_bound(problem: ClassProblem, jet_at: Callable[[Array], Jet]) -> Array:
-    """Certified lower bound (B,) of the sum whose jet at (a_0, L L^T) is `jet_at(L)`; n <= 2.
+    """Certified lower bound (B,) of the sum whose jet at (a_0, L L^T) is `jet_at(L)`; n at most
+    `MOST_DIFFERENCES`.
 
     The trace is at least -n: V is positive semi-definite.
     """
@@ -64,6 +69,7 @@ def _piece(
     problem: ClassProblem, jet_at: Callable[[Array], Jet], middle: Array, half: Array
 ) -> Array:
     """The bound for the points of the cell whose trace is within `half` of `middle`."""
+    checkpoint()
     place = _moved(problem.place, middle, half)
     xp = namespace(place.L)
     own = replace(problem, place=place)
@@ -99,8 +105,8 @@ def _moved(place: Reference, middle: Array, half: Array) -> Reference:
     xp = namespace(place.L)
     n = place.L.shape[1]
     ratio = xp.maximum(1.0 + middle / n, xp.full_like(middle, 1e-6))
-    root = xp.sqrt(ratio)
-    L, R = place.L * root[:, None, None], place.R / root[:, None, None]
+    factor = xp.sqrt(ratio)
+    L, R = place.L * factor[:, None, None], place.R / factor[:, None, None]
     sizes = place.sizes
     skeel = 1.0 + frobenius(xp.abs(place.R) @ xp.abs(place.L)) * (1.0 + place.inflation)
     # a ratio that was raised is not that of the piece: the difference counts as half-width
@@ -111,21 +117,21 @@ def _moved(place: Reference, middle: Array, half: Array) -> Reference:
     nuclear = trace if n == 1 else xp.maximum(trace, skew)
     spectral = trace if n == 1 else 0.5 * (trace + skew)
     moved = Sizes(
-        mean=up(sizes.mean / root * (1.0 + gamma(16) * skeel), 8),
-        mean_bend=up(sizes.mean_bend / root + gamma(16) * skeel * sizes.mean / root, 8),
+        mean=up(sizes.mean / factor * (1.0 + gamma(16) * skeel), 8),
+        mean_bend=up(sizes.mean_bend / factor + gamma(16) * skeel * sizes.mean / factor, 8),
         spread=up(nuclear, 4),
         spread_bend=up(nuclear, 4),
         operator=up(spectral, 4),
         trace=trace,
         skew=skew,
-        slope=sizes.slope / root[:, None, None],
+        slope=sizes.slope / factor[:, None, None],
         spread_slope=sizes.spread_slope / ratio[:, None, None, None],
     )
     square = L @ xp.matrix_transpose(L)
     before = place.L @ xp.matrix_transpose(place.L)
     size = xp.abs(L) @ xp.matrix_transpose(xp.abs(L))
     size = size + xp.abs(place.L) @ xp.matrix_transpose(xp.abs(place.L)) + xp.abs(square)
-    error = gamma(n + 8) * xp.sqrt(xp.sum(size * size, axis=(1, 2)))
+    error = gamma(n + 8) * root(xp.sum(size * size, axis=(1, 2)))
     change = replace(
         place.change,
         offset=place.change.offset + (square - before),

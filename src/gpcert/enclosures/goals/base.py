@@ -5,6 +5,7 @@ The maximum of a quantity is minus the minimum of its negative, so every goal mi
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
@@ -31,6 +32,12 @@ class Goal(ABC):
     """A function to minimise. Subclasses are frozen records."""
 
     needs_variance: bool
+
+    @property
+    def known(self) -> tuple[float, float]:
+        """Bounds `low <= goal(x) <= high` that hold for every x whatever the model: a search that
+        ends before its first box still knows them."""
+        return -math.inf, math.inf
 
     @property
     def cells_at_once(self) -> int | None:

@@ -34,6 +34,11 @@ class BothGoals(Goal):
         sizes = [goal.cells_at_once for goal in (self.first, self.second)]
         return min((size for size in sizes if size is not None), default=None)
 
+    @property
+    def known(self) -> tuple[float, float]:
+        """That of the first: both are the same function."""
+        return self.first.known
+
     def bound(self, evaluation: Evaluation, target: float | None) -> GoalBound:
         """The larger of both lower bounds."""
         first, second = (goal.bound(evaluation, target) for goal in (self.first, self.second))

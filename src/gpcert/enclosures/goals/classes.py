@@ -49,6 +49,12 @@ class ClassGoal(Goal):
 
     needs_variance = True
 
+    @property
+    def known(self) -> tuple[float, float]:
+        """The probabilities add up to one, so a sum lies between its least and greatest weight."""
+        return min(map(min, self.weights)), min(map(max, self.weights))
+
+    @np.errstate(over="ignore", invalid="ignore")  # huge latent functions: bounds become trivial
     def bound(self, evaluation: Evaluation, target: float | None) -> GoalBound:
         """The least of the sums' own lower bounds."""
         own = self.classes.of(evaluation)
@@ -62,6 +68,7 @@ class ClassGoal(Goal):
         geometry = evaluation.expansion.geometry
         return GoalBound(lower, geometry.unscaled(point), own.split_scores())
 
+    @np.errstate(over="ignore", invalid="ignore")
     def ceiling(self, evaluation: Evaluation) -> Array:
         """The least of the sums' upper bounds at the centres."""
         own = self.classes.of(evaluation)

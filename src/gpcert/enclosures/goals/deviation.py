@@ -29,6 +29,11 @@ class DeviationGoal(Goal):
 
     needs_variance = False
 
+    @property
+    def known(self) -> tuple[float, float]:
+        """A distance is not negative."""
+        return -math.inf, 0.0
+
     def bound(self, evaluation: Evaluation, target: float | None) -> GoalBound:
         """Norm of the coordinates' largest deviations.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from dataclasses import dataclass
 
 from gpcert.arrays import Array, namespace
@@ -46,7 +48,7 @@ class MeanGoal(Goal):
             best = model.bound_at(geometry, level)
         norm = local.norms[self.output]
         reach = finite_product(
-            norm + 0.0 * geometry.rho2, local.kernel.remainder(evaluation.expansion, 0)
+            xp.full_like(geometry.rho2, norm), local.kernel.remainder(evaluation.expansion, 0)
         )
         rounding = gamma(8) * (xp.abs(model.value) + enclosure.center_error + reach)
         zeroth = down(model.value - enclosure.center_error - reach - rounding, 2)
@@ -56,11 +58,13 @@ class MeanGoal(Goal):
         lost = enclosure.linear_error
         slopes = xp.sum(xp.abs(model.gradient) * geometry.half, axis=1)
         first = down(model.value + linear - lost - gamma(8) * (slopes + xp.abs(model.value)), 4)
-        q = xp.maximum(xp.maximum(best.lower, first), xp.maximum(zeroth, floor))
+        q = floor
+        for other in (zeroth, first, best.lower):
+            q = xp.where(other > q, other, q)  # an overflow to NaN on huge cells loses
         if evaluation.optional and local.portfolio.wants("paper"):
             paper = local.paper_mean(evaluation.expansion, self.output, self.sign)
             local.portfolio.report("paper", bool(xp.any(paper > q)))
-            q = xp.maximum(q, paper)
+            q = xp.where(paper > q, paper, q)
         point = geometry.unscaled(best.point)
         return GoalBound(affine_down(offset, scale, q), point, geometry.split_scores())
 
@@ -76,10 +80,12 @@ class MeanGoal(Goal):
         return mean_function(model.members[0], self.output, self.sign)
 
     def _affine(self, evaluation: Evaluation) -> tuple[float, float]:
-        posterior = evaluation.local.posterior
-        return self.sign * float(posterior.offset[self.output]), float(posterior.scale[self.output])
+        local, c = evaluation.local, self.output
+        return self.sign * float(local.posterior.offset[c]), local.unit.mean_scale[c]
 
 
 def affine_down(offset: float, scale: float, q: Array) -> Array:
-    """`offset + scale q`, rounded down."""
-    return down(offset + down(scale * q, 1), 1)
+    """`offset + scale q` for a scale of at most one rounding, rounded down; never +inf."""
+    xp = namespace(q)
+    lower = down(offset + down(scale * q, 2), 1)
+    return xp.where(lower == math.inf, xp.full_like(lower, sys.float_info.max), lower)

@@ -54,6 +54,11 @@ class PaperGoal(Goal):
         most = self.enclosures.cells_at_once
         return min(most, GRID_CELLS) if isinstance(self.plain, ClassGoal) else most
 
+    @property
+    def known(self) -> tuple[float, float]:
+        """That of the plain goal."""
+        return self.plain.known
+
     def bound(self, evaluation: Evaluation, target: float | None) -> GoalBound:
         """The proposition of the goal's kind, and the best of the extremal points."""
         del target
@@ -107,9 +112,9 @@ def _mean(
 ) -> tuple[Array, list[Side]]:
     """Proposition "mean bound"."""
     sides = [intervals.mean(plain.output, plain.sign), intervals.mean(plain.output, -plain.sign)]
-    posterior, c = evaluation.local.posterior, plain.output
-    offset, scale = plain.sign * float(posterior.offset[c]), float(posterior.scale[c])
-    return affine_down(offset, scale, sides[0].bound), sides
+    local, c = evaluation.local, plain.output
+    offset = plain.sign * float(local.posterior.offset[c])
+    return affine_down(offset, local.unit.mean_scale[c], sides[0].bound), sides
 
 
 @bounded.register

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from gpcert.arrays import Array, namespace
@@ -14,7 +15,7 @@ from gpcert.enclosures.joint import combine
 from gpcert.enclosures.local_quadratic import LevelBound, LocalQuadratic
 from gpcert.likelihoods import ScalarLikelihood
 from gpcert.likelihoods.lines import LARGEST_LINE
-from gpcert.rounding import down, gamma, nonnegative, up
+from gpcert.rounding import TINY, down, gamma, nonnegative, up
 
 __all__ = ["ProbabilityGoal"]
 
@@ -30,6 +31,9 @@ VARIANCE_PIECES = 8
 WORTHWHILE_GAIN = 1e-3
 """Probability that further lines must gain on some cell of a batch to be worth their time."""
 
+LARGEST_SLOPE = 2.0**600
+"""Slopes between mean and variance in unit form are cut here: their products stay floats."""
+
 FEW_FEATURES = 3
 """Up to here further lines are always tried: their quadratics cost little beside the kernel."""
 
@@ -43,6 +47,11 @@ class ProbabilityGoal(Goal):
     sign: int
 
     needs_variance = True
+
+    @property
+    def known(self) -> tuple[float, float]:
+        """A probability, or its negative."""
+        return (0.0, 1.0) if self.sign > 0 else (-1.0, 0.0)
 
     def bound(self, evaluation: Evaluation, target: float | None) -> GoalBound:
         """The paper's monotone bound and the threshold form, joined.
@@ -62,6 +71,7 @@ class ProbabilityGoal(Goal):
         mean_bound = MeanGoal(self.output, self.sign).bound(evaluation, None)
         v_low, v_high = self._output_variance(evaluation, evaluation.variance_range(self.output))
         beta = self._level_slope(evaluation, self._steepest(evaluation))
+        beta = self._usable_slope(evaluation, beta)
         alpha, best = self._joint(evaluation, beta)
         self._weigh_variance(evaluation, beta)
         lines = [(mean_bound.lower, 0.0 * beta), (alpha, beta)]
@@ -96,6 +106,7 @@ class ProbabilityGoal(Goal):
         largest = xp.full_like(q_low, LARGEST_LINE)
         q = xp.minimum(xp.maximum(q_low, -largest), largest)
         slopes = [self.likelihood.level_slope(q, v) for v in v_ends]
+        slopes = [self._usable_slope(evaluation, slope) for slope in slopes]
         return [(self._joint(evaluation, slope, near)[0], slope) for slope in slopes]
 
     def _pieces(self, lines: list[tuple[Array, Array]], v_low: Array, v_high: Array) -> Array:
@@ -118,8 +129,8 @@ class ProbabilityGoal(Goal):
     def _weigh_variance(self, evaluation: Evaluation, beta: Array) -> None:
         """Tell the portfolio whether the variance's slack, or the mean's, keeps the bound apart."""
         local = evaluation.local
-        scale = float(local.posterior.scale[self.output])
-        slack = abs(beta) * scale * evaluation.variance(self.output).spread
+        slope = self._unit_slope(evaluation, beta)
+        slack = abs(slope) * evaluation.variance(self.output).spread
         share = slack > RELEVANT_SHARE * (slack + self._own(evaluation).error)
         relevant = bool(namespace(share).any(share))
         local.report_derivatives(evaluation.variance(self.output), relevant)
@@ -140,7 +151,9 @@ class ProbabilityGoal(Goal):
     def _line(self, alpha: Array, beta: Array, v_low: Array, v_high: Array) -> Array:
         """Lower bound of sign * F where `sign mu >= alpha + beta v`, v in the range."""
         xp = namespace(alpha)
-        # a huge cell may give a line that is infinite, or beyond what the likelihood accepts
+        # a huge cell may give a line that is infinite, or beyond what the likelihood accepts; a
+        # lower line is valid as well
+        alpha = xp.minimum(alpha, xp.full_like(alpha, LARGEST_LINE))
         usable = (abs(alpha) <= LARGEST_LINE) & (abs(beta) <= LARGEST_LINE)
         usable = usable & (v_high <= LARGEST_LINE)
         zero = xp.zeros_like(alpha)
@@ -163,14 +176,13 @@ class ProbabilityGoal(Goal):
         local = evaluation.local
         geometry = evaluation.expansion.geometry
         posterior = local.posterior
-        scale = float(posterior.scale[self.output])
+        scale = local.unit.mean_scale[self.output]
         offset = self.sign * float(posterior.offset[self.output])
         noise = float(posterior.noise[self.output])
         own = self._own(evaluation)
         dip = local.operator.excess * local.kernel.variance
         xp = namespace(beta)
-        # canonical units: sign mu = offset + scale q, so the slope against v is beta * scale
-        slope = beta * scale
+        slope = self._unit_slope(evaluation, beta)
         model = combine(
             own,
             evaluation.variance(self.output),
@@ -183,22 +195,40 @@ class ProbabilityGoal(Goal):
             best = model.bound(geometry, steps=LEVEL_STEPS)
         else:
             best = model.bound_at(geometry, model.value_at(near))
-        # max(v, 0) <= v + dip costs slope * dip where slope > 0; the rounding of slope itself acts
-        # on a variance of at most gain s^2
+        # max(v, 0) <= v + dip costs slope * dip where slope > 0; the rounding (and underflow) of
+        # slope itself acts on a variance of at most gain s^2
         largest = local.operator.gain * local.kernel.variance
-        cost = nonnegative(slope) * dip + xp.abs(slope) * (largest * gamma(4))
+        cost = nonnegative(slope) * dip + (xp.abs(slope) * gamma(8) + TINY) * largest
         alpha = down(offset + down(scale * down(best.lower - up(cost, 4), 2), 1), 1)
         alpha = down(alpha - up(beta * noise, 1), 2)
         return alpha, best
+
+    def _usable_slope(self, evaluation: Evaluation, beta: Array) -> Array:
+        """The slope, cut where it would leave float64 in unit form; any slope is valid."""
+        xp = namespace(beta)
+        unit, c = evaluation.local.unit, self.output
+        largest = xp.full_like(beta, LARGEST_SLOPE * (unit.mean_scale[c] / unit.variance_scale[c]))
+        return xp.minimum(xp.maximum(beta, -largest), largest)
+
+    def _unit_slope(self, evaluation: Evaluation, beta: Array) -> Array:
+        """beta between the unit form's mean and variance: `beta b / a`, as
+        `mu - beta variance = offset + a q - beta (b v + noise) = a (q - (beta b / a) v) + ...`.
+
+        To four roundings, and 2^-1074 where it underflows; by exponents, as b / a may be no float.
+        """
+        unit, c = evaluation.local.unit, self.output
+        (first, p), (second, q) = map(math.frexp, (unit.mean_scale[c], unit.variance_scale[c]))
+        half = (q - p) // 2
+        return beta * (second / first) * 2.0**half * 2.0 ** (q - p - half)
 
     def _steepest(self, evaluation: Evaluation) -> Array:
         """The vertex of each cell that lies against the gradient of F at the centre."""
         xp = namespace(evaluation.cells.lower)
         own, variance = self._own(evaluation), evaluation.variance(self.output)
         by_mu, by_v = self.likelihood.slopes(*self._latent(evaluation, own.value, variance.center))
-        scale = float(evaluation.local.posterior.scale[self.output])
-        slope = by_mu[:, None] * scale * own.gradient
-        slope = slope + by_v[:, None] * scale**2 * variance.below.gradient
+        unit, c = evaluation.local.unit, self.output
+        slope = by_mu[:, None] * unit.mean_scale[c] * own.gradient
+        slope = slope + by_v[:, None] * unit.variance_scale[c] * variance.below.gradient
         half = evaluation.expansion.geometry.half
         return xp.where(slope > 0, -half, half)
 
@@ -219,18 +249,18 @@ class ProbabilityGoal(Goal):
 
     def _latent(self, evaluation: Evaluation, q: Array, v: Array) -> tuple[Array, Array]:
         """sign mu and the variance in output units."""
-        posterior, c = evaluation.local.posterior, self.output
-        mu = self.sign * float(posterior.offset[c]) + float(posterior.scale[c]) * q
-        return mu, float(posterior.scale[c]) ** 2 * nonnegative(v) + float(posterior.noise[c])
+        local, c = evaluation.local, self.output
+        mu = self.sign * float(local.posterior.offset[c]) + local.unit.mean_scale[c] * q
+        noise = float(local.posterior.noise[c])
+        return mu, local.unit.variance_scale[c] * nonnegative(v) + noise
 
     def _output_variance(
         self, evaluation: Evaluation, v_range: tuple[Array, Array]
     ) -> tuple[Array, Array]:
-        posterior = evaluation.local.posterior
-        scale = float(posterior.scale[self.output])
-        noise = float(posterior.noise[self.output])
+        local, c = evaluation.local, self.output
+        scale2, noise = local.unit.variance_scale[c], float(local.posterior.noise[c])
         low, high = v_range
-        if scale == 1.0 and noise == 0.0:
+        if scale2 == 1.0 and noise == 0.0:
             return low, high
-        low = nonnegative(down(noise + down(scale**2 * low, 2), 1))
-        return low, up(noise + up(scale**2 * high, 2), 1)
+        low = nonnegative(down(noise + down(scale2 * low, 2), 1))
+        return low, up(noise + up(scale2 * high, 2), 1)

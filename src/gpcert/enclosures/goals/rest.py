@@ -36,6 +36,11 @@ class RestMarginGoal(Goal):
 
     needs_variance = True
 
+    @property
+    def known(self) -> tuple[float, float]:
+        """Each F lies in [0, 1]."""
+        return -max(self.class_weight[j] for j in self._others), self.class_weight[self.winner]
+
     def bound(self, evaluation: Evaluation, target: float | None) -> GoalBound:
         """The least of the pairs' bounds, each of `w_i F_i - w_j F_j` as a whole.
 
@@ -94,6 +99,11 @@ class RestGoal(Goal):
     sign: int
 
     needs_variance = True
+
+    @property
+    def known(self) -> tuple[float, float]:
+        """A probability, or its negative."""
+        return (0.0, 1.0) if self.sign > 0 else (-1.0, 0.0)
 
     def bound(self, evaluation: Evaluation, target: float | None) -> GoalBound:
         """The better of the members' extremes and the test of a level.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from gpcert.arrays import Array
@@ -9,7 +10,8 @@ from gpcert.attacks.functions import PlainFunction, variance_function
 from gpcert.committee import Model
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.goals.base import Goal, GoalBound
-from gpcert.rounding import down, nonnegative
+from gpcert.enclosures.goals.mean import affine_down
+from gpcert.rounding import nonnegative
 
 __all__ = ["VarianceGoal"]
 
@@ -22,6 +24,11 @@ class VarianceGoal(Goal):
     sign: int
 
     needs_variance = True
+
+    @property
+    def known(self) -> tuple[float, float]:
+        """A variance is not negative."""
+        return (0.0, math.inf) if self.sign > 0 else (-math.inf, 0.0)
 
     def bound(self, evaluation: Evaluation, target: float | None) -> GoalBound:
         """From `variance_range`; the target is not needed, the levels converge by themselves."""
@@ -47,8 +54,7 @@ class VarianceGoal(Goal):
         return variance_function(model.members[0], self.output, self.sign)
 
     def _output_units(self, evaluation: Evaluation, q: Array, flip: bool = False) -> Array:
-        posterior = evaluation.local.posterior
+        local, c = evaluation.local, self.output
         sign = -self.sign if flip else self.sign
-        scale = float(posterior.scale[self.output])
-        noise = float(posterior.noise[self.output])
-        return down(sign * noise + down(scale * scale * q, 2), 1)
+        noise, scale2 = float(local.posterior.noise[c]), local.unit.variance_scale[c]
+        return affine_down(sign * noise, scale2, q)

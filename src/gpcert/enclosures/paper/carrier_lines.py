@@ -23,7 +23,7 @@ from gpcert.kernels.lines.quadratic_carrier import QuadraticCarrier
 from gpcert.kernels.lines.sinusoid_carrier import SinusoidCarrier
 from gpcert.kernels.nodes.base import NodeBatch
 from gpcert.kernels.nodes.radial import RadialBatch
-from gpcert.rounding import EXP_ULPS, SIN_COS_ULPS, TINY, down, gamma, up
+from gpcert.rounding import EXP_ULPS, SIN_COS_ULPS, TINY, down, gamma, root, up
 
 __all__ = ["LiftedCarrier", "Place", "lift", "quadratic_places"]
 
@@ -93,7 +93,7 @@ def _quadratic(carrier: QuadraticCarrier, places: Mapping[int, Place]) -> Lifted
     columns, scale = (None, xp.ones_like(carrier.half[0])) if place is None else place
     u = carrier.points[None, :, :] - carrier.centers[:, None, :]
     constant = xp.sum(u * u, axis=2) + carrier.fixed[None, :]
-    reach = xp.sqrt(xp.sum(carrier.half**2, axis=1))[:, None] + carrier.extents[None, :]
+    reach = root(xp.sum(carrier.half**2, axis=1))[:, None] + carrier.extents[None, :]
     error = gamma(32) * up(reach, f + 8) ** 2 + gamma(f + 16) * constant
     error = error + carrier.fixed_error * carrier.fixed[None, :]
     return LiftedCarrier(

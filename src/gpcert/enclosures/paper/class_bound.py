@@ -20,6 +20,7 @@ import weakref
 import numpy as np
 
 from gpcert.arrays import Array, namespace, to_numpy
+from gpcert.deadline import checkpoint
 from gpcert.enclosures.classes.layout import ClassLayout
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.paper.class_grid import cuts, link_range
@@ -114,6 +115,7 @@ def grid_ranges(ranges: LatentRanges, likelihood: ClassLikelihood, pieces: np.nd
         rows = np.flatnonzero(pieces == M)
         size = max(1, int(LARGEST_CHUNK / float(M) ** n))
         for start in range(0, len(rows), size):
+            checkpoint()
             chosen = rows[start : start + size]
             order.append(chosen)
             part = ranges.take(xp.asarray(chosen, device=ranges.known.device))

@@ -63,10 +63,11 @@ def latent_ranges(
     `mean of d_k = sum of sign * mean_j`, `V_kl = sum_j y_j matrices_jkl + noise (1 + [k = l])`, in
     interval arithmetic; a covariance is semi-definite, so `V_12^2 <= V_11 V_22` besides.
     """
-    posterior = evaluation.local.posterior
+    posterior, unit = evaluation.local.posterior, evaluation.local.unit
     outputs, spreads = [], []
     for j in range(layout.outputs):
-        offset, scale = float(posterior.offset[j]), float(posterior.scale[j])
+        offset, scale = float(posterior.offset[j]), unit.mean_scale[j]
+        scale2 = unit.variance_scale[j]
         low, high = intervals.mean(j, 1).bound, -intervals.mean(j, -1).bound
         outputs.append(
             (down(offset + down(scale * low, 1), 1), up(offset + up(scale * high, 1), 1))
@@ -75,8 +76,8 @@ def latent_ranges(
         own = float(posterior.noise[j])
         spreads.append(
             (
-                nonnegative(down(own + down(scale * scale * v_low, 3), 1)),
-                up(own + up(scale * scale * v_high, 3), 1),
+                nonnegative(down(own + down(scale2 * v_low, 3), 1)),
+                up(own + up(scale2 * v_high, 3), 1),
             )
         )
     slack = _repair(evaluation, layout)
@@ -115,8 +116,7 @@ def _repair(evaluation: Evaluation, layout: ClassLayout) -> float:
     if layout.independent:
         return 0.0
     local = evaluation.local
-    scale = float(np.max(local.posterior.scale))
-    return 10.0 * local.operator.excess * local.kernel.variance * scale * scale
+    return 10.0 * local.operator.excess * local.kernel.variance * max(local.unit.variance_scale)
 
 
 def _consistent(

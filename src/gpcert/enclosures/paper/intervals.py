@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from gpcert.arrays import Array, Backend, namespace, to_numpy
+from gpcert.deadline import checkpoint
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.local_posterior import LocalPosterior
 from gpcert.enclosures.paper.relaxation import Relaxation, relax
@@ -100,25 +101,25 @@ class _Model:
 
     def __init__(self, local: LocalPosterior, cells: Cells) -> None:
         # weak: the dictionary of models is keyed by `local`
-        self._posterior = local.posterior
+        self._unit = local.unit
         self.variance = local.kernel.variance
         place = cells.lower
         name = "numpy" if isinstance(place, np.ndarray) else "torch"
         self.backend = Backend(name, None if name == "numpy" else str(place.device))
         self._forms: dict[int, tuple[SquareForm, SquareForm]] = {}
-        posterior = local.posterior
+        unit = local.unit
         if isinstance(local.kernel, LocalTaylor):
             self.frame, self.node = local.kernel.frame, local.kernel.node
         else:
-            lengths = posterior.kernel.typical_lengths(posterior.dim)
+            lengths = unit.kernel.typical_lengths(unit.points.shape[1])
             self.frame = Frame.of(cells.region, lengths, self.backend)
-            self.node: LocalNode = posterior.kernel.node(posterior.points, self.frame)
+            self.node: LocalNode = unit.kernel.node(unit.points, self.frame)
 
     def forms(self, output: int) -> tuple[SquareForm, SquareForm]:
         """|A r|^2 and |C r|^2."""
-        index = output if self._posterior.precision_count > 1 else 0
+        index = output if self._unit.precision_count > 1 else 0
         if index not in self._forms:
-            A, C = self._posterior.factors_of(index)
+            A, C = self._unit.factors_of(index)
             self._forms[index] = (
                 SquareForm.build(A, self.variance, self.backend),
                 SquareForm.build(C, self.variance, self.backend),
@@ -148,6 +149,7 @@ class CellIntervals:
             return [relax(self._batch(reach), reach)]
         found = []
         for start in range(0, len(self.cells), rows):
+            checkpoint()
             part = self.cells.take(np.arange(start, min(start + rows, len(self.cells))))
             reach = Reach.of(part, self.model.frame)
             found.append(relax(self.model.node.at(reach), reach))
@@ -180,7 +182,7 @@ class CellIntervals:
             loss, least = (
                 xp.concat([part.lower for part in parts], axis=0) for parts in (lows, highs)
             )
-            gain = float(self.local.posterior.gain)
+            gain = self.local.operator.gain
             low, high = variance_interval(self._prior(), least, loss, gain)
             points = (
                 self._shift(xp.concat([part.point for part in parts], axis=0))

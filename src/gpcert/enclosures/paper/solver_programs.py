@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpcert.arrays import Array, namespace, to_numpy
+from gpcert.deadline import checkpoint
 from gpcert.enclosures.paper.linear_programs import CellPrograms
 from gpcert.enclosures.paper.quadratic_program import solve_quadratic
 from gpcert.enclosures.paper.relaxation import Relaxation
@@ -38,6 +39,7 @@ class SolverPrograms:
         under, over = np.zeros((2, B, rows.shape[1], N))
         for b, program in enumerate(self._cells(relaxation)):
             for m in range(rows.shape[1]):
+                checkpoint()
                 found = program.minimise(rows[b, m])
                 if found is not None:
                     under[b, m], over[b, m] = found
@@ -55,6 +57,7 @@ class SolverPrograms:
         p = center @ A.T
         under, over = np.zeros((2, B, 1, N))
         for b, program in enumerate(self._cells(relaxation)):
+            checkpoint()
             found = solve_quadratic(program.system, A, host[b])
             if found is not None:
                 r, (under[b, 0], over[b, 0]) = found

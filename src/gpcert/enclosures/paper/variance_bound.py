@@ -15,6 +15,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from gpcert.arrays import Array, namespace
+from gpcert.deadline import checkpoint
 from gpcert.enclosures.paper.relaxation import Relaxation
 from gpcert.enclosures.paper.safe_dual import (
     Multipliers,
@@ -82,6 +83,7 @@ def rotated_ranges(
     rows = max(1, int(LARGEST_CHUNK / (B * (N + 4 * K))))
     low, high = [], []
     for start in range(0, form.vectors.shape[0], rows):
+        checkpoint()
         u = form.vectors[start : start + rows]
         found, _ = best_linear(relaxation, xp.concat([u, -u], axis=0), programs)
         low.append(found[:, : u.shape[0]])

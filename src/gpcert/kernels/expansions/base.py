@@ -101,7 +101,10 @@ class LocalKernel(ABC):
     """(f,) from displacements in the user's units to d."""
 
     squared_lengths: Array
-    """(f,) upper bounds of inverse_length^2."""
+    """(f,) upper bounds of (unit * inverse_length)^2."""
+
+    unit: Array
+    """(f,) powers of two near 1 / inverse_length."""
 
     variance: float
     """Upper bound of k(x, x) over the region."""
@@ -110,7 +113,7 @@ class LocalKernel(ABC):
 
     def geometry(self, cells: Cells) -> Geometry:
         """The cells in this kernel's coordinates."""
-        return Geometry.of(cells, self.inverse_length, self.squared_lengths)
+        return Geometry.of(cells, self.inverse_length, self.squared_lengths, self.unit)
 
     @abstractmethod
     def expand(self, cells: Cells) -> Expansion:

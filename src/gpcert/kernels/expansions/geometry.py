@@ -25,14 +25,16 @@ class Geometry:
     rho2: Array
 
     @staticmethod
-    def of(cells: Cells, inverse_length: Array, squared_lengths: Array) -> Geometry:
+    def of(cells: Cells, inverse_length: Array, squared_lengths: Array, unit: Array) -> Geometry:
         """Scale the half-widths, rounded up; rho2 uses a ball's own radius where it is smaller.
 
-        `squared_lengths` (f,) are upper bounds of `inverse_length^2`.
+        `squared_lengths` (f,) are upper bounds of `(unit * inverse_length)^2`, unit (f,) powers of
+        two near the lengths, so that the squares are floats whatever the lengths are. All three are
+        (B, f) where every cell has units of its own; the cells are then those of a `Box`.
         """
         xp = namespace(cells.half)
         half = xp.where(cells.half > 0, up(cells.half * inverse_length, 4), cells.half)
-        rho2 = cells.squared_norm_maximum(squared_lengths)
+        rho2 = cells.squared_norm_maximum(squared_lengths, unit)
         return Geometry(cells, inverse_length, half, rho2)
 
     def take(self, index: Array) -> Geometry:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from gpcert.arrays import Array, namespace
-from gpcert.rounding import EXP_ULPS, U, down, gamma, nonnegative, up
+from gpcert.rounding import EXP_ULPS, U, down, gamma, nonnegative, root, up
 
 __all__ = ["ScaledPoints", "paper_lower_bound"]
 
@@ -98,6 +98,6 @@ def _phi_range(where: ScaledPoints, scaled: Array, half: Array) -> tuple[Array, 
         low = low + nonnegative(gap - w) ** 2
         high = high + (gap + w) ** 2
     # coordinates carry 3 roundings of size |z| + |c|, squares and sums f + 8 more
-    spread = (8.0 * U) * xp.sqrt(high) * where.extents + gamma(f + 16) * high
+    spread = (8.0 * U) * root(high) * where.extents + gamma(f + 16) * high
     spread = spread + (64.0 * U * U) * where.extents**2 + where.distance_errors
     return nonnegative(low - spread), up(high + spread, 4)

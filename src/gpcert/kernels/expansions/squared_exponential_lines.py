@@ -25,9 +25,11 @@ from gpcert.kernels.expansions.base import Expansion
 from gpcert.kernels.expansions.higher_degrees import HigherTerms, cubic_terms
 from gpcert.kernels.expansions.squared_exponential import LocalSquaredExponential, WeightedExpansion
 from gpcert.kernels.expansions.squared_exponential_table import (
+    inverse_lengths,
     kernel_errors,
     subtraction_error,
 )
+from gpcert.kernels.nodes.frame import power_of_two
 from gpcert.rounding import gamma, nonnegative, up
 
 __all__ = ["Lines", "SquaredExponentialLines"]
@@ -60,43 +62,47 @@ class Lines:
 
         `kernel` are its length-scales (d,) and variance, `extent` (Q,) bounds |t|. The sums of the
         other features' squares have no differences: each is a product with ones and one zero.
+        Coordinates beyond float64 make a line of their own feature infinitely long, which
+        `kernel_errors` refuses; among the fixed ones they make k zero, as it nearly is.
         """
         scale, variance = kernel
         rows, features = lines
         d, N = points.shape[1], len(points)
         p, fixed = np.empty((len(rows), N)), np.empty((len(rows), N))
-        for row in np.unique(rows):
-            own = np.flatnonzero(rows == row)
-            scaled = (points - X[row]) / scale
-            p[own] = scaled.T[features[own]]
-            others = np.ones((len(own), d))
-            others[np.arange(len(own)), features[own]] = 0.0
-            fixed[own] = others @ np.square(scaled).T
-        lengths = scale[features]
-        reach = np.asarray(up(extent / lengths, 4))
-        far = np.abs(p) + reach[:, None]
-        errors = kernel_errors(subtraction_error(far, 1), fixed, d, far)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for row in np.unique(rows):
+                own = np.flatnonzero(rows == row)
+                scaled = (points - X[row]) / scale
+                p[own] = scaled.T[features[own]]
+                others = np.ones((len(own), d))
+                others[np.arange(len(own)), features[own]] = 0.0
+                fixed[own] = others @ np.square(scaled).T
+            lengths = scale[features]
+            reach = np.asarray(up(extent / lengths, 4))
+            far = np.abs(p) + reach[:, None]
+            errors = kernel_errors(subtraction_error(far, 1), fixed, d, far)
         return Lines(p, fixed, errors, lengths, reach, float(variance))
 
     def batch(self, index: np.ndarray, backend: Backend) -> SquaredExponentialLines:
         """The kernel on the lines `index` (B,), one per cell of a batch."""
         lengths = self.lengths[index][:, None]
-        inverse = 1.0 / lengths
+        unit = power_of_two(lengths)
         points = backend.asarray(self.points[index])
-        extents = backend.asarray(np.abs(self.points[index]) + self.reach[index][:, None])
+        norms = up(abs(points), 4)  # p carries two roundings
         return SquaredExponentialLines(
-            inverse_length=backend.asarray(inverse),
-            squared_lengths=backend.asarray(up(inverse**2, 4)),
+            inverse_length=backend.asarray(inverse_lengths(lengths)),
+            squared_lengths=backend.asarray(up((unit / lengths) ** 2, 4)),
+            unit=backend.asarray(unit),
             variance=self.variance,
             origin=backend.asarray(np.zeros(1)),
             lengths=backend.asarray(lengths),
             points=points,
-            point_norms=abs(points),
+            point_norms=norms,
             fixed_distances=backend.asarray(self.fixed[index]),
             relative_error=backend.asarray(self.errors[index]),
             reach=float(self.reach[index].max(initial=0.0)),
             direct=True,
-            extents=extents,
+            extents=up(norms + backend.asarray(self.reach[index][:, None]), 2),
         )
 
 
@@ -106,7 +112,7 @@ class SquaredExponentialLines(LocalSquaredExponential):
 
     Bound to one batch: every batch of cells that it is asked about has its B lines, in order.
     `points`, `point_norms`, `fixed_distances`, `relative_error` and `extents` (|p| + reach) are
-    (B, N); `inverse_length` and `lengths` (B, 1).
+    (B, N); `inverse_length`, `squared_lengths`, `unit` and `lengths` (B, 1).
     """
 
     extents: Array = None

@@ -23,11 +23,30 @@ from gpcert.kernels.expansions.higher_degrees import (
     gram_terms,
     sorted_triples,
 )
+from gpcert.kernels.nodes.frame import power_of_two
 from gpcert.kernels.nodes.moments import MomentTable
 from gpcert.regions import Region
-from gpcert.rounding import EXP_ULPS, TINY, U, down, gamma, nonnegative, up
+from gpcert.rounding import (
+    EXP_ULPS,
+    TINY,
+    U,
+    down,
+    gamma,
+    nonnegative,
+    raised_power,
+    root,
+    scaled_to_one,
+    up,
+    up_float,
+)
 
-__all__ = ["SquaredExponentialTable", "kernel_errors", "length_below", "subtraction_error"]
+__all__ = [
+    "SquaredExponentialTable",
+    "inverse_lengths",
+    "kernel_errors",
+    "length_below",
+    "subtraction_error",
+]
 
 UNDERFLOW_RADIUS = 40.0
 """A point further than 40 scaled units has k < s^2 exp(-800) < s^2 TINY."""
@@ -48,6 +67,7 @@ class SquaredExponentialTable:
 
     inverse_length: Array
     squared_lengths: Array
+    unit: Array
     variance: float
     origin: Array
     lengths: Array
@@ -81,10 +101,10 @@ class SquaredExponentialTable:
         d, f = points.shape[1], len(free)
         origin = region.center[free]
         scaled = (points[:, free] - origin) / lengths[free]
-        norms = np.asarray(up(np.sqrt(np.square(scaled).sum(1)), f + 8))
+        norms = np.asarray(up(root(np.square(scaled).sum(1)), f + 8))
         offsets = np.maximum(region.upper[free] - origin, origin - region.lower[free])
         with np.errstate(over="ignore"):  # an infinite reach is refused below
-            reach = float(up(np.sqrt(np.square(offsets / lengths[free]).sum()), f + 8))
+            reach = float(up(root(np.square(offsets / lengths[free]).sum()), f + 8))
         fixed_scaled = (points[:, fixed] - region.center[fixed]) / lengths[fixed]
         fixed_distances = np.square(fixed_scaled).sum(1)
         # Both coordinates carry 3 roundings, |c| + |z_i| <= extent_i. Expanding the square loses
@@ -94,10 +114,11 @@ class SquaredExponentialTable:
         subtracted = subtraction_error(extent, f)
         direct = bool(expanded.max(initial=0.0) > 1e3 * subtracted.max(initial=0.0))
         relative = kernel_errors(subtracted if direct else expanded, fixed_distances, d, extent)
-        inverse = 1.0 / lengths[free]
+        inverse, unit = inverse_lengths(lengths[free]), power_of_two(lengths[free])
         return cls(
             inverse_length=backend.asarray(inverse),
-            squared_lengths=backend.asarray(up(inverse**2, 4)),
+            squared_lengths=backend.asarray(up((unit / lengths[free]) ** 2, 4)),
+            unit=backend.asarray(unit),
             variance=float(variance),
             origin=backend.asarray(origin),
             lengths=backend.asarray(lengths[free]),
@@ -261,12 +282,14 @@ class SquaredExponentialTable:
 
         Reason: with some features fixed, k(x, z_i) factors into a constant and the same kernel on
         the free features, so f restricted to the slice lies in that kernel's space with these
-        weights. The rounding of every entry is bounded by the relative errors of both factors.
+        weights. The rounding of every entry is bounded by the relative errors of both factors, and
+        what underflows by `floor`, as the largest weight is scaled to about one.
         """
         if self.direct:  # the expanded distances below would not be accurate enough
             return None
         xp = namespace(self.points)
-        t = xp.asarray(weights, device=self.points.device)
+        mantissas, exponent = scaled_to_one(weights)
+        t = xp.asarray(mantissas, device=self.points.device)
         half = xp.exp(-0.5 * self.fixed_distances)
         gram = self.variance * xp.exp(-0.5 * nonnegative(self._free_distances()))
         scaled_weights = t * half
@@ -278,7 +301,9 @@ class SquaredExponentialTable:
         square = xp.sum(scaled_weights * product)
         error = eta * xp.sum(xp.abs(scaled_weights) * magnitude) + self.floor * xp.sum(abs(t)) ** 2
         total = float(square + error)
-        return math.sqrt(max(total, 0.0)) * (1 + 8 * U) if math.isfinite(total) else None
+        if not math.isfinite(total):
+            return None
+        return raised_power(up_float(math.sqrt(max(total, 0.0)), 4), exponent)
 
     def _free_distances(self) -> Array:
         xp = namespace(self.points)
@@ -327,3 +352,15 @@ def kernel_errors(
             "region, or check the kernel's length-scales"
         )
     return np.asarray(up(relative, 4))
+
+
+def inverse_lengths(lengths: np.ndarray) -> np.ndarray:
+    """`1 / l`, or an `InputError` where that is beyond float64."""
+    with np.errstate(over="ignore"):
+        inverse = 1.0 / lengths
+    if not np.all(np.isfinite(inverse)):
+        raise InputError(
+            f"length_scale: expected at least 1e-308, got {lengths.min():.3g}: its inverse is "
+            "beyond float64; express the inputs in a smaller unit"
+        )
+    return inverse

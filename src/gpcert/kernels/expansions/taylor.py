@@ -60,6 +60,7 @@ class LocalTaylor(LocalKernel):
     frame: Frame
     inverse_length: Array
     squared_lengths: Array
+    unit: Array
     variance: float
     weight_rate: float = 0.0
 
@@ -80,7 +81,8 @@ class LocalTaylor(LocalKernel):
             node=node,
             frame=frame,
             inverse_length=backend.asarray(inverse),
-            squared_lengths=backend.asarray(inverse**2),
+            squared_lengths=backend.asarray(np.ones_like(inverse)),
+            unit=backend.asarray(frame.unit),
             variance=largest,
         )
 
@@ -100,7 +102,8 @@ class LocalTaylor(LocalKernel):
         xp = namespace(expansion.K)
         a = xp.broadcast_to(combination.weights, expansion.K.shape)
         own = OwnTerm.of(batch, sizes) if combination.own else None
-        norm = up(xp.sqrt(combination.squared_norm + 0.0 * expansion.geometry.rho2), 2)
+        norm = xp.zeros_like(expansion.geometry.rho2) + combination.squared_norm
+        norm = up(xp.sqrt(norm), 2)
         tails = [finite_product(norm, sizes.remainder(n)) for n in range(3)]
         error, degree = tails[2], xp.full_like(norm, 2.0)
         for n in (1, 0):  # the lower degree on a tie: on a single point, where all are exact
@@ -229,9 +232,9 @@ class LocalTaylor(LocalKernel):
         return None
 
 
-LARGEST_VARIANCE = 2.0**200
+LARGEST_VARIANCE = 2.0**100
 """Kernels that grow (polynomials, exponentials) leave float64 on huge regions: refused from here
-on, as likelihoods refuse variances beyond it."""
+on, in units of their size at the points."""
 
 POINTWISE = 3.0
 """Marks a cell whose second degree is bounded point by point."""

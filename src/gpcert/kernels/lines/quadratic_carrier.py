@@ -13,7 +13,7 @@ import numpy as np
 
 from gpcert.arrays import Array, namespace
 from gpcert.kernels.lines.base import Carrier
-from gpcert.rounding import TINY, gamma, up
+from gpcert.rounding import TINY, gamma, root, up
 
 __all__ = ["QuadraticCarrier"]
 
@@ -62,7 +62,7 @@ class QuadraticCarrier(Carrier):
             size = magnitudes @ (self.extents**2 + self.fixed)
             size = size + xp.sum(magnitudes, axis=1) * xp.sum(half**2, axis=1)
             size = size + xp.sum(xp.abs(first) * half, axis=1)
-            size = size + (magnitudes @ self.extents) * xp.sqrt(xp.sum(half**2, axis=1))
+            size = size + (magnitudes @ self.extents) * root(xp.sum(half**2, axis=1))
             error = gamma(4 * N + 8 * f + 64) * 4.0 * size
             error = error + self.fixed_error * (magnitudes @ self.fixed)
             floor = TINY * xp.sum(magnitudes * (1.0 + self.extents) ** 2, axis=1)

@@ -9,7 +9,7 @@ import numpy as np
 
 from gpcert.arrays import Array, namespace
 from gpcert.kernels.lines.base import Carrier
-from gpcert.rounding import SIN_COS_ULPS, TINY, gamma, up
+from gpcert.rounding import SIN_COS_ULPS, TINY, gamma, root, up
 
 __all__ = ["SinusoidCarrier", "sinusoid_minimum"]
 
@@ -33,7 +33,7 @@ def sinusoid_minimum(C: Array, S: Array, spread: Array, error: Array) -> Array:
     u = xp.minimum(spread, xp.full_like(spread, HALF_TURN))
     cosine, sine = xp.cos(u), xp.sin(u)
     passed = (-C * sine - S * cosine >= -error) | (spread >= HALF_TURN)
-    return xp.where(passed, -xp.sqrt(C * C + S * S), C * cosine - S * sine) - error
+    return xp.where(passed, -root(C * C + S * S), C * cosine - S * sine) - error
 
 
 @dataclass(frozen=True, eq=False)

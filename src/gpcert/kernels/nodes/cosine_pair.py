@@ -25,7 +25,7 @@ from gpcert.kernels.nodes.frame import Frame, Reach
 from gpcert.kernels.nodes.phases import AffinePhase, circle_remainders, phase_reach
 from gpcert.kernels.nodes.sizes import times
 from gpcert.kernels.nodes.swings import swing
-from gpcert.rounding import SIN_COS_ULPS, down, gamma, up
+from gpcert.rounding import SIN_COS_ULPS, down, gamma, root, up
 
 __all__ = ["LocalCosinePair"]
 
@@ -118,7 +118,7 @@ class CosinePairBatch(NodeBatch):
             for _, error in self.centers
         ]
         self.errors: Triple = self._sums(self._part_errors)
-        length = up(xp.sqrt(node.real**2 + node.imaginary**2), 4)
+        length = up(root(node.real**2 + node.imaginary**2), 4)
         error = xp.minimum(node.point_errors, xp.full_like(length, LARGEST_ERROR))
         self.length = xp.minimum(up(length + error + ROUNDING, 2), xp.full_like(length, 2.0))
         # the terms of the sums are E, O with cos C and sin S apart: together at most |Psi_i| each

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpcert.arrays import Array, Backend, namespace, to_numpy
+from gpcert.arrays import Array, Backend, namespace
 from gpcert.regions import Cells, Region
 from gpcert.rounding import nonnegative, up
 
@@ -23,7 +23,7 @@ def power_of_two(lengths: np.ndarray) -> np.ndarray:
     """The power of two nearest to each length (in its logarithm); 1 for infinite ones."""
     finite = np.isfinite(lengths)
     exponent = np.round(np.log2(np.where(finite, lengths, 1.0)))
-    return np.ldexp(1.0, np.clip(exponent, -300, 300).astype(int))
+    return np.ldexp(1.0, np.clip(exponent, -1000, 1000).astype(int))
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,9 +46,11 @@ class Frame:
     def of(region: Region, lengths: np.ndarray, backend: Backend) -> Frame:
         """The frame of a region for a kernel with these typical lengths (d,)."""
         free, fixed = region.free, region.fixed
-        unit = power_of_two(np.asarray(lengths, dtype=np.float64)[free])
         origin = region.center[free]
         offsets = np.maximum(region.upper[free] - origin, origin - region.lower[free])
+        lengths = np.asarray(lengths, dtype=np.float64)[free]
+        # the region's own size where the kernel has none
+        unit = power_of_two(np.where(np.isfinite(lengths) | (offsets == 0), lengths, offsets))
         with np.errstate(over="ignore"):
             radius = np.asarray(up(offsets / unit, 4))
         return Frame(free, fixed, region.center[fixed], origin, unit, radius, backend)
@@ -114,10 +116,14 @@ class Reach:
         if self.cells is None or self.cells.region.norm_constraint is None:
             return box
         assert self.columns is not None
-        everything = np.zeros(self.cells.lower.shape[1])
-        scaled = up(weights / self.unit**2, 2)
-        everything[self.columns] = to_numpy(scaled)
-        return nonnegative(xp.minimum(box, self.cells.squared_norm_maximum(everything)))
+        place = self.half.device
+        everything = xp.zeros(self.cells.lower.shape[1], dtype=self.half.dtype, device=place)
+        # features that the kernel does not see have no weight: any unit will do
+        units = everything + (xp.min(self.unit) if len(self.unit) else 1.0)
+        index = xp.asarray(self.columns, device=place)
+        everything[index], units[index] = weights, self.unit
+        ball = self.cells.squared_norm_maximum(everything, units)
+        return nonnegative(xp.minimum(box, ball))
 
     def length(self, weights: Array) -> Array:
         """Upper bound (B,) of `sum_j weights_j |d_j|`, weights (f,) >= 0."""

@@ -62,7 +62,7 @@ class LinearNode(LocalNode):
         """Bind weights and centre (d,) to points (N, d) and to a frame."""
         free, fixed, place = frame.free, frame.fixed, frame.backend.asarray
         slopes = frame.unit * (weights * (points - center))[:, free]
-        metric = weights[free] * frame.unit**2
+        metric = weights[free] * frame.unit * frame.unit
         offsets = frame.fixed_values - center[fixed]
         terms = offsets * (weights * (points - center))[:, fixed]
         return LinearNode(

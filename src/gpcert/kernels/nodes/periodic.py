@@ -25,7 +25,7 @@ from gpcert.kernels.nodes.base import Jet, LocalNode, NodeBatch, Triple
 from gpcert.kernels.nodes.feature_sizes import FeatureSizes, spectral_gram
 from gpcert.kernels.nodes.frame import Frame, Reach
 from gpcert.kernels.nodes.swings import QUARTER_TURN, swing
-from gpcert.rounding import EXP_ULPS, SIN_COS_ULPS, TINY, U, down, gamma, nonnegative, up
+from gpcert.rounding import EXP_ULPS, SIN_COS_ULPS, TINY, U, down, gamma, nonnegative, root, up
 
 __all__ = ["LocalPeriodic"]
 
@@ -140,7 +140,7 @@ class LocalPeriodic(LocalNode):
             quarter = xp.full_like(u, QUARTER_TURN)
             most = xp.sin(xp.minimum(0.5 * u, quarter))
             exponent = up(xp.sum(2.0 * q * most**2, axis=1), 2 * SIN_COS_ULPS + f + 16)
-            zeroth = xp.sqrt(-2.0 * v * xp.expm1(-exponent))
+            zeroth = root(-2.0 * v * xp.expm1(-exponent))
         zeroth = _positive(second, up(zeroth, EXP_ULPS + 8))
         infinite = math.inf + xp.zeros_like(zeroth)
         return FeatureSizes(spectral_gram(moments), (zeroth, infinite, infinite), True)
@@ -203,8 +203,8 @@ class PeriodicBatch(NodeBatch):
         with np.errstate(over="ignore"):
             slack = 2.0 * self.angles.error + TRIG_ROUNDING
             W, q = node.frequency, node.weight
-            length = xp.sqrt(xp.sum(self.first**2, axis=1))
-            d_length = up(xp.sqrt(xp.sum((W * q * slack) ** 2, axis=1)), f + 24)
+            length = root(xp.sum(self.first**2, axis=1))
+            d_length = up(root(xp.sum((W * q * slack) ** 2, axis=1)), f + 24)
             curve, d_curve = xp.zeros_like(length), xp.zeros_like(length)
             for j in range(f):
                 curve = xp.maximum(curve, xp.abs(self.second[:, j, :]))
@@ -289,7 +289,7 @@ class PeriodicBatch(NodeBatch):
             A3 = xp.sum(q * reach**3 * sine, axis=1)
             if self.reach.cells is not None and self.reach.cells.region.norm_constraint is not None:
                 square = self.reach.squared_norm(up(q * node.frequency**2, 16)[:, 0])
-                ball = xp.sqrt(square)[:, None] * xp.sqrt(xp.sum(q * sine**2, axis=1))
+                ball = root(square)[:, None] * root(xp.sum(q * sine**2, axis=1))
                 A1 = xp.minimum(A1, ball)
             factors = [A1, A1**2 + A2, A1**3 + 3.0 * A1 * A2 + A3]
             sizes = [_positive(A, up(most * A, 6 * f + 48)) for A in factors]

@@ -32,19 +32,22 @@ def length_above(vector: np.ndarray) -> float:
 def phase_reach(reach: Reach, frequency: Array) -> Array:
     """Upper bound (B,) of `|sum_j W_j d_j|` over each cell, W (f,) in frame coordinates.
 
-    `sum |W_j| |d_j|` for the box; by Cauchy-Schwarz `|W / unit| |unit d|`, lengths in the user's
-    units, where a ball makes the latter smaller.
+    `sum |W_j| |d_j|` for the box; by Cauchy-Schwarz `|W / unit| |unit d|`, lengths in one unit
+    for all features, where a ball makes the latter smaller.
     """
     xp = namespace(reach.half)
     box = reach.length(xp.abs(frequency))
     if reach.cells is None or reach.cells.region.norm_constraint is None:
         return box
-    slope = frequency / reach.unit
-    largest = xp.max(xp.abs(slope)) if len(slope) else xp.sum(slope)
+    if not len(frequency):
+        return box
+    relative = reach.unit / xp.max(reach.unit)
+    slope = frequency / relative
+    largest = xp.max(xp.abs(slope))
     if not 0.0 < float(largest) < math.inf:
         return box
     size = largest * xp.sqrt(xp.sum((slope / largest) ** 2))  # no square underflows for good
-    ball = size * xp.sqrt(reach.squared_norm(reach.unit**2))
+    ball = size * xp.sqrt(reach.squared_norm(up(relative**2, 1)))
     return xp.minimum(box, up(ball, len(frequency) + 16))
 
 

@@ -26,12 +26,16 @@ from gpcert.kernels.nodes.moments import MomentTable
 from gpcert.kernels.nodes.radial_accuracy import radial_accuracy, regular_accuracy
 from gpcert.kernels.nodes.radial_profiles import RadialProfile, infinite_beyond_zero
 from gpcert.kernels.nodes.radial_variations import DistanceRange, radial_variations
-from gpcert.rounding import TINY, U, gamma, nonnegative, up
+from gpcert.rounding import TINY, U, gamma, nonnegative, root, up
 
 __all__ = ["LocalRadial", "RadialBatch"]
 
 LARGEST_EXTENT = 1e60
 """Scaled coordinates beyond this are refused: their powers leave float64."""
+
+SMALLEST_EXTENT = 2.0**-400
+"""Extents above 0 count as this much: roots of squares that underflow are off by 2^-537, which is
+less than the rounding of coordinates of this size."""
 
 MOST_SUBTRACTED_FEATURES = 32
 """Up to here distances are found by subtracting coordinates; beyond, by expanding the square."""
@@ -71,10 +75,12 @@ class LocalRadial(LocalNode):
         with np.errstate(over="ignore", invalid="ignore"):
             scale = frame.unit / lengths[frame.free]
             scaled = frame.points(points) * scale
-            extents = np.sqrt(np.square(frame.extents(points) * scale).sum(1))
-            extents = np.asarray(up(extents, len(scale) + 12))
+            reach = frame.extents(points) * scale
+            extents = np.asarray(up(np.sqrt(np.square(reach).sum(1)), len(scale) + 12))
             apart = (points[:, frame.fixed] - frame.fixed_values) / lengths[frame.fixed]
             fixed = np.square(apart).sum(1)
+        some = (reach > 0).any(axis=1) | (apart != 0).any(axis=1)
+        extents = np.where(some, np.maximum(extents, SMALLEST_EXTENT), 0.0)
         if not np.all((extents <= LARGEST_EXTENT) & (fixed <= LARGEST_EXTENT**2)):
             raise InputError(
                 f"region: it and the points span more than {LARGEST_EXTENT} length-scales; take a "
@@ -113,7 +119,7 @@ class LocalRadial(LocalNode):
                 moments.append(xp.where(rho2 > 0, up(most * power, n + 4), zero))
             squares = self.profile.squared_remainders(rho2)
             zeroth, first, second = (
-                xp.where(rho2 > 0, up(xp.sqrt(self.variance * part), 4), zero) for part in squares
+                xp.where(rho2 > 0, up(root(self.variance * part), 4), zero) for part in squares
             )
         gram = spectral_gram(moments)
         if not math.isfinite(self.profile.at_zero[3]):

@@ -1,0 +1,161 @@
+"""A fingerprint of all that a fitted model is, by which an altered model is recognised.
+
+Statement: two states of a model with equal fingerprints (and `kinds` kept alive) are equal, up to a
+collision of BLAKE2b with 256 bits. Reason: the encoding below writes a tag, a length and the
+content of every part, so that it can be read back in one way only; arrays are written with their
+type, shape and bytes, and objects with their class and all their attributes. What is not known to
+be described wholly that way (functions, foreign classes, C structures) has no fingerprint at all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Fingerprint", "fingerprint"]
+
+PACKAGES = frozenset({"sklearn", "gpcert"})
+"""Packages whose objects are described by their attributes; a user's own class may compute its
+attributes from anything."""
+
+READ = {
+    ("sklearn.model_selection._search", "GridSearchCV"): ("best_estimator_",),
+    ("sklearn.model_selection._search", "RandomizedSearchCV"): ("best_estimator_",),
+}
+"""Attributes that conversion reads, for classes with large records of other things."""
+
+
+class _Plain:
+    """Of the size of every object whose attributes are all it has."""
+
+
+class _Unknown(Exception):
+    """A part that cannot be described."""
+
+
+@dataclass(frozen=True, eq=False)
+class Fingerprint:
+    """The digest; `kinds` are the classes met, whose addresses are in it and must not be reused."""
+
+    digest: bytes
+    kinds: tuple[type, ...]
+
+    def same(self, other: Fingerprint) -> bool:
+        """Whether both states are the same."""
+        return self.digest == other.digest
+
+
+def fingerprint(model: Any) -> Fingerprint | None:
+    """The fingerprint of a model as it is now; None if a part of it cannot be described.
+
+    >>> from sklearn.gaussian_process import GaussianProcessRegressor
+    >>> model = GaussianProcessRegressor(optimizer=None).fit([[0.0], [1.0]], [0.0, 1.0])
+    >>> before = fingerprint(model)
+    >>> before.same(fingerprint(model))
+    True
+    >>> model.alpha_[0] += 1e-15
+    >>> before.same(fingerprint(model))
+    False
+    """
+    walk = _Walk()
+    try:
+        walk.add(model)
+    except (_Unknown, RecursionError):
+        return None
+    return Fingerprint(walk.hash.digest(), tuple(walk.kinds.values()))
+
+
+class _Walk:
+    """One walk over the parts of a model."""
+
+    def __init__(self) -> None:
+        self.hash = hashlib.blake2b(digest_size=32)
+        self.seen: dict[int, int] = {}
+        self.alive: list[Any] = []  # parts made on the way: their addresses must not be reused
+        self.kinds: dict[int, type] = {}
+
+    def add(self, value: Any) -> None:
+        """Write one part."""
+        kind = type(value)
+        if value is None or kind in (bool, str):
+            self._write(kind.__name__, repr(value).encode())
+        elif kind is int:
+            self._write("int", f"{value:x}".encode())
+        elif kind is bytes:
+            self._write("bytes", value)
+        elif kind in (float, complex):
+            self._write(kind.__name__, struct.pack("<dd", value.real, value.imag))
+        elif isinstance(value, np.generic) and value.dtype.kind not in "OV":
+            self._write(f"scalar {value.dtype.str}", value.tobytes())
+        elif id(value) in self.seen:
+            self._write("seen", str(self.seen[id(value)]).encode())
+        else:
+            self.seen[id(value)] = len(self.seen)
+            self.alive.append(value)
+            self._add_composite(value, kind)
+
+    def _add_composite(self, value: Any, kind: type) -> None:
+        if kind in (np.ndarray, np.memmap):
+            self._add_array(value)
+        elif kind in (list, tuple):
+            self._add_parts(kind.__name__, value)
+        elif kind is dict:
+            self._add_parts("dict", [part for item in value.items() for part in item])
+        elif kind is np.random.RandomState:
+            self._add_parts("RandomState", [value.get_state(legacy=False)])
+        elif kind is np.random.Generator:
+            self._add_parts("Generator", [value.bit_generator.state])
+        elif isinstance(value, type):
+            self._add_kind(value)
+        else:
+            self._add_object(value, kind)
+
+    def _add_array(self, array: np.ndarray) -> None:
+        if array.dtype.kind == "O":
+            self._add_parts(f"objects {array.shape}", list(array.flat))
+            return
+        if array.dtype.kind == "V":  # records, which may hold objects
+            raise _Unknown
+        turned = array.flags.f_contiguous and not array.flags.c_contiguous
+        data = np.ascontiguousarray(array.T if turned else array)
+        content = data.reshape(-1).view(np.uint8) if data.size else b""
+        self._write(f"array {array.dtype.str} {array.shape} {turned}", content)
+
+    def _add_object(self, value: Any, kind: type) -> None:
+        """Class and attributes of a plain object of a known package.
+
+        An object of the size of `_Plain` has no slots and no C structure beside its attributes. Of
+        our own frozen records only the fields count: the rest are derived from them.
+        """
+        ordinary = kind.__basicsize__ == _Plain.__basicsize__ and kind.__itemsize__ == 0
+        package = kind.__module__.partition(".")[0]
+        if not ordinary or package not in PACKAGES or not hasattr(value, "__dict__"):
+            raise _Unknown
+        self._add_kind(kind)
+        state = vars(value)
+        if is_dataclass(kind) and package == "gpcert":
+            names = [field.name for field in fields(kind)]
+            state = {name: state[name] for name in names if name in state}
+        wanted = READ.get((kind.__module__, kind.__qualname__))
+        if wanted is not None:
+            state = {name: state[name] for name in wanted if name in state}
+        self._add_parts("object", [part for item in state.items() for part in item])
+
+    def _add_kind(self, kind: type) -> None:
+        self.kinds[id(kind)] = kind
+        self._write("kind", f"{kind.__module__}.{kind.__qualname__} {id(kind)}".encode())
+
+    def _add_parts(self, tag: str, parts: Any) -> None:
+        self._write(tag, str(len(parts)).encode())
+        for part in parts:
+            self.add(part)
+
+    def _write(self, tag: str, content: Any) -> None:
+        name = tag.encode()
+        self.hash.update(struct.pack("<QQ", len(name), len(content)))
+        self.hash.update(name)
+        self.hash.update(content)

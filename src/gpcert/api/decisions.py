@@ -1,0 +1,143 @@
+"""What is decided at x: a rule for every possible decision, and the proof of which one holds.
+
+Plain floating point says which decision is likely; it may be wrong near a tie, so it only orders
+the work. What counts is the enclosure of the margin on a cell of width 0 at x.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from gpcert.api.methods import Method
+from gpcert.arrays import Backend, to_numpy
+from gpcert.certificates import Interval, Unit
+from gpcert.committee import Model
+from gpcert.deadline import OutOfTime, until
+from gpcert.enclosures import Evaluation, local_model
+from gpcert.enclosures.goals import Goal
+from gpcert.regions import Ball
+from gpcert.rounding import difference_down, difference_up
+from gpcert.search import StopReason
+
+__all__ = ["Candidates", "Rule", "margin_of"]
+
+GRACE = 0.5
+"""Seconds that the proof of the decision at x may take after the budget's end."""
+
+TRIED = 4
+"""Decisions that are tried at x, the likeliest by plain floating point first. A matter of work:
+should another one win, x is left undecided."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """`margin(x) = goal(x) - level`, positive exactly where the decision is `decision`, ties apart.
+
+    `level` is an exact number. `decision` is a label, or None in regression, and where it is
+    `undecided` for a reason: then the margin at x of whatever is decided there is at most `most`.
+    `model` is what is searched: for coupled classes the differences of their latent functions.
+    `text` is the rule in words, `unit` what its margin is measured in, `fingerprint` that of the
+    user's model.
+    """
+
+    model: Model
+    goal: Goal
+    level: Fraction
+    decision: Any
+    text: str
+    unit: Unit
+    x: np.ndarray
+    method: Method = field(default_factory=Method)
+    fingerprint: str = ""
+    undecided: StopReason | None = None
+    most: float = np.inf
+
+    @property
+    def decided(self) -> bool:
+        """Whether the decision at x is known."""
+        return self.undecided is None
+
+    @property
+    def target(self) -> float:
+        """The level rounded to a float: it steers the search, and no verdict rests on it."""
+        return float(self.level)
+
+
+def margin_of(lower: float, upper: float, level: Fraction) -> Interval:
+    """Bounds of `goal - level` from those of the goal; signs are exact, as is the level."""
+    return Interval(difference_down(lower, level), difference_up(upper, level))
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """The rules of all decisions that are possible at x, by number, the likeliest first.
+
+    Exactly one margin is positive at x, or x lies at a tie: with scores s_k the margins are
+    `s_k - max_(j != k) s_j`, of two decisions m and -m. `open_text` is the rule in words where it
+    is not known which decision is meant. `near`: the likeliest two are so close that what is
+    decided at x had better be proved before anything else; a matter of time only. `sure`: the one
+    rule there is holds at x by itself.
+    """
+
+    order: tuple[int, ...]
+    build: Callable[[int], Rule]
+    open_text: str
+    near: bool = False
+    sure: bool = False
+
+    @cached_property
+    def guess(self) -> Rule:
+        """The likeliest rule; nothing is proved of it, but by a positive margin at x."""
+        return self.build(self.order[0])
+
+    def proved(self) -> Rule:
+        """The rule whose margin at x is proved to be positive, else one that is not `decided`.
+
+        Undecided: let g be the guess, with margin m_g at x. If g is decided its margin is m_g; if k
+        is, its margin is at most `s_k - s_g <= -m_g`. So it is at most the larger of the upper
+        bound of m_g and minus the lower one.
+        """
+        guess = self.guess
+        if self.sure:
+            return guess
+        region = Ball(guess.x, 0.0)
+        local = local_model(guess.model, region, Backend(), guess.goal.needs_variance)
+        evaluation = Evaluation(local, region.root(), optional=False)
+        margins = []
+        for number in self.order[:TRIED]:
+            rule = guess if number == self.order[0] else self.build(number)
+            margin = _margin_at(rule, evaluation)
+            if margin.lower > 0:
+                return rule
+            margins.append(margin)
+        most = max(margins[0].upper, -margins[0].lower)
+        return self._open(StopReason.UNDECIDED_AT_X, most)
+
+    def proved_until(self, end: float) -> Rule:
+        """`proved`, but undecided for want of time at a moment a little after `end`.
+
+        The proof takes one cell of width 0, mostly milliseconds: without it no verdict stands, so
+        it may use half of the second by which a budget may be overrun.
+        """
+        try:
+            with until(max(end, time.perf_counter() + GRACE), exactly=True):
+                return self.proved()
+        except OutOfTime:
+            return self._open(StopReason.TIME, np.inf)
+
+    def _open(self, reason: StopReason, most: float) -> Rule:
+        return replace(self.guess, decision=None, text=self.open_text, undecided=reason, most=most)
+
+
+def _margin_at(rule: Rule, evaluation: Evaluation) -> Interval:
+    """Certified margin at the evaluation's one point."""
+    lower = to_numpy(rule.goal.bound(evaluation, rule.target).lower)[0]
+    upper = to_numpy(rule.goal.ceiling(evaluation))[0]
+    return margin_of(float(lower), float(upper), rule.level)

@@ -1,0 +1,108 @@
+"""Where results go: files first, then what the console can show."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import RenderableType
+from rich.text import Text
+
+from gpcert.certificates.table import RecordTable
+from gpcert.cli.terminal import console, error_console, say, table
+from gpcert.errors import InputError
+
+__all__ = ["Files"]
+
+LARGEST_TABLE = 50
+"""Rows printed; more scroll past unread, and files hold them all."""
+
+
+@dataclass(frozen=True)
+class Files:
+    """Files for the results; "-" is standard output, which then holds nothing else."""
+
+    output: Annotated[
+        Path | None, typer.Option(help="write the results here as JSON; - for standard output")
+    ] = None
+    csv: Annotated[
+        Path | None, typer.Option(help="write the table here as CSV; - for standard output")
+    ] = None
+
+    def check(self) -> None:
+        """Find out before the work, not after it, that results cannot be written."""
+        if self._streamed(self.output) and self._streamed(self.csv):
+            raise InputError("--output and --csv: expected at most one of them to be -")
+        for path in self._files:
+            if not path.absolute().parent.is_dir():
+                raise InputError(f"output: expected an existing folder, got {str(path.parent)!r}")
+            if not os.access(path if path.exists() else path.absolute().parent, os.W_OK):
+                raise InputError(f"output: expected a place that may be written, got {str(path)!r}")
+            if path.is_dir():
+                raise InputError(
+                    f"output: expected the name of a file, got the folder {str(path)!r}"
+                )
+
+    def save(self, result: RecordTable[Any]) -> None:
+        """Write all that was asked for."""
+        if self.output is not None:
+            _write(self.output, result.to_json())
+        if self.csv is not None:
+            _write(self.csv, result.to_frame().to_csv(index=False, lineterminator="\n"))
+
+    def report(self, result: RecordTable[Any], *shown: Any) -> None:
+        """Write the files, then `show` the result; also where the files cannot be written."""
+        try:
+            self.save(result)
+        except OSError:
+            Files().show(result, *shown)
+            raise
+        self.show(result, *shown)
+
+    def show(
+        self,
+        result: RecordTable[Any],
+        title: str,
+        columns: Sequence[str],
+        cells: Callable[[Any], Sequence[RenderableType]],
+        summary: str,
+    ) -> None:
+        """The table, cut where it is long, one line of summary, and where the files are."""
+        streamed = self._streamed(self.output) or self._streamed(self.csv)
+        place = error_console() if streamed else console()
+        rows = table(title, ["point", *columns])
+        for label, row in list(zip(result.labels, result, strict=True))[:LARGEST_TABLE]:
+            # text of users, such as labels, is not read as markup
+            rows.add_row(*(Text(c) if isinstance(c, str) else c for c in (str(label), *cells(row))))
+        place.print(rows)
+        if len(result) > LARGEST_TABLE:
+            say(f"... and {len(result) - LARGEST_TABLE} more; --output and --csv write all", place)
+        say(summary, place)
+        if not result.complete:
+            say("interrupted: the points that follow were not tried", place, style="yellow")
+        for path in self._files:
+            say(f"written: {path}", place)
+
+    @property
+    def _files(self) -> list[Path]:
+        given = (self.output, self.csv)
+        return [path for path in given if path is not None and not self._streamed(path)]
+
+    @staticmethod
+    def _streamed(path: Path | None) -> bool:
+        return str(path) == "-"
+
+
+def _write(path: Path, text: str) -> None:
+    content = text.encode("utf-8")
+    if str(path) != "-":
+        path.write_bytes(content)
+        return
+    sys.stdout.flush()
+    sys.stdout.buffer.write(content)  # results are UTF-8, whatever the console is
+    sys.stdout.buffer.flush()

@@ -1,0 +1,133 @@
+"""Points from arrays and data frames, whose columns are matched by name.
+
+A model may know the names of its features. A data frame (pandas, polars or any other with the
+interchange protocol) that has names is then put into the model's order, and refused if a name is
+missing, unknown or there twice. Where only one side has names, columns are taken by position, as
+scikit-learn does. No data frame library is imported here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from gpcert.arrays import finite_array
+from gpcert.errors import InputError
+
+__all__ = ["column_names", "read_point", "read_points", "row_labels"]
+
+Names = tuple[str, ...] | None
+
+
+def read_points(name: str, X: Any, dim: int, features: Names = None) -> np.ndarray:
+    """X as a finite (n, dim) array in the model's order of features, or an `InputError`.
+
+    Booleans are the numbers 0 and 1, as in scikit-learn.
+
+    >>> read_points("X", [[1, True]], 2).tolist()
+    [[1.0, 1.0]]
+    """
+    order = _order(name, column_names(name, X), features)
+    try:
+        values = X if order is None else np.asarray(X)[:, order]
+    except (TypeError, ValueError, IndexError) as error:
+        raise InputError(f"{name}: expected a table of numbers ({error})") from error
+    points = finite_array(name, values, booleans=True)
+    if points.ndim != 2:
+        raise InputError(
+            f"{name}: expected 2 dimensions, one row per point, got shape {points.shape}"
+            + ("; pass [x] for one point" if points.ndim == 1 else "")
+        )
+    if points.shape[1] != dim:
+        raise InputError(f"{name}: expected {dim} features, got shape {points.shape}")
+    return points
+
+
+def read_point(
+    name: str, x: Any, dim: int, features: Names = None, several: str = "pass one row at a time"
+) -> np.ndarray:
+    """x as a finite (dim,) array: a vector, a row of a data frame, or a mapping by name.
+
+    `several` says what to do with more than one point.
+
+    >>> read_point("x", {"bmi": 20, "age": 60}, 2, ("age", "bmi")).tolist()
+    [60.0, 20.0]
+    """
+    if isinstance(x, Mapping) and features is None:
+        raise InputError(
+            f"{name}: expected a vector of {dim} numbers, got names; the model was fitted without "
+            "names of its features"
+        )
+    values = list(x.values()) if isinstance(x, Mapping) else x
+    if not _is_table(x):  # the columns of a table are said to be too many below
+        order = _order(name, _entry_names(name, x), features)
+        values = values if order is None else [np.asarray(values)[j] for j in order]
+    point = finite_array(name, values, booleans=True)
+    if point.ndim == 2:
+        raise InputError(
+            f"{name}: expected one point, a vector of {dim} numbers, got shape {point.shape}; "
+            f"for one row pass {name}[0] ({name}.iloc[0] of a data frame), for several {several}"
+        )
+    if point.ndim != 1:
+        raise InputError(f"{name}: expected 1 dimension(s), got shape {point.shape}")
+    if len(point) != dim:
+        raise InputError(f"{name}: expected {dim} features, got {len(point)}")
+    return point
+
+
+def column_names(name: str, X: Any) -> Names:
+    """Names of the columns of a data frame; None for arrays, and where they are only numbered."""
+    if not _is_table(X):
+        return None
+    labels = X.columns if hasattr(X, "iloc") else X.__dataframe__().column_names()
+    return _only_text(name, list(labels))
+
+
+def row_labels(X: Any) -> tuple[Any, ...] | None:
+    """What the index of a data frame calls its rows; None where there is none.
+
+    Text and numbers stay what they are, anything else (dates, tuples) becomes text.
+    """
+    if not (_is_table(X) and hasattr(X, "iloc")):
+        return None
+    labels = [each.item() if isinstance(each, np.generic) else each for each in X.index]
+    return tuple(each if isinstance(each, str | int | float) else str(each) for each in labels)
+
+
+def _is_table(X: Any) -> bool:
+    return hasattr(X, "__dataframe__") or (hasattr(X, "columns") and hasattr(X, "iloc"))
+
+
+def _entry_names(name: str, x: Any) -> Names:
+    """Names of the entries of a mapping or of a row of a data frame."""
+    if isinstance(x, Mapping):
+        return _only_text(name, list(x))
+    return _only_text(name, list(x.index)) if hasattr(x, "iloc") else None
+
+
+def _only_text(name: str, labels: Sequence[Any]) -> Names:
+    text = [isinstance(label, str) for label in labels]
+    if not any(text):
+        return None
+    if not all(text):
+        raise InputError(f"{name}: expected names of features that are all text, got {labels}")
+    return tuple(map(str, labels))
+
+
+def _order(name: str, given: Names, features: Names) -> list[int] | None:
+    """Where each of the model's features stands among the given names; None: by position."""
+    if given is None or features is None:
+        return None
+    missing = [feature for feature in features if feature not in given]
+    unknown = [each for each in given if each not in features]
+    twice = sorted({each for each in given if given.count(each) > 1})
+    if missing or unknown or twice:
+        found = (("missing", missing), ("unknown", unknown), ("there twice", twice))
+        words = "; ".join(f"{what}: {', '.join(map(repr, each))}" for what, each in found if each)
+        raise InputError(
+            f"{name}: expected the features that the model was fitted with, got others ({words}); "
+            "pass just those columns, in any order (the index of a data frame may hold labels)"
+        )
+    return [given.index(feature) for feature in features]

@@ -1,0 +1,101 @@
+"""What a saved posterior holds besides its numbers, and which shapes belong together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gpcert.archive import Shape, plain_label
+from gpcert.errors import InputError
+from gpcert.kernels import kernel_from_config
+from gpcert.likelihoods import likelihood_from_config
+
+__all__ = [
+    "ARRAYS",
+    "FORMAT",
+    "MOST_ROWS",
+    "check_labels",
+    "check_shapes",
+    "header_fields",
+    "written_labels",
+]
+
+FORMAT = "gpcert-posterior-1"
+
+ARRAYS = ("points", "weights", "factor", "negative_factor", "offset", "scale", "noise")
+"""The arrays of a saved posterior."""
+
+MOST_ROWS = 100
+"""Rows of a factor for each number it multiplies: m N rows express every S there is."""
+
+
+def check_shapes(shapes: Mapping[str, Shape], prefix: str = "") -> None:
+    """An `InputError` unless these are the shapes of one posterior's arrays.
+
+    >>> one = {name: (1,) for name in ("offset", "scale", "noise")}
+    >>> two = {"factor": (1, 0, 4), "negative_factor": (1, 0, 4)}
+    >>> check_shapes({"points": (4, 2), "weights": (1, 4)} | one | two)
+    """
+    names = {prefix + name for name in ARRAYS}
+    if set(shapes) != names:
+        missing, unknown = sorted(names - set(shapes)), sorted(set(shapes) - names)
+        raise InputError(
+            f"a part is missing or unknown: expected the arrays {', '.join(ARRAYS)}; "
+            f"missing {missing}, unknown {unknown[:9]}"
+        )
+    of = {name: shapes[prefix + name] for name in ARRAYS}
+    if len(of["points"]) != 2 or len(of["weights"]) != 2:
+        raise InputError(
+            f"expected points (N, d) and weights (m, N), got {of['points']} and {of['weights']}"
+        )
+    N, m = of["points"][0], of["weights"][0]
+    right = of["weights"][1] == N and all(of[name] == (m,) for name in ("offset", "scale", "noise"))
+    for name in ("factor", "negative_factor"):
+        shape = of[name]
+        right = right and len(shape) == 3 and shape[0] in {1, m} and shape[2] == N
+        right = right and shape[1] <= MOST_ROWS * m * N
+    if not right:
+        raise InputError(f"the shapes do not belong together: {of}")
+
+
+def header_fields(header: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a posterior that are not numbers, from the header of a file."""
+    for name in ("kernel", "likelihood"):
+        described = header.get(name)
+        if not isinstance(described, list) or len(described) != 2:
+            raise InputError(f"{name}: expected [name, parameters], got {described!r}")
+    coupled, names = header.get("coupled", False), header.get("feature_names")
+    if not isinstance(coupled, bool):
+        raise InputError(f"coupled: expected true or false, got {coupled!r}")
+    if not (names is None or isinstance(names, list)):
+        raise InputError(f"feature_names: expected a list of names, got {names!r}")
+    if "classes" not in header:
+        raise InputError("a part is missing: expected classes")
+    classes = header["classes"]
+    return {
+        "kernel": kernel_from_config(*header["kernel"]),
+        "likelihood": likelihood_from_config(*header["likelihood"]),
+        "classes": None if classes is None else check_labels(classes),
+        "coupled": coupled,
+        "feature_names": names,
+    }
+
+
+def written_labels(classes: Any) -> list[Any] | None:
+    """Labels of classes as a file holds them; an `InputError` for those that it cannot."""
+    if classes is None:
+        return None
+    return list(check_labels([plain_label(label) for label in classes]))
+
+
+def check_labels(labels: Any) -> tuple[Any, ...]:
+    """Labels of classes from a file: distinct text, numbers or truth values."""
+    plain = isinstance(labels, list) and all(
+        isinstance(label, str | int | float) for label in labels
+    )
+    if not plain or len(set(labels)) != len(labels):
+        raise InputError(
+            f"classes: expected distinct labels, each text, a number or a truth value, got "
+            f"{labels!r}: files hold no others"
+        )
+    return tuple(labels)

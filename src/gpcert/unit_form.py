@@ -1,0 +1,191 @@
+"""The latent functions of a posterior in units in which all their numbers are about one.
+
+    mu_c = offset_c + mean_scale_c k' t'_c,
+    variance_c = variance_scale_c max(k' - |A'_c k'|^2 + |C'_c k'|^2, 0) + noise_c,
+
+with `k = 2^e k'`, `t_c = 2^w_c t'_c`, `A = 2^(-e/2) A'` (C alike), e even: powers of two, so that
+nothing is rounded and the model is the same. Squares of weights of 1e-200 and kernels of variance
+1e300 never arise, and what underflow is counted as (`gpcert.rounding.TINY`) is small beside all.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from gpcert.errors import InputError
+from gpcert.kernels import Kernel
+from gpcert.kernels.unit import unit_kernel
+from gpcert.rounding import TINY, gamma, raised_power, scaled_to_one, up_float
+from gpcert.spectral import absolute_norm, largest_eigenvalue
+
+__all__ = ["UnitForm"]
+
+LOWEST, HIGHEST = -900, 1000
+"""Exponents of `mean_scale`. Below, the weights stay small instead: their underflow is then less
+than TINY in the units of the output. Above, predictions leave float64."""
+
+
+@dataclass(frozen=True, eq=False)
+class UnitForm:
+    """See the module. `exponent` is e, `weight_exponents` (m,) are w; arrays as in `Posterior`."""
+
+    kernel: Kernel
+    points: np.ndarray
+    weights: np.ndarray
+    factor: np.ndarray
+    negative_factor: np.ndarray
+    scale: np.ndarray
+    coupled: bool
+    exponent: int
+    weight_exponents: tuple[int, ...]
+
+    @staticmethod
+    def of(posterior: Any) -> UnitForm:
+        """The unit form of a `gpcert.posterior.Posterior`."""
+        kernel, e = unit_kernel(posterior.kernel, posterior.points)
+        factors = [_scaled(A, e // 2) for A in (posterior.factor, posterior.negative_factor)]
+        weights, exponents = [], []
+        for t, scale in zip(posterior.weights, posterior.scale.tolist(), strict=True):
+            exponent = scaled_to_one(t)[1] if np.any(t) else -e
+            exponent = max(exponent, LOWEST - e - math.frexp(scale)[1])
+            weights.append(_scaled(t, -exponent))
+            exponents.append(exponent)
+        return UnitForm(
+            kernel,
+            posterior.points,
+            np.stack(weights),
+            factors[0],
+            factors[1],
+            posterior.scale,
+            posterior.coupled,
+            e,
+            tuple(exponents),
+        )
+
+    @property
+    def outputs(self) -> int:
+        """Number of outputs m."""
+        return len(self.weights)
+
+    @cached_property
+    def mean_scale(self) -> tuple[float, ...]:
+        """What one unit of `k' t'_c` is in the output: `scale 2^(e + w)`, exactly."""
+        found = []
+        for c, (scale, w) in enumerate(
+            zip(self.scale.tolist(), self.weight_exponents, strict=True)
+        ):
+            mantissa, own = math.frexp(scale)
+            if own + self.exponent + w > HIGHEST:
+                raise InputError(
+                    f"output {c}: scale * weights * kernel is about 2^{own + self.exponent + w}, "
+                    "beyond float64; expected predictions below 1e300: rescale the targets"
+                )
+            found.append(math.ldexp(mantissa, own + self.exponent + w))
+        return tuple(found)
+
+    @cached_property
+    def variance_scale(self) -> tuple[float, ...]:
+        """What one unit of variance is in the output: `scale^2 2^e`, to one rounding."""
+        found = []
+        for c, scale in enumerate(self.scale.tolist()):
+            mantissa, own = math.frexp(scale)
+            square, exponent = mantissa * mantissa, 2 * own + self.exponent
+            if not -1020 <= exponent <= HIGHEST:
+                raise InputError(
+                    f"output {c}: scale^2 * kernel, its prior variance, is about 2^{exponent}, "
+                    "outside float64's range; expected 1e-300 to 1e300: rescale the targets, or "
+                    "ask about the mean"
+                )
+            found.append(math.ldexp(square, exponent))
+        return tuple(found)
+
+    def factors_of(self, output: int) -> tuple[np.ndarray, np.ndarray]:
+        """A'_c and C'_c, shapes (r, N) and (r', N)."""
+        both = (self.factor, self.negative_factor)
+        first, second = (factor[output if len(factor) > 1 else 0] for factor in both)
+        return first, second
+
+    @property
+    def precision_count(self) -> int:
+        """1 where all outputs share their precision, else the number of outputs."""
+        return max(len(self.factor), len(self.negative_factor))
+
+    @cached_property
+    def precisions(self) -> tuple[np.ndarray, ...]:
+        """S = A^T A - C^T C in floating point, for every output or for all at once."""
+        both = (self.factors_of(c) for c in range(self.precision_count))
+        return tuple(A.T @ A - C.T @ C for A, C in both)
+
+    @cached_property
+    def factor_sizes(self) -> tuple[tuple[float, float], ...]:
+        """Upper bounds of `|| |A| ||_2` and `|| |C| ||_2`, like `precisions`."""
+        both = (self.factors_of(c) for c in range(self.precision_count))
+        return tuple((absolute_norm(A), absolute_norm(C)) for A, C in both)
+
+    @cached_property
+    def gram(self) -> tuple[np.ndarray, np.ndarray]:
+        """K_ZZ and bounds of the absolute error of its entries."""
+        return self.kernel.gram_with_error(self.points)
+
+    @cached_property
+    def norms(self) -> np.ndarray:
+        """(m,) upper bounds B_c of the RKHS norm of g_c: `B^2 = t^T K_ZZ t`, rounded up.
+
+        Computed on weights whose largest is about one, so that what underflows in the products is
+        below N^2 2^-1022, which TINY (an entry of K) times the largest weight squared covers.
+        """
+        K, errors = self.gram
+        N = len(K)
+        rounded = gamma(2 * N + 4) * np.abs(K) + 2.0 * errors + TINY
+        bounds = np.empty(self.outputs)
+        for c, weights in enumerate(self.weights):
+            t, exponent = scaled_to_one(weights)
+            error = float(np.abs(t) @ rounded @ np.abs(t))
+            length = math.sqrt(max(float(t @ K @ t) + error, 0.0))
+            bounds[c] = raised_power(up_float(length, 4), exponent) if np.any(t) else 0.0
+        if not np.all(np.isfinite(bounds)):
+            raise InputError(
+                "kernel: its values at the points leave float64, so that no norm can be bounded; "
+                "check the kernel's parameters and the units of the points"
+            )
+        return bounds
+
+    @cached_property
+    def excess(self) -> float:
+        """kappa >= 0 with `A K_ZZ A^T <= (1 + kappa) I` for every output.
+
+        The posterior covariance operator `P = I - Phi S Phi*` then satisfies
+        `-kappa I <= P <= gain I`, as the part with C is positive.
+        An exact posterior has kappa = 0; the stored factor is rounded, so kappa is proved, not
+        assumed. Coupled outputs have one operator: `sum_c A_c K_ZZ A_c^T <= (1 + kappa) I`.
+        """
+        groups = [tuple(self.factor)] if self.coupled else [(A,) for A in self.factor]
+        return max(0.0, max(largest_eigenvalue(group, *self.gram) for group in groups) - 1.0)
+
+    @cached_property
+    def gain(self) -> float:
+        """1 + an upper bound of the largest eigenvalue of `C K_ZZ C^T`: 1 where there is no C."""
+        largest = max(largest_eigenvalue((C,), *self.gram) for C in self.negative_factor)
+        return up_float(1.0 + largest, 2) if largest > 0 else 1.0
+
+
+def _scaled(values: np.ndarray, exponent: int) -> np.ndarray:
+    """`2^exponent values`, off by 2^-1075 where an entry underflows.
+
+    That is counted: N such errors of weights meet kernel values below 2^51 (`LARGEST_VARIANCE`) and
+    stay under TINY, which every enclosure adds; those of a factor are below the rounding
+    `gamma(N) || |A| ||` of its products, or `|A k|^2` itself is below TINY.
+    """
+    with np.errstate(over="ignore", under="ignore"):
+        found = np.ldexp(values, exponent)
+    if not np.all(np.isfinite(found)):
+        raise InputError(
+            "factor: it is beyond float64 in units of the kernel; expected a factor A of the "
+            "precision (K + noise)^-1, of size about 1 / sqrt(noise)"
+        )
+    return found

@@ -1,0 +1,211 @@
+"""Columns are matched with the model's features; a column of labels is kept."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import gpcert
+from gpcert.cli.options import radius_of
+from gpcert.cli.points import read_points
+from gpcert.errors import InputError
+from gpcert.kernels import SquaredExponential
+from gpcert.likelihoods import Probit
+
+NAMES = ("age", "bmi")
+
+
+@pytest.fixture
+def named(tmp_path):
+    """A model that knows its features: class "b" where age > 0."""
+    model = gpcert.Posterior(
+        SquaredExponential(1.0),
+        [[-1.0, 0.0], [1.0, 0.0]],
+        [-1.0, 1.0],
+        likelihood=Probit(),
+        classes=("a", "b"),
+        feature_names=NAMES,
+    )
+    model.save(tmp_path / "named.npz")
+    return tmp_path / "named.npz"
+
+
+@pytest.mark.parametrize(
+    ("text", "labels"),
+    [
+        ("age,bmi\n1,2\n3,4\n", (0, 1)),
+        ("bmi,age\n2,1\n4,3\n", (0, 1)),
+        ("1,2\n3,4\n", (0, 1)),
+        ("id,age,bmi\n7,1,2\n8,3,4\n", (7, 8)),
+        ("bmi,age,ID\n2,1,07\n4,3,08\n", ("07", "08")),
+        (",age,bmi\nann,1,2\nbob,3,4\n", ("ann", "bob")),
+        ("Unnamed: 0,bmi,age\n0,2,1\n1,4,3\n", (0, 1)),
+        ("bmi,index,age\n2,5,1\n4,x,3\n", ("5", "x")),
+        ("patient,bmi,age\nann,2,1\nbob,4,3\n", ("ann", "bob")),
+        (" bmi , age \n2,1\n4,3\n", (0, 1)),
+    ],
+)
+def test_columns_are_put_into_the_models_order(csv, text, labels):
+    points = read_points(csv(text), None, 2, NAMES)
+    assert points.X.tolist() == [[1.0, 2.0], [3.0, 4.0]]
+    assert points.labels == labels
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("age,weight\n1,2\n", ["missing: 'bmi'", "unknown: 'weight'"]),
+        ("age\n1\n", ["missing: 'bmi'"]),
+        ("bmi,age,weight\n1,2,3\n", ["unknown: 'weight'"]),
+        ("id,x,age,bmi\n0,0,1,2\n", ["unknown: 'id', 'x'"]),
+        ("age,bmi,age\n1,2,3\n", ["there twice: 'age'"]),
+        ("id,age\n1,2\n", ["missing: 'bmi'"]),
+        ("Age,BMI\n1,2\n", ["missing: 'age', 'bmi'"]),
+        ("1,2,3\n", ["expected 2 features"]),
+    ],
+)
+def test_other_columns_are_named(csv, text, words):
+    with pytest.raises(InputError) as caught:
+        read_points(csv(text), None, 2, NAMES)
+    for word in words:
+        assert word in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "labels"),
+    [
+        ("x,y\n1,2\n", (0,)),
+        ("index,y\n1,2\n", (0,)),  # as many columns as features: all are features
+        ("x,y,index\n1,2,9\n", (9,)),
+        (",x,y\nq,1,2\n", ("q",)),
+    ],
+)
+def test_models_without_names_take_columns_in_order(csv, text, labels):
+    points = read_points(csv(text), None, 2, None)
+    assert points.X.tolist() == [[1.0, 2.0]]
+    assert points.labels == labels
+
+
+@pytest.mark.parametrize("text", ["patient,x,y\n1,1,2\n", "id,x,index,y\n1,1,2,3\n", "x\n1\n"])
+def test_models_without_names_need_a_known_name_for_labels(csv, text):
+    with pytest.raises(InputError, match="expected 2 features"):
+        read_points(csv(text), None, 2, None)
+
+
+def test_features_that_are_numbers_may_be_named(csv):
+    points = read_points(csv("1,0\n5,6\n"), None, 2, ("0", "1"))
+    assert points.X.tolist() == [[6.0, 5.0]]
+
+
+def test_labels_are_in_tables_json_and_csv(run, named, csv, tmp_path):
+    output, frame = tmp_path / "results.json", tmp_path / "frame.csv"
+    points = csv("patient,bmi,age\nann,0.0,1.0\n[bob],0.1,-1.0\n")
+    files = ["--output", output, "--csv", frame]
+    for verb, kind in (
+        ("certify", gpcert.CertificateTable),
+        ("range", gpcert.RangeTable),
+        ("radius", gpcert.RadiusTable),
+    ):
+        radius = [] if verb == "radius" else ["--radius", 0.3]
+        result = run(verb, named, points, *radius, *files, "--tol", 0.2)
+        if verb == "certify":  # it has no tolerance
+            assert result.exit_code == 3
+            result = run(verb, named, points, *radius, *files)
+        assert result.exit_code == 0
+        assert "[bob]" in result.stdout
+        loaded = gpcert.load(output)
+        assert type(loaded) is kind
+        assert set(loaded.labels) == {"ann", "[bob]"}
+        assert loaded[0].region.get("center", [1.0, 0.0]) == [1.0, 0.0]
+        assert pd.read_csv(frame)["point"].tolist() == list(loaded.labels)
+
+
+def test_features_by_name(run, named, csv, tmp_path):
+    output = tmp_path / "results.json"
+    points = csv("bmi,age\n0.3,0.4\n")
+    found = run("certify", named, points, "--radius", 0.5, "--features", "bmi", "--output", output)
+    assert found.exit_code == 0
+    (certificate,) = gpcert.load(output)
+    assert certificate.region["features"] == [1]
+    assert run("certify", named, points, "--radius", 0.5, "--features", "age").exit_code == 1
+    assert run("certify", named, points, "--radius", 0.5, "--features", "0").exit_code == 1
+    wrong = run("certify", named, points, "--radius", 0.5, "--features", "weight")
+    assert wrong.exit_code == 3
+    assert "age, bmi" in wrong.stderr
+
+
+def test_domain_by_name(run, named, csv, tmp_path):
+    output = tmp_path / "results.json"
+    points = csv("bmi,age\n0.3,0.4\n")
+    arguments = [named, points, "--radius", 0.5, "--output", output, "--domain"]
+    assert run("certify", *arguments, "age=0.1:inf").exit_code == 0
+    (certificate,) = gpcert.load(output)
+    assert certificate.region["domain"] == [[0.1, "-inf"], ["inf", "inf"]]
+    for wrong in ("age=1", "weight=0:1", "age=a:b", "0,1,2", "age=0.5:1"):
+        assert run("certify", *arguments, wrong).exit_code == 3
+
+
+def test_radius_by_name(named):
+    model = gpcert.load(named)
+    assert radius_of("bmi=0.5", model) == [0.0, 0.5]
+    assert radius_of("0.5,1", model) == [0.5, 1.0]
+    assert radius_of("2", model) == 2.0
+    for wrong in ("", "a", "weight=1", "bmi=", "=1", "bmi=x", "bmi=1,2"):
+        with pytest.raises(InputError, match="--radius"):
+            radius_of(wrong, model)
+
+
+def test_points_from_standard_input_and_results_to_standard_output(run, named):
+    arguments = ["certify", named, "-", "--radius", 0.3]
+    for option, read in (("--output", json.loads), ("--csv", str.splitlines)):
+        result = run(*arguments, option, "-", input="id,bmi,age\n5,0.0,1.0\n")
+        assert result.exit_code == 0
+        assert read(result.stdout)
+        assert "1 ROBUST" in result.stderr
+        assert "1 ROBUST" not in result.stdout
+    both = run(*arguments, "--output", "-", "--csv", "-", input="1,1\n")
+    assert both.exit_code == 3
+    assert run(*arguments, input="").exit_code == 3
+
+
+def test_results_on_standard_output_load_again(run, named, tmp_path):
+    result = run("radius", named, "-", "--output", "-", "--tol", 0.2, input="1.0,0.0\n")
+    (tmp_path / "radii.json").write_text(result.stdout)
+    (found,) = gpcert.load(tmp_path / "radii.json")
+    assert found.lower <= 1.0 <= found.upper
+
+
+@pytest.mark.parametrize("verb", ["range", "radius"])
+def test_jobs_answer_alike_in_order(run, named, csv, tmp_path, verb):
+    points = csv("id,age,bmi\na,1.0,0.0\nb,-1.0,0.0\nc,0.8,0.1\n")
+    options = ["--tol", 0.2, *(["--radius", 0.2] if verb == "range" else [])]
+    frames = []
+    for jobs in (1, 2):
+        output = tmp_path / f"{jobs}.csv"
+        result = run(verb, named, points, *options, "--jobs", jobs, "--csv", output)
+        assert result.exit_code == 0
+        frames.append(pd.read_csv(output).drop(columns="seconds"))
+    assert frames[0].equals(frames[1])
+    assert frames[0]["point"].tolist() == ["a", "b", "c"]
+
+
+def test_options_of_the_python_verbs(run, named, csv, tmp_path):
+    output = tmp_path / "results.json"
+    points, files = csv("1.0,0.0\n"), ["--output", output]
+    run("radius", named, points, "--max-radius", 0.25, "--seed", 3, *files)
+    (found,) = gpcert.load(output)
+    assert (found.lower, found.upper) == (0.25, np.inf)
+    run("range", named, points, "--radius", 0.5, "--tol", 0, "--boxes", 1, *files)
+    assert gpcert.load(output)[0].reason is gpcert.StopReason.BOXES
+    run("range", named, points, "--radius", 0.5, "--sides", "minimum", *files)
+    (found,) = gpcert.load(output)
+    assert found.maximum.upper == np.inf
+    assert found.minimum.width <= 0.01
+    assert run("range", named, points, "--radius", 0.5, "--memory", 0).exit_code == 3
+    for weights in ("a=5,b=1", "5,1"):
+        run("certify", named, points, "--radius", 0.1, "--class-weight", weights, *files)
+        assert gpcert.load(output)[0].decision == "a"  # 0.63 is not enough for b
+    for wrong in ("a=5", "a=5,c=1", "1,2,3", "a=x,b=1", "a=1,2"):
+        result = run("certify", named, points, "--radius", 0.1, "--class-weight", wrong)
+        assert result.exit_code == 3

@@ -1,0 +1,152 @@
+"""Time budgets: met within a second, with bounds that hold, and without a trace when not met."""
+
+import itertools
+import time
+
+import numpy as np
+import pytest
+from search_problems import bump, cones, cube, random_posterior
+
+import gpcert
+from gpcert.deadline import OutOfTime, checkpoint, deadline, remaining, until
+from gpcert.enclosures.goals import MeanGoal
+from gpcert.kernels import SquaredExponential
+from gpcert.likelihoods import MultinomialProbit, Softmax
+from gpcert.posterior import Posterior
+from gpcert.regions import Ball, Box
+from gpcert.search import Budget, Problem, StopReason, Watch, solve
+from gpcert.search.branch_and_bound import _Search
+
+
+def coupled(likelihood, m, amplitude):
+    rng = np.random.default_rng(m)
+    factor = 0.3 / np.sqrt(amplitude) * rng.normal(size=(m, m, 2))
+    return Posterior(
+        SquaredExponential(1.0, amplitude),
+        [[0.0], [1.0]],
+        rng.normal(size=(m, 2)),
+        factor,
+        likelihood=likelihood,
+        coupled=True,
+    )
+
+
+def timed(call):
+    """The answer, its wall-clock seconds, and those that this process worked."""
+    begin, work = time.perf_counter(), time.process_time()
+    answer = call()
+    return answer, time.perf_counter() - begin, time.process_time() - work
+
+
+def test_deadlines_nest_and_end():
+    assert deadline() == remaining() == np.inf
+    now = time.perf_counter()
+    with until(now + 100.0):
+        with until(now + 200.0):
+            assert deadline() == now + 100.0
+        with until(now - 1.0, exactly=True):
+            assert remaining() < 0
+            with pytest.raises(OutOfTime):
+                checkpoint()
+        with until(now - 1.0), until(now + 300.0, exactly=True):
+            checkpoint()
+        assert deadline() == now + 100.0
+    assert deadline() == np.inf
+
+
+def test_one_enormous_integral_meets_its_budget():
+    """Four coupled softmax classes of latent variance 1e7: the first box alone takes 20 seconds."""
+    posterior = coupled(Softmax(), 4, 1e7)
+    found, _, work = timed(
+        lambda: gpcert.prediction_ranges(posterior, Box([-1.0], [1.0]), budget=Budget(seconds=0.1))
+    )
+    assert work < 2.0
+    for each in found:
+        assert each.reason is StopReason.TIME
+        assert 0.0 <= each.minimum.lower <= each.minimum.upper <= 1.0
+        assert 0.0 <= each.maximum.lower <= each.maximum.upper <= 1.0
+
+
+@pytest.mark.parametrize("verb", ["range", "certify", "radius"])
+def test_the_programs_of_the_paper_meet_their_budget(verb):
+    posterior = random_posterior(0, d=4, n=150, binary=True)
+    how = {"method": "paper", "budget": Budget(seconds=0.3)}
+    calls = {
+        "range": lambda: gpcert.prediction_range(posterior, Ball(np.zeros(4), 0.3), **how),
+        "certify": lambda: gpcert.certify(posterior, np.zeros(4), 0.3, threshold=0.4, **how),
+        "radius": lambda: gpcert.certified_radius(posterior, np.zeros(4), threshold=0.4, **how),
+    }
+    _, _, work = timed(calls[verb])
+    assert work < 2.5
+
+
+def test_setting_up_counts_and_leaves_what_is_always_known():
+    posterior = coupled(MultinomialProbit(), 4, 2.0)
+    found = gpcert.prediction_range(
+        posterior, Box([-1.0], [1.0]), output=0, budget=Budget(seconds=1e-9)
+    )
+    assert found.reason is StopReason.TIME
+    assert 0.0 <= found.minimum.lower <= found.maximum.upper <= 1.0
+    late = Watch(start=time.perf_counter() - 100.0)
+    budget = Budget(seconds=1.0)
+    problem = Problem(bump(1), cube(1), [MeanGoal(0, 1)], tol=0.0, budget=budget, watch=late)
+    result = solve(problem)
+    assert result.reason is StopReason.TIME
+    assert result.seconds > 100.0
+    assert np.isfinite(result.goals[0].lower)  # the first box gets its half second
+
+
+@pytest.mark.parametrize("after", range(1, 9))
+def test_a_batch_that_is_not_finished_is_not_replaced(after):
+    """The time runs out inside a batch: the boxes still cover the region, and the bounds hold."""
+    goal, truth = cones(4, d=2)
+    plain, calls = goal.bound, []
+
+    def late(evaluation, target):
+        calls.append(1)
+        if len(calls) > after:
+            raise OutOfTime
+        return plain(evaluation, target)
+
+    goal.bound = late
+    search = _Search(Problem(bump(2), cube(2), [goal], tol=0.0))
+    with pytest.raises(OutOfTime):
+        search.run()
+    frontier = search.frontier
+    X = cube(2).sample(500, np.random.default_rng(0))
+    low, high = frontier.corners_low[None], frontier.corners_high[None]
+    holds = np.all((X[:, None] >= low) & (X[:, None] <= high), axis=2)
+    own = np.where(holds, frontier.lower[None, :, 0], np.inf).min(axis=1)
+    assert np.all(goal.value(X) >= np.minimum(own, frontier.settled[0]))
+    found = search.result(StopReason.TIME).goals[0]
+    assert found.lower <= truth <= found.upper
+
+
+def test_a_deadline_that_is_not_met_changes_nothing():
+    posterior = random_posterior(2, d=2, n=8, binary=True)
+    box = Box([-0.5, -0.5], [0.5, 0.5])
+    found = [
+        gpcert.prediction_range(posterior, box, tol=1e-4, budget=Budget(seconds=seconds))
+        for seconds in (None, 1e4, 1e6)
+    ]
+    essence = {
+        (each.minimum, each.maximum, tuple(each.argmin), tuple(each.argmax), each.boxes)
+        for each in found
+    }
+    assert len(essence) == 1
+
+
+def test_the_search_reports_bounds_that_tighten():
+    goal, truth = cones(6, d=2)
+    states = []
+    budget = Budget(seconds=None, boxes=200)
+    problem = Problem(
+        bump(2), cube(2), [goal], tol=0.0, budget=budget, watch=Watch(report=states.append)
+    )
+    result = solve(problem)
+    assert len(states) > 3
+    assert all(state.lower[0] <= truth <= state.upper[0] for state in states)
+    assert all(a.lower[0] <= b.lower[0] for a, b in itertools.pairwise(states))
+    assert all(a.upper[0] >= b.upper[0] for a, b in itertools.pairwise(states))
+    assert states[-1].lower[0] == result.goals[0].lower
+    assert states[-1].boxes == result.boxes
