@@ -1,6 +1,9 @@
 """`explain.effects`: intervals that contain the paper's Delta."""
 
+import time
+
 import numpy as np
+import pandas as pd
 import pytest
 
 import gpcert
@@ -9,7 +12,9 @@ from gpcert.attacks.functions import mean_function, probability_function
 from gpcert.errors import InputError
 from gpcert.explain.predictions import predictions
 from gpcert.kernels import ActiveDimensions, Constant, Linear, Matern, SquaredExponential
+from gpcert.likelihoods import Probit
 from gpcert.search import Budget, StopReason
+from gpcert.search.shared import solve_shared
 
 
 def sampled_delta(predict, x, j, radius, domain=(-np.inf, np.inf), count=4001):
@@ -28,7 +33,6 @@ def check(found, model, X, radius, grid=2e-6, domain=(-np.inf, np.inf)):
     for p, x in enumerate(np.atleast_2d(X)):
         for k, j in enumerate(found.features):
             real = sampled_delta(lambda Z: predictions(model, Z), x, j, radius, domain)
-            real = real[-1:] if found.binary else real
             assert np.all(found.lower[p, :, k] <= real + grid), (p, j)
             assert np.all(found.upper[p, :, k] >= real - grid), (p, j)
 
@@ -103,7 +107,7 @@ def test_small_radii_give_the_gradient(binary, kind):
         else mean_function(binary, 0, 1)
     )
     slope = function(x)[1][0]
-    assert np.allclose(found.values[0, 0] / (2 * radius), slope, atol=2e-3 * np.abs(slope).max())
+    assert np.allclose(found.values[0, -1] / (2 * radius), slope, atol=2e-3 * np.abs(slope).max())
 
 
 def test_ignored_features_have_exactly_no_effect():
@@ -142,9 +146,9 @@ def test_jobs_do_not_change_the_answer(binary, monkeypatch):
 
 def test_the_first_of_two_classes_has_the_opposite_effects(binary):
     found = explain.effects(binary, np.zeros(4), 0.3)
-    other = found.of("no")
-    assert found.outputs == ("yes",)
-    assert np.array_equal(other.lower, -found.upper)
+    assert found.outputs == ("no", "yes")
+    assert np.array_equal(found.of("no").lower, -found.of("yes").upper)
+    assert found.interval(0) == found.interval(0, output="yes")
 
 
 def test_bounds_are_valid_when_the_budget_ends(binary):
@@ -156,8 +160,84 @@ def test_bounds_are_valid_when_the_budget_ends(binary):
     assert np.all(np.abs(found.values) <= 2.0)
 
 
-def test_radius_features_and_names(binary):
-    named = gpcert.Posterior(
+@pytest.mark.parametrize("method", ["taylor", "both"])
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_time_that_ends_leaves_valid_bounds(binary, method, jobs, monkeypatch):
+    monkeypatch.setattr("gpcert.explain.sides.NUMBERS_AT_ONCE", 60)  # a chunk per line
+    X = np.random.default_rng(7).uniform(-1, 1, (2, 4))
+    start = time.perf_counter()
+    found = explain.effects(binary, X, 3.0, tol=0.0, budget=1e-6, n_jobs=jobs, method=method)
+    assert time.perf_counter() - start < 5.0
+    assert found.reason is StopReason.TIME
+    check(found, binary, X, 3.0, grid=1e-5)
+    assert np.all(np.abs(found.lower) <= 2.0 + 1e-9)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_an_interrupt_ends_all_searches_and_leaves_valid_bounds(binary, jobs, monkeypatch):
+    monkeypatch.setattr("gpcert.explain.sides.NUMBERS_AT_ONCE", 60)
+    calls = []
+
+    def interrupted(problem):
+        calls.append(problem)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return solve_shared(problem)
+
+    monkeypatch.setattr("gpcert.explain.sides.solve_shared", interrupted)
+    X = np.random.default_rng(7).uniform(-1, 1, (2, 4))
+    found = explain.effects(binary, X, 0.5, n_jobs=jobs)
+    assert found.reason is StopReason.INTERRUPTED
+    assert len(calls) <= 2 + jobs
+    check(found, binary, X, 0.5)
+
+
+def test_rows_of_a_data_frame_keep_their_labels(binary):
+    named = with_names(binary)
+    X = np.random.default_rng(7).uniform(-1, 1, (2, 4))
+    frame = pd.DataFrame(X[:, ::-1], index=["Ann", "Bob"], columns=named.feature_names[::-1])
+    found, plain = explain.effects(named, frame, 0.1), explain.effects(binary, X, 0.1)
+    assert found.labels == ("Ann", "Bob")
+    assert np.array_equal(found.lower, plain.lower)
+    assert list(found.to_frame()["point"].unique()) == ["Ann", "Bob"]
+    row = explain.effects(named, frame.iloc[1], 0.1)
+    np.testing.assert_allclose(row.lower[0], plain.lower[1], rtol=1e-9)  # another batch
+
+
+def test_other_units_have_the_same_effects():
+    rng = np.random.default_rng(3)
+    Z, t = rng.normal(size=(5, 2)), rng.normal(size=5)
+    A = np.linalg.inv(
+        np.linalg.cholesky(SquaredExponential([1.0, 0.7], 1.3).value(Z, Z) + np.eye(5))
+    )
+    found = []
+    for a, c in ((0, 0), (-1000, 0), (1000, 300), (0, -800)):
+        model = gpcert.Posterior(
+            SquaredExponential(np.ldexp([1.0, 0.7], c), np.ldexp(1.3, a)),
+            np.ldexp(Z, c),
+            np.ldexp(t, -a // 2),
+            np.ldexp(A, -a // 2),
+            scale=2.0 ** (-a // 2),
+            likelihood=Probit(),
+        )
+        effects = explain.effects(model, np.ldexp([0.1, -0.2], c), np.ldexp(0.5, c))
+        found.append((effects.lower, effects.upper, effects.boxes))
+    for other in found[1:]:
+        np.testing.assert_allclose(other[0], found[0][0], rtol=1e-12, atol=1e-15)
+        np.testing.assert_allclose(other[1], found[0][1], rtol=1e-12, atol=1e-15)
+        assert other[2] == found[0][2]
+
+
+def test_tiny_means_have_effects_of_their_own_size():
+    """Weights of 1e-200: intervals that hold in the units of the mean, not in those of one."""
+    model = gpcert.Posterior(SquaredExponential(1.0), [[0.0, 0.0]], [1e-200])
+    found = explain.effects(model, [0.5, 0.0], 0.25, tol=1e-205)
+    assert found.converged
+    assert -1e-200 < found.lower[0, 0, 0] <= found.upper[0, 0, 0] < 0
+
+
+def with_names(binary):
+    return gpcert.Posterior(
         binary.kernel,
         binary.points,
         binary.weights,
@@ -165,6 +245,10 @@ def test_radius_features_and_names(binary):
         likelihood=binary.likelihood,
         feature_names=("age", "bmi", "c", "d"),
     )
+
+
+def test_radius_features_and_names(binary):
+    named = with_names(binary)
     x = np.zeros(4)
     found = explain.effects(named, x, {"age": 0.1, "bmi": 0.2}, features=["age", "bmi"])
     assert found.feature_names == ("age", "bmi")
@@ -181,11 +265,14 @@ def test_radius_features_and_names(binary):
     ("options", "message"),
     [
         ({"radius": -1.0}, "radius"),
+        ({"radius": 0.0}, "positive"),
         ({"radius": [0.1, 0.2]}, "one per feature"),
-        ({"radius": {"weight": 0.1}}, "names of the model's features"),
-        ({"radius": {0: -0.1}}, "positive"),
-        ({"radius": 0.1, "features": ["weight"]}, "names of the model's features"),
-        ({"radius": 0.1, "tol": 0.0}, "tol"),
+        ({"radius": {"weight": 0.1}}, "fitted without names"),
+        ({"radius": {0: -0.1}}, "radius"),
+        ({"radius": 0.1, "features": ["weight"]}, "fitted without names"),
+        ({"radius": 0.1, "tol": -1.0}, "tol"),
+        ({"radius": 0.1, "n_jobs": 0}, "n_jobs"),
+        ({"radius": 0.1, "progress": "yes"}, "progress"),
         ({"radius": 0.1, "quantity": "colour"}, "quantity"),
         ({"radius": 0.1, "method": "magic"}, "method"),
         ({"radius": np.nan}, "finite"),

@@ -31,7 +31,7 @@ def test_files_keep_every_number(found, tmp_path):
 
 def test_frame_has_a_row_per_point_output_and_feature(found):
     frame = found.to_frame()
-    assert len(frame) == 8
+    assert len(frame) == 16
     assert (frame["lower"] <= frame["upper"]).all()
     assert list(frame["feature"][:4]) == ["x0", "x1", "x2", "x3"]
 
@@ -42,7 +42,7 @@ def test_text_is_short(found):
 
 
 def test_ranking_is_by_size(found):
-    size = np.abs(found.values[0, 0])
+    size = np.abs(found.values[0, 1])
     assert np.all(np.diff(size[found.ranking()]) <= 0)
 
 
@@ -73,8 +73,8 @@ def test_shap_gets_values_bounds_and_names(found, monkeypatch):
     stub.Explanation = Recorded
     monkeypatch.setitem(sys.modules, "shap", stub)
     explanation = found.to_shap()
-    assert np.array_equal(explanation.lower_bounds, found.lower[:, 0])
-    assert np.array_equal(explanation.upper_bounds, found.upper[:, 0])
+    assert np.array_equal(explanation.lower_bounds, found.lower[:, 1])
+    assert np.array_equal(explanation.upper_bounds, found.upper[:, 1])
     assert np.array_equal(explanation.data, found.X)
     assert explanation.feature_names == ["x0", "x1", "x2", "x3"]
 

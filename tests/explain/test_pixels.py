@@ -107,7 +107,7 @@ def test_lime_finds_the_middle_row(image_model, image, tmp_path):
     assert found.plot().get_xlabel()
     assert found.heat_map((3, 3)).images
     budget = explain.pixel_budget(image_model, image, [9], ranking="lime", radius=0.6)
-    assert budget.method == "lime"
+    assert budget.ranked_by == "lime"
 
 
 def test_without_lime_the_extra_is_named(image_model, image, monkeypatch):

@@ -140,7 +140,7 @@ def test_files_tables_text_and_pictures(image_model, tmp_path):
     [
         ({}, "exactly one of radius"),
         ({"radius": 0.1, "order": [9]}, "order"),
-        ({"radius": 0.1, "features": ["age"]}, "names of the model"),
+        ({"radius": 0.1, "features": ["age"]}, "fitted without names"),
         ({"region": gpcert.Ball([1.0, 0, 0, 0], 2.0)}, "around x itself"),
         ({"region": gpcert.Box([1.0] * 4, [2.0] * 4)}, "point of the region"),
     ],

@@ -30,9 +30,10 @@ PIECE = 2**20
 KINDS: dict[str, type[Record]] = {}
 """Every kind of record, by the name that files carry."""
 
-ELSEWHERE = {
-    kind: "gpcert.explain" for kind in ("attribution", "effects", "pixel_budget", "reason")
-}
+ELSEWHERE = dict.fromkeys(
+    ("attribution", "effects", "pixel_budget", "pixel_budgets", "reason", "reasons"),
+    "gpcert.explain",
+)
 """Kinds of packages that `import gpcert` does not need: imported when a file has one."""
 
 R = TypeVar("R", bound="Record")
@@ -72,12 +73,12 @@ class Record:
         if not 0 <= seconds < math.inf:
             raise InputError(f"seconds: expected a time, got {seconds!r}")
         region = fields.get("region", {})
-        sizes = {np.shape(point)[-1] for point in self.points()}
+        sizes = {np.shape(point)[-1] for point in self.inputs()}
         sizes |= {len(region[name]) for name in ("center", "lower") if name in region}
         if len(sizes) > 1:
             raise InputError(f"expected points of the region's dimension, got {sorted(sizes)}")
 
-    def points(self) -> list[np.ndarray]:
+    def inputs(self) -> list[np.ndarray]:
         """The fields that hold a point, or points in their last axis: all arrays by default."""
         return [field for field in vars(self).values() if isinstance(field, np.ndarray)]
 

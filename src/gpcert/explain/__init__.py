@@ -5,8 +5,8 @@ from gpcert.explain.effects import effects
 from gpcert.explain.effects_record import Effects
 from gpcert.explain.lime_weights import lime
 from gpcert.explain.pixels import pixel_budget
-from gpcert.explain.pixels_record import PixelBudget
-from gpcert.explain.reason_record import Reason
+from gpcert.explain.pixels_record import PixelBudget, PixelBudgetTable
+from gpcert.explain.reason_record import Reason, ReasonTable
 from gpcert.explain.reasons import contrastive, sufficient
 from gpcert.explain.salient import salient_features
 
@@ -20,5 +20,7 @@ __all__ = [
     "Attribution",
     "Effects",
     "PixelBudget",
+    "PixelBudgetTable",
     "Reason",
+    "ReasonTable",
 ]

@@ -1,4 +1,4 @@
-"""Checks of what the verbs of `gpcert.explain` are given."""
+"""What is special about the arguments of `gpcert.explain`; the rest is `gpcert.api.arguments`."""
 
 from __future__ import annotations
 
@@ -7,73 +7,68 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.arrays import finite_array
+from gpcert.api.arguments import ball_options, chosen_region, read_radius, read_x
 from gpcert.committee import Model
 from gpcert.errors import InputError
-from gpcert.explain.record import named
-from gpcert.regions.arguments import check_domain, check_features
+from gpcert.frames import row_labels
+from gpcert.regions import Ball, Region
+from gpcert.regions.arguments import check_domain, check_radius
 
-__all__ = ["check_points", "feature_indices", "feature_radius", "full_domain", "one_point"]
+__all__ = ["Moves", "read_moves", "read_order", "read_some", "region_around"]
 
-
-def check_points(model: Model, X: Any) -> np.ndarray:
-    """X as (n, d); one point may be given as (d,)."""
-    given = finite_array("X", X)
-    return model.check_inputs(given[None] if given.ndim == 1 else given)
+Moves = tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray] | None]
+"""Features that move (F,), how far (F,), and the ends of the valid inputs."""
 
 
-def one_point(model: Model, x: Any) -> np.ndarray:
-    """x as (d,)."""
-    point = finite_array("x", x)
-    if point.ndim != 1 or len(point) != model.dim:
-        raise InputError(f"x: expected one point of {model.dim} features, got {point.shape}")
-    return point
+def read_some(model: Model, X: Any) -> tuple[np.ndarray, tuple[Any, ...]]:
+    """One point or several as (n, d), and their labels: the index of a data frame, or 0, 1, ..."""
+    try:
+        single = isinstance(X, Mapping) or np.ndim(X) == 1
+    except ValueError:  # rows of unequal lengths, which are refused in words below
+        single = False
+    points = read_x(model, X, "pass a table")[None] if single else model.check_inputs(X)
+    if len(points) == 0:
+        raise InputError("X: expected at least one point, got none")
+    return points, row_labels(X) or tuple(range(len(points)))
 
 
-def feature_indices(model: Model, features: Any) -> np.ndarray:
-    """Sorted indices, from names, indices, a mask, or None for all."""
-    if features is not None and any(isinstance(each, str) for each in np.atleast_1d(features)):
-        names = named(model.feature_names, model.dim)
-        unknown = [each for each in features if each not in names]
-        if unknown:
-            raise InputError(
-                f"features: expected names of the model's features, got {unknown[:3]}; it knows "
-                f"{list(names[:5])}{'...' if len(names) > 5 else ''}"
-            )
-        features = [names.index(each) for each in features]
-    return check_features(features, model.dim)
-
-
-def feature_radius(model: Model, radius: Any, features: Any) -> tuple[np.ndarray, np.ndarray]:
-    """The features to move (F,) and their positive radii (F,).
-
-    `radius` is a number, one per feature of the model, or a dict by feature (name or index), which
-    leaves out what it does not name. `features` as in `feature_indices`.
-    """
-    chosen = feature_indices(model, features)
-    if isinstance(radius, Mapping):
-        named_features = [feature_indices(model, [key])[0] for key in radius]
-        values = np.full(model.dim, np.nan)
-        for place, value in zip(named_features, radius.values(), strict=True):
-            values[place] = float(finite_array("radius", value, ndim=0))
-        chosen = np.intersect1d(chosen, named_features)
-    else:
-        values = finite_array("radius", radius)
-        if values.shape not in {(), (model.dim,)}:
-            raise InputError(
-                f"radius: expected a number or one per feature ({model.dim}), got shape "
-                f"{values.shape}"
-            )
-        values = np.broadcast_to(values, (model.dim,))
-    found = np.array(values[chosen], dtype=np.float64)
-    if np.any(found <= 0):
-        raise InputError(f"radius: expected positive numbers, got {float(found.min())!r}")
-    return chosen, found
-
-
-def full_domain(domain: Any, X: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """The ends of the valid inputs (d,), every point inside."""
-    found = None
+def read_moves(model: Model, X: np.ndarray, radius: Any, features: Any, domain: Any) -> Moves:
+    """What moves one feature at a time: every feature, but those fixed by a radius of 0."""
+    options = ball_options(model, np.inf, features, domain)
+    reach = check_radius(read_radius(model, radius), model.dim)
+    chosen = np.arange(model.dim) if options["features"] is None else options["features"]
+    radii = np.broadcast_to(reach, (model.dim,))[chosen]
+    if not np.any(radii > 0):
+        raise InputError(f"radius: expected a positive number for some feature, got {radius!r}")
+    ends = options["domain"]
     for x in X:
-        found = check_domain(domain, x)
+        ends = check_domain(ends, x)
+    return chosen[radii > 0], radii[radii > 0], ends
+
+
+def region_around(
+    model: Model, x: np.ndarray, radius: Any, region: Any, options: Mapping[str, Any]
+) -> Region:
+    """As in `certify`, but with features held at x a ball about another point is no ball."""
+    found = chosen_region(model, x, radius, region, options)
+    if isinstance(found, Ball) and not np.array_equal(found.center, x):
+        raise InputError(
+            "region: expected a ball around x itself, or a Box: with features held at x, a ball "
+            "about another point is no ball"
+        )
+    return found
+
+
+def read_order(name: str, order: Any, model: Model) -> list[int]:
+    """Distinct features by number or name, the most important first."""
+    names = model.feature_names or ()
+    try:
+        given = [names.index(each) if each in names else each for each in list(order)]
+        found = [int(each) for each in given]
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name}: expected features in order, got {order!r} ({error})") from error
+    if found != given or len(set(found)) != len(found) or not set(found) <= set(range(model.dim)):
+        raise InputError(
+            f"{name}: expected distinct features of 0 to {model.dim - 1}, got {order!r}"
+        )
     return found

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from gpcert.certificates import Record
 from gpcert.errors import InputError
-from gpcert.explain.record import Explanation, plain
+from gpcert.explain.names import output_index
 from gpcert.plots.effects import plot_effects, plot_heat_map
 
 if TYPE_CHECKING:
@@ -19,8 +20,11 @@ __all__ = ["Attribution"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Attribution(Explanation):
-    """`values` (points, outputs, features), from the method that it names. Nothing is proved."""
+class Attribution(Record):
+    """`values` (points, outputs, features), from the method that it names. Nothing is proved.
+
+    `labels` name the points; they are "mean" of an average.
+    """
 
     kind: ClassVar[str] = "attribution"
 
@@ -29,11 +33,12 @@ class Attribution(Explanation):
     values: np.ndarray
     outputs: tuple[Any, ...]
     feature_names: tuple[str, ...]
+    labels: tuple[Any, ...]
 
     def mean(self) -> Attribution:
         """The average over the points."""
         X, values = self.X.mean(0, keepdims=True), self.values.mean(0, keepdims=True)
-        return Attribution(self.method, X, values, self.outputs, self.feature_names)
+        return replace(self, X=X, values=values, labels=("mean",))
 
     def ranking(self, *, point: int = 0, output: Any = None) -> np.ndarray:
         """Features, the largest in size first."""
@@ -47,7 +52,7 @@ class Attribution(Explanation):
         P, C, F = self.values.shape
         return pd.DataFrame(
             {
-                "point": np.repeat(np.arange(P), C * F),
+                "point": np.repeat(np.array(self.labels, dtype=object), C * F),
                 "output": np.tile(np.repeat(np.array(self.outputs, dtype=object), F), P),
                 "feature": np.tile(np.array(self.feature_names, dtype=object), P * C),
                 self.method: self.values.ravel(),
@@ -72,37 +77,19 @@ class Attribution(Explanation):
         return plot_heat_map(ax, self.values[point, k], shape, label=label, image=self.X[point])
 
     def _output(self, output: Any) -> int:
-        """By default the last: the second of two classes."""
-        if output is None:
-            if len(self.outputs) > 2:
-                raise InputError(f"output: expected one of {list(self.outputs)}, got none")
-            return len(self.outputs) - 1
-        found = [k for k, label in enumerate(self.outputs) if label == output]
-        if not found:
-            raise InputError(f"output: expected one of {list(self.outputs)}, got {output!r}")
-        return found[0]
+        return output_index(self.outputs, output, classes=True)
+
+    def inputs(self) -> list[np.ndarray]:
+        """X."""
+        return [self.X]
+
+    def check(self) -> None:
+        """Values of the points, outputs and features."""
+        super().check()
+        shape = (len(self.X), len(self.outputs), len(self.feature_names))
+        if self.X.ndim != 2 or self.values.shape != shape or len(self.labels) != len(self.X):
+            raise InputError(f"values: expected shape {shape}, got {self.values.shape}")
 
     def __repr__(self) -> str:
         P, C, F = self.values.shape
         return f"Attribution({self.method}, {P} points, {C} outputs, {F} features)"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and text, for JSON."""
-        return {
-            "method": self.method,
-            "X": plain(self.X),
-            "values": plain(self.values),
-            "outputs": list(self.outputs),
-            "feature_names": list(self.feature_names),
-        }
-
-    @classmethod
-    def from_dict(cls, record: dict[str, Any]) -> Attribution:
-        """Inverse of `to_dict`."""
-        return cls(
-            record["method"],
-            np.array(record["X"], dtype=np.float64),
-            np.array(record["values"], dtype=np.float64),
-            tuple(record["outputs"]),
-            tuple(record["feature_names"]),
-        )

@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 import math
+import time
 from typing import Any
 
 import numpy as np
 
 from gpcert.adapters import as_posterior
+from gpcert.api.arguments import (
+    BudgetLike,
+    read_backend,
+    read_budget,
+    read_flag,
+    read_jobs,
+    read_seed,
+    read_tolerance,
+)
 from gpcert.api.methods import Method, MethodName
+from gpcert.api.progress import progress_line
 from gpcert.api.questions import Quantity, RangeQuestion, range_question
-from gpcert.arrays import Backend, backend_from_name
+from gpcert.arrays import Backend
 from gpcert.committee import Model
-from gpcert.errors import InputError
-from gpcert.explain.arguments import check_points, feature_radius, full_domain
+from gpcert.explain.arguments import read_moves, read_some
 from gpcert.explain.dependence import features_seen
 from gpcert.explain.effects_record import Effects
-from gpcert.explain.record import named
+from gpcert.explain.names import named
 from gpcert.explain.sides import Effort, Intervals, Sides, one_sided_ranges
 from gpcert.posterior import Posterior
 from gpcert.rounding import TINY, gamma
-from gpcert.search import Budget
 
 __all__ = ["effects"]
 
@@ -37,11 +46,12 @@ def effects(
     domain: Any = None,
     quantity: Quantity | None = None,
     tol: float | None = None,
-    budget: Budget | None = None,
+    budget: BudgetLike = None,
     backend: str | Backend = "numpy",
     random_state: int | None = 0,
     method: MethodName = "taylor",
     n_jobs: int = 1,
+    progress: bool | None = None,
 ) -> Effects:
     """The paper's interpretability metric, as intervals that provably contain it.
 
@@ -56,17 +66,19 @@ def effects(
     Parameters
     ----------
     model : a `Posterior`, or a fitted model that an adapter converts.
-    X : one point (d,) or several (n, d); `Effects.mean()` averages over them.
-    radius : how far a feature moves: a number, one per feature, or a dict by feature, which then
-        names the features to explain.
+    X : one point (d,) or several (n, d), also rows of a data frame; `Effects.mean()` averages over
+        them.
+    radius : how far a feature moves: a number, one per feature, or a dict by feature; features with
+        0, or that the dict leaves out, are not explained.
     features : features to explain, by index or name; all by default.
     domain : (low, high), the valid inputs: a feature does not leave them.
-    quantity : as in `prediction_range`. All outputs or classes are explained; of two classes the
-        second (`Effects.of` turns it to the first).
+    quantity : as in `prediction_range`. All outputs or classes are explained.
     tol : width at which an interval is good enough; by default 0.001 for probabilities, else 0.001
         prior standard deviations.
-    budget : of the whole call; when it ends the intervals so far are returned. n_jobs: threads.
-    backend, random_state, method : as in `prediction_range`.
+    budget : of the whole call, 60 seconds by default; when it ends, or after Ctrl-C, the intervals
+        so far are returned: those that were not reached hold, but say little.
+    n_jobs : threads.
+    backend, random_state, method, progress : as in `prediction_range`.
 
     Squared exponentials bound all features of all points in shared batches. A feature that the
     kernel does not look at, or that the domain does not let move, has exactly [0, 0].
@@ -83,29 +95,34 @@ def effects(
     >>> bool(found.lower[0, 0, 1] <= 0 <= found.upper[0, 0, 1])  # and is even in the second
     True
     """
+    start = time.perf_counter()
     posterior = as_posterior(model)
-    points = check_points(posterior, X)
-    chosen, radii = feature_radius(posterior, radius, features)
-    ends = full_domain(domain, points)
+    points, labels = read_some(posterior, X)
+    chosen, radii, ends = read_moves(posterior, points, radius, features, domain)
     question = range_question(posterior, quantity)
-    _ = Method(method)  # refuses unknown names
+    bounds = Method(method)  # refuses unknown names
     effort = Effort(
         _tolerances(question, posterior, tol) / 4.0,
-        budget or Budget(),
-        backend_from_name(backend),
-        n_jobs,
-        random_state,
-        method,
+        read_budget(budget),
+        read_backend(backend),
+        read_jobs(n_jobs),
+        read_seed(random_state),
+        bounds.name,
+        start,
     )
     moving = features_seen(posterior)[chosen]
     intervals = Intervals(points, chosen[moving], radii[moving], ends)
-    sides = one_sided_ranges(question, posterior, intervals, effort)
-    lower, upper = _differences(sides, question.quantity)
+    with progress_line(read_flag("progress", progress)) as line:
+        sides = one_sided_ranges(question, posterior, intervals, effort, line)
+    found = _differences(sides, question.quantity)
+    if question.two:  # pi_1 = 1 - pi_2: either class has minus the other's effects
+        lower, upper = found
+        found = np.concatenate([-upper, lower], axis=2), np.concatenate([-lower, upper], axis=2)
     still = ~np.any(intervals.lengths()[0] > 0, axis=-1)
     shape = (len(points), len(question.labels), len(chosen))
     least, most = np.zeros(shape), np.zeros(shape)
-    least[:, :, moving] = np.where(still[:, None], 0.0, np.moveaxis(lower, 2, 1))
-    most[:, :, moving] = np.where(still[:, None], 0.0, np.moveaxis(upper, 2, 1))
+    for whole, part in zip((least, most), found, strict=True):
+        whole[:, :, moving] = np.where(still[:, None], 0.0, np.moveaxis(part, 2, 1))
     names = named(posterior.feature_names, posterior.dim)
     return Effects(
         X=points,
@@ -113,43 +130,34 @@ def effects(
         upper=most,
         features=tuple(int(j) for j in chosen),
         feature_names=tuple(names[j] for j in chosen),
-        outputs=_outputs(posterior, question),
+        outputs=question.labels,
         quantity=question.quantity,
         radius=radii,
         reason=sides.reason,
         boxes=sides.boxes,
-        seconds=sides.seconds,
-        binary=_is_binary(posterior, question),
+        seconds=time.perf_counter() - start,
+        labels=labels,
+        method=bounds.name,
+        model=posterior.fingerprint,
     )
 
 
-def _is_binary(model: Model, question: RangeQuestion) -> bool:
-    """Whether the one output is the probability of the second of two classes."""
-    single = isinstance(model, Posterior) and not question.classes
-    return single and question.quantity == "probability"
-
-
-def _outputs(model: Model, question: RangeQuestion) -> tuple[Any, ...]:
-    if _is_binary(model, question):
-        assert isinstance(model, Posterior)
-        return (model.labels[1],)
-    return question.labels
-
-
 def _tolerances(question: RangeQuestion, model: Model, tol: float | None) -> np.ndarray:
-    """Per output the width that an effect may have."""
-    count = len(question.labels)
+    """Per output that is searched the width that an effect may have."""
+    count = question.searched
     if tol is not None:
-        if not (isinstance(tol, int | float) and math.isfinite(tol) and tol > 0):
-            raise InputError(f"tol: expected a positive number, got {tol!r}")
-        return np.full(count, float(tol))
+        return np.full(count, read_tolerance(tol))
     if question.quantity == "probability":
         return np.full(count, DEFAULT_TOLERANCE)
     assert isinstance(model, Posterior), "a committee has probabilities only"
-    prior = np.sqrt(float(np.max(model.kernel.diagonal(model.points))))
-    spread = np.broadcast_to(model.scale * prior, (count,))
+    unit = model.unit  # the variance itself may be beyond float64 where products with it are not
+    prior = math.sqrt(float(np.max(unit.kernel.diagonal(unit.points))))
     power = 2 if question.quantity == "variance" else 1
-    return np.maximum(DEFAULT_TOLERANCE * spread**power, np.finfo(float).tiny)
+    with np.errstate(over="ignore", under="ignore"):
+        spread = np.ldexp(model.scale * prior, unit.exponent // 2) ** power
+    spread = np.broadcast_to(spread, (count,))
+    limits = np.finfo(float)
+    return np.clip(DEFAULT_TOLERANCE * spread, limits.tiny, limits.max)
 
 
 def _differences(sides: Sides, quantity: str) -> tuple[np.ndarray, np.ndarray]:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from gpcert.certificates import Interval
+from gpcert.certificates import Interval, Record
 from gpcert.errors import InputError
-from gpcert.explain.record import Explanation, plain
+from gpcert.explain.names import output_index
 from gpcert.plots.effects import plot_effects, plot_heat_map
 from gpcert.rounding import TINY, gamma
 from gpcert.search import StopReason
@@ -22,11 +22,13 @@ __all__ = ["Effects"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Effects(Explanation):
+class Effects(Record):
     """`lower <= Delta <= upper`, (points, outputs, features) each; see `gpcert.explain.effects`.
 
-    `outputs` are labels; `binary` says that the one output is the probability of the second of two
-    classes. `averaged` counts the points of which this is the mean, 0 if it is none.
+    `outputs` are the labels of all classes (of two classes either has minus the other's effects),
+    or numbers of targets; None is the one latent function of two classes. `labels` name the points:
+    the index of a data frame, or 0, 1, ... `averaged` counts the points of which this is the mean,
+    0 if it is none. `method` is the family of bounds, `model` the posterior's fingerprint.
     """
 
     kind: ClassVar[str] = "effects"
@@ -42,13 +44,16 @@ class Effects(Explanation):
     reason: StopReason
     boxes: int
     seconds: float
-    binary: bool = False
+    labels: tuple[Any, ...]
+    method: str = "taylor"
+    model: str = ""
     averaged: int = 0
 
     @property
     def values(self) -> np.ndarray:
-        """The middles of the intervals."""
-        return 0.5 * (self.lower + self.upper)
+        """The middles of the intervals; NaN where nothing is known."""
+        with np.errstate(invalid="ignore"):
+            return 0.5 * self.lower + 0.5 * self.upper
 
     @property
     def converged(self) -> bool:
@@ -64,19 +69,10 @@ class Effects(Explanation):
         return Interval(float(self.lower[place]), float(self.upper[place]))
 
     def of(self, output: Any) -> Effects:
-        """The effects on one output. The first of two classes has minus those on the second."""
-        index = [k for k, label in enumerate(self.outputs) if label == output]
-        if index:
-            k = index[0]
-            return replace(
-                self,
-                lower=self.lower[:, [k]],
-                upper=self.upper[:, [k]],
-                outputs=(self.outputs[k],),
-            )
-        if self.binary:
-            return replace(self, lower=-self.upper, upper=-self.lower, outputs=(output,))
-        raise InputError(f"output: expected one of {list(self.outputs)}, got {output!r}")
+        """The effects on one output."""
+        k = self._output(output)
+        lower, upper = self.lower[:, [k]], self.upper[:, [k]]
+        return replace(self, lower=lower, upper=upper, outputs=(self.outputs[k],))
 
     def mean(self) -> Effects:
         """The average over the points: the interval that follows from theirs, rounded outward."""
@@ -90,6 +86,7 @@ class Effects(Explanation):
             X=self.X.mean(axis=0, keepdims=True),
             lower=self.lower.mean(axis=0, keepdims=True) - slack[0],
             upper=self.upper.mean(axis=0, keepdims=True) + slack[1],
+            labels=("mean",),
             averaged=n,
         )
 
@@ -105,7 +102,7 @@ class Effects(Explanation):
         P, C, F = self.lower.shape
         return pd.DataFrame(
             {
-                "point": np.repeat(np.arange(P), C * F),
+                "point": np.repeat(np.array(self.labels, dtype=object), C * F),
                 "output": np.tile(np.repeat(np.array(self.outputs, dtype=object), F), P),
                 "feature": np.tile(np.array(self.feature_names, dtype=object), P * C),
                 "lower": self.lower.ravel(),
@@ -137,15 +134,24 @@ class Effects(Explanation):
         return shap_explanation(self, self._output(output))
 
     def _output(self, output: Any) -> int:
-        if output is None:
-            if len(self.outputs) > 1:
-                raise InputError(f"output: expected one of {list(self.outputs)}, got none")
-            return 0
-        found = [k for k, label in enumerate(self.outputs) if label == output]
-        if not found:
-            hint = f"; use effects.of({output!r})" if self.binary else ""
-            raise InputError(f"output: expected one of {list(self.outputs)}, got {output!r}{hint}")
-        return found[0]
+        return output_index(self.outputs, output, self.quantity == "probability")
+
+    def inputs(self) -> list[np.ndarray]:
+        """X."""
+        return [self.X]
+
+    def check(self) -> None:
+        """Bounds of the points, outputs and features, the lower ones not above the upper ones."""
+        super().check()
+        shape = (len(self.X), len(self.outputs), len(self.features))
+        if self.X.ndim != 2 or not self.lower.shape == self.upper.shape == shape:
+            raise InputError(f"lower, upper: expected shape {shape}, got {self.lower.shape}")
+        if {len(self.feature_names), len(self.radius)} != {shape[2]} or (
+            len(self.labels) != shape[0] or not set(self.features) <= set(range(self.X.shape[1]))
+        ):
+            raise InputError("expected names and radii of the features, and labels of the points")
+        if not np.all(self.lower <= self.upper):
+            raise InputError("effects: expected lower <= upper")
 
     def _label(self, k: int) -> str:
         if self.quantity == "probability":
@@ -161,40 +167,9 @@ class Effects(Explanation):
 
     def __str__(self) -> str:
         rows = [repr(self)]
-        for j in self.ranking(output=self.outputs[0])[:10]:
-            found = self.interval(int(j), output=self.outputs[0])
+        output = self.outputs[-1]
+        for j in self.ranking(output=output)[:10]:
+            found = self.interval(int(j), output=output)
             name = self.feature_names[self.features.index(int(j))]
             rows.append(f"  {name:>20}  [{found.lower:+.5f}, {found.upper:+.5f}]")
         return "\n".join(rows)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and text, for JSON."""
-        return {
-            "X": plain(self.X),
-            "lower": plain(self.lower),
-            "upper": plain(self.upper),
-            "features": list(self.features),
-            "feature_names": list(self.feature_names),
-            "outputs": list(self.outputs),
-            "quantity": self.quantity,
-            "radius": plain(self.radius),
-            "reason": self.reason.name,
-            "boxes": self.boxes,
-            "seconds": self.seconds,
-            "binary": self.binary,
-            "averaged": self.averaged,
-        }
-
-    @classmethod
-    def from_dict(cls, record: dict[str, Any]) -> Effects:
-        """Inverse of `to_dict`."""
-        fields = {name: value for name, value in record.items() if name != "kind"}
-        for name in ("X", "lower", "upper", "radius"):
-            fields[name] = np.array(fields[name], dtype=np.float64)
-        for name in ("features", "feature_names", "outputs"):
-            fields[name] = tuple(fields[name])
-        fields["reason"] = StopReason[fields["reason"]]
-        found = cls(**fields)
-        if found.lower.shape != found.upper.shape or not np.all(found.lower <= found.upper):
-            raise InputError("effects: expected lower <= upper")
-        return found

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from gpcert.adapters import as_posterior
-from gpcert.explain.arguments import check_points
+from gpcert.api.arguments import read_seed
+from gpcert.explain.arguments import read_some
 from gpcert.explain.attribution import Attribution
 from gpcert.explain.extras import extra_module
+from gpcert.explain.names import named
 from gpcert.explain.predictions import output_labels, predictions
-from gpcert.explain.record import named
 
 __all__ = ["lime"]
 
@@ -36,8 +37,11 @@ def lime(
     """
     tabular = extra_module("lime.lime_tabular", "lime", "LIME")
     posterior = as_posterior(model)
-    points = check_points(posterior, X)
-    data = posterior.points if background is None else posterior.check_inputs(background)
+    points, rows = read_some(posterior, X)
+    seed = read_seed(random_state)
+    data = (
+        posterior.points if background is None else posterior.check_inputs(background, "background")
+    )
     labels = output_labels(posterior)
     regression = predictions(posterior, points[:1]).shape[1] == 1
     names = named(posterior.feature_names, posterior.dim)
@@ -48,7 +52,7 @@ def lime(
             mode="regression",
             feature_names=list(names),
             discretize_continuous=False,
-            random_state=random_state,
+            random_state=seed,
         )
         for i, x in enumerate(points):
             found = explainer.explain_instance(
@@ -62,4 +66,4 @@ def lime(
         if not regression and len(labels) == 2:  # of two classes one says all
             values[:, 1] = -values[:, 0]
             break
-    return Attribution("LIME weight", points, values, labels, names)
+    return Attribution("LIME weight", points, values, labels, names, rows)

@@ -6,15 +6,15 @@ from typing import Any, Literal
 
 import numpy as np
 
-from gpcert.arrays import finite_array
 from gpcert.committee import Model
 from gpcert.errors import InputError
+from gpcert.explain.arguments import read_order
 from gpcert.explain.effects import effects
 from gpcert.explain.gradients import importance_by_gradient
 from gpcert.explain.lime_weights import lime
 from gpcert.explain.reasons import sufficient
-from gpcert.explain.slices import movable
 from gpcert.regions import Region
+from gpcert.search import stop_if_interrupted
 
 __all__ = ["RANKINGS", "Ranking", "ranked_features"]
 
@@ -38,13 +38,11 @@ def ranked_features(
 
     `ranking` is the name of a method, or the features themselves in order (others follow by index).
     """
-    free = movable(region)
+    free = region.free
     if isinstance(ranking, str):
         order = _by_method(model, x, region, ranking, label, random_state)
     else:
-        order = finite_array("ranking", ranking, ndim=1).astype(int)
-        if len(np.unique(order)) != len(order) or not np.all(np.isin(order, np.arange(model.dim))):
-            raise InputError(f"ranking: expected distinct features of 0..{model.dim - 1}")
+        order = read_order("ranking", ranking, model)
     first = [int(j) for j in order if j in free]
     rest = [int(j) for j in free if j not in set(first)]
     return np.array(first + rest, dtype=int)
@@ -64,21 +62,24 @@ def _by_method(
     if name == "lime":
         return lime(model, x, random_state=random_state).ranking(output=label)
     if name == "sufficient":
-        found = sufficient(model, x, region=region, random_state=random_state)
+        found = sufficient(model, x, region=region, random_state=random_state, progress=False)
+        stop_if_interrupted(found.reason)
         inside = set(found.features)
         # those of the reason first, both parts by gradient
         return np.array(sorted(gradient, key=lambda j: int(j) not in inside))
     if name != "effects":
         raise InputError(f"ranking: expected one of {RANKINGS} or an order, got {name!r}")
-    reach = np.maximum(region.upper - x, x - region.lower)[movable(region)]
+    reach = np.maximum(region.upper - x, x - region.lower)[region.free]
     span = float(reach.max(initial=0.0))
     found = effects(
         model,
         x,
         span or 1.0,
-        features=movable(region),
+        features=region.free,
         domain=(region.lower, region.upper) if span else None,
         tol=RANKING_TOLERANCE,
         random_state=random_state,
+        progress=False,
     )
-    return (found if found.binary or len(found.outputs) == 1 else found.of(label)).ranking()
+    stop_if_interrupted(found.reason)
+    return found.ranking(output=label)

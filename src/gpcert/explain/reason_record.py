@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from gpcert.certificates import Certificate, Interval, Status
-from gpcert.explain.record import Explanation, plain, shown
+from gpcert.certificates import Certificate, Interval, Record, Status
+from gpcert.certificates.table import RecordTable
+from gpcert.errors import InputError
+from gpcert.explain.names import shown
 from gpcert.plots.reasons import plot_kept_pixels
+from gpcert.search import StopReason
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-__all__ = ["Reason", "Step"]
+__all__ = ["Reason", "ReasonTable", "Step"]
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,7 @@ class Step:
     margin: Interval
     decision: Any
     rule: str
+    reason: StopReason
     boxes: int
     seconds: float
 
@@ -40,45 +44,27 @@ class Step:
             certificate.margin,
             certificate.decision,
             certificate.rule,
+            certificate.reason,
             certificate.boxes,
             certificate.seconds,
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and text, for JSON."""
-        return {
-            "free": list(self.free),
-            "status": self.status.name,
-            "margin": [self.margin.lower, self.margin.upper],
-            "decision": self.decision,
-            "rule": self.rule,
-            "boxes": self.boxes,
-            "seconds": self.seconds,
-        }
-
-    @staticmethod
-    def from_dict(record: dict[str, Any]) -> Step:
-        """Inverse of `to_dict`."""
-        fields = dict(record)
-        fields["free"] = tuple(fields["free"])
-        fields["status"] = Status[fields["status"]]
-        fields["margin"] = Interval(*fields["margin"])
-        return Step(**fields)
-
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Reason(Explanation):
+class Reason(Record):
     """A sufficient or contrastive reason; see `gpcert.explain.sufficient` and `contrastive`.
 
-    `features` is the set; `undecided` are those of it that might be superfluous (their step ended
-    without a verdict); `movable` all features that the region lets move; `counterexample` the
-    flipped point of a contrastive reason; `steps` every certificate asked for.
+    `what` is "sufficient" or "contrastive", `features` the set; `undecided` are those of it that
+    might be superfluous (their step ended without a verdict, or Ctrl-C came first); `movable` all
+    features that the region lets move; `counterexample` the flipped point of a contrastive reason;
+    `steps` every certificate asked for. `reason` is DECIDED, or why the first step without a
+    verdict ended, `unit` what the steps' margins are measured in.
     """
 
     kind: ClassVar[str] = "reason"
 
-    reason: str
-    x: np.ndarray
+    what: str
+    x: np.ndarray | None
     decision: Any
     features: tuple[int, ...]
     feature_names: tuple[str, ...]
@@ -86,9 +72,14 @@ class Reason(Explanation):
     movable: tuple[int, ...]
     counterexample: np.ndarray | None
     steps: tuple[Step, ...]
-    region: dict[str, Any]
-    rule: str
+    reason: StopReason
+    boxes: int
     seconds: float
+    rule: str
+    region: dict[str, Any]
+    unit: str = ""
+    method: str = "taylor"
+    model: str = ""
 
     @property
     def minimal(self) -> bool:
@@ -98,7 +89,7 @@ class Reason(Explanation):
     @property
     def found(self) -> bool:
         """Whether there is a reason: a region that holds one decision has no contrastive one."""
-        return self.reason == "sufficient" or self.counterexample is not None
+        return self.what == "sufficient" or self.counterexample is not None
 
     def to_frame(self) -> pd.DataFrame:
         """One row per step."""
@@ -120,7 +111,8 @@ class Reason(Explanation):
 
     def plot(self, ax: Axes | None = None, *, shape: tuple[int, int]) -> Axes:
         """The image with the pixels of the reason marked; returns the Axes."""
-        title = f"{len(self.features)} pixels {'prove' if self.reason == 'sufficient' else 'flip'}"
+        title = f"{len(self.features)} pixels {'prove' if self.what == 'sufficient' else 'flip'}"
+        assert self.x is not None
         shown_image = self.x if self.counterexample is None else self.counterexample
         decision = "" if self.decision is None else f" {self.decision}"
         return plot_kept_pixels(
@@ -129,7 +121,7 @@ class Reason(Explanation):
 
     def __repr__(self) -> str:
         tail = "" if not self.undecided else f", {len(self.undecided)} undecided"
-        return f"Reason({self.reason}, {len(self.features)} of {len(self.movable)} features{tail})"
+        return f"Reason({self.what}, {len(self.features)} of {len(self.movable)} features{tail})"
 
     def __str__(self) -> str:
         if not self.found:
@@ -137,38 +129,44 @@ class Reason(Explanation):
             return "no contrastive reason: " + (
                 "the region holds one decision (proved)" if proved else "not decided in the budget"
             )
-        what = "kept as they are, prove" if self.reason == "sufficient" else "changed alone, flip"
+        what = "kept as they are, prove" if self.what == "sufficient" else "changed alone, flip"
         lines = [f"{shown(self.feature_names)}: {what} the decision {self.decision}"]
         if self.undecided:
             lines.append(f"{len(self.undecided)} of them may be superfluous (undecided)")
         lines.append(f"{len(self.steps)} certificates, {self.seconds:.2f} s")
         return "\n".join(lines)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and text, for JSON."""
-        return {
-            "reason": self.reason,
-            "x": plain(self.x),
-            "decision": self.decision,
-            "features": list(self.features),
-            "feature_names": list(self.feature_names),
-            "undecided": list(self.undecided),
-            "movable": list(self.movable),
-            "counterexample": None if self.counterexample is None else plain(self.counterexample),
-            "steps": [step.to_dict() for step in self.steps],
-            "region": self.region,
-            "rule": self.rule,
-            "seconds": self.seconds,
-        }
+    def check(self) -> None:
+        """Features of the region; what is undecided is one of those kept."""
+        super().check()
+        if self.what not in {"sufficient", "contrastive"} or self.x is None:
+            raise InputError(
+                f"what: expected sufficient or contrastive, and x, got {self.what!r}"
+            )
+        inside = set(self.features) <= set(self.movable) <= set(range(len(self.x)))
+        if not inside or len(self.feature_names) != len(self.features) or not self.steps:
+            raise InputError("features: expected movable features with names, and some steps")
 
-    @classmethod
-    def from_dict(cls, record: dict[str, Any]) -> Reason:
-        """Inverse of `to_dict`."""
-        fields = {name: value for name, value in record.items() if name != "kind"}
-        fields["x"] = np.array(fields["x"], dtype=np.float64)
-        if fields["counterexample"] is not None:
-            fields["counterexample"] = np.array(fields["counterexample"], dtype=np.float64)
-        for name in ("features", "feature_names", "undecided", "movable"):
-            fields[name] = tuple(fields[name])
-        fields["steps"] = tuple(Step.from_dict(step) for step in fields["steps"])
-        return cls(**fields)
+
+@dataclass(frozen=True, eq=False)
+class ReasonTable(RecordTable[Reason]):
+    """Reasons of several points."""
+
+    kind: ClassVar[str] = "reasons"
+    row_kind: ClassVar[type[Record]] = Reason
+
+    @staticmethod
+    def cells(row: Reason) -> dict[str, Any]:
+        """The set, how many of it are undecided, cost."""
+        return {
+            "what": row.what,
+            "decision": row.decision,
+            "found": row.found,
+            "features": " ".join(row.feature_names),
+            "count": len(row.features),
+            "undecided": len(row.undecided),
+            "steps": len(row.steps),
+            "boxes": row.boxes,
+            "seconds": row.seconds,
+            "reason": row.reason.name,
+        }

@@ -10,17 +10,32 @@ from typing import Any
 import numpy as np
 
 from gpcert.adapters import as_posterior
-from gpcert.api import certify
+from gpcert.api.arguments import (
+    BudgetLike,
+    ball_options,
+    read_backend,
+    read_budget,
+    read_class_weight,
+    read_flag,
+    read_seed,
+    read_x,
+)
+from gpcert.api.certify import certify_region
+from gpcert.api.methods import Method, MethodName
+from gpcert.api.progress import Line, progress_line
+from gpcert.api.rules import RuleOptions
+from gpcert.arrays import Backend
 from gpcert.certificates import Certificate, Status
 from gpcert.committee import Model
 from gpcert.errors import InputError
-from gpcert.explain.arguments import feature_indices, one_point
+from gpcert.explain.arguments import read_order, region_around
 from gpcert.explain.gradients import importance_by_gradient
+from gpcert.explain.names import named
 from gpcert.explain.reason_record import Reason, Step
-from gpcert.explain.record import named
-from gpcert.explain.slices import movable, region_around, with_free
+from gpcert.explain.slices import with_free
 from gpcert.explain.subsets import Answer, MinimalSubset, minimal_subset
 from gpcert.regions import Region
+from gpcert.regions.arguments import check_norm
 from gpcert.search import Budget, StopReason
 
 __all__ = ["contrastive", "sufficient"]
@@ -44,9 +59,13 @@ def sufficient(
     threshold: float | None = None,
     class_weight: Mapping[Any, float] | Sequence[float] | None = None,
     delta: float | None = None,
+    output_norm: float | str = np.inf,
     order: Any = None,
-    budget: Budget | None = None,
+    budget: BudgetLike = None,
+    backend: str | Backend = "numpy",
     random_state: int | None = 0,
+    method: MethodName = "taylor",
+    progress: bool | None = None,
 ) -> Reason:
     """A subset-minimal set of features which, kept as they are at x, proves the decision.
 
@@ -57,8 +76,9 @@ def sufficient(
     `Reason.undecided`, where the budget of a step ended first.
 
     Parameters: the region (`radius`, `norm`, `features`, `domain`, or `region=`, a Box or a Ball
-    around x) and the decision (`threshold`, `class_weight`, `delta`) as in `certify`; `budget` is
-    that of one step (by default 5 s, and 32 boxes where more than 20 features are free).
+    around x), the decision (`threshold`, `class_weight`, `delta`, `output_norm`) and the effort as
+    in `certify`; `budget` is that of one step (by default 5 s, and 32 boxes where more than 20
+    features are free). After Ctrl-C all that is not known yet is undecided.
 
     Example
     -------
@@ -69,20 +89,17 @@ def sufficient(
     >>> explain.sufficient(p, [0.0, 0.0], 2.0, threshold=0.5).features
     (0,)
     """
-    search = _search(
-        model,
-        x,
-        radius,
-        region,
-        (norm, features, domain),
-        budget,
-        random_state,
-        threshold=threshold,
-        class_weight=class_weight,
-        delta=delta,
-    )
-    items = search.ordered(order)
+    where = (radius, region, norm, features, domain)
+    rule = (threshold, class_weight, delta, output_norm, method)
+    with progress_line(read_flag("progress", progress)) as line:
+        search = _search(model, x, where, rule, (budget, backend, random_state), line)
+        return _sufficient(search, search.ordered(order))
+
+
+def _sufficient(search: _Search, items: list[int]) -> Reason:
     if search.status([]) is not Status.ROBUST:
+        if search.stopped:
+            raise KeyboardInterrupt
         raise InputError(
             "x: the decision at x itself is not proved (it lies within rounding of its boundary), "
             "so no set of features can prove it"
@@ -108,9 +125,13 @@ def contrastive(
     threshold: float | None = None,
     class_weight: Mapping[Any, float] | Sequence[float] | None = None,
     delta: float | None = None,
+    output_norm: float | str = np.inf,
     order: Any = None,
-    budget: Budget | None = None,
+    budget: BudgetLike = None,
+    backend: str | Backend = "numpy",
     random_state: int | None = 0,
+    method: MethodName = "taylor",
+    progress: bool | None = None,
 ) -> Reason:
     """A subset-minimal set of features whose change alone flips the decision, and how.
 
@@ -129,19 +150,14 @@ def contrastive(
     >>> reason.features, bool(abs(reason.counterexample[0]) > 1.0)
     ((0,), True)
     """
-    search = _search(
-        model,
-        x,
-        radius,
-        region,
-        (norm, features, domain),
-        budget,
-        random_state,
-        threshold=threshold,
-        class_weight=class_weight,
-        delta=delta,
-    )
-    items = search.ordered(order)
+    where = (radius, region, norm, features, domain)
+    rule = (threshold, class_weight, delta, output_norm, method)
+    with progress_line(read_flag("progress", progress)) as line:
+        search = _search(model, x, where, rule, (budget, backend, random_state), line)
+        return _contrastive(search, search.ordered(order))
+
+
+def _contrastive(search: _Search, items: list[int]) -> Reason:
     whole = search.status(items)
     if whole is not Status.NOT_ROBUST:
         nothing = MinimalSubset([], [], [] if whole is Status.ROBUST else list(items))
@@ -166,20 +182,22 @@ class _Search:
     x: np.ndarray
     region: Region
     ask: Callable[[Region], Certificate]
+    line: Line
     steps: list[Step] = field(default_factory=list)
     known: list[tuple[frozenset[int], Certificate]] = field(default_factory=list)
+    last: Certificate | None = None
+    stopped: bool = False
+    """Ctrl-C ended a step: no other is begun."""
     started: float = field(default_factory=time.perf_counter)
 
     def ordered(self, order: Any) -> list[int]:
         """The movable features, the least important first."""
-        free = movable(self.region)
         if order is None:
-            order = importance_by_gradient(self.model, self.x, self.region)
-        given = [int(j) for j in np.asarray(order)]
-        if len(set(given)) != len(given) or any(not 0 <= j < self.model.dim for j in given):
-            raise InputError(f"order: expected distinct features of 0..{self.model.dim - 1}")
+            given = importance_by_gradient(self.model, self.x, self.region).tolist()
+        else:
+            given = read_order("order", order, self.model)
         rank = {j: k for k, j in enumerate(given)}
-        return sorted((int(j) for j in free), key=lambda j: -rank.get(j, len(given)))
+        return sorted(self.region.free.tolist(), key=lambda j: -rank.get(j, len(given)))
 
     def status(self, free: list[int]) -> Status:
         """The verdict with these features free; a known counter-example among them settles it."""
@@ -187,12 +205,15 @@ class _Search:
         for moved, _ in self.known:
             if moved <= wanted:
                 return Status.NOT_ROBUST
+        if self.stopped:
+            return Status.UNKNOWN
         certificate = self.ask(with_free(self.region, self.x, free))
-        if certificate.reason is StopReason.INTERRUPTED:
-            raise KeyboardInterrupt
+        self.stopped = certificate.reason is StopReason.INTERRUPTED
         self.steps.append(Step.of(free, certificate))
+        self.last = certificate
+        self.line.show(f"{len(self.steps)} certificates, {len(free)} features free in the last")
         if certificate.counterexample is not None:
-            moved = frozenset(int(j) for j in np.flatnonzero(certificate.counterexample != self.x))
+            moved = frozenset(np.flatnonzero(certificate.counterexample != self.x).tolist())
             self.known.append((moved, certificate))
         return certificate.status
 
@@ -207,44 +228,62 @@ class _Search:
         flipped = None
         if kind == "contrastive" and chosen:
             flipped = next(c for moved, c in self.known if moved <= frozenset(chosen))
+        assert self.last is not None, "a step was taken before"
         return Reason(
-            reason=kind,
+            what=kind,
             x=self.x,
-            decision=self.steps[-1].decision,
+            decision=self.steps[0].decision,
             features=chosen,
             feature_names=tuple(names[j] for j in chosen),
             undecided=tuple(sorted(found.undecided)),
             movable=tuple(sorted(items)),
             counterexample=None if flipped is None else flipped.counterexample,
             steps=tuple(self.steps),
-            region=self.region.describe(),
-            rule=self.steps[-1].rule,
+            reason=self._ended(bool(found.undecided)),
+            boxes=sum(step.boxes for step in self.steps),
             seconds=time.perf_counter() - self.started,
+            rule=self.last.rule,
+            region=self.region.describe(),
+            unit=self.last.unit,
+            method=self.last.method,
+            model=self.last.model,
         )
+
+    def _ended(self, undecided: bool) -> StopReason:
+        if self.stopped:
+            return StopReason.INTERRUPTED
+        unknown = [step.reason for step in self.steps if step.status is Status.UNKNOWN]
+        return unknown[0] if undecided else StopReason.DECIDED
 
 
 def _search(
     model: Any,
     x: Any,
-    radius: Any,
-    region: Region | None,
-    shape: tuple[float | str, Any, Any],
-    budget: Budget | None,
-    random_state: int | None,
-    **decision: Any,
+    where: tuple[Any, ...],
+    rule: tuple[Any, ...],
+    effort: tuple[BudgetLike, Any, Any],
+    line: Line,
 ) -> _Search:
     posterior = as_posterior(model)
-    point = one_point(posterior, x)
-    norm, features, domain = shape
-    chosen = None if features is None else feature_indices(posterior, features)
-    options = {"norm": norm, "features": chosen, "domain": domain}
-    found = region_around(point, radius, region, options)
+    point = read_x(posterior, x, "ask for one point at a time")
+    radius, region, norm, features, domain = where
+    around = ball_options(posterior, norm, features, domain)
+    found = region_around(posterior, point, radius, region, around)
+    threshold, costs, delta, size, method = rule
+    options = RuleOptions(
+        threshold,
+        read_class_weight(costs),
+        delta,
+        check_norm(size, "output_norm"),
+        Method(method),
+    )
+    budget, backend, seed = effort[0], read_backend(effort[1]), read_seed(effort[2])
+    # a budget that is wrong is refused before any work
+    given = None if budget is None else read_budget(budget)
 
     def ask(part: Region) -> Certificate:
         most = STEP_BOXES if len(part.free) > MANY_FEATURES else None
-        limits = budget or Budget(seconds=STEP_SECONDS, boxes=most)
-        return certify(
-            posterior, point, region=part, budget=limits, random_state=random_state, **decision
-        )
+        limits = given or Budget(seconds=STEP_SECONDS, boxes=most)
+        return certify_region(posterior, point, part, options, limits, backend, seed)
 
-    return _Search(posterior, point, found, ask)
+    return _Search(posterior, point, found, ask, line)

@@ -7,9 +7,9 @@ from typing import Any, Literal
 import numpy as np
 
 from gpcert.adapters import as_posterior
+from gpcert.api.arguments import read_x
 from gpcert.arrays import finite_array
 from gpcert.errors import InputError
-from gpcert.explain.arguments import one_point
 from gpcert.explain.extras import extra_module
 from gpcert.explain.gradients import decision_gradient
 
@@ -42,7 +42,7 @@ def salient_features(
     [0]
     """
     posterior = as_posterior(model)
-    point = one_point(posterior, x)
+    point = read_x(posterior, x, "ask for one point at a time")
     if not (isinstance(count, int | np.integer) and count > 0):
         raise InputError(f"count: expected a positive whole number, got {count!r}")
     if method == "variance":
