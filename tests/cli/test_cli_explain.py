@@ -3,6 +3,7 @@
 import pandas as pd
 import pytest
 
+import gpcert
 from gpcert import explain
 
 
@@ -11,12 +12,12 @@ def test_effects(run, npz, csv, tmp_path):
     paths = [tmp_path / name for name in ("effects.json", "effects.csv", "effects.png")]
     result = run(
         "explain", npz, points, "--radius", 0.2,
-        "--output", paths[0], "--csv", paths[1], "--picture", paths[2],
+        "--output", paths[0], "--csv", paths[1], "--plot", paths[2],
     )  # fmt: skip
     assert result.exit_code == 0, result.stdout
     found = explain.Effects.load(paths[0])
-    assert found.lower.shape == (2, 1, 2)
-    assert found.lower[1, 0, 0] > 0  # class "b" lies to the right
+    assert found.lower.shape == (2, 2, 2)
+    assert found.lower[1, 1, 0] > 0  # class "b" lies to the right
     assert list(pd.read_csv(paths[1]).columns) == ["point", "output", "feature", "lower", "upper"]
     assert paths[2].stat().st_size > 1000
 
@@ -34,18 +35,42 @@ def test_reasons_of_several_points(run, npz, csv, tmp_path, what):
     points = csv("1.0,0.0\n0.5,0.3\n")
     result = run("explain", npz, points, "--what", what, "--radius", 1.5, "--output", output)
     assert result.exit_code == 0, result.stdout
-    assert explain.Reason.load(tmp_path / "reason-1.json").features == (0,)
-    assert "point 1" in result.stdout
+    found = gpcert.load(output)
+    assert isinstance(found, explain.ReasonTable)
+    assert found[1].features == (0,)
+    assert found.labels == (0, 1)
+    assert "2 points: 2 decided" in result.stdout
+
+
+def test_weights_of_classes_decide(run, npz, csv, tmp_path):
+    """What `class_weight` decides at x is what is explained."""
+    output = tmp_path / "reason.json"
+    for weights, decision in (("a=1,b=1", "b"), ("a=9,b=1", "a")):
+        result = run(
+            "explain", npz, csv("0.5,0.0\n"), "--what", "sufficient", "--radius", 0.2,
+            "--class-weight", weights, "--output", output,
+        )  # fmt: skip
+        assert result.exit_code == 0, result.stderr
+        assert gpcert.load(output)[0].decision == decision
+
+
+def test_labels_of_rows_and_standard_output(run, npz, csv):
+    result = run(
+        "explain", npz, csv("id,x,y\nAnn,1,0\nBob,0.5,0.3\n"), "--radius", 0.2, "--csv", "-"
+    )
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.splitlines()[1].startswith("Ann,a,x0,")
+    assert "Point Bob, b" in result.stderr
 
 
 def test_pixels_with_a_picture(run, npz, csv, tmp_path):
     picture = tmp_path / "pixels.svg"
     result = run(
         "explain", npz, csv("1.0,0.0\n"), "--what", "pixels", "--radius", 1.5,
-        "--ranking", "gradient", "--picture", picture,
+        "--ranking", "gradient", "--plot", picture,
     )  # fmt: skip
     assert result.exit_code == 0, result.stdout
-    assert "pixels flip" in result.stdout
+    assert "pixels that flip" in result.stdout
     assert picture.read_text().startswith("<?xml")
 
 
@@ -54,8 +79,12 @@ def test_pixels_with_a_picture(run, npz, csv, tmp_path):
     [
         (["--class", "c"], "--class"),
         (["--shape", "a"], "--shape"),
-        (["--what", "sufficient", "--picture", "x.png"], "--shape"),
-        (["--what", "pixels", "--features", "0"], "--features"),
+        (["--what", "sufficient", "--plot", "x.png"], "--shape"),
+        (["--what", "pixels", "--method", "paper"], "--method"),
+        (["--norm", "2"], "--norm"),
+        (["--threshold", "0.3"], "--threshold"),
+        (["--variance", "analytic"], "--variance"),
+        (["--plot", "nowhere/x.png"], "folder"),
     ],
 )
 def test_bad_options_are_bad_input(run, npz, csv, tmp_path, monkeypatch, options, message):
