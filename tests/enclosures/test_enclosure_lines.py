@@ -160,7 +160,7 @@ def test_other_units_have_the_same_bounds(seed, a, c):
 
 @pytest.mark.parametrize("exponents", [(0, -900, 0), (-600, 0, 0), (900, -900, 500)])
 def test_extreme_models_hold_on_every_line(exponents):
-    rng, posterior, X, features, ends, evaluation = line_case(1, exponents=exponents)
+    _, posterior, X, features, ends, evaluation = line_case(1, exponents=exponents)
     reference = ArbPosterior(posterior)
     for sign in (1, -1):
         goal = MeanGoal(0, sign)

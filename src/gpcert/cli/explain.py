@@ -126,7 +126,8 @@ class Asked:
 
     def check(self) -> None:
         """Find out before the work that the picture cannot be drawn."""
-        if self.reasons and self.plot is not None and self.image is None:
+        image = self.image
+        if self.reasons and self.plot is not None and image is None:
             raise InputError("--plot: a reason is drawn on an image; say --shape rows,columns")
         Files(self.plot).check()
 
