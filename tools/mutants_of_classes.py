@@ -326,14 +326,14 @@ CLASS_MUTANTS = (
     Mutant(
         "grid-too-fine",
         "posterior.py",
-        "return np.ldexp(np.round(np.ldexp(values, 50 - exponent)), exponent - 50)",
-        "return np.ldexp(np.round(np.ldexp(values, 60 - exponent)), exponent - 60)",
+        "step = max(math.frexp(largest)[1] - 50, -1070)",
+        "step = max(math.frexp(largest)[1] - 60, -1070)",
         "differences of outputs round",
         PARTS,
     ),
     Mutant(
         "excess-of-one-output",
-        "posterior.py",
+        "unit_form.py",
         "groups = [tuple(self.factor)] if self.coupled else [(A,) for A in self.factor]",
         "groups = [(A,) for A in self.factor]",
         "coupled outputs are taken for independent ones",
@@ -342,8 +342,8 @@ CLASS_MUTANTS = (
     Mutant(
         "eigenvalue-gram-error",
         "spectral.py",
-        "return up_float(height + backward + rounding + error, 8)",
-        "return up_float(height + backward + rounding, 8)",
+        "found = raised_power(up_float(proved + error, 2), 2 * exponent)",
+        "found = raised_power(up_float(proved, 2), 2 * exponent)",
         "the kernel matrix is taken for exact",
         PARTS,
     ),

@@ -6,6 +6,7 @@ from mutant import Mutant
 
 __all__ = ["ENCLOSURE_MUTANTS"]
 
+MAGNITUDES = ("tests/magnitudes",)
 SHARP = ("tests/search/test_search_sharp.py",)
 QUADRATIC = ("tests/enclosures/test_enclosure_quadratic.py",)
 GOALS = ("tests/enclosures/test_enclosure_goals.py",)
@@ -105,11 +106,27 @@ ENCLOSURE_MUTANTS = (
     ),
     Mutant(
         "rkhs-norm-halved",
-        "posterior.py",
-        "bounds[c] = np.sqrt(",
-        "bounds[c] = 0.5 * np.sqrt(",
+        "unit_form.py",
+        "length = math.sqrt(",
+        "length = 0.5 * math.sqrt(",
         "half the norm of the mean",
         SHARP,
+    ),
+    Mutant(
+        "root-of-squares-that-vanished",
+        "rounding.py",
+        "return namespace(square).sqrt(square + TINY)",
+        "return namespace(square).sqrt(square)",
+        "the length of a vector of numbers below 1e-160 is zero",
+        MAGNITUDES,
+    ),
+    Mutant(
+        "weights-in-any-unit",
+        "unit_form.py",
+        "exponent = scaled_to_one(t)[1] if np.any(t) else -e",
+        "exponent = -e",
+        "bounds depend on the unit of the weights",
+        MAGNITUDES,
     ),
     Mutant(
         "variance-gradient-sign",

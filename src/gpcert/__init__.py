@@ -4,7 +4,7 @@
 >>> from gpcert.kernels import SquaredExponential
 >>> model = gpcert.Posterior(SquaredExponential(0.5), points=[[0.0, 0.0]], weights=[1.0])
 >>> gpcert.certify(model, [0.0, 0.0], radius=0.2, threshold=0.5).status
-<Status.ROBUST: 'proved: the decision is the same for every point of the region'>
+<Status.ROBUST: 'proved for every point of the region'>
 """
 
 from importlib import import_module

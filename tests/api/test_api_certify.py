@@ -189,9 +189,9 @@ BOX = gpcert.Box([0.0, 0.0], [1.0, 1.0])
     [
         ([np.nan, 0.0], {"radius": 0.1}, "x: expected finite numbers"),
         ([0.5], {"radius": 0.1}, "x: expected 2 features, got 1"),
-        ([X0], {"radius": 0.1}, "x: expected 1 dimension"),
+        ([X0], {"radius": 0.1}, "x: expected one point"),
         (["a", "b"], {"radius": 0.1}, "x: expected numbers"),
-        (X0, {"radius": -0.1}, "radius: expected a number >= 0"),
+        (X0, {"radius": -0.1}, "radius: expected numbers >= 0"),
         (X0, {"radius": np.inf}, "radius: expected finite"),
         (X0, {"radius": 0.1, "norm": 0.5}, "norm: expected p >= 1"),
         (X0, {"radius": 0.1, "norm": "two"}, "norm: expected a number"),

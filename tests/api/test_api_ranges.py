@@ -128,8 +128,8 @@ def test_torch_gives_the_same_range(classifier):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"quantity": "entropy"}, "quantity: expected 'probability', 'mean' or 'variance'"),
-        ({"sides": "left"}, "sides: expected 'both', 'minimum' or 'maximum'"),
+        ({"quantity": "entropy"}, "quantity: expected one of 'probability', 'mean', 'variance'"),
+        ({"sides": "left"}, "sides: expected one of 'both', 'minimum', 'maximum'"),
         ({"output": 1}, r"output: expected one of \['no', 'yes'\], got 1"),
         ({"output": "maybe"}, r"output: expected one of \['no', 'yes'\]"),
         ({"output": np.array([1, 2])}, r"output: expected one of \['no', 'yes'\]"),

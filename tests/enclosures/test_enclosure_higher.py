@@ -60,7 +60,7 @@ def check_sizes(case):
     evaluation = evaluation_of(case, variance=False)
     local, expansion = evaluation.local.kernel, evaluation.expansion
     geometry = expansion.geometry
-    weights = case.posterior.weights[0]
+    weights = case.posterior.unit.weights[0]
     coefficients = expansion.K * weights
     moments = local.moments(coefficients, expansion.scaled)
     higher = local.higher_terms(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from effort import examples
 from gpcert.enclosures.local_quadratic import LocalQuadratic
-from gpcert.enclosures.plain_quadratic import PlainQuadratic, plain_geometry
+from gpcert.enclosures.plain_quadratic import PlainQuadratic, plain_geometry, region_units
 from gpcert.enclosures.probability_plane import LatentRange, ProbabilityPlane, certified_slopes
 from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.likelihoods import SklearnLogistic
@@ -28,7 +28,7 @@ def sharp_models(draw):
     center = rng.normal(size=f)
     cells = Box(center - half, center + half).root()
     lengths = np.exp2(rng.integers(-3, 4, f))  # exact, as the frames of the kernels are
-    geometry = Geometry.of(cells, 1.0 / lengths, 1.0 / lengths**2)
+    geometry = Geometry.of(cells, 1.0 / lengths, np.ones(f), lengths)
     H = rng.normal(size=(f, f)) * draw(st.sampled_from([0.0, 1.0, 30.0]))
     model = LocalQuadratic(
         rng.normal(size=1) * draw(st.sampled_from([0.0, 1.0, 100.0])),
@@ -67,6 +67,7 @@ def test_weights_are_taken_away_from_sharp_models(sharp):
     for point in points:
         y = balls_at(cells, point)
         d = [a / arb(w) for a, w in zip(y, lengths.tolist(), strict=True)]
+        y = [a / arb(w) for a, w in zip(y, region_units(cells).tolist(), strict=True)]
         weight = (arb(model.rate) * sum((a * a for a in d), arb(0))).exp()
         true = polynomial(model, d) / weight
         assert not polynomial(plain, y) > true
@@ -91,6 +92,7 @@ def test_plain_models_scale_shift_and_add(sharp, factor, constant):
     choice = plain.where(np.array([True]), other)
     for point in points:
         y = balls_at(cells, point)
+        y = [a / arb(w) for a, w in zip(y, region_units(cells).tolist(), strict=True)]
         own = polynomial(plain, y)
         assert not polynomial(shifted, y) > own + arb(constant)
         assert not polynomial(scaled, y) > arb(factor) * own

@@ -23,27 +23,28 @@ VERBS = (
     "certified_radius",
 )
 SECONDS = 40.0
+DIM = 10
 HARD_AT = 2
 """Rows of `certify_many` before the hard one; the easy ones end in milliseconds."""
 
 
 def model() -> gpcert.Posterior:
-    """Many bumps in six dimensions: no range of it is found in a minute."""
+    """Many bumps in ten dimensions: no range of it is found in a minute."""
     rng = np.random.default_rng(0)
-    points, weights = rng.normal(size=(60, 6)), rng.normal(size=(2, 60))
-    return gpcert.Posterior(SquaredExponential(0.9), points, weights)
+    points, weights = rng.normal(size=(200, DIM)), rng.normal(size=(2, 200))
+    return gpcert.Posterior(SquaredExponential(1.5), points, weights)
 
 
 def rows() -> np.ndarray:
     """Easy points, far from everything, about a hard one."""
-    X = np.full((6, 6), 100.0) + np.arange(6)[:, None]
+    X = np.full((6, DIM), 100.0) + np.arange(6)[:, None]
     X[HARD_AT] = 0.0
     return X
 
 
 def ask(verb: str) -> Any:
     """A question that takes longer than anybody waits."""
-    hard, x, budget = model(), np.zeros(6), gpcert.Budget(seconds=SECONDS)
+    hard, x, budget = model(), np.zeros(DIM), gpcert.Budget(seconds=SECONDS)
     box = gpcert.Box(x - 2.0, x + 2.0)
     level = float(np.abs(hard.predict(box.sample(2000, 0))[0] - hard.predict(x[None])[0]).max())
     delta = {"delta": 1.35 * level, "budget": budget}  # true, but not soon proved

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hunt_interrupts import HARD_AT, SECONDS, VERBS, model, rows
+from hunt_interrupts import DIM, HARD_AT, SECONDS, VERBS, model, rows
 
 PATIENCE = 15.0
 """Seconds from the signal to the end that are soon even on a busy machine, far below the budget."""
@@ -40,7 +40,7 @@ def interrupted(verb, wait):
 
 def check_bounds(verb, records):
     """The bounds hold at sampled points, within the rounding of plain predictions."""
-    X = np.random.default_rng(5).uniform(-2.0, 2.0, (400, 6))
+    X = np.random.default_rng(5).uniform(-2.0, 2.0, (400, DIM))
     mean = model().predict(X)[0]
     for output, record in enumerate(records):
         if verb.startswith("prediction"):

@@ -71,7 +71,7 @@ def test_whole_powers_of_all_others():
     with pytest.raises(InputError, match="whole number"):
         kernel**0.5
     for bad in (0.0, -1.0, np.inf, np.nan):
-        with pytest.raises(InputError, match="positive number"):
+        with pytest.raises(InputError, match="power of a kernel: expected"):
             power_of(SE, bad)
     with pytest.raises(InputError, match="at least one"):
         sum_of([])

@@ -126,7 +126,7 @@ def test_words():
     _says("method: expected 'taylor'", method=["paper"])
     _says("variance: expected 'solver'", method="paper", variance=["solver"])
     _says("quantity: expected one of", verb="prediction_range", quantity=["mean"])
-    _says("output: expected one label", verb="prediction_range", output=np.array([0, 1]))
+    _says("output: expected one of", verb="prediction_range", output=np.array([0, 1]))
     _says("budget: expected a positive number of seconds", budget=-1)
     _says("budget: expected a positive number of seconds", budget="5")
     _says("exactly one of radius= and region=, got neither", radius=None)

@@ -30,7 +30,6 @@ __all__ = [
     "read_class_weight",
     "read_flag",
     "read_jobs",
-    "read_output",
     "read_radius",
     "read_region",
     "read_seed",
@@ -230,21 +229,6 @@ def read_seed(random_state: Any) -> int | None:
             f"got {random_state!r}"
         )
     return int(random_state)
-
-
-def read_output(output: Any) -> Any:
-    """One label, or None; NumPy's numbers and text as Python's."""
-    if isinstance(output, np.ndarray) and output.ndim == 0:
-        output = output[()]
-    if isinstance(output, np.generic):
-        output = output.item()
-    try:
-        hash(output)
-    except TypeError as error:
-        raise InputError(
-            f"output: expected one label, got {output!r}; prediction_ranges answers for all outputs"
-        ) from error
-    return output
 
 
 def read_class_weight(class_weight: Any) -> Mapping[Any, float] | Sequence[float] | None:

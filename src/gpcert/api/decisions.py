@@ -109,7 +109,7 @@ class Candidates:
             return guess
         region = Ball(guess.x, 0.0)
         local = local_model(guess.model, region, Backend(), guess.goal.needs_variance)
-        evaluation = Evaluation(local, region.root(), optional=False)
+        evaluation = Evaluation(local, region.root())
         margins = []
         for number in self.order[:TRIED]:
             rule = guess if number == self.order[0] else self.build(number)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
@@ -77,11 +77,12 @@ def same_label(label: Any, output: Any) -> bool:
     >>> same_label(1, np.int64(1)), same_label(1, True), same_label(1, np.array([1, 2]))
     (True, False, False)
     """
+    if not isinstance(output, Hashable) or getattr(output, "ndim", 0):
+        return False  # several values, not one
     truths = {isinstance(each, bool | np.bool_) for each in (label, output)}
     if len(truths) > 1:
         return False
-    same = label == output  # of arrays and tensors no truth value
-    return isinstance(same, bool | np.bool_) and bool(same)
+    return bool(label == output)
 
 
 def range_question(model: Model, quantity: Quantity | None) -> RangeQuestion:

@@ -15,7 +15,6 @@ from gpcert.api.arguments import (
     read_backend,
     read_budget,
     read_flag,
-    read_output,
     read_region,
     read_seed,
     read_tolerance,
@@ -97,7 +96,7 @@ def prediction_range(
     start = time.perf_counter()
     question = range_question(as_posterior(model), quantity)
     sides = one_of("sides", sides, ("both", "minimum", "maximum"))
-    index = question.index(read_output(output))
+    index = question.index(output)
     random_state = read_seed(random_state)
     signs: tuple[int, ...] = {"both": (1, -1), "minimum": (1,), "maximum": (-1,)}[sides]
     if question.two and index == 0:

@@ -23,6 +23,7 @@ FLAT = 1e-150
 """A gradient below this points nowhere, and a step along it could overflow."""
 
 
+@np.errstate(all="ignore")  # far away a function may leave float64: such points are just not taken
 def descend(
     function: PlainFunction,
     region: Region,

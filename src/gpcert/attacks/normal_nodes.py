@@ -7,7 +7,6 @@ from functools import lru_cache
 
 import numpy as np
 import scipy.special
-import scipy.stats
 
 __all__ = ["normal_nodes"]
 
@@ -53,7 +52,9 @@ def _grid(dimension: int, half: int) -> tuple[np.ndarray, np.ndarray]:
 @lru_cache(maxsize=32)
 def _quasi_random(dimension: int, points: int) -> tuple[np.ndarray, np.ndarray]:
     """Sobol points and their reflections, with the covariance of a standard normal exactly."""
-    sequence = scipy.stats.qmc.Sobol(dimension, scramble=False)
+    from scipy.stats import qmc  # takes half a second to import: only for many classes
+
+    sequence = qmc.Sobol(dimension, scramble=False)
     even = sequence.random_base2(int(math.log2(points // 2)))
     even = (even + np.random.default_rng(0).uniform(size=dimension)) % 1.0
     z = scipy.special.ndtri(np.clip(even, 1e-9, 1.0 - 1e-9))

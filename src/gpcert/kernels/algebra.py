@@ -9,13 +9,14 @@ kernel that comes out. Nothing simplifies the kernel of a posterior behind the u
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from gpcert.arrays import finite_array
+from gpcert.arrays import number_array
 from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.composite import Composite
@@ -109,8 +110,8 @@ def power_of(kernel: Kernel, p: float) -> Kernel:
     >>> power_of(SquaredExponential(2.0, variance=3.0), 4).config()
     {'length_scale': 1.0, 'variance': 81.0}
     """
-    exponent = float(finite_array("power of a kernel", p, ndim=0))
-    if exponent <= 0:
+    exponent = float(number_array("power of a kernel", p, ndim=0))
+    if not 0 < exponent < math.inf:
         raise InputError(f"power of a kernel: expected a positive number, got {p!r}")
     try:
         return _power_of(kernel, exponent)
