@@ -57,8 +57,8 @@ def effects() -> Figure:
         beside = ("LIME", explain.lime(posterior, X).mean().values[0, 1])
     except MissingExtraError:
         beside = None
-    label = f"mean effect on the probability of {found.outputs[0]}"
-    bounds = found.lower[0, 0], found.upper[0, 0]
+    label = f"mean effect on the probability of {found.outputs[1]}"
+    bounds = found.lower[0, 1], found.upper[0, 1]
     plot_effects(left, found.feature_names, *bounds, label=label, beside=beside)
     model, images = digits()
     pixels = explain.effects(model, images[1], radius=0.5, domain=(0, 1))

@@ -1,6 +1,7 @@
 """Pixel budgets, LIME beside them, salient features."""
 
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from gpcert import explain
 from gpcert.errors import InputError, MissingExtraError
 from gpcert.explain.predictions import predictions
 from gpcert.kernels import SquaredExponential
+from gpcert.search import StopReason, solve
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +64,28 @@ def test_several_classes(classes):
     for k, beta in enumerate(found.betas):
         part = gpcert.Ball(x, 0.6, features=list(found.ranking[:beta]))
         assert found.lower[k] <= gap(classes, part.sample(300, 0), found.decision).min() + 1e-9
+
+
+def test_an_interrupt_leaves_the_betas_that_were_reached(image_model, image, monkeypatch):
+    done = []
+
+    def interrupted(problem):
+        done.append(solve(problem))
+        return replace(done[-1], reason=StopReason.INTERRUPTED) if len(done) == 3 else done[-1]
+
+    monkeypatch.setattr("gpcert.explain.pixels.solve", interrupted)
+    found = explain.pixel_budget(
+        image_model, image, ranking="gradient", radius=0.6, domain=(0, 1), budget=20
+    )
+    assert found.betas == (1, 2, 4)
+    assert found.reason is StopReason.INTERRUPTED
+    assert len(done) == 3
+
+
+def test_a_tie_at_x_has_no_decision(image_model):
+    model = replace(image_model, weights=0.0 * image_model.weights)
+    with pytest.raises(InputError, match="not proved"):
+        explain.pixel_budget(model, np.full(9, 0.5), radius=0.1, ranking="gradient")
 
 
 def test_record(image_model, image, tmp_path):

@@ -1,5 +1,6 @@
 """Smallest reasons: sufficient ones are never refuted, contrastive ones flip; both are minimal."""
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -9,12 +10,14 @@ from hypothesis import strategies as st
 
 import gpcert
 from gpcert import explain
+from gpcert.api.certify import certify_region
 from gpcert.attacks import attack
 from gpcert.attacks.functions import mean_function
 from gpcert.certificates import Status
 from gpcert.errors import InputError
 from gpcert.explain.slices import with_free
 from gpcert.explain.subsets import minimal_subset
+from gpcert.search import StopReason
 
 
 @given(
@@ -108,6 +111,40 @@ def test_undecided_steps_are_said(binary):
     assert bool(reason.undecided) <= unknown
     assert set(reason.undecided) <= set(reason.features)
     assert reason.minimal is not bool(reason.undecided)
+
+
+@pytest.mark.parametrize("verb", [explain.sufficient, explain.contrastive])
+def test_an_interrupt_leaves_the_rest_undecided(binary, verb, monkeypatch):
+    x = np.random.default_rng(0).uniform(-1, 1, 4)
+    whole = verb(binary, x, 1.5)
+    steps = []
+
+    def interrupted(*arguments):
+        found = certify_region(*arguments)
+        steps.append(found)
+        if len(steps) < 3:
+            return found
+        unknown = {"status": Status.UNKNOWN, "counterexample": None}
+        return replace(found, reason=StopReason.INTERRUPTED, **unknown)
+
+    monkeypatch.setattr("gpcert.explain.reasons.certify_region", interrupted)
+    reason = verb(binary, x, 1.5)
+    assert len(steps) == 3
+    assert reason.reason is StopReason.INTERRUPTED
+    assert reason.undecided
+    assert not reason.minimal
+    assert whole.reason is StopReason.DECIDED
+
+
+def test_a_row_of_a_data_frame_and_weights_of_classes(binary):
+    named = replace(binary, feature_names=("a", "b", "c", "d"))
+    x = np.array([0.4, 0.3, 0.1, 0.0])
+    plain = explain.sufficient(binary, x, 0.5)
+    row = dict(zip("dcba", x[::-1], strict=True))
+    assert explain.sufficient(named, row, {"a": 0.5, "c": 0.5}).movable == (0, 2)
+    assert explain.sufficient(named, row, 0.5).features == plain.features
+    other = explain.sufficient(named, row, 0.1, class_weight={"no": 99.0, "yes": 1.0})
+    assert (plain.decision, other.decision) == ("yes", "no")
 
 
 def test_classes_and_given_orders(classes):

@@ -1,16 +1,20 @@
 """One search for many questions: the same answers as separate searches, valid whenever it stops."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from search_problems import random_posterior
 
 import gpcert
 from gpcert.arrays import Backend
-from gpcert.enclosures.goals import MeanGoal
+from gpcert.deadline import OutOfTime
+from gpcert.enclosures.goals import MeanGoal, ProbabilityGoal
 from gpcert.enclosures.lines import LineModel
 from gpcert.errors import InputError, SoundnessError
-from gpcert.search import Budget, StopReason
-from gpcert.search.shared import SharedProblem, solve_shared
+from gpcert.likelihoods import Probit
+from gpcert.search import Budget, StopReason, Watch
+from gpcert.search.shared import SharedProblem, nothing_searched, solve_shared
 
 
 def problem_of(posterior, X, reach, tol=1e-4, budget=None, family=None):
@@ -96,6 +100,65 @@ def test_an_interrupt_leaves_valid_bounds():
     result = solve_shared(problem_of(posterior, X, 1.0, family=Stops()))
     assert result.reason is StopReason.INTERRUPTED
     assert np.all(result.lower <= result.upper)
+
+
+@pytest.mark.parametrize("calls", [1, 2, 3, 5])
+def test_a_deadline_leaves_valid_bounds(calls):
+    """Time that ends inside of the n-th piece of work; the first of them even before any value."""
+    posterior = random_posterior(1, d=2, n=9)
+    X = np.zeros((1, 2))
+    whole = problem_of(posterior, X, 1.0, tol=1e-9)
+    seen = []
+
+    class Late:
+        cells_at_once = 1
+
+        def evaluation(self, *args, **options):
+            seen.append(args)
+            if len(seen) >= calls:
+                raise OutOfTime("the deadline has passed")
+            return whole.family.evaluation(*args, **options)
+
+    result = solve_shared(problem_of(posterior, X, 1.0, tol=1e-9, family=Late()))
+    assert result.reason is StopReason.TIME
+    t = np.linspace(-1.0, 1.0, 101)
+    for q in range(2):
+        at = np.tile(X[0], (len(t), 1))
+        at[:, q] += t
+        values = posterior.predict(at)[0][:, 0]
+        assert result.lower[q, 0] <= values.min() + 1e-12
+        assert result.upper[q, 0] >= values.min() - 1e-3
+        known = np.isfinite(result.upper[q])
+        assert np.array_equal(np.isfinite(result.points[q]).all(axis=1), known)
+
+
+def test_trivial_bounds_are_known_before_any_search():
+    posterior = random_posterior(1, d=2, n=9)
+    goals = [ProbabilityGoal(Probit(), 0, sign) for sign in (1, -1)]
+    known = nothing_searched(goals, (3, 1), StopReason.TIME)
+    assert np.all(known.lower == [0.0, -1.0])
+    assert np.all(known.upper == [1.0, 0.0])
+    fields = {**vars(problem_of(posterior, np.zeros((1, 2)), 1.0)), "goals": goals}
+
+    class Never:
+        cells_at_once = 1
+
+        def evaluation(self, *args, **options):
+            raise KeyboardInterrupt
+
+    result = solve_shared(SharedProblem(**{**fields, "family": Never()}))
+    assert result.reason is StopReason.INTERRUPTED
+    assert np.all(result.lower == [0.0, -1.0])
+    assert np.all(result.upper == [1.0, 0.0])
+
+
+def test_bounds_are_reported_while_it_works():
+    posterior = random_posterior(1, d=2, n=9)
+    states = []
+    problem = problem_of(posterior, np.zeros((1, 2)), 1.0)
+    solve_shared(replace(problem, watch=Watch(report=states.append)))
+    assert states
+    assert all(np.all(state.lower <= state.upper) for state in states)
 
 
 def test_an_anchor_outside_its_question_is_a_defect():

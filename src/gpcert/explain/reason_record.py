@@ -140,9 +140,7 @@ class Reason(Record):
         """Features of the region; what is undecided is one of those kept."""
         super().check()
         if self.what not in {"sufficient", "contrastive"} or self.x is None:
-            raise InputError(
-                f"what: expected sufficient or contrastive, and x, got {self.what!r}"
-            )
+            raise InputError(f"what: expected sufficient or contrastive, and x, got {self.what!r}")
         inside = set(self.features) <= set(self.movable) <= set(range(len(self.x)))
         if not inside or len(self.feature_names) != len(self.features) or not self.steps:
             raise InputError("features: expected movable features with names, and some steps")

@@ -107,8 +107,8 @@ def nothing_searched(
     """What is known of (Q, f) questions before any search: the goals' `known` bounds."""
     Q, f = shape
     low, high = np.array([goal.known for goal in goals], dtype=float).T
-    points = np.full((Q, len(goals), f), np.nan)
-    return SharedResult(np.tile(low, (Q, 1)), np.tile(high, (Q, 1)), points, reason, 0, 0.0)
+    lower, upper = np.tile(low, (Q, 1)), np.tile(high, (Q, 1))
+    return SharedResult(lower, upper, np.full((Q, len(goals), f), np.nan), reason, 0, 0.0)
 
 
 @dataclass(eq=False)
