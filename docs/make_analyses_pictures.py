@@ -2,7 +2,8 @@
 
     .venv/bin/python docs/make_analyses_pictures.py [NAME ...]
 
-writes docs/pictures/analyses/NAME.png, all of them by default. Needs matplotlib, no screen.
+writes docs/pictures/analyses/NAME.png, all of them by default. Needs matplotlib, no screen; LIME's
+curves need the extra `gpcert[explain]` and are left out without it.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ import sys
 from pathlib import Path
 
 from curve_pictures import PICTURES as CURVES
+from explanation_pictures import PICTURES as EXPLANATIONS
 
 FOLDER = Path(__file__).parent / "pictures" / "analyses"
 DPI = 110
-PICTURES = {**CURVES}
+PICTURES = {**CURVES, **EXPLANATIONS}
 
 
 def main(names: list[str]) -> None:

@@ -7,6 +7,7 @@ from mutants_of_class_links import CLASS_LINK_MUTANTS
 from mutants_of_classes import CLASS_MUTANTS
 from mutants_of_committees import COMMITTEE_MUTANTS
 from mutants_of_enclosures import ENCLOSURE_MUTANTS
+from mutants_of_explanations import EXPLANATION_MUTANTS
 from mutants_of_kernels import KERNEL_MUTANTS
 from mutants_of_paper import PAPER_MUTANTS
 from mutants_of_parts import OTHER_MUTANTS
@@ -24,5 +25,6 @@ MUTANTS = (
     + CLASS_MUTANTS
     + CLASS_LINK_MUTANTS
     + COMMITTEE_MUTANTS
+    + EXPLANATION_MUTANTS
     + VERDICT_MUTANTS
 )

@@ -75,8 +75,8 @@ ENCLOSURE_MUTANTS = (
     Mutant(
         "pointwise-halved",
         "kernels/expansions/pointwise.py",
-        "cubic = Y**3 / 6.0",
-        "cubic = Y**3 / 12.0",
+        "cubic = cube / 6.0",
+        "cubic = cube / 12.0",
         "half the pointwise remainder",
         SHARP,
     ),

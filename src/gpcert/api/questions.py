@@ -18,7 +18,7 @@ from gpcert.errors import InputError
 from gpcert.likelihoods import ClassLikelihood, ScalarLikelihood
 from gpcert.posterior import Posterior
 
-__all__ = ["Quantity", "RangeQuestion", "range_question"]
+__all__ = ["Quantity", "RangeQuestion", "range_question", "same_label"]
 
 Quantity = Literal["probability", "mean", "variance"]
 
@@ -45,6 +45,11 @@ class RangeQuestion:
     two: bool = False
     fingerprint: str = ""
 
+    @property
+    def searched(self) -> int:
+        """How many outputs have a goal of their own: of two classes one."""
+        return 1 if self.two else len(self.labels)
+
     def index(self, output: Any) -> int:
         """Which output a label means; see `default`."""
         if output is None and self.default is not None:
@@ -61,15 +66,15 @@ class RangeQuestion:
                 "prediction_ranges gives all of them"
             )
         for index, label in enumerate(names):
-            if _same_label(label, output):
+            if same_label(label, output):
                 return index
         raise InputError(f"output: expected one of {names}, got {output!r}")
 
 
-def _same_label(label: Any, output: Any) -> bool:
+def same_label(label: Any, output: Any) -> bool:
     """Whether a user's output is a label: equal, and both or neither are truth values (True == 1).
 
-    >>> _same_label(1, np.int64(1)), _same_label(1, True), _same_label(1, np.array([1, 2]))
+    >>> same_label(1, np.int64(1)), same_label(1, True), same_label(1, np.array([1, 2]))
     (True, False, False)
     """
     if not isinstance(output, Hashable) or getattr(output, "ndim", 0):

@@ -131,7 +131,7 @@ def prediction_ranges(
     question = range_question(as_posterior(model), quantity)
     random_state = read_seed(random_state)
     count = len(question.labels)
-    searched = 1 if question.two else count
+    searched = question.searched
     plain = [question.goal(c, sign) for c in range(searched) for sign in (1, -1)]
     bounds = Method(method, variance)
     goals = bounds.goals(plain, random_state, question.model)

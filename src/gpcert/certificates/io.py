@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -28,6 +29,12 @@ PIECE = 2**20
 
 KINDS: dict[str, type[Record]] = {}
 """Every kind of record, by the name that files carry."""
+
+ELSEWHERE = dict.fromkeys(
+    ("attribution", "effects", "pixel_budget", "pixel_budgets", "reason", "reasons"),
+    "gpcert.explain",
+)
+"""Kinds of packages that `import gpcert` does not need: imported when a file has one."""
 
 R = TypeVar("R", bound="Record")
 
@@ -66,11 +73,14 @@ class Record:
         if not 0 <= seconds < math.inf:
             raise InputError(f"seconds: expected a time, got {seconds!r}")
         region = fields.get("region", {})
-        points = [field for field in fields.values() if isinstance(field, np.ndarray)]
-        sizes = {len(point) for point in points}
+        sizes = {np.shape(point)[-1] for point in self.inputs()}
         sizes |= {len(region[name]) for name in ("center", "lower") if name in region}
         if len(sizes) > 1:
             raise InputError(f"expected points of the region's dimension, got {sorted(sizes)}")
+
+    def inputs(self) -> list[np.ndarray]:
+        """The fields that hold a point, or points in their last axis: all arrays by default."""
+        return [field for field in vars(self).values() if isinstance(field, np.ndarray)]
 
     def to_json(self) -> str:
         """The text that `save` writes."""
@@ -102,8 +112,11 @@ def load(path: str | Path) -> Record | Posterior | Committee:
         return load_model(path)
     record = _read(path)
     kind = record.get("kind")
+    if isinstance(kind, str) and kind in ELSEWHERE:
+        import_module(ELSEWHERE[kind])
     if not isinstance(kind, str) or kind not in KINDS:
-        raise InputError(f"{path}: expected one of {', '.join(sorted(KINDS))}, got {kind!r}")
+        known = ", ".join(sorted({*KINDS, *ELSEWHERE}))
+        raise InputError(f"{path}: expected one of {known}, got {kind!r}")
     return _build(path, KINDS[kind], record)
 
 

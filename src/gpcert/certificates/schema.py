@@ -1,8 +1,9 @@
 """How the fields of a record are written, and what is checked when they are read.
 
-The annotation of a field says all: `Interval`, `float`, `np.ndarray | None`, an enumeration, ... A
-record is read by the same table as it is written, so a new field needs no code here. Infinities are
-the texts "inf" and "-inf", in every field of numbers; NaN is refused.
+The annotation of a field says all: `Interval`, `float`, an enumeration, `np.ndarray | None` for a
+point, `np.ndarray` for an array of numbers, `tuple[X, ...]`, `int | None`, a dataclass of such
+fields, ... A record is read by the same table as it is written, so a new field needs no code here.
+Infinities are the texts "inf" and "-inf", in every field of numbers; NaN is refused.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from gpcert.certificates.status import Interval
 from gpcert.errors import InputError
 from gpcert.regions.records import region_from_dict
 
@@ -71,8 +73,12 @@ def codec_of(kind: Any) -> Codec:
         return Codec(
             lambda value: value.name, _member(kind), f"one of {', '.join(kind.__members__)}"
         )
+    if kind is Interval:
+        return _INTERVAL
     if isinstance(kind, type) and dataclasses.is_dataclass(kind):
-        return _interval(kind)
+        return Codec(encode, lambda value: _fields(kind, value), "a record of its own fields")
+    if typing.get_origin(kind) is tuple:
+        return _list(codec_of(typing.get_args(kind)[0]))
     if kind not in _PLAIN:
         raise InputError(f"records hold no fields of type {kind!r}")
     return _PLAIN[kind]
@@ -144,22 +150,59 @@ def _member(kind: type[Enum]) -> Callable[[Any], Enum]:
     return read
 
 
-def _interval(kind: type) -> Codec:
+def _interval(value: Any) -> Interval:
     """Two numbers of which the first is not the larger."""
+    if not isinstance(value, list) or len(value) != 2:
+        raise InputError("")
+    lower, upper = map(number, value)
+    if not lower <= upper:
+        raise InputError("")
+    return Interval(lower, upper)
 
-    def read(value: Any) -> Any:
-        if not isinstance(value, list) or len(value) != 2:
+
+_INTERVAL = Codec(
+    lambda value: [_written(value.lower), _written(value.upper)],
+    _interval,
+    "[lower, upper] with lower <= upper",
+)
+
+
+def _fields(kind: type[T], value: Any) -> T:
+    if not isinstance(value, dict):
+        raise InputError("")
+    return decode(kind, value)
+
+
+def _list(item: Codec) -> Codec:
+    def read(value: Any) -> tuple[Any, ...]:
+        if not isinstance(value, list):
             raise InputError("")
-        lower, upper = map(number, value)
-        if not lower <= upper:
-            raise InputError("")
-        return kind(lower, upper)
+        return tuple(map(item.read, value))
 
     return Codec(
-        lambda value: [_written(value.lower), _written(value.upper)],
+        lambda value: [item.write(each) for each in value],
         read,
-        "[lower, upper] with lower <= upper",
+        f"a list, each item {item.expected}",
     )
+
+
+def _nested(value: Any) -> Any:
+    """Numbers in lists of lists, from an array."""
+    return [_nested(each) for each in value] if np.ndim(value) else _written(value)
+
+
+def _array(value: Any) -> np.ndarray:
+    """An array of numbers, infinities included, from lists of lists of equal lengths."""
+
+    def read(part: Any) -> Any:
+        return [read(each) for each in part] if isinstance(part, list) else number(part)
+
+    if not isinstance(value, list):
+        raise InputError("")
+    try:
+        return np.array(read(value), dtype=np.float64)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"lists of unequal lengths, {error}") from error
 
 
 def _point(value: Any) -> np.ndarray | None:
@@ -184,6 +227,11 @@ _PLAIN: dict[Any, Codec] = {
     bool: Codec(bool, _of(bool), "true or false"),
     int: Codec(operator.index, _count, "a whole number >= 0"),
     float: Codec(_written, number, 'a number, "inf" or "-inf"'),
+    int | None: Codec(
+        lambda value: None if value is None else operator.index(value),
+        lambda value: None if value is None else _count(value),
+        "a whole number >= 0, or null",
+    ),
     str: Codec(_text, _of(str), "text"),
     Any: Codec(label, label, "a label (text, number, truth value) or null"),
     np.ndarray | None: Codec(
@@ -191,5 +239,6 @@ _PLAIN: dict[Any, Codec] = {
         _point,
         "a list of finite numbers, or null",
     ),
+    np.ndarray: Codec(_nested, _array, "lists (of lists) of numbers, of equal lengths"),
     dict[str, Any]: Codec(dict, _region, "the description of a region"),
 }

@@ -12,6 +12,7 @@ from gpcert.cli import (
     attack,
     certify,
     demo,
+    explain,
     radius,
     ranges,
     robustness,
@@ -32,7 +33,9 @@ gpcert certify model.npz points.csv --radius 0.1
 
 gpcert range model.npz points.csv --radius 0.1
 
-gpcert radius model.npz points.csv"""
+gpcert radius model.npz points.csv
+
+gpcert explain model.npz points.csv --radius 0.1"""
 
 app = typer.Typer(
     cls=Commands,
@@ -50,6 +53,7 @@ app.command("safety", epilog=safety.EXAMPLES)(safety.safety)
 app.command("robustness", epilog=robustness.EXAMPLES)(robustness.robustness)
 app.command("accuracy", epilog=accuracy.EXAMPLES)(accuracy.accuracy)
 app.command("worst-case", epilog=worst_case.EXAMPLES)(worst_case.worst_case)
+app.command("explain", epilog=explain.EXAMPLES)(explain.explain)
 
 
 def _print_version(wanted: bool) -> None:

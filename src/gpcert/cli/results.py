@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import RenderableType
+from rich.console import Console, RenderableType
 from rich.text import Text
 
 from gpcert.certificates.table import RecordTable
@@ -48,7 +48,7 @@ class Files:
                     f"output: expected the name of a file, got the folder {str(path)!r}"
                 )
 
-    def save(self, result: RecordTable[Any]) -> None:
+    def save(self, result: Any) -> None:
         """Write all that was asked for."""
         if self.output is not None:
             _write(self.output, result.to_json())
@@ -73,8 +73,7 @@ class Files:
         summary: str,
     ) -> None:
         """The table, cut where it is long, one line of summary, and where the files are."""
-        streamed = self._streamed(self.output) or self._streamed(self.csv)
-        place = error_console() if streamed else console()
+        place = self.place
         rows = table(title, ["point", *columns])
         for label, row in list(zip(result.labels, result, strict=True))[:LARGEST_TABLE]:
             # text of users, such as labels, is not read as markup
@@ -85,8 +84,18 @@ class Files:
         say(summary, place)
         if not result.complete:
             say("interrupted: the points that follow were not tried", place, style="yellow")
+        self.say_written()
+
+    def say_written(self) -> None:
+        """Where the files are."""
         for path in self._files:
-            say(f"written: {path}", place)
+            say(f"written: {path}", self.place)
+
+    @property
+    def place(self) -> Console:
+        """Where people read: standard error while standard output holds results."""
+        streamed = self._streamed(self.output) or self._streamed(self.csv)
+        return error_console() if streamed else console()
 
     @property
     def _files(self) -> list[Path]:

@@ -75,7 +75,7 @@ class PlainQuadratic:
         size = up(xp.abs(value) + slopes + bends, 2 * half.shape[1] ** 2 + 16)
         error = up(error + gamma(16) * size, 4)
         linear = linear_error < error + 0.5 * bends
-        unit = scale[:, None] * scale[None, :]
+        unit = scale[..., :, None] * scale[..., None, :]  # (f, f), or per cell
         return PlainQuadratic(
             value,
             model.gradient * scale,

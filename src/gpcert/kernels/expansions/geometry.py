@@ -15,7 +15,8 @@ __all__ = ["Geometry"]
 class Geometry:
     """B cells with scaled displacements `d = (x - c) * inverse_length` from their centres.
 
-    For every x in cell b: `|d_j| <= half[b, j]` and `|d|^2 <= rho2[b]`.
+    For every x in cell b: `|d_j| <= half[b, j]` and `|d|^2 <= rho2[b]`. `inverse_length` is (f,),
+    or (B, f) where every cell has units of its own (`squared_exponential_lines`).
     """
 
     cells: Cells
@@ -28,7 +29,8 @@ class Geometry:
         """Scale the half-widths, rounded up; rho2 uses a ball's own radius where it is smaller.
 
         `squared_lengths` (f,) are upper bounds of `(unit * inverse_length)^2`, unit (f,) powers of
-        two near the lengths, so that the squares are floats whatever the lengths are.
+        two near the lengths, so that the squares are floats whatever the lengths are. All three are
+        (B, f) where every cell has units of its own; the cells are then those of a `Box`.
         """
         xp = namespace(cells.half)
         half = xp.where(cells.half > 0, up(cells.half * inverse_length, 4), cells.half)
@@ -38,7 +40,8 @@ class Geometry:
     def take(self, index: Array) -> Geometry:
         """The same for some of the cells."""
         cells = self.cells.take(index)
-        return Geometry(cells, self.inverse_length, self.half[index], self.rho2[index])
+        units = self.inverse_length[index] if self.inverse_length.ndim > 1 else self.inverse_length
+        return Geometry(cells, units, self.half[index], self.rho2[index])
 
     @property
     def rho(self) -> Array:
@@ -56,8 +59,15 @@ class Geometry:
 
     def unscaled(self, d: Array) -> Array:
         """Displacements in the user's units from scaled ones, in plain floating point."""
-        return d / self.inverse_length
+        return d / self._units(d)
+
+    def _units(self, like: Array) -> Array:
+        """`inverse_length` for an array (B, ..., f): axes between cells and features are added."""
+        units = self.inverse_length
+        while units.ndim > 1 and units.ndim < like.ndim:
+            units = units[:, None]
+        return units
 
     def unscaled_gradient(self, gradient: Array) -> Array:
         """Gradient with respect to x from one with respect to d."""
-        return gradient * self.inverse_length
+        return gradient * self._units(gradient)

@@ -31,8 +31,9 @@ def pointwise_remainder(
     usable = (exponent < LARGEST_EXPONENT) & (rho * rho <= LARGEST_EXPONENT)[:, None]
     exponent = xp.where(usable, exponent, xp.full_like(exponent, LARGEST_EXPONENT))
     far, near = xp.exp(exponent), xp.exp(-half)
-    cubic = Y**3 / 6.0
-    psi = xp.minimum(near * (1.0 + Y / 4.0 + Y**2 / 20.0) + far * (Y**3 / 120.0), far)
+    cube = Y * Y * Y  # a power is far slower than products
+    cubic = cube / 6.0
+    psi = xp.minimum(near * (1.0 + Y / 4.0 + Y**2 / 20.0) + far * (cube / 120.0), far)
     # the exponent is rounded: |Y| + r^2/2 <= 2 Y + 800 where the result does not underflow
     slack = (1.0 + relative_error) * (1.0 + (2.0 * Y + 800.0) * (8.0 * U))
     rises, falls = cubic * psi * slack, cubic * near * slack

@@ -40,7 +40,13 @@ from gpcert.rounding import (
     up_float,
 )
 
-__all__ = ["SquaredExponentialTable", "length_below"]
+__all__ = [
+    "SquaredExponentialTable",
+    "inverse_lengths",
+    "kernel_errors",
+    "length_below",
+    "subtraction_error",
+]
 
 UNDERFLOW_RADIUS = 40.0
 """A point further than 40 scaled units has k < s^2 exp(-800) < s^2 TINY."""
@@ -102,35 +108,13 @@ class SquaredExponentialTable:
         fixed_scaled = (points[:, fixed] - region.center[fixed]) / lengths[fixed]
         fixed_distances = np.square(fixed_scaled).sum(1)
         # Both coordinates carry 3 roundings, |c| + |z_i| <= extent_i. Expanding the square loses
-        # (f + 12) U extent^2; subtracting first only 6 U r extent, and r <= UNDERFLOW_RADIUS where
-        # k is not below TINY.
+        # (f + 12) U extent^2; subtracting first much less where the extent is large.
         extent = norms + reach
         expanded = (f + 12) * U * np.square(extent)
-        r = UNDERFLOW_RADIUS
-        subtracted = (f + 12) * U * r**2 + 6 * U * r * extent + 9 * U**2 * np.square(extent)
+        subtracted = subtraction_error(extent, f)
         direct = bool(expanded.max(initial=0.0) > 1e3 * subtracted.max(initial=0.0))
-        distance_error = (subtracted if direct else expanded) + gamma(d + 8) * np.minimum(
-            fixed_distances, 2 * r**2
-        )
-        relative = np.where(
-            distance_error <= LARGEST_DISTANCE_ERROR,
-            0.6 * distance_error + gamma(EXP_ULPS + 4),
-            np.inf,
-        )
-        if not np.all(np.isfinite(relative)):
-            raise InputError(
-                f"region: it and the points span {extent.max():.3g} length-scales, too many for "
-                "float64 to tell the points apart; expected at most about 1e12: take a smaller "
-                "region, or check the kernel's length-scales"
-            )
-        with np.errstate(over="ignore"):
-            inverse = 1.0 / lengths[free]
-        if not np.all(np.isfinite(inverse)):
-            raise InputError(
-                f"length_scale: expected at least 1e-308, got {lengths.min():.3g}: its inverse is "
-                "beyond float64; express the inputs in a smaller unit"
-            )
-        unit = power_of_two(lengths[free])
+        relative = kernel_errors(subtracted if direct else expanded, fixed_distances, d, extent)
+        inverse, unit = inverse_lengths(lengths[free]), power_of_two(lengths[free])
         return cls(
             inverse_length=backend.asarray(inverse),
             squared_lengths=backend.asarray(up((unit / lengths[free]) ** 2, 4)),
@@ -141,7 +125,7 @@ class SquaredExponentialTable:
             points=backend.asarray(scaled),
             point_norms=backend.asarray(norms),
             fixed_distances=backend.asarray(fixed_distances),
-            relative_error=backend.asarray(up(relative, 4)),
+            relative_error=backend.asarray(relative),
             reach=reach,
             direct=direct,
         )
@@ -333,3 +317,50 @@ def length_below(x: Array, dims: int) -> Array:
     axes = tuple(range(1, 1 + dims))
     total = xp.sqrt(xp.sum(x**2, axis=axes))
     return total * (1.0 - gamma(x.shape[-1] ** dims + 8))
+
+
+def subtraction_error(extent: np.ndarray, f: int) -> np.ndarray:
+    """Error of the squared distance in f free features by subtracting coordinates first.
+
+    Both coordinates carry 3 roundings and `|c| + |z_i| <= extent`: the difference, at most r long,
+    is off by 3 U extent, its square by `6 U r extent + 9 U^2 extent^2`, and r <= UNDERFLOW_RADIUS
+    where k is not below TINY.
+    """
+    r = UNDERFLOW_RADIUS
+    return (f + 12) * U * r**2 + 6 * U * r * extent + 9 * U**2 * np.square(extent)
+
+
+def kernel_errors(
+    distance_error: np.ndarray, fixed_distances: np.ndarray, d: int, extent: np.ndarray
+) -> np.ndarray:
+    """`relative_error` of the table, from the error of r^2 in the free features.
+
+    The fixed features add gamma(d + 8) of their share, of which no more than twice
+    UNDERFLOW_RADIUS^2 matters; `exp(e/2) - 1 <= 0.6 e` for errors e up to LARGEST_DISTANCE_ERROR.
+    """
+    share = np.minimum(fixed_distances, 2 * UNDERFLOW_RADIUS**2)
+    distance_error = distance_error + gamma(d + 8) * share
+    relative = np.where(
+        distance_error <= LARGEST_DISTANCE_ERROR,
+        0.6 * distance_error + gamma(EXP_ULPS + 4),
+        np.inf,
+    )
+    if not np.all(np.isfinite(relative)):
+        raise InputError(
+            f"region: it and the points span {extent.max():.3g} length-scales, too many for "
+            "float64 to tell the points apart; expected at most about 1e12: take a smaller "
+            "region, or check the kernel's length-scales"
+        )
+    return np.asarray(up(relative, 4))
+
+
+def inverse_lengths(lengths: np.ndarray) -> np.ndarray:
+    """`1 / l`, or an `InputError` where that is beyond float64."""
+    with np.errstate(over="ignore"):
+        inverse = 1.0 / lengths
+    if not np.all(np.isfinite(inverse)):
+        raise InputError(
+            f"length_scale: expected at least 1e-308, got {lengths.min():.3g}: its inverse is "
+            "beyond float64; express the inputs in a smaller unit"
+        )
+    return inverse

@@ -1,0 +1,93 @@
+"""A model on many lines `x + t e_j`, ready to be enclosed over batches of intervals of t."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from gpcert.arrays import Backend
+from gpcert.committee import Model
+from gpcert.enclosures.evaluation import Evaluation
+from gpcert.enclosures.local_posterior import CHEAP_WORK, LocalCommittee, LocalPosterior
+from gpcert.kernels.expansions.squared_exponential_lines import Lines
+from gpcert.kernels.squared_exponential import SquaredExponential
+from gpcert.posterior import Posterior
+from gpcert.regions import Ball, Box, Cells
+
+__all__ = ["LineModel", "has_lines"]
+
+MOST_CELLS = 2048
+"""Cells of one batch, however small the model is."""
+
+
+def has_lines(model: Model) -> bool:
+    """Whether the model's kernels are known on many lines at once: squared exponentials are."""
+    return all(isinstance(member.kernel, SquaredExponential) for member in model.members)
+
+
+@dataclass(frozen=True, eq=False)
+class LineModel:
+    """The model's members without a place, and the lines as each of them sees them.
+
+    All is in unit form (`gpcert.unit_form`), as in `LocalPosterior`.
+
+    A member's function on a line has at most the norm that it has over all features: restricting
+    a function of a reproducing kernel's space to a subset never lengthens it (Aronszajn 1950,
+    *Theory of reproducing kernels*, part I, section 5).
+    """
+
+    model: Model
+    parts: tuple[LocalPosterior, ...]
+    lines: tuple[Lines, ...]
+    hull: Box
+    """All of t that is asked about: it is of positive length, and sets the batches' units."""
+    backend: Backend
+
+    @staticmethod
+    def parts_of(model: Model, backend: Backend, variance: bool) -> tuple[LocalPosterior, ...]:
+        """What does not depend on the lines, once per model."""
+        parts = []
+        for member in model.members:
+            nowhere = Ball(member.points[0], 0.0)  # its kernel and norms are not used
+            local = LocalPosterior.build(member, nowhere, backend, variance)
+            parts.append(replace(local, norms=tuple(float(b) for b in local.unit.norms)))
+        return tuple(parts)
+
+    @staticmethod
+    def on(
+        parts: tuple[LocalPosterior, ...],
+        model: Model,
+        X: np.ndarray,
+        lines: tuple[np.ndarray, np.ndarray],
+        extent: np.ndarray,
+        backend: Backend,
+    ) -> LineModel:
+        """The lines (rows of X, features), asked about for |t| <= extent (Q,)."""
+        found = []
+        for part in parts:
+            kernel = part.unit.kernel
+            assert isinstance(kernel, SquaredExponential), "see has_lines"
+            lengths = np.broadcast_to(kernel.length_scale, (model.dim,))
+            seen = (np.asarray(lengths), float(kernel.variance))
+            found.append(Lines.build(seen, part.unit.points, X, lines, extent))
+        reach = float(extent.max(initial=0.0)) or 1.0
+        return LineModel(model, parts, tuple(found), Box([-reach], [reach]), backend)
+
+    def evaluation(
+        self, question: np.ndarray, low: np.ndarray, high: np.ndarray, optional: bool = True
+    ) -> Evaluation:
+        """Enclosures over the intervals [low, high] (B, 1) of the lines `question` (B,)."""
+        bound = tuple(
+            replace(part, kernel=lines.batch(question, self.backend))
+            for part, lines in zip(self.parts, self.lines, strict=True)
+        )
+        local = bound[0] if isinstance(self.model, Posterior) else LocalCommittee(bound)
+        cells = Cells(self.hull, self.backend.asarray(low), self.backend.asarray(high))
+        return Evaluation(local, cells, optional)
+
+    @property
+    def cells_at_once(self) -> int:
+        """As many as leave the derivatives' covariance cheap."""
+        largest = max(len(part.posterior.points) for part in self.parts)
+        return int(np.clip(CHEAP_WORK / largest**2, 16, MOST_CELLS))

@@ -1,0 +1,74 @@
+"""What is special about the arguments of `gpcert.explain`; the rest is `gpcert.api.arguments`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from gpcert.api.arguments import ball_options, chosen_region, read_radius, read_x
+from gpcert.committee import Model
+from gpcert.errors import InputError
+from gpcert.frames import row_labels
+from gpcert.regions import Ball, Region
+from gpcert.regions.arguments import check_domain, check_radius
+
+__all__ = ["Moves", "read_moves", "read_order", "read_some", "region_around"]
+
+Moves = tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray] | None]
+"""Features that move (F,), how far (F,), and the ends of the valid inputs."""
+
+
+def read_some(model: Model, X: Any) -> tuple[np.ndarray, tuple[Any, ...]]:
+    """One point or several as (n, d), and their labels: the index of a data frame, or 0, 1, ..."""
+    try:
+        single = isinstance(X, Mapping) or np.ndim(X) == 1
+    except ValueError:  # rows of unequal lengths, which are refused in words below
+        single = False
+    points = read_x(model, X, "pass a table")[None] if single else model.check_inputs(X)
+    if len(points) == 0:
+        raise InputError("X: expected at least one point, got none")
+    return points, row_labels(X) or tuple(range(len(points)))
+
+
+def read_moves(model: Model, X: np.ndarray, radius: Any, features: Any, domain: Any) -> Moves:
+    """What moves one feature at a time: every feature, but those fixed by a radius of 0."""
+    options = ball_options(model, np.inf, features, domain)
+    reach = check_radius(read_radius(model, radius), model.dim)
+    chosen = np.arange(model.dim) if options["features"] is None else options["features"]
+    radii = np.broadcast_to(reach, (model.dim,))[chosen]
+    if not np.any(radii > 0):
+        raise InputError(f"radius: expected a positive number for some feature, got {radius!r}")
+    ends = options["domain"]
+    for x in X:
+        ends = check_domain(ends, x)
+    return chosen[radii > 0], radii[radii > 0], ends
+
+
+def region_around(
+    model: Model, x: np.ndarray, radius: Any, region: Any, options: Mapping[str, Any]
+) -> Region:
+    """As in `certify`, but with features held at x a ball about another point is no ball."""
+    found = chosen_region(model, x, radius, region, options)
+    if isinstance(found, Ball) and not np.array_equal(found.center, x):
+        raise InputError(
+            "region: expected a ball around x itself, or a Box: with features held at x, a ball "
+            "about another point is no ball"
+        )
+    return found
+
+
+def read_order(name: str, order: Any, model: Model) -> list[int]:
+    """Distinct features by number or name, the most important first."""
+    names = model.feature_names or ()
+    try:
+        given = [names.index(each) if each in names else each for each in list(order)]
+        found = [int(each) for each in given]
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name}: expected features in order, got {order!r} ({error})") from error
+    if found != given or len(set(found)) != len(found) or not set(found) <= set(range(model.dim)):
+        raise InputError(
+            f"{name}: expected distinct features of 0 to {model.dim - 1}, got {order!r}"
+        )
+    return found

@@ -1,0 +1,237 @@
+"""`pixel_budget`: how few of the most important pixels can change the decision."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from gpcert.adapters import as_posterior
+from gpcert.api.arguments import (
+    BudgetLike,
+    ball_options,
+    read_backend,
+    read_budget,
+    read_flag,
+    read_seed,
+    read_tolerance,
+    read_x,
+)
+from gpcert.api.progress import Line, margin_text, progress_line
+from gpcert.api.rules import RuleOptions, decision_rule
+from gpcert.arrays import Backend
+from gpcert.committee import Committee, Model
+from gpcert.enclosures.goals import ProbabilityGoal
+from gpcert.errors import InputError
+from gpcert.explain.arguments import region_around
+from gpcert.explain.pixels_record import PixelBudget
+from gpcert.explain.rankings import ranked_features
+from gpcert.explain.slices import with_free
+from gpcert.likelihoods import ScalarLikelihood
+from gpcert.regions import Region
+from gpcert.rounding import down, up
+from gpcert.search import (
+    Budget,
+    Problem,
+    SearchResult,
+    StopReason,
+    Watch,
+    solve,
+    stop_if_interrupted,
+)
+
+__all__ = ["pixel_budget"]
+
+
+def pixel_budget(
+    model: Any,
+    x: Any,
+    betas: Sequence[int] | None = None,
+    *,
+    ranking: Any = "effects",
+    radius: Any = None,
+    region: Region | None = None,
+    norm: float | str = np.inf,
+    features: Any = None,
+    domain: Any = None,
+    tol: float = 0.01,
+    budget: BudgetLike = None,
+    backend: str | Backend = "numpy",
+    random_state: int | None = 0,
+    progress: bool | None = None,
+) -> PixelBudget:
+    """The gap pi_gap when the beta most important pixels take their worst values, for each beta.
+
+    pi_gap is the least lead of the most probable class at x, which is proved, over the other
+    classes (the paper's adversarial gap; of scikit-learn's one-vs-one a lead in votes): below 0
+    another class leads. For every beta the smallest gap over the region with those pixels free is
+    enclosed, and the point of its attained side is kept.
+
+    Parameters
+    ----------
+    betas : numbers of pixels; by default 1, 2, 4, ... up to all that can move.
+    ranking : "effects" (the paper's metric, proved), "lime", "gradient", "sufficient" (those of a
+        sufficient reason first), or the features in order, the most important first.
+    radius, norm, features, domain, region : where pixels may go, as in `certify`.
+    tol, budget : of each beta. `least_beta` is bisected between the betas that were asked for.
+    backend, random_state, progress : as in `prediction_range`. After Ctrl-C the betas that were
+        reached are returned.
+
+    Example
+    -------
+    >>> import numpy as np, gpcert
+    >>> from gpcert import explain
+    >>> from gpcert.kernels import SquaredExponential
+    >>> from gpcert.likelihoods import Probit
+    >>> p = gpcert.Posterior(SquaredExponential([1.0, 9.0]), [[0.0, 0.0], [2.0, 0.0]],
+    ...                      [3.0, -3.0], likelihood=Probit())
+    >>> found = explain.pixel_budget(p, [0.5, 0.5], [1, 2], ranking="gradient", radius=1.5)
+    >>> found.least_beta, found.ranking[0]
+    (1, 0)
+    """
+    started = time.perf_counter()
+    posterior = as_posterior(model)
+    point = read_x(posterior, x, "ask for one point at a time")
+    around = ball_options(posterior, norm, features, domain)
+    whole = region_around(posterior, point, radius, region, around)
+    width, limits, place = read_tolerance(tol), read_budget(budget), read_backend(backend)
+    seed = read_seed(random_state)
+    gap = _gap(posterior, point)
+    order = ranked_features(posterior, point, whole, ranking, gap.label, seed)
+    wanted = _betas(betas, len(order))
+    with progress_line(read_flag("progress", progress)) as line:
+        search = _Search(gap, point, whole, order, width, limits, place, seed, line)
+        least = search.run(wanted)
+    rows = {beta: search.known[beta] for beta in wanted if beta in search.known}
+    safe = [beta for beta, row in search.known.items() if gap.lower(row) > 0]
+    early = [row.reason for row in search.known.values() if row.reason is not StopReason.CONVERGED]
+    return PixelBudget(
+        x=point,
+        decision=gap.label,
+        ranked_by=ranking if isinstance(ranking, str) else "given order",
+        ranking=tuple(order.tolist()),
+        betas=tuple(rows),
+        lower=np.array([gap.lower(row) for row in rows.values()]),
+        upper=np.array([gap.upper(row) for row in rows.values()]),
+        points=np.array([row.goals[0].point for row in rows.values()]),
+        least_beta=least,
+        safe_beta=max(safe, default=None),
+        adversarial=None if least is None else search.known[least].goals[0].point,
+        reason=early[-1] if early else StopReason.CONVERGED,
+        boxes=sum(row.boxes for row in search.known.values()),
+        seconds=time.perf_counter() - started,
+        region=whole.describe(),
+        model=posterior.fingerprint,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Gap:
+    """The gap as `factor * goal + shift`: of two classes it is `2 pi - 1` of the one decided."""
+
+    model: Model
+    goal: Any
+    label: Any
+    factor: float = 1.0
+    shift: float = 0.0
+
+    def lower(self, row: SearchResult) -> float:
+        return float(down(self.factor * row.goals[0].lower + self.shift, 2))
+
+    def upper(self, row: SearchResult) -> float:
+        return float(up(self.factor * row.goals[0].upper + self.shift, 2))
+
+
+def _gap(model: Model, x: np.ndarray) -> _Gap:
+    if not isinstance(model, Committee) and not model.likelihood.classifies:
+        raise InputError("model: expected a classifier; a regression has no decision to flip")
+    two = not isinstance(model, Committee) and isinstance(model.likelihood, ScalarLikelihood)
+    rule = decision_rule(model, x, RuleOptions(threshold=0.5 if two else None))
+    if not rule.decided:
+        raise InputError(
+            "x: the most probable class at x itself is not proved (it lies within rounding of a "
+            "tie), so that there is no decision to flip; take another point"
+        )
+    if not two:
+        return _Gap(rule.model, rule.goal, rule.decision)
+    assert not isinstance(model, Committee)
+    assert isinstance(model.likelihood, ScalarLikelihood)
+    second = rule.decision == model.labels[1]
+    goal = ProbabilityGoal(model.likelihood, 0, 1 if second else -1)
+    # of the second class 2 pi - 1, of the first 1 - 2 pi
+    return _Gap(model, goal, rule.decision, 2.0, -1.0 if second else 1.0)
+
+
+@dataclass(eq=False)
+class _Search:
+    gap: _Gap
+    x: np.ndarray
+    region: Region
+    order: np.ndarray
+    tol: float
+    budget: Budget
+    backend: Backend
+    random_state: int | None
+    line: Line
+    known: dict[int, SearchResult] = field(default_factory=dict)
+
+    def run(self, betas: Sequence[int]) -> int | None:
+        """All betas, and the least one that flips; what is known of it after Ctrl-C."""
+        try:
+            for beta in betas:
+                self.at(beta)
+            return _least_beta(self)
+        except KeyboardInterrupt:
+            if not self.known:
+                raise
+            return min((beta for beta in self.known if self.flips(beta)), default=None)
+
+    def at(self, beta: int) -> SearchResult:
+        """The least gap with the first beta features free."""
+        if beta not in self.known:
+            part = with_free(self.region, self.x, [int(j) for j in self.order[:beta]])
+            problem = Problem(
+                self.gap.model,
+                part,
+                [self.gap.goal],
+                tol=self.tol / self.gap.factor,
+                budget=self.budget,
+                backend=self.backend,
+                random_state=self.random_state,
+                watch=Watch(report=lambda s: self.line.show(f"{beta} pixels: {margin_text(s)}")),
+            )
+            self.known[beta] = solve(problem)
+            stop_if_interrupted(self.known[beta].reason)
+        return self.known[beta]
+
+    def flips(self, beta: int) -> bool:
+        """Whether a point of another decision is known."""
+        return self.gap.upper(self.at(beta)) < 0
+
+
+def _betas(betas: Sequence[int] | None, most: int) -> list[int]:
+    if betas is None:
+        powers = [2**k for k in range(most.bit_length()) if 2**k < most]
+        return [*powers, most] if most else [0]
+    given = np.asarray(betas)
+    if given.ndim != 1 or given.dtype.kind not in "iu" or np.any(given < 0) or given.size == 0:
+        raise InputError(f"betas: expected whole numbers >= 0, got {betas!r}")
+    if given.max() > most:
+        raise InputError(f"betas: expected at most {most} pixels, as many as may move")
+    return sorted({int(beta) for beta in given})
+
+
+def _least_beta(search: _Search) -> int | None:
+    """The fewest pixels with a known adversarial image: regions are nested, so it is bisected."""
+    flipping = [beta for beta in search.known if search.flips(beta)]
+    if not flipping:
+        return None
+    high = min(flipping)
+    low = max([beta for beta in search.known if beta < high], default=-1)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if search.flips(middle) else (middle, high)
+    return high

@@ -1,0 +1,85 @@
+"""Orders of features by importance, from every method there is."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from gpcert.committee import Model
+from gpcert.errors import InputError
+from gpcert.explain.arguments import read_order
+from gpcert.explain.effects import effects
+from gpcert.explain.gradients import importance_by_gradient
+from gpcert.explain.lime_weights import lime
+from gpcert.explain.reasons import sufficient
+from gpcert.regions import Region
+from gpcert.search import stop_if_interrupted
+
+__all__ = ["RANKINGS", "Ranking", "ranked_features"]
+
+Ranking = Literal["effects", "lime", "gradient", "sufficient"]
+
+RANKING_TOLERANCE = 0.01
+"""Width of the effects that give an order (probabilities)."""
+
+RANKINGS = ("effects", "lime", "gradient", "sufficient")
+
+
+def ranked_features(
+    model: Model,
+    x: np.ndarray,
+    region: Region,
+    ranking: Any,
+    label: Any,
+    random_state: int | None,
+) -> np.ndarray:
+    """The movable features of the region, the most important for the decision `label` first.
+
+    `ranking` is the name of a method, or the features themselves in order (others follow by index).
+    """
+    free = region.free
+    if isinstance(ranking, str):
+        order = _by_method(model, x, region, ranking, label, random_state)
+    else:
+        order = read_order("ranking", ranking, model)
+    first = [int(j) for j in order if j in free]
+    rest = [int(j) for j in free if j not in set(first)]
+    return np.array(first + rest, dtype=int)
+
+
+def _by_method(
+    model: Model,
+    x: np.ndarray,
+    region: Region,
+    name: str,
+    label: Any,
+    random_state: int | None,
+) -> np.ndarray:
+    gradient = importance_by_gradient(model, x, region)
+    if name == "gradient":
+        return gradient
+    if name == "lime":
+        return lime(model, x, random_state=random_state).ranking(output=label)
+    if name == "sufficient":
+        found = sufficient(model, x, region=region, random_state=random_state, progress=False)
+        stop_if_interrupted(found.reason)
+        inside = set(found.features)
+        # those of the reason first, both parts by gradient
+        return np.array(sorted(gradient, key=lambda j: int(j) not in inside))
+    if name != "effects":
+        raise InputError(f"ranking: expected one of {RANKINGS} or an order, got {name!r}")
+    reach = np.maximum(region.upper - x, x - region.lower)[region.free]
+    span = float(reach.max(initial=0.0))
+    found = effects(
+        model,
+        x,
+        span or 1.0,
+        features=region.free,
+        domain=(region.lower, region.upper) if span else None,
+        tol=RANKING_TOLERANCE,
+        random_state=random_state,
+        progress=False,
+    )
+    stop_if_interrupted(found.reason)
+    return found.ranking(output=label)

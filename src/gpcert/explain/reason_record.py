@@ -1,0 +1,170 @@
+"""The record of a smallest reason, and of the certificates behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from gpcert.certificates import Certificate, Interval, Record, Status
+from gpcert.certificates.table import RecordTable
+from gpcert.errors import InputError
+from gpcert.explain.names import shown
+from gpcert.plots.reasons import plot_kept_pixels
+from gpcert.search import StopReason
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+__all__ = ["Reason", "ReasonTable", "Step"]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One certificate: these features free, all others as at x."""
+
+    free: tuple[int, ...]
+    status: Status
+    margin: Interval
+    decision: Any
+    rule: str
+    reason: StopReason
+    boxes: int
+    seconds: float
+
+    @staticmethod
+    def of(free: Sequence[int], certificate: Certificate) -> Step:
+        """What is kept of a certificate."""
+        return Step(
+            tuple(sorted(free)),
+            certificate.status,
+            certificate.margin,
+            certificate.decision,
+            certificate.rule,
+            certificate.reason,
+            certificate.boxes,
+            certificate.seconds,
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Reason(Record):
+    """A sufficient or contrastive reason; see `gpcert.explain.sufficient` and `contrastive`.
+
+    `what` is "sufficient" or "contrastive", `features` the set; `undecided` are those of it that
+    might be superfluous (their step ended without a verdict, or Ctrl-C came first); `movable` all
+    features that the region lets move; `counterexample` the flipped point of a contrastive reason;
+    `steps` every certificate asked for. `reason` is DECIDED, or why the first step without a
+    verdict ended, `unit` what the steps' margins are measured in.
+    """
+
+    kind: ClassVar[str] = "reason"
+
+    what: str
+    x: np.ndarray | None
+    decision: Any
+    features: tuple[int, ...]
+    feature_names: tuple[str, ...]
+    undecided: tuple[int, ...]
+    movable: tuple[int, ...]
+    counterexample: np.ndarray | None
+    steps: tuple[Step, ...]
+    reason: StopReason
+    boxes: int
+    seconds: float
+    rule: str
+    region: dict[str, Any]
+    unit: str = ""
+    method: str = "taylor"
+    model: str = ""
+
+    @property
+    def minimal(self) -> bool:
+        """Whether it is proved that no feature of the set can be left out."""
+        return self.found and not self.undecided
+
+    @property
+    def found(self) -> bool:
+        """Whether there is a reason: a region that holds one decision has no contrastive one."""
+        return self.what == "sufficient" or self.counterexample is not None
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per step."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            [
+                {
+                    "free": len(step.free),
+                    "status": step.status.name,
+                    "margin_lower": step.margin.lower,
+                    "margin_upper": step.margin.upper,
+                    "boxes": step.boxes,
+                    "seconds": step.seconds,
+                }
+                for step in self.steps
+            ]
+        )
+
+    def plot(self, ax: Axes | None = None, *, shape: tuple[int, int]) -> Axes:
+        """The image with the pixels of the reason marked; returns the Axes."""
+        title = f"{len(self.features)} pixels {'prove' if self.what == 'sufficient' else 'flip'}"
+        assert self.x is not None
+        shown_image = self.x if self.counterexample is None else self.counterexample
+        decision = "" if self.decision is None else f" {self.decision}"
+        return plot_kept_pixels(
+            ax, shown_image, self.features, shape, title=title + decision, weak=self.undecided
+        )
+
+    def __repr__(self) -> str:
+        tail = "" if not self.undecided else f", {len(self.undecided)} undecided"
+        return f"Reason({self.what}, {len(self.features)} of {len(self.movable)} features{tail})"
+
+    def __str__(self) -> str:
+        if not self.found:
+            proved = self.steps[-1].status is Status.ROBUST
+            return "no contrastive reason: " + (
+                "the region holds one decision (proved)" if proved else "not decided in the budget"
+            )
+        what = "kept as they are, prove" if self.what == "sufficient" else "changed alone, flip"
+        lines = [f"{shown(self.feature_names)}: {what} the decision {self.decision}"]
+        if self.undecided:
+            lines.append(f"{len(self.undecided)} of them may be superfluous (undecided)")
+        lines.append(f"{len(self.steps)} certificates, {self.seconds:.2f} s")
+        return "\n".join(lines)
+
+    def check(self) -> None:
+        """Features of the region; what is undecided is one of those kept."""
+        super().check()
+        if self.what not in {"sufficient", "contrastive"} or self.x is None:
+            raise InputError(f"what: expected sufficient or contrastive, and x, got {self.what!r}")
+        inside = set(self.features) <= set(self.movable) <= set(range(len(self.x)))
+        if not inside or len(self.feature_names) != len(self.features) or not self.steps:
+            raise InputError("features: expected movable features with names, and some steps")
+
+
+@dataclass(frozen=True, eq=False)
+class ReasonTable(RecordTable[Reason]):
+    """Reasons of several points."""
+
+    kind: ClassVar[str] = "reasons"
+    row_kind: ClassVar[type[Record]] = Reason
+
+    @staticmethod
+    def cells(row: Reason) -> dict[str, Any]:
+        """The set, how many of it are undecided, cost."""
+        return {
+            "what": row.what,
+            "decision": row.decision,
+            "found": row.found,
+            "features": " ".join(row.feature_names),
+            "count": len(row.features),
+            "undecided": len(row.undecided),
+            "steps": len(row.steps),
+            "boxes": row.boxes,
+            "seconds": row.seconds,
+            "reason": row.reason.name,
+        }

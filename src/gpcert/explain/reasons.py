@@ -1,0 +1,289 @@
+"""Smallest reasons: sets of features that prove a decision, or that alone can change it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from gpcert.adapters import as_posterior
+from gpcert.api.arguments import (
+    BudgetLike,
+    ball_options,
+    read_backend,
+    read_budget,
+    read_class_weight,
+    read_flag,
+    read_seed,
+    read_x,
+)
+from gpcert.api.certify import certify_region
+from gpcert.api.methods import Method, MethodName
+from gpcert.api.progress import Line, progress_line
+from gpcert.api.rules import RuleOptions
+from gpcert.arrays import Backend
+from gpcert.certificates import Certificate, Status
+from gpcert.committee import Model
+from gpcert.errors import InputError
+from gpcert.explain.arguments import read_order, region_around
+from gpcert.explain.gradients import importance_by_gradient
+from gpcert.explain.names import named
+from gpcert.explain.reason_record import Reason, Step
+from gpcert.explain.slices import with_free
+from gpcert.explain.subsets import Answer, MinimalSubset, minimal_subset
+from gpcert.regions import Region
+from gpcert.regions.arguments import check_norm
+from gpcert.search import Budget, StopReason
+
+__all__ = ["contrastive", "sufficient"]
+
+STEP_SECONDS, STEP_BOXES = 5.0, 32
+"""Default budget of one step; that of boxes where more than MANY_FEATURES are free: splitting boxes
+of many features gains next to nothing, and an undecided step would take all of its time."""
+
+MANY_FEATURES = 20
+
+
+def sufficient(
+    model: Any,
+    x: Any,
+    radius: Any = None,
+    *,
+    region: Region | None = None,
+    norm: float | str = np.inf,
+    features: Any = None,
+    domain: Any = None,
+    threshold: float | None = None,
+    class_weight: Mapping[Any, float] | Sequence[float] | None = None,
+    delta: float | None = None,
+    output_norm: float | str = np.inf,
+    order: Any = None,
+    budget: BudgetLike = None,
+    backend: str | Backend = "numpy",
+    random_state: int | None = 0,
+    method: MethodName = "taylor",
+    progress: bool | None = None,
+) -> Reason:
+    """A subset-minimal set of features which, kept as they are at x, proves the decision.
+
+    Whatever the other features do in the region, the decision is the one at x: the last step's
+    certificate says so. Features are let go in blocks, the least important first (by gradient, or
+    as in `order`, most important first), blocks that fail are halved. Minimal: for each feature of
+    the reason a counter-example that lets it go as well is known, but for those in
+    `Reason.undecided`, where the budget of a step ended first.
+
+    Parameters: the region (`radius`, `norm`, `features`, `domain`, or `region=`, a Box or a Ball
+    around x), the decision (`threshold`, `class_weight`, `delta`, `output_norm`) and the effort as
+    in `certify`; `budget` is that of one step (by default 5 s, and 32 boxes where more than 20
+    features are free). After Ctrl-C all that is not known yet is undecided.
+
+    Example
+    -------
+    >>> import gpcert
+    >>> from gpcert import explain
+    >>> from gpcert.kernels import SquaredExponential
+    >>> p = gpcert.Posterior(SquaredExponential([1.0, 50.0]), [[0.0, 0.0]], [1.0])
+    >>> explain.sufficient(p, [0.0, 0.0], 2.0, threshold=0.5).features
+    (0,)
+    """
+    where = (radius, region, norm, features, domain)
+    rule = (threshold, class_weight, delta, output_norm, method)
+    with progress_line(read_flag("progress", progress)) as line:
+        search = _search(model, x, where, rule, (budget, backend, random_state), line)
+        return _sufficient(search, search.ordered(order))
+
+
+def _sufficient(search: _Search, items: list[int]) -> Reason:
+    if search.status([]) is not Status.ROBUST:
+        if search.stopped:
+            raise KeyboardInterrupt
+        raise InputError(
+            "x: the decision at x itself is not proved (it lies within rounding of its boundary), "
+            "so no set of features can prove it"
+        )
+
+    def holds(kept: list[int]) -> Answer:
+        stay = set(kept)
+        status = search.status([j for j in items if j not in stay])
+        return {Status.ROBUST: True, Status.NOT_ROBUST: False, Status.UNKNOWN: None}[status]
+
+    return search.reason("sufficient", minimal_subset(items, holds), items)
+
+
+def contrastive(
+    model: Any,
+    x: Any,
+    radius: Any = None,
+    *,
+    region: Region | None = None,
+    norm: float | str = np.inf,
+    features: Any = None,
+    domain: Any = None,
+    threshold: float | None = None,
+    class_weight: Mapping[Any, float] | Sequence[float] | None = None,
+    delta: float | None = None,
+    output_norm: float | str = np.inf,
+    order: Any = None,
+    budget: BudgetLike = None,
+    backend: str | Backend = "numpy",
+    random_state: int | None = 0,
+    method: MethodName = "taylor",
+    progress: bool | None = None,
+) -> Reason:
+    """A subset-minimal set of features whose change alone flips the decision, and how.
+
+    `Reason.counterexample` differs from x in these features only and is decided otherwise. Minimal:
+    for each of them it is proved that the others alone cannot flip the decision in the region, but
+    for those in `Reason.undecided`. Where the region holds no other decision at all (proved, or not
+    decided) `Reason.found` is False. Arguments as in `sufficient`.
+
+    Example
+    -------
+    >>> import gpcert
+    >>> from gpcert import explain
+    >>> from gpcert.kernels import SquaredExponential
+    >>> p = gpcert.Posterior(SquaredExponential([1.0, 50.0]), [[0.0, 0.0]], [1.0])
+    >>> reason = explain.contrastive(p, [0.0, 0.0], 2.0, threshold=0.5)
+    >>> reason.features, bool(abs(reason.counterexample[0]) > 1.0)
+    ((0,), True)
+    """
+    where = (radius, region, norm, features, domain)
+    rule = (threshold, class_weight, delta, output_norm, method)
+    with progress_line(read_flag("progress", progress)) as line:
+        search = _search(model, x, where, rule, (budget, backend, random_state), line)
+        return _contrastive(search, search.ordered(order))
+
+
+def _contrastive(search: _Search, items: list[int]) -> Reason:
+    whole = search.status(items)
+    if whole is not Status.NOT_ROBUST:
+        nothing = MinimalSubset([], [], [] if whole is Status.ROBUST else list(items))
+        return search.reason("contrastive", nothing, items)
+    # what the first counter-example does not change is not needed; the rest is tried
+    changed = search.changed()
+
+    def holds(moved: list[int]) -> Answer:
+        status = search.status(moved)
+        return {Status.ROBUST: False, Status.NOT_ROBUST: True, Status.UNKNOWN: None}[status]
+
+    start = [j for j in items if j in changed]
+    found = minimal_subset(start, holds)
+    return search.reason("contrastive", found, items)
+
+
+@dataclass(eq=False)
+class _Search:
+    """Certificates with chosen features free; counter-examples are remembered."""
+
+    model: Model
+    x: np.ndarray
+    region: Region
+    ask: Callable[[Region], Certificate]
+    line: Line
+    steps: list[Step] = field(default_factory=list)
+    known: list[tuple[frozenset[int], Certificate]] = field(default_factory=list)
+    last: Certificate | None = None
+    stopped: bool = False
+    """Ctrl-C ended a step: no other is begun."""
+    started: float = field(default_factory=time.perf_counter)
+
+    def ordered(self, order: Any) -> list[int]:
+        """The movable features, the least important first."""
+        if order is None:
+            given = importance_by_gradient(self.model, self.x, self.region).tolist()
+        else:
+            given = read_order("order", order, self.model)
+        rank = {j: k for k, j in enumerate(given)}
+        return sorted(self.region.free.tolist(), key=lambda j: -rank.get(j, len(given)))
+
+    def status(self, free: list[int]) -> Status:
+        """The verdict with these features free; a known counter-example among them settles it."""
+        wanted = frozenset(free)
+        for moved, _ in self.known:
+            if moved <= wanted:
+                return Status.NOT_ROBUST
+        if self.stopped:
+            return Status.UNKNOWN
+        certificate = self.ask(with_free(self.region, self.x, free))
+        self.stopped = certificate.reason is StopReason.INTERRUPTED
+        self.steps.append(Step.of(free, certificate))
+        self.last = certificate
+        self.line.show(f"{len(self.steps)} certificates, {len(free)} features free in the last")
+        if certificate.counterexample is not None:
+            moved = frozenset(np.flatnonzero(certificate.counterexample != self.x).tolist())
+            self.known.append((moved, certificate))
+        return certificate.status
+
+    def changed(self) -> frozenset[int]:
+        """What the last counter-example changed."""
+        return self.known[-1][0]
+
+    def reason(self, kind: str, found: MinimalSubset, items: list[int]) -> Reason:
+        """The record of what was found."""
+        names = named(self.model.feature_names, self.model.dim)
+        chosen = tuple(sorted(found.kept))
+        flipped = None
+        if kind == "contrastive" and chosen:
+            flipped = next(c for moved, c in self.known if moved <= frozenset(chosen))
+        assert self.last is not None, "a step was taken before"
+        return Reason(
+            what=kind,
+            x=self.x,
+            decision=self.steps[0].decision,
+            features=chosen,
+            feature_names=tuple(names[j] for j in chosen),
+            undecided=tuple(sorted(found.undecided)),
+            movable=tuple(sorted(items)),
+            counterexample=None if flipped is None else flipped.counterexample,
+            steps=tuple(self.steps),
+            reason=self._ended(bool(found.undecided)),
+            boxes=sum(step.boxes for step in self.steps),
+            seconds=time.perf_counter() - self.started,
+            rule=self.last.rule,
+            region=self.region.describe(),
+            unit=self.last.unit,
+            method=self.last.method,
+            model=self.last.model,
+        )
+
+    def _ended(self, undecided: bool) -> StopReason:
+        if self.stopped:
+            return StopReason.INTERRUPTED
+        unknown = [step.reason for step in self.steps if step.status is Status.UNKNOWN]
+        return unknown[0] if undecided else StopReason.DECIDED
+
+
+def _search(
+    model: Any,
+    x: Any,
+    where: tuple[Any, ...],
+    rule: tuple[Any, ...],
+    effort: tuple[BudgetLike, Any, Any],
+    line: Line,
+) -> _Search:
+    posterior = as_posterior(model)
+    point = read_x(posterior, x, "ask for one point at a time")
+    radius, region, norm, features, domain = where
+    around = ball_options(posterior, norm, features, domain)
+    found = region_around(posterior, point, radius, region, around)
+    threshold, costs, delta, size, method = rule
+    options = RuleOptions(
+        threshold,
+        read_class_weight(costs),
+        delta,
+        check_norm(size, "output_norm"),
+        Method(method),
+    )
+    budget, backend, seed = effort[0], read_backend(effort[1]), read_seed(effort[2])
+    # a budget that is wrong is refused before any work
+    given = None if budget is None else read_budget(budget)
+
+    def ask(part: Region) -> Certificate:
+        most = STEP_BOXES if len(part.free) > MANY_FEATURES else None
+        limits = given or Budget(seconds=STEP_SECONDS, boxes=most)
+        return certify_region(posterior, point, part, options, limits, backend, seed)
+
+    return _Search(posterior, point, found, ask, line)

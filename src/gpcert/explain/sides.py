@@ -1,0 +1,277 @@
+"""Proved ranges over the one-sided intervals `[x, x + r e_j]` and `[x - r e_j, x]`.
+
+For squared exponentials all intervals of all points share batches (`gpcert.search.shared`); any
+other kernel or method is asked interval by interval through `gpcert.prediction_ranges`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, replace
+from threading import Event
+from typing import Any, TypeVar
+
+import joblib
+import numpy as np
+
+from gpcert.api import prediction_ranges
+from gpcert.api.methods import MethodName
+from gpcert.api.progress import Line, ranges_text
+from gpcert.api.questions import RangeQuestion
+from gpcert.arrays import Backend
+from gpcert.committee import Model
+from gpcert.deadline import deadline, until
+from gpcert.enclosures.goals import Goal
+from gpcert.enclosures.lines import LineModel, has_lines
+from gpcert.enclosures.portfolio import Portfolio
+from gpcert.regions import Ball
+from gpcert.rounding import down, up
+from gpcert.search import Budget, SearchState, StopReason, Watch
+from gpcert.search.shared import SharedProblem, SharedResult, nothing_searched, solve_shared
+
+__all__ = ["Effort", "Intervals", "Sides", "one_sided_ranges"]
+
+NUMBERS_AT_ONCE = 400_000
+"""Lines times points of one chunk: its arrays stay in the caches, and are given to one thread."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How hard to try: tolerance of every end (one per output), budget, backend, jobs, seed.
+
+    `start` is the moment from which the time counts.
+    """
+
+    tol: np.ndarray
+    budget: Budget
+    backend: Backend
+    n_jobs: int
+    random_state: int | None
+    method: MethodName
+    start: float
+
+    @property
+    def end(self) -> float:
+        """When all must end: threads do not see the deadline of the one that starts them."""
+        return min(self.budget.ends(self.start), deadline())
+
+    def share(self, part: int, whole: int) -> Budget:
+        """The boxes for so many of all questions; time is left to `end`."""
+        boxes = self.budget.boxes
+        own = None if boxes is None else max(1, boxes * part // whole)
+        return replace(self.budget, seconds=None, boxes=own)
+
+
+@dataclass(frozen=True, eq=False)
+class Intervals:
+    """Points X (P, d), the features (F,) that move by `radius` (F,), inside a domain."""
+
+    X: np.ndarray
+    features: np.ndarray
+    radius: np.ndarray
+    domain: tuple[np.ndarray, np.ndarray] | None
+
+    def lengths(self) -> tuple[np.ndarray, np.ndarray]:
+        """(P, F, 2) each, upwards and downwards: outer and inner bounds of the real lengths.
+
+        They are the radius itself but where the domain ends first: that difference is rounded.
+        """
+        free = np.broadcast_to(self.radius, (len(self.X), len(self.features)))
+        outer = np.stack([free, free], axis=-1)
+        inner = outer.copy()
+        if self.domain is not None:
+            x = self.X[:, self.features]
+            for side, room in enumerate(
+                (self.domain[1][self.features] - x, x - self.domain[0][self.features])
+            ):
+                cut = room < free
+                more = np.where(room > 0, up(room, 1), 0.0)
+                less = np.maximum(np.where(room > 0, down(room, 1), 0.0), 0.0)
+                outer[..., side] = np.where(cut, np.minimum(more, free), free)
+                inner[..., side] = np.where(cut, less, free)
+        return outer, inner
+
+
+@dataclass(frozen=True, eq=False)
+class Sides:
+    """Bounds of minimum and maximum, each (P, F, 2, C) for the sides (up, down) and outputs."""
+
+    minimum_lower: np.ndarray
+    minimum_upper: np.ndarray
+    maximum_lower: np.ndarray
+    maximum_upper: np.ndarray
+    reason: StopReason
+    boxes: int
+
+
+def one_sided_ranges(
+    question: RangeQuestion, model: Model, intervals: Intervals, effort: Effort, line: Line
+) -> Sides:
+    """The ranges of every searched output on both sides of every feature and point."""
+    shape = (len(intervals.X), len(intervals.features), 2, question.searched)
+    goals = [question.goal(c, sign) for c in range(question.searched) for sign in (1, -1)]
+    if shape[1] == 0:
+        found = [nothing_searched(goals, (0, 1), StopReason.CONVERGED)]
+    elif effort.method == "taylor" and has_lines(question.model):
+        found = _by_lines(question, goals, intervals, effort, line)
+    else:
+        found = _by_regions(question, model, goals, intervals, effort, line)
+    # goals come in pairs: each output, and its negative
+    lower, upper = (
+        np.reshape(np.concatenate(parts), (*shape, 2))
+        for parts in ([each.lower for each in found], [each.upper for each in found])
+    )
+    early = [each.reason for each in found if each.reason is not StopReason.CONVERGED]
+    reason = early[0] if early else StopReason.CONVERGED
+    if StopReason.INTERRUPTED in early:
+        reason = StopReason.INTERRUPTED
+    boxes = sum(each.boxes for each in found)
+    return Sides(lower[..., 0], upper[..., 0], -upper[..., 1], -lower[..., 1], reason, boxes)
+
+
+def _by_lines(
+    question: RangeQuestion,
+    goals: Sequence[Goal],
+    intervals: Intervals,
+    effort: Effort,
+    line: Line,
+) -> list[SharedResult]:
+    variance = any(goal.needs_variance for goal in goals)
+    parts = LineModel.parts_of(question.model, effort.backend, variance)
+    P, F = len(intervals.X), len(intervals.features)
+    rows = np.repeat(np.arange(P), 2 * F)
+    features = np.tile(np.repeat(intervals.features, 2), P)
+    outer, inner = (np.reshape(part, (-1, 1)) for part in intervals.lengths())
+    upward = np.tile([True, False], P * F)[:, None]
+    ends = [np.where(upward, 0.0, -outer), np.where(upward, outer, 0.0)]
+    ends += [np.where(upward, 0.0, -inner), np.where(upward, inner, 0.0)]
+
+    def solved(chunk: slice, report: Callable[[SearchState], None]) -> SharedResult:
+        own = tuple(replace(part, portfolio=Portfolio()) for part in parts)
+        lines = (rows[chunk], features[chunk])
+        extent = outer[chunk, 0]
+        family = LineModel.on(own, question.model, intervals.X, lines, extent, effort.backend)
+        return solve_shared(
+            SharedProblem(
+                family,
+                goals,
+                *(end[chunk] for end in ends),
+                tol=np.repeat(effort.tol, 2),
+                anchors=rows[chunk],
+                anchor=np.zeros(1),
+                budget=effort.share(len(rows[chunk]), len(rows)),
+                watch=Watch(report=report),
+            )
+        )
+
+    def unsolved(chunk: slice, reason: StopReason) -> SharedResult:
+        return nothing_searched(goals, (len(rows[chunk]), 1), reason)
+
+    return _all(list(_chunks(len(rows), question.model)), solved, unsolved, effort, line)
+
+
+def _all(
+    pieces: Sequence[T],
+    solved: Callable[[T, Callable[[SearchState], None]], SharedResult],
+    unsolved: Callable[[T, StopReason], SharedResult],
+    effort: Effort,
+    line: Line,
+) -> list[SharedResult]:
+    """The answers to all pieces, in order; `unsolved` once time is up, or after Ctrl-C.
+
+    In threads: the work is in products and long arrays, which let go of the interpreter. Ctrl-C is
+    raised in the main thread only; a search in another one is told of it when it reports. The first
+    piece is begun however late it is.
+    """
+    stopped, end = Event(), effort.end
+    done: dict[int, SharedResult] = {}
+
+    def report(state: SearchState) -> None:
+        if stopped.is_set():
+            raise KeyboardInterrupt
+        line.show(f"effects: {len(done)} of {len(pieces)} parts done; {ranges_text(state)}")
+
+    def answer(index: int) -> SharedResult:
+        if stopped.is_set():
+            return unsolved(pieces[index], StopReason.INTERRUPTED)
+        if index and time.perf_counter() >= end:
+            return unsolved(pieces[index], StopReason.TIME)
+        try:
+            with until(end):
+                found = solved(pieces[index], report)
+        except KeyboardInterrupt:  # between two searches
+            found = unsolved(pieces[index], StopReason.INTERRUPTED)
+        if found.reason is StopReason.INTERRUPTED:
+            stopped.set()
+        done[index] = found
+        line.show(f"effects: {len(done)} of {len(pieces)} parts done")
+        return found
+
+    effective: Any = joblib.effective_n_jobs  # takes None, whatever its annotation says
+    jobs = min(effective(effort.n_jobs), len(pieces))
+    if jobs == 1:
+        return [answer(index) for index in range(len(pieces))]
+    with ThreadPoolExecutor(jobs) as pool:
+        futures = [pool.submit(answer, index) for index in range(len(pieces))]
+        try:
+            for _ in as_completed(futures):
+                pass
+        except KeyboardInterrupt:
+            stopped.set()
+        return [future.result() for future in futures]
+
+
+def _chunks(count: int, model: Model) -> Iterator[slice]:
+    largest = max(len(member.points) for member in model.members)
+    size = max(2, NUMBERS_AT_ONCE // largest)
+    return (slice(k, min(k + size, count)) for k in range(0, count, size))
+
+
+def _by_regions(
+    question: RangeQuestion,
+    model: Model,
+    goals: Sequence[Goal],
+    intervals: Intervals,
+    effort: Effort,
+    line: Line,
+) -> list[SharedResult]:
+    balls = list(_balls(intervals))
+
+    def solved(ball: Ball, _: Callable[[SearchState], None]) -> SharedResult:
+        ranges = prediction_ranges(
+            model,
+            ball,
+            tol=float(effort.tol.min()),
+            quantity=question.quantity,
+            budget=effort.share(1, len(balls)),
+            backend=effort.backend,
+            random_state=effort.random_state,
+            method=effort.method,
+            progress=False,
+        )
+        own = ranges[-question.searched :]  # of two classes the second
+        lower = [end for r in own for end in (r.minimum.lower, -r.maximum.upper)]
+        upper = [end for r in own for end in (r.minimum.upper, -r.maximum.lower)]
+        first, points = ranges[0], np.full((1, len(goals), 1), np.nan)
+        both = np.array([lower]), np.array([upper])
+        return SharedResult(*both, points, first.reason, first.boxes, first.seconds)
+
+    def unsolved(_: Ball, reason: StopReason) -> SharedResult:
+        return nothing_searched(goals, (1, 1), reason)
+
+    return _all(balls, solved, unsolved, effort, line)
+
+
+def _balls(intervals: Intervals) -> Iterator[Ball]:
+    d = intervals.X.shape[1]
+    low, high = intervals.domain or (np.full(d, -np.inf), np.full(d, np.inf))
+    for x in intervals.X:
+        for feature, radius in zip(intervals.features, intervals.radius, strict=True):
+            for side in (1, -1):
+                ends = (low.copy(), high.copy())
+                ends[0 if side > 0 else 1][feature] = x[feature]
+                yield Ball(x, float(radius), features=[int(feature)], domain=ends)

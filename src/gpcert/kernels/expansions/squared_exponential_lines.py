@@ -1,0 +1,206 @@
+"""The squared exponential on many lines at once: every cell of a batch has a line of its own.
+
+A *line* is a point x and one feature j: `x + t e_j`. There `k(x + t e_j, z_i)` is a factor that
+does not change times the same kernel of one feature,
+
+    k(x + t e_j, z_i) = s^2 exp(-F_i / 2) exp(-(p_i - t / l_j)^2 / 2),
+    p_i = (z_ij - x_j) / l_j,     F_i = sum over the other features of ((z_i - x) / l)^2,
+
+so all that `squared_exponential` knows of a region with one free feature holds on every line, with
+its own p and F. Cells of all lines then share their batches: kernel values, moments and products
+with the precision are computed for all of them at once. A cell's one coordinate is t, in the units
+of the feature.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from gpcert.arrays import Array, Backend, namespace
+from gpcert.kernels.expansions.base import Expansion
+from gpcert.kernels.expansions.higher_degrees import HigherTerms, cubic_terms
+from gpcert.kernels.expansions.squared_exponential import LocalSquaredExponential, WeightedExpansion
+from gpcert.kernels.expansions.squared_exponential_table import (
+    inverse_lengths,
+    kernel_errors,
+    subtraction_error,
+)
+from gpcert.kernels.nodes.frame import power_of_two
+from gpcert.rounding import gamma, nonnegative, up
+
+__all__ = ["Lines", "SquaredExponentialLines"]
+
+
+@dataclass(frozen=True, eq=False)
+class Lines:
+    """Q lines seen by one squared exponential with N points, on the host; see the module.
+
+    `points`, `fixed` and `errors` are (Q, N): p, F, and the relative errors of the kernel's values
+    on the line; `lengths` and `reach` (Q,): l_j, and the largest |t| / l_j that is asked for.
+    """
+
+    points: np.ndarray
+    fixed: np.ndarray
+    errors: np.ndarray
+    lengths: np.ndarray
+    reach: np.ndarray
+    variance: float
+
+    @staticmethod
+    def build(
+        kernel: tuple[np.ndarray, float],
+        points: np.ndarray,
+        X: np.ndarray,
+        lines: tuple[np.ndarray, np.ndarray],
+        extent: np.ndarray,
+    ) -> Lines:
+        """The lines of the points X[rows] along `features`, (rows, features) = `lines`.
+
+        `kernel` are its length-scales (d,) and variance, `extent` (Q,) bounds |t|. The sums of the
+        other features' squares have no differences: each is a product with ones and one zero.
+        Coordinates beyond float64 make a line of their own feature infinitely long, which
+        `kernel_errors` refuses; among the fixed ones they make k zero, as it nearly is.
+        """
+        scale, variance = kernel
+        rows, features = lines
+        d, N = points.shape[1], len(points)
+        p, fixed = np.empty((len(rows), N)), np.empty((len(rows), N))
+        with np.errstate(over="ignore", invalid="ignore"):
+            for row in np.unique(rows):
+                own = np.flatnonzero(rows == row)
+                scaled = (points - X[row]) / scale
+                p[own] = scaled.T[features[own]]
+                others = np.ones((len(own), d))
+                others[np.arange(len(own)), features[own]] = 0.0
+                fixed[own] = others @ np.square(scaled).T
+            lengths = scale[features]
+            reach = np.asarray(up(extent / lengths, 4))
+            far = np.abs(p) + reach[:, None]
+            errors = kernel_errors(subtraction_error(far, 1), fixed, d, far)
+        return Lines(p, fixed, errors, lengths, reach, float(variance))
+
+    def batch(self, index: np.ndarray, backend: Backend) -> SquaredExponentialLines:
+        """The kernel on the lines `index` (B,), one per cell of a batch."""
+        lengths = self.lengths[index][:, None]
+        unit = power_of_two(lengths)
+        points = backend.asarray(self.points[index])
+        norms = up(abs(points), 4)  # p carries two roundings
+        return SquaredExponentialLines(
+            inverse_length=backend.asarray(inverse_lengths(lengths)),
+            squared_lengths=backend.asarray(up((unit / lengths) ** 2, 4)),
+            unit=backend.asarray(unit),
+            variance=self.variance,
+            origin=backend.asarray(np.zeros(1)),
+            lengths=backend.asarray(lengths),
+            points=points,
+            point_norms=norms,
+            fixed_distances=backend.asarray(self.fixed[index]),
+            relative_error=backend.asarray(self.errors[index]),
+            reach=float(self.reach[index].max(initial=0.0)),
+            direct=True,
+            extents=up(norms + backend.asarray(self.reach[index][:, None]), 2),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class SquaredExponentialLines(LocalSquaredExponential):
+    """The table of `squared_exponential` with a row of points, fixed distances and errors per cell.
+
+    Bound to one batch: every batch of cells that it is asked about has its B lines, in order.
+    `points`, `point_norms`, `fixed_distances`, `relative_error` and `extents` (|p| + reach) are
+    (B, N); `inverse_length`, `squared_lengths`, `unit` and `lengths` (B, 1).
+    """
+
+    extents: Array = None
+    _last_sizes: dict[str, Any] = field(default_factory=dict)
+
+    def squared_distances(self, scaled: Array) -> Array:
+        """(B, N): `(p - c)^2`, subtracted first."""
+        return (self.points - scaled) ** 2
+
+    def squared_sizes(self, K: Array) -> tuple[Array, Array]:
+        """The sums of the parent, cell by cell; kept for the last K, as several bounds ask."""
+        if self._last_sizes.get("K") is K:
+            return self._last_sizes["sums"]
+        xp = namespace(K)
+        extent2, square = self.extents**2, K**2
+        wrong = square * self.relative_error**2
+        largest = (1.0 + xp.max(self.relative_error, axis=1)) ** 2
+        sums, errors = [], []
+        for _ in range(3):
+            sums.append(xp.sum(square, axis=1) * largest)
+            errors.append(xp.sum(wrong, axis=1))
+            square, wrong = square * extent2, wrong * extent2
+        N = K.shape[1]
+        both = tuple(up(xp.stack(part, axis=1), N + 16) + self.floor * N for part in (sums, errors))
+        self._last_sizes.update(K=K, sums=both)
+        return both[0], both[1]
+
+    def moments(self, coefficients: Array, scaled: Array) -> tuple[Array, Array, Array]:
+        """`sum_i a_bi (1, u_bi, u_bi^2)` with u = p - c, formed about the centre directly."""
+        xp = namespace(coefficients)
+        u = self.points - scaled
+        first = coefficients * u
+        zeroth, gradient = xp.sum(coefficients, axis=1), xp.sum(first, axis=1)
+        return zeroth, gradient[:, None], xp.sum(first * u, axis=1)[:, None, None]
+
+    def higher_terms(
+        self,
+        coefficients: Array,
+        scaled: Array,
+        moments: tuple[Array, Array, Array],
+        box: tuple[Array, Array],
+        drift: Array | None = None,
+    ) -> HigherTerms:
+        """Third moments about the centre: the shift of `cubic_terms` has nothing left to do."""
+        xp = namespace(coefficients)
+        u = self.points - scaled
+        third = xp.sum(coefficients * u * u * u, axis=1)  # a power is far slower than products
+        error = self.moment_errors(xp.abs(coefficients))[:, 3] + self._cubic_floor
+        if drift is not None:
+            error = error + up(drift * self._largest_extent, 4)
+        return cubic_terms(third[:, None], moments, 0.0 * scaled, error, box)
+
+    @cached_property
+    def _largest_extent(self) -> float:
+        return float(namespace(self.extents).max(self.extents))
+
+    def moment_errors(self, magnitudes: Array) -> Array:
+        """`sum_i |a_i| eta_i (|p_i| + |c|)^n` as in the parent: dot products of N terms whose
+        factors carry fewer than 3n + 8 further roundings."""
+        xp = namespace(magnitudes)
+        N = magnitudes.shape[1]
+        term = magnitudes * (gamma(N + 34) + self.relative_error)
+        columns = []
+        for _ in range(4):
+            columns.append(xp.sum(term, axis=1))
+            term = term * self.extents
+        return up(xp.stack(columns, axis=1), N + 16)
+
+    def derivatives(self, expansion: Expansion) -> Array:
+        """(B, 1, N): `k_i (p_i - c)`."""
+        assert isinstance(expansion, WeightedExpansion)
+        return (expansion.K * (self.points - expansion.scaled))[:, None, :]
+
+    def second_derivatives(self, expansion: WeightedExpansion) -> Array:
+        """(B, 1, N): `k_i (p_i - c)^2`."""
+        return (expansion.K * (self.points - expansion.scaled) ** 2)[:, None, :]
+
+    def paper_bound(self, expansion: Expansion, weights: Array) -> Array:
+        """`-s^2 sum max(-t_i, 0) exp(-F_i/2)`, as `0 <= k <= s^2 exp(-F/2)` on the whole line.
+
+        The paper's own lines, which pay on large cells of several features, are not formed here.
+        """
+        xp = namespace(expansion.K)
+        # errors of F and of exp: relative_error covers both, as k itself has them
+        caps = self.variance * xp.exp(-0.5 * self.fixed_distances) * (1.0 + self.relative_error)
+        total = caps @ nonnegative(-weights)
+        return -up(total + self.floor * float(xp.sum(xp.abs(weights))), len(weights) + 16)
+
+    def slice_norm(self, weights: np.ndarray) -> float | None:
+        """The lines have norms of their own; the norm over all features holds on each of them."""
+        return None

@@ -1,0 +1,345 @@
+"""One search for many questions: the boxes of all of them share batches.
+
+A question is a box of its own; every open box carries the number of its question. What is bounded
+together is decided by the `Family` alone, so a thousand small questions cost a few large batches
+instead of a thousand searches.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from gpcert.arrays import to_numpy
+from gpcert.deadline import OutOfTime, checkpoint, until
+from gpcert.enclosures import Evaluation
+from gpcert.enclosures.goals import Goal
+from gpcert.errors import InputError, SoundnessError
+from gpcert.search.branch_and_bound import FIRST_BOX_SECONDS
+from gpcert.search.budget import Budget, Clock, StopReason
+from gpcert.search.problem import SearchState, Watch
+
+__all__ = ["Family", "SharedProblem", "SharedResult", "nothing_searched", "solve_shared"]
+
+
+class Family(Protocol):
+    """Where the questions live: how boxes of any of them are enclosed in one batch."""
+
+    def evaluation(
+        self, question: np.ndarray, low: np.ndarray, high: np.ndarray, optional: bool = True
+    ) -> Evaluation:
+        """Enclosures over boxes [low, high] (B, f), each of its question (B,)."""
+        ...
+
+    @property
+    def cells_at_once(self) -> int:
+        """Boxes of one batch."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class SharedProblem:
+    """Minimise every goal over every box `[low, high]` (Q, f) to within `tol` (G,).
+
+    `low`, `high` are outer ends; every float point between the inner ones lies in the real box.
+    `anchors` (Q,) are numbers of groups whose questions all contain the same real point, which lies
+    at `anchor` (f,) in the coordinates of each: it is evaluated once per group.
+    """
+
+    family: Family
+    goals: Sequence[Goal]
+    low: np.ndarray
+    high: np.ndarray
+    inner_low: np.ndarray
+    inner_high: np.ndarray
+    tol: np.ndarray
+    anchors: np.ndarray
+    anchor: np.ndarray
+    budget: Budget = field(default_factory=Budget)
+    watch: Watch = field(default_factory=Watch)
+
+    def __post_init__(self) -> None:
+        if not np.all(np.isfinite(self.tol) & (self.tol >= 0)):
+            raise InputError(f"tol: expected a number >= 0, got {self.tol!r}")
+
+
+@dataclass(frozen=True, eq=False)
+class SharedResult:
+    """Proved `lower <= min goal <= upper`, (Q, G) each; `upper` is attained at `points` (Q, G, f),
+    NaN where the search ended before any value was known (then upper holds everywhere)."""
+
+    lower: np.ndarray
+    upper: np.ndarray
+    points: np.ndarray
+    reason: StopReason
+    boxes: int
+    seconds: float
+
+
+def solve_shared(problem: SharedProblem) -> SharedResult:
+    """Always returns proved bounds, whatever ended the search.
+
+    Correctness: as in `branch_and_bound.solve`, for every question by itself: its open boxes and
+    those set aside cover it, children cover their parents and inherit their bounds, and a step is
+    taken as a whole or not at all: a deadline or an interrupt, between whichever two instructions,
+    finds bounds that hold. `upper` is a certified value at a point of the question's box, or what
+    `Goal.known` says.
+
+    A second Ctrl-C, while the result of the first is put together, is raised.
+    """
+    search = _Shared(problem)
+    try:
+        reason = search.run()
+    except OutOfTime:
+        reason = StopReason.TIME
+    except KeyboardInterrupt:
+        reason = StopReason.INTERRUPTED
+    return search.result(reason)
+
+
+def nothing_searched(
+    goals: Sequence[Goal], shape: tuple[int, int], reason: StopReason
+) -> SharedResult:
+    """What is known of (Q, f) questions before any search: the goals' `known` bounds."""
+    Q, f = shape
+    low, high = np.array([goal.known for goal in goals], dtype=float).T
+    lower, upper = np.tile(low, (Q, 1)), np.tile(high, (Q, 1))
+    return SharedResult(lower, upper, np.full((Q, len(goals), f), np.nan), reason, 0, 0.0)
+
+
+@dataclass(eq=False)
+class _Boxes:
+    """Open boxes: their questions (n,), corners (n, f) and bounds (n, G)."""
+
+    question: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    lower: np.ndarray
+
+    @property
+    def corners(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return self.question, self.low, self.high
+
+    def take(self, index: np.ndarray) -> _Boxes:
+        return _Boxes(self.question[index], self.low[index], self.high[index], self.lower[index])
+
+    def halves(self) -> _Boxes:
+        """Each box cut in the middle of its widest axis; both parts share the cut."""
+        rows = np.arange(len(self.question))
+        axis = np.argmax(self.high - self.low, axis=1)
+        middle = 0.5 * self.low[rows, axis] + 0.5 * self.high[rows, axis]
+        middle = np.clip(middle, self.low[rows, axis], self.high[rows, axis])
+        first, second = self.high.copy(), self.low.copy()
+        first[rows, axis] = second[rows, axis] = middle
+        return _Boxes(
+            np.concatenate([self.question, self.question]),
+            np.concatenate([self.low, second]),
+            np.concatenate([first, self.high]),
+            np.concatenate([self.lower, self.lower]),
+        )
+
+    def splittable(self) -> np.ndarray:
+        middle = 0.5 * self.low + 0.5 * self.high
+        return np.any((middle > self.low) & (middle < self.high), axis=1)
+
+
+class _Cover(NamedTuple):
+    """The open boxes, and per question and goal the least bound of those set aside (Q, G)."""
+
+    open: _Boxes
+    settled: np.ndarray
+
+
+class _Attained(NamedTuple):
+    """The least values known (Q, G), and where they are attained (Q, G, f)."""
+
+    upper: np.ndarray
+    points: np.ndarray
+
+
+class _Shared:
+    """State of one search: `cover` and `attained` are replaced whole, as in `Frontier`."""
+
+    def __init__(self, problem: SharedProblem) -> None:
+        self.problem = problem
+        self.clock = Clock(problem.budget, problem.watch.start)
+        Q = len(problem.low)
+        known = nothing_searched(problem.goals, problem.low.shape, StopReason.TIME)
+        start = _Boxes(np.arange(Q), problem.low, problem.high, known.lower)
+        self.cover = _Cover(start, np.full_like(known.lower, np.inf))
+        self.attained = _Attained(known.upper, known.points)
+        self.boxes = 0
+
+    @property
+    def open(self) -> _Boxes:
+        return self.cover.open
+
+    @property
+    def upper(self) -> np.ndarray:
+        return self.attained.upper
+
+    def run(self) -> StopReason:
+        """Bound all questions, then split what is open until nothing is or the budget ends.
+
+        Most questions of a large family are easy: the bounds that may not pay are first left out.
+        The common points get some time even where the budget has less left.
+        """
+        first = max(self.clock.end, time.perf_counter() + FIRST_BOX_SECONDS)
+        with until(first, exactly=True):
+            self._offer_anchors()
+        with until(self.clock.end):
+            return self._branch()
+
+    def _branch(self) -> StopReason:
+        for optional in (False, True):
+            self._bound(self.open, optional)
+            self._set_aside(np.any(self._needed(), axis=1))
+        while True:
+            self._set_aside(np.any(self._needed(), axis=1))
+            if len(self.open.question) == 0:
+                return StopReason.CONVERGED
+            reason = self.clock.exhausted(self.boxes, self.open.low.nbytes + self.open.high.nbytes)
+            if reason is not None:
+                return reason
+            self._set_aside(self.open.splittable())
+            if len(self.open.question) == 0:
+                return StopReason.RESOLUTION
+            self._bound(self.open.halves())
+
+    def result(self, reason: StopReason) -> SharedResult:
+        """Bounds as they stand."""
+        lower, attained = self._bounds(), self.attained
+        if np.isnan(lower).any() or np.isnan(attained.upper).any() or np.any(lower > self.upper):
+            raise SoundnessError(
+                "crossed or undefined bounds; this is a defect of gpcert or an overflow in the "
+                "model: please report it"
+            )
+        return SharedResult(lower, *attained, reason, self.boxes, self.clock.seconds)
+
+    def _bounds(self) -> np.ndarray:
+        cover = self.cover
+        lower = cover.settled.copy()
+        np.minimum.at(lower, cover.open.question, cover.open.lower)
+        return lower
+
+    def _report(self) -> None:
+        report = self.problem.watch.report
+        if report is not None:
+            report(SearchState(self._bounds(), self.upper, self.boxes, self.clock.seconds))
+
+    def _needed(self) -> np.ndarray:
+        """(n, G): boxes that keep a question from being answered."""
+        return self.open.lower < self.upper[self.open.question] - self.problem.tol
+
+    def _set_aside(self, keep: np.ndarray) -> None:
+        boxes, settled = self.open, self.cover.settled.copy()
+        rest = boxes.take(np.flatnonzero(~keep))
+        np.minimum.at(settled, rest.question, rest.lower)
+        self.cover = _Cover(boxes.take(np.flatnonzero(keep)), settled)
+
+    def _batches(self, count: int) -> list[np.ndarray]:
+        size = self.problem.family.cells_at_once
+        wishes = [goal.cells_at_once for goal in self.problem.goals]
+        size = min([size, *(wish for wish in wishes if wish is not None)])
+        return [np.arange(k, min(k + size, count)) for k in range(0, count, size)]
+
+    def _bound(self, boxes: _Boxes, optional: bool = True) -> None:
+        """Bound boxes that cover the open ones and put them in their place; then evaluate the goals
+        where they may be small.
+
+        Boxes and goals that the budget leaves out keep what they inherited.
+        """
+        n = len(boxes.question)
+        lower = boxes.lower.copy()
+        where = np.repeat(0.5 * boxes.low[:, None] + 0.5 * boxes.high[:, None], lower.shape[1], 1)
+        for batch in self._batches(n):
+            if self.boxes and self.clock.exhausted(self.boxes, 0.0) is not None:
+                break
+            self._report()
+            try:
+                self._bound_batch(boxes.take(batch), optional, (lower, where), batch)
+            except OutOfTime:
+                break
+            self.boxes += len(batch)
+        bounded = _Boxes(boxes.question, boxes.low, boxes.high, lower)
+        self.cover = _Cover(bounded, self.cover.settled)
+        self._offer_candidates(bounded, where)
+
+    def _bound_batch(
+        self,
+        part: _Boxes,
+        optional: bool,
+        found: tuple[np.ndarray, np.ndarray],
+        batch: np.ndarray,
+    ) -> None:
+        """Write the bounds and the likely places of some boxes into all of theirs."""
+        lower, where = found
+        evaluation = self.problem.family.evaluation(*part.corners, optional)
+        needed = part.lower < self.upper[part.question] - self.problem.tol
+        for g in map(int, np.flatnonzero(needed.any(axis=0))):
+            checkpoint()
+            bound = self.problem.goals[g].bound(evaluation, None)
+            values = to_numpy(bound.lower)
+            if np.isnan(values).any():
+                raise SoundnessError(f"goal {g}: a bound is NaN; please report this model")
+            lower[batch, g] = np.maximum(lower[batch, g], values)
+            center = to_numpy(evaluation.cells.center)
+            where[batch, g] = center + to_numpy(bound.point)
+            ceiling = to_numpy(self.problem.goals[g].ceiling(evaluation))
+            self._take(g, part.question, ceiling, center)
+
+    def _offer_candidates(self, boxes: _Boxes, where: np.ndarray) -> None:
+        """Values at the likeliest place of every goal that is still open, one per question."""
+        question, lower = boxes.question, boxes.lower
+        bounds = self._bounds()
+        unanswered = bounds < self.upper - self.problem.tol
+        chosen_q, chosen_x = [], []
+        for g in np.flatnonzero(unanswered.any(axis=0)):
+            mine = np.flatnonzero(unanswered[question, g] & np.isfinite(lower[:, g]))
+            order = mine[np.lexsort((lower[mine, g], question[mine]))]
+            first = np.unique(question[order], return_index=True)[1]
+            chosen_q.append(question[order[first]])
+            chosen_x.append(where[order[first], g])
+        if chosen_q:
+            self._offer(np.concatenate(chosen_q), np.concatenate(chosen_x))
+
+    def _offer_anchors(self) -> None:
+        """The common points, each by one of its questions."""
+        problem = self.problem
+        _, first, group = np.unique(problem.anchors, return_index=True, return_inverse=True)
+        at = np.tile(problem.anchor, (len(first), 1))
+        own = problem.inner_low[first] <= at, at <= problem.inner_high[first]
+        if not (own[0].all() and own[1].all()):
+            raise SoundnessError("anchor: expected a point of its questions; please report this")
+        self._offer(first, at)
+        self.attained = _Attained(*(part[first][group] for part in self.attained))
+
+    def _offer(self, question: np.ndarray, points: np.ndarray) -> None:
+        """Evaluate all goals at points (n, f), drawn into the boxes of their questions."""
+        problem = self.problem
+        points = np.clip(points, problem.inner_low[question], problem.inner_high[question])
+        for batch in self._batches(len(question)):
+            if self.boxes and self.clock.exhausted(self.boxes, 0.0) is not None:
+                return
+            q, x = question[batch], points[batch]
+            evaluation = problem.family.evaluation(q, x, x, optional=False)
+            for g, goal in enumerate(problem.goals):
+                checkpoint()
+                self._take(g, q, to_numpy(goal.ceiling(evaluation)), x)
+
+    def _take(self, g: int, question: np.ndarray, values: np.ndarray, points: np.ndarray) -> None:
+        """Keep the smallest certified value of every question among points of its box."""
+        problem = self.problem
+        inside = (points >= problem.inner_low[question]) & (points <= problem.inner_high[question])
+        values = np.where(inside.all(axis=1), values, np.inf)
+        order = np.lexsort((values, question))
+        best = order[np.unique(question[order], return_index=True)[1]]
+        better = best[values[best] < self.upper[question[best], g]]
+        upper, where = (part.copy() for part in self.attained)
+        upper[question[better], g] = values[better]
+        where[question[better], g] = points[better]
+        self.attained = _Attained(upper, where)
