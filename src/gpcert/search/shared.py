@@ -253,7 +253,7 @@ class _Shared:
 
         Boxes and goals that the budget leaves out keep what they inherited.
         """
-        n = len(boxes.question)
+        n, late = len(boxes.question), False
         lower = boxes.lower.copy()
         where = np.repeat(0.5 * boxes.low[:, None] + 0.5 * boxes.high[:, None], lower.shape[1], 1)
         for batch in self._batches(n):
@@ -263,10 +263,13 @@ class _Shared:
             try:
                 self._bound_batch(boxes.take(batch), optional, (lower, where), batch)
             except OutOfTime:
+                late = True
                 break
             self.boxes += len(batch)
         bounded = _Boxes(boxes.question, boxes.low, boxes.high, lower)
         self.cover = _Cover(bounded, self.cover.settled)
+        if late:  # what was bounded in time is kept
+            raise OutOfTime("the deadline has passed")
         self._offer_candidates(bounded, where)
 
     def _bound_batch(
