@@ -298,8 +298,8 @@ def test_wrong_fields_are_refused_by_name(tmp_path, kind):
     tried = 0
     for name, values in WRONG.items():
         for value in values if name in envelope["record"] or name == "extra" else ():
-            one_row = isinstance(RECORDS[kind], RecordTable) and len(RECORDS[kind]) == 1
-            if one_row and name == "labels" and value == ["a"]:
+            table = isinstance(RECORDS[kind], RecordTable) and len(RECORDS[kind]) == 1
+            if table and name == "labels" and value == ["a"]:
                 continue  # one label for one row is right
             changed = {**envelope, "record": {**envelope["record"], name: value}}
             path.write_text(json.dumps(changed))
@@ -371,7 +371,7 @@ def test_unknown_intervals_survive_a_file(tmp_path):
         ("effects", "labels", [0], "labels"),
         ("reason", "what", "other", "what"),
         ("reason", "steps", [1], "steps"),
-        ("pixel_budget", "lower", [2.0], "lower <= upper"),
+        ("pixel_budget", "lower", [2.0, 2.0], "lower <= upper"),
         ("pixel_budget", "points", [[0.0, 0.0]], "dimension"),
     ],
 )

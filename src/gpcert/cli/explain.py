@@ -14,13 +14,13 @@ from rich.console import Console, RenderableType
 from rich.text import Text
 
 from gpcert import explain as verbs
+from gpcert.api.many import collect
 from gpcert.cli import options
 from gpcert.cli.exits import ExitCode
 from gpcert.cli.options import MethodChoice, named, radius_of
 from gpcert.cli.points import Points
 from gpcert.cli.results import Files
 from gpcert.cli.terminal import above, below, say, table
-from gpcert.cli.work import run_many
 from gpcert.committee import Model
 from gpcert.errors import InputError
 from gpcert.explain.names import shown
@@ -160,7 +160,7 @@ def explain(
         def gaps(x: np.ndarray) -> Any:
             return verbs.pixel_budget(model, x, **choices)
 
-        _rows(gaps, verbs.PixelBudgetTable, points, asked, search.jobs, files)
+        _rows(model, gaps, verbs.PixelBudgetTable, points, asked, search.jobs, files)
     verb = verbs.sufficient if asked.what is What.sufficient else verbs.contrastive
     own = (search.seconds, search.boxes, search.memory) != (None, None, options.Search().memory)
     effort["budget"] = search.arguments(STEP_SECONDS)["budget"] if own else None
@@ -169,7 +169,7 @@ def explain(
     def reason(x: np.ndarray) -> Any:
         return verb(model, x, **region, **rule, **effort)
 
-    _rows(reason, verbs.ReasonTable, points, asked, search.jobs, files)
+    _rows(model, reason, verbs.ReasonTable, points, asked, search.jobs, files)
 
 
 def _refuse_what_says_nothing(
@@ -222,6 +222,7 @@ def _features(
 
 
 def _rows(
+    model: Model,
     function: Callable[[np.ndarray], Any],
     kind: type[Any],
     points: Points,
@@ -230,9 +231,7 @@ def _rows(
     files: Files,
 ) -> None:
     """A record for every point, in a table."""
-    found, complete = run_many(
-        function, points.X, jobs, lambda item: item.reason is StopReason.INTERRUPTED
-    )
+    found, complete = collect(model, function, [(x,) for x in points.X], jobs, None)
     labels = tuple(points.labels[row] for row in found)
     result = kind(tuple(found.values()), complete, labels)
     good = sum(map(_settled, result))
