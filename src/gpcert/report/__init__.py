@@ -1,0 +1,1 @@
+"""Results of experiments as one page to read: HTML that needs no network, or markdown."""
