@@ -9,13 +9,7 @@ from gpcert.experiments.base import Experiment
 
 __all__ = ["experiment_named", "names"]
 
-NAMES = (
-    "safety",
-    "robustness",
-    "sparse",
-    "convergence",
-    "scaling",
-)
+NAMES = ("safety",)
 
 
 def names() -> tuple[str, ...]:

@@ -16,14 +16,13 @@ from gpcert.experiments.base import Experiment, Piece, Rows
 from gpcert.experiments.catalogue import experiment_named
 from gpcert.experiments.environment import environment
 from gpcert.experiments.parts import Part, Parts, piece_key
+from gpcert.experiments.pictures import save
 from gpcert.experiments.progress import progress_bar
 from gpcert.experiments.results import ExperimentResult
 from gpcert.experiments.sources import Sources
 from gpcert.json_text import from_json, to_json
 
 __all__ = ["redraw", "reproduce"]
-
-PIXELS_AN_INCH = 130
 
 
 def reproduce(
@@ -151,12 +150,5 @@ def _written(experiment: Experiment, result: ExperimentResult, place: Path) -> E
     judged.write(place)
     tables = {table.name: table for table in judged.tables}
     for figure in judged.figures:
-        drawn = experiment.draw(figure.name, tables)
-        for ending in ("svg", "png"):
-            # no date in the file: the same tables give the same bytes
-            drawn.savefig(
-                place / f"{figure.name}.{ending}",
-                dpi=PIXELS_AN_INCH,
-                metadata={"Date": None} if ending == "svg" else None,
-            )
+        save(experiment.draw(figure.name, tables), place / figure.name)
     return judged

@@ -20,7 +20,7 @@ LOADERS: dict[str, Callable[[str | None], Dataset]] = {
     "synthetic2d-published": lambda folder: synthetic2d(shift=5.0),
     "digits38": lambda folder: digits((3, 8)),
     "digits358": lambda folder: digits((3, 5, 8)),
-    "spam": lambda folder: spambase(folder, reduced=True),
+    "spam": lambda folder: spambase(folder, features="paper"),
     "mnist38": lambda folder: mnist((3, 8), folder),
     "mnist358": lambda folder: mnist((3, 5, 8), folder),
     "fashion-ts": lambda folder: fashion((0, 6), folder),
