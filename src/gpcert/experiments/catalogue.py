@@ -9,7 +9,13 @@ from gpcert.experiments.base import Experiment
 
 __all__ = ["experiment_named", "names"]
 
-NAMES = ("safety",)
+NAMES = (
+    "safety",
+    "robustness",
+    "sparse",
+    "convergence",
+    "scaling",
+)
 
 
 def names() -> tuple[str, ...]:
