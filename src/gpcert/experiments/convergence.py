@@ -14,7 +14,7 @@ from gpcert.experiments.fits import ball_words, fitted, labelled
 from gpcert.experiments.pictures import logarithmic, panels
 from gpcert.experiments.results import Finding, ResultFigure, ResultTable
 from gpcert.experiments.sources import Sources, subset
-from gpcert.experiments.statistics import bootstrap, exceeds, share
+from gpcert.experiments.statistics import bootstrap, exceeds, numbers, share
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -146,10 +146,7 @@ def findings(tables: Tables) -> list[Finding]:
                 "yes: most points converge, or the gap falls; more boxes would be needed elsewhere",
             )
         )
-        ours, theirs = (
-            np.array(ends.where(method=method).column("boxes"), dtype=np.float64)
-            for method in ("taylor", paper)
-        )
+        ours, theirs = (numbers(ends.where(method=method), "boxes") for method in ("taylor", paper))
         saved = bootstrap(theirs / ours)
         found.append(
             Finding(
@@ -168,7 +165,7 @@ def _falls(gaps: ResultTable) -> np.ndarray:
     """(points,) first gap over last gap; what has no gap at first has nothing to lose."""
     found = []
     for point in dict.fromkeys(gaps.column("point")):
-        column: Any = gaps.where(point=point).column("gap")
+        column = numbers(gaps.where(point=point), "gap")
         found.append(column[0] / max(column[-1], np.finfo(float).tiny) if column[0] > 0 else 1.0)
     return np.array(found)
 
@@ -210,7 +207,7 @@ def _courses(table: ResultTable) -> tuple[np.ndarray, np.ndarray]:
 
 def budgets_of(table: ResultTable) -> np.ndarray:
     """The numbers of boxes that were allowed, growing."""
-    return np.unique(np.array(table.column("allowed"), dtype=int))
+    return np.unique(numbers(table, "allowed"))
 
 
 EXPERIMENT = Experiment(
