@@ -20,7 +20,7 @@ settings.register_profile(
 )
 settings.load_profile("ci")
 
-OPTIONAL = {"torch": "make torch"}
+OPTIONAL = {"torch": "make torch", "distributed": "pip install distributed"}
 """Libraries that the tests can do without, and the command that brings them."""
 
 
