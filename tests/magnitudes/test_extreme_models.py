@@ -225,3 +225,11 @@ def test_norms_of_any_weights_are_upper_bounds():
         local = LocalPosterior.build(model, Box([-1.0], [1.0]), Backend(), False)
         assert local.norms[0] > 0.0
         assert Evaluation(local, Box([-1.0], [1.0]).root()).mean(0).below.error[0] > 0.0
+
+
+def test_a_point_infinitely_many_lengths_away_has_no_weight():
+    model = Posterior(SquaredExponential(1e-160), points=[[0.0], [1.0]], weights=[1.0, -1.0])
+    for method in ("taylor", "paper", "both"):
+        found = prediction_range(model, Box([1.0], [1.0]), method=method)
+        assert found.minimum.lower <= -1.0 <= found.maximum.upper
+        assert found.maximum.upper - found.minimum.lower < 1e-9
