@@ -9,7 +9,6 @@ import os
 import pytest
 from hunt_study import run_case, show, study
 
-
 FOUND = (101017, 150469)
 """Seeds that once found something: an overflow in local search, an infinite distance to a point."""
 
