@@ -15,6 +15,7 @@ from gpcert.cli import (
     explain,
     radius,
     ranges,
+    report,
     robustness,
     safety,
     worst_case,
@@ -54,6 +55,7 @@ app.command("robustness", epilog=robustness.EXAMPLES)(robustness.robustness)
 app.command("accuracy", epilog=accuracy.EXAMPLES)(accuracy.accuracy)
 app.command("worst-case", epilog=worst_case.EXAMPLES)(worst_case.worst_case)
 app.command("explain", epilog=explain.EXAMPLES)(explain.explain)
+app.command("report", epilog=report.EXAMPLES)(report.report)
 
 
 def _print_version(wanted: bool) -> None:
