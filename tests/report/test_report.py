@@ -61,7 +61,7 @@ def test_what_is_missing_is_said(tmp_path):
         write_report(tmp_path, format="pdf")
     for ending in ("svg", "png"):
         (tmp_path / "radii" / f"b.{ending}").unlink()
-    with pytest.raises(InputError, match="radii --draw-only"):
+    with pytest.raises(InputError, match="radii --redraw"):
         write_report(tmp_path)
 
 

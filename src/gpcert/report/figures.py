@@ -23,7 +23,7 @@ def figure_file(result: ExperimentResult, figure: ResultFigure, folder: Path) ->
     if svg is None and png is None:
         raise InputError(
             f"{folder}: expected {figure.name}.svg or {figure.name}.png, got neither; draw it "
-            f"again: gpcert reproduce {result.experiment} --draw-only"
+            f"again: gpcert reproduce {result.experiment} --redraw"
         )
     if svg is None or (png is not None and svg.stat().st_size > LARGEST_SVG):
         assert png is not None
