@@ -39,8 +39,8 @@ def test_synthetic2d_rejects_bad_arguments(wrong):
         datasets.synthetic2d(**wrong)
 
 
-def test_digits38_pixels_and_split():
-    data = datasets.digits38()
+def test_digits_pixels_and_split():
+    data = datasets.digits((3, 8))
     assert data.dim == 64
     assert data.classes == (3, 8)
     assert data.X_train.min() == 0.0
@@ -103,7 +103,7 @@ def test_spambase_from_a_folder(tmp_path):
     assert data.y_train.sum() == 12  # the split keeps the share of spam
     np.testing.assert_allclose(data.X_train.mean(0), 0.0, atol=1e-12)
     np.testing.assert_array_equal(data.X_train[:, 3], 0.0)
-    eleven = datasets.spambase(tmp_path, paper_features=True, standardise=False)
+    eleven = datasets.spambase(tmp_path, features="paper", standardise=False)
     assert eleven.dim == 11
     assert set(eleven.X_train[:, 0]) <= set(X[:, 4].astype(float))
     assert [j + 1 for j in spam.PAPER_COLUMNS] == [5, 7, 16, 17, 19, 21, 23, 25, 52, 53, 57]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,14 +17,15 @@ __all__ = ["numbered_results"]
 
 
 def numbered_results(
-    function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], n_jobs: int
+    function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], n_jobs: int | None
 ) -> Iterator[tuple[int, Any]]:
     """`(i, function(*arguments[i]))` in the order in which they are finished (one job: in order).
 
     Ctrl-C goes to the whole process group, so to the workers as well. Only this process listens: it
     raises `KeyboardInterrupt`, and the workers are ended with the iterator. Workers are started
     with SIGINT blocked, and ignore it from their first piece of work on (they may have been started
-    by somebody else).
+    by somebody else). `n_jobs=None` leaves the number to `joblib.parallel_config`, which also
+    chooses the backend.
     """
     effective: Any = joblib.effective_n_jobs  # takes None, whatever its annotation says
     if effective(n_jobs) == 1:
@@ -46,7 +48,8 @@ def numbered_results(
 def _piece(
     parent: int, index: int, function: Callable[..., Any], arguments: tuple[Any, ...]
 ) -> tuple[int, Any]:
-    if os.getpid() != parent:
+    # a worker of a Dask cluster does its work in threads, where no signal arrives
+    if os.getpid() != parent and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     return index, function(*arguments)
 

@@ -16,6 +16,7 @@ from gpcert.cli import (
     radius,
     ranges,
     report,
+    reproduce,
     robustness,
     safety,
     worst_case,
@@ -56,6 +57,7 @@ app.command("accuracy", epilog=accuracy.EXAMPLES)(accuracy.accuracy)
 app.command("worst-case", epilog=worst_case.EXAMPLES)(worst_case.worst_case)
 app.command("explain", epilog=explain.EXAMPLES)(explain.explain)
 app.command("report", epilog=report.EXAMPLES)(report.report)
+app.command("reproduce", epilog=reproduce.EXAMPLES)(reproduce.reproduce)
 
 
 def _print_version(wanted: bool) -> None:

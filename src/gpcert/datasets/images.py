@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gpcert.datasets.record import Dataset
+from gpcert.datasets.record import Dataset, checked_classes
 from gpcert.datasets.sources import download, read_npz
 from gpcert.errors import InputError
 
@@ -59,7 +59,7 @@ def _load(
         parts = X[:TRAIN_SIZE], y[:TRAIN_SIZE], X[TRAIN_SIZE:], y[TRAIN_SIZE:]
     else:
         parts = read_npz(folder, filename, KEYS, (SIDE, SIDE))
-    wanted = _checked_classes(classes, parts[1], filename if folder is not None else name)
+    wanted = checked_classes(classes, parts[1], filename if folder is not None else name)
     chosen = []
     for x, y in (parts[:2], parts[2:]):
         if x.size != len(y) * SIDE * SIDE or y.ndim != 1:
@@ -71,14 +71,3 @@ def _load(
         chosen += [pooled(x[keep], size), y[keep].astype(np.int64)]
     label = " against ".join(str(c) for c in wanted)
     return Dataset(*chosen, name=f"{filename.partition('_')[0]} {label}")
-
-
-def _checked_classes(classes: Sequence[int], labels: np.ndarray, source: str) -> list[int]:
-    wanted = list(classes)
-    if len(set(wanted)) < 2 or len(set(wanted)) != len(wanted):
-        raise InputError(f"classes: expected two or more different labels, got {classes!r}")
-    present = np.unique(labels).tolist()
-    missing = [label for label in wanted if label not in present]
-    if missing:
-        raise InputError(f"classes: expected labels among {present} of {source}, got {missing}")
-    return wanted

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["EXPERIMENT"]
 
 SMALL, LARGE = "small step", "large step"
-LIMES = ("LIME", "LIME of the scripts")
+LIMES = ("LIME (package)", "LIME (scripts)")
 COLOURS = {SMALL: "#56B4E9", LARGE: "#0072B2", LIMES[0]: "#D55E00", LIMES[1]: "#E69F00"}
 HATCHES = {SMALL: "", LARGE: "..", LIMES[0]: "//", LIMES[1]: "xx"}
 MOST_BARS = 11
@@ -193,7 +193,7 @@ def _plane(label: str, signs: Signs) -> list[Finding]:
     opposite = {"yes": "no", "no": "yes"}
     found = [
         Finding(
-            f"{label}: {name}'s signs are the opposite of the global relation",
+            f"{label}: the signs of {name} are the opposite of the global relation",
             "opposite in both dimensions",
             f"signs {_told(signs[name])}, true {_told(TRUTH)}",
             opposite.get(_compared(signs[name], TRUTH), "unclear"),
@@ -211,7 +211,7 @@ def _plane(label: str, signs: Signs) -> list[Finding]:
     )
     found += [
         Finding(
-            f"{label}: with a small gamma the effects are similar to {name}'s weights",
+            f"{label}: with a small gamma the effects are similar to the weights of {name}",
             "similar",
             f"signs {_told(signs[SMALL])} and {_told(signs[name])}",
             _compared(signs[SMALL], signs[name]),
@@ -274,7 +274,7 @@ def _bars(ax: Any, rows: list[Any], kept: np.ndarray, which: tuple[int, str]) ->
         hatch=HATCHES[method],
         edgecolor="white",
         error_kw={"linewidth": 0.8, "ecolor": "#222222"},
-        label=method if step is None else rf"effects, {method} ($\gamma$ = {step:g})",
+        label=method if step is None else f"effects, {method} (γ = {step:g})",
     )
 
 
