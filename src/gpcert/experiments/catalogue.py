@@ -12,6 +12,10 @@ __all__ = ["experiment_named", "names"]
 NAMES = (
     "safety",
     "interpretability-global",
+    "interpretability-images",
+    "multiclass",
+    "full-image",
+    "sufficient-reasons",
 )
 
 

@@ -298,8 +298,8 @@ EXPERIMENT = Experiment(
     figures=(
         ResultFigure(
             "means",
-            "Mean effect of each feature on the probability of the first class, with 95 % intervals "
-            "over test points; each method in units of its largest mean. At most "
+            "Mean effect of each feature on the probability of the first class, with 95 % "
+            "intervals over test points; each method in units of its largest mean. At most "
             f"{MOST_BARS} features, the largest at the large step",
             ("means",),
         ),

@@ -1,11 +1,11 @@
 """LIME's weights (Ribeiro, Singh and Guestrin 2016), written out so that every machine has them.
 
-Two versions, as the paper does not say which it means. `tabular` is the algorithm of the package
-`lime` 0.2.0.1 for tables without discretisation (also behind `gpcert.explain.lime`, where the package
-is installed): random points of the data's spread, weighted by their distance from x, ridge
-regression. `scripts` is what the scripts published with the paper run: for tables x plus standard
-normal noise, for images pixels set to 0 or left, weighted by the cosine distance from x, least
-squares. Of an image only pixels that are not 0 can get a weight there.
+Two versions, as the paper does not say which it means. `lime_tabular` is the algorithm of the
+package `lime` 0.2.0.1 for tables without discretisation (also behind `gpcert.explain.lime`, where
+the package is installed): random points of the data's spread, weighted by their distance from x,
+ridge regression. `lime_of_scripts` is what the scripts published with the paper run: for tables x
+plus standard normal noise, for images pixels set to 0 or left, weighted by the cosine distance from
+x, least squares. Of an image only pixels that are not 0 can get a weight there.
 """
 
 from __future__ import annotations
