@@ -48,11 +48,11 @@ class Settings:
     train: int = 1000
     images: int = 3
     radius: float = 0.5
-    betas: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64)
+    betas: tuple[int, ...] = (1, 2, 4, 8, 16, 32)
     samples: int = 5000
     tol: float = 0.01
     boxes: int = 200_000
-    gap_boxes: int = 100
+    gap_boxes: int = 60
     random_state: int = 0
 
 
