@@ -11,9 +11,13 @@ __all__ = ["experiment_named", "names"]
 
 NAMES = (
     "safety",
+    "robustness",
+    "sparse",
     "interpretability-global",
     "interpretability-images",
     "multiclass",
+    "convergence",
+    "scaling",
     "full-image",
     "sufficient-reasons",
 )

@@ -11,7 +11,7 @@ from gpcert.experiments.pixels import key_patch
 from gpcert.kernels import SquaredExponential
 from gpcert.models import GPClassifier
 
-__all__ = ["IMAGES", "ball_words", "fitted", "labelled"]
+__all__ = ["IMAGES", "accuracy", "ball_words", "fitted", "labelled"]
 
 IMAGES = ("digits38", "digits358", "mnist38", "mnist358", "fashion-ts", "fashion-tsp")
 
@@ -51,3 +51,8 @@ def ball_words(name: str, x: np.ndarray, pixels: int) -> dict[str, Any]:
     if name not in IMAGES:
         return {}
     return {"features": key_patch(x, pixels), "domain": (0.0, 1.0)}
+
+
+def accuracy(model: GPClassifier, data: Dataset) -> float:
+    """The share of test points that are classified rightly."""
+    return float(model.score(data.X_test, data.y_test))

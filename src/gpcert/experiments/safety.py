@@ -10,7 +10,7 @@ import numpy as np
 
 import gpcert
 from gpcert.experiments.base import Experiment, Piece, Rows, Tables
-from gpcert.experiments.fits import ball_words, fitted, labelled
+from gpcert.experiments.fits import accuracy, ball_words, fitted, labelled
 from gpcert.experiments.pictures import panels
 from gpcert.experiments.results import Finding, ResultFigure, ResultTable
 from gpcert.experiments.sources import Sources, subset
@@ -73,7 +73,7 @@ def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) 
                 "data": case.data,
                 "training points": len(data.X_train),
                 "features": data.dim,
-                "accuracy": float(model.score(data.X_test, data.y_test)),
+                "accuracy": accuracy(model, data),
             }
         ],
         "curves": [],
@@ -203,9 +203,8 @@ def draw(name: str, tables: Tables) -> Figure:
     groups = _by_data(tables["points"])
     figure, axes = panels(len(groups))
     for ax, table in zip(axes, groups, strict=True):
-        rows = [row for row in table.records() if row["first unsafe"] is not None] or (
-            table.records()
-        )
+        every: list[Any] = table.records()
+        rows = [row for row in every if row["first unsafe"] is not None] or every
         row = next((row for row in rows if row["first attacked"] is None), rows[0])
         curve = tables["curves"].where(data=row["data"], point=row["point"])
         plot_safety(
