@@ -226,7 +226,7 @@ def draw(name: str, tables: Tables) -> Figure:
             zip(*(tables["pixels"].column(c) for c in ("data", "image", "label")), strict=True)
         )
     )
-    figure = Figure(figsize=(2.6 * len(images), 9.6), layout="constrained")
+    figure = Figure(figsize=(max(4.5, 2.8 * len(images)), 10.5), layout="constrained")
     axes = figure.subplots(4, len(images), squeeze=False)
     for column, (data, image, label) in zip(axes.T, images, strict=True):
         pixels = tables["pixels"].where(data=data, image=image)
@@ -234,7 +234,9 @@ def draw(name: str, tables: Tables) -> Figure:
         budgets = tables["budgets"].where(data=data, image=image)
         _column(column, pixels, gaps, budgets)
         column[0].set_title(f"{labelled(str(data))}: {label}", fontsize="medium")
-    axes[2, 0].legend(fontsize="x-small")
+    for ax in axes[2, 1:]:
+        ax.set_ylabel("")
+    figure.legend(*axes[2, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
     return figure
 
 
@@ -252,7 +254,10 @@ def _column(axes: Any, pixels: ResultTable, gaps: ResultTable, budgets: ResultTa
         columns = [np.array(own.column(c), dtype=float) for c in ("beta", "lower", "upper")]
         curves.append((str(ranking), *columns))
     plot_gaps(axes[2], curves)
+    betas = sorted(set(gaps.column("beta")))
     axes[2].set_xscale("log", base=2)
+    axes[2].set_xticks(betas, labels=[str(beta) for beta in betas])
+    axes[2].minorticks_off()
     if axes[2].get_legend() is not None:
         axes[2].get_legend().remove()
     flipped = pixels.column("adversarial")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from gpcert.errors import InputError
+from gpcert.experiments.catalogue import names as known_names
 from gpcert.experiments.results import ExperimentResult, read_all, write_whole
 from gpcert.report.markdown import markdown_page
 from gpcert.report.page import html_page
@@ -51,7 +52,7 @@ def write_report(
 
 
 def _in_order(results: dict[Path, ExperimentResult]) -> dict[Path, ExperimentResult]:
-    """One result per experiment: names are the page's addresses."""
+    """One result per experiment, as names are the page's addresses; in the paper's order."""
     names = [result.experiment for result in results.values()]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
@@ -59,4 +60,6 @@ def _in_order(results: dict[Path, ExperimentResult]) -> dict[Path, ExperimentRes
             f"expected one result per experiment, got several of {twice}; report on one folder of "
             "`gpcert reproduce --output` at a time"
         )
-    return results
+    rank = {name: place for place, name in enumerate(known_names())}
+    found = sorted(results.items(), key=lambda item: rank.get(item[1].experiment, len(rank)))
+    return dict(found)
