@@ -15,6 +15,7 @@ from gpcert.cli import (
     explain,
     radius,
     ranges,
+    report,
     reproduce,
     robustness,
     safety,
@@ -55,6 +56,7 @@ app.command("robustness", epilog=robustness.EXAMPLES)(robustness.robustness)
 app.command("accuracy", epilog=accuracy.EXAMPLES)(accuracy.accuracy)
 app.command("worst-case", epilog=worst_case.EXAMPLES)(worst_case.worst_case)
 app.command("explain", epilog=explain.EXAMPLES)(explain.explain)
+app.command("report", epilog=report.EXAMPLES)(report.report)
 app.command("reproduce", epilog=reproduce.EXAMPLES)(reproduce.reproduce)
 
 

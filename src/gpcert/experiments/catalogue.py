@@ -13,8 +13,13 @@ NAMES = (
     "safety",
     "robustness",
     "sparse",
+    "interpretability-global",
+    "interpretability-images",
+    "multiclass",
     "convergence",
     "scaling",
+    "full-image",
+    "sufficient-reasons",
 )
 
 

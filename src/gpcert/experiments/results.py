@@ -91,14 +91,14 @@ class ResultTable:
                 raise InputError(f"{name}: expected {list(columns)}, got {list(record)}")
         return cls(name, caption, columns, tuple(tuple(r[c] for c in columns) for r in found))
 
-    def column(self, name: str) -> tuple[Cell, ...]:
-        """The cells below a heading."""
+    def column(self, name: str) -> tuple[Any, ...]:
+        """The cells below a heading; what they are is known to whoever made the table."""
         if name not in self.columns:
             raise InputError(f"{self.name}: expected one of {list(self.columns)}, got {name!r}")
         k = self.columns.index(name)
         return tuple(row[k] for row in self.rows)
 
-    def records(self) -> list[dict[str, Cell]]:
+    def records(self) -> list[dict[str, Any]]:
         """One mapping per row, by column."""
         return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
 
