@@ -298,7 +298,7 @@ ENCLOSURE_MUTANTS = (
     ),
     Mutant(
         "best-piece-of-the-variance",
-        "enclosures/goals/probability.py",
+        "enclosures/goals/latent.py",
         "lower = xp.min(xp.max(values, axis=2), axis=1)",
         "lower = xp.max(xp.max(values, axis=2), axis=1)",
         "the best piece of the variance's range counts instead of the worst",
@@ -314,7 +314,7 @@ ENCLOSURE_MUTANTS = (
     ),
     Mutant(
         "noise-sign",
-        "enclosures/goals/probability.py",
+        "enclosures/goals/latent.py",
         "alpha = down(alpha - up(beta * noise, 1), 2)",
         "alpha = down(alpha + up(beta * noise, 1), 2)",
         "the noise moves the line the wrong way",
