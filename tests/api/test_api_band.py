@@ -145,7 +145,7 @@ def test_mistakes_are_named():
     with pytest.raises(InputError, match="two ends"):
         effects(posterior(), [0.0, 0.0], radius=0.1, quantity="band")
     member = posterior(likelihood=Probit())
-    committee = Committee((member, member, member), "one_vs_rest", ("a", "b", "c"))
+    committee = Committee((member, member, member), ("a", "b", "c"), "one_vs_rest")
     with pytest.raises(InputError, match="members"):
         gpcert.prediction_range(committee, BOX, quantity="band", output="a")
 

@@ -1,4 +1,4 @@
-"""Standard deviations and credible bands: bounds against 200 bits, and what the joint bound gains."""
+"""Standard deviations and credible bands: bounds against 200 bits, and the joint bound's gain."""
 
 import sys
 
