@@ -83,11 +83,13 @@ def test_bands_where_the_variance_vanishes(name, size):
 
 
 @pytest.mark.parametrize("scale", [1e-140, 1e-8, 1e120])
-@pytest.mark.parametrize("beta", [5e-324, 2.0, 1e150, sys.float_info.max])
-def test_bands_of_extreme_sizes(scale, beta):
+@pytest.mark.parametrize("beta", [5e-324, 1e-318, 1e-290, 2.0, 1e150, sys.float_info.max])
+@pytest.mark.parametrize("weight", [0.0, 1.0])
+def test_bands_of_extreme_sizes(scale, beta, weight):
     """What overflows or vanishes makes a bound weaker, never wrong, and warns nobody."""
+    weights = [weight, -0.5 * weight]
     posterior = Posterior(
-        SquaredExponential(1.0), [[0.0], [1.5]], [1.0, -0.5], [[1.0, 0.0]], scale=scale
+        SquaredExponential(1.0), [[0.0], [1.5]], weights, [[1.0, 0.0]], scale=scale
     )
     case = Case(posterior, Box([-0.3], [1e3]), np.random.default_rng(0))
     check(case, beta, evaluation_of(case))

@@ -183,8 +183,10 @@ class LatentGoal(Goal):
         return alpha, best
 
     def _usable_slope(self, evaluation: Evaluation, beta: Array) -> Array:
-        """The slope, cut where it would leave float64 in unit form; any slope is valid."""
+        """The slope, cut where it would leave float64 in unit form, and 0 where it is so small that
+        it would be rounded as a subnormal number first; any slope is valid."""
         xp = namespace(beta)
+        beta = xp.where(xp.abs(beta) < TINY, xp.zeros_like(beta), beta)
         unit, c = evaluation.local.unit, self.output
         largest = xp.full_like(beta, LARGEST_SLOPE * (unit.mean_scale[c] / unit.variance_scale[c]))
         return xp.minimum(xp.maximum(beta, -largest), largest)
