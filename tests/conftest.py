@@ -20,7 +20,11 @@ settings.register_profile(
 )
 settings.load_profile("ci")
 
-OPTIONAL = {"torch": "make torch", "chromium": "make browser"}
+OPTIONAL = {
+    "torch": "make torch",
+    "chromium": "make browser",
+    "distributed": "pip install distributed",
+}
 """Libraries and programs that the tests can do without, and the command that brings them."""
 
 

@@ -14,7 +14,8 @@ __all__ = ["l1_features"]
 def l1_features(data: Dataset, C: float = 0.01, loss: float | None = None) -> np.ndarray:
     """Features that are left when test accuracy starts to fall, in order; the paper's reduction.
 
-    An l1-penalised logistic regression (of inverse strength `C`) is trained, the feature with the
+    An l1-penalised logistic regression (`C` times the sum of losses is weighed against the
+    coefficients) is trained, the feature with the
     smallest coefficient in size is left out, and so on. "Starts to fall" is not defined in the
     paper: here accuracy may be at most `loss` below that with all features, by default its standard
     error; features are left out until the first that costs more. Expects standardised features.
@@ -22,7 +23,8 @@ def l1_features(data: Dataset, C: float = 0.01, loss: float | None = None) -> np
     >>> from gpcert.datasets import Dataset
     >>> X = np.random.default_rng(0).standard_normal((200, 3))
     >>> y = (X[:, 1] > 0).astype(int)
-    >>> l1_features(Dataset(X[:100], y[:100], X[100:], y[100:], name="one matters")).tolist()
+    >>> data = Dataset(X[:100], y[:100], X[100:], y[100:], name="one matters")
+    >>> l1_features(data, C=1.0).tolist()
     [1]
     """
     if len(data.classes) != 2:

@@ -7,6 +7,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from gpcert.datasets.files import first_file, read_table
 from gpcert.datasets.record import Dataset, shuffled_split, standardised
 from gpcert.datasets.reduction import l1_features
 from gpcert.datasets.sources import download, read_npz
@@ -31,7 +32,8 @@ def spambase(
 ) -> Dataset:
     """Spam (1) and other (0) e-mails, standardised by the training part as in the paper.
 
-    From OpenML, or from `spambase.npz` in `folder` with the arrays `X` (n, 57) and `y` (n,).
+    From OpenML, or from `folder`: `spambase.npz` with the arrays `X` (n, 57) and `y` (n,), or
+    `spambase.csv` or `spambase.data`, the label last.
     `features` are "all", the eleven that the paper's scripts use ("paper"), or those that the
     paper's way of reducing them leaves here ("reduced", see `l1_features`: it depends on the split
     and on a penalty that the paper does not give). The rows are shuffled before the split, since
@@ -44,7 +46,12 @@ def spambase(
     if folder is None:
         X, y = download("spambase", version=1)
     else:
-        X, y = read_npz(folder, "spambase.npz", ("X", "y"), (FEATURES,))
+        table = first_file(Path(folder), ("spambase.csv", "spambase.data"))
+        if table is None or (Path(folder) / "spambase.npz").is_file():
+            X, y = read_npz(folder, "spambase.npz", ("X", "y"), (FEATURES,))
+        else:
+            found = read_table(table, FEATURES + 1)
+            X, y = found[:, :-1], found[:, -1]
     if X.ndim != 2 or X.shape[1] != FEATURES or y.shape != (len(X),):
         raise InputError(
             f"spambase: expected X of shape (n, {FEATURES}) and y (n,), got {X.shape} and {y.shape}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -11,7 +11,7 @@ import gpcert
 from gpcert.experiments.base import Row
 from gpcert.experiments.fits import ball_words
 from gpcert.experiments.results import Cell, ResultTable
-from gpcert.experiments.statistics import Estimate, bootstrap
+from gpcert.experiments.statistics import Estimate, bootstrap, numbers
 from gpcert.models import GPClassifier
 
 __all__ = ["delta_rows", "deltas_of", "ratio_of_means"]
@@ -48,8 +48,7 @@ def delta_rows(
 
 def deltas_of(table: ResultTable, **chosen: Cell) -> np.ndarray:
     """(points,) the proved deltas of one model, in the order of the points."""
-    values: Any = table.where(**chosen).column("proved")
-    return np.array(values, dtype=np.float64)
+    return numbers(table.where(**chosen), "proved")
 
 
 def ratio_of_means(above: np.ndarray, below: np.ndarray) -> Estimate:

@@ -56,7 +56,7 @@ def piece_key(experiment: str, settings: Any, piece: Piece, data: Mapping[str, s
 
 @dataclass(frozen=True)
 class Part:
-    """The rows of one finished piece, and the seconds that it took."""
+    """The rows of one finished piece, and the CPU seconds that it took."""
 
     rows: Rows
     seconds: float

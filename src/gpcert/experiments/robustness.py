@@ -10,11 +10,11 @@ import numpy as np
 
 from gpcert.experiments.base import Experiment, Piece, Rows, Tables
 from gpcert.experiments.deltas import delta_rows, deltas_of, ratio_of_means
-from gpcert.experiments.fits import accuracy, fitted, labelled
+from gpcert.experiments.fits import fit_cells, fitted, labelled
 from gpcert.experiments.pictures import panels
 from gpcert.experiments.results import Finding, ResultFigure, ResultTable
 from gpcert.experiments.sources import Sources, subset
-from gpcert.experiments.statistics import Estimate, bootstrap, exceeds
+from gpcert.experiments.statistics import Estimate, bootstrap, exceeds, numbers
 from gpcert.plots.boxes import plot_boxes
 
 if TYPE_CHECKING:
@@ -62,13 +62,8 @@ def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) 
     data = subset(sources.load(name), settings.train, settings.test, settings.random_state)
     model = fitted(data, epochs, settings.random_state, inference=arguments["inference"])
     key = {"data": name, "inference": arguments["inference"], "epochs": epochs}
-    fit = {
-        "accuracy": accuracy(model, data),
-        "evidence": float(model.evidence_),
-        "evaluations": len(model.trace_),
-    }
     return {
-        "models": [{**key, **fit}],
+        "models": [{**key, **fit_cells(model, data)}],
         "deltas": delta_rows(model, name, data.X_test[: settings.points], settings, key),
     }
 
@@ -115,11 +110,9 @@ def _ratio(deltas: ResultTable, data: str, epochs: Any) -> Estimate:
 def findings(tables: Tables) -> list[Finding]:
     """Laplace against EP, then the epochs."""
     ratios = tables["ratios"]
-    last = max(ratios.column("epochs"))
-    by_data = {
-        str(row["data"]): Estimate(row["value"], row["low"], row["high"])
-        for row in ratios.where(epochs=last).records()
-    }
+    last = int(max(numbers(ratios, "epochs")))
+    records: list[Any] = ratios.where(epochs=last).records()
+    by_data = {row["data"]: Estimate(row["value"], row["low"], row["high"]) for row in records}
     found = [
         Finding(
             f"{labelled(data)}: EP is more robust than Laplace",
@@ -175,7 +168,7 @@ def _spam_least(by_data: Mapping[str, Estimate]) -> Finding:
 def _epochs(deltas: ResultTable) -> list[Finding]:
     """Whether delta falls from the fewest to the most epochs, for every data set and inference."""
     found = []
-    few, many = (f(deltas.column("epochs")) for f in (min, max))
+    few, many = (int(f(numbers(deltas, "epochs"))) for f in (min, max))
     for data in dict.fromkeys(deltas.column("data")):
         for inference, label in INFERENCE.items():
             before, after = (

@@ -126,14 +126,15 @@ def _finished(
 def _compute(name: str, scale: str, arguments: Mapping[str, Any], sources: Sources) -> Part:
     """One piece, wherever it runs: by its experiment's name, as functions need not travel.
 
-    One BLAS thread: seconds are comparable, and pieces side by side do not wait for each other.
+    One BLAS thread: pieces side by side do not wait for each other, and its CPU time is what an
+    idle machine would need, whatever else runs on this one.
     """
     experiment = experiment_named(name)
-    start = time.perf_counter()
+    start = time.thread_time()
     with threadpool_limits(limits=1):
         rows = experiment.compute(experiment.settings_of(scale), arguments, sources)
     plain = from_json(to_json(rows))  # as a resumed run reads them
-    return Part(plain, time.perf_counter() - start)
+    return Part(plain, time.thread_time() - start)
 
 
 def _joined(parts: Sequence[Part]) -> Rows:

@@ -10,7 +10,7 @@ import numpy as np
 
 import gpcert
 from gpcert.experiments.base import Experiment, Piece, Rows, Tables
-from gpcert.experiments.fits import accuracy, ball_words, fitted, labelled
+from gpcert.experiments.fits import ball_words, fit_cells, fitted, labelled
 from gpcert.experiments.pictures import panels
 from gpcert.experiments.results import Finding, ResultFigure, ResultTable
 from gpcert.experiments.sources import Sources, subset
@@ -73,7 +73,7 @@ def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) 
                 "data": case.data,
                 "training points": len(data.X_train),
                 "features": data.dim,
-                "accuracy": accuracy(model, data),
+                **fit_cells(model, data),
             }
         ],
         "curves": [],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from gpcert.experiments.base import Experiment, Piece, Rows, Tables
 from gpcert.experiments.pictures import logarithmic, panels
 from gpcert.experiments.results import Finding, ResultFigure, ResultTable
 from gpcert.experiments.sources import Sources
-from gpcert.experiments.statistics import bootstrap, exceeds
+from gpcert.experiments.statistics import bootstrap, exceeds, numbers
 from gpcert.kernels import SquaredExponential
 from gpcert.models import GPClassifier
 
@@ -72,15 +73,17 @@ def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) 
     budget = gpcert.Budget(seconds=None, boxes=settings.boxes)
     _ = gpcert.prediction_range(model, gpcert.Ball(X[0], 1e-3))  # norms of the model's matrices
     for k, x in enumerate(X):
+        start = time.thread_time()
         found = gpcert.prediction_range(
             model, gpcert.Ball(x, chosen["radius"]), tol=settings.tol, budget=budget
         )
+        seconds = time.thread_time() - start
         rows["times"].append(
             {
                 "axis": arguments["axis"],
                 "value": float(arguments["value"]),
                 "point": k,
-                "seconds": found.seconds,
+                "seconds": seconds,
                 "boxes": found.boxes,
                 "converged": found.reason is gpcert.StopReason.CONVERGED,
             }
@@ -99,17 +102,19 @@ def _model(train: int, features: int, settings: Settings) -> tuple[gpcert.Poster
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     kernel = SquaredExponential(np.full(features, np.sqrt(features)), 4.0)
     model = GPClassifier(kernel, max_epochs=0).fit(X[:train], labels[:train])
-    return gpcert.as_posterior(model), X[train:]
+    return model.posterior_, X[train:]
 
 
 def tables(settings: Settings, rows: Rows) -> list[ResultTable]:
     """Medians, and every search."""
-    times = ResultTable.of("times", "Seconds and boxes of every range, both sides", rows["times"])
+    times = ResultTable.of(
+        "times", "CPU seconds and boxes of every range, both sides", rows["times"]
+    )
     medians = []
     for axis in AXES:
         for value in settings.values(axis):
             found = times.where(axis=axis, value=float(value))
-            seconds = bootstrap(found.column("seconds"))
+            seconds = bootstrap(numbers(found, "seconds"))
             medians.append(
                 {
                     "axis": axis,
@@ -117,11 +122,11 @@ def tables(settings: Settings, rows: Rows) -> list[ResultTable]:
                     "median seconds": seconds.value,
                     "low": seconds.low,
                     "high": seconds.high,
-                    "median boxes": float(np.median(np.array(found.column("boxes"), float))),
-                    "converged": float(np.mean(np.array(found.column("converged"), float))),
+                    "median boxes": float(np.median(numbers(found, "boxes"))),
+                    "converged": float(np.mean(numbers(found, "converged"))),
                 }
             )
-    caption = "Median seconds with their 95 % interval, boxes, and share of converged searches"
+    caption = "Median CPU seconds with their 95 % interval, boxes, and share of converged searches"
     return [ResultTable.of("medians", caption, medians), times]
 
 
@@ -151,7 +156,7 @@ def findings(tables: Tables) -> list[Finding]:
 def _slope(times: ResultTable, what: str, scale: Any) -> Any:
     """Slope of log `what` against the scaled axis, the points resampled."""
     values = list(dict.fromkeys(times.column("value")))
-    columns = [np.array(times.where(value=value).column(what), float) for value in values]
+    columns = [numbers(times.where(value=value), what) for value in values]
     logs = np.log(np.stack(columns, axis=1))
     x = np.asarray(scale(np.array(values, float)), float)
     x = x - x.mean()
@@ -210,7 +215,7 @@ EXPERIMENT = Experiment(
     figures=(
         ResultFigure(
             "times",
-            "Median seconds (band: 95 % interval) and boxes (numbers) of the range of a "
+            "Median CPU seconds (band: 95 % interval) and boxes (numbers) of the range of a "
             "probability, both sides, against one quantity while the others are fixed",
             ("medians",),
         ),

@@ -10,7 +10,7 @@ import numpy as np
 
 from gpcert.experiments.base import Experiment, Piece, Rows, Tables
 from gpcert.experiments.deltas import delta_rows, deltas_of
-from gpcert.experiments.fits import accuracy, fitted, labelled
+from gpcert.experiments.fits import fit_cells, fitted, labelled
 from gpcert.experiments.pictures import panels
 from gpcert.experiments.results import Finding, ResultFigure, ResultTable
 from gpcert.experiments.sources import Sources, subset
@@ -74,8 +74,7 @@ def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) 
         n_inducing=key["inducing"],
     )
     deltas = delta_rows(model, key["data"], data.X_test[: settings.points], settings, key)
-    fit = {"accuracy": accuracy(model, data), "evidence": float(model.evidence_)}
-    return {"models": [{**key, **fit}], "deltas": deltas}
+    return {"models": [{**key, **fit_cells(model, data)}], "deltas": deltas}
 
 
 def tables(settings: Settings, rows: Rows) -> list[ResultTable]:

@@ -9,8 +9,9 @@ import numpy as np
 from scipy.stats import binomtest
 
 from gpcert.errors import InputError
+from gpcert.experiments.results import ResultTable
 
-__all__ = ["Estimate", "bootstrap", "exceeds", "share"]
+__all__ = ["Estimate", "bootstrap", "exceeds", "numbers", "share"]
 
 DRAWS = 2000
 LEVEL = 0.95
@@ -68,6 +69,12 @@ def share(successes: Any) -> Estimate:
         raise InputError("successes: expected one or more, got none")
     ends = binomtest(int(flags.sum()), len(flags)).proportion_ci(LEVEL, method="wilson")
     return Estimate(float(flags.mean()), float(ends.low), float(ends.high))
+
+
+def numbers(table: ResultTable, column: str) -> np.ndarray:
+    """(rows,) a column of numbers as an array."""
+    cells: Any = table.column(column)
+    return np.array(cells, dtype=np.float64)
 
 
 def exceeds(estimate: Estimate, level: float) -> str:
