@@ -1,4 +1,4 @@
-"""The experiments on explanations, several classes and whole images: they run, and judge fairly."""
+"""The experiments on explanations and whole images: bounds in order, claims judged fairly."""
 
 import numpy as np
 import pytest

@@ -147,7 +147,9 @@ def draw(name: str, tables: Tables) -> Figure:
         own = pixels.where(data=data, point=point, what=what)
         image = np.array(own.column("value"), dtype=float)
         kept, weak = (np.flatnonzero(own.column(c)) for c in ("in the reason", "undecided"))
-        title = f"{labelled(str(data))}, {what}\n{len(kept)} pixels at {radius:g}"
+        none = what == "contrastive" and len(kept) == 0
+        count = "none found" if none else f"{len(kept)} pixels"
+        title = f"{labelled(str(data))}, point {point}\n{what}: {count} at {radius:g}"
         shape = image_shape(image.size)
         plot_kept_pixels(ax, image, kept.tolist(), shape, title=title, weak=weak.tolist())
     return figure
