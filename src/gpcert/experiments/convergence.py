@@ -46,8 +46,8 @@ class Settings:
     pixels: int = 4
     epochs: int = 20
     tol: float = 0.01
-    boxes: int = 4096
-    solver_boxes: int = 64
+    boxes: int = 1024
+    solver_boxes: int = 16
     step: int = 2
     random_state: int = 0
 
