@@ -83,7 +83,7 @@ def run(verb):
         return {"reason": found.reason.name, "margin": interval(found.margin)}
     if verb == "radius":
         found = gpcert.certified_radius(
-            posterior, np.zeros(DIM), threshold=level, max_radius=2.0, tol=1e-6, budget=BUDGET
+            posterior, np.zeros(DIM), threshold=level, max_radius=2.0, rtol=1e-6, budget=BUDGET
         )
         return {"reason": found.reason.name, "lower": found.lower, "upper": found.upper}
     tell_of_points()

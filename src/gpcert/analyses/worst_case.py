@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from gpcert.adapters import as_posterior
-from gpcert.analyses.arguments import regions_of, work_words
+from gpcert.analyses.arguments import work_words
 from gpcert.analyses.worst_case_table import WorstCase, WorstCaseTable
 from gpcert.api import prediction_range_many
 from gpcert.api.arguments import BudgetLike, read_tolerance
-from gpcert.api.methods import MethodName
+from gpcert.api.methods import MethodName, VarianceBound
 from gpcert.api.questions import range_question
+from gpcert.api.regions import Where
+from gpcert.api.words import verb
 from gpcert.arrays import Backend, finite_array
 from gpcert.certificates import Interval, PredictionRange
 from gpcert.committee import Committee
@@ -25,22 +28,25 @@ from gpcert.rounding import down, up
 __all__ = ["worst_case"]
 
 
+@verb
 def worst_case(
     model: Any,
     X: Any,
     radius: Any = None,
     *,
-    region: Region | None = None,
+    region: Region | Sequence[Region] | None = None,
     beta: float = 2.0,
     norm: float | str = np.inf,
     features: Any = None,
     domain: Any = None,
+    scale: Any = None,
     output: int | None = None,
     tol: float = 0.01,
     budget: BudgetLike = None,
     backend: str | Backend = "numpy",
     random_state: int | None = 0,
     method: MethodName = "taylor",
+    variance_bound: VarianceBound | None = None,
     n_jobs: int = 1,
     progress: bool | None = None,
 ) -> WorstCaseTable:
@@ -52,8 +58,8 @@ def worst_case(
 
     Parameters
     ----------
-    radius, norm, features, domain : the regions are balls around the rows of X, as in `certify`;
-        `region` instead is one region that contains all of them.
+    radius, norm, features, domain, scale : the regions are balls around the rows of X, as in
+        `certify`; `region` instead is one region that contains all of them, or one each.
     beta : how many standard deviations the band reaches; 2 by default.
     output : the number of the target, if there are several.
     tol : of the mean, absolute; the variance is bounded to within `tol` squared or `tol`, the less.
@@ -80,10 +86,11 @@ def worst_case(
     if reach < 0:
         raise InputError(f"beta: expected a number >= 0, got {beta!r}")
     points = posterior.check_inputs(X)
-    regions = regions_of(posterior, points, radius, region, (norm, features, domain))
+    where = Where(radius, norm, features, domain, scale, region)
+    regions = where.around_each(posterior, points)
     tol = read_tolerance(tol)
     target = range_question(posterior, "mean").index(output)
-    effort = {**work_words(budget, backend, random_state, method), "output": target}
+    effort = {**work_words(budget, backend, random_state, method, variance_bound), "output": target}
     effort |= {"n_jobs": n_jobs, "progress": progress}
     if not len(points):
         return WorstCaseTable(())

@@ -13,7 +13,7 @@ from gpcert.analyses import worst_case as worst_case_of
 from gpcert.cli import options
 from gpcert.cli.exits import ExitCode
 from gpcert.cli.options import radius_of
-from gpcert.cli.pictures import Picture, effort
+from gpcert.cli.pictures import Picture
 from gpcert.cli.results import Files
 from gpcert.cli.terminal import above, below
 from gpcert.search import StopReason
@@ -50,7 +50,7 @@ def worst_case(
     """Bound a regression's least and greatest mean, and its credible band, around each point."""
     files.check()
     picture.check()
-    choices = effort(search)
+    choices = search.arguments()
     model, points = inputs.read()
     found = worst_case_of(
         model,
