@@ -84,7 +84,7 @@ def certify(
     class_weight : cost of a mistake on each class, `{label: weight}` or in the classes' order: the
         largest weight times probability decides. Of two classes: threshold w1 / (w1 + w2), exactly.
     delta, output_norm : regression, the paper's delta-robustness: `||mu(x') - mu(x)||_p <= delta`.
-    budget, backend, random_state, method, variance_bound, progress : as in `prediction_range`.
+    budget : 60 seconds by default, as everywhere; see `prediction_range`, also for the others.
 
     The search stops as soon as the property is decided. The decision at x is itself proved; where
     x is too near to a tie for that, nothing is claimed: the status is UNKNOWN, the reason

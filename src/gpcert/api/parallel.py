@@ -20,7 +20,7 @@ __all__ = ["numbered_results"]
 START_SECONDS = 4.0
 """What processes must save to be worth their start: each imports gpcert anew, and all at once."""
 
-LONGEST_TRY = 2.0
+LONGEST_TRY = START_SECONDS
 """Seconds for one piece of work while no process has been started."""
 
 

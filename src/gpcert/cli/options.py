@@ -80,8 +80,9 @@ Label = Annotated[
     str | None,
     typer.Option(
         "--class",
+        "--target",
         metavar="LABEL",
-        help="the class of this label (regression: the target, counted from 0)",
+        help="the class of this label; in regression the target, counted from 0",
     ),
 ]
 

@@ -84,9 +84,9 @@ def sufficient(
 
     Parameters: the region (`radius`, `norm`, `features`, `domain`, `scale`, or `region=`, a Box or
     a Ball around x), the decision (`threshold`, `class_weight`, `delta`, `output_norm`) and the
-    effort as in `certify`. The seconds of `budget` (60 by default) are those of the whole call, of
-    which one step may take a twelfth; its boxes are those of one step (by default 32 where more
-    than 20 features are free). After them, or Ctrl-C, all that is not known yet is undecided.
+    effort as in `certify`. The time of `budget` (60 seconds by default) is that of the whole call,
+    of which one step may take a twelfth; its boxes are those of one step (by default 32 where more
+    than 20 features are free). After it, or Ctrl-C, all that is not known yet is undecided.
 
     Example
     -------
@@ -149,7 +149,8 @@ def contrastive(
     `Reason.counterexample` differs from x in these features only and is decided otherwise. Minimal:
     for each of them it is proved that the others alone cannot flip the decision in the region, but
     for those in `Reason.undecided`. Where the region holds no other decision at all (proved, or not
-    decided) `Reason.found` is False. Arguments as in `sufficient`.
+    decided) `Reason.found` is False. Arguments as in `sufficient`, 60
+    seconds by default.
 
     Example
     -------
