@@ -41,14 +41,14 @@ def test_every_model_knows_the_spread_of_its_training_data():
             StandardScaler(), GaussianProcessClassifier(RBF(1.0), **fixed)
         ).fit(X, Y),
         "two scalers": make_pipeline(
-            MinMaxScaler(), StandardScaler(), GaussianProcessRegressor(RBF(1.0), 0.1, **fixed)
+            MinMaxScaler(), StandardScaler(), GaussianProcessRegressor(RBF(1.0), alpha=0.1, **fixed)
         ).fit(X, Y),
         "own regressor": GPRegressor(max_epochs=0).fit(X, Y),
-        "sparse": GPClassifier(sparse="fic", n_inducing=4, inducing="kmeans", max_epochs=0).fit(
-            X, Y
-        ),
+        "sparse": GPClassifier(
+            inference="ep", sparse="fic", n_inducing=4, inducing="kmeans", max_epochs=0
+        ).fit(X, Y),
         "behind a scaler": make_pipeline(
-            StandardScaler(), GPClassifier(sparse="fic", n_inducing=4, max_epochs=0)
+            StandardScaler(), GPClassifier(inference="ep", sparse="fic", n_inducing=4, max_epochs=0)
         ).fit(X, Y),
     }
     for name, model in models.items():
@@ -191,15 +191,15 @@ def test_wrong_scales(scale, message):
 
 def test_breast_cancer_in_raw_units():
     """In raw units one radius for all features proves nothing; in standard deviations it does."""
-    data = load_breast_cancer()
-    inputs, labels = data.data[:150], data.target[:150]
+    data, few = load_breast_cancer(), gpcert.Budget(boxes=4)
+    inputs, labels = data.data[:100], data.target[:100]
     model = make_pipeline(StandardScaler(), GaussianProcessClassifier(RBF(8.0), optimizer=None))
     model.fit(inputs, labels)
-    points = data.data[150:156]
-    raw = gpcert.certify_many(model, points, 5.0, budget=2)
-    scaled = gpcert.certify_many(model, points, 0.05, scale="std", budget=2)
+    points = data.data[100:104]
+    raw = gpcert.certify_many(model, points, 5.0, budget=few)
+    scaled = gpcert.certify_many(model, points, 0.05, scale="std", budget=few)
     assert raw.count(gpcert.Status.ROBUST) == 0
-    assert scaled.count(gpcert.Status.ROBUST) >= 4
+    assert scaled.count(gpcert.Status.ROBUST) >= 2
     np.testing.assert_allclose(scaled[0].region["radius"], 0.05 * inputs.std(axis=0), rtol=1e-10)
 
 
