@@ -46,7 +46,7 @@ def test_two_processes_find_the_same():
 
 @pytest.mark.parametrize("verb", ["radius", "range"])
 def test_an_interrupt_keeps_what_is_finished(verb, monkeypatch):
-    name = "certified_radius" if verb == "radius" else "prediction_range"
+    name = "_radius" if verb == "radius" else "prediction_range"
     plain = getattr(many, name)
     calls = []
 

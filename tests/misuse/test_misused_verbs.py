@@ -42,7 +42,7 @@ SEARCH = {
     "method": "taylor",
     "variance_bound": None,
 }
-AROUND = {"norm": 2, "features": [0, 1], "domain": (-9.0, 9.0)}
+AROUND = {"norm": 2, "features": [0, 1], "domain": (-9.0, 9.0), "scale": [1.0, 1.0]}
 RULE = {"threshold": None, "class_weight": None, "delta": None, "output_norm": 2}
 POINT = {"x": [0.1, 0.2], "radius": 0.1, "region": None}
 RANGE = {"region": gpcert.Ball([0.1, 0.2], 0.1), "tol": 0.5, "quantity": None}
@@ -81,7 +81,7 @@ def test_wrong_arguments(verb, model):
     call(**good)
     names = [name for name in good if name != "n_jobs"]  # joblib would start processes
     if verb == "certified_radius":  # the slowest; the others are read by the same functions
-        names = ["x", "features", "domain", "max_radius", "rtol"]
+        names = ["x", "features", "domain", "scale", "max_radius", "rtol"]
     assert misused(call, good, only=names) == []
 
 
