@@ -30,7 +30,8 @@ class Clock:
 
     def __init__(self, monkeypatch):
         self.now = 0.0
-        monkeypatch.setattr(parallel.time, "perf_counter", lambda: self.now)
+        for name in ("perf_counter", "process_time"):
+            monkeypatch.setattr(parallel.time, name, lambda: self.now)
 
     def work(self, seconds):
         self.now += seconds
