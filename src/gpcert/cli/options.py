@@ -53,6 +53,8 @@ class Quantity(StrEnum):
     probability = "probability"
     mean = "mean"
     variance = "variance"
+    std = "std"
+    band = "band"
 
 
 class VarianceBound(StrEnum):

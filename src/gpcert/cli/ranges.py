@@ -26,6 +26,8 @@ gpcert range model.npz points.csv --radius 0.1
 
 gpcert range model.npz points.csv --radius 0.1 --quantity variance --tol 0.001
 
+gpcert range regressor.npz points.csv --radius 0.1 --quantity band --beta 2
+
 gpcert range digits.joblib images.csv --radius 0.05 --domain 0,1 --class 8 --csv ranges.csv
 
 Exit code: 0 all ranges within the tolerance; 2 some not (their bounds hold all the same); 3 bad
@@ -61,6 +63,9 @@ def ranges(
         options.Quantity | None,
         typer.Option(help="by default the probability; regression: the mean"),
     ] = None,
+    beta: Annotated[
+        float | None, typer.Option(help="standard deviations that a band reaches; 2 by default")
+    ] = None,
     label: options.Label = None,
     sides: Annotated[
         Sides, typer.Option(help="search for one end only (with one output, or --class)")
@@ -82,6 +87,7 @@ def ranges(
         **ball.arguments(model),
         tol=tol,
         quantity=asked,
+        beta=beta,
         **_output(model, asked, label, sides),
         **choices,
         n_jobs=search.jobs,
