@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from gpcert.certificates import Interval, Record, Status
+from gpcert.certificates.schema import ADDED
 from gpcert.certificates.table import RecordTable
 from gpcert.errors import InputError
 from gpcert.plots.safety import plot_safety
@@ -28,6 +29,7 @@ class SafetyStep(Record):
     verdict on the decision at x. `attack` is the value that the attack `attacked_by` reached, plain
     floating point, at `attack_point`. The decision at x holds while the value lies between
     `lower_level` and `upper_level` (None: no such end, and none at all for several classes).
+    `scale` is the unit of the radius, one number per feature, if it has one.
     """
 
     kind: ClassVar[str] = "safety_step"
@@ -52,6 +54,7 @@ class SafetyStep(Record):
     region: dict[str, Any]
     method: str = "taylor"
     model: str = ""
+    scale: np.ndarray | None = field(default=None, metadata=ADDED)
 
     def check(self) -> None:
         """The smallest value is not above the largest."""

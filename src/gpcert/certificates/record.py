@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gpcert.certificates.io import Record
+from gpcert.certificates.schema import ADDED
 from gpcert.certificates.status import Interval, Status, Unit
 from gpcert.certificates.text import (
     certificate_text,
@@ -51,7 +52,7 @@ class PredictionRange(Record):
     method: str = "taylor"
     model: str = ""
     meaning: str = ""
-    beta: float | None = None
+    beta: float | None = field(default=None, metadata=ADDED)
 
     def __str__(self) -> str:
         return range_text(self)
@@ -128,6 +129,7 @@ class Radius(Record):
 
     The true robustness radius lies in `[lower, upper]`. `region` describes the ball that is proved,
     centre, features and domain included; `unit` is what the decision's margin is measured in.
+    `scale`, if given, is what the radius is measured in, one number per feature (0: fixed).
     """
 
     kind: ClassVar[str] = "radius"
@@ -145,6 +147,7 @@ class Radius(Record):
     unit: str = ""
     method: str = "taylor"
     model: str = ""
+    scale: np.ndarray | None = field(default=None, metadata=ADDED)
 
     def __str__(self) -> str:
         return radius_text(self)

@@ -8,6 +8,7 @@ import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.api.arguments import read_seed
+from gpcert.api.words import verb
 from gpcert.explain.arguments import read_some
 from gpcert.explain.attribution import Attribution
 from gpcert.explain.extras import extra_module
@@ -17,6 +18,7 @@ from gpcert.explain.predictions import output_labels, predictions
 __all__ = ["lime"]
 
 
+@verb
 def lime(
     model: Any,
     X: Any,

@@ -8,6 +8,7 @@ import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.api.arguments import read_x
+from gpcert.api.words import verb
 from gpcert.arrays import finite_array
 from gpcert.errors import InputError
 from gpcert.explain.extras import extra_module
@@ -18,6 +19,7 @@ __all__ = ["Salience", "key_points", "salient_features"]
 Salience = Literal["sift", "variance", "sensitivity"]
 
 
+@verb
 def salient_features(
     model: Any,
     x: Any,
