@@ -20,13 +20,14 @@ from gpcert.api.arguments import (
     read_tolerance,
 )
 from gpcert.api.methods import Method, MethodName, VarianceName
+from gpcert.api.plain import plain_value
 from gpcert.api.progress import progress_line, ranges_text
 from gpcert.api.questions import Quantity, RangeQuestion, range_question
 from gpcert.arrays import Backend
 from gpcert.certificates import Interval, PredictionRange
 from gpcert.committee import Model
 from gpcert.enclosures.goals import Goal
-from gpcert.regions import Region
+from gpcert.regions import Ball, Region
 from gpcert.rounding import difference_down, difference_up
 from gpcert.search import GoalResult, Problem, SearchResult, StopReason, Watch, solve
 
@@ -202,7 +203,15 @@ def _record(
         method=bounds.name,
         model=question.fingerprint,
         meaning=question.meanings[index],
+        nominal=_nominal(question, index, region),
     )
+
+
+def _nominal(question: RangeQuestion, index: int, region: Region) -> float | None:
+    """The quantity at the region's centre, in plain floating point."""
+    middle = region.center if isinstance(region, Ball) else 0.5 * region.lower + 0.5 * region.upper
+    value = plain_value(question.goal(index, 1), question.model, middle)
+    return 1.0 - value if question.two and index == 0 and value is not None else value
 
 
 def _complement(found: dict[int, GoalResult]) -> dict[int, GoalResult]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpcert.errors import InputError
+from gpcert.plots.axes import axes_or_current
 from gpcert.plots.style import ACCENT, DARK
 
 if TYPE_CHECKING:
@@ -17,15 +18,6 @@ __all__ = ["EFFECT_COLOURS", "plot_effects", "plot_heat_map"]
 
 EFFECT_COLOURS = "RdBu_r"
 """Blue lowers, red raises, as in the paper; light in the middle, so grey print shows the size."""
-
-
-def axes_or_current(ax: Axes | None) -> Axes:
-    """The Axes given, or the current one."""
-    if ax is not None:
-        return ax
-    from matplotlib import pyplot
-
-    return pyplot.gca()
 
 
 def plot_effects(
