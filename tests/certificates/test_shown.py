@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -164,7 +165,7 @@ def test_names_of_ranges_do_not_overlap(count):
     plot_range(ax, [one(f"{k} of the classes with a very long name", k, k) for k in range(count)])
     figure.draw_without_rendering()
     boxes = [text.get_window_extent() for text in ax.get_yticklabels()]
-    for upper, lower in zip(boxes, boxes[1:], strict=False):
+    for upper, lower in pairwise(boxes):
         assert upper.y0 >= lower.y1
     assert all(box.x0 >= 0 for box in boxes)
 

@@ -120,8 +120,14 @@ class Reason(Record):
         assert self.x is not None
         shown_image = self.x if self.counterexample is None else self.counterexample
         decision = "" if self.decision is None else f" {self.decision}"
+        open_ = f"\n(dotted: {len(self.undecided)} perhaps superfluous)" if self.undecided else ""
         return plot_kept_pixels(
-            ax, shown_image, self.features, shape, title=title + decision, weak=self.undecided
+            ax,
+            shown_image,
+            self.features,
+            shape,
+            title=title + decision + open_,
+            weak=self.undecided,
         )
 
     def __repr__(self) -> str:

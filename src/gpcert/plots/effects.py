@@ -20,6 +20,10 @@ EFFECT_COLOURS = "RdBu_r"
 """Blue lowers, red raises, as in the paper; light in the middle, so grey print shows the size."""
 
 
+VISIBLE = 0.1
+"""Part of the largest effect from which on a pixel's colour is seen."""
+
+
 def plot_effects(
     ax: Axes | None,
     names: Sequence[str],
@@ -87,12 +91,14 @@ def plot_heat_map(
     label: str = "effect",
     image: Any = None,
 ) -> Axes:
-    """Values of pixels: red raises, blue lowers; the image's outline is drawn over them."""
+    """Values of pixels: red raises, blue with a dash lowers (in grey print the dash tells them
+    apart); the image's outline is drawn over them."""
     ax = axes_or_current(ax)
     if values.size != int(np.prod(shape)):
         raise InputError(f"shape: expected {values.size} pixels, got {shape[0]} * {shape[1]}")
     largest = float(np.abs(values).max()) or 1.0
     shown = ax.imshow(values.reshape(shape), cmap=EFFECT_COLOURS, vmin=-largest, vmax=largest)
+    _mark_lowering(ax, values.reshape(shape), largest)
     if image is not None:
         pixels = np.asarray(image, dtype=float).reshape(shape)
         middle = 0.5 * (pixels.min() + pixels.max())
@@ -103,3 +109,10 @@ def plot_heat_map(
     ax.set_xticks([])
     ax.set_yticks([])
     return ax
+
+
+def _mark_lowering(ax: Axes, values: np.ndarray, largest: float) -> None:
+    """A dash on every pixel that lowers the output by a visible amount."""
+    rows, columns = np.nonzero(values < -VISIBLE * largest)
+    dark = values[rows, columns] < -0.5 * largest
+    ax.scatter(columns, rows, marker="_", s=22, color=np.where(dark, "white", "#222222"))
