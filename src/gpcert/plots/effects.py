@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpcert.errors import InputError
 from gpcert.plots.axes import axes_or_current
+from gpcert.plots.images import image_shape
 from gpcert.plots.style import ACCENT, DARK
 
 if TYPE_CHECKING:
@@ -94,8 +94,7 @@ def plot_heat_map(
     """Values of pixels: red raises, blue with a dash lowers (in grey print the dash tells them
     apart); the image's outline is drawn over them."""
     ax = axes_or_current(ax)
-    if values.size != int(np.prod(shape)):
-        raise InputError(f"shape: expected {values.size} pixels, got {shape[0]} * {shape[1]}")
+    shape = image_shape(shape, values.size)
     largest = float(np.abs(values).max()) or 1.0
     shown = ax.imshow(values.reshape(shape), cmap=EFFECT_COLOURS, vmin=-largest, vmax=largest)
     _mark_lowering(ax, values.reshape(shape), largest)

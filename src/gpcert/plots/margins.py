@@ -10,7 +10,7 @@ import numpy as np
 from gpcert.certificates import Certificate, Status
 from gpcert.errors import InputError
 from gpcert.plots.axes import axes_or_current, legend_above, name_rows, room_around
-from gpcert.plots.images import plot_image_counterexample
+from gpcert.plots.images import image_shape, plot_image_counterexample
 from gpcert.plots.style import LOOKS, NOMINAL
 
 if TYPE_CHECKING:
@@ -29,9 +29,9 @@ def plot_certificate(
     ax = axes_or_current(ax)
     if shape is None:
         return _row(ax, certificate)
-    if certificate.x is None or certificate.x.size != int(np.prod(shape)):
-        size = "no x" if certificate.x is None else f"{certificate.x.size} pixels"
-        raise InputError(f"shape: expected {shape[0]} * {shape[1]} pixels, got {size}")
+    if certificate.x is None:
+        raise InputError("shape: expected a certificate that holds x, got one without")
+    shape = image_shape(shape, certificate.x.size)
     ax.set_axis_off()
     below = ax.inset_axes((0.0, 0.0, 1.0, 0.3))
     _row(below, certificate)

@@ -9,6 +9,7 @@ import numpy as np
 
 from gpcert.errors import InputError
 from gpcert.plots.axes import axes_or_current, legend_above, name_rows, short_name
+from gpcert.plots.images import image_shape
 from gpcert.plots.style import ACCENT, DARK, LIGHT
 
 if TYPE_CHECKING:
@@ -43,8 +44,7 @@ def plot_kept_pixels(
 
     ax = axes_or_current(ax)
     values = np.asarray(image, dtype=float)
-    if values.size != int(np.prod(shape)):
-        raise InputError(f"shape: expected {values.size} pixels, got {shape[0]} * {shape[1]}")
+    shape = image_shape(shape, values.size)
     ax.imshow(values.reshape(shape), cmap="gray_r")
     for pixel in pixels:
         row, column = divmod(int(pixel), shape[1])
