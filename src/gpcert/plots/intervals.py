@@ -64,9 +64,9 @@ def plot_range(
         ends = shown[endless, side], rows[endless]
         ax.scatter(*ends, marker=arrow, color=DARK, s=80, zorder=3, clip_on=False)
         known = np.isfinite(inner[:, side])
-        text = "attained" if side == 0 else None
-        style = {"s": 34, "color": DARK, "zorder": 3, "label": text}
-        ax.scatter(inner[known, side], rows[known], marker=attained, **style)
+        style: dict[str, Any] = {"s": 34, "color": DARK, "zorder": 3, "marker": attained}
+        style["label"] = "attained" if side == 0 else None
+        ax.scatter(inner[known, side], rows[known], **style)
     if np.isfinite(nominal).any():
         ax.scatter(nominal, rows, **NOMINAL, label="at the centre")
     if threshold is not None:

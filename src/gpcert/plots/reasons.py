@@ -83,7 +83,7 @@ def plot_kept_features(
     columns = marks.shape[1]
     for number, (colour, hatch, _) in enumerate(LOOKS):
         y, x = np.nonzero(marks == number)
-        style = {"color": colour, "hatch": hatch, "edgecolor": "white"}
+        style: dict[str, Any] = {"color": colour, "hatch": hatch, "edgecolor": "white"}
         ax.bar(x, np.full(len(x), 0.8), 0.86, y - 0.4, **style)
     name_rows(ax, labels)
     step = -(-columns // MOST_COLUMNS)
