@@ -85,14 +85,6 @@ ANALYSIS_MUTANTS = (
         SUMS,
     ),
     Mutant(
-        "worst-case-band-not-rounded",
-        "analyses/worst_case.py",
-        "    reach = float(up(beta * math.sqrt(max(variance, 0.0)), 3)) if beta > 0 else 0.0\n",
-        "    reach = beta * math.sqrt(max(variance, 0.0))\n",
-        "the band's reach not rounded outward",
-        SUMS,
-    ),
-    Mutant(
         "effects-not-rounded",
         "explain/effects.py",
         "        found = np.asarray(total + (gamma(8) * size + TINY))\n",
