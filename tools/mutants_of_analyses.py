@@ -77,14 +77,6 @@ ANALYSIS_MUTANTS = (
         CURVE,
     ),
     Mutant(
-        "worst-case-band-of-attained-ends",
-        "analyses/worst_case.py",
-        "        float(down(mean.minimum.lower - reach, 1)), ",
-        "        float(down(mean.minimum.upper - reach, 1)), ",
-        "the band's lower end from the attained minimum",
-        SUMS,
-    ),
-    Mutant(
         "effects-not-rounded",
         "explain/effects.py",
         "        found = np.asarray(total + (gamma(8) * size + TINY))\n",

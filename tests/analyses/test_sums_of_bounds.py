@@ -1,4 +1,4 @@
-"""Differences, bands and averages of bounds hold in exact arithmetic, at every combination."""
+"""Differences and averages of bounds hold in exact arithmetic, at every combination."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 import gpcert
 from gpcert import explain
 from gpcert.analyses.robustness import difference
-from gpcert.analyses.worst_case import band_of
 from gpcert.certificates import Interval, PredictionRange
 from gpcert.explain.effects import _differences
 from gpcert.explain.sides import Sides
@@ -42,20 +41,6 @@ def test_delta_holds_every_minimum_and_maximum_that_the_bounds_allow(ends):
     tight = difference(range_of((a, b), (c, d)))
     assert tight.lower <= max(Fraction(c) - Fraction(b), 0)
     assert Fraction(d) - Fraction(a) <= tight.upper
-
-
-@QUICK
-@given(
-    ends=st.lists(NUMBERS, min_size=4, max_size=4), variance=st.floats(0, 1e6), beta=st.floats(0, 9)
-)
-def test_bands_hold_every_mean_and_deviation_that_the_bounds_allow(ends, variance, beta):
-    a, b, c, d = sorted(ends)
-    band = band_of(range_of((a, b), (c, d)), variance, beta)
-    below, above = Fraction(a) - Fraction(band.lower), Fraction(band.upper) - Fraction(d)
-    reach2 = Fraction(beta) ** 2 * Fraction(variance)
-    for room in (below, above):  # room >= beta sqrt(variance), without a root
-        assert room >= 0
-        assert room**2 >= reach2
 
 
 @QUICK
