@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["CertifiedAccuracy", "TestPoint"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TestPoint(Record):
     """One test point: whether its decision is `right`, and if so between which radii it breaks.
 
@@ -32,6 +32,7 @@ class TestPoint(Record):
     __test__: ClassVar[bool] = False
 
     kind: ClassVar[str] = "accuracy_point"
+    told: ClassVar[tuple[str, ...]] = ("label", "decision", "right", "lower", "upper", "norm")
 
     label: Any
     decision: Any
@@ -53,7 +54,7 @@ class TestPoint(Record):
             raise InputError("expected 0 <= lower <= upper")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class CertifiedAccuracy(RecordTable[TestPoint]):
     """Test points, and `radii` at which their shares are reported."""
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["SafetyCurve", "SafetyStep"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SafetyStep(Record):
     """One radius of a safety curve around x.
 
@@ -33,6 +33,7 @@ class SafetyStep(Record):
     """
 
     kind: ClassVar[str] = "safety_step"
+    told: ClassVar[tuple[str, ...]] = ("radius", "minimum", "maximum", "attack", "status")
 
     radius: float
     minimum: Interval
@@ -63,7 +64,7 @@ class SafetyStep(Record):
             raise InputError("minimum and maximum: expected minimum.lower <= maximum.upper")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SafetyCurve(RecordTable[SafetyStep]):
     """Steps of growing radius around one point."""
 
@@ -120,12 +121,3 @@ class SafetyCurve(RecordTable[SafetyStep]):
             f"SafetyCurve({len(self)} radii, safe up to {self.safe_up_to}, "
             f"first unsafe {self.first_unsafe})"
         )
-
-    def __str__(self) -> str:
-        rows = [repr(self)]
-        rows += [
-            f"  {step.radius:>10.4g}  [{step.minimum.lower:.4f}, {step.maximum.upper:.4f}]  "
-            f"attack {step.attack:.4f}  {step.status.name}"
-            for step in self
-        ]
-        return "\n".join(rows)

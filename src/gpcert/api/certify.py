@@ -23,6 +23,7 @@ from gpcert.api.arguments import (
 from gpcert.api.decisions import Rule, margin_of
 from gpcert.api.methods import Method, MethodName, VarianceBound
 from gpcert.api.parallel import numbered_results
+from gpcert.api.plain import plain_value
 from gpcert.api.progress import margin_text, progress_line
 from gpcert.api.regions import Where
 from gpcert.api.rules import RuleOptions, decision_candidates
@@ -228,8 +229,14 @@ def _certificate(region: Region, rule: Rule, margin: Interval, **found: Any) -> 
         x=rule.x,
         method=rule.method.name,
         model=rule.fingerprint,
+        margin_at_x=_plain_margin(rule) if rule.decided else None,
         **found,
     )
+
+
+def _plain_margin(rule: Rule) -> float | None:
+    value = plain_value(rule.goal, rule.model, rule.x)
+    return None if value is None else value - rule.target
 
 
 def _verdict(margin: Interval) -> Status:

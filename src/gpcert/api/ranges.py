@@ -19,6 +19,7 @@ from gpcert.api.arguments import (
     read_tolerance,
 )
 from gpcert.api.methods import Method, MethodName, VarianceBound
+from gpcert.api.plain import plain_value
 from gpcert.api.progress import progress_line, ranges_text
 from gpcert.api.questions import Quantity, RangeQuestion, range_question
 from gpcert.api.regions import Where, region_of
@@ -27,7 +28,7 @@ from gpcert.arrays import Backend
 from gpcert.certificates import Interval, PredictionRange
 from gpcert.committee import Model
 from gpcert.enclosures.goals import Goal
-from gpcert.regions import Region
+from gpcert.regions import Ball, Region
 from gpcert.rounding import difference_down, difference_up
 from gpcert.search import GoalResult, Problem, SearchResult, StopReason, Watch, solve
 
@@ -236,7 +237,17 @@ def _record(
         model=question.fingerprint,
         meaning=question.meanings[index],
         beta=question.beta,
+        nominal=_nominal(question, index, region),
     )
+
+
+def _nominal(question: RangeQuestion, index: int, region: Region) -> float | None:
+    """The quantity at the region's centre, in plain floating point; a band has no single one."""
+    if question.beta is not None:
+        return None
+    middle = region.center if isinstance(region, Ball) else 0.5 * region.lower + 0.5 * region.upper
+    value = plain_value(question.goal(index, 1), question.model, middle)
+    return 1.0 - value if question.two and index == 0 and value is not None else value
 
 
 def _complement(found: dict[int, GoalResult]) -> dict[int, GoalResult]:

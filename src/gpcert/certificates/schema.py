@@ -236,15 +236,15 @@ _PLAIN: dict[Any, Codec] = {
     bool: Codec(bool, _of(bool), "true or false"),
     int: Codec(operator.index, _count, "a whole number >= 0"),
     float: Codec(_written, number, 'a number, "inf" or "-inf"'),
+    float | None: Codec(
+        lambda value: None if value is None else _written(value),
+        lambda value: None if value is None else number(value),
+        'a number, "inf", "-inf" or null',
+    ),
     int | None: Codec(
         lambda value: None if value is None else operator.index(value),
         lambda value: None if value is None else _count(value),
         "a whole number >= 0, or null",
-    ),
-    float | None: Codec(
-        lambda value: None if value is None else _written(value),
-        lambda value: None if value is None else number(value),
-        'a number, "inf" or "-inf", or null',
     ),
     str: Codec(_text, _of(str), "text"),
     Any: Codec(label, label, "a label (text, number, truth value) or null"),
