@@ -19,7 +19,7 @@ from gpcert.arrays import Array, namespace
 from gpcert.kernels.nodes.radial_profiles import PEAK_SLACK, RadialProfile
 from gpcert.rounding import TINY, U, nonnegative, up
 
-__all__ = ["DistanceRange", "radial_variations"]
+__all__ = ["DistanceRange", "fifth", "largest_third", "radial_variations"]
 
 FAR = 1e100
 """Upper ends are cut here: no profile changes beyond by anything that a float could show."""
@@ -133,6 +133,22 @@ def _rising_third(profile: RadialProfile, low: Array, high: Array) -> Array:
     start, end = xp.minimum(low, turn), xp.minimum(high, turn)
     (A,), (C,) = profile.terms(end, (2, 1)), profile.terms(start, (3, 3))
     return nonnegative(3.0 * A * (1.0 + SLACK) - C * (1.0 - SLACK))
+
+
+def fifth(profile: RadialProfile, low: Array, high: Array) -> Array:
+    """Sup over r in [low, high] and |tau| <= 1 of `|A tau^5 - B tau^3 + C tau|`, with
+    A = F_5 r^5, B = 10 F_4 r^3, C = 15 F_3 r; infinite where k has no bounded fifth derivative.
+
+    For tau >= 0 it is a difference of `A tau^5 + C tau <= A + C` and `B tau^3 <= B`, both positive,
+    so at most the larger of them; each `F_n r^k` rises up to w_n = k and falls beyond.
+    """
+    xp = namespace(low)
+    high = xp.minimum(high, xp.full_like(low, FAR))
+    A, B, C = (
+        _inflated(profile.terms(_clamped(profile.peak(n, k), low, high), (n, k))[0])
+        for n, k in ((5, 5), (4, 3), (3, 1))
+    )
+    return up(xp.maximum(A + 15.0 * C, 10.0 * B), 4)
 
 
 def _third_at_zero(profile: RadialProfile) -> float:
