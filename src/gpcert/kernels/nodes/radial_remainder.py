@@ -21,7 +21,7 @@ import numpy as np
 
 from gpcert.arrays import Array, namespace
 from gpcert.kernels.nodes.radial_accuracy import COORDINATE, relative_errors
-from gpcert.kernels.nodes.radial_variations import fifth
+from gpcert.kernels.nodes.radial_variations import DistanceRange, fifth_remainder
 from gpcert.kernels.nodes.symmetric_tensors import double_pairings, form_size, pairings
 from gpcert.rounding import TINY, U, gamma, up
 
@@ -49,8 +49,10 @@ def radial_remainder(batch: RadialBatch, coefficients: Array, third: Array) -> A
     zero = xp.zeros_like(batch.r)
     F = node.profile.terms(batch.r, (2, 0), (3, 0), (4, 0))
     rounding = _rounding(batch, F)
-    shape = fifth(node.profile, batch.distance_range.low, batch.distance_range.high)
-    beyond = up(node.variance * (up(rho**5, 5)[:, None] * shape), 8) / 120.0
+    lost = up(batch.distance_error, 2)
+    center = DistanceRange(batch.r - lost, up(batch.r + lost, 2))
+    leftover = fifth_remainder(node.profile, center, batch.distance_range, rho)
+    beyond = up(node.variance * leftover, 2)
     smooth, rough = up(rounding + beyond, 2), up(third / 6.0, 1)
     goes_on = smooth < rough
     sizes = xp.abs(coefficients)
