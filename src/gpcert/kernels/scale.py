@@ -164,7 +164,9 @@ class ScaleBatch(NodeBatch):
     def own_beyond_second(self) -> Array | None:
         """Scaled."""
         found = self.part.own_beyond_second()
-        return None if found is None else times(found, namespace(found).full_like(found, self.factor))
+        return (
+            None if found is None else times(found, namespace(found).full_like(found, self.factor))
+        )
 
     def itself(self) -> tuple[Jet, Triple]:
         """Scaled, one rounding of each entry."""

@@ -82,8 +82,8 @@ class NodeBatch(ABC):
         """
         xp = namespace(coefficients)
         sizes = xp.abs(coefficients)
-        terms = xp.where(sizes > 0, sizes * up(third / 6.0, 1), xp.zeros_like(third))
-        return up(xp.sum(terms, axis=1), coefficients.shape[1] + 4)
+        left = xp.where(sizes > 0, up(third / 6.0, 1), xp.zeros_like(sizes))
+        return up(xp.sum(sizes * left, axis=1), coefficients.shape[1] + 4)
 
     def own_beyond_second(self) -> Array | None:
         """Likewise (B,) of `x -> k(x, c_b)`; None where the features' remainder is all there is."""

@@ -264,18 +264,22 @@ class RadialBatch(NodeBatch):
             return super().beyond_second(coefficients, third)
         return radial_remainder(self, coefficients, third)
 
-    def own_beyond_second(self) -> Array:
-        """F_0 is completely monotone in q = r^2 / 2 (`radial_profiles`), with derivatives -F_1, F_2:
-        `0 <= F_0 - 1 + F_1(0) q <= F_2(0) q^2 / 2`; or order 3 along the line."""
+    def own_beyond_second(self) -> Array | None:
+        """`F_2(0) rho^4 / 8`, or the third derivative along the line.
+
+        F_0 is completely monotone in q = r^2 / 2 (`radial_profiles`), with derivatives -F_1
+        and F_2: `0 <= F_0 - 1 + F_1(0) q <= F_2(0) q^2 / 2`.
+        """
         xp = namespace(self.rho)
         node, rho = self.node, self.rho
+        steepest, curvature = largest_third(node.profile), node.profile.at_zero[2]
+        if not math.isfinite(steepest):
+            return None
         with np.errstate(over="ignore"):
-            cubic = node.variance * up(largest_third(node.profile) * rho**3, 8) / 6.0
-            curvature = node.profile.at_zero[2]
+            left = up(node.variance * (steepest / 6.0) * rho**3, 8)
             if math.isfinite(curvature):
-                quartic = node.variance * up(curvature * rho**4, 8) / 8.0
-                cubic = xp.minimum(cubic, quartic)
-        return up(xp.where(rho > 0, cubic, xp.zeros_like(cubic)), 4)
+                left = xp.minimum(left, up(node.variance * (curvature / 8.0) * rho**4, 8))
+        return xp.where(rho > 0, left, xp.zeros_like(left))
 
     def itself(self) -> tuple[Jet, Triple]:
         """s, 0 and -s F_1(0) S^2; without F_1(0) neither gradient nor Hessian exist."""

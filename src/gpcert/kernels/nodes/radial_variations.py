@@ -174,7 +174,10 @@ def _fifth_bounds(profile: RadialProfile) -> RangeMaximum:
 
 
 def fifth(profile: RadialProfile, low: Array, high: Array) -> Array:
-    """Sup over r in [low, high], a short interval, and |tau| <= 1 of `|p(tau)|`, `p = A tau^5 - B tau^3 + C tau` with
+    """Sup over r in [low, high], a short interval, and |tau| <= 1 of the size of
+
+        p(tau) = A tau^5 - B tau^3 + C tau,
+
     A = F_5 r^5, B = 10 F_4 r^3, C = 15 F_3 r; infinite where k has no bounded fifth derivative.
 
     p is odd, so tau >= 0 will do; on each piece of [0, 1] a polynomial of degree 5 lies between the

@@ -93,11 +93,10 @@ def double_pairings(features: int) -> np.ndarray:
     >>> double_pairings(2).tolist()
     [3.0, 0.0, 1.0, 0.0, 3.0]
     """
-    ways = (((0, 1), (2, 3)), ((0, 2), (1, 3)), ((0, 3), (1, 2)))
-    rows = _rows(features, 4)
-    return np.array(
-        [float(sum(row[i] == row[j] and row[k] == row[l] for (i, j), (k, l) in ways)) for row in rows]
-    )
+    ways = ((0, 1, 2, 3), (0, 2, 1, 3), (0, 3, 1, 2))
+    row = sorted_index(features, 4).entries
+    pairs = [(row[:, h] == row[:, i]) & (row[:, j] == row[:, k]) for h, i, j, k in ways]
+    return np.sum(pairs, axis=0).astype(np.float64)
 
 
 def _rows(features: int, degree: int) -> list[list[int]]:
