@@ -9,7 +9,6 @@ With v = z - c scaled, r = |v| (the fixed features included) and F_n of `radial_
 (each from the last, as the gradient of F_n is F_(n+1) v and that of v is -1, in c). Weights of a
 posterior alternate in sign: `sum_i a_i D^3 k(., z_i)` as one tensor keeps their cancellation, where
 a sum of absolute values would lose a factor of a hundred; only order 5 is summed point by point.
-Reference: MATH.md part 6.
 """
 
 from __future__ import annotations
@@ -42,7 +41,8 @@ def radial_remainder(batch: RadialBatch, coefficients: Array, third: Array) -> A
     tensors summed over the points (Taylor along the segment; k is four times continuously
     differentiable on it but for points that it meets, where the fourth derivative is still
     Lipschitz with the constant S_5i, or S_5i is infinite). A point whose S_5i and rounding exceed
-    `third_i / 6`, the bound of order 3, ends there and is left out of the tensors.
+    `third_i / 6`, the bound of order 3, ends there and is left out of the tensors. On large cells
+    order 3 may be the better one for all points together.
     """
     xp = namespace(coefficients)
     node, rho = batch.node, batch.rho
@@ -58,6 +58,8 @@ def radial_remainder(batch: RadialBatch, coefficients: Array, third: Array) -> A
     sizes = xp.abs(coefficients)
     left = xp.where(sizes > 0, xp.where(goes_on, smooth, rough), zero)
     total = up(xp.sum(sizes * left, axis=1), coefficients.shape[1] + 4)
+    rough = xp.where(sizes > 0, rough, zero)
+    plain = up(xp.sum(sizes * rough, axis=1), coefficients.shape[1] + 4)
     a = node.variance * xp.where(goes_on, coefficients, zero)
     weighted = [a * xp.where(goes_on, factor, zero) for factor in F]
     cubic, quartic = _tensors(batch, weighted)
@@ -65,7 +67,7 @@ def radial_remainder(batch: RadialBatch, coefficients: Array, third: Array) -> A
     total = total + form_size(cubic, half, rho, 3) / 6.0 + form_size(quartic, half, rho, 4) / 24.0
     # what underflows: below 2^-1022 a product, of which each entry has fewer than 2^30
     reach = (1.0 + rho + node.largest_extent) ** 8
-    return up(total + TINY * reach, 8)
+    return xp.minimum(up(total + TINY * reach, 8), plain)
 
 
 def _rounding(batch: RadialBatch, F: list[Array]) -> Array:
