@@ -27,7 +27,7 @@ KERNEL_MUTANTS = (
         "fifth-order-of-the-nearest-share",
         "kernels/nodes/radial_variations.py",
         "PARTS = (0.25, 0.5, 1.0)",
-        "PARTS = (0.25, 0.5)",
+        "PARTS = (0.25,)",
         "the end of a displacement has no fifth derivative",
         BEYOND,
     ),

@@ -107,3 +107,17 @@ def test_fifth_derivatives_by_angle_and_distance(kernel):
         assert real <= found * (1 + 1e-12)
         if low > 0.05:
             assert found <= 1.25 * real
+
+
+@pytest.mark.parametrize("kernel", KERNELS[1:], ids=repr)
+def test_one_point_on_a_line_is_bounded_to_the_last_percent(kernel):
+    """All orders of one sign at one end of the cell: nothing in the bound may be missing."""
+    half = 0.05
+    for at in np.linspace(0.2, 4.0, 77):
+        batch, frame = batch_of(kernel, np.array([[at]]), np.zeros(1), np.full(1, half))
+        third = batch.variations()[3]
+        one = np.ones(1)
+        bound = float(batch.beyond_second(one[None], third)[0])
+        ends = np.array([[-half], [half]])
+        left = left_of_degree_two(batch, frame, kernel, np.array([[at]]), one, np.zeros(1), ends)
+        assert np.abs(left).max() <= bound + 5e-16
