@@ -51,7 +51,7 @@ class Settings:
     range_radius: float = 0.1
     pixels: int = 10
     tol: float = 0.01
-    boxes: int = 200
+    boxes: int = 100
     random_state: int = 0
 
 
