@@ -14,6 +14,8 @@ BEYOND = {"multiclass", "full-image", "sufficient-reasons"}
 def test_the_smallest_run_writes_everything_it_promises(name, tmp_path):
     result = reproduce(name, scale="smallest", output=tmp_path)
     folder = tmp_path / name
+    assert result.tables
+    assert result.figures
     assert result.findings or name in BEYOND
     assert {finding.agrees for finding in result.findings} <= set(AGREEMENTS)
     for table in result.tables:

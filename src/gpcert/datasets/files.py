@@ -5,8 +5,8 @@ from __future__ import annotations
 import gzip
 import math
 from collections.abc import Sequence
+from io import BufferedReader
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 
@@ -38,7 +38,7 @@ def read_idx(path: Path) -> np.ndarray:
         raise InputError(f"{path.name}: expected an idx file of unsigned bytes; {error}") from error
 
 
-def _array(file: IO[bytes]) -> np.ndarray:
+def _array(file: BufferedReader | gzip.GzipFile) -> np.ndarray:
     start = file.read(4)
     if len(start) != 4 or start[:3] != bytes([0, 0, UNSIGNED_BYTES]):
         raise InputError(f"it begins with {start.hex() or 'nothing'}, not with 000008")

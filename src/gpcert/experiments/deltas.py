@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 import numpy as np
@@ -14,7 +14,10 @@ from gpcert.experiments.results import Cell, ResultTable
 from gpcert.experiments.statistics import Estimate, bootstrap, numbers
 from gpcert.models import GPClassifier
 
-__all__ = ["delta_rows", "deltas_of", "ratio_of_means"]
+__all__ = ["delta_rows", "deltas_of", "ratio_of"]
+
+SMALLEST = 1e-12
+"""A delta that is taken for no movement at all: ratios to less would say nothing."""
 
 
 class Ranges(Protocol):
@@ -51,15 +54,16 @@ def deltas_of(table: ResultTable, **chosen: Cell) -> np.ndarray:
     return numbers(table.where(**chosen), "proved")
 
 
-def ratio_of_means(above: np.ndarray, below: np.ndarray) -> Estimate:
-    """Mean of one over mean of the other at the same points, which are resampled together.
+def ratio_of(middle: Callable[..., np.ndarray], above: np.ndarray, below: np.ndarray) -> Estimate:
+    """Mean (or median) of one over that of the other at the same points, which are resampled
+    together.
 
-    >>> ratio_of_means(np.array([2.0, 4.0]), np.array([1.0, 2.0])).value
+    >>> ratio_of(np.mean, np.array([2.0, 4.0]), np.array([1.0, 2.0])).value
     2.0
     """
 
     def ratio(values: np.ndarray, axis: int) -> np.ndarray:
-        means = values.mean(axis=axis)
-        return means[..., 0] / means[..., 1]
+        found = middle(values, axis=axis)
+        return found[..., 0] / np.maximum(found[..., 1], SMALLEST)
 
     return bootstrap(np.stack([above, below], axis=1), ratio)

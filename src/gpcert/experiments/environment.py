@@ -13,7 +13,7 @@ from gpcert.certificates.io import package_version
 from gpcert.experiments.parts import code_digest
 from gpcert.experiments.results import Environment
 
-__all__ = ["environment"]
+__all__ = ["cpu_model", "environment"]
 
 
 def environment(data: Mapping[str, str], random_state: int) -> Environment:
@@ -29,7 +29,7 @@ def environment(data: Mapping[str, str], random_state: int) -> Environment:
         scipy=version("scipy"),
         sklearn=version("scikit-learn"),
         machine=f"{platform.system()} {platform.machine()}",
-        cpu=_cpu(),
+        cpu=cpu_model(),
         cores=os.cpu_count() or 1,
         data=dict(data),
         random_state=random_state,
@@ -37,7 +37,8 @@ def environment(data: Mapping[str, str], random_state: int) -> Environment:
     )
 
 
-def _cpu() -> str:
+def cpu_model() -> str:
+    """The processor by its name, where the system tells it."""
     info = Path("/proc/cpuinfo")
     if info.exists():
         for line in info.read_text(encoding="utf-8").splitlines():

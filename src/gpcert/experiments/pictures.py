@@ -51,9 +51,9 @@ def logarithmic(ax: Axes, ticks: Any) -> None:
 
 
 def _plain(value: float, place: int | None) -> str:
-    """Numbers that begin with 1, 2 or 5, written as they are; the others would overlap."""
+    """Numbers that begin with 1, 2, 3, 5 or 7, written as they are; the others would overlap."""
     del place
-    return f"{value:g}" if value > 0 and f"{value:.0e}"[0] in "125" else ""
+    return f"{value:g}" if value > 0 and f"{value:.0e}"[0] in "12357" else ""
 
 
 def save(figure: Figure, place: Path) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpcert.experiments.base import Experiment, Piece, Rows, Tables
-from gpcert.experiments.deltas import delta_rows, deltas_of, ratio_of_means
+from gpcert.experiments.deltas import delta_rows, deltas_of, ratio_of
 from gpcert.experiments.fits import fit_cells, fitted, labelled
 from gpcert.experiments.pictures import panels
 from gpcert.experiments.results import Finding, ResultFigure, ResultTable
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 __all__ = ["EXPERIMENT"]
 
 INFERENCE = {"laplace": "Laplace", "ep": "EP"}
+MIDDLES = {"mean": np.mean, "median": np.median}
+"""The paper shows box plots and does not say which number its ratios are of; the few points near
+the boundary rule the mean, the many far from it the median."""
 
 
 @dataclass(frozen=True)
@@ -86,46 +89,56 @@ def tables(settings: Settings, rows: Rows) -> list[ResultTable]:
             }
         )
     ratios = [
-        {"data": data, "epochs": epochs, **_ratio(deltas, data, epochs)._asdict()}
+        {
+            "data": data,
+            "epochs": epochs,
+            "of": middle,
+            **_ratio(deltas, data, epochs, middle)._asdict(),
+        }
         for data in settings.data
         for epochs in settings.epochs
+        for middle in MIDDLES
     ]
     return [
         ResultTable.of(
             "models", "Models, and their mean proved delta with its 95 % interval", models
         ),
         ResultTable.of(
-            "ratios", "Mean delta of Laplace over that of EP, with its 95 % interval", ratios
+            "ratios", "Delta of Laplace over that of EP, with its 95 % interval", ratios
         ),
         deltas,
     ]
 
 
-def _ratio(deltas: ResultTable, data: str, epochs: Any) -> Estimate:
-    """Mean delta of Laplace over EP's; the points are resampled, each with both of its deltas."""
+def _ratio(deltas: ResultTable, data: str, epochs: Any, middle: str) -> Estimate:
+    """Delta of Laplace over EP's; the points are resampled, each with both of its deltas."""
     columns = [deltas_of(deltas, data=data, epochs=epochs, inference=each) for each in INFERENCE]
-    return ratio_of_means(*columns)
+    return ratio_of(MIDDLES[middle], *columns)
 
 
 def findings(tables: Tables) -> list[Finding]:
     """Laplace against EP, then the epochs."""
     ratios = tables["ratios"]
     last = int(max(numbers(ratios, "epochs")))
-    records: list[Any] = ratios.where(epochs=last).records()
-    by_data = {row["data"]: Estimate(row["value"], row["low"], row["high"]) for row in records}
-    found = [
-        Finding(
-            f"{labelled(data)}: EP is more robust than Laplace",
-            "consistently so",
-            f"mean delta of Laplace over EP's after {last} epochs: {ratio}",
-            exceeds(ratio, 1.0),
-            "yes: the interval of the ratio lies above 1",
-        )
-        for data, ratio in by_data.items()
-    ]
-    found += [_five_times(data, by_data[data]) for data in FIVE_TIMES if data in by_data]
-    if "spam" in by_data:
-        found.append(_spam_least(by_data))
+    found = []
+    for middle in MIDDLES:
+        records: list[Any] = ratios.where(epochs=last, of=middle).records()
+        by_data = {row["data"]: Estimate(row["value"], row["low"], row["high"]) for row in records}
+        found += [
+            Finding(
+                f"{labelled(data)}: EP is more robust than Laplace, by the {middle} delta",
+                "consistently so",
+                f"{middle} delta of Laplace over EP's after {last} epochs: {ratio}",
+                exceeds(ratio, 1.0),
+                "yes: the interval of the ratio lies above 1",
+            )
+            for data, ratio in by_data.items()
+        ]
+        found += [
+            _five_times(data, middle, by_data[data]) for data in FIVE_TIMES if data in by_data
+        ]
+        if "spam" in by_data:
+            found.append(_spam_least(middle, by_data))
     return found + _epochs(tables["deltas"])
 
 
@@ -134,14 +147,14 @@ NEAR_FIVE = (2.5, 10.0)
 """What "about 5" may mean: within a factor of two."""
 
 
-def _five_times(data: str, ratio: Estimate) -> Finding:
+def _five_times(data: str, middle: str, ratio: Estimate) -> Finding:
     low, high = NEAR_FIVE
     if low <= ratio.low and ratio.high <= high:
         agrees = "yes"
     else:
         agrees = "no" if ratio.high < low or ratio.low > high else "unclear"
     return Finding(
-        f"{labelled(data)}: EP is about 5 times as robust as Laplace",
+        f"{labelled(data)}: EP is about 5 times as robust as Laplace, by the {middle} delta",
         "about 5 times" if data != "digits38" else "about 5 times (of MNIST38)",
         f"{ratio} times",
         agrees,
@@ -149,7 +162,7 @@ def _five_times(data: str, ratio: Estimate) -> Finding:
     )
 
 
-def _spam_least(by_data: Mapping[str, Estimate]) -> Finding:
+def _spam_least(middle: str, by_data: Mapping[str, Estimate]) -> Finding:
     spam = by_data["spam"]
     others = [ratio for data, ratio in by_data.items() if data != "spam"]
     if all(spam.high < ratio.low for ratio in others):
@@ -157,12 +170,16 @@ def _spam_least(by_data: Mapping[str, Estimate]) -> Finding:
     else:
         agrees = "no" if any(spam.low > ratio.high for ratio in others) else "unclear"
     return Finding(
-        "The difference between Laplace and EP is least on SPAM",
+        f"The difference between Laplace and EP is least on SPAM, by the {middle} delta",
         "least pronounced",
         f"SPAM {spam}, others {', '.join(map(str, others))}",
         agrees,
         "yes: SPAM's interval lies below all others; no: above one of them",
     )
+
+
+NOTICEABLE = 0.05
+"""Less of a change would not be seen in a box plot."""
 
 
 def _epochs(deltas: ResultTable) -> list[Finding]:
@@ -182,8 +199,9 @@ def _epochs(deltas: ResultTable) -> list[Finding]:
                     "falls from 10 to 100 epochs",
                     f"mean delta {before.mean():.3g} after {few}, {after.mean():.3g} after {many} "
                     f"epochs; fall {fall}",
-                    exceeds(fall, 0.0),
-                    "yes: the interval of the mean fall lies above 0",
+                    exceeds(fall, NOTICEABLE * before.mean()),
+                    f"yes: the interval of the mean fall lies above {NOTICEABLE:.0%} of delta; "
+                    "no: below",
                 )
             )
     return found

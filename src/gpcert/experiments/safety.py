@@ -50,6 +50,7 @@ class Settings:
 QUICK = (Case("synthetic2d", 20, 1.4), Case("digits38", 10, 1.0))
 FULL = (
     Case("synthetic2d", 20, 1.4),
+    Case("synthetic2d-published", 20, 1.4),
     Case("spam", 40, 0.14),
     Case("mnist38", 10, 1.0),
     Case("fashion-ts", 10, 1.0),
@@ -146,6 +147,7 @@ def findings(tables: Tables) -> list[Finding]:
 
 PAPER = {
     "synthetic2d": "misses",
+    "synthetic2d-published": "misses",
     "digits38": "misses",
     "mnist38": "misses",
     "spam": "finds",
@@ -244,6 +246,8 @@ EXPERIMENT = Experiment(
     notes=(
         "The paper shows one selected point per data set; here the first test points in random "
         "order are taken, and the figure shows one of them.",
+        "Synthetic2D comes twice: with the accuracy that the paper reports, and as its published "
+        "scripts make it (shift 5, separable).",
         "Radii and epochs are those of the published scripts (F-MNIST-TS: as MNIST38).",
         "Images: the ten pixels nearest to the strongest blob take the place of SIFT's, which "
         "finds no key point in many images of 14x14 pixels.",
