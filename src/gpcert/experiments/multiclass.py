@@ -198,7 +198,7 @@ def draw(name: str, tables: Tables) -> Figure:
             bottom += height
         ax.set_xticks(range(len(rows)), [f"{row['radius']:g}" for row in rows])
         ax.set(title=labelled(each), xlabel="radius, ten pixels free", ylabel="share of points")
-    axes[0].legend(fontsize="small", loc="lower left")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return figure
 
 
