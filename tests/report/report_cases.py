@@ -67,6 +67,7 @@ def _radii() -> ExperimentResult:
             Finding("it rises", "by 5", "by 3 (2 to 4)", "no", NASTY),
             Finding("it falls", "yes", "yes", "yes"),
             Finding("it stays", "1", "1 (-1 to 3)", "unclear", "interval holds 0"),
+            Finding("it turns", "1", "1 (-1 to 3)", "unclear", "interval holds 0"),
         ),
         (NASTY, "a second note"),
     )

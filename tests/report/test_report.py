@@ -22,7 +22,7 @@ def test_a_page_has_every_figure_table_claim_and_command(tmp_path):
             assert f'id="{result.experiment}-{figure.name}"' in page
         for table in result.tables:
             assert f'download="{result.experiment}-{table.name}.csv"' in page
-    assert "1 agree, 1 do not agree, 1 are unclear" in page
+    assert "1 agree, 1 do not agree, 2 are unclear" in page
     assert page.count("data:image/svg+xml") == 3
     assert NASTY not in page
     assert page.count("<script>") == 1
@@ -43,7 +43,7 @@ def test_a_markdown_page_links_files_that_exist(tmp_path):
     assert all((path.parent / link).is_file() for link in links)
     assert "the first 30 of 250 rows" in text
     rows = [line for line in text.splitlines() if line.startswith("| radii ")]
-    assert [len(re.findall(r"(?<!\\)\|", row)) for row in rows] == [7, 7, 7]
+    assert [len(re.findall(r"(?<!\\)\|", row)) for row in rows] == [7, 7, 7, 7]
 
 
 def test_large_drawings_are_shown_as_pixels(tmp_path):

@@ -137,11 +137,25 @@ def draw(name: str, tables: Tables) -> Figure:
     data = list(dict.fromkeys(map(str, tables["curves"].column("data"))))
     figure, axes = panels(len(data), sharey=True)
     for ax, each in zip(axes, data, strict=True):
-        own = tables["curves"].where(data=each)
-        columns = ("radius", "proved", "not refuted")
-        plot_accuracy(ax, *(np.array(own.column(c), dtype=float) for c in columns))
+        end = max(tables["curves"].where(data=each).column("radius"))
+        plot_accuracy(ax, *_steps(tables["points"].where(data=each), end))
         ax.set_title(labelled(each))
     return figure
+
+
+def _steps(points: ResultTable, end: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Radii and both shares, with every step of them: a line from one reported radius to the next
+    would lie above what is proved between them."""
+    right = np.array(points.column("right"), dtype=bool)[:, None]
+    proved = np.array(points.column("proved up to"), dtype=float)[:, None]
+    refuted = np.array([np.inf if r is None else r for r in points.column("refuted at")])[:, None]
+    jumps = np.concatenate([[0.0], proved[right], refuted[right]])
+    # a share changes just after a proved radius, and just before a counter-example
+    sides = [np.nextafter(jumps, -np.inf), jumps, np.nextafter(jumps, np.inf)]
+    radii = np.unique(np.concatenate([*sides, [end]]))
+    radii = radii[(radii >= 0) & (radii <= end)]
+    certified = right & (proved > 0) & (proved >= radii)
+    return radii, certified.mean(axis=0), (right & (refuted > radii)).mean(axis=0)
 
 
 EXPERIMENT = Experiment(
@@ -162,7 +176,7 @@ EXPERIMENT = Experiment(
             "accuracy",
             "Share of test images that are right and proved robust (solid), and right and not "
             "refuted (dashed), against the l-infinity radius, every pixel free within [0, 1]",
-            ("curves",),
+            ("points", "curves"),
         ),
     ),
     notes=(

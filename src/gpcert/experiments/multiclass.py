@@ -51,7 +51,7 @@ class Settings:
     range_radius: float = 0.1
     pixels: int = 10
     tol: float = 0.01
-    boxes: int = 200
+    boxes: int = 100
     random_state: int = 0
 
 
@@ -198,7 +198,7 @@ def draw(name: str, tables: Tables) -> Figure:
             bottom += height
         ax.set_xticks(range(len(rows)), [f"{row['radius']:g}" for row in rows])
         ax.set(title=labelled(each), xlabel="radius, ten pixels free", ylabel="share of points")
-    axes[0].legend(fontsize="small", loc="lower left")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return figure
 
 

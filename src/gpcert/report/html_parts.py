@@ -14,26 +14,32 @@ from gpcert.report.wording import MARKS, REPORT_ROWS, shown, time_taken, where_c
 
 __all__ = ["claims_html", "experiment_html", "figure_html", "table_html"]
 
+CHOSEN_BY = ("experiment", "agrees")
+"""Columns of the claims with a menu; prose has none."""
+
 
 def claims_html(claims: Sequence[tuple[ExperimentResult, Finding]]) -> str:
     """The paper's claims beside our numbers; on a narrow screen each row becomes a card."""
     heads = ("experiment", "claim", "paper", "ours", "agrees", "how it was judged")
     rows = "".join(
         "<tr>"
-        + _labelled(heads[0], f'<a href="#{result.experiment}">{result.experiment}</a>')
-        + "".join(
-            _labelled(head, escape(text))
-            for head, text in zip(heads[1:4], (each.claim, each.paper, each.ours), strict=True)
-        )
-        + _labelled(heads[4], _badge(each.agrees))
-        + _labelled(heads[5], escape(each.comment))
+        + _labelled(heads[0], result.experiment, _link(result.experiment))
+        + _labelled(heads[1], each.claim)
+        + _labelled(heads[2], each.paper)
+        + _labelled(heads[3], each.ours)
+        + _labelled(heads[4], each.agrees, _badge(each.agrees))
+        + _labelled(heads[5], each.comment)
         + "</tr>"
         for result, each in claims
     )
-    head = "".join(f"<th scope='col'>{name}</th>" for name in heads)
+    head = "".join(
+        f'<th scope="col" data-kind="{"text" if name in CHOSEN_BY else "prose"}">{name}</th>'
+        for name in heads
+    )
     return (
-        '<div class="scroll"><table class="claims"><thead><tr>'
-        f"{head}</tr></thead><tbody>{rows}</tbody></table></div>"
+        '<section class="table" id="claims-table"><div class="tools"></div>'
+        '<table class="claims"><thead><tr>'
+        f"{head}</tr></thead><tbody>{rows}</tbody></table></section>"
     )
 
 
@@ -104,8 +110,13 @@ def table_html(result: ExperimentResult, table: ResultTable) -> str:
 """
 
 
-def _labelled(head: str, content: str) -> str:
-    return f'<td data-head="{head}">{content}</td>'
+def _labelled(head: str, text: str, content: str | None = None) -> str:
+    shown_as = escape(text) if content is None else content
+    return f'<td data-head="{head}" data-value="{escape(text)}">{shown_as}</td>'
+
+
+def _link(experiment: str) -> str:
+    return f'<a href="#{experiment}">{experiment}</a>'
 
 
 def _badge(agrees: str) -> str:

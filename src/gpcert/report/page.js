@@ -28,7 +28,7 @@
     return [select, make("label", {}, `${label} `, select)];
   };
 
-  for (const section of document.querySelectorAll("details.table")) prepare(section);
+  for (const section of document.querySelectorAll(".table")) prepare(section);
   // paper has no folds
   addEventListener("beforeprint", () => {
     for (const fold of document.querySelectorAll("details")) fold.open = true;
@@ -41,6 +41,7 @@
     const columns = heads.map((head, k) => ({
       name: head.textContent,
       numeric: head.dataset.kind === "number",
+      prose: head.dataset.kind === "prose",
       of: (row) => row.cells[k].dataset.value,
     }));
     const tools = section.querySelector(".tools");
@@ -51,8 +52,8 @@
     };
     for (const column of columns) {
       const values = [...new Set(rows.map(column.of))];
-      if (column.numeric || values.length < 2 || values.length > 12 || values.length === rows.length)
-        continue;
+      const few = values.length > 1 && values.length <= 12 && values.length < rows.length;
+      if (column.numeric || column.prose || !few) continue;
       const [select, label] = chooser(column.name, ["all", ...values], refresh);
       filters.push((row) => select.selectedIndex === 0 || column.of(row) === select.value);
       tools.append(label);
