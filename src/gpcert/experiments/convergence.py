@@ -23,8 +23,8 @@ __all__ = ["EXPERIMENT"]
 
 METHODS: dict[str, dict[str, Any]] = {
     "taylor": {},
-    "paper, closed forms": {"method": "paper", "variance": "analytic"},
-    "paper, solvers": {"method": "paper", "variance": "solver"},
+    "paper, closed forms": {"method": "paper", "variance_bound": "analytic"},
+    "paper, solvers": {"method": "paper", "variance_bound": "solver"},
 }
 """Arguments of `gpcert.prediction_range`: ours, and Algorithm 1 with the paper's bounds."""
 
