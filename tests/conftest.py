@@ -20,10 +20,14 @@ settings.register_profile(
 )
 settings.load_profile("ci")
 
+EXPLAIN = "pip install 'gpcert[explain]'"
 OPTIONAL = {
     "torch": "make torch",
     "chromium": "make browser",
     "distributed": "pip install distributed",
+    "shap": EXPLAIN,
+    "lime": EXPLAIN,
+    "skimage": EXPLAIN,
 }
 """Libraries and programs that the tests can do without, and the command that brings them."""
 
