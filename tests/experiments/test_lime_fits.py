@@ -36,7 +36,9 @@ def test_an_image_all_black_has_no_weights():
 
 
 def test_the_tabular_version_is_that_of_the_package():
-    tabular = pytest.importorskip("lime.lime_tabular")
+    pytest.importorskip("lime")
+    from lime import lime_tabular as tabular
+
     background = np.random.default_rng(2).normal(size=(200, 3))
     x, n = background[0], 20_000
     explainer = tabular.LimeTabularExplainer(

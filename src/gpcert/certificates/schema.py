@@ -28,11 +28,11 @@ __all__ = ["ADDED", "Cell", "Codec", "cell", "codec_of", "decode", "encode", "la
 
 T = TypeVar("T")
 
-Cell = str | int | float | bool | None
-"""What a table holds; infinities too, which files spell as everywhere."""
-
 ADDED: Mapping[str, Any] = {"added": True}
 """Metadata of a field with a default that files of the same format may be without."""
+
+Cell = str | int | float | bool | None
+"""What a table holds; infinities too, which files spell as everywhere."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -40,7 +40,7 @@ class Settings:
     train: int = 1000
     points: int = 100
     radii: int = 21
-    tol: float = 0.02
+    rtol: float = 0.02
     boxes: int = 8
     random_state: int = 0
 
@@ -62,7 +62,7 @@ def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) 
         data.y_test,
         radii,
         domain=(0.0, 1.0),
-        tol=settings.tol,
+        rtol=settings.rtol,
         budget=gpcert.Budget(seconds=None, boxes=settings.boxes),
     )
     points: list[Row] = [
