@@ -43,6 +43,7 @@ BUILT_IN: tuple[Place, ...] = (
     # first: our estimators derive from scikit-learn's base classes
     Place("gpcert", "gpcert.adapters.own"),
     Place("sklearn", "gpcert.adapters.sklearn"),
+    Place("sklearn", "gpcert.adapters.sklearn_scores"),
     Place("sklearn", "gpcert.adapters.sklearn_wrappers"),
 )
 

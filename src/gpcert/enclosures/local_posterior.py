@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from gpcert.arrays import Array, Backend
+from gpcert.arrays import Array, Backend, namespace
 from gpcert.committee import Model
 from gpcert.deadline import checkpoint
 from gpcert.enclosures.mean import MeanEnclosure, mean_enclosure
@@ -17,16 +17,20 @@ from gpcert.enclosures.variance import (
     variance_enclosure,
 )
 from gpcert.kernels import LocalKernel, localize
-from gpcert.kernels.expansions.base import Expansion
+from gpcert.kernels.expansions.base import Combination, Expansion, LinearModel
 from gpcert.kernels.expansions.squared_exponential import LocalSquaredExponential
 from gpcert.posterior import Posterior
 from gpcert.regions import Cells, Region
+from gpcert.rounding import up_float
 from gpcert.unit_form import UnitForm
 
 __all__ = ["LocalCommittee", "LocalModel", "LocalPosterior", "local_model"]
 
 CHEAP_WORK = 2.0e8
 """Multiplications up to which the derivative covariance is always worth its time (about 10 ms)."""
+
+FEW = 0.75
+"""Part of the points below which an output is bounded with those alone that it gives a weight."""
 
 MOST_SECOND_FEATURES = 3
 """Up to here the covariance of second derivatives is tried: f (f+1)/2 products with the factor."""
@@ -48,6 +52,8 @@ class LocalPosterior:
     precisions: tuple[LocalPrecision, ...] | None
     operator: OperatorBounds
     portfolio: Portfolio = field(default_factory=Portfolio)
+    parts: dict[int, tuple[LocalKernel, Array]] = field(default_factory=dict)
+    """Of outputs that use some of the points only: the kernel with those, and their numbers."""
 
     @staticmethod
     def build(
@@ -94,15 +100,46 @@ class LocalPosterior:
     def mean(self, expansion: Expansion, output: int, optional: bool = True) -> MeanEnclosure:
         """Enclosure of g_c in unit form; `optional` bounds as the portfolio says."""
         pointwise = optional and self.portfolio.wants("pointwise")
-        weights, norm = self.weights[output], self.norms[output]
-        enclosure = mean_enclosure(self.kernel, expansion, weights, norm, pointwise)
+        kernel, seen, weights = self._seen_by(output, expansion)
+        enclosure = mean_enclosure(kernel, seen, weights, self.norms[output], pointwise)
         if pointwise:
             self.portfolio.report("pointwise", enclosure.pointwise_gained)
         return enclosure
 
+    def linear_model(self, expansion: Expansion, output: int) -> LinearModel | None:
+        """The first order of g_c alone, where it is cheap; see `LocalKernel.linear_model`."""
+        kernel, seen, weights = self._seen_by(output, expansion)
+        norm = self.norms[output]
+        return kernel.linear_model(seen, Combination(weights, up_float(norm * norm, 1)))
+
+    def center_values(self, expansion: Expansion) -> tuple[Array, Array]:
+        """(B, m): all g_c at the centres, and their errors."""
+        return self.kernel.center_values(expansion, namespace(expansion.K).stack(self.weights))
+
+    def _seen_by(self, output: int, expansion: Expansion) -> tuple[LocalKernel, Expansion, Array]:
+        """Kernel, expansion and weights of an output without the points that it gives no weight.
+
+        The function is the same; support vector machines of several classes use few of their points
+        for each pair.
+        """
+        weights = self.weights[output]
+        if len(self.weights) == 1:
+            return self.kernel, expansion, weights
+        if output not in self.parts:
+            xp = namespace(weights)
+            (index,) = xp.nonzero(weights)
+            few = 0 < len(index) <= FEW * len(weights)
+            part = self.kernel.restricted_to(index) if few else None
+            self.parts[output] = (part or self.kernel, index if part else xp.arange(0))
+        kernel, index = self.parts[output]
+        if kernel is self.kernel:
+            return kernel, expansion, weights
+        return kernel, expansion.restricted_to(index), weights[index]
+
     def paper_mean(self, expansion: Expansion, output: int, sign: int) -> Array:
         """The paper's lower bound of `sign * g_c` over every cell."""
-        return self.kernel.paper_bound(expansion, sign * self.weights[output])
+        kernel, seen, weights = self._seen_by(output, expansion)
+        return kernel.paper_bound(seen, sign * weights)
 
     def variance(
         self, expansion: Expansion, output: int, optional: bool = True
