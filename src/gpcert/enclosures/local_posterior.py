@@ -37,6 +37,26 @@ MOST_SECOND_FEATURES = 3
 
 
 @dataclass(frozen=True, eq=False)
+class SliceNorms:
+    """`norms[c]`: upper bounds of the RKHS norms of the functions on the region, when asked for.
+
+    The norm over all features is known once and for all; of a region that fixes some (`kernel` is
+    then not None) a slice's own can be smaller.
+    """
+
+    unit: UnitForm
+    kernel: LocalKernel | None
+    known: dict[int, float] = field(default_factory=dict)
+
+    def __getitem__(self, output: int) -> float:
+        if output not in self.known:
+            whole = float(self.unit.norms[output])
+            own = None if self.kernel is None else self.kernel.slice_norm(self.unit.weights[output])
+            self.known[output] = whole if own is None else min(whole, own)
+        return self.known[output]
+
+
+@dataclass(frozen=True, eq=False)
 class LocalPosterior:
     """Everything that does not change from cell to cell, on the backend.
 
@@ -48,7 +68,7 @@ class LocalPosterior:
     unit: UnitForm
     kernel: LocalKernel
     weights: tuple[Array, ...]
-    norms: tuple[float, ...]
+    norms: SliceNorms
     precisions: tuple[LocalPrecision, ...] | None
     operator: OperatorBounds
     portfolio: Portfolio = field(default_factory=Portfolio)
@@ -64,12 +84,6 @@ class LocalPosterior:
         unit = posterior.unit
         _ = unit.mean_scale  # an error where predictions leave float64
         kernel = localize(unit.kernel, posterior.points, region, backend)
-        norms = []
-        for c, t in enumerate(unit.weights):
-            # the norm over all features is known once and for all; a slice's own can be smaller
-            own = kernel.slice_norm(t) if len(region.fixed) else None
-            whole = float(unit.norms[c])
-            norms.append(whole if own is None else min(whole, own))
         precisions, operator = None, OperatorBounds(0.0, 1.0)
         if variance:
             _ = unit.variance_scale
@@ -83,7 +97,7 @@ class LocalPosterior:
             unit=unit,
             kernel=kernel,
             weights=tuple(backend.asarray(t) for t in unit.weights),
-            norms=tuple(norms),
+            norms=SliceNorms(unit, kernel if len(region.fixed) else None),
             precisions=precisions,
             operator=operator,
         )

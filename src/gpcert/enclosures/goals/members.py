@@ -22,7 +22,14 @@ from gpcert.likelihoods import ScalarLikelihood
 from gpcert.likelihoods.smoothed import SmoothedLink
 from gpcert.rounding import down, gamma, nonnegative, up
 
-__all__ = ["kept", "latent_mean", "probability", "probability_at_center", "split_scores", "weighted_sum"]
+__all__ = [
+    "kept",
+    "latent_mean",
+    "probability",
+    "probability_at_center",
+    "split_scores",
+    "weighted_sum",
+]
 
 JOINT = "sum of probabilities"
 """The joint bound of `weighted_sum` in the portfolio: it seldom pays on large cells."""

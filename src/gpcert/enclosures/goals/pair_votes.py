@@ -10,10 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import combinations
 
-from gpcert.arrays import Array, namespace
+import numpy as np
+
+from gpcert.arrays import Array, namespace, to_numpy
 from gpcert.attacks.committee_functions import pair_votes_function
 from gpcert.attacks.functions import PlainFunction
-from gpcert.committee import Committee, Model
+from gpcert.committee import Committee, Model, pair_weights, vote_scores
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.first_order import first_order_bound
 from gpcert.enclosures.goals.base import Goal, GoalBound
@@ -22,6 +24,9 @@ from gpcert.enclosures.goals.members import kept
 from gpcert.rounding import down, up
 
 __all__ = ["PairVotesGoal"]
+
+JUMPS = 3
+"""Vertices that are tried before a Hessian is formed; each costs about a hundredth of one."""
 
 
 @dataclass(frozen=True)
@@ -53,13 +58,13 @@ class PairVotesGoal(Goal):
         del target
         xp = namespace(evaluation.cells.lower)
         zero = xp.zeros_like(evaluation.expansion.geometry.rho2)
-        own = {j: _sure(evaluation, *self._pair(self.winner, j)) for j in self._others}
+        own, hopeless = self._own_pairs(evaluation)
         total = sum((_count(won.lower > 0) for won in own.values()), zero)
         leads = []
         for j in self._others:
             # V_j is at most (m - 2) + 1, less the defeats that are sure
             lead = total - float(self.classes - 1) + _count(own[j].lower > 0)
-            if not bool(xp.all(lead + self._shift(j) > 0)):
+            if not hopeless and not bool(xp.all(lead + self._shift(j) > 0)):
                 lead = lead + self._defeats(evaluation, j, lead)
             leads.append(down(lead + self._shift(j), 1))
         lower = xp.min(xp.stack(leads, axis=1), axis=1)
@@ -72,15 +77,14 @@ class PairVotesGoal(Goal):
 
     def ceiling(self, evaluation: Evaluation) -> Array:
         """The same at the centre: a vote that rounding leaves open counts for the winner."""
-        xp = namespace(evaluation.cells.lower)
         signs = _center_signs(evaluation)
-        own = [s * signs[:, p] for p, s in (self._pair(self.winner, j) for j in self._others)]
-        most = sum((_count(each >= 0) for each in own), xp.zeros_like(own[0]))
-        leads = []
-        for j in self._others:
-            pairs = (self._pair(j, k) for k in range(self.classes) if k != j)
-            won = [_count(s * signs[:, p] > 0) for p, s in pairs]
-            leads.append(up(most - sum(won[1:], won[0]) + self._shift(j), 1))
+        xp = namespace(signs)
+        sides = np.stack([pair_weights(self.classes, c) for c in range(self.classes)])
+        # (B, classes, pairs): 1 where the class surely wins the pair, -1 where it loses it
+        won = signs[:, None, :] * xp.asarray(sides, device=signs.device)
+        least = xp.sum(_count(won > 0), axis=2)
+        most = float(self.classes - 1) - xp.sum(_count(won < 0), axis=2)[:, self.winner]
+        leads = [up(most - least[:, j] + self._shift(j), 1) for j in self._others]
         return xp.min(xp.stack(leads, axis=1), axis=1)
 
     def function(self, model: Model) -> PlainFunction:
@@ -101,6 +105,47 @@ class PairVotesGoal(Goal):
         pairs = list(combinations(range(self.classes), 2))
         return pairs.index((min(c, k), max(c, k))), (1 if c > k else -1)
 
+    def _own_pairs(self, evaluation: Evaluation) -> tuple[dict[int, GoalBound], bool]:
+        """Bounds of the winner's pairs, by rival, and whether a proof is not to be had.
+
+        Of many features (where there is a first order by itself) the second order is asked only
+        about pairs that the first leaves open, the weakest first, until one stays open on all
+        cells; and not at all once a point of another decision is seen, as then there is no proof.
+        """
+        xp = namespace(evaluation.cells.lower)
+        pairs = {j: self._pair(self.winner, j) for j in self._others}
+        cheap = {j: _first_order(evaluation, *pair) for j, pair in pairs.items()}
+        found = {j: bound for j, bound in cheap.items() if bound is not None}
+        if len(found) < len(pairs):
+            return {j: _sure(evaluation, *pair) for j, pair in pairs.items()}, False
+        weak = [j for j, bound in found.items() if bool(xp.any(bound.lower <= 0))]
+        weak = sorted(weak, key=lambda j: float(xp.min(found[j].lower)))
+        if weak and self._changed(evaluation, found[weak[0]].point, pairs[weak[0]]):
+            return found, True
+        for j in weak:
+            found[j] = _second_order(evaluation, *pairs[j], found[j])
+            if bool(xp.all(found[j].lower <= 0)):
+                break
+        return found, False
+
+    def _changed(self, evaluation: Evaluation, start: Array, pair: tuple[int, int]) -> bool:
+        """Whether a few vertices, each against the pair's slope at the last one, meet another
+        decision in the region, by plain numbers: they say what is worth doing, and nothing is
+        claimed from them."""
+        cells, member = evaluation.cells, evaluation.local.posterior
+        center, half = to_numpy(cells.center), to_numpy(cells.half)
+        output, sign = pair
+        move = to_numpy(start)
+        for _ in range(JUMPS):
+            points = cells.region.project(cells.points_full(center + move))
+            scores = vote_scores(member.mean(points), self.classes)
+            if np.any(scores.argmax(axis=1) != self.winner):
+                return True
+            weights = np.tile(sign * member.weights[output], (len(points), 1))
+            slope = member.kernel.gradient_product(points, member.points, weights)
+            move = -half * np.sign(slope[:, cells.region.free])
+        return False
+
     def _defeats(self, evaluation: Evaluation, j: int, lead: Array) -> Array:
         """How many pairs class j surely loses, that with the winner apart.
 
@@ -120,56 +165,78 @@ class PairVotesGoal(Goal):
 
 
 def _sure(evaluation: Evaluation, output: int, sign: int) -> GoalBound:
-    """Lower bound of `sign mu` of an output over each cell: the first order alone where that
-    settles the sign on all of them, or where the sign is lost at the centre."""
+    """Lower bound of `sign mu` of an output over each cell, the cheapest that there is."""
 
     def compute() -> GoalBound:
         cheap = _first_order(evaluation, output, sign)
-        if cheap is not None:
-            xp = namespace(cheap.lower)
-            lost = sign * _center_signs(evaluation)[:, output] < 0
-            if bool(xp.all((cheap.lower > 0) | lost)):
-                return cheap
-        found = MeanGoal(output, sign).bound(evaluation, 0.0)
-        if cheap is None:
-            return found
-        lower = namespace(found.lower).maximum(found.lower, cheap.lower)
-        return GoalBound(lower, found.point, found.scores)
+        return MeanGoal(output, sign).bound(evaluation, 0.0) if cheap is None else cheap
 
     return kept(evaluation, ("sure", output, sign), compute)
 
 
+def _second_order(evaluation: Evaluation, output: int, sign: int, cheap: GoalBound) -> GoalBound:
+    local, expansion = evaluation.local, evaluation.expansion
+    enclosure = local.mean(expansion, output, optional=False)
+    model = enclosure.below if sign > 0 else enclosure.above
+    offset, scale = _affine(evaluation, output, sign)
+    xp = namespace(model.value)
+    bound = model.bound_at(expansion.geometry, xp.full_like(model.value, -offset / scale))
+    lower = affine_down(offset, scale, bound.lower)
+    lower = xp.where(lower > cheap.lower, lower, cheap.lower)  # NaN of huge cells loses
+    return GoalBound(lower, expansion.geometry.unscaled(bound.point), cheap.scores)
+
+
+def _affine(evaluation: Evaluation, output: int, sign: int) -> tuple[float, float]:
+    """`sign mu = offset + scale q`."""
+    local = evaluation.local
+    return sign * float(local.posterior.offset[output]), local.unit.mean_scale[output]
+
+
 def _first_order(evaluation: Evaluation, output: int, sign: int) -> GoalBound | None:
     local, expansion = evaluation.local, evaluation.expansion
-    model = kept(
-        evaluation, ("linear", output), lambda: local.linear_model(expansion, output)
-    )
+    geometry = expansion.geometry
+    if geometry.half.shape[1] == 0:  # a single point
+        return _at_point(evaluation, output, sign)
+    model = kept(evaluation, ("linear", output), lambda: local.linear_model(expansion, output))
     if model is None:
         return None
-    geometry = expansion.geometry
-    offset, scale = sign * float(local.posterior.offset[output]), local.unit.mean_scale[output]
+    offset, scale = _affine(evaluation, output, sign)
     level = namespace(model.value).full_like(model.value, -offset / scale)
     bound = first_order_bound(model, sign, geometry, local.kernel.weight_rate, level)
     lower = affine_down(offset, scale, bound.lower)
     return GoalBound(lower, geometry.unscaled(bound.point), geometry.split_scores())
 
 
-def _center_signs(evaluation: Evaluation) -> Array:
-    """(B, outputs): 1 or -1 where the sign of a mean at the centre is certain, else 0."""
+def _at_point(evaluation: Evaluation, output: int, sign: int) -> GoalBound:
+    half = evaluation.expansion.geometry.half
+    return GoalBound(_at_center(evaluation, output, sign), half, half)
 
-    def compute() -> Array:
+
+def _at_center(evaluation: Evaluation, output: int, sign: int) -> Array:
+    """Lower bound (B,) of `sign mu` at the centres."""
+    low, high = _center_range(evaluation)
+    return low[:, output] if sign > 0 else -high[:, output]
+
+
+def _center_range(evaluation: Evaluation) -> tuple[Array, Array]:
+    """Certified means (B, outputs) at the centres."""
+
+    def compute() -> tuple[Array, Array]:
         local = evaluation.local
         values, errors = local.center_values(evaluation.expansion)
         xp = namespace(values)
-        columns = []
-        for c, scale in enumerate(local.unit.mean_scale):
-            offset = float(local.posterior.offset[c])
-            low = affine_down(offset, scale, down(values[:, c] - errors[:, c], 2))
-            high = -affine_down(-offset, scale, down(-values[:, c] - errors[:, c], 2))
-            columns.append(_count(low > 0) - _count(high < 0))
-        return xp.stack(columns, axis=1)
+        numbers = (local.posterior.offset, np.asarray(local.unit.mean_scale))
+        offset, scale = (xp.asarray(each, device=values.device) for each in numbers)
+        low = affine_down(offset, scale, down(values - errors, 2))
+        return low, -affine_down(-offset, scale, down(-values - errors, 2))
 
-    return kept(evaluation, "center signs", compute)
+    return kept(evaluation, "center range", compute)
+
+
+def _center_signs(evaluation: Evaluation) -> Array:
+    """(B, outputs): 1 or -1 where the sign of a mean at the centre is certain, else 0."""
+    low, high = _center_range(evaluation)
+    return _count(low > 0) - _count(high < 0)
 
 
 def _count(condition: Array) -> Array:

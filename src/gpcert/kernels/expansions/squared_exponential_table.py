@@ -143,9 +143,14 @@ class SquaredExponentialTable:
                 total = total + (scaled[:, j, None] - self.points[None, :, j]) ** 2
             return total
         product = scaled @ (-2.0 * self.points.T)
-        product += xp.sum(self.points**2, axis=1)[None, :]
+        product += self._squares[None, :]
         product += xp.sum(scaled**2, axis=1)[:, None]
         return nonnegative(product)
+
+    @cached_property
+    def _squares(self) -> Array:
+        """(N,) squared norms of the scaled points."""
+        return namespace(self.points).sum(self.points**2, axis=1)
 
     def matrix(self, distances: Array) -> Array:
         """`s^2 exp(-(r_free^2 + r_fixed^2)/2)`."""
@@ -332,7 +337,7 @@ class SquaredExponentialTable:
     def _free_gram(self) -> Array:
         """(N, N) the kernel on the free features, for the norms of all outputs."""
         xp = namespace(self.points)
-        squares = xp.sum(self.points**2, axis=1)
+        squares = self._squares
         distances = squares[:, None] + squares[None, :] - 2.0 * (self.points @ self.points.T)
         return self.variance * xp.exp(-0.5 * nonnegative(distances))
 
