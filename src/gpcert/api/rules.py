@@ -88,7 +88,7 @@ def _near_level(posterior: Posterior, x: np.ndarray, level: Fraction) -> bool:
     terms = posterior.scale * (np.abs(posterior.weights) @ np.abs(K))
     sizes = np.abs(posterior.offset) + terms + abs(float(level))
     apart = np.abs(posterior.mean(x[None])[0] - float(level))
-    return bool(np.any(apart < NEAR_ROUNDING * sizes))
+    return bool(np.any(apart <= NEAR_ROUNDING * sizes))
 
 
 def _classes(
