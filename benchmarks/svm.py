@@ -52,9 +52,7 @@ def measure(section: Section, name: str, model: SVC, X: np.ndarray) -> None:
     gpcert.certify(posterior, X[0], 0.01, budget=gpcert.Budget(boxes=1))  # what is done once
     for radius in RADII:
         wall, cpu = time.perf_counter(), time.process_time()
-        found = [
-            gpcert.certify(posterior, x, radius, budget=gpcert.Budget(boxes=1)) for x in X
-        ]
+        found = [gpcert.certify(posterior, x, radius, budget=gpcert.Budget(boxes=1)) for x in X]
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
         names = [certificate.status.name for certificate in found]
         section.add(

@@ -1,6 +1,6 @@
 """My library is not here: a Posterior by hand, from points, weights and a Cholesky factor.
 
-    python examples/by_hand.py
+python examples/by_hand.py
 """
 
 import numpy as np

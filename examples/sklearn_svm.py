@@ -1,6 +1,6 @@
 """A support vector machine of three classes, behind a scaler: is the decision the same nearby?
 
-    python examples/sklearn_svm.py
+python examples/sklearn_svm.py
 """
 
 from sklearn.datasets import load_iris

@@ -15,9 +15,9 @@ from gpcert.archive import Shape, fingerprint, plain_label, read_arrays, write_a
 from gpcert.arrays import finite_array
 from gpcert.errors import InputError
 from gpcert.likelihoods import MeanOnly, ScalarLikelihood
-from gpcert.posterior import Posterior, checked_classes
+from gpcert.posterior import Posterior
 from gpcert.posterior_file import FORMAT as POSTERIOR_FORMAT
-from gpcert.posterior_file import check_labels, check_shapes, written_labels
+from gpcert.posterior_file import check_labels, check_shapes, checked_classes, written_labels
 
 __all__ = [
     "Committee",

@@ -176,7 +176,10 @@ REORDERED = ColumnTransformer(
     [("last", RobustScaler(), [2]), ("gone", "drop", [])], remainder="passthrough"
 )
 NESTED = ColumnTransformer(
-    [("two", make_pipeline(MinMaxScaler(), StandardScaler()), slice(0, 2)), ("same", "passthrough", [2])]
+    [
+        ("two", make_pipeline(MinMaxScaler(), StandardScaler()), slice(0, 2)),
+        ("same", "passthrough", [2]),
+    ]
 )
 
 MAPS = {
@@ -242,7 +245,10 @@ def test_encoded_columns_are_kept_fixed():
     ("step", "words"),
     [
         (OneHotEncoder(), "keep them fixed by features="),
-        (FunctionTransformer(np.tanh), "FunctionTransformer is not supported.*apply it to the data"),
+        (
+            FunctionTransformer(np.tanh),
+            "FunctionTransformer is not supported.*apply it to the data",
+        ),
         (PCA(2), "PCA is not supported.*no exact image"),
         (ColumnTransformer([("log", FunctionTransformer(np.log1p), [0])]), "FunctionTransformer"),
         (ColumnTransformer([("a", "passthrough", [0]), ("b", "passthrough", [0])]), "at most once"),

@@ -52,7 +52,10 @@ class TestScores(AdapterContract):
         "sparse": fitted(SVC(), FOUR, scipy.sparse.csr_matrix(X)),
     }
     refused: ClassVar = {
-        "sigmoid": (fitted(SVC(kernel="sigmoid"), FOUR), "sigmoid.*not positive definite.*fit with"),
+        "sigmoid": (
+            fitted(SVC(kernel="sigmoid"), FOUR),
+            "sigmoid.*not positive definite.*fit with",
+        ),
         "precomputed": (
             lambda: SVC(kernel="precomputed").fit(X @ X.T, FOUR),
             "precomputed.*not known.*fit with",

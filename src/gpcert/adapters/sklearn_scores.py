@@ -68,10 +68,10 @@ def to_posterior(model: Any) -> Conversion:
     check_inherited(model, base, METHODS)
     if base is KernelRidge:
         return _ridge(check_fitted(model, "dual_coef_"))
-    check_fitted(model, "support_vectors_")
+    machine: Any = check_fitted(model, "support_vectors_")
     if base in CLASSIFIERS:
-        return _votes(model) if len(model.classes_) > 2 else _two_classes(model)
-    return _one_class(model) if base is OneClassSVM else _regressor(model)
+        return _votes(machine) if len(machine.classes_) > 2 else _two_classes(machine)
+    return _one_class(machine) if base is OneClassSVM else _regressor(machine)
 
 
 def _posterior(model: Any, weights: np.ndarray, offset: Any, **options: Any) -> Posterior:
@@ -190,8 +190,8 @@ def _kernel(model: Any, gamma: float) -> Kernel:
         }
         said = why.get(name, "it is not known here") if isinstance(name, str) else "it is code"
         raise UnsupportedModelError(
-            f"{kind}(kernel={name!r}) is not supported: {said}; fit with one of {KERNELS}, or write "
-            "the model as a Posterior by hand with a kernel of gpcert.kernels"
+            f"{kind}(kernel={name!r}) is not supported: {said}; fit with one of {KERNELS}, or "
+            "write the model as a Posterior by hand with a kernel of gpcert.kernels"
         )
     try:
         if name == "linear":

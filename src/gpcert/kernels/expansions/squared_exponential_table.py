@@ -51,6 +51,10 @@ __all__ = [
 UNDERFLOW_RADIUS = 40.0
 """A point further than 40 scaled units has k < s^2 exp(-800) < s^2 TINY."""
 
+FARTHEST = 2.0**20
+"""Squared distances in the fixed features end here: k is below TINY there and beyond, which every
+value allows, and an infinite one would make NaN of a slope of 0."""
+
 MOST_CUBIC_FEATURES = 12
 """Up to here all third moments (f^3/6 columns) cost less than one product with an N x N matrix."""
 
@@ -105,8 +109,9 @@ class SquaredExponentialTable:
         offsets = np.maximum(region.upper[free] - origin, origin - region.lower[free])
         with np.errstate(over="ignore"):  # an infinite reach is refused below
             reach = float(up(root(np.square(offsets / lengths[free]).sum()), f + 8))
-        fixed_scaled = (points[:, fixed] - region.center[fixed]) / lengths[fixed]
-        fixed_distances = np.square(fixed_scaled).sum(1)
+        with np.errstate(over="ignore"):
+            fixed_scaled = (points[:, fixed] - region.center[fixed]) / lengths[fixed]
+            fixed_distances = np.minimum(np.square(fixed_scaled).sum(1), FARTHEST)
         # Both coordinates carry 3 roundings, |c| + |z_i| <= extent_i. Expanding the square loses
         # (f + 12) U extent^2; subtracting first much less where the extent is large.
         extent = norms + reach
