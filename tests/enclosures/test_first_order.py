@@ -207,3 +207,23 @@ def test_votes_on_torch_are_the_same():
             found = (goal.bound(evaluation, 0.0).lower, goal.ceiling(evaluation))
             bounds.append([float(to_numpy(each)[0]) for each in found])
         assert bounds[0] == bounds[1]
+
+
+@pytest.mark.parametrize("size", [0.05, 0.2])
+@pytest.mark.parametrize(("points", "weights"), [([0.0], [1.0]), ([0.3, -0.3], [-1.0, -1.0])])
+def test_the_first_order_is_sharp_on_a_diagonal(points, weights, size):
+    """One point at the centre tests the weight, two on the diagonal the remainder: both are about
+    attained at a vertex, so that a bound with any less would be wrong there."""
+    f = 14
+    posterior = gpcert.Posterior(
+        SquaredExponential(1.0), np.outer(points, np.ones(f)), weights, likelihood=MeanOnly()
+    )
+    region = Box(np.full(f, -size), np.full(f, size))
+    local = local_model(posterior, region, Backend(), False)
+    evaluation = Evaluation(local, region.root())
+    model = local.linear_model(evaluation.expansion, 0)
+    geometry = evaluation.expansion.geometry
+    q = float(first_order_bound(model, 1, geometry, 0.5, np.zeros(1)).lower[0])
+    vertex = np.full(f, size)
+    truth = mean_in_balls(posterior, vertex, 0) / exact(local.unit.mean_scale[0])
+    assert truth > exact(q)
