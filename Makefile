@@ -10,7 +10,7 @@ INSTALLED := $(VENV)/.installed
 TORCH := torch==2.13.0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test coverage test-slow lint format types imports torch check mutants hunt bench clean
+.PHONY: help setup demo test coverage test-slow lint format types imports torch browser check mutants hunt bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -53,7 +53,11 @@ imports: setup ## who may import whom
 torch: setup ## the optional torch backend, for its tests
 	$(BIN)/python -c "import torch" 2>/dev/null || $(BIN)/python -m pip install --quiet $(TORCH)
 
-check: torch lint types imports test ## all that CI runs
+browser: ## chromium, which the tests of `gpcert report` open its pages in; they are skipped without
+	command -v chromium || apt-get install --yes --quiet --no-install-recommends chromium \
+	  || echo "no chromium: the report is not tested in a browser"
+
+check: torch browser lint types imports test ## all that CI runs
 
 mutants: setup ## break the bounds on purpose: the tests must notice
 	$(BIN)/python tools/mutants.py

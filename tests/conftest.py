@@ -21,18 +21,25 @@ settings.register_profile(
 settings.load_profile("ci")
 
 EXPLAIN = "pip install 'gpcert[explain]'"
-OPTIONAL = {"torch": "make torch", "shap": EXPLAIN, "lime": EXPLAIN, "skimage": EXPLAIN}
-"""Libraries that the tests can do without, and the command that brings them."""
+OPTIONAL = {
+    "torch": "make torch",
+    "chromium": "make browser",
+    "distributed": "pip install distributed",
+    "shap": EXPLAIN,
+    "lime": EXPLAIN,
+    "skimage": EXPLAIN,
+}
+"""Libraries and programs that the tests can do without, and the command that brings them."""
 
 
 def missing_libraries(reports: list[Any]) -> Counter[str]:
-    """How many skipped tests wanted each of the optional libraries."""
+    """How many skipped tests wanted each of the optional libraries and programs."""
     reasons = [str(report.longrepr) for report in reports]
     return Counter(
         library
         for reason in reasons
         for library in OPTIONAL
-        if f"could not import '{library}'" in reason
+        if f"could not import '{library}'" in reason or f"could not find '{library}'" in reason
     )
 
 
