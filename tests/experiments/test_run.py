@@ -2,9 +2,12 @@
 
 import dataclasses
 import json
+import os
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from gpcert.api import parallel
 from gpcert.errors import InputError
 from gpcert.experiments import ExperimentResult, experiment_named, names, parts, redraw, reproduce
 from gpcert.experiments.base import Piece
@@ -125,3 +128,10 @@ def test_the_bar_shows_pieces_and_time_left(toy, tmp_path, capsys):
     assert "4 of 4 pieces" in capsys.readouterr().err
     reproduce("toy", scale="smallest", output=tmp_path)
     assert capsys.readouterr() == ("", "")
+
+
+def test_pieces_may_run_in_a_thread_of_another_process():
+    # as workers of a Dask cluster do; signals can be set in main threads only
+    elsewhere = os.getpid() + 1
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(parallel._piece, elsewhere, 3, abs, (-2,)).result() == (3, 2)

@@ -26,7 +26,11 @@ LONGEST_TRY = START_SECONDS
 
 
 def numbered_results(
-    function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], n_jobs: int | None
+    function: Callable[..., Any],
+    arguments: Sequence[tuple[Any, ...]],
+    n_jobs: int | None,
+    *,
+    at_once: bool = False,
 ) -> Iterator[tuple[int, Any]]:
     """`(i, function(*arguments[i]))` in the order in which they are finished (one job: in order).
 
@@ -34,7 +38,7 @@ def numbered_results(
     raises `KeyboardInterrupt`, and the workers are ended with the iterator. Workers are started
     with SIGINT blocked, and ignore it from their first piece of work on (they may have been started
     by somebody else). `n_jobs=None` leaves the number to `joblib.parallel_config`, which also
-    chooses the backend.
+    chooses the backend. `at_once` starts the processes without a try here: for pieces of minutes.
     """
     effective: Any = joblib.effective_n_jobs  # takes None, whatever its annotation says
     jobs = min(effective(n_jobs), max(len(arguments), 1))
@@ -43,7 +47,7 @@ def numbered_results(
             yield index, function(*own)
         return
     first = 0
-    for result in begun_here(function, arguments, jobs):
+    for result in () if at_once else begun_here(function, arguments, jobs):
         yield first, result
         first += 1
     if first == len(arguments):

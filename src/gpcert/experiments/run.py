@@ -115,7 +115,7 @@ def _finished(
     arguments = [(experiment.name, scale, dict(pieces[k].arguments), sources) for k in missing]
     total = sum(pieces[k].cost for k in missing)
     with progress_bar(experiment.title, len(pieces), len(missing), total, progress) as bar:
-        for number, part in numbered_results(_compute, arguments, n_jobs):
+        for number, part in numbered_results(_compute, arguments, n_jobs, at_once=True):
             k = missing[number]
             parts.write(pieces[k].name, keys[k], part)
             found[k] = part
