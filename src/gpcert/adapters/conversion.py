@@ -35,10 +35,14 @@ class Conversion:
     model it came from.
 
     Both take X in the units of the user: scalings in front of the model are folded into both.
+    `predict` evaluates the library's own formulas in float64. Where the user's model computes
+    otherwise (in float32, by conjugate gradients, on a GPU), `native` is what it itself returns:
+    its distance is measured and reported, not refused.
     """
 
     posterior: Model
     predict: Callable[[np.ndarray], LibraryPrediction]
+    native: Callable[[np.ndarray], LibraryPrediction] | None = None
 
 
 def fitted_names(model: Any) -> tuple[str, ...] | None:
