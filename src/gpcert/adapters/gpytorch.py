@@ -1,98 +1,80 @@
-"""GPyTorch models as posteriors: exact regression, and variational models of any likelihood here.
+"""GPyTorch models: exact regression, and variational models with a likelihood of this list.
 
-Notation of the library's attributes. `ExactGP`, with noise from its likelihood:
-
-    L L^T = k(X, X) + noise,  t = L^-T L^-1 (y - constant),  A = L^-1,  X = train_inputs[0],
-
-factored here in float64 whatever the size: beyond 800 points the library itself solves by conjugate
-gradients to a tolerance of 1e-2, and what is certified is the exact GP of the same parameters; the
-distance is measured (`Conversion.native`). `ApproximateGP`: see `gpytorch_variational`.
-
-Certified is the latent function, as `model(x)` predicts it, or with a likelihood for classes the
-class probability. `ExactGP` knows its likelihood; to an `ApproximateGP` it is given as the pair
-`(model, likelihood)`, or found in its attribute `likelihood`. The library reports variances below
-1e-10 as 1e-10 (`settings.min_variance`); the certified variance is the one of the formula.
+`ExactGP` knows its likelihood. To an `ApproximateGP` it is given as the pair `(model, likelihood)`,
+or found in its attribute `likelihood`; without one the latent function is certified.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-import gpytorch
-import numpy as np
-import torch
+from gpcert.adapters.adapter import Supported
+from gpcert.adapters.conversion import Conversion
+from gpcert.errors import UnsupportedModelError
 
-from gpcert.adapters.conversion import Conversion, LibraryPrediction
-from gpcert.adapters.gpytorch_prior import check_inherited, latent, native_of, prior_of
-from gpcert.adapters.gpytorch_variational import convert_variational
-from gpcert.adapters.torch_models import exact_solves, numbers, read_only_copy, supported_names
-from gpcert.adapters.variational import exact_regression
-from gpcert.errors import InputError, UnsupportedModelError
-from gpcert.posterior import Posterior
+__all__ = ["LIBRARY", "SUPPORTED", "accepts", "to_posterior"]
 
-__all__ = ["convert", "exact_posterior"]
+LIBRARY = "GPyTorch"
 
-LIKELIHOODS = (
-    gpytorch.likelihoods.GaussianLikelihood,
-    gpytorch.likelihoods.FixedNoiseGaussianLikelihood,
+KERNELS = (
+    "RBFKernel",
+    "MaternKernel",
+    "RQKernel",
+    "PeriodicKernel",
+    "CosineKernel",
+    "LinearKernel",
+    "PolynomialKernel",
+    "SpectralMixtureKernel",
+    "ConstantKernel",
+    "ScaleKernel",
+    "AdditiveKernel",
+    "ProductKernel",
 )
-"""Likelihoods of exact regression."""
+
+SUPPORTED = (
+    Supported(
+        "ExactGP",
+        "GaussianLikelihood, FixedNoiseGaussianLikelihood",
+        KERNELS,
+        "ConstantMean or ZeroMean; float64 Cholesky at any size; CosineKernel on one feature",
+    ),
+    Supported(
+        "ApproximateGP",
+        "none (latent), Gaussian, FixedNoiseGaussian, Bernoulli, Softmax without mixing weights",
+        KERNELS,
+        "whitened or not; Cholesky, mean-field, delta and natural distributions; several outputs "
+        "by IndependentMultitaskVariationalStrategy with one kernel up to a factor",
+    ),
+)
 
 
-def convert(model: Any) -> Conversion:
-    """Convert a GPyTorch model, or a pair of an `ApproximateGP` and its likelihood."""
+def accepts(model: Any) -> bool:
+    """Whether the model, or the first of a pair, is a GPyTorch model."""
+    if isinstance(model, tuple):
+        return len(model) == 2 and _is_a(model[0], "ApproximateGP") and _is_a(model[1], "Module")
+    return _is_a(model, "GP")
+
+
+def to_posterior(model: Any) -> Conversion:
+    """Convert an `ExactGP`, an `ApproximateGP`, or a pair of that and its likelihood."""
+    from gpcert.adapters.gpytorch_exact import convert_exact
+    from gpcert.adapters.gpytorch_variational import convert_variational
+
     if isinstance(model, tuple):
         return convert_variational(*model)
-    if isinstance(model, gpytorch.models.ExactGP):
-        return _convert_exact(model)
-    if isinstance(model, gpytorch.models.ApproximateGP):
+    if _is_a(model, "ExactGP"):
+        return convert_exact(model)
+    if _is_a(model, "ApproximateGP"):
         return convert_variational(model, getattr(model, "likelihood", None))
     raise UnsupportedModelError(
-        "model: expected a gpytorch ExactGP, an ApproximateGP, or a pair (ApproximateGP, "
-        f"likelihood); got {type(model).__module__}.{type(model).__name__}"
+        f"model: {type(model).__name__} is not supported (supported: ExactGP, ApproximateGP, or a "
+        "pair (ApproximateGP, likelihood) of gpytorch.models)"
     )
 
 
-def _convert_exact(model: Any) -> Conversion:
-    check_inherited(model, gpytorch.models.ExactGP)
-    copy = read_only_copy(model)
-    posterior = exact_posterior(copy, copy.train_inputs, copy.train_targets)
-
-    def predict(X: np.ndarray) -> LibraryPrediction:
-        with exact_solves():
-            return latent(copy(torch.as_tensor(X)))
-
-    native = native_of(model, lambda own, X: latent(own(X)), len(posterior.points))
-    return Conversion(posterior, predict, native)
-
-
-def exact_posterior(model: Any, inputs: Any, targets: Any, output: int | None = None) -> Posterior:
-    """The posterior of exact regression, from a copy; `output` c of a batch of several."""
-    if inputs is None or targets is None:
-        raise InputError("model: expected training data, got none; call set_train_data(X, y) first")
-    if len(inputs) != 1:
-        raise UnsupportedModelError(f"train_inputs: expected one tensor, got {len(inputs)}")
-    X, y = numbers("train_inputs", inputs[0]), numbers("train_targets", targets)
-    noise = numbers("likelihood.noise", _noise(model.likelihood))
-    if output is not None:
-        X, y = (X[output] if X.ndim == 3 else X), y[output]
-        noise = noise[output] if noise.ndim == 2 else noise
-    if X.ndim != 2 or y.shape != (len(X),):
-        raise UnsupportedModelError(
-            f"train_inputs and train_targets: expected shapes (N, d) and (N,), got {X.shape} and "
-            f"{y.shape}; several outputs or batches in one ExactGP are not supported: train one "
-            "model an output"
-        )
-    constant, kernel = prior_of(model, X.shape[1], output)
-    K = kernel.value(X, X) + np.diag(np.broadcast_to(noise, y.shape))
-    found = exact_regression(K, y - constant)
-    return Posterior(kernel, X, found.weights, found.factor, offset=constant)
-
-
-def _noise(likelihood: Any) -> Any:
-    if type(likelihood) not in LIKELIHOODS:
-        raise UnsupportedModelError(
-            f"likelihood: {type(likelihood).__name__} is not supported for an ExactGP "
-            f"(supported: {supported_names(LIKELIHOODS)})"
-        )
-    return likelihood.noise
+def _is_a(model: Any, name: str) -> bool:
+    """Whether a class of this name of the library is among the model's."""
+    return any(
+        base.__name__ == name and base.__module__.partition(".")[0] == "gpytorch"
+        for base in type(model).__mro__
+    )

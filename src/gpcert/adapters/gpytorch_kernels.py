@@ -18,9 +18,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from gpytorch import kernels as gk
 
-from gpcert.adapters.torch_models import numbers, one, supported_names
+from gpcert.adapters.torch_models import gpytorch, numbers, one, supported_names
 from gpcert.errors import InputError, UnsupportedModelError
 from gpcert.kernels import (
     ActiveDimensions,
@@ -38,6 +37,8 @@ from gpcert.kernels import (
 from gpcert.kernels.algebra import product_of, scaled_by, sum_of
 
 __all__ = ["CONVERTERS", "convert_kernel"]
+
+gk: Any = gpytorch.kernels
 
 
 def convert_kernel(kernel: Any, features: int) -> Kernel:

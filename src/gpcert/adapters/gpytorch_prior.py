@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import gpytorch
 import numpy as np
-import torch
 
 from gpcert.adapters.conversion import LibraryPrediction
 from gpcert.adapters.gpytorch_kernels import convert_kernel
-from gpcert.adapters.torch_models import numbers, one, without_caches
+from gpcert.adapters.torch_models import gpytorch, numbers, one, torch, without_caches
 from gpcert.errors import UnsupportedModelError
 from gpcert.kernels import Kernel
 

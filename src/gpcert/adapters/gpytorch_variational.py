@@ -13,14 +13,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import gpytorch
 import numpy as np
-import torch
 
 from gpcert.adapters.conversion import Conversion, LibraryPrediction
 from gpcert.adapters.gpytorch_prior import check_inherited, native_of, prior_of
 from gpcert.adapters.outputs import join_outputs
-from gpcert.adapters.torch_models import exact_solves, numbers, read_only_copy, supported_names
+from gpcert.adapters.torch_models import (
+    exact_solves,
+    gpytorch,
+    numbers,
+    read_only_copy,
+    supported_names,
+    torch,
+)
 from gpcert.adapters.variational import Canonical, lower_factor, unwhitened, whitened
 from gpcert.errors import InputError, UnsupportedModelError
 from gpcert.likelihoods import Gaussian, Likelihood, Probit, Softmax

@@ -11,16 +11,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from copy import deepcopy
+from importlib import import_module
 from typing import Any
 
-import gpytorch
 import numpy as np
-import torch
 
 from gpcert.arrays import finite_array
 from gpcert.errors import UnsupportedModelError
 
-__all__ = ["exact_solves", "numbers", "one", "read_only_copy", "supported_names", "without_caches"]
+__all__ = [
+    "exact_solves",
+    "gpytorch",
+    "numbers",
+    "one",
+    "read_only_copy",
+    "supported_names",
+    "torch",
+    "without_caches",
+]
+
+# by name, so that types are checked alike with and without the optional libraries
+torch: Any = import_module("torch")
+gpytorch: Any = import_module("gpytorch")
 
 CACHES = ("prediction_strategy", "_memoize_cache", "_mean_cache", "_cached_kernel_mat")
 """Attributes in which the library keeps what it has computed; not part of the model."""
@@ -28,7 +40,7 @@ CACHES = ("prediction_strategy", "_memoize_cache", "_mean_cache", "_cached_kerne
 ANY_SIZE = 10**9
 
 
-def without_caches(model: torch.nn.Module) -> Any:
+def without_caches(model: Any) -> Any:
     """A deep copy of the model as it is, less its caches, in evaluation mode."""
     memo: dict[int, Any] = {}
     for module in model.modules():
@@ -39,7 +51,7 @@ def without_caches(model: torch.nn.Module) -> Any:
     return deepcopy(model, memo).eval()
 
 
-def read_only_copy(model: torch.nn.Module) -> Any:
+def read_only_copy(model: Any) -> Any:
     """The copy that is read: on the CPU, in float64 and evaluation mode.
 
     Training mode comes in between because BoTorch transforms its training inputs on the way to
@@ -51,7 +63,7 @@ def read_only_copy(model: torch.nn.Module) -> Any:
 @contextmanager
 def exact_solves() -> Iterator[None]:
     """The library computes with Cholesky factors whatever the size, and without gradients."""
-    settings: Any = gpytorch.settings
+    settings = gpytorch.settings
     with ExitStack() as stack:
         stack.enter_context(torch.no_grad())
         stack.enter_context(settings.fast_computations(False, False, False))
