@@ -5,6 +5,7 @@ __all__ = [
     "InputError",
     "UnsupportedModelError",
     "MissingExtraError",
+    "ModelWarning",
     "SoundnessError",
 ]
 
@@ -23,6 +24,10 @@ class UnsupportedModelError(InputError, TypeError):
 
 class MissingExtraError(GPCertError, ImportError):
     """An optional library is needed; the message names the extra to install."""
+
+
+class ModelWarning(UserWarning):
+    """The certified function is not quite what the user's model computes; the message says why."""
 
 
 class SoundnessError(GPCertError, ArithmeticError):

@@ -62,7 +62,8 @@ def convert(model: Any) -> Conversion:
         with exact_solves():
             return _said(copy, torch.as_tensor(X))
 
-    return Conversion(posterior, predict, native_of(model, _said, len(posterior.points)))
+    native = native_of(model, _said, len(posterior.points))
+    return Conversion(posterior, predict, native=native)
 
 
 def _said(model: Any, X: Any) -> LibraryPrediction:

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.adapters.conversion import Conversion, LibraryPrediction
-from gpcert.adapters.gpytorch_prior import check_inherited, latent, native_of, prior_of
+from gpcert.adapters.conversion import Conversion, LibraryPrediction, check_inherited
+from gpcert.adapters.gpytorch_prior import latent, native_of, prior_of
 from gpcert.adapters.torch_models import (
     exact_solves,
     gpytorch,
@@ -40,7 +40,7 @@ LIKELIHOODS = (
 
 def convert_exact(model: Any) -> Conversion:
     """Convert an `ExactGP`."""
-    check_inherited(model, gpytorch.models.ExactGP)
+    check_inherited(model, gpytorch.models.ExactGP, ("__call__",))
     copy = read_only_copy(model)
     posterior = exact_posterior(copy, copy.train_inputs, copy.train_targets)
 
@@ -49,7 +49,7 @@ def convert_exact(model: Any) -> Conversion:
             return latent(copy(torch.as_tensor(X)))
 
     native = native_of(model, lambda own, X: latent(own(X)), len(posterior.points))
-    return Conversion(posterior, predict, native)
+    return Conversion(posterior, predict, native=native)
 
 
 def exact_posterior(model: Any, inputs: Any, targets: Any, output: int | None = None) -> Posterior:

@@ -13,7 +13,7 @@ from gpcert.adapters.torch_models import gpytorch, numbers, one, torch, without_
 from gpcert.errors import UnsupportedModelError
 from gpcert.kernels import Kernel
 
-__all__ = ["check_inherited", "latent", "native_of", "prior_of"]
+__all__ = ["latent", "native_of", "prior_of"]
 
 KNOWN_PARTS = (
     gpytorch.means.Mean,
@@ -60,15 +60,6 @@ def _constant(mean: Any, output: int | None) -> float:
         "a posterior here has a constant mean; for a linear trend add a LinearKernel to the kernel "
         "instead, or train on the targets less the trend"
     )
-
-
-def check_inherited(model: Any, base: Any) -> None:
-    """A subclass says what `forward` is, but must predict with the library's own code."""
-    if type(model).__call__ is not base.__call__:
-        raise UnsupportedModelError(
-            f"{type(model).__name__} overrides __call__ of {base.__name__}, so it may predict "
-            "something else; define its prior in forward only"
-        )
 
 
 def native_of(

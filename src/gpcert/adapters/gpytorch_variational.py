@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.adapters.conversion import Conversion, LibraryPrediction
-from gpcert.adapters.gpytorch_prior import check_inherited, native_of, prior_of
+from gpcert.adapters.conversion import Conversion, LibraryPrediction, check_inherited
+from gpcert.adapters.gpytorch_prior import native_of, prior_of
 from gpcert.adapters.outputs import join_outputs
 from gpcert.adapters.torch_models import (
     exact_solves,
@@ -52,7 +52,7 @@ DISTRIBUTIONS = (
 
 def convert_variational(model: Any, likelihood: Any) -> Conversion:
     """Convert the model with its likelihood; None stands for the latent function itself."""
-    check_inherited(model, gpytorch.models.ApproximateGP)
+    check_inherited(model, gpytorch.models.ApproximateGP, ("__call__",))
     link = _likelihood(likelihood)
     copy, asked = read_only_copy(model), None if likelihood is None else read_only_copy(likelihood)
     base, count = _strategy(model.variational_strategy)
@@ -82,7 +82,7 @@ def convert_variational(model: Any, likelihood: Any) -> Conversion:
             return said(copy, torch.as_tensor(X), asked)
 
     native = native_of(model, lambda own, X: said(own, X, likelihood))
-    return Conversion(posterior, predict, native)
+    return Conversion(posterior, predict, native=native)
 
 
 def _strategy(strategy: Any) -> tuple[Any, int]:
