@@ -20,7 +20,7 @@ import numpy as np
 
 from gpcert.adapters.conversion import Conversion, LibraryPrediction
 from gpcert.adapters.gpytorch_exact import exact_posterior
-from gpcert.adapters.gpytorch_prior import native_of
+from gpcert.adapters.gpytorch_prior import in_blocks, native_of
 from gpcert.adapters.outputs import join_outputs
 from gpcert.adapters.torch_models import (
     exact_solves,
@@ -60,7 +60,7 @@ def convert(model: Any) -> Conversion:
 
     def predict(X: np.ndarray) -> LibraryPrediction:
         with exact_solves():
-            return _said(copy, torch.as_tensor(X))
+            return in_blocks(_said, copy, torch.as_tensor(X))
 
     native = native_of(model, _said, len(posterior.points))
     return Conversion(posterior, predict, native=native)

@@ -2,9 +2,9 @@
 
 The library's parametrisations that differ from ours:
 
-    RatQuad       v (1 + r^2 / 2)^-power                    our length-scale is theirs / sqrt(power),
-    StdPeriodic   v exp(-1/2 sum_j (sin(pi d_j / p_j) / l_j)^2)         our length-scale is twice it,
-    Cosine        v cos(r), r the scaled distance           one feature only: else not positive definite,
+    RatQuad       v (1 + r^2 / 2)^-power              our length-scale is theirs / sqrt(power),
+    StdPeriodic   v exp(-1/2 sum_j (sin(pi d_j / p_j) / l_j)^2)    our length-scale is twice it,
+    Cosine        v cos(r), r the scaled distance     one feature only: else not positive definite,
     Poly          v (scale x.y + bias)^order.
 
 `White` counts in the diagonal only, as in scikit-learn: see `gpcert.adapters.sklearn_kernels`.

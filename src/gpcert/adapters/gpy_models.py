@@ -127,6 +127,6 @@ def _constant(mean: Any, m: int) -> np.ndarray:
     if type(mean) is GPy.mappings.Constant:
         return np.broadcast_to(finite_array("mean_function", mean.C), (m,))
     raise UnsupportedModelError(
-        f"mean_function: {type(mean).__name__} is not supported (supported: GPy.mappings.Constant); "
-        "for a linear trend add a Linear kernel instead, or fit the targets less the trend"
+        f"mean_function: {type(mean).__name__} is not supported (supported: Constant of "
+        "GPy.mappings); for a linear trend add a Linear kernel instead, or fit the targets less the trend"
     )

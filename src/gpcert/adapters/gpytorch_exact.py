@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from gpcert.adapters.conversion import Conversion, LibraryPrediction, check_inherited
-from gpcert.adapters.gpytorch_prior import latent, native_of, prior_of
+from gpcert.adapters.gpytorch_prior import in_blocks, latent, native_of, prior_of
 from gpcert.adapters.torch_models import (
     exact_solves,
     gpytorch,
@@ -46,9 +46,9 @@ def convert_exact(model: Any) -> Conversion:
 
     def predict(X: np.ndarray) -> LibraryPrediction:
         with exact_solves():
-            return latent(copy(torch.as_tensor(X)))
+            return in_blocks(latent, copy, torch.as_tensor(X))
 
-    native = native_of(model, lambda own, X: latent(own(X)), len(posterior.points))
+    native = native_of(model, latent, len(posterior.points))
     return Conversion(posterior, predict, native=native)
 
 

@@ -106,9 +106,8 @@ def _rational_quadratic(kernel: Any, d: int) -> Kernel:
 
 def _periodic(kernel: Any, d: int) -> Kernel:
     periods = numbers("PeriodicKernel.period_length", kernel.period_length).reshape(-1)
-    return Periodic(
-        periods.reshape(()) if periods.size == 1 else periods, np.sqrt(_lengths(kernel))
-    )
+    periods = periods.reshape(()) if periods.size == 1 else periods
+    return Periodic(periods, np.sqrt(_lengths(kernel)))
 
 
 def _cosine(kernel: Any, d: int) -> Kernel:

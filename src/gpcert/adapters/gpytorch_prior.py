@@ -13,7 +13,7 @@ from gpcert.adapters.torch_models import gpytorch, numbers, one, torch, without_
 from gpcert.errors import UnsupportedModelError
 from gpcert.kernels import Kernel
 
-__all__ = ["latent", "native_of", "prior_of"]
+__all__ = ["in_blocks", "latent", "native_of", "prior_of"]
 
 KNOWN_PARTS = (
     gpytorch.means.Mean,
@@ -24,6 +24,9 @@ KNOWN_PARTS = (
     gpytorch.variational.IndependentMultitaskVariationalStrategy,
 )
 """Parts that a conversion reads; others must have no parameters."""
+
+ROWS = 512
+"""Points asked of the library at once."""
 
 
 def prior_of(model: Any, features: int, output: int | None = None) -> tuple[float, Kernel]:
@@ -62,6 +65,19 @@ def _constant(mean: Any, output: int | None) -> float:
     )
 
 
+def in_blocks(
+    predict: Callable[[Any, Any], LibraryPrediction], model: Any, X: Any
+) -> LibraryPrediction:
+    """`predict(model, X)` a few rows at a time: the library may form (n, n) covariances."""
+    parts = [predict(model, rows) for rows in torch.split(X, ROWS)]
+
+    def joined(name: str) -> np.ndarray | None:
+        each = [getattr(part, name) for part in parts]
+        return None if each[0] is None else np.concatenate(each)
+
+    return LibraryPrediction(joined("mean"), joined("variance"), joined("probability"))
+
+
 def native_of(
     model: Any, predict: Callable[[Any, Any], LibraryPrediction], points: int = 0
 ) -> Callable[[np.ndarray], LibraryPrediction] | None:
@@ -80,13 +96,14 @@ def native_of(
     def native(X: np.ndarray) -> LibraryPrediction:
         own = without_caches(model)
         with torch.no_grad():
-            return predict(own, torch.as_tensor(X).to(tensor))
+            return in_blocks(predict, own, torch.as_tensor(X).to(tensor))
 
     return native
 
 
-def latent(distribution: Any) -> LibraryPrediction:
+def latent(model: Any, X: Any) -> LibraryPrediction:
     """Mean and variance of one output, each (n, 1)."""
+    distribution = model(X)
     if type(distribution) is not gpytorch.distributions.MultivariateNormal:
         raise UnsupportedModelError(
             "forward: expected a MultivariateNormal of one output, got "

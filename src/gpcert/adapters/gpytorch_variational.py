@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from gpcert.adapters.conversion import Conversion, LibraryPrediction, check_inherited
-from gpcert.adapters.gpytorch_prior import native_of, prior_of
+from gpcert.adapters.gpytorch_prior import in_blocks, native_of, prior_of
 from gpcert.adapters.outputs import join_outputs
 from gpcert.adapters.torch_models import (
     exact_solves,
@@ -25,6 +25,7 @@ from gpcert.adapters.torch_models import (
     read_only_copy,
     supported_names,
     torch,
+    without_caches,
 )
 from gpcert.adapters.variational import Canonical, lower_factor, unwhitened, whitened
 from gpcert.errors import InputError, UnsupportedModelError
@@ -54,7 +55,8 @@ def convert_variational(model: Any, likelihood: Any) -> Conversion:
     """Convert the model with its likelihood; None stands for the latent function itself."""
     check_inherited(model, gpytorch.models.ApproximateGP, ("__call__",))
     link = _likelihood(likelihood)
-    copy, asked = read_only_copy(model), None if likelihood is None else read_only_copy(likelihood)
+    copy = read_only_copy(model)
+    asked = None if likelihood is None else read_only_copy(without_caches(likelihood))
     base, count = _strategy(model.variational_strategy)
     read, _ = _strategy(copy.variational_strategy)
     read.jitter_val = base.jitter_val  # by the model's own precision
@@ -79,14 +81,14 @@ def convert_variational(model: Any, likelihood: Any) -> Conversion:
 
     def predict(X: np.ndarray) -> LibraryPrediction:
         with exact_solves():
-            return said(copy, torch.as_tensor(X), asked)
+            return in_blocks(lambda own, rows: said(own, rows, asked), copy, torch.as_tensor(X))
 
     native = native_of(model, lambda own, X: said(own, X, likelihood))
     return Conversion(posterior, predict, native=native)
 
 
 def _strategy(strategy: Any) -> tuple[Any, int]:
-    """The strategy that holds the inducing points, and the number of its outputs (0: not a batch)."""
+    """The strategy that holds the inducing points, and its number of outputs (0: no batch)."""
     count = 0
     if type(strategy) is gv.IndependentMultitaskVariationalStrategy:
         count, strategy = strategy.num_tasks, strategy.base_variational_strategy
@@ -157,7 +159,8 @@ def _likelihood(likelihood: Any) -> Likelihood:
     if link is None:
         raise UnsupportedModelError(
             f"likelihood: {type(likelihood).__name__} is not supported (supported: "
-            f"{supported_names(LIKELIHOODS)}); without a likelihood the latent function is certified"
+            f"{supported_names(LIKELIHOODS)}); pass the model without it to certify the latent "
+            "function"
         )
     if isinstance(link, Softmax) and likelihood.mixing_weights is not None:
         raise UnsupportedModelError(

@@ -117,10 +117,10 @@ def _compared(model: Any) -> Model:
     distance = native_distance(conversion)
     if distance is not None and not distance <= NATIVE_TOLERANCE:
         warnings.warn(
-            f"certified is the exact GP of the model's parameters, in float64; what the model itself "
-            f"returns (in float32, by iterative solves or on a GPU) differs from it by up to "
-            f"{distance:.2g}, relative, at sample points. gpcert.adapters.agreement(model) measures "
-            "it; model.double() and direct solves bring both together",
+            "certified is the exact GP of the model's parameters, in float64; what the model "
+            "itself returns (in float32, by iterative solves or on a GPU) differs from it by up to "
+            f"{distance:.2g}, relative, at sample points. gpcert.adapters.agreement(model) "
+            "measures it; model.double() and direct solves bring both together",
             ModelWarning,
             stacklevel=2,
         )

@@ -8,6 +8,7 @@ predictions differ from it by what float32 loses, which is measured (`Conversion
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from copy import deepcopy
@@ -17,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from gpcert.arrays import finite_array
-from gpcert.errors import UnsupportedModelError
+from gpcert.errors import ModelWarning, UnsupportedModelError
 
 __all__ = [
     "exact_solves",
@@ -57,6 +58,13 @@ def read_only_copy(model: Any) -> Any:
     Training mode comes in between because BoTorch transforms its training inputs on the way to
     evaluation mode: so they are transformed in float64.
     """
+    if model.training:
+        warnings.warn(
+            f"{type(model).__name__} is in training mode; certified is what it predicts after "
+            "model.eval(). Call model.eval() once it is trained",
+            ModelWarning,
+            stacklevel=2,
+        )
     return without_caches(model).train().to(device="cpu", dtype=torch.float64).eval()
 
 
