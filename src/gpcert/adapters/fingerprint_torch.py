@@ -3,13 +3,14 @@
 A tensor is its type, shape and numbers. A module is all its attributes, those of a user's own class
 too (conversion reads the mean, the kernel and the data among them, never the code of `forward`),
 less what is computed from them and what only training or loading reads. A function counts only if
-torch or a library on it defines it and nothing else is bound to it: such a function does not change.
+torch or a library on it defines it and nothing else is bound to it: it stays the same.
 """
 
 from __future__ import annotations
 
 import sys
 from collections import OrderedDict
+from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
@@ -43,27 +44,35 @@ def torch_parts(value: Any, kind: type) -> list[Any] | None:
     torch = sys.modules.get("torch")
     if torch is None:
         return None
-    if kind in (torch.Tensor, torch.nn.Parameter):
-        numbers = value.detach().cpu()
-        if numbers.is_sparse or numbers.is_quantized or numbers.dtype is torch.bfloat16:
-            return None
-        return [str(value.dtype), str(value.device), numbers.numpy()]
+    if isinstance(value, torch.nn.Module):
+        return _module_parts(value, kind)
+    rules: dict[type, Callable[[Any], list[Any] | None]] = {
+        torch.Tensor: _tensor_parts,
+        torch.nn.Parameter: _tensor_parts,
+        torch.Size: lambda size: [int(length) for length in size],
+        torch.dtype: lambda dtype: [str(dtype)],
+        torch.device: lambda device: [str(device)],
+        OrderedDict: lambda pairs: [part for item in pairs.items() for part in item],
+        set: lambda parts: sorted(parts) if all(isinstance(p, str) for p in parts) else None,
+        FunctionType: _function_parts,
+        BuiltinFunctionType: _function_parts,
+    }
+    return rules[kind](value) if kind in rules else None
+
+
+def _module_parts(module: Any, kind: type) -> list[Any]:
     if any(base.__module__ == "gpytorch.priors.prior" for base in kind.__mro__):
         return []  # of hyper-parameters: read in training only
-    if isinstance(value, torch.nn.Module):
-        state = {name: part for name, part in vars(value).items() if name not in LEFT_OUT}
-        return [part for item in state.items() for part in item]
-    if kind is torch.Size:
-        return [int(length) for length in value]
-    if kind in (torch.dtype, torch.device):
-        return [str(value)]
-    if kind is OrderedDict:
-        return [part for item in value.items() for part in item]
-    if kind is set and all(isinstance(part, str) for part in value):
-        return sorted(value)
-    if kind in (FunctionType, BuiltinFunctionType):
-        return _function_parts(value)
-    return None
+    state = {name: part for name, part in vars(module).items() if name not in LEFT_OUT}
+    return [part for item in state.items() for part in item]
+
+
+def _tensor_parts(tensor: Any) -> list[Any] | None:
+    numbers = tensor.detach().cpu()
+    try:
+        return [str(tensor.dtype), str(tensor.device), numbers.numpy()]
+    except (TypeError, RuntimeError):  # sparse, quantised, or of a type that NumPy has not
+        return None
 
 
 def _function_parts(function: Any) -> list[Any] | None:

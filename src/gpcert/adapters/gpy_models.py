@@ -128,5 +128,6 @@ def _constant(mean: Any, m: int) -> np.ndarray:
         return np.broadcast_to(finite_array("mean_function", mean.C), (m,))
     raise UnsupportedModelError(
         f"mean_function: {type(mean).__name__} is not supported (supported: Constant of "
-        "GPy.mappings); for a linear trend add a Linear kernel instead, or fit the targets less the trend"
+        "GPy.mappings); for a linear trend add a Linear kernel instead, or fit the targets less "
+        "the trend"
     )

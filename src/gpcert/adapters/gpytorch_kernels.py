@@ -61,8 +61,7 @@ def _called(kernel: Any, d: int) -> Kernel:
     """What calling the kernel computes: its formula on its active features."""
     if getattr(kernel, "active_dims", None) is None:
         return _formula(kernel, d)
-    seen = [int(j) for j in kernel.active_dims.tolist()]
-    dimensions = [j % d if -d <= j < d else j for j in seen]
+    dimensions = [int(j) for j in kernel.active_dims.tolist()]
     inside = _formula(kernel, len(dimensions))
     return inside if dimensions == list(range(d)) else ActiveDimensions(inside, dimensions)
 

@@ -56,7 +56,7 @@ def convert_variational(model: Any, likelihood: Any) -> Conversion:
     check_inherited(model, gpytorch.models.ApproximateGP, ("__call__",))
     link = _likelihood(likelihood)
     copy = read_only_copy(model)
-    asked = None if likelihood is None else read_only_copy(without_caches(likelihood))
+    asked: Any = None if likelihood is None else read_only_copy(without_caches(likelihood))
     base, count = _strategy(model.variational_strategy)
     read, _ = _strategy(copy.variational_strategy)
     read.jitter_val = base.jitter_val  # by the model's own precision
@@ -64,10 +64,10 @@ def convert_variational(model: Any, likelihood: Any) -> Conversion:
         outputs = [_output(copy, read, c) for c in (range(count) if count else [None])]
     alone = "give each class or output a kernel of the same length-scales (batch_shape only in q)"
     posterior = join_outputs(outputs, alone, likelihood=link)
-    if isinstance(link, Softmax) and likelihood.num_classes != len(outputs):
+    if isinstance(link, Softmax) and asked.num_classes != len(outputs):
         raise UnsupportedModelError(
             f"SoftmaxLikelihood: expected {len(outputs)} classes, one an output of the model, got "
-            f"{likelihood.num_classes}"
+            f"{asked.num_classes}"
         )
     binary = isinstance(link, Probit)
 

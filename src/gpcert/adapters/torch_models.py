@@ -65,7 +65,9 @@ def read_only_copy(model: Any) -> Any:
             ModelWarning,
             stacklevel=2,
         )
-    return without_caches(model).train().to(device="cpu", dtype=torch.float64).eval()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # BoTorch's advice on scaling, given before
+        return without_caches(model).train().to(device="cpu", dtype=torch.float64).eval()
 
 
 @contextmanager
