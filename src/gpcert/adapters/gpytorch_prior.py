@@ -89,8 +89,9 @@ def native_of(
     tensor = next(iter(model.parameters()), None)
     if tensor is None:
         return None
-    plain = tensor.dtype == torch.float64 and tensor.device.type == "cpu"
-    if plain and points <= gpytorch.settings.max_cholesky_size.value():
+    settings = gpytorch.settings
+    direct = points <= settings.max_cholesky_size.value() or settings.fast_computations.solves.off()
+    if direct and tensor.dtype == torch.float64 and tensor.device.type == "cpu":
         return None
 
     def native(X: np.ndarray) -> LibraryPrediction:
