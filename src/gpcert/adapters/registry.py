@@ -48,6 +48,7 @@ BUILT_IN: tuple[Place, ...] = (
     # before GPyTorch's, whose classes its models derive from
     Place("botorch", "gpcert.adapters.botorch"),
     Place("gpytorch", "gpcert.adapters.gpytorch"),
+    Place("gpflow", "gpcert.adapters.gpflow"),
     Place("GPy", "gpcert.adapters.gpy"),
 )
 

@@ -15,6 +15,7 @@ from gpcert.likelihoods.classes import ClassLikelihood
 from gpcert.likelihoods.discretised import Discretised
 from gpcert.likelihoods.erf_mixture import SklearnLogistic
 from gpcert.likelihoods.gaussian import Gaussian
+from gpcert.likelihoods.lapse_probit import LapseProbit
 from gpcert.likelihoods.logistic import Logistic
 from gpcert.likelihoods.multinomial_probit import MultinomialProbit
 from gpcert.likelihoods.probit import Probit
@@ -27,6 +28,7 @@ __all__ = [
     "Discretised",
     "Gaussian",
     "LIKELIHOODS",
+    "LapseProbit",
     "Likelihood",
     "Logistic",
     "MultinomialProbit",
@@ -41,7 +43,7 @@ __all__ = [
 LIKELIHOODS: Registry[type[Likelihood]] = Registry(
     "likelihood",
     Likelihood,
-    (Gaussian, Probit, Logistic, SklearnLogistic, Softmax, MultinomialProbit),
+    (Gaussian, Probit, LapseProbit, Logistic, SklearnLogistic, Softmax, MultinomialProbit),
 )
 """Every likelihood by the name that saved posteriors carry; `Discretised` holds a function, which
 is code, and is not saved."""
