@@ -325,7 +325,7 @@ CLASS_MUTANTS = (
     ),
     Mutant(
         "grid-too-fine",
-        "posterior.py",
+        "precision_factors.py",
         "step = max(math.frexp(largest)[1] - 50, -1070)",
         "step = max(math.frexp(largest)[1] - 60, -1070)",
         "differences of outputs round",

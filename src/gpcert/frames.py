@@ -16,7 +16,7 @@ import numpy as np
 from gpcert.arrays import finite_array
 from gpcert.errors import InputError
 
-__all__ = ["column_names", "labels_of", "read_point", "read_points", "row_labels"]
+__all__ = ["checked_names", "column_names", "labels_of", "read_point", "read_points", "row_labels"]
 
 Names = tuple[str, ...] | None
 
@@ -141,3 +141,20 @@ def _order(name: str, given: Names, features: Names) -> list[int] | None:
             "pass just those columns, in any order (the index of a data frame may hold labels)"
         )
     return [given.index(feature) for feature in features]
+
+
+def checked_names(names: Any, d: int) -> tuple[str, ...] | None:
+    """The d distinct names of the features, or None where there are none.
+
+    >>> checked_names(["age", "bmi"], 2)
+    ('age', 'bmi')
+    """
+    if names is None:
+        return None
+    listed = isinstance(names, tuple | list) or (isinstance(names, np.ndarray) and names.ndim == 1)
+    found = tuple(names) if listed else None
+    if found is None or len(found) != d or not all(isinstance(name, str) for name in found):
+        raise InputError(f"feature_names: expected {d} names, got {names!r}")
+    if len(set(found)) != d:
+        raise InputError(f"feature_names: expected distinct names, got {list(found)}")
+    return tuple(map(str, found))

@@ -11,32 +11,30 @@ posteriors, Laplace, EP and most sparse ones have no C; variational ones may hav
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 
 from gpcert.archive import fingerprint, plain_label, read_arrays, write_arrays
 from gpcert.arrays import finite_array
 from gpcert.errors import InputError
-from gpcert.frames import read_points
+from gpcert.frames import checked_names, read_points
 from gpcert.kernels import Kernel
 from gpcert.kernels.algebra import scaled_by
 from gpcert.likelihoods import ClassLikelihood, Gaussian, Likelihood, ScalarLikelihood
 from gpcert.posterior_file import (
     ARRAYS,
     FORMAT,
-    MOST_ROWS,
     check_shapes,
+    checked_classes,
     header_fields,
     written_labels,
 )
+from gpcert.precision_factors import Factored, checked_factor, factored_precision, on_grid
 from gpcert.rounding import raised_power
-from gpcert.spectral import symmetric_eigh
 from gpcert.unit_form import UnitForm
 
 __all__ = ["Posterior"]
@@ -46,7 +44,7 @@ LARGEST_BLOCK = 20_000_000
 
 
 @dataclass(frozen=True, eq=False)
-class Posterior:
+class Posterior(Factored):
     """A Gaussian process posterior in canonical form, with the likelihood that predicts from it.
 
     Parameters: `kernel`; `points` Z (N, d); `weights` t (N,) or (m, N); `factor` A (r, N), or
@@ -94,7 +92,7 @@ class Posterior:
         set_field(self, "points", points)
         set_field(self, "weights", weights)
         for name in ("factor", "negative_factor"):
-            set_field(self, name, _checked_factor(name, getattr(self, name), m, N))
+            set_field(self, name, checked_factor(name, getattr(self, name), m, N))
         for name in ("offset", "scale", "noise"):
             values = finite_array(name, getattr(self, name))
             if values.shape not in {(), (1,), (m,)}:
@@ -162,23 +160,8 @@ class Posterior:
         side. An indefinite S is split in the metric of K_ZZ where that can be factored: the part
         that adds variance is then no larger than it must be.
         """
-        S = finite_array("precision", precision, ndim=2)
-        if S.shape[0] != S.shape[1]:
-            raise InputError(f"precision: expected a square matrix, got shape {S.shape}")
-        size = float(np.abs(S).max(initial=0.0))
-        asymmetry = float(np.abs(S - S.T).max(initial=0.0))
-        if asymmetry > 1e-10 * size:
-            raise InputError(
-                f"precision: expected a symmetric matrix, got |S - S^T| up to {asymmetry:.3g}; "
-                "pass (S + S.T) / 2 if that is what you mean"
-            )
-        S = S / 2 + S.T / 2
-        eigenvalues, vectors = symmetric_eigh(S, "precision")
-        if eigenvalues[0] >= -1e-10 * max(size, eigenvalues[-1]):
-            factor = np.sqrt(np.maximum(eigenvalues, 0.0))[:, None] * vectors.T
-            return Posterior(kernel, points, weights, factor, **options)
         Z = finite_array("points", points, ndim=2)
-        positive, negative = split_precision(S, kernel.value(Z, Z))
+        positive, negative = factored_precision(precision, lambda: kernel.value(Z, Z))
         return Posterior(kernel, Z, weights, positive, negative_factor=negative, **options)
 
     @property
@@ -195,17 +178,6 @@ class Posterior:
     def outputs(self) -> int:
         """Number of outputs m."""
         return len(self.weights)
-
-    def factors_of(self, output: int) -> tuple[np.ndarray, np.ndarray]:
-        """A_c and C_c, shapes (r, N) and (r', N)."""
-        both = (self.factor, self.negative_factor)
-        first, second = (factor[output if len(factor) > 1 else 0] for factor in both)
-        return first, second
-
-    @property
-    def precision_count(self) -> int:
-        """1 where all outputs share their precision, else the number of outputs."""
-        return max(len(self.factor), len(self.negative_factor))
 
     def precision(self, output: int = 0) -> np.ndarray:
         """S_c = A_c^T A_c - C_c^T C_c in floating point."""
@@ -234,6 +206,11 @@ class Posterior:
         with np.errstate(over="ignore"):  # infinite where it is; scale^2 alone would be so sooner
             return mean, self.scale * (self.scale * variance) + self.noise
 
+    def mean(self, X: Any) -> np.ndarray:
+        """Latent mean alone at X (n, d), (n, m), in plain floating point."""
+        X = self.check_inputs(X)
+        return self.offset + self.scale * (self.kernel.value(X, self.points) @ self.weights.T)
+
     def covariances(self, X: Any) -> np.ndarray:
         """Latent covariances of the outputs at X, (n, m, m), in plain floating point.
 
@@ -260,6 +237,16 @@ class Posterior:
             return self.likelihood.probabilities(self.predict(X)[0], self.covariances(X))
         assert isinstance(self.likelihood, ScalarLikelihood)
         return np.asarray(self.likelihood.value(*self.predict(X)))
+
+    def check_has_variance(self, asked: str) -> None:
+        """An `InputError` where the model is a mean alone; `asked` is what needs a variance."""
+        if not self.likelihood.has_variance:
+            raise InputError(
+                f"{asked}: a support vector machine or kernel ridge regression is a mean without a "
+                "variance, so that it has neither variances nor probabilities (those of "
+                "predict_proba come from another model, fitted to its scores); ask for its mean, "
+                "which is its decision_function or predict, or fit a Gaussian process"
+            )
 
     @property
     def labels(self) -> tuple[Any, ...]:
@@ -364,81 +351,3 @@ class Posterior:
             return Posterior(**fields)
         except InputError as error:
             raise InputError(f"{path}: {error}") from error
-
-
-def checked_names(names: Any, d: int) -> tuple[str, ...] | None:
-    """The d distinct names of the features, or None where there are none.
-
-    >>> checked_names(["age", "bmi"], 2)
-    ('age', 'bmi')
-    """
-    if names is None:
-        return None
-    listed = isinstance(names, tuple | list) or (isinstance(names, np.ndarray) and names.ndim == 1)
-    found = tuple(names) if listed else None
-    if found is None or len(found) != d or not all(isinstance(name, str) for name in found):
-        raise InputError(f"feature_names: expected {d} names, got {names!r}")
-    if len(set(found)) != d:
-        raise InputError(f"feature_names: expected distinct names, got {list(found)}")
-    return tuple(map(str, found))
-
-
-def checked_classes(classes: Any) -> tuple[Any, ...] | None:
-    """Distinct labels, or None where there are none."""
-    if classes is None:
-        return None
-    try:
-        labels = None if isinstance(classes, str) else tuple(classes)
-        if labels is not None and len(set(labels)) == len(labels):
-            return labels
-    except TypeError:  # not a collection, or labels that cannot be told apart
-        pass
-    raise InputError(f"classes: expected a tuple of distinct labels, got {classes!r}")
-
-
-def on_grid(values: np.ndarray) -> np.ndarray:
-    """The values rounded to multiples of 2^-50 of the largest one (in size, as a power of two).
-
-    Sums and differences of two such numbers, and their halves, are then exact in float64; the step
-    is at least 2^-1070, so that halves are floats.
-
-    >>> float(on_grid(np.array([1.0, 1e-20]))[1])
-    0.0
-    """
-    largest = float(np.abs(values).max(initial=0.0))
-    if largest == 0.0:
-        return values
-    step = max(math.frexp(largest)[1] - 50, -1070)  # largest < 2^50 2^step
-    return np.ldexp(np.round(np.ldexp(values, -step)), step)
-
-
-def split_precision(S: np.ndarray, K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A and C with `S = A^T A - C^T C` up to rounding.
-
-    With K = L L^T and `L^T S L = U diag(e) U^T`: rows `sqrt|e_j| u_j^T L^-1`. Then A K A^T and
-    C K C^T are diagonal, and C takes nothing back that A gives. If K has no Cholesky factor, the
-    eigenvectors of S itself serve (L = I).
-    """
-    try:
-        L = scipy.linalg.cholesky(K, lower=True)
-    except (np.linalg.LinAlgError, ValueError):  # not positive definite, or not finite
-        L = np.eye(len(K))
-    eigenvalues, U = symmetric_eigh(L.T @ S @ L, "precision")
-    rows = scipy.linalg.solve_triangular(L, np.sqrt(np.abs(eigenvalues)) * U, lower=True, trans=1)
-    return rows.T[eigenvalues > 0], rows.T[eigenvalues < 0]
-
-
-def _checked_factor(name: str, factor: Any, m: int, N: int) -> np.ndarray:
-    if factor is None:
-        return np.zeros((1, 0, N))
-    A = finite_array(name, factor)
-    if A.ndim == 2:
-        A = A[None]
-    if A.ndim != 3 or A.shape[0] not in {1, m} or A.shape[2] != N:
-        raise InputError(f"{name}: expected shape (r, {N}) or ({m}, r, {N}), got {A.shape}")
-    if A.shape[1] > MOST_ROWS * m * N:
-        raise InputError(
-            f"{name}: expected at most {MOST_ROWS * m * N} rows, got {A.shape[1]}; the triangular "
-            "factor of its QR decomposition has the same S"
-        )
-    return A

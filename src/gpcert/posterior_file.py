@@ -9,13 +9,14 @@ from gpcert.archive import Shape, plain_label
 from gpcert.errors import InputError
 from gpcert.kernels import kernel_from_config
 from gpcert.likelihoods import likelihood_from_config
+from gpcert.precision_factors import MOST_ROWS
 
 __all__ = [
     "ARRAYS",
     "FORMAT",
-    "MOST_ROWS",
     "check_labels",
     "check_shapes",
+    "checked_classes",
     "header_fields",
     "written_labels",
 ]
@@ -24,9 +25,6 @@ FORMAT = "gpcert-posterior-1"
 
 ARRAYS = ("points", "weights", "factor", "negative_factor", "offset", "scale", "noise")
 """The arrays of a saved posterior."""
-
-MOST_ROWS = 100
-"""Rows of a factor for each number it multiplies: m N rows express every S there is."""
 
 
 def check_shapes(shapes: Mapping[str, Shape], prefix: str = "") -> None:
@@ -99,3 +97,16 @@ def check_labels(labels: Any) -> tuple[Any, ...]:
             f"{labels!r}: files hold no others"
         )
     return tuple(labels)
+
+
+def checked_classes(classes: Any) -> tuple[Any, ...] | None:
+    """Distinct labels, or None where there are none."""
+    if classes is None:
+        return None
+    try:
+        labels = None if isinstance(classes, str) else tuple(classes)
+        if labels is not None and len(set(labels)) == len(labels):
+            return labels
+    except TypeError:  # not a collection, or labels that cannot be told apart
+        pass
+    raise InputError(f"classes: expected a tuple of distinct labels, got {classes!r}")

@@ -20,6 +20,7 @@ import numpy as np
 from gpcert.errors import InputError
 from gpcert.kernels import Kernel
 from gpcert.kernels.unit import unit_kernel
+from gpcert.precision_factors import Factored
 from gpcert.rounding import TINY, gamma, raised_power, scaled_to_one, up_float
 from gpcert.spectral import absolute_norm, largest_eigenvalue
 
@@ -31,7 +32,7 @@ than TINY in the units of the output. Above, predictions leave float64."""
 
 
 @dataclass(frozen=True, eq=False)
-class UnitForm:
+class UnitForm(Factored):
     """See the module. `exponent` is e, `weight_exponents` (m,) are w; arrays as in `Posterior`."""
 
     kernel: Kernel
@@ -103,17 +104,6 @@ class UnitForm:
                 )
             found.append(math.ldexp(square, exponent))
         return tuple(found)
-
-    def factors_of(self, output: int) -> tuple[np.ndarray, np.ndarray]:
-        """A'_c and C'_c, shapes (r, N) and (r', N)."""
-        both = (self.factor, self.negative_factor)
-        first, second = (factor[output if len(factor) > 1 else 0] for factor in both)
-        return first, second
-
-    @property
-    def precision_count(self) -> int:
-        """1 where all outputs share their precision, else the number of outputs."""
-        return max(len(self.factor), len(self.negative_factor))
 
     @cached_property
     def precisions(self) -> tuple[np.ndarray, ...]:

@@ -9,8 +9,11 @@ import os
 import pytest
 from hunt_study import run_case, show, study
 
+FOUND = (101017, 150469)
+"""Seeds that once found something: an overflow in local search, an infinite distance to a point."""
 
-@pytest.mark.parametrize("seed", range(50))
+
+@pytest.mark.parametrize("seed", [*range(50), *FOUND])
 def test_no_promise_is_broken(seed):
     outcome = run_case(seed, timed=False)
     assert not outcome.findings, outcome.report()

@@ -13,7 +13,7 @@ from gpcert.errors import InputError
 from gpcert.kernels import Linear, Matern, SquaredExponential, White
 from gpcert.kernels.unit import even_exponent, exactly_scaled, unit_kernel
 from gpcert.likelihoods import Probit
-from gpcert.posterior import on_grid
+from gpcert.precision_factors import on_grid
 from gpcert.rounding import root, scaled_to_one
 from gpcert.spectral import largest_eigenvalue, symmetric_eigh
 from gpcert.testing.arb_reference import ArbPosterior, flint
@@ -225,3 +225,10 @@ def test_norms_of_any_weights_are_upper_bounds():
         local = LocalPosterior.build(model, Box([-1.0], [1.0]), Backend(), False)
         assert local.norms[0] > 0.0
         assert Evaluation(local, Box([-1.0], [1.0]).root()).mean(0).below.error[0] > 0.0
+
+
+def test_a_point_infinitely_many_lengths_away_has_no_weight():
+    model = Posterior(SquaredExponential(1e-160), points=[[0.0], [1.0]], weights=[1.0, -1.0])
+    found = gpcert.prediction_range(model, Box([1.0], [1.0]))
+    assert found.minimum.lower <= -1.0 <= found.maximum.upper
+    assert found.maximum.upper - found.minimum.lower < 1e-9

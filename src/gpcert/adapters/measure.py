@@ -113,10 +113,7 @@ def _distance(posterior: Posterior, library: LibraryPrediction, X: np.ndarray) -
     mean, variance = posterior.predict(X)
     parts: dict[str, Any] = {}
     if library.mean is not None:
-        # the addition of the offset rounds, in both: two units in its last place are no difference
-        slack = 2.0 * np.spacing(np.abs(posterior.offset))
-        difference = np.maximum(np.abs(library.mean - mean).max(0) - slack, 0.0)
-        parts["mean"] = _ratio(difference, np.abs(library.mean - posterior.offset).max(0))
+        parts["mean"] = _mean_distance(posterior, library.mean, X)
     if library.variance is not None:
         prior = posterior.scale**2 * posterior.kernel.diagonal(X)[:, None] + posterior.noise
         parts["variance"] = _ratio(np.abs(library.variance - variance), prior)
@@ -130,6 +127,13 @@ def _distance(posterior: Posterior, library: LibraryPrediction, X: np.ndarray) -
     return Agreement(points=len(X), **parts)
 
 
+def _mean_distance(posterior: Posterior, library: np.ndarray, X: np.ndarray) -> float:
+    # the addition of the offset rounds, in both: two units in its last place are no difference
+    slack = 2.0 * np.spacing(np.abs(posterior.offset))
+    difference = np.maximum(np.abs(library - posterior.mean(X)).max(0) - slack, 0.0)
+    return _ratio(difference, np.abs(library - posterior.offset).max(0))
+
+
 def _other_decisions(posterior: Posterior, mean: np.ndarray, decision: np.ndarray) -> int:
     """Points at which a library gives the other of two classes; near ties are left out."""
     assert not isinstance(posterior.likelihood, ClassLikelihood), "two classes"
@@ -140,9 +144,11 @@ def _other_decisions(posterior: Posterior, mean: np.ndarray, decision: np.ndarra
 def _committee_distance(
     committee: Committee, library: LibraryPrediction, X: np.ndarray
 ) -> Agreement:
-    own = committee.member_probabilities(X)
     parts: dict[str, Any] = {}
+    if library.mean is not None:
+        parts["mean"] = _mean_distance(committee.members[0], library.mean, X)
     if library.probability is not None:
+        own = committee.member_probabilities(X)
         parts["probability"] = float(np.abs(library.probability - own).max())
     if library.classes is not None:
         apart = float(np.abs(library.classes - committee.probabilities(X)).max())
@@ -157,8 +163,8 @@ def _near_tie(committee: Committee, X: np.ndarray) -> np.ndarray:
     """(n,): points where rounding alone may change the decision."""
     scores = np.sort(committee.scores(X), axis=1)
     near = scores[:, -1] - scores[:, -2] <= TOLERANCE
-    if committee.scheme == "one_vs_one":  # a vote turns with the sign of a latent mean
-        means = np.concatenate([member.predict(X)[0] for member in committee.members], axis=1)
+    if committee.scheme != "one_vs_rest":  # a vote turns with the sign of a latent mean
+        means = np.concatenate([member.mean(X) for member in committee.members], axis=1)
         near |= (np.abs(means) <= TOLERANCE * np.abs(means).max(0)).any(axis=1)
     return near
 

@@ -44,6 +44,7 @@ BUILT_IN: tuple[Place, ...] = (
     # first: our estimators derive from scikit-learn's base classes
     Place("gpcert", "gpcert.adapters.own"),
     Place("sklearn", "gpcert.adapters.sklearn"),
+    Place("sklearn", "gpcert.adapters.sklearn_scores"),
     Place("sklearn", "gpcert.adapters.sklearn_wrappers"),
     # before GPyTorch's, whose classes its models derive from
     Place("botorch", "gpcert.adapters.botorch"),

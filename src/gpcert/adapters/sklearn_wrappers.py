@@ -16,7 +16,8 @@ from sklearn.pipeline import Pipeline
 from gpcert.adapters.adapter import Supported
 from gpcert.adapters.conversion import Conversion, check_fitted
 from gpcert.adapters.registry import convert
-from gpcert.adapters.sklearn_pipeline import SCALERS, convert_pipeline
+from gpcert.adapters.sklearn_features import SCALERS, STEPS
+from gpcert.adapters.sklearn_pipeline import convert_pipeline
 from gpcert.adapters.sklearn_target import convert_target
 from gpcert.errors import UnsupportedModelError
 
@@ -41,7 +42,7 @@ SUPPORTED = (
         Pipeline.__name__,
         INSIDE,
         (INSIDE,),
-        f"steps before the model: {', '.join(kind.__name__ for kind in SCALERS)}",
+        f"steps before the model: {', '.join(STEPS)}",
     ),
     *(Supported(kind.__name__, INSIDE, (INSIDE,), "best_estimator_") for kind in SEARCHES),
     Supported(

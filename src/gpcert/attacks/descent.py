@@ -19,6 +19,9 @@ JUMPS = 6
 ORDINARY = (2.0**-100, 2.0**100)
 """Sizes of widths and slopes with which optimisers cope."""
 
+HUGE = 2.0**400
+"""Where values and slopes end for an optimiser, which squares and divides them."""
+
 FLAT = 1e-150
 """A gradient below this points nowhere, and a step along it could overflow."""
 
@@ -103,7 +106,8 @@ def _quasi_newton(
     free = region.free
     width = np.max(region.upper - region.lower, initial=0.0)
     unit = _unusual_exponent(float(width))
-    slopes = np.abs(np.ldexp(_single(function, x)[1], unit))
+    start, slopes = _single(function, x)
+    slopes = np.abs(np.ldexp(slopes, unit))
     height = _unusual_exponent(float(np.max(slopes * np.ldexp(width, -unit), initial=0.0)))
 
     def inside(z: np.ndarray) -> np.ndarray:
@@ -112,8 +116,13 @@ def _quasi_newton(
         return full
 
     def objective(z: np.ndarray) -> tuple[float, np.ndarray]:
+        # what changes is brought to size one; where the start is flat, the rest may be huge beside
         value, gradient = _single(function, inside(z))
-        return math.ldexp(value, -height), np.ldexp(gradient[free], unit - height)
+        with np.errstate(over="ignore", invalid="ignore"):
+            change = np.ldexp(value - start, -height)
+            slope = np.ldexp(gradient[free], unit - height)
+        change = np.nan_to_num(change, nan=HUGE)  # infinite values differ by nothing known
+        return float(np.clip(change, -HUGE, HUGE)), np.clip(slope, -HUGE, HUGE)
 
     bounds = np.stack([region.inner_lower[free], region.inner_upper[free]], axis=1)
     bounds = np.ldexp(bounds, -unit)

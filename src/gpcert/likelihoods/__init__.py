@@ -17,6 +17,7 @@ from gpcert.likelihoods.erf_mixture import SklearnLogistic
 from gpcert.likelihoods.gaussian import Gaussian
 from gpcert.likelihoods.lapse_probit import LapseProbit
 from gpcert.likelihoods.logistic import Logistic
+from gpcert.likelihoods.mean_only import MeanOnly, SignOnly
 from gpcert.likelihoods.multinomial_probit import MultinomialProbit
 from gpcert.likelihoods.probit import Probit
 from gpcert.likelihoods.softmax import Softmax
@@ -31,9 +32,11 @@ __all__ = [
     "LapseProbit",
     "Likelihood",
     "Logistic",
+    "MeanOnly",
     "MultinomialProbit",
     "Probit",
     "ScalarLikelihood",
+    "SignOnly",
     "SklearnLogistic",
     "Softmax",
     "likelihood_from_config",
@@ -43,7 +46,17 @@ __all__ = [
 LIKELIHOODS: Registry[type[Likelihood]] = Registry(
     "likelihood",
     Likelihood,
-    (Gaussian, Probit, LapseProbit, Logistic, SklearnLogistic, Softmax, MultinomialProbit),
+    (
+        Gaussian,
+        Probit,
+        LapseProbit,
+        Logistic,
+        SklearnLogistic,
+        Softmax,
+        MultinomialProbit,
+        MeanOnly,
+        SignOnly,
+    ),
 )
 """Every likelihood by the name that saved posteriors carry; `Discretised` holds a function, which
 is code, and is not saved."""

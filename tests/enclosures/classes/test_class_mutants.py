@@ -30,7 +30,8 @@ from gpcert.likelihoods.normal_rule import normal_rule
 from gpcert.likelihoods.sectors import Sector, sector_moments
 from gpcert.likelihoods.smoothing import PROBABILITY_LINES, UNIMODAL_BOUNDS, unimodal_bound
 from gpcert.likelihoods.softmax_moments import _frobenius
-from gpcert.posterior import Posterior, on_grid
+from gpcert.posterior import Posterior
+from gpcert.precision_factors import on_grid
 from gpcert.regions import Box
 from gpcert.spectral import largest_eigenvalue
 from gpcert.testing.effort import examples
