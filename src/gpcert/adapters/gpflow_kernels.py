@@ -120,10 +120,9 @@ def _linear(kernel: Any, d: int) -> Kernel:
 
 
 def _polynomial(kernel: Any, d: int) -> Kernel:
+    degree: Any = np.asarray(kernel.degree)
     try:
-        return Polynomial(
-            float(np.asarray(kernel.degree)), _vector(kernel, "variance"), _number(kernel, "offset")
-        )
+        return Polynomial(degree, _vector(kernel, "variance"), _number(kernel, "offset"))
     except InputError as error:
         raise UnsupportedModelError(f"Polynomial: {error}") from None
 
