@@ -158,7 +158,7 @@ def test_ties_of_a_real_machine_are_those_of_predict():
 @pytest.mark.parametrize("targets", [y, y > 0, FOUR])
 def test_variances_and_probabilities_are_refused(quantity, targets):
     model = (SVR() if targets is y else SVC()).fit(X, targets)
-    with pytest.raises(InputError, match="variance|several latent functions"):
+    with pytest.raises(InputError, match=r"variance|several latent functions"):
         gpcert.prediction_range(model, gpcert.Ball(X[0], 0.1), quantity=quantity)
 
 

@@ -51,8 +51,8 @@ def mean_in_balls(posterior, x, output):
     for z, t in zip(posterior.points, posterior.weights[output], strict=True):
         square = sum(
             (
-                ((exact(a) - exact(b)) / exact(l)) ** 2
-                for a, b, l in zip(x, z, lengths, strict=True)
+                ((exact(a) - exact(b)) / exact(c)) ** 2
+                for a, b, c in zip(x, z, lengths, strict=True)
             ),
             flint().arb(0),
         )
@@ -128,7 +128,8 @@ def test_points_without_weight_do_not_matter(seed):
     rng = np.random.default_rng(seed)
     posterior = sparse_posterior(rng, 14, 3)
     region = Ball(rng.normal(size=14), 0.2)
-    evaluation = Evaluation(local_model(posterior, region, Backend(), False), region.root())
+    # without what a portfolio may rest: it would see other batches in both
+    evaluation = Evaluation(local_model(posterior, region, Backend(), False), region.root(), False)
     for c in range(3):
         used = posterior.weights[c] != 0
         alone = gpcert.Posterior(
@@ -138,7 +139,7 @@ def test_points_without_weight_do_not_matter(seed):
             offset=posterior.offset[c],
             scale=posterior.scale[c],
         )
-        own = Evaluation(local_model(alone, region, Backend(), False), region.root())
+        own = Evaluation(local_model(alone, region, Backend(), False), region.root(), False)
         for sign in (1, -1):
             shared = MeanGoal(c, sign).bound(evaluation, 0.0).lower
             single = MeanGoal(0, sign).bound(own, 0.0).lower

@@ -225,8 +225,10 @@ def _center_range(evaluation: Evaluation) -> tuple[Array, Array]:
         local = evaluation.local
         values, errors = local.center_values(evaluation.expansion)
         xp = namespace(values)
-        numbers = (local.posterior.offset, np.asarray(local.unit.mean_scale))
-        offset, scale = (xp.asarray(each, device=values.device) for each in numbers)
+        numbers = (local.posterior.offset.tolist(), local.unit.mean_scale)
+        offset, scale = (
+            xp.asarray(each, dtype=values.dtype, device=values.device) for each in numbers
+        )
         low = affine_down(offset, scale, down(values - errors, 2))
         return low, -affine_down(-offset, scale, down(-values - errors, 2))
 

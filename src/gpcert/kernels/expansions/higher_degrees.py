@@ -31,7 +31,8 @@ the number of terms and powers of the extents. Far above that, far below any bou
 @dataclass(frozen=True, eq=False)
 class HigherTerms:
     """Degrees 3 (or 2, see `gram_terms`) to `order`: `size` (B,) bounds their sum on each cell;
-    `known` (B,) is a lower bound of the sum of `|T_n|_F^2 / n!`, their share of the squared RKHS norm times s^2."""
+    `known` (B,) is a lower bound of the sum of `|T_n|_F^2 / n!`, their share of the squared RKHS
+    norm times s^2."""
 
     order: int
     size: Array

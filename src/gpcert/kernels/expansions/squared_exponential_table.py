@@ -208,7 +208,7 @@ class SquaredExponentialTable:
         The latter costs N^2 a cell, so it is used only where a batch of it stays cheap.
         """
         xp = namespace(coefficients)
-        N, f = self.points.shape
+        f = self.points.shape[1]
         magnitudes = xp.abs(coefficients)
         # |T_n| <= sum |a_i| m_i^n, and m_i^n <= m_i^2 (largest m)^(n-2)
         growth = [self._largest_extent ** (n - 2) for n in range(3, HIGHEST_DEGREE + 1)]
