@@ -23,8 +23,12 @@ settings.register_profile(
 )
 settings.load_profile("ci")
 
+EXPLAIN = "pip install 'gpcert[explain]'"
 OPTIONAL = {
     "torch": "make torch",
+    "shap": EXPLAIN,
+    "lime": EXPLAIN,
+    "skimage": EXPLAIN,
     "gpytorch": "make libraries",
     "botorch": "make libraries",
     "gpflow": "make test-gpflow",

@@ -87,6 +87,7 @@ def _outputs(model: Any) -> list[Posterior]:
             output,
             points=output.points * scale + shift,
             kernel=output.kernel.rescaled(scale, shift),
+            spread=None if output.spread is None else output.spread * scale,
             offset=offset[c] + factor[c] * output.offset,
             scale=factor[c] * output.scale,
             noise=factor[c] ** 2 * output.noise,

@@ -34,6 +34,7 @@ from gpcert.errors import UnsupportedModelError
 from gpcert.kernels import Kernel
 from gpcert.likelihoods import Gaussian, LapseProbit, Likelihood, Softmax
 from gpcert.posterior import Posterior
+from gpcert.spread import spread_of
 
 __all__ = ["convert"]
 
@@ -66,6 +67,7 @@ def convert(model: Any) -> Conversion:
             negative_factor=found.negative_factor,
             offset=constant[c],
             noise=white,
+            spread=spread_of(np.asarray(model.data[0])) if hasattr(model, "data") else None,
         )
         for c, found in enumerate(reader(model, kernel, white, constant))
     ]

@@ -20,6 +20,7 @@ from gpcert.arrays import finite_array
 from gpcert.errors import InputError, UnsupportedModelError
 from gpcert.likelihoods import Gaussian, Likelihood, Probit
 from gpcert.posterior import Posterior
+from gpcert.spread import spread_of
 
 __all__ = ["convert"]
 
@@ -60,6 +61,7 @@ def convert(model: Any) -> Conversion:
         "scale": scale,
         "noise": scale**2 * white,
         "likelihood": likelihood,
+        "spread": spread_of(np.asarray(model.X)),
     }
     posterior = _with_precision(kernel, Z, weights, model.posterior.woodbury_inv, outputs)
 

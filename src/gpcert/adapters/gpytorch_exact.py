@@ -28,6 +28,7 @@ from gpcert.adapters.torch_models import (
 from gpcert.adapters.variational import exact_regression
 from gpcert.errors import InputError, UnsupportedModelError
 from gpcert.posterior import Posterior
+from gpcert.spread import spread_of
 
 __all__ = ["convert_exact", "exact_posterior"]
 
@@ -72,7 +73,7 @@ def exact_posterior(model: Any, inputs: Any, targets: Any, output: int | None = 
     constant, kernel = prior_of(model, X.shape[1], output)
     K = kernel.value(X, X) + np.diag(np.broadcast_to(noise, y.shape))
     found = exact_regression(K, y - constant)
-    return Posterior(kernel, X, found.weights, found.factor, offset=constant)
+    return Posterior(kernel, X, found.weights, found.factor, offset=constant, spread=spread_of(X))
 
 
 def _noise(likelihood: Any) -> Any:

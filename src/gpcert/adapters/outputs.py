@@ -59,6 +59,7 @@ def join_outputs(outputs: Sequence[Posterior], alone: str, **options: Any) -> Po
         "noise": np.concatenate([output.noise for output in outputs]),
         "likelihood": outputs[0].likelihood,
         "feature_names": outputs[0].feature_names,
+        "spread": outputs[0].spread if shared else None,  # else the outputs' data differ
     }
     return Posterior(**{**fields, **options})
 

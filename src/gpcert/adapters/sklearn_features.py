@@ -123,7 +123,11 @@ class FeatureMap:
         points = np.zeros((len(posterior.points), self.inputs))
         points[:, self.index] = posterior.points * self.scale + self.shift
         kernel = self._seen(posterior.kernel.rescaled(self.scale, self.shift))
-        return replace(posterior, points=points, kernel=kernel, feature_names=None)
+        spread = None  # of inputs that are not used nothing is known
+        if posterior.spread is not None and len(set(self.index.tolist())) == self.inputs:
+            spread = np.zeros(self.inputs)
+            spread[self.index] = posterior.spread * self.scale
+        return replace(posterior, points=points, kernel=kernel, feature_names=None, spread=spread)
 
     def _seen(self, kernel: Kernel) -> Kernel:
         """The kernel of the inputs at `index`.
