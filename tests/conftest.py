@@ -1,10 +1,13 @@
 """Settings of the whole suite: reproducible property tests, plots without a display, and a plain
 word at the end about what was not tested."""
 
+import os
 from collections import Counter
+from importlib.util import find_spec
 from typing import Any
 
 import matplotlib
+import pytest
 from hypothesis import HealthCheck, settings
 
 from gpcert.testing.effort import examples
@@ -28,8 +31,26 @@ OPTIONAL = {
     "shap": EXPLAIN,
     "lime": EXPLAIN,
     "skimage": EXPLAIN,
+    "gpytorch": "make libraries",
+    "botorch": "make libraries",
+    "gpflow": "make test-gpflow",
 }
-"""Libraries and programs that the tests can do without, and the command that brings them."""
+"""Libraries and programs that the tests can do without, and the command that brings them (and, for
+GPflow, runs its tests in an environment of its own)."""
+
+
+def absent(expected: str) -> list[str]:
+    """Those of the libraries, named with commas between, that are not installed."""
+    return [name for name in expected.split(",") if name and find_spec(name) is None]
+
+
+def pytest_configure() -> None:
+    missing = absent(os.environ.get("GPCERT_EXPECT", ""))
+    if missing:
+        raise pytest.UsageError(
+            f"GPCERT_EXPECT: expected these libraries to be installed: {', '.join(missing)}; the "
+            "tests of their adapters would be skipped. Install them with `make libraries`"
+        )
 
 
 def missing_libraries(reports: list[Any]) -> Counter[str]:

@@ -56,12 +56,16 @@ class Conversion:
 
     Both take X in the units of the user: scalings in front of the model are folded into both.
     `tolerance` is the largest difference between them that is no reason to refuse the model, in the
-    units of `gpcert.adapters.Agreement`: larger for a library that computes in float32.
+    units of `gpcert.adapters.Agreement`: larger for a library that computes in float32. Where
+    `predict` is the library's own code in float64, and the user's model computes otherwise (in
+    float32, by conjugate gradients, on a GPU), `native` is what the model itself returns: its
+    distance is measured and reported, not refused.
     """
 
     posterior: Model
     predict: Callable[[np.ndarray], LibraryPrediction]
     tolerance: float = TOLERANCE
+    native: Callable[[np.ndarray], LibraryPrediction] | None = None
 
 
 def fitted_names(model: Any) -> tuple[str, ...] | None:

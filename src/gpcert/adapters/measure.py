@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.adapters.conversion import TOLERANCE, LibraryPrediction
+from gpcert.adapters.conversion import TOLERANCE, Conversion, LibraryPrediction
 from gpcert.committee import Committee, Model, committee_decision
 from gpcert.errors import UnsupportedModelError
 from gpcert.likelihoods import ClassLikelihood
 from gpcert.posterior import Posterior
 
-__all__ = ["Agreement", "check_agreement", "probe_points"]
+__all__ = ["Agreement", "check_agreement", "native_distance", "probe_points"]
 
 PROBES = 200
 SMALLEST_MOVE, LARGEST_MOVE = 1e-3, 1e-1
@@ -36,6 +36,8 @@ class Agreement:
     `probability`: of the probability of the second class, absolute; of a committee the largest
     over its members and the classes.
     `decisions`: how many points are given to another class than by `predict`, near ties left out.
+    `native`: the largest of the first three for what the model itself returns, where it computes
+    otherwise than in float64 by direct solves (see `Conversion.native`).
     None: the library does not report this quantity.
     """
 
@@ -44,6 +46,7 @@ class Agreement:
     variance: float | None = None
     probability: float | None = None
     decisions: int | None = None
+    native: float | None = None
 
 
 def probe_points(posterior: Model, count: int = PROBES) -> np.ndarray:
@@ -91,6 +94,19 @@ def check_agreement(
             "ill-conditioned: fit it again, with more noise (alpha) or better scaled inputs"
         )
     return distance
+
+
+def native_distance(conversion: Conversion) -> float | None:
+    """How far the model's own predictions are from the certified ones; see `Agreement.native`."""
+    if conversion.native is None:
+        return None
+    posterior = conversion.posterior
+    assert isinstance(posterior, Posterior)
+    X = probe_points(posterior)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = _distance(posterior, conversion.native(X), X)
+    return max(part for part in (found.mean, found.variance, found.probability) if part is not None)
 
 
 def _distance(posterior: Posterior, library: LibraryPrediction, X: np.ndarray) -> Agreement:

@@ -8,7 +8,8 @@ converts it. See `gpcert.adapters.adapter` for what an adapter is.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import warnings
+from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
@@ -16,9 +17,9 @@ from typing import Any
 from gpcert.adapters.adapter import Adapter, check_adapter
 from gpcert.adapters.conversion import Conversion
 from gpcert.adapters.kept import Kept
-from gpcert.adapters.measure import Agreement, check_agreement
+from gpcert.adapters.measure import Agreement, check_agreement, native_distance
 from gpcert.committee import Committee, Model
-from gpcert.errors import InputError, UnsupportedModelError
+from gpcert.errors import InputError, ModelWarning, UnsupportedModelError
 from gpcert.posterior import Posterior
 
 __all__ = ["BUILT_IN", "GROUP", "agreement", "all_adapters", "as_posterior", "convert", "register"]
@@ -45,10 +46,19 @@ BUILT_IN: tuple[Place, ...] = (
     Place("sklearn", "gpcert.adapters.sklearn"),
     Place("sklearn", "gpcert.adapters.sklearn_scores"),
     Place("sklearn", "gpcert.adapters.sklearn_wrappers"),
+    # before GPyTorch's, whose classes its models derive from
+    Place("botorch", "gpcert.adapters.botorch"),
+    Place("gpytorch", "gpcert.adapters.gpytorch"),
+    Place("gpflow", "gpcert.adapters.gpflow"),
+    Place("GPy", "gpcert.adapters.gpy"),
 )
 
 REGISTERED: list[tuple[str, Adapter]] = []
 """Adapters that the user registered, with their packages, the latest first."""
+
+NATIVE_TOLERANCE = 1e-3
+"""A model's own predictions that are farther from the certified ones, relatively, are warned of:
+float32 alone explains less than that."""
 
 KEPT = Kept()
 """The conversions of this process."""
@@ -106,6 +116,16 @@ def _compared(model: Any) -> Model:
     """The converted model, once its predictions were compared with the library's."""
     conversion = convert(model)
     check_agreement(conversion.posterior, conversion.predict, tolerance=conversion.tolerance)
+    distance = native_distance(conversion)
+    if distance is not None and not distance <= NATIVE_TOLERANCE:
+        warnings.warn(
+            "certified is the exact GP of the model's parameters, in float64; what the model "
+            "itself returns (in float32, by iterative solves or on a GPU) differs from it by up to "
+            f"{distance:.2g}, relative, at sample points. gpcert.adapters.agreement(model) "
+            "measures it; model.double() and direct solves bring both together",
+            ModelWarning,
+            stacklevel=2,
+        )
     return conversion.posterior
 
 
@@ -124,7 +144,10 @@ def agreement(model: Any) -> Agreement:
     if isinstance(model, Posterior | Committee):
         return Agreement(points=0, mean=0.0, variance=0.0)
     conversion = convert(model)
-    return check_agreement(conversion.posterior, conversion.predict, tolerance=conversion.tolerance)
+    measured = check_agreement(
+        conversion.posterior, conversion.predict, tolerance=conversion.tolerance
+    )
+    return replace(measured, native=native_distance(conversion))
 
 
 def convert(model: Any) -> Conversion:
@@ -132,7 +155,9 @@ def convert(model: Any) -> Conversion:
 
     Adapters of models that hold other models (pipelines, searches) call it for those.
     """
-    packages = {base.__module__.partition(".")[0] for base in type(model).__mro__}
+    # a pair of a model and its likelihood is known by its parts
+    parts = model if isinstance(model, tuple) else (model,)
+    packages = {base.__module__.partition(".")[0] for part in parts for base in type(part).__mro__}
     for adapter in _candidates(packages):
         if adapter.accepts(model):
             return adapter.to_posterior(model)

@@ -132,9 +132,10 @@ def _convert_committee(model: GaussianProcessClassifier) -> Conversion:
             "base_estimator_: expected scikit-learn's OneVsRestClassifier or OneVsOneClassifier, "
             f"got {type(base).__name__}"
         )
+    converted = [_laplace(each) for each in base.estimators_]
     # every training point is in as many members as any other, so all of them spread as the data do
-    spread = spread_of(np.concatenate([estimator.X_train_ for estimator in base.estimators_]))
-    members = tuple(replace(_laplace(each), spread=spread) for each in base.estimators_)
+    spread = spread_of(np.concatenate([each.points for each in converted]))
+    members = tuple(replace(each, spread=spread) for each in converted)
     committee = Committee(members, tuple(model.classes_.tolist()), scheme)
     committee = with_names(committee, fitted_names(model))
 

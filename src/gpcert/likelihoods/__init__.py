@@ -15,6 +15,7 @@ from gpcert.likelihoods.classes import ClassLikelihood
 from gpcert.likelihoods.discretised import Discretised
 from gpcert.likelihoods.erf_mixture import SklearnLogistic
 from gpcert.likelihoods.gaussian import Gaussian
+from gpcert.likelihoods.lapse_probit import LapseProbit
 from gpcert.likelihoods.logistic import Logistic
 from gpcert.likelihoods.mean_only import MeanOnly, SignOnly
 from gpcert.likelihoods.multinomial_probit import MultinomialProbit
@@ -28,6 +29,7 @@ __all__ = [
     "Discretised",
     "Gaussian",
     "LIKELIHOODS",
+    "LapseProbit",
     "Likelihood",
     "Logistic",
     "MeanOnly",
@@ -47,6 +49,7 @@ LIKELIHOODS: Registry[type[Likelihood]] = Registry(
     (
         Gaussian,
         Probit,
+        LapseProbit,
         Logistic,
         SklearnLogistic,
         Softmax,
