@@ -15,6 +15,7 @@ from gpcert.errors import InputError
 from gpcert.kernels import Linear, Matern, Product, SquaredExponential, Sum
 from gpcert.likelihoods import Logistic, Probit
 from gpcert.search import Problem, StopReason, solve
+from gpcert.testing.effort import variants
 from gpcert.testing.strategies import regression_posterior
 
 METHODS = [
@@ -86,7 +87,7 @@ def test_certify(how, regressor, classifier):
     assert gpcert.certify(classifier, [1.0, 0.3], 0.05, **how).status.name == "ROBUST"
 
 
-@pytest.mark.parametrize("how", METHODS[1:3], ids=str)
+@variants("how", METHODS[1:3], ids=str)
 def test_many_and_radius(how, regressor):
     points = [[0.2, -0.3], [0.0, 0.1]]
     table = gpcert.certify_many(regressor, points, 0.01, delta=0.5, **how)

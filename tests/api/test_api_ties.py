@@ -26,7 +26,7 @@ from gpcert.posterior import Posterior
 from gpcert.rounding import difference_down, difference_up
 from gpcert.search import Budget, GoalResult, SearchResult, StopReason
 from gpcert.testing.balls import flint
-from gpcert.testing.effort import examples
+from gpcert.testing.effort import crossed, examples
 from gpcert.testing.likelihood_references import logistic_normal, normal_cdf, sklearn_probability
 
 arb = flint().arb
@@ -144,8 +144,12 @@ def several(seed, m, gap, likelihood, coupled):
 
 @settings(max_examples=3)
 @given(seed=seeds, gap=gaps)
-@pytest.mark.parametrize("likelihood", [Softmax(), MultinomialProbit()])
-@pytest.mark.parametrize(("m", "coupled"), [(2, False), (3, False), (3, True), (5, False)])
+@crossed(
+    {
+        "likelihood": [Softmax(), MultinomialProbit()],
+        "m, coupled": [(2, False), (3, False), (3, True), (5, False)],
+    }
+)
 def test_the_most_probable_class(likelihood, m, coupled, seed, gap):
     posterior, winner = several(seed, m, gap, likelihood, coupled)
     certificate = gpcert.certify(posterior, [0.1], 0.1, budget=FEW)

@@ -8,6 +8,7 @@ from search_problems import function_of, random_posterior, random_region
 import gpcert
 from gpcert.enclosures.goals import MeanGoal, ProbabilityGoal, VarianceGoal
 from gpcert.search import Budget, Problem, StopReason, solve
+from gpcert.testing.effort import variants
 
 SLACK = 1e-9
 """Of plain floating point in the reference values; never of the bounds."""
@@ -43,7 +44,7 @@ def optimum(goal, posterior, region, starts=1000, polished=12):
     return best
 
 
-@pytest.mark.parametrize("seed", range(12))
+@variants("seed", [5, 2, 8, 10, 0, 1, 3, 4, 6, 7, 9, 11], quick=4)
 def test_ranges_contain_every_optimum_found(seed):
     d, binary = 1 + seed % 3, bool(seed % 2)
     posterior, region = random_posterior(seed, d, binary=binary), random_region(seed, d)

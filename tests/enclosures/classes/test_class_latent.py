@@ -3,7 +3,6 @@
 import math
 
 import numpy as np
-import pytest
 from class_cases import (
     ClassCase,
     class_cases,
@@ -26,7 +25,7 @@ from gpcert.enclosures.classes.latent import (
 from gpcert.enclosures.classes.metric import measure
 from gpcert.likelihoods import Softmax
 from gpcert.testing.arb_reference import ArbPosterior, exact, flint
-from gpcert.testing.effort import examples
+from gpcert.testing.effort import examples, variants
 from gpcert.testing.strategies import any_kernels, cases, random_cells
 
 arb, arb_mat = flint().arb, flint().arb_mat
@@ -231,7 +230,7 @@ def test_the_reference(case):
         assert size <= float(place.inflation[b]) < 1e-6
 
 
-@pytest.mark.parametrize("optional", [True, False])
+@variants("optional", [True, False])
 def test_the_center_of_a_wide_cell(optional):
     """The expansion's reference may lie anywhere; at the centre the sizes count the step."""
     for seed in range(15):
