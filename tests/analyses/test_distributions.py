@@ -10,7 +10,7 @@ import gpcert
 from gpcert.errors import InputError
 from gpcert.likelihoods import Probit
 from gpcert.regions import Ball
-from gpcert.testing.effort import variants
+from gpcert.testing.effort import examples, variants
 
 QUICK = gpcert.Budget(seconds=0.2)
 
@@ -38,7 +38,7 @@ def test_robustness_says_what_is_missing(binary, X):
         gpcert.robustness(None, X, 0.1)
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 @given(seed=st.integers(0, 10**6), norm=st.sampled_from([1, 2, np.inf]))
 def test_the_certified_curve_never_lies_above_the_attacks(seed, norm):
     model = random_posterior(seed, likelihood=Probit(), classes=("a", "b"))

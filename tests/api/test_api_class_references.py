@@ -1,6 +1,7 @@
 """Ranges of class probabilities against cubature in extended precision and plain sampling."""
 
 import numpy as np
+import pytest
 
 import gpcert
 from gpcert.kernels import SquaredExponential
@@ -67,7 +68,8 @@ def test_cubature_at_points_of_the_region_stays_inside(seed):
     assert sum(r.minimum.lower for r in ranges) <= 1.0 <= sum(r.maximum.upper for r in ranges)
 
 
-@variants("likelihood", [Softmax(), MultinomialProbit(0.7)])
+@pytest.mark.slow
+@pytest.mark.parametrize("likelihood", [Softmax(), MultinomialProbit(0.7)])
 def test_a_million_samples_at_points_of_the_region(likelihood):
     posterior = model(likelihood, 3)
     region = gpcert.Ball([-0.4, 0.1], 0.2, norm=2)

@@ -134,7 +134,8 @@ def test_latent_quantities_of_a_class(quantity, coupled):
     {
         "likelihood": LIKELIHOODS,
         "coupled, m": [(True, 2), (True, 3), (False, 2), (False, 3), (False, 5)],
-    }
+    },
+    quick=4,
 )
 def test_posteriors_of_the_user(likelihood, coupled, m):
     posterior = tiny(likelihood, coupled, m)
@@ -271,7 +272,7 @@ def test_a_huge_variance(likelihood, coupled):
     check_ranges(posterior, region, gpcert.prediction_ranges(posterior, region, tol=0.03), 0.03, X)
 
 
-@crossed({"likelihood": LIKELIHOODS, "coupled, m": [(True, 3), (False, 3), (False, 8)]})
+@crossed({"likelihood": LIKELIHOODS, "coupled, m": [(True, 3), (False, 3), (False, 8)]}, quick=2)
 def test_a_region_of_one_point(likelihood, coupled, m):
     posterior, x = tiny(likelihood, coupled, m), np.array([0.3])
     p = probabilities(posterior, x[None])[0]
@@ -387,7 +388,7 @@ def test_inputs_that_are_no_numbers_are_refused(model):
         gpcert.prediction_ranges(model, Ball([0.0], 0.1))
 
 
-@crossed({"likelihood": LIKELIHOODS, "coupled, m": [(True, 3), (False, 3), (False, 5)]})
+@crossed({"likelihood": LIKELIHOODS, "coupled, m": [(True, 3), (False, 3), (False, 5)]}, quick=2)
 def test_torch_agrees(likelihood, coupled, m):
     pytest.importorskip("torch")
     posterior, region = tiny(likelihood, coupled, m), Box([0.1], [0.3])

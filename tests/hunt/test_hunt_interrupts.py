@@ -11,8 +11,6 @@ import numpy as np
 import pytest
 from hunt_interrupts import DIM, HARD_AT, SECONDS, VERBS, model, rows
 
-from gpcert.testing.effort import variants
-
 PATIENCE = 15.0
 """Seconds from the signal to the end that are soon even on a busy machine, far below the budget."""
 
@@ -61,7 +59,8 @@ def check_bounds(verb, records):
             assert 0.0 <= record["lower"] <= record["upper"]
 
 
-@variants("verb", ["certified_radius", "prediction_range", "certify_many"])
+@pytest.mark.slow
+@pytest.mark.parametrize("verb", ["prediction_range", "certified_radius", "certify_many"])
 def test_an_interrupt_ends_soon_with_valid_bounds(verb):
     records, seconds = interrupted(verb, 1.5)
     assert seconds < PATIENCE

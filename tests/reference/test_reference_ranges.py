@@ -10,7 +10,7 @@ import gpcert
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit, SklearnLogistic
 from gpcert.testing.arb_reference import ArbPosterior, assert_encloses, flint
-from gpcert.testing.effort import crossed
+from gpcert.testing.effort import crossed, examples
 from gpcert.testing.strategies import cases, ill_conditioned
 
 KINDS = ("noise", "duplicates", "short", "long", "weights")
@@ -71,7 +71,7 @@ def test_ill_conditioned_models_on_torch(kind, quantity):
 
 
 @pytest.mark.parametrize("quantity", ["mean", "variance", "probability"])
-@settings(max_examples=12)
+@settings(max_examples=examples(12))
 @given(case=cases(max_points=6, likelihood=Probit()))
 def test_random_models(quantity, case):
     check_range(case.posterior, case.region, quantity, case.rng)

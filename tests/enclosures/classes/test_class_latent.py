@@ -83,7 +83,7 @@ def test_other_kernels(case):
     check_latent(case)
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(case=cases(max_points=5))
 def test_without_the_optional_bounds(case):
     check_latent(case, optional=False)
@@ -179,7 +179,7 @@ def test_sizes_of_the_change(case):
     check_sizes(own, own.place.sizes, None, case.rng)
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(case=class_cases())
 def test_sizes_in_the_metric_of_the_links(case):
     """`2 |u - mean u|^2 >= (max u - min u)^2`, u_0 = 0."""
@@ -192,7 +192,7 @@ def test_sizes_in_the_metric_of_the_links(case):
     check_sizes(own, own.place.plain_sizes, C.T * (1.0 + 1e-12), case.rng)
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(case=class_cases())
 def test_a_metric_that_is_known_roughly(case):
     """With `inflation` the sizes hold for T R: here R is 1 / (1 + t) of what is meant."""

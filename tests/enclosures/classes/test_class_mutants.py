@@ -365,7 +365,9 @@ def test_excess_of_coupled_outputs(size):
     assert posterior.differences.excess == posterior.excess
 
 
-@crossed({"likelihood": LIKELIHOODS, "size": [0.72, 0.75, 1.0, 1.5], "amplitude": [1.0, 30.0]})
+@crossed(
+    {"likelihood": LIKELIHOODS, "size": [0.72, 0.75, 1.0, 1.5], "amplitude": [1.0, 30.0]}, quick=3
+)
 def test_covariances_that_are_not_definite(likelihood, size, amplitude):
     """Their nearest semi-definite matrix is what is meant."""
     posterior = observed_once(likelihood, size, amplitude)
