@@ -128,7 +128,7 @@ class RationalQuadraticProfile(RadialProfile):
 class RationalQuadratic(RadialKernel):
     """Rational quadratic kernel: a mixture of squared exponentials of many length-scales.
 
-    With rho = |d|_L, by the spectral moments `E u^(2n)` of the mixture (MATH.md part 2):
+    With rho = |d|_L, by the spectral moments `E u^(2n)` of the mixture (Statement 2.8):
 
         b2 = s sqrt(3 (1 + 1/alpha)) rho^2,   b3 = s sqrt(15 (1 + 1/alpha)(1 + 2/alpha)) rho^3.
 

@@ -26,7 +26,7 @@ class SquaredExponential(RadialKernel):
         b2 = s sqrt(3) rho^2,   b3 = s sqrt(15) rho^3.
 
     Reason: by Bochner, phi(x) = s exp(i w.x) with w Gaussian, so u = w.d ~ N(0, rho^2) and
-    R1^2 = s^2 E|e^{iu} - 1 - iu|^2, b_n^2 = s^2 E u^{2n}. Reference: MATH.md part 2.
+    R1^2 = s^2 E|e^{iu} - 1 - iu|^2, b_n^2 = s^2 E u^{2n} (Statement 2.6).
 
     >>> k = SquaredExponential([1.0, 2.0], variance=4.0)
     >>> float(k.value(np.zeros((1, 2)), np.array([[1.0, 2.0]]))[0, 0])  # 4 exp(-1)

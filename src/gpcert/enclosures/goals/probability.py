@@ -59,7 +59,7 @@ class ProbabilityGoal(Goal):
         Threshold form: let q = sign mu. For any beta, if `q - beta v >= alpha` on the cell then
         every (q, v) of the cell lies on or above the line, and F does not decrease in q, so
         `F(q, v) >= min_v F(alpha + beta v, v)` over the range of v. With beta the slope of the
-        level curve of F, F is constant along the line to first order (MATH.md part 2); beta = 0 is
+        level curve of F, F is constant along the line to first order (Statement 7.2); beta = 0 is
         the monotone bound. Where v varies a lot so does that slope: it is taken at the vertex
         against the gradient and at both ends of the range of v. All lines hold at once, so F is at
         least the minimum over pieces of the range of v of the best line there. For sign = -1 the

@@ -145,7 +145,7 @@ def conditional_mean(ranges: LatentRanges, given: Range) -> Range:
     """Range (B, M) of the mean of d_1 given d_2 = f, over the cell and f in `given` (B, M).
 
     Statement: `mu_1 + V_12 / V_22 (f - mu_2)`; Proposition "MultiCLass" prints a minus sign, which
-    MATH.md, part 1, mends.
+    Statement 12.10 mends.
     Reason: conditioning of Gaussians, propagated by interval arithmetic. Where V_22 may be 0 the
     quotient may be anything, and so may the mean.
     """

@@ -68,7 +68,7 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel):
 
         Global: `|e| <= sqrt(B^2 - |P f|^2) tail_2(rho2)`, B the RKHS norm of f and P the projection
         on phi(c) and its derivatives up to order 2: Cauchy-Schwarz, and the tail is orthogonal to
-        them. Point by point: see `gpcert.kernels.expansions.pointwise`. MATH.md parts 2 and 4.
+        them. Point by point: see `gpcert.kernels.expansions.pointwise`. Statements 4.3 and 4.6.
         """
         assert isinstance(expansion, WeightedExpansion)
         xp = namespace(expansion.K)

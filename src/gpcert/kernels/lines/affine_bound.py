@@ -24,7 +24,7 @@ def affine_lower_bound(enclosed: Enclosed, weights: Array) -> Array:
     `sum_i intercept_i + sum_m min_x sum_i slope_mi phi_m(x, z_i)`. The interval bound
     `sum_i min(t_i low_i, t_i high_i)` is another; the better one counts. Linear carriers are
     minimised together, as their sum is linear. Reference: Patane et al.,
-    Proposition "mean bound", with MATH.md's correction of sign and weights.
+    Proposition "mean bound", with the sign and weights of Statement 12.4.
     """
     xp = namespace(enclosed.low)
     each = interval_term(weights, enclosed)

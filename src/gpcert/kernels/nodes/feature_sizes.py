@@ -52,7 +52,7 @@ class FeatureSizes:
 
     @cached_property
     def lengths(self) -> tuple[Array, ...]:
-        """Upper bounds (B,) of `||D_d^n phi(x)||`, n = 0, ..., 3: the b_n of MATH.md."""
+        """Upper bounds (B,) of `||D_d^n phi(x)||`, n = 0, ..., 3: the b_n of Statement 2.2."""
         found = []
         for n in range(ORDERS):
             entry = self.gram[n][n]

@@ -79,7 +79,7 @@ class RadialProfile(ABC):
 
         R0^2 = 2 - 2 F_0,   R1^2 = 2 - 2 F_0 - 2 rho2 F_1 + F_1(0) rho2,
         R2^2 = 2 - 2 F_0 - rho2 F_1 - rho2^2 F_2 + (3/4) F_2(0) rho2^2,
-        all increasing in rho2 (MATH.md part 2); infinite where the feature map is not that smooth.
+        all increasing in rho2 (Statement 2.5); infinite where the feature map is not that smooth.
         """
 
     @cached_property
