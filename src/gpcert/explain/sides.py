@@ -2,6 +2,8 @@
 
 For squared exponentials all intervals of all points share batches (`gpcert.search.shared`); any
 other kernel or method is asked interval by interval through `gpcert.prediction_ranges`.
+
+Proofs: docs/mathematics.md, statement 15.1.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Matern kernels of half-integer smoothness nu = p + 1/2: e^-t times a polynomial of degree p."""
+"""Matern kernels of half-integer smoothness nu = p + 1/2: e^-t times a polynomial of degree p.
+
+Proofs: docs/mathematics.md, statements 2.7, 3.1 and 16.7.
+"""
 
 from __future__ import annotations
 

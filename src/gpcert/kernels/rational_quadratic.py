@@ -1,4 +1,7 @@
-"""k(x, y) = s^2 (1 + r^2 / (2 alpha))^-alpha,  r^2 = sum_j ((x_j - y_j) / l_j)^2."""
+"""k(x, y) = s^2 (1 + r^2 / (2 alpha))^-alpha,  r^2 = sum_j ((x_j - y_j) / l_j)^2.
+
+Proofs: docs/mathematics.md, statements 2.8 and 16.7.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""k(x, y) = s^2 exp(-|x - y|^2_L / 2),  |d|^2_L = sum_j d_j^2 / l_j^2."""
+"""k(x, y) = s^2 exp(-|x - y|^2_L / 2),  |d|^2_L = sum_j d_j^2 / l_j^2.
+
+Proofs: docs/mathematics.md, statement 2.6.
+"""
 
 from __future__ import annotations
 

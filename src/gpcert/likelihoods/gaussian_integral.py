@@ -1,4 +1,7 @@
-"""How much of a Gaussian falls into an interval, over ranges of its mean and variance."""
+"""How much of a Gaussian falls into an interval, over ranges of its mean and variance.
+
+Proofs: docs/mathematics.md, statement 8.8.
+"""
 
 from __future__ import annotations
 

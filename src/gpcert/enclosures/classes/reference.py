@@ -1,4 +1,7 @@
-"""The reference point of a cell: latent means and covariance about which it is expanded."""
+"""The reference point of a cell: latent means and covariance about which it is expanded.
+
+Proofs: docs/mathematics.md, statements 1.7 and 10.5.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
 With m classes only `d_k = f_k - f_0`, k = 1..n, n = m - 1, matter (`likelihoods.classes`). So the
 paper's partition of the latent space is one of R^(m-1): the same propositions with one variable
 less, M^2 instead of M^3 intervals for three classes.
+
+Proofs: docs/mathematics.md, statements 1.7 and 12.9.
 """
 
 from __future__ import annotations

@@ -11,6 +11,8 @@ Hush & Scovel 2006, Thm 3.7, with real coordinates), hence the part of `omega ph
 above n is orthogonal to all derivatives of phi at c up to order n and has length
 
     tail_n(|d|^2) = s sqrt( sum_{k>n} |d|^{2k} / k! ).
+
+Proofs: docs/mathematics.md, statements 4.1, 4.2, 4.3 and 6.2.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The paper's mean bound for any tree of kernels: lines under and over each k(x, z_i)."""
+"""The paper's mean bound for any tree of kernels: lines under and over each k(x, z_i).
+
+Proofs: docs/mathematics.md, statements 12.4 and 12.10.
+"""
 
 from __future__ import annotations
 

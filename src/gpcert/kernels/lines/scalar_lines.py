@@ -5,6 +5,8 @@
 *Best*: of all lines under psi the one with the largest value at the midpoint, which is the tangent
 (or the chord) of the convex envelope there. Whatever slope is found, its intercept is certified by
 `ScalarFunction.least`, so the search for the slope need not be trusted.
+
+Proofs: docs/mathematics.md, statements 12.1 and 12.10.
 """
 
 from __future__ import annotations

@@ -7,6 +7,8 @@ and a column:
     k = sum_a E_ai,                  E_ai = cos(alpha_a) C_i + sin(alpha_a) S_i,
     D_d k = sum_a (W_a.d) O_ai,      O_ai = -sin(alpha_a) C_i + cos(alpha_a) S_i,
     D_d^2 k = -sum_a (W_a.d)^2 E_ai.
+
+Proofs: docs/mathematics.md, statement 2.10.
 """
 
 from __future__ import annotations

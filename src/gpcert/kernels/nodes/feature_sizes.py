@@ -5,6 +5,8 @@ For a cell with displacements d from its centre, `FeatureSizes` bounds, for i, j
     gram[i][j] >= sup |<D_d^i phi(x), D_d^j phi(x)>|   over all x and d of the cell,
 
 and, beside these, the Taylor remainders of orders 0, 1 and 2 at the centre themselves.
+
+Proofs: docs/mathematics.md, statements 2.2, 2.3, 2.12 and 2.13.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Weighted moments of points about many centres, by matrix products."""
+"""Weighted moments of points about many centres, by matrix products.
+
+Proofs: docs/mathematics.md, statement 4.1.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 Squared Taylor remainders of feature maps have this form, with `g e^x - h` a power series whose
 coefficients are all nonnegative: then `e^-x (g e^x - h)` is a sum of positive terms.
+
+Proofs: docs/mathematics.md, statement 2.14.
 """
 
 from __future__ import annotations

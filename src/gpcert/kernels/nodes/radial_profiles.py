@@ -11,6 +11,8 @@ for each of them (shown where it is given), and that alone makes the rest provab
 
     d log(F_n r^k) / d log r = k - w_n      F_n r^k rises up to w_n = k and falls beyond,
     d log w_n / d log r = 2 + w_n - w_(n+1) >= 0,   so   w_(n+1) <= w_n + 2.
+
+Proofs: docs/mathematics.md, statements 2.3, 2.5, 2.6 and 3.1.
 """
 
 from __future__ import annotations
