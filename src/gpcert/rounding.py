@@ -49,8 +49,8 @@ EXP_ULPS = 8
 """Assumed: |fl(exp x) - exp x| <= EXP_ULPS * U * exp x, also for expm1 and log1p."""
 
 NORMAL_CDF_ULPS = 64
-"""Assumed: |fl(Phi z) - Phi z| <= NORMAL_CDF_ULPS * U * Phi z for the normal distribution
-function where Phi z is normal; with it, the argument's own rounding is accounted for apart."""
+"""Assumed: |fl(Phi z) - Phi z| <= (NORMAL_CDF_ULPS + 4 min(z, 0)^2) U Phi z for the normal
+distribution function where Phi z is normal (Statement 16.11)."""
 
 
 SIN_COS_ULPS = 8

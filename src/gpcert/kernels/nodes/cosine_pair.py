@@ -178,7 +178,7 @@ class CosinePairBatch(NodeBatch):
         return parts[0] + parts[1]
 
     def variations(self) -> tuple[Array, Array, Array, Array]:
-        """E_a turns into `E_a cos e - O_a sin e`: at most `|E_a| + u_a |O_a|`, and |Psi_i|."""
+        """E_a turns into `E_a cos e + O_a sin e`: at most `|E_a| + u_a |O_a|`, and |Psi_i|."""
         xp = namespace(self.value)
         total: list[Array] = [xp.zeros_like(self.value) for _ in range(4)]
         with np.errstate(over="ignore"):
