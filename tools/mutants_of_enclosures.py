@@ -10,6 +10,7 @@ MAGNITUDES = ("tests/magnitudes",)
 SHARP = ("tests/search/test_search_sharp.py",)
 QUADRATIC = ("tests/enclosures/test_enclosure_quadratic.py",)
 GOALS = ("tests/enclosures/test_enclosure_goals.py",)
+BAND = ("tests/enclosures/test_enclosure_band.py",)
 JOINT = ("tests/enclosures/test_enclosure_joint.py",)
 MEAN = ("tests/enclosures/test_enclosure_mean.py",)
 VARIANCE = ("tests/enclosures/test_enclosure_variance.py",)
@@ -298,7 +299,7 @@ ENCLOSURE_MUTANTS = (
     ),
     Mutant(
         "best-piece-of-the-variance",
-        "enclosures/goals/probability.py",
+        "enclosures/goals/latent.py",
         "lower = xp.min(xp.max(values, axis=2), axis=1)",
         "lower = xp.max(xp.max(values, axis=2), axis=1)",
         "the best piece of the variance's range counts instead of the worst",
@@ -314,11 +315,51 @@ ENCLOSURE_MUTANTS = (
     ),
     Mutant(
         "noise-sign",
-        "enclosures/goals/probability.py",
+        "enclosures/goals/latent.py",
         "alpha = down(alpha - up(beta * noise, 1), 2)",
         "alpha = down(alpha + up(beta * noise, 1), 2)",
         "the noise moves the line the wrong way",
         GOALS,
+    ),
+    Mutant(
+        "band-tangent-halved",
+        "enclosures/goals/band.py",
+        "half = self.beta * (0.5 * s)",
+        "half = self.beta * (0.25 * s)",
+        "half the height of the root's tangent",
+        BAND,
+    ),
+    Mutant(
+        "band-best-end",
+        "enclosures/goals/band.py",
+        "tangent = down(xp.minimum(*tangents), 1)",
+        "tangent = down(xp.maximum(*tangents), 1)",
+        "the better end of the variance's range counts instead of the worse",
+        BAND,
+    ),
+    Mutant(
+        "band-rounding-dropped",
+        "enclosures/goals/band.py",
+        "(along - fall) - (gamma(8) * size + TINY))",
+        "(along - fall) + (gamma(8) * size + TINY))",
+        "the rounding of the tangent is counted on the wrong side",
+        BAND,
+    ),
+    Mutant(
+        "band-ceiling-is-a-floor",
+        "enclosures/goals/band.py",
+        "q_high - nonnegative(down(reach, 2))",
+        "q_high - up(reach, 2)",
+        "an attained end of a band is rounded down",
+        BAND,
+    ),
+    Mutant(
+        "std-rounded-inwards",
+        "enclosures/goals/std.py",
+        "up(root, 1) if side * self.sign > 0 else nonnegative(down(root, 1))",
+        "up(root, 1) if side * self.sign < 0 else nonnegative(down(root, 1))",
+        "the root of the variance is rounded inwards",
+        BAND,
     ),
     Mutant(
         "deviation-errors-dropped",

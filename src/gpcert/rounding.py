@@ -9,7 +9,7 @@ Library functions are assumed accurate to the named number of units in the last 
 are documented or measured as far better (<= 1 ulp for NumPy and glibc exp, <= 2 ulp for CUDA exp,
 SciPy's ndtr and erf a few ulp); the constants are generous and tested against 200-bit arithmetic.
 
-Proofs: docs/mathematics.md, statements 14.3, 16.1, 16.2, 16.4, 16.5 and 16.10.
+Proofs: docs/mathematics.md, statements 14.3, 16.1, 16.2, 16.3, 16.4, 16.5 and 16.10.
 """
 
 from __future__ import annotations

@@ -118,6 +118,11 @@ def test_worst_cases_hold_means_and_bands(regression, X):
         at = regression.predict(np.stack([row.argmin, row.argmax]))[0][:, 0]
         assert at[0] <= row.minimum.upper + 1e-9
         assert at[1] >= row.maximum.lower - 1e-9
+        ends = regression.predict(np.stack([row.band_argmin, row.band_argmax]))
+        mean, std = (ends[0][:, 0], np.sqrt(ends[1][:, 0]))
+        assert mean[0] - 2.5 * std[0] <= row.band_minimum.upper + 1e-9
+        assert mean[1] + 2.5 * std[1] >= row.band_maximum.lower - 1e-9
+        assert max(row.band_minimum.width, row.band_maximum.width) <= 1e-3
     one = gpcert.worst_case(regression, X, region=gpcert.Box([-2.0, -2.0], [2.0, 2.0]), tol=0.05)
     assert len({row.minimum.lower for row in one}) == 1
 

@@ -28,11 +28,20 @@ def test_range(run, npz, csv, posterior, tmp_path):
     assert second.quantity == "probability"
 
 
-@pytest.mark.parametrize("quantity", ["mean", "variance"])
+@pytest.mark.parametrize("quantity", ["mean", "variance", "std", "band"])
 def test_range_of_other_quantities(run, npz, csv, quantity):
     result = run("range", npz, csv("1.0,0.0\n"), "--radius", 0.2, "--quantity", quantity)
     assert result.exit_code == 0
     assert quantity in result.stdout
+
+
+def test_range_of_a_wider_band(run, npz, csv, tmp_path):
+    output = tmp_path / "bands.json"
+    arguments = ["--radius", 0.2, "--quantity", "band", "--beta", 3, "--output", output]
+    assert run("range", npz, csv("1.0,0.0\n"), *arguments).exit_code == 0
+    assert gpcert.load(output)[0].beta == 3.0
+    mean = ["--radius", 0.2, "--quantity", "mean", "--beta", 3]
+    assert run("range", npz, csv("1.0,0.0\n"), *mean).exit_code == 3
 
 
 def test_range_that_is_not_reached_is_2(run, npz, csv):

@@ -173,10 +173,12 @@ def _search(rng: Rng, case: Case) -> dict[str, Any]:
         return chosen
     chosen["tol"] = float(one_of(rng, (0.1, 0.01, 1e-4)))
     if not is_committee(case.model):
-        quantities = ["mean", "variance", None]
+        quantities = ["mean", "variance", "std", "band", "band", None]
         if case.kind not in {"regression", "targets"}:
             quantities += ["probability"] * 3
         chosen["quantity"] = one_of(rng, quantities)
+        if chosen["quantity"] == "band":
+            chosen["beta"] = float(one_of(rng, (0.0, 1e-9, 0.5, 2.0, 2.0, 2.0, 40.0, 1e9)))
     if case.verb == "prediction_range":
         chosen["sides"] = one_of(rng, ("both", "both", "both", "minimum", "maximum"))
         chosen |= _output(rng, case)

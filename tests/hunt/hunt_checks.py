@@ -64,9 +64,13 @@ class Checker:
     def range(self, item: Any, output: int) -> Iterator[Finding]:
         """Bounds hold at every point; attained values are attained, at points of the region."""
         quantity, region = item.quantity, self.case.region
+        reach = item.beta or 0.0
 
-        def value(x: np.ndarray) -> arb:
-            return self.truth.quantity(quantity, output, x)
+        def least(x: np.ndarray) -> arb:
+            return self.truth.quantity(quantity, output, x, -reach)
+
+        def most(x: np.ndarray) -> arb:
+            return self.truth.quantity(quantity, output, x, reach)
 
         for low, high in ((item.minimum, item.maximum),):
             numbers = (low.lower, low.upper, high.lower, high.upper)
@@ -76,18 +80,20 @@ class Checker:
                 or high.lower > high.upper
             ):
                 yield f"bounds {numbers} are NaN or crossed"
-        for x in self._points(self._function(quantity, output), region):
-            ball = self._ball(value, x)
-            if ball is None:
+        ends = (-reach, reach) if reach else (0.0,)
+        points = [self._points(self._function(quantity, output, end), region) for end in ends]
+        for x in (x for some in points for x in some):
+            low, high = self._ball(least, x), self._ball(most, x)
+            if low is None or high is None:
                 continue
-            text = f"{quantity}[{output}] at {x.tolist()} is {shown(ball)}"
-            if below(ball, item.minimum.lower):
-                yield f"{text} < {item.minimum.lower!r}"
-            if above(ball, item.maximum.upper):
-                yield f"{text} > {item.maximum.upper!r}"
-        for name, point, side, other in (
-            ("argmin", item.argmin, item.minimum, above),
-            ("argmax", item.argmax, item.maximum, below),
+            text = f"{quantity}[{output}] at {x.tolist()} is"
+            if below(low, item.minimum.lower):
+                yield f"{text} {shown(low)} < {item.minimum.lower!r}"
+            if above(high, item.maximum.upper):
+                yield f"{text} {shown(high)} > {item.maximum.upper!r}"
+        for name, point, side, value, other in (
+            ("argmin", item.argmin, item.minimum, least, above),
+            ("argmax", item.argmax, item.maximum, most, below),
         ):
             if point is None:
                 continue
@@ -261,12 +267,21 @@ class Checker:
             values = np.concatenate([values, np.where(np.isnan(own), np.inf, own)])
         return X[np.argsort(values)[:6]]
 
-    def _function(self, quantity: str, output: int) -> Callable[[np.ndarray], np.ndarray]:
+    def _function(
+        self, quantity: str, output: int, reach: float
+    ) -> Callable[[np.ndarray], np.ndarray]:
         """A plain function that is large where the quantity is."""
         if quantity == "probability":
             return lambda X: self._rough_scores(X)[:, min(output, self._scores - 1)]
         member = self.truth.members[0]
-        index = 0 if quantity == "mean" else 1
+        if quantity == "band":
+
+            def end(X: np.ndarray) -> np.ndarray:
+                mean, variance = member.floats(X)
+                return mean[:, output] + reach * np.sqrt(variance[:, output])
+
+            return end
+        index = 0 if quantity == "mean" else 1  # the root has its extremes where the variance has
         return lambda X: member.floats(X)[index][:, output]
 
     def _surrogate(self, rule: Rule, claimed: int) -> Callable[[np.ndarray], np.ndarray]:

@@ -141,15 +141,22 @@ class Truth:
             found.append(second_class(member.likelihood, mean[0], cov[0][0]))
         return found
 
-    def quantity(self, name: str, output: int, x: np.ndarray) -> arb:
-        """Mean, variance or probability of an output; of two classes, 1 is the second."""
+    def quantity(self, name: str, output: int, x: np.ndarray, reach: float = 0.0) -> arb:
+        """A quantity of an output; of two classes, 1 is the second. A band ends `reach` (of either
+        sign) standard deviations above the mean."""
         if name == "probability":
             found = self.probabilities(x)
             if len(found) > 1:
                 return found[output]
             return found[0] if output == 1 else 1 - found[0]
         mean, cov = self.moments(x)
-        return mean[output] if name == "mean" else cov[output][output]
+        variance = cov[output][output]
+        if name == "mean":
+            return mean[output]
+        if name == "variance":
+            return variance
+        std = Balls.sqrt(variance)
+        return std if name == "std" else mean[output] + arb(reach) * std
 
     def scores(self, x: np.ndarray) -> list[arb] | None:
         """What a committee compares; None where a vote is not proved."""

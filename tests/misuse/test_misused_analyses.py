@@ -27,7 +27,8 @@ POINTS = {"X": X[:1], "radius": 0.1}
 VERBS = {
     "certified_radius_many": {"X": X[:1], **AROUND, **RULE, "max_radius": 0.5, **SEARCH},
     "prediction_range_many": {
-        **POINTS, **AROUND, "tol": 0.5, "quantity": None, "output": None, "sides": "both",
+        **POINTS, **AROUND, "tol": 0.5, "quantity": None, "beta": None, "output": None,
+        "sides": "both",
         "all_outputs": False, **SEARCH,
     },
     "attack": {

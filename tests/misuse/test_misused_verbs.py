@@ -45,7 +45,7 @@ SEARCH = {
 AROUND = {"norm": 2, "features": [0, 1], "domain": (-9.0, 9.0)}
 RULE = {"threshold": None, "class_weight": None, "delta": None, "output_norm": 2}
 POINT = {"x": [0.1, 0.2], "radius": 0.1, "region": None}
-RANGE = {"region": gpcert.Ball([0.1, 0.2], 0.1), "tol": 0.5, "quantity": None}
+RANGE = {"region": gpcert.Ball([0.1, 0.2], 0.1), "tol": 0.5, "quantity": None, "beta": None}
 
 VERBS = {
     "certify": (gpcert.certify, {**POINT, **AROUND, **RULE, **SEARCH}),

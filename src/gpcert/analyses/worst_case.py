@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -14,13 +13,12 @@ from gpcert.api import prediction_range_many
 from gpcert.api.arguments import BudgetLike, read_tolerance
 from gpcert.api.methods import MethodName
 from gpcert.api.questions import range_question
-from gpcert.arrays import Backend, finite_array
-from gpcert.certificates import Interval, PredictionRange
+from gpcert.arrays import Backend
+from gpcert.certificates import PredictionRange
 from gpcert.committee import Committee
 from gpcert.errors import InputError
 from gpcert.frames import labels_of
 from gpcert.regions import Region
-from gpcert.rounding import down, up
 
 __all__ = ["worst_case"]
 
@@ -46,9 +44,8 @@ def worst_case(
 ) -> WorstCaseTable:
     """Bounds on a regression's least and greatest mean around each point, and a credible band.
 
-    The band contains `mean +- beta std` at every point of the region. It is made of the ends of the
-    mean and of the variance, bounded apart: valid, and wider than it need be where the two are
-    largest at different points.
+    The band contains `mean +- beta std` at every point of the region: from the least
+    `mean - beta std` to the greatest `mean + beta std`, each bounded as one function.
 
     Parameters
     ----------
@@ -56,7 +53,7 @@ def worst_case(
         `region` instead is one region that contains all of them.
     beta : how many standard deviations the band reaches; 2 by default.
     output : the number of the target, if there are several.
-    tol : of the mean, absolute; the variance is bounded to within `tol` squared or `tol`, the less.
+    tol : of mean and band, absolute.
     budget : of one range, 60 seconds by default. Others as in `prediction_range_many`.
 
     Example
@@ -67,7 +64,8 @@ def worst_case(
     >>> (row,) = gpcert.worst_case(bump, [[0.0]], radius=1.0, tol=1e-3)
     >>> row.minimum.lower <= float(np.exp(-0.5)) <= row.minimum.upper
     True
-    >>> row.band.lower <= float(np.exp(-0.5) - 2 * np.sqrt(1 - np.exp(-1.0)))
+    >>> least = float(np.exp(-0.5) - 2 * np.sqrt(1 - np.exp(-1.0)))  # at x = 1 and -1
+    >>> row.band_minimum.lower <= least <= row.band_minimum.upper
     True
     """
     posterior = as_posterior(model)
@@ -76,68 +74,49 @@ def worst_case(
             "worst_case: expected a regression model, got a classifier; use robustness or "
             "prediction_range_many"
         )
-    reach = float(finite_array("beta", beta, ndim=0))
-    if reach < 0:
-        raise InputError(f"beta: expected a number >= 0, got {beta!r}")
     points = posterior.check_inputs(X)
     regions = regions_of(posterior, points, radius, region, (norm, features, domain))
     tol = read_tolerance(tol)
-    target = range_question(posterior, "mean").index(output)
+    question = range_question(posterior, "band", beta)
+    target = question.index(output)
     effort = {**work_words(budget, backend, random_state, method), "output": target}
     effort |= {"n_jobs": n_jobs, "progress": progress}
     if not len(points):
         return WorstCaseTable(())
     means = prediction_range_many(posterior, regions, quantity="mean", tol=tol, **effort)
-    spreads = prediction_range_many(
-        posterior,
-        regions,
-        quantity="variance",
-        sides="maximum",
-        tol=min(tol, tol * tol),
-        **effort,
+    bands = prediction_range_many(
+        posterior, regions, quantity="band", beta=question.beta, tol=tol, **effort
     )
     plain = posterior.predict(points)[0]
-    variances = dict(zip(spreads.labels, spreads, strict=True))
+    found = dict(zip(bands.labels, bands, strict=True))
     rows, labels = [], []
     for k, mean in zip(means.labels, means, strict=True):
-        if k in variances:
+        if k in found:
             labels.append(k)
-            value = float(plain[k, target])
-            rows.append(_row(value, points[k], mean, variances[k], reach))
-    complete = means.complete and spreads.complete
+            rows.append(_row(float(plain[k, target]), points[k], mean, found[k]))
+    complete = means.complete and bands.complete
     return WorstCaseTable(tuple(rows), complete, labels_of(X, labels))
 
 
-def _row(
-    value: float, x: np.ndarray, mean: PredictionRange, variance: PredictionRange, beta: float
-) -> WorstCase:
+def _row(value: float, x: np.ndarray, mean: PredictionRange, band: PredictionRange) -> WorstCase:
+    assert band.beta is not None, "asked for as a band"
     return WorstCase(
         mean=value,
         minimum=mean.minimum,
         maximum=mean.maximum,
         argmin=mean.argmin,
         argmax=mean.argmax,
-        band=band_of(mean, variance.maximum.upper, beta),
-        beta=beta,
+        band_minimum=band.minimum,
+        band_maximum=band.maximum,
+        band_argmin=band.argmin,
+        band_argmax=band.argmax,
+        beta=band.beta,
         x=x,
         output=mean.output,
-        reason=mean.reason,
-        boxes=mean.boxes + variance.boxes,
-        seconds=mean.seconds + variance.seconds,
+        reason=band.reason if mean.converged else mean.reason,
+        boxes=mean.boxes + band.boxes,
+        seconds=mean.seconds + band.seconds,
         region=mean.region,
         method=mean.method,
         model=mean.model,
-    )
-
-
-def band_of(mean: PredictionRange, variance: float, beta: float) -> Interval:
-    """`[min mean - beta sqrt(V), max mean + beta sqrt(V)]`, V an upper bound of the variance.
-
-    At every point x of the region `mean(x) >= min mean` and `std(x) <= sqrt(V)`, so the band holds
-    `mean(x) -+ beta std(x)`. The root and the product round once each, the sum once more.
-    """
-    # a band of no standard deviations needs no bound of them, and has perhaps none
-    reach = float(up(beta * math.sqrt(max(variance, 0.0)), 3)) if beta > 0 else 0.0
-    return Interval(
-        float(down(mean.minimum.lower - reach, 1)), float(up(mean.maximum.upper + reach, 1))
     )

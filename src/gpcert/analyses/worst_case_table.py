@@ -23,9 +23,10 @@ class WorstCase(Record):
     """The least and the greatest mean over a region around x, and a band that holds everywhere.
 
     `minimum.lower <= min <= minimum.upper`, the latter attained at `argmin`; likewise the maximum.
-    `band.lower <= mean - beta std` and `mean + beta std <= band.upper` at every point of the
-    region, std that of the model's own latent variance, noise included where it has some. `mean` is
-    the prediction at x, in plain floating point.
+    `band_minimum` bounds the least `mean - beta std` in the same way, attained at `band_argmin`,
+    and `band_maximum` the greatest `mean + beta std`; std is that of the model's own latent
+    variance, noise included where it has some. `mean` is the prediction at x, in plain floating
+    point. `reason` is why the search for the mean ended or, if that converged, that for the band.
     """
 
     kind: ClassVar[str] = "worst_case"
@@ -35,7 +36,10 @@ class WorstCase(Record):
     maximum: Interval
     argmin: np.ndarray | None
     argmax: np.ndarray | None
-    band: Interval
+    band_minimum: Interval
+    band_maximum: Interval
+    band_argmin: np.ndarray | None
+    band_argmax: np.ndarray | None
     beta: float
     x: np.ndarray | None
     output: Any
@@ -45,6 +49,11 @@ class WorstCase(Record):
     region: dict[str, Any]
     method: str = "taylor"
     model: str = ""
+
+    @property
+    def band(self) -> Interval:
+        """An interval that holds `mean +- beta std` at every point of the region."""
+        return Interval(self.band_minimum.lower, self.band_maximum.upper)
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,6 +26,7 @@ __all__ = [
     "chosen_region",
     "one_of",
     "read_backend",
+    "read_beta",
     "read_budget",
     "read_class_weight",
     "read_flag",
@@ -202,6 +203,26 @@ def read_tolerance(tol: Any, below: float = math.inf) -> float:
     if not 0 <= value < below:
         wanted = "a number >= 0" if below == math.inf else f"a number in [0, {below:g})"
         raise InputError(f"tol: expected {wanted}, got {tol!r}")
+    return value
+
+
+DEFAULT_BETA = 2.0
+"""Standard deviations of a band: about 95 % of a Gaussian lie within two."""
+
+
+def read_beta(beta: Any, quantity: str | None) -> float | None:
+    """How many standard deviations a band reaches; None for any other quantity.
+
+    >>> read_beta(None, "band"), read_beta(3, "band"), read_beta(None, "mean")
+    (2.0, 3.0, None)
+    """
+    if quantity != "band":
+        if beta is not None:
+            raise InputError(f"beta: belongs to quantity='band', got quantity={quantity!r}")
+        return None
+    value = DEFAULT_BETA if beta is None else float(finite_array("beta", beta, ndim=0))
+    if value < 0:
+        raise InputError(f"beta: expected a number of standard deviations >= 0, got {beta!r}")
     return value
 
 

@@ -106,6 +106,7 @@ def prediction_range_many(
     domain: Any = None,
     tol: float = 0.01,
     quantity: Quantity | None = None,
+    beta: float | None = None,
     output: Any = None,
     sides: Sides = "both",
     all_outputs: bool = False,
@@ -140,6 +141,7 @@ def prediction_range_many(
     choices: dict[str, Any] = {
         "tol": read_tolerance(tol),
         "quantity": quantity,
+        "beta": beta,
         "budget": read_budget(budget),
         "backend": read_backend(backend),
         "random_state": read_seed(random_state),
@@ -147,7 +149,8 @@ def prediction_range_many(
         "variance": variance,
     }
     one = {"output": output, "sides": one_of("sides", sides, get_args(Sides))}
-    if not _every(range_question(posterior, quantity), one, read_flag("all_outputs", all_outputs)):
+    question = range_question(posterior, quantity, beta)
+    if not _every(question, one, read_flag("all_outputs", all_outputs)):
         choices |= one
     work = [(posterior, region, choices) for region in regions]
     found, complete = collect(posterior, _ranges, work, n_jobs, progress)

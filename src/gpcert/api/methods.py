@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gpcert.committee import Model
-from gpcert.enclosures.goals import Goal, VarianceGoal
+from gpcert.enclosures.goals import BandGoal, Goal, StdGoal, VarianceGoal
 from gpcert.enclosures.goals.both import BothGoals
 from gpcert.enclosures.goals.paper import PaperGoal
 from gpcert.enclosures.paper import PaperEnclosures
@@ -56,14 +56,15 @@ class Method:
         """The goals of one search, bounded by this method; they share the paper's intervals.
 
         The default takes the paper's closed forms as well where they pay: for the variance of a
-        rough kernel (measured in benchmarks/results/methods.md).
+        rough kernel (measured in benchmarks/results/methods.md), and so for its std and band.
         """
         if self.variance is None:
             if not any(is_rough(member.kernel) for member in model.members):
                 return list(plain)
             closed = PaperEnclosures("analytic", random_state)
+            rough = VarianceGoal | StdGoal | BandGoal
             return [
-                BothGoals(goal, PaperGoal(goal, closed)) if isinstance(goal, VarianceGoal) else goal
+                BothGoals(goal, PaperGoal(goal, closed)) if isinstance(goal, rough) else goal
                 for goal in plain
             ]
         enclosures = PaperEnclosures(self.variance, random_state)

@@ -8,10 +8,17 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from gpcert.api.arguments import one_of
+from gpcert.api.arguments import one_of, read_beta
 from gpcert.committee import Committee, Model
 from gpcert.enclosures.classes import class_layout
-from gpcert.enclosures.goals import Goal, MeanGoal, ProbabilityGoal, VarianceGoal
+from gpcert.enclosures.goals import (
+    BandGoal,
+    Goal,
+    MeanGoal,
+    ProbabilityGoal,
+    StdGoal,
+    VarianceGoal,
+)
 from gpcert.enclosures.goals.classes import Classes, ClassGoal
 from gpcert.enclosures.goals.rest import RestGoal
 from gpcert.errors import InputError
@@ -20,7 +27,7 @@ from gpcert.posterior import Posterior
 
 __all__ = ["Quantity", "RangeQuestion", "range_question", "same_label"]
 
-Quantity = Literal["probability", "mean", "variance"]
+Quantity = Literal["probability", "mean", "variance", "std", "band"]
 
 QUANTITIES: tuple[Quantity, ...] = get_args(Quantity)
 
@@ -33,7 +40,8 @@ class RangeQuestion:
     `default` is the output that is meant where none is named, None if one must be. `two` classes
     have one probability: `goal` is that of the second, whatever the index, and the first has
     1 less it. `meanings` say in words what is bounded, an output each. `fingerprint` is that of
-    the user's model, which the searched one may differ from.
+    the user's model, which the searched one may differ from. The goals of a band are not each
+    other's negatives: `mean - beta std` for sign 1, and minus `mean + beta std`.
     """
 
     model: Model
@@ -44,6 +52,7 @@ class RangeQuestion:
     default: int | None = 0
     two: bool = False
     fingerprint: str = ""
+    beta: float | None = None
 
     @property
     def searched(self) -> int:
@@ -85,20 +94,23 @@ def same_label(label: Any, output: Any) -> bool:
     return bool(label == output)
 
 
-def range_question(model: Model, quantity: Quantity | None) -> RangeQuestion:
-    """The question that the model's kind and the quantity ask."""
+def range_question(
+    model: Model, quantity: Quantity | None, beta: float | None = None
+) -> RangeQuestion:
+    """The question that the model's kind and the quantity ask; `beta` belongs to a band."""
     asked = one_of("quantity", quantity, (None, *QUANTITIES))
-    return replace(_question(model, asked), fingerprint=model.fingerprint)
+    reach = read_beta(beta, asked)
+    return replace(_question(model, asked, reach), fingerprint=model.fingerprint, beta=reach)
 
 
-def _question(model: Model, quantity: Quantity | None) -> RangeQuestion:
+def _question(model: Model, quantity: Quantity | None, beta: float | None) -> RangeQuestion:
     if isinstance(model, Committee):
         return _committee(model, quantity)
     likelihood = model.likelihood
     classifies = likelihood.classifies
     name: Quantity = quantity or ("probability" if classifies else "mean")
     if name != "probability":
-        return _latent(model, name)
+        return _latent(model, name, beta)
     if isinstance(likelihood, ClassLikelihood):
         return _classes(model, likelihood)
     if not classifies:
@@ -119,9 +131,9 @@ def _class_meanings(labels: tuple[Any, ...]) -> tuple[str, ...]:
     return tuple(f"probability of class {label}" for label in labels)
 
 
-def _latent(model: Posterior, name: Quantity) -> RangeQuestion:
-    """Mean or variance of every latent function; the variance includes the model's noise term."""
-    kind = MeanGoal if name == "mean" else VarianceGoal
+def _latent(model: Posterior, name: Quantity, beta: float | None) -> RangeQuestion:
+    """Of every latent function; variance, std and band include the model's noise term."""
+    kind = _latent_goal(name, beta)
     several = isinstance(model.likelihood, ClassLikelihood)
     labels: tuple[Any, ...]
     if several:
@@ -133,12 +145,30 @@ def _latent(model: Posterior, name: Quantity) -> RangeQuestion:
         owners = [f"of target {label}" for label in labels]
     meanings = []
     for owner, noise in zip(owners, model.noise.tolist(), strict=True):
-        text = f"{name} of the latent function {owner}"
-        if name == "variance" and noise > 0:
-            text += f", plus the model's noise variance {noise:.6g}"
-        meanings.append(text)
+        meanings.append(_latent_meaning(name, owner, noise, beta))
     default = None if several else 0
     return RangeQuestion(model, name, labels, kind, tuple(meanings), default)
+
+
+def _latent_goal(name: Quantity, beta: float | None) -> Callable[[int, int], Goal]:
+    if name == "mean" or beta == 0:  # a band of no deviations is the mean, and needs no variance
+        return MeanGoal
+    if beta is not None:
+        return lambda output, sign: BandGoal(output, sign, beta)
+    return VarianceGoal if name == "variance" else StdGoal
+
+
+def _latent_meaning(name: Quantity, owner: str, noise: float, beta: float | None) -> str:
+    """In words, for people who did not ask: which function, and whether noise is in it."""
+    whose = f"of the latent function {owner}"
+    if beta is not None:
+        text = f"mean {whose}, less (minimum) or plus (maximum) {beta:g} standard deviations"
+        return text if noise == 0 else f"{text}, the model's noise variance {noise:.6g} in them"
+    text = f"{'standard deviation' if name == 'std' else name} {whose}"
+    if noise == 0 or name == "mean":
+        return text
+    noisy = f"the model's noise variance {noise:.6g}"
+    return f"{text}, plus {noisy}" if name == "variance" else f"{text}, {noisy} in it"
 
 
 def _classes(posterior: Posterior, likelihood: ClassLikelihood) -> RangeQuestion:

@@ -42,6 +42,7 @@ def prediction_range(
     *,
     tol: float = 0.01,
     quantity: Quantity | None = None,
+    beta: float | None = None,
     output: Any = None,
     sides: Sides = "both",
     budget: BudgetLike = None,
@@ -59,10 +60,13 @@ def prediction_range(
         a `Pipeline` with scalers).
     region : `Box` or `Ball`, in the units of the model's inputs.
     tol : the search goes on until both sides are known to within `tol` (absolute).
-    quantity : "probability" of a class, "mean" or "variance" of the latent function; by default
-        what the model's decision is made from. The variance includes the model's noise term, if it
-        has one (`Posterior.noise`: of scikit-learn's models that of a WhiteKernel): the range's
-        `meaning` says so.
+    quantity : "probability" of a class, "mean", "variance" or "std" (standard deviation) of the
+        latent function, or "band"; by default what the model's decision is made from. The variance
+        includes the model's noise term, if it has one (`Posterior.noise`: of scikit-learn's models
+        that of a WhiteKernel), and so do std and band: the range's `meaning` says so. A "band"
+        holds `mean +- beta std` at every point of the region: its minimum is that of
+        `mean - beta std`, its maximum that of `mean + beta std`.
+    beta : how many standard deviations a band reaches; 2 by default. Of a band only.
     output : of a probability the label of the class; of two classes the second is meant by default,
         and `output` of the range is its label. In a regression the number of the target, 0 by
         default. Mean and variance of two classes are those of one latent function: leave it out.
@@ -92,9 +96,13 @@ def prediction_range(
     True
     >>> rng.maximum.lower <= 1.0 <= rng.maximum.upper, rng.converged
     (True, True)
+    >>> box = gpcert.Box([1.0], [2.0])  # far from all data: mean exp(-x^2 / 2), variance 1
+    >>> band = gpcert.prediction_range(bump, box, tol=1e-3, quantity="band", beta=3)
+    >>> band.maximum.lower <= float(np.exp(-0.5)) + 3.0 <= band.maximum.upper
+    True
     """
     start = time.perf_counter()
-    question = range_question(as_posterior(model), quantity)
+    question = range_question(as_posterior(model), quantity, beta)
     sides = one_of("sides", sides, ("both", "minimum", "maximum"))
     index = question.index(output)
     random_state = read_seed(random_state)
@@ -118,6 +126,7 @@ def prediction_ranges(
     *,
     tol: float = 0.01,
     quantity: Quantity | None = None,
+    beta: float | None = None,
     budget: BudgetLike = None,
     backend: str | Backend = "numpy",
     random_state: int | None = 0,
@@ -128,7 +137,7 @@ def prediction_ranges(
     """The same for every output or class of the model, in one search over one tree of boxes and
     with one budget, 60 seconds by default."""
     start = time.perf_counter()
-    question = range_question(as_posterior(model), quantity)
+    question = range_question(as_posterior(model), quantity, beta)
     random_state = read_seed(random_state)
     count = len(question.labels)
     searched = question.searched
@@ -184,7 +193,8 @@ def _record(
     if question.two and index == 0:
         found = _complement(found)
     low, high = found.get(1), found.get(-1)
-    # a side that was not searched: the maximum is at least the minimum, and nothing more is known
+    # a side that was not searched: the maximum is at least the minimum (of a band too), and nothing
+    # more is known
     minimum = Interval(low.lower, low.upper) if low else Interval(-np.inf, -_lower(high))
     maximum = Interval(-high.upper, -high.lower) if high else Interval(_lower(low), np.inf)
     return PredictionRange(
@@ -202,6 +212,7 @@ def _record(
         method=bounds.name,
         model=question.fingerprint,
         meaning=question.meanings[index],
+        beta=question.beta,
     )
 
 

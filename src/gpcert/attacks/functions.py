@@ -12,12 +12,15 @@ from gpcert.posterior import Posterior
 
 __all__ = [
     "PlainFunction",
+    "band_function",
     "deviation_function",
     "deviation_of",
     "diagonal_gradient",
     "mean_and_gradient",
     "mean_function",
     "probability_function",
+    "std_and_gradient",
+    "std_function",
     "variance_and_gradient",
     "variance_function",
 ]
@@ -73,6 +76,37 @@ def variance_function(posterior: Posterior, output: int, sign: int) -> PlainFunc
         return sign * value, sign * gradient
 
     return function
+
+
+def std_function(posterior: Posterior, output: int, sign: int) -> PlainFunction:
+    """`sign * sqrt(v_c)`; no gradient where the variance vanishes."""
+
+    def function(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        value, gradient = std_and_gradient(posterior, X, output)
+        return sign * value, sign * gradient
+
+    return function
+
+
+def band_function(posterior: Posterior, output: int, sign: int, beta: float) -> PlainFunction:
+    """`sign * mu_c - beta sqrt(v_c)`: the band's lower end, or minus its upper one."""
+
+    def function(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        mean, by_x = mean_and_gradient(posterior, X, output)
+        std, std_by_x = std_and_gradient(posterior, X, output)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return sign * mean - beta * std, sign * by_x - beta * std_by_x
+
+    return function
+
+
+def std_and_gradient(posterior: Posterior, X: np.ndarray, c: int) -> tuple[np.ndarray, np.ndarray]:
+    """Standard deviation (n,) of output c, noise included, and its gradient (n, d), 0 at kinks."""
+    variance, gradient = variance_and_gradient(posterior, X, c)
+    std = np.sqrt(variance)
+    with np.errstate(over="ignore", invalid="ignore"):
+        slope = gradient / (2.0 * np.where(std > 0, std, 1.0))[:, None]
+    return std, np.where((std > 0)[:, None], slope, 0.0)
 
 
 def probability_function(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -29,8 +30,9 @@ class PredictionRange(Record):
     `minimum.lower <= min <= minimum.upper`, the latter attained at `argmin`; likewise for the
     maximum. The bounds are valid whether or not the search converged. `output` is the label of the
     class whose probability it is, the number of the target, or None where there is one latent
-    function; `meaning` says in words what is bounded. `method` is the family of bounds, `model` the
-    fingerprint of the certified posterior.
+    function; `meaning` says in words what is bounded. Of a "band" the minimum is that of
+    `mean - beta std` and the maximum that of `mean + beta std`; `beta` is None otherwise. `method`
+    is the family of bounds, `model` the fingerprint of the certified posterior.
     """
 
     kind: ClassVar[str] = "prediction_range"
@@ -49,6 +51,7 @@ class PredictionRange(Record):
     method: str = "taylor"
     model: str = ""
     meaning: str = ""
+    beta: float | None = None
 
     def __str__(self) -> str:
         return range_text(self)
@@ -61,6 +64,8 @@ class PredictionRange(Record):
         super().check()
         if not self.minimum.lower <= self.maximum.upper:
             raise InputError("minimum and maximum: expected minimum.lower <= maximum.upper")
+        if self.beta is not None and not 0 <= self.beta < math.inf:
+            raise InputError(f"beta: expected a number >= 0, got {self.beta!r}")
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -232,6 +232,11 @@ _PLAIN: dict[Any, Codec] = {
         lambda value: None if value is None else _count(value),
         "a whole number >= 0, or null",
     ),
+    float | None: Codec(
+        lambda value: None if value is None else _written(value),
+        lambda value: None if value is None else number(value),
+        'a number, "inf" or "-inf", or null',
+    ),
     str: Codec(_text, _of(str), "text"),
     Any: Codec(label, label, "a label (text, number, truth value) or null"),
     np.ndarray | None: Codec(

@@ -139,10 +139,11 @@ class RangeTable(RecordTable[PredictionRange]):
 
     @staticmethod
     def cells(row: PredictionRange) -> dict[str, Any]:
-        """Output, quantity, both sides' bounds, cost."""
+        """Output, quantity (of a band also its beta), both sides' bounds, cost."""
         return {
             "output": row.output,
             "quantity": row.quantity,
+            **({} if row.beta is None else {"beta": row.beta}),
             "minimum_lower": row.minimum.lower,
             "minimum_upper": row.minimum.upper,
             "maximum_lower": row.maximum.lower,

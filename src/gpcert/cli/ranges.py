@@ -27,6 +27,8 @@ gpcert range model.npz points.csv --radius 0.1
 
 gpcert range model.npz points.csv --radius 0.1 --quantity variance --tol 0.001
 
+gpcert range regressor.npz points.csv --radius 0.1 --quantity band --beta 2
+
 gpcert range digits.joblib images.csv --radius 0.05 --domain 0,1 --class 8 --csv ranges.csv
 
 Exit code: 0 all ranges within the tolerance; 2 some not (their bounds hold all the same); 3 bad
@@ -51,6 +53,8 @@ class Quantity(StrEnum):
     probability = "probability"
     mean = "mean"
     variance = "variance"
+    std = "std"
+    band = "band"
 
 
 class Sides(StrEnum):
@@ -68,6 +72,9 @@ def ranges(
     ball: options.Ball,
     quantity: Annotated[
         Quantity | None, typer.Option(help="by default the probability; regression: the mean")
+    ] = None,
+    beta: Annotated[
+        float | None, typer.Option(help="standard deviations that a band reaches; 2 by default")
     ] = None,
     label: Annotated[
         str | None,
@@ -98,6 +105,7 @@ def ranges(
         **ball.arguments(model),
         tol=tol,
         quantity=asked,
+        beta=beta,
         **_output(model, asked, label, sides),
         **choices,
         n_jobs=search.jobs,

@@ -26,6 +26,7 @@ from gpcert.api.progress import progress_line
 from gpcert.api.questions import Quantity, RangeQuestion, range_question
 from gpcert.arrays import Backend
 from gpcert.committee import Model
+from gpcert.errors import InputError
 from gpcert.explain.arguments import read_moves, read_some
 from gpcert.explain.dependence import features_seen
 from gpcert.explain.effects_record import Effects
@@ -75,7 +76,7 @@ def effects(
         0, or that the dict leaves out, are not explained.
     features : features to explain, by index or name; all by default.
     domain : (low, high), the valid inputs: a feature does not leave them.
-    quantity : as in `prediction_range`. All outputs or classes are explained.
+    quantity : as in `prediction_range`, without "band". All outputs or classes are explained.
     tol : width at which an interval is good enough; by default 0.001 for probabilities, else 0.001
         prior standard deviations.
     budget : of the whole call, 60 seconds by default; when it ends, or after Ctrl-C, the intervals
@@ -102,6 +103,11 @@ def effects(
     posterior = as_posterior(model)
     points, labels = read_some(posterior, X)
     chosen, radii, ends = read_moves(posterior, points, radius, features, domain)
+    if quantity == "band":
+        raise InputError(
+            "quantity: a band has two ends, two functions whose effects differ; expected 'mean', "
+            "'std' or 'variance'"
+        )
     question = range_question(posterior, quantity)
     bounds = Method(method)  # refuses unknown names
     effort = Effort(

@@ -13,11 +13,13 @@ from gpcert.arrays import Array, namespace, to_numpy
 from gpcert.attacks.functions import PlainFunction
 from gpcert.committee import Model
 from gpcert.enclosures.evaluation import Evaluation
+from gpcert.enclosures.goals.band import BandGoal
 from gpcert.enclosures.goals.base import Goal, GoalBound
 from gpcert.enclosures.goals.classes import ClassGoal
 from gpcert.enclosures.goals.deviation import DeviationGoal
 from gpcert.enclosures.goals.mean import MeanGoal, affine_down
 from gpcert.enclosures.goals.probability import ProbabilityGoal
+from gpcert.enclosures.goals.std import StdGoal
 from gpcert.enclosures.goals.variance import VarianceGoal
 from gpcert.enclosures.paper.class_bound import class_ranges, weighted_lower
 from gpcert.enclosures.paper.intervals import CellIntervals, PaperEnclosures, Side
@@ -131,12 +133,22 @@ def _variance(
 
 
 @bounded.register
-def _probability(
-    plain: ProbabilityGoal, intervals: CellIntervals, evaluation: Evaluation
+def _std(
+    plain: StdGoal, intervals: CellIntervals, evaluation: Evaluation
+) -> tuple[Array, list[Side]]:
+    """The root of the variance's."""
+    lower, sides = _variance(plain.variance, intervals, evaluation)
+    return plain.rooted(lower, -1), sides
+
+
+@bounded.register(ProbabilityGoal)
+@bounded.register(BandGoal)
+def _latent(
+    plain: ProbabilityGoal | BandGoal, intervals: CellIntervals, evaluation: Evaluation
 ) -> tuple[Array, list[Side]]:
     """The monotone propositions on probit and logistic: worst mean, worst variance of the range.
 
-    `plain._line` with slope beta = 0 is exactly that.
+    `plain._line` with slope beta = 0 is exactly that, and so is the band's worst end.
     """
     mean, sides = _mean(MeanGoal(plain.output, plain.sign), intervals, evaluation)
     low, high = intervals.variance(plain.output)

@@ -1,6 +1,6 @@
 """The parts of a plain Taylor model: points, the function k(., c) itself, and rounding.
 
-Proofs: docs/mathematics.md, statements 3.4, 3.5 and 6.2.
+Proofs: docs/mathematics.md, statements 3.4, 3.5, 6.2 and 16.3.
 """
 
 from __future__ import annotations

@@ -1,0 +1,115 @@
+"""Goal: an end of the credible band, the mean less or plus some standard deviations.
+
+Proofs: docs/mathematics.md, statement 7.6.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpcert.arrays import Array, namespace
+from gpcert.attacks.functions import PlainFunction, band_function
+from gpcert.committee import Model
+from gpcert.enclosures.evaluation import Evaluation
+from gpcert.enclosures.goals.base import GoalBound
+from gpcert.enclosures.goals.latent import LatentGoal
+from gpcert.enclosures.goals.mean import MeanGoal
+from gpcert.rounding import TINY, down, gamma, nonnegative, up
+
+__all__ = ["BandGoal"]
+
+WORTHWHILE_SHARE = 1e-3
+"""Part of the band's half-width that further lines must gain to be worth their time."""
+
+LARGEST = sys.float_info.max
+
+
+@dataclass(frozen=True)
+class BandGoal(LatentGoal):
+    """`sign * mu_c(x) - beta sqrt(V_c(x))`, V the variance of `VarianceGoal`, beta >= 0.
+
+    sign = 1 is the least lower end `mu - beta std`, sign = -1 minus the greatest upper end
+    `mu + beta std`: both want an upper bound of the standard deviation.
+    """
+
+    output: int
+    sign: int
+    beta: float
+
+    @np.errstate(over="ignore", invalid="ignore")  # huge models: bounds become trivial
+    def bound(self, evaluation: Evaluation, target: float | None) -> GoalBound:
+        """As in `LatentGoal`, with `G(q, V) = q - beta sqrt(V)`, which increases in q."""
+        return super().bound(evaluation, target)
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def ceiling(self, evaluation: Evaluation) -> Array:
+        """G at the centre, on the other side of the rounding errors of mean and variance."""
+        q_high = MeanGoal(self.output, self.sign).ceiling(evaluation)
+        v_low, _ = self._output_variance(evaluation, evaluation.variance_at_center(self.output))
+        xp = namespace(q_high)
+        largest = xp.full_like(q_high, LARGEST)  # what overflows is at least that
+        reach = xp.minimum(self.beta * xp.sqrt(v_low), largest)
+        return up(xp.maximum(q_high - nonnegative(down(reach, 2)), -largest), 1)
+
+    def function(self, model: Model) -> PlainFunction:
+        """The goal and its gradient in plain floating point."""
+        return band_function(model.members[0], self.output, self.sign, self.beta)
+
+    def _line(self, alpha: Array, beta: Array, v_low: Array, v_high: Array) -> Array:
+        """Lower bound of `alpha + slope V - beta sqrt(V)` over V in [v_low, v_high], slope the
+        argument; the better of two, -inf where nothing is known.
+
+        Statement: for every s > 0 it is at least the smaller value at both ends of
+        `alpha - beta s / 2 + (slope - beta / (2 s)) V`; and at least
+        `alpha + min(slope v_low, slope v_high) - beta sqrt(v_high)`.
+        Reason: the root lies below its tangent at s^2, `sqrt(V) <= (V + s^2) / (2 s)`, and what is
+        left is linear in V. With s nearest to `beta / (2 slope)`, where the convex function is
+        least, in [sqrt(v_low), sqrt(v_high)] the first is exact but for rounding, which is
+        counted by the size of the terms: at most six operations each. v / s is formed first: what
+        underflows in it is below `U s`, as s >= TINY.
+        """
+        xp = namespace(alpha)
+        alpha = xp.minimum(alpha, xp.full_like(alpha, LARGEST))
+        low, high = xp.sqrt(v_low), up(xp.sqrt(v_high), 1)
+        steep = beta > TINY
+        vertex = xp.where(steep, 0.5 * self.beta / xp.where(steep, beta, 1.0 + 0.0 * beta), high)
+        s = xp.minimum(xp.maximum(xp.maximum(vertex, low), xp.full_like(low, TINY)), high)
+        half = self.beta * (0.5 * s)
+        tangents = []
+        for v in (v_low, v_high):
+            along, fall = beta * v, self.beta * (0.5 * (v / s))
+            size = xp.abs(alpha) + half + xp.abs(along) + fall
+            tangents.append((alpha - half) + (along - fall) - (gamma(8) * size + TINY))
+        tangent = down(xp.minimum(*tangents), 1)
+        ends = xp.minimum(down(beta * v_low, 1), down(beta * v_high, 1))
+        reach = up(self.beta * high, 1)
+        size = xp.abs(alpha) + xp.abs(ends) + reach
+        apart = down(alpha + ends - reach - (gamma(4) * size + TINY), 1)
+        nothing = xp.full_like(alpha, -np.inf)
+        found = xp.where(apart > nothing, apart, nothing)  # NaN knows nothing
+        found = xp.where(tangent > found, tangent, found)
+        return xp.minimum(found, xp.full_like(found, LARGEST))
+
+    def _slopes(self, q: Array, v: Array) -> tuple[Array, Array]:
+        """1 and `-beta / (2 sqrt(V))`."""
+        return 1.0 + 0.0 * q, -self._level(q, v)
+
+    def _level(self, q: Array, v: Array) -> Array:
+        """`dq/dV = beta / (2 sqrt(V))` where G is constant."""
+        del q
+        xp = namespace(v)
+        std = xp.sqrt(v)
+        usable = std > 0
+        slope = 0.5 * self.beta / xp.where(usable, std, 1.0 + 0.0 * std)
+        return xp.where(usable & xp.isfinite(slope), slope, xp.zeros_like(slope))
+
+    def _corners(self, v_low: Array, v_high: Array) -> tuple[Array, Array]:
+        """Where std is greatest, and half-way there: its slope at 0 would be useless."""
+        xp = namespace(v_low)
+        return v_high, (0.5 * (xp.sqrt(v_low) + xp.sqrt(v_high))) ** 2
+
+    def _worthwhile(self, v_high: Array) -> Array:
+        return WORTHWHILE_SHARE * self.beta * namespace(v_high).sqrt(v_high)
