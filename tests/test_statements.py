@@ -16,7 +16,9 @@ TEXTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 NUMBER = r"\d+\.\d+"
 CITED = re.compile(rf"\b[Ss]tatements?\s+({NUMBER}(?:(?:,|\s+and|\s+to)\s+{NUMBER})*)")
 HEADING = re.compile(rf"^### ({NUMBER}) \S.*$", re.MULTILINE)
-TEXT_FILE = re.compile(r"[\w./-]*\w\.(?:md|tex)\b")
+OTHER_FILE = re.compile(
+    r"[\w./-]*\w\.(?:md|tex)\b|\b(?:docs|tests|tools|benchmarks)/[\w./-]*\w\.py\b"
+)
 CODE_FILE = re.compile(r"`([\w/]+\.py)`")
 
 
@@ -70,10 +72,10 @@ def test_files_named_beside_statements_exist():
     assert not missing
 
 
-def test_documents_that_are_cited_are_in_the_repository():
+def test_files_that_are_cited_are_in_the_repository():
     missing = set()
     for path in [*PYTHON, *TEXTS]:
-        for name in TEXT_FILE.findall(path.read_text(encoding="utf-8")):
+        for name in OTHER_FILE.findall(path.read_text(encoding="utf-8")):
             places = [ROOT, ROOT / "docs", ROOT / "benchmarks", path.parent]
             if not any((place / name).exists() for place in places):
                 missing.add((str(path.relative_to(ROOT)), name))
