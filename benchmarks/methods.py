@@ -37,8 +37,8 @@ FINE = 1e-3
 METHODS: dict[str, dict[str, Any]] = {
     "taylor": {},
     "both": {"name": "both"},
-    "paper (analytic)": {"name": "paper", "variance": "analytic"},
-    "paper (solver)": {"name": "paper", "variance": "solver"},
+    "paper (analytic)": {"name": "paper", "variance_bound": "analytic"},
+    "paper (solver)": {"name": "paper", "variance_bound": "solver"},
 }
 """Arguments of `gpcert.api.methods.Method`; the verbs call the name `method`."""
 

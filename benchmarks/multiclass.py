@@ -230,7 +230,7 @@ def paper(given: argparse.Namespace) -> Section:
                 N=count,
                 pixels=pixels,
                 ranges=len(regions) * model.posterior.outputs,
-                method=method.name if method.variance is None else f"paper, {method.variance}",
+                method=", ".join(filter(None, (method.name, method.variance_bound))),
                 **row,
                 **{f"{key}_over_taylor": _ratio(row[key], reference[key]) for key in compared},
             )
@@ -248,7 +248,7 @@ def paper(given: argparse.Namespace) -> Section:
 def _measured(
     posterior: gpcert.Posterior, regions: Sequence[gpcert.Ball], method: Method, seconds: float
 ) -> dict[str, Any]:
-    how: dict[str, Any] = {"method": method.name, "variance": method.variance}
+    how: dict[str, Any] = {"method": method.name, "variance_bound": method.variance_bound}
     roots, found, walls = [], [], []
     for region in regions:
         for label in labels_of(posterior):

@@ -68,7 +68,7 @@ def effects() -> Figure:
 
 def reasons() -> Figure:
     """A sufficient and a contrastive reason of two digits."""
-    figure = Figure(figsize=(9, 3.6), layout="constrained")
+    figure = Figure(figsize=(9, 2.9), layout="constrained")
     axes = figure.subplots(1, 4)
     model, images = digits()
     for k, x in enumerate(images):

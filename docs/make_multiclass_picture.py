@@ -55,8 +55,8 @@ def draw_ranges(ax: Axes, fitted: GPClassifier, name: str, certificate: gpcert.C
     plot_range(ax, gpcert.prediction_ranges(fitted, BOXES[name], tol=0.01))
     verdict = {"ROBUST": "proved", "NOT_ROBUST": "refuted"}[certificate.status.name]
     ax.set_title(f"{name}: class {certificate.decision} {verdict}", fontsize="medium")
-    ax.set_ylim(0.0, 1.0)
-    ax.set_xlabel("class")
+    ax.set_xlim(0.0, 1.0)
+    ax.set_ylabel("class")
     if name != min(BOXES):
         ax.set_ylabel("")
         ax.set_yticklabels([])

@@ -20,7 +20,8 @@ settings.register_profile(
 )
 settings.load_profile("ci")
 
-OPTIONAL = {"torch": "make torch"}
+EXPLAIN = "pip install 'gpcert[explain]'"
+OPTIONAL = {"torch": "make torch", "shap": EXPLAIN, "lime": EXPLAIN, "skimage": EXPLAIN}
 """Libraries that the tests can do without, and the command that brings them."""
 
 

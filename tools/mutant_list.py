@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mutant import Mutant
+from mutants_of_analyses import ANALYSIS_MUTANTS
 from mutants_of_class_links import CLASS_LINK_MUTANTS
 from mutants_of_classes import CLASS_MUTANTS
 from mutants_of_committees import COMMITTEE_MUTANTS
@@ -25,6 +26,7 @@ MUTANTS = (
     + CLASS_MUTANTS
     + CLASS_LINK_MUTANTS
     + COMMITTEE_MUTANTS
+    + ANALYSIS_MUTANTS
     + EXPLANATION_MUTANTS
     + VERDICT_MUTANTS
 )

@@ -7,6 +7,7 @@ from mutant import Mutant
 __all__ = ["KERNEL_MUTANTS"]
 
 ANY = ("tests/enclosures/test_enclosure_kernels.py",)
+BEYOND = ("tests/kernels/test_radial_remainder.py",)
 RADIAL = ("tests/kernels/test_radial_contract.py", "tests/kernels/test_radial_nodes.py")
 COMPOSED = ("tests/kernels/test_compose_nodes.py", "tests/kernels/test_compose_sizes.py")
 LINES = ("tests/kernels/test_compose_lines.py",)
@@ -14,6 +15,30 @@ TERMS = ("tests/kernels/test_taylor_terms.py",)
 INDEFINITE = ("tests/enclosures/test_enclosure_indefinite.py",)
 
 KERNEL_MUTANTS = (
+    Mutant(
+        "tensor-without-its-trace",
+        "kernels/nodes/radial_remainder.py",
+        "return cubic - g @ once, quartic - H @ twice + low[0] * both",
+        "return cubic, quartic - H @ twice + low[0] * both",
+        "the cubic tensor lacks `3 F_2 (v.d) |d|^2`",
+        BEYOND,
+    ),
+    Mutant(
+        "fifth-order-of-the-nearest-share",
+        "kernels/nodes/radial_variations.py",
+        "PARTS = (0.25, 0.5, 1.0)",
+        "PARTS = (0.25,)",
+        "the end of a displacement has no fifth derivative",
+        BEYOND,
+    ),
+    Mutant(
+        "own-quartic-third",
+        "kernels/nodes/radial.py",
+        "(curvature / 8.0)",
+        "(curvature / 24.0)",
+        "a third of what the kernel's own function leaves",
+        BEYOND,
+    ),
     Mutant(
         "taylor-degree-swapped",
         "kernels/expansions/taylor.py",

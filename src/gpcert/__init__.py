@@ -46,6 +46,15 @@ from gpcert.certificates import (
     load,
 )
 from gpcert.certificates.io import package_version
+from gpcert.committee import Committee, load_model
+from gpcert.errors import (
+    GPCertError,
+    InputError,
+    MissingExtraError,
+    SoundnessError,
+    UnknownArgumentError,
+    UnsupportedModelError,
+)
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Box, Region
 from gpcert.search import Budget, StopReason
@@ -68,7 +77,9 @@ __all__ = [
     "worst_case",
     "as_posterior",
     "load",
+    "load_model",
     "Posterior",
+    "Committee",
     "Box",
     "Ball",
     "Region",
@@ -88,6 +99,12 @@ __all__ = [
     "WorstCaseTable",
     "RangeTable",
     "RadiusTable",
+    "GPCertError",
+    "InputError",
+    "UnknownArgumentError",
+    "UnsupportedModelError",
+    "MissingExtraError",
+    "SoundnessError",
     "__version__",
 ]
 
@@ -98,6 +115,7 @@ _MODULES = (
     "committee",
     "datasets",
     "errors",
+    "explain",
     "kernels",
     "likelihoods",
     "models",

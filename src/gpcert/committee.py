@@ -96,6 +96,13 @@ class Committee:
         return self.members[0].feature_names
 
     @property
+    def spread(self) -> np.ndarray | None:
+        """The features' standard deviations in the training data of all, or None."""
+        first = self.members[0].spread
+        same = all(_equal(first, member.spread) for member in self.members)
+        return first if same else None
+
+    @property
     def points(self) -> np.ndarray:
         """All points that any member knows."""
         return np.concatenate([member.points for member in self.members])
@@ -223,6 +230,10 @@ def check_class_weight(
     if weights.shape != (m,) or np.any(weights <= 0):
         raise InputError(f"class_weight: expected {m} positive weights, got {class_weight!r}")
     return tuple(weights.tolist())
+
+
+def _equal(a: np.ndarray | None, b: np.ndarray | None) -> bool:
+    return a is b or (a is not None and b is not None and np.array_equal(a, b))
 
 
 def _is_binary(member: Posterior) -> bool:

@@ -3,6 +3,7 @@
 __all__ = [
     "GPCertError",
     "InputError",
+    "UnknownArgumentError",
     "UnsupportedModelError",
     "MissingExtraError",
     "SoundnessError",
@@ -15,6 +16,10 @@ class GPCertError(Exception):
 
 class InputError(GPCertError, ValueError):
     """An argument is wrong: NaN, a wrong shape, an empty region, a negative radius, ..."""
+
+
+class UnknownArgumentError(InputError, TypeError):
+    """A verb has no such argument; the message names the right one."""
 
 
 class UnsupportedModelError(InputError, TypeError):

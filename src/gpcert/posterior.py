@@ -37,6 +37,7 @@ from gpcert.posterior_file import (
 )
 from gpcert.precision_factors import Factored, checked_factor, factored_precision, on_grid
 from gpcert.rounding import raised_power
+from gpcert.spread import checked_spread
 from gpcert.unit_form import UnitForm
 
 __all__ = ["Posterior"]
@@ -56,8 +57,10 @@ class Posterior(Factored):
     `coupled` for outputs whose factors share their rows, so that the covariance of outputs c and c'
     is `-(A_c k).(A_c' k)` (see `covariances`). The numbers of coupled outputs are stored on a
     common grid, so that their differences are exact (see `differences`). `feature_names`, one per
-    feature, are those of the data frame that the model was fitted on, or None. The arrays can only
-    be read: norms and other bounds are derived from them once.
+    feature, are those of the data frame that the model was fitted on, or None. `spread` (d,), the
+    features' standard deviations in the training data, is the unit of `scale="std"` in the verbs;
+    None where it is not known. The arrays can only be read: norms and other bounds are derived from
+    them once.
 
     >>> from gpcert.kernels import SquaredExponential
     >>> p = Posterior(SquaredExponential(1.0), points=[[0.0]], weights=[2.0], factor=[[0.5]])
@@ -78,6 +81,7 @@ class Posterior(Factored):
     negative_factor: Any = None
     coupled: bool = False
     feature_names: tuple[str, ...] | None = None
+    spread: Any = None
 
     def __post_init__(self) -> None:
         self._check_parts()
@@ -112,6 +116,7 @@ class Posterior(Factored):
                 set_field(self, name, on_grid(getattr(self, name)))
         self._check_classes()
         set_field(self, "feature_names", checked_names(self.feature_names, d))
+        set_field(self, "spread", checked_spread(self.spread, d))
         self._protect()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -122,6 +127,8 @@ class Posterior(Factored):
     def _protect(self) -> None:
         for name in ARRAYS:
             getattr(self, name).setflags(write=False)
+        if self.spread is not None:
+            self.spread.setflags(write=False)
 
     def _check_parts(self) -> None:
         """Kernel, likelihood and flags are of the right kind."""
@@ -302,7 +309,8 @@ class Posterior(Factored):
 
     @cached_property
     def fingerprint(self) -> str:
-        """16 hexadecimal digits that tell this model from others: a hash of all that is saved."""
+        """16 hexadecimal digits that tell this model from others: a hash of all that is saved but
+        the spread, on which no prediction depends."""
         likelihood = [self.likelihood.name, self.likelihood.identity()]
         return fingerprint(
             {"format": FORMAT, **self._described(), "likelihood": likelihood}, self.arrays()
@@ -314,6 +322,7 @@ class Posterior(Factored):
             **self._described(),
             "likelihood": [self.likelihood.name, self.likelihood.config()],
             "classes": written_labels(self.classes),
+            "spread": None if self.spread is None else self.spread.tolist(),
         }
 
     def _described(self) -> dict[str, Any]:

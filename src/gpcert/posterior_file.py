@@ -76,6 +76,7 @@ def header_fields(header: Mapping[str, Any]) -> dict[str, Any]:
         "classes": None if classes is None else check_labels(classes),
         "coupled": coupled,
         "feature_names": names,
+        "spread": header.get("spread"),  # not in files of before it was kept
     }
 
 

@@ -54,10 +54,10 @@ def test_frames_and_radii_by_name(named, named_regression):
 
 
 def test_features_by_name(named):
-    words = {"budget": 0.5, "tol": 0.2, "max_radius": 1.0}
+    words = {"budget": 0.5, "rtol": 0.2, "max_radius": 1.0}
     found = gpcert.certified_radius_many(named, FRAME, features="bmi", **words)
     same(found, gpcert.certified_radius_many(named, X, features=[1], **words))
-    words = {"budget": 0.5, "tol": 0.2}
+    words = {"budget": 0.5, "rtol": 0.2}
     y = ["a", "b"]
     found = gpcert.certified_accuracy(named, FRAME, y, [0.1], features=["bmi"], **words)
     same(found, gpcert.certified_accuracy(named, X, y, [0.1], features=[1], **words))
@@ -144,9 +144,9 @@ def test_a_computed_decision_that_is_refuted_does_not_count(binary, monkeypatch)
             return others
 
     monkeypatch.setattr(accuracy, "decision_margins", Lying)
-    wrong = gpcert.certified_accuracy(binary, X, others, [0.0], budget=1, tol=0.5)
+    wrong = gpcert.certified_accuracy(binary, X, others, [0.0], budget=1, rtol=0.5)
     assert wrong.accuracy == 0.0
-    right = gpcert.certified_accuracy(binary, X, proved, [0.0], budget=1, tol=0.5)
+    right = gpcert.certified_accuracy(binary, X, proved, [0.0], budget=1, rtol=0.5)
     assert right.accuracy == 1.0
 
 

@@ -63,7 +63,7 @@ def test_the_certified_curve_never_lies_above_the_attacks(seed, norm):
 def test_certified_accuracy_of_classes_and_regression(committee, regression, X):
     y = [committee.classes[k] for k in committee.scores(X).argmax(axis=1)]
     budget = gpcert.Budget(seconds=5.0)
-    found = gpcert.certified_accuracy(committee, X[:2], y[:2], [0.01], budget=budget, tol=0.5)
+    found = gpcert.certified_accuracy(committee, X[:2], y[:2], [0.01], budget=budget, rtol=0.5)
     assert found.accuracy == 1.0
     assert found.certified()[0] > 0
     mean = regression.predict(X)[0][:, 0]

@@ -123,7 +123,12 @@ def test_one_side_of_a_band(side):
 def test_the_papers_method_answers_too(quantity, method):
     model, box = posterior(), gpcert.Box([-0.1, 0.1], [0.0, 0.2])
     plain = gpcert.prediction_range(model, box, quantity=quantity)
-    how = {"method": method, "variance": "analytic", "tol": 0.1, "budget": gpcert.Budget(boxes=200)}
+    how = {
+        "method": method,
+        "variance_bound": "analytic",
+        "tol": 0.1,
+        "budget": gpcert.Budget(boxes=200),
+    }
     found = gpcert.prediction_range(model, box, quantity=quantity, **how)
     assert found.minimum.lower <= plain.minimum.upper
     assert plain.maximum.lower <= found.maximum.upper

@@ -13,9 +13,9 @@ X = np.array([[0.0], [1.0], [2.5]])
 
 
 def test_radii_are_those_of_single_points():
-    table = gpcert.certified_radius_many(P, X, threshold=0.0, tol=0.05)
+    table = gpcert.certified_radius_many(P, X, threshold=0.0, rtol=0.05)
     for x, row in zip(X, table, strict=True):
-        single = gpcert.certified_radius(P, x, threshold=0.0, tol=0.05)
+        single = gpcert.certified_radius(P, x, threshold=0.0, rtol=0.05)
         assert (row.lower, row.upper) == (single.lower, single.upper)
 
 
@@ -38,15 +38,15 @@ def test_all_classes_have_rows():
 
 
 def test_two_processes_find_the_same():
-    serial = gpcert.certified_radius_many(P, X, threshold=0.0, tol=0.05)
-    parallel = gpcert.certified_radius_many(P, X, threshold=0.0, tol=0.05, n_jobs=2)
+    serial = gpcert.certified_radius_many(P, X, threshold=0.0, rtol=0.05)
+    parallel = gpcert.certified_radius_many(P, X, threshold=0.0, rtol=0.05, n_jobs=2)
     assert [row.lower for row in serial] == [row.lower for row in parallel]
     assert parallel.labels == (0, 1, 2)
 
 
 @pytest.mark.parametrize("verb", ["radius", "range"])
 def test_an_interrupt_keeps_what_is_finished(verb, monkeypatch):
-    name = "certified_radius" if verb == "radius" else "prediction_range"
+    name = "_radius" if verb == "radius" else "prediction_range"
     plain = getattr(many, name)
     calls = []
 
@@ -58,7 +58,7 @@ def test_an_interrupt_keeps_what_is_finished(verb, monkeypatch):
 
     monkeypatch.setattr(many, name, interrupted)
     if verb == "radius":
-        table = gpcert.certified_radius_many(P, X, threshold=0.0, tol=0.05)
+        table = gpcert.certified_radius_many(P, X, threshold=0.0, rtol=0.05)
     else:
         table = gpcert.prediction_range_many(P, X, 0.1)
     assert not table.complete

@@ -20,9 +20,9 @@ from gpcert.testing.strategies import regression_posterior
 METHODS = [
     {"method": "taylor"},
     {"method": "paper"},
-    {"method": "paper", "variance": "analytic"},
+    {"method": "paper", "variance_bound": "analytic"},
     {"method": "both"},
-    {"method": "both", "variance": "solver"},
+    {"method": "both", "variance_bound": "solver"},
 ]
 
 
@@ -92,9 +92,9 @@ def test_many_and_radius(how, regressor):
     table = gpcert.certify_many(regressor, points, 0.01, delta=0.5, **how)
     assert [c.status.name for c in table] == ["ROBUST", "ROBUST"]
     radius = gpcert.certified_radius(
-        regressor, points[0], delta=0.3, tol=0.1, budget=Budget(seconds=20.0), **how
+        regressor, points[0], delta=0.3, rtol=0.1, budget=Budget(seconds=20.0), **how
     )
-    reference = gpcert.certified_radius(regressor, points[0], delta=0.3, tol=0.1)
+    reference = gpcert.certified_radius(regressor, points[0], delta=0.3, rtol=0.1)
     assert 0 < radius.lower <= reference.upper
     assert reference.lower <= radius.upper
 
@@ -153,7 +153,15 @@ def test_command_line(command, tmp_path):
     model, points = tmp_path / "model.npz", tmp_path / "points.csv"
     posterior().save(model)
     points.write_text("0.1,0.2\n")
-    arguments = [command, str(model), str(points), "--method", "paper", "--variance", "analytic"]
+    arguments = [
+        command,
+        str(model),
+        str(points),
+        "--method",
+        "paper",
+        "--variance-bound",
+        "analytic",
+    ]
     if command != "range":
         arguments += ["--delta", "0.5"]
     if command != "radius":
@@ -167,4 +175,4 @@ def test_arguments_are_checked():
     with pytest.raises(InputError, match="variance"):
         Method("paper", "quick")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="leave it out"):
-        gpcert.prediction_range(posterior(), BOX, variance="solver")
+        gpcert.prediction_range(posterior(), BOX, variance_bound="solver")

@@ -22,7 +22,7 @@ POSITIVE = gpcert.Posterior(SquaredExponential(1.0), points=[[0.0, 0.0]], weight
 
 @pytest.mark.parametrize("norm", [1, 2, 3, np.inf])
 def test_known_radius_in_every_norm(norm):
-    found = gpcert.certified_radius(TWO_BUMPS, [0.5, 0.3], norm=norm, threshold=0.0, tol=0.02)
+    found = gpcert.certified_radius(TWO_BUMPS, [0.5, 0.3], norm=norm, threshold=0.0, rtol=0.02)
     assert found.lower <= 1.0 <= found.upper
     assert found.lower >= 0.97 * found.upper
     assert found.norm == norm
@@ -35,7 +35,7 @@ def test_known_radius_in_every_norm(norm):
 @pytest.mark.parametrize("norm", [2, np.inf])
 def test_both_ends_of_a_classifier(classifier, norm):
     for x in np.random.default_rng(4).uniform(-1, 1, (3, 2)):
-        options = {"norm": norm, "tol": 0.05}
+        options = {"norm": norm, "rtol": 0.05}
         found = gpcert.certified_radius(classifier, x, **options)
         assert 0 < found.lower <= found.upper < np.inf
         assert found.lower >= 0.94 * found.upper
@@ -68,7 +68,7 @@ def test_radius_of_a_hole_hidden_from_every_attack(monkeypatch):
 
 def test_features_and_threshold(classifier):
     x = np.array([0.4, 0.5])
-    found = gpcert.certified_radius(classifier, x, features=[0], threshold=0.6, tol=0.05)
+    found = gpcert.certified_radius(classifier, x, features=[0], threshold=0.6, rtol=0.05)
     assert found.counterexample[1] == x[1]
     here = classifier.predict_proba(x[None])[0, 1] > 0.6
     there = classifier.predict_proba(found.counterexample[None])[0, 1] > 0.6
@@ -79,7 +79,7 @@ def test_features_and_threshold(classifier):
 
 def test_regression_delta(regressor):
     x = np.array([0.1, 0.2])
-    found = gpcert.certified_radius(regressor, x, delta=0.1, tol=0.05)
+    found = gpcert.certified_radius(regressor, x, delta=0.1, rtol=0.05)
     assert 0 < found.lower <= found.upper < np.inf
     moved = regressor.predict(found.counterexample[None])[0] - regressor.predict(x[None])[0]
     assert abs(moved) > 0.1 - 1e-9
@@ -146,7 +146,7 @@ def test_no_search_follows_one_that_was_interrupted(monkeypatch, at):
         return replace(found, reason=StopReason.INTERRUPTED) if len(calls) == at else found
 
     monkeypatch.setattr(radius, "certify_rule", interrupted)
-    found = gpcert.certified_radius(TWO_BUMPS, [0.5, 0.3], threshold=0.0, tol=1e-4)
+    found = gpcert.certified_radius(TWO_BUMPS, [0.5, 0.3], threshold=0.0, rtol=1e-4)
     assert found.reason is StopReason.INTERRUPTED
     assert len(calls) == at
     assert found.lower <= 1.0 <= found.upper
@@ -155,8 +155,8 @@ def test_no_search_follows_one_that_was_interrupted(monkeypatch, at):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"tol": 1.0}, r"tol: expected a number in \[0, 1\)"),
-        ({"tol": np.nan}, "tol: expected"),
+        ({"rtol": 1.0}, r"rtol: expected a number in \[0, 1\)"),
+        ({"rtol": np.nan}, "rtol: expected"),
         ({"max_radius": 0.0}, "max_radius: expected a positive number"),
         ({"max_radius": np.inf}, "max_radius: expected finite"),
         ({"norm": 0.3}, "norm: expected p >= 1"),

@@ -317,6 +317,9 @@ def test_missing_fields_are_refused(tmp_path, kind):
     for name in envelope["record"]:
         fields = {key: value for key, value in envelope["record"].items() if key != name}
         path.write_text(json.dumps({**envelope, "record": fields}))
+        if name in {"scale", "beta"}:  # files of the same format were once written without
+            assert getattr(gpcert.load(path), name) is None
+            continue
         with pytest.raises(InputError, match=r"record\.json"):
             gpcert.load(path)
 

@@ -64,7 +64,7 @@ def test_robustness(run, npz, csv, tmp_path):
 def test_accuracy(run, npz, csv, tmp_path):
     labels, out = tmp_path / "labels.csv", tmp_path / "accuracy.json"
     labels.write_text("label\nb\nb\na\n")
-    arguments = ("--radii", "0.1,0.5", "--labels", labels, "--tol", 0.1, "--output", out)
+    arguments = ("--radii", "0.1,0.5", "--labels", labels, "--rtol", 0.1, "--output", out)
     result = run("accuracy", npz, csv(POINTS), *arguments, "--plot", tmp_path / "accuracy.png")
     assert result.exit_code == 0, result.output
     found = gpcert.load(out)
@@ -97,7 +97,9 @@ def test_worst_case(run, regressor, npz, csv, tmp_path):
         ("safety", "--radii", "0.1", "--plot", "picture.bmp"),
         ("safety", "--radii", "0.1", "--plot", "nowhere/picture.png"),
         ("safety", "--radii", "0.1", "--point", "9"),
-        ("safety", "--radii", "0.1", "--method", "paper", "--variance", "solver"),
+        ("safety", "--radii", "0.1", "--variance-bound", "solver"),
+        ("robustness", "--radii", "0.1", "--radius", "0.1"),
+        ("robustness",),
         ("attack", "--radius", "0.1", "--method", "magic"),
         ("attack", "--radius", "0.1", "--iterations", "0"),
     ],

@@ -204,4 +204,5 @@ def test_interrupt_is_130(run, npz, csv, monkeypatch):
 @pytest.mark.parametrize("options", [["--tol", "-1"], ["--tol", "nan"], ["--norm", "0"]])
 def test_bad_options_of_range_and_radius(run, npz, csv, options):
     check(run("range", npz, csv(GOOD), "--radius", 0.1, *options))
-    check(run("radius", npz, csv(GOOD), *options))
+    relative = [option.replace("--tol", "--rtol") for option in options]
+    check(run("radius", npz, csv(GOOD), *relative))

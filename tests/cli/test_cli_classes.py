@@ -133,7 +133,7 @@ def test_votes_have_no_probabilities(run, folder, csv):
 @pytest.mark.parametrize("name", ["softmax.npz", "rest.joblib", "pairs.joblib"])
 def test_radius(run, folder, csv, tmp_path, name):
     output = tmp_path / "radii.json"
-    arguments = ["--tol", 0.2, "--seconds", 60, "--output", output]
+    arguments = ["--rtol", 0.2, "--seconds", 60, "--output", output]
     result = run("radius", folder / name, csv(NEAR_BLUE), *arguments)
     assert result.exit_code == 0
     assert "blue" in result.stdout

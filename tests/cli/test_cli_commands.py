@@ -71,7 +71,7 @@ def test_radius_without_counterexample(run, npz, csv, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("command", "verb"), [("range", "prediction_ranges"), ("radius", "certified_radius")]
+    ("command", "verb"), [("range", "prediction_ranges"), ("radius", "_radius")]
 )
 def test_interrupt_keeps_what_is_done(run, npz, csv, tmp_path, monkeypatch, command, verb):
     module = importlib.import_module("gpcert.api.many")

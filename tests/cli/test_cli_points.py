@@ -108,10 +108,8 @@ def test_labels_are_in_tables_json_and_csv(run, named, csv, tmp_path):
         ("radius", gpcert.RadiusTable),
     ):
         radius = [] if verb == "radius" else ["--radius", 0.3]
-        result = run(verb, named, points, *radius, *files, "--tol", 0.2)
-        if verb == "certify":  # it has no tolerance
-            assert result.exit_code == 3
-            result = run(verb, named, points, *radius, *files)
+        accuracy = {"certify": [], "range": ["--tol", 0.2], "radius": ["--rtol", 0.2]}[verb]
+        result = run(verb, named, points, *radius, *files, *accuracy)
         assert result.exit_code == 0
         assert "[bob]" in result.stdout
         loaded = gpcert.load(output)
@@ -170,7 +168,7 @@ def test_points_from_standard_input_and_results_to_standard_output(run, named):
 
 
 def test_results_on_standard_output_load_again(run, named, tmp_path):
-    result = run("radius", named, "-", "--output", "-", "--tol", 0.2, input="1.0,0.0\n")
+    result = run("radius", named, "-", "--output", "-", "--rtol", 0.2, input="1.0,0.0\n")
     (tmp_path / "radii.json").write_text(result.stdout)
     (found,) = gpcert.load(tmp_path / "radii.json")
     assert found.lower <= 1.0 <= found.upper
@@ -179,7 +177,7 @@ def test_results_on_standard_output_load_again(run, named, tmp_path):
 @pytest.mark.parametrize("verb", ["range", "radius"])
 def test_jobs_answer_alike_in_order(run, named, csv, tmp_path, verb):
     points = csv("id,age,bmi\na,1.0,0.0\nb,-1.0,0.0\nc,0.8,0.1\n")
-    options = ["--tol", 0.2, *(["--radius", 0.2] if verb == "range" else [])]
+    options = ["--rtol", 0.2] if verb == "radius" else ["--tol", 0.2, "--radius", 0.2]
     frames = []
     for jobs in (1, 2):
         output = tmp_path / f"{jobs}.csv"

@@ -84,6 +84,12 @@ def test_shap_itself_accepts_them(found):
     explanation = found.to_shap()
     assert isinstance(explanation, shap.Explanation)
     assert explanation.values.shape == (2, 4)
+    for draw, part in ((shap.plots.bar, explanation), (shap.plots.waterfall, explanation[0])):
+        figure = pyplot.figure()
+        draw(part, show=False)
+        names = [text.get_text() for text in figure.axes[0].get_yticklabels()]
+        assert any("x0" in name for name in names)
+        pyplot.close(figure)
 
 
 def test_without_shap_the_extra_is_named(found, monkeypatch):

@@ -132,6 +132,9 @@ def test_lime_finds_the_middle_row(image_model, image, tmp_path):
     assert found.heat_map((3, 3)).images
     budget = explain.pixel_budget(image_model, image, [9], ranking="lime", radius=0.6)
     assert budget.ranked_by == "lime"
+    for wrong in (0, "many"):
+        with pytest.raises(InputError, match="n_samples"):
+            explain.lime(image_model, image, n_samples=wrong)
 
 
 def test_without_lime_the_extra_is_named(image_model, image, monkeypatch):
@@ -166,6 +169,9 @@ def test_key_points_of_a_blob_and_of_nothing(image_model, image):
     assert np.hypot(rows - 10, columns - 10).min() <= 2
     with pytest.raises(InputError, match="no key points"):
         explain.salient_features(image_model, np.full(9, 0.5), method="sift", shape=(3, 3))
+    for wrong in ((9,), (3, 3, 1), (3.0, 3.0), (-3, -3), "33", (2, 4)):
+        with pytest.raises(InputError, match="shape"):
+            key_points(image, wrong)
 
 
 def test_without_scikit_image_the_extra_is_named(image_model, image, monkeypatch):

@@ -156,7 +156,7 @@ def _search(rng: Rng, case: Case) -> dict[str, Any]:
     if method < 0.16:
         name = "paper" if method < 0.07 else "both"
         variance = one_of(rng, (None, "analytic", "analytic", "solver"))
-        chosen |= {"method": name, "variance": variance}
+        chosen |= {"method": name, "variance_bound": variance}
         boxes = min(boxes, 3 if name == "paper" or variance == "solver" else 8)
     if case.kind in {"classes", "coupled"}:
         boxes = min(boxes, 2)
@@ -164,7 +164,7 @@ def _search(rng: Rng, case: Case) -> dict[str, Any]:
     if case.verb == "certified_radius":
         radius = getattr(case.region, "radius", 1.0)
         chosen |= {
-            "tol": 0.1,
+            "rtol": 0.1,
             "max_radius": max(radius, 1e-12),
             "budget": gpcert.Budget(0.15, boxes),
         }

@@ -51,7 +51,7 @@ def write_originals(folder: Path) -> dict[str, Path]:
     )
     box = gpcert.Box([0.0, 0.0], [0.1, 0.1])
     gpcert.prediction_range(model, box, budget=budget).save(folder / "range.json")
-    gpcert.certified_radius(model, [0.0, 0.0], budget=budget, tol=0.5).save(folder / "radius.json")
+    gpcert.certified_radius(model, [0.0, 0.0], budget=budget, rtol=0.5).save(folder / "radius.json")
     return {path.stem: path for path in sorted(folder.iterdir())}
 
 

@@ -54,7 +54,7 @@ def ask(verb: str) -> Any:
         jobs = 2 if "two" in verb else 1
         return gpcert.certify_many(hard, rows(), 2.0, n_jobs=jobs, progress=False, **delta)
     if verb == "certified_radius":
-        return gpcert.certified_radius(hard, x, tol=1e-4, max_radius=2.0, **delta)
+        return gpcert.certified_radius(hard, x, rtol=1e-4, max_radius=2.0, **delta)
     return getattr(gpcert, verb)(hard, box, tol=1e-9, budget=budget)
 
 

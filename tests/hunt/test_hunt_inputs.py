@@ -95,7 +95,7 @@ ROWS = {
 }
 VECTORS = {
     "certify": lambda x: gpcert.certify(model(), x, 0.1, **ASK),
-    "certified_radius": lambda x: gpcert.certified_radius(model(), x, tol=0.5, **ASK),
+    "certified_radius": lambda x: gpcert.certified_radius(model(), x, rtol=0.5, **ASK),
     "Box": lambda x: gpcert.prediction_range(
         model(), gpcert.Box(x, POINTS[1] + 3.0), budget=BUDGET
     ),

@@ -278,7 +278,7 @@ def test_cannot_be_saved():
     assert pickle.loads(pickle.dumps(PROBIT)).pieces == 64
 
 
-@pytest.mark.parametrize("how", [{}, {"method": "paper", "variance": "analytic"}], ids=str)
+@pytest.mark.parametrize("how", [{}, {"method": "paper", "variance_bound": "analytic"}], ids=str)
 def test_ranges_and_decisions_by_an_asymmetric_link(how):
     rng = np.random.default_rng(0)
     X = rng.uniform(-1.5, 1.5, (10, 2))

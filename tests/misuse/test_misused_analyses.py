@@ -21,7 +21,7 @@ SEARCH = {
     "method": "taylor",
     "progress": False,
 }
-AROUND = {"norm": 2, "features": [0, 1], "domain": (-9.0, 9.0)}
+AROUND = {"norm": 2, "features": [0, 1], "domain": (-9.0, 9.0), "scale": [1.0, 1.0]}
 RULE = {"threshold": None, "class_weight": None, "output_norm": 2}
 POINTS = {"X": X[:1], "radius": 0.1}
 VERBS = {
@@ -41,7 +41,7 @@ VERBS = {
     },
     "robustness": {**POINTS, **AROUND, "output": None, "tol": 0.5, **SEARCH},
     "certified_accuracy": {
-        "X": X[:1], "y": ["yes"], "radii": [0.1], **AROUND, **RULE, "tol": 0.5, **SEARCH,
+        "X": X[:1], "y": ["yes"], "radii": [0.1], **AROUND, **RULE, "rtol": 0.5, **SEARCH,
     },
     "worst_case": {**POINTS, "region": None, "beta": 2.0, **AROUND, "tol": 0.5, **SEARCH},
     "predict_gradient": {"X": X[:1], "quantity": None},
@@ -56,7 +56,8 @@ def test_wrong_arguments(verb):
     call(model, **good)
     names = list(good)
     if verb in SLOW:  # what follows is read by the same functions
-        names = [name for name in ("X", "y", "radii", "max_radius", "features") if name in good]
+        some = ("X", "y", "radii", "max_radius", "features", "scale")
+        names = [name for name in some if name in good]
     if "iterations" in names:
         names.remove("iterations")  # millions of them are an answer
     assert misused(lambda **words: call(model, **words), good, only=names) == []

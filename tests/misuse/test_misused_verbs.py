@@ -40,9 +40,9 @@ SEARCH = {
     "backend": "numpy",
     "random_state": 0,
     "method": "taylor",
-    "variance": None,
+    "variance_bound": None,
 }
-AROUND = {"norm": 2, "features": [0, 1], "domain": (-9.0, 9.0)}
+AROUND = {"norm": 2, "features": [0, 1], "domain": (-9.0, 9.0), "scale": [1.0, 1.0]}
 RULE = {"threshold": None, "class_weight": None, "delta": None, "output_norm": 2}
 POINT = {"x": [0.1, 0.2], "radius": 0.1, "region": None}
 RANGE = {"region": gpcert.Ball([0.1, 0.2], 0.1), "tol": 0.5, "quantity": None, "beta": None}
@@ -55,7 +55,7 @@ VERBS = {
     ),
     "certified_radius": (
         gpcert.certified_radius,
-        {"x": [0.1, 0.2], **AROUND, **RULE, "max_radius": 0.5, "tol": 0.5, **SEARCH},
+        {"x": [0.1, 0.2], **AROUND, **RULE, "max_radius": 0.5, "rtol": 0.5, **SEARCH},
     ),
     "prediction_range": (
         gpcert.prediction_range,
@@ -81,7 +81,7 @@ def test_wrong_arguments(verb, model):
     call(**good)
     names = [name for name in good if name != "n_jobs"]  # joblib would start processes
     if verb == "certified_radius":  # the slowest; the others are read by the same functions
-        names = ["x", "features", "domain", "max_radius", "tol"]
+        names = ["x", "features", "domain", "scale", "max_radius", "rtol"]
     assert misused(call, good, only=names) == []
 
 
@@ -116,7 +116,7 @@ def test_words():
     _says(r"domain: expected \(low, high\)", verb="certified_radius", domain=5)
     _says("tol: expected numbers, got text", verb="prediction_range", tol="a")
     _says("tol: expected numbers, got None", verb="prediction_range", tol=None)
-    _says(r"tol: expected a number in \[0, 1\)", verb="certified_radius", tol=1.5)
+    _says(r"rtol: expected a number in \[0, 1\)", verb="certified_radius", rtol=1.5)
     _says("backend: expected 'numpy'", backend=None)
     _says("backend: expected 'numpy'", backend="torch:tpu")
     _says("random_state: expected a whole number", random_state="a")
@@ -124,7 +124,7 @@ def test_words():
     _says("class_weight: expected {label: weight}", class_weight=5)
     _says("class_weight: .* no order", class_weight={1.0, 2.0})
     _says("method: expected 'taylor'", method=["paper"])
-    _says("variance: expected 'solver'", method="paper", variance=["solver"])
+    _says("variance_bound: expected 'solver'", method="paper", variance_bound=["solver"])
     _says("quantity: expected one of", verb="prediction_range", quantity=["mean"])
     _says("output: expected one of", verb="prediction_range", output=np.array([0, 1]))
     _says("budget: expected a positive number of seconds", budget=-1)

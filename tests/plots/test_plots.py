@@ -113,15 +113,18 @@ def test_range_bars_are_the_intervals(ax, model):
         for x in ([1.0, 0.0], [0.0, 0.5])
     ]
     assert plot_range(ax, ranges, labels=["a", "b"], threshold=0.5) is ax
-    outer, inner = ax.patches[:2], ax.patches[2:4]
-    for bar, rng in zip(outer, ranges, strict=True):
-        assert bar.get_y() == rng.minimum.lower
-        assert bar.get_y() + bar.get_height() == pytest.approx(rng.maximum.upper)
-    for bar, rng in zip(inner, ranges, strict=True):
-        assert bar.get_y() == rng.minimum.upper
-        assert bar.get_y() + bar.get_height() == pytest.approx(rng.maximum.lower)
-    assert ax.get_ylabel() == "probability"
-    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["a", "b"]
+    for bar, rng in zip(ax.patches, ranges, strict=True):
+        assert bar.get_x() == rng.minimum.lower
+        assert bar.get_x() + bar.get_width() == pytest.approx(rng.maximum.upper)
+    marks = {points.get_label(): points.get_offsets()[:, 0] for points in ax.collections}
+    np.testing.assert_array_equal(marks["attained"], [r.minimum.upper for r in ranges])
+    centres = model.prediction(np.array([[1.0, 0.0], [0.0, 0.5]]))[:, 0]
+    np.testing.assert_allclose(marks["at the centre"], centres)
+    assert ax.get_xlabel() == "probability"
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == ["a", "b"]
+    low, high = ax.get_xlim()  # no bar is cut at the axis
+    assert low < min(r.minimum.lower for r in ranges)
+    assert high > max(0.5, *(r.maximum.upper for r in ranges))
 
 
 def test_range_with_an_infinite_end_still_draws(ax, model):

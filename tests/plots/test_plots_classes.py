@@ -138,9 +138,9 @@ def test_models_that_have_no_plane_are_refused(ax):
 def test_ranges_of_classes_are_named_by_their_labels(ax):
     ranges = gpcert.prediction_ranges(softmax_model(), gpcert.Ball([1.5, 1.0], 0.2), tol=0.05)
     plot_range(ax, ranges)
-    assert [tick.get_text() for tick in ax.get_xticklabels()] == list(LABELS)
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == list(LABELS)
     plot_range(ax, [ranges[0], ranges[0]])
-    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["0", "1"]
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == ["0", "1"]
 
 
 def load_script():
@@ -168,7 +168,7 @@ def test_the_script_draws_what_the_page_says():
     titles = [ax.get_title() for ax in figure.axes[1:]]
     assert titles == ["A: class a proved", "B: class b proved", "C: class b refuted"]
     bars = [patch.get_bbox() for patch in figure.axes[2].patches[:3]]
-    assert bars[0].y1 > bars[1].y0  # ranges overlap in B
+    assert bars[0].x1 > bars[1].x0  # ranges overlap in B
 
 
 def test_the_examples_of_the_page_run(tmp_path, monkeypatch):

@@ -39,6 +39,7 @@ from gpcert.committee import Committee, Scheme
 from gpcert.errors import InputError, UnsupportedModelError
 from gpcert.likelihoods import SklearnLogistic
 from gpcert.posterior import Posterior
+from gpcert.spread import spread_of
 
 __all__ = ["convert"]
 
@@ -87,6 +88,7 @@ def _convert_regressor(model: GaussianProcessRegressor) -> Conversion:
         scale=std,
         noise=std**2 * white,
         feature_names=fitted_names(model),
+        spread=spread_of(points),
     )
 
     def predict(X: np.ndarray) -> LibraryPrediction:
@@ -100,10 +102,12 @@ def _convert_regressor(model: GaussianProcessRegressor) -> Conversion:
 def _convert_classifier(model: GaussianProcessClassifier) -> Conversion:
     if model.n_classes_ > 2:
         return _convert_committee(model)
+    base: Any = model.base_estimator_
     posterior = replace(
-        _laplace(model.base_estimator_),
+        _laplace(base),
         classes=tuple(model.classes_.tolist()),
         feature_names=fitted_names(model),
+        spread=spread_of(base.X_train_),
     )
 
     def predict(X: np.ndarray) -> LibraryPrediction:
@@ -124,7 +128,9 @@ def _convert_committee(model: GaussianProcessClassifier) -> Conversion:
             "base_estimator_: expected scikit-learn's OneVsRestClassifier or OneVsOneClassifier, "
             f"got {type(base).__name__}"
         )
-    members = tuple(_laplace(estimator) for estimator in base.estimators_)
+    # every training point is in as many members as any other, so all of them spread as the data do
+    spread = spread_of(np.concatenate([estimator.X_train_ for estimator in base.estimators_]))
+    members = tuple(replace(_laplace(each), spread=spread) for each in base.estimators_)
     committee = Committee(members, tuple(model.classes_.tolist()), scheme)
     committee = with_names(committee, fitted_names(model))
 

@@ -52,6 +52,7 @@ class Scaling:
             posterior,
             points=posterior.points * scale + shift,
             kernel=posterior.kernel.rescaled(scale, shift),
+            spread=None if posterior.spread is None else posterior.spread * scale,
         )
 
 

@@ -13,9 +13,9 @@ from gpcert.analyses.accuracy_record import CertifiedAccuracy, TestPoint
 from gpcert.analyses.arguments import Ask, check_radii, class_labels, work_words
 from gpcert.api import certified_radius_many
 from gpcert.api.arguments import BudgetLike
-from gpcert.api.methods import MethodName
-from gpcert.api.radius import RADIUS_BUDGET
+from gpcert.api.methods import MethodName, VarianceBound
 from gpcert.api.rules import RuleOptions, decision_rule
+from gpcert.api.words import verb
 from gpcert.arrays import Backend, finite_array
 from gpcert.attacks import decision_margins
 from gpcert.certificates import Radius
@@ -29,6 +29,7 @@ from gpcert.search import StopReason
 __all__ = ["certified_accuracy"]
 
 
+@verb
 def certified_accuracy(
     model: Any,
     X: Any,
@@ -38,15 +39,17 @@ def certified_accuracy(
     norm: float | str = np.inf,
     features: Any = None,
     domain: Any = None,
+    scale: Any = None,
     threshold: float | None = None,
     class_weight: Mapping[Any, float] | Sequence[float] | None = None,
     delta: float | None = None,
     output_norm: float | str = np.inf,
-    tol: float = 0.01,
+    rtol: float = 0.01,
     budget: BudgetLike = None,
     backend: str | Backend = "numpy",
     random_state: int | None = 0,
     method: MethodName = "taylor",
+    variance_bound: VarianceBound | None = None,
     n_jobs: int = 1,
     progress: bool | None = None,
 ) -> CertifiedAccuracy:
@@ -63,10 +66,10 @@ def certified_accuracy(
         `delta` of y, in plain floating point; None for y counts all points as right.
     radii : where the curves are reported; the largest ends the search (radii beyond need another
         run), other values between may be asked of the result, `result.curve(radii)`.
-    norm, features, domain, threshold, class_weight, delta, output_norm : as in `certify`.
-    tol : relative accuracy of the radii; budget : of one point, 10 seconds by default.
-    backend, random_state, method, n_jobs, progress : as in `certify_many`. Ctrl-C returns the
-        points finished so far, `complete=False`; shares are then those of these points.
+    norm, features, domain, scale, threshold, class_weight, delta, output_norm : as in `certify`.
+    rtol : relative accuracy of the radii; budget : of one point, 60 seconds by default.
+    backend, random_state, method, variance_bound, n_jobs, progress : as in `certify_many`. Ctrl-C
+        returns the points finished so far, `complete=False`; shares are then those of these points.
 
     Example
     -------
@@ -86,11 +89,11 @@ def certified_accuracy(
     grid = check_radii(radii)
     decided = decision_margins(posterior, points, ask.plain()).decided(points)
     labels, right = _right(posterior, points, y, decided, delta)
-    effort = work_words(budget, backend, random_state, method, RADIUS_BUDGET)
+    effort = work_words(budget, backend, random_state, method, variance_bound)
     searched = (
         right
         if _regressor(posterior)
-        else ~_proved_wrong(posterior, points, labels, right, ask.rule(method))
+        else ~_proved_wrong(posterior, points, labels, right, ask.rule(method, variance_bound))
     )
     rows = np.flatnonzero(searched)
     largest = float(grid[-1]) if grid[-1] > 0 else None
@@ -100,9 +103,10 @@ def certified_accuracy(
         norm=norm,
         features=features,
         domain=domain,
+        scale=scale,
         **ask.words(),
         max_radius=largest,
-        tol=tol,
+        rtol=rtol,
         n_jobs=n_jobs,
         progress=progress,
         **effort,
@@ -144,6 +148,7 @@ def _point(blank: TestPoint, item: Radius) -> TestPoint:
         reason=item.reason,
         boxes=item.boxes,
         seconds=item.seconds,
+        scale=item.scale,
     )
 
 

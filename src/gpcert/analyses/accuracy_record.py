@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from gpcert.certificates import Record
-from gpcert.certificates.schema import number
+from gpcert.certificates.schema import ADDED, number
 from gpcert.certificates.table import RecordTable
 from gpcert.errors import InputError
 from gpcert.plots.accuracy import plot_accuracy
@@ -21,17 +21,18 @@ if TYPE_CHECKING:
 __all__ = ["CertifiedAccuracy", "TestPoint"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TestPoint(Record):
     """One test point: whether its decision is `right`, and if so between which radii it breaks.
 
     Proved robust up to `lower`; a counter-example lies at distance `upper` (infinite if none is
-    known). Points that are wrong have 0 for both.
+    known). Points that are wrong have 0 for both. `scale` is the unit of the radii, if any.
     """
 
     __test__: ClassVar[bool] = False
 
     kind: ClassVar[str] = "accuracy_point"
+    told: ClassVar[tuple[str, ...]] = ("label", "decision", "right", "lower", "upper", "norm")
 
     label: Any
     decision: Any
@@ -44,6 +45,7 @@ class TestPoint(Record):
     seconds: float
     method: str = "taylor"
     model: str = ""
+    scale: np.ndarray | None = field(default=None, metadata=ADDED)
 
     def check(self) -> None:
         """The radius lies in `[lower, upper]`."""
@@ -52,7 +54,7 @@ class TestPoint(Record):
             raise InputError("expected 0 <= lower <= upper")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class CertifiedAccuracy(RecordTable[TestPoint]):
     """Test points, and `radii` at which their shares are reported."""
 

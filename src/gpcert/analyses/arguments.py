@@ -10,31 +10,25 @@ import numpy as np
 
 from gpcert.api.arguments import (
     BudgetLike,
-    ball_options,
     read_backend,
     read_budget,
     read_class_weight,
-    read_radius,
-    read_region,
     read_seed,
 )
-from gpcert.api.methods import Method, MethodName
+from gpcert.api.methods import Method, MethodName, VarianceBound
 from gpcert.api.rules import RuleOptions
 from gpcert.arrays import Backend, finite_array
 from gpcert.attacks import Decision
 from gpcert.committee import Committee, Model
 from gpcert.errors import InputError
 from gpcert.likelihoods import ClassLikelihood
-from gpcert.regions import Ball, Region
 from gpcert.regions.arguments import check_norm
-from gpcert.search import Budget
 
 __all__ = [
     "Ask",
     "check_radii",
     "class_labels",
     "is_several",
-    "regions_of",
     "work_words",
 ]
 
@@ -57,10 +51,13 @@ class Ask:
         costs = read_class_weight(self.class_weight)
         return Decision(threshold, costs, delta, check_norm(self.output_norm, "output_norm"))
 
-    def rule(self, method: MethodName = "taylor") -> RuleOptions:
+    def rule(
+        self, method: MethodName = "taylor", variance_bound: VarianceBound | None = None
+    ) -> RuleOptions:
         """For a certificate."""
-        costs, size = read_class_weight(self.class_weight), check_norm(self.output_norm)
-        return RuleOptions(self.threshold, costs, self.delta, size, Method(method, None))
+        costs = read_class_weight(self.class_weight)
+        size = check_norm(self.output_norm, "output_norm")
+        return RuleOptions(self.threshold, costs, self.delta, size, Method(method, variance_bound))
 
     def words(self) -> dict[str, Any]:
         """For a verb."""
@@ -77,42 +74,17 @@ def work_words(
     backend: str | Backend,
     random_state: Any,
     method: MethodName,
-    default: Budget | None = None,
+    variance_bound: VarianceBound | None,
 ) -> dict[str, Any]:
     """The effort words of a verb, read once: a random generator gives one seed for all points."""
+    _ = Method(method, variance_bound)  # refuses unknown names
     return {
-        "budget": read_budget(budget, default),
+        "budget": read_budget(budget),
         "backend": read_backend(backend),
         "random_state": read_seed(random_state),
-        "method": Method(method, None).name,
+        "method": method,
+        "variance_bound": variance_bound,
     }
-
-
-def regions_of(
-    model: Model,
-    points: np.ndarray,
-    radius: Any,
-    region: Region | None,
-    shape: tuple[Any, Any, Any],
-) -> list[Region]:
-    """A ball around each point, or the one region for all, which must contain them.
-
-    `shape` is the norm, the features and the domain of the balls.
-    """
-    if (radius is None) == (region is None):
-        got = "neither" if radius is None else "both"
-        raise InputError(f"expected exactly one of radius= and region=, got {got}")
-    if region is None:
-        reach, around = read_radius(model, radius), ball_options(model, *shape)
-        return [Ball(x, reach, **around) for x in points]
-    found = read_region(model, region)
-    outside = np.flatnonzero(~np.atleast_1d(found.contains(points)))
-    if outside.size:
-        raise InputError(
-            f"X: expected points of the region, got row {int(outside[0])} outside it "
-            f"({outside.size} rows in all); its decision is what is judged"
-        )
-    return [found] * len(points)
 
 
 def check_radii(radii: Any) -> np.ndarray:

@@ -9,11 +9,13 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from gpcert.adapters import as_posterior
-from gpcert.analyses.arguments import Ask, regions_of
+from gpcert.analyses.arguments import Ask
 from gpcert.analyses.attack_table import Attack, AttackTable
 from gpcert.api.arguments import one_of, read_flag, read_seed
 from gpcert.api.certify import certify_rule
+from gpcert.api.regions import Where
 from gpcert.api.rules import RuleOptions, decision_candidates, decision_rule
+from gpcert.api.words import verb
 from gpcert.arrays import Backend
 from gpcert.attacks import (
     AttackName,
@@ -35,16 +37,18 @@ __all__ = ["attack", "confirmed_at", "predict_gradient"]
 ONE_BOX = Budget(seconds=None, boxes=1)
 
 
+@verb
 def attack(
     model: Any,
     X: Any,
     radius: Any = None,
     *,
     method: AttackName = "best",
-    region: Region | None = None,
+    region: Region | Sequence[Region] | None = None,
     norm: float | str = np.inf,
     features: Any = None,
     domain: Any = None,
+    scale: Any = None,
     threshold: float | None = None,
     class_weight: Mapping[Any, float] | Sequence[float] | None = None,
     delta: float | None = None,
@@ -64,8 +68,8 @@ def attack(
     ----------
     model : a `Posterior`, or a fitted model that an adapter converts.
     X : points (n, d), also a data frame; all are attacked in one batch.
-    radius, norm, features, domain : the regions are `Ball(x, radius, norm, features, domain)`.
-    region : one region for all points, which contains them, instead of `radius`.
+    radius, norm, features, domain, scale : the balls around the points, as in `certify`.
+    region : one region for all points, or one each, which contain them, instead of `radius`.
     method : "gpfgs", one step along the gradient of the latent mean (Grosse et al. 2017; its sign
         in l_inf balls), the paper's baseline; "gpfgs_probability", along that of the prediction;
         "pgd", projected gradient from both, from x and from random points; "square", random search
@@ -91,7 +95,8 @@ def attack(
     points = posterior.check_inputs(X)
     ask = Ask(threshold, class_weight, delta, output_norm)
     method = one_of("method", method, get_args(AttackName))
-    regions = regions_of(posterior, points, radius, region, (norm, features, domain))
+    where = Where(radius, norm, features, domain, scale, region)
+    regions = where.around_each(posterior, points)
     effort, seed, sure = (
         Effort(restarts, iterations),
         read_seed(random_state),
@@ -164,6 +169,7 @@ def confirmed_at(model: Model, x: np.ndarray, point: np.ndarray, options: RuleOp
     return found.status is Status.NOT_ROBUST
 
 
+@verb
 def predict_gradient(
     model: Any, X: Any, quantity: Literal["probability", "mean"] | None = None
 ) -> tuple[np.ndarray, np.ndarray]:

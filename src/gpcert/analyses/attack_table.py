@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Attack", "AttackTable"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Attack(Record):
     """The worst point that an attack found around x, in plain floating point: it proves nothing.
 
@@ -29,6 +29,7 @@ class Attack(Record):
     """
 
     kind: ClassVar[str] = "attack"
+    told: ClassVar[tuple[str, ...]] = ("decision", "new_decision", "before", "after", "confirmed")
 
     x: np.ndarray | None
     point: np.ndarray | None
@@ -45,8 +46,12 @@ class Attack(Record):
     region: dict[str, Any]
     model: str = ""
 
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """The value before and after; returns the Axes."""
+        return AttackTable((self,)).plot(ax)
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class AttackTable(RecordTable[Attack]):
     """Attacks on the rows of X."""
 

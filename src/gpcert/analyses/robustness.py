@@ -12,8 +12,9 @@ from gpcert.analyses.arguments import is_several, work_words
 from gpcert.analyses.robustness_table import Robustness, RobustnessTable
 from gpcert.api import prediction_range_many
 from gpcert.api.arguments import BudgetLike
-from gpcert.api.methods import MethodName
+from gpcert.api.methods import MethodName, VarianceBound
 from gpcert.api.questions import range_question
+from gpcert.api.words import verb
 from gpcert.arrays import Backend
 from gpcert.attacks import Decision, decision_margins
 from gpcert.certificates import Interval, PredictionRange
@@ -25,6 +26,7 @@ from gpcert.rounding import down, up
 __all__ = ["robustness"]
 
 
+@verb
 def robustness(
     model: Any,
     X: Any,
@@ -35,12 +37,14 @@ def robustness(
     norm: float | str = np.inf,
     features: Any = None,
     domain: Any = None,
+    scale: Any = None,
     output: Any = None,
     tol: float = 0.01,
     budget: BudgetLike = None,
     backend: str | Backend = "numpy",
     random_state: int | None = 0,
     method: MethodName = "taylor",
+    variance_bound: VarianceBound | None = None,
     n_jobs: int = 1,
     progress: bool | None = None,
 ) -> RobustnessTable:
@@ -57,8 +61,10 @@ def robustness(
         `{"Laplace": m1, "EP": m2}`; `model`, if given, is called "model".
     output : of several classes, the class whose probability is meant; by default that decided on at
         each point. In a regression with several targets the number of the target.
-    norm, features, domain, n_jobs, progress : as in `certify_many`; Ctrl-C returns what is done.
-    tol, budget, backend, random_state, method : as in `prediction_range`.
+    norm, features, domain, scale, n_jobs, progress : as in `certify_many`; Ctrl-C returns what is
+        done. With `scale="std"` each model's own training data are the unit.
+    tol, backend, random_state, method, variance_bound : as in `prediction_range`; `budget`, of one
+        range, is 60 seconds by default.
 
     Example
     -------
@@ -79,9 +85,9 @@ def robustness(
     if (radius is None) == (radii is None):
         raise InputError("expected exactly one of radius= and radii=")
     settings = [radius] if radii is None else _settings(radii)
-    shape = {"norm": norm, "features": features, "domain": domain}
+    shape = {"norm": norm, "features": features, "domain": domain, "scale": scale}
     effort = {"tol": tol, "n_jobs": n_jobs, "progress": progress}
-    effort |= work_words(budget, backend, random_state, method)
+    effort |= work_words(budget, backend, random_state, method, variance_bound)
     rows: list[Robustness] = []
     labels: list[int] = []
     for name, one in models.items():
@@ -94,7 +100,7 @@ def robustness(
                 )
                 for row, found in zip(table.labels, table, strict=True):
                     labels.append(int(chosen[row]))
-                    rows.append(_row(found, points[chosen[row]], str(name), setting))
+                    rows.append(_row(found, points[chosen[row]], str(name), _text(setting, scale)))
                 if not table.complete:
                     return _sorted(rows, labels, X, complete=False)
     return _sorted(rows, labels, X, complete=True)
@@ -113,13 +119,13 @@ def _outputs(model: Model, points: np.ndarray, output: Any) -> list[tuple[np.nda
     return [(np.array([k for k in every if decided[k] == label]), label) for label in labels]
 
 
-def _row(found: PredictionRange, x: np.ndarray, group: str, setting: Any) -> Robustness:
+def _row(found: PredictionRange, x: np.ndarray, group: str, setting: str) -> Robustness:
     return Robustness(
         delta=difference(found),
         minimum=found.minimum,
         maximum=found.maximum,
         group=group,
-        setting=_text(setting),
+        setting=setting,
         x=x,
         output=found.output,
         quantity=found.quantity,
@@ -154,15 +160,16 @@ def _settings(radii: Any) -> list[Any]:
     return found
 
 
-def _text(setting: Any) -> str:
-    """A radius in words: a number, one per feature, or by name.
+def _text(setting: Any, scale: Any) -> str:
+    """A radius in words: a number, one per feature, or by name; of which unit, if it has one.
 
-    >>> _text(0.1), _text([0.1, 0]), _text({"age": 2.0})
-    ('0.1', '0.1, 0', 'age=2')
+    >>> _text(0.1, None), _text([0.1, 0], [2, 3]), _text({"age": 2.0}, "std")
+    ('0.1', '0.1, 0 (scaled)', 'age=2 std')
     """
+    unit = "" if scale is None else " std" if isinstance(scale, str) else " (scaled)"
     if hasattr(setting, "items"):
-        return ", ".join(f"{name}={float(value):g}" for name, value in setting.items())
-    return ", ".join(f"{float(value):g}" for value in np.atleast_1d(setting))
+        return ", ".join(f"{name}={float(value):g}" for name, value in setting.items()) + unit
+    return ", ".join(f"{float(value):g}" for value in np.atleast_1d(setting)) + unit
 
 
 def _sorted(rows: list[Robustness], labels: list[int], X: Any, complete: bool) -> RobustnessTable:

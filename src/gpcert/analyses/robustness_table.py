@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["Robustness", "RobustnessTable"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Robustness(Record):
     """`delta.lower <= max - min <= delta.upper` of a prediction over a region around x.
 
@@ -28,6 +28,7 @@ class Robustness(Record):
     """
 
     kind: ClassVar[str] = "robustness"
+    told: ClassVar[tuple[str, ...]] = ("group", "setting", "delta", "output", "reason")
 
     delta: Interval
     minimum: Interval
@@ -45,7 +46,7 @@ class Robustness(Record):
     model: str = ""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RobustnessTable(RecordTable[Robustness]):
     """Deltas of the rows of X, for every group and setting."""
 

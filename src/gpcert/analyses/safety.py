@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
 import numpy as np
@@ -13,11 +13,13 @@ from gpcert.analyses.arguments import Ask, check_radii, is_several, work_words
 from gpcert.analyses.attack import attack_regions
 from gpcert.analyses.safety_record import SafetyCurve, SafetyStep
 from gpcert.api import certify, prediction_range
-from gpcert.api.arguments import BudgetLike, ball_options, one_of, read_flag, read_tolerance, read_x
-from gpcert.api.methods import MethodName
+from gpcert.api.arguments import BudgetLike, one_of, read_flag, read_tolerance, read_x
+from gpcert.api.methods import MethodName, VarianceBound
 from gpcert.api.progress import progress_line
 from gpcert.api.questions import RangeQuestion, range_question
+from gpcert.api.regions import Where
 from gpcert.api.rules import decision_candidates
+from gpcert.api.words import verb
 from gpcert.arrays import Backend
 from gpcert.attacks import (
     AttackName,
@@ -35,6 +37,7 @@ from gpcert.search import StopReason
 __all__ = ["safety_curve"]
 
 
+@verb
 def safety_curve(
     model: Any,
     x: Any,
@@ -43,6 +46,7 @@ def safety_curve(
     norm: float | str = np.inf,
     features: Any = None,
     domain: Any = None,
+    scale: Any = None,
     threshold: float | None = None,
     class_weight: Mapping[Any, float] | Sequence[float] | None = None,
     delta: float | None = None,
@@ -54,6 +58,7 @@ def safety_curve(
     backend: str | Backend = "numpy",
     random_state: int | None = 0,
     method: MethodName = "taylor",
+    variance_bound: VarianceBound | None = None,
     progress: bool | None = None,
 ) -> SafetyCurve:
     """Bounds on the least and the greatest prediction for growing radii, beside an attack's.
@@ -74,8 +79,8 @@ def safety_curve(
     attack : which attack is shown, see `gpcert.attack`; by default the paper's baseline.
     budget : of one search, 60 seconds by default. Ctrl-C ends the call: the bounds so far hold, and
         the curve is not `complete`.
-    norm, features, domain, threshold, class_weight, delta, output_norm : as in `certify`.
-    tol, backend, random_state, method, progress : as in `prediction_range`.
+    norm, features, domain, scale, threshold, class_weight, delta, output_norm : as in `certify`.
+    tol, backend, random_state, method, variance_bound, progress : as in `prediction_range`.
 
     Example
     -------
@@ -92,12 +97,13 @@ def safety_curve(
     point = read_x(posterior, x, "call safety_curve once per row")
     ask, work = (
         Ask(threshold, class_weight, delta, output_norm),
-        work_words(budget, backend, random_state, method),
+        work_words(budget, backend, random_state, method, variance_bound),
     )
     attack = one_of("attack", attack, get_args(AttackName))
     tol, shown_line = read_tolerance(tol), read_flag("progress", progress)
-    around = ball_options(posterior, norm, features, domain)
-    balls = [Ball(point, float(radius), **around) for radius in check_radii(radii)]
+    shape = Where(None, norm, features, domain, scale).shape(posterior)
+    grid = check_radii(radii)
+    balls = [shape.ball(point, radius) for radius in grid.tolist()]
     _ = decision_candidates(posterior, point, ask.rule()).guess  # refuses what `certify` does
     margins = decision_margins(posterior, point[None], ask.plain())
     question = range_question(posterior, None)
@@ -121,7 +127,8 @@ def safety_curve(
     steps = []
     for k, ball in enumerate(balls):
         values = shown.values(attacks.points[k : k + 1])
-        steps.append(search.step(k, ball, values, attacks[k].point, attack, shown))
+        step = search.step(k, ball, values, attacks[k].point, attack, shown)
+        steps.append(replace(step, radius=float(grid[k]), scale=shape.unit))
     return SafetyCurve(tuple(steps), search.complete)
 
 

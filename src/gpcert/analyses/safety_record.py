@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from gpcert.certificates import Interval, Record, Status
+from gpcert.certificates.schema import ADDED
 from gpcert.certificates.table import RecordTable
 from gpcert.errors import InputError
 from gpcert.plots.safety import plot_safety
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["SafetyCurve", "SafetyStep"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SafetyStep(Record):
     """One radius of a safety curve around x.
 
@@ -28,9 +29,11 @@ class SafetyStep(Record):
     verdict on the decision at x. `attack` is the value that the attack `attacked_by` reached, plain
     floating point, at `attack_point`. The decision at x holds while the value lies between
     `lower_level` and `upper_level` (None: no such end, and none at all for several classes).
+    `scale` is the unit of the radius, one number per feature, if it has one.
     """
 
     kind: ClassVar[str] = "safety_step"
+    told: ClassVar[tuple[str, ...]] = ("radius", "minimum", "maximum", "attack", "status")
 
     radius: float
     minimum: Interval
@@ -52,6 +55,7 @@ class SafetyStep(Record):
     region: dict[str, Any]
     method: str = "taylor"
     model: str = ""
+    scale: np.ndarray | None = field(default=None, metadata=ADDED)
 
     def check(self) -> None:
         """The smallest value is not above the largest."""
@@ -60,7 +64,7 @@ class SafetyStep(Record):
             raise InputError("minimum and maximum: expected minimum.lower <= maximum.upper")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SafetyCurve(RecordTable[SafetyStep]):
     """Steps of growing radius around one point."""
 
@@ -117,12 +121,3 @@ class SafetyCurve(RecordTable[SafetyStep]):
             f"SafetyCurve({len(self)} radii, safe up to {self.safe_up_to}, "
             f"first unsafe {self.first_unsafe})"
         )
-
-    def __str__(self) -> str:
-        rows = [repr(self)]
-        rows += [
-            f"  {step.radius:>10.4g}  [{step.minimum.lower:.4f}, {step.maximum.upper:.4f}]  "
-            f"attack {step.attack:.4f}  {step.status.name}"
-            for step in self
-        ]
-        return "\n".join(rows)

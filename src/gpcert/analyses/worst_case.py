@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from gpcert.adapters import as_posterior
-from gpcert.analyses.arguments import regions_of, work_words
+from gpcert.analyses.arguments import work_words
 from gpcert.analyses.worst_case_table import WorstCase, WorstCaseTable
 from gpcert.api import prediction_range_many
 from gpcert.api.arguments import BudgetLike, read_tolerance
-from gpcert.api.methods import MethodName
+from gpcert.api.methods import MethodName, VarianceBound
 from gpcert.api.questions import range_question
+from gpcert.api.regions import Where
+from gpcert.api.words import verb
 from gpcert.arrays import Backend
 from gpcert.certificates import PredictionRange
 from gpcert.committee import Committee
@@ -23,22 +26,25 @@ from gpcert.regions import Region
 __all__ = ["worst_case"]
 
 
+@verb
 def worst_case(
     model: Any,
     X: Any,
     radius: Any = None,
     *,
-    region: Region | None = None,
+    region: Region | Sequence[Region] | None = None,
     beta: float = 2.0,
     norm: float | str = np.inf,
     features: Any = None,
     domain: Any = None,
+    scale: Any = None,
     output: int | None = None,
     tol: float = 0.01,
     budget: BudgetLike = None,
     backend: str | Backend = "numpy",
     random_state: int | None = 0,
     method: MethodName = "taylor",
+    variance_bound: VarianceBound | None = None,
     n_jobs: int = 1,
     progress: bool | None = None,
 ) -> WorstCaseTable:
@@ -49,8 +55,8 @@ def worst_case(
 
     Parameters
     ----------
-    radius, norm, features, domain : the regions are balls around the rows of X, as in `certify`;
-        `region` instead is one region that contains all of them.
+    radius, norm, features, domain, scale : the regions are balls around the rows of X, as in
+        `certify`; `region` instead is one region that contains all of them, or one each.
     beta : how many standard deviations the band reaches; 2 by default.
     output : the number of the target, if there are several.
     tol : of mean and band, absolute.
@@ -75,11 +81,12 @@ def worst_case(
             "prediction_range_many"
         )
     points = posterior.check_inputs(X)
-    regions = regions_of(posterior, points, radius, region, (norm, features, domain))
+    where = Where(radius, norm, features, domain, scale, region)
+    regions = where.around_each(posterior, points)
     tol = read_tolerance(tol)
     question = range_question(posterior, "band", beta)
     target = question.index(output)
-    effort = {**work_words(budget, backend, random_state, method), "output": target}
+    effort = {**work_words(budget, backend, random_state, method, variance_bound), "output": target}
     effort |= {"n_jobs": n_jobs, "progress": progress}
     if not len(points):
         return WorstCaseTable(())

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["WorstCase", "WorstCaseTable"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class WorstCase(Record):
     """The least and the greatest mean over a region around x, and a band that holds everywhere.
 
@@ -30,6 +30,7 @@ class WorstCase(Record):
     """
 
     kind: ClassVar[str] = "worst_case"
+    told: ClassVar[tuple[str, ...]] = ("mean", "minimum", "maximum", "band", "beta")
 
     mean: float
     minimum: Interval
@@ -55,8 +56,12 @@ class WorstCase(Record):
         """An interval that holds `mean +- beta std` at every point of the region."""
         return Interval(self.band_minimum.lower, self.band_maximum.upper)
 
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """The mean, its proved range and the band; returns the Axes."""
+        return WorstCaseTable((self,)).plot(ax)
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class WorstCaseTable(RecordTable[WorstCase]):
     """Worst cases of the rows of X."""
 

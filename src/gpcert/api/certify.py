@@ -15,35 +15,36 @@ import numpy as np
 from gpcert.adapters import as_posterior
 from gpcert.api.arguments import (
     BudgetLike,
-    ball_options,
-    chosen_region,
     read_backend,
     read_budget,
     read_class_weight,
     read_flag,
     read_jobs,
-    read_radius,
     read_seed,
     read_x,
 )
 from gpcert.api.decisions import Rule, margin_of
-from gpcert.api.methods import Method, MethodName, VarianceName
+from gpcert.api.methods import Method, MethodName, VarianceBound
 from gpcert.api.parallel import numbered_results
+from gpcert.api.plain import plain_value
 from gpcert.api.progress import margin_text, progress_line
+from gpcert.api.regions import Where
 from gpcert.api.rules import RuleOptions, decision_candidates
+from gpcert.api.words import verb
 from gpcert.arrays import Backend
 from gpcert.certificates import Certificate, CertificateTable, Interval, Status
 from gpcert.committee import Model
 from gpcert.enclosures.classes import class_layout
 from gpcert.frames import labels_of
 from gpcert.likelihoods import ClassLikelihood
-from gpcert.regions import Ball, Region
+from gpcert.regions import Region
 from gpcert.regions.arguments import check_norm
 from gpcert.search import Budget, Problem, StopReason, Watch, solve, stop_if_interrupted
 
 __all__ = ["certify", "certify_many", "certify_region", "certify_rule", "prepare"]
 
 
+@verb
 def certify(
     model: Any,
     x: Any,
@@ -53,6 +54,7 @@ def certify(
     norm: float | str = np.inf,
     features: Any = None,
     domain: Any = None,
+    scale: Any = None,
     threshold: float | None = None,
     class_weight: Mapping[Any, float] | Sequence[float] | None = None,
     delta: float | None = None,
@@ -61,7 +63,7 @@ def certify(
     backend: str | Backend = "numpy",
     random_state: int | None = 0,
     method: MethodName = "taylor",
-    variance: VarianceName | None = None,
+    variance_bound: VarianceBound | None = None,
     progress: bool | None = None,
 ) -> Certificate:
     """Prove or refute that the decision at x is the decision for every point of a region.
@@ -75,6 +77,10 @@ def certify(
         l_inf ball by default. `radius` is a number, one per feature (0: fixed), or `{name: number}`
         (features left out are fixed); `features` are names, numbers or a mask; `domain` is
         `(low, high)` or `{name: (low, high)}`.
+    scale : the unit of the radius. "std": each feature's standard deviation in the training data,
+        in the model's own units (a feature that was constant there is fixed); or one positive
+        number per feature, (d,) or `{name: number}` (features left out are fixed). Multiplies
+        `radius`, also one per feature; the product is rounded up.
     region : any other region that contains x, instead of `radius`.
     threshold : decide by "probability of the second class > threshold". By default the decision is
         that of `predict`, the sign of the latent mean: of scikit-learn's classifier that is not
@@ -82,8 +88,7 @@ def certify(
     class_weight : cost of a mistake on each class, `{label: weight}` or in the classes' order: the
         largest weight times probability decides. Of two classes: threshold w1 / (w1 + w2), exactly.
     delta, output_norm : regression, the paper's delta-robustness: `||mu(x') - mu(x)||_p <= delta`.
-    budget, backend, random_state, method, variance, progress : as in `prediction_range`; 60 seconds
-        by default.
+    budget : 60 seconds by default, as everywhere; see `prediction_range`, also for the others.
 
     The search stops as soon as the property is decided. The decision at x is itself proved; where
     x is too near to a tie for that, nothing is claimed: the status is UNKNOWN, the reason
@@ -103,10 +108,10 @@ def certify(
     start = time.perf_counter()
     posterior = as_posterior(model)
     point = read_x(posterior, x, "use certify_many")
-    around = ball_options(posterior, norm, features, domain)
-    chosen = chosen_region(posterior, point, radius, region, around)
+    where = Where(radius, norm, features, domain, scale, region)
+    chosen = where.around(posterior, point)
     costs, size = read_class_weight(class_weight), check_norm(output_norm, "output_norm")
-    options = RuleOptions(threshold, costs, delta, size, Method(method, variance))
+    options = RuleOptions(threshold, costs, delta, size, Method(method, variance_bound))
     with progress_line(read_flag("progress", progress)) as line:
         return certify_region(
             posterior,
@@ -227,8 +232,14 @@ def _certificate(region: Region, rule: Rule, margin: Interval, **found: Any) -> 
         x=rule.x,
         method=rule.method.name,
         model=rule.fingerprint,
+        margin_at_x=_plain_margin(rule) if rule.decided else None,
         **found,
     )
+
+
+def _plain_margin(rule: Rule) -> float | None:
+    value = plain_value(rule.goal, rule.model, rule.x)
+    return None if value is None else value - rule.target
 
 
 def _verdict(margin: Interval) -> Status:
@@ -240,14 +251,17 @@ def _verdict(margin: Interval) -> Status:
     return Status.UNKNOWN
 
 
+@verb
 def certify_many(
     model: Any,
     X: Any,
-    radius: Any,
+    radius: Any = None,
     *,
+    region: Region | Sequence[Region] | None = None,
     norm: float | str = np.inf,
     features: Any = None,
     domain: Any = None,
+    scale: Any = None,
     threshold: float | None = None,
     class_weight: Mapping[Any, float] | Sequence[float] | None = None,
     delta: float | None = None,
@@ -256,15 +270,17 @@ def certify_many(
     backend: str | Backend = "numpy",
     random_state: int | None = 0,
     method: MethodName = "taylor",
-    variance: VarianceName | None = None,
+    variance_bound: VarianceBound | None = None,
     n_jobs: int = 1,
     progress: bool | None = None,
 ) -> CertificateTable:
     """`certify` for every row of X; the budget (60 seconds by default) is that of one point.
 
-    `n_jobs` processes (joblib); `progress` shows how many are done, by default only on a terminal.
-    Ctrl-C ends everything at once and returns the points finished so far, in a table with
-    `complete=False`; its `labels` say which rows of X they are, by the index of a data frame.
+    `region` is one region for all points, or a list of one per point, which contain them. `n_jobs`
+    processes (joblib; -1: one a core) are started where what is left to do pays for their start;
+    `progress` shows how many points are done, by default only on a terminal. Ctrl-C ends everything
+    at once and returns the points finished so far, in a table with `complete=False`; its `labels`
+    say which rows of X they are, by the index of a data frame. Other parameters as in `certify`.
 
     Example
     -------
@@ -278,9 +294,9 @@ def certify_many(
     posterior = as_posterior(model)
     points = posterior.check_inputs(X)
     costs, size = read_class_weight(class_weight), check_norm(output_norm, "output_norm")
-    options = RuleOptions(threshold, costs, delta, size, Method(method, variance))
-    around, reach = ball_options(posterior, norm, features, domain), read_radius(posterior, radius)
-    regions = [Ball(x, reach, **around) for x in points]
+    options = RuleOptions(threshold, costs, delta, size, Method(method, variance_bound))
+    where = Where(radius, norm, features, domain, scale, region)
+    regions = where.around_each(posterior, points)
     place, limits, seed = read_backend(backend), read_budget(budget), read_seed(random_state)
     jobs, shown = read_jobs(n_jobs), read_flag("progress", progress)
     work = [

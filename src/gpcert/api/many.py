@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, get_args
 
 import numpy as np
@@ -10,37 +11,38 @@ import numpy as np
 from gpcert.adapters import as_posterior
 from gpcert.api.arguments import (
     BudgetLike,
-    ball_options,
     one_of,
     read_backend,
     read_budget,
     read_class_weight,
     read_flag,
     read_jobs,
-    read_radius,
-    read_region,
     read_seed,
     read_tolerance,
 )
 from gpcert.api.certify import prepare
-from gpcert.api.methods import MethodName, VarianceName
+from gpcert.api.methods import Method, MethodName, VarianceBound
 from gpcert.api.parallel import numbered_results
 from gpcert.api.progress import progress_line
 from gpcert.api.questions import Quantity, RangeQuestion, range_question
-from gpcert.api.radius import RADIUS_BUDGET, certified_radius
+from gpcert.api.radius import RadiusQuestion
 from gpcert.api.ranges import Sides, prediction_range, prediction_ranges
+from gpcert.api.regions import Where, is_list_of_regions
+from gpcert.api.rules import RuleOptions
+from gpcert.api.words import verb
 from gpcert.arrays import Backend
 from gpcert.certificates import PredictionRange, Radius, RadiusTable, RangeTable
 from gpcert.committee import Model
 from gpcert.errors import InputError
 from gpcert.frames import labels_of
-from gpcert.regions import Ball, Region
+from gpcert.regions import Region
 from gpcert.regions.arguments import check_norm
 from gpcert.search import stop_if_interrupted
 
 __all__ = ["certified_radius_many", "collect", "prediction_range_many"]
 
 
+@verb
 def certified_radius_many(
     model: Any,
     X: Any,
@@ -48,21 +50,22 @@ def certified_radius_many(
     norm: float | str = np.inf,
     features: Any = None,
     domain: Any = None,
+    scale: Any = None,
     threshold: float | None = None,
     class_weight: Mapping[Any, float] | Sequence[float] | None = None,
     delta: float | None = None,
     output_norm: float | str = np.inf,
     max_radius: float | None = None,
-    tol: float = 0.01,
+    rtol: float = 0.01,
     budget: BudgetLike = None,
     backend: str | Backend = "numpy",
     random_state: int | None = 0,
     method: MethodName = "taylor",
-    variance: VarianceName | None = None,
+    variance_bound: VarianceBound | None = None,
     n_jobs: int = 1,
     progress: bool | None = None,
 ) -> RadiusTable:
-    """`certified_radius` for every row of X; the budget (10 seconds by default) is one point's.
+    """`certified_radius` for every row of X; the budget (60 seconds by default) is one point's.
 
     `n_jobs`, `progress` and Ctrl-C as in `certify_many`.
 
@@ -77,33 +80,32 @@ def certified_radius_many(
     """
     posterior = as_posterior(model)
     points = posterior.check_inputs(X)
-    choices = {
-        **ball_options(posterior, check_norm(norm), features, domain),
-        "threshold": threshold,
-        "class_weight": read_class_weight(class_weight),
-        "delta": delta,
-        "output_norm": check_norm(output_norm, "output_norm"),
-        "max_radius": max_radius,
-        "tol": read_tolerance(tol, below=1.0),
-        "budget": read_budget(budget, RADIUS_BUDGET),
-        "backend": read_backend(backend),
-        "random_state": read_seed(random_state),
-        "method": method,
-        "variance": variance,
-    }
-    work = [(posterior, x, choices) for x in points]
+    costs, size = read_class_weight(class_weight), check_norm(output_norm, "output_norm")
+    question = RadiusQuestion(
+        Where(None, norm, features, domain, scale).shape(posterior),
+        RuleOptions(threshold, costs, delta, size, Method(method, variance_bound)),
+        max_radius,
+        rtol,
+        read_budget(budget),
+        read_backend(backend),
+        read_seed(random_state),
+    )
+    work = [(posterior, x, question) for x in points]
     found, complete = collect(posterior, _radius, work, n_jobs, progress)
     return RadiusTable(tuple(found.values()), complete, labels_of(X, tuple(found)))
 
 
+@verb
 def prediction_range_many(
     model: Any,
     X: Any,
     radius: Any = None,
     *,
+    region: Region | Sequence[Region] | None = None,
     norm: float | str = np.inf,
     features: Any = None,
     domain: Any = None,
+    scale: Any = None,
     tol: float = 0.01,
     quantity: Quantity | None = None,
     beta: float | None = None,
@@ -114,13 +116,14 @@ def prediction_range_many(
     backend: str | Backend = "numpy",
     random_state: int | None = 0,
     method: MethodName = "taylor",
-    variance: VarianceName | None = None,
+    variance_bound: VarianceBound | None = None,
     n_jobs: int = 1,
     progress: bool | None = None,
 ) -> RangeTable:
     """`prediction_range` around every row of X, or over every region of a list given as X.
 
-    The region of a row x is `Ball(x, radius, norm, features, domain)`. Without `output` the table
+    The region of a row x is the ball of `radius`, `norm`, `features`, `domain` and `scale` around
+    it, as in `certify`, or `region=` as in `certify_many`. Without `output` the table
     has one row per point, of the default output of `prediction_range`: the second of two classes,
     the first target. With `all_outputs`, and of several classes, which have no default, it has one
     row per point and output, searched together as in `prediction_ranges`. The budget (60 seconds by
@@ -137,7 +140,7 @@ def prediction_range_many(
     [1.0, 0.61]
     """
     posterior = as_posterior(model)
-    regions = _regions(posterior, X, radius, (norm, features, domain))
+    regions = _regions(posterior, X, Where(radius, norm, features, domain, scale, region))
     choices: dict[str, Any] = {
         "tol": read_tolerance(tol),
         "quantity": quantity,
@@ -146,7 +149,7 @@ def prediction_range_many(
         "backend": read_backend(backend),
         "random_state": read_seed(random_state),
         "method": method,
-        "variance": variance,
+        "variance_bound": variance_bound,
     }
     one = {"output": output, "sides": one_of("sides", sides, get_args(Sides))}
     question = range_question(posterior, quantity, beta)
@@ -197,20 +200,18 @@ def collect(
     return dict(sorted(done.items())), complete
 
 
-def _regions(model: Model, X: Any, radius: Any, shape: tuple[Any, Any, Any]) -> list[Region]:
-    if isinstance(X, Sequence) and len(X) and all(isinstance(region, Region) for region in X):
-        if radius is not None:
+def _regions(model: Model, X: Any, where: Where) -> list[Region]:
+    if is_list_of_regions(X):
+        if where.radius is not None or where.region is not None:
             raise InputError("radius: expected points as X, got regions; leave radius= out")
-        return [read_region(model, region) for region in X]
-    points = model.check_inputs(X)
-    if radius is None:
-        raise InputError("radius: expected one for the points in X; or pass regions as X")
-    reach, around = read_radius(model, radius), ball_options(model, *shape)
-    return [Ball(x, reach, **around) for x in points]
+        return [replace(where, region=region).given(model) for region in X]
+    if isinstance(X, Region):
+        raise InputError("X: expected points or a list of regions, got one region; pass [region]")
+    return where.around_each(model, model.check_inputs(X))
 
 
-def _radius(posterior: Model, x: np.ndarray, choices: dict[str, Any]) -> Radius:
-    return certified_radius(posterior, x, progress=False, **choices)
+def _radius(posterior: Model, x: np.ndarray, question: RadiusQuestion) -> Radius:
+    return question.answer(posterior, x)
 
 
 def _ranges(

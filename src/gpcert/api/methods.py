@@ -14,43 +14,47 @@ from gpcert.enclosures.paper import PaperEnclosures
 from gpcert.errors import InputError
 from gpcert.kernels import Kernel, Matern
 
-__all__ = ["Method", "MethodName", "VarianceName", "is_rough"]
+__all__ = ["Method", "MethodName", "VarianceBound", "is_rough"]
 
 ROUGH = 1.5
 """Smoothness nu up to which a Matern kernel's features have no second derivative: a Taylor bound of
 the variance is then of order 0 or 1 only."""
 
 MethodName = Literal["taylor", "paper", "both"]
-VarianceName = Literal["solver", "analytic"]
+VarianceBound = Literal["solver", "analytic"]
 
 
 @dataclass(frozen=True)
 class Method:
-    """`name` is "taylor" (default), "paper" or "both"; `variance` says how the paper's variance
-    programs are bounded, by "solver" (the paper's; default of "paper") or "analytic", in closed
-    form (default of "both", where seconds a box for a solver would seldom pay).
+    """`name` is "taylor" (default), "paper" or "both".
 
-    >>> Method("paper").variance, Method("both").variance, Method().variance
-    ('solver', 'analytic', None)
+    `variance_bound` says how the paper's variance programs are bounded, by "solver" (the paper's;
+    default of "paper") or "analytic", in closed form (default of "both", where seconds a box for a
+    solver would seldom pay).
+
+    >>> Method("paper").variance_bound, Method("both").variance_bound
+    ('solver', 'analytic')
     """
 
     name: MethodName = "taylor"
-    variance: VarianceName | None = None
+    variance_bound: VarianceBound | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or self.name not in {"taylor", "paper", "both"}:
             raise InputError(f"method: expected 'taylor', 'paper' or 'both', got {self.name!r}")
-        named = self.variance is None or isinstance(self.variance, str)
-        if not named or self.variance not in {None, "solver", "analytic"}:
-            raise InputError(f"variance: expected 'solver' or 'analytic', got {self.variance!r}")
-        if self.name == "taylor" and self.variance is not None:
+        named = self.variance_bound is None or isinstance(self.variance_bound, str)
+        if not named or self.variance_bound not in {None, "solver", "analytic"}:
             raise InputError(
-                f"variance: {self.variance!r} is a choice of method='paper' or 'both'; "
+                f"variance_bound: expected 'solver' or 'analytic', got {self.variance_bound!r}"
+            )
+        if self.name == "taylor" and self.variance_bound is not None:
+            raise InputError(
+                f"variance_bound: {self.variance_bound!r} is a choice of method='paper' or 'both'; "
                 "with method='taylor' leave it out"
             )
-        if self.name != "taylor" and self.variance is None:
+        if self.name != "taylor" and self.variance_bound is None:
             default = "solver" if self.name == "paper" else "analytic"
-            object.__setattr__(self, "variance", default)
+            object.__setattr__(self, "variance_bound", default)
 
     def goals(self, plain: Sequence[Goal], random_state: int | None, model: Model) -> list[Goal]:
         """The goals of one search, bounded by this method; they share the paper's intervals.
@@ -58,7 +62,7 @@ class Method:
         The default takes the paper's closed forms as well where they pay: for the variance of a
         rough kernel (measured in benchmarks/results/methods.md), and so for its std and band.
         """
-        if self.variance is None:
+        if self.variance_bound is None:
             if not any(is_rough(member.kernel) for member in model.members):
                 return list(plain)
             closed = PaperEnclosures("analytic", random_state)
@@ -67,7 +71,7 @@ class Method:
                 BothGoals(goal, PaperGoal(goal, closed)) if isinstance(goal, rough) else goal
                 for goal in plain
             ]
-        enclosures = PaperEnclosures(self.variance, random_state)
+        enclosures = PaperEnclosures(self.variance_bound, random_state)
         paper = [PaperGoal(goal, enclosures) for goal in plain]
         if self.name == "paper":
             return list(paper)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,7 +13,15 @@ from typing import Any
 
 import joblib
 
+from gpcert.deadline import OutOfTime, until
+
 __all__ = ["numbered_results"]
+
+START_SECONDS = 4.0
+"""What processes must save to be worth their start: each imports gpcert anew, and all at once."""
+
+LONGEST_TRY = START_SECONDS
+"""Seconds for one piece of work while no process has been started."""
 
 
 def numbered_results(
@@ -26,14 +35,21 @@ def numbered_results(
     by somebody else).
     """
     effective: Any = joblib.effective_n_jobs  # takes None, whatever its annotation says
-    if effective(n_jobs) == 1:
+    jobs = min(effective(n_jobs), max(len(arguments), 1))
+    if jobs == 1:
         for index, own in enumerate(arguments):
             yield index, function(*own)
+        return
+    first = 0
+    for result in begun_here(function, arguments, jobs):
+        yield first, result
+        first += 1
+    if first == len(arguments):
         return
     with _deaf():
         results: Any = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered")(
             joblib.delayed(_piece)(os.getpid(), index, function, own)
-            for index, own in enumerate(arguments)
+            for index, own in enumerate(arguments[first:], first)
         )
     try:
         yield from results
@@ -41,6 +57,38 @@ def numbered_results(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # joblib tells of work that is ended early
             results.close()
+
+
+def begun_here(
+    function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], jobs: int
+) -> Iterator[Any]:
+    """The first results, computed in this process until what is left pays for starting others.
+
+    What is left is estimated from the pieces done so far but the first, which computes what later
+    ones find done. A piece that takes longer than half of `LONGEST_TRY` is dropped and left to the
+    processes with all that follow, so that at most that time is lost; no answer depends on it, as
+    what the deadline cuts short (searches give parts of their time, at most half, to their own
+    steps) has then lasted longer than half of it.
+    """
+    seconds: list[float] = []
+    for done, own in enumerate(arguments):
+        others = seconds[1:]
+        if others:
+            left = (len(arguments) - done) * sum(others) / len(others)
+            if left * (1.0 - 1.0 / jobs) > START_SECONDS:
+                return
+        start, work = time.perf_counter(), time.process_time()
+        try:
+            with until(start + LONGEST_TRY):
+                found = function(*own)
+        except OutOfTime:
+            return
+        lasted = time.perf_counter() - start
+        if lasted >= 0.5 * LONGEST_TRY:
+            return
+        # time spent waiting for a busy machine is not shortened by more processes
+        seconds.append(min(lasted, time.process_time() - work))
+        yield found
 
 
 def _piece(

@@ -15,7 +15,6 @@ import numpy as np
 from gpcert.adapters import as_posterior
 from gpcert.api.arguments import (
     BudgetLike,
-    ball_options,
     read_backend,
     read_budget,
     read_class_weight,
@@ -25,9 +24,11 @@ from gpcert.api.arguments import (
     read_x,
 )
 from gpcert.api.certify import certify_rule
-from gpcert.api.methods import Method, MethodName, VarianceName
+from gpcert.api.methods import Method, MethodName, VarianceBound
 from gpcert.api.progress import Line, progress_line
+from gpcert.api.regions import Shape, Where
 from gpcert.api.rules import RuleOptions, decision_candidates
+from gpcert.api.words import verb
 from gpcert.arrays import Backend, finite_array
 from gpcert.attacks import attack
 from gpcert.certificates import Certificate, Radius, Status
@@ -39,7 +40,7 @@ from gpcert.regions.arguments import check_norm
 from gpcert.regions.norms import norm_upper
 from gpcert.search import Budget, StopReason, stop_if_interrupted
 
-__all__ = ["RADIUS_BUDGET", "certified_radius"]
+__all__ = ["RadiusQuestion", "certified_radius"]
 
 ATTACK_STEPS = 12
 """Bisections of the attack's radius: the bracket shrinks to 2^-12 of its start."""
@@ -55,10 +56,8 @@ MOST_HALVINGS = 41
 
 ONE_BOX = Budget(seconds=None, boxes=1)
 
-RADIUS_BUDGET = Budget(seconds=10.0)
-"""Where none is given."""
 
-
+@verb
 def certified_radius(
     model: Any,
     x: Any,
@@ -66,23 +65,25 @@ def certified_radius(
     norm: float | str = np.inf,
     features: Any = None,
     domain: Any = None,
+    scale: Any = None,
     threshold: float | None = None,
     class_weight: Mapping[Any, float] | Sequence[float] | None = None,
     delta: float | None = None,
     output_norm: float | str = np.inf,
     max_radius: float | None = None,
-    tol: float = 0.01,
+    rtol: float = 0.01,
     budget: BudgetLike = None,
     backend: str | Backend = "numpy",
     random_state: int | None = 0,
     method: MethodName = "taylor",
-    variance: VarianceName | None = None,
+    variance_bound: VarianceBound | None = None,
     progress: bool | None = None,
 ) -> Radius:
     """Bracket the largest radius at which the decision at x is robust.
 
     `lower`: proved robust up to here. `upper`: a counter-example lies at this distance. The search
-    ends when `lower >= (1 - tol) upper` or with the budget (10 s by default). `max_radius` (by
+    ends when `lower >= (1 - rtol) upper` (relative: a radius has no scale of its own, so it is not
+    called `tol`) or with the budget, 60 seconds by default. `max_radius` (by
     default the farthest corner of `domain`, else 16 times the spread of the points) is where it
     gives up looking for a counter-example; if all of it is proved, `lower` is that radius and
     `upper` is infinite. If the decision at x itself cannot be proved, `lower` is 0 and the reason
@@ -101,39 +102,69 @@ def certified_radius(
     start = time.perf_counter()
     posterior = as_posterior(model)
     point = read_x(posterior, x, "use certified_radius_many")
-    tolerance = read_tolerance(tol, below=1.0)
-    around = ball_options(posterior, check_norm(norm), features, domain)
     costs, size = read_class_weight(class_weight), check_norm(output_norm, "output_norm")
-    search = _RadiusSearch(
-        posterior=posterior,
-        x=point,
-        shape=around,
-        options=RuleOptions(threshold, costs, delta, size, Method(method, variance)),
-        budget=read_budget(budget, RADIUS_BUDGET),
-        backend=read_backend(backend),
-        random_state=read_seed(random_state),
-        start=start,
+    question = RadiusQuestion(
+        Where(None, norm, features, domain, scale).shape(posterior),
+        RuleOptions(threshold, costs, delta, size, Method(method, variance_bound)),
+        max_radius,
+        rtol,
+        read_budget(budget),
+        read_backend(backend),
+        read_seed(random_state),
     )
-    largest = _largest_radius(posterior, point, around["domain"], max_radius)
-    with progress_line(read_flag("progress", progress)) as line:
-        return search.run(largest, tolerance, line)
+    return question.answer(posterior, point, start, read_flag("progress", progress))
 
 
-def _largest_radius(
-    posterior: Model, x: np.ndarray, domain: Any, max_radius: float | None
-) -> float:
-    if max_radius is not None:
-        radius = float(finite_array("max_radius", max_radius, ndim=0))
+@dataclass(frozen=True, eq=False)
+class RadiusQuestion:
+    """What is asked of every point; `max_radius` and `rtol` as users give them, the rest read."""
+
+    shape: Shape
+    options: RuleOptions
+    max_radius: Any
+    rtol: Any
+    budget: Budget
+    backend: Backend
+    random_state: int | None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rtol", read_tolerance(self.rtol, below=1.0, name="rtol"))
+        if self.max_radius is None:
+            return
+        radius = float(finite_array("max_radius", self.max_radius, ndim=0))
         if radius <= 0:
-            raise InputError(f"max_radius: expected a positive number, got {max_radius!r}")
-        return radius
-    if domain is not None:
-        low, high = (np.broadcast_to(np.asarray(end, dtype=float), x.shape) for end in domain)
-        reach = np.maximum(np.abs(x - low), np.abs(high - x))
-        if np.all(np.isfinite(reach)):
-            return float(reach.sum())  # the l_1 distance is the largest of all norms
-    spread = np.abs(posterior.points - x).max(axis=0).sum()
-    return 16.0 * max(float(spread), 1.0)
+            raise InputError(f"max_radius: expected a positive number, got {self.max_radius!r}")
+        object.__setattr__(self, "max_radius", radius)
+
+    def answer(
+        self,
+        posterior: Model,
+        x: np.ndarray,
+        start: float | None = None,
+        progress: bool | None = False,
+    ) -> Radius:
+        """The bracket at x."""
+        begun = time.perf_counter() if start is None else start
+        search = _RadiusSearch(
+            posterior, x, self.shape, self.options, self.budget, self.backend, self.random_state,
+            begun,
+        )  # fmt: skip
+        with progress_line(progress) as line:
+            return search.run(self.largest(posterior, x), self.rtol, line)
+
+    def largest(self, posterior: Model, x: np.ndarray) -> float:
+        """The radius at which the search for a counter-example ends, in units of the scale."""
+        if self.max_radius is not None:
+            return self.max_radius
+        unit = np.ones_like(x) if self.shape.unit is None else self.shape.unit
+        moves = unit > 0
+        if self.shape.domain is not None:
+            low, high = self.shape.domain
+            reach = np.maximum(np.abs(x - low), np.abs(high - x))[moves] / unit[moves]
+            if np.all(np.isfinite(reach)):
+                return float(reach.sum())  # the l_1 distance is the largest of all norms
+        spread = np.abs(posterior.points - x).max(axis=0)[moves] / unit[moves]
+        return 16.0 * max(float(spread.sum()), 1.0)
 
 
 @dataclass(eq=False)
@@ -142,7 +173,7 @@ class _RadiusSearch:
 
     posterior: Model
     x: np.ndarray
-    shape: dict[str, Any]
+    shape: Shape
     options: RuleOptions
     budget: Budget
     backend: Backend
@@ -180,17 +211,18 @@ class _RadiusSearch:
             decision=self.rule.decision,
             boxes=self.boxes,
             seconds=time.perf_counter() - self.start,
-            norm=float(self.shape["norm"]),
+            norm=self.shape.norm,
             reason=self.reason,
             rule=self.rule.text,
             region=self._ball(self.lower).describe(),
             unit=self.rule.unit.value,
             method=self.options.method.name,
             model=self.rule.fingerprint,
+            scale=self.shape.unit,
         )
 
     def _ball(self, radius: float) -> Ball:
-        return Ball(self.x, radius, **self.shape)
+        return self.shape.ball(self.x, radius)
 
     def _attack(self, largest: float) -> None:
         """Shrink the radius at which plain local search still finds another decision.
@@ -237,13 +269,26 @@ class _RadiusSearch:
         return self._take(point)
 
     def _take(self, point: np.ndarray) -> float:
-        moved = np.abs(point - self.x)
-        # the difference rounds once a coordinate; the norm is rounded up
-        distance = float(norm_upper(moved, self.shape["norm"], roundings=2))
+        distance = self._distance(point)
         if distance < self.upper:
             # one statement: an interrupt leaves both or neither
             self.upper, self.counterexample = distance, point
         return distance
+
+    def _distance(self, point: np.ndarray) -> float:
+        """How far the point is from x at most, in units of the scale.
+
+        The difference rounds once a coordinate, and so does a quotient, which a step up keeps from
+        underflowing; the norm is rounded up. Features whose unit is 0 have not moved.
+        """
+        moved = np.abs(point - self.x)
+        if self.shape.unit is None:
+            return float(norm_upper(moved, self.shape.norm, roundings=2))
+        unit, free = self.shape.unit, (self.shape.unit > 0) & (moved > 0)
+        with np.errstate(over="ignore", under="ignore"):
+            parts = np.divide(moved, unit, out=np.zeros_like(moved), where=free)
+        parts[free] = np.nextafter(parts[free], np.inf)
+        return float(norm_upper(parts, self.shape.norm, roundings=6))
 
     def _certify(self, region: Ball, budget: Budget) -> Certificate:
         """The rule made at x, over a region that need not contain x."""

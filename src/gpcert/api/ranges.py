@@ -15,18 +15,20 @@ from gpcert.api.arguments import (
     read_backend,
     read_budget,
     read_flag,
-    read_region,
     read_seed,
     read_tolerance,
 )
-from gpcert.api.methods import Method, MethodName, VarianceName
+from gpcert.api.methods import Method, MethodName, VarianceBound
+from gpcert.api.plain import plain_value
 from gpcert.api.progress import progress_line, ranges_text
 from gpcert.api.questions import Quantity, RangeQuestion, range_question
+from gpcert.api.regions import Where, region_of
+from gpcert.api.words import verb
 from gpcert.arrays import Backend
 from gpcert.certificates import Interval, PredictionRange
 from gpcert.committee import Model
 from gpcert.enclosures.goals import Goal
-from gpcert.regions import Region
+from gpcert.regions import Ball, Region
 from gpcert.rounding import difference_down, difference_up
 from gpcert.search import GoalResult, Problem, SearchResult, StopReason, Watch, solve
 
@@ -36,10 +38,17 @@ __all__ = ["prediction_range", "prediction_ranges"]
 Sides = Literal["both", "minimum", "maximum"]
 
 
+@verb
 def prediction_range(
     model: Any,
-    region: Region,
+    x: Any = None,
+    radius: Any = None,
     *,
+    region: Region | None = None,
+    norm: float | str = np.inf,
+    features: Any = None,
+    domain: Any = None,
+    scale: Any = None,
     tol: float = 0.01,
     quantity: Quantity | None = None,
     beta: float | None = None,
@@ -49,7 +58,7 @@ def prediction_range(
     backend: str | Backend = "numpy",
     random_state: int | None = 0,
     method: MethodName = "taylor",
-    variance: VarianceName | None = None,
+    variance_bound: VarianceBound | None = None,
     progress: bool | None = None,
 ) -> PredictionRange:
     """Proved bounds on the smallest and the largest prediction over a region.
@@ -58,7 +67,9 @@ def prediction_range(
     ----------
     model : a `Posterior`, or a fitted model that an adapter converts (scikit-learn's GPs, also in
         a `Pipeline` with scalers).
-    region : `Box` or `Ball`, in the units of the model's inputs.
+    x : a region, `Box` or `Ball`, in the units of the model's inputs (also as `region=`); or a
+        point, and the region is the ball around it of the words below.
+    radius, norm, features, domain, scale : the ball around x, as in `certify`.
     tol : the search goes on until both sides are known to within `tol` (absolute).
     quantity : "probability" of a class, "mean", "variance" or "std" (standard deviation) of the
         latent function, or "band"; by default what the model's decision is made from. The variance
@@ -79,7 +90,7 @@ def prediction_range(
         whole number, None, or a generator of NumPy's, from which a seed is drawn.
     method : "taylor" (default), "paper" (Algorithm 1 of the paper with its own bounds and random
         splits: a reference, much slower) or "both" (the better bound of each box).
-    variance : how the paper's variance programs are bounded: "solver" (default of "paper") or
+    variance_bound : how the paper's variance programs are bounded: "solver" (default of "paper") or
         "analytic", in closed form (default of "both").
     progress : show the bounds so far while the call works; by default only on a terminal.
 
@@ -102,7 +113,10 @@ def prediction_range(
     True
     """
     start = time.perf_counter()
-    question = range_question(as_posterior(model), quantity, beta)
+    posterior = as_posterior(model)
+    where = Where(radius, norm, features, domain, scale, region)
+    place = region_of(posterior, x, where, "prediction_range_many")
+    question = range_question(posterior, quantity, beta)
     sides = one_of("sides", sides, ("both", "minimum", "maximum"))
     index = question.index(output)
     random_state = read_seed(random_state)
@@ -110,20 +124,27 @@ def prediction_range(
     if question.two and index == 0:
         signs = tuple(-sign for sign in signs)  # least where the second class has most
     plain = [question.goal(index, sign) for sign in signs]
-    bounds = Method(method, variance)
+    bounds = Method(method, variance_bound)
     goals = bounds.goals(plain, random_state, question.model)
     means = (budget, backend, random_state)
     with progress_line(read_flag("progress", progress)) as line:
         watch = Watch(start, lambda state: line.show(ranges_text(state)))
-        result = _search(question.model, region, goals, tol, means, watch)
+        result = _search(question.model, place, goals, tol, means, watch)
     found = dict(zip(signs, result.goals, strict=True))
-    return _record(found, result, question, index, (region, bounds))
+    return _record(found, result, question, index, (place, bounds))
 
 
+@verb
 def prediction_ranges(
     model: Any,
-    region: Region,
+    x: Any = None,
+    radius: Any = None,
     *,
+    region: Region | None = None,
+    norm: float | str = np.inf,
+    features: Any = None,
+    domain: Any = None,
+    scale: Any = None,
     tol: float = 0.01,
     quantity: Quantity | None = None,
     beta: float | None = None,
@@ -131,27 +152,30 @@ def prediction_ranges(
     backend: str | Backend = "numpy",
     random_state: int | None = 0,
     method: MethodName = "taylor",
-    variance: VarianceName | None = None,
+    variance_bound: VarianceBound | None = None,
     progress: bool | None = None,
 ) -> tuple[PredictionRange, ...]:
-    """The same for every output or class of the model, in one search over one tree of boxes and
-    with one budget, 60 seconds by default."""
+    """`prediction_range` for every output or class of the model, in one search over one tree of
+    boxes and with one budget, 60 seconds by default. Arguments as there."""
     start = time.perf_counter()
-    question = range_question(as_posterior(model), quantity, beta)
+    posterior = as_posterior(model)
+    where = Where(radius, norm, features, domain, scale, region)
+    place = region_of(posterior, x, where, "prediction_range_many(..., all_outputs=True)")
+    question = range_question(posterior, quantity, beta)
     random_state = read_seed(random_state)
     count = len(question.labels)
     searched = question.searched
     plain = [question.goal(c, sign) for c in range(searched) for sign in (1, -1)]
-    bounds = Method(method, variance)
+    bounds = Method(method, variance_bound)
     goals = bounds.goals(plain, random_state, question.model)
     means = (budget, backend, random_state)
     with progress_line(read_flag("progress", progress)) as line:
         watch = Watch(start, lambda state: line.show(ranges_text(state)))
-        result = _search(question.model, region, goals, tol, means, watch)
+        result = _search(question.model, place, goals, tol, means, watch)
     pairs: list[dict[int, GoalResult]] = [
         {1: result.goals[2 * c], -1: result.goals[2 * c + 1]} for c in range(searched)
     ]
-    asked = (region, bounds)
+    asked = (place, bounds)
     return tuple(
         _record(pairs[min(c, searched - 1)], result, question, c, asked) for c in range(count)
     )
@@ -170,7 +194,7 @@ def _search(
     return solve(
         Problem(
             model,
-            read_region(model, region),
+            region,
             goals,
             tol=read_tolerance(tol),
             budget=read_budget(budget),
@@ -213,7 +237,17 @@ def _record(
         model=question.fingerprint,
         meaning=question.meanings[index],
         beta=question.beta,
+        nominal=_nominal(question, index, region),
     )
+
+
+def _nominal(question: RangeQuestion, index: int, region: Region) -> float | None:
+    """The quantity at the region's centre, in plain floating point; a band has no single one."""
+    if question.beta is not None:
+        return None
+    middle = region.center if isinstance(region, Ball) else 0.5 * region.lower + 0.5 * region.upper
+    value = plain_value(question.goal(index, 1), question.model, middle)
+    return 1.0 - value if question.two and index == 0 and value is not None else value
 
 
 def _complement(found: dict[int, GoalResult]) -> dict[int, GoalResult]:

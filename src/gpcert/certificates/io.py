@@ -7,15 +7,20 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
 from gpcert.certificates.schema import decode, encode
+from gpcert.certificates.shown import Shown
+from gpcert.certificates.text import fields_shown, shortened
 from gpcert.committee import Committee, load_model
 from gpcert.errors import InputError
 from gpcert.json_text import from_json, to_json
 from gpcert.posterior import Posterior
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["FORMAT", "Record", "load", "package_version"]
 
@@ -42,15 +47,43 @@ R = TypeVar("R", bound="Record")
 class Record:
     """What a search answers, or a table of answers: saves as JSON and loads again.
 
-    Subclasses are frozen dataclasses and say their `kind`; see docs/files.md for the fields.
+    Subclasses are frozen dataclasses and say their `kind`; see docs/files.md for the fields. They
+    leave the text to this class (`@dataclass(repr=False)`): `told` are the fields that `repr`
+    shows, `shown` is the small table that `str` and notebooks show.
     """
 
     kind: ClassVar[str] = ""
+    told: ClassVar[tuple[str, ...]] = ()
+    drawn_as: ClassVar[str] = ""
+    """Which picture of `gpcert.plots.records` is that of this kind, if it has none of its own."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         if "kind" in vars(cls):
             KINDS[cls.kind] = cls
+
+    def __repr__(self) -> str:
+        return shortened(self, self.told)
+
+    def __str__(self) -> str:
+        return str(self.shown())
+
+    def _repr_html_(self) -> str:
+        return self.shown().html()
+
+    def shown(self) -> Shown:
+        """A small table of what was found."""
+        return fields_shown(self, self.told)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw what was found on the Axes, or the current one; returns the Axes."""
+        if not self.drawn_as:
+            raise InputError(f"plot: there is no picture of a single {self.kind}; plot its table")
+        return self._drawn(ax)
+
+    def _drawn(self, ax: Axes | None, **options: Any) -> Axes:
+        # pictures stand above records, and need a library that records do not: found by name
+        return import_module("gpcert.plots.records").PICTURES[self.drawn_as](ax, self, **options)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and text, for JSON."""

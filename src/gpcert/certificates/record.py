@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from gpcert.certificates.io import Record
+from gpcert.certificates.schema import ADDED
+from gpcert.certificates.shown import Shown
 from gpcert.certificates.status import Interval, Status, Unit
 from gpcert.certificates.text import (
-    certificate_text,
-    radius_text,
-    range_text,
-    shortened,
+    certificate_shown,
+    radius_shown,
+    range_shown,
     verdict_text,
 )
 from gpcert.errors import InputError
 from gpcert.search import StopReason
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["Certificate", "Interval", "PredictionRange", "Radius", "Status", "Unit"]
 
@@ -33,9 +37,13 @@ class PredictionRange(Record):
     function; `meaning` says in words what is bounded. Of a "band" the minimum is that of
     `mean - beta std` and the maximum that of `mean + beta std`; `beta` is None otherwise. `method`
     is the family of bounds, `model` the fingerprint of the certified posterior.
+    `nominal` is the quantity at the region's centre, in plain floating point, for pictures (None:
+    it has no finite value there, or is a band): nothing rests on it.
     """
 
     kind: ClassVar[str] = "prediction_range"
+    told: ClassVar[tuple[str, ...]] = ("minimum", "maximum", "quantity", "output", "reason")
+    drawn_as: ClassVar[str] = "range"
 
     minimum: Interval
     maximum: Interval
@@ -51,13 +59,12 @@ class PredictionRange(Record):
     method: str = "taylor"
     model: str = ""
     meaning: str = ""
-    beta: float | None = None
+    beta: float | None = field(default=None, metadata=ADDED)
+    nominal: float | None = field(default=None, metadata=ADDED)
 
-    def __str__(self) -> str:
-        return range_text(self)
-
-    def __repr__(self) -> str:
-        return shortened(self, ("minimum", "maximum", "quantity", "output", "reason"))
+    def shown(self) -> Shown:
+        """A small table of what was found."""
+        return range_shown(self)
 
     def check(self) -> None:
         """The smallest value is not above the largest."""
@@ -77,13 +84,16 @@ class Certificate(Record):
     the decision's score and another one's, or `delta - deviation`. ROBUST if `margin.lower > 0`;
     NOT_ROBUST if a point with a negative margin, the `counterexample`, is known. `unit` says what
     the margin is measured in, `x` is the point whose decision is meant, `method` the family of
-    bounds, `model` the posterior's fingerprint.
+    bounds, `model` the posterior's fingerprint. `margin_at_x` is the margin at x in plain floating
+    point, for pictures; None where it is not known.
 
     If the reason is `UNDECIDED_AT_X`, the decision at x could not be proved: `decision` is None,
     and `margin` holds whichever it is (the margin at x of a decision that is made there is small).
     """
 
     kind: ClassVar[str] = "certificate"
+    told: ClassVar[tuple[str, ...]] = ("status", "decision", "margin", "rule", "reason")
+    drawn_as: ClassVar[str] = "certificate"
 
     status: Status
     margin: Interval
@@ -98,17 +108,24 @@ class Certificate(Record):
     x: np.ndarray | None = None
     method: str = "taylor"
     model: str = ""
+    margin_at_x: float | None = field(default=None, metadata=ADDED)
 
     @property
     def summary(self) -> str:
         """What is proved or refuted, as a sentence."""
         return verdict_text(self)
 
-    def __str__(self) -> str:
-        return certificate_text(self)
+    def shown(self) -> Shown:
+        """A small table of what was found."""
+        return certificate_shown(self)
 
-    def __repr__(self) -> str:
-        return shortened(self, ("status", "decision", "margin", "rule", "reason"))
+    def plot(self, ax: Axes | None = None, *, shape: tuple[int, int] | None = None) -> Axes:
+        """The proved bound of the margin against 0, the margin at x and at the counter-example.
+
+        `shape`, the rows and columns of an image, draws x and the counter-example above. Returns
+        the Axes.
+        """
+        return self._drawn(ax, shape=shape)
 
     @property
     def robust(self) -> bool:
@@ -128,9 +145,12 @@ class Radius(Record):
 
     The true robustness radius lies in `[lower, upper]`. `region` describes the ball that is proved,
     centre, features and domain included; `unit` is what the decision's margin is measured in.
+    `scale`, if given, is what the radius is measured in, one number per feature (0: fixed).
     """
 
     kind: ClassVar[str] = "radius"
+    told: ClassVar[tuple[str, ...]] = ("lower", "upper", "decision", "norm", "reason")
+    drawn_as: ClassVar[str] = "radius"
 
     lower: float
     upper: float
@@ -145,12 +165,11 @@ class Radius(Record):
     unit: str = ""
     method: str = "taylor"
     model: str = ""
+    scale: np.ndarray | None = field(default=None, metadata=ADDED)
 
-    def __str__(self) -> str:
-        return radius_text(self)
-
-    def __repr__(self) -> str:
-        return shortened(self, ("lower", "upper", "decision", "norm", "reason"))
+    def shown(self) -> Shown:
+        """A small table of what was found."""
+        return radius_shown(self)
 
     def check(self) -> None:
         """The radius lies in `[lower, upper]`."""

@@ -23,9 +23,12 @@ from gpcert.certificates.status import Interval
 from gpcert.errors import InputError
 from gpcert.regions.records import region_from_dict
 
-__all__ = ["Codec", "codec_of", "decode", "encode", "label", "number"]
+__all__ = ["ADDED", "Codec", "codec_of", "decode", "encode", "label", "number"]
 
 T = TypeVar("T")
+
+ADDED: Mapping[str, Any] = {"added": True}
+"""Metadata of a field with a default that files of the same format may be without."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,12 +46,18 @@ def encode(record: Any) -> dict[str, Any]:
 
 
 def decode(cls: type[T], fields: Mapping[str, Any]) -> T:
-    """The record that `encode` wrote; every field must be there, and no other."""
+    """The record that `encode` wrote; every field must be there but those `ADDED`, and no other."""
     known = dict(_codecs(cls))
-    missing, unknown = sorted(known.keys() - fields.keys()), sorted(fields.keys() - known.keys())
+    missing, unknown = known.keys() - fields.keys(), sorted(fields.keys() - known.keys())
+    missing -= _added(cls)
     if missing or unknown:
-        raise InputError(f"expected its fields; missing {missing}, unknown {unknown[:9]}")
-    return cls(**{name: _read(name, codec, fields[name]) for name, codec in known.items()})
+        raise InputError(f"expected its fields; missing {sorted(missing)}, unknown {unknown[:9]}")
+    return cls(**{name: _read(name, known[name], value) for name, value in fields.items()})
+
+
+@cache
+def _added(cls: Any) -> frozenset[str]:
+    return frozenset(field.name for field in dataclasses.fields(cls) if field.metadata == ADDED)
 
 
 def _read(name: str, codec: Codec, value: Any) -> Any:
@@ -227,15 +236,15 @@ _PLAIN: dict[Any, Codec] = {
     bool: Codec(bool, _of(bool), "true or false"),
     int: Codec(operator.index, _count, "a whole number >= 0"),
     float: Codec(_written, number, 'a number, "inf" or "-inf"'),
+    float | None: Codec(
+        lambda value: None if value is None else _written(value),
+        lambda value: None if value is None else number(value),
+        'a number, "inf", "-inf" or null',
+    ),
     int | None: Codec(
         lambda value: None if value is None else operator.index(value),
         lambda value: None if value is None else _count(value),
         "a whole number >= 0, or null",
-    ),
-    float | None: Codec(
-        lambda value: None if value is None else _written(value),
-        lambda value: None if value is None else number(value),
-        'a number, "inf" or "-inf", or null',
     ),
     str: Codec(_text, _of(str), "text"),
     Any: Codec(label, label, "a label (text, number, truth value) or null"),

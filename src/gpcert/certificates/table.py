@@ -12,6 +12,8 @@ import numpy as np
 from gpcert.certificates.io import Record
 from gpcert.certificates.record import Certificate, PredictionRange, Radius, Status
 from gpcert.certificates.schema import label
+from gpcert.certificates.shown import Shown
+from gpcert.certificates.text import table_shown
 from gpcert.errors import InputError
 
 if TYPE_CHECKING:
@@ -22,7 +24,7 @@ __all__ = ["CertificateTable", "RadiusTable", "RangeTable", "RecordTable"]
 T = TypeVar("T", bound=Record)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RecordTable(Record, ABC, Generic[T]):
     """Records of one kind, in order; `complete` is False if the run was interrupted.
 
@@ -56,8 +58,24 @@ class RecordTable(Record, ABC, Generic[T]):
         """One row a record, with its point's label in front."""
         import pandas as pd  # takes half a second: only when a table is asked for
 
+        return pd.DataFrame(self._lines())
+
+    def _lines(self) -> list[dict[str, Any]]:
         pairs = zip(self.labels, self.rows, strict=True)
-        return pd.DataFrame([{"point": name, **self.cells(row)} for name, row in pairs])
+        return [{"point": name, **self.cells(row)} for name, row in pairs]
+
+    def __repr__(self) -> str:
+        told = f", {self.summary}" if self.summary else ""
+        return f"{type(self).__name__}({len(self)} rows{told})"
+
+    @property
+    def summary(self) -> str:
+        """The table in a few words, for `repr`."""
+        return ""
+
+    def shown(self) -> Shown:
+        """Its first rows."""
+        return table_shown(repr(self), self._lines(), self.complete)
 
     @staticmethod
     @abstractmethod
@@ -93,11 +111,12 @@ class RecordTable(Record, ABC, Generic[T]):
         return cls(tuple(found), complete, tuple(map(label, labels)))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class CertificateTable(RecordTable[Certificate]):
     """Certificates of the rows of X."""
 
     kind: ClassVar[str] = "certificates"
+    drawn_as: ClassVar[str] = "certificates"
     row_kind: ClassVar[type[Record]] = Certificate
 
     @property
@@ -108,6 +127,11 @@ class CertificateTable(RecordTable[Certificate]):
     def count(self, status: Status) -> int:
         """How many points have this status."""
         return sum(certificate.status is status for certificate in self)
+
+    @property
+    def summary(self) -> str:
+        """How many points have each status."""
+        return ", ".join(f"{self.count(status)} {status.name}" for status in Status)
 
     @property
     def certified_fraction(self) -> float:
@@ -130,11 +154,12 @@ class CertificateTable(RecordTable[Certificate]):
         }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RangeTable(RecordTable[PredictionRange]):
     """Prediction ranges around the rows of X, one row for each point and output."""
 
     kind: ClassVar[str] = "prediction_ranges"
+    drawn_as: ClassVar[str] = "ranges"
     row_kind: ClassVar[type[Record]] = PredictionRange
 
     @staticmethod
@@ -155,11 +180,12 @@ class RangeTable(RecordTable[PredictionRange]):
         }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RadiusTable(RecordTable[Radius]):
     """Certified radii of the rows of X."""
 
     kind: ClassVar[str] = "radii"
+    drawn_as: ClassVar[str] = "radii"
     row_kind: ClassVar[type[Record]] = Radius
 
     @staticmethod

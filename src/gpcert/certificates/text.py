@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from gpcert.certificates.shown import MOST_ROWS, Shown
 from gpcert.certificates.status import Interval, Status, Unit
 from gpcert.search import StopReason
 
@@ -16,15 +18,21 @@ if TYPE_CHECKING:
 __all__ = [
     "above",
     "below",
-    "certificate_text",
-    "radius_text",
-    "range_text",
+    "certificate_shown",
+    "fields_shown",
+    "interval_text",
+    "radius_shown",
+    "range_shown",
     "region_text",
     "shortened",
+    "table_shown",
     "verdict_text",
 ]
 
 DIGITS = 4
+
+LONGEST = 60
+"""Characters of a value that `repr` and tables show."""
 
 
 def below(value: float) -> str:
@@ -53,8 +61,59 @@ def shortened(record: Any, fields: Sequence[str]) -> str:
 
 def _short(value: Any) -> str:
     if isinstance(value, Interval):
-        return f"[{below(value.lower)}, {above(value.upper)}]"
-    return value.name if isinstance(value, Enum) else repr(value)
+        return interval_text(value)
+    if isinstance(value, Enum):
+        return value.name
+    if isinstance(value, float):
+        return f"{value:.{DIGITS}g}"
+    text = repr(value)
+    return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
+
+
+def interval_text(interval: Interval) -> str:
+    """Both ends, rounded outwards.
+
+    >>> interval_text(Interval(0.123456, 0.2))
+    '[0.1234, 0.2]'
+    """
+    return f"[{below(interval.lower)}, {above(interval.upper)}]"
+
+
+def fields_shown(record: Any, fields: Sequence[str]) -> Shown:
+    """The fields that say most, one a row, then the region and the cost where there are some."""
+    rows = [(name.replace("_", " "), _short(getattr(record, name))) for name in fields]
+    if getattr(record, "region", None):
+        rows.append(("region", region_text(record.region)))
+    if hasattr(record, "boxes"):
+        rows.append(("cost", _cost(record)))
+    return Shown("", (), rows)
+
+
+def table_shown(title: str, rows: Sequence[dict[str, Any]], complete: bool) -> Shown:
+    """The first rows of a table with what `cells` says of each; bounds are rounded outwards."""
+    kept = [
+        {name: cell for name, cell in row.items() if name not in {"boxes", "seconds"}}
+        for row in rows[:MOST_ROWS]
+    ]
+    notes = []
+    if len(rows) > MOST_ROWS:
+        notes.append(f"... and {len(rows) - MOST_ROWS} more: to_frame() has all")
+    if not complete:
+        notes.append("interrupted: the points that follow were not tried")
+    columns = [name.replace("_", " ") for name in kept[0]] if kept else []
+    cells = [[_cell_text(name, cell) for name, cell in row.items()] for row in kept]
+    return Shown(title, columns, cells, notes)
+
+
+def _cell_text(name: str, value: Any) -> str:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "-"
+    if isinstance(value, float) and name.endswith("lower"):
+        return below(value)
+    if isinstance(value, float) and name.endswith("upper"):
+        return above(value)
+    text = f"{value:.{DIGITS}g}" if isinstance(value, float) else str(value)
+    return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
 
 
 def verdict_text(certificate: Certificate) -> str:
@@ -74,35 +133,38 @@ def _claim(unit: str, rule: str, decision: Any) -> str:
     return rule if unit == Unit.TARGET else f"decision {decision!r}"
 
 
-def certificate_text(certificate: Certificate) -> str:
+def certificate_shown(certificate: Certificate) -> Shown:
     """A small table of a certificate."""
     margin = certificate.margin
     unit = f" ({certificate.unit})" if certificate.unit else ""
+    at_x = certificate.margin_at_x
+    there = "" if at_x is None else f"; about {at_x:.{DIGITS}g} at x"
     rows = {
         certificate.status.name: verdict_text(certificate),
         "rule": certificate.rule,
-        "margin": f"least one in [{below(margin.lower)}, {above(margin.upper)}]{unit}",
+        "margin": f"least one in {interval_text(margin)}{unit}{there}",
         "region": region_text(certificate.region),
         "cost": _cost(certificate),
     }
-    return _table(rows)
+    return Shown("", (), list(rows.items()))
 
 
-def range_text(found: PredictionRange) -> str:
+def range_shown(found: PredictionRange) -> Shown:
     """A small table of a prediction range."""
     low, high = found.minimum, found.maximum
     rows = {
         found.quantity: found.meaning or f"output {found.output!r}",
         "proved": f"between {below(low.lower)} and {above(high.upper)}",
         "attained": f"{above(low.upper)} and {below(high.lower)}",
+        "nominal": "-" if found.nominal is None else f"about {found.nominal:.{DIGITS}g}",
         "region": region_text(found.region),
         "search": found.reason.value,
         "cost": _cost(found),
     }
-    return _table(rows)
+    return Shown("", (), list(rows.items()))
 
 
-def radius_text(found: Radius) -> str:
+def radius_shown(found: Radius) -> Shown:
     """A small table of a certified radius."""
     undecided = found.reason is StopReason.UNDECIDED_AT_X
     what = "unknown" if undecided else _claim(found.unit, found.rule, found.decision)
@@ -116,7 +178,7 @@ def radius_text(found: Radius) -> str:
         "search": found.reason.value,
         "cost": _cost(found),
     }
-    return _table(rows)
+    return Shown("", (), list(rows.items()))
 
 
 def region_text(region: dict[str, Any]) -> str:
@@ -147,8 +209,3 @@ def _features(count: int) -> str:
 def _cost(record: Any) -> str:
     boxes = f"{record.boxes} box" if record.boxes == 1 else f"{record.boxes} boxes"
     return f"{boxes}, {record.seconds:.3g} s, method {record.method}"
-
-
-def _table(rows: dict[str, str]) -> str:
-    width = max(map(len, rows))
-    return "\n".join(f"{name:<{width}}  {text}" for name, text in rows.items())

@@ -14,7 +14,7 @@ from gpcert.analyses.accuracy_record import TestPoint
 from gpcert.cli import options
 from gpcert.cli.exits import ExitCode
 from gpcert.cli.options import named
-from gpcert.cli.pictures import Picture, effort, radii_of
+from gpcert.cli.pictures import Picture, radii_of
 from gpcert.cli.results import Files
 from gpcert.cli.terminal import above, below
 from gpcert.committee import Committee, Model
@@ -47,7 +47,7 @@ def accuracy(
         Path | None,
         typer.Option(help="a file with one label a line (regression: the target, may be left out)"),
     ] = None,
-    tol: Annotated[float, typer.Option(help="relative accuracy of the radii")] = 0.01,
+    rtol: Annotated[float, typer.Option(help="relative accuracy of the radii")] = 0.01,
     *,
     search: options.Search,
     files: Files,
@@ -56,7 +56,7 @@ def accuracy(
     """Find the share of the points that are right and proved robust, for every radius."""
     files.check()
     picture.check()
-    choices = effort(search, seconds=10.0)
+    choices = search.arguments()
     model, points = inputs.read()
     found = certified_accuracy(
         model,
@@ -65,7 +65,7 @@ def accuracy(
         radii_of(radii),
         **ball.arguments(model),
         **decision.arguments(model),
-        tol=tol,
+        rtol=rtol,
         n_jobs=search.jobs,
         **choices,
     )

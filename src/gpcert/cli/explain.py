@@ -17,8 +17,8 @@ from gpcert import explain as verbs
 from gpcert.api.many import collect
 from gpcert.cli import options
 from gpcert.cli.exits import ExitCode
-from gpcert.cli.options import MethodChoice, named, radius_of
-from gpcert.cli.points import Points
+from gpcert.cli.options import MethodChoice, feature_of, named, parts_of, radius_of
+from gpcert.cli.points import Points, read_points
 from gpcert.cli.results import Files
 from gpcert.cli.terminal import above, below, say, table
 from gpcert.committee import Model
@@ -46,9 +46,6 @@ LARGEST_TABLE = 20
 
 MOST_POINTS = 10
 """Points whose tables are printed."""
-
-STEP_SECONDS = 5.0
-"""Of one step of a reason, as in `gpcert.explain.sufficient`."""
 
 REASON_COLUMNS = ["decision", "features", "undecided", "certificates", "boxes", "ms"]
 
@@ -98,6 +95,22 @@ class Asked:
     ranking: Annotated[RankingChoice, typer.Option(help="pixels: which are the most important")] = (
         RankingChoice.effects
     )
+    betas: Annotated[
+        str | None, typer.Option(help="pixels: numbers of pixels, as in 1,2,4; by default doubled")
+    ] = None
+    order: Annotated[
+        str | None,
+        typer.Option(help="reasons: features, the most important first; by default by gradient"),
+    ] = None
+    quantity: Annotated[
+        options.Quantity | None,
+        typer.Option(help="effects: by default the probability; regression: the mean"),
+    ] = None
+    background: Annotated[
+        Path | None,
+        typer.Option(help="lime: a CSV of points whose spread is sampled; else the model's own"),
+    ] = None
+    samples: Annotated[int, typer.Option(help="lime: random points around each point")] = 5000
     shape: Annotated[
         str | None, typer.Option(help="rows,columns of an image: pictures show pixels")
     ] = None
@@ -145,65 +158,82 @@ def explain(
     """Explain predictions with proof: effects as intervals, smallest reasons, pixel budgets."""
     files.check()
     asked.check()
-    _refuse_what_says_nothing(asked.what, ball, decision, search)
+    _refuse_what_says_nothing(asked, ball, decision, search)
     effort = search.arguments()
-    del effort["variance"]
     model, points = inputs.read()
     region = {"radius": radius_of(radius, model), **ball.arguments(model)}
-    if asked.what in {What.effects, What.lime}:
-        _features(model, points, asked, region, {**effort, "n_jobs": search.jobs}, files)
+    if asked.what is What.lime:
+        found = _lime(model, points, asked, search.seed)
+        _features(found, points, asked, files)
+    if asked.what is What.effects:
+        del region["norm"]
+        kind = None if asked.quantity is None else asked.quantity.value
+        work = {"quantity": kind, "tol": asked.tol, "n_jobs": search.jobs, **effort}
+        _features(verbs.effects(model, points.X, **region, **work), points, asked, files)
+    effort["progress"] = False  # of each point; that of all is shown
     if asked.what is What.pixels:
-        del effort["method"]
-        width = {} if asked.tol is None else {"tol": asked.tol}
-        choices = {"ranking": asked.ranking.value, **region, **effort, **width}
+        del effort["method"], effort["variance_bound"]
+        choices = {"ranking": asked.ranking.value, **region, **effort}
+        if asked.tol is not None:
+            choices["tol"] = asked.tol
+        betas = None if asked.betas is None else _counts(asked.betas)
 
         def gaps(x: np.ndarray) -> Any:
-            return verbs.pixel_budget(model, x, **choices)
+            return verbs.pixel_budget(model, x, betas, **choices)
 
-        _rows(model, gaps, verbs.PixelBudgetTable, points, asked, search.jobs, files)
+        _rows(model, gaps, verbs.PixelBudgetTable, points, asked, search, files)
     verb = verbs.sufficient if asked.what is What.sufficient else verbs.contrastive
-    own = (search.seconds, search.boxes, search.memory) != (None, None, options.Search().memory)
-    effort["budget"] = search.arguments(STEP_SECONDS)["budget"] if own else None
-    rule = decision.arguments(model)
+    words = {**region, **decision.arguments(model), **effort}
+    if asked.order is not None:
+        words["order"] = [feature_of("--order", part, model) for part in parts_of(asked.order)]
 
     def reason(x: np.ndarray) -> Any:
-        return verb(model, x, **region, **rule, **effort)
+        return verb(model, x, **words)
 
-    _rows(model, reason, verbs.ReasonTable, points, asked, search.jobs, files)
+    _rows(model, reason, verbs.ReasonTable, points, asked, search, files)
+
+
+def _lime(model: Model, points: Points, asked: Asked, seed: int) -> Any:
+    """LIME's weights at all points."""
+    background = None
+    if asked.background is not None:
+        background = read_points(asked.background, None, model.dim, model.feature_names).X
+    return verbs.lime(
+        model, points.X, background=background, n_samples=asked.samples, random_state=seed
+    )
+
+
+def _counts(text: str) -> list[int]:
+    try:
+        return [int(part) for part in parts_of(text)]
+    except ValueError as error:
+        raise InputError(f"--betas: expected whole numbers as in 1,2,4, got {text!r}") from error
 
 
 def _refuse_what_says_nothing(
-    what: What, ball: options.Ball, decision: options.Decision, search: options.Search
+    asked: Asked, ball: options.Ball, decision: options.Decision, search: options.Search
 ) -> None:
     """Options that this kind of explanation does not have."""
-    reasons = what in {What.sufficient, What.contrastive}
+    what, reasons = asked.what, asked.reasons
     given = {
+        "--betas": what is not What.pixels and asked.betas is not None,
+        "--order": not reasons and asked.order is not None,
+        "--quantity": what is not What.effects and asked.quantity is not None,
+        "--background": what is not What.lime and asked.background is not None,
         "--norm": what in {What.effects, What.lime} and ball.norm != "inf",
         "--threshold, --class-weight, --delta and --output-norm": not reasons
         and decision != options.Decision(),
         "--method": what in {What.pixels, What.lime} and search.method is not MethodChoice.taylor,
-        "--variance": search.variance is not None,
+        "--variance-bound": what in {What.pixels, What.lime} and search.variance_bound is not None,
     }
     for option, wrong in given.items():
         if wrong:
             raise InputError(f"{option}: expected none with --what {what.value}; leave it out")
 
 
-def _features(
-    model: Model,
-    points: Points,
-    asked: Asked,
-    region: dict[str, Any],
-    effort: dict[str, Any],
-    files: Files,
-) -> None:
+def _features(answer: Any, points: Points, asked: Asked, files: Files) -> None:
     """Effects, or LIME's weights, of all points at once."""
-    if asked.what is What.lime:
-        found: Any = verbs.lime(model, points.X, random_state=effort["random_state"])
-    else:
-        del region["norm"]
-        found = verbs.effects(model, points.X, tol=asked.tol, **region, **effort)
-    found = replace(found, labels=points.labels)
+    found = replace(answer, labels=points.labels)
     label = found.outputs[-1]
     if asked.label is not None:
         label = named("--class", asked.label, [each for each in found.outputs if each is not None])
@@ -227,11 +257,12 @@ def _rows(
     kind: type[Any],
     points: Points,
     asked: Asked,
-    jobs: int,
+    search: options.Search,
     files: Files,
 ) -> None:
     """A record for every point, in a table."""
-    found, complete = collect(model, function, [(x,) for x in points.X], jobs, None)
+    work = [(x,) for x in model.check_inputs(points.X)]
+    found, complete = collect(model, function, work, search.jobs, search.progress)
     labels = tuple(points.labels[row] for row in found)
     result = kind(tuple(found.values()), complete, labels)
     good = sum(map(_settled, result))

@@ -14,13 +14,29 @@ from typing import Annotated, Any
 
 import typer
 
+from gpcert.api.questions import range_question
 from gpcert.cli.models import load_model
 from gpcert.cli.points import Points, read_points
 from gpcert.committee import Committee, Model
 from gpcert.errors import InputError
-from gpcert.search import Budget
+from gpcert.search import DEFAULT_BUDGET, Budget
 
-__all__ = ["Ball", "Decision", "Inputs", "Radius", "Search", "grouped"]
+__all__ = [
+    "Ball",
+    "Decision",
+    "Inputs",
+    "Label",
+    "OptionalRadius",
+    "Quantity",
+    "Radius",
+    "Search",
+    "feature_of",
+    "grouped",
+    "label_of",
+    "named",
+    "parts_of",
+    "radius_of",
+]
 
 
 class MethodChoice(StrEnum):
@@ -31,7 +47,17 @@ class MethodChoice(StrEnum):
     both = "both"
 
 
-class VarianceChoice(StrEnum):
+class Quantity(StrEnum):
+    """What a range or an effect is of."""
+
+    probability = "probability"
+    mean = "mean"
+    variance = "variance"
+    std = "std"
+    band = "band"
+
+
+class VarianceBound(StrEnum):
     """Ways to bound the paper's variance programs."""
 
     solver = "solver"
@@ -43,6 +69,22 @@ Radius = Annotated[
     typer.Option(
         help="radius of the ball around each point: a number, one per feature as in 0.1,0,0.2, or "
         "by name as in age=2,bmi=0.5 (the others are fixed)"
+    ),
+]
+
+
+OptionalRadius = Annotated[
+    str | None,
+    typer.Option(help="radius of the ball around each point, as in gpcert certify"),
+]
+
+Label = Annotated[
+    str | None,
+    typer.Option(
+        "--class",
+        "--target",
+        metavar="LABEL",
+        help="the class of this label; in regression the target, counted from 0",
     ),
 ]
 
@@ -97,14 +139,26 @@ class Ball:
             "age=0:120,bmi=0:inf"
         ),
     ] = None
+    scale: Annotated[
+        str | None,
+        typer.Option(
+            help="unit of the radius: std, each feature's standard deviation in the training data; "
+            "or numbers, one per feature as in 1,20 or by name as in age=10,bmi=2"
+        ),
+    ] = None
 
     def arguments(self, model: Model) -> dict[str, Any]:
-        """`norm`, `features` and `domain` of the verbs."""
+        """`norm`, `features`, `domain` and `scale` of the verbs."""
         chosen = None
         if self.features is not None:
-            chosen = [_feature("--features", part, model) for part in _parts(self.features)]
+            chosen = [feature_of("--features", part, model) for part in parts_of(self.features)]
         ends = None if self.domain is None else _domain(self.domain, model)
-        return {"norm": self.norm, "features": chosen, "domain": ends}
+        return {
+            "norm": self.norm,
+            "features": chosen,
+            "domain": ends,
+            "scale": None if self.scale is None else _scale(self.scale, model),
+        }
 
 
 @dataclass(frozen=True)
@@ -142,7 +196,7 @@ class Decision:
     def _weights(self, model: Model) -> Any:
         if self.class_weight is None:
             return None
-        parts = _parts(self.class_weight)
+        parts = parts_of(self.class_weight)
         if not any("=" in part for part in parts):
             return [_number("--class-weight", part) for part in parts]
         labels = model.classes if isinstance(model, Committee) else model.labels
@@ -157,11 +211,8 @@ class Search:
     """How the search is done, and what it may cost."""
 
     seconds: Annotated[
-        float | None,
-        typer.Option(
-            help="time for one point, 60 by default (radius: 10); bounds are valid when it ends"
-        ),
-    ] = None
+        float | None, typer.Option(help="time for one point; bounds are valid when it ends")
+    ] = DEFAULT_BUDGET.seconds
     boxes: Annotated[int | None, typer.Option(help="most boxes for one point")] = None
     memory: Annotated[
         float, typer.Option(help="gigabytes that the boxes of one point may hold")
@@ -170,27 +221,33 @@ class Search:
     backend: Annotated[str, typer.Option(help="numpy, torch, torch:cpu or torch:cuda")] = "numpy"
     seed: Annotated[int, typer.Option(help="of the local search's starting points")] = 0
     method: Annotated[MethodChoice, typer.Option(help="family of bounds")] = MethodChoice.taylor
-    variance: Annotated[
-        VarianceChoice | None,
+    variance_bound: Annotated[
+        VarianceBound | None,
         typer.Option(help="with --method paper or both: how the paper's variance is bounded"),
     ] = None
+    progress: Annotated[
+        bool | None,
+        typer.Option(
+            "--progress/--no-progress", help="show what is known so far; by default on a terminal"
+        ),
+    ] = None
 
-    def arguments(self, seconds: float = 60.0) -> dict[str, Any]:
-        """The arguments that all verbs have; `seconds` is the verb's default."""
+    def arguments(self) -> dict[str, Any]:
+        """The effort words of the verbs, but for the number of processes."""
         if self.jobs == 0:
             raise InputError("--jobs: expected a number of processes, or -1 for one a core; got 0")
-        given = seconds if self.seconds is None else self.seconds
         return {
-            "budget": Budget(given, self.boxes, 1e9 * self.memory),
+            "budget": Budget(self.seconds, self.boxes, 1e9 * self.memory),
             "backend": self.backend,
             "random_state": self.seed,
             "method": self.method.value,
-            "variance": None if self.variance is None else self.variance.value,
+            "variance_bound": None if self.variance_bound is None else self.variance_bound.value,
+            "progress": self.progress,
         }
 
 
 def radius_of(text: str, model: Model) -> Any:
-    """A number, a list with one per feature, or a mapping by feature.
+    """A number, or a list with one per feature, also from numbers by feature.
 
     >>> from gpcert.kernels import SquaredExponential
     >>> from gpcert.posterior import Posterior
@@ -198,32 +255,52 @@ def radius_of(text: str, model: Model) -> Any:
     >>> radius_of("0.5", model), radius_of("0.5,1", model), radius_of("b=2", model)
     (0.5, [0.5, 1.0], [0.0, 2.0])
     """
-    parts = _parts(text)
+    parts = parts_of(text)
     if any("=" in part for part in parts):
         radii = [0.0] * model.dim
         for name, value in (_pair("--radius", part) for part in parts):
-            radii[_feature("--radius", name, model)] = _number("--radius", value)
+            radii[feature_of("--radius", name, model)] = _number("--radius", value)
         return radii
     numbers = [_number("--radius", part) for part in parts]
     return numbers[0] if len(numbers) == 1 else numbers
 
 
+def _scale(text: str, model: Model) -> Any:
+    """The word std, a list with one number per feature, or a mapping from features."""
+    parts = parts_of(text)
+    if parts == ["std"]:
+        return "std"
+    if any("=" in part for part in parts):
+        pairs = [_pair("--scale", part) for part in parts]
+        return {feature_of("--scale", name, model): _number("--scale", v) for name, v in pairs}
+    return [_number("--scale", part) for part in parts]
+
+
 def _domain(text: str, model: Model) -> tuple[Any, Any]:
     """The smallest and the largest valid inputs: two numbers, or lists of one per feature."""
-    parts = _parts(text)
+    parts = parts_of(text)
     if any("=" in part for part in parts):
         low, high = [-math.inf] * model.dim, [math.inf] * model.dim
         for name, pair in (_pair("--domain", part) for part in parts):
             first, sign, second = pair.partition(":")
             if not sign:
                 raise InputError(f"--domain: expected name=low:high, got {name}={pair}")
-            j = _feature("--domain", name, model)
+            j = feature_of("--domain", name, model)
             low[j], high[j] = _number("--domain", first), _number("--domain", second)
         return low, high
     ends = [_number("--domain", part) for part in parts]
     if len(ends) != 2:
         raise InputError(f"--domain: expected two numbers as in 0,1, got {text!r}")
     return ends[0], ends[1]
+
+
+def label_of(text: str | None, model: Model, quantity: Any = None) -> Any:
+    """What `--class` means: the label of a class, or the number of a target."""
+    if text is None:
+        return None
+    # None is the one latent function of two classes, which no label means
+    labels = [label for label in range_question(model, quantity).labels if label is not None]
+    return named("--class", text, labels)
 
 
 def named(option: str, text: str, labels: Any) -> Any:
@@ -268,7 +345,7 @@ def grouped(function: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-def _parts(text: str) -> list[str]:
+def parts_of(text: str) -> list[str]:
     """The parts between commas; quotes protect commas in names."""
     return [part.strip() for part in next(csv.reader([text], skipinitialspace=True), None) or [""]]
 
@@ -287,7 +364,7 @@ def _number(option: str, text: str) -> float:
         raise InputError(f"{option}: expected numbers as in 0,1, got {text!r}") from error
 
 
-def _feature(option: str, text: str, model: Model) -> int:
+def feature_of(option: str, text: str, model: Model) -> int:
     """The number of a feature, from its name or its number; a name comes first."""
     names = model.feature_names or ()
     if text in names:

@@ -8,10 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from gpcert.cli.options import Search
 from gpcert.errors import InputError
 
-__all__ = ["Picture", "effort", "radii_of"]
+__all__ = ["Picture", "radii_of"]
 
 KINDS = {".png", ".svg", ".pdf"}
 PIXELS_AN_INCH = 130
@@ -47,14 +46,6 @@ class Picture:
         figure = Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
         result.plot(figure.subplots())
         figure.savefig(self.plot, dpi=PIXELS_AN_INCH)
-
-
-def effort(search: Search, seconds: float = 60.0) -> dict[str, Any]:
-    """The effort words of the analyses, which leave the paper's variance to its default."""
-    found = search.arguments(seconds)
-    if found.pop("variance") is not None:
-        raise InputError("--variance: expected certify, range or radius; leave it out here")
-    return found
 
 
 def radii_of(text: str) -> list[float]:

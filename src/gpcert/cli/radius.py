@@ -23,7 +23,7 @@ EXAMPLES = """Examples:
 
 gpcert radius model.npz points.csv
 
-gpcert radius digits.joblib images.csv --domain 0,1 --tol 0.05 --seconds 20 --output radii.json
+gpcert radius digits.joblib images.csv --domain 0,1 --rtol 0.05 --seconds 20 --output radii.json
 
 Exit code: 0 all radii within the tolerance; 2 some not (their bounds hold all the same); 3 bad
 input; 4 a defect."""
@@ -40,21 +40,21 @@ def radius(
         float | None,
         typer.Option(help="radius at which the search for a counter-example ends"),
     ] = None,
-    tol: Annotated[float, typer.Option(help="relative accuracy at which the search ends")] = 0.01,
+    rtol: Annotated[float, typer.Option(help="relative accuracy at which the search ends")] = 0.01,
     *,
     search: options.Search,
     files: Files,
 ) -> None:
     """Bracket the radius up to which the decision at each point is proved robust."""
     files.check()
-    choices = search.arguments(seconds=10.0)
+    choices = search.arguments()
     model, points = inputs.read()
     found = certified_radius_many(
         model,
         points.X,
         **ball.arguments(model),
         **decision.arguments(model),
-        tol=tol,
+        rtol=rtol,
         max_radius=max_radius,
         **choices,
         n_jobs=search.jobs,
@@ -62,7 +62,7 @@ def radius(
     # an interrupted table says by its own labels which rows were finished
     result = replace(found, labels=tuple(points.labels[row] for row in found.labels))
     met = sum(item.reason is StopReason.CONVERGED for item in result)
-    summary = f"{len(result)} radii: {met} within the tolerance {tol:g}, {len(result) - met} wider"
+    summary = f"{len(result)} radii: {met} within the tolerance {rtol:g}, {len(result) - met} wider"
     files.report(result, f"Certified radii, l_{ball.norm}", COLUMNS, radius_cells, summary)
     raise typer.Exit(
         ExitCode.PROVED if result.complete and met == len(result) else ExitCode.UNDECIDED

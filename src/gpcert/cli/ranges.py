@@ -10,11 +10,10 @@ import typer
 from rich.console import RenderableType
 
 from gpcert.api import prediction_range_many
-from gpcert.api.questions import range_question
 from gpcert.certificates import PredictionRange
 from gpcert.cli import options
 from gpcert.cli.exits import ExitCode
-from gpcert.cli.options import named, radius_of
+from gpcert.cli.options import label_of, radius_of
 from gpcert.cli.results import Files
 from gpcert.cli.terminal import above, below
 from gpcert.committee import Model
@@ -47,16 +46,6 @@ COLUMNS = [
 ]
 
 
-class Quantity(StrEnum):
-    """What a range is of."""
-
-    probability = "probability"
-    mean = "mean"
-    variance = "variance"
-    std = "std"
-    band = "band"
-
-
 class Sides(StrEnum):
     """Which ends of a range are searched for."""
 
@@ -71,20 +60,13 @@ def ranges(
     radius: options.Radius,
     ball: options.Ball,
     quantity: Annotated[
-        Quantity | None, typer.Option(help="by default the probability; regression: the mean")
+        options.Quantity | None,
+        typer.Option(help="by default the probability; regression: the mean"),
     ] = None,
     beta: Annotated[
         float | None, typer.Option(help="standard deviations that a band reaches; 2 by default")
     ] = None,
-    label: Annotated[
-        str | None,
-        typer.Option(
-            "--class",
-            metavar="LABEL",
-            help="only the class of this label (regression: the target, counted from 0); all by "
-            "default",
-        ),
-    ] = None,
+    label: options.Label = None,
     sides: Annotated[
         Sides, typer.Option(help="search for one end only (with one output, or --class)")
     ] = Sides.both,
@@ -125,9 +107,7 @@ def _output(model: Model, quantity: Any, text: str | None, sides: Sides) -> dict
     """`output` and `sides` where one output is asked for, else all of them."""
     if text is None:
         return {"all_outputs": True} if sides is Sides.both else {"sides": sides.value}
-    # None is the one latent function of two classes, which no label means
-    labels = [label for label in range_question(model, quantity).labels if label is not None]
-    return {"output": named("--class", text, labels), "sides": sides.value}
+    return {"output": label_of(text, model, quantity), "sides": sides.value}
 
 
 def _cells(item: PredictionRange) -> list[RenderableType]:

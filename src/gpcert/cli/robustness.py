@@ -15,7 +15,8 @@ from gpcert.analyses import robustness as robustness_of
 from gpcert.cli import options
 from gpcert.cli.exits import ExitCode
 from gpcert.cli.models import load_model
-from gpcert.cli.pictures import Picture, effort, radii_of
+from gpcert.cli.options import label_of, radius_of
+from gpcert.cli.pictures import Picture, radii_of
 from gpcert.cli.results import Files
 from gpcert.cli.terminal import above, below
 from gpcert.search import StopReason
@@ -24,7 +25,7 @@ __all__ = ["robustness", "EXAMPLES"]
 
 EXAMPLES = """Examples:
 
-gpcert robustness model.npz points.csv --radii 0.1 --csv deltas.csv
+gpcert robustness model.npz points.csv --radius 0.1 --csv deltas.csv
 
 gpcert robustness laplace.npz points.csv --compare ep.npz --radii 0.05,0.1 --plot boxes.png
 
@@ -37,10 +38,13 @@ COLUMNS = ["model", "radius", "delta >=", "delta <=", "boxes", "ms"]
 @options.grouped
 def robustness(
     inputs: options.Inputs,
-    radii: Annotated[
-        str, typer.Option(help="radii, as in 0.1 or 0.1,0.2 or first:last:count as in 0:0.5:11")
-    ],
     ball: options.Ball,
+    radius: options.OptionalRadius = None,
+    radii: Annotated[
+        str | None,
+        typer.Option(help="several radii, as in 0.1,0.2 or first:last:count as in 0:0.5:11"),
+    ] = None,
+    label: options.Label = None,
     compare: Annotated[
         list[Path] | None, typer.Option(help="another model file to compare with; may be repeated")
     ] = None,
@@ -53,15 +57,17 @@ def robustness(
     """Bound how far the prediction can move in a ball around each point."""
     files.check()
     picture.check()
-    choices = effort(search)
+    choices = search.arguments()
     model, points = inputs.read()
     others = {path.stem: load_model(path) for path in compare or []}
     found = robustness_of(
         None if others else model,
         points.X,
-        radii=radii_of(radii),
+        None if radius is None else radius_of(radius, model),
+        radii=None if radii is None else radii_of(radii),
         compare={inputs.model.stem: model, **others} if others else None,
         **ball.arguments(model),
+        output=label_of(label, model),
         tol=tol,
         n_jobs=search.jobs,
         **choices,

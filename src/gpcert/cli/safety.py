@@ -11,8 +11,8 @@ from gpcert.analyses import SafetyStep, safety_curve
 from gpcert.cli import options
 from gpcert.cli.attack import AttackMethod
 from gpcert.cli.exits import ExitCode
-from gpcert.cli.options import named
-from gpcert.cli.pictures import Picture, effort, radii_of
+from gpcert.cli.options import label_of, named
+from gpcert.cli.pictures import Picture, radii_of
 from gpcert.cli.results import Files
 from gpcert.cli.terminal import above, below, verdict
 from gpcert.search import StopReason
@@ -42,6 +42,7 @@ def safety(
     point: Annotated[
         str | None, typer.Option(help="which point, by its label; the first by default")
     ] = None,
+    label: options.Label = None,
     attack: Annotated[AttackMethod, typer.Option(help="which attack is shown")] = (
         AttackMethod.gpfgs
     ),
@@ -54,7 +55,7 @@ def safety(
     """Bound a prediction in growing balls around one point, beside an attack."""
     files.check()
     picture.check()
-    choices = effort(search)
+    choices = search.arguments()
     model, points = inputs.read()
     row = 0
     if point is not None:
@@ -65,6 +66,7 @@ def safety(
         radii_of(radii),
         **ball.arguments(model),
         **decision.arguments(model),
+        output=label_of(label, model),
         attack=attack.value,
         tol=tol,
         **choices,

@@ -12,8 +12,8 @@ from gpcert.analyses import WorstCase
 from gpcert.analyses import worst_case as worst_case_of
 from gpcert.cli import options
 from gpcert.cli.exits import ExitCode
-from gpcert.cli.options import radius_of
-from gpcert.cli.pictures import Picture, effort
+from gpcert.cli.options import label_of, radius_of
+from gpcert.cli.pictures import Picture
 from gpcert.cli.results import Files
 from gpcert.cli.terminal import above, below
 from gpcert.search import StopReason
@@ -38,9 +38,7 @@ def worst_case(
     radius: options.Radius,
     ball: options.Ball,
     beta: Annotated[float, typer.Option(help="standard deviations that the band reaches")] = 2.0,
-    target: Annotated[
-        int | None, typer.Option(help="the target, counted from 0, if there are several")
-    ] = None,
+    label: options.Label = None,
     tol: Annotated[float, typer.Option(help="accuracy at which a search ends")] = 0.01,
     *,
     search: options.Search,
@@ -50,7 +48,7 @@ def worst_case(
     """Bound a regression's least and greatest mean, and its credible band, around each point."""
     files.check()
     picture.check()
-    choices = effort(search)
+    choices = search.arguments()
     model, points = inputs.read()
     found = worst_case_of(
         model,
@@ -58,7 +56,7 @@ def worst_case(
         radius_of(radius, model),
         beta=beta,
         **ball.arguments(model),
-        output=target,
+        output=label_of(label, model, "mean"),
         tol=tol,
         n_jobs=search.jobs,
         **choices,

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.api.arguments import ball_options, chosen_region, read_radius, read_x
+from gpcert.api.arguments import read_x
+from gpcert.api.regions import Where
 from gpcert.committee import Model
 from gpcert.errors import InputError
 from gpcert.frames import row_labels
@@ -32,25 +33,25 @@ def read_some(model: Model, X: Any) -> tuple[np.ndarray, tuple[Any, ...]]:
     return points, row_labels(X) or tuple(range(len(points)))
 
 
-def read_moves(model: Model, X: np.ndarray, radius: Any, features: Any, domain: Any) -> Moves:
+def read_moves(model: Model, X: np.ndarray, where: Where) -> Moves:
     """What moves one feature at a time: every feature, but those fixed by a radius of 0."""
-    options = ball_options(model, np.inf, features, domain)
-    reach = check_radius(read_radius(model, radius), model.dim)
-    chosen = np.arange(model.dim) if options["features"] is None else options["features"]
+    shape = where.shape(model)
+    reach = check_radius(shape.radii(where.reach(model)), model.dim)
+    chosen = np.arange(model.dim) if shape.features is None else shape.features
     radii = np.broadcast_to(reach, (model.dim,))[chosen]
     if not np.any(radii > 0):
-        raise InputError(f"radius: expected a positive number for some feature, got {radius!r}")
-    ends = options["domain"]
+        raise InputError(
+            f"radius: expected a positive number for some feature, got {where.radius!r}"
+        )
+    ends = shape.domain
     for x in X:
         ends = check_domain(ends, x)
     return chosen[radii > 0], radii[radii > 0], ends
 
 
-def region_around(
-    model: Model, x: np.ndarray, radius: Any, region: Any, options: Mapping[str, Any]
-) -> Region:
+def region_around(model: Model, x: np.ndarray, where: Where) -> Region:
     """As in `certify`, but with features held at x a ball about another point is no ball."""
-    found = chosen_region(model, x, radius, region, options)
+    found = where.around(model, x)
     if isinstance(found, Ball) and not np.array_equal(found.center, x):
         raise InputError(
             "region: expected a ball around x itself, or a Box: with features held at x, a ball "

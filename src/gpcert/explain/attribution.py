@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from gpcert.certificates import Record
+from gpcert.certificates.shown import MOST_ROWS, Shown
 from gpcert.errors import InputError
 from gpcert.explain.names import output_index
 from gpcert.plots.effects import plot_effects, plot_heat_map
@@ -89,6 +90,15 @@ class Attribution(Record):
         shape = (len(self.X), len(self.outputs), len(self.feature_names))
         if self.X.ndim != 2 or self.values.shape != shape or len(self.labels) != len(self.X):
             raise InputError(f"values: expected shape {shape}, got {self.values.shape}")
+
+    def shown(self) -> Shown:
+        """The largest values at the first point on the last output."""
+        output = self.outputs[-1]
+        order = self.ranking(output=output)[:MOST_ROWS]
+        values = self.values[0, -1]
+        rows = [(self.feature_names[j], f"{values[j]:.4g}") for j in order]
+        notes = [f"at point {self.labels[0]}, output {output}; nothing is proved"]
+        return Shown(repr(self), ("feature", self.method), rows, notes)
 
     def __repr__(self) -> str:
         P, C, F = self.values.shape

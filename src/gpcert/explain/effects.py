@@ -21,9 +21,11 @@ from gpcert.api.arguments import (
     read_seed,
     read_tolerance,
 )
-from gpcert.api.methods import Method, MethodName
+from gpcert.api.methods import Method, MethodName, VarianceBound
 from gpcert.api.progress import progress_line
 from gpcert.api.questions import Quantity, RangeQuestion, range_question
+from gpcert.api.regions import Where
+from gpcert.api.words import verb
 from gpcert.arrays import Backend
 from gpcert.committee import Model
 from gpcert.errors import InputError
@@ -41,6 +43,7 @@ DEFAULT_TOLERANCE = 1e-3
 """Width of an effect's interval: a probability, or a part of the prior's standard deviation."""
 
 
+@verb
 def effects(
     model: Any,
     X: Any,
@@ -48,12 +51,14 @@ def effects(
     *,
     features: Any = None,
     domain: Any = None,
+    scale: Any = None,
     quantity: Quantity | None = None,
     tol: float | None = None,
     budget: BudgetLike = None,
     backend: str | Backend = "numpy",
     random_state: int | None = 0,
     method: MethodName = "taylor",
+    variance_bound: VarianceBound | None = None,
     n_jobs: int = 1,
     progress: bool | None = None,
 ) -> Effects:
@@ -73,7 +78,8 @@ def effects(
     X : one point (d,) or several (n, d), also rows of a data frame; `Effects.mean()` averages over
         them.
     radius : how far a feature moves: a number, one per feature, or a dict by feature; features with
-        0, or that the dict leaves out, are not explained.
+        0, or that the dict leaves out, are not explained. `scale="std"`, or one number per feature,
+        is its unit, as in `certify`.
     features : features to explain, by index or name; all by default.
     domain : (low, high), the valid inputs: a feature does not leave them.
     quantity : as in `prediction_range`, without "band". All outputs or classes are explained.
@@ -82,7 +88,7 @@ def effects(
     budget : of the whole call, 60 seconds by default; when it ends, or after Ctrl-C, the intervals
         so far are returned: those that were not reached hold, but say little.
     n_jobs : threads.
-    backend, random_state, method, progress : as in `prediction_range`.
+    backend, random_state, method, variance_bound, progress : as in `prediction_range`.
 
     Squared exponentials bound all features of all points in shared batches. A feature that the
     kernel does not look at, or that the domain does not let move, has exactly [0, 0].
@@ -102,21 +108,23 @@ def effects(
     start = time.perf_counter()
     posterior = as_posterior(model)
     points, labels = read_some(posterior, X)
-    chosen, radii, ends = read_moves(posterior, points, radius, features, domain)
+    chosen, radii, ends = read_moves(
+        posterior, points, Where(radius, np.inf, features, domain, scale)
+    )
     if quantity == "band":
         raise InputError(
             "quantity: a band has two ends, two functions whose effects differ; expected 'mean', "
             "'std' or 'variance'"
         )
     question = range_question(posterior, quantity)
-    bounds = Method(method)  # refuses unknown names
+    bounds = Method(method, variance_bound)
     effort = Effort(
         _tolerances(question, posterior, tol) / 4.0,
         read_budget(budget),
         read_backend(backend),
         read_jobs(n_jobs),
         read_seed(random_state),
-        bounds.name,
+        bounds,
         start,
     )
     moving = features_seen(posterior)[chosen]

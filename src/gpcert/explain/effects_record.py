@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from gpcert.certificates import Interval, Record
+from gpcert.certificates.shown import MOST_ROWS, Shown
+from gpcert.certificates.text import interval_text
 from gpcert.errors import InputError
 from gpcert.explain.names import output_index
 from gpcert.plots.effects import plot_effects, plot_heat_map
@@ -165,11 +167,18 @@ class Effects(Record):
         mean = f", mean of {self.averaged}" if self.averaged else ""
         return f"Effects({P} points, {C} outputs, {F} features, width <= {width:.3g}{mean})"
 
-    def __str__(self) -> str:
-        rows = [repr(self)]
+    def shown(self) -> Shown:
+        """The largest effects at the first point on the last output, rounded outwards."""
         output = self.outputs[-1]
-        for j in self.ranking(output=output)[:10]:
-            found = self.interval(int(j), output=output)
-            name = self.feature_names[self.features.index(int(j))]
-            rows.append(f"  {name:>20}  [{found.lower:+.5f}, {found.upper:+.5f}]")
-        return "\n".join(rows)
+        rows = [
+            (
+                self.feature_names[self.features.index(int(j))],
+                interval_text(self.interval(int(j), output=output)),
+            )
+            for j in self.ranking(output=output)[:MOST_ROWS]
+        ]
+        label = self._label(len(self.outputs) - 1)
+        notes = [] if self.averaged else [f"at point {self.labels[0]}"]
+        if len(self.features) > MOST_ROWS:
+            notes.append(f"the largest of {len(self.features)}: to_frame() has all")
+        return Shown(repr(self), ("feature", label), rows, notes)

@@ -8,6 +8,8 @@ import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.api.arguments import read_seed
+from gpcert.api.words import verb
+from gpcert.errors import InputError
 from gpcert.explain.arguments import read_some
 from gpcert.explain.attribution import Attribution
 from gpcert.explain.extras import extra_module
@@ -17,6 +19,7 @@ from gpcert.explain.predictions import output_labels, predictions
 __all__ = ["lime"]
 
 
+@verb
 def lime(
     model: Any,
     X: Any,
@@ -39,6 +42,8 @@ def lime(
     posterior = as_posterior(model)
     points, rows = read_some(posterior, X)
     seed = read_seed(random_state)
+    if not (isinstance(n_samples, int | np.integer) and n_samples > 1):
+        raise InputError(f"n_samples: expected a whole number > 1, got {n_samples!r}")
     data = (
         posterior.points if background is None else posterior.check_inputs(background, "background")
     )

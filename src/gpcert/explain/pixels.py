@@ -15,7 +15,6 @@ import numpy as np
 from gpcert.adapters import as_posterior
 from gpcert.api.arguments import (
     BudgetLike,
-    ball_options,
     read_backend,
     read_budget,
     read_flag,
@@ -24,7 +23,9 @@ from gpcert.api.arguments import (
     read_x,
 )
 from gpcert.api.progress import Line, margin_text, progress_line
+from gpcert.api.regions import Where
 from gpcert.api.rules import RuleOptions, decision_rule
+from gpcert.api.words import verb
 from gpcert.arrays import Backend
 from gpcert.committee import Committee, Model
 from gpcert.enclosures.goals import ProbabilityGoal
@@ -49,6 +50,7 @@ from gpcert.search import (
 __all__ = ["pixel_budget"]
 
 
+@verb
 def pixel_budget(
     model: Any,
     x: Any,
@@ -60,6 +62,7 @@ def pixel_budget(
     norm: float | str = np.inf,
     features: Any = None,
     domain: Any = None,
+    scale: Any = None,
     tol: float = 0.01,
     budget: BudgetLike = None,
     backend: str | Backend = "numpy",
@@ -78,8 +81,9 @@ def pixel_budget(
     betas : numbers of pixels; by default 1, 2, 4, ... up to all that can move.
     ranking : "effects" (the paper's metric, proved), "lime", "gradient", "sufficient" (those of a
         sufficient reason first), or the features in order, the most important first.
-    radius, norm, features, domain, region : where pixels may go, as in `certify`.
-    tol, budget : of each beta. `least_beta` is bisected between the betas that were asked for.
+    radius, norm, features, domain, scale, region : where pixels may go, as in `certify`.
+    tol, budget : of each beta; 60 seconds by default. `least_beta` is bisected between the betas
+        that were asked for.
     backend, random_state, progress : as in `prediction_range`. After Ctrl-C the betas that were
         reached are returned.
 
@@ -98,8 +102,7 @@ def pixel_budget(
     started = time.perf_counter()
     posterior = as_posterior(model)
     point = read_x(posterior, x, "ask for one point at a time")
-    around = ball_options(posterior, norm, features, domain)
-    whole = region_around(posterior, point, radius, region, around)
+    whole = region_around(posterior, point, Where(radius, norm, features, domain, scale, region))
     width, limits, place = read_tolerance(tol), read_budget(budget), read_backend(backend)
     seed = read_seed(random_state)
     gap = _gap(posterior, point)

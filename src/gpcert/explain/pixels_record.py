@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from gpcert.certificates import Record
+from gpcert.certificates.shown import Shown
 from gpcert.certificates.table import RecordTable
+from gpcert.certificates.text import table_shown
 from gpcert.errors import InputError
 from gpcert.plots.pixels import plot_gaps
 from gpcert.search import StopReason
@@ -60,6 +62,11 @@ class PixelBudget(Record):
         """The gap against the number of pixels; returns the Axes."""
         return plot_gaps(ax, [(self.ranked_by, self.betas, self.lower, self.upper)])
 
+    def shown(self) -> Shown:
+        """The gap per beta, rounded outwards."""
+        rows = self.to_frame().to_dict("records")
+        return table_shown(repr(self), [{str(k): v for k, v in row.items()} for row in rows], True)
+
     def __repr__(self) -> str:
         least = "none flips" if self.least_beta is None else f"{self.least_beta} pixels flip"
         return f"PixelBudget({self.ranked_by}, {len(self.betas)} betas, {least} {self.decision})"
@@ -81,7 +88,7 @@ class PixelBudget(Record):
             raise InputError("gaps: expected lower <= upper")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PixelBudgetTable(RecordTable[PixelBudget]):
     """Pixel budgets of several points."""
 
@@ -102,3 +109,9 @@ class PixelBudgetTable(RecordTable[PixelBudget]):
             "seconds": row.seconds,
             "reason": row.reason.name,
         }
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """The gaps of all points; returns the Axes."""
+        pairs = zip(self.labels, self, strict=True)
+        rows = [(f"{label}: {r.ranked_by}", r.betas, r.lower, r.upper) for label, r in pairs]
+        return plot_gaps(ax, rows)

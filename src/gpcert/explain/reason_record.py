@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from gpcert.certificates import Certificate, Interval, Record, Status
+from gpcert.certificates.shown import Shown
 from gpcert.certificates.table import RecordTable
+from gpcert.certificates.text import region_text
 from gpcert.errors import InputError
 from gpcert.explain.names import shown
-from gpcert.plots.reasons import plot_kept_pixels
+from gpcert.plots.reasons import plot_kept_features, plot_kept_pixels
 from gpcert.search import StopReason
 
 if TYPE_CHECKING:
@@ -109,32 +111,52 @@ class Reason(Record):
             ]
         )
 
-    def plot(self, ax: Axes | None = None, *, shape: tuple[int, int]) -> Axes:
-        """The image with the pixels of the reason marked; returns the Axes."""
+    def plot(self, ax: Axes | None = None, *, shape: tuple[int, int] | None = None) -> Axes:
+        """The image of this shape with the pixels of the reason marked; without a shape the
+        features that the region lets move, and which of them are the reason. Returns the Axes."""
+        if shape is None:
+            return ReasonTable((self,), labels=("",)).plot(ax)
         title = f"{len(self.features)} pixels {'prove' if self.what == 'sufficient' else 'flip'}"
         assert self.x is not None
         shown_image = self.x if self.counterexample is None else self.counterexample
         decision = "" if self.decision is None else f" {self.decision}"
+        open_ = f"\n(dotted: {len(self.undecided)} perhaps superfluous)" if self.undecided else ""
         return plot_kept_pixels(
-            ax, shown_image, self.features, shape, title=title + decision, weak=self.undecided
+            ax,
+            shown_image,
+            self.features,
+            shape,
+            title=title + decision + open_,
+            weak=self.undecided,
         )
 
     def __repr__(self) -> str:
         tail = "" if not self.undecided else f", {len(self.undecided)} undecided"
         return f"Reason({self.what}, {len(self.features)} of {len(self.movable)} features{tail})"
 
-    def __str__(self) -> str:
+    def shown(self) -> Shown:
+        """The set in words, what is undecided of it, the region and the cost."""
+        rows = [(f"{self.what} reason", self._words())]
+        if self.undecided:
+            text = f"{len(self.undecided)} of them may be superfluous (undecided)"
+            rows.append(("minimal", text))
+        elif self.found:
+            rows.append(("minimal", "proved: none of them can be left out"))
+        rows += [
+            ("rule", self.rule),
+            ("region", region_text(self.region)),
+            ("cost", f"{len(self.steps)} certificates, {self.boxes} boxes, {self.seconds:.3g} s"),
+        ]
+        return Shown("", (), rows)
+
+    def _words(self) -> str:
         if not self.found:
             proved = self.steps[-1].status is Status.ROBUST
-            return "no contrastive reason: " + (
+            return "none: " + (
                 "the region holds one decision (proved)" if proved else "not decided in the budget"
             )
         what = "kept as they are, prove" if self.what == "sufficient" else "changed alone, flip"
-        lines = [f"{shown(self.feature_names)}: {what} the decision {self.decision}"]
-        if self.undecided:
-            lines.append(f"{len(self.undecided)} of them may be superfluous (undecided)")
-        lines.append(f"{len(self.steps)} certificates, {self.seconds:.2f} s")
-        return "\n".join(lines)
+        return f"{shown(self.feature_names)}: {what} the decision {self.decision}"
 
     def check(self) -> None:
         """Features of the region; what is undecided is one of those kept."""
@@ -146,7 +168,7 @@ class Reason(Record):
             raise InputError("features: expected movable features with names, and some steps")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ReasonTable(RecordTable[Reason]):
     """Reasons of several points."""
 
@@ -168,3 +190,20 @@ class ReasonTable(RecordTable[Reason]):
             "seconds": row.seconds,
             "reason": row.reason.name,
         }
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """One row a point, one column a feature: which are in its reason; returns the Axes."""
+        names: dict[int, str] = {}
+        for row in self:
+            names |= {j: f"x{j}" for j in row.movable if j not in names}
+            names |= dict(zip(row.features, row.feature_names, strict=True))
+        places = sorted(names)
+        marks = [
+            [(j in row.movable) + (j in row.features) + (j in row.undecided) for j in places]
+            for row in self
+        ]
+        kinds = {row.what for row in self}
+        title = f"{kinds.pop()} reason" if len(kinds) == 1 else "reasons"
+        return plot_kept_features(
+            ax, np.array(marks), self.labels, [names[j] for j in places], title=title
+        )

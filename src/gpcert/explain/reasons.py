@@ -15,7 +15,6 @@ import numpy as np
 from gpcert.adapters import as_posterior
 from gpcert.api.arguments import (
     BudgetLike,
-    ball_options,
     read_backend,
     read_budget,
     read_class_weight,
@@ -24,9 +23,11 @@ from gpcert.api.arguments import (
     read_x,
 )
 from gpcert.api.certify import certify_region
-from gpcert.api.methods import Method, MethodName
+from gpcert.api.methods import Method, MethodName, VarianceBound
 from gpcert.api.progress import Line, progress_line
+from gpcert.api.regions import Where
 from gpcert.api.rules import RuleOptions
+from gpcert.api.words import verb
 from gpcert.arrays import Backend
 from gpcert.certificates import Certificate, Status
 from gpcert.committee import Model
@@ -43,13 +44,17 @@ from gpcert.search import Budget, StopReason
 
 __all__ = ["contrastive", "sufficient"]
 
-STEP_SECONDS, STEP_BOXES = 5.0, 32
-"""Default budget of one step; that of boxes where more than MANY_FEATURES are free: splitting boxes
-of many features gains next to nothing, and an undecided step would take all of its time."""
+STEP_SHARE = 1.0 / 12.0
+"""Part of the whole time that one step may take: an undecided one would take all of it."""
+
+STEP_BOXES = 32
+"""Boxes of one step where more than MANY_FEATURES are free, unless the user says: splitting boxes
+of many features gains next to nothing."""
 
 MANY_FEATURES = 20
 
 
+@verb
 def sufficient(
     model: Any,
     x: Any,
@@ -59,6 +64,7 @@ def sufficient(
     norm: float | str = np.inf,
     features: Any = None,
     domain: Any = None,
+    scale: Any = None,
     threshold: float | None = None,
     class_weight: Mapping[Any, float] | Sequence[float] | None = None,
     delta: float | None = None,
@@ -68,6 +74,7 @@ def sufficient(
     backend: str | Backend = "numpy",
     random_state: int | None = 0,
     method: MethodName = "taylor",
+    variance_bound: VarianceBound | None = None,
     progress: bool | None = None,
 ) -> Reason:
     """A subset-minimal set of features which, kept as they are at x, proves the decision.
@@ -78,10 +85,11 @@ def sufficient(
     the reason a counter-example that lets it go as well is known, but for those in
     `Reason.undecided`, where the budget of a step ended first.
 
-    Parameters: the region (`radius`, `norm`, `features`, `domain`, or `region=`, a Box or a Ball
-    around x), the decision (`threshold`, `class_weight`, `delta`, `output_norm`) and the effort as
-    in `certify`; `budget` is that of one step (by default 5 s, and 32 boxes where more than 20
-    features are free). After Ctrl-C all that is not known yet is undecided.
+    Parameters: the region (`radius`, `norm`, `features`, `domain`, `scale`, or `region=`, a Box or
+    a Ball around x), the decision (`threshold`, `class_weight`, `delta`, `output_norm`) and the
+    effort as in `certify`. The time of `budget` (60 seconds by default) is that of the whole call,
+    of which one step may take a twelfth; its boxes are those of one step (by default 32 where more
+    than 20 features are free). After it, or Ctrl-C, all that is not known yet is undecided.
 
     Example
     -------
@@ -92,8 +100,8 @@ def sufficient(
     >>> explain.sufficient(p, [0.0, 0.0], 2.0, threshold=0.5).features
     (0,)
     """
-    where = (radius, region, norm, features, domain)
-    rule = (threshold, class_weight, delta, output_norm, method)
+    where = Where(radius, norm, features, domain, scale, region)
+    rule = (threshold, class_weight, delta, output_norm, method, variance_bound)
     with progress_line(read_flag("progress", progress)) as line:
         search = _search(model, x, where, rule, (budget, backend, random_state), line)
         return _sufficient(search, search.ordered(order))
@@ -116,6 +124,7 @@ def _sufficient(search: _Search, items: list[int]) -> Reason:
     return search.reason("sufficient", minimal_subset(items, holds), items)
 
 
+@verb
 def contrastive(
     model: Any,
     x: Any,
@@ -125,6 +134,7 @@ def contrastive(
     norm: float | str = np.inf,
     features: Any = None,
     domain: Any = None,
+    scale: Any = None,
     threshold: float | None = None,
     class_weight: Mapping[Any, float] | Sequence[float] | None = None,
     delta: float | None = None,
@@ -134,6 +144,7 @@ def contrastive(
     backend: str | Backend = "numpy",
     random_state: int | None = 0,
     method: MethodName = "taylor",
+    variance_bound: VarianceBound | None = None,
     progress: bool | None = None,
 ) -> Reason:
     """A subset-minimal set of features whose change alone flips the decision, and how.
@@ -141,7 +152,8 @@ def contrastive(
     `Reason.counterexample` differs from x in these features only and is decided otherwise. Minimal:
     for each of them it is proved that the others alone cannot flip the decision in the region, but
     for those in `Reason.undecided`. Where the region holds no other decision at all (proved, or not
-    decided) `Reason.found` is False. Arguments as in `sufficient`.
+    decided) `Reason.found` is False. Arguments as in `sufficient`, 60
+    seconds by default.
 
     Example
     -------
@@ -153,8 +165,8 @@ def contrastive(
     >>> reason.features, bool(abs(reason.counterexample[0]) > 1.0)
     ((0,), True)
     """
-    where = (radius, region, norm, features, domain)
-    rule = (threshold, class_weight, delta, output_norm, method)
+    where = Where(radius, norm, features, domain, scale, region)
+    rule = (threshold, class_weight, delta, output_norm, method, variance_bound)
     with progress_line(read_flag("progress", progress)) as line:
         search = _search(model, x, where, rule, (budget, backend, random_state), line)
         return _contrastive(search, search.ordered(order))
@@ -191,6 +203,9 @@ class _Search:
     last: Certificate | None = None
     stopped: bool = False
     """Ctrl-C ended a step: no other is begun."""
+    end: float = np.inf
+    late: bool = False
+    """The time was up before a step."""
     started: float = field(default_factory=time.perf_counter)
 
     def ordered(self, order: Any) -> list[int]:
@@ -208,7 +223,8 @@ class _Search:
         for moved, _ in self.known:
             if moved <= wanted:
                 return Status.NOT_ROBUST
-        if self.stopped:
+        self.late = self.late or bool(self.steps and time.perf_counter() >= self.end)
+        if self.stopped or self.late:
             return Status.UNKNOWN
         certificate = self.ask(with_free(self.region, self.x, free))
         self.stopped = certificate.reason is StopReason.INTERRUPTED
@@ -255,6 +271,8 @@ class _Search:
     def _ended(self, undecided: bool) -> StopReason:
         if self.stopped:
             return StopReason.INTERRUPTED
+        if undecided and self.late:
+            return StopReason.TIME
         unknown = [step.reason for step in self.steps if step.status is Status.UNKNOWN]
         return unknown[0] if undecided else StopReason.DECIDED
 
@@ -262,31 +280,38 @@ class _Search:
 def _search(
     model: Any,
     x: Any,
-    where: tuple[Any, ...],
+    where: Where,
     rule: tuple[Any, ...],
     effort: tuple[BudgetLike, Any, Any],
     line: Line,
 ) -> _Search:
     posterior = as_posterior(model)
     point = read_x(posterior, x, "ask for one point at a time")
-    radius, region, norm, features, domain = where
-    around = ball_options(posterior, norm, features, domain)
-    found = region_around(posterior, point, radius, region, around)
-    threshold, costs, delta, size, method = rule
+    found = region_around(posterior, point, where)
+    threshold, costs, delta, size, method, variance_bound = rule
     options = RuleOptions(
         threshold,
         read_class_weight(costs),
         delta,
         check_norm(size, "output_norm"),
-        Method(method),
+        Method(method, variance_bound),
     )
-    budget, backend, seed = effort[0], read_backend(effort[1]), read_seed(effort[2])
-    # a budget that is wrong is refused before any work
-    given = None if budget is None else read_budget(budget)
+    limits, backend, seed = (
+        read_budget(effort[0]),
+        read_backend(effort[1]),
+        read_seed(effort[2]),
+    )
+    end = limits.ends(time.perf_counter())
 
     def ask(part: Region) -> Certificate:
-        most = STEP_BOXES if len(part.free) > MANY_FEATURES else None
-        limits = given or Budget(seconds=STEP_SECONDS, boxes=most)
-        return certify_region(posterior, point, part, options, limits, backend, seed)
+        seconds = None
+        if limits.seconds is not None:
+            left = max(end - time.perf_counter(), 1e-6)  # the first step is begun however late
+            seconds = min(limits.seconds * STEP_SHARE, left)
+        boxes = limits.boxes
+        if boxes is None and len(part.free) > MANY_FEATURES:
+            boxes = STEP_BOXES
+        own = Budget(seconds, boxes, limits.memory)
+        return certify_region(posterior, point, part, options, own, backend, seed)
 
-    return _Search(posterior, point, found, ask, line)
+    return _Search(posterior, point, found, ask, line, end=end)

@@ -8,16 +8,19 @@ import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.api.arguments import read_x
+from gpcert.api.words import verb
 from gpcert.arrays import finite_array
 from gpcert.errors import InputError
 from gpcert.explain.extras import extra_module
 from gpcert.explain.gradients import decision_gradient
+from gpcert.plots.images import image_shape
 
 __all__ = ["Salience", "key_points", "salient_features"]
 
 Salience = Literal["sift", "variance", "sensitivity"]
 
 
+@verb
 def salient_features(
     model: Any,
     x: Any,
@@ -65,8 +68,7 @@ def key_points(image: Any, shape: tuple[int, int]) -> np.ndarray:
     """
     feature = extra_module("skimage.feature", "scikit-image", "SIFT")
     pixels = finite_array("image", image, ndim=1)
-    if pixels.size != int(np.prod(shape)):
-        raise InputError(f"shape: expected {pixels.size} pixels, got {shape[0]} * {shape[1]}")
+    shape = image_shape(shape, pixels.size)
     span = float(np.ptp(pixels)) or 1.0
     detector = feature.SIFT()
     try:

@@ -178,6 +178,14 @@ class ActiveBatch(NodeBatch):
         """Those of k."""
         return self.part.variations()
 
+    def beyond_second(self, coefficients: Array, third: Array) -> Array:
+        """That of k."""
+        return self.part.beyond_second(coefficients, third)
+
+    def own_beyond_second(self) -> Array | None:
+        """That of k."""
+        return self.part.own_beyond_second()
+
     def itself(self) -> tuple[Jet, Triple]:
         """That of k, placed among all features."""
         jet, errors = self.part.itself()

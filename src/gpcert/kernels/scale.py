@@ -156,6 +156,21 @@ class ScaleBatch(NodeBatch):
         scaled = _scaled((others[0], others[1], others[2]), self.factor)
         return times(zeroth, namespace(zeroth).full_like(zeroth, self.factor)), *scaled
 
+    @np.errstate(over="ignore")
+    def beyond_second(self, coefficients: Array, third: Array) -> Array:
+        """Scaled; the part's own third derivatives."""
+        del third
+        found = self.part.beyond_second(coefficients, self.part.variations()[3])
+        return times(found, namespace(found).full_like(found, self.factor))
+
+    @np.errstate(over="ignore")
+    def own_beyond_second(self) -> Array | None:
+        """Scaled."""
+        found = self.part.own_beyond_second()
+        return (
+            None if found is None else times(found, namespace(found).full_like(found, self.factor))
+        )
+
     def itself(self) -> tuple[Jet, Triple]:
         """Scaled, one rounding of each entry."""
         jet, errors = self.part.itself()

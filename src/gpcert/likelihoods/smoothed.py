@@ -17,6 +17,9 @@ __all__ = ["PIECES", "SMOOTHING_BOUNDS", "SmoothedLink", "split_segment"]
 PIECES = 8
 """Pieces a segment is cut into; the slack of a bend falls with its square."""
 
+NEGLIGIBLE_BEND = 1e-6
+"""Bends below which a segment is not cut: its bound loses at most a quarter of this probability."""
+
 SMOOTHING_BOUNDS = (0.39895, 0.24198, 0.39895, 0.5506)
 """`e_n >= sup |phi^(n-1)|`, n = 1..4: phi(0), phi(1), phi(0), and `sqrt(6) r phi(r)` with
 `r = sqrt(3 - sqrt 6)`, the largest `|z^3 - 3 z| phi(z)`."""
@@ -48,7 +51,8 @@ class SmoothedLink(BinaryLikelihood):
         return xp.clip(bound, None, self.link_bounds[order - 1])
 
     def line_minimum(self, alpha: Array, beta: Array, v_low: Array, v_high: Array) -> Array:
-        """The better of the curvature bound on `PIECES` pieces and the monotone bound.
+        """The better of the curvature bound, on `PIECES` pieces where the segment bends visibly,
+        and the monotone bound.
 
         Statement: let `G(v) = F(alpha + beta v, v)`. If `G'' <= K` on a piece of length h, with
         values A <= B at its ends in some order, then there `G >= A - max(P - (B - A), 0)^2 / (4 P)`
@@ -57,22 +61,32 @@ class SmoothedLink(BinaryLikelihood):
         `A + (B - A) t - P t (1 - t)`. Lower bounds may stand for A and B: the chord only falls.
         By the heat equation `F_v = F_mumu / 2`, `G'' = beta^2 F_2 + beta F_3 + F_4 / 4`.
         """
-        alpha, beta, v_low, v_high = check_segment(alpha, beta, v_low, v_high)
-        xp = namespace(alpha)
-        monotone = monotone_minimum(self, alpha, beta, v_low, v_high)
-        if bool(xp.all(v_low == v_high)):
-            return monotone  # a point: the monotone bound is its value
-        v = split_segment(v_low, v_high)
-        mean = mean_lower(alpha[..., None], beta[..., None], v)
+        segments = check_segment(alpha, beta, v_low, v_high)
+        xp = namespace(segments[0])
+        shape = segments[0].shape
+        alpha, beta, v_low, v_high = (xp.reshape(part, (-1,)) for part in segments)
+        found, bends = self._chord_minimum(alpha, beta, xp.stack([v_low, v_high], axis=-1))
+        bent = bends > NEGLIGIBLE_BEND
+        if bool(xp.any(bent)):
+            some = tuple(part[bent] for part in (alpha, beta, v_low, v_high))
+            found[bent], _ = self._chord_minimum(some[0], some[1], split_segment(*some[2:]))
+        found = xp.maximum(found, monotone_minimum(self, alpha, beta, v_low, v_high))
+        return nonnegative(xp.reshape(found, shape))
+
+    def _chord_minimum(self, alpha: Array, beta: Array, v: Array) -> tuple[Array, Array]:
+        """(n,) the bound of `line_minimum` from pieces between the points v (n, k), and the largest
+        of their bends P."""
+        xp = namespace(v)
+        mean = mean_lower(alpha[:, None], beta[:, None], v)
         ends, _ = self.enclose(mean, v)
         first, second = ends[..., :-1], ends[..., 1:]
-        half_bend = self._half_bend(beta[..., None], v, mean)
+        half_bend = self._half_bend(beta[:, None], v, mean)
         gap = nonnegative(half_bend - down(abs(second - first)))
         # gap <= half_bend (1 + U), so the quotient cannot overflow; roundings: 2 in the gap, twice,
         # and 3 here. TINY keeps 0 / 0 away where the piece is a point.
         loss = up(gap * (gap / (4.0 * half_bend + TINY)), 8)
         pieces = down(xp.minimum(first, second) - up(loss))
-        return nonnegative(xp.maximum(xp.min(pieces, axis=-1), monotone))
+        return xp.min(pieces, axis=-1), xp.max(half_bend, axis=-1)
 
     def _half_bend(self, beta: Array, v: Array, mean: Array) -> Array:
         """Upper bound of `P = K h^2 / 2` on every piece between neighbours along the last axis."""

@@ -25,6 +25,7 @@ from gpcert.models.training import (
     white_noise,
 )
 from gpcert.posterior import Posterior
+from gpcert.spread import spread_of
 
 __all__ = ["GPClassifier"]
 
@@ -138,7 +139,7 @@ class GPClassifier(ClassifierMixin, BaseEstimator):
         self.kernel_, self.trace_, self.fit_ = trained.kernel, trained.trace, trained.fit
         self.evidence_ = trained.fit.evidence
         points, white = (X, white_noise(trained.kernel, X)) if Z is None else (Z, 0.0)
-        self._set_posterior(Latent(trained.kernel, points, trained.fit, white))
+        self._set_posterior(Latent(trained.kernel, points, trained.fit, white), spread_of(X))
         return self
 
     def _check_classes(self) -> None:
@@ -155,13 +156,14 @@ class GPClassifier(ClassifierMixin, BaseEstimator):
                 "likelihood='softmax'"
             )
 
-    def _set_posterior(self, latent: Latent) -> None:
+    def _set_posterior(self, latent: Latent, spread: np.ndarray) -> None:
         labels = self.classes_.tolist()
         if len(labels) > 2:
             found = latent.coupled_posterior(tuple(labels))
         else:
             found = latent.binary_posterior(self.likelihood, (labels[0], labels[1]))
-        self.posterior_ = replace(found, feature_names=self.__dict__.get("feature_names_in_"))
+        names = self.__dict__.get("feature_names_in_")
+        self.posterior_ = replace(found, feature_names=names, spread=spread)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Latent mean: (n,) for two classes, positive for the second; (n, m) for more.

@@ -23,6 +23,7 @@ from gpcert.models.training import (
     white_noise,
 )
 from gpcert.posterior import Posterior
+from gpcert.spread import spread_of
 
 __all__ = ["GPRegressor"]
 
@@ -119,6 +120,7 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             scale=scale,
             noise=scale**2 * white_noise(trained.kernel, X),
             feature_names=self.__dict__.get("feature_names_in_"),
+            spread=spread_of(X),
         )
         self._single_target = np.ndim(y) == 1
         return self

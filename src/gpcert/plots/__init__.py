@@ -8,18 +8,23 @@ from gpcert.plots.effects import plot_effects, plot_heat_map
 from gpcert.plots.images import plot_image_counterexample
 from gpcert.plots.intervals import plot_range
 from gpcert.plots.kernels import plot_kernel_lines
+from gpcert.plots.margins import plot_certificates
 from gpcert.plots.pixels import plot_gaps
-from gpcert.plots.reasons import plot_kept_pixels
+from gpcert.plots.radii import plot_radii
+from gpcert.plots.reasons import plot_kept_features, plot_kept_pixels
 from gpcert.plots.training import plot_training
 
 __all__ = [
+    "plot_certificates",
     "plot_decision_regions",
     "plot_effects",
     "plot_gaps",
     "plot_heat_map",
     "plot_image_counterexample",
+    "plot_kept_features",
     "plot_kept_pixels",
     "plot_kernel_lines",
+    "plot_radii",
     "plot_range",
     "plot_training",
 ]

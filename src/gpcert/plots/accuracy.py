@@ -39,8 +39,11 @@ def plot_accuracy(
         linewidth=0,
         label=f"{start}undecided",
     )
-    ax.plot(radii, attacked, color=ACCENT, linestyle="--", label=f"{start}no attack known")
-    ax.plot(radii, certified, color=proved.colour, linestyle="-", label=f"{start}proved robust")
+    look = {"color": proved.colour, "linestyle": "-", "linewidth": 3.0}
+    ax.plot(radii, certified, **look, label=f"{start}proved robust")
+    # thin and on top: where the two agree both are seen
+    above = {"color": ACCENT, "linestyle": "--", "linewidth": 1.2}
+    ax.plot(radii, attacked, **above, label=f"{start}no attack known")
     ax.set_xlabel("radius of the balls")
     ax.set_ylabel("share of the test points, right and robust")
     ax.set_ylim(-0.02, 1.02)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpcert.plots.axes import axes_or_current
+from gpcert.plots.axes import axes_or_current, legend_above
 from gpcert.plots.style import ACCENT, DARK, LIGHT
 
 if TYPE_CHECKING:
@@ -34,7 +34,5 @@ def plot_attacks(
     ax.scatter([], [], s=22, marker="v", facecolors="white", edgecolors=DARK, label="after")
     ax.set_xlabel("points, by their value before the attack")
     ax.set_ylabel(quantity)
-    ax.legend(
-        fontsize="small", ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False
-    )
+    legend_above(ax, columns=3)
     return ax

@@ -1,13 +1,25 @@
-"""The Axes that a picture is drawn on."""
+"""The Axes that a picture is drawn on, and the names of its rows."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["axes_or_current"]
+__all__ = ["axes_or_current", "legend_above", "name_rows", "room_around", "short_name"]
+
+MOST_NAMES, LONGEST_NAME = 25, 28
+"""Rows that have a name each; of more, about so many have one. Characters of a name."""
+
+FEWEST_ROWS = 3
+"""Rows whose height a picture has room for, so that a single bar does not fill it."""
+
+ROOM = 0.08
+"""Part of a picture's width that is left on either side, so that marks are not cut."""
 
 
 def axes_or_current(ax: Axes | None) -> Axes:
@@ -17,3 +29,59 @@ def axes_or_current(ax: Axes | None) -> Axes:
     from matplotlib import pyplot
 
     return pyplot.gca()
+
+
+def short_name(name: Any) -> str:
+    """A name that does not fill the picture.
+
+    >>> short_name("a"), short_name("a name that goes on and on and on and on")
+    ('a', 'a name that g…on and on and on')
+    """
+    text = str(name)
+    if len(text) <= LONGEST_NAME:
+        return text
+    half = (LONGEST_NAME - 1) // 2
+    return f"{text[:half].rstrip()}…{text[-half - 1 :].lstrip()}"
+
+
+def name_rows(ax: Axes, names: Sequence[Any]) -> None:
+    """Names of rows 0, 1, ... from the top; of many rows only some, so that none overlap."""
+    step = -(-len(names) // MOST_NAMES)
+    rows = np.arange(len(names))[::step]
+    ax.set_yticks(rows, [short_name(names[row]) for row in rows])
+    spare = max(0.0, FEWEST_ROWS - len(names)) / 2.0
+    ax.set_ylim(len(names) - 0.4 + spare, -0.6 - spare)
+
+
+def legend_above(
+    ax: Axes, *, title: str | None = None, handles: Any = None, columns: int = 2
+) -> None:
+    """The legend over the Axes: it hides nothing, and in two columns small pictures hold it."""
+    given = {} if handles is None else {"handles": handles}
+    ax.legend(
+        **given,
+        title=title,
+        fontsize="small",
+        title_fontsize="medium",
+        ncols=columns,
+        loc="lower center",
+        bbox_to_anchor=(0.5, 1.0),
+        frameon=False,
+        borderaxespad=0.2,
+        columnspacing=1.2,
+        handlelength=1.4,
+        handletextpad=0.5,
+    )
+
+
+def room_around(values: Iterable[float]) -> tuple[float, float]:
+    """Limits of an axis that shows all finite values with some room, also of a single one.
+
+    >>> room_around([0.0, 1.0, float("inf")])
+    (-0.08, 1.08)
+    """
+    given = np.array([value for value in values if np.isfinite(value)])
+    low, high = (given.min(), given.max()) if given.size else (0.0, 1.0)
+    size = max(abs(low), abs(high)) or 1.0
+    room = max(ROOM * (high - low), 0.02 * size)
+    return float(low - room), float(high + room)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpcert.errors import InputError
+from gpcert.plots.axes import axes_or_current
+from gpcert.plots.images import image_shape
 from gpcert.plots.style import ACCENT, DARK
 
 if TYPE_CHECKING:
@@ -19,13 +20,8 @@ EFFECT_COLOURS = "RdBu_r"
 """Blue lowers, red raises, as in the paper; light in the middle, so grey print shows the size."""
 
 
-def axes_or_current(ax: Axes | None) -> Axes:
-    """The Axes given, or the current one."""
-    if ax is not None:
-        return ax
-    from matplotlib import pyplot
-
-    return pyplot.gca()
+VISIBLE = 0.1
+"""Part of the largest effect from which on a pixel's colour is seen."""
 
 
 def plot_effects(
@@ -95,12 +91,13 @@ def plot_heat_map(
     label: str = "effect",
     image: Any = None,
 ) -> Axes:
-    """Values of pixels: red raises, blue lowers; the image's outline is drawn over them."""
+    """Values of pixels: red raises, blue with a dash lowers (in grey print the dash tells them
+    apart); the image's outline is drawn over them."""
     ax = axes_or_current(ax)
-    if values.size != int(np.prod(shape)):
-        raise InputError(f"shape: expected {values.size} pixels, got {shape[0]} * {shape[1]}")
+    shape = image_shape(shape, values.size)
     largest = float(np.abs(values).max()) or 1.0
     shown = ax.imshow(values.reshape(shape), cmap=EFFECT_COLOURS, vmin=-largest, vmax=largest)
+    _mark_lowering(ax, values.reshape(shape), largest)
     if image is not None:
         pixels = np.asarray(image, dtype=float).reshape(shape)
         middle = 0.5 * (pixels.min() + pixels.max())
@@ -111,3 +108,10 @@ def plot_heat_map(
     ax.set_xticks([])
     ax.set_yticks([])
     return ax
+
+
+def _mark_lowering(ax: Axes, values: np.ndarray, largest: float) -> None:
+    """A dash on every pixel that lowers the output by a visible amount."""
+    rows, columns = np.nonzero(values < -VISIBLE * largest)
+    dark = values[rows, columns] < -0.5 * largest
+    ax.scatter(columns, rows, marker="_", s=22, color=np.where(dark, "white", "#222222"))

@@ -14,7 +14,22 @@ from gpcert.plots.style import PROBABILITY_COLOURS
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_image_counterexample"]
+__all__ = ["image_shape", "plot_image_counterexample"]
+
+
+def image_shape(shape: Any, pixels: int) -> tuple[int, int]:
+    """Rows and columns of an image of so many pixels, or an `InputError`.
+
+    >>> image_shape([2, 3], 6)
+    (2, 3)
+    """
+    given = np.asarray(shape)
+    if given.shape != (2,) or given.dtype.kind not in "iu" or np.any(given < 1):
+        raise InputError(f"shape: expected (rows, columns) of the image, got {shape!r}")
+    rows, columns = map(int, given)
+    if rows * columns != pixels:
+        raise InputError(f"shape: expected {pixels} pixels, got {rows} * {columns}")
+    return rows, columns
 
 
 def plot_image_counterexample(
@@ -33,11 +48,11 @@ def plot_image_counterexample(
     if len(axes) != 3:
         raise InputError(f"axes: expected three Axes, got {len(axes)}")
     before, after = finite_array("x", x, ndim=1), finite_array("counterexample", counterexample, 1)
-    if before.size != int(np.prod(shape)) or after.size != before.size:
+    if after.size != before.size:
         raise InputError(
-            f"shape: expected {shape[0]} * {shape[1]} pixels in x and in the counter-example, "
-            f"got {before.size} and {after.size}"
+            f"counterexample: expected {before.size} pixels, as many as in x, got {after.size}"
         )
+    shape = image_shape(shape, before.size)
     change = after - before
     top = max(float(before.max()), float(after.max()))
     bottom = min(float(before.min()), float(after.min()))

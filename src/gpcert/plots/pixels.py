@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpcert.errors import InputError
-from gpcert.plots.effects import axes_or_current
+from gpcert.plots.axes import axes_or_current
 from gpcert.plots.style import ACCENT, DARK
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from gpcert.certificates import Status
 
@@ -16,6 +16,7 @@ __all__ = [
     "CLASS_COLOURS",
     "CLASS_MARKERS",
     "CLASS_PALETTE",
+    "NOMINAL",
     "PROBABILITY_COLOURS",
 ]
 
@@ -37,6 +38,16 @@ LOOKS = {
 """Bluish green, vermilion and grey of Okabe and Ito (2008), *Color universal design*."""
 
 DARK, LIGHT, ACCENT = "#0072B2", "#A6CEE3", "#D55E00"
+NOMINAL: dict[str, Any] = {
+    "marker": "D",
+    "s": 34,
+    "color": "white",
+    "edgecolors": "black",
+    "linewidths": 1.1,
+    "zorder": 4,
+}
+"""How the plain prediction at the point itself is marked, in every picture."""
+
 CLASS_COLOURS = ("#FFFFFF", "#222222")
 """Two classes: white and black markers on the colours of the probability."""
 

@@ -1,11 +1,12 @@
 """Search: branch and bound over batches of boxes."""
 
 from gpcert.search.branch_and_bound import solve
-from gpcert.search.budget import Budget, StopReason
+from gpcert.search.budget import DEFAULT_BUDGET, Budget, StopReason
 from gpcert.search.interrupts import stop_if_interrupted
 from gpcert.search.problem import GoalResult, Problem, SearchResult, SearchState, Watch
 
 __all__ = [
+    "DEFAULT_BUDGET",
     "Budget",
     "GoalResult",
     "Problem",

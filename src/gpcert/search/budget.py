@@ -15,7 +15,7 @@ from gpcert.arrays import number_array
 from gpcert.deadline import deadline
 from gpcert.errors import InputError
 
-__all__ = ["Budget", "Clock", "StopReason"]
+__all__ = ["DEFAULT_BUDGET", "Budget", "Clock", "StopReason"]
 
 
 class StopReason(Enum):
@@ -83,6 +83,10 @@ def _limit(name: str, given: Any) -> float | None:
     if value <= 0:
         raise InputError(f"budget {name}: expected a positive number or None, got {given!r}")
     return None if math.isinf(value) else value
+
+
+DEFAULT_BUDGET = Budget()
+"""What every verb and every command may spend where nothing is said: 60 seconds."""
 
 
 class Clock:

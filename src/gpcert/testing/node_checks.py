@@ -192,11 +192,44 @@ def check_variations(case: NodeCase) -> None:
                 assert not change > arb(bounds[1][b, i]), "S_1 against the change of k"
 
 
+def check_beyond_second(case: NodeCase) -> None:
+    """What degree 2 leaves of a weighted sum, and of k(., c) itself, at points of the cells.
+
+    Points whose third derivative is not bounded on a cell have no weight there, as for the caller.
+    """
+    module = flint()
+    arb = module.arb
+    third = case.batch.variations()[3]
+    bounded = np.isfinite(case.host(third))
+    a = np.where(bounded, case.rng.normal(size=case.shape) * case.rng.choice([1.0, 1e-3, 1e3]), 0.0)
+    bound = case.host(case.batch.beyond_second(case.place(a), third), (len(case.cells),))
+    own = case.batch.own_beyond_second()
+    own = None if own is None else case.host(own, (len(case.cells),))
+    with module.ctx.workprec(800):  # the differences cancel for tiny displacements
+        for b in range(len(case.cells)):
+            for x in case.inside(b, 3):
+                targets = [(w, z) for w, z in zip(a[b], case.targets, strict=True) if w != 0]
+                weighted = [arb(float(w)) * _third_order(case, b, x, z) for w, z in targets]
+                assert not abs(sum(weighted, arb(0))) > arb(bound[b]), "what degree 2 leaves"
+                if own is not None and math.isfinite(own[b]):
+                    left = _third_order(case, b, x, case.centers[b])
+                    assert not abs(left) > arb(own[b]), "what degree 2 leaves of k(., c)"
+
+
+def _third_order(case: NodeCase, b: int, x: np.ndarray, z: list[Any]) -> Any:
+    """`k(x, z)` less its polynomial of degree 2 at the centre of cell b."""
+    at, center = exact(x), case.centers[b]
+    step = [s - c for s, c in zip(at, center, strict=True)]
+    value, slope, bend = case.derivatives(center, step, z, 2)
+    return case.reference(at, z) - value - slope - bend / 2
+
+
 CHECKS: dict[str, Callable[[NodeCase], None]] = {
     "values": check_values,
     "contraction": check_contraction,
     "itself": check_itself,
     "feature sizes": check_feature_sizes,
     "variations": check_variations,
+    "beyond second": check_beyond_second,
     "lines": check_lines,
 }

@@ -373,7 +373,7 @@ def test_prediction_range_agrees_with_taylor(tiny, method):
     for c in range(3):
         taylor = gpcert.prediction_range(tiny, region, output=c, tol=1e-3)
         other = gpcert.prediction_range(
-            tiny, region, output=c, tol=0.05, method=method, variance="analytic",
+            tiny, region, output=c, tol=0.05, method=method, variance_bound="analytic",
             budget=gpcert.Budget(seconds=20.0),
         )  # fmt: skip
         assert other.converged

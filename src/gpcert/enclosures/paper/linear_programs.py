@@ -56,8 +56,8 @@ def _highs(system: System) -> Any:
         import highspy
     except ImportError as error:
         raise MissingExtraError(
-            "variance='solver' needs highspy, which is not installed; install it with "
-            "pip install highspy, or use variance='analytic'"
+            "variance_bound='solver' needs highspy, which is not installed; install it with "
+            "pip install highspy, or use variance_bound='analytic'"
         ) from error
     lp: Any = highspy.HighsLp()
     rows, columns = len(system.lower), len(system.low)

@@ -56,7 +56,7 @@ def _clarabel() -> Any:
         import clarabel
     except ImportError as error:
         raise MissingExtraError(
-            "variance='solver' needs clarabel, which is not installed; install it with "
-            "pip install clarabel, or use variance='analytic'"
+            "variance_bound='solver' needs clarabel, which is not installed; install it with "
+            "pip install clarabel, or use variance_bound='analytic'"
         ) from error
     return clarabel

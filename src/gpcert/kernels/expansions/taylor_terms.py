@@ -23,7 +23,8 @@ __all__ = ["OwnTerm", "coefficient_errors", "pointwise_remainder", "step_form"]
 class OwnTerm:
     """The function `x -> k(x, c)` on each cell: its jet, and what is left with and without it.
 
-    `kept` (B,) bounds what degree 2 leaves: `|<phi(c), r_2>| <= |phi(c)| R2`. `dropped` (B,) what
+    `kept` (B,) bounds what degree 2 leaves: `|<phi(c), r_2>| <= |phi(c)| R2`, or what the node
+    itself knows. `dropped` (B,) what
     the value alone leaves: `|phi(c)| R0`, and `R0^2 / 2` for a stationary kernel, where
     `k(0) - k(d) = ||phi(c+d) - phi(c)||^2 / 2`.
     """
@@ -43,6 +44,9 @@ class OwnTerm:
         else:
             dropped = finite_product(sizes.lengths[0], sizes.remainder(0))
         xp = namespace(kept)
+        closer = batch.own_beyond_second()
+        if closer is not None:
+            kept = xp.minimum(kept, closer)
         usable = xp.isfinite(errors[1]) & xp.isfinite(errors[2])
         return OwnTerm(jet, errors, xp.where(usable, kept, xp.full_like(kept, math.inf)), dropped)
 
@@ -52,18 +56,20 @@ def pointwise_remainder(
 ) -> tuple[Array, Array]:
     """What the second degree leaves of `sum_i a_i k(., z_i)`, (B,), and the points left out (B, N).
 
-    `|e_i| <= S_3i / 6` (Taylor, the third derivative along the segment); for a point so near that
-    this is larger than S_1i, its value alone is kept, which leaves at most S_1i. The weights'
-    errors, of norm at most `slack`, meet a vector of the e_i: Cauchy-Schwarz.
+    That of the points which are not near is `NodeBatch.beyond_second`; for a point so near that
+    `S_3i / 6` is larger than S_1i, its value alone is kept, which leaves at most S_1i. The weights'
+    errors, of norm at most `slack`, meet a vector of such bounds: Cauchy-Schwarz.
     """
     xp = namespace(weights)
     _, first, _, third = batch.variations()
     smooth = up(third / 6.0, 1)
     near = ~(smooth <= first)
     left = xp.where(near, first, smooth)
-    magnitudes = xp.abs(weights)
-    terms = xp.where(magnitudes > 0, magnitudes * left, xp.zeros_like(left))
+    zero = xp.zeros_like(left)
+    magnitudes = xp.where(near, xp.abs(weights), zero)
+    terms = xp.where(magnitudes > 0, magnitudes * left, zero)
     total = up(xp.sum(terms, axis=1), weights.shape[1] + 4)
+    total = up(total + batch.beyond_second(xp.where(near, zero, weights), third), 1)
     if slack is not None:
         total = total + finite_product(slack, euclidean(left))
     return total, near

@@ -27,7 +27,13 @@ from gpcert.kernels.nodes.frame import Frame, Reach
 from gpcert.kernels.nodes.moments import MomentTable
 from gpcert.kernels.nodes.radial_accuracy import radial_accuracy, regular_accuracy
 from gpcert.kernels.nodes.radial_profiles import RadialProfile, infinite_beyond_zero
-from gpcert.kernels.nodes.radial_variations import DistanceRange, radial_variations
+from gpcert.kernels.nodes.radial_remainder import MOST_TENSOR_FEATURES, radial_remainder
+from gpcert.kernels.nodes.radial_variations import (
+    DistanceRange,
+    largest_third,
+    radial_variations,
+)
+from gpcert.kernels.nodes.symmetric_tensors import HigherMoments
 from gpcert.rounding import TINY, U, gamma, nonnegative, root, up
 
 __all__ = ["LocalRadial", "RadialBatch"]
@@ -102,6 +108,11 @@ class LocalRadial(LocalNode):
             points.shape[1] + 16,
             gamma(len(points) + 4 * len(scale) + 48),
         )
+
+    @cached_property
+    def higher_moments(self) -> HigherMoments:
+        """Moments of the points up to the fourth, formed when first needed."""
+        return HigherMoments(self.table.points)
 
     @property
     def expanded(self) -> bool:
@@ -205,12 +216,12 @@ class RadialBatch(NodeBatch):
         return slopes[:, None, :] * (difference * node.scale[None, :, None])
 
     @cached_property
-    def _half(self) -> Array:
+    def half(self) -> Array:
         """Scaled half-widths (B, f), rounded up."""
         return up(self.reach.half * self.node.scale, 4)
 
     @cached_property
-    def _rho(self) -> Array:
+    def rho(self) -> Array:
         """(B,): upper bound of the scaled displacement."""
         with np.errstate(over="ignore"):
             rho2 = self.reach.squared_norm(self.node.metric)
@@ -218,7 +229,7 @@ class RadialBatch(NodeBatch):
         return xp.where(rho2 > 0, up(xp.sqrt(rho2), 2), xp.zeros_like(rho2))
 
     @cached_property
-    def _range(self) -> DistanceRange:
+    def distance_range(self) -> DistanceRange:
         """Distances of the points from each cell: box by box, or r -+ rho where that is better.
 
         The distance of a box from a point is a 1-Lipschitz function of the scaled coordinates.
@@ -231,12 +242,12 @@ class RadialBatch(NodeBatch):
         with np.errstate(over="ignore"):
             for j in range(points.shape[1]):
                 gap = xp.abs(self.centers[:, j, None] - points[None, :, j])
-                half = self._half[:, j, None]
+                half = self.half[:, j, None]
                 low = low + xp.maximum(gap - half, zero) ** 2
                 high = high + (gap + half) ** 2
             low, high = xp.sqrt(low), xp.sqrt(high)
             spread = gamma(2 * node.roundings) * high + (5.0 * U) * node.extents
-            rho = self._rho[:, None]
+            rho = self.rho[:, None]
             near = self.r - up(self.distance_error + rho, 4)
             far = self.r + up(self.distance_error + rho, 4)
             # r itself may be off by one rounding of the subtraction
@@ -246,13 +257,37 @@ class RadialBatch(NodeBatch):
 
     def variations(self) -> tuple[Array, Array, Array, Array]:
         """Sup of each derivative over the distances of the cell, times powers of rho."""
-        return radial_variations(self.node.profile, self.node.variance, self._range, self._rho)
+        node = self.node
+        return radial_variations(node.profile, node.variance, self.distance_range, self.rho)
+
+    def beyond_second(self, coefficients: Array, third: Array) -> Array:
+        """Degrees 3 and 4 as tensors of all points, see `radial_remainder`."""
+        if not 0 < self.centers.shape[1] <= MOST_TENSOR_FEATURES:
+            return super().beyond_second(coefficients, third)
+        return radial_remainder(self, coefficients, third)
+
+    def own_beyond_second(self) -> Array | None:
+        """`F_2(0) rho^4 / 8`, or the third derivative along the line.
+
+        F_0 is completely monotone in q = r^2 / 2 (`radial_profiles`), with derivatives -F_1
+        and F_2: `0 <= F_0 - 1 + F_1(0) q <= F_2(0) q^2 / 2`.
+        """
+        xp = namespace(self.rho)
+        node, rho = self.node, self.rho
+        steepest, curvature = largest_third(node.profile), node.profile.at_zero[2]
+        if not math.isfinite(steepest):
+            return None
+        with np.errstate(over="ignore"):
+            left = up(node.variance * (steepest / 6.0) * rho**3, 8)
+            if math.isfinite(curvature):
+                left = xp.minimum(left, up(node.variance * (curvature / 8.0) * rho**4, 8))
+        return xp.where(rho > 0, left, xp.zeros_like(left))
 
     def itself(self) -> tuple[Jet, Triple]:
         """s, 0 and -s F_1(0) S^2; without F_1(0) neither gradient nor Hessian exist."""
         xp = namespace(self.r)
         node = self.node
-        zero = xp.zeros_like(self._rho)
+        zero = xp.zeros_like(self.rho)
         f = node.scale.shape[0]
         curvature = node.profile.at_zero[1]
         smooth = math.isfinite(curvature)
@@ -267,4 +302,4 @@ class RadialBatch(NodeBatch):
 
     def enclosed(self) -> Enclosed:
         """Lines under and over the convex function `q -> s F_0(sqrt q)` of phi = r^2."""
-        return radial_lines(self.node, self.centers, self._half, self._range)
+        return radial_lines(self.node, self.centers, self.half, self.distance_range)

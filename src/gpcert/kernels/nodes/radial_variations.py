@@ -12,22 +12,31 @@ Proofs: docs/mathematics.md, statement 3.2.
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 
 from gpcert.arrays import Array, namespace
 from gpcert.kernels.nodes.radial_profiles import PEAK_SLACK, RadialProfile
+from gpcert.kernels.nodes.range_maximum import RangeMaximum
 from gpcert.rounding import TINY, U, nonnegative, up
 
-__all__ = ["DistanceRange", "radial_variations"]
+__all__ = ["DistanceRange", "fifth", "fifth_remainder", "largest_third", "radial_variations"]
 
 FAR = 1e100
 """Upper ends are cut here: no profile changes beyond by anything that a float could show."""
 
 SLACK = 1e-9
 """Relative: above `PEAK_SLACK` and the roundings of `terms` and `growth`, at most 2e4 units U."""
+
+PARTS = (0.25, 0.5, 1.0)
+"""Of a displacement: the fifth derivative is bounded on each of these shares of it."""
+
+PIECES = 4
+"""Of [0, 1], for the Bernstein coefficients of a fifth derivative."""
 
 CELLS = 2000
 """Intervals of r over which the largest third derivative of a profile is found, once."""
@@ -135,6 +144,93 @@ def _rising_third(profile: RadialProfile, low: Array, high: Array) -> Array:
     start, end = xp.minimum(low, turn), xp.minimum(high, turn)
     (A,), (C,) = profile.terms(end, (2, 1)), profile.terms(start, (3, 3))
     return nonnegative(3.0 * A * (1.0 + SLACK) - C * (1.0 - SLACK))
+
+
+def fifth_remainder(
+    profile: RadialProfile, center: DistanceRange, distances: DistanceRange, rho: Array
+) -> Array:
+    """(B, N): what degree 4 leaves along any displacement of length rho, s apart.
+
+    Statement: with `M(q)` the supremum of the fifth derivative at distances within q rho of those
+    of the centre, at most `sum_j ((1 - q_(j-1))^5 - (1 - q_j)^5) M(q_j) rho^5 / 120`, q_0 = 0.
+    Reason: the remainder is the integral of `(1 - q)^4 / 24` times that derivative at c + q d, and
+    most of the weight is near the centre.
+    """
+    xp = namespace(rho)
+    bounds, near = _fifth_bounds(profile), rho[:, None]
+    total, before = xp.zeros_like(distances.low), 1.0
+    for q in PARTS:
+        # one rounding each of the sums, which are no larger than what is added to them
+        low = xp.maximum(distances.low, center.low - up(q * near, 4) - U * center.low)
+        high = xp.minimum(distances.high, up(center.high + q * near, 4))
+        after = (1.0 - q) ** 5
+        total = total + (before - after) * bounds.over(low, xp.maximum(low, high))
+        before = after
+    with np.errstate(over="ignore"):
+        return up(up(rho**5, 5)[:, None] * total / 120.0, 16)
+
+
+@lru_cache(maxsize=64)
+def _fifth_bounds(profile: RadialProfile) -> RangeMaximum:
+    return RangeMaximum.of(lambda low, high: fifth(profile, low, high))
+
+
+def fifth(profile: RadialProfile, low: Array, high: Array) -> Array:
+    """Sup over r in [low, high], a short interval, and |tau| <= 1 of the size of
+
+        p(tau) = A tau^5 - B tau^3 + C tau,
+
+    A = F_5 r^5, B = 10 F_4 r^3, C = 15 F_3 r; infinite where k has no bounded fifth derivative.
+
+    p is odd, so tau >= 0 will do; on each piece of [0, 1] a polynomial of degree 5 lies between the
+    smallest and the largest of its Bernstein coefficients there, which are sums with positive
+    factors of A, -B and C: each is monotone in them, and they lie in intervals.
+    """
+    xp = namespace(low)
+    high = xp.minimum(high, xp.full_like(low, FAR))
+    pairs = ((5, 5), (4, 3), (3, 1))
+    ends = zip(profile.terms(low, *pairs), profile.terms(high, *pairs), strict=True)
+    ranges = []
+    for factor, pair, (first, last) in zip((1.0, 10.0, 15.0), pairs, ends, strict=True):
+        least, most = xp.minimum(first, last), xp.maximum(first, last)
+        at = profile.peak(*pair)
+        if at > 0:  # rises up to w_n = k and falls beyond
+            top = float(profile.terms(np.full(1, at), pair)[0][0])
+            most = xp.where((low < at) & (at < high), xp.full_like(most, top), most)
+        ranges.append((factor * least * (1.0 - SLACK), factor * _inflated(most)))
+    (A0, A1), (B0, B1), (C0, C1) = ranges
+    known = xp.isfinite(A1) & xp.isfinite(B1) & xp.isfinite(C1)
+    A0, A1, B0, B1, C0, C1 = (
+        xp.where(known, part, xp.zeros_like(low)) for part in (A0, A1, B0, B1, C0, C1)
+    )
+    most, least = xp.zeros_like(low), xp.zeros_like(low)
+    for a, b, c in _quintic_coefficients(PIECES):
+        most = xp.maximum(most, a * A1 - b * B0 + c * C1)
+        least = xp.minimum(least, a * A0 - b * B1 + c * C0)
+    found = up(xp.maximum(most, -least) + (16.0 * U) * (A1 + B1 + C1), 8)
+    return xp.where(known, found, xp.full_like(low, np.inf))
+
+
+@lru_cache(maxsize=4)
+def _quintic_coefficients(pieces: int) -> tuple[tuple[float, float, float], ...]:
+    """Bernstein coefficients of tau^5, tau^3 and tau on equal pieces of [0, 1], one row each.
+
+    Those of a piece [a, b] are the polar form at k times b and 5 - k times a: the elementary
+    symmetric polynomial of degree i over binomial(5, i) for tau^i. All are in [0, 1].
+    """
+    rows = []
+    for piece in range(pieces):
+        a, b = piece / pieces, (piece + 1) / pieces
+        for k in range(6):
+            places = [b] * k + [a] * (5 - k)
+            rows.append(
+                tuple(
+                    math.fsum(math.prod(chosen) for chosen in combinations(places, i))
+                    / math.comb(5, i)
+                    for i in (5, 3, 1)
+                )
+            )
+    return tuple(row for row in dict.fromkeys(rows) if any(row))
 
 
 def _third_at_zero(profile: RadialProfile) -> float:

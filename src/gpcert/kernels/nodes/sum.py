@@ -89,6 +89,20 @@ class SumBatch(NodeBatch):
         return zeroth, first, second, third
 
     @np.errstate(over="ignore")
+    def beyond_second(self, coefficients: Array, third: Array) -> Array:
+        """Sum of the parts', each by its own third derivatives."""
+        del third
+        each = [part.beyond_second(coefficients, part.variations()[3]) for part in self.parts]
+        return total(each)
+
+    @np.errstate(over="ignore")
+    def own_beyond_second(self) -> Array | None:
+        """Sum of the parts', where all know it."""
+        each = [part.own_beyond_second() for part in self.parts]
+        known = [part for part in each if part is not None]
+        return total(known) if len(known) == len(each) else None
+
+    @np.errstate(over="ignore")
     def itself(self) -> tuple[Jet, Triple]:
         """Sum of the parts', the additions' rounding counted entry by entry."""
         each = [part.itself() for part in self.parts]

@@ -1,0 +1,27 @@
+"""What a model predicts at one point, in plain floating point: for pictures, never for verdicts."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from gpcert.committee import Model
+from gpcert.enclosures.goals import Goal
+
+__all__ = ["plain_value"]
+
+
+def plain_value(goal: Goal, model: Model, x: np.ndarray) -> float | None:
+    """The goal at x (d,); None where plain floating point has no finite value.
+
+    >>> from gpcert import Posterior
+    >>> from gpcert.enclosures.goals import MeanGoal
+    >>> from gpcert.kernels import SquaredExponential
+    >>> p = Posterior(SquaredExponential(1.0), [[0.0]], [2.0])
+    >>> plain_value(MeanGoal(0, 1), p, np.zeros(1))
+    2.0
+    """
+    with np.errstate(all="ignore"):  # extreme models overflow; bounds do not rest on this
+        found = float(goal.function(model)(x[None])[0][0])
+    return found if math.isfinite(found) else None

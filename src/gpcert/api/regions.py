@@ -1,0 +1,287 @@
+"""The words for a region, as all verbs have them, and the regions that they mean.
+
+Names of features are understood here, where the model that knows them is at hand; regions only know
+numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from gpcert.api.arguments import read_x
+from gpcert.arrays import finite_array, number_array
+from gpcert.committee import Model
+from gpcert.errors import InputError
+from gpcert.regions import Ball, Region
+from gpcert.regions.arguments import check_features, check_norm, check_radius
+from gpcert.regions.directed import product_up
+
+__all__ = ["Shape", "Where", "is_list_of_regions", "read_region", "region_of"]
+
+
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """What balls around all points have in common; `unit` (d,) is that of the radius, or None."""
+
+    norm: float
+    features: np.ndarray | None
+    domain: tuple[np.ndarray, np.ndarray] | None
+    unit: np.ndarray | None
+
+    def radii(self, radius: Any) -> Any:
+        """The radius in the inputs' own units: what was given, or one number per feature.
+
+        The product is rounded up: the ball contains that of the exact product.
+        """
+        if self.unit is None:
+            return radius
+        return product_up(np.asarray(check_radius(radius, len(self.unit))), self.unit)
+
+    def ball(self, x: np.ndarray, radius: Any) -> Ball:
+        """The ball around x."""
+        return Ball(x, self.radii(radius), self.norm, self.features, self.domain)
+
+
+@dataclass(frozen=True, eq=False)
+class Where:
+    """The region words of a verb: `radius`, `norm`, `features`, `domain`, `scale`, or `region`."""
+
+    radius: Any = None
+    norm: Any = math.inf
+    features: Any = None
+    domain: Any = None
+    scale: Any = None
+    region: Any = None
+
+    def shape(self, model: Model) -> Shape:
+        """Everything but the radius, names replaced by numbers."""
+        return Shape(
+            check_norm(self.norm),
+            _features(model, self.features),
+            _domain(model, self.domain),
+            _scale(model, self.scale),
+        )
+
+    def reach(self, model: Model) -> Any:
+        """The radius as it was given, `{name: number}` as an array (d,).
+
+        Features that a mapping leaves out are fixed, and so are those with 0.
+        """
+        radii = _mapping(self.radius)
+        return self.radius if radii is None else _by_feature(model, "radius", radii)
+
+    def around(self, model: Model, x: np.ndarray) -> Region:
+        """The ball around x, or the region that was given instead, which must contain x."""
+        if self._is_ball():
+            return self.shape(model).ball(x, self.reach(model))
+        found = self.given(model)
+        if not bool(found.contains(x)):
+            raise InputError(
+                "x: expected a point of the region; the decision at x is what is certified"
+            )
+        return found
+
+    def given(self, model: Model) -> Region:
+        """The region that was given, without a point or a radius."""
+        self._is_ball()
+        return read_region(model, self.region)
+
+    def around_each(self, model: Model, points: np.ndarray) -> list[Region]:
+        """A ball around each point, or the one region for all, or one each, which contain them."""
+        if self._is_ball():
+            shape, reach = self.shape(model), self.reach(model)
+            return [shape.ball(x, reach) for x in points]
+        if is_list_of_regions(self.region):
+            regions = [read_region(model, each) for each in self.region]
+            if len(regions) != len(points):
+                raise InputError(
+                    f"region: expected one, or one for each of {len(points)} points, got "
+                    f"{len(regions)}"
+                )
+        else:
+            regions = [read_region(model, self.region)] * len(points)
+        inside = [bool(own.contains(x)) for own, x in zip(regions, points, strict=True)]
+        outside = np.flatnonzero(~np.asarray(inside, dtype=bool))
+        if outside.size:
+            raise InputError(
+                f"X: expected points of the region, got row {int(outside[0])} outside it "
+                f"({outside.size} rows in all); its decision is what is judged"
+            )
+        return regions
+
+    def _is_ball(self) -> bool:
+        """Whether a radius was given, not a region; an `InputError` where the words contradict."""
+        if (self.radius is None) == (self.region is None):
+            got = "neither" if self.radius is None else "both"
+            raise InputError(f"expected exactly one of radius= and region=, got {got}")
+        if self.region is None:
+            return True
+        shaped = {
+            "norm": check_norm(self.norm) != math.inf,
+            "features": self.features is not None,
+            "domain": self.domain is not None,
+            "scale": self.scale is not None,
+        }
+        for name, given in shaped.items():
+            if given:
+                raise InputError(
+                    f"{name}: belongs to a ball of radius=, got a region= as well; leave it out, "
+                    "and give the region that shape"
+                )
+        return False
+
+
+def region_of(model: Model, x: Any, where: Where, several: str) -> Region:
+    """The region that x is, or the ball around the point x; `several` is the verb for more."""
+    if isinstance(x, Region):
+        if where.region is not None:
+            raise InputError("region: expected one region, got two, as x and as region=")
+        x, where = None, replace(where, region=x)
+    if x is None:
+        if where.radius is not None:
+            raise InputError("radius: expected a point x to go with it, got a region or none")
+        return where.given(model)
+    if is_list_of_regions(x):
+        raise InputError(f"x: expected one region, got {len(x)}; for several use {several}")
+    point = read_x(model, x, f"use {several}")
+    if where.radius is None or where.region is not None:
+        raise InputError(
+            "expected a region, a gpcert.Box or gpcert.Ball, or a point x with radius=; got x "
+            + ("alone" if where.region is None else "and region=")
+        )
+    return where.around(model, point)
+
+
+def is_list_of_regions(value: Any) -> bool:
+    """Whether these are several regions rather than points."""
+    return (
+        isinstance(value, Sequence) and len(value) > 0 and all(isinstance(r, Region) for r in value)
+    )
+
+
+def read_region(model: Model, region: Any) -> Region:
+    """A region with as many features as the model."""
+    if not isinstance(region, Region):
+        raise InputError(f"region: expected a gpcert.Box or gpcert.Ball, got {region!r}")
+    if region.dim != model.dim:
+        raise InputError(f"region: expected {model.dim} features, got {region.dim}")
+    return region
+
+
+def _scale(model: Model, scale: Any) -> np.ndarray | None:
+    """The unit of the radius (d,): the features' spread, or what was given; 0 keeps one fixed."""
+    if scale is None:
+        return None
+    if isinstance(scale, str):
+        if scale != "std":
+            raise InputError(f"scale: expected 'std' or one number per feature, got {scale!r}")
+        if model.spread is None:
+            raise InputError(
+                "scale: 'std' needs the standard deviations of the training data, which this model "
+                "does not know; pass scale=X_train.std(axis=0), or Posterior(..., spread=...)"
+            )
+        return model.spread
+    named = _mapping(scale)
+    found = finite_array("scale", scale) if named is None else _by_feature(model, "scale", named)
+    wanted = f"scale: expected 'std' or {model.dim} positive numbers, one per feature, got "
+    if found.shape != (model.dim,):
+        raise InputError(f"{wanted}shape {found.shape}")
+    given = slice(None) if named is None else [_feature(model, "scale", label) for label in named]
+    if np.any(found[given] <= 0):
+        raise InputError(f"{wanted}{scale!r}; a feature is kept fixed by a radius of 0")
+    return found
+
+
+def _by_feature(model: Model, name: str, given: Mapping[Any, Any]) -> np.ndarray:
+    """(d,) numbers from `{name: number}`; 0 for features that are left out."""
+    values = np.zeros(model.dim)
+    for label, value in given.items():
+        j = _feature(model, name, label)
+        values[j] = float(finite_array(f"{name} of {label!r}", value, ndim=0))
+    return values
+
+
+def _features(model: Model, features: Any) -> np.ndarray | None:
+    """Numbers of the features that may move, from names, numbers or a mask."""
+    if features is None:
+        return None
+    if isinstance(features, str):
+        features = [features]
+    if np.ma.is_masked(features) or isinstance(features, Mapping):
+        raise InputError(
+            f"features: expected names or numbers of features, or a mask, got {features!r}; radii "
+            "by name are given as radius="
+        )
+    try:
+        labels = list(features)
+    except TypeError as error:
+        raise InputError(
+            f"features: expected names or numbers of features, or a mask, got {features!r}"
+        ) from error
+    if any(isinstance(label, str) for label in labels):
+        labels = [_feature(model, "features", label) for label in labels]
+    return check_features(labels, model.dim)
+
+
+def _domain(model: Model, domain: Any) -> tuple[np.ndarray, np.ndarray] | None:
+    """The ends (d,), (d,) of the valid inputs, from `(low, high)` or `{name: (low, high)}`."""
+    if domain is None:
+        return None
+    named = _mapping(domain)
+    if named is not None:
+        ends = np.tile([[-math.inf], [math.inf]], model.dim)
+        for label, pair in named.items():
+            j = _feature(model, "domain", label)
+            ends[:, j] = _pair(f"domain of {label!r}", pair, ())
+        return ends[0], ends[1]
+    return _pair("domain", domain, (model.dim,))
+
+
+def _pair(name: str, pair: Any, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """(low, high) of so many numbers each."""
+    try:
+        low, high = (np.array(np.broadcast_to(number_array(name, end), shape)) for end in pair)
+    except (TypeError, ValueError) as error:
+        shaped = f"numbers or arrays of shape {shape}" if shape else "two numbers"
+        raise InputError(
+            f"{name}: expected (low, high), {shaped}, got {pair!r}; {error}"
+        ) from error
+    if np.any(low > high):
+        raise InputError(f"{name}: expected low <= high, got {pair!r}")
+    return low, high
+
+
+def _mapping(value: Any) -> Mapping[Any, Any] | None:
+    """A mapping by feature: one itself, or a series of a data frame with names; else None."""
+    if isinstance(value, Mapping):
+        return value
+    if hasattr(value, "iloc") and hasattr(value, "index") and not hasattr(value, "columns"):
+        labels = list(value.index)
+        if any(isinstance(label, str) for label in labels):
+            return dict(zip(labels, value.tolist(), strict=True))
+    return None
+
+
+def _feature(model: Model, name: str, label: Any) -> int:
+    """The number of a feature, from its name or its number."""
+    names = model.feature_names
+    if isinstance(label, str):
+        if names is None:
+            raise InputError(
+                f"{name}: expected numbers of features, got the name {label!r}; the model was "
+                "fitted without names (fit it on a data frame to use them)"
+            )
+        if label not in names:
+            raise InputError(f"{name}: expected names out of {list(names)}, got {label!r}")
+        return names.index(label)
+    whole = isinstance(label, int | np.integer) and not isinstance(label, bool)
+    if not whole or not 0 <= label < model.dim:
+        raise InputError(
+            f"{name}: expected names or numbers 0 to {model.dim - 1} of features, got {label!r}"
+        )
+    return int(label)

@@ -1,0 +1,119 @@
+"""What the second degree leaves of a radial sum: degrees 3 and 4 whole, the rest point by point.
+
+With v = z - c scaled, r = |v| (the fixed features included) and F_n of `radial_profiles`,
+
+    D^3 k = s (F_3 (v.d)^3 - 3 F_2 (v.d) |d|^2),
+    D^4 k = s (F_4 (v.d)^4 - 6 F_3 (v.d)^2 |d|^2 + 3 F_2 |d|^4),
+    D^5 k = s (F_5 (v.d)^5 - 10 F_4 (v.d)^3 |d|^2 + 15 F_3 (v.d) |d|^4)
+
+(each from the last, as the gradient of F_n is F_(n+1) v and that of v is -1, in c). Weights of a
+posterior alternate in sign: `sum_i a_i D^3 k(., z_i)` as one tensor keeps their cancellation, where
+a sum of absolute values would lose a factor of a hundred; only order 5 is summed point by point.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gpcert.arrays import Array, namespace
+from gpcert.kernels.nodes.radial_accuracy import COORDINATE, relative_errors
+from gpcert.kernels.nodes.radial_variations import DistanceRange, fifth_remainder
+from gpcert.kernels.nodes.symmetric_tensors import double_pairings, form_size, pairings
+from gpcert.rounding import TINY, U, gamma, up
+
+if TYPE_CHECKING:
+    from gpcert.kernels.nodes.radial import RadialBatch
+
+__all__ = ["MOST_TENSOR_FEATURES", "radial_remainder"]
+
+MOST_TENSOR_FEATURES = 12
+"""Up to here all fourth moments (f^4 / 24 columns) are formed."""
+
+
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")
+def radial_remainder(batch: RadialBatch, coefficients: Array, third: Array) -> Array:
+    """Upper bound (B,) of what degree 2 leaves of `sum_i a_bi k(., z_i)` on each cell.
+
+    Statement: it is at most `|T_3[d,d,d]| / 6 + |T_4[d,d,d,d]| / 24 + sum_i |a_i| S_5i / 120`, the
+    tensors summed over the points (Taylor along the segment; k is four times continuously
+    differentiable on it but for points that it meets, where the fourth derivative is still
+    Lipschitz with the constant S_5i, or S_5i is infinite). A point whose S_5i and rounding exceed
+    `third_i / 6`, the bound of order 3, ends there and is left out of the tensors. On large cells
+    order 3 may be the better one for all points together.
+    """
+    xp = namespace(coefficients)
+    node, rho = batch.node, batch.rho
+    zero = xp.zeros_like(batch.r)
+    F = node.profile.terms(batch.r, (2, 0), (3, 0), (4, 0))
+    rounding = _rounding(batch, F)
+    lost = up(batch.distance_error, 2)
+    center = DistanceRange(batch.r - lost, up(batch.r + lost, 2))
+    leftover = fifth_remainder(node.profile, center, batch.distance_range, rho)
+    beyond = up(node.variance * leftover, 2)
+    smooth, rough = up(rounding + beyond, 2), up(third / 6.0, 1)
+    goes_on = smooth < rough
+    sizes = xp.abs(coefficients)
+    left = xp.where(sizes > 0, xp.where(goes_on, smooth, rough), zero)
+    total = up(xp.sum(sizes * left, axis=1), coefficients.shape[1] + 4)
+    rough = xp.where(sizes > 0, rough, zero)
+    plain = up(xp.sum(sizes * rough, axis=1), coefficients.shape[1] + 4)
+    a = node.variance * xp.where(goes_on, coefficients, zero)
+    weighted = [a * xp.where(goes_on, factor, zero) for factor in F]
+    cubic, quartic = _tensors(batch, weighted)
+    half = batch.half
+    total = total + form_size(cubic, half, rho, 3) / 6.0 + form_size(quartic, half, rho, 4) / 24.0
+    # what underflows: below 2^-1022 a product, of which each entry has fewer than 2^30
+    reach = (1.0 + rho + node.largest_extent) ** 8
+    return xp.minimum(up(total + TINY * reach, 8), plain)
+
+
+def _rounding(batch: RadialBatch, F: list[Array]) -> Array:
+    """(B, N): by how much degrees 3 and 4 of one point may be off on the cell, for a weight of 1.
+
+    Each F_n is known up to its relative error, |v| is at most r and the extent; coordinates are off
+    by `COORDINATE extent`; sums over points and their shifts round terms as large as
+    `F_n extent^n` (`HigherMoments`), and adding the parts of a tensor with Kronecker's delta, of
+    Frobenius norm sqrt f, rounds those.
+    """
+    xp = namespace(batch.r)
+    node, r = batch.node, batch.r
+    E = node.extents + xp.zeros_like(r)
+    f = node.scale.shape[0]
+    errors = [relative_errors(node.profile, n, r, batch.distance_error) for n in (2, 3, 4)]
+    length = xp.minimum(up(r + batch.distance_error, 2), E)
+    summed = gamma(E.shape[1] + f * f + 96) + 4.0 * COORDINATE + 64.0 * U
+    many, square = 1.0 + math.sqrt(f), 1.0 + f
+    F2, F3, F4 = F
+    e2, e3, e4 = (1.5 * e for e in errors)
+    cubic = F3 * (e3 * length**3 + summed * E**3)
+    cubic = cubic + (3.0 * F2) * (e2 * length + (summed * many) * E)
+    quartic = F4 * (e4 * length**4 + summed * E**4)
+    quartic = quartic + (6.0 * F3) * (e3 * length**2 + (summed * many) * E**2)
+    quartic = quartic + (3.0 * F2) * (e2 + summed * square)
+    rho = batch.rho[:, None]
+    total = cubic * (rho**3 / 6.0) + quartic * (rho**4 / 24.0)
+    total = up((1.2 * node.variance) * total, 32)
+    return xp.where(xp.isnan(total), xp.full_like(total, math.inf), total)
+
+
+def _tensors(batch: RadialBatch, weighted: list[Array]) -> tuple[Array, Array]:
+    """T_3 (B, n3) and T_4 (B, n4) in scaled coordinates, from `a s F_n`, n = 2, 3, 4.
+
+    `3 (g.d) |d|^2` is the tensor with entries `g_j [k = l] + g_k [j = l] + g_l [j = k]`, and
+    likewise `6 (d^T H d) |d|^2` and `3 |d|^4`: see `pairings`.
+    """
+    xp = namespace(batch.r)
+    moments, centers = batch.node.higher_moments, batch.centers
+    f = centers.shape[1]
+    two, three, four = weighted
+    low, middle, high = moments.raw(two, 1), moments.raw(three, 3), moments.raw(four, 4)
+    g = moments.centred(low, centers, 1)
+    H = moments.centred(middle, centers, 2)
+    cubic = moments.centred(middle, centers, 3)
+    quartic = moments.centred(high, centers, 4)
+    once, twice = (xp.asarray(m, device=g.device) for m in (pairings(f, 3), pairings(f, 4)))
+    both = xp.asarray(double_pairings(f), device=g.device)
+    return cubic - g @ once, quartic - H @ twice + low[0] * both

@@ -1,0 +1,167 @@
+"""Symmetric tensors of degree 3 and 4 over sorted index tuples, and moments of points in them.
+
+A symmetric tensor T is stored by its entries at `j <= k <= l (<= m)`, each with the number of its
+orders; `T[d, ..., d]` is then the sum of count times entry times the product of the d's.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import combinations, combinations_with_replacement
+from typing import NamedTuple
+
+import numpy as np
+
+from gpcert.arrays import Array, namespace
+from gpcert.rounding import up
+
+__all__ = [
+    "HigherMoments",
+    "Index",
+    "double_pairings",
+    "form_size",
+    "pairings",
+    "sorted_index",
+]
+
+
+class Index(NamedTuple):
+    """`entries` (n, degree) sorted tuples of features, `orders` (n,) how many orders each has."""
+
+    entries: np.ndarray
+    orders: np.ndarray
+
+
+@lru_cache(maxsize=64)
+def sorted_index(features: int, degree: int) -> Index:
+    """All sorted tuples of `degree` features.
+
+    >>> [part.tolist() for part in sorted_index(2, 3)]
+    [[[0, 0, 0], [0, 0, 1], [0, 1, 1], [1, 1, 1]], [1.0, 3.0, 3.0, 1.0]]
+    """
+    tuples = list(combinations_with_replacement(range(features), degree))
+    entries = np.array(tuples, dtype=int).reshape(-1, degree)
+    orders = [
+        math.factorial(degree) / math.prod(math.factorial(row.count(j)) for j in set(row))
+        for row in entries.tolist()
+    ]
+    return Index(entries, np.array(orders, dtype=np.float64))
+
+
+@lru_cache(maxsize=64)
+def _shifts(features: int, degree: int) -> tuple[tuple[tuple[int, ...], np.ndarray], ...]:
+    """For each non-empty set of places of a tuple: the places, and where the rest stands.
+
+    The rest is sorted too, so it is a tuple of a lower degree; its number among those is given.
+    """
+    entries = sorted_index(features, degree).entries
+    found = []
+    for count in range(1, degree + 1):
+        number = {tuple(row): i for i, row in enumerate(_rows(features, degree - count))}
+        for places in combinations(range(degree), count):
+            kept = [place for place in range(degree) if place not in places]
+            rest = [number[tuple(row)] for row in entries[:, kept].tolist()]
+            found.append((places, np.array(rest, dtype=int)))
+    return tuple(found)
+
+
+@lru_cache(maxsize=64)
+def pairings(features: int, degree: int) -> np.ndarray:
+    """(n', n): the tensor of `binomial(degree, 2) T[d, ...] |d|^2` from the entries of T, of a
+    degree lower by two: how often two places of a tuple agree and leave the given rest.
+
+    >>> pairings(1, 3).tolist()
+    [[3.0]]
+    """
+    number = {tuple(row): i for i, row in enumerate(_rows(features, degree - 2))}
+    rows = _rows(features, degree)
+    found = np.zeros((len(number), len(rows)))
+    for column, row in enumerate(rows):
+        for first, second in combinations(range(degree), 2):
+            if row[first] == row[second]:
+                rest = tuple(row[p] for p in range(degree) if p not in (first, second))
+                found[number[rest], column] += 1.0
+    return found
+
+
+@lru_cache(maxsize=64)
+def double_pairings(features: int) -> np.ndarray:
+    """(n,): the tensor of degree 4 of `3 |d|^4`, in how many ways a tuple falls into equal pairs.
+
+    >>> double_pairings(2).tolist()
+    [3.0, 0.0, 1.0, 0.0, 3.0]
+    """
+    ways = ((0, 1, 2, 3), (0, 2, 1, 3), (0, 3, 1, 2))
+    row = sorted_index(features, 4).entries
+    pairs = [(row[:, h] == row[:, i]) & (row[:, j] == row[:, k]) for h, i, j, k in ways]
+    return np.sum(pairs, axis=0).astype(np.float64)
+
+
+def _rows(features: int, degree: int) -> list[list[int]]:
+    return sorted_index(features, degree).entries.tolist() if degree else [[]]
+
+
+@dataclass(frozen=True, eq=False)
+class HigherMoments:
+    """`sum_i a_bi u_i^(x n)`, n <= 4, with u_i = z_i - c_b for points z (N, f).
+
+    Rounding: a dot product of N terms, and for degree n the `2^n` terms of the shift, each with n
+    further factors; all are bounded by `|a_i| (|z_i| + |c|)^n` in Frobenius norm, so the error is
+    at most `gamma(N + 64)` times their sum over i.
+    """
+
+    points: Array
+
+    @cached_property
+    def _monomials(self) -> tuple[Array, ...]:
+        """(N, n) of each degree 0, ..., 4, over sorted tuples."""
+        xp = namespace(self.points)
+        N, f = self.points.shape
+        found = [xp.ones((N, 1), dtype=xp.float64, device=self.points.device)]
+        for degree in range(1, 5):
+            entries = sorted_index(f, degree).entries
+            product = self.points[:, self._place(entries[:, 0])]
+            for place in range(1, degree):
+                product = product * self.points[:, self._place(entries[:, place])]
+            found.append(product)
+        return tuple(found)
+
+    def _place(self, index: np.ndarray) -> Array:
+        xp = namespace(self.points)
+        return xp.asarray(index, device=self.points.device)
+
+    def raw(self, coefficients: Array, highest: int) -> list[Array]:
+        """`sum_i a_bi z_i^(x n)` for n = 0, ..., highest: one matrix product a degree."""
+        return [coefficients @ self._monomials[n] for n in range(highest + 1)]
+
+    def centred(self, raw: list[Array], centers: Array, degree: int) -> Array:
+        """(B, n) about the centres: `sum over places of (-1)^count c...c raw(rest)`."""
+        f = self.points.shape[1]
+        entries = sorted_index(f, degree).entries
+        moved = [centers[:, self._place(entries[:, place])] for place in range(degree)]
+        total = raw[degree]
+        for places, rest in _shifts(f, degree):
+            product = moved[places[0]]
+            for place in places[1:]:
+                product = product * moved[place]
+            product = product * raw[degree - len(places)][:, self._place(rest)]
+            total = total - product if len(places) % 2 else total + product
+        return total
+
+
+def form_size(tensor: Array, half: Array, rho: Array, degree: int) -> Array:
+    """Upper bound (B,) of `|T[d, ..., d]|` over |d_j| <= half_j, |d| <= rho.
+
+    The smaller of the sum of absolute entries times half-widths, and `|T|_F rho^degree`.
+    """
+    xp = namespace(tensor)
+    entries, orders = sorted_index(half.shape[1], degree)
+    count = xp.asarray(orders, device=tensor.device)
+    widths = half[:, xp.asarray(entries[:, 0], device=half.device)]
+    for place in range(1, degree):
+        widths = widths * half[:, xp.asarray(entries[:, place], device=half.device)]
+    separate = (xp.abs(tensor) * widths) @ count
+    together = xp.sqrt(tensor**2 @ count) * rho**degree
+    return up(xp.minimum(separate, together), len(orders) + 32)
