@@ -26,7 +26,7 @@ MOST_SMOOTH = 10
 """Largest p. Beyond it a Matern kernel is a squared exponential for all practical purposes."""
 
 LARGEST_T = 800.0
-"""There F_n r^k is below 2^-1080 for k <= n <= 3 and p <= 10: beyond, everything counts as zero."""
+"""There F_n r^k is below 2^-1075 for k <= n <= 5 and p <= 10: beyond, everything counts as zero."""
 
 
 @lru_cache(maxsize=16)

@@ -40,7 +40,7 @@ class RadialProfile(ABC):
     """F_0 with F_0(0) = 1. Frozen records, so that peaks are found once."""
 
     negligible: float
-    """Beyond this r all F_n r^k, k <= n <= 3, are below TINY / 1e20, computed ones too."""
+    """Beyond this r all F_n r^k, k <= n <= 5, are below TINY / 1e20, computed ones too."""
 
     @property
     @abstractmethod

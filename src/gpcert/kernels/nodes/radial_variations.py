@@ -7,7 +7,7 @@ Along a displacement of length rho, with tau the cosine between it and u, |tau| 
 
 What is increasing and decreasing follows from the growth w_n, see `radial_profiles`.
 
-Proofs: docs/mathematics.md, statement 3.2.
+Proofs: docs/mathematics.md, statements 3.2 and 3.7.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 A symmetric tensor T is stored by its entries at `j <= k <= l (<= m)`, each with the number of its
 orders; `T[d, ..., d]` is then the sum of count times entry times the product of the d's.
+
+Proofs: docs/mathematics.md, statement 3.6.
 """
 
 from __future__ import annotations
