@@ -8,9 +8,15 @@ export OMP_NUM_THREADS ?= 1
 INSTALLED := $(VENV)/.installed
 # Not a dependency: wheels with CUDA libraries take several GB. Any build of this version will do.
 TORCH := torch==2.13.0
+# Libraries whose models the adapters take, and that the tests of `make check` must find.
+LIBRARIES := gpytorch botorch
+EXPECTED := torch,gpytorch,botorch,GPy
+# GPflow asks for a NumPy older than ours, though it runs with this one: an environment of its own.
+GPFLOW_VENV := .venv-gpflow
+GPFLOW_NUMPY := "numpy>=2,<2.3"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test coverage test-slow lint format types imports torch check mutants hunt bench clean
+.PHONY: help setup demo test coverage test-slow lint format types imports torch libraries test-gpflow browser check mutants hunt bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -53,7 +59,23 @@ imports: setup ## who may import whom
 torch: setup ## the optional torch backend, for its tests
 	$(BIN)/python -c "import torch" 2>/dev/null || $(BIN)/python -m pip install --quiet $(TORCH)
 
-check: torch lint types imports test ## all that CI runs
+browser: ## chromium, which the tests of `gpcert report` open its pages in; they are skipped without
+	command -v chromium || apt-get install --yes --quiet --no-install-recommends chromium \
+	  || echo "no chromium: the report is not tested in a browser"
+
+libraries: torch ## GP libraries whose models are taken, for the tests of their adapters
+	$(BIN)/python -c "import gpytorch, botorch" 2>/dev/null || $(BIN)/python -m pip install --quiet $(TORCH) $(LIBRARIES)
+
+test-gpflow: ## tests of the GPflow adapter, in an environment with TensorFlow (minutes to install)
+	test -x $(GPFLOW_VENV)/bin/python || $(PYTHON) -m venv $(GPFLOW_VENV)
+	$(GPFLOW_VENV)/bin/python -c "import gpflow, gpcert, flint" 2>/dev/null || \
+	  ( $(GPFLOW_VENV)/bin/python -m pip install --quiet gpflow && \
+	    $(GPFLOW_VENV)/bin/python -m pip install --quiet --editable . hypothesis pytest python-flint && \
+	    $(GPFLOW_VENV)/bin/python -m pip install --quiet $(GPFLOW_NUMPY) )
+	GPCERT_EXPECT=gpflow $(GPFLOW_VENV)/bin/python -m pytest tests/adapters/test_gpflow.py tests/adapters/test_examples.py
+
+check: export GPCERT_EXPECT = $(EXPECTED)
+check: libraries browser lint types imports test ## all that CI runs
 
 mutants: setup ## break the bounds on purpose: the tests must notice
 	$(BIN)/python tools/mutants.py
@@ -65,6 +87,6 @@ bench: setup ## benchmarks; options in BENCH="--data FOLDER ..."
 	$(BIN)/python benchmarks/engine.py $(BENCH)
 
 clean: ## remove what the other targets made
-	rm -rf $(VENV) demo_output dist build .pytest_cache .ruff_cache .hypothesis .coverage
+	rm -rf $(VENV) $(GPFLOW_VENV) demo_output dist build .pytest_cache .ruff_cache .hypothesis .coverage
 	rm -rf .import_linter_cache
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -6,8 +6,9 @@ import os
 import platform
 import sys
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
+
+from gpcert.experiments.environment import cpu_model
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "torch", "array-api-compat", "gpcert")
 
@@ -21,21 +22,12 @@ def environment() -> dict[str, Any]:
         except PackageNotFoundError:
             found[package] = "source tree" if package == "gpcert" else "absent"
     return found | {
-        "cpu": _cpu_model(),
+        "cpu": cpu_model(),
         "cores": os.cpu_count(),
         "blas": _blas(),
         "gpu": _gpu(),
         "load_average": round(os.getloadavg()[0], 2),
     }
-
-
-def _cpu_model() -> str:
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        for line in info.read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
 
 
 def _blas() -> str:

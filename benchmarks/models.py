@@ -21,7 +21,7 @@ def dataset(name: str, folder: Path) -> Dataset:
     """The data set of a model, with a random choice of training points and test points."""
     if name.startswith("synthetic2d"):
         return synthetic2d(TRAINING, shift=float(name.rpartition("-")[2]))
-    whole = spambase(folder, paper_features=True) if name == "spam" else mnist((3, 8), folder)
+    whole = spambase(folder, features="paper") if name == "spam" else mnist((3, 8), folder)
     return sampled(whole)
 
 

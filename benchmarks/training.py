@@ -116,7 +116,7 @@ def dense(folder: Path) -> Section:
     """Laplace and EP beside scikit-learn."""
     title = f"Dense fits, SPAM, N = {DENSE_POINTS}, d = 11, {EVALUATIONS} evaluations"
     section = Section("dense", title)
-    data = spambase(folder, paper_features=True)
+    data = spambase(folder, features="paper")
     X, y = chosen(data, DENSE_POINTS)
     first = fit_ours("logistic", "laplace")(X, y)[0]
     path = [evaluation.vector for evaluation in first.trace_.evaluations]

@@ -1,10 +1,13 @@
 """Settings of the whole suite: reproducible property tests, plots without a display, and a plain
 word at the end about what was not tested."""
 
+import os
 from collections import Counter
+from importlib.util import find_spec
 from typing import Any
 
 import matplotlib
+import pytest
 from hypothesis import HealthCheck, settings
 
 from gpcert.testing.effort import examples
@@ -21,18 +24,43 @@ settings.register_profile(
 settings.load_profile("ci")
 
 EXPLAIN = "pip install 'gpcert[explain]'"
-OPTIONAL = {"torch": "make torch", "shap": EXPLAIN, "lime": EXPLAIN, "skimage": EXPLAIN}
-"""Libraries that the tests can do without, and the command that brings them."""
+OPTIONAL = {
+    "torch": "make torch",
+    "chromium": "make browser",
+    "distributed": "pip install distributed",
+    "shap": EXPLAIN,
+    "lime": EXPLAIN,
+    "skimage": EXPLAIN,
+    "gpytorch": "make libraries",
+    "botorch": "make libraries",
+    "gpflow": "make test-gpflow",
+}
+"""Libraries and programs that the tests can do without, and the command that brings them (and, for
+GPflow, runs its tests in an environment of its own)."""
+
+
+def absent(expected: str) -> list[str]:
+    """Those of the libraries, named with commas between, that are not installed."""
+    return [name for name in expected.split(",") if name and find_spec(name) is None]
+
+
+def pytest_configure() -> None:
+    missing = absent(os.environ.get("GPCERT_EXPECT", ""))
+    if missing:
+        raise pytest.UsageError(
+            f"GPCERT_EXPECT: expected these libraries to be installed: {', '.join(missing)}; the "
+            "tests of their adapters would be skipped. Install them with `make libraries`"
+        )
 
 
 def missing_libraries(reports: list[Any]) -> Counter[str]:
-    """How many skipped tests wanted each of the optional libraries."""
+    """How many skipped tests wanted each of the optional libraries and programs."""
     reasons = [str(report.longrepr) for report in reports]
     return Counter(
         library
         for reason in reasons
         for library in OPTIONAL
-        if f"could not import '{library}'" in reason
+        if f"could not import '{library}'" in reason or f"could not find '{library}'" in reason
     )
 
 

@@ -1,5 +1,7 @@
 """`import gpcert`: what it offers, and what it leaves alone."""
 
+import importlib
+import pkgutil
 import subprocess
 import sys
 
@@ -27,3 +29,14 @@ def test_import_leaves_heavy_libraries_alone():
     code = f"import sys, gpcert; print(sorted({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_every_module_can_be_imported():
+    """Doctests of a module that cannot be imported are left out: only other libraries may miss."""
+    for module in pkgutil.walk_packages(gpcert.__path__, "gpcert."):
+        if module.name.endswith("__main__"):
+            continue
+        try:
+            importlib.import_module(module.name)
+        except ModuleNotFoundError as error:
+            assert error.name in {"torch", "gpytorch", "botorch", "gpflow", "GPy", "flint"}, error

@@ -14,9 +14,34 @@ BAND = ("tests/enclosures/test_enclosure_band.py",)
 JOINT = ("tests/enclosures/test_enclosure_joint.py",)
 MEAN = ("tests/enclosures/test_enclosure_mean.py",)
 VARIANCE = ("tests/enclosures/test_enclosure_variance.py",)
+FIRST_ORDER = ("tests/enclosures/test_first_order.py",)
 ROUNDING = ("tests/search/test_search_rounding.py",)
 
 ENCLOSURE_MUTANTS = (
+    Mutant(
+        "first-order-remainder",
+        "enclosures/first_order.py",
+        "lost = up(model.remainder + model.errors[:, 0]",
+        "lost = up(0.1 * model.remainder + model.errors[:, 0]",
+        "a tenth of what the first order leaves",
+        FIRST_ORDER,
+    ),
+    Mutant(
+        "first-order-weight",
+        "enclosures/first_order.py",
+        "lower = down(level + xp.where(margin > 0, shrunk, margin), 2)",
+        "lower = down(level + margin, 2)",
+        "a positive margin is not divided by the weight",
+        FIRST_ORDER,
+    ),
+    Mutant(
+        "pair-votes-rivals",
+        "enclosures/goals/pair_votes.py",
+        "lead = total - float(self.classes - 1) + _count(own[j].lower > 0)",
+        "lead = total - float(self.classes - 2) + _count(own[j].lower > 0)",
+        "a rival has a vote less than it may have",
+        FIRST_ORDER,
+    ),
     Mutant(
         "mean-gradient-sign",
         "enclosures/mean.py",
@@ -36,16 +61,16 @@ ENCLOSURE_MUTANTS = (
     Mutant(
         "mean-tail-halved",
         "kernels/expansions/squared_exponential.py",
-        "            self.tail(2, geometry.rho2),\n",
-        "            0.5 * self.tail(2, geometry.rho2),\n",
+        "            self.tail(degree, geometry.rho2),\n",
+        "            0.5 * self.tail(degree, geometry.rho2),\n",
         "half the remainder of the mean",
         SHARP,
     ),
     Mutant(
         "mean-tail-order",
         "kernels/expansions/squared_exponential.py",
-        "            self.tail(2, geometry.rho2),\n",
-        "            self.tail(3, geometry.rho2),\n",
+        "            self.tail(degree, geometry.rho2),\n",
+        "            self.tail(degree + 1, geometry.rho2),\n",
         "the tail begins one order late",
         SHARP,
     ),

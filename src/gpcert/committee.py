@@ -17,7 +17,7 @@ import numpy as np
 from gpcert.archive import Shape, fingerprint, plain_label, read_arrays, write_arrays
 from gpcert.arrays import finite_array
 from gpcert.errors import InputError
-from gpcert.likelihoods import ScalarLikelihood
+from gpcert.likelihoods import MeanOnly, ScalarLikelihood
 from gpcert.posterior import Posterior
 from gpcert.posterior_file import FORMAT as POSTERIOR_FORMAT
 from gpcert.posterior_file import check_labels, check_shapes, checked_classes, written_labels
@@ -30,11 +30,12 @@ __all__ = [
     "committee_decision",
     "load_model",
     "pair_weights",
+    "vote_scores",
 ]
 
 FORMAT = "gpcert-committee-1"
 
-Scheme = Literal["one_vs_rest", "one_vs_one"]
+Scheme = Literal["one_vs_rest", "one_vs_one", "pair_votes"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +49,10 @@ class Committee:
     of class k against class j, and votes for k where its latent mean is positive, else for j. The
     score of a class is its votes plus `s / (3 (|s| + 1))`, `s = sum_{j<c} F_jc - sum_{k>c} F_ck`:
     most votes win, and s breaks ties. The largest score wins, the first of equal ones.
+
+    "pair_votes" (support vector machines): one member, whose likelihood is `MeanOnly`, has an
+    output for every pair j < k, in lexicographic order, which votes for k where its mean is >= 0,
+    else for j. Most votes win, the first of equal ones: the score of class c is its votes less c/m.
 
     >>> from gpcert.kernels import SquaredExponential
     >>> from gpcert.likelihoods import Probit
@@ -73,7 +78,8 @@ class Committee:
         object.__setattr__(self, "classes", classes)
         object.__setattr__(self, "members", tuple(members))
         m = len(self.classes)
-        counts = {"one_vs_rest": m, "one_vs_one": m * (m - 1) // 2}
+        pairs = m * (m - 1) // 2
+        counts = {"one_vs_rest": m, "one_vs_one": pairs, "pair_votes": 1}
         if not isinstance(self.scheme, str) or self.scheme not in counts:
             raise InputError(f"scheme: expected one of {sorted(counts)}, got {self.scheme!r}")
         if m < 2 or len(self.members) != counts[self.scheme]:
@@ -82,8 +88,15 @@ class Committee:
             )
         if len({member.dim for member in self.members}) != 1:
             raise InputError("members: expected the same number of features for all")
-        if not all(_is_binary(member) for member in self.members):
+        if self.shared:
+            _check_shared(self.members[0], pairs)
+        elif not all(_is_binary(member) for member in self.members):
             raise InputError("members: expected binary classifiers")
+
+    @property
+    def shared(self) -> bool:
+        """Whether one member holds all pairs, as several outputs over the same points."""
+        return self.scheme == "pair_votes"
 
     @property
     def dim(self) -> int:
@@ -171,6 +184,8 @@ class Committee:
 
     def scores(self, X: Any) -> np.ndarray:
         """(n, m): what is compared between the classes, in plain floating point."""
+        if self.shared:
+            return vote_scores(self.members[0].mean(self.check_inputs(X)), len(self.classes))
         F = self.member_probabilities(X)
         if self.scheme == "one_vs_rest":
             return F
@@ -184,6 +199,8 @@ class Committee:
 
     def check_has_probabilities(self) -> None:
         """An `InputError` where no class probabilities are defined."""
+        if self.shared:
+            self.members[0].check_has_variance("probability")
         if self.scheme == "one_vs_one":
             raise InputError(
                 "probability: a one-vs-one classifier has no class probabilities, only votes (as "
@@ -201,6 +218,17 @@ def pair_weights(m: int, c: int) -> np.ndarray:
     [1.0, 0.0, -1.0]
     """
     return np.asarray([float(k == c) - float(j == c) for j, k in combinations(range(m), 2)])
+
+
+def vote_scores(means: np.ndarray, m: int) -> np.ndarray:
+    """(n, m): votes less c / m from the means (n, pairs) of all pairs; see `Committee`.
+
+    >>> vote_scores(np.array([[0.0, -1.0, -2.0]]), 3).round(2).tolist()
+    [[1.0, 1.67, -0.67]]
+    """
+    weights = np.stack([pair_weights(m, c) for c in range(m)])
+    # a class has as many votes as it wins pairs: it starts with those in which it is the first
+    return (means >= 0) @ weights.T + np.arange(m)[::-1] - np.arange(m) / m
 
 
 def committee_decision(
@@ -221,10 +249,10 @@ def check_class_weight(
     m = len(committee.classes)
     if class_weight is None:
         return (1.0,) * m
-    if committee.scheme == "one_vs_one":
+    if committee.scheme != "one_vs_rest":
         raise InputError(
             "class_weight: a one-vs-one classifier counts votes, not probabilities; drop "
-            "class_weight, or fit with multi_class='one_vs_rest'"
+            "class_weight (a GaussianProcessClassifier: or fit with multi_class='one_vs_rest')"
         )
     weights = finite_array("class_weight", class_weight, ndim=1)
     if weights.shape != (m,) or np.any(weights <= 0):
@@ -241,6 +269,17 @@ def _is_binary(member: Posterior) -> bool:
     return (
         isinstance(likelihood, ScalarLikelihood) and likelihood.classifies and member.outputs == 1
     )
+
+
+def _check_shared(member: Posterior, pairs: int) -> None:
+    if not isinstance(member.likelihood, MeanOnly) or member.likelihood.classifies:
+        raise InputError(
+            f"members: expected a posterior with the likelihood MeanOnly(), got {member.likelihood}"
+        )
+    if member.outputs != pairs:
+        raise InputError(
+            f"members: expected {pairs} outputs, one a pair of classes, got {member.outputs}"
+        )
 
 
 Model = Posterior | Committee

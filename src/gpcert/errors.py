@@ -6,6 +6,7 @@ __all__ = [
     "UnknownArgumentError",
     "UnsupportedModelError",
     "MissingExtraError",
+    "ModelWarning",
     "SoundnessError",
 ]
 
@@ -28,6 +29,10 @@ class UnsupportedModelError(InputError, TypeError):
 
 class MissingExtraError(GPCertError, ImportError):
     """An optional library is needed; the message names the extra to install."""
+
+
+class ModelWarning(UserWarning):
+    """The certified function is not quite what the user's model computes; the message says why."""
 
 
 class SoundnessError(GPCertError, ArithmeticError):

@@ -215,6 +215,11 @@ class Posterior(Factored):
         with np.errstate(over="ignore"):  # infinite where it is; scale^2 alone would be so sooner
             return mean, self.scale * (self.scale * variance) + self.noise
 
+    def mean(self, X: Any) -> np.ndarray:
+        """Latent mean alone at X (n, d), (n, m), in plain floating point."""
+        X = self.check_inputs(X)
+        return self.offset + self.scale * (self.kernel.value(X, self.points) @ self.weights.T)
+
     def covariances(self, X: Any) -> np.ndarray:
         """Latent covariances of the outputs at X, (n, m, m), in plain floating point.
 
@@ -241,6 +246,16 @@ class Posterior(Factored):
             return self.likelihood.probabilities(self.predict(X)[0], self.covariances(X))
         assert isinstance(self.likelihood, ScalarLikelihood)
         return np.asarray(self.likelihood.value(*self.predict(X)))
+
+    def check_has_variance(self, asked: str) -> None:
+        """An `InputError` where the model is a mean alone; `asked` is what needs a variance."""
+        if not self.likelihood.has_variance:
+            raise InputError(
+                f"{asked}: a support vector machine or kernel ridge regression is a mean without a "
+                "variance, so that it has neither variances nor probabilities (those of "
+                "predict_proba come from another model, fitted to its scores); ask for its mean, "
+                "which is its decision_function or predict, or fit a Gaussian process"
+            )
 
     @property
     def labels(self) -> tuple[Any, ...]:

@@ -46,7 +46,7 @@ def conversions(monkeypatch):
 
 def fresh(model):
     """What a conversion that nothing was kept of predicts."""
-    return registry._convert(model).posterior.predict(X[:3] + 0.1)
+    return registry.convert(model).posterior.predict(X[:3] + 0.1)
 
 
 def kept(model):

@@ -3,22 +3,30 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.decomposition import PCA
+from sklearn.feature_selection import SelectKBest, VarianceThreshold, f_regression
 from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import (
+    FunctionTransformer,
     MaxAbsScaler,
     MinMaxScaler,
+    OneHotEncoder,
     PolynomialFeatures,
     RobustScaler,
     StandardScaler,
 )
+from sklearn.svm import SVC, SVR
 
+import gpcert
 from gpcert.adapters import as_posterior
 from gpcert.errors import InputError, UnsupportedModelError
+from gpcert.kernels import SquaredExponential
 from gpcert.posterior import Posterior
 
 RNG = np.random.default_rng(10)
@@ -112,7 +120,7 @@ def test_unfitted_search_is_refused():
         as_posterior(search.fit(X, y))
 
 
-@pytest.mark.parametrize("step", [PCA(2), PolynomialFeatures(2)])
+@pytest.mark.parametrize("step", [PCA(2), PolynomialFeatures(2), FunctionTransformer(np.tanh)])
 def test_other_transformers_are_refused_by_name(step):
     model = make_pipeline(StandardScaler(), step, regressor()).fit(X, y)
     with pytest.raises(UnsupportedModelError, match=rf"{type(step).__name__} is not supported"):
@@ -161,3 +169,109 @@ def test_subclass_of_pipeline_is_refused():
     model = OtherPipeline([("scale", StandardScaler()), ("gp", regressor())]).fit(X, y)
     with pytest.raises(UnsupportedModelError, match="OtherPipeline"):
         as_posterior(model)
+
+
+DROPPED = ColumnTransformer([("scale", StandardScaler(), [2, 0])])
+REORDERED = ColumnTransformer(
+    [("last", RobustScaler(), [2]), ("gone", "drop", [])], remainder="passthrough"
+)
+NESTED = ColumnTransformer(
+    [
+        ("two", make_pipeline(MinMaxScaler(), StandardScaler()), slice(0, 2)),
+        ("same", "passthrough", [2]),
+    ]
+)
+
+MAPS = {
+    "columns dropped": [DROPPED],
+    "columns in another order": [REORDERED],
+    "columns behind a pipeline": [NESTED, StandardScaler()],
+    "best": [StandardScaler(), SelectKBest(f_regression, k=2)],
+    "variance": [VarianceThreshold(1e-5), StandardScaler()],
+    "no function": [FunctionTransformer(), StandardScaler()],
+}
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_maps_of_features_are_folded(name):
+    model = pipeline(MAPS[name], regressor()).fit(X, y)
+    assert_regression_agrees(model)
+    assert as_posterior(model).dim == 3
+    machine = pipeline(MAPS[name], SVR(C=2.0)).fit(X, y)
+    region = gpcert.Ball(X[3], 0.05 * UNITS)
+    found = gpcert.prediction_range(machine, region, budget=gpcert.Budget(boxes=20))
+    inside = X[3] + 0.05 * UNITS * RNG.uniform(-1, 1, size=(500, 3))
+    values = machine.predict(inside)
+    assert found.minimum.lower - 1e-12 <= values.min()
+    assert values.max() <= found.maximum.upper + 1e-12
+
+
+def test_a_reordered_squared_exponential_stays_one():
+    model = make_pipeline(REORDERED, regressor(2.0 * RBF([1.0, 2.0, 3.0]))).fit(X, y)
+    assert_regression_agrees(model)
+    assert type(as_posterior(model).kernel) is SquaredExponential
+
+
+def test_votes_behind_columns_are_those_of_predict():
+    labels = np.digitize(RAW[:, 0], [-0.5, 0.5])
+    model = make_pipeline(DROPPED, SVC()).fit(X, labels)
+    for x in X[:5]:
+        cert = gpcert.certify(model, x, 0.01 * UNITS, budget=gpcert.Budget(boxes=20))
+        inside = x + 0.01 * UNITS * RNG.uniform(-1, 1, size=(200, 3))
+        if cert.status.name == "ROBUST":
+            assert set(model.predict(inside)) == {cert.decision}
+
+
+def test_names_of_columns_are_the_users():
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    columns = ColumnTransformer([("scale", StandardScaler(), ["c", "a"])])
+    model = make_pipeline(columns, SVR()).fit(frame, y)
+    posterior = as_posterior(model)
+    assert posterior.feature_names == ("a", "b", "c")
+    found = gpcert.prediction_range(model, gpcert.Ball(X[0], [0.0, 5.0, 0.0]))
+    assert found.maximum.upper - found.minimum.lower < 1e-9  # b does not matter
+
+
+def test_encoded_columns_are_kept_fixed():
+    colour = np.eye(3)[RNG.integers(0, 3, size=40)]
+    data = np.concatenate([X, colour], axis=1)
+    columns = ColumnTransformer([("scale", StandardScaler(), [0, 1, 2])], remainder="passthrough")
+    model = make_pipeline(columns, SVC()).fit(data, y > 0)
+    cert = gpcert.certify(model, data[0], 1e-4, features=[0, 2])
+    assert cert.decision == model.predict(data[:1])[0]
+
+
+@pytest.mark.parametrize(
+    ("step", "words"),
+    [
+        (OneHotEncoder(), "keep them fixed by features="),
+        (
+            FunctionTransformer(np.tanh),
+            "FunctionTransformer is not supported.*apply it to the data",
+        ),
+        (PCA(2), "PCA is not supported.*no exact image"),
+        (ColumnTransformer([("log", FunctionTransformer(np.log1p), [0])]), "FunctionTransformer"),
+        (ColumnTransformer([("a", "passthrough", [0]), ("b", "passthrough", [0])]), "at most once"),
+        (
+            ColumnTransformer([("a", StandardScaler(), [0])], transformer_weights={"a": 2.0}),
+            "transformer_weights",
+        ),
+    ],
+)
+def test_other_steps_are_refused_with_advice(step, words):
+    model = make_pipeline(step, SVR()).fit(np.abs(X), y)
+    with pytest.raises(UnsupportedModelError, match=words):
+        as_posterior(model)
+
+
+def test_calibration_is_refused_by_name():
+    model = CalibratedClassifierCV(SVC(), cv=2).fit(X, y > 0)
+    with pytest.raises(UnsupportedModelError, match=r"CalibratedClassifierCV.*certify one of"):
+        as_posterior(model)
+
+
+def test_machines_in_searches_and_with_scaled_targets():
+    search = GridSearchCV(make_pipeline(StandardScaler(), SVR()), {"svr__C": [1, 2]}, cv=2)
+    target = TransformedTargetRegressor(search, transformer=StandardScaler()).fit(X, 100 * y)
+    mean = as_posterior(target).mean(TEST)
+    np.testing.assert_allclose(mean[:, 0], target.predict(TEST), rtol=1e-9)

@@ -1,6 +1,7 @@
 """Data sets: shapes, splits, pooling, and errors that say what is wrong with a folder."""
 
 import contextlib
+import gzip
 import tracemalloc
 
 import numpy as np
@@ -8,7 +9,8 @@ import pytest
 from scipy.stats import norm
 
 from gpcert import datasets
-from gpcert.datasets import sources, spam
+from gpcert.datasets import images, sources, spam
+from gpcert.datasets.files import read_idx, read_table
 from gpcert.datasets.images import pooled
 from gpcert.errors import InputError
 
@@ -39,8 +41,8 @@ def test_synthetic2d_rejects_bad_arguments(wrong):
         datasets.synthetic2d(**wrong)
 
 
-def test_digits38_pixels_and_split():
-    data = datasets.digits38()
+def test_digits_pixels_and_split():
+    data = datasets.digits((3, 8))
     assert data.dim == 64
     assert data.classes == (3, 8)
     assert data.X_train.min() == 0.0
@@ -103,7 +105,7 @@ def test_spambase_from_a_folder(tmp_path):
     assert data.y_train.sum() == 12  # the split keeps the share of spam
     np.testing.assert_allclose(data.X_train.mean(0), 0.0, atol=1e-12)
     np.testing.assert_array_equal(data.X_train[:, 3], 0.0)
-    eleven = datasets.spambase(tmp_path, paper_features=True, standardise=False)
+    eleven = datasets.spambase(tmp_path, features="paper", standardise=False)
     assert eleven.dim == 11
     assert set(eleven.X_train[:, 0]) <= set(X[:, 4].astype(float))
     assert [j + 1 for j in spam.PAPER_COLUMNS] == [5, 7, 16, 17, 19, 21, 23, 25, 52, 53, 57]
@@ -201,3 +203,80 @@ def test_dataset_checks_its_parts():
         datasets.Dataset(X, [0, 1], np.zeros((2, 3)), [0, 1], name="other features")
     with pytest.raises(InputError, match="finite"):
         datasets.Dataset(X * np.nan, [0, 1], X, [0, 1], name="holes")
+
+
+def idx_bytes(array):
+    return bytes([0, 0, 8, array.ndim]) + np.array(array.shape, ">u4").tobytes() + array.tobytes()
+
+
+def test_idx_and_csv_files_hold_the_same_images_as_npz(tmp_path):
+    arrays = write_images(tmp_path / "mnist_358.npz")
+    expected = datasets.mnist(folder=tmp_path)
+    (tmp_path / "idx" / "mnist").mkdir(parents=True)
+    for name, key in zip(images.IDX, images.KEYS, strict=True):
+        path = tmp_path / "idx" / "mnist" / (f"{name}.gz" if "images" in name else name)
+        opened = gzip.open if path.suffix == ".gz" else open
+        with opened(path, "wb") as file:
+            file.write(idx_bytes(arrays[key]))
+    (tmp_path / "csv").mkdir()
+    for part, header in (("train", "label," + ",".join(f"p{k}" for k in range(784))), ("test", "")):
+        rows = np.column_stack([arrays[f"y_{part}"], arrays[f"x_{part}"].reshape(-1, 784)])
+        path = tmp_path / "csv" / f"mnist_{part}.csv"
+        np.savetxt(path, rows, fmt="%d", delimiter=",", header=header, comments="")
+        if not header:
+            path.write_text(path.read_text().lstrip("\n"))
+    for folder in ("idx", "csv"):
+        found = datasets.mnist(folder=tmp_path / folder)
+        np.testing.assert_array_equal(found.X_train, expected.X_train)
+        np.testing.assert_array_equal(found.y_test, expected.y_test)
+    (tmp_path / "csv" / "mnist_test.csv").unlink()
+    with pytest.raises(InputError, match=r"mnist_test\.csv"):
+        datasets.mnist(folder=tmp_path / "csv")
+
+
+def test_broken_idx_and_csv_files_are_refused(tmp_path):
+    path = tmp_path / "x"
+    whole = idx_bytes(np.arange(6, dtype=np.uint8).reshape(2, 3))
+    for content, reason in (
+        (b"", "nothing"),
+        (whole[:9], "cut off"),
+        (whole[:-1], "fewer"),
+        (whole + b"1", "more"),
+        (bytes([0, 0, 8, 2]) + b"\xff" * 8, "more than"),
+        (b"\x00\x00\x0d" + whole[3:], "000008"),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(InputError, match=reason):
+            read_idx(path)
+    (tmp_path / "y.gz").write_bytes(b"no gzip")
+    with pytest.raises(InputError, match=r"y\.gz"):
+        read_idx(tmp_path / "y.gz")
+    for text in ("1,2\n3\n", "1,nan\n", "1,2,3\n", "a,b\nc,d\n"):
+        path.write_text(text)
+        with pytest.raises(InputError, match="x: expected"):
+            read_table(path, 2)
+
+
+def test_spam_features_by_name_and_from_csv(tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 57)), np.arange(60) % 2
+    X[:, 4] += 4.0 * y
+    np.savetxt(tmp_path / "spambase.data", np.column_stack([X, y]), delimiter=",")
+    assert datasets.spambase(tmp_path, features="paper").dim == 11
+    reduced = datasets.spambase(tmp_path, features="reduced")
+    assert reduced.dim == 1
+    np.testing.assert_allclose(reduced.X_train.mean(), 0.0, atol=1e-12)
+    with pytest.raises(InputError, match="paper"):
+        datasets.spambase(tmp_path, features="eleven")
+
+
+def test_l1_features_stop_where_accuracy_falls():
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((400, 6))
+    y = (X[:, 1] + X[:, 4] > 0).astype(int)
+    data = datasets.Dataset(X[:200], y[:200], X[200:], y[200:], name="two matter")
+    assert datasets.l1_features(data, C=0.1).tolist() == [1, 4]
+    assert len(datasets.l1_features(data, C=0.1, loss=1.0)) == 1
+    three = datasets.Dataset(X, np.arange(400) % 3, X, np.arange(400) % 3, name="three classes")
+    with pytest.raises(InputError, match="two classes"):
+        datasets.l1_features(three)

@@ -1,14 +1,24 @@
-"""From a fitted model of another library to the canonical `Posterior`; one file a library."""
+"""From a fitted model of another library to the canonical `Posterior`; one file a library.
 
+`gpcert.adapters.adapter` says what an adapter is, `register` adds one, `supported` lists all.
+"""
+
+from gpcert.adapters.adapter import Adapter, Supported
 from gpcert.adapters.conversion import Conversion, LibraryPrediction
 from gpcert.adapters.measure import Agreement, check_agreement
-from gpcert.adapters.registry import agreement, as_posterior
+from gpcert.adapters.registry import agreement, as_posterior, register
+from gpcert.adapters.support import SupportTable, supported
 
 __all__ = [
     "as_posterior",
     "agreement",
+    "supported",
+    "register",
+    "Adapter",
     "Agreement",
     "check_agreement",
     "Conversion",
     "LibraryPrediction",
+    "Supported",
+    "SupportTable",
 ]

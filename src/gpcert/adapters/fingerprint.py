@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from gpcert.adapters.fingerprint_torch import torch_parts
+
 __all__ = ["Fingerprint", "fingerprint"]
 
 PACKAGES = frozenset({"sklearn", "gpcert"})
@@ -99,7 +101,11 @@ class _Walk:
             self._add_composite(value, kind)
 
     def _add_composite(self, value: Any, kind: type) -> None:
-        if kind in (np.ndarray, np.memmap):
+        torch_part = torch_parts(value, kind)
+        if torch_part is not None:
+            self._add_kind(kind)
+            self._add_parts("torch", torch_part)
+        elif kind in (np.ndarray, np.memmap):
             self._add_array(value)
         elif kind in (list, tuple):
             self._add_parts(kind.__name__, value)

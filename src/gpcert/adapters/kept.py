@@ -60,6 +60,8 @@ class Kept:
 
     def _keep(self, model: Any, state: Fingerprint, posterior: Model) -> None:
         address = id(model)
+        if not type(model).__weakrefoffset__:  # a tuple: nobody would say when it dies
+            return
         with self._lock:
             reference = weakref.ref(model, lambda dead: self._forget(address, dead))
             self._entries[address] = _Entry(reference, state, posterior)

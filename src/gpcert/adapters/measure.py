@@ -13,22 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.adapters.conversion import LibraryPrediction
+from gpcert.adapters.conversion import TOLERANCE, Conversion, LibraryPrediction
 from gpcert.committee import Committee, Model, committee_decision
 from gpcert.errors import UnsupportedModelError
+from gpcert.likelihoods import ClassLikelihood
 from gpcert.posterior import Posterior
 
-__all__ = ["Agreement", "check_agreement", "probe_points", "TOLERANCE"]
-
-TOLERANCE = 1e-6
-"""Largest accepted distance, in each of the units of `Agreement`.
-
-What rounding explains, measured: 1e-15 to 1e-13 on well-conditioned models; 2e-10 of the prior
-variance with jitter 1e-10 and near-duplicate points, where the library's triangular solve and the
-stored inverse factor part by up to about cond(L)^2 U; 2e-9 of the mean behind a scaler whose shift
-is 1e6 times its scale (the folded points keep the last place of the shift). A wrong conversion
-differs by far more; a model that rounding alone moves by more is refused too.
-"""
+__all__ = ["Agreement", "check_agreement", "native_distance", "probe_points"]
 
 PROBES = 200
 SMALLEST_MOVE, LARGEST_MOVE = 1e-3, 1e-1
@@ -44,7 +35,9 @@ class Agreement:
     itself would be no fair unit: next to a training point all its digits are rounding.
     `probability`: of the probability of the second class, absolute; of a committee the largest
     over its members and the classes.
-    `decisions`: how many points of a committee are given to another class, near ties left out.
+    `decisions`: how many points are given to another class than by `predict`, near ties left out.
+    `native`: the largest of the first three for what the model itself returns, where it computes
+    otherwise than in float64 by direct solves (see `Conversion.native`).
     None: the library does not report this quantity.
     """
 
@@ -53,6 +46,7 @@ class Agreement:
     variance: float | None = None
     probability: float | None = None
     decisions: int | None = None
+    native: float | None = None
 
 
 def probe_points(posterior: Model, count: int = PROBES) -> np.ndarray:
@@ -73,8 +67,9 @@ def check_agreement(
     posterior: Model,
     library_predict: Callable[[np.ndarray], LibraryPrediction],
     points: np.ndarray | None = None,
+    tolerance: float = TOLERANCE,
 ) -> Agreement:
-    """Measure the distance, and refuse the conversion if it exceeds `TOLERANCE` or is NaN."""
+    """Measure the distance, and refuse the conversion if it exceeds `tolerance` or is NaN."""
     X = probe_points(posterior) if points is None else posterior.check_inputs(points, "points")
     with warnings.catch_warnings():
         # sklearn warns of negative variances and of missing feature names: neither matters here
@@ -88,27 +83,37 @@ def check_agreement(
         name: value
         for name in ("mean", "variance", "probability", "decisions")
         # written so that NaN, which compares false, is refused
-        if (value := getattr(distance, name)) is not None and not value <= TOLERANCE
+        if (value := getattr(distance, name)) is not None and not value <= tolerance
     }
     if worst:
         parts = ", ".join(f"{name} {value:.3g}" for name, value in worst.items())
         raise UnsupportedModelError(
             f"model: expected its own predictions to agree with the converted posterior up to "
-            f"{TOLERANCE:g}, got a relative difference of {parts} over {len(X)} sample points; "
+            f"{tolerance:g}, got a relative difference of {parts} over {len(X)} sample points; "
             "either it does not predict by the formulas of its class, or it is too "
             "ill-conditioned: fit it again, with more noise (alpha) or better scaled inputs"
         )
     return distance
 
 
+def native_distance(conversion: Conversion) -> float | None:
+    """How far the model's own predictions are from the certified ones; see `Agreement.native`."""
+    if conversion.native is None:
+        return None
+    posterior = conversion.posterior
+    assert isinstance(posterior, Posterior)
+    X = probe_points(posterior)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = _distance(posterior, conversion.native(X), X)
+    return max(part for part in (found.mean, found.variance, found.probability) if part is not None)
+
+
 def _distance(posterior: Posterior, library: LibraryPrediction, X: np.ndarray) -> Agreement:
     mean, variance = posterior.predict(X)
     parts: dict[str, Any] = {}
     if library.mean is not None:
-        # the addition of the offset rounds, in both: two units in its last place are no difference
-        slack = 2.0 * np.spacing(np.abs(posterior.offset))
-        difference = np.maximum(np.abs(library.mean - mean).max(0) - slack, 0.0)
-        parts["mean"] = _ratio(difference, np.abs(library.mean - posterior.offset).max(0))
+        parts["mean"] = _mean_distance(posterior, library.mean, X)
     if library.variance is not None:
         prior = posterior.scale**2 * posterior.kernel.diagonal(X)[:, None] + posterior.noise
         parts["variance"] = _ratio(np.abs(library.variance - variance), prior)
@@ -117,15 +122,33 @@ def _distance(posterior: Posterior, library: LibraryPrediction, X: np.ndarray) -
         parts["probability"] = float(np.abs(library.probability - own).max())
     if library.classes is not None:
         parts["probability"] = float(np.abs(library.classes - posterior.prediction(X)).max())
+    if library.decision is not None:
+        parts["decisions"] = _other_decisions(posterior, mean[:, 0], library.decision)
     return Agreement(points=len(X), **parts)
+
+
+def _mean_distance(posterior: Posterior, library: np.ndarray, X: np.ndarray) -> float:
+    # the addition of the offset rounds, in both: two units in its last place are no difference
+    slack = 2.0 * np.spacing(np.abs(posterior.offset))
+    difference = np.maximum(np.abs(library - posterior.mean(X)).max(0) - slack, 0.0)
+    return _ratio(difference, np.abs(library - posterior.offset).max(0))
+
+
+def _other_decisions(posterior: Posterior, mean: np.ndarray, decision: np.ndarray) -> int:
+    """Points at which a library gives the other of two classes; near ties are left out."""
+    assert not isinstance(posterior.likelihood, ClassLikelihood), "two classes"
+    near = np.abs(mean) <= TOLERANCE * np.abs(mean).max()
+    return int(((decision != (mean > 0)) & ~near).sum())
 
 
 def _committee_distance(
     committee: Committee, library: LibraryPrediction, X: np.ndarray
 ) -> Agreement:
-    own = committee.member_probabilities(X)
     parts: dict[str, Any] = {}
+    if library.mean is not None:
+        parts["mean"] = _mean_distance(committee.members[0], library.mean, X)
     if library.probability is not None:
+        own = committee.member_probabilities(X)
         parts["probability"] = float(np.abs(library.probability - own).max())
     if library.classes is not None:
         apart = float(np.abs(library.classes - committee.probabilities(X)).max())
@@ -140,8 +163,8 @@ def _near_tie(committee: Committee, X: np.ndarray) -> np.ndarray:
     """(n,): points where rounding alone may change the decision."""
     scores = np.sort(committee.scores(X), axis=1)
     near = scores[:, -1] - scores[:, -2] <= TOLERANCE
-    if committee.scheme == "one_vs_one":  # a vote turns with the sign of a latent mean
-        means = np.concatenate([member.predict(X)[0] for member in committee.members], axis=1)
+    if committee.scheme != "one_vs_rest":  # a vote turns with the sign of a latent mean
+        means = np.concatenate([member.mean(X) for member in committee.members], axis=1)
         near |= (np.abs(means) <= TOLERANCE * np.abs(means).max(0)).any(axis=1)
     return near
 

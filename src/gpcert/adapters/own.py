@@ -6,28 +6,36 @@ from typing import Any
 
 import numpy as np
 
+from gpcert.adapters.adapter import Supported
 from gpcert.adapters.conversion import (
     Conversion,
     LibraryPrediction,
+    check_fitted,
     fitted_names,
     with_names,
 )
-from gpcert.errors import InputError
 from gpcert.posterior import Posterior
 
-__all__ = ["convert", "is_own"]
+__all__ = ["LIBRARY", "SUPPORTED", "accepts", "to_posterior"]
+
+LIBRARY = "gpcert"
+
+EVERY_KERNEL = ("every kernel of gpcert.kernels",)
+
+SUPPORTED = (
+    Supported("GPRegressor", "Gaussian", EVERY_KERNEL, "exact"),
+    Supported("GPClassifier", "probit, logistic, softmax", EVERY_KERNEL, "Laplace, EP, sparse EP"),
+)
 
 
-def is_own(model: Any) -> bool:
+def accepts(model: Any) -> bool:
     """Whether the model, or a class that it derives from, is one of `gpcert.models`."""
     return any(base.__module__.startswith("gpcert.models") for base in type(model).__mro__)
 
 
-def convert(model: Any) -> Conversion:
+def to_posterior(model: Any) -> Conversion:
     """The fitted estimator's posterior, beside what its own methods predict."""
-    kind = type(model).__name__
-    if not hasattr(model, "n_features_in_"):
-        raise InputError(f"{kind}: expected a fitted model, got an unfitted one; call fit(X, y)")
+    check_fitted(model, "n_features_in_")
     posterior = with_names(model.posterior_, fitted_names(model))
     assert isinstance(posterior, Posterior)
 

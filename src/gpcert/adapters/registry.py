@@ -1,63 +1,91 @@
-"""Which library a model comes from, and the adapter that converts it.
+"""Which adapters there are, and the one that converts a model.
 
-One record a library. An adapter module has one function `convert(model) -> Conversion`; it is
-imported only when the user's model comes from its library. A new library is a new file and a new
-record here.
+An adapter is looked for by the top-level package of the model's class and of its base classes (a
+user's subclass of a library's model lives in the user's own module). Those registered by the user
+come first, then ours, then entry points of other packages; the first that `accepts` the model
+converts it. See `gpcert.adapters.adapter` for what an adapter is.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import warnings
+from dataclasses import dataclass, replace
 from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
+from gpcert.adapters.adapter import Adapter, check_adapter
 from gpcert.adapters.conversion import Conversion
 from gpcert.adapters.kept import Kept
-from gpcert.adapters.measure import Agreement, check_agreement
+from gpcert.adapters.measure import Agreement, check_agreement, native_distance
 from gpcert.committee import Committee, Model
-from gpcert.errors import UnsupportedModelError
+from gpcert.errors import InputError, ModelWarning, UnsupportedModelError
 from gpcert.posterior import Posterior
 
-__all__ = ["Adapter", "ADAPTERS", "as_posterior", "agreement"]
+__all__ = ["BUILT_IN", "GROUP", "agreement", "all_adapters", "as_posterior", "convert", "register"]
+
+GROUP = "gpcert.adapters"
+"""The group of entry points; the name of each is the top-level package of the models."""
 
 
 @dataclass(frozen=True)
-class Adapter:
-    """A library by the name of its package, our module that converts its models, and which."""
+class Place:
+    """A package of models, and our module that is imported once one of them is met."""
 
     package: str
     module: str
-    supports: str
+
+    def load(self) -> Adapter:
+        """The adapter."""
+        return check_adapter(import_module(self.module), self.module)
 
 
-ADAPTERS: tuple[Adapter, ...] = (
+BUILT_IN: tuple[Place, ...] = (
     # first: our estimators derive from scikit-learn's base classes
-    Adapter(
-        package="gpcert",
-        module="gpcert.adapters.own",
-        supports="a fitted gpcert.models.GPRegressor or GPClassifier",
-    ),
-    Adapter(
-        package="sklearn",
-        module="gpcert.adapters.sklearn",
-        supports=(
-            "a fitted sklearn GaussianProcessRegressor or GaussianProcessClassifier, alone, "
-            "behind scalers in a Pipeline, with scaled targets in a TransformedTargetRegressor, or "
-            "found by a search such as GridSearchCV"
-        ),
-    ),
+    Place("gpcert", "gpcert.adapters.own"),
+    Place("sklearn", "gpcert.adapters.sklearn"),
+    Place("sklearn", "gpcert.adapters.sklearn_scores"),
+    Place("sklearn", "gpcert.adapters.sklearn_wrappers"),
+    # before GPyTorch's, whose classes its models derive from
+    Place("botorch", "gpcert.adapters.botorch"),
+    Place("gpytorch", "gpcert.adapters.gpytorch"),
+    Place("gpflow", "gpcert.adapters.gpflow"),
+    Place("GPy", "gpcert.adapters.gpy"),
 )
 
+REGISTERED: list[tuple[str, Adapter]] = []
+"""Adapters that the user registered, with their packages, the latest first."""
+
+NATIVE_TOLERANCE = 1e-3
+"""A model's own predictions that are farther from the certified ones, relatively, are warned of:
+float32 alone explains less than that."""
 
 KEPT = Kept()
 """The conversions of this process."""
 
 
+def register(package: str, adapter: Any) -> Any:
+    """Let models of a package be converted by this adapter; it comes before our own.
+
+    `package` is the top-level package in which the models' classes (or their bases) are defined,
+    `adapter` a module or object as `gpcert.adapters.adapter` describes. Returns the adapter.
+    """
+    if not isinstance(package, str) or not package.isidentifier():
+        raise InputError(
+            "register: expected the name of a top-level package such as 'gpytorch', got "
+            f"{package!r}"
+        )
+    found = (package, check_adapter(adapter, "register"))
+    REGISTERED[:] = [found, *(each for each in REGISTERED if each[1] is not adapter)]
+    return adapter
+
+
 def as_posterior(model: Any) -> Model:
     """Convert a fitted model to the `Posterior` whose predictions are certified.
 
-    scikit-learn's classifier of more than two classes becomes a `Committee` of posteriors. A
-    `Posterior` or `Committee` passes through. The result predicts in the units of the user
+    `gpcert.adapters.supported()` lists what is taken. A classifier of more than two classes that
+    decides by several binary ones becomes a `Committee`; a `Posterior` or `Committee` passes
+    through. The result predicts in the units of the user
     (scalers of a pipeline are folded in), and is compared with the library's own predictions at
     sample points: a model that the formulas of `Posterior` do not reproduce is refused, never
     approximated. The comparison proves nothing; it catches conversions of models that are not what
@@ -86,8 +114,18 @@ def as_posterior(model: Any) -> Model:
 
 def _compared(model: Any) -> Model:
     """The converted model, once its predictions were compared with the library's."""
-    conversion = _convert(model)
-    check_agreement(conversion.posterior, conversion.predict)
+    conversion = convert(model)
+    check_agreement(conversion.posterior, conversion.predict, tolerance=conversion.tolerance)
+    distance = native_distance(conversion)
+    if distance is not None and not distance <= NATIVE_TOLERANCE:
+        warnings.warn(
+            "certified is the exact GP of the model's parameters, in float64; what the model "
+            "itself returns (in float32, by iterative solves or on a GPU) differs from it by up to "
+            f"{distance:.2g}, relative, at sample points. gpcert.adapters.agreement(model) "
+            "measures it; model.double() and direct solves bring both together",
+            ModelWarning,
+            stacklevel=2,
+        )
     return conversion.posterior
 
 
@@ -105,19 +143,53 @@ def agreement(model: Any) -> Agreement:
     """
     if isinstance(model, Posterior | Committee):
         return Agreement(points=0, mean=0.0, variance=0.0)
-    conversion = _convert(model)
-    return check_agreement(conversion.posterior, conversion.predict)
-
-
-def _convert(model: Any) -> Conversion:
-    # Base classes too: a user's subclass of a library model lives in the user's own module.
-    packages = {base.__module__.partition(".")[0] for base in type(model).__mro__}
-    for adapter in ADAPTERS:
-        if adapter.package in packages:
-            return import_module(adapter.module).convert(model)
-    kind = f"{type(model).__module__}.{type(model).__qualname__}"
-    supported = "; ".join(adapter.supports for adapter in ADAPTERS)
-    raise UnsupportedModelError(
-        f"model: expected a gpcert Posterior, or {supported}; got {kind}. "
-        "Write the model's numbers as Posterior(kernel, points, weights, factor, ...) instead"
+    conversion = convert(model)
+    measured = check_agreement(
+        conversion.posterior, conversion.predict, tolerance=conversion.tolerance
     )
+    return replace(measured, native=native_distance(conversion))
+
+
+def convert(model: Any) -> Conversion:
+    """The conversion by the first adapter that accepts the model; nothing is compared yet.
+
+    Adapters of models that hold other models (pipelines, searches) call it for those.
+    """
+    # a pair of a model and its likelihood is known by its parts
+    parts = model if isinstance(model, tuple) else (model,)
+    packages = {base.__module__.partition(".")[0] for part in parts for base in type(part).__mro__}
+    for adapter in _candidates(packages):
+        if adapter.accepts(model):
+            return adapter.to_posterior(model)
+    kind = f"{type(model).__module__}.{type(model).__qualname__}"
+    raise UnsupportedModelError(
+        f"model: expected a gpcert Posterior, or a fitted {_names()}; got {kind}. "
+        "gpcert.adapters.supported() says more; else write the model's numbers as "
+        "Posterior(kernel, points, weights, factor, ...), or an adapter (docs/models.md)"
+    )
+
+
+def _candidates(packages: set[str]) -> list[Adapter]:
+    """Adapters of models of these packages, imported now, in the order of the module."""
+    found = [adapter for package, adapter in REGISTERED if package in packages]
+    found += [place.load() for place in BUILT_IN if place.package in packages]
+    return found + [_loaded(entry) for entry in entry_points(group=GROUP) if entry.name in packages]
+
+
+def all_adapters() -> list[Adapter]:
+    """Every adapter there is, ours first."""
+    found = [place.load() for place in BUILT_IN]
+    found += [adapter for _, adapter in REGISTERED]
+    return found + [_loaded(entry) for entry in entry_points(group=GROUP)]
+
+
+def _loaded(entry: EntryPoint) -> Adapter:
+    return check_adapter(entry.load(), f"entry point {entry.value!r} of {GROUP!r}")
+
+
+def _names() -> str:
+    """Libraries and their models, for a message."""
+    models: dict[str, list[str]] = {}
+    for adapter in all_adapters():
+        models.setdefault(adapter.LIBRARY, []).extend(row.model for row in adapter.SUPPORTED)
+    return "; ".join(f"{library} {', '.join(names)}" for library, names in models.items())

@@ -17,31 +17,28 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
-from sklearn.compose import TransformedTargetRegressor
 from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
 from sklearn.gaussian_process._gpc import _BinaryGaussianProcessClassifierLaplace
-from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
-from sklearn.pipeline import Pipeline
 
-from gpcert.adapters import own
+from gpcert.adapters.adapter import Supported
 from gpcert.adapters.conversion import (
     Conversion,
     LibraryPrediction,
+    check_fitted,
+    check_inherited,
     fitted_names,
     with_names,
 )
-from gpcert.adapters.sklearn_kernels import convert_kernel
-from gpcert.adapters.sklearn_pipeline import convert_pipeline
-from gpcert.adapters.sklearn_target import convert_target
+from gpcert.adapters.sklearn_kernels import CONVERTERS, convert_kernel
 from gpcert.arrays import finite_array
 from gpcert.committee import Committee, Scheme
-from gpcert.errors import InputError, UnsupportedModelError
+from gpcert.errors import UnsupportedModelError
 from gpcert.likelihoods import SklearnLogistic
 from gpcert.posterior import Posterior
 from gpcert.spread import spread_of
 
-__all__ = ["convert"]
+__all__ = ["LIBRARY", "SUPPORTED", "accepts", "to_posterior"]
 
 SCHEMES: dict[type, Scheme] = {
     OneVsRestClassifier: "one_vs_rest",
@@ -50,29 +47,35 @@ SCHEMES: dict[type, Scheme] = {
 """How the library combines its binary classifiers, by the class that does it."""
 
 
-def convert(model: Any) -> Conversion:
-    """Convert a scikit-learn model; see `gpcert.adapters.as_posterior` for what is supported."""
-    # Exact types: a subclass of these (imblearn has a Pipeline of its own) may do other things.
-    if type(model) is Pipeline:
-        return convert_pipeline(model, convert)
-    if type(model) in (GridSearchCV, RandomizedSearchCV):
-        return convert(_fitted(model, "best_estimator_").best_estimator_)
-    if own.is_own(model):  # at the end of a pipeline, or found by a search
-        return own.convert(model)
-    if isinstance(model, GaussianProcessRegressor):
-        _check_predictions_inherited(model, GaussianProcessRegressor)
-        return _convert_regressor(_fitted(model, "alpha_"))
-    if isinstance(model, GaussianProcessClassifier):
-        _check_predictions_inherited(model, GaussianProcessClassifier)
-        return _convert_classifier(_fitted(model, "base_estimator_"))
-    if type(model) is TransformedTargetRegressor:
-        return convert_target(_fitted(model, "regressor_"), convert)
-    raise UnsupportedModelError(
-        "model: expected a GaussianProcessRegressor, a GaussianProcessClassifier, a "
-        "Pipeline of scalers before one of them, a TransformedTargetRegressor with a scaler, or a "
-        "GridSearchCV or RandomizedSearchCV of these; "
-        f"got {type(model).__module__}.{type(model).__name__}"
-    )
+LIBRARY = "scikit-learn"
+
+KERNELS = tuple(kind.__name__ for kind in CONVERTERS)
+
+MODELS = (GaussianProcessRegressor, GaussianProcessClassifier)
+
+SUPPORTED = (
+    Supported(GaussianProcessRegressor.__name__, "Gaussian", KERNELS, "several targets"),
+    Supported(
+        GaussianProcessClassifier.__name__,
+        "logistic, as predict_proba approximates it",
+        KERNELS,
+        "two classes; several one-vs-rest or one-vs-one",
+    ),
+)
+
+
+def accepts(model: Any) -> bool:
+    """A Gaussian process, or a user's subclass of one."""
+    return isinstance(model, MODELS)
+
+
+def to_posterior(model: Any) -> Conversion:
+    """Convert a Gaussian process of scikit-learn."""
+    base = next(kind for kind in MODELS if isinstance(model, kind))
+    check_inherited(model, base, ("predict", "predict_proba", "latent_mean_and_variance"))
+    if base is GaussianProcessRegressor:
+        return _convert_regressor(check_fitted(model, "alpha_"))
+    return _convert_classifier(check_fitted(model, "base_estimator_"))
 
 
 def _convert_regressor(model: GaussianProcessRegressor) -> Conversion:
@@ -112,10 +115,11 @@ def _convert_classifier(model: GaussianProcessClassifier) -> Conversion:
 
     def predict(X: np.ndarray) -> LibraryPrediction:
         probability = model.predict_proba(X)[:, 1]
+        decision = np.searchsorted(model.classes_, np.asarray(model.predict(X)))
         if not hasattr(model, "latent_mean_and_variance"):  # scikit-learn before 1.7
-            return LibraryPrediction(probability=probability)
+            return LibraryPrediction(probability=probability, decision=decision)
         mean, variance = model.latent_mean_and_variance(X)
-        return LibraryPrediction(mean[:, None], variance[:, None], probability)
+        return LibraryPrediction(mean[:, None], variance[:, None], probability, decision=decision)
 
     return Conversion(posterior, predict)
 
@@ -128,9 +132,10 @@ def _convert_committee(model: GaussianProcessClassifier) -> Conversion:
             "base_estimator_: expected scikit-learn's OneVsRestClassifier or OneVsOneClassifier, "
             f"got {type(base).__name__}"
         )
+    converted = [_laplace(each) for each in base.estimators_]
     # every training point is in as many members as any other, so all of them spread as the data do
-    spread = spread_of(np.concatenate([estimator.X_train_ for estimator in base.estimators_]))
-    members = tuple(replace(_laplace(each), spread=spread) for each in base.estimators_)
+    spread = spread_of(np.concatenate([each.points for each in converted]))
+    members = tuple(replace(each, spread=spread) for each in converted)
     committee = Committee(members, tuple(model.classes_.tolist()), scheme)
     committee = with_names(committee, fitted_names(model))
 
@@ -167,22 +172,3 @@ def _inverse(L: Any) -> np.ndarray:
     """L^-1 of a lower triangular matrix."""
     L = finite_array("L_", L, ndim=2)
     return scipy.linalg.solve_triangular(L, np.eye(len(L)), lower=True)
-
-
-def _fitted(model: Any, attribute: str) -> Any:
-    if not hasattr(model, attribute):
-        raise InputError(
-            f"{type(model).__name__}: expected a fitted model, got one without {attribute!r}; "
-            "call fit(X, y) first (a search: with refit=True)"
-        )
-    return model
-
-
-def _check_predictions_inherited(model: Any, base: type) -> None:
-    """A subclass may fit as it likes, but must predict with the library's own code."""
-    for name in ("predict", "predict_proba", "latent_mean_and_variance"):
-        if getattr(type(model), name, None) is not getattr(base, name, None):
-            raise UnsupportedModelError(
-                f"{type(model).__name__} overrides {name} of {base.__name__}, so it may predict "
-                f"something else; pass a fitted {base.__name__}"
-            )

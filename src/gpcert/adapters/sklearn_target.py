@@ -16,7 +16,7 @@ from sklearn.compose import TransformedTargetRegressor
 from sklearn.preprocessing import FunctionTransformer
 
 from gpcert.adapters.conversion import Conversion, LibraryPrediction
-from gpcert.adapters.sklearn_pipeline import SCALERS, Scaling
+from gpcert.adapters.sklearn_features import SCALERS, Scaling
 from gpcert.arrays import finite_array
 from gpcert.errors import InputError, UnsupportedModelError
 from gpcert.posterior import Posterior
@@ -45,7 +45,7 @@ def convert_target(
         scale=scale * posterior.scale,
         noise=scale**2 * posterior.noise,
     )
-    return Conversion(folded, predict)
+    return Conversion(folded, predict, inner.tolerance)
 
 
 def _scaling(transformer: Any) -> Scaling:

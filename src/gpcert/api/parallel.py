@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -25,14 +26,19 @@ LONGEST_TRY = START_SECONDS
 
 
 def numbered_results(
-    function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], n_jobs: int
+    function: Callable[..., Any],
+    arguments: Sequence[tuple[Any, ...]],
+    n_jobs: int | None,
+    *,
+    at_once: bool = False,
 ) -> Iterator[tuple[int, Any]]:
     """`(i, function(*arguments[i]))` in the order in which they are finished (one job: in order).
 
     Ctrl-C goes to the whole process group, so to the workers as well. Only this process listens: it
     raises `KeyboardInterrupt`, and the workers are ended with the iterator. Workers are started
     with SIGINT blocked, and ignore it from their first piece of work on (they may have been started
-    by somebody else).
+    by somebody else). `n_jobs=None` leaves the number to `joblib.parallel_config`, which also
+    chooses the backend. `at_once` starts the processes without a try here: for pieces of minutes.
     """
     effective: Any = joblib.effective_n_jobs  # takes None, whatever its annotation says
     jobs = min(effective(n_jobs), max(len(arguments), 1))
@@ -41,7 +47,7 @@ def numbered_results(
             yield index, function(*own)
         return
     first = 0
-    for result in begun_here(function, arguments, jobs):
+    for result in () if at_once else begun_here(function, arguments, jobs):
         yield first, result
         first += 1
     if first == len(arguments):
@@ -94,7 +100,8 @@ def begun_here(
 def _piece(
     parent: int, index: int, function: Callable[..., Any], arguments: tuple[Any, ...]
 ) -> tuple[int, Any]:
-    if os.getpid() != parent:
+    # a worker of a Dask cluster does its work in threads, where no signal arrives
+    if os.getpid() != parent and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     return index, function(*arguments)
 

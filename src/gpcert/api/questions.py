@@ -108,7 +108,10 @@ def _question(model: Model, quantity: Quantity | None, beta: float | None) -> Ra
         return _committee(model, quantity)
     likelihood = model.likelihood
     classifies = likelihood.classifies
-    name: Quantity = quantity or ("probability" if classifies else "mean")
+    probable = classifies and likelihood.has_variance
+    name: Quantity = quantity or ("probability" if probable else "mean")
+    if name != "mean":
+        model.check_has_variance(f"quantity {name!r}")
     if name != "probability":
         return _latent(model, name, beta)
     if isinstance(likelihood, ClassLikelihood):
@@ -188,7 +191,10 @@ def _committee(committee: Committee, quantity: Quantity | None) -> RangeQuestion
         raise InputError(
             f"quantity: a one-vs-rest or one-vs-one classifier has several latent functions; ask "
             f"for the {quantity} of one of as_posterior(model).members"
+            + (" (output= numbers its pairs of classes)" if committee.shared else "")
         )
+    if committee.shared:
+        committee.members[0].check_has_variance("quantity 'probability'")
     if committee.scheme == "one_vs_one":
         raise InputError(
             "quantity: a one-vs-one classifier votes and has no class probabilities (nor has "

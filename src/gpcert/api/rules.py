@@ -86,12 +86,12 @@ def _near(scores: np.ndarray, costs: Sequence[float]) -> bool:
 
 
 def _near_level(posterior: Posterior, x: np.ndarray, level: Fraction) -> bool:
-    """Whether the mean of the one output is within some thousand roundings of the level."""
+    """Whether the mean of any output is within some thousand roundings of the level."""
     K = posterior.kernel.value(x[None], posterior.points)[0]
-    terms = np.abs(K) @ np.abs(posterior.weights[0])
-    size = abs(float(posterior.offset[0])) + float(posterior.scale[0] * terms) + abs(level)
-    value = float(posterior.predict(x[None])[0][0, 0])
-    return bool(abs(value - level) < NEAR_ROUNDING * size)
+    terms = posterior.scale * (np.abs(posterior.weights) @ np.abs(K))
+    sizes = np.abs(posterior.offset) + terms + abs(float(level))
+    apart = np.abs(posterior.mean(x[None])[0] - float(level))
+    return bool(np.any(apart <= NEAR_ROUNDING * sizes))
 
 
 def _classes(
@@ -116,7 +116,7 @@ def _committee(committee: Committee, x: np.ndarray, options: RuleOptions) -> Can
     weights = None if options.class_weight is None else costs
     text = f"{committee.scheme.replace('_', '-')} decision"
     unit = Unit.PROBABILITY if weights is None else Unit.WEIGHTED
-    if committee.scheme == "one_vs_one":
+    if committee.scheme != "one_vs_rest":
         unit = Unit.VOTES
 
     def build(winner: int) -> Rule:
@@ -126,6 +126,8 @@ def _committee(committee: Committee, x: np.ndarray, options: RuleOptions) -> Can
     scores = committee.scores(x[None])[0] * np.asarray(costs)
     # a vote may hang on a mean near 0 while the scores are far apart
     near = committee.scheme == "one_vs_one" or _near(scores, costs)
+    if committee.shared:
+        near = _near_level(committee.members[0], x, ZERO)
     return Candidates(_ranked(scores), build, text, near=near)
 
 
@@ -152,6 +154,8 @@ def _classification(posterior: Posterior, x: np.ndarray, options: RuleOptions) -
     """
     if options.delta is not None:
         raise InputError("delta: expected a regression model; for a classifier use threshold=")
+    if not posterior.likelihood.has_variance:
+        return _signs(posterior, x, options)
     threshold, text = _probability_threshold(posterior, options)
     labels, likelihood = posterior.labels, posterior.likelihood
     assert isinstance(likelihood, ScalarLikelihood)
@@ -174,6 +178,26 @@ def _classification(posterior: Posterior, x: np.ndarray, options: RuleOptions) -
         return Rule(posterior, goal, sign * level, labels[second], text, unit, x)
 
     return Candidates((1, 0) if value > level else (0, 1), build, text, near=near)
+
+
+def _signs(posterior: Posterior, x: np.ndarray, options: RuleOptions) -> Candidates:
+    """Two classes by a mean alone: the second where it exceeds the threshold, 0 by default."""
+    if options.class_weight is not None:
+        posterior.check_has_variance("class_weight")
+    given = options.threshold
+    level = ZERO if given is None else Fraction(float(finite_array("threshold", given, ndim=0)))
+    text = "sign of the decision function"
+    if given is not None:
+        text = f"decision function against {float(level)!r}"
+
+    def build(second: int) -> Rule:
+        sign = 1 if second else -1
+        label = posterior.labels[second]
+        return Rule(posterior, MeanGoal(0, sign), sign * level, label, text, Unit.LATENT, x)
+
+    above = float(posterior.mean(x[None])[0, 0]) > level
+    near = _near_level(posterior, x, level)
+    return Candidates((1, 0) if above else (0, 1), build, text, near=near)
 
 
 def _probability_threshold(

@@ -12,10 +12,18 @@ from gpcert.attacks.functions import mean_and_gradient, variance_and_gradient
 from gpcert.attacks.latent_classes import LatentClasses
 from gpcert.attacks.margins import Judged, Margins, lead_slopes, least_lead
 from gpcert.committee import Committee, pair_weights
+from gpcert.committee import vote_scores as shared_scores
 from gpcert.likelihoods import ClassLikelihood, ScalarLikelihood
 from gpcert.posterior import Posterior
 
-__all__ = ["ClassMargins", "RestMargins", "VoteMargins", "class_predictions", "member_values"]
+__all__ = [
+    "ClassMargins",
+    "PairVoteMargins",
+    "RestMargins",
+    "VoteMargins",
+    "class_predictions",
+    "member_values",
+]
 
 Predictions = tuple[LatentClasses, ClassMeans, np.ndarray]
 
@@ -201,6 +209,50 @@ class VoteMargins(Margins):
     def _signs(self, rows: np.ndarray) -> np.ndarray:
         """(k, pairs): 1 where the winner is the pair's second class, -1 the first, else 0."""
         return self.weights[self.winners[rows]]
+
+
+class PairVoteMargins(Margins):
+    """Votes of a committee whose member holds all pairs: `min_j (score_i - score_j)`.
+
+    Both margins have the gradient of the winner's pair that is nearest to being lost.
+    """
+
+    quantity = "lead of the decided class"
+
+    def __init__(self, committee: Committee, X: np.ndarray) -> None:
+        self.committee, (self.member,) = committee, committee.members
+        self.m = len(committee.classes)
+        self.weights = np.stack([pair_weights(self.m, c) for c in range(self.m)])
+        self.winners = np.argmax(committee.scores(X), axis=1)
+
+    def latent(self, X: np.ndarray, rows: np.ndarray) -> Judged:
+        """The least mean in favour of the winner, over its pairs."""
+        member, signs = self.member, self.weights[self.winners[rows]]
+        favours = np.where(signs == 0, np.inf, signs * member.mean(X))
+        least, k = np.argmin(favours, axis=1), np.arange(len(X))
+        sizes = signs[k, least] * member.scale[least]
+        weights = sizes[:, None] * member.weights[least]
+        return favours[k, least], member.kernel.gradient_product(X, member.points, weights)
+
+    def predicted(self, X: np.ndarray, rows: np.ndarray) -> Judged:
+        """`min_j (score_i - score_j)`."""
+        return self.values(X, rows)[0], self.latent(X, rows)[1]
+
+    def values(self, X: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Both margins."""
+        winners, means = self.winners[rows], self.member.mean(X)
+        signs = self.weights[winners]
+        latent = np.where(signs == 0, np.inf, signs * means).min(axis=1)
+        return least_lead(shared_scores(means, self.m), winners)[0], latent
+
+    def shown(self, X: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """The lead itself."""
+        return self.values(X, rows)[0]
+
+    def decided(self, X: np.ndarray) -> list[Any]:
+        """The labels of the classes."""
+        winners = np.argmax(self.committee.scores(X), axis=1)
+        return [self.committee.classes[int(c)] for c in winners]
 
 
 def vote_scores(

@@ -7,11 +7,17 @@ from collections.abc import Sequence
 import numpy as np
 
 from gpcert.attacks.functions import PlainFunction, mean_function, probability_function
-from gpcert.committee import Committee, pair_weights
+from gpcert.attacks.margins import least_lead
+from gpcert.committee import Committee, pair_weights, vote_scores
 from gpcert.likelihoods import ScalarLikelihood
 from gpcert.posterior import Posterior
 
-__all__ = ["rest_margin_function", "rest_probability_function", "votes_margin_function"]
+__all__ = [
+    "pair_votes_function",
+    "rest_margin_function",
+    "rest_probability_function",
+    "votes_margin_function",
+]
 
 
 def rest_margin_function(
@@ -67,6 +73,31 @@ def votes_margin_function(committee: Committee, winner: int) -> PlainFunction:
         return _smallest(
             scores[:, [winner]] - scores[:, others], by_x[:, [winner]] - by_x[:, others]
         )
+
+    return function
+
+
+def pair_votes_function(committee: Committee, winner: int) -> PlainFunction:
+    """`min_j (V_i - V_j + (j - i) / m)` of a committee whose member holds all pairs.
+
+    Added is less than half of its steps, growing with the least mean in favour of the winner over
+    its pairs, whose gradient it has: votes themselves are constant almost everywhere.
+    """
+    (member,) = committee.members
+    m = len(committee.classes)
+    signs = pair_weights(m, winner)
+    own = np.flatnonzero(signs)
+
+    def function(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        means = member.mean(X)
+        value, _ = least_lead(vote_scores(means, m), np.full(len(X), winner))
+        favours = signs[own] * means[:, own]
+        least = np.argmin(favours, axis=1)
+        pair, favour = own[least], favours.min(axis=1)
+        size = 1.0 + np.abs(favour)
+        weights = member.weights[pair] * (signs * member.scale)[pair, None]
+        slope = member.kernel.gradient_product(X, member.points, weights)
+        return value + favour / (3.0 * m * size), slope / (3.0 * m * size**2)[:, None]
 
     return function
 

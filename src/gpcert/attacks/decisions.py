@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.attacks.class_margins import ClassMargins, RestMargins, VoteMargins
+from gpcert.attacks.class_margins import ClassMargins, PairVoteMargins, RestMargins, VoteMargins
 from gpcert.attacks.margins import Margins
 from gpcert.attacks.single_margins import BinaryMargins, DeviationMargins, LevelMargins
 from gpcert.committee import Committee, Model, check_class_weight
@@ -49,12 +49,13 @@ def decision_margins(model: Model, X: np.ndarray, decision: Decision) -> Margins
         if not isinstance(model, Committee):
             return ClassMargins(model, X, np.ones(len(labels)) if weight is None else weight)
         checked = np.asarray(check_class_weight(model, None if weight is None else tuple(weight)))
-        if model.scheme == "one_vs_one":
-            return VoteMargins(model, X)
+        if model.scheme != "one_vs_rest":
+            return PairVoteMargins(model, X) if model.shared else VoteMargins(model, X)
         return RestMargins(model, X, checked)
     if model.likelihood.classifies:
         threshold = decision.threshold
         if decision.class_weight is not None:
+            model.check_has_variance("class_weight")
             first, second = _weights(model.labels, decision.class_weight)
             threshold = float(first / (first + second))
         return BinaryMargins(model, X, threshold)

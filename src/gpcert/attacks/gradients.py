@@ -41,7 +41,9 @@ def _block(model: Model, X: np.ndarray, quantity: str | None) -> Both:
         raise InputError(f"quantity: expected 'probability' or 'mean', got {quantity!r}")
     if isinstance(model, Committee):
         return _committee(model, X, quantity)
-    if quantity == "mean" or not model.likelihood.classifies:
+    if quantity == "probability":
+        model.check_has_variance("quantity 'probability'")
+    if quantity == "mean" or not (model.likelihood.classifies and model.likelihood.has_variance):
         if quantity == "probability":
             raise InputError("quantity: a regression model has no probability; use 'mean'")
         parts = [mean_and_gradient(model, X, c) for c in range(model.outputs)]
@@ -56,6 +58,10 @@ def _block(model: Model, X: np.ndarray, quantity: str | None) -> Both:
 
 
 def _committee(committee: Committee, X: np.ndarray, quantity: str | None) -> Both:
+    if committee.shared:
+        if quantity == "probability":
+            committee.check_has_probabilities()
+        return _block(committee.members[0], X, "mean")  # a value for every pair of classes
     means, F, mean_slopes, slopes = member_values(committee, X)
     if quantity == "mean":
         return means, mean_slopes

@@ -20,14 +20,21 @@ __all__ = ["BinaryMargins", "DeviationMargins", "LevelMargins"]
 
 
 class BinaryMargins(Margins):
-    """Two classes: `sign (pi - threshold)`, by default the sign of the latent mean."""
+    """Two classes: `sign (pi - threshold)`, by default the sign of the latent mean.
+
+    Of a model that is a mean alone pi is that mean, and the threshold 0 by default.
+    """
 
     def __init__(self, posterior: Posterior, X: np.ndarray, threshold: float | None) -> None:
         assert isinstance(posterior.likelihood, ScalarLikelihood)
         self.posterior, self.likelihood = posterior, posterior.likelihood
         self.by_latent = threshold is None and self.likelihood.symmetric
-        self.threshold = 0.5 if threshold is None else threshold
-        self.quantity = f"probability of class {posterior.labels[1]}"
+        probable = self.likelihood.has_variance
+        default = 0.5 if probable else 0.0
+        self.threshold = default if threshold is None else threshold
+        self.quantity = (
+            f"probability of class {posterior.labels[1]}" if probable else "decision function"
+        )
         self.signs = np.where(self._second(X), 1.0, -1.0)
         self.probability = probability_function(posterior, self.likelihood, 0, 1)
 

@@ -35,10 +35,13 @@ PIECE = 2**20
 KINDS: dict[str, type[Record]] = {}
 """Every kind of record, by the name that files carry."""
 
-ELSEWHERE = dict.fromkeys(
-    ("attribution", "effects", "pixel_budget", "pixel_budgets", "reason", "reasons"),
-    "gpcert.explain",
-)
+ELSEWHERE = {
+    **dict.fromkeys(
+        ("attribution", "effects", "pixel_budget", "pixel_budgets", "reason", "reasons"),
+        "gpcert.explain",
+    ),
+    "experiment": "gpcert.experiments.results",
+}
 """Kinds of packages that `import gpcert` does not need: imported when a file has one."""
 
 R = TypeVar("R", bound="Record")

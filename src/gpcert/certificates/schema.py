@@ -21,14 +21,18 @@ import numpy as np
 
 from gpcert.certificates.status import Interval
 from gpcert.errors import InputError
+from gpcert.json_text import from_json, to_json
 from gpcert.regions.records import region_from_dict
 
-__all__ = ["ADDED", "Codec", "codec_of", "decode", "encode", "label", "number"]
+__all__ = ["ADDED", "Cell", "Codec", "cell", "codec_of", "decode", "encode", "label", "number"]
 
 T = TypeVar("T")
 
 ADDED: Mapping[str, Any] = {"added": True}
 """Metadata of a field with a default that files of the same format may be without."""
+
+Cell = str | int | float | bool | None
+"""What a table holds; infinities too, which files spell as everywhere."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,6 +124,19 @@ def label(value: Any) -> Any:
             f"label: expected text, a number or a truth value, got {plain!r}; files hold no others"
         )
     return plain
+
+
+def cell(value: Any) -> Cell:
+    """A cell of a table: as a label, or an infinity, by name or not.
+
+    >>> cell("red"), cell("inf"), cell(np.float64(-np.inf))
+    ('red', inf, -inf)
+    """
+    if isinstance(value, str) and value in {"inf", "-inf"}:
+        return float(value)
+    if isinstance(value, float | np.floating) and math.isinf(value):
+        return float(value)
+    return label(value)
 
 
 def _written(value: Any) -> float | str:
@@ -232,6 +249,17 @@ def _region(value: Any) -> dict[str, Any]:
     return region_from_dict(value).describe() if value else {}
 
 
+def _table(value: Any) -> dict[str, Any]:
+    """Any JSON values, by name."""
+    if not isinstance(value, dict):
+        raise InputError("")
+    return value
+
+
+def _texts(value: Any) -> dict[str, str]:
+    return {name: _of(str)(text) for name, text in _table(value).items()}
+
+
 _PLAIN: dict[Any, Codec] = {
     bool: Codec(bool, _of(bool), "true or false"),
     int: Codec(operator.index, _count, "a whole number >= 0"),
@@ -254,5 +282,12 @@ _PLAIN: dict[Any, Codec] = {
         "a list of finite numbers, or null",
     ),
     np.ndarray: Codec(_nested, _array, "lists (of lists) of numbers, of equal lengths"),
+    Cell: Codec(
+        lambda value: str(value) if value in {math.inf, -math.inf} else label(value),
+        cell,
+        'a number, "inf" or "-inf", text, true or false, or null',
+    ),
     dict[str, Any]: Codec(dict, _region, "the description of a region"),
+    Mapping[str, Any]: Codec(lambda value: from_json(to_json(value)), _table, "names and values"),
+    dict[str, str]: Codec(dict, _texts, "names and texts"),
 }

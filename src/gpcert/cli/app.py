@@ -15,6 +15,8 @@ from gpcert.cli import (
     explain,
     radius,
     ranges,
+    report,
+    reproduce,
     robustness,
     safety,
     worst_case,
@@ -54,6 +56,8 @@ app.command("robustness", epilog=robustness.EXAMPLES)(robustness.robustness)
 app.command("accuracy", epilog=accuracy.EXAMPLES)(accuracy.accuracy)
 app.command("worst-case", epilog=worst_case.EXAMPLES)(worst_case.worst_case)
 app.command("explain", epilog=explain.EXAMPLES)(explain.explain)
+app.command("report", epilog=report.EXAMPLES)(report.report)
+app.command("reproduce", epilog=reproduce.EXAMPLES)(reproduce.reproduce)
 
 
 def _print_version(wanted: bool) -> None:

@@ -16,7 +16,8 @@ from gpcert.cli.demo_picture import draw
 from gpcert.cli.demo_study import Study, radii, study
 from gpcert.cli.radius import COLUMNS, radius_cells
 from gpcert.cli.terminal import above, below, console, say, say_written, table, verdict
-from gpcert.datasets import digits38, synthetic2d
+from gpcert.datasets import digits as digits_of
+from gpcert.datasets import synthetic2d
 from gpcert.search import Budget
 
 __all__ = ["demo", "EXAMPLES"]
@@ -58,7 +59,8 @@ def _run(output_dir: Path, budget: Budget, quick: bool) -> list[Path]:
     count = 4 if quick else 8
     plane = study(synthetic2d(n=60 if quick else 250), (0.15, 0.4), count + 2, None, budget)
     _show(plane)
-    digits = study(digits38(test_size=0.8 if quick else 0.3), (0.05, 0.1), count, PIXELS, budget)
+    images_of = digits_of((3, 8), test_size=0.8 if quick else 0.3)
+    digits = study(images_of, (0.05, 0.1), count, PIXELS, budget)
     _show(digits)
     # the most certain ones: their counter-examples are far enough away to be seen
     certainty = np.abs(digits.posterior.prediction(digits.data.X_test[digits.chosen])[:, 0] - 0.5)

@@ -7,13 +7,20 @@ from pathlib import Path
 
 import numpy as np
 
-from gpcert.datasets.record import Dataset
+from gpcert.datasets.files import first_file, read_idx, read_table
+from gpcert.datasets.record import Dataset, checked_classes
 from gpcert.datasets.sources import download, read_npz
 from gpcert.errors import InputError
 
 __all__ = ["mnist", "fashion", "pooled"]
 
 KEYS = ("x_train", "y_train", "x_test", "y_test")
+IDX = (
+    "train-images-idx3-ubyte",
+    "train-labels-idx1-ubyte",
+    "t10k-images-idx3-ubyte",
+    "t10k-labels-idx1-ubyte",
+)
 SIDE = 28
 TRAIN_SIZE = 60000
 """OpenML stores the 60000 training images first, then the 10000 test images."""
@@ -24,8 +31,10 @@ def mnist(
 ) -> Dataset:
     """Handwritten digits of the given classes; pixels in [0, 1], labels are the digits.
 
-    From OpenML (`mnist_784`), or from `mnist_358.npz` in `folder` with uint8 arrays `x_train`
-    (n, 28, 28), `y_train` (n,), `x_test`, `y_test`. `size` 14: means of 2x2 pixels; 28: all.
+    From OpenML (`mnist_784`; scikit-learn keeps a copy), or from `folder`: `mnist_358.npz` with
+    uint8 arrays `x_train` (n, 28, 28), `y_train` (n,), `x_test`, `y_test`; or the four idx files
+    `mnist/train-images-idx3-ubyte` and so on, also `.gz`; or `mnist_train.csv` and
+    `mnist_test.csv` with the label first. `size` 14: means of 2x2 pixels; 28: all.
     """
     return _load("mnist_784", "mnist_358.npz", classes, folder, size)
 
@@ -33,7 +42,8 @@ def mnist(
 def fashion(classes: Sequence[int], folder: str | Path | None = None, size: int = 14) -> Dataset:
     """Fashion-MNIST images of the given classes (0 t-shirt, 2 pullover, 6 shirt, ...).
 
-    From OpenML (`Fashion-MNIST`), or from `fashion_tsp.npz` in `folder`; otherwise as `mnist`.
+    From OpenML (`Fashion-MNIST`), or from `folder`: `fashion_tsp.npz`, the four idx files in
+    `fashion/`, or `fashion_train.csv` and `fashion_test.csv`; otherwise as `mnist`.
     """
     return _load("Fashion-MNIST", "fashion_tsp.npz", classes, folder, size)
 
@@ -51,6 +61,29 @@ def pooled(images: np.ndarray, size: int) -> np.ndarray:
     return (blocks.mean(axis=(2, 4)) / 255.0).reshape(-1, size * size)
 
 
+def _read(folder: Path, filename: str) -> tuple[np.ndarray, ...]:
+    """Images and labels for training, then for testing: from npz, else idx, else CSV files."""
+    name = filename.partition("_")[0]
+    idx = [first_file(folder / name, (stem, f"{stem}.gz")) for stem in IDX]
+    tables = [first_file(folder, (f"{name}_{part}.csv",)) for part in ("train", "test")]
+    if not (folder / filename).is_file():
+        if any(idx):
+            return tuple(read_idx(_there(p, folder, s)) for p, s in zip(idx, IDX, strict=True))
+        if any(tables):
+            found = [
+                read_table(_there(path, folder, f"{name}_{part}.csv"), SIDE * SIDE + 1)
+                for path, part in zip(tables, ("train", "test"), strict=True)
+            ]
+            return tuple(half for table in found for half in (table[:, 1:], table[:, 0]))
+    return read_npz(folder, filename, KEYS, (SIDE, SIDE))
+
+
+def _there(path: Path | None, folder: Path, name: str) -> Path:
+    if path is None:
+        raise InputError(f"folder: expected the file {name} in {str(folder)!r} beside the others")
+    return path
+
+
 def _load(
     name: str, filename: str, classes: Sequence[int], folder: str | Path | None, size: int
 ) -> Dataset:
@@ -58,8 +91,8 @@ def _load(
         X, y = download(name, version=1)
         parts = X[:TRAIN_SIZE], y[:TRAIN_SIZE], X[TRAIN_SIZE:], y[TRAIN_SIZE:]
     else:
-        parts = read_npz(folder, filename, KEYS, (SIDE, SIDE))
-    wanted = _checked_classes(classes, parts[1], filename if folder is not None else name)
+        parts = _read(Path(folder), filename)
+    wanted = checked_classes(classes, parts[1], filename if folder is not None else name)
     chosen = []
     for x, y in (parts[:2], parts[2:]):
         if x.size != len(y) * SIDE * SIDE or y.ndim != 1:
@@ -71,14 +104,3 @@ def _load(
         chosen += [pooled(x[keep], size), y[keep].astype(np.int64)]
     label = " against ".join(str(c) for c in wanted)
     return Dataset(*chosen, name=f"{filename.partition('_')[0]} {label}")
-
-
-def _checked_classes(classes: Sequence[int], labels: np.ndarray, source: str) -> list[int]:
-    wanted = list(classes)
-    if len(set(wanted)) < 2 or len(set(wanted)) != len(wanted):
-        raise InputError(f"classes: expected two or more different labels, got {classes!r}")
-    present = np.unique(labels).tolist()
-    missing = [label for label in wanted if label not in present]
-    if missing:
-        raise InputError(f"classes: expected labels among {present} of {source}, got {missing}")
-    return wanted

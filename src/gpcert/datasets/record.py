@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +11,7 @@ from sklearn.model_selection import train_test_split
 from gpcert.arrays import finite_array
 from gpcert.errors import InputError
 
-__all__ = ["Dataset", "shuffled_split", "standardised"]
+__all__ = ["Dataset", "checked_classes", "shuffled_split", "standardised"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,3 +74,15 @@ def standardised(X_train: np.ndarray, X_test: np.ndarray) -> tuple[np.ndarray, n
     mean, deviation = X_train.mean(0), X_train.std(0)
     deviation = np.where(deviation > 0, deviation, 1.0)
     return (X_train - mean) / deviation, (X_test - mean) / deviation
+
+
+def checked_classes(classes: Sequence[int], labels: np.ndarray, source: str) -> list[int]:
+    """The classes that were asked for, all of which must be among the labels of the source."""
+    wanted = list(classes)
+    if len(set(wanted)) < 2 or len(set(wanted)) != len(wanted):
+        raise InputError(f"classes: expected two or more different labels, got {classes!r}")
+    present = np.unique(labels).tolist()
+    missing = [label for label in wanted if label not in present]
+    if missing:
+        raise InputError(f"classes: expected labels among {present} of {source}, got {missing}")
+    return wanted

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from gpcert.arrays import Array, Backend
+from gpcert.arrays import Array, Backend, namespace
 from gpcert.committee import Model
 from gpcert.deadline import checkpoint
 from gpcert.enclosures.mean import MeanEnclosure, mean_enclosure
@@ -20,10 +20,11 @@ from gpcert.enclosures.variance import (
     variance_enclosure,
 )
 from gpcert.kernels import LocalKernel, localize
-from gpcert.kernels.expansions.base import Expansion
+from gpcert.kernels.expansions.base import Combination, Expansion, LinearModel
 from gpcert.kernels.expansions.squared_exponential import LocalSquaredExponential
 from gpcert.posterior import Posterior
 from gpcert.regions import Cells, Region
+from gpcert.rounding import up_float
 from gpcert.unit_form import UnitForm
 
 __all__ = ["LocalCommittee", "LocalModel", "LocalPosterior", "local_model"]
@@ -31,8 +32,31 @@ __all__ = ["LocalCommittee", "LocalModel", "LocalPosterior", "local_model"]
 CHEAP_WORK = 2.0e8
 """Multiplications up to which the derivative covariance is always worth its time (about 10 ms)."""
 
+FEW = 0.75
+"""Part of the points below which an output is bounded with those alone that it gives a weight."""
+
 MOST_SECOND_FEATURES = 3
 """Up to here the covariance of second derivatives is tried: f (f+1)/2 products with the factor."""
+
+
+@dataclass(frozen=True, eq=False)
+class SliceNorms:
+    """`norms[c]`: upper bounds of the RKHS norms of the functions on the region, when asked for.
+
+    The norm over all features is known once and for all; of a region that fixes some (`kernel` is
+    then not None) a slice's own can be smaller.
+    """
+
+    unit: UnitForm
+    kernel: LocalKernel | None
+    known: dict[int, float] = field(default_factory=dict)
+
+    def __getitem__(self, output: int) -> float:
+        if output not in self.known:
+            whole = float(self.unit.norms[output])
+            own = None if self.kernel is None else self.kernel.slice_norm(self.unit.weights[output])
+            self.known[output] = whole if own is None else min(whole, own)
+        return self.known[output]
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,10 +71,12 @@ class LocalPosterior:
     unit: UnitForm
     kernel: LocalKernel
     weights: tuple[Array, ...]
-    norms: tuple[float, ...]
+    norms: SliceNorms
     precisions: tuple[LocalPrecision, ...] | None
     operator: OperatorBounds
     portfolio: Portfolio = field(default_factory=Portfolio)
+    parts: dict[int, tuple[LocalKernel, Array]] = field(default_factory=dict)
+    """Of outputs that use some of the points only: the kernel with those, and their numbers."""
 
     @staticmethod
     def build(
@@ -61,12 +87,6 @@ class LocalPosterior:
         unit = posterior.unit
         _ = unit.mean_scale  # an error where predictions leave float64
         kernel = localize(unit.kernel, posterior.points, region, backend)
-        norms = []
-        for c, t in enumerate(unit.weights):
-            # the norm over all features is known once and for all; a slice's own can be smaller
-            own = kernel.slice_norm(t) if len(region.fixed) else None
-            whole = float(unit.norms[c])
-            norms.append(whole if own is None else min(whole, own))
         precisions, operator = None, OperatorBounds(0.0, 1.0)
         if variance:
             _ = unit.variance_scale
@@ -80,7 +100,7 @@ class LocalPosterior:
             unit=unit,
             kernel=kernel,
             weights=tuple(backend.asarray(t) for t in unit.weights),
-            norms=tuple(norms),
+            norms=SliceNorms(unit, kernel if len(region.fixed) else None),
             precisions=precisions,
             operator=operator,
         )
@@ -97,15 +117,46 @@ class LocalPosterior:
     def mean(self, expansion: Expansion, output: int, optional: bool = True) -> MeanEnclosure:
         """Enclosure of g_c in unit form; `optional` bounds as the portfolio says."""
         pointwise = optional and self.portfolio.wants("pointwise")
-        weights, norm = self.weights[output], self.norms[output]
-        enclosure = mean_enclosure(self.kernel, expansion, weights, norm, pointwise)
+        kernel, seen, weights = self._seen_by(output, expansion)
+        enclosure = mean_enclosure(kernel, seen, weights, self.norms[output], pointwise)
         if pointwise:
             self.portfolio.report("pointwise", enclosure.pointwise_gained)
         return enclosure
 
+    def linear_model(self, expansion: Expansion, output: int) -> LinearModel | None:
+        """The first order of g_c alone, where it is cheap; see `LocalKernel.linear_model`."""
+        kernel, seen, weights = self._seen_by(output, expansion)
+        norm = self.norms[output]
+        return kernel.linear_model(seen, Combination(weights, up_float(norm * norm, 1)))
+
+    def center_values(self, expansion: Expansion) -> tuple[Array, Array]:
+        """(B, m): all g_c at the centres, and their errors."""
+        return self.kernel.center_values(expansion, namespace(expansion.K).stack(self.weights))
+
+    def _seen_by(self, output: int, expansion: Expansion) -> tuple[LocalKernel, Expansion, Array]:
+        """Kernel, expansion and weights of an output without the points that it gives no weight.
+
+        The function is the same; support vector machines of several classes use few of their points
+        for each pair.
+        """
+        weights = self.weights[output]
+        if len(self.weights) == 1:
+            return self.kernel, expansion, weights
+        if output not in self.parts:
+            xp = namespace(weights)
+            (index,) = xp.nonzero(weights)
+            few = 0 < len(index) <= FEW * len(weights)
+            part = self.kernel.restricted_to(index) if few else None
+            self.parts[output] = (part or self.kernel, index if part else xp.arange(0))
+        kernel, index = self.parts[output]
+        if kernel is self.kernel:
+            return kernel, expansion, weights
+        return kernel, expansion.restricted_to(index), weights[index]
+
     def paper_mean(self, expansion: Expansion, output: int, sign: int) -> Array:
         """The paper's lower bound of `sign * g_c` over every cell."""
-        return self.kernel.paper_bound(expansion, sign * self.weights[output])
+        kernel, seen, weights = self._seen_by(output, expansion)
+        return kernel.paper_bound(seen, sign * weights)
 
     def variance(
         self, expansion: Expansion, output: int, optional: bool = True

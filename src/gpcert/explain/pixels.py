@@ -35,6 +35,7 @@ from gpcert.explain.pixels_record import PixelBudget
 from gpcert.explain.rankings import ranked_features
 from gpcert.explain.slices import with_free
 from gpcert.likelihoods import ScalarLikelihood
+from gpcert.posterior import Posterior
 from gpcert.regions import Region
 from gpcert.rounding import down, up
 from gpcert.search import (
@@ -155,6 +156,8 @@ def _gap(model: Model, x: np.ndarray) -> _Gap:
     if not isinstance(model, Committee) and not model.likelihood.classifies:
         raise InputError("model: expected a classifier; a regression has no decision to flip")
     two = not isinstance(model, Committee) and isinstance(model.likelihood, ScalarLikelihood)
+    if isinstance(model, Posterior):
+        model.check_has_variance("gap between the probabilities")
     rule = decision_rule(model, x, RuleOptions(threshold=0.5 if two else None))
     if not rule.decided:
         raise InputError(

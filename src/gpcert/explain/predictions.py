@@ -8,6 +8,7 @@ import numpy as np
 
 from gpcert.committee import Committee, Model
 from gpcert.likelihoods import ClassLikelihood
+from gpcert.posterior import Posterior
 
 __all__ = ["output_labels", "predictions"]
 
@@ -16,7 +17,7 @@ def output_labels(model: Model) -> tuple[Any, ...]:
     """The classes, or the numbers of the outputs of a regression."""
     if isinstance(model, Committee):
         return model.classes
-    return model.labels if model.likelihood.classifies else tuple(range(model.outputs))
+    return model.labels if _probable(model) else tuple(range(model.outputs))
 
 
 def predictions(model: Model, X: np.ndarray) -> np.ndarray:
@@ -30,6 +31,11 @@ def predictions(model: Model, X: np.ndarray) -> np.ndarray:
     if isinstance(model, Committee):
         return model.probabilities(X)
     found = model.prediction(X)
-    if model.likelihood.classifies and not isinstance(model.likelihood, ClassLikelihood):
+    if _probable(model) and not isinstance(model.likelihood, ClassLikelihood):
         return np.concatenate([1.0 - found, found], axis=1)
     return found
+
+
+def _probable(posterior: Posterior) -> bool:
+    """Whether it predicts probabilities of classes."""
+    return posterior.likelihood.classifies and posterior.likelihood.has_variance

@@ -15,7 +15,9 @@ from gpcert.likelihoods.classes import ClassLikelihood
 from gpcert.likelihoods.discretised import Discretised
 from gpcert.likelihoods.erf_mixture import SklearnLogistic
 from gpcert.likelihoods.gaussian import Gaussian
+from gpcert.likelihoods.lapse_probit import LapseProbit
 from gpcert.likelihoods.logistic import Logistic
+from gpcert.likelihoods.mean_only import MeanOnly, SignOnly
 from gpcert.likelihoods.multinomial_probit import MultinomialProbit
 from gpcert.likelihoods.probit import Probit
 from gpcert.likelihoods.softmax import Softmax
@@ -27,11 +29,14 @@ __all__ = [
     "Discretised",
     "Gaussian",
     "LIKELIHOODS",
+    "LapseProbit",
     "Likelihood",
     "Logistic",
+    "MeanOnly",
     "MultinomialProbit",
     "Probit",
     "ScalarLikelihood",
+    "SignOnly",
     "SklearnLogistic",
     "Softmax",
     "likelihood_from_config",
@@ -41,7 +46,17 @@ __all__ = [
 LIKELIHOODS: Registry[type[Likelihood]] = Registry(
     "likelihood",
     Likelihood,
-    (Gaussian, Probit, Logistic, SklearnLogistic, Softmax, MultinomialProbit),
+    (
+        Gaussian,
+        Probit,
+        LapseProbit,
+        Logistic,
+        SklearnLogistic,
+        Softmax,
+        MultinomialProbit,
+        MeanOnly,
+        SignOnly,
+    ),
 )
 """Every likelihood by the name that saved posteriors carry; `Discretised` holds a function, which
 is code, and is not saved."""

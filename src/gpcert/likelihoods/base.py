@@ -27,7 +27,11 @@ class Likelihood(ABC):
     """Key of the registry; written to saved posteriors."""
 
     classifies: ClassVar[bool] = False
-    """Whether the prediction is a probability of classes."""
+    """Whether the prediction is one of classes."""
+
+    has_variance: ClassVar[bool] = True
+    """Whether the latent variance means something: a support vector machine has a mean only, and
+    neither variances nor probabilities."""
 
     def config(self) -> dict[str, Any]:
         """Parameters from which the registry rebuilds this likelihood."""

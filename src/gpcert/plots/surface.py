@@ -108,13 +108,15 @@ def _scores(model: Model, X: np.ndarray) -> np.ndarray:
 def _draw_number(
     ax: Axes, axes: np.ndarray, values: np.ndarray, posterior: Posterior, threshold: float | None
 ) -> None:
-    binary = posterior.likelihood.classifies
+    classifies = posterior.likelihood.classifies
+    binary = classifies and posterior.likelihood.has_variance
     levels = np.linspace(0.0, 1.0, 11) if binary else 10
     filled = ax.contourf(*axes, values, levels=levels, cmap=PROBABILITY_COLOURS, alpha=0.55)
     label = f"probability of class {posterior.labels[1]}" if binary else "mean"
+    label = "decision function" if classifies and not binary else label
     figure: Any = ax.figure
     figure.colorbar(filled, ax=ax, label=label, fraction=0.046, pad=0.02)
-    level = 0.5 if threshold is None and binary else threshold
+    level = (0.5 if binary else 0.0) if threshold is None and classifies else threshold
     if level is not None and values.min() < level < values.max():
         ax.contour(*axes, values, levels=[level], colors="black", linewidths=1.5)
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from gpcert.committee import Committee, check_class_weight
 from gpcert.enclosures.goals.base import Goal
+from gpcert.enclosures.goals.pair_votes import PairVotesGoal
 from gpcert.enclosures.goals.rest import RestMarginGoal
 from gpcert.enclosures.goals.votes import VotesGoal
 from gpcert.errors import InputError
@@ -26,4 +27,4 @@ def committee_goal(
     weights = check_class_weight(committee, class_weight)
     if committee.scheme == "one_vs_rest":
         return RestMarginGoal(winner, weights)
-    return VotesGoal(winner, m)
+    return PairVotesGoal(winner, m) if committee.shared else VotesGoal(winner, m)

@@ -87,7 +87,7 @@ class MeanGoal(Goal):
         return self.sign * float(local.posterior.offset[c]), local.unit.mean_scale[c]
 
 
-def affine_down(offset: float, scale: float, q: Array) -> Array:
+def affine_down(offset: float | Array, scale: float | Array, q: Array) -> Array:
     """`offset + scale q` for a scale of at most one rounding, rounded down; never +inf."""
     xp = namespace(q)
     lower = down(offset + down(scale * q, 2), 1)

@@ -24,7 +24,14 @@ from gpcert.likelihoods import ScalarLikelihood
 from gpcert.likelihoods.smoothed import SmoothedLink
 from gpcert.rounding import down, gamma, nonnegative, up
 
-__all__ = ["latent_mean", "probability", "probability_at_center", "split_scores", "weighted_sum"]
+__all__ = [
+    "kept",
+    "latent_mean",
+    "probability",
+    "probability_at_center",
+    "split_scores",
+    "weighted_sum",
+]
 
 JOINT = "sum of probabilities"
 """The joint bound of `weighted_sum` in the portfolio: it seldom pays on large cells."""
@@ -32,7 +39,8 @@ JOINT = "sum of probabilities"
 _KEPT: WeakKeyDictionary[Evaluation, dict[Any, Any]] = WeakKeyDictionary()
 
 
-def _kept(evaluation: Evaluation, key: Any, compute: Callable[[], Any]) -> Any:
+def kept(evaluation: Evaluation, key: Any, compute: Callable[[], Any]) -> Any:
+    """The answer to `key`, computed once for every evaluation."""
     answers = _KEPT.setdefault(evaluation, {})
     if key not in answers:
         answers[key] = compute()
@@ -43,7 +51,7 @@ def latent_mean(evaluation: Evaluation, index: int, sign: int, target: float | N
     """Lower bound of `sign mu` of a member over each cell."""
     member = evaluation.member(index)
     goal = MeanGoal(0, sign)
-    return _kept(member, ("mean", sign, target), lambda: goal.bound(member, target))
+    return kept(member, ("mean", sign, target), lambda: goal.bound(member, target))
 
 
 def probability(evaluation: Evaluation, index: int, sign: int) -> GoalBound:
@@ -56,7 +64,7 @@ def probability(evaluation: Evaluation, index: int, sign: int) -> GoalBound:
         lower = namespace(bound.lower).clip(bound.lower, low, high)
         return GoalBound(lower, bound.point, bound.scores)
 
-    return _kept(member, ("probability", sign), compute)
+    return kept(member, ("probability", sign), compute)
 
 
 def probability_at_center(evaluation: Evaluation, index: int) -> tuple[Array, Array]:
@@ -69,7 +77,7 @@ def probability_at_center(evaluation: Evaluation, index: int) -> tuple[Array, Ar
         xp = namespace(low)
         return xp.clip(low, 0.0, 1.0), xp.clip(high, 0.0, 1.0)
 
-    return _kept(member, "center", compute)
+    return kept(member, "center", compute)
 
 
 def split_scores(evaluation: Evaluation, weights: Sequence[Any]) -> Array:
@@ -132,16 +140,16 @@ def _model(
         return latent_range(member, low, -latent_mean(evaluation, index, -1, None).lower)
 
     def model() -> PlainQuadratic:
-        ranges: LatentRange = _kept(member, "latent", latent)
+        ranges: LatentRange = kept(member, "latent", latent)
         by_mu, by_v = likelihood.slopes(ranges.mean, ranges.variance)
         plane = ProbabilityPlane.under(likelihood, ranges, nonnegative(by_mu), by_v, sign)
         return plane.model(member)
 
-    return _kept(member, ("model", sign), model)
+    return kept(member, ("model", sign), model)
 
 
 def _geometry(evaluation: Evaluation) -> Geometry:
-    return _kept(evaluation, "geometry", lambda: plain_geometry(evaluation.cells))
+    return kept(evaluation, "geometry", lambda: plain_geometry(evaluation.cells))
 
 
 def _likelihood(member: Evaluation) -> ScalarLikelihood:

@@ -8,7 +8,7 @@ whose weighted features Psi = omega phi are orthogonal; rate 0, plain Taylor, fo
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,6 +21,7 @@ __all__ = [
     "Combination",
     "Expansion",
     "FunctionModel",
+    "LinearModel",
     "LocalKernel",
     "QuadraticForm",
     "finite_product",
@@ -33,6 +34,10 @@ class Expansion:
 
     geometry: Geometry
     K: Array
+
+    def restricted_to(self, index: Array) -> Expansion:
+        """The same for some of the points."""
+        return replace(self, K=self.K[:, index])
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +85,17 @@ class FunctionModel:
 
 
 @dataclass(frozen=True, eq=False)
+class LinearModel:
+    """`|omega f - (value + gradient.d)| <= remainder` (B,) on every cell, rounding apart; `errors`
+    (B, 2) bound that of both coefficients (Euclidean norm)."""
+
+    value: Array
+    gradient: Array
+    errors: Array
+    remainder: Array
+
+
+@dataclass(frozen=True, eq=False)
 class QuadraticForm:
     """`d^T matrix d + error`, (B, f, f) and (B,)."""
 
@@ -124,6 +140,24 @@ class LocalKernel(ABC):
         self, expansion: Expansion, combination: Combination, pointwise: bool
     ) -> FunctionModel:
         """The function's expansion on every cell; `pointwise`: also try bounds point by point."""
+
+    def linear_model(self, expansion: Expansion, combination: Combination) -> LinearModel | None:
+        """The first order alone where it is much cheaper than `model`, else None."""
+        del expansion, combination
+        return None
+
+    def restricted_to(self, index: Array) -> LocalKernel | None:
+        """The kernel with some of its points only, or None where all of them are kept."""
+        del index
+        return None
+
+    def center_values(self, expansion: Expansion, weights: Array) -> tuple[Array, Array]:
+        """(B, m) values at the centres of functions with weights (m, N), and their errors."""
+        xp = namespace(expansion.K)
+        # the norm bounds remainders only, which are not read
+        models = [self.model(expansion, Combination(t, 1.0), False) for t in weights]
+        values = xp.stack([model.value for model in models], axis=1)
+        return values, xp.stack([model.errors[:, 0] for model in models], axis=1)
 
     @abstractmethod
     def center_variance(self, expansion: Expansion) -> tuple[Array, Array]:

@@ -32,8 +32,9 @@ the number of terms and powers of the extents. Far above that, far below any bou
 
 @dataclass(frozen=True, eq=False)
 class HigherTerms:
-    """Degrees 3 to `order`: `size` (B,) bounds their sum on each cell; `known` (B,) is a lower
-    bound of the sum of `|T_n|_F^2 / n!`, their share of the squared RKHS norm times s^2."""
+    """Degrees 3 (or 2, see `gram_terms`) to `order`: `size` (B,) bounds their sum on each cell;
+    `known` (B,) is a lower bound of the sum of `|T_n|_F^2 / n!`, their share of the squared RKHS
+    norm times s^2."""
 
     order: int
     size: Array
@@ -85,20 +86,20 @@ def cubic_terms(
 
 
 def gram_terms(
-    coefficients: Array, products: Array, error: Array, drift: Array, rho: Array
+    coefficients: Array, products: Array, error: Array, drift: Array, rho: Array, first: int = 3
 ) -> HigherTerms:
-    """Degrees 3 to 6 from `products` (B, N, N) = u_i.u_j, for few cells of many features.
+    """Degrees `first` to 6 from `products` (B, N, N) = u_i.u_j, for few cells of many features.
 
-    `error` (B, 4) bounds the absolute error of `|T_n|_F^2`, n = 3..6, for the coefficients as
-    given; `drift` (B, 4) bounds the Frobenius error of T_n from the coefficients' own errors.
+    `error` (B, 7 - first) bounds the absolute error of `|T_n|_F^2` for the coefficients as given;
+    `drift`, alike, bounds the Frobenius error of T_n from the coefficients' own errors.
     """
     xp = namespace(coefficients)
-    weighted = coefficients[:, :, None] * coefficients[:, None, :] * products**2
+    weighted = coefficients[:, :, None] * coefficients[:, None, :] * products ** (first - 1)
     size, known = 0.0 * rho, 0.0 * rho
-    for n in range(3, HIGHEST_DEGREE + 1):
+    for n in range(first, HIGHEST_DEGREE + 1):
         weighted = weighted * products
         square = xp.sum(weighted, axis=(1, 2))
-        slack, shift = error[:, n - 3], drift[:, n - 3]
+        slack, shift = error[:, n - first], drift[:, n - first]
         factor = math.factorial(n)
         size = size + (xp.sqrt(nonnegative(square + slack)) + shift) * rho**n / factor
         least = xp.sqrt(nonnegative(square - slack)) * (1.0 - gamma(8)) - shift

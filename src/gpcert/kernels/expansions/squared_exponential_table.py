@@ -9,7 +9,7 @@ Proofs: docs/mathematics.md, statements 1.2, 2.6, 4.3, 16.5 and 16.6.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
 
@@ -150,9 +150,14 @@ class SquaredExponentialTable:
                 total = total + (scaled[:, j, None] - self.points[None, :, j]) ** 2
             return total
         product = scaled @ (-2.0 * self.points.T)
-        product += xp.sum(self.points**2, axis=1)[None, :]
+        product += self._squares[None, :]
         product += xp.sum(scaled**2, axis=1)[:, None]
         return nonnegative(product)
+
+    @cached_property
+    def _squares(self) -> Array:
+        """(N,) squared norms of the scaled points."""
+        return namespace(self.points).sum(self.points**2, axis=1)
 
     def matrix(self, distances: Array) -> Array:
         """`s^2 exp(-(r_free^2 + r_fixed^2)/2)`."""
@@ -205,7 +210,7 @@ class SquaredExponentialTable:
         The latter costs N^2 a cell, so it is used only where a batch of it stays cheap.
         """
         xp = namespace(coefficients)
-        N, f = self.points.shape
+        f = self.points.shape[1]
         magnitudes = xp.abs(coefficients)
         # |T_n| <= sum |a_i| m_i^n, and m_i^n <= m_i^2 (largest m)^(n-2)
         growth = [self._largest_extent ** (n - 2) for n in range(3, HIGHEST_DEGREE + 1)]
@@ -214,8 +219,17 @@ class SquaredExponentialTable:
             third = coefficients @ self._cubes
             error = self.moment_errors(magnitudes)[:, 3] + self._cubic_floor + up(drifts[:, 0], 4)
             return cubic_terms(third, moments, scaled, error, box)
+        return self.gram_degrees(coefficients, scaled, box[1], 3, up(drifts, 8))
+
+    def gram_degrees(
+        self, coefficients: Array, scaled: Array, rho: Array, first: int, drifts: Array
+    ) -> HigherTerms | None:
+        """Degrees `first` (2 or 3) to 6 from the points' Gram matrix; None where that is large."""
+        xp = namespace(coefficients)
+        N, f = self.points.shape
         if f == 0 or len(coefficients) * N * N > MOST_GRAM_ENTRIES:
             return None
+        magnitudes = xp.abs(coefficients)
         along = scaled @ self.points.T
         products = self._products[None] - along[:, :, None] - along[:, None, :]
         products = products + xp.sum(scaled**2, axis=1)[:, None, None]
@@ -223,9 +237,23 @@ class SquaredExponentialTable:
         # double sum is at most 2 n eta (sum |a_i| m_i^n)^2
         eta = gamma(2 * N + 8 * f + 64) + 2.0 * xp.max(self.relative_error)
         extent = self.point_norms + self.reach
-        powers = xp.stack([extent**n for n in range(3, HIGHEST_DEGREE + 1)], axis=1)
+        powers = xp.stack([extent**n for n in range(first, HIGHEST_DEGREE + 1)], axis=1)
         error = up(16.0 * eta * (magnitudes @ powers + self._cubic_floor) ** 2, N + 32)
-        return gram_terms(coefficients, products, error, up(drifts, 8), box[1])
+        return gram_terms(coefficients, products, error, drifts, rho, first)
+
+    def restricted(self, index: Array) -> Self:
+        """The same table of some of the points: functions that use no others lose nothing."""
+        return replace(
+            self,
+            points=self.points[index],
+            point_norms=self.point_norms[index],
+            fixed_distances=self.fixed_distances[index],
+            relative_error=self.relative_error[index],
+        )
+
+    def first_moments(self, coefficients: Array, scaled: Array) -> tuple[Array, Array]:
+        """The first two of `moments`."""
+        return self._table.first_moments(coefficients, scaled)
 
     @cached_property
     def _largest_extent(self) -> float:
@@ -298,7 +326,7 @@ class SquaredExponentialTable:
         mantissas, exponent = scaled_to_one(weights)
         t = xp.asarray(mantissas, device=self.points.device)
         half = xp.exp(-0.5 * self.fixed_distances)
-        gram = self.variance * xp.exp(-0.5 * nonnegative(self._free_distances()))
+        gram = self._free_gram
         scaled_weights = t * half
         product = gram @ scaled_weights
         magnitude = gram @ xp.abs(scaled_weights)
@@ -312,10 +340,13 @@ class SquaredExponentialTable:
             return None
         return raised_power(up_float(math.sqrt(max(total, 0.0)), 4), exponent)
 
-    def _free_distances(self) -> Array:
+    @cached_property
+    def _free_gram(self) -> Array:
+        """(N, N) the kernel on the free features, for the norms of all outputs."""
         xp = namespace(self.points)
-        squares = xp.sum(self.points**2, axis=1)
-        return squares[:, None] + squares[None, :] - 2.0 * (self.points @ self.points.T)
+        squares = self._squares
+        distances = squares[:, None] + squares[None, :] - 2.0 * (self.points @ self.points.T)
+        return self.variance * xp.exp(-0.5 * nonnegative(distances))
 
 
 def length_below(x: Array, dims: int) -> Array:

@@ -1,0 +1,153 @@
+"""BoTorch models as posteriors, in the units of the user: `SingleTaskGP` and `ModelListGP`.
+
+A `SingleTaskGP` is an `ExactGP` on transformed inputs and outcomes,
+
+    x' = (x - offset) / coefficient      Normalize, InputStandardize, and chains of them,
+    y  = means + stdvs y'                Standardize (the default), and chains of it,
+
+feature by feature and output by output; both are folded into the posterior, whose regions are in
+the units of x. Certified is what `model.posterior(X)` returns, without observation noise. Several
+outputs must share their kernel up to a factor (see `gpcert.adapters.outputs`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from gpcert.adapters.conversion import Conversion, LibraryPrediction
+from gpcert.adapters.gpytorch_exact import exact_posterior
+from gpcert.adapters.gpytorch_prior import in_blocks, native_of
+from gpcert.adapters.outputs import join_outputs
+from gpcert.adapters.torch_models import (
+    exact_solves,
+    numbers,
+    read_only_copy,
+    supported_names,
+    torch,
+)
+from gpcert.errors import InputError, UnsupportedModelError
+from gpcert.posterior import Posterior
+
+__all__ = ["convert"]
+
+models: Any = import_module("botorch.models")
+inputs: Any = import_module("botorch.models.transforms.input")
+outcomes: Any = import_module("botorch.models.transforms.outcome")
+ModelListGP, SingleTaskGP = models.ModelListGP, models.SingleTaskGP
+
+AFFINE_INPUTS = (inputs.Normalize, inputs.InputStandardize, inputs.AffineInputTransform)
+
+MODELS = (SingleTaskGP, ModelListGP)
+
+
+def convert(model: Any) -> Conversion:
+    """Convert a BoTorch model; the result predicts in the units of the user."""
+    if type(model) not in MODELS:
+        raise UnsupportedModelError(
+            f"model: {type(model).__name__} is not supported (supported: "
+            f"{supported_names(MODELS)} of botorch.models, not classes derived from them)"
+        )
+    copy = read_only_copy(model)
+    each = list(copy.models) if type(copy) is ModelListGP else [copy]
+    posterior = join_outputs(
+        [output for one in each for output in _outputs(one)],
+        "gpcert.certify(model.subset_output([0]), ...)",
+    )
+
+    def predict(X: np.ndarray) -> LibraryPrediction:
+        with exact_solves():
+            return in_blocks(_said, copy, torch.as_tensor(X))
+
+    native = native_of(model, _said, len(posterior.points))
+    return Conversion(posterior, predict, native=native)
+
+
+def _said(model: Any, X: Any) -> LibraryPrediction:
+    found = model.posterior(X)
+    return LibraryPrediction(numbers("mean", found.mean), numbers("variance", found.variance))
+
+
+def _outputs(model: Any) -> list[Posterior]:
+    """The posteriors of the outputs of one copied model, in the units of the user."""
+    if type(model) is not SingleTaskGP:
+        raise UnsupportedModelError(
+            f"ModelListGP: {type(model).__name__} inside is not supported (supported: SingleTaskGP)"
+        )
+    count = model.num_outputs
+    each = [None] if count == 1 else list(range(count))
+    found = [exact_posterior(model, model.train_inputs, model.train_targets, c) for c in each]
+    scale, shift = _input_units(getattr(model, "input_transform", None), found[0].dim)
+    factor, offset = _outcome_units(getattr(model, "outcome_transform", None), count)
+    return [
+        replace(
+            output,
+            points=output.points * scale + shift,
+            kernel=output.kernel.rescaled(scale, shift),
+            spread=None if output.spread is None else output.spread * scale,
+            offset=offset[c] + factor[c] * output.offset,
+            scale=factor[c] * output.scale,
+            noise=factor[c] ** 2 * output.noise,
+        )
+        for c, output in enumerate(found)
+    ]
+
+
+def _input_units(transform: Any, d: int) -> tuple[np.ndarray, np.ndarray]:
+    """`(scale, shift)` with `x = scale x' + shift` for the transformed inputs x'."""
+    scale, shift = np.ones(d), np.zeros(d)
+    if transform is None:
+        return scale, shift
+    if type(transform) is inputs.ChainedInputTransform:
+        for part in transform.values():  # x'' = (x' - b') / a' after x' = (x - b) / a
+            a, b = _input_units(part, d)
+            scale, shift = scale * a, shift + scale * b
+        return scale, shift
+    if type(transform) not in AFFINE_INPUTS:
+        raise UnsupportedModelError(
+            f"input_transform: {type(transform).__name__} is not supported (supported: "
+            f"{supported_names(AFFINE_INPUTS)} and ChainedInputTransform of these), since a region "
+            "in the user's units has no exact image under it; transform the data first and ask "
+            "about regions of the result"
+        )
+    if not transform.transform_on_eval:
+        return scale, shift
+    columns = getattr(transform, "indices", None)
+    where = np.arange(d) if columns is None else np.asarray(columns)
+    a = numbers("input_transform.coefficient", transform.coefficient)
+    b = numbers("input_transform.offset", transform.offset)
+    if a.size != len(where) or b.size != len(where):
+        raise UnsupportedModelError(
+            f"input_transform: expected one coefficient a feature, got shape {a.shape}; batches of "
+            "transforms are not supported"
+        )
+    a, b = a.reshape(-1), b.reshape(-1)
+    if np.any(a <= 0):
+        raise InputError(f"input_transform: expected positive coefficients, got {a}")
+    scale[where], shift[where] = (1.0 / a, -b / a) if transform.reverse else (a, b)
+    return scale, shift
+
+
+def _outcome_units(transform: Any, m: int) -> tuple[np.ndarray, np.ndarray]:
+    """`(factor, offset)`, each (m,), with `y = factor y' + offset`."""
+    factor, offset = np.ones(m), np.zeros(m)
+    if transform is None:
+        return factor, offset
+    if type(transform) is outcomes.ChainedOutcomeTransform:
+        for part in transform.values():
+            a, b = _outcome_units(part, m)
+            factor, offset = factor * a, offset + factor * b
+        return factor, offset
+    if type(transform) is not outcomes.Standardize:
+        raise UnsupportedModelError(
+            f"outcome_transform: {type(transform).__name__} is not supported (supported: "
+            "Standardize and ChainedOutcomeTransform of it), since its prediction is not Gaussian "
+            "in the user's units; transform the targets first and ask about the result"
+        )
+    means, deviations = numbers("means", transform.means), numbers("stdvs", transform.stdvs)
+    if means.size != m:
+        raise UnsupportedModelError(f"outcome_transform: expected {m} means, got {means.shape}")
+    return deviations.reshape(-1), means.reshape(-1)

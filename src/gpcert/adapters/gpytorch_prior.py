@@ -1,0 +1,114 @@
+"""What every GPyTorch model has: a mean, a kernel and code that predicts; and how they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gpcert.adapters.conversion import LibraryPrediction
+from gpcert.adapters.gpytorch_kernels import convert_kernel
+from gpcert.adapters.torch_models import gpytorch, numbers, one, torch, without_caches
+from gpcert.errors import UnsupportedModelError
+from gpcert.kernels import Kernel
+
+__all__ = ["in_blocks", "latent", "native_of", "prior_of"]
+
+KNOWN_PARTS = (
+    gpytorch.means.Mean,
+    gpytorch.kernels.Kernel,
+    gpytorch.likelihoods.Likelihood,
+    gpytorch.variational.VariationalStrategy,
+    gpytorch.variational.UnwhitenedVariationalStrategy,
+    gpytorch.variational.IndependentMultitaskVariationalStrategy,
+)
+"""Parts that a conversion reads; others must have no parameters."""
+
+ROWS = 512
+"""Points asked of the library at once."""
+
+
+def prior_of(model: Any, features: int, output: int | None = None) -> tuple[float, Kernel]:
+    """The constant mean and the kernel, found among the model's parts; of one output of a batch."""
+    parts = dict(model.named_children())
+    means = [part for part in parts.values() if isinstance(part, gpytorch.means.Mean)]
+    kernels = [part for part in parts.values() if isinstance(part, gpytorch.kernels.Kernel)]
+    if len(means) != 1 or len(kernels) != 1:
+        raise UnsupportedModelError(
+            f"model: expected one mean and one kernel among its parts, got {len(means)} and "
+            f"{len(kernels)} (parts: {', '.join(parts) or 'none'})"
+        )
+    for name, part in parts.items():
+        if not isinstance(part, KNOWN_PARTS) and any(True for _ in part.parameters()):
+            raise UnsupportedModelError(
+                f"model: its part {name!r}, a {type(part).__name__} with parameters, is not "
+                "supported: inputs that a network transforms have no exact image of a region; ask "
+                "about a GP on the transformed inputs"
+            )
+    kernel = kernels[0]
+    if output is not None and len(kernel.batch_shape) == 1:
+        kernel = kernel[output]
+    return _constant(means[0], output), convert_kernel(kernel, features)
+
+
+def _constant(mean: Any, output: int | None) -> float:
+    if type(mean) is gpytorch.means.ZeroMean:
+        return 0.0
+    if type(mean) is gpytorch.means.ConstantMean:
+        several = output is not None and mean.constant.ndim == 1
+        return one("mean.constant", mean.constant[output] if several else mean.constant)
+    raise UnsupportedModelError(
+        f"mean: {type(mean).__name__} is not supported (supported: ConstantMean, ZeroMean), since "
+        "a posterior here has a constant mean; for a linear trend add a LinearKernel to the kernel "
+        "instead, or train on the targets less the trend"
+    )
+
+
+def in_blocks(
+    predict: Callable[[Any, Any], LibraryPrediction], model: Any, X: Any
+) -> LibraryPrediction:
+    """`predict(model, X)` a few rows at a time: the library may form (n, n) covariances."""
+    parts = [predict(model, rows) for rows in torch.split(X, ROWS)]
+
+    def joined(name: str) -> np.ndarray | None:
+        each = [getattr(part, name) for part in parts]
+        return None if each[0] is None else np.concatenate(each)
+
+    return LibraryPrediction(joined("mean"), joined("variance"), joined("probability"))
+
+
+def native_of(
+    model: Any, predict: Callable[[Any, Any], LibraryPrediction], points: int = 0
+) -> Callable[[np.ndarray], LibraryPrediction] | None:
+    """What the model itself predicts, where it computes otherwise than `predict` of a conversion:
+    in float32, on another device, or by conjugate gradients; None where it does not.
+
+    `predict(own, X)` is asked of a copy `own` in the model's own precision, on its own device.
+    """
+    tensor = next(iter(model.parameters()), None)
+    if tensor is None:
+        return None
+    settings = gpytorch.settings
+    direct = points <= settings.max_cholesky_size.value() or settings.fast_computations.solves.off()
+    if direct and tensor.dtype == torch.float64 and tensor.device.type == "cpu":
+        return None
+
+    def native(X: np.ndarray) -> LibraryPrediction:
+        own = without_caches(model)
+        with torch.no_grad():
+            return in_blocks(predict, own, torch.as_tensor(X).to(tensor))
+
+    return native
+
+
+def latent(model: Any, X: Any) -> LibraryPrediction:
+    """Mean and variance of one output, each (n, 1)."""
+    distribution = model(X)
+    if type(distribution) is not gpytorch.distributions.MultivariateNormal:
+        raise UnsupportedModelError(
+            "forward: expected a MultivariateNormal of one output, got "
+            f"{type(distribution).__name__}; ask about one output at a time"
+        )
+    mean, variance = numbers("mean", distribution.mean), numbers("variance", distribution.variance)
+    return LibraryPrediction(mean[:, None], variance[:, None])

@@ -1,0 +1,178 @@
+"""GPyTorch's `ApproximateGP`: a normal distribution of values at inducing points.
+
+    VariationalStrategy            q is that of L^-1 (u - m_Z); jitter in K_ZZ and in k(x, x),
+    UnwhitenedVariationalStrategy  q is that of u itself; jitter in K_ZZ only,
+    IndependentMultitask...        several of them, one an output.
+
+See `gpcert.adapters.variational` for the formulas. The jitter is the one of the model's own
+precision (1e-4 in float32, 1e-6 in float64 unless given), and belongs to the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gpcert.adapters.conversion import Conversion, LibraryPrediction, check_inherited
+from gpcert.adapters.gpytorch_prior import in_blocks, native_of, prior_of
+from gpcert.adapters.outputs import join_outputs
+from gpcert.adapters.torch_models import (
+    exact_solves,
+    gpytorch,
+    numbers,
+    read_only_copy,
+    supported_names,
+    torch,
+    without_caches,
+)
+from gpcert.adapters.variational import Canonical, lower_factor, unwhitened, whitened
+from gpcert.errors import InputError, UnsupportedModelError
+from gpcert.likelihoods import Gaussian, Likelihood, Probit, Softmax
+from gpcert.posterior import Posterior
+
+__all__ = ["convert_variational"]
+
+gv: Any = gpytorch.variational
+gl: Any = gpytorch.likelihoods
+
+STRATEGIES: dict[type, Callable[..., Canonical]] = {
+    gv.VariationalStrategy: whitened,
+    gv.UnwhitenedVariationalStrategy: unwhitened,
+}
+
+DISTRIBUTIONS = (
+    gv.CholeskyVariationalDistribution,
+    gv.MeanFieldVariationalDistribution,
+    gv.DeltaVariationalDistribution,
+    gv.NaturalVariationalDistribution,
+    gv.TrilNaturalVariationalDistribution,
+)
+
+
+def convert_variational(model: Any, likelihood: Any) -> Conversion:
+    """Convert the model with its likelihood; None stands for the latent function itself."""
+    check_inherited(model, gpytorch.models.ApproximateGP, ("__call__",))
+    link = _likelihood(likelihood)
+    copy = read_only_copy(model)
+    asked: Any = None if likelihood is None else read_only_copy(without_caches(likelihood))
+    base, count = _strategy(model.variational_strategy)
+    read, _ = _strategy(copy.variational_strategy)
+    read.jitter_val = base.jitter_val  # by the model's own precision
+    with exact_solves():
+        outputs = [_output(copy, read, c) for c in (range(count) if count else [None])]
+    alone = "give each class or output a kernel of the same length-scales (batch_shape only in q)"
+    posterior = join_outputs(outputs, alone, likelihood=link)
+    if isinstance(link, Softmax) and asked.num_classes != len(outputs):
+        raise UnsupportedModelError(
+            f"SoftmaxLikelihood: expected {len(outputs)} classes, one an output of the model, got "
+            f"{asked.num_classes}"
+        )
+    binary = isinstance(link, Probit)
+
+    def said(own: Any, X: Any, marginal: Any) -> LibraryPrediction:
+        distribution = own(X)
+        shape = (len(X), posterior.outputs)
+        mean = numbers("mean", distribution.mean).reshape(shape)
+        variance = numbers("variance", distribution.variance).reshape(shape)
+        probability = numbers("probability", marginal(distribution).mean) if binary else None
+        return LibraryPrediction(mean, variance, probability)
+
+    def predict(X: np.ndarray) -> LibraryPrediction:
+        with exact_solves():
+            return in_blocks(lambda own, rows: said(own, rows, asked), copy, torch.as_tensor(X))
+
+    native = native_of(model, lambda own, X: said(own, X, likelihood))
+    return Conversion(posterior, predict, native=native)
+
+
+def _strategy(strategy: Any) -> tuple[Any, int]:
+    """The strategy that holds the inducing points, and its number of outputs (0: no batch)."""
+    count = 0
+    if type(strategy) is gv.IndependentMultitaskVariationalStrategy:
+        count, strategy = strategy.num_tasks, strategy.base_variational_strategy
+    if type(strategy) not in STRATEGIES:
+        names = supported_names((*STRATEGIES, gv.IndependentMultitaskVariationalStrategy))
+        raise UnsupportedModelError(
+            f"variational_strategy: {type(strategy).__name__} is not supported (supported: {names})"
+        )
+    if type(strategy._variational_distribution) not in DISTRIBUTIONS:
+        raise UnsupportedModelError(
+            f"variational distribution: {type(strategy._variational_distribution).__name__} is not "
+            f"supported (supported: {supported_names(DISTRIBUTIONS)})"
+        )
+    if not strategy.variational_params_initialized.item():
+        raise InputError(
+            "model: expected a trained model, got one whose variational distribution was never "
+            "set: the library draws it at random at the first call; train the model first"
+        )
+    if not getattr(strategy, "updated_strategy", torch.tensor(True)).item():
+        raise InputError(
+            "model: its state comes from a version of GPyTorch that did not whiten; call the model "
+            "once, which converts the state, and save it again"
+        )
+    return strategy, count
+
+
+def _output(model: Any, strategy: Any, output: int | None) -> Posterior:
+    """The posterior of one output, from a copy."""
+    q = strategy.variational_distribution
+    Z = numbers("inducing_points", strategy.inducing_points)
+    center = numbers("variational mean", q.mean)
+    delta = isinstance(q, gpytorch.distributions.Delta)
+    spread = None if delta else numbers("variational covariance", q.covariance_matrix)
+    if output is not None:
+        if center.ndim != 2:
+            raise UnsupportedModelError(
+                "variational distribution: expected batch_shape (outputs,), got values of shape "
+                f"{center.shape}"
+            )
+        Z, center = (Z[output] if Z.ndim == 3 else Z), center[output]
+        spread = None if spread is None else spread[output]
+    if Z.ndim != 2 or center.shape != (len(Z),):
+        raise UnsupportedModelError(
+            f"variational distribution: expected shape ({Z.shape[-2]},), got {center.shape}; wrap "
+            "batches in IndependentMultitaskVariationalStrategy"
+        )
+    constant, kernel = prior_of(model, Z.shape[1], output)
+    jitter = float(strategy.jitter_val)
+    L = lower_factor(kernel.value(Z, Z) + jitter * np.eye(len(Z)), "covariance of inducing points")
+    white = type(strategy) is gv.VariationalStrategy
+    found = STRATEGIES[type(strategy)](L, center if white else center - constant, spread)
+    return Posterior(
+        kernel,
+        Z,
+        found.weights,
+        found.factor,
+        negative_factor=found.negative_factor,
+        offset=constant,
+        noise=jitter if white else 0.0,
+    )
+
+
+def _likelihood(likelihood: Any) -> Likelihood:
+    """Ours for the library's."""
+    if likelihood is None:
+        return Gaussian()
+    link = LIKELIHOODS.get(type(likelihood))
+    if link is None:
+        raise UnsupportedModelError(
+            f"likelihood: {type(likelihood).__name__} is not supported (supported: "
+            f"{supported_names(LIKELIHOODS)}); pass the model without it to certify the latent "
+            "function"
+        )
+    if isinstance(link, Softmax) and likelihood.mixing_weights is not None:
+        raise UnsupportedModelError(
+            "SoftmaxLikelihood with mixing_weights is not supported: it correlates the classes a "
+            "priori; train with SoftmaxLikelihood(num_classes=..., mixing_weights=False)"
+        )
+    return link
+
+
+LIKELIHOODS: dict[type, Likelihood] = {
+    gl.GaussianLikelihood: Gaussian(),
+    gl.FixedNoiseGaussianLikelihood: Gaussian(),
+    gl.BernoulliLikelihood: Probit(),
+    gl.SoftmaxLikelihood: Softmax(),
+}

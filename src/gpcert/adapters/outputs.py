@@ -1,0 +1,97 @@
+"""Several independent outputs, each converted on its own, as one posterior.
+
+A `Posterior` has one kernel. Outputs whose kernels are the same up to a factor fit into it: the
+factor of output c becomes `scale_c`^2. Points of all outputs are listed once each; the weights and
+factors of an output are zero at the points of others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from gpcert.errors import UnsupportedModelError
+from gpcert.kernels import Kernel, Product, Scale
+from gpcert.kernels.algebra import WITH_VARIANCE
+from gpcert.posterior import Posterior
+
+__all__ = ["join_outputs"]
+
+
+def join_outputs(outputs: Sequence[Posterior], alone: str, **options: Any) -> Posterior:
+    """One posterior of all outputs; `alone` says how the user gets at a single one.
+
+    `options` replace fields of the result, such as its `likelihood`.
+    """
+    if len(outputs) == 1:
+        return replace(outputs[0], **options) if options else outputs[0]
+    kernel, factors = _common_kernel([output.kernel for output in outputs], alone)
+    points = [output.points for output in outputs]
+    shared = all(np.array_equal(points[0], other) for other in points[1:])
+    starts = np.zeros(len(outputs), dtype=int) if shared else _starts(points)
+    Z = points[0] if shared else np.concatenate(points)
+    roots = np.sqrt(factors)
+
+    def placed(name: str) -> np.ndarray:
+        """(m, r, N): the factors in units of the common kernel, `A_c k_c = (A_c r_c) (r_c k)`."""
+        each = [getattr(output, name)[0] for output in outputs]
+        found = np.zeros((len(each), max(len(A) for A in each), len(Z)))
+        for c, A in enumerate(each):
+            found[c, : len(A), starts[c] : starts[c] + A.shape[1]] = A * roots[c]
+        return found
+
+    weights = np.zeros((len(outputs), len(Z)))
+    for c, output in enumerate(outputs):
+        own = output.weights[0]
+        weights[c, starts[c] : starts[c] + len(own)] = own * roots[c]
+    fields: dict[str, Any] = {
+        "kernel": kernel,
+        "points": Z,
+        "weights": weights,
+        "factor": placed("factor"),
+        "negative_factor": placed("negative_factor"),
+        "offset": np.concatenate([output.offset for output in outputs]),
+        "scale": np.concatenate([output.scale for output in outputs]) * roots,
+        "noise": np.concatenate([output.noise for output in outputs]),
+        "likelihood": outputs[0].likelihood,
+        "feature_names": outputs[0].feature_names,
+        "spread": outputs[0].spread if shared else None,  # else the outputs' data differ
+    }
+    return Posterior(**{**fields, **options})
+
+
+def _starts(points: Sequence[np.ndarray]) -> np.ndarray:
+    return np.cumsum([0] + [len(Z) for Z in points[:-1]])
+
+
+def _common_kernel(kernels: Sequence[Kernel], alone: str) -> tuple[Kernel, np.ndarray]:
+    """The kernel, and the factor of each output's own."""
+    parts = [_parted(kernel) for kernel in kernels]
+    first = parts[0][1]
+    for c, (_, kernel) in enumerate(parts):
+        if (kernel.name, kernel.config()) != (first.name, first.config()):
+            raise UnsupportedModelError(
+                f"outputs: expected the same kernel for all outputs, up to a factor, got one of "
+                f"its own for output {c}; ask about one output at a time: {alone}"
+            )
+    if len({factor for factor, _ in parts}) == 1:
+        return kernels[0], np.ones(len(kernels))
+    return first, np.asarray([factor for factor, _ in parts])
+
+
+def _parted(kernel: Kernel) -> tuple[float, Kernel]:
+    """A factor in front and the kernel behind it; the product is the kernel, up to rounding."""
+    if isinstance(kernel, Scale):
+        factor, inside = _parted(kernel.kernel)
+        return factor * kernel.factor, inside
+    if isinstance(kernel, Product):
+        first, *rest = kernel.kernels
+        factor, inside = _parted(first)
+        return factor, Product((inside, *rest))
+    if isinstance(kernel, WITH_VARIANCE) and math.isfinite(1.0 / kernel.variance):
+        return float(kernel.variance), replace(kernel, variance=1.0)
+    return 1.0, kernel

@@ -1,0 +1,44 @@
+"""`gpcert report`: results of experiments as one page."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gpcert.cli.terminal import say_written
+from gpcert.report import write_report
+
+__all__ = ["report", "EXAMPLES"]
+
+EXAMPLES = """Examples:
+
+gpcert report results
+
+gpcert report results --format markdown --output RESULTS.md
+
+Exit code: 0 written; 3 bad input; 4 a defect."""
+
+
+class Format(Enum):
+    """What the page is written in."""
+
+    html = "html"
+    markdown = "markdown"
+
+
+def report(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="where `gpcert reproduce --output DIR` wrote")
+    ],
+    format: Annotated[
+        Format, typer.Option(help="html: one file that needs no other; markdown: with links")
+    ] = Format.html,
+    output: Annotated[
+        Path | None, typer.Option(help="file to write; by default report.html or report.md in DIR")
+    ] = None,
+) -> None:
+    """Write tables, figures and the paper's claims beside our numbers as one page."""
+    say_written(write_report(folder, format=format.value, output=output))

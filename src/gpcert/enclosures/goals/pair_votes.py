@@ -1,0 +1,247 @@
+"""Goal of a support vector machine of several classes: the margin of its votes.
+
+With V_c the votes of class c (the pairs that it wins), class i is decided, the first of equal ones,
+exactly where `V_i - V_j + (j - i) / m > 0` for all j: votes are whole numbers, and
+`|j - i| / m < 1`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from gpcert.arrays import Array, namespace, to_numpy
+from gpcert.attacks.committee_functions import pair_votes_function
+from gpcert.attacks.functions import PlainFunction
+from gpcert.committee import Committee, Model, pair_weights, vote_scores
+from gpcert.enclosures.evaluation import Evaluation
+from gpcert.enclosures.first_order import first_order_bound
+from gpcert.enclosures.goals.base import Goal, GoalBound
+from gpcert.enclosures.goals.mean import MeanGoal, affine_down
+from gpcert.enclosures.goals.members import kept
+from gpcert.rounding import down, up
+
+__all__ = ["PairVotesGoal"]
+
+JUMPS = 3
+"""Vertices that are tried before a Hessian is formed; each costs about a hundredth of one."""
+
+
+@dataclass(frozen=True)
+class PairVotesGoal(Goal):
+    """`min_j (V_i - V_j + (j - i) / m)`, i the winner: positive exactly where i is decided, but
+    where a mean is exactly 0, of which nothing is claimed.
+
+    The margin jumps where a vote changes, so bounds meet on neither side of such a place; a proof
+    or a refutation needs only their signs.
+    """
+
+    winner: int
+    classes: int
+
+    needs_variance = False
+
+    @property
+    def known(self) -> tuple[float, float]:
+        """A class has 0 to m - 1 votes."""
+        return -float(self.classes), float(self.classes)
+
+    def bound(self, evaluation: Evaluation, target: float | None) -> GoalBound:
+        """Pairs whose sign is certain on the cell count as they are, others against the winner.
+
+        The winner's own pairs come first. Where class i surely wins all of them it has m - 1 votes
+        and any other at most m - 2: nothing else is needed. Only of rivals for whom that leaves the
+        lead open are the other pairs looked at.
+        """
+        del target
+        xp = namespace(evaluation.cells.lower)
+        zero = xp.zeros_like(evaluation.expansion.geometry.rho2)
+        own, hopeless = self._own_pairs(evaluation)
+        total = sum((_count(won.lower > 0) for won in own.values()), zero)
+        leads = []
+        for j in self._others:
+            # V_j is at most (m - 2) + 1, less the defeats that are sure
+            lead = total - float(self.classes - 1) + _count(own[j].lower > 0)
+            if not hopeless and not bool(xp.all(lead + self._shift(j) > 0)):
+                lead = lead + self._defeats(evaluation, j, lead)
+            leads.append(down(lead + self._shift(j), 1))
+        lower = xp.min(xp.stack(leads, axis=1), axis=1)
+        # the winner's most endangered pair is where its decision may change
+        dangers = xp.stack([own[j].lower for j in self._others], axis=1)
+        points = xp.stack([own[j].point for j in self._others], axis=1)
+        rows = xp.arange(len(lower), device=dangers.device)
+        point = points[rows, xp.argmin(dangers, axis=1)]
+        return GoalBound(lower, point, evaluation.expansion.geometry.split_scores())
+
+    def ceiling(self, evaluation: Evaluation) -> Array:
+        """The same at the centre: a vote that rounding leaves open counts for the winner."""
+        signs = _center_signs(evaluation)
+        xp = namespace(signs)
+        sides = np.stack([pair_weights(self.classes, c) for c in range(self.classes)])
+        # (B, classes, pairs): 1 where the class surely wins the pair, -1 where it loses it
+        won = signs[:, None, :] * xp.asarray(sides, device=signs.device)
+        least = xp.sum(_count(won > 0), axis=2)
+        most = float(self.classes - 1) - xp.sum(_count(won < 0), axis=2)[:, self.winner]
+        leads = [up(most - least[:, j] + self._shift(j), 1) for j in self._others]
+        return xp.min(xp.stack(leads, axis=1), axis=1)
+
+    def function(self, model: Model) -> PlainFunction:
+        """The margin, and the gradient of the winner's most endangered pair."""
+        assert isinstance(model, Committee), "a goal of committees"
+        return pair_votes_function(model, self.winner)
+
+    @property
+    def _others(self) -> list[int]:
+        return [j for j in range(self.classes) if j != self.winner]
+
+    def _shift(self, rival: int) -> float:
+        """`(j - i) / m`: the first of equal ones wins."""
+        return (rival - self.winner) / self.classes
+
+    def _pair(self, c: int, k: int) -> tuple[int, int]:
+        """The output of the pair of c and k, and the sign of its mean where c wins."""
+        pairs = list(combinations(range(self.classes), 2))
+        return pairs.index((min(c, k), max(c, k))), (1 if c > k else -1)
+
+    def _own_pairs(self, evaluation: Evaluation) -> tuple[dict[int, GoalBound], bool]:
+        """Bounds of the winner's pairs, by rival, and whether a proof is not to be had.
+
+        Of many features (where there is a first order by itself) the second order is asked only
+        about pairs that the first leaves open, the weakest first, until one stays open on all
+        cells; and not at all once a point of another decision is seen, as then there is no proof.
+        """
+        xp = namespace(evaluation.cells.lower)
+        pairs = {j: self._pair(self.winner, j) for j in self._others}
+        cheap = {j: _first_order(evaluation, *pair) for j, pair in pairs.items()}
+        found = {j: bound for j, bound in cheap.items() if bound is not None}
+        if len(found) < len(pairs):
+            return {j: _sure(evaluation, *pair) for j, pair in pairs.items()}, False
+        weak = [j for j, bound in found.items() if bool(xp.any(bound.lower <= 0))]
+        weak = sorted(weak, key=lambda j: float(xp.min(found[j].lower)))
+        if weak and self._changed(evaluation, found[weak[0]].point, pairs[weak[0]]):
+            return found, True
+        for j in weak:
+            found[j] = _second_order(evaluation, *pairs[j], found[j])
+            if bool(xp.all(found[j].lower <= 0)):
+                break
+        return found, False
+
+    def _changed(self, evaluation: Evaluation, start: Array, pair: tuple[int, int]) -> bool:
+        """Whether a few vertices, each against the pair's slope at the last one, meet another
+        decision in the region, by plain numbers: they say what is worth doing, and nothing is
+        claimed from them."""
+        cells, member = evaluation.cells, evaluation.local.posterior
+        center, half = to_numpy(cells.center), to_numpy(cells.half)
+        output, sign = pair
+        move = to_numpy(start)
+        for _ in range(JUMPS):
+            points = cells.region.project(cells.points_full(center + move))
+            scores = vote_scores(member.mean(points), self.classes)
+            if np.any(scores.argmax(axis=1) != self.winner):
+                return True
+            weights = np.tile(sign * member.weights[output], (len(points), 1))
+            slope = member.kernel.gradient_product(points, member.points, weights)
+            move = -half * np.sign(slope[:, cells.region.free])
+        return False
+
+    def _defeats(self, evaluation: Evaluation, j: int, lead: Array) -> Array:
+        """How many pairs class j surely loses, that with the winner apart.
+
+        Pairs that it does not lose at the centres are not lost; where the rest are too few to make
+        the lead positive anywhere, none is looked at.
+        """
+        xp = namespace(evaluation.cells.lower)
+        signs = _center_signs(evaluation)
+        pairs = [self._pair(k, j) for k in range(self.classes) if k not in {j, self.winner}]
+        losable = [(p, s) for p, s in pairs if bool(xp.any(s * signs[:, p] > 0))]
+        count = xp.zeros_like(lead)
+        if not bool(xp.any(lead + len(losable) + self._shift(j) > 0)):
+            return count
+        for p, s in losable:
+            count = count + _count(_sure(evaluation, p, s).lower > 0)
+        return count
+
+
+def _sure(evaluation: Evaluation, output: int, sign: int) -> GoalBound:
+    """Lower bound of `sign mu` of an output over each cell, the cheapest that there is."""
+
+    def compute() -> GoalBound:
+        cheap = _first_order(evaluation, output, sign)
+        return MeanGoal(output, sign).bound(evaluation, 0.0) if cheap is None else cheap
+
+    return kept(evaluation, ("sure", output, sign), compute)
+
+
+def _second_order(evaluation: Evaluation, output: int, sign: int, cheap: GoalBound) -> GoalBound:
+    local, expansion = evaluation.local, evaluation.expansion
+    enclosure = local.mean(expansion, output, optional=False)
+    model = enclosure.below if sign > 0 else enclosure.above
+    offset, scale = _affine(evaluation, output, sign)
+    xp = namespace(model.value)
+    bound = model.bound_at(expansion.geometry, xp.full_like(model.value, -offset / scale))
+    lower = affine_down(offset, scale, bound.lower)
+    lower = xp.where(lower > cheap.lower, lower, cheap.lower)  # NaN of huge cells loses
+    return GoalBound(lower, expansion.geometry.unscaled(bound.point), cheap.scores)
+
+
+def _affine(evaluation: Evaluation, output: int, sign: int) -> tuple[float, float]:
+    """`sign mu = offset + scale q`."""
+    local = evaluation.local
+    return sign * float(local.posterior.offset[output]), local.unit.mean_scale[output]
+
+
+def _first_order(evaluation: Evaluation, output: int, sign: int) -> GoalBound | None:
+    local, expansion = evaluation.local, evaluation.expansion
+    geometry = expansion.geometry
+    if geometry.half.shape[1] == 0:  # a single point
+        return _at_point(evaluation, output, sign)
+    model = kept(evaluation, ("linear", output), lambda: local.linear_model(expansion, output))
+    if model is None:
+        return None
+    offset, scale = _affine(evaluation, output, sign)
+    level = namespace(model.value).full_like(model.value, -offset / scale)
+    bound = first_order_bound(model, sign, geometry, local.kernel.weight_rate, level)
+    lower = affine_down(offset, scale, bound.lower)
+    return GoalBound(lower, geometry.unscaled(bound.point), geometry.split_scores())
+
+
+def _at_point(evaluation: Evaluation, output: int, sign: int) -> GoalBound:
+    half = evaluation.expansion.geometry.half
+    return GoalBound(_at_center(evaluation, output, sign), half, half)
+
+
+def _at_center(evaluation: Evaluation, output: int, sign: int) -> Array:
+    """Lower bound (B,) of `sign mu` at the centres."""
+    low, high = _center_range(evaluation)
+    return low[:, output] if sign > 0 else -high[:, output]
+
+
+def _center_range(evaluation: Evaluation) -> tuple[Array, Array]:
+    """Certified means (B, outputs) at the centres."""
+
+    def compute() -> tuple[Array, Array]:
+        local = evaluation.local
+        values, errors = local.center_values(evaluation.expansion)
+        xp = namespace(values)
+        numbers = (local.posterior.offset.tolist(), local.unit.mean_scale)
+        offset, scale = (
+            xp.asarray(each, dtype=values.dtype, device=values.device) for each in numbers
+        )
+        low = affine_down(offset, scale, down(values - errors, 2))
+        return low, -affine_down(-offset, scale, down(-values - errors, 2))
+
+    return kept(evaluation, "center range", compute)
+
+
+def _center_signs(evaluation: Evaluation) -> Array:
+    """(B, outputs): 1 or -1 where the sign of a mean at the centre is certain, else 0."""
+    low, high = _center_range(evaluation)
+    return _count(low > 0) - _count(high < 0)
+
+
+def _count(condition: Array) -> Array:
+    """1.0 where it holds, else 0.0."""
+    xp = namespace(condition)
+    return xp.astype(condition, xp.float64)

@@ -1,0 +1,7 @@
+"""The experiments of the paper, one short file each on the public API, and their results."""
+
+from gpcert.experiments.catalogue import experiment_named, names
+from gpcert.experiments.results import ExperimentResult
+from gpcert.experiments.run import redraw, reproduce
+
+__all__ = ["reproduce", "redraw", "names", "experiment_named", "ExperimentResult"]

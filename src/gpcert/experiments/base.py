@@ -1,0 +1,113 @@
+"""What an experiment is: settings, pieces of work, and what is made of their rows."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from gpcert.errors import InputError
+from gpcert.experiments.results import (
+    SCALES,
+    Cell,
+    ExperimentResult,
+    Finding,
+    ResultFigure,
+    ResultTable,
+    check_name,
+)
+from gpcert.experiments.sources import Sources
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Experiment", "Piece", "Row", "Rows", "Tables"]
+
+Row = Mapping[str, Cell]
+Rows = dict[str, list[Row]]
+"""Rows by the name of the table that they are for; what a piece computes."""
+
+Tables = Mapping[str, ResultTable]
+"""The finished tables by name: all that findings and figures are made from."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A unit of work whose rows are saved when it is finished: one model, one set of points.
+
+    `arguments` are plain JSON values, `data` the names of the data sets that it reads (see
+    `Sources`), `cost` its expected share of the time, for the progress bar.
+    """
+
+    name: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    data: tuple[str, ...] = ()
+    cost: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_name("piece", self.name)
+
+
+@dataclass(frozen=True, eq=False)
+class Experiment:
+    """One experiment: a module `gpcert.experiments.NAME` holds it as `EXPERIMENT`.
+
+    Parameters
+    ----------
+    name, title : as in `gpcert reproduce NAME`, and a line about it.
+    settings : a frozen dataclass of plain values for each of the scales "smallest" (tests), "quick"
+        (no download, a minute) and "full" (the paper's).
+    pieces : `settings -> pieces`; what is computed, taken apart.
+    compute : `(settings, arguments of a piece, sources) -> rows by table`; a function of a module,
+        as it may run in another process. Numbers depend on nothing but its arguments.
+    tables : `(settings, rows of all pieces) -> tables`.
+    findings : `tables -> findings`; the claims of the paper beside our numbers.
+    draw : `(name of a figure, tables) -> matplotlib Figure`.
+    figures : the figures that `draw` knows.
+    notes : what a reader should know about the settings and where they differ from the paper's.
+    random_state : the seed that the settings hold, written beside the numbers.
+    """
+
+    name: str
+    title: str
+    settings: Mapping[str, Any]
+    pieces: Callable[[Any], Sequence[Piece]]
+    compute: Callable[[Any, Mapping[str, Any], Sources], Rows]
+    tables: Callable[[Any, Rows], Sequence[ResultTable]]
+    findings: Callable[[Tables], Sequence[Finding]]
+    draw: Callable[[str, Tables], Figure]
+    figures: tuple[ResultFigure, ...] = ()
+    notes: tuple[str, ...] = ()
+    random_state: int = 0
+
+    def __post_init__(self) -> None:
+        check_name("experiment", self.name)
+        if set(self.settings) != set(SCALES):
+            raise InputError(
+                f"{self.name}: expected settings for {list(SCALES)}, got {list(self.settings)}"
+            )
+
+    def settings_of(self, scale: str) -> Any:
+        """The settings of one scale."""
+        if scale not in self.settings:
+            raise InputError(f"scale: expected one of {list(SCALES)}, got {scale!r}")
+        return self.settings[scale]
+
+    def work(self, scale: str) -> list[Piece]:
+        """The pieces of one scale, whose names differ."""
+        found = list(self.pieces(self.settings_of(scale)))
+        names = [piece.name for piece in found]
+        if len(set(names)) != len(names):
+            raise InputError(f"{self.name}: expected pieces with different names, got {names}")
+        return found
+
+    def judged(self, result: ExperimentResult) -> ExperimentResult:
+        """The result with findings, figures and notes made anew from its tables."""
+        by_name = {table.name: table for table in result.tables}
+        return dataclasses.replace(
+            result,
+            findings=tuple(self.findings(by_name)),
+            figures=self.figures,
+            notes=self.notes,
+        )

@@ -1,0 +1,186 @@
+"""Whole images: the share that is right and proved, all pixels free (beyond the paper)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import gpcert
+from gpcert.experiments.base import Experiment, Piece, Row, Rows, Tables
+from gpcert.experiments.fits import fitted, labelled
+from gpcert.experiments.pictures import panels
+from gpcert.experiments.results import Finding, ResultFigure, ResultTable
+from gpcert.experiments.sources import Sources, subset
+from gpcert.experiments.statistics import bootstrap
+from gpcert.plots.accuracy import plot_accuracy
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["EXPERIMENT"]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One data set of two classes, the largest radius, and epochs of training."""
+
+    data: str
+    largest: float
+    epochs: int = 10
+
+
+@dataclass(frozen=True)
+class Settings:
+    """`points` random test images per data set; `boxes` per verdict on the way to a radius."""
+
+    cases: tuple[Case, ...]
+    train: int = 1000
+    points: int = 100
+    radii: int = 21
+    rtol: float = 0.02
+    boxes: int = 8
+    random_state: int = 0
+
+
+def pieces(settings: Settings) -> list[Piece]:
+    """One per data set."""
+    return [Piece(case.data, {"case": k}, (case.data,)) for k, case in enumerate(settings.cases)]
+
+
+def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) -> Rows:
+    """The robustness radius of every image, bracketed, and both curves."""
+    case = settings.cases[arguments["case"]]
+    data = subset(sources.load(case.data), settings.train, settings.points, settings.random_state)
+    model = fitted(data, case.epochs, settings.random_state)
+    radii = np.linspace(0.0, case.largest, settings.radii)
+    found = gpcert.certified_accuracy(
+        model,
+        data.X_test,
+        data.y_test,
+        radii,
+        domain=(0.0, 1.0),
+        rtol=settings.rtol,
+        budget=gpcert.Budget(seconds=None, boxes=settings.boxes),
+    )
+    points: list[Row] = [
+        {
+            "data": case.data,
+            "point": i,
+            "label": row.label,
+            "decision": row.decision,
+            "right": row.right,
+            "proved up to": row.lower,
+            "refuted at": row.upper if np.isfinite(row.upper) else None,
+            "boxes": row.boxes,
+        }
+        for i, row in enumerate(found)
+    ]
+    shares = zip(radii.tolist(), found.certified(), found.attacked(), strict=True)
+    curves: list[Row] = [
+        {"data": case.data, "radius": r, "proved": float(low), "not refuted": float(high)}
+        for r, low, high in shares
+    ]
+    return {"curves": curves, "points": points}
+
+
+def tables(settings: Settings, rows: Rows) -> list[ResultTable]:
+    """The curves, how near the bounds are, and the radii."""
+    del settings
+    tightness = []
+    for data in dict.fromkeys(row["data"] for row in rows["points"]):
+        own: list[Any] = [row for row in rows["points"] if row["data"] == data]
+        right = [row for row in own if row["right"]]
+        both = [row for row in right if row["refuted at"] is not None]
+        tightness.append(
+            {
+                "data": data,
+                "points": len(own),
+                "right": len(right),
+                **_estimate("median proved", [row["proved up to"] for row in right]),
+                "refuted": len(both),
+                **_estimate("ratio", [row["proved up to"] / row["refuted at"] for row in both]),
+            }
+        )
+    return [
+        ResultTable.of(
+            "tightness",
+            "Median proved radius of the images that are right, and the median ratio of proved to "
+            "refuted radius of those with a counter-example, with 95 % intervals",
+            tightness,
+        ),
+        ResultTable.of(
+            "curves", "Shares that are right and proved, and right and not refuted", rows["curves"]
+        ),
+        ResultTable.of("points", "Radii image by image, every pixel free", rows["points"]),
+    ]
+
+
+def _estimate(name: str, values: list[Any]) -> dict[str, float | None]:
+    if not values:
+        return {name: None, f"{name} low": None, f"{name} high": None}
+    found = bootstrap(values)
+    return {name: found.value, f"{name} low": found.low, f"{name} high": found.high}
+
+
+def findings(tables: Tables) -> list[Finding]:
+    """The paper says nothing about whole images."""
+    del tables
+    return []
+
+
+def draw(name: str, tables: Tables) -> Figure:
+    """Both shares against the radius."""
+    del name
+    data = list(dict.fromkeys(map(str, tables["curves"].column("data"))))
+    figure, axes = panels(len(data), sharey=True)
+    for ax, each in zip(axes, data, strict=True):
+        end = max(tables["curves"].where(data=each).column("radius"))
+        plot_accuracy(ax, *_steps(tables["points"].where(data=each), end))
+        ax.set_title(labelled(each))
+    return figure
+
+
+def _steps(points: ResultTable, end: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Radii and both shares, with every step of them: a line from one reported radius to the next
+    would lie above what is proved between them."""
+    right = np.array(points.column("right"), dtype=bool)[:, None]
+    proved = np.array(points.column("proved up to"), dtype=float)[:, None]
+    refuted = np.array([np.inf if r is None else r for r in points.column("refuted at")])[:, None]
+    jumps = np.concatenate([[0.0], proved[right], refuted[right]])
+    # a share changes just after a proved radius, and just before a counter-example
+    sides = [np.nextafter(jumps, -np.inf), jumps, np.nextafter(jumps, np.inf)]
+    radii = np.unique(np.concatenate([*sides, [end]]))
+    radii = radii[(radii >= 0) & (radii <= end)]
+    certified = right & (proved > 0) & (proved >= radii)
+    return radii, certified.mean(axis=0), (right & (refuted > radii)).mean(axis=0)
+
+
+EXPERIMENT = Experiment(
+    name="full-image",
+    title="Whole images: certified accuracy with every pixel free",
+    settings={
+        "smallest": Settings((Case("digits38", 0.05, 2),), train=30, points=3, radii=3, boxes=1),
+        "quick": Settings((Case("digits38", 0.4),), train=250, points=20, radii=9, boxes=2),
+        "full": Settings((Case("mnist38", 0.2), Case("fashion-ts", 0.2))),
+    },
+    pieces=pieces,
+    compute=compute,
+    tables=tables,
+    findings=findings,
+    draw=draw,
+    figures=(
+        ResultFigure(
+            "accuracy",
+            "Share of test images that are right and proved robust (solid), and right and not "
+            "refuted (dashed), against the l-infinity radius, every pixel free within [0, 1]",
+            ("points", "curves"),
+        ),
+    ),
+    notes=(
+        "Beyond the paper, which moves ten pixels of an image: here all of them move.",
+        "The true share lies between both curves.",
+    ),
+)

@@ -1,0 +1,184 @@
+"""Smallest reasons: pixels which, kept, prove a decision, or which, moved, flip it (beyond)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import gpcert
+from gpcert.experiments.base import Experiment, Piece, Rows, Tables
+from gpcert.experiments.fits import fitted, labelled
+from gpcert.experiments.pictures import panels
+from gpcert.experiments.pixels import image_shape
+from gpcert.experiments.results import Finding, ResultFigure, ResultTable
+from gpcert.experiments.sources import Sources, subset
+from gpcert.experiments.statistics import bootstrap
+from gpcert.explain import Reason, contrastive, sufficient
+from gpcert.plots.reasons import plot_kept_pixels
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["EXPERIMENT"]
+
+QUESTIONS = {"sufficient": sufficient, "contrastive": contrastive}
+SHOWN = 2
+"""Images per data set in the figure."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One data set of images, and epochs of training."""
+
+    data: str
+    epochs: int = 10
+
+
+@dataclass(frozen=True)
+class Settings:
+    """`points` random test images per data set; pixels move by the radius within [0, 1]; `boxes`
+    per step of a search."""
+
+    cases: tuple[Case, ...]
+    train: int = 1000
+    points: int = 20
+    radii: tuple[float, ...] = (0.1, 0.2, 0.4)
+    boxes: int = 8
+    random_state: int = 0
+
+
+def pieces(settings: Settings) -> list[Piece]:
+    """One per data set."""
+    return [Piece(case.data, {"case": k}, (case.data,)) for k, case in enumerate(settings.cases)]
+
+
+def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) -> Rows:
+    """Both kinds of reason at every radius; the pixels of the first images."""
+    case = settings.cases[arguments["case"]]
+    data = subset(sources.load(case.data), settings.train, settings.points, settings.random_state)
+    model = fitted(data, case.epochs, settings.random_state)
+    budget = gpcert.Budget(seconds=None, boxes=settings.boxes)
+    rows: Rows = {"reasons": [], "pixels": []}
+    for i, x in enumerate(data.X_test):
+        for radius in settings.radii:
+            for what, ask in QUESTIONS.items():
+                found = ask(model, x, radius, domain=(0.0, 1.0), budget=budget)
+                head = {"data": case.data, "point": i, "radius": radius, "what": what}
+                rows["reasons"].append({**head, **_reason(found)})
+                if i < SHOWN and radius == settings.radii[-1]:
+                    rows["pixels"] += [{**head, **row} for row in _pixels(x, found)]
+    return rows
+
+
+def _reason(found: Reason) -> dict[str, Any]:
+    """A search that found no reason (nothing flips the decision, or nothing is known) has none."""
+    none = found.what == "contrastive" and not found.features
+    return {
+        "decision": found.decision,
+        "pixels": None if none else len(found.features),
+        "maybe superfluous": len(found.undecided),
+        "movable": len(found.movable),
+        "certificates": len(found.steps),
+        "boxes": found.boxes,
+    }
+
+
+def _pixels(x: np.ndarray, found: Reason) -> list[dict[str, Any]]:
+    inside, weak = set(found.features), set(found.undecided)
+    return [
+        {"pixel": j, "value": float(x[j]), "in the reason": j in inside, "undecided": j in weak}
+        for j in range(x.size)
+    ]
+
+
+def tables(settings: Settings, rows: Rows) -> list[ResultTable]:
+    """Sizes, and the reasons one by one."""
+    del settings
+    sizes = []
+    for key in dict.fromkeys((r["data"], r["what"], r["radius"]) for r in rows["reasons"]):
+        own = [r for r in rows["reasons"] if (r["data"], r["what"], r["radius"]) == key]
+        known = [r["pixels"] for r in own if r["pixels"] is not None]
+        median = bootstrap(known) if known else None
+        sizes.append(
+            {
+                "data": key[0],
+                "what": key[1],
+                "radius": key[2],
+                "images": len(own),
+                "with a reason": len(known),
+                "median pixels": None if median is None else median.value,
+                "low": None if median is None else median.low,
+                "high": None if median is None else median.high,
+                "proved minimal": sum(r["maybe superfluous"] == 0 for r in own),
+            }
+        )
+    return [
+        ResultTable.of(
+            "sizes",
+            "Pixels of the smallest reasons found, their median with its 95 % interval; proved "
+            "minimal: no pixel of the reason can be left out",
+            sizes,
+        ),
+        ResultTable.of("reasons", "Reason by reason", rows["reasons"]),
+        ResultTable.of("pixels", "The images of the figure", rows["pixels"]),
+    ]
+
+
+def findings(tables: Tables) -> list[Finding]:
+    """The paper has no such reasons."""
+    del tables
+    return []
+
+
+def draw(name: str, tables: Tables) -> Figure:
+    """Images with the pixels of their reasons at the largest radius."""
+    del name
+    pixels = tables["pixels"]
+    keys = list(
+        dict.fromkeys(
+            zip(*(pixels.column(c) for c in ("data", "point", "what", "radius")), strict=True)
+        )
+    )
+    figure, axes = panels(len(keys), columns=4)
+    for ax, (data, point, what, radius) in zip(axes, keys, strict=True):
+        own = pixels.where(data=data, point=point, what=what)
+        image = np.array(own.column("value"), dtype=float)
+        kept, weak = (np.flatnonzero(own.column(c)) for c in ("in the reason", "undecided"))
+        none = what == "contrastive" and len(kept) == 0
+        count = "none found" if none else f"{len(kept)} pixels"
+        title = f"{labelled(str(data))}, point {point}\n{what}: {count} at {radius:g}"
+        shape = image_shape(image.size)
+        plot_kept_pixels(ax, image, kept.tolist(), shape, title=title, weak=weak.tolist())
+    return figure
+
+
+EXPERIMENT = Experiment(
+    name="sufficient-reasons",
+    title="Smallest reasons: pixels that prove a decision when kept, or flip it when moved",
+    settings={
+        "smallest": Settings((Case("digits38", 2),), train=30, points=1, radii=(0.1,), boxes=2),
+        "quick": Settings((Case("digits38"),), train=250, points=6, radii=(0.1, 0.3), boxes=4),
+        "full": Settings((Case("mnist38"), Case("fashion-ts"))),
+    },
+    pieces=pieces,
+    compute=compute,
+    tables=tables,
+    findings=findings,
+    draw=draw,
+    figures=(
+        ResultFigure(
+            "reasons",
+            "Test images with the pixels of a smallest reason: kept as they are they prove the "
+            "decision whatever the others do (sufficient), or moving them flips it (contrastive)",
+            ("pixels",),
+        ),
+    ),
+    notes=(
+        "Beyond the paper. A sufficient reason is proved by its last certificate; that it is "
+        "minimal is proved but for the pixels counted as maybe superfluous.",
+        "An image without a contrastive reason is robust at that radius, or not decided.",
+    ),
+)

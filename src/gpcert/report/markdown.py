@@ -1,0 +1,100 @@
+"""The same as markdown: figures and data are links to the files of the results."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import quote
+
+from gpcert.experiments.results import ExperimentResult, ResultFigure, ResultTable
+from gpcert.report.figures import figure_file
+from gpcert.report.wording import MARKS, agreement_counts, shown, time_taken, where_computed
+
+__all__ = ["MARKDOWN_ROWS", "markdown_page"]
+
+MARKDOWN_ROWS = 30
+"""Rows of a table in the text; all are in its CSV file."""
+
+
+def markdown_page(results: Mapping[Path, ExperimentResult], title: str, place: Path) -> str:
+    """The text of a file in the folder `place`, from which links are taken."""
+    claims = [
+        [
+            result.experiment,
+            each.claim,
+            each.paper,
+            each.ours,
+            f"{MARKS[each.agrees]} {each.agrees}",
+            each.comment,
+        ]
+        for result in results.values()
+        for each in result.findings
+    ]
+    heads = ["experiment", "claim", "paper", "ours", "agrees", "how it was judged"]
+    parts = [f"# {title}", ""]
+    if claims:
+        parts += ["## The paper's claims beside our numbers", ""]
+        parts += [f"{agreement_counts(results.values())}.", "", *_rows(heads, claims), ""]
+    for folder, result in results.items():
+        parts += _experiment(result, folder, place)
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def _experiment(result: ExperimentResult, folder: Path, place: Path) -> list[str]:
+    lines = [
+        f"## {_text(result.title)}",
+        "",
+        f"Scale {result.scale}, {time_taken(result.seconds)} of computing; made by "
+        f"`{result.command}`.",
+        "",
+        *(f"- {_text(note)}" for note in result.notes),
+        "",
+    ]
+    for figure in result.figures:
+        lines += _figure(result, figure, folder, place)
+    for table in result.tables:
+        lines += _table(table, folder, place)
+    data = "; ".join(f"{name} `{digest[:12]}`" for name, digest in result.environment.data.items())
+    lines += [_text(where_computed(result)) + (f"; data {data}" if data else "") + ".", ""]
+    return lines
+
+
+def _figure(result: ExperimentResult, figure: ResultFigure, folder: Path, place: Path) -> list[str]:
+    picture = _link(figure_file(result, figure, folder), place)
+    data = ", ".join(f"[{n}.csv]({_link(folder / f'{n}.csv', place)})" for n in figure.tables)
+    caption = _text(figure.caption)
+    return [
+        f"![{caption}]({picture})",
+        "",
+        f"*{caption}* Made by `{result.command}`" + (f"; data: {data}." if data else "."),
+        "",
+    ]
+
+
+def _table(table: ResultTable, folder: Path, place: Path) -> list[str]:
+    rows = [[shown(value) for value in row] for row in table.rows[:MARKDOWN_ROWS]]
+    link = f"[{table.name}.csv]({_link(folder / f'{table.name}.csv', place)})"
+    more = (
+        f"the first {MARKDOWN_ROWS} of {len(table.rows)} rows, all in {link}"
+        if len(table.rows) > MARKDOWN_ROWS
+        else link
+    )
+    caption = _text(table.caption or table.name)
+    return [f"**{caption}** ({more})", "", *_rows(list(table.columns), rows), ""]
+
+
+def _rows(heads: list[str], rows: list[list[str]]) -> list[str]:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return ["| " + " | ".join(_text(cell) for cell in line) + " |" for line in lines]
+
+
+def _text(text: str) -> str:
+    """Text that markdown leaves as it is, also within a table."""
+    for mark in "\\`*_[]<>|":
+        text = text.replace(mark, "\\" + mark)
+    return " ".join(text.split())
+
+
+def _link(path: Path, place: Path) -> str:
+    return quote(Path(os.path.relpath(path, place)).as_posix())

@@ -1,0 +1,208 @@
+"""The contract of an adapter: a new one inherits its tests from here.
+
+    class TestMine(AdapterContract):
+        adapter = my_adapter                      # the module
+        models: ClassVar = {"plain": lambda: MyModel().fit(X, y)}
+        refused: ClassVar = {"odd kernel": (lambda: MyModel(kernel="odd").fit(X, y), "odd")}
+        not_ready: ClassVar = {"unfitted": (MyModel, "fit")}
+
+`models` are fitted models that are taken; `refused` are models with the words (a regular
+expression) that the refusal must say: it names the part and says what to do; `not_ready` are
+unfitted ones and ones in training mode, with the words of the message, or None where the adapter
+switches them itself. Needs pytest.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+import gpcert
+from gpcert.adapters.adapter import check_adapter
+from gpcert.adapters.conversion import Conversion, LibraryPrediction
+from gpcert.adapters.measure import check_agreement, probe_points
+from gpcert.adapters.registry import as_posterior
+from gpcert.adapters.registry import convert as registered
+from gpcert.api.questions import Quantity
+from gpcert.certificates import PredictionRange, Status
+from gpcert.committee import Committee, Model
+from gpcert.errors import InputError, UnsupportedModelError
+from gpcert.likelihoods import ClassLikelihood
+from gpcert.regions import Ball
+from gpcert.search import Budget
+
+__all__ = ["AdapterContract"]
+
+Build = Callable[[], Any]
+
+SAMPLES = 10_000
+"""Points of a region at which the library is asked."""
+
+BOXES = 20
+"""Boxes of a search: bounds hold whenever it ends."""
+
+
+class AdapterContract:
+    """Inherit, give `adapter`, `models`, `refused` and `not_ready`; pytest collects the rest."""
+
+    adapter: ClassVar[Any]
+    models: ClassVar[Mapping[str, Build]]
+    refused: ClassVar[Mapping[str, tuple[Build, str]]] = {}
+    not_ready: ClassVar[Mapping[str, tuple[Build, str | None]]] = {}
+
+    tolerance: ClassVar[float] = 1e-8
+    """Largest relative difference of the predictions of float64 models."""
+
+    radius: ClassVar[float] = 0.05
+    """Radius of the regions, as a part of the width of the model's points in every feature."""
+
+    def pytest_generate_tests(self, metafunc: Any) -> None:
+        """One test a model."""
+        for argument, cases in (
+            ("taken", self.models),
+            ("refusal", self.refused),
+            ("unready", self.not_ready),
+        ):
+            if argument in metafunc.fixturenames:
+                metafunc.parametrize(argument, list(cases.values()), ids=list(cases))
+
+    def test_it_is_an_adapter_with_a_table(self) -> None:
+        """The four names are there, and the table names every model."""
+        found = check_adapter(self.adapter, "adapter")
+        assert found.LIBRARY
+        for row in found.SUPPORTED:
+            assert row.model, row
+            assert row.likelihood, row
+            assert row.kernels, row
+
+    def test_it_leaves_other_models_alone(self) -> None:
+        """`accepts` says no to what is not its own."""
+        for other in (None, 3.0, object(), self):
+            assert not self.adapter.accepts(other)
+
+    def test_predictions_agree(self, taken: Build) -> None:
+        """The posterior predicts what the library predicts, at random points."""
+        model = taken()
+        conversion = _converted(self.adapter, model)
+        X = probe_points(conversion.posterior)
+        measured = check_agreement(conversion.posterior, conversion.predict, X, self.tolerance)
+        said = (measured.mean, measured.variance, measured.probability, measured.decisions)
+        assert any(part is not None for part in said), "the library was asked for nothing"
+        # through the registry, as a user calls it
+        assert as_posterior(model).fingerprint == conversion.posterior.fingerprint
+        assert registered(model).posterior.fingerprint == conversion.posterior.fingerprint
+
+    def test_certified_ranges_contain_the_predictions(self, taken: Build) -> None:
+        """Ranges over a region contain what the library says at points of it."""
+        conversion = _converted(self.adapter, taken())
+        posterior, region, X = self._region(conversion.posterior)
+        library = _asked(conversion, X)
+        compared = 0
+        for quantity, values in _quantities(posterior, library).items():
+            width = np.abs(values).max(0)
+            for index, label in _outputs(posterior, quantity, values.shape[1]):
+                found = gpcert.prediction_range(
+                    posterior,
+                    region,
+                    quantity=quantity,
+                    output=label,
+                    budget=Budget(boxes=BOXES),
+                )
+                # the library rounds; what is certified does not
+                _assert_inside(found, values[:, index], self.tolerance * float(width[index]))
+                compared += 1
+        assert compared or library.decision is not None
+
+    def test_verdicts_are_what_predict_returns(self, taken: Build) -> None:
+        """A proved decision is the library's at points of the region; a counter-example is none."""
+        conversion = _converted(self.adapter, taken())
+        posterior, region, X = self._region(conversion.posterior)
+        if _asked(conversion, X[:1]).decision is None:
+            pytest.skip("no decisions are reported")
+        labels = posterior.classes if isinstance(posterior, Committee) else posterior.labels
+        cert = gpcert.certify(posterior, region.center, region=region, budget=Budget(boxes=BOXES))
+        decided = _asked(conversion, X).decision
+        assert decided is not None
+        if cert.status is Status.ROBUST:
+            assert {labels[index] for index in decided} == {cert.decision}
+        elif cert.status is Status.NOT_ROBUST:
+            at = _asked(conversion, np.asarray(cert.counterexample)[None]).decision
+            assert at is not None
+            assert labels[at[0]] != cert.decision
+
+    def test_unsupported_parts_are_refused_by_name(self, refusal: tuple[Build, str]) -> None:
+        """The message names the part and says what to do."""
+        build, words = refusal
+        with pytest.raises(UnsupportedModelError, match=words):
+            self.adapter.to_posterior(build())
+
+    def test_models_that_are_not_ready(self, unready: tuple[Build, str | None]) -> None:
+        """Unfitted or training models are refused with a clear message, or switched."""
+        build, words = unready
+        model = build()
+        assert self.adapter.accepts(model)
+        if words is None:
+            conversion = _converted(self.adapter, model)
+            check_agreement(conversion.posterior, conversion.predict, tolerance=self.tolerance)
+            return
+        with pytest.raises((InputError, UnsupportedModelError), match=words):
+            self.adapter.to_posterior(model)
+
+    def _region(self, model: Model) -> tuple[Model, Ball, np.ndarray]:
+        """A box about one of the model's points, and points of it."""
+        random = np.random.default_rng(1)
+        Z = model.points
+        width = np.ptp(Z, axis=0)
+        radius = self.radius * np.where(width > 0, width, 1.0)
+        center = Z[len(Z) // 2]
+        region = Ball(center, radius)
+        X = center + radius * random.uniform(-1.0, 1.0, size=(SAMPLES, model.dim))
+        X[: SAMPLES // 10] = center + radius * np.sign(X[: SAMPLES // 10] - center)
+        return model, region, X
+
+
+def _converted(adapter: Any, model: Any) -> Conversion:
+    assert adapter.accepts(model)
+    return adapter.to_posterior(model)
+
+
+def _asked(conversion: Conversion, X: np.ndarray) -> LibraryPrediction:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return conversion.predict(X)
+
+
+def _quantities(model: Model, library: LibraryPrediction) -> dict[Quantity, np.ndarray]:
+    """What the library reports and a range can be asked of, each (n, outputs)."""
+    found: dict[Quantity, np.ndarray] = {}
+    if library.classes is not None:
+        found["probability"] = library.classes
+    if isinstance(model, Committee):
+        return found
+    if library.probability is not None:
+        found["probability"] = library.probability[:, None]
+    if library.mean is not None:
+        found["mean"] = library.mean
+    if library.variance is not None:
+        found["variance"] = library.variance
+    return found
+
+
+def _outputs(model: Model, quantity: str, count: int) -> list[tuple[int, Any]]:
+    """Columns and the labels by which a range is asked for."""
+    if isinstance(model, Committee):
+        return list(enumerate(model.classes))
+    if isinstance(model.likelihood, ClassLikelihood):
+        return list(enumerate(model.labels))
+    if model.likelihood.classifies:
+        return [(0, None if quantity != "probability" else model.labels[1])]
+    return [(index, index) for index in range(count)]
+
+
+def _assert_inside(found: PredictionRange, values: np.ndarray, slack: float) -> None:
+    assert found.minimum.lower - slack <= values.min(), (found, values.min())
+    assert values.max() <= found.maximum.upper + slack, (found, values.max())

@@ -1,0 +1,136 @@
+"""BoTorch models: the contract of adapters, transforms of inputs and outcomes, several outputs."""
+
+import warnings
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+import gpcert
+from gpcert.adapters import botorch as adapter
+from gpcert.errors import ModelWarning, UnsupportedModelError
+from gpcert.testing.adapter_contract import AdapterContract
+
+torch = pytest.importorskip("torch")
+models = pytest.importorskip("botorch.models")
+inputs = pytest.importorskip("botorch.models.transforms.input")
+outcomes = pytest.importorskip("botorch.models.transforms.outcome")
+kernels = pytest.importorskip("gpytorch.kernels")
+
+# features of very different sizes, far from 0: the units must come out right
+X = torch.rand(14, 2, generator=torch.Generator().manual_seed(0)).double()
+X = X * torch.tensor([10.0, 0.1]) + 5.0
+Y = 100.0 * torch.sin(X.sum(1, keepdim=True)) + 30.0
+
+
+def single(targets=Y, dtype=torch.float64, inputs=X, kind=models.SingleTaskGP, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the library warns of data that are not scaled
+        return kind(inputs.to(dtype), targets.to(dtype), **options).eval()
+
+
+def several(*lengths):
+    each = [single(c * Y, input_transform=inputs.Normalize(2)) for c in range(1, 1 + len(lengths))]
+    for model, length in zip(each, lengths, strict=True):
+        model.covar_module.lengthscale = length
+    return models.ModelListGP(*each).eval()
+
+
+class Derived(models.SingleTaskGP):
+    """May predict anything."""
+
+
+class TestBoTorch(AdapterContract):
+    adapter = adapter
+    models: ClassVar = {
+        "normalize": lambda: single(input_transform=inputs.Normalize(2)),
+        "known noise": lambda: single(train_Yvar=0.1 + torch.rand(14, 1).double()),
+        "list": lambda: several(0.3, 0.3),
+    }
+    refused: ClassVar = {
+        "rounding": (
+            lambda: single(input_transform=inputs.Round(integer_indices=[0])),
+            "input_transform: Round.*Normalize",
+        ),
+        "log": (
+            lambda: single(Y + 200.0, outcome_transform=outcomes.Log()),
+            "outcome_transform: Log.*Standardize",
+        ),
+        "tasks": (
+            lambda: single(
+                inputs=torch.cat([X, torch.zeros(14, 1)], 1),
+                kind=models.MultiTaskGP,
+                task_feature=2,
+            ),
+            "MultiTaskGP is not supported",
+        ),
+        "kernels": (lambda: several(0.3, 0.4), r"for output 1.*subset_output\(\[0\]\)"),
+        "derived": (lambda: single(kind=Derived), "Derived is not supported"),
+    }
+
+
+OPTIONS = {
+    "no transform": {"outcome_transform": None},
+    "some features": {"input_transform": inputs.Normalize(2, indices=[1])},
+    "bounds": {
+        "input_transform": inputs.Normalize(2, bounds=torch.tensor([[0.0, 5.0], [20.0, 6.0]]))
+    },
+    "chains": {
+        "input_transform": inputs.ChainedInputTransform(
+            first=inputs.Normalize(2), then=inputs.InputStandardize(2)
+        ),
+        "outcome_transform": outcomes.ChainedOutcomeTransform(
+            first=outcomes.Standardize(1), then=outcomes.Standardize(1)
+        ),
+    },
+    "another kernel": {
+        "input_transform": inputs.Normalize(2),
+        "covar_module": kernels.ScaleKernel(kernels.MaternKernel(2.5, ard_num_dims=2)),
+    },
+}
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+@pytest.mark.filterwarnings("ignore")  # the library warns of data that are not scaled
+def test_transforms_are_folded_into_the_units_of_the_user(name):
+    measured = gpcert.adapters.agreement(single(**OPTIONS[name]))
+    assert max(measured.mean, measured.variance) < 1e-8
+
+
+def test_several_outputs_share_their_points_or_not():
+    together = gpcert.as_posterior(single(torch.cat([Y, Y**2], 1)))
+    assert together.outputs == 2
+    assert len(together.points) == len(X)
+    apart = models.ModelListGP(single(), single(Y[:5], inputs=X[:5] + 0.01)).eval()
+    assert len(gpcert.as_posterior(apart).points) == len(X) + 5
+
+
+def test_one_output_of_many_kernels_is_taken():
+    model = single(torch.cat([Y, Y**2], 1))
+    model.covar_module.lengthscale = torch.tensor([[[1.0, 2.0]], [[0.5, 3.0]]]).double()
+    with pytest.raises(UnsupportedModelError, match="subset_output"):
+        gpcert.as_posterior(model)
+    posterior = gpcert.as_posterior(model.subset_output([1]).eval())
+    assert posterior.kernel.length_scale.tolist() == pytest.approx([0.5, 3.0])
+
+
+def test_float32_and_training_mode():
+    model = single(dtype=torch.float32, input_transform=inputs.Normalize(2))
+    measured = gpcert.adapters.agreement(model)
+    assert max(measured.mean, measured.variance) < 1e-8
+    assert measured.native > 1e-9
+    fresh = single(input_transform=inputs.Normalize(2))
+    expected = gpcert.as_posterior(fresh).fingerprint
+    fresh.train()
+    with pytest.warns(ModelWarning, match="training mode"):
+        assert gpcert.as_posterior(fresh).fingerprint == expected
+
+
+def test_a_range_is_in_raw_units():
+    model = single(input_transform=inputs.Normalize(2))
+    region = gpcert.Box([6.0, 5.02], [6.5, 5.04])
+    found = gpcert.prediction_range(model, region, tol=0.1)
+    rows = np.random.default_rng(0).uniform(region.lower, region.upper, size=(500, 2))
+    mean = model.posterior(torch.as_tensor(rows)).mean.detach().numpy()
+    assert found.minimum.lower <= mean.min()
+    assert mean.max() <= found.maximum.upper

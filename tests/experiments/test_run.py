@@ -1,0 +1,137 @@
+"""Running an experiment: resuming, parts that must not be used, figures from saved tables."""
+
+import dataclasses
+import json
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from gpcert.api import parallel
+from gpcert.errors import InputError
+from gpcert.experiments import ExperimentResult, experiment_named, names, parts, redraw, reproduce
+from gpcert.experiments.base import Piece
+from gpcert.experiments.sources import Sources
+
+
+def test_a_run_writes_tables_figures_findings_and_where_they_come_from(toy, tmp_path):
+    result = reproduce("toy", output=tmp_path)
+    assert result.table("squares").column("square") == (0, 1, 4, 9)
+    assert result.environment.data == {"digits38": Sources().digest("digits38")}
+    assert result.command == "gpcert reproduce toy --quick"
+    assert result.findings[0].ours == "14"
+    files = {path.name for path in (tmp_path / "toy").iterdir()}
+    assert files == {"result.json", "squares.csv", "curve.svg", "curve.png", "parts"}
+    assert ExperimentResult.read(tmp_path / "toy").tables == result.tables
+
+
+def test_an_interrupted_run_goes_on_where_it_was(toy, tmp_path):
+    toy.FAILS.add(2)
+    with pytest.raises(KeyboardInterrupt):
+        reproduce("toy", output=tmp_path)
+    assert toy.COMPUTED == [0, 1, 2]
+    toy.FAILS.clear()
+    toy.COMPUTED.clear()
+    result = reproduce("toy", output=tmp_path)
+    assert toy.COMPUTED == [2, 3]
+    assert result.table("squares").column("k") == (0, 1, 2, 3)  # in the pieces' order
+
+
+def test_parts_of_other_settings_data_or_code_are_not_used(toy, tmp_path, monkeypatch):
+    reproduce("toy", output=tmp_path)
+    toy.COMPUTED.clear()
+    reproduce("toy", output=tmp_path)
+    assert toy.COMPUTED == []
+    reproduce("toy", scale="smallest", output=tmp_path)
+    assert toy.COMPUTED == [0, 1]
+    reproduce("toy", output=tmp_path)  # both scales share the folder
+    assert toy.COMPUTED == [0, 1]
+    monkeypatch.setattr(Sources, "digest", lambda self, name: "other data")
+    reproduce("toy", output=tmp_path)
+    assert toy.COMPUTED == [0, 1, 0, 1, 2, 3]
+    toy.COMPUTED.clear()
+    monkeypatch.setattr(parts, "code_digest", lambda: "other code")
+    reproduce("toy", output=tmp_path)
+    assert toy.COMPUTED == [0, 1, 2, 3]
+    toy.COMPUTED.clear()
+    monkeypatch.setattr(parts, "package_version", lambda: "9.9")
+    reproduce("toy", output=tmp_path)
+    assert toy.COMPUTED == [0, 1, 2, 3]
+
+
+def test_a_part_that_is_damaged_or_of_another_key_is_computed_again(toy, tmp_path):
+    reproduce("toy", output=tmp_path)
+    files = sorted((tmp_path / "toy" / "parts").iterdir())
+    whole = files[0].read_text()
+    for damaged in ("", whole[:-5], "[]", '{"format": 1}', whole.replace("part-1", "part-0")):
+        files[0].write_text(damaged)
+        toy.COMPUTED.clear()
+        reproduce("toy", output=tmp_path)
+        assert toy.COMPUTED == [0]
+    record = json.loads(whole)
+    files[0].write_text(json.dumps({**record, "key": "0" * 64}))
+    toy.COMPUTED.clear()
+    reproduce("toy", output=tmp_path)
+    assert toy.COMPUTED == [0]
+
+
+def test_the_key_depends_on_all_that_the_rows_depend_on():
+    settings = experiment_named("safety").settings_of("smallest")
+    piece = Piece("a", {"k": 1}, ("d",))
+    keys = {
+        parts.piece_key("safety", settings, piece, {"d": "1"}),
+        parts.piece_key("sparse", settings, piece, {"d": "1"}),
+        parts.piece_key("safety", dataclasses.replace(settings, tol=0.5), piece, {"d": "1"}),
+        parts.piece_key("safety", settings, Piece("a", {"k": 2}, ("d",)), {"d": "1"}),
+        parts.piece_key("safety", settings, Piece("b", {"k": 1}, ("d",)), {"d": "1"}),
+        parts.piece_key("safety", settings, piece, {"d": "2"}),
+    }
+    assert len(keys) == 6
+    other = parts.piece_key("safety", settings, piece, {"d": "1", "unused": "3"})
+    assert other in keys
+
+
+def test_figures_and_findings_come_from_saved_tables_without_computing(toy, tmp_path):
+    with pytest.raises(InputError, match="run the experiment first"):
+        redraw("toy", tmp_path)
+    first = reproduce("toy", output=tmp_path)
+    picture = (tmp_path / "toy" / "curve.svg").read_bytes()
+    for name in ("curve.svg", "curve.png"):
+        (tmp_path / "toy" / name).unlink()
+    toy.COMPUTED.clear()
+    again = redraw("toy", tmp_path)
+    assert toy.COMPUTED == []
+    assert again.findings == first.findings
+    assert (tmp_path / "toy" / "curve.svg").read_bytes() == picture
+
+
+def test_a_quick_run_asks_for_no_file_and_no_download():
+    from gpcert.experiments.sources import OFFLINE
+
+    for name in names():
+        for scale in ("smallest", "quick"):
+            used = {each for piece in experiment_named(name).work(scale) for each in piece.data}
+            assert used <= set(OFFLINE), name
+
+
+def test_wrong_names_and_scales_are_refused(toy, tmp_path):
+    with pytest.raises(InputError, match="safety"):
+        reproduce("nothing", output=tmp_path)
+    with pytest.raises(InputError, match="quick"):
+        reproduce("toy", scale="huge", output=tmp_path)
+    with pytest.raises(InputError, match="synthetic2d"):
+        Sources().load("nothing")
+
+
+def test_the_bar_shows_pieces_and_time_left(toy, tmp_path, capsys):
+    reproduce("toy", output=tmp_path, progress=True)
+    assert "4 of 4 pieces" in capsys.readouterr().err
+    reproduce("toy", scale="smallest", output=tmp_path)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_pieces_may_run_in_a_thread_of_another_process():
+    # as workers of a Dask cluster do; signals can be set in main threads only
+    elsewhere = os.getpid() + 1
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(parallel._piece, elsewhere, 3, abs, (-2,)).result() == (3, 2)

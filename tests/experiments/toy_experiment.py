@@ -1,0 +1,56 @@
+"""An experiment that costs nothing and counts how often its pieces are computed."""
+
+from dataclasses import dataclass
+
+from matplotlib.figure import Figure
+
+from gpcert.experiments.base import Experiment, Piece
+from gpcert.experiments.results import Finding, ResultFigure, ResultTable
+
+COMPUTED = []
+FAILS = set()
+
+
+@dataclass(frozen=True)
+class Settings:
+    count: int
+
+
+def pieces(settings):
+    return [Piece(f"p{k}", {"k": k}, ("digits38",)) for k in range(settings.count)]
+
+
+def compute(settings, arguments, sources):
+    k = arguments["k"]
+    COMPUTED.append(k)
+    if k in FAILS:
+        raise KeyboardInterrupt
+    return {"squares": [{"k": k, "square": k * k, "dim": sources.load("digits38").dim}]}
+
+
+def tables(settings, rows):
+    return [ResultTable.of("squares", "Squares", rows["squares"])]
+
+
+def findings(tables):
+    total = sum(tables["squares"].column("square"))
+    return [Finding("squares are positive", "yes", str(total), "yes" if total > 0 else "no")]
+
+
+def draw(name, tables):
+    figure = Figure()
+    figure.subplots().plot(tables["squares"].column("square"))
+    return figure
+
+
+EXPERIMENT = Experiment(
+    name="toy",
+    title="Squares",
+    settings={"smallest": Settings(2), "quick": Settings(4), "full": Settings(6)},
+    pieces=pieces,
+    compute=compute,
+    tables=tables,
+    findings=findings,
+    draw=draw,
+    figures=(ResultFigure("curve", "Squares", ("squares",)),),
+)
