@@ -10,7 +10,6 @@ from collections.abc import Callable
 
 import numpy as np
 import scipy.linalg
-from report import Section
 
 import gpcert
 from gpcert.arrays import Array, Backend, backend_from_name
@@ -19,6 +18,7 @@ from gpcert.enclosures.goals import Goal, ProbabilityGoal
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit
 from gpcert.regions import Cells
+from report import Section
 
 N, D = 1000, 11
 REPEATS = 5

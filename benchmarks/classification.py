@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from report import Section
 
 import gpcert
 from gpcert.attacks.functions import mean_function
 from models import fitted
+from report import Section
 
 PIXELS = 10
 REPEATS = 3

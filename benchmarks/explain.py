@@ -16,7 +16,6 @@ from typing import Any
 import joblib
 import numpy as np
 from multiclass_models import prepared_images
-from report import Section, merge
 
 import gpcert
 from gpcert import explain
@@ -24,6 +23,7 @@ from gpcert.datasets import Dataset, spambase
 from gpcert.kernels import SquaredExponential
 from gpcert.models import GPClassifier
 from models import fitted, sampled
+from report import Section, merge
 
 RESULTS = Path(__file__).parent / "results"
 REPEATS = 2

@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
-from report import Section, merge
 
 import gpcert
 from gpcert import kernels as k
 from gpcert.arrays import Backend
 from gpcert.enclosures import Evaluation, LocalPosterior
 from gpcert.enclosures.goals import MeanGoal
+from report import Section, merge
 
 N, NOISE, HALF, TOLERANCE, SECONDS = 500, 0.01, 0.1, 0.01, 60.0
 SEEDS = 3

@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from classification import steepest_pixels
-from report import Section, merge
 from sklearn.gaussian_process import GaussianProcessClassifier
 
 import gpcert
@@ -27,6 +26,7 @@ from gpcert.enclosures.goals import MeanGoal, VarianceGoal
 from gpcert.search import Problem, solve
 from gpcert.testing.strategies import regression_posterior
 from models import fitted
+from report import Section, merge
 
 RESULTS = Path(__file__).parent / "results"
 SECTIONS = ("ranges", "wide", "kernels")

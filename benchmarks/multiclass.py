@@ -26,11 +26,11 @@ from multiclass_models import (
     prepared_digits,
     prepared_images,
 )
-from report import Section, merge
 
 import gpcert
 from gpcert.api.methods import Method
 from gpcert.attacks.functions import mean_function
+from report import Section, merge
 
 RESULTS = Path(__file__).parent / "results"
 SECTIONS = ("ranges", "decisions", "paper", "classes", "images")

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from report import Section, merge
 from scipy.ndimage import zoom
 from sklearn.datasets import load_digits
 from sklearn.svm import SVC
 
 import gpcert
 from gpcert.datasets import mnist
+from report import Section, merge
 
 RESULTS = Path(__file__).parent / "results"
 RADII = (0.05, 0.07, 0.10)

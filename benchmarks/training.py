@@ -21,7 +21,6 @@ from typing import Any
 
 import numpy as np
 import scipy.optimize
-from report import Section, merge
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
@@ -31,6 +30,7 @@ from gpcert.kernels import SquaredExponential
 from gpcert.models.classifier import GPClassifier
 from gpcert.models.inference.sparse_ep import sparse_ep
 from gpcert.models.links import LINKS
+from report import Section, merge
 
 EVALUATIONS, DENSE_POINTS, SPARSE_POINTS, INDUCING, ROUNDS = 40, 1000, 7500, 300, 3
 BOUNDS = (1e-2, 1e3)
