@@ -1,4 +1,7 @@
-"""Several posteriors over the same inputs that decide together, each with a kernel of its own."""
+"""Several posteriors over the same inputs that decide together, each with a kernel of its own.
+
+Proofs: docs/mathematics.md, statement 11.3.
+"""
 
 from __future__ import annotations
 

@@ -7,6 +7,8 @@
 Z the training or inducing points. The stored float64 arrays *define* the model: a bound is proved
 for these formulas in real arithmetic. Factors of S = A^T A - C^T C are stored, not S itself: exact
 posteriors, Laplace, EP and most sparse ones have no C; variational ones may have an indefinite S.
+
+Proofs: docs/mathematics.md, statements 1.1 and 1.6.
 """
 
 from __future__ import annotations

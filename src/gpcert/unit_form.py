@@ -6,6 +6,8 @@
 with `k = 2^e k'`, `t_c = 2^w_c t'_c`, `A = 2^(-e/2) A'` (C alike), e even: powers of two, so that
 nothing is rounded and the model is the same. Squares of weights of 1e-200 and kernels of variance
 1e300 never arise, and what underflow is counted as (`gpcert.rounding.TINY`) is small beside all.
+
+Proofs: docs/mathematics.md, statements 1.1, 1.3 and 1.8.
 """
 
 from __future__ import annotations

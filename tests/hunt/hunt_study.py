@@ -131,6 +131,7 @@ REFUSED = (
     "the paper's method has no bound for",
     "or it is too ill-conditioned",
     "length-scales, too many for float64",
+    "length-scales; take a smaller region",
     "its prior variance, is about",
 )
 """Parts of messages that a drawn case may earn: each is a documented limit."""

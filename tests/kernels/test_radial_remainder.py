@@ -5,13 +5,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert import Box
+import gpcert
+from gpcert import Box, Posterior
 from gpcert.arrays import Backend
 from gpcert.kernels import Matern, RationalQuadratic
 from gpcert.kernels.nodes.frame import Frame, Reach
 from gpcert.kernels.nodes.radial_variations import fifth
 from gpcert.kernels.nodes.range_maximum import RangeMaximum
 from gpcert.kernels.nodes.symmetric_tensors import HigherMoments, form_size, sorted_index
+from gpcert.testing.arb_reference import ArbPosterior
 from gpcert.testing.effort import examples
 
 KERNELS = [Matern(1.0, nu=nu) for nu in (0.5, 1.5, 2.5, 3.5, 5.5)]
@@ -121,3 +123,28 @@ def test_one_point_on_a_line_is_bounded_to_the_last_percent(kernel):
         ends = np.array([[-half], [half]])
         left = left_of_degree_two(batch, frame, kernel, np.array([[at]]), one, np.zeros(1), ends)
         assert np.abs(left).max() <= bound + 5e-16
+
+
+@pytest.mark.parametrize("size", [1e-150, 1e-163, 1e-170, 1e-250])
+def test_tensors_whose_squares_vanish_are_counted(size):
+    """The Frobenius norm of entries below 1e-162 is not 0, though all their squares are."""
+    tensor, half, rho = np.full((1, 1), size), np.full((1, 1), 0.25), np.full(1, 0.25)
+    for degree in (3, 4):
+        assert form_size(tensor, half, rho, degree)[0] >= size * 0.25**degree
+
+
+@pytest.mark.parametrize("small", [3.8e-163, 1e-163, 1e-164])
+def test_small_weights_beside_a_large_one_far_away(small):
+    """In units in which the largest weight is one the others' tensors are below 1e-160: bounds
+    were off by 6e-4 of a mean of -13."""
+    Z = np.array([1.49, -1.46, 1.17, 0.7, -0.31, -1.9, 3000.0])[:, None]
+    weights = np.append(small * np.array([5.61, -21.36, 2.32, 0.28, -13.7, 21.76]), 1.0)
+    model = Posterior(Matern(1.0, nu=2.5), Z, weights, scale=1.0 / small)
+    reference = ArbPosterior(model)
+    for half in (0.1, 0.2):
+        box = Box([-1.22 - half], [-1.22 + half])
+        found = gpcert.prediction_range(model, box, tol=1e-9, budget=gpcert.Budget(boxes=1))
+        for x in np.linspace(box.lower, box.upper, 17):
+            value = reference.mean(x)
+            assert not value < found.minimum.lower
+            assert not value > found.maximum.upper

@@ -17,6 +17,7 @@ from gpcert.kernels.lines.scalar_functions import (
     ScalarFunction,
 )
 from gpcert.kernels.lines.scalar_lines import Lines, best_lines, paper_lines, scaled_lines
+from gpcert.regions.norms import POW_ULPS
 from gpcert.rounding import ASIN_LOG_ULPS, EXP_ULPS, SIN_COS_ULPS, U
 from gpcert.testing.balls import exact, flint
 from gpcert.testing.effort import examples
@@ -200,7 +201,7 @@ def test_torch_agrees():
 @settings(max_examples=examples(40), deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_assumed_accuracy_of_library_functions(seed):
-    """sin, cos, asin, log, exp of NumPy and torch within the ulps that `rounding` assumes."""
+    """Functions of NumPy and torch within the ulps that `rounding` and `norms` assume."""
     arb = flint().arb
     rng = np.random.default_rng(seed)
     t = rng.normal(size=30) * 10.0 ** rng.uniform(-8, 12, 30)
@@ -212,7 +213,10 @@ def test_assumed_accuracy_of_library_functions(seed):
         ("asin", unit, ASIN_LOG_ULPS),
         ("log", positive, ASIN_LOG_ULPS),
         ("exp", np.clip(t, -700.0, 700.0), EXP_ULPS),
+        ("expm1", np.clip(t, -700.0, 700.0), EXP_ULPS),
+        ("log1p", positive, EXP_ULPS),
     ]
+    power = 1.0 + rng.exponential(size=30) * 2.0
     names = ["numpy"]
     try:
         import torch  # noqa: F401
@@ -226,3 +230,7 @@ def test_assumed_accuracy_of_library_functions(seed):
             for x, y in zip(exact(at), found, strict=True):
                 value = getattr(x, name)()
                 assert not abs(arb(float(y)) - value) > arb(ulps * U) * abs(value), (name, x)
+        base, exponent = np.abs(unit) + 2.0**-20, np.concatenate([power[:15], 1.0 / power[15:]])
+        found = to_numpy(backend.asarray(base) ** backend.asarray(exponent))
+        for x, p, y in zip(exact(base), exact(exponent), found, strict=True):
+            assert not abs(arb(float(y)) - x**p) > arb(POW_ULPS * U) * x**p, ("pow", x, p)

@@ -1,4 +1,7 @@
-"""`certify` and `certify_many`: is the decision the same for every point of a region?"""
+"""`certify` and `certify_many`: is the decision the same for every point of a region?
+
+Proofs: docs/mathematics.md, statement 14.3.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`certified_radius`: how far one may go from x before the decision changes."""
+"""`certified_radius`: how far one may go from x before the decision changes.
+
+Proofs: docs/mathematics.md, statement 14.5.
+"""
 
 from __future__ import annotations
 

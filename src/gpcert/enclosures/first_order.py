@@ -1,4 +1,7 @@
-"""Lower bounds of a mean from its first order alone: cheap, and often enough for a sign."""
+"""Lower bounds of a mean from its first order alone: cheap, and often enough for a sign.
+
+Proofs: docs/mathematics.md, statement 5.6.
+"""
 
 from __future__ import annotations
 

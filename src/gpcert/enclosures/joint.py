@@ -2,6 +2,8 @@
 
 Bounding mean and variance apart and combining the extremes is only first-order accurate, since
 they are attained at different points; one quadratic model of the combination is not.
+
+Proofs: docs/mathematics.md, statements 4.5 and 5.5.
 """
 
 from __future__ import annotations

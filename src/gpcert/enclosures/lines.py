@@ -1,4 +1,7 @@
-"""A model on many lines `x + t e_j`, ready to be enclosed over batches of intervals of t."""
+"""A model on many lines `x + t e_j`, ready to be enclosed over batches of intervals of t.
+
+Proofs: docs/mathematics.md, statements 1.2 and 15.2.
+"""
 
 from __future__ import annotations
 

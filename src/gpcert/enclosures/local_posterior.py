@@ -1,4 +1,7 @@
-"""A posterior seen from inside one region, ready to be enclosed over batches of cells."""
+"""A posterior seen from inside one region, ready to be enclosed over batches of cells.
+
+Proofs: docs/mathematics.md, statement 1.2.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
     exp(rate |d|^2) q(c+d) >= value + gradient.d + d^T hessian d / 2 - error,  all d of the cell.
 
 An upper bound of q is a lower bound of -q: each side is written once.
+
+Proofs: docs/mathematics.md, statement 5.1.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""How far the posterior covariance operator can be from a projection."""
+"""How far the posterior covariance operator can be from a projection.
+
+Proofs: docs/mathematics.md, statement 1.3.
+"""
 
 from __future__ import annotations
 

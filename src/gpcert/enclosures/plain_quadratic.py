@@ -6,6 +6,8 @@ the units being powers of two near the region's widths: second derivatives are t
 whatever the length-scales are.
 
 A `LocalQuadratic` is sharper, but its weight and its coordinates are those of one kernel alone.
+
+Proofs: docs/mathematics.md, statement 5.4.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""y = S k for batches of kernel rows, with a bound on the error of y."""
+"""y = S k for batches of kernel rows, with a bound on the error of y.
+
+Proofs: docs/mathematics.md, statements 6.3 and 6.7.
+"""
 
 from __future__ import annotations
 

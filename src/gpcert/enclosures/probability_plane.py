@@ -1,4 +1,7 @@
-"""The predicted probability above a plane: linear in the latent mean and variance, cell by cell."""
+"""The predicted probability above a plane: linear in the latent mean and variance, cell by cell.
+
+Proofs: docs/mathematics.md, statements 7.3 and 7.4.
+"""
 
 from __future__ import annotations
 

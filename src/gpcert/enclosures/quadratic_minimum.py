@@ -1,6 +1,8 @@
 """A certified lower bound of `g.d + d^T H d / 2` over a cell, in closed form.
 
 No solver: the bilinear terms are relaxed around a local minimum, where the relaxation is exact.
+
+Proofs: docs/mathematics.md, statements 5.2 and 5.3.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Posterior covariance of the first two degrees of a weighted expansion, for few features."""
+"""Posterior covariance of the first two degrees of a weighted expansion, for few features.
+
+Proofs: docs/mathematics.md, statement 6.4.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
 """The term `<Psi - e0, P (Psi - e0)>` of the variance with its second degree, for few features.
 
 Psi - e0 = D d + E(d) + r: E(d) the part of degree two, `||r|| <= tail_2(rho2)`.
+
+Proofs: docs/mathematics.md, statement 6.4.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""`effects`: how much a feature raises or lowers a prediction, as intervals that hold."""
+"""`effects`: how much a feature raises or lowers a prediction, as intervals that hold.
+
+Proofs: docs/mathematics.md, statement 15.1.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`pixel_budget`: how few of the most important pixels can change the decision."""
+"""`pixel_budget`: how few of the most important pixels can change the decision.
+
+Proofs: docs/mathematics.md, statement 15.4.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Smallest reasons: sets of features that prove a decision, or that alone can change it."""
+"""Smallest reasons: sets of features that prove a decision, or that alone can change it.
+
+Proofs: docs/mathematics.md, statement 15.3.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 For squared exponentials all intervals of all points share batches (`gpcert.search.shared`); any
 other kernel or method is asked interval by interval through `gpcert.prediction_ranges`.
+
+Proofs: docs/mathematics.md, statement 15.1.
 """
 
 from __future__ import annotations
@@ -79,6 +81,8 @@ class Intervals:
         """(P, F, 2) each, upwards and downwards: outer and inner bounds of the real lengths.
 
         They are the radius itself but where the domain ends first: that difference is rounded.
+        Where it rounds to the radius the real end may be nearer by one rounding of t, which the
+        errors of scaled coordinates allow for: three are counted, of which t needs one.
         """
         free = np.broadcast_to(self.radius, (len(self.X), len(self.features)))
         outer = np.stack([free, free], axis=-1)

@@ -1,4 +1,7 @@
-"""Subset-minimal sets for a monotone property, by deletion in blocks."""
+"""Subset-minimal sets for a monotone property, by deletion in blocks.
+
+Proofs: docs/mathematics.md, statement 15.3.
+"""
 
 from __future__ import annotations
 

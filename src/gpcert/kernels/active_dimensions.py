@@ -1,4 +1,7 @@
-"""k(x[dimensions], y[dimensions]): a kernel that sees only some of the inputs."""
+"""k(x[dimensions], y[dimensions]): a kernel that sees only some of the inputs.
+
+Proofs: docs/mathematics.md, statement 2.11.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""k(x, y) = s^2: a function that does not depend on the inputs, the prior of an unknown offset."""
+"""k(x, y) = s^2: a function that does not depend on the inputs, the prior of an unknown offset.
+
+Proofs: docs/mathematics.md, statement 2.11.
+"""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ class CosinePair(Kernel):
 
     `Psi(x) = (sum_a cos(w_a.x + p_a), sum_a sin(w_a.x + p_a))` and `k(x, y) = Psi(x).Psi(y)`: a
     factor of the generalised spectral kernel, where the paper writes eight products of sines and
-    cosines (MATH.md part 1 has the four cosines). `first` and `second` are w_1 and w_2 (d,).
+    cosines (Statement 2.10 has the four cosines). `first` and `second` are w_1 and w_2 (d,).
 
     >>> k = CosinePair([1.0], [2.0])
     >>> float(k.value(np.zeros((1, 1)), np.zeros((1, 1)))[0, 0])

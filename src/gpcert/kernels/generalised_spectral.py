@@ -1,4 +1,7 @@
-"""k(x, y) = sum_q v_q e^{theta_q.(x + y)} sum_{a, b = 1, 2} cos(w_qa.x + p_qa - w_qb.y - p_qb)."""
+"""k(x, y) = sum_q v_q e^{theta_q.(x + y)} sum_{a, b = 1, 2} cos(w_qa.x + p_qa - w_qb.y - p_qb).
+
+Proofs: docs/mathematics.md, statement 2.10.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""k(x, y) = (sum_j w_j (x_j - o_j)(y_j - o_j) + offset)^degree."""
+"""k(x, y) = (sum_j w_j (x_j - o_j)(y_j - o_j) + offset)^degree.
+
+Proofs: docs/mathematics.md, statement 2.13.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""k(x, y) = s^2 (1 + r^2 / (2 alpha))^-alpha,  r^2 = sum_j ((x_j - y_j) / l_j)^2."""
+"""k(x, y) = s^2 (1 + r^2 / (2 alpha))^-alpha,  r^2 = sum_j ((x_j - y_j) / l_j)^2.
+
+Proofs: docs/mathematics.md, statements 2.8 and 16.7.
+"""
 
 from __future__ import annotations
 
@@ -128,7 +131,7 @@ class RationalQuadraticProfile(RadialProfile):
 class RationalQuadratic(RadialKernel):
     """Rational quadratic kernel: a mixture of squared exponentials of many length-scales.
 
-    With rho = |d|_L, by the spectral moments `E u^(2n)` of the mixture (MATH.md part 2):
+    With rho = |d|_L, by the spectral moments `E u^(2n)` of the mixture (Statement 2.8):
 
         b2 = s sqrt(3 (1 + 1/alpha)) rho^2,   b3 = s sqrt(15 (1 + 1/alpha)(1 + 2/alpha)) rho^3.
 

@@ -1,4 +1,7 @@
-"""factor * k: a kernel with another variance."""
+"""factor * k: a kernel with another variance.
+
+Proofs: docs/mathematics.md, statement 2.11.
+"""
 
 from __future__ import annotations
 

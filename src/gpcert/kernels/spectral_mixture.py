@@ -1,4 +1,7 @@
-"""k(x, y) = sum_q v_q exp(-sum_j (x_j - y_j)^2 / (2 l_qj^2)) cos(w_q.(x - y))."""
+"""k(x, y) = sum_q v_q exp(-sum_j (x_j - y_j)^2 / (2 l_qj^2)) cos(w_q.(x - y)).
+
+Proofs: docs/mathematics.md, statement 2.10.
+"""
 
 from __future__ import annotations
 

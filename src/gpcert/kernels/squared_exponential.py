@@ -1,4 +1,7 @@
-"""k(x, y) = s^2 exp(-|x - y|^2_L / 2),  |d|^2_L = sum_j d_j^2 / l_j^2."""
+"""k(x, y) = s^2 exp(-|x - y|^2_L / 2),  |d|^2_L = sum_j d_j^2 / l_j^2.
+
+Proofs: docs/mathematics.md, statement 2.6.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ class SquaredExponential(RadialKernel):
         b2 = s sqrt(3) rho^2,   b3 = s sqrt(15) rho^3.
 
     Reason: by Bochner, phi(x) = s exp(i w.x) with w Gaussian, so u = w.d ~ N(0, rho^2) and
-    R1^2 = s^2 E|e^{iu} - 1 - iu|^2, b_n^2 = s^2 E u^{2n}. Reference: MATH.md part 2.
+    R1^2 = s^2 E|e^{iu} - 1 - iu|^2, b_n^2 = s^2 E u^{2n} (Statement 2.6).
 
     >>> k = SquaredExponential([1.0, 2.0], variance=4.0)
     >>> float(k.value(np.zeros((1, 2)), np.array([[1.0, 2.0]]))[0, 0])  # 4 exp(-1)

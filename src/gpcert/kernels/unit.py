@@ -3,6 +3,8 @@
 Bounds square, multiply and subtract kernel values, and count what underflows as absolute amounts
 (`gpcert.rounding.TINY`): both are harmless on numbers of size about one only. A power of two
 changes no mantissa, so nothing is rounded and the model stays what it is.
+
+Proofs: docs/mathematics.md, statement 1.8.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""White noise: a covariance of observations with themselves, zero as a function of the inputs."""
+"""White noise: a covariance of observations with themselves, zero as a function of the inputs.
+
+Proofs: docs/mathematics.md, statement 2.11.
+"""
 
 from __future__ import annotations
 

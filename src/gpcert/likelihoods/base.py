@@ -5,6 +5,8 @@ certified things of F: its value, and its smallest and largest value on a segmen
 `{(alpha + beta v, v) : v_low <= v <= v_high}` of the (mu, v) plane. With `beta = 0` the segment
 form is the paper's monotone bound (Propositions on probit and logistic); with beta the slope of the
 level curve of F it is the threshold form, which loses only what the level curve bends.
+
+Proofs: docs/mathematics.md, statement 8.6.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 With m classes only the n = m - 1 differences `d_k = f_k - f_0` of the latent values matter. For
 `d ~ N(a, L L^T)` the class probabilities are `pi_c = E link_c(d)`, c = 0..m-1.
+
+Proofs: docs/mathematics.md, statement 9.1.
 """
 
 from __future__ import annotations

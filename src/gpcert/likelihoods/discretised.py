@@ -12,6 +12,8 @@ with low_l <= link(a_l) <= high_l, low_0 = 0 and high_(L+1) = 1. So F lies betwe
 segment, as for the probit. This is never looser than the paper's sum over intervals: with
 p_l = min P(f in [a_l, a_(l+1)]) over the range, `min P(f > a_l) >= sum_(m >= l) p_m`, and summation
 by parts turns `sum_l (low_l - low_(l-1)) sum_(m >= l) p_m` into the paper's `sum_m low_m p_m`.
+
+Proofs: docs/mathematics.md, statements 8.3 and 8.7.
 """
 
 from __future__ import annotations

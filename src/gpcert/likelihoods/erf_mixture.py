@@ -1,4 +1,7 @@
-"""scikit-learn's class probability: its own five-term replacement of the logistic function."""
+"""scikit-learn's class probability: its own five-term replacement of the logistic function.
+
+Proofs: docs/mathematics.md, statement 8.5.
+"""
 
 from __future__ import annotations
 

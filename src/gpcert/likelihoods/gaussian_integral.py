@@ -1,4 +1,7 @@
-"""How much of a Gaussian falls into an interval, over ranges of its mean and variance."""
+"""How much of a Gaussian falls into an interval, over ranges of its mean and variance.
+
+Proofs: docs/mathematics.md, statement 8.8.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,7 @@ def gaussian_integral_range(
     `v_c = ((mu-a)^2 - (mu-b)^2) / (2 log((mu-a)/(mu-b)))`; it is least at the mean farthest from
     the middle and at an end of the range of v.
     Reason: a Gaussian is symmetric and unimodal, so the integral falls with |mu - middle|; in v it
-    rises to v_c and falls beyond (its derivative, with MATH.md's correction, changes sign once).
+    rises to v_c and falls beyond (its derivative changes sign once: Statement 8.8).
     All arrays broadcast; a and b finite, v > 0 or 0. Where two means are equally far, or rounding
     leaves it open, both are counted.
     """

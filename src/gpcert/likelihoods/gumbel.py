@@ -3,6 +3,8 @@
 With independent Gumbel noise g_k, `softmax_c(f) = P(f_c + g_c is the largest)`: one integral over t
 of a product over the classes, whatever their number. The derivatives are integrals of such products
 too, `E p_c1 ... p_cn = 1 / (n-1)! integral E(y_c1 ... y_cn exp(-S)) dt`, `y_k = exp(f_k - t)`.
+
+Proofs: docs/mathematics.md, statements 9.9 and 9.10.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ For latent values f and `y_k(t) = exp(f_k - t)`, `S = sum_k y_k`, a product of n
 is `p_c1 ... p_cn = 1 / (n-1)! integral y_c1 ... y_cn exp(-S) dt`. Under independent f the mean of
 the integrand is a product over classes. Two rules stand in for integrals: one in t, with the step
 of a `Grid`, and one for each latent value.
+
+Proofs: docs/mathematics.md, statement 9.10.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 A latent value `f ~ N(d, s^2)` is replaced by finitely many nodes with positive weights and one at
 minus infinity that takes what is missing to 1; all sums then have positive terms only.
+
+Proofs: docs/mathematics.md, statement 9.10.
 """
 
 from __future__ import annotations

@@ -7,6 +7,8 @@ integrals of P times
 `S`,  `r_j (w_j R - S)`,  `r_j (x_j / s_j) (w_j R - S)` on the diagonal, and else
 `r_j r_i ((w_j - w_i)(x_i / s_i + r_i) - (w_j R - S))`,  `x_k = (t - mu_k) / s_k`:
 sums over c cost O(m) and the Hessian one matrix product.
+
+Proofs: docs/mathematics.md, statement 9.11.
 """
 
 from __future__ import annotations

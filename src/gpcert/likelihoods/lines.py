@@ -1,4 +1,7 @@
-"""Segments `{(alpha + beta v, v)}` of the (mu, v) plane: checks, the mean, the monotone bound."""
+"""Segments `{(alpha + beta v, v)}` of the (mu, v) plane: checks, the mean, the monotone bound.
+
+Proofs: docs/mathematics.md, statement 8.2.
+"""
 
 from __future__ import annotations
 

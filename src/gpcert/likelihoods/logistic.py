@@ -1,4 +1,7 @@
-"""The logistic likelihood, its integral replaced by a mixture with a proved uniform error."""
+"""The logistic likelihood, its integral replaced by a mixture with a proved uniform error.
+
+Proofs: docs/mathematics.md, statement 8.5.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`E[sigma(t + s z) He_r(z)]`, z standard normal, r = 0..6: the logistic mixture in closed form."""
+"""`E[sigma(t + s z) He_r(z)]`, z standard normal, r = 0..6: the logistic mixture in closed form.
+
+Proofs: docs/mathematics.md, statement 9.8.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Several classes, the largest of noisy latent values: the multinomial probit likelihood."""
+"""Several classes, the largest of noisy latent values: the multinomial probit likelihood.
+
+Proofs: docs/mathematics.md, statement 9.14.
+"""
 
 from __future__ import annotations
 

@@ -4,6 +4,8 @@ For z standard normal in k dimensions and a function f that the rule's class con
 `E[f(z) He_alpha(z)]` is approximated by `sum_q weights[q, alpha] f(nodes[q])`; He_alpha is the
 product of the probabilists' Hermite polynomials of degrees alpha_1, ..., alpha_k. These means are
 the derivatives at 0 of `z0 -> E f(z + z0)` (integrate by parts).
+
+Proofs: docs/mathematics.md, statements 9.2 and 9.6.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 Owen's identity writes Phi_2 by two of his integrals T, one for each edge of the orthant seen in
 whitened coordinates, where the orthant is a sector of the plane. Every T is brought to a slope of
 at most 1; there one Gauss-Legendre rule is exact to 2^-60 whatever the other argument is.
+
+Proofs: docs/mathematics.md, statements 9.12, 9.13 and 9.15.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The probit likelihood, with the exact minimum along a line."""
+"""The probit likelihood, with the exact minimum along a line.
+
+Proofs: docs/mathematics.md, statement 8.3.
+"""
 
 from __future__ import annotations
 

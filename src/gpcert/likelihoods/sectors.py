@@ -4,6 +4,8 @@ A sector `{z : n_1.z < h_1, n_2.z < h_2}` with unit normals has the standard Gau
 `Phi_2(h_1, h_2; n_1.n_2)`. Shifted by z, the gradient lives on the two edges and is a product of
 functions of two orthogonal coordinates, so that all derivatives are closed forms, and in these
 coordinates nothing is large however thin the sector.
+
+Proofs: docs/mathematics.md, statements 9.2 and 9.14.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""How fast an average over a Gaussian can change: derivative bounds in standard deviations."""
+"""How fast an average over a Gaussian can change: derivative bounds in standard deviations.
+
+Proofs: docs/mathematics.md, statements 9.3 and 9.4.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The softmax likelihood: class probabilities `E softmax_c(f)`, f Gaussian."""
+"""The softmax likelihood: class probabilities `E softmax_c(f)`, f Gaussian.
+
+Proofs: docs/mathematics.md, statement 9.5.
+"""
 
 from __future__ import annotations
 

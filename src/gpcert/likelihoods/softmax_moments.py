@@ -4,6 +4,8 @@ The last difference is integrated in closed form: given z_1..z_{n-1}, softmax_n 
 function of `t + L_nn z_n`, `t = a_n + sum_j L_nj z_j - log(1 + sum_{k<n} exp d_k)`, and the other
 classes share the rest in the fixed proportions `p_c = softmax_c(0, d_1..d_{n-1})`. The other n - 1
 coordinates are left to the trapezoidal rule. So two classes need no rule at all.
+
+Proofs: docs/mathematics.md, statements 9.2, 9.7 and 9.8.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The likelihood between two classes whose noise is already in the variance: a step."""
+"""The likelihood between two classes whose noise is already in the variance: a step.
+
+Proofs: docs/mathematics.md, statement 8.3.
+"""
 
 from __future__ import annotations
 

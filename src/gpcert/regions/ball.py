@@ -1,4 +1,7 @@
-"""A ball in a p-norm, on chosen features, inside a valid domain."""
+"""A ball in a p-norm, on chosen features, inside a valid domain.
+
+Proofs: docs/mathematics.md, statements 13.1 and 13.5.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What every region of inputs can do."""
+"""What every region of inputs can do.
+
+Proofs: docs/mathematics.md, statement 13.5.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Batches of sub-boxes of a region, in its free coordinates."""
+"""Batches of sub-boxes of a region, in its free coordinates.
+
+Proofs: docs/mathematics.md, statements 13.1 and 13.5.
+"""
 
 from __future__ import annotations
 

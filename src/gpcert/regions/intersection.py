@@ -14,6 +14,8 @@ of the box, v = g that of the ball. Exact: the support function of an intersecti
 convolution of the support functions (Rockafellar, *Convex Analysis*, 1970, corollary 16.4.1: strong
 duality, where the cell meets the ball's interior), so the best v attains the minimum.
 Since every v is valid, the search for the best one is not trusted: only `split_bound` is.
+
+Proofs: docs/mathematics.md, statement 13.2.
 """
 
 from __future__ import annotations

@@ -12,6 +12,8 @@ A second bound, from the triangle inequality, is `(r sqrt(||w||_s) + ||e||_w)^2`
 
 With units, `||(x - x0) / u||_p <= r`: then `sum theta_j (x_j - x0_j)^2 = sum theta_j u_j^2 y_j^2`
 with `||y||_p <= r`, so that `||theta u^2||_s` and `||w u^2||_s` take the places of those norms.
+
+Proofs: docs/mathematics.md, statement 13.3.
 """
 
 from __future__ import annotations

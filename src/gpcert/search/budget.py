@@ -1,4 +1,7 @@
-"""How much a search may spend, and why it stopped."""
+"""How much a search may spend, and why it stopped.
+
+Proofs: docs/mathematics.md, statement 14.2.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The boxes that still matter, and the bounds of all that were ever set aside."""
+"""The boxes that still matter, and the bounds of all that were ever set aside.
+
+Proofs: docs/mathematics.md, statement 14.1.
+"""
 
 from __future__ import annotations
 

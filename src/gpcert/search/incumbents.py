@@ -1,4 +1,7 @@
-"""The best points known for every goal: the attained side of the bounds."""
+"""The best points known for every goal: the attained side of the bounds.
+
+Proofs: docs/mathematics.md, statement 14.1.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""All enclosures of class probabilities of a batch of cells, the best of them taken."""
+"""All enclosures of class probabilities of a batch of cells, the best of them taken.
+
+Proofs: docs/mathematics.md, statement 10.11.
+"""
 
 from __future__ import annotations
 

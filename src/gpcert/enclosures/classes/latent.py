@@ -1,4 +1,7 @@
-"""Latent means and variances of a batch of cells, to first order, in the units of the outputs."""
+"""Latent means and variances of a batch of cells, to first order, in the units of the outputs.
+
+Proofs: docs/mathematics.md, statement 10.2.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Which outputs of the searched posterior make up the latent differences and their covariance."""
+"""Which outputs of the searched posterior make up the latent differences and their covariance.
+
+Proofs: docs/mathematics.md, statements 9.1 and 10.1.
+"""
 
 from __future__ import annotations
 

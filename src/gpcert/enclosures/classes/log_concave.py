@@ -9,6 +9,8 @@ covariance is bounded by derivatives,
 
 Q the second derivative at (e, V_0), b_j bounds of the j-th ones along the way, w the nuclear norm
 of V - V_0 in the metric of V_0 (Taylor's formula and Price's theorem).
+
+Proofs: docs/mathematics.md, statements 10.8 and 10.9.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Sizes of the change of latent means and covariance on a cell, in a metric of the latent space."""
+"""Sizes of the change of latent means and covariance on a cell, in a metric of the latent space.
+
+Proofs: docs/mathematics.md, statement 10.6.
+"""
 
 from __future__ import annotations
 

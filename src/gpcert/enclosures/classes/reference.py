@@ -1,4 +1,7 @@
-"""The reference point of a cell: latent means and covariance about which it is expanded."""
+"""The reference point of a cell: latent means and covariance about which it is expanded.
+
+Proofs: docs/mathematics.md, statements 1.7 and 10.5.
+"""
 
 from __future__ import annotations
 
@@ -180,9 +183,11 @@ def _inverse_error(R: Array, L: Array) -> Array:
 def negative_part(evaluation: Evaluation, layout: ClassLayout) -> float:
     """Frobenius bound of what is added to V to make it positive semi-definite.
 
-    The covariance of the outputs is at least `-excess s^2 scale^2 I` (`UnitForm.excess`), so V is
-    at least `-excess s^2 scale^2 (I + 1 1^T)`, whose norm is m times that; there are n eigenvalues.
-    The nearest semi-definite matrix is what is meant (outputs alone: `max(v, 0)`).
+    With `e = excess s^2 scale^2`, s^2 the largest k(x, x) of the searched differences: the
+    covariance of the outputs is at least `-e/2 I`, so V at least `-e/2 (I + 1 1^T)`, of norm m e/2,
+    in n eigenvalues at most; and cutting the pairs' variances at 0 moves V by n e at most. Together
+    below m n e (Statement 1.7). The nearest semi-definite matrix is what is meant (outputs alone:
+    `max(v, 0)`).
     """
     local = evaluation.local
     excess = local.operator.excess * local.kernel.variance * max(local.unit.variance_scale)

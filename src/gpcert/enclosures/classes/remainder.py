@@ -6,6 +6,8 @@ Along the straight line from (a_0, V_0) to (a, V), `phi(s) = F` has, by `dF/dV =
 
 D_j the j-th derivative of F in a; |D_j[...]| is at most its norm times |da|^(k-i) times the nuclear
 norm of dV to the i, in whatever metric.
+
+Proofs: docs/mathematics.md, statements 10.3 and 10.4.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""One quadratic model of a sum of means and variances of several outputs."""
+"""One quadratic model of a sum of means and variances of several outputs.
+
+Proofs: docs/mathematics.md, statement 5.5.
+"""
 
 from __future__ import annotations
 

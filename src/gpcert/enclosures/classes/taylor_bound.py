@@ -11,6 +11,8 @@ The first-order part is one function of x: the sum of the outputs' means and var
 coefficients, each with its quadratic model, so that it is minimised over the cell jointly. The
 second-order part takes the linear parts of da and dV; the rest is bounded in standard deviations
 of the latent differences (`remainder`), or by the links' own smoothness if that is less.
+
+Proofs: docs/mathematics.md, statement 10.5.
 """
 
 from __future__ import annotations

@@ -9,6 +9,8 @@ product with the kernel matrix, as splitting the cell would.
 For a piece of half-width h the part of `<Q, V - V_k> / 2` along the trace is at least
 `-|q_t| h / 2`, q_t = trace(D2) / n in the metric of V_k; or all of `<Q, V - V_k>` is left in the
 sum that is minimised over the cell. Both hold; the larger bound counts.
+
+Proofs: docs/mathematics.md, statement 10.7.
 """
 
 from __future__ import annotations

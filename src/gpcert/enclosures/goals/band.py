@@ -1,4 +1,7 @@
-"""Goal: an end of the credible band, the mean less or plus some standard deviations."""
+"""Goal: an end of the credible band, the mean less or plus some standard deviations.
+
+Proofs: docs/mathematics.md, statement 7.6.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Goal: the least of several weighted sums of class probabilities."""
+"""Goal: the least of several weighted sums of class probabilities.
+
+Proofs: docs/mathematics.md, statement 10.12.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Goal: minus the distance of the mean from a reference value, over several outputs."""
+"""Goal: minus the distance of the mean from a reference value, over several outputs.
+
+Proofs: docs/mathematics.md, statement 7.5.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Goals that are functions F of the latent mean and variance, bounded jointly in both."""
+"""Goals that are functions F of the latent mean and variance, bounded jointly in both.
+
+Proofs: docs/mathematics.md, statement 7.2.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +73,7 @@ class LatentGoal(Goal):
         Threshold form: for any beta, if `q - beta v >= alpha` on the cell then every (q, v) of the
         cell lies on or above the line, and G does not decrease in q, so
         `G(q, v) >= min_v G(alpha + beta v, v)` over the range of v. With beta the slope of the
-        level curve of G, G is constant along the line to first order (MATH.md part 2); beta = 0 is
+        level curve of G, G is constant along the line to first order (Statement 7.2); beta = 0 is
         the monotone bound. Where v varies a lot so does that slope: it is taken at the vertex
         against the gradient and at two variances of the range. All lines hold at once, so G is at
         least the minimum over pieces of the range of v of the best line there.

@@ -1,4 +1,7 @@
-"""Goal: the latent mean of one output, or its negative."""
+"""Goal: the latent mean of one output, or its negative.
+
+Proofs: docs/mathematics.md, statements 1.1, 2.1 and 7.1.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
 """What the goals of a committee ask of its members: probabilities on cells, and sums of them.
 
 Several goals ask the same of one batch of cells, so answers are kept as long as its `Evaluation`.
+
+Proofs: docs/mathematics.md, statement 11.1.
 """
 
 from __future__ import annotations

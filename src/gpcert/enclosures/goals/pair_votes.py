@@ -3,6 +3,8 @@
 With V_c the votes of class c (the pairs that it wins), class i is decided, the first of equal ones,
 exactly where `V_i - V_j + (j - i) / m > 0` for all j: votes are whole numbers, and
 `|j - i| / m < 1`.
+
+Proofs: docs/mathematics.md, statement 11.5.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Goal: the predicted probability F(mu, v) of the positive class, or its negative."""
+"""Goal: the predicted probability F(mu, v) of the positive class, or its negative.
+
+Proofs: docs/mathematics.md, statement 7.2.
+"""
 
 from __future__ import annotations
 

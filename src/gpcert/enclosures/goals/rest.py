@@ -1,4 +1,7 @@
-"""Goals of a one-vs-rest committee: the margin of its decision, and a class probability."""
+"""Goals of a one-vs-rest committee: the margin of its decision, and a class probability.
+
+Proofs: docs/mathematics.md, statements 11.1 and 11.2.
+"""
 
 from __future__ import annotations
 

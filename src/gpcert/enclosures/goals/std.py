@@ -1,4 +1,7 @@
-"""Goal: the standard deviation of one output, or its negative."""
+"""Goal: the standard deviation of one output, or its negative.
+
+Proofs: docs/mathematics.md, statement 7.6.
+"""
 
 from __future__ import annotations
 

@@ -6,6 +6,8 @@ With y_p = 1 where member p (of classes j < k) votes for k, else 0, and the weig
     V_i - V_j = j - i + sum_p w_p y_p   votes   and   S_i - S_j = sum_p w_p F_p   in confidences,
 
 and their scores by `V_i - V_j + f(S_i) - f(S_j)`, `f(s) = s / (3 (|s| + 1))`.
+
+Proofs: docs/mathematics.md, statements 11.3 and 11.4.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
     | phi(x, z_i) - (constant_i + G_i.w(x)) | <= error_i      for all x of the cell.
 
 One function a type of carrier, found by `lift`; see `gpcert.enclosures.paper.lifted` for w.
+
+Proofs: docs/mathematics.md, statement 12.5.
 """
 
 from __future__ import annotations

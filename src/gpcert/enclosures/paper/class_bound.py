@@ -11,6 +11,8 @@ and Proposition "MultiCLass": for `S = I_1 x I_2`,
 the second factor between the extremes of `P(d_1 in I_1 | d_2 = f)` over f in I_2. Each factor is a
 Gaussian integral with ranges of mean and variance (Lemma "Gaussian"). (The paper's proof has <= for
 >= between the minimum of a sum and the sum of minima.) Besides, the probabilities add up to 1.
+
+Proofs: docs/mathematics.md, statement 12.9.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The partition of the latent differences into boxes, and the links' values at their corners."""
+"""The partition of the latent differences into boxes, and the links' values at their corners.
+
+Proofs: docs/mathematics.md, statement 12.9.
+"""
 
 from __future__ import annotations
 

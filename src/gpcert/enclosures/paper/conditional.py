@@ -3,6 +3,8 @@
 With m classes only `d_k = f_k - f_0`, k = 1..n, n = m - 1, matter (`likelihoods.classes`). So the
 paper's partition of the latent space is one of R^(m-1): the same propositions with one variable
 less, M^2 instead of M^3 intervals for three classes.
+
+Proofs: docs/mathematics.md, statements 1.7 and 12.9.
 """
 
 from __future__ import annotations
@@ -145,7 +147,7 @@ def conditional_mean(ranges: LatentRanges, given: Range) -> Range:
     """Range (B, M) of the mean of d_1 given d_2 = f, over the cell and f in `given` (B, M).
 
     Statement: `mu_1 + V_12 / V_22 (f - mu_2)`; Proposition "MultiCLass" prints a minus sign, which
-    MATH.md, part 1, mends.
+    Statement 12.10 mends.
     Reason: conditioning of Gaussians, propagated by interval arithmetic. Where V_22 may be 0 the
     quotient may be anything, and so may the mean.
     """

@@ -5,6 +5,8 @@
 `e` are displacements from the cell's centre, one a feature, `e^2` their squares, `a` angles of
 periodic parts and `s` factors of exponential ones. So the paper's slack variables phi_ij, one a
 point and a feature, are not needed: all points share the few numbers w, which is never looser.
+
+Proofs: docs/mathematics.md, statement 12.5.
 """
 
 from __future__ import annotations

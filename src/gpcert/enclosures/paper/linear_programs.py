@@ -1,4 +1,7 @@
-"""Linear programs of one cell by HiGHS: one model, its objective changed, warm-started."""
+"""Linear programs of one cell by HiGHS: one model, its objective changed, warm-started.
+
+Proofs: docs/mathematics.md, statement 12.6.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The convex quadratic program of Proposition "variance upper", by Clarabel."""
+"""The convex quadratic program of Proposition "variance upper", by Clarabel.
+
+Proofs: docs/mathematics.md, statement 12.6.
+"""
 
 from __future__ import annotations
 

@@ -5,6 +5,8 @@
 These are the constraints of the paper's Propositions "variance upper" and "variance lower" with
 the slack variables phi eliminated (see `lifted`). Every point (w(x), k(x, Z)) with x in the cell
 satisfies them in real arithmetic, with the floats below taken as exact.
+
+Proofs: docs/mathematics.md, statements 12.5 and 12.10.
 """
 
 from __future__ import annotations

@@ -9,6 +9,8 @@ Program. 99, for the relaxation of `relaxation`: for all multipliers y, z >= 0,
 as `r >= under + U w` and `r <= over + O w`. Every variable has a box, so the right side is a number
 for whatever multipliers; good ones make it the program's optimum. The minimum over w is that over
 the curved set itself, not over its linear relaxation.
+
+Proofs: docs/mathematics.md, statement 12.6.
 """
 
 from __future__ import annotations

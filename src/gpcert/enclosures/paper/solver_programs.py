@@ -1,4 +1,7 @@
-"""The paper's programs by solvers: HiGHS for linear ones, Clarabel for the quadratic one."""
+"""The paper's programs by solvers: HiGHS for linear ones, Clarabel for the quadratic one.
+
+Proofs: docs/mathematics.md, statement 12.8.
+"""
 
 from __future__ import annotations
 

@@ -7,6 +7,8 @@ The paper's variance programs are those of r^T S r. With S = A^T A stored by its
 
 lambda and u the rounded eigenvalues and eigenvectors of S, E = S - sum_j lambda_j u_j u_j^T what
 the rounding of these leaves.
+
+Proofs: docs/mathematics.md, statement 12.7.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Eigenvector ranges by the mean bound applied to +-u_j (the paper's U, one matrix product for all of
 them), chords, and the tangent plane of the convex form at k(c): each a relaxation of the program
-that it stands for, as its multipliers are only one choice. MATH.md part 1, last paragraph.
+that it stands for, as its multipliers are only one choice. docs/mathematics.md, statement 12.8.
 """
 
 from __future__ import annotations

@@ -6,6 +6,8 @@
 Proposition "variance upper" minimises the convex part, Proposition "variance lower" replaces the
 concave part by chords over the ranges of u_j.r (2N linear programs) and solves one more. Where the
 multipliers come from is the `Programs`' matter: closed forms, or solvers.
+
+Proofs: docs/mathematics.md, statement 12.8.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ Degree n is the form `sum_i a_i (u_i.d)^n / n!` with the tensor `T_n = sum_i a_i
 |d_j| <= w_j, |d| <= rho it is at most `min(sum |T_n| w...w, |T_n|_F rho^n) / n!`, and
 `|T_n|_F^2 = sum_ij a_i a_j (u_i.u_j)^n`. Knowing some degrees leaves only the tail beyond them to
 Cauchy-Schwarz, and the norm left for it is what those degrees do not use up.
+
+Proofs: docs/mathematics.md, statement 4.4.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The paper's linear mean bound for the squared exponential: a line under or over each exponential.
 
-Proposition "mean bound" of Patane et al. (with MATH.md's corrections): on a cell every
+Proposition "mean bound" of Patane et al. (as in Statement 12.4): on a cell every
 `phi_i(x) = |x - z_i|^2` (scaled) lies in an interval, over which `exp(-phi/2)` is convex, so a
 tangent lies below it and the chord above it. With a tangent for t_i > 0 and a chord for t_i < 0,
 

@@ -1,4 +1,7 @@
-"""The third-order remainder of a sum of exponentials, bounded point by point."""
+"""The third-order remainder of a sum of exponentials, bounded point by point.
+
+Proofs: docs/mathematics.md, statement 4.6.
+"""
 
 from __future__ import annotations
 

@@ -11,6 +11,8 @@ Hush & Scovel 2006, Thm 3.7, with real coordinates), hence the part of `omega ph
 above n is orthogonal to all derivatives of phi at c up to order n and has length
 
     tail_n(|d|^2) = s sqrt( sum_{k>n} |d|^{2k} / k! ).
+
+Proofs: docs/mathematics.md, statements 4.1, 4.2, 4.3 and 6.2.
 """
 
 from __future__ import annotations
@@ -74,7 +76,7 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel):
 
         Global: `|e| <= sqrt(B^2 - |P f|^2) tail_2(rho2)`, B the RKHS norm of f and P the projection
         on phi(c) and its derivatives up to order 2: Cauchy-Schwarz, and the tail is orthogonal to
-        them. Point by point: see `gpcert.kernels.expansions.pointwise`. MATH.md parts 2 and 4.
+        them. Point by point: see `gpcert.kernels.expansions.pointwise`. Statements 4.3 and 4.6.
         """
         assert isinstance(expansion, WeightedExpansion)
         xp = namespace(expansion.K)

@@ -10,6 +10,8 @@ so all that `squared_exponential` knows of a region with one free feature holds 
 its own p and F. Cells of all lines then share their batches: kernel values, moments and products
 with the precision are computed for all of them at once. A cell's one coordinate is t, in the units
 of the feature.
+
+Proofs: docs/mathematics.md, statements 1.2 and 15.2.
 """
 
 from __future__ import annotations

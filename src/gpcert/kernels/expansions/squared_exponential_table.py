@@ -2,6 +2,8 @@
 
 Coordinates are scaled by the length-scales; `gpcert.kernels.expansions.squared_exponential` says
 what the moments and tails are for.
+
+Proofs: docs/mathematics.md, statements 1.2, 2.6, 4.3, 16.5 and 16.6.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ For `f = sum_i t_i k(., z_i)` of norm B the polynomial of degree n at the centre
     sum_i |t_i| S_3i / 6           (point by point; S_1i for points too near to be smooth).
 
 The first is best for many points with weights of both signs, the second where few points are near.
-Reference: MATH.md part 2 ("Mean", "Local remainder, and the portfolio").
+Reference: docs/mathematics.md, statements 2.1 and 3.4.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The parts of a plain Taylor model: points, the function k(., c) itself, and rounding."""
+"""The parts of a plain Taylor model: points, the function k(., c) itself, and rounding.
+
+Proofs: docs/mathematics.md, statements 3.4, 3.5, 6.2 and 16.3.
+"""
 
 from __future__ import annotations
 

@@ -6,6 +6,8 @@ and means (c a weight). Upper functions are the negatives of lower functions of 
 
 Floats of slopes are taken as exact, so the rounding of a product of slopes, at most U |slope| a
 point, moves into the intercept: there it costs U |slope| max |phi|.
+
+Proofs: docs/mathematics.md, statement 12.2.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The paper's mean bound for any tree of kernels: lines under and over each k(x, z_i)."""
+"""The paper's mean bound for any tree of kernels: lines under and over each k(x, z_i).
+
+Proofs: docs/mathematics.md, statements 12.4 and 12.10.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ def affine_lower_bound(enclosed: Enclosed, weights: Array) -> Array:
     `sum_i intercept_i + sum_m min_x sum_i slope_mi phi_m(x, z_i)`. The interval bound
     `sum_i min(t_i low_i, t_i high_i)` is another; the better one counts. Linear carriers are
     minimised together, as their sum is linear. Reference: Patane et al.,
-    Proposition "mean bound", with MATH.md's correction of sign and weights.
+    Proposition "mean bound", with the sign and weights of Statement 12.4.
     """
     xp = namespace(enclosed.low)
     each = interval_term(weights, enclosed)

@@ -8,7 +8,7 @@ psi(phi); a line under and over psi on the range of phi gives
 
 Sums add such functions, products combine them by McCormick's inequality, so a composed kernel is
 enclosed by functions affine in several carriers at once. Reference: Patane et al., Section 5.1 and
-Propositions "sum" and "product", with the corrections of MATH.md part 1.
+Propositions "sum" and "product", with the corrections of Statement 12.10.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The carrier of the exponential tilt: the kernel itself, one exponential for all points."""
+"""The carrier of the exponential tilt: the kernel itself, one exponential for all points.
+
+Proofs: docs/mathematics.md, statement 12.3.
+"""
 
 from __future__ import annotations
 

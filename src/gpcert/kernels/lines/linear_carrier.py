@@ -1,4 +1,7 @@
-"""The carrier of linear functions: phi(x, z_i) = alpha_i + beta_i.d, d = x - c in frame units."""
+"""The carrier of linear functions: phi(x, z_i) = alpha_i + beta_i.d, d = x - c in frame units.
+
+Proofs: docs/mathematics.md, statement 12.3.
+"""
 
 from __future__ import annotations
 

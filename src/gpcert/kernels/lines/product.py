@@ -6,7 +6,7 @@ With `L <= k <= H` for both factors, `(k1 - L1)(k2 - L2) >= 0` and `(H1 - k1)(H2
 
 and each k on the right is replaced by the line under it where its coefficient is positive and by
 the line over it where that is negative. Upper lines are those of `(-k1) k2`, negated. Reference:
-McCormick 1976; Patane et al., Proposition "product", with MATH.md's care for signs.
+McCormick 1976; Patane et al., Proposition "product", with the signs of Statement 12.2.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 With u_i = z_i - c, `sum_i a_i phi(c + d, z_i) = sum a_i |u_i|^2 - 2 d.sum a_i u_i + |d|^2 sum a_i`,
 whose minimum over a box is a closed form, feature by feature.
+
+Proofs: docs/mathematics.md, statement 12.3.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Convex, because F_0 is completely monotone in q. So a tangent lies below it, and a line through (or
 over) both ends of an interval above it.
+
+Proofs: docs/mathematics.md, statement 12.1.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 All a line needs to know of psi is the certified minimum of `psi(t) - slope t` over an interval: the
 best intercept under psi for a given slope. Everything is elementwise over arrays.
+
+Proofs: docs/mathematics.md, statement 12.1.
 """
 
 from __future__ import annotations

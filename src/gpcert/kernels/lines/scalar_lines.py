@@ -5,6 +5,8 @@
 *Best*: of all lines under psi the one with the largest value at the midpoint, which is the tangent
 (or the chord) of the convex envelope there. Whatever slope is found, its intercept is certified by
 `ScalarFunction.least`, so the search for the slope need not be trusted.
+
+Proofs: docs/mathematics.md, statements 12.1 and 12.10.
 """
 
 from __future__ import annotations
@@ -58,7 +60,7 @@ def paper_lines(function: ScalarFunction, low: Array, high: Array) -> Lines:
     """The paper's lines (Lemma LBF/UBF, Cases 1 to 4): tangent at the midpoint where psi is convex,
     chord where it is concave, joined two pieces at a time from the left.
 
-    Reference: Patane et al., proof of Proposition 1, with Case 2 as MATH.md part 1 corrects it.
+    Reference: Patane et al., proof of Proposition 1, with Case 2 as Statement 12.10 corrects it.
     Intercepts are the construction's, lowered where rounding asks for it.
     """
     under = _line_under(_paper_slope, function, low, high)

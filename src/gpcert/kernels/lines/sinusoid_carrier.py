@@ -1,4 +1,7 @@
-"""The carrier of periodic kernels: a sum of one sinusoid of each coordinate, or of one phase."""
+"""The carrier of periodic kernels: a sum of one sinusoid of each coordinate, or of one phase.
+
+Proofs: docs/mathematics.md, statement 12.3.
+"""
 
 from __future__ import annotations
 

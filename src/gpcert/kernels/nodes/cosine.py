@@ -1,4 +1,7 @@
-"""v cos(w.(x - z)) inside a region: one direction, two features."""
+"""v cos(w.(x - z)) inside a region: one direction, two features.
+
+Proofs: docs/mathematics.md, statement 2.10.
+"""
 
 from __future__ import annotations
 

@@ -7,6 +7,8 @@ and a column:
     k = sum_a E_ai,                  E_ai = cos(alpha_a) C_i + sin(alpha_a) S_i,
     D_d k = sum_a (W_a.d) O_ai,      O_ai = -sin(alpha_a) C_i + cos(alpha_a) S_i,
     D_d^2 k = -sum_a (W_a.d)^2 E_ai.
+
+Proofs: docs/mathematics.md, statement 2.10.
 """
 
 from __future__ import annotations
@@ -176,7 +178,7 @@ class CosinePairBatch(NodeBatch):
         return parts[0] + parts[1]
 
     def variations(self) -> tuple[Array, Array, Array, Array]:
-        """E_a turns into `E_a cos e - O_a sin e`: at most `|E_a| + u_a |O_a|`, and |Psi_i|."""
+        """E_a turns into `E_a cos e + O_a sin e`: at most `|E_a| + u_a |O_a|`, and |Psi_i|."""
         xp = namespace(self.value)
         total: list[Array] = [xp.zeros_like(self.value) for _ in range(4)]
         with np.errstate(over="ignore"):

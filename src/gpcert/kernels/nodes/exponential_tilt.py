@@ -1,4 +1,7 @@
-"""e^{theta.(x + z) + log_factor} inside a region: one feature, `phi(x) = e^{theta.x + ...}`."""
+"""e^{theta.(x + z) + log_factor} inside a region: one feature, `phi(x) = e^{theta.x + ...}`.
+
+Proofs: docs/mathematics.md, statement 2.10.
+"""
 
 from __future__ import annotations
 

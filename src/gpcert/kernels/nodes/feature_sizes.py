@@ -5,6 +5,8 @@ For a cell with displacements d from its centre, `FeatureSizes` bounds, for i, j
     gram[i][j] >= sup |<D_d^i phi(x), D_d^j phi(x)>|   over all x and d of the cell,
 
 and, beside these, the Taylor remainders of orders 0, 1 and 2 at the centre themselves.
+
+Proofs: docs/mathematics.md, statements 2.2, 2.3, 2.12 and 2.13.
 """
 
 from __future__ import annotations
@@ -52,7 +54,7 @@ class FeatureSizes:
 
     @cached_property
     def lengths(self) -> tuple[Array, ...]:
-        """Upper bounds (B,) of `||D_d^n phi(x)||`, n = 0, ..., 3: the b_n of MATH.md."""
+        """Upper bounds (B,) of `||D_d^n phi(x)||`, n = 0, ..., 3: the b_n of Statement 2.2."""
         found = []
         for n in range(ORDERS):
             entry = self.gram[n][n]

@@ -5,6 +5,8 @@ In frame coordinates y with centres c, `t_j = (c_j - o_j) / unit_j`, `metric_j =
     k(x, z_i) = k(c, z_i) + slope_i.d,   slope_ij = unit_j w_j (z_ij - o_j).
 
 Centres are taken as the floats of the user, so t carries one rounding and a slope two.
+
+Proofs: docs/mathematics.md, statement 2.11.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Weighted moments of points about many centres, by matrix products."""
+"""Weighted moments of points about many centres, by matrix products.
+
+Proofs: docs/mathematics.md, statements 4.1 and 16.3.
+"""
 
 from __future__ import annotations
 

@@ -5,6 +5,8 @@ A product of one factor a coordinate, `e_j = exp(q_j (cos(w_j t_j) - 1))` with `
 
     L1 = -W q sin(w t),   L2 = -W^2 q cos(w t),   L3 = W^3 q sin(w t),
     D_j k = k L1_j,       D_jk k = k (L1_j L1_k + [j = k] L2_j).
+
+Proofs: docs/mathematics.md, statement 2.9.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Phases w.x: their values, their reach over a cell, and what e^{iu} leaves beyond a degree."""
+"""Phases w.x: their values, their reach over a cell, and what e^{iu} leaves beyond a degree.
+
+Proofs: docs/mathematics.md, statements 2.3 and 2.4.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 Squared Taylor remainders of feature maps have this form, with `g e^x - h` a power series whose
 coefficients are all nonnegative: then `e^-x (g e^x - h)` is a sum of positive terms.
+
+Proofs: docs/mathematics.md, statement 2.14.
 """
 
 from __future__ import annotations
@@ -82,8 +84,8 @@ class PositiveSeries:
         """Upper bound; zero stays zero.
 
         x <= 1: Horner's rule on positive numbers, so only relative rounding, and the rest of the
-        series is below 4 g(1) / (TERMS - 4)! < 1e-25 of the sum. Above 1 the terms cancel mildly;
-        their rounding is added in full.
+        series is below 1e-25 of the sum (Statement 2.14). Above 1 the terms cancel mildly; their
+        rounding is added in full.
         """
         xp = namespace(x)
         small = xp.minimum(x, xp.ones_like(x))

@@ -5,6 +5,8 @@ distance. A scaled coordinate carries three roundings. With u = x - z scaled and
 matrix of the scales, in frame coordinates
 
     gradient = -s F_1 S u,     Hessian = s S (F_2 u u^T - F_1) S.
+
+Proofs: docs/mathematics.md, statements 2.5 and 3.5.
 """
 
 from __future__ import annotations

@@ -5,6 +5,8 @@ With F_n computed at r, `|r - true r| <= dr`, and coordinates of u off by `4 U e
 its part, by what the coordinates' errors change, and by what sums over points round when moments
 are shifted to a centre (`gpcert.kernels.nodes.moments`): there terms are as large as
 `F_n extent^n`, whatever r is.
+
+Proofs: docs/mathematics.md, statements 16.5 and 16.7.
 """
 
 from __future__ import annotations

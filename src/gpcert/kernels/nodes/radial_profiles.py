@@ -11,6 +11,8 @@ for each of them (shown where it is given), and that alone makes the rest provab
 
     d log(F_n r^k) / d log r = k - w_n      F_n r^k rises up to w_n = k and falls beyond,
     d log w_n / d log r = 2 + w_n - w_(n+1) >= 0,   so   w_(n+1) <= w_n + 2.
+
+Proofs: docs/mathematics.md, statements 2.3, 2.5, 2.6 and 3.1.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ class RadialProfile(ABC):
     """F_0 with F_0(0) = 1. Frozen records, so that peaks are found once."""
 
     negligible: float
-    """Beyond this r all F_n r^k, k <= 3, are below TINY / 1e20, computed ones too."""
+    """Beyond this r all F_n r^k, k <= n <= 5, are below TINY / 1e20, computed ones too."""
 
     @property
     @abstractmethod
@@ -79,7 +81,7 @@ class RadialProfile(ABC):
 
         R0^2 = 2 - 2 F_0,   R1^2 = 2 - 2 F_0 - 2 rho2 F_1 + F_1(0) rho2,
         R2^2 = 2 - 2 F_0 - rho2 F_1 - rho2^2 F_2 + (3/4) F_2(0) rho2^2,
-        all increasing in rho2 (MATH.md part 2); infinite where the feature map is not that smooth.
+        all increasing in rho2 (Statement 2.5); infinite where the feature map is not that smooth.
         """
 
     @cached_property

@@ -9,6 +9,8 @@ With v = z - c scaled, r = |v| (the fixed features included) and F_n of `radial_
 (each from the last, as the gradient of F_n is F_(n+1) v and that of v is -1, in c). Weights of a
 posterior alternate in sign: `sum_i a_i D^3 k(., z_i)` as one tensor keeps their cancellation, where
 a sum of absolute values would lose a factor of a hundred; only order 5 is summed point by point.
+
+Proofs: docs/mathematics.md, statement 3.6.
 """
 
 from __future__ import annotations

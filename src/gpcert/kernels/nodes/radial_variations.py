@@ -6,6 +6,8 @@ Along a displacement of length rho, with tau the cosine between it and u, |tau| 
     D^3 k = (3 F_2 r tau - F_3 r^3 tau^3) rho^3.
 
 What is increasing and decreasing follows from the growth w_n, see `radial_profiles`.
+
+Proofs: docs/mathematics.md, statements 3.2 and 3.7.
 """
 
 from __future__ import annotations

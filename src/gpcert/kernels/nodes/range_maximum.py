@@ -1,4 +1,7 @@
-"""The largest value of a function of one variable over any range, from a table."""
+"""The largest value of a function of one variable over any range, from a table.
+
+Proofs: docs/mathematics.md, statement 3.7.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A sum of kernels inside a region: everything adds."""
+"""A sum of kernels inside a region: everything adds.
+
+Proofs: docs/mathematics.md, statements 2.12 and 16.8.
+"""
 
 from __future__ import annotations
 

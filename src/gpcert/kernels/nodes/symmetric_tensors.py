@@ -2,6 +2,8 @@
 
 A symmetric tensor T is stored by its entries at `j <= k <= l (<= m)`, each with the number of its
 orders; `T[d, ..., d]` is then the sum of count times entry times the product of the d's.
+
+Proofs: docs/mathematics.md, statement 3.6.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gpcert.arrays import Array, namespace
-from gpcert.rounding import up
+from gpcert.rounding import root, up
 
 __all__ = [
     "HigherMoments",
@@ -154,7 +156,8 @@ class HigherMoments:
 def form_size(tensor: Array, half: Array, rho: Array, degree: int) -> Array:
     """Upper bound (B,) of `|T[d, ..., d]|` over |d_j| <= half_j, |d| <= rho.
 
-    The smaller of the sum of absolute entries times half-widths, and `|T|_F rho^degree`.
+    The smaller of the sum of absolute entries times half-widths, and `|T|_F rho^degree`; squares of
+    entries below 2^-511 vanish, which `root` makes up for (Statement 16.4).
     """
     xp = namespace(tensor)
     entries, orders = sorted_index(half.shape[1], degree)
@@ -163,5 +166,5 @@ def form_size(tensor: Array, half: Array, rho: Array, degree: int) -> Array:
     for place in range(1, degree):
         widths = widths * half[:, xp.asarray(entries[:, place], device=half.device)]
     separate = (xp.abs(tensor) * widths) @ count
-    together = xp.sqrt(tensor**2 @ count) * rho**degree
+    together = root(tensor**2 @ count) * rho**degree
     return up(xp.minimum(separate, together), len(orders) + 32)
