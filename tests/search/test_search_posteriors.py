@@ -63,7 +63,8 @@ def test_ranges_contain_every_optimum_found(seed):
     assert result.reason is StopReason.CONVERGED
 
 
-@pytest.mark.parametrize("seed", [3, pytest.param(7, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [3, 7])
 def test_range_contains_a_thousand_local_optima(seed):
     posterior = random_posterior(seed, 2, binary=True)
     region = gpcert.Box([-1.5, -1.0], [1.0, 1.5])
@@ -93,7 +94,7 @@ def test_bounds_hold_at_every_small_budget(seed):
             assert found.lower <= found.upper
 
 
-@pytest.mark.parametrize("seed", range(3))
+@variants("seed", range(3))
 def test_same_seed_same_answer(seed):
     posterior, region = random_posterior(seed, 2, binary=True), random_region(seed, 2)
     goals = all_goals(posterior, binary=True)
