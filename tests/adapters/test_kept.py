@@ -192,7 +192,7 @@ def test_parameters_and_copies(conversions):
 def test_a_new_model_at_an_old_address_is_converted():
     keep = Kept()
     answers = []
-    scales = np.arange(1, examples(29, quick=8))
+    scales = np.arange(1, examples(30, quick=9))
     for scale in scales:
         model = regressor().fit(X, scale * y)
         posterior = keep.posterior(model, registry._compared)

@@ -306,7 +306,7 @@ def check_certificate(posterior, x, certificate, region, rng):
         assert p.argmax() != own or np.sort(p)[-2] > p[own] - ROUNDING
 
 
-@settings(max_examples=examples(8))
+@settings(max_examples=examples(8, quick=3))
 @given(seed=st.integers(0, 2**32 - 1), coupled=st.booleans(), probit=st.booleans())
 def test_certificates_hold(seed, coupled, probit):
     rng = np.random.default_rng(seed)
@@ -341,7 +341,7 @@ def test_certificates_of_a_trained_classifier(model):
 
 def test_the_radius_of_a_trained_classifier(model):
     x = np.array([0.1, 0.0])
-    radius = gpcert.certified_radius(model, x, rtol=0.3, budget=Budget(seconds=60.0))
+    radius = gpcert.certified_radius(model, x, rtol=0.6, budget=Budget(seconds=60.0))
     assert 0.3 <= radius.lower <= radius.upper <= 2.0
     X = Ball(x, radius.lower).sample(500, np.random.default_rng(0))
     assert np.all(model.predict(X) == "blue")
@@ -402,14 +402,17 @@ def test_torch_agrees(likelihood, coupled, m):
             assert mine.upper == pytest.approx(theirs.upper, abs=1e-6)
 
 
-def test_a_budget_leaves_valid_bounds(model):
+@variants("budget", [Budget(boxes=1), Budget(seconds=0.05), Budget(boxes=10)], quick=2)
+def test_a_budget_leaves_valid_bounds(model, budget):
     region = Ball([1.0, 0.6], 1.5)
     p = model.predict_proba(region.sample(300, np.random.default_rng(0)))
-    for budget in (Budget(boxes=1), Budget(boxes=10), Budget(seconds=0.05)):
-        for c, found in enumerate(gpcert.prediction_ranges(model, region, budget=budget)):
-            assert not found.converged
-            assert found.minimum.lower <= p[:, c].min()
-            assert found.maximum.upper >= p[:, c].max()
+    for c, found in enumerate(gpcert.prediction_ranges(model, region, budget=budget)):
+        assert not found.converged
+        assert found.minimum.lower <= p[:, c].min()
+        assert found.maximum.upper >= p[:, c].max()
+
+
+def test_one_box_is_enough_for_a_status(model):
     certificate = gpcert.certify(model, [1.0, 0.6], 0.05, budget=Budget(boxes=1))
     assert certificate.status in set(Status)
 

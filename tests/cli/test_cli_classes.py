@@ -56,7 +56,7 @@ def probabilities(model, X):
     return model.prediction(X) if isinstance(model, gpcert.Posterior) else model.probabilities(X)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@variants("name", sorted(MODELS), quick=2)
 def test_certify(run, folder, csv, tmp_path, name):
     output = tmp_path / "results.json"
     points = csv(NEAR_BLUE + BETWEEN)

@@ -120,6 +120,7 @@ def test_version_in_its_own_process():
     assert done.stdout.strip() == f"gpcert {gpcert.__version__}"
 
 
+@pytest.mark.slow
 def test_usage_error_in_its_own_process():
     command = [sys.executable, "-m", "gpcert", "certify"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

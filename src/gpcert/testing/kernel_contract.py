@@ -141,7 +141,7 @@ class KernelContract(KernelCase):
         assert np.all(gap <= 1e-10 * np.einsum("ij,ijk->ik", np.abs(C), scale))
         assert np.all(np.isfinite(self.kernel.gradient(X, X))), "coincident points"
 
-    @drawn(40)
+    @drawn(30)
     @given(seed=seeds, size=sizes)
     def test_feature_map_remainders(self, seed: int, size: float) -> None:
         """R0, R1, R2, b2, b3 are at least the lengths they bound, all over the box; no tolerance.

@@ -114,7 +114,7 @@ class NodeContract(KernelContract):
         return node_case(chosen, self.units, seed, self.backend(backend), self.huge)
 
     @pytest.mark.parametrize("check", sorted(CHECKS))
-    @drawn(25)
+    @drawn(20)
     @given(seed=seeds, backend=st.sampled_from(BACKENDS))
     def test_node(self, check: str, seed: int, backend: str) -> None:
         """One line of the contract of a node, see `gpcert.testing.node_checks`."""
