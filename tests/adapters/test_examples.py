@@ -12,7 +12,7 @@ from gpcert.testing.effort import variants
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))
 
-QUICK = ("by_hand", "sklearn_svm")
+QUICK = ("by_hand",)
 """Scripts that run within seconds; `make test-slow` and `make test-gpflow` run all."""
 
 OPTIONAL = {"gpytorch": "gpytorch", "botorch": "botorch", "gpflow": "gpflow", "gpy": "GPy"}

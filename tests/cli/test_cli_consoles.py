@@ -28,7 +28,6 @@ def files(tmp_path, csv):
     return tmp_path / "model.npz", csv("id,x\n\u03b1\u2260,-1.0\n"), tmp_path / "results.json"
 
 
-@pytest.mark.slow
 def test_in_its_own_process(files):
     encoding = "cp1252"
     model, points, output = files

@@ -15,7 +15,7 @@ FOUND = (101017, 150469)
 """Seeds that once found something: an overflow in local search, an infinite distance to a point."""
 
 
-@variants("seed", [*FOUND, *range(50)], quick=22)
+@variants("seed", [*FOUND, *range(50)], quick=14)
 def test_no_promise_is_broken(seed):
     outcome = run_case(seed, timed=False)
     assert not outcome.findings, outcome.report()

@@ -8,8 +8,6 @@ import sys
 import pytest
 from hunt_files import posterior
 
-from gpcert.testing.effort import variants
-
 ENVIRONMENTS = {
     "Windows redirect": {"PYTHONIOENCODING": "cp1252"},
     "ASCII": {"PYTHONIOENCODING": "ascii"},
@@ -52,7 +50,8 @@ def check(folder, name, verb, *options):
     assert done.stdout
 
 
-@variants("name", ["Windows redirect", "C locale without UTF-8 mode"])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["Windows redirect", "C locale without UTF-8 mode"])
 def test_certify_prints_and_saves_on(name, files):
     check(files, name, "certify", "--radius", "0.1", "--seconds", "5")
 

@@ -40,7 +40,7 @@ TILTED = {"exponential_tilt", "generalised_spectral"}
 LARGEST_TILT = 30.0
 """Half-widths, in typical lengths, at which these do not overflow."""
 
-QUICK_PARTNERS = 5
+QUICK_PARTNERS = 4
 """Kernels that each is added to and multiplied with in a quick run; all of them in a slow one."""
 
 BACKENDS = ["numpy", "torch"] if importlib.util.find_spec("torch") else ["numpy"]
