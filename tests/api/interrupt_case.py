@@ -5,6 +5,7 @@ and the answer as JSON.
 """
 
 import json
+import signal
 import sys
 from importlib import import_module
 
@@ -102,6 +103,8 @@ def run(verb):
 
 
 if __name__ == "__main__":
+    # a shell starts jobs in the background with interrupts ignored, and the tests may be one
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     # imports and the model are there; from here on the call itself is interrupted
     model()
     print("READY", flush=True)

@@ -6,6 +6,7 @@ Prints "asked" before the call and one JSON line with the answer after it.
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from typing import Any
 
@@ -81,4 +82,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    # a shell starts jobs in the background with interrupts ignored, and the tests may be one
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     main()

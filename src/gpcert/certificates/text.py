@@ -73,8 +73,8 @@ def _short(value: Any) -> str:
 def interval_text(interval: Interval) -> str:
     """Both ends, rounded outwards.
 
-    >>> interval_text(Interval(0.123456, 0.2))
-    '[0.1234, 0.2]'
+    >>> interval_text(Interval(0.123456, 0.25))
+    '[0.1234, 0.25]'
     """
     return f"[{below(interval.lower)}, {above(interval.upper)}]"
 

@@ -6,6 +6,7 @@ Proofs: docs/mathematics.md, statement 1.2.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from gpcert.arrays import Array, Backend, namespace
 from gpcert.committee import Model
@@ -59,6 +60,14 @@ class SliceNorms:
         return self.known[output]
 
 
+class _Part(NamedTuple):
+    """A kernel, and the same of the points `index` alone; None where that is not worth it."""
+
+    whole: LocalKernel
+    part: LocalKernel | None
+    index: Array
+
+
 @dataclass(frozen=True, eq=False)
 class LocalPosterior:
     """Everything that does not change from cell to cell, on the backend.
@@ -75,7 +84,7 @@ class LocalPosterior:
     precisions: tuple[LocalPrecision, ...] | None
     operator: OperatorBounds
     portfolio: Portfolio = field(default_factory=Portfolio)
-    parts: dict[int, tuple[LocalKernel, Array]] = field(default_factory=dict)
+    parts: dict[int, _Part] = field(default_factory=dict)
     """Of outputs that use some of the points only: the kernel with those, and their numbers."""
 
     @staticmethod
@@ -142,16 +151,15 @@ class LocalPosterior:
         weights = self.weights[output]
         if len(self.weights) == 1:
             return self.kernel, expansion, weights
-        if output not in self.parts:
-            xp = namespace(weights)
-            (index,) = xp.nonzero(weights)
+        found = self.parts.get(output)
+        if found is None or found.whole is not self.kernel:  # a copy may have another kernel
+            (index,) = namespace(weights).nonzero(weights)
             few = 0 < len(index) <= FEW * len(weights)
             part = self.kernel.restricted_to(index) if few else None
-            self.parts[output] = (part or self.kernel, index if part else xp.arange(0))
-        kernel, index = self.parts[output]
-        if kernel is self.kernel:
-            return kernel, expansion, weights
-        return kernel, expansion.restricted_to(index), weights[index]
+            found = self.parts[output] = _Part(self.kernel, part, index)
+        if found.part is None:
+            return self.kernel, expansion, weights
+        return found.part, expansion.restricted_to(found.index), weights[found.index]
 
     def paper_mean(self, expansion: Expansion, output: int, sign: int) -> Array:
         """The paper's lower bound of `sign * g_c` over every cell."""

@@ -17,6 +17,10 @@ PIXELS_AN_INCH = 130
 MOST_NUMBERS = 8
 
 
+WIDE_RANGE = 300.0
+"""Quotient of the ends of an axis from which on only powers of ten have their number."""
+
+
 def panels(count: int, columns: int = 2, **options: Any) -> tuple[Figure, list[Axes]]:
     """A figure with `count` axes in rows of at most `columns`; options are those of `subplots`.
 
@@ -47,13 +51,19 @@ def logarithmic(ax: Axes, ticks: Any) -> None:
     ax.set_xticks(ticks, labels=labels)
     ax.xaxis.set_minor_locator(NullLocator())
     for formatter in (ax.yaxis.set_major_formatter, ax.yaxis.set_minor_formatter):
-        formatter(FuncFormatter(_plain))
+        formatter(FuncFormatter(lambda value, place: _plain(value, ax.get_ylim())))
 
 
-def _plain(value: float, place: int | None) -> str:
-    """Numbers that begin with 1, 2, 3, 5 or 7, written as they are; the others would overlap."""
-    del place
-    return f"{value:g}" if value > 0 and f"{value:.0e}"[0] in "12357" else ""
+def _plain(value: float, ends: tuple[float, float]) -> str:
+    """Numbers as they are: over few powers of ten those that begin with 1, 2, 3, 5 or 7, else the
+    powers alone; more would overlap.
+
+    >>> _plain(0.3, (0.1, 1.0)), _plain(0.4, (0.1, 1.0)), _plain(0.3, (1e-6, 1.0))
+    ('0.3', '', '')
+    """
+    low, high = ends
+    first = "12357" if high <= WIDE_RANGE * low else "1"
+    return f"{value:g}" if value > 0 and f"{value:.0e}"[0] in first else ""
 
 
 def save(figure: Figure, place: Path) -> None:

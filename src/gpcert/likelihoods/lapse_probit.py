@@ -31,7 +31,7 @@ class LapseProbit(BinaryLikelihood):
     [0.5, 0.999]
     """
 
-    lapse: float
+    lapse: float = 0.001
 
     name: ClassVar[str] = "lapse-probit"
 

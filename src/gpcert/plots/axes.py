@@ -35,7 +35,7 @@ def short_name(name: Any) -> str:
     """A name that does not fill the picture.
 
     >>> short_name("a"), short_name("a name that goes on and on and on and on")
-    ('a', 'a name that g…on and on and on')
+    ('a', 'a name that g…and on and on')
     """
     text = str(name)
     if len(text) <= LONGEST_NAME:

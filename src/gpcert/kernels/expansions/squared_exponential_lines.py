@@ -142,6 +142,10 @@ class SquaredExponentialLines(LocalSquaredExponential):
         self._last_sizes.update(K=K, sums=both)
         return both[0], both[1]
 
+    def restricted_to(self, index: Array) -> None:
+        """Every cell has a table of its own: nothing to be shared."""
+        del index
+
     def moments(self, coefficients: Array, scaled: Array) -> tuple[Array, Array, Array]:
         """`sum_i a_bi (1, u_bi, u_bi^2)` with u = p - c, formed about the centre directly."""
         xp = namespace(coefficients)
