@@ -33,13 +33,13 @@ $(INSTALLED): pyproject.toml
 demo: setup ## certify two small models; tables, a picture and JSON in demo_output/
 	$(BIN)/gpcert demo
 
-test: setup ## tests and doctests
+test: setup ## tests and doctests, each kind in few variants
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 
 coverage: setup ## the same, and which lines they reach
 	$(BIN)/python -m pytest -n 2 -m "not slow" --cov=gpcert --cov-report=term:skip-covered
 
-test-slow: setup ## the long studies: all tests with four times the examples, and those marked slow
+test-slow: setup ## the long studies: all tests with five times the examples, and those marked slow
 	GPCERT_THOROUGH=1 $(BIN)/python -m pytest -n 2
 
 lint: setup ## style
@@ -77,7 +77,7 @@ test-gpflow: ## tests of the GPflow adapter, in an environment with TensorFlow (
 check: export GPCERT_EXPECT = $(EXPECTED)
 check: libraries browser lint types imports test ## all that CI runs
 
-mutants: setup ## break the bounds on purpose: the tests must notice
+mutants: setup ## break the bounds on purpose: the tests must notice, the slow ones at the latest
 	$(BIN)/python tools/mutants.py
 
 hunt: setup ## random models and questions against the definitions; LENGTH=100000 cases, HUNT="--jobs 2"

@@ -2,9 +2,10 @@
 
     python tools/mutants.py [--jobs 2] [--only NAME ...] [--list]
 
-Every mutant runs in its own temporary copy of src, tests and pyproject.toml. Exit code 1 if a
-mutant survives, if it cannot be applied (its old text is not found exactly once), if it does not
-run, or if the tests fail without any mutant.
+Every mutant runs in its own temporary copy of src, tests and pyproject.toml: the tests of `make
+test` first, and if it survives them those of `make test-slow`. Exit code 1 if a mutant survives
+both, if it cannot be applied (its old text is not found exactly once), if it does not run, or if
+the tests fail without any mutant.
 """
 
 from __future__ import annotations
@@ -27,7 +28,13 @@ from rich.table import Table
 
 ROOT = Path(__file__).resolve().parent.parent
 SECONDS = 300
-"""Limit of one run; a mutant that makes a search endless is noticed too."""
+"""Limit of one quick run; a mutant that makes a search endless is noticed too."""
+
+LONG_SECONDS = 3600
+"""Limit of a thorough run, and of the run without a mutant; to reach it proves no defect."""
+
+NOTHING_SELECTED = 5
+"""pytest's exit code where all tests named are slow ones."""
 
 NO_SHRINKING = """
 from hypothesis import Phase as _Phase
@@ -65,11 +72,15 @@ def copy_repository(target: Path) -> None:
         stream.write(NO_SHRINKING)
 
 
-def run_tests(copy: Path, tests: tuple[str, ...]) -> tuple[int, str]:
+def run_tests(
+    copy: Path, tests: tuple[str, ...], thorough: bool = False, limit: int = SECONDS
+) -> tuple[int, str]:
     """Exit code of pytest (-1 for a timeout) and its output."""
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
-    environment = os.environ | threads | {"PYTHONPATH": str(copy / "src")}
+    effort = {"GPCERT_THOROUGH": str(int(thorough))}
+    environment = os.environ | threads | effort | {"PYTHONPATH": str(copy / "src")}
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
+    command += [] if thorough else ["-m", "not slow"]
     try:
         done = subprocess.run(
             command,
@@ -77,7 +88,7 @@ def run_tests(copy: Path, tests: tuple[str, ...]) -> tuple[int, str]:
             env=environment,
             capture_output=True,
             text=True,
-            timeout=SECONDS,
+            timeout=limit,
             check=False,
         )
     except subprocess.TimeoutExpired:
@@ -101,19 +112,24 @@ def try_mutant(mutant: Mutant) -> Outcome:
             return outcome("NOT FOUND", f"{text.count(mutant.old)} times in {mutant.file}")
         path.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
         code, output = run_tests(copy, mutant.tests)
-    if code == -1:
+        thorough = code in {0, NOTHING_SELECTED}
+        if thorough:
+            code, output = run_tests(copy, mutant.tests, thorough=True, limit=LONG_SECONDS)
+    if code == -1 and not thorough:
         return outcome("killed", "timeout")
-    if code == 0:
+    if code in {0, -1}:
         return outcome("SURVIVED", " ".join(mutant.tests))
     # a file that cannot be collected has no "::"; no test noticed anything there
     failed = re.findall(r"^(?:FAILED|ERROR) (\S+::\S+)", output, flags=re.MULTILINE)
     if code != 1 or not failed:
         errors = re.findall(r"^E +(.+)", output, flags=re.MULTILINE)
         return outcome("DID NOT RUN", errors[-1] if errors else output[-200:])
-    return outcome("killed", failed[0].removeprefix("tests/"))
+    if thorough and (reason := baseline((failed[0].partition("[")[0],), thorough=True)):
+        return outcome("FAILS WITHOUT IT", reason[-200:])
+    return outcome("killed", failed[0].removeprefix("tests/") + " (thorough)" * thorough)
 
 
-def baseline(mutants: list[Mutant]) -> str | None:
+def baseline(tests: tuple[str, ...], thorough: bool = False) -> str | None:
     """The tests must pass without a mutant, in the copy itself; else the reason."""
     with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
         copy = Path(folder)
@@ -128,9 +144,7 @@ def baseline(mutants: list[Mutant]) -> str | None:
         ).stdout
         if not Path(where.strip()).resolve().is_relative_to(copy.resolve()):
             return f"the copy is not what is imported: {where.strip()}"
-        # options such as -k only narrow a run
-        files = {test for m in mutants for test in m.tests if test.startswith("tests/")}
-        code, output = run_tests(copy, tuple(sorted(files)))
+        code, output = run_tests(copy, tests, thorough, LONG_SECONDS)
     return None if code == 0 else f"the tests fail without a mutant:\n{output[-3000:]}"
 
 
@@ -168,7 +182,9 @@ def main() -> int:
         for mutant in chosen:
             console.print(f"{mutant.name}: {mutant.why} ({mutant.file})")
         return 0
-    if not arguments.no_baseline and (reason := baseline(chosen)):
+    # options such as -k only narrow a run
+    files = {test for m in chosen for test in m.tests if test.startswith("tests/")}
+    if not arguments.no_baseline and (reason := baseline(tuple(sorted(files)))):
         console.print(reason, style="red", markup=False)
         return 1
     with ThreadPoolExecutor(max_workers=arguments.jobs) as pool:

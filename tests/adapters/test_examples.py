@@ -8,13 +8,20 @@ from pathlib import Path
 
 import pytest
 
+from gpcert.testing.effort import variants
+
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))
+
+QUICK = ("by_hand",)
+"""Scripts that run within seconds; `make test-slow` and `make test-gpflow` run all."""
 
 OPTIONAL = {"gpytorch": "gpytorch", "botorch": "botorch", "gpflow": "gpflow", "gpy": "GPy"}
 """Libraries by the first word of the scripts that need them."""
 
 
-@pytest.mark.parametrize("script", EXAMPLES, ids=lambda path: path.stem)
+@variants(
+    "script", sorted(EXAMPLES, key=lambda p: p.stem not in QUICK), len(QUICK), ids=lambda p: p.stem
+)
 def test_example_runs(script, tmp_path):
     library = OPTIONAL.get(script.stem.partition("_")[0])
     if library is not None and importlib.util.find_spec(library) is None:

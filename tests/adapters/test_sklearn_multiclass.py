@@ -17,6 +17,7 @@ from gpcert.enclosures.goals.rest import RestGoal
 from gpcert.errors import InputError, UnsupportedModelError
 from gpcert.regions import Ball
 from gpcert.search import Budget, Problem, solve
+from gpcert.testing.effort import examples, variants
 
 SCHEMES = ("one_vs_rest", "one_vs_one")
 RNG = np.random.default_rng(4)
@@ -85,14 +86,14 @@ def decide(committee, x, radius, winner, norm=np.inf):
     return region, solve(problem).goals[0]
 
 
-@pytest.mark.parametrize("name", ["rest", "pairs", "four classes", "pairs of four", "matern"])
+@variants("name", ["pairs", "rest", "four classes", "pairs of four", "matern"], quick=2)
 def test_decisions_are_those_of_predict_on_whole_regions(name):
     """Nowhere in a robust region does `predict` say otherwise; at a counter-example it does."""
     model = MODELS[name]()
     committee = as_posterior(model)
     rng = np.random.default_rng(0)
     seen = set()
-    centers = rng.uniform(-5, 5, size=(12, committee.dim))
+    centers = rng.uniform(-5, 5, size=(examples(12, quick=5), committee.dim))
     for x, winner in zip(centers, committee_decision(committee, centers), strict=True):
         for radius, norm in ((0.1, np.inf), (0.6, 2), (1.5, np.inf)):
             region, found = decide(committee, x, radius, int(winner), norm)
@@ -107,7 +108,7 @@ def test_decisions_are_those_of_predict_on_whole_regions(name):
     assert seen == {"robust", "not robust"}
 
 
-@pytest.mark.parametrize("classes", [3, 4])
+@variants("classes", [3, 4])
 def test_ranges_contain_the_probabilities(classes):
     model = fit("one_vs_rest", classes)
     committee = as_posterior(model)

@@ -11,6 +11,7 @@ from gpcert.errors import InputError
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit
 from gpcert.regions import Ball
+from gpcert.testing.effort import variants
 
 SHORT = {"iterations": 8, "restarts": 1}
 
@@ -47,7 +48,7 @@ def test_threshold_and_features(binary, X):
         assert row.success == ((row.before > 0.7) != (row.after > 0.7))
 
 
-@pytest.mark.parametrize("kind", ["softmax", "committee"])
+@variants("kind", ["committee", "softmax"])
 def test_several_classes(kind, X, request):
     model = request.getfixturevalue(kind)
     table = check(model, X, 0.7)

@@ -10,6 +10,7 @@ import gpcert
 from gpcert.errors import InputError
 from gpcert.likelihoods import Probit
 from gpcert.regions import Ball
+from gpcert.testing.effort import examples, variants
 
 QUICK = gpcert.Budget(seconds=0.2)
 
@@ -37,7 +38,7 @@ def test_robustness_says_what_is_missing(binary, X):
         gpcert.robustness(None, X, 0.1)
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 @given(seed=st.integers(0, 10**6), norm=st.sampled_from([1, 2, np.inf]))
 def test_the_certified_curve_never_lies_above_the_attacks(seed, norm):
     model = random_posterior(seed, likelihood=Probit(), classes=("a", "b"))
@@ -106,7 +107,9 @@ def test_labels_are_checked(binary, X, y, text):
         gpcert.certified_accuracy(binary, X, y, [0.1])
 
 
-def test_worst_cases_hold_means_and_bands(regression, X):
+@variants("rows", [slice(0, 2), slice(2, 5)])
+def test_worst_cases_hold_means_and_bands(regression, X, rows):
+    X = X[rows]
     table = gpcert.worst_case(regression, X, 0.3, beta=2.5, norm=2, tol=1e-3)
     for x, row in zip(X, table, strict=True):
         P = Ball(x, 0.3, norm=2).sample(300, 0)

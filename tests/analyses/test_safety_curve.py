@@ -7,6 +7,7 @@ import gpcert
 from gpcert.analyses import safety
 from gpcert.errors import InputError
 from gpcert.regions import Ball
+from gpcert.testing.effort import variants
 
 RADII = [0.0, 0.1, 0.3, 0.6, 1.0, 1.5]
 
@@ -33,7 +34,7 @@ def check(curve, value, x, **shape):
     assert places == sorted(places)
 
 
-@pytest.mark.parametrize("norm", [2, np.inf])
+@variants("norm", [np.inf, 2])
 def test_two_classes(binary, X, norm):
     curve = gpcert.safety_curve(binary, X[0], RADII, norm=norm)
     check(curve, lambda P: binary.prediction(P)[:, 0], X[0], norm=norm)

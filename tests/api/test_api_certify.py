@@ -7,6 +7,7 @@ from sklearn.linear_model import LogisticRegression
 
 import gpcert
 from gpcert.errors import InputError, UnsupportedModelError
+from gpcert.testing.effort import variants
 
 ROBUST, NOT_ROBUST, UNKNOWN = gpcert.Status.ROBUST, gpcert.Status.NOT_ROBUST, gpcert.Status.UNKNOWN
 
@@ -66,7 +67,7 @@ def test_features_and_domain(classifier):
             assert certificate.counterexample[0] == x[0]
 
 
-@pytest.mark.parametrize("threshold", [0.2, 0.5, 0.7])
+@variants("threshold", [0.2, 0.5, 0.7], quick=2)
 def test_threshold(classifier, threshold):
     def decide(X):
         return classifier.predict_proba(X)[:, 1] > threshold

@@ -7,6 +7,7 @@ import gpcert
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import MultinomialProbit, Softmax
 from gpcert.posterior import Posterior
+from gpcert.testing.effort import variants
 
 LABELS = (3, 5, 8)
 
@@ -51,7 +52,7 @@ def cubature(posterior, X, nodes=241, reach=9.0):
     return found
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@variants("seed", [0, 1, 2])
 def test_cubature_at_points_of_the_region_stays_inside(seed):
     posterior = model(Softmax(), seed)
     region = gpcert.Ball([0.2, -0.3], 0.25)
@@ -67,6 +68,7 @@ def test_cubature_at_points_of_the_region_stays_inside(seed):
     assert sum(r.minimum.lower for r in ranges) <= 1.0 <= sum(r.maximum.upper for r in ranges)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("likelihood", [Softmax(), MultinomialProbit(0.7)])
 def test_a_million_samples_at_points_of_the_region(likelihood):
     posterior = model(likelihood, 3)

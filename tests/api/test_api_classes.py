@@ -16,7 +16,7 @@ from gpcert.models import GPClassifier
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Box
 from gpcert.search import Budget, StopReason
-from gpcert.testing.effort import examples
+from gpcert.testing.effort import crossed, examples, variants
 
 LIKELIHOODS = [Softmax(), MultinomialProbit()]
 CENTERS = np.array([[0.0, 0.0], [2.0, 0.0], [1.0, 1.8]])
@@ -130,9 +130,12 @@ def test_latent_quantities_of_a_class(quantity, coupled):
     assert found.minimum.upper == pytest.approx(values.min(), abs=2e-3)
 
 
-@pytest.mark.parametrize("likelihood", LIKELIHOODS)
-@pytest.mark.parametrize(
-    ("coupled", "m"), [(True, 2), (True, 3), (False, 2), (False, 3), (False, 5)]
+@crossed(
+    {
+        "likelihood": LIKELIHOODS,
+        "coupled, m": [(True, 2), (True, 3), (False, 2), (False, 3), (False, 5)],
+    },
+    quick=4,
 )
 def test_posteriors_of_the_user(likelihood, coupled, m):
     posterior = tiny(likelihood, coupled, m)
@@ -176,9 +179,8 @@ def test_two_classes_agree_with_the_logistic():
         assert decision.status == gpcert.certify(single, center, 0.15).status
 
 
-@pytest.mark.parametrize("likelihood", LIKELIHOODS)
-@pytest.mark.parametrize("coupled", [True, False])
-def test_equal_classes(likelihood, coupled):
+@crossed({"likelihood": LIKELIHOODS, "coupled": [True, False], "half": [0.3, 3.0]})
+def test_equal_classes(likelihood, coupled, half):
     """Constant means: a third each by symmetry, and no class ever wins by a margin."""
     factor = np.zeros((3, 3, 1))
     factor[[0, 1, 2], [0, 1, 2], 0] = 0.5
@@ -190,16 +192,15 @@ def test_equal_classes(likelihood, coupled):
         likelihood=likelihood,
         coupled=coupled,
     )
-    for region in (Box([-0.3], [0.3]), Box([-3.0], [3.0])):
-        for found in gpcert.prediction_ranges(posterior, region, tol=0.01):
-            assert found.converged
-            assert found.minimum.lower <= 1 / 3 + 1e-12
-            assert found.maximum.upper >= 1 / 3 - 1e-12
+    for found in gpcert.prediction_ranges(posterior, Box([-half], [half]), tol=0.01):
+        assert found.converged
+        assert found.minimum.lower <= 1 / 3 + 1e-12
+        assert found.maximum.upper >= 1 / 3 - 1e-12
     certificate = gpcert.certify(posterior, [0.0], 0.1, budget=Budget(boxes=50))
     assert certificate.status is not Status.ROBUST
 
 
-@pytest.mark.parametrize("likelihood", LIKELIHOODS)
+@variants("likelihood", LIKELIHOODS)
 def test_one_class_dominates(likelihood):
     posterior = tiny(likelihood, True, offset=[0.0, 60.0, 0.0])
     region = Box([-0.5], [1.0])
@@ -236,8 +237,7 @@ def test_classes_that_are_almost_perfectly_correlated(likelihood):
         assert found.maximum.upper - found.minimum.lower < 0.3
 
 
-@pytest.mark.parametrize("likelihood", LIKELIHOODS)
-@pytest.mark.parametrize("coupled", [True, False])
+@crossed({"likelihood": LIKELIHOODS, "coupled": [True, False]})
 def test_no_variance(likelihood, coupled):
     """At the only point the posterior is certain: the link of the means."""
     factor = np.zeros((3, 3, 1))
@@ -264,8 +264,7 @@ def test_no_variance(likelihood, coupled):
     check_ranges(posterior, region, gpcert.prediction_ranges(posterior, region, tol=0.02), 0.02)
 
 
-@pytest.mark.parametrize("likelihood", LIKELIHOODS)
-@pytest.mark.parametrize("coupled", [True, False])
+@crossed({"likelihood": LIKELIHOODS, "coupled": [True, False]})
 def test_a_huge_variance(likelihood, coupled):
     posterior = tiny(likelihood, coupled, amplitude=1e4)
     region = Box([0.3], [0.31])
@@ -273,8 +272,7 @@ def test_a_huge_variance(likelihood, coupled):
     check_ranges(posterior, region, gpcert.prediction_ranges(posterior, region, tol=0.03), 0.03, X)
 
 
-@pytest.mark.parametrize("likelihood", LIKELIHOODS)
-@pytest.mark.parametrize(("coupled", "m"), [(True, 3), (False, 3), (False, 8)])
+@crossed({"likelihood": LIKELIHOODS, "coupled, m": [(True, 3), (False, 3), (False, 8)]}, quick=2)
 def test_a_region_of_one_point(likelihood, coupled, m):
     posterior, x = tiny(likelihood, coupled, m), np.array([0.3])
     p = probabilities(posterior, x[None])[0]
@@ -308,7 +306,7 @@ def check_certificate(posterior, x, certificate, region, rng):
         assert p.argmax() != own or np.sort(p)[-2] > p[own] - ROUNDING
 
 
-@settings(max_examples=examples(8))
+@settings(max_examples=examples(8, quick=3))
 @given(seed=st.integers(0, 2**32 - 1), coupled=st.booleans(), probit=st.booleans())
 def test_certificates_hold(seed, coupled, probit):
     rng = np.random.default_rng(seed)
@@ -343,7 +341,7 @@ def test_certificates_of_a_trained_classifier(model):
 
 def test_the_radius_of_a_trained_classifier(model):
     x = np.array([0.1, 0.0])
-    radius = gpcert.certified_radius(model, x, rtol=0.1, budget=Budget(seconds=60.0))
+    radius = gpcert.certified_radius(model, x, rtol=0.6, budget=Budget(seconds=60.0))
     assert 0.3 <= radius.lower <= radius.upper <= 2.0
     X = Ball(x, radius.lower).sample(500, np.random.default_rng(0))
     assert np.all(model.predict(X) == "blue")
@@ -390,8 +388,7 @@ def test_inputs_that_are_no_numbers_are_refused(model):
         gpcert.prediction_ranges(model, Ball([0.0], 0.1))
 
 
-@pytest.mark.parametrize("likelihood", LIKELIHOODS)
-@pytest.mark.parametrize(("coupled", "m"), [(True, 3), (False, 3), (False, 5)])
+@crossed({"likelihood": LIKELIHOODS, "coupled, m": [(True, 3), (False, 3), (False, 5)]}, quick=2)
 def test_torch_agrees(likelihood, coupled, m):
     pytest.importorskip("torch")
     posterior, region = tiny(likelihood, coupled, m), Box([0.1], [0.3])
@@ -405,14 +402,17 @@ def test_torch_agrees(likelihood, coupled, m):
             assert mine.upper == pytest.approx(theirs.upper, abs=1e-6)
 
 
-def test_a_budget_leaves_valid_bounds(model):
+@variants("budget", [Budget(boxes=1), Budget(seconds=0.05), Budget(boxes=10)], quick=2)
+def test_a_budget_leaves_valid_bounds(model, budget):
     region = Ball([1.0, 0.6], 1.5)
     p = model.predict_proba(region.sample(300, np.random.default_rng(0)))
-    for budget in (Budget(boxes=1), Budget(boxes=10), Budget(seconds=0.05)):
-        for c, found in enumerate(gpcert.prediction_ranges(model, region, budget=budget)):
-            assert not found.converged
-            assert found.minimum.lower <= p[:, c].min()
-            assert found.maximum.upper >= p[:, c].max()
+    for c, found in enumerate(gpcert.prediction_ranges(model, region, budget=budget)):
+        assert not found.converged
+        assert found.minimum.lower <= p[:, c].min()
+        assert found.maximum.upper >= p[:, c].max()
+
+
+def test_one_box_is_enough_for_a_status(model):
     certificate = gpcert.certify(model, [1.0, 0.6], 0.05, budget=Budget(boxes=1))
     assert certificate.status in set(Status)
 
@@ -437,8 +437,7 @@ def test_an_interrupt_leaves_valid_bounds(model, monkeypatch):
         assert found.maximum.upper >= p[:, c].max()
 
 
-@pytest.mark.parametrize("likelihood", LIKELIHOODS)
-@pytest.mark.parametrize(("coupled", "m"), [(True, 3), (False, 5)])
+@crossed({"likelihood": LIKELIHOODS, "coupled, m": [(True, 3), (False, 5)]})
 def test_a_million_samples_do_not_contradict(likelihood, coupled, m):
     """An independent way to the probabilities: sampled latent values, six standard errors."""
     posterior, x, count = tiny(likelihood, coupled, m), np.array([[0.3]]), 1_000_000

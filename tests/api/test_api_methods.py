@@ -15,6 +15,7 @@ from gpcert.errors import InputError
 from gpcert.kernels import Linear, Matern, Product, SquaredExponential, Sum
 from gpcert.likelihoods import Logistic, Probit
 from gpcert.search import Problem, StopReason, solve
+from gpcert.testing.effort import crossed, variants
 from gpcert.testing.strategies import regression_posterior
 
 METHODS = [
@@ -41,9 +42,13 @@ def grid(box):
     return np.stack(np.meshgrid(*np.linspace(box.lower, box.upper, 40).T), axis=-1).reshape(-1, 2)
 
 
-@pytest.mark.parametrize("quantity", ["mean", "variance", "probability"])
-@pytest.mark.parametrize("likelihood", [Probit(), Logistic()], ids=["probit", "logistic"])
-@pytest.mark.parametrize("how", METHODS, ids=str)
+@crossed(
+    {
+        "quantity": ["mean", "variance", "probability"],
+        "likelihood": [Probit(), Logistic()],
+        "how": METHODS,
+    }
+)
 def test_ranges_converge_to_the_same(how, likelihood, quantity):
     model = posterior(likelihood=likelihood)
     found = gpcert.prediction_range(model, BOX, tol=0.01, quantity=quantity, **how)
@@ -86,7 +91,7 @@ def test_certify(how, regressor, classifier):
     assert gpcert.certify(classifier, [1.0, 0.3], 0.05, **how).status.name == "ROBUST"
 
 
-@pytest.mark.parametrize("how", METHODS[1:3], ids=str)
+@variants("how", METHODS[1:3], ids=str)
 def test_many_and_radius(how, regressor):
     points = [[0.2, -0.3], [0.0, 0.1]]
     table = gpcert.certify_many(regressor, points, 0.01, delta=0.5, **how)

@@ -11,6 +11,7 @@ from gpcert.errors import InputError
 from gpcert.kernels import SquaredExponential
 from gpcert.search import StopReason
 from gpcert.search.incumbents import Incumbents
+from gpcert.testing.effort import crossed, variants
 
 TWO_BUMPS = gpcert.Posterior(
     SquaredExponential(1.0), points=[[0.0, 0.0], [3.0, 0.0]], weights=[1.0, -1.0]
@@ -20,7 +21,7 @@ TWO_BUMPS = gpcert.Posterior(
 POSITIVE = gpcert.Posterior(SquaredExponential(1.0), points=[[0.0, 0.0]], weights=[1.0], offset=0.5)
 
 
-@pytest.mark.parametrize("norm", [1, 2, 3, np.inf])
+@variants("norm", [np.inf, 2, 1, 3], quick=2)
 def test_known_radius_in_every_norm(norm):
     found = gpcert.certified_radius(TWO_BUMPS, [0.5, 0.3], norm=norm, threshold=0.0, rtol=0.02)
     assert found.lower <= 1.0 <= found.upper
@@ -32,7 +33,7 @@ def test_known_radius_in_every_norm(norm):
     assert found.upper >= distance * (1 - 1e-15)
 
 
-@pytest.mark.parametrize("norm", [2, np.inf])
+@variants("norm", [np.inf, 2])
 def test_both_ends_of_a_classifier(classifier, norm):
     for x in np.random.default_rng(4).uniform(-1, 1, (3, 2)):
         options = {"norm": norm, "rtol": 0.05}
@@ -87,8 +88,7 @@ def test_regression_delta(regressor):
     assert again.status is gpcert.Status.ROBUST
 
 
-@pytest.mark.parametrize("norm", [1, 2, np.inf])
-@pytest.mark.parametrize("max_radius", [0.3, 2.0, 7.0])
+@crossed({"norm": [1, 2, np.inf], "max_radius": [0.3, 2.0, 7.0]})
 def test_no_counter_example_up_to_the_largest_radius(norm, max_radius):
     found = gpcert.certified_radius(
         POSITIVE, [0.1, 0.2], norm=norm, threshold=0.0, max_radius=max_radius

@@ -26,7 +26,7 @@ from gpcert.posterior import Posterior
 from gpcert.rounding import difference_down, difference_up
 from gpcert.search import Budget, GoalResult, SearchResult, StopReason
 from gpcert.testing.balls import flint
-from gpcert.testing.effort import examples
+from gpcert.testing.effort import crossed, examples
 from gpcert.testing.likelihood_references import logistic_normal, normal_cdf, sklearn_probability
 
 arb = flint().arb
@@ -69,7 +69,7 @@ def check(certificate, decision, gap, width):
         assert certificate.decision == decision
 
 
-@settings(max_examples=10)
+@settings(max_examples=examples(10))
 @given(seed=seeds, gap=gaps, sign=st.sampled_from([1, -1]))
 @pytest.mark.parametrize("likelihood", [Probit(), Logistic(), SklearnLogistic()])
 def test_the_sign_of_the_mean(likelihood, seed, gap, sign):
@@ -78,7 +78,7 @@ def test_the_sign_of_the_mean(likelihood, seed, gap, sign):
     check(certificate, int(sign > 0), gap, 1e-14)
 
 
-@settings(max_examples=6)
+@settings(max_examples=examples(6))
 @given(seed=seeds, gap=gaps, sign=st.sampled_from([1, -1]), pieces=st.sampled_from([7, 64, 500]))
 def test_a_discretised_link(seed, gap, sign, pieces):
     """The plain value is off by up to 1 / (2 pieces), far more than the gap."""
@@ -96,7 +96,7 @@ def reference(likelihood, mu, v):
     return find(arb(mu), arb(v))
 
 
-@settings(max_examples=8)
+@settings(max_examples=examples(8))
 @given(
     seed=seeds,
     gap=gaps,
@@ -144,8 +144,13 @@ def several(seed, m, gap, likelihood, coupled):
 
 @settings(max_examples=3)
 @given(seed=seeds, gap=gaps)
-@pytest.mark.parametrize("likelihood", [Softmax(), MultinomialProbit()])
-@pytest.mark.parametrize(("m", "coupled"), [(2, False), (3, False), (3, True), (5, False)])
+@crossed(
+    {
+        "likelihood": [Softmax(), MultinomialProbit()],
+        "m, coupled": [(2, False), (3, False), (3, True), (5, False)],
+    },
+    quick=3,
+)
 def test_the_most_probable_class(likelihood, m, coupled, seed, gap):
     posterior, winner = several(seed, m, gap, likelihood, coupled)
     certificate = gpcert.certify(posterior, [0.1], 0.1, budget=FEW)
@@ -194,7 +199,7 @@ def committee(scheme, offsets, seed=0, sign=None):
     return Committee(tuple(members), tuple("abc"[:m]), scheme)
 
 
-@settings(max_examples=6)
+@settings(max_examples=examples(6))
 @given(seed=seeds, gap=gaps, winner=st.integers(0, 2))
 def test_one_against_the_rest(seed, gap, winner):
     offsets, signs = np.full(3, 0.2), -np.ones(3)
@@ -206,7 +211,7 @@ def test_one_against_the_rest(seed, gap, winner):
     check(certificate, "abc"[winner], gap, 1e-8)
 
 
-@settings(max_examples=6)
+@settings(max_examples=examples(6))
 @given(seed=seeds, gap=gaps, weights=st.tuples(*[st.floats(0.1, 10.0)] * 3))
 def test_weighted_one_against_the_rest(seed, gap, weights):
     """Weights that make all products equal up to rounding, but for the gap of the winner."""
@@ -225,7 +230,7 @@ def test_weighted_one_against_the_rest(seed, gap, weights):
         assert certificate.status is UNKNOWN
 
 
-@settings(max_examples=6)
+@settings(max_examples=examples(6))
 @given(seed=seeds, gap=gaps, winner=st.integers(0, 2))
 def test_one_against_one(seed, gap, winner):
     """Both votes of the winner hang on the sign of a mean near 0."""
@@ -237,7 +242,7 @@ def test_one_against_one(seed, gap, winner):
     check(gpcert.certify(model, [0.1], 0.3, budget=FEW), "abc"[winner], gap, 1e-8)
 
 
-@settings(max_examples=10)
+@settings(max_examples=examples(10))
 @given(seed=seeds, gap=gaps, sign=st.sampled_from([1, -1]), level=st.floats(-5, 5))
 def test_a_level_in_regression(seed, gap, sign, level):
     offset = level + sign * gap

@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 from interrupt_case import DIM, hard_level, model
 
+from gpcert.testing.effort import variants
+
 CASE = Path(__file__).with_name("interrupt_case.py")
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="sends POSIX signals to process groups")
 
@@ -68,7 +70,7 @@ def check(verb, answer):
         assert np.all(mean[inside] > hard_level(posterior))
 
 
-@pytest.mark.parametrize("verb", ["range", "variance", "certify", "radius"])
+@variants("verb", ["range", "certify", "radius", "variance"], quick=2)
 def test_an_interrupt_at_any_moment_leaves_bounds_that_hold(verb):
     process = started(verb)
     time.sleep(float(np.random.default_rng(len(verb)).uniform(0.3, 1.0)))
@@ -88,7 +90,7 @@ def test_interrupts_at_many_moments(verb, seed):
     assert seconds < SOON
 
 
-@pytest.mark.parametrize(("jobs", "whole_group"), [(2, True), (2, False)])
+@variants(("jobs", "whole_group"), [(2, True), (2, False)])
 def test_points_finished_behind_a_hard_one_are_kept(jobs, whole_group):
     process = started(f"many{jobs}")
     done = [process.stdout.readline() for _ in range(5)]

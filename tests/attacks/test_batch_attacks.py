@@ -9,6 +9,7 @@ from gpcert.errors import InputError
 from gpcert.kernels import SquaredExponential
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Box
+from gpcert.testing.effort import crossed
 
 METHODS = ["gpfgs", "gpfgs_probability", "pgd", "square", "best"]
 SHORT = Effort(restarts=1, iterations=6)
@@ -24,8 +25,7 @@ def attacked(name, regions, X, method, seed=0, effort=SHORT):
     return margins, found
 
 
-@pytest.mark.parametrize("norm", [1, 1.5, 2, np.inf])
-@pytest.mark.parametrize("name", MODELS)
+@crossed({"norm": [1, 1.5, 2, np.inf], "name": MODELS})
 def test_points_stay_in_their_regions(name, norm):
     X = points(4)
     domain = (X.min(axis=0) - 0.1, X.max(axis=0) + 0.1)
@@ -37,8 +37,7 @@ def test_points_stay_in_their_regions(name, norm):
         assert np.array_equal(found[:, 1], X[:, 1])
 
 
-@pytest.mark.parametrize("method", ["pgd", "square", "best"])
-@pytest.mark.parametrize("name", MODELS)
+@crossed({"method": ["pgd", "square", "best"], "name": MODELS})
 def test_never_worse_than_where_it_started(name, method):
     X = points()
     margins, found = attacked(name, [Ball(x, 0.5) for x in X], X, method)

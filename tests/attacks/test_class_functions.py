@@ -8,6 +8,7 @@ from gpcert.enclosures.classes import class_layout
 from gpcert.kernels import Matern, SquaredExponential
 from gpcert.likelihoods import MultinomialProbit, Softmax
 from gpcert.posterior import Posterior
+from gpcert.testing.effort import crossed
 
 LIKELIHOODS = [Softmax(), MultinomialProbit(0.5)]
 
@@ -52,12 +53,21 @@ ROUGHER = 5e-3
 value, which is tested without this room."""
 
 
-@pytest.mark.parametrize("likelihood", LIKELIHOODS)
-@pytest.mark.parametrize(
-    ("coupled", "m"),
-    [(True, 2), (True, 3), (True, 4), (True, 6), (False, 2), (False, 3), (False, 6)],
+@crossed(
+    {
+        "likelihood": LIKELIHOODS,
+        "coupled, m": [
+            (True, 2),
+            (True, 3),
+            (True, 4),
+            (True, 6),
+            (False, 2),
+            (False, 3),
+            (False, 6),
+        ],
+        "seed": [0, 1],
+    }
 )
-@pytest.mark.parametrize("seed", [0, 1])
 def test_values_and_gradients(likelihood, coupled, m, seed):
     posterior = classifier(coupled, m, likelihood, seed)
     rng = np.random.default_rng(seed)

@@ -11,6 +11,7 @@ import gpcert
 from gpcert.cli.models import load_model
 from gpcert.kernels import SquaredExponential
 from gpcert.models import GPClassifier
+from gpcert.testing.effort import variants
 
 LABELS = ("blue", "green", "red")
 CENTERS = [[0.0, 0.0], [3.0, 0.0], [1.5, 2.5]]
@@ -55,7 +56,7 @@ def probabilities(model, X):
     return model.prediction(X) if isinstance(model, gpcert.Posterior) else model.probabilities(X)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@variants("name", sorted(MODELS), quick=2)
 def test_certify(run, folder, csv, tmp_path, name):
     output = tmp_path / "results.json"
     points = csv(NEAR_BLUE + BETWEEN)
@@ -71,7 +72,7 @@ def test_certify(run, folder, csv, tmp_path, name):
     assert decided[1] != refuted.decision
 
 
-@pytest.mark.parametrize("name", ["softmax.npz", "rest.joblib"])
+@variants("name", ["rest.joblib", "softmax.npz"])
 def test_range_of_all_classes(run, folder, csv, tmp_path, name):
     output = tmp_path / "ranges.json"
     points = csv(BETWEEN)
@@ -88,7 +89,7 @@ def test_range_of_all_classes(run, folder, csv, tmp_path, name):
         assert item.maximum.upper >= values[:, c].max()
 
 
-@pytest.mark.parametrize("name", ["softmax.joblib", "rest.joblib"])
+@variants("name", ["softmax.joblib", "rest.joblib"])
 def test_range_of_one_class(run, folder, csv, tmp_path, name):
     output = tmp_path / "ranges.json"
     arguments = ["--radius", 0.2, "--output", output, "--class", "green"]
@@ -130,7 +131,7 @@ def test_votes_have_no_probabilities(run, folder, csv):
     assert "one-vs-one" in result.stderr
 
 
-@pytest.mark.parametrize("name", ["softmax.npz", "rest.joblib", "pairs.joblib"])
+@variants("name", ["pairs.joblib", "rest.joblib", "softmax.npz"])
 def test_radius(run, folder, csv, tmp_path, name):
     output = tmp_path / "radii.json"
     arguments = ["--rtol", 0.2, "--seconds", 60, "--output", output]

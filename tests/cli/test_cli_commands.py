@@ -113,12 +113,14 @@ def test_demo_into_a_file_is_bad_input(run, tmp_path):
     assert run("demo", "--quick", "--output-dir", tmp_path / "file").exit_code == 3
 
 
+@pytest.mark.slow
 def test_version_in_its_own_process():
     command = [sys.executable, "-m", "gpcert", "--version"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == f"gpcert {gpcert.__version__}"
 
 
+@pytest.mark.slow
 def test_usage_error_in_its_own_process():
     command = [sys.executable, "-m", "gpcert", "certify"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -13,6 +13,7 @@ import gpcert.cli.streams as streams
 from gpcert.cli.app import main
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit
+from gpcert.testing.effort import crossed
 
 LABELS = ("café ≥ 1", "\u65e5\u672c…")
 
@@ -48,8 +49,12 @@ def test_in_its_own_process(files):
     assert table[0].decision == LABELS[0]
 
 
-@pytest.mark.parametrize("encoding", ["cp1252", "ascii", "cp437", "latin-1", "utf-8"])
-@pytest.mark.parametrize("verb", ["certify", "range", "radius", "--help", "wrong"])
+@crossed(
+    {
+        "encoding": ["cp1252", "ascii", "cp437", "latin-1", "utf-8"],
+        "verb": ["certify", "range", "radius", "--help", "wrong"],
+    }
+)
 def test_every_command_on_every_console(files, monkeypatch, encoding, verb):
     model, points, output = files
     consoles = {name: io.TextIOWrapper(io.BytesIO(), encoding) for name in ("stdout", "stderr")}

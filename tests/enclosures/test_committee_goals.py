@@ -145,7 +145,7 @@ def least(balls):
     return smallest
 
 
-@settings(max_examples=examples(60))
+@settings(max_examples=examples(60, quick=6))
 @given(case=committee_cases("one_vs_rest"), data=st.data())
 def test_rest_margin(case, data):
     m = len(case.committee.classes)
@@ -165,7 +165,7 @@ def test_rest_margin(case, data):
             )
 
 
-@settings(max_examples=examples(60))
+@settings(max_examples=examples(60, quick=6))
 @given(case=committee_cases("one_vs_rest"))
 def test_rest_probability(case):
     reference, evaluation = Reference(case.committee), case.evaluation()
@@ -178,7 +178,7 @@ def test_rest_probability(case):
             assert np.all(np.abs(to_numpy(goal.bound(evaluation, None).lower)) <= 1.0)
 
 
-@settings(max_examples=examples(60))
+@settings(max_examples=examples(60, quick=6))
 @given(case=committee_cases("one_vs_one"))
 def test_votes(case):
     reference, evaluation = Reference(case.committee), case.evaluation()
@@ -219,7 +219,7 @@ def test_likelihoods_without_a_plane(case):
     check_goal(case, committee_goal(case.committee, 0), margin, evaluation, 0.0)
 
 
-@settings(max_examples=examples(60))
+@settings(max_examples=examples(60, quick=6))
 @given(case=committee_cases("one_vs_rest"))
 def test_joint_sum_of_probabilities(case):
     """Also with weights of several sizes, and one model at a time."""
@@ -236,7 +236,7 @@ def test_joint_sum_of_probabilities(case):
                 below(float(lower[b]), value, "sum")
 
 
-@settings(max_examples=examples(60))
+@settings(max_examples=examples(60, quick=6))
 @given(case=committee_cases("one_vs_rest", max_classes=2))
 def test_planes_and_plain_models(case):
     evaluation = case.evaluation()

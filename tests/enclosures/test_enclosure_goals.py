@@ -75,7 +75,9 @@ def test_sklearn_logistic_goal(case):
     check_probability(case)
 
 
-@settings(max_examples=examples(6))  # the reference is a quadrature in ball arithmetic: slow
+@settings(
+    max_examples=examples(6, quick=2)
+)  # the reference is a quadrature in ball arithmetic: slow
 @given(case=cases(max_points=4, max_dim=2, likelihood=Logistic()))
 def test_logistic_goal(case):
     check_probability(case)

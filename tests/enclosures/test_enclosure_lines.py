@@ -17,6 +17,7 @@ from gpcert.kernels.expansions.squared_exponential_lines import Lines
 from gpcert.likelihoods import Probit
 from gpcert.posterior import Posterior
 from gpcert.testing.arb_reference import ArbPosterior, exact, flint
+from gpcert.testing.effort import crossed, examples
 
 arb = flint().arb
 seeds = st.integers(0, 2**32 - 1)
@@ -68,7 +69,7 @@ def points_on(rng, x, feature, low, high):
 
 
 @pytest.mark.parametrize("backend", ["numpy", "torch"])
-@settings(max_examples=8)
+@settings(max_examples=examples(8))
 @given(seed=seeds)
 def test_goals_hold_on_every_line(backend, seed):
     if backend == "torch":
@@ -93,7 +94,7 @@ def test_goals_hold_on_every_line(backend, seed):
                     assert not arb(float(ceiling[b])) < sign * function(at), (goal, b)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(seed=seeds)
 def test_kernel_values_and_moments_are_within_their_errors(seed):
     _, posterior, X, features, _, evaluation = line_case(seed)
@@ -133,7 +134,7 @@ def test_kernel_values_and_moments_are_within_their_errors(seed):
         assert not arb(float(third.size[b])) < cube
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(seed=seeds)
 def test_cheap_bound_from_below_holds_everywhere_on_the_line(seed):
     rng, posterior, X, features, _, evaluation = line_case(seed)
@@ -146,9 +147,7 @@ def test_cheap_bound_from_below_holds_everywhere_on_the_line(seed):
             assert not size * arb(float(lower[b])) > reference.canonical_mean(x)
 
 
-@pytest.mark.parametrize("seed", [0, 3])
-@pytest.mark.parametrize("a", [-1000, 1000])
-@pytest.mark.parametrize("c", [-900, 0, 900])
+@crossed({"seed": [0, 3], "a": [-1000, 1000], "c": [-900, 0, 900]})
 def test_other_units_have_the_same_bounds(seed, a, c):
     """scale 2^(-a/2) brings variance and, with weights of 2^(-a/2), mean back."""
     expected, found = (line_case(seed, exponents=e)[-1] for e in ((0, 0, 0), (a, -a // 2, c)))

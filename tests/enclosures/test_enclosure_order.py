@@ -9,6 +9,7 @@ from gpcert.enclosures.goals import MeanGoal, ProbabilityGoal, VarianceGoal
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit, SklearnLogistic
 from gpcert.regions import Box, Cells
+from gpcert.testing.effort import crossed
 from gpcert.testing.strategies import regression_posterior
 
 HALVES = 0.2 * 0.5 ** np.arange(5)
@@ -74,8 +75,7 @@ def test_variance_bound_is_second_order(sign):
     assert exponent(slack) >= 1.8
 
 
-@pytest.mark.parametrize("likelihood", [Probit(), SklearnLogistic()], ids=["probit", "sklearn"])
-@pytest.mark.parametrize("sign", [1, -1])
+@crossed({"likelihood": [Probit(), SklearnLogistic()], "sign": [1, -1]})
 def test_probability_bound_is_second_order(likelihood, sign):
     posterior = model(likelihood)
     slack = gaps(

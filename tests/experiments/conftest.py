@@ -1,11 +1,12 @@
-"""A cheap experiment in the catalogue."""
+"""A cheap experiment in the catalogue, and the smallest runs of the others."""
 
 import sys
+from functools import cache
 
 import pytest
 import toy_experiment
 
-from gpcert.experiments import catalogue
+from gpcert.experiments import catalogue, reproduce
 
 
 @pytest.fixture
@@ -16,3 +17,15 @@ def toy(monkeypatch):
     toy_experiment.COMPUTED.clear()
     toy_experiment.FAILS.clear()
     return toy_experiment
+
+
+@pytest.fixture(scope="session")
+def smallest(tmp_path_factory):
+    """`name -> (result, folder)`: the smallest run of an experiment, computed once."""
+    folder = tmp_path_factory.mktemp("smallest")
+
+    @cache
+    def run(name):
+        return reproduce(name, scale="smallest", output=folder), folder
+
+    return run

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gpcert.experiments import experiment_named, names, redraw, reproduce
+from gpcert.experiments import experiment_named, names, redraw
 from gpcert.experiments.results import AGREEMENTS
 
 BEYOND = {"multiclass", "full-image", "sufficient-reasons"}
@@ -11,9 +11,9 @@ BEYOND = {"multiclass", "full-image", "sufficient-reasons"}
 
 
 @pytest.mark.parametrize("name", names())
-def test_the_smallest_run_writes_everything_it_promises(name, tmp_path):
-    result = reproduce(name, scale="smallest", output=tmp_path)
-    folder = tmp_path / name
+def test_the_smallest_run_writes_everything_it_promises(name, smallest):
+    result, output = smallest(name)
+    folder = output / name
     assert result.tables
     assert result.figures
     assert result.findings or name in BEYOND
@@ -26,7 +26,7 @@ def test_the_smallest_run_writes_everything_it_promises(name, tmp_path):
         assert picture.startswith(b"<?xml")
         assert (folder / f"{figure.name}.png").stat().st_size > 0
         (folder / f"{figure.name}.svg").unlink()
-    again = redraw(name, tmp_path)
+    again = redraw(name, output)
     assert again.findings == result.findings
     assert picture == (folder / f"{result.figures[-1].name}.svg").read_bytes()
 
@@ -43,8 +43,8 @@ def test_full_runs_use_the_papers_numbers_of_points(name):
         assert settings.inducing == (100, 200, 300, 400, 500)
 
 
-def test_attained_deltas_are_not_above_proved_ones(tmp_path):
-    table = reproduce("robustness", scale="smallest", output=tmp_path).table("deltas")
+def test_attained_deltas_are_not_above_proved_ones(smallest):
+    table = smallest("robustness")[0].table("deltas")
     proved, attained = (np.array(table.column(name)) for name in ("proved", "attained"))
     assert np.all(attained <= proved)
     assert np.all(proved - attained < 0.0021)  # both ends within the tolerance

@@ -7,20 +7,19 @@ from gpcert.experiments import (
     full_image,
     interpretability_global,
     interpretability_images,
-    reproduce,
 )
 from gpcert.experiments.results import ResultTable
 
 
-def test_bounds_in_the_tables_are_in_order(tmp_path):
-    result = reproduce("full-image", scale="smallest", output=tmp_path)
+def test_bounds_in_the_tables_are_in_order(smallest):
+    result, _ = smallest("full-image")
     radii, proved, open_ = full_image._steps(result.table("points"), 0.05)
     assert np.all((proved >= 0) & (proved <= open_) & (open_ <= 1))
     for row in result.table("curves").records():
         assert 0.0 <= row["proved"] <= row["not refuted"] <= 1.0
         k = int(np.flatnonzero(radii <= row["radius"])[-1])
         assert (row["proved"], row["not refuted"]) == (proved[k], open_[k])
-    result = reproduce("interpretability-global", scale="smallest", output=tmp_path)
+    result, _ = smallest("interpretability-global")
     for row in result.table("means").records():
         assert row["low"] <= row["mean"] <= row["high"]
         if row["gamma"] is not None:

@@ -50,6 +50,7 @@ def check(folder, name, verb, *options):
     assert done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["Windows redirect", "C locale without UTF-8 mode"])
 def test_certify_prints_and_saves_on(name, files):
     check(files, name, "certify", "--radius", "0.1", "--seconds", "5")

@@ -8,6 +8,7 @@ import scipy.sparse
 import gpcert
 from gpcert.errors import GPCertError, InputError
 from gpcert.kernels import SquaredExponential
+from gpcert.testing.effort import crossed
 
 POINTS = np.array([[0.0, 0.5], [1.0, -1.0], [2.0, 0.25]])
 WEIGHTS = np.array([1.0, -0.5, 0.25])
@@ -102,14 +103,12 @@ VECTORS = {
 }
 
 
-@pytest.mark.parametrize("dress", sorted(SAME))
-@pytest.mark.parametrize("verb", sorted(ROWS))
+@crossed({"dress": sorted(SAME), "verb": sorted(ROWS)})
 def test_the_same_rows_have_the_same_answer(verb, dress):
     assert plain(ROWS[verb](SAME[dress](POINTS))) == plain(ROWS[verb](POINTS))
 
 
-@pytest.mark.parametrize("dress", sorted(SAME))
-@pytest.mark.parametrize("verb", ["certify", "Box"])
+@crossed({"dress": sorted(SAME), "verb": ["certify", "Box"]})
 def test_the_same_vector_has_the_same_answer(verb, dress):
     assert plain(VECTORS[verb](SAME[dress](POINTS[1]))) == plain(VECTORS[verb](POINTS[1]))
 

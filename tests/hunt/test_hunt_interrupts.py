@@ -59,6 +59,7 @@ def check_bounds(verb, records):
             assert 0.0 <= record["lower"] <= record["upper"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", ["prediction_range", "certified_radius", "certify_many"])
 def test_an_interrupt_ends_soon_with_valid_bounds(verb):
     records, seconds = interrupted(verb, 1.5)

@@ -71,7 +71,7 @@ def test_enclosures_hold_the_expectation(mu, v):
         assert low[0] - 1e-9 <= plain <= high[0] + 1e-9
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(mu=st.floats(-5, 5), v=st.floats(0.01, 10))
 def test_logistic(mu, v):
     low, high = LOGISTIC.enclose(*one(mu, v))

@@ -13,7 +13,7 @@ from gpcert.errors import InputError
 from gpcert.likelihoods import Logistic, gumbel, gumbel_rule, gumbel_transforms
 from gpcert.likelihoods.gumbel import gumbel_moments
 from gpcert.testing import likelihood_references as reference
-from gpcert.testing.effort import examples
+from gpcert.testing.effort import examples, variants
 
 BITS = 200
 EXTENDED = np.longdouble
@@ -194,7 +194,7 @@ def random_case(m, B=20, seed=0, spread=3.0, largest=30.0):
     return rng.normal(size=(B, m)) * spread, v, rng.normal(size=m)
 
 
-@pytest.mark.parametrize("m", [2, 3, 10, 25])
+@variants("m", [2, 3, 10, 25], quick=3)
 def test_invariances(m):
     mu, v, w = random_case(m)
     found = gumbel_moments(mu, v, w)
@@ -370,7 +370,7 @@ def replaced(d, s, step):
     return d + s * z, (z[1] - z[0]) * np.exp(-z * z / 2) / np.sqrt(8 * np.arctan(EXTENDED(1)))
 
 
-@pytest.mark.parametrize("step", [0.25, 0.5])
+@variants("step", [0.5, 0.25])
 def test_transforms_against_sums_in_extended_precision(step):
     d = np.array([3.0, -4.0, 11.0, 9.0, 6.0, -90.0, -20.0])
     s = np.array([0.0, 0.3, 0.37, 0.38, 5.0, 2.0, 12.0])

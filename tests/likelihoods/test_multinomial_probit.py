@@ -21,7 +21,7 @@ from gpcert.likelihoods.multinomial_probit import MultinomialProbit
 from gpcert.likelihoods.sectors import DENSITY_ULPS, DERIVATIVE_BOUNDS, normal_derivatives
 from gpcert.likelihoods.step_link import StepLink
 from gpcert.rounding import U
-from gpcert.testing.effort import examples
+from gpcert.testing.effort import examples, variants
 from gpcert.testing.likelihood_contract import BITS, LikelihoodContract
 from gpcert.testing.likelihood_references import normal_cdf
 
@@ -280,7 +280,7 @@ def test_independent_derivatives_are_invariant_to_a_shift_and_to_equal_weights()
     assert np.all(np.abs(flat.gradient) <= flat.errors[:, 1:2])
 
 
-@pytest.mark.parametrize("scales", [[1.0, 1.0, 1.0], [1.0, 1.5, 3.0], [1.0, 1.0]])
+@variants("scales", [[1.0, 1.0, 1.0], [1.0, 1.5, 3.0], [1.0, 1.0]], quick=2)
 def test_error_of_coarse_steps(scales):
     # with steps of s_min the error of the rule stands far above rounding; the bound covers it
     rng, classes = np.random.default_rng(4), len(scales)

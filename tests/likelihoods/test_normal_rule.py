@@ -17,7 +17,7 @@ from gpcert.likelihoods.normal_rule import (
     normal_rule,
     trapezoid_error,
 )
-from gpcert.testing.effort import examples
+from gpcert.testing.effort import crossed, examples, variants
 
 BITS = 200
 DEGREES = range(7)
@@ -90,8 +90,7 @@ def test_two_dimensions(pair, shift):
             assert error < float(rule.errors[column])
 
 
-@pytest.mark.parametrize("degree", DEGREES)
-@pytest.mark.parametrize("spread", [0.3, 1.0, 4.0, 12.0])
+@crossed({"degree": DEGREES, "spread": [0.3, 1.0, 4.0, 12.0]})
 def test_trapezoid_error_of_coarse_steps(spread, degree):
     """Steps so coarse that the error is large: the bound covers it, and by no more than 3e4."""
     seen = []
@@ -135,7 +134,7 @@ def test_what_lies_beyond_the_long_grid():
             assert 0 < hermite(degree, a) <= a**6
 
 
-@pytest.mark.parametrize("kinds", [(), (0,), (7,), (40,), (0, 0), (6, 3), (40, 0), (40, 40)])
+@variants("kinds", [(), (0,), (7,), (40,), (0, 0), (6, 3), (40, 0), (40, 40)], quick=6)
 def test_shape_of_a_rule(kinds):
     rule = normal_rule(tuple(SPREADS[i] for i in kinds))
     count = len(rule.nodes)

@@ -29,6 +29,7 @@ from gpcert.kernels import (
     Sum,
 )
 from gpcert.likelihoods import Gaussian, Logistic, MultinomialProbit, Probit, Softmax
+from gpcert.testing.effort import crossed
 
 BOX = Box([-0.3, -0.2], [0.1, 0.2])
 
@@ -90,8 +91,7 @@ EXTREMES = [(-990, 0), (900, 0), (0, -990), (0, 990), (-900, 900), (900, -900), 
 """Exponents of kernel and weights whose sum, that of the mean, stays in float64."""
 
 
-@pytest.mark.parametrize("name", KERNELS)
-@pytest.mark.parametrize("method", ["taylor", "paper"])
+@crossed({"name": KERNELS, "method": ["taylor", "paper"]})
 def test_means(name, method):
     if method == "paper" and name in {"generalised_spectral", "product", "matern12"}:
         pytest.skip("the paper's bound needs a second for these")
@@ -138,8 +138,7 @@ def classifier(likelihood, exponent, coupled):
     )
 
 
-@pytest.mark.parametrize("coupled", [False, True], ids=["independent", "coupled"])
-@pytest.mark.parametrize("likelihood", [Softmax(), MultinomialProbit()], ids=["softmax", "probit"])
+@crossed({"coupled": [False, True], "likelihood": [Softmax(), MultinomialProbit()]})
 def test_classes(likelihood, coupled):
     small = Box([-0.1, -0.1], [0.0, 0.0])
     ask = {"output": 1, "tol": 0.1}
@@ -149,9 +148,19 @@ def test_classes(likelihood, coupled):
         assert_same(numbers(gpcert.prediction_range(other, small, **ask)), expected)
 
 
-@pytest.mark.parametrize("norm", [np.inf, 2.0, 1.0])
-@pytest.mark.parametrize(
-    "name", ["squared_exponential", "matern12", "matern52", "periodic", "cosine", "sum", "pair"]
+@crossed(
+    {
+        "norm": [np.inf, 2.0, 1.0],
+        "name": [
+            "squared_exponential",
+            "matern12",
+            "matern52",
+            "periodic",
+            "cosine",
+            "sum",
+            "pair",
+        ],
+    }
 )
 def test_inputs(name, norm):
     """Lengths, points and region by 2^s: the first box has the same bounds."""

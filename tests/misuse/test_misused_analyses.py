@@ -1,11 +1,11 @@
 """Verbs for many points, and analyses: wrong arguments end in an answer or in an error of ours."""
 
 import numpy as np
-import pytest
 from wrong_values import misused
 
 import gpcert
 from gpcert import kernels, likelihoods
+from gpcert.testing.effort import variants
 
 X = np.array([[0.0, 0.0], [1.0, 0.5], [-1.0, 1.0]])
 OPTIONS = {"factor": 0.3 * np.eye(3), "feature_names": ("u", "v")}
@@ -46,10 +46,13 @@ VERBS = {
     "worst_case": {**POINTS, "region": None, "beta": 2.0, **AROUND, "tol": 0.5, **SEARCH},
     "predict_gradient": {"X": X[:1], "quantity": None},
 }  # fmt: skip
+LONG = {"prediction_range_many", "safety_curve", "worst_case"}
+"""What they read, `robustness` and `certified_accuracy` read too."""
+
 SLOW = {"certified_radius_many", "certified_accuracy"}
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@variants("verb", sorted(VERBS, key=lambda verb: verb in LONG), quick=5)
 def test_wrong_arguments(verb):
     call, good = getattr(gpcert, verb), VERBS[verb]
     model = REGRESSION if verb == "worst_case" else BINARY

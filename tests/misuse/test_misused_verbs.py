@@ -8,6 +8,7 @@ import gpcert
 from gpcert import kernels, likelihoods
 from gpcert.committee import Committee
 from gpcert.errors import InputError
+from gpcert.testing.effort import variants
 
 X = np.array([[0.0, 0.0], [1.0, 0.5], [-1.0, 1.0]])
 NAMES = ("u", "v")
@@ -75,7 +76,7 @@ def _good(verb, model):
     return call, {"model": MODELS[model], **good}
 
 
-@pytest.mark.parametrize(("verb", "model"), CHEAP)
+@variants(("verb", "model"), CHEAP, quick=3)
 def test_wrong_arguments(verb, model):
     call, good = _good(verb, model)
     call(**good)

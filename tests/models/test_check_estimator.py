@@ -3,6 +3,7 @@
 scikit-learn itself skips `check_array_api_input` where SCIPY_ARRAY_API is not set.
 """
 
+import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from gpcert.models.classifier import GPClassifier
@@ -19,16 +20,28 @@ EXPECTED_FAILURES: dict[type, dict[str, str]] = {
 }
 
 
-@parametrize_with_checks(
-    [
-        GPRegressor(),
-        GPRegressor(max_epochs=3, normalize_y=True, n_restarts=1),
-        GPClassifier(),
-        GPClassifier(max_epochs=3, likelihood="logistic", inference="ep"),
-        GPClassifier(max_epochs=3, likelihood="softmax"),
-        GPClassifier(max_epochs=3, inference="ep", sparse="var", n_inducing=2),
-    ],
-    expected_failed_checks=lambda estimator: EXPECTED_FAILURES[type(estimator)],
-)
+QUICK = [
+    GPRegressor(max_epochs=3, normalize_y=True, n_restarts=1),
+    GPClassifier(),
+    GPClassifier(max_epochs=3, inference="ep", sparse="var", n_inducing=2),
+]
+OTHERS = [
+    GPRegressor(),
+    GPClassifier(max_epochs=3, likelihood="logistic", inference="ep"),
+    GPClassifier(max_epochs=3, likelihood="softmax"),
+]
+
+
+def expected(estimator):
+    return EXPECTED_FAILURES[type(estimator)]
+
+
+@parametrize_with_checks(QUICK, expected_failed_checks=expected)
 def test_estimator_follows_sklearn(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(OTHERS, expected_failed_checks=expected)
+def test_other_options_follow_sklearn(estimator, check):
     check(estimator)

@@ -8,6 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from gpcert.models.inference import ep, laplace
 from gpcert.models.links import LINKS, LogisticLink, ProbitLink
+from gpcert.testing.effort import crossed, variants
 
 ALL_LINKS = pytest.mark.parametrize("link", list(LINKS.values()), ids=list(LINKS))
 
@@ -31,8 +32,7 @@ def test_one_point_is_exact(link, variance):
     assert spread == pytest.approx(second / Z - (first / Z) ** 2, rel=1e-8)
 
 
-@ALL_LINKS
-@pytest.mark.parametrize("correlation", [0.0, 0.5, 0.95, -0.8])
+@crossed({"link": LINKS.values(), "correlation": [0.0, 0.5, 0.95, -0.8]})
 def test_evidence_of_two_points_against_an_integral(link, correlation):
     # EP is exact for a diagonal K; its error is small, and below Laplace's, for a coupled one
     K = 3.0 * np.array([[1.0, correlation], [correlation, 1.0]])
@@ -61,7 +61,7 @@ def importance_evidence(K, y, link, seed=0, samples=200_000):
     return np.log(ratio.mean()), ratio.std() / ratio.mean() / samples**0.5
 
 
-@ALL_LINKS
+@variants("link", LINKS.values(), ids=list(LINKS))
 def test_closer_to_sampling_than_laplace(link):
     # GPML section 3.7: EP's moments and evidence are accurate, Laplace underestimates both
     X, y = binary(10, seed=3)

@@ -14,6 +14,7 @@ from gpcert.models.inference.ep import ep
 from gpcert.models.inference.sparse_ep import sparse_ep
 from gpcert.models.kernel_gradients import LogParameters
 from gpcert.models.links import LINKS
+from gpcert.testing.effort import crossed
 
 KINDS = ("fic", "dtc", "var")
 KERNEL = SquaredExponential([0.9, 1.6], variance=2.3)
@@ -68,12 +69,16 @@ def test_it_is_dense_ep_with_the_sparse_prior(kind, link):
     np.testing.assert_allclose(ours[1], variance, atol=1e-5)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("link", ["probit", "logistic"])
-@pytest.mark.parametrize(
-    "kernel",
-    [KERNEL, SquaredExponential([4.0, 6.0], variance=30.0), Matern([0.5, 0.7], 1.5, 4.0)],
-    ids=["se", "smooth", "matern"],
+@crossed(
+    {
+        "kind": KINDS,
+        "link": ["probit", "logistic"],
+        "kernel": [
+            KERNEL,
+            SquaredExponential([4.0, 6.0], variance=30.0),
+            Matern([0.5, 0.7], 1.5, 4.0),
+        ],
+    }
 )
 def test_gradient_equals_finite_differences(kind, link, kernel):
     X, y = binary(70)
@@ -134,10 +139,14 @@ def test_duplicated_inducing_points_change_nothing(kind):
     np.testing.assert_allclose(a[1], b[1], atol=1e-5)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("link", ["probit", "logistic"])
-@pytest.mark.parametrize("amplitude", [1e-3, 1e3])
-@pytest.mark.parametrize("length", [0.01, 0.5, 100.0])
+@crossed(
+    {
+        "kind": KINDS,
+        "link": ["probit", "logistic"],
+        "amplitude": [1e-3, 1e3],
+        "length": [0.01, 0.5, 100.0],
+    }
+)
 def test_extreme_kernels_converge_to_finite_numbers(kind, link, amplitude, length):
     X, y = binary(150)
     X[:5] = 1e4  # explained by no inducing point

@@ -171,6 +171,7 @@ def test_the_script_draws_what_the_page_says():
     assert bars[0].x1 > bars[1].x0  # ranges overlap in B
 
 
+@pytest.mark.slow
 def test_the_examples_of_the_page_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # they write a file
     page = (DOCS / "multiclass.md").read_text(encoding="utf-8")

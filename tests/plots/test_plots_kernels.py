@@ -22,6 +22,7 @@ from gpcert.kernels import (
 )
 from gpcert.plots.kernels import kernel_lines, plot_kernel_lines
 from gpcert.plots.style import ACCENT, DARK
+from gpcert.testing.effort import crossed
 from gpcert.testing.node_contract import partner_configs
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -60,9 +61,13 @@ def check_sides(lines):
     assert np.all(np.isfinite([lines.under, lines.over]))
 
 
-@pytest.mark.parametrize("name", sorted(KERNELS))
-@pytest.mark.parametrize("interval", [(-0.7, 0.9), (0.3, 0.5), (1.0, 4.0), (0.4, 0.4 + 1e-6)])
-@pytest.mark.parametrize("point", [0.4, -1.3])
+@crossed(
+    {
+        "name": sorted(KERNELS),
+        "interval": [(-0.7, 0.9), (0.3, 0.5), (1.0, 4.0), (0.4, 0.4 + 1e-6)],
+        "point": [0.4, -1.3],
+    }
+)
 def test_curves_are_on_their_sides(name, interval, point):
     kernel = kernel_from_config(name, partner_configs(1)[name])
     check_sides(kernel_lines(kernel, interval, point, count=501))
@@ -168,6 +173,7 @@ def test_every_picture_is_on_the_page_and_small():
         assert height >= 200
 
 
+@pytest.mark.slow
 def test_the_command_writes_every_picture(tmp_path):
     PICTURES.main(tmp_path)
     assert {p.stem for p in tmp_path.iterdir()} == {*PICTURES.PANELS, "remainders"}

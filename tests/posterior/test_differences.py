@@ -137,7 +137,7 @@ def below_identity(factors, gram, height):
     )
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(
     seed=seeds,
     m=counts,

@@ -10,6 +10,7 @@ import gpcert
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit, SklearnLogistic
 from gpcert.testing.arb_reference import ArbPosterior, assert_encloses, flint
+from gpcert.testing.effort import crossed, examples
 from gpcert.testing.strategies import cases, ill_conditioned
 
 KINDS = ("noise", "duplicates", "short", "long", "weights")
@@ -44,16 +45,19 @@ def check_range(posterior, region, quantity, rng, tol=1e-3):
     return result
 
 
-@pytest.mark.parametrize("quantity", ["mean", "variance", "probability"])
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("likelihood", [Probit(), SklearnLogistic()], ids=["probit", "sklearn"])
+@crossed(
+    {
+        "quantity": ["mean", "variance", "probability"],
+        "kind": KINDS,
+        "likelihood": [Probit(), SklearnLogistic()],
+    }
+)
 def test_ill_conditioned_models(kind, quantity, likelihood):
     posterior = ill_conditioned(kind, likelihood)
     check_range(posterior, region_of(kind, posterior), quantity, np.random.default_rng(0))
 
 
-@pytest.mark.parametrize("quantity", ["mean", "variance"])
-@pytest.mark.parametrize("kind", KINDS)
+@crossed({"quantity": ["mean", "variance"], "kind": KINDS})
 def test_ill_conditioned_models_on_torch(kind, quantity):
     pytest.importorskip("torch")
     posterior = ill_conditioned(kind)
@@ -67,7 +71,7 @@ def test_ill_conditioned_models_on_torch(kind, quantity):
 
 
 @pytest.mark.parametrize("quantity", ["mean", "variance", "probability"])
-@settings(max_examples=12)
+@settings(max_examples=examples(12))
 @given(case=cases(max_points=6, likelihood=Probit()))
 def test_random_models(quantity, case):
     check_range(case.posterior, case.region, quantity, case.rng)

@@ -14,6 +14,7 @@ import gpcert
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit
 from gpcert.search.incumbents import Incumbents
+from gpcert.testing.effort import crossed, variants
 
 ONE_BOX = gpcert.Budget(seconds=None, boxes=1)
 ORDERS = 7
@@ -68,9 +69,7 @@ def assert_encloses(found, values):
     assert found.maximum.upper >= values.max() - 1e-13
 
 
-@pytest.mark.parametrize("radius", [0.05, 0.1, 0.2, 0.4, 0.8])
-@pytest.mark.parametrize("order", [0, 1, 2, 3, 4, 5])
-@pytest.mark.parametrize("s2", [1.0, 0.2, 5.0])
+@crossed({"radius": [0.05, 0.1, 0.2, 0.4, 0.8], "order": [0, 1, 2, 3, 4, 5], "s2": [1.0, 0.2, 5.0]})
 def test_mean_along_one_basis_function(order, s2, radius):
     coefficients = np.zeros(6)
     coefficients[order] = 1.0
@@ -80,7 +79,7 @@ def test_mean_along_one_basis_function(order, s2, radius):
         assert found.maximum.upper <= 1.15 * values.max()
 
 
-@pytest.mark.parametrize("seed", range(30))
+@variants("seed", range(30), quick=10)
 def test_mean_of_mixed_orders(seed):
     rng = np.random.default_rng(seed)
     posterior = mean_only(
@@ -104,9 +103,7 @@ def test_mean_of_one_far_point(distance, weight):
             assert found.maximum.upper - found.minimum.lower <= 1.1 * width
 
 
-@pytest.mark.parametrize("radius", [0.05, 0.1, 0.2, 0.4, 0.8])
-@pytest.mark.parametrize("s2", [1.0, 0.2, 5.0])
-@pytest.mark.parametrize("order", [3, 4])
+@crossed({"radius": [0.05, 0.1, 0.2, 0.4, 0.8], "s2": [1.0, 0.2, 5.0], "order": [3, 4]})
 def test_variance_whose_higher_order_part_is_all_there_is(radius, s2, order):
     """u = a e0 + b e3: the covariance with the centre has the largest remainder allowed."""
     u = np.zeros(5)
@@ -115,9 +112,9 @@ def test_variance_whose_higher_order_part_is_all_there_is(radius, s2, order):
     assert_encloses(found, values)
 
 
-@pytest.mark.parametrize("radius", [0.05, 0.1, 0.2, 0.4, 0.8])
-@pytest.mark.parametrize("sign", [1.0, -1.0])
-@pytest.mark.parametrize("first", [0.6, 0.8, 0.85, 0.9])
+@crossed(
+    {"radius": [0.05, 0.1, 0.2, 0.4, 0.8], "sign": [1.0, -1.0], "first": [0.6, 0.8, 0.85, 0.9]}
+)
 def test_variance_whose_first_and_second_order_meet(radius, sign, first):
     """u = c e0 + a e1 + b e2: the square's remainder is aligned with its linear part."""
     second = sign * math.sqrt(1 - 0.09 - first**2)
@@ -125,7 +122,7 @@ def test_variance_whose_first_and_second_order_meet(radius, sign, first):
     assert_encloses(found, values)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@variants("seed", range(30), quick=10)
 def test_variance_of_mixed_orders(seed):
     rng = np.random.default_rng(seed)
     posterior = with_variance(rng.normal(size=5) * [1, 1, 1, 1, 0.3], rng.uniform(0.2, 4))
@@ -134,8 +131,7 @@ def test_variance_of_mixed_orders(seed):
         assert_encloses(found, values)
 
 
-@pytest.mark.parametrize("norm", [1.05, 1.3, 2.0, 3.0])
-@pytest.mark.parametrize("seed", range(10))
+@crossed({"norm": [1.05, 1.3, 2.0, 3.0], "seed": range(10)})
 def test_variance_of_an_overconfident_factor(seed, norm):
     """A factor with |A K A^T| > 1: the formula's v is negative in places, and cut at 0."""
     rng = np.random.default_rng(seed)
@@ -149,9 +145,7 @@ def test_variance_of_an_overconfident_factor(seed, norm):
         assert_encloses(found, values)
 
 
-@pytest.mark.parametrize("radius", [0.1, 0.2, 0.3, 0.5])
-@pytest.mark.parametrize("norm", [2.0, 3.0, 4.0])
-@pytest.mark.parametrize("s2", [1.0, 3.0])
+@crossed({"radius": [0.1, 0.2, 0.3, 0.5], "norm": [2.0, 3.0, 4.0], "s2": [1.0, 3.0]})
 def test_remainder_of_an_overconfident_factor(radius, norm, s2):
     """u = norm (a e0 - b e4): the remainder of `P e0` is larger than any positive P allows."""
     first = 0.7 / norm
@@ -163,7 +157,7 @@ def test_remainder_of_an_overconfident_factor(radius, norm, s2):
     assert_encloses(found, values)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@variants("seed", range(20), quick=8)
 def test_probability_of_mixed_orders(seed):
     rng = np.random.default_rng(seed)
     base = with_variance(rng.normal(size=4))

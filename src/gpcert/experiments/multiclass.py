@@ -212,8 +212,9 @@ EXPERIMENT = Experiment(
             points=2,
             radii=(0.1,),
             range_points=1,
-            tol=0.1,
-            boxes=3,
+            pixels=2,
+            tol=0.2,
+            boxes=1,
         ),
         "quick": Settings((Case("digits358"),), train=250, points=12, range_points=3, boxes=100),
         "full": Settings(

@@ -227,7 +227,7 @@ EXPERIMENT = Experiment(
     title="Robustness of sparse models: FIC, DTC and VAR by training and inducing points",
     settings={
         "smallest": Settings(
-            ("digits38",), (30, 60), (5, 10), epochs=2, test=20, points=2, radius=0.1, boxes=50
+            ("digits38",), (20, 30), (4, 8), epochs=1, test=20, points=2, radius=0.1, boxes=4
         ),
         "quick": Settings(("digits38",), (50, 100, 249), (20, 40), test=108, points=20),
         "full": Settings(("mnist38", "fashion-ts")),

@@ -23,7 +23,8 @@ from gpcert.arrays import Backend
 from gpcert.kernels import Kernel, kernel_from_config
 from gpcert.kernels.nodes.frame import Frame
 from gpcert.regions import Box, Cells
-from gpcert.testing.kernel_contract import KernelContract, examples, seeds
+from gpcert.testing.effort import variants
+from gpcert.testing.kernel_contract import KernelContract, drawn, seeds
 from gpcert.testing.line_checks import check_lines_at_points
 from gpcert.testing.node_case import NodeCase, node_case
 from gpcert.testing.node_checks import CHECKS
@@ -38,6 +39,9 @@ TILTED = {"exponential_tilt", "generalised_spectral"}
 
 LARGEST_TILT = 30.0
 """Half-widths, in typical lengths, at which these do not overflow."""
+
+QUICK_PARTNERS = 4
+"""Kernels that each is added to and multiplied with in a quick run; all of them in a slow one."""
 
 BACKENDS = ["numpy", "torch"] if importlib.util.find_spec("torch") else ["numpy"]
 
@@ -110,13 +114,13 @@ class NodeContract(KernelContract):
         return node_case(chosen, self.units, seed, self.backend(backend), self.huge)
 
     @pytest.mark.parametrize("check", sorted(CHECKS))
-    @examples(12)
+    @drawn(20)
     @given(seed=seeds, backend=st.sampled_from(BACKENDS))
     def test_node(self, check: str, seed: int, backend: str) -> None:
         """One line of the contract of a node, see `gpcert.testing.node_checks`."""
         CHECKS[check](self.case(seed, backend))
 
-    @examples(8)
+    @drawn(20)
     @given(seed=seeds)
     def test_lines_at_points(self, seed: int) -> None:
         """The lines lie on their sides of k, point by point."""
@@ -188,8 +192,16 @@ class NodeContract(KernelContract):
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         """Partners of `test_composition`: all, or one if another class of the kernel has all."""
         if "partner" in metafunc.fixturenames:
-            every = sorted(partner_configs(1))
-            metafunc.parametrize("partner", every if self.compose else ["squared_exponential"])
+            every = self.partners() if self.compose else ["squared_exponential"]
+            mark = variants("partner", every, quick=QUICK_PARTNERS)
+            metafunc.parametrize(*mark.args)
+
+    def partners(self) -> list[str]:
+        """All kernels, from this one on in the order of the alphabet: their first few are others
+        for every kernel, and the last are tried from the other side."""
+        every = sorted(partner_configs(1))
+        own = every.index(self.kernel.name) if self.kernel.name in every else 0
+        return every[own:] + every[:own]
 
     def test_composition(self, partner: str) -> None:
         """The sum or the product with one kernel of every class, whose own test tries the other."""

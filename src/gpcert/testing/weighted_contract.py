@@ -16,7 +16,7 @@ from gpcert.kernels.expansions.squared_exponential import LocalSquaredExponentia
 from gpcert.regions import Ball, Box, Cells, Region
 from gpcert.testing.balls import exact, flint
 from gpcert.testing.feature_lengths import Surface, line_surface, remainder_length
-from gpcert.testing.kernel_contract import KernelCase, examples, seeds
+from gpcert.testing.kernel_contract import KernelCase, drawn, seeds
 
 __all__ = ["WeightedContract"]
 
@@ -64,7 +64,7 @@ class WeightedContract(KernelCase):
         return region, points, self.localized(points, region, place), place.asarray(centers)
 
     @pytest.mark.parametrize("backend_name", ["numpy", "torch"])
-    @examples(25)
+    @drawn(25)
     @given(seed=seeds)
     def test_local_values(self, backend_name: str, seed: int) -> None:
         """`matrix` and its error, weighted with powers of the scaled distance."""
@@ -88,7 +88,7 @@ class WeightedContract(KernelCase):
                     assert not module.arb(float(bounds[k][b, n])) < total[k][n]
 
     @pytest.mark.parametrize("backend_name", ["numpy", "torch"])
-    @examples(25)
+    @drawn(25)
     @given(seed=seeds)
     def test_local_moments(self, backend_name: str, seed: int) -> None:
         """Moments against the power series of `omega k` along a line, within their errors."""
@@ -129,7 +129,7 @@ class WeightedContract(KernelCase):
                 error = module.arb(float(errors[b, n])) * allowed[n]
                 assert not abs(found[n] - real[n]) > error, f"moment {n} is off"
 
-    @examples(30)
+    @drawn(30)
     @given(seed=seeds, size=st.sampled_from([0.0, 1e-9, 1e-3, 0.3, 1.0, 2.0, 8.0]))
     def test_local_tails(self, seed: int, size: float) -> None:
         """`tail(n, |d|^2)`, n = 0, 1, 2, and `zeroth_remainder` bound their lengths."""

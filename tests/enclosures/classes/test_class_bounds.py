@@ -10,7 +10,7 @@ from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import MultinomialProbit, Softmax
 from gpcert.posterior import Posterior
 from gpcert.regions import Box
-from gpcert.testing.effort import examples
+from gpcert.testing.effort import crossed, examples
 from gpcert.testing.strategies import cell_points
 
 LIKELIHOODS = [Softmax(), MultinomialProbit()]
@@ -35,13 +35,13 @@ def check_bounds(case, optional=True):
         assert np.all(upper >= true_sums(posterior, centers, weights)[0])
 
 
-@settings(max_examples=examples(60))
+@settings(max_examples=examples(60, quick=6))
 @given(case=class_cases(coupled=True))
 def test_coupled_classes(case):
     check_bounds(case)
 
 
-@settings(max_examples=examples(60))
+@settings(max_examples=examples(60, quick=6))
 @given(case=class_cases(coupled=False))
 def test_independent_classes(case):
     check_bounds(case)
@@ -89,9 +89,13 @@ def nearly_linear(likelihood, score, variance=100.0):
     return Posterior(kernel, [[-100.0], [100.0]], weights, offset=offset, likelihood=likelihood)
 
 
-@pytest.mark.parametrize("likelihood", LIKELIHOODS)
-@pytest.mark.parametrize("score", [-2.5, -1.73, -0.5, 0.0, 0.5, 1.73, 2.5])
-@pytest.mark.parametrize("radius", [0.01, 0.05])
+@crossed(
+    {
+        "likelihood": LIKELIHOODS,
+        "score": [-2.5, -1.73, -0.5, 0.0, 0.5, 1.73, 2.5],
+        "radius": [0.01, 0.05],
+    }
+)
 def test_many_classes_with_a_third_order_rest(likelihood, score, radius):
     """Only the rest beyond second order is left: bounds for one probability are not enough for a
     difference of two, nor those of a small number for the negative of a probability."""
@@ -103,8 +107,7 @@ def test_many_classes_with_a_third_order_rest(likelihood, score, radius):
         assert float(own.lower(weights, None).lower[0]) <= true_sums(posterior, X, weights)[1].min()
 
 
-@pytest.mark.parametrize("likelihood", LIKELIHOODS)
-@pytest.mark.parametrize("offset", [0.0, 1e3, 1e6, 1e9])
+@crossed({"likelihood": LIKELIHOODS, "offset": [0.0, 1e3, 1e6, 1e9]})
 def test_rounding_of_large_offsets_is_counted(likelihood, offset):
     """At x = z the outputs are offset + g exactly, and a common offset changes no probability."""
     g = np.array([[0.3], [0.1], [-0.2]])

@@ -20,7 +20,7 @@ from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import MultinomialProbit, Softmax
 from gpcert.posterior import Posterior
 from gpcert.regions import Box
-from gpcert.testing.effort import examples
+from gpcert.testing.effort import crossed, examples
 
 LIKELIHOODS = [Softmax(), MultinomialProbit()]
 
@@ -52,7 +52,7 @@ def test_random_cells(case):
     check_concave(case)
 
 
-@settings(max_examples=examples(40))
+@settings(max_examples=examples(40, quick=4))
 @given(
     seed=st.integers(0, 2**32 - 1),
     coupled=st.booleans(),
@@ -87,10 +87,9 @@ def steady(likelihood, m, slope, coupled):
     )
 
 
-@pytest.mark.parametrize("likelihood", LIKELIHOODS)
-@pytest.mark.parametrize("coupled", [True, False])
-@pytest.mark.parametrize("m", [2, 3])
-@pytest.mark.parametrize("slope", [0.5, 5.0, 20.0])
+@crossed(
+    {"likelihood": LIKELIHOODS, "coupled": [True, False], "m": [2, 3], "slope": [0.5, 5.0, 20.0]}
+)
 def test_means_may_move_far(likelihood, coupled, m, slope):
     """Where only the means move, two classes lose nothing, and three little."""
     posterior = steady(likelihood, m, slope, coupled)

@@ -3,7 +3,6 @@
 import math
 
 import numpy as np
-import pytest
 from class_cases import (
     ClassCase,
     class_cases,
@@ -26,7 +25,7 @@ from gpcert.enclosures.classes.latent import (
 from gpcert.enclosures.classes.metric import measure
 from gpcert.likelihoods import Softmax
 from gpcert.testing.arb_reference import ArbPosterior, exact, flint
-from gpcert.testing.effort import examples
+from gpcert.testing.effort import examples, variants
 from gpcert.testing.strategies import any_kernels, cases, random_cells
 
 arb, arb_mat = flint().arb, flint().arb_mat
@@ -84,7 +83,7 @@ def test_other_kernels(case):
     check_latent(case)
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(case=cases(max_points=5))
 def test_without_the_optional_bounds(case):
     check_latent(case, optional=False)
@@ -180,7 +179,7 @@ def test_sizes_of_the_change(case):
     check_sizes(own, own.place.sizes, None, case.rng)
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(case=class_cases())
 def test_sizes_in_the_metric_of_the_links(case):
     """`2 |u - mean u|^2 >= (max u - min u)^2`, u_0 = 0."""
@@ -193,7 +192,7 @@ def test_sizes_in_the_metric_of_the_links(case):
     check_sizes(own, own.place.plain_sizes, C.T * (1.0 + 1e-12), case.rng)
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(case=class_cases())
 def test_a_metric_that_is_known_roughly(case):
     """With `inflation` the sizes hold for T R: here R is 1 / (1 + t) of what is meant."""
@@ -231,7 +230,7 @@ def test_the_reference(case):
         assert size <= float(place.inflation[b]) < 1e-6
 
 
-@pytest.mark.parametrize("optional", [True, False])
+@variants("optional", [True, False])
 def test_the_center_of_a_wide_cell(optional):
     """The expansion's reference may lie anywhere; at the centre the sizes count the step."""
     for seed in range(15):

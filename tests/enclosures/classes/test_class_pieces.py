@@ -29,10 +29,10 @@ from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import MultinomialProbit, Softmax
 from gpcert.posterior import Posterior
 from gpcert.regions import Box
-from gpcert.testing.effort import examples
+from gpcert.testing.effort import crossed, examples
 
 
-@settings(max_examples=examples(60))
+@settings(max_examples=examples(60, quick=6))
 @given(case=class_cases(coupled=True))
 def test_random_cells(case):
     own = random_evaluation(case, splits=2, keep=3)
@@ -56,10 +56,14 @@ def well(amplitude, offset, likelihood, m=2):
     )
 
 
-@pytest.mark.parametrize("likelihood", [Softmax(), MultinomialProbit(0.5)])
-@pytest.mark.parametrize("amplitude", [0.5, 4.0, 40.0])
-@pytest.mark.parametrize("ends", [(0.3, 0.6), (0.3, 1.0), (0.5, 2.0)])
-@pytest.mark.parametrize("shift", [0.3, -1.0, 4.0])
+@crossed(
+    {
+        "likelihood": [Softmax(), MultinomialProbit(0.5)],
+        "amplitude": [0.5, 4.0, 40.0],
+        "ends": [(0.3, 0.6), (0.3, 1.0), (0.5, 2.0)],
+        "shift": [0.3, -1.0, 4.0],
+    }
+)
 def test_only_the_variance_changes(likelihood, amplitude, ends, shift):
     """Nothing but the variance moves, so a piece that is too short or too cheap is noticed."""
     posterior = well(amplitude, [0.0, shift], likelihood)
@@ -70,9 +74,13 @@ def test_only_the_variance_changes(likelihood, amplitude, ends, shift):
         assert float(to_numpy(own._by_pieces(weights))[0]) <= least
 
 
-@pytest.mark.parametrize("likelihood", [Softmax(), MultinomialProbit(0.5)])
-@pytest.mark.parametrize("amplitude", [1.0, 20.0])
-@pytest.mark.parametrize("ends", [(0.3, 0.6), (0.6, 1.2)])
+@crossed(
+    {
+        "likelihood": [Softmax(), MultinomialProbit(0.5)],
+        "amplitude": [1.0, 20.0],
+        "ends": [(0.3, 0.6), (0.6, 1.2)],
+    }
+)
 def test_three_classes_whose_variance_changes(likelihood, amplitude, ends):
     posterior = well(amplitude, [0.0, 1.0, -0.5], likelihood, m=3)
     own = evaluation_of(posterior, Box([ends[0]], [ends[1]]))

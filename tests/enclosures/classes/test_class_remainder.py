@@ -26,7 +26,7 @@ from gpcert.likelihoods.classes import ClassMoments
 from gpcert.likelihoods.smoothing import UNIMODAL_BOUNDS
 from gpcert.posterior import Posterior
 from gpcert.regions import Box
-from gpcert.testing.effort import examples
+from gpcert.testing.effort import crossed, examples
 
 LIKELIHOODS = [Softmax(), MultinomialProbit()]
 
@@ -289,9 +289,7 @@ def moving(coupled, m):
     return Posterior(kernel, Z, weights, factor, likelihood=Softmax(), coupled=coupled)
 
 
-@pytest.mark.parametrize("order", [0, 1, 2, 3, 4, 5, 6])
-@pytest.mark.parametrize("size", [-0.4, -0.01, 0.01, 0.4])
-@pytest.mark.parametrize("m", [2, 3])
+@crossed({"order": [0, 1, 2, 3, 4, 5, 6], "size": [-0.4, -0.01, 0.01, 0.4], "m": [2, 3]})
 def test_honest_errors_of_tensors_are_counted(order, size, m):
     posterior = moving(True, m)
     region = Box([0.3], [0.9])
@@ -312,8 +310,7 @@ def test_honest_errors_of_tensors_are_counted(order, size, m):
             assert high >= true_low[0]
 
 
-@pytest.mark.parametrize("coupled", [True, False])
-@pytest.mark.parametrize("m", [2, 3, 4])
+@crossed({"coupled": [True, False], "m": [2, 3, 4]})
 def test_the_expansion_converges_with_the_cell(coupled, m):
     """Third order: an eighth of the gap for half of the width, at least a quarter."""
     posterior, e = moving(coupled, m), np.eye(m)

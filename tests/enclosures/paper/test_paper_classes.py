@@ -29,7 +29,7 @@ from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import MultinomialProbit, Softmax
 from gpcert.posterior import Posterior
 from gpcert.testing.arb_reference import ArbPosterior, exact, flint
-from gpcert.testing.effort import examples
+from gpcert.testing.effort import examples, variants
 from gpcert.testing.strategies import Case, kernels, regions_near, seeds, units
 
 LIKELIHOODS = [Softmax(), MultinomialProbit(0.7)]
@@ -134,7 +134,7 @@ def check_lower(case, goal, function, evaluation):
     return bound
 
 
-@settings(max_examples=examples(40), deadline=None)
+@settings(max_examples=examples(40, quick=4), deadline=None)
 @given(drawn=class_cases())
 def test_goals(drawn):
     """Every class and every margin, on cells of every size; also by both methods at once."""
@@ -367,7 +367,7 @@ def tiny():
     )
 
 
-@pytest.mark.parametrize("method", ["paper", "both"])
+@variants("method", ["paper", "both"])
 def test_prediction_range_agrees_with_taylor(tiny, method):
     region = gpcert.Box([0.1], [0.3])
     for c in range(3):

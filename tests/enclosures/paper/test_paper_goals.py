@@ -39,7 +39,7 @@ def test_mean(case):
 
 
 @pytest.mark.parametrize("how", ["analytic", "solver"])
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(case=cases(max_points=5))
 def test_variance(how, case):
     reference = ArbPosterior(case.posterior)
@@ -57,7 +57,7 @@ def test_variance(how, case):
 
 @pytest.mark.parametrize("likelihood", [Probit(), SklearnLogistic()], ids=["probit", "sklearn"])
 def test_probability(likelihood):
-    @settings(max_examples=12, deadline=None)
+    @settings(max_examples=examples(12), deadline=None)
     @given(case=cases(max_points=5, likelihood=likelihood))
     def check(case):
         reference = ArbPosterior(case.posterior)
@@ -71,7 +71,7 @@ def test_probability(likelihood):
     check()
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(case=cases())
 def test_deviation(case):
     reference = ArbPosterior(case.posterior)
@@ -87,7 +87,7 @@ def test_deviation(case):
         check_goal(case, goal, deviation, evaluation)
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(case=cases())
 def test_both_is_the_larger_bound(case):
     evaluation = evaluation_of(case, splits=3, keep=3)

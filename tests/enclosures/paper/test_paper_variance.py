@@ -64,13 +64,13 @@ def test_closed_forms_of_any_kernel(case):
     check_variance(case, "analytic")
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(case=cases(max_points=6))
 def test_solvers(case):
     check_variance(case, "solver", keep=2)
 
 
-@settings(max_examples=12)
+@settings(max_examples=examples(12))
 @given(case=cases(max_points=5, make_kernels=any_kernels))
 def test_solvers_with_any_kernel(case):
     check_variance(case, "solver", keep=2)
@@ -221,7 +221,7 @@ class Stopped:
 
 
 @pytest.mark.parametrize("shuffle", [False, True])
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 @given(case=cases(max_points=5))
 def test_solvers_that_stop_early_or_lie(shuffle, case):
     """Whatever solvers return, both least differences stay bounds."""
