@@ -339,9 +339,10 @@ def test_certificates_of_a_trained_classifier(model):
     assert model.predict(certificate.counterexample[None])[0] != "blue"
 
 
-def test_the_radius_of_a_trained_classifier(model):
+@variants("rtol", [0.6, 0.1])
+def test_the_radius_of_a_trained_classifier(model, rtol):
     x = np.array([0.1, 0.0])
-    radius = gpcert.certified_radius(model, x, rtol=0.6, budget=Budget(seconds=60.0))
+    radius = gpcert.certified_radius(model, x, rtol=rtol, budget=Budget(seconds=60.0))
     assert 0.3 <= radius.lower <= radius.upper <= 2.0
     X = Ball(x, radius.lower).sample(500, np.random.default_rng(0))
     assert np.all(model.predict(X) == "blue")
