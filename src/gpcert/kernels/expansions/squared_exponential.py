@@ -141,7 +141,7 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel):
         remainder = self._tail_bound(geometry, combination.squared_norm, known, higher, 1)
         return LinearModel(value, gradient, errors, remainder)
 
-    def restricted_to(self, index: Array) -> LocalSquaredExponential:
+    def restricted_to(self, index: Array) -> LocalSquaredExponential | None:
         """See `SquaredExponentialTable.restricted`."""
         return self.restricted(index)
 
