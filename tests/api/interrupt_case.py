@@ -23,9 +23,9 @@ BUDGET = gpcert.Budget(seconds=60.0)
 def model():
     """A regression posterior of eight features: no search over all of them ends within minutes."""
     rng = np.random.default_rng(0)
-    points = rng.uniform(-1.0, 1.0, (60, DIM))
-    weights = rng.normal(size=(1, 60))
-    factor = 0.1 * rng.normal(size=(20, 60))
+    points = rng.uniform(-1.0, 1.0, (200, DIM))
+    weights = rng.normal(size=(1, 200))
+    factor = 0.1 * rng.normal(size=(20, 200))
     return gpcert.Posterior(SquaredExponential(0.8), points, weights, factor)
 
 
@@ -52,8 +52,8 @@ def hard_level(posterior):
     """A level just below the least mean that local search finds: nobody proves it soon."""
     box = gpcert.Box([-1.0] * DIM, [1.0] * DIM)
     function = mean_function(posterior, 0, 1)
-    x = attack(function, box, starts=3, random_state=0)
-    return float(function(x[None])[0][0]) - 0.2
+    x = attack(function, box, starts=10, random_state=0)
+    return float(function(x[None])[0][0]) - 0.1
 
 
 def tell_of_points():

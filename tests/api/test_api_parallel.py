@@ -1,5 +1,7 @@
 """Processes are started only where they pay, and answers do not depend on it."""
 
+from types import SimpleNamespace
+
 import joblib
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ import gpcert
 from gpcert.api import parallel
 from gpcert.deadline import checkpoint
 from gpcert.kernels import SquaredExponential
+from gpcert.search import StopReason
 
 P = gpcert.Posterior(SquaredExponential(1.0), [[0.0], [3.0]], [1.0, -1.0])
 
@@ -103,3 +106,12 @@ def test_processes_go_on_where_this_one_stopped(monkeypatch):
     pair = gpcert.certify_many(P, X, 0.1, threshold=0.0, n_jobs=2)
     assert pair.labels == alone.labels
     assert [c.margin for c in pair] == [c.margin for c in alone]
+
+
+def test_an_interrupt_while_trying_is_not_lost(monkeypatch):
+    """A search that Ctrl-C has ended gives its bounds: the caller must see them, however long."""
+    monkeypatch.setattr(parallel, "LONGEST_TRY", 0.0)
+    found = SimpleNamespace(reason=StopReason.INTERRUPTED)
+    results = parallel.numbered_results(lambda: found, [()] * 3, 2)
+    assert next(results) == (0, found)
+    results.close()

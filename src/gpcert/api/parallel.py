@@ -15,6 +15,7 @@ from typing import Any
 import joblib
 
 from gpcert.deadline import OutOfTime, until
+from gpcert.search import StopReason
 
 __all__ = ["numbered_results"]
 
@@ -90,11 +91,20 @@ def begun_here(
         except OutOfTime:
             return
         lasted = time.perf_counter() - start
+        if _interrupted(found):  # the caller ends all by it: it must not be lost
+            yield found
+            return
         if lasted >= 0.5 * LONGEST_TRY:
             return
         # time spent waiting for a busy machine is not shortened by more processes
         seconds.append(min(lasted, time.process_time() - work))
         yield found
+
+
+def _interrupted(found: Any) -> bool:
+    """Whether Ctrl-C ended the search behind a result, or behind the first of several."""
+    first = found[0] if isinstance(found, tuple) and found else found
+    return getattr(first, "reason", None) is StopReason.INTERRUPTED
 
 
 def _piece(
