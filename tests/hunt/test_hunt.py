@@ -11,7 +11,7 @@ from hunt_study import run_case, show, study
 
 from gpcert.testing.effort import variants
 
-FOUND = (101017, 150469)
+FOUND = (101017, 150469, 301250)
 """Seeds that once found something: an overflow in local search, an infinite distance to a point."""
 
 
