@@ -7,7 +7,7 @@ import pytest
 
 import gpcert.kernels as kernels
 from gpcert.errors import InputError
-from gpcert.kernels import KERNELS, SquaredExponential, kernel_from_config
+from gpcert.kernels import KERNELS, Constant, SquaredExponential, kernel_from_config
 from gpcert.models.kernel_gradients import LogParameters
 from gpcert.models.leaf_gradients import LEAF_RULES
 
@@ -200,8 +200,8 @@ def test_a_vector_of_the_wrong_length_is_refused():
 
 
 def test_an_unknown_kernel_is_refused_by_name():
-    class Stranger:
+    class Stranger(Constant):
         name = "stranger"
 
     with pytest.raises(InputError, match="leaf_gradients"):
-        LogParameters.of(Stranger())
+        LogParameters.of(Stranger(1.0))
