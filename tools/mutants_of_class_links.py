@@ -7,13 +7,13 @@ from mutant import Mutant
 __all__ = ["CLASS_LINK_MUTANTS"]
 
 PAPER = ("tests/enclosures/paper/test_paper_classes.py",)
-RULE = ("tests/likelihoods/test_normal_rule.py",)
+RULE = ("tests/integrals/test_normal_rule.py",)
 SOFTMAX = (
     "tests/likelihoods/test_softmax_lines.py",
     "tests/likelihoods/test_softmax.py::test_moments_against_dense_cubature",
 )
-GUMBEL = ("tests/likelihoods/test_gumbel.py",)
-ORTHANT = ("tests/likelihoods/test_orthant.py",)
+GUMBEL = ("tests/integrals/test_gumbel.py",)
+ORTHANT = ("tests/integrals/test_orthant.py",)
 PROBIT = ("tests/likelihoods/test_multinomial_probit.py",)
 PARTS = ("tests/enclosures/classes/test_class_mutants.py",)
 
@@ -76,7 +76,7 @@ CLASS_LINK_MUTANTS = (
     ),
     Mutant(
         "rule-nodes-left-out",
-        "likelihoods/normal_rule.py",
+        "integrals/normal_rule.py",
         "    total = left_out\n",
         "    total = 0.0\n",
         "nodes beyond the ball are forgotten",
@@ -84,7 +84,7 @@ CLASS_LINK_MUTANTS = (
     ),
     Mutant(
         "rule-strip",
-        "likelihoods/normal_rule.py",
+        "integrals/normal_rule.py",
         "return math.exp(0.5 * y * y) * sum(terms)",
         "return sum(terms)",
         "the normal density does not grow in the complex plane",
@@ -92,7 +92,7 @@ CLASS_LINK_MUTANTS = (
     ),
     Mutant(
         "softmax-spread-class",
-        "likelihoods/softmax_moments.py",
+        "integrals/softmax_moments.py",
         "kinds = np.searchsorted(np.array(SPREADS), spreads)",
         "kinds = np.maximum(np.searchsorted(np.array(SPREADS), spreads) - 6, 0)",
         "a rule for functions that are smoother",
@@ -100,7 +100,7 @@ CLASS_LINK_MUTANTS = (
     ),
     Mutant(
         "softmax-rounding-of-far-values",
-        "likelihoods/softmax_moments.py",
+        "integrals/softmax_moments.py",
         "noise = up((2.0 * gamma(2 * n + 12)) * size + fixed, 16)",
         "noise = up(0.0 * size + fixed, 16)",
         "the rounding of large latent values is not counted",
@@ -108,7 +108,7 @@ CLASS_LINK_MUTANTS = (
     ),
     Mutant(
         "softmax-error-copies",
-        "likelihoods/softmax_moments.py",
+        "integrals/softmax_moments.py",
         "copies = math.factorial(j) / math.prod(math.factorial(i) for i in outer)",
         "copies = 1.0",
         "every entry of a symmetric tensor is counted once",
@@ -116,15 +116,15 @@ CLASS_LINK_MUTANTS = (
     ),
     Mutant(
         "logistic-mixture-exact",
-        "likelihoods/logistic_moments.py",
-        "LOGISTIC_MOMENT_ERROR = 1.001 * Logistic.link_error + gamma(1024)",
+        "integrals/logistic_moments.py",
+        "LOGISTIC_MOMENT_ERROR = 1.001 * LOGISTIC_ERROR + gamma(1024)",
         "LOGISTIC_MOMENT_ERROR = gamma(64)",
         "the mixture of error functions is taken for the logistic function",
-        ("tests/likelihoods/test_logistic_moments.py",),
+        ("tests/integrals/test_logistic_moments.py",),
     ),
     Mutant(
         "gumbel-hessian-excess",
-        "likelihoods/gumbel.py",
+        "integrals/gumbel.py",
         "hessian = (-0.5 * h) * (pairs + xp.matrix_transpose(pairs) - excess)",
         "hessian = (-0.5 * h) * (pairs + xp.matrix_transpose(pairs) + excess)",
         "the second moments of a class have the wrong sign",
@@ -132,7 +132,7 @@ CLASS_LINK_MUTANTS = (
     ),
     Mutant(
         "gumbel-aliasing-of-derivatives",
-        "likelihoods/gumbel.py",
+        "integrals/gumbel.py",
         "alias = (theta[0], theta[1], theta[1] + theta[2])",
         "alias = (theta[0], theta[0], theta[0])",
         "derivatives alias no more than the value",
@@ -140,7 +140,7 @@ CLASS_LINK_MUTANTS = (
     ),
     Mutant(
         "gumbel-ends",
-        "likelihoods/gumbel.py",
+        "integrals/gumbel.py",
         "common = mass * (each + ends + rounding)",
         "common = mass * (each + rounding)",
         "the grid is taken for infinite",
@@ -148,7 +148,7 @@ CLASS_LINK_MUTANTS = (
     ),
     Mutant(
         "aliasing-one-side",
-        "likelihoods/gumbel_rule.py",
+        "integrals/gumbel_rule.py",
         "bounds.append(up_float(2.0 * total, 16_000))",
         "bounds.append(up_float(total, 16_000))",
         "only the frequencies above 0",
@@ -156,7 +156,7 @@ CLASS_LINK_MUTANTS = (
     ),
     Mutant(
         "lattice-cosine",
-        "likelihoods/gumbel_rule.py",
+        "integrals/gumbel_rule.py",
         "best = xp.minimum(best, 2.0 * decay / (cosine * cosine * cosine))",
         "best = xp.minimum(best, 2.0 * decay)",
         "the probabilities do not grow in the complex plane",
@@ -164,7 +164,7 @@ CLASS_LINK_MUTANTS = (
     ),
     Mutant(
         "gumbel-far-weights",
-        "likelihoods/gumbel_transforms.py",
+        "integrals/gumbel_transforms.py",
         "moved = up(2.0 * beyond + rule + (2.0 * WEIGHT_ROUNDING",
         "moved = up(rule + (2.0 * WEIGHT_ROUNDING",
         "nodes on the right of the grid are forgotten",
@@ -172,7 +172,7 @@ CLASS_LINK_MUTANTS = (
     ),
     Mutant(
         "orthant-thin",
-        "likelihoods/orthant.py",
+        "integrals/orthant.py",
         "xp.where(regular, ORTHANT_ULPS * U / safe, 0.2501 * sine + 256.0 * U)",
         "xp.where(regular, ORTHANT_ULPS * U / safe, xp.full_like(safe, 256.0 * U))",
         "a correlation near 1 is taken for 1",
@@ -180,7 +180,7 @@ CLASS_LINK_MUTANTS = (
     ),
     Mutant(
         "slepian-correlation",
-        "likelihoods/orthant.py",
+        "integrals/orthant.py",
         "value, error = _exact_orthant(h_high, r_high)",
         "value, error = _exact_orthant(h_high, r_low)",
         "the least correlation for the greatest orthant",
@@ -188,7 +188,7 @@ CLASS_LINK_MUTANTS = (
     ),
     Mutant(
         "sector-cut-error",
-        "likelihoods/sectors.py",
+        "integrals/sectors.py",
         "errors = [doubt * density * sizes[i] + (DENSITY_ULPS + 6.0) * U for i in range(order)]",
         "errors = [0.0 * doubt + (DENSITY_ULPS + 6.0) * U for i in range(order)]",
         "where a thin sector is cut is taken for exact",
@@ -196,7 +196,7 @@ CLASS_LINK_MUTANTS = (
     ),
     Mutant(
         "maximum-hessian-turn",
-        "likelihoods/independent_maximum.py",
+        "integrals/independent_maximum.py",
         "matrix = gap * sums.bend - sums.turn",
         "matrix = gap * sums.bend + sums.turn",
         "a sign in the Hessian",
@@ -204,7 +204,7 @@ CLASS_LINK_MUTANTS = (
     ),
     Mutant(
         "maximum-strip",
-        "likelihoods/independent_maximum.py",
+        "integrals/independent_maximum.py",
         "axis=1) + 1.5 * strip * strip",
         "axis=1)",
         "the normal densities do not grow in the complex plane",
@@ -220,7 +220,7 @@ CLASS_LINK_MUTANTS = (
     ),
     Mutant(
         "unimodal-constant",
-        "likelihoods/smoothing.py",
+        "integrals/derivative_bounds.py",
         "(0.39895, 0.48395, 0.57703, 1.10121,",
         "(0.39895, 0.48395, 0.37703, 1.10121,",
         "the third derivative of a monotone link only",
@@ -228,7 +228,7 @@ CLASS_LINK_MUTANTS = (
     ),
     Mutant(
         "unimodal-side",
-        "likelihoods/smoothing.py",
+        "integrals/derivative_bounds.py",
         "up(height + slope * (high if slope > 0 else low), 4)",
         "up(height + slope * (low if slope > 0 else high), 4)",
         "the wrong end of a probability's range",

@@ -51,7 +51,7 @@ PAPER_MUTANTS = (
     ),
     Mutant(
         "integral-wrong-variance",
-        "likelihoods/gaussian_integral.py",
+        "integrals/gaussian_integral.py",
         "best = xp.where(inside, v_low, xp.minimum(xp.maximum(critical, v_low), v_high))",
         "best = xp.where(inside, v_high, xp.minimum(xp.maximum(critical, v_low), v_high))",
         "Lemma Gaussian with the other end of the variance",

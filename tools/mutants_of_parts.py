@@ -11,7 +11,7 @@ ROUNDING = ("tests/search/test_search_rounding.py",)
 OTHER_MUTANTS = (
     Mutant(
         "curvature-dropped",
-        "likelihoods/smoothed.py",
+        "likelihoods/smoothed_link.py",
         "pieces = down(xp.minimum(first, second) - up(loss))",
         "pieces = down(xp.minimum(first, second))",
         "the minimum of a bent piece is taken at its ends",
@@ -27,7 +27,7 @@ OTHER_MUTANTS = (
     ),
     Mutant(
         "monotone-variance-swapped",
-        "likelihoods/lines.py",
+        "likelihoods/segments.py",
         "xp.where(m > 0.0, v_high, v_low)",
         "xp.where(m > 0.0, v_low, v_high)",
         "the monotone bound takes the wrong variance",
