@@ -40,8 +40,9 @@ class Units:
         if isinstance(self.shift, float) and (self.shift, self.factor) == (0.0, 1.0):
             lower = q
         else:
-            lower = down(self.shift + down(self.factor * q, 2), 1)
-            lower = xp.where(lower == math.inf, xp.full_like(lower, sys.float_info.max), lower)
+            most = xp.full_like(q, sys.float_info.max)  # what overflows is at least that
+            scaled = down(xp.minimum(self.factor * q, most), 2)
+            lower = down(xp.minimum(self.shift + scaled, most), 1)
         if self.least > -math.inf:
             lower = xp.maximum(lower, xp.full_like(lower, self.least))
         return lower

@@ -21,7 +21,7 @@ __all__ = [
     "FirstOrder",
     "mean_at_center",
     "mean_first_order",
-    "swing",
+    "linear_reach",
     "variance_at_center",
     "variance_first_order",
 ]
@@ -177,7 +177,7 @@ def variance_at_center(evaluation: Evaluation, outputs: int) -> FirstOrder:
     return _first_order(evaluation, [_still(v, up(v.center_error + v.dip, 1)) for v in found])
 
 
-def swing(geometry: Geometry, slope: Array) -> Array:
+def linear_reach(geometry: Geometry, slope: Array) -> Array:
     """Upper bound (B, J) of `|slope.d|` on every cell, slope (B, J, f)."""
     xp = namespace(slope)
     if slope.shape[2] == 0:
@@ -222,7 +222,7 @@ def _first_order(evaluation: Evaluation, rows: list[_Row]) -> FirstOrder:
     # scaling a slope rounds each of its entries
     rounding = gamma(4) * xp.sum(xp.abs(slope) * geometry.half[:, None, :], axis=2)
     bend = up(xp.stack(bends, axis=1) + rounding, geometry.half.shape[1] + 4)
-    whole = up(swing(geometry, slope) + bend, 2)
+    whole = up(linear_reach(geometry, slope) + bend, 2)
     centers = xp.stack([row.own.units.about(row.own.center) for row in rows], axis=1)
     return FirstOrder(xp.stack(references, axis=1), slope, bend, whole, centers)
 
