@@ -94,6 +94,12 @@ class Enclosure:
         return 0.0 * self.value if self.hessian is None else reach(self.hessian, self.geometry)
 
     @property
+    def matrix(self) -> Array:
+        """The Hessian of an enclosure of second order."""
+        assert self.hessian is not None, "expected a second order, got a first"
+        return self.hessian
+
+    @property
     def heaviest(self) -> Array:
         """Upper bound (B,) of the weight exp(rate |d|^2)."""
         rho2 = self.geometry.rho2
@@ -117,14 +123,14 @@ class Enclosure:
 
     def scaled(self, factor: Array | float) -> Enclosure:
         """Of `factor q`, for factors (B,) >= 0."""
-        factor = namespace(self.value).zeros_like(self.value) + factor
-        size = up(factor * self.size, 1)
+        each: Array = namespace(self.value).zeros_like(self.value) + factor
+        size = up(each * self.size, 1)
         return Enclosure(
             self.geometry,
-            factor * self.value,
-            factor[:, None] * self.gradient,
-            None if self.hessian is None else factor[:, None, None] * self.hessian,
-            up(finite_product(factor, self.error) + gamma(4) * size, 2),
+            each * self.value,
+            each[:, None] * self.gradient,
+            None if self.hessian is None else each[:, None, None] * self.hessian,
+            up(finite_product(each, self.error) + gamma(4) * size, 2),
             self.rate,
             size,
         )
@@ -172,14 +178,12 @@ class Enclosure:
     def where(self, mask: Array, other: Enclosure) -> Enclosure:
         """This one under the mask (B,), the other elsewhere."""
         self._check_alike(other)
-        assert self.hessian is not None, "of second order"
-        assert other.hessian is not None, "of second order"
         xp = namespace(mask)
         return Enclosure(
             self.geometry,
             xp.where(mask, self.value, other.value),
             xp.where(mask[:, None], self.gradient, other.gradient),
-            xp.where(mask[:, None, None], self.hessian, other.hessian),
+            xp.where(mask[:, None, None], self.matrix, other.matrix),
             xp.where(mask, self.error, other.error),
             self.rate,
             xp.where(mask, self.size, other.size),
@@ -222,9 +226,8 @@ class Enclosure:
         Where q is known to be within `linear_error` of `value + gradient.d`, and that is less than
         the error with all of the quadratic's curvature, the linear model is taken instead.
         """
-        assert self.hessian is not None, "a first order alone has its own bound"
         xp = namespace(self.value)
-        value, hessian, error = self.value, self.hessian, self.error
+        value, hessian, error = self.value, self.matrix, self.error
         half, slopes, bends, zero = self.geometry.half, self.slopes, self._bends, 0.0 * value
         if self.rate > 0:
             x = up(self.rate * self.geometry.rho2, 2)

@@ -157,8 +157,8 @@ def _shapes(found: FirstOrder, shapes: list[tuple[TwoSided, Array, Array]]) -> S
     xp = namespace(found.center)
     rounding = gamma(16) * (xp.abs(found.center) + xp.abs(found.reference) + found.reach)
     return Shapes(
-        xp.stack([e.units.factor * e.below.hessian for e, _, _ in shapes], axis=1),
-        xp.stack([e.units.factor * e.above.hessian for e, _, _ in shapes], axis=1),
+        xp.stack([e.units.factor * e.below.matrix for e, _, _ in shapes], axis=1),
+        xp.stack([e.units.factor * e.above.matrix for e, _, _ in shapes], axis=1),
         up(xp.stack([e.units.factor * lost for e, lost, _ in shapes], axis=1) + rounding, 4),
         up(xp.stack([e.units.factor * gained for e, _, gained in shapes], axis=1) + rounding, 4),
         found.reference - found.center,
@@ -230,10 +230,8 @@ def _first_order(evaluation: Evaluation, rows: list[_Row]) -> FirstOrder:
 def _bends(own: TwoSided) -> tuple[Array, Array]:
     """Range (B,) of a weighted function less its value and slope at the centre."""
     below, above, geometry = own.below, own.above, own.geometry
-    assert below.hessian is not None, "of second order"
-    assert above.hessian is not None, "of second order"
-    low = _least_bend(below.hessian, geometry) - below.error
-    return low - gamma(2) * abs(low), -(_least_bend(above.hessian, geometry) - above.error)
+    low = _least_bend(below.matrix, geometry) - below.error
+    return low - gamma(2) * abs(low), -(_least_bend(above.matrix, geometry) - above.error)
 
 
 def _weighed(coefficients: Array, sizes: Array) -> Array:

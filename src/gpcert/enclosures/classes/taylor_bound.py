@@ -250,8 +250,7 @@ def _with_curvature(model: Enclosure, jet: ClassJet, place: Reference) -> tuple[
     growth = growth_chord(model.rate, geometry.rho2) * geometry.rho2 if model.rate > 0 else 0.0
     size = reach(M, geometry)
     rounding = gamma(4 * n**4 + 32) * terms + gamma(4) * (size + model.size)
-    assert model.hessian is not None, "of second order"
-    curved = replace(model, hessian=model.hessian + M, known_size=up(model.size + size, 2))
+    curved = replace(model, hessian=model.matrix + M, known_size=up(model.size + size, 2))
     return curved, up(0.5 * growth * size + rounding, 64 + 2 * f * f)
 
 
