@@ -23,9 +23,9 @@ from gpcert.arrays import Array, namespace
 from gpcert.enclosures.quadratic_minimum import QuadraticMinimum, quadratic_minimum
 from gpcert.kernels.expansions.base import finite_product
 from gpcert.kernels.expansions.geometry import Geometry
-from gpcert.kernels.expansions.growth import EXPONENT_CAP, growth_chord
-from gpcert.kernels.nodes.frame import power_of_two
+from gpcert.kernels.exponentials import LARGEST_EXPONENT, growth_chord
 from gpcert.regions import Cells
+from gpcert.regions.frame import power_of_two
 from gpcert.rounding import EXP_ULPS, U, down, gamma, nonnegative, up
 
 __all__ = [
@@ -67,9 +67,9 @@ class Enclosure:
         error: Array,
         rate: float,
     ) -> Enclosure:
-        """The error made infinite on cells too large for the weight (see `EXPONENT_CAP`)."""
+        """The error made infinite on cells too large for the weight (see `LARGEST_EXPONENT`)."""
         xp = namespace(error)
-        small = geometry.rho2 <= (EXPONENT_CAP if rate > 0 else math.inf)
+        small = geometry.rho2 <= (LARGEST_EXPONENT if rate > 0 else math.inf)
         error = xp.where(small & ~xp.isnan(error), error, xp.full_like(error, math.inf))
         return Enclosure(geometry, *coefficients, error, rate)
 
@@ -323,9 +323,9 @@ class Enclosure:
         size = xp.abs(self.value) + xp.abs(level) + xp.abs(minimum.lower) + slack
         margin = margin - gamma(8) * size
         if self.rate > 0:
-            x = xp.minimum(self.rate * geometry.rho2, xp.full_like(level, EXPONENT_CAP))
+            x = xp.minimum(self.rate * geometry.rho2, xp.full_like(level, LARGEST_EXPONENT))
             shrunk = margin * xp.exp(-up(x, 2)) * (1.0 - 2 * (EXP_ULPS + 4) * U)
-            shrunk = xp.where(self.rate * geometry.rho2 < EXPONENT_CAP, shrunk, 0.0 * level)
+            shrunk = xp.where(self.rate * geometry.rho2 < LARGEST_EXPONENT, shrunk, 0.0 * level)
             margin = xp.where(margin > 0, shrunk, margin)
         lower = down(level + margin, 2)
         nothing = xp.full_like(lower, -math.inf)
