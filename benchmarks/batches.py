@@ -14,9 +14,10 @@ import scipy.linalg
 import gpcert
 from gpcert.arrays import Array, Backend, backend_from_name
 from gpcert.enclosures import Evaluation, LocalPosterior
-from gpcert.enclosures.goals import Goal, ProbabilityGoal
+from gpcert.enclosures.goals import Goal, ScalarGoal
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit
+from gpcert.quantities import Probability
 from gpcert.regions import Cells
 from report import Section
 
@@ -67,7 +68,7 @@ class Batch:
 
     def goals(self, sides: int) -> list[Goal]:
         likelihood = self.posterior.likelihood
-        return [ProbabilityGoal(likelihood, 0, sign) for sign in (1, -1)[:sides]]
+        return [ScalarGoal(Probability(likelihood, 0, sign)) for sign in (1, -1)[:sides]]
 
     def rest(self, names: tuple[str, ...]) -> None:
         """Leave optional bounds out of all batches to come; `()` computes all of them."""

@@ -22,7 +22,8 @@ import gpcert
 from gpcert import kernels as k
 from gpcert.arrays import Backend
 from gpcert.enclosures import Evaluation, LocalPosterior
-from gpcert.enclosures.goals import MeanGoal
+from gpcert.enclosures.goals import ScalarGoal
+from gpcert.quantities import Mean
 from report import Section, merge
 
 N, NOISE, HALF, TOLERANCE, SECONDS = 500, 0.01, 0.1, 0.01, 60.0
@@ -90,7 +91,7 @@ def root_widths(model: gpcert.Posterior, box: gpcert.Box) -> tuple[float, float]
     local = LocalPosterior.build(model, box, Backend(), variance=False)
     local.portfolio.resting["paper"] = 10**6
     evaluation = Evaluation(local, box.root())
-    taylor = [float(MeanGoal(0, s).bound(evaluation, None).lower[0]) for s in (1, -1)]
+    taylor = [float(ScalarGoal(Mean(0, s)).bound(evaluation, None).lower[0]) for s in (1, -1)]
     paper = [float(local.paper_mean(evaluation.expansion, 0, s)[0]) for s in (1, -1)]
     return -sum(taylor), -sum(paper)
 

@@ -22,7 +22,8 @@ from sklearn.gaussian_process import GaussianProcessClassifier
 import gpcert
 from gpcert import kernels as k
 from gpcert.api.methods import Method
-from gpcert.enclosures.goals import MeanGoal, VarianceGoal
+from gpcert.enclosures.goals import ScalarGoal
+from gpcert.quantities import Mean, Variance
 from gpcert.search import Problem, solve
 from gpcert.testing.strategies import regression_posterior
 from models import fitted
@@ -201,9 +202,9 @@ def _root(
     posterior: gpcert.Posterior, box: gpcert.Box, quantity: str, how: dict[str, Any]
 ) -> float:
     """Proved over attained width after one box; the plain goals, without what the verbs add."""
-    kind = MeanGoal if quantity == "mean" else VarianceGoal
-    plain = [kind(0, sign) for sign in (1, -1)]
-    goals = Method(**how).goals(plain, 0, posterior.kernel) if how else plain
+    kind = Mean if quantity == "mean" else Variance
+    plain = [ScalarGoal(kind(0, sign)) for sign in (1, -1)]
+    goals = Method(**how).goals(plain, 0, posterior) if how else plain
     one = gpcert.Budget(seconds=None, boxes=1)
     low, high = solve(Problem(posterior, box, goals, tol=0.0, budget=one)).goals
     return (-high.lower - low.lower) / (-high.upper - low.upper)

@@ -29,7 +29,8 @@ from multiclass_models import (
 
 import gpcert
 from gpcert.api.methods import Method
-from gpcert.attacks.functions import mean_function
+from gpcert.attacks.functions import scalar_function
+from gpcert.quantities import Mean
 from report import Section, merge
 
 RESULTS = Path(__file__).parent / "results"
@@ -68,7 +69,9 @@ MODELS_NOTE = (
 def steepest_pixels(posterior: gpcert.Posterior, x: np.ndarray, count: int, _: int) -> np.ndarray:
     """The largest gradients, at x, of the latent margin between the two foremost classes."""
     first, second = np.argsort(-posterior.predict(x[None])[0][0], kind="stable")[:2]
-    gradients = [mean_function(posterior, int(c), 1)(x[None])[1][0] for c in (first, second)]
+    gradients = [
+        scalar_function(posterior, Mean(int(c), 1))(x[None])[1][0] for c in (first, second)
+    ]
     order = np.argsort(-np.abs(gradients[0] - gradients[1]), kind="stable")
     return np.sort(order[:count])
 

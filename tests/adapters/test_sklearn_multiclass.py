@@ -12,8 +12,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from gpcert.adapters import agreement, as_posterior
 from gpcert.committee import Committee, committee_decision
-from gpcert.enclosures.goals.committee import committee_goal
-from gpcert.enclosures.goals.rest import RestGoal
+from gpcert.enclosures.goals.rest import RestGoal, committee_goal
 from gpcert.errors import InputError, UnsupportedModelError
 from gpcert.regions import Ball
 from gpcert.search import Budget, Problem, solve

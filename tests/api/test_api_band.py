@@ -6,12 +6,13 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 
 import gpcert
-from gpcert.attacks.functions import band_function, std_function
+from gpcert.attacks.functions import scalar_function
 from gpcert.committee import Committee
 from gpcert.errors import InputError
 from gpcert.explain import effects
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit
+from gpcert.quantities import Band, Std
 from gpcert.testing.strategies import regression_posterior
 
 BOX = gpcert.Box([-0.7, -0.7], [0.7, 0.7])
@@ -166,7 +167,10 @@ def test_effects_on_the_deviation():
 def test_plain_functions_have_their_gradients(sign):
     model = posterior(noise=0.1)
     X = BOX.sample(5, 0)
-    for function in (band_function(model, 0, sign, 2.0), std_function(model, 0, sign)):
+    for function in (
+        scalar_function(model, Band(0, sign, 2.0)),
+        scalar_function(model, Std(0, sign)),
+    ):
         value, gradient = function(X)
         for j in range(2):
             step = 1e-6 * np.eye(2)[j]
@@ -174,6 +178,8 @@ def test_plain_functions_have_their_gradients(sign):
             np.testing.assert_allclose(gradient[:, j], slope, atol=1e-5)
         assert np.all(np.isfinite(value))
     bare = gpcert.Posterior(SquaredExponential(1.0), [[0.0, 0.0]], [1.0], [[1.0]])
-    value, gradient = std_function(bare, 0, sign)(np.zeros((1, 2)))  # where the variance is 0
+    value, gradient = scalar_function(bare, Std(0, sign))(
+        np.zeros((1, 2))
+    )  # where the variance is 0
     assert value[0] == 0.0
     assert np.all(gradient == 0.0)

@@ -14,9 +14,8 @@ from gpcert.arrays import backend_from_name, to_numpy
 from gpcert.committee import Committee, committee_decision, pair_weights
 from gpcert.enclosures import Evaluation, local_model
 from gpcert.enclosures.enclosure import plain_geometry, region_units
-from gpcert.enclosures.goals.committee import committee_goal
 from gpcert.enclosures.goals.members import latent_mean, weighted_sum
-from gpcert.enclosures.goals.rest import RestGoal, RestMarginGoal
+from gpcert.enclosures.goals.rest import RestGoal, RestMarginGoal, committee_goal
 from gpcert.enclosures.goals.votes import VotesGoal
 from gpcert.enclosures.probability_plane import (
     ProbabilityPlane,

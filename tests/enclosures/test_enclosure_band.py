@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 
 from gpcert.arrays import Backend, to_numpy
 from gpcert.enclosures import Evaluation, LocalPosterior
-from gpcert.enclosures.goals import BandGoal, MeanGoal, StdGoal, VarianceGoal
+from gpcert.enclosures.goals import ScalarGoal
 from gpcert.enclosures.goals.both import BothGoals
 from gpcert.enclosures.goals.paper import PaperGoal
 from gpcert.enclosures.paper import PaperEnclosures
 from gpcert.kernels import SquaredExponential
 from gpcert.posterior import Posterior
+from gpcert.quantities import Band, Mean, Std, Variance
 from gpcert.regions import Box, Cells
 from gpcert.testing.arb_reference import ArbPosterior
 from gpcert.testing.effort import examples
@@ -43,9 +44,9 @@ def check(case, beta, evaluation, make=lambda goal: [goal]):
             def std(x, c=c, sign=sign):
                 return sign * reference.variance(x, c).sqrt()
 
-            for goal in make(BandGoal(c, sign, beta)):
+            for goal in make(ScalarGoal(Band(c, sign, beta))):
                 check_goal(case, goal, band, evaluation)
-            for goal in make(StdGoal(c, sign)):
+            for goal in make(ScalarGoal(Std(c, sign))):
                 check_goal(case, goal, std, evaluation)
 
 
@@ -107,7 +108,7 @@ def test_the_minimum_along_a_line(alpha, slope, ends, beta, share):
     """Below `alpha + slope V - beta sqrt(V)` at the ends, at the vertex and in between."""
     low, high = min(ends), max(ends)
     with np.errstate(over="ignore", invalid="ignore"):
-        (lower,) = BandGoal(0, 1, beta)._line(*(np.array([a]) for a in (alpha, slope, low, high)))
+        (lower,) = Band(0, 1, beta).lowest(*(np.array([a]) for a in (alpha, slope, low, high)))
     inside = [low, high, low + share * (high - low)]
     if slope > 0:
         inside.append(min(max(0.25 * (beta / slope) ** 2 if slope > 1e-150 else high, low), high))
@@ -118,9 +119,9 @@ def test_the_minimum_along_a_line(alpha, slope, ends, beta, share):
 
 def test_the_minimum_along_a_line_is_exact():
     """Vertex inside the range (tangent), beyond either end, and a falling line."""
-    goal = BandGoal(0, 1, 2.0)
+    band = Band(0, 1, 2.0)
     slope, low, high = np.array([1.0, 1.0, 0.1, -1.0]), np.array([0.5, 4.0, 1.0, 1.0]), 9.0
-    found = goal._line(np.zeros(4), slope, low, np.full(4, high))
+    found = band.lowest(np.zeros(4), slope, low, np.full(4, high))
     true = [-1.0, 4.0 - 4.0, 0.9 - 6.0, -9.0 - 6.0]
     assert np.all(found <= true)
     np.testing.assert_allclose(found, true, atol=1e-13)
@@ -142,7 +143,7 @@ def test_the_joint_bound_is_of_second_order_and_tighter_than_both_apart(sign):
     evaluation = Evaluation(
         local, Cells(region, center - halves[:, None], center + halves[:, None])
     )
-    lower = to_numpy(BandGoal(0, sign, beta).bound(evaluation, None).lower)
+    lower = to_numpy(ScalarGoal(Band(0, sign, beta)).bound(evaluation, None).lower)
     slack = []
     for half, bound in zip(halves, lower, strict=True):
         axis = np.linspace(-half, half, 201)
@@ -151,8 +152,8 @@ def test_the_joint_bound_is_of_second_order_and_tighter_than_both_apart(sign):
         slack.append((sign * mean - beta * np.sqrt(variance)).min() - bound)
     assert np.all(np.asarray(slack) > 0)
     assert np.polyfit(np.log(halves), np.log(slack), 1)[0] >= 1.8
-    mean = to_numpy(MeanGoal(0, sign).bound(evaluation, None).lower)
-    largest = -to_numpy(VarianceGoal(0, -1).bound(evaluation, None).lower)
+    mean = to_numpy(ScalarGoal(Mean(0, sign)).bound(evaluation, None).lower)
+    largest = -to_numpy(ScalarGoal(Variance(0, -1)).bound(evaluation, None).lower)
     apart = mean - beta * np.sqrt(largest)
     assert np.all(lower >= apart - 1e-12)
     assert np.all((lower - apart)[2:] > 5.0 * np.asarray(slack)[2:])
@@ -165,6 +166,11 @@ def test_torch_has_the_same_bounds():
     for name in ("numpy", "torch"):
         case = Case(model(), region, np.random.default_rng(0))
         evaluation = evaluation_of(case, backend=name)
-        goals = [BandGoal(0, 1, 2.0), BandGoal(0, -1, 2.0), StdGoal(0, 1), StdGoal(0, -1)]
+        goals = [
+            ScalarGoal(Band(0, 1, 2.0)),
+            ScalarGoal(Band(0, -1, 2.0)),
+            ScalarGoal(Std(0, 1)),
+            ScalarGoal(Std(0, -1)),
+        ]
         found.append([to_numpy(goal.bound(evaluation, None).lower) for goal in goals])
     np.testing.assert_allclose(found[0], found[1], rtol=1e-9)

@@ -7,8 +7,9 @@ from hypothesis import given, settings
 
 from gpcert.arrays import to_numpy
 from gpcert.enclosures import Evaluation
-from gpcert.enclosures.goals import DeviationGoal, MeanGoal, ProbabilityGoal, VarianceGoal
+from gpcert.enclosures.goals import DeviationGoal, ScalarGoal
 from gpcert.likelihoods import Logistic, Probit, SklearnLogistic
+from gpcert.quantities import Mean, Probability, Variance
 from gpcert.testing.arb_reference import ArbPosterior, exact
 from gpcert.testing.effort import examples
 from gpcert.testing.strategies import cases
@@ -25,7 +26,7 @@ def test_mean_goal(case):
             for target in (None, middle, 0.0):
                 check_goal(
                     case,
-                    MeanGoal(c, sign),
+                    ScalarGoal(Mean(c, sign)),
                     lambda x, c=c, sign=sign: sign * reference.mean(x, c),
                     evaluation,
                     target,
@@ -41,7 +42,7 @@ def test_variance_goal(case):
         for sign in (1, -1):
             check_goal(
                 case,
-                VarianceGoal(c, sign),
+                ScalarGoal(Variance(c, sign)),
                 lambda x, c=c, sign=sign: sign * reference.variance(x, c),
                 evaluation,
             )
@@ -59,7 +60,7 @@ def check_probability(case):
         return values[key]
 
     for sign in (1, -1):
-        goal = ProbabilityGoal(case.posterior.likelihood, 0, sign)
+        goal = ScalarGoal(Probability(case.posterior.likelihood, 0, sign))
         check_goal(case, goal, lambda x, sign=sign: sign * probability(x), evaluation)
 
 
@@ -116,7 +117,11 @@ def test_children_are_never_looser_once_clipped(case):
     cells = evaluation.cells
     axis = to_numpy(cells.widths).argmax(axis=1)
     children = Evaluation(evaluation.local, cells.split(axis))
-    for goal in (MeanGoal(0, 1), VarianceGoal(0, -1), ProbabilityGoal(Probit(), 0, 1)):
+    for goal in (
+        ScalarGoal(Mean(0, 1)),
+        ScalarGoal(Variance(0, -1)),
+        ScalarGoal(Probability(Probit(), 0, 1)),
+    ):
         parents = np.tile(to_numpy(goal.bound(evaluation, None).lower), 2)
         own = to_numpy(goal.bound(children, None).lower)
         keep = ~to_numpy(children.cells.empty())

@@ -8,10 +8,11 @@ from enclosure_checks import check_goal, check_variance, evaluation_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.enclosures.goals import ProbabilityGoal, VarianceGoal
+from gpcert.enclosures.goals import ScalarGoal
 from gpcert.kernels import Matern, SquaredExponential
 from gpcert.likelihoods import Probit
 from gpcert.posterior import Posterior
+from gpcert.quantities import Probability, Variance
 from gpcert.regions import Box
 from gpcert.testing.arb_reference import ArbPosterior, exact, flint
 from gpcert.testing.effort import examples
@@ -46,8 +47,10 @@ def test_variance(case, optional):
 def test_goals(case, sign):
     evaluation = evaluation_of(case, keep=3)
     reference = ArbPosterior(case.posterior)
-    check_goal(case, VarianceGoal(0, sign), lambda x: sign * reference.variance(x, 0), evaluation)
-    goal = ProbabilityGoal(Probit(), 0, sign)
+    check_goal(
+        case, ScalarGoal(Variance(0, sign)), lambda x: sign * reference.variance(x, 0), evaluation
+    )
+    goal = ScalarGoal(Probability(Probit(), 0, sign))
     check_goal(case, goal, lambda x: sign * reference.probability(x), evaluation)
 
 

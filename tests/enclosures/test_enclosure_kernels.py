@@ -13,11 +13,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import gpcert
-from gpcert.enclosures.goals import MeanGoal, ProbabilityGoal, VarianceGoal
+from gpcert.enclosures.goals import ScalarGoal
 from gpcert.errors import InputError
 from gpcert.kernels import ExponentialTilt, Polynomial, SquaredExponential
 from gpcert.likelihoods import Probit
 from gpcert.posterior import Posterior
+from gpcert.quantities import Mean, Probability, Variance
 from gpcert.regions import Box
 from gpcert.testing.arb_reference import ArbPosterior
 from gpcert.testing.effort import examples
@@ -56,8 +57,10 @@ def test_variance(case, optional):
 def test_mean_and_variance_goals(case, sign):
     evaluation = evaluated(case, keep=3)
     reference = ArbPosterior(case.posterior)
-    check_goal(case, MeanGoal(0, sign), lambda x: sign * reference.mean(x, 0), evaluation)
-    check_goal(case, VarianceGoal(0, sign), lambda x: sign * reference.variance(x, 0), evaluation)
+    check_goal(case, ScalarGoal(Mean(0, sign)), lambda x: sign * reference.mean(x, 0), evaluation)
+    check_goal(
+        case, ScalarGoal(Variance(0, sign)), lambda x: sign * reference.variance(x, 0), evaluation
+    )
 
 
 @slow
@@ -68,7 +71,7 @@ def test_mean_and_variance_goals(case, sign):
 def test_probability_goal(case, sign):
     evaluation = evaluated(case, keep=3)
     reference = ArbPosterior(case.posterior)
-    goal = ProbabilityGoal(case.posterior.likelihood, 0, sign)
+    goal = ScalarGoal(Probability(case.posterior.likelihood, 0, sign))
     check_goal(case, goal, lambda x: sign * reference.probability(x), evaluation)
 
 

@@ -5,9 +5,10 @@ import pytest
 
 from gpcert.arrays import Backend
 from gpcert.enclosures import Evaluation, LocalPosterior
-from gpcert.enclosures.goals import MeanGoal, ProbabilityGoal, VarianceGoal
+from gpcert.enclosures.goals import ScalarGoal
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit, SklearnLogistic
+from gpcert.quantities import Mean, Probability, Variance
 from gpcert.regions import Box, Cells
 from gpcert.testing.effort import crossed
 from gpcert.testing.strategies import regression_posterior
@@ -61,7 +62,9 @@ def test_mean_model_is_third_order():
 def test_mean_bound_is_at_least_second_order(sign):
     posterior = model()
     slack = gaps(
-        MeanGoal(0, sign), shrinking(posterior), lambda X: sign * posterior.predict(X)[0][:, 0]
+        ScalarGoal(Mean(0, sign)),
+        shrinking(posterior),
+        lambda X: sign * posterior.predict(X)[0][:, 0],
     )
     assert exponent(slack) >= 1.8
 
@@ -70,7 +73,9 @@ def test_mean_bound_is_at_least_second_order(sign):
 def test_variance_bound_is_second_order(sign):
     posterior = model()
     slack = gaps(
-        VarianceGoal(0, sign), shrinking(posterior), lambda X: sign * posterior.predict(X)[1][:, 0]
+        ScalarGoal(Variance(0, sign)),
+        shrinking(posterior),
+        lambda X: sign * posterior.predict(X)[1][:, 0],
     )
     assert exponent(slack) >= 1.8
 
@@ -79,7 +84,7 @@ def test_variance_bound_is_second_order(sign):
 def test_probability_bound_is_second_order(likelihood, sign):
     posterior = model(likelihood)
     slack = gaps(
-        ProbabilityGoal(likelihood, 0, sign),
+        ScalarGoal(Probability(likelihood, 0, sign)),
         shrinking(posterior),
         lambda X: sign * posterior.prediction(X)[:, 0],
     )

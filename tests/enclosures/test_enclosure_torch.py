@@ -6,9 +6,10 @@ from enclosure_checks import check_mean, check_variance, evaluation_of
 from hypothesis import given, settings
 
 from gpcert.arrays import to_numpy
-from gpcert.enclosures.goals import MeanGoal, ProbabilityGoal, VarianceGoal
+from gpcert.enclosures.goals import ScalarGoal
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit
+from gpcert.quantities import Mean, Probability, Variance
 from gpcert.regions import Box, Cells
 from gpcert.testing.effort import examples
 from gpcert.testing.strategies import Case, cases, random_cells, regression_posterior
@@ -37,7 +38,11 @@ def usual_case(seed):
 def test_same_bounds(seed):
     host, there = evaluations(usual_case(seed))
     for sign in (1, -1):
-        for goal in (MeanGoal(0, sign), VarianceGoal(0, sign), ProbabilityGoal(Probit(), 0, sign)):
+        for goal in (
+            ScalarGoal(Mean(0, sign)),
+            ScalarGoal(Variance(0, sign)),
+            ScalarGoal(Probability(Probit(), 0, sign)),
+        ):
             for name in ("bound", "ceiling"):
                 if name == "bound":
                     a, b = goal.bound(host, None).lower, goal.bound(there, None).lower

@@ -11,11 +11,12 @@ import gpcert
 from gpcert.arrays import Backend, backend_from_name, to_numpy
 from gpcert.committee import Committee
 from gpcert.enclosures import Evaluation, local_model
-from gpcert.enclosures.goals.mean import MeanGoal
+from gpcert.enclosures.goals import ScalarGoal
 from gpcert.enclosures.goals.pair_votes import PairVotesGoal
 from gpcert.enclosures.mean import first_order
 from gpcert.kernels import Matern, SquaredExponential
 from gpcert.likelihoods import MeanOnly
+from gpcert.quantities import Mean
 from gpcert.regions import Ball, Box
 from gpcert.testing.balls import flint
 from gpcert.testing.effort import examples
@@ -142,8 +143,8 @@ def test_points_without_weight_do_not_matter(seed):
         )
         own = Evaluation(local_model(alone, region, Backend(), False), region.root(), False)
         for sign in (1, -1):
-            shared = MeanGoal(c, sign).bound(evaluation, 0.0).lower
-            single = MeanGoal(0, sign).bound(own, 0.0).lower
+            shared = ScalarGoal(Mean(c, sign)).bound(evaluation, 0.0).lower
+            single = ScalarGoal(Mean(0, sign)).bound(own, 0.0).lower
             np.testing.assert_allclose(shared, single, rtol=1e-9, atol=1e-9)
 
 

@@ -9,10 +9,11 @@ from search_problems import bump, cones, cube, random_posterior
 
 import gpcert
 from gpcert.deadline import OutOfTime, checkpoint, deadline, remaining, until
-from gpcert.enclosures.goals import MeanGoal
+from gpcert.enclosures.goals import ScalarGoal
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import MultinomialProbit, Softmax
 from gpcert.posterior import Posterior
+from gpcert.quantities import Mean
 from gpcert.regions import Ball, Box
 from gpcert.search import Budget, Problem, StopReason, Watch, solve
 from gpcert.search.branch_and_bound import _Search
@@ -89,7 +90,9 @@ def test_setting_up_counts_and_leaves_what_is_always_known():
     assert 0.0 <= found.minimum.lower <= found.maximum.upper <= 1.0
     late = Watch(start=time.perf_counter() - 100.0)
     budget = Budget(seconds=1.0)
-    problem = Problem(bump(1), cube(1), [MeanGoal(0, 1)], tol=0.0, budget=budget, watch=late)
+    problem = Problem(
+        bump(1), cube(1), [ScalarGoal(Mean(0, 1))], tol=0.0, budget=budget, watch=late
+    )
     result = solve(problem)
     assert result.reason is StopReason.TIME
     assert result.seconds > 100.0

@@ -6,8 +6,9 @@ import pytest
 
 import gpcert
 from gpcert.attacks import attack
-from gpcert.attacks.functions import mean_function
+from gpcert.attacks.functions import scalar_function
 from gpcert.kernels import SquaredExponential
+from gpcert.quantities import Mean
 from gpcert.search.incumbents import Incumbents
 
 PLATEAU = float(np.sqrt(2 * np.pi))
@@ -81,7 +82,7 @@ def test_hidden_counter_examples_are_found(d, count, monkeypatch):
         assert certificate.margin.lower <= posterior.predict(hole[None])[0][0, 0] + 1e-12
         boxes.append(certificate.boxes)
         if case % 4 == 0:
-            attacked = attack(mean_function(posterior, 0, 1), region, starts=1)
+            attacked = attack(scalar_function(posterior, Mean(0, 1)), region, starts=1)
             blind += posterior.predict(attacked[None])[0][0, 0] > 0
     assert blind > 0.9 * count / 4
     assert np.median(boxes) > 3

@@ -6,7 +6,8 @@ from scipy.optimize import minimize
 from search_problems import function_of, random_posterior, random_region
 
 import gpcert
-from gpcert.enclosures.goals import MeanGoal, ProbabilityGoal, VarianceGoal
+from gpcert.enclosures.goals import ScalarGoal
+from gpcert.quantities import Mean, Probability, Variance
 from gpcert.search import Budget, Problem, StopReason, solve
 from gpcert.testing.effort import variants
 
@@ -15,9 +16,14 @@ SLACK = 1e-9
 
 
 def all_goals(posterior, binary):
-    goals = [MeanGoal(0, 1), MeanGoal(0, -1), VarianceGoal(0, 1), VarianceGoal(0, -1)]
+    goals = [
+        ScalarGoal(Mean(0, 1)),
+        ScalarGoal(Mean(0, -1)),
+        ScalarGoal(Variance(0, 1)),
+        ScalarGoal(Variance(0, -1)),
+    ]
     if binary:
-        goals += [ProbabilityGoal(posterior.likelihood, 0, sign) for sign in (1, -1)]
+        goals += [ScalarGoal(Probability(posterior.likelihood, 0, sign)) for sign in (1, -1)]
     return goals
 
 
@@ -131,7 +137,7 @@ def test_one_tree_answers_as_separate_ones_do():
 def test_interrupt_of_a_real_search(at, monkeypatch):
     posterior, region = random_posterior(1, 2, binary=True), random_region(2, 2)
     goals = all_goals(posterior, binary=True)
-    calls, bound = [], ProbabilityGoal.bound
+    calls, bound = [], ScalarGoal.bound
 
     def interrupted(self, evaluation, target):
         calls.append(1)
@@ -139,7 +145,7 @@ def test_interrupt_of_a_real_search(at, monkeypatch):
             raise KeyboardInterrupt
         return bound(self, evaluation, target)
 
-    monkeypatch.setattr(ProbabilityGoal, "bound", interrupted)
+    monkeypatch.setattr(ScalarGoal, "bound", interrupted)
     limits = Budget(seconds=None)
     result = solve(Problem(posterior, region, goals, tol=1e-9, budget=limits))
     assert result.reason is StopReason.INTERRUPTED

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from search_problems import ConesGoal, bump, cones, cube, random_posterior
 
-from gpcert.enclosures.goals import MeanGoal
+from gpcert.enclosures.goals import ScalarGoal
 from gpcert.errors import InputError, SoundnessError
+from gpcert.quantities import Mean
 from gpcert.regions import Ball, Box
 from gpcert.search import Budget, Problem, StopReason, solve
 from gpcert.search import branch_and_bound as engine
@@ -304,7 +305,13 @@ def test_boxes_that_cannot_be_split_end_the_search():
 def test_degenerate_regions(region):
     posterior = random_posterior(3, d=2)
     result = solve(
-        Problem(posterior, region, [MeanGoal(0, 1), MeanGoal(0, -1)], tol=1e-6, budget=UNLIMITED)
+        Problem(
+            posterior,
+            region,
+            [ScalarGoal(Mean(0, 1)), ScalarGoal(Mean(0, -1))],
+            tol=1e-6,
+            budget=UNLIMITED,
+        )
     )
     samples = posterior.predict(region.sample(200, 0))[0][:, 0]
     low, high = result.goals

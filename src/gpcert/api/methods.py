@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gpcert.committee import Model
-from gpcert.enclosures.goals import BandGoal, Goal, StdGoal, VarianceGoal
+from gpcert.enclosures.goals import Goal, ScalarGoal
 from gpcert.enclosures.goals.both import BothGoals
 from gpcert.enclosures.goals.paper import PaperGoal
 from gpcert.enclosures.paper import PaperEnclosures
 from gpcert.errors import InputError
+from gpcert.quantities import Probability
 
 __all__ = ["Method", "MethodName", "VarianceBound"]
 
@@ -62,9 +63,8 @@ class Method:
             if not any(member.kernel.rough for member in model.members):
                 return list(plain)
             closed = PaperEnclosures("analytic", random_state)
-            rough = VarianceGoal | StdGoal | BandGoal
             return [
-                BothGoals(goal, PaperGoal(goal, closed)) if isinstance(goal, rough) else goal
+                BothGoals(goal, PaperGoal(goal, closed)) if _by_rough_variance(goal) else goal
                 for goal in plain
             ]
         enclosures = PaperEnclosures(self.variance_bound, random_state)
@@ -72,3 +72,10 @@ class Method:
         if self.name == "paper":
             return list(paper)
         return [BothGoals(goal, own) for goal, own in zip(plain, paper, strict=True)]
+
+
+def _by_rough_variance(goal: Goal) -> bool:
+    """Whether the paper's closed forms pay for the goal: variances, stds and bands."""
+    if not isinstance(goal, ScalarGoal):
+        return False
+    return goal.quantity.by_variance and not isinstance(goal.quantity, Probability)

@@ -16,10 +16,10 @@ def plain_value(goal: Goal, model: Model, x: np.ndarray) -> float | None:
     """The goal at x (d,); None where plain floating point has no finite value.
 
     >>> from gpcert import Posterior
-    >>> from gpcert.enclosures.goals import MeanGoal
+    >>> from gpcert.enclosures.goals import ScalarGoal
     >>> from gpcert.kernels import SquaredExponential
     >>> p = Posterior(SquaredExponential(1.0), [[0.0]], [2.0])
-    >>> plain_value(MeanGoal(0, 1), p, np.zeros(1))
+    >>> plain_value(ScalarGoal(Mean(0, 1)), p, np.zeros(1))
     2.0
     """
     with np.errstate(all="ignore"):  # extreme models overflow; bounds do not rest on this

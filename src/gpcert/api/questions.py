@@ -11,19 +11,13 @@ import numpy as np
 from gpcert.api.arguments import one_of, read_beta
 from gpcert.committee import Committee, Model
 from gpcert.enclosures.classes import class_layout
-from gpcert.enclosures.goals import (
-    BandGoal,
-    Goal,
-    MeanGoal,
-    ProbabilityGoal,
-    StdGoal,
-    VarianceGoal,
-)
+from gpcert.enclosures.goals import Goal, ScalarGoal
 from gpcert.enclosures.goals.classes import Classes, ClassGoal
 from gpcert.enclosures.goals.rest import RestGoal
 from gpcert.errors import InputError
 from gpcert.likelihoods import ClassLikelihood, ScalarLikelihood
 from gpcert.posterior import Posterior
+from gpcert.quantities import Band, Mean, Probability, Std, Variance
 
 __all__ = ["Quantity", "RangeQuestion", "range_question", "same_label"]
 
@@ -123,7 +117,7 @@ def _question(model: Model, quantity: Quantity | None, beta: float | None) -> Ra
         model,
         name,
         model.labels,
-        lambda _, sign: ProbabilityGoal(likelihood, 0, sign),
+        lambda _, sign: ScalarGoal(Probability(likelihood, 0, sign)),
         _class_meanings(model.labels),
         default=1,
         two=True,
@@ -155,10 +149,11 @@ def _latent(model: Posterior, name: Quantity, beta: float | None) -> RangeQuesti
 
 def _latent_goal(name: Quantity, beta: float | None) -> Callable[[int, int], Goal]:
     if name == "mean" or beta == 0:  # a band of no deviations is the mean, and needs no variance
-        return MeanGoal
+        return lambda output, sign: ScalarGoal(Mean(output, sign))
     if beta is not None:
-        return lambda output, sign: BandGoal(output, sign, beta)
-    return VarianceGoal if name == "variance" else StdGoal
+        return lambda output, sign: ScalarGoal(Band(output, sign, beta))
+    kind = Variance if name == "variance" else Std
+    return lambda output, sign: ScalarGoal(kind(output, sign))
 
 
 def _latent_meaning(name: Quantity, owner: str, noise: float, beta: float | None) -> str:

@@ -19,12 +19,13 @@ from gpcert.certificates import Unit
 from gpcert.committee import Committee, Model
 from gpcert.enclosures import Evaluation, LocalPosterior
 from gpcert.enclosures.classes import class_layout
-from gpcert.enclosures.goals import DeviationGoal, MeanGoal, ProbabilityGoal
+from gpcert.enclosures.goals import DeviationGoal, ScalarGoal
 from gpcert.enclosures.goals.classes import Classes, ClassGoal, margins
-from gpcert.enclosures.goals.committee import committee_goal
+from gpcert.enclosures.goals.rest import committee_goal
 from gpcert.errors import InputError
 from gpcert.likelihoods import ClassLikelihood, ScalarLikelihood
 from gpcert.posterior import Posterior
+from gpcert.quantities import Mean, Probability
 from gpcert.regions import Ball
 from gpcert.regions.arguments import check_norm
 from gpcert.rounding import up_float
@@ -174,7 +175,11 @@ def _classification(posterior: Posterior, x: np.ndarray, options: RuleOptions) -
 
     def build(second: int) -> Rule:
         sign = 1 if second else -1
-        goal = MeanGoal(0, sign) if threshold is None else ProbabilityGoal(likelihood, 0, sign)
+        goal = (
+            ScalarGoal(Mean(0, sign))
+            if threshold is None
+            else ScalarGoal(Probability(likelihood, 0, sign))
+        )
         return Rule(posterior, goal, sign * level, labels[second], text, unit, x)
 
     return Candidates((1, 0) if value > level else (0, 1), build, text, near=near)
@@ -193,7 +198,7 @@ def _signs(posterior: Posterior, x: np.ndarray, options: RuleOptions) -> Candida
     def build(second: int) -> Rule:
         sign = 1 if second else -1
         label = posterior.labels[second]
-        return Rule(posterior, MeanGoal(0, sign), sign * level, label, text, Unit.LATENT, x)
+        return Rule(posterior, ScalarGoal(Mean(0, sign)), sign * level, label, text, Unit.LATENT, x)
 
     above = float(posterior.mean(x[None])[0, 0]) > level
     near = _near_level(posterior, x, level)
@@ -268,7 +273,7 @@ def _level(posterior: Posterior, x: np.ndarray, level: float) -> Candidates:
 
     def build(above: int) -> Rule:
         sign, side = (1, "above") if above else (-1, "below")
-        goal, bar = MeanGoal(0, sign), sign * Fraction(level)
+        goal, bar = ScalarGoal(Mean(0, sign)), sign * Fraction(level)
         return Rule(posterior, goal, bar, None, f"mean {side} {level!r}", Unit.TARGET, x)
 
     value = float(posterior.predict(x[None])[0][0, 0])
@@ -284,8 +289,7 @@ def _mean_at(posterior: Posterior, x: np.ndarray) -> tuple[tuple[float, ...], tu
     evaluation = Evaluation(local, region.root())
     values, errors = [], []
     for c in range(posterior.outputs):
-        high = float(to_numpy(MeanGoal(c, 1).ceiling(evaluation))[0])
-        low = -float(to_numpy(MeanGoal(c, -1).ceiling(evaluation))[0])
+        low, high = (float(to_numpy(end)[0]) for end in evaluation.mean(c).output_at_center)
         middle = 0.5 * (low + high)
         values.append(middle)
         errors.append(up_float(max(high - middle, middle - low), 2))

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gpcert.attacks.functions import PlainFunction, mean_function, probability_function
+from gpcert.attacks.functions import PlainFunction, scalar_function
 from gpcert.attacks.margins import least_lead
 from gpcert.committee import Committee, pair_weights, vote_scores
 from gpcert.likelihoods import ScalarLikelihood
 from gpcert.posterior import Posterior
+from gpcert.quantities import Mean, Probability
 
 __all__ = [
     "pair_votes_function",
@@ -58,7 +59,7 @@ def votes_margin_function(committee: Committee, winner: int) -> PlainFunction:
     it points to where the pairs that matter become less certain, which is where votes change.
     """
     functions = _probabilities(committee)
-    means = [mean_function(member, 0, 1) for member in committee.members]
+    means = [scalar_function(member, Mean(0, 1)) for member in committee.members]
     m = len(committee.classes)
     weights = np.stack([pair_weights(m, c) for c in range(m)])
     others = [j for j in range(m) if j != winner]
@@ -108,7 +109,7 @@ def _probabilities(committee: Committee) -> list[PlainFunction]:
 
 def _probability(member: Posterior) -> PlainFunction:
     assert isinstance(member.likelihood, ScalarLikelihood), "a committee checks its members"
-    return probability_function(member, member.likelihood, 0, 1)
+    return scalar_function(member, Probability(member.likelihood, 0, 1))
 
 
 def _all(functions: list[PlainFunction], X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -7,22 +7,17 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from gpcert.likelihoods import ScalarLikelihood
 from gpcert.posterior import Posterior
+from gpcert.quantities import Quantity
 
 __all__ = [
     "PlainFunction",
-    "band_function",
     "deviation_function",
     "deviation_of",
     "diagonal_gradient",
     "mean_and_gradient",
-    "mean_function",
-    "probability_function",
-    "std_and_gradient",
-    "std_function",
+    "scalar_function",
     "variance_and_gradient",
-    "variance_function",
 ]
 
 PlainFunction = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
@@ -58,68 +53,21 @@ def variance_and_gradient(
         return scale * (scale * variance) + posterior.noise[c], scale * (scale * gradient)
 
 
-def mean_function(posterior: Posterior, output: int, sign: int) -> PlainFunction:
-    """`sign * mu_c`."""
+def scalar_function(posterior: Posterior, quantity: Quantity) -> PlainFunction:
+    """The quantity, and its gradient by the chain rule."""
+    c, sign = quantity.output, quantity.sign
 
     def function(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        value, gradient = mean_and_gradient(posterior, X, output)
-        return sign * value, sign * gradient
-
-    return function
-
-
-def variance_function(posterior: Posterior, output: int, sign: int) -> PlainFunction:
-    """`sign * v_c`."""
-
-    def function(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        value, gradient = variance_and_gradient(posterior, X, output)
-        return sign * value, sign * gradient
-
-    return function
-
-
-def std_function(posterior: Posterior, output: int, sign: int) -> PlainFunction:
-    """`sign * sqrt(v_c)`; no gradient where the variance vanishes."""
-
-    def function(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        value, gradient = std_and_gradient(posterior, X, output)
-        return sign * value, sign * gradient
-
-    return function
-
-
-def band_function(posterior: Posterior, output: int, sign: int, beta: float) -> PlainFunction:
-    """`sign * mu_c - beta sqrt(v_c)`: the band's lower end, or minus its upper one."""
-
-    def function(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        mean, by_x = mean_and_gradient(posterior, X, output)
-        std, std_by_x = std_and_gradient(posterior, X, output)
+        q, q_by_x = np.zeros(len(X)), np.zeros_like(X)
+        v, v_by_x = q, q_by_x
+        if quantity.by_mean:
+            q, q_by_x = (sign * part for part in mean_and_gradient(posterior, X, c))
+        if quantity.by_variance:
+            v, v_by_x = variance_and_gradient(posterior, X, c)
+        by_q, by_v = quantity.slopes(q, v)
         with np.errstate(over="ignore", invalid="ignore"):
-            return sign * mean - beta * std, sign * by_x - beta * std_by_x
-
-    return function
-
-
-def std_and_gradient(posterior: Posterior, X: np.ndarray, c: int) -> tuple[np.ndarray, np.ndarray]:
-    """Standard deviation (n,) of output c, noise included, and its gradient (n, d), 0 at kinks."""
-    variance, gradient = variance_and_gradient(posterior, X, c)
-    std = np.sqrt(variance)
-    with np.errstate(over="ignore", invalid="ignore"):
-        slope = gradient / (2.0 * np.where(std > 0, std, 1.0))[:, None]
-    return std, np.where((std > 0)[:, None], slope, 0.0)
-
-
-def probability_function(
-    posterior: Posterior, likelihood: ScalarLikelihood, output: int, sign: int
-) -> PlainFunction:
-    """`sign * F(mu_c, v_c)`, the gradient by the chain rule."""
-
-    def function(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        mu, by_x = mean_and_gradient(posterior, X, output)
-        v, v_by_x = variance_and_gradient(posterior, X, output)
-        by_mu, by_v = likelihood.slopes(mu, v)
-        gradient = by_mu[:, None] * by_x + by_v[:, None] * v_by_x
-        return sign * likelihood.value(mu, v), sign * gradient
+            gradient = by_q[:, None] * q_by_x + by_v[:, None] * v_by_x
+            return quantity.value(q, v), gradient
 
     return function
 

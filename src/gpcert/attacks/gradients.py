@@ -12,10 +12,11 @@ from gpcert.attacks.class_margins import (
     vote_scores,
     weighted_gradient,
 )
-from gpcert.attacks.functions import mean_and_gradient, probability_function
+from gpcert.attacks.functions import mean_and_gradient, scalar_function
 from gpcert.committee import Committee, Model, pair_weights
 from gpcert.errors import InputError
 from gpcert.likelihoods import ClassLikelihood, ScalarLikelihood
+from gpcert.quantities import Probability
 
 __all__ = ["prediction_and_gradient"]
 
@@ -54,7 +55,7 @@ def _block(model: Model, X: np.ndarray, quantity: str | None) -> Both:
         slopes = [weighted_gradient(found, np.tile(row, (len(X), 1))) for row in rows]
         return found[1].probabilities, np.stack(slopes, axis=1)
     assert isinstance(model.likelihood, ScalarLikelihood)
-    return _stacked([probability_function(model, model.likelihood, 0, 1)(X)])
+    return _stacked([scalar_function(model, Probability(model.likelihood, 0, 1))(X)])
 
 
 def _committee(committee: Committee, X: np.ndarray, quantity: str | None) -> Both:

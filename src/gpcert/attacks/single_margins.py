@@ -7,14 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.attacks.functions import (
-    deviation_of,
-    mean_and_gradient,
-    probability_function,
-)
+from gpcert.attacks.functions import deviation_of, mean_and_gradient, scalar_function
 from gpcert.attacks.margins import Judged, Margins
 from gpcert.likelihoods import ScalarLikelihood
 from gpcert.posterior import Posterior
+from gpcert.quantities import Probability
 
 __all__ = ["BinaryMargins", "DeviationMargins", "LevelMargins"]
 
@@ -36,7 +33,7 @@ class BinaryMargins(Margins):
             f"probability of class {posterior.labels[1]}" if probable else "decision function"
         )
         self.signs = np.where(self._second(X), 1.0, -1.0)
-        self.probability = probability_function(posterior, self.likelihood, 0, 1)
+        self.probability = scalar_function(posterior, Probability(self.likelihood, 0, 1))
 
     def latent(self, X: np.ndarray, rows: np.ndarray) -> Judged:
         """`sign mu`."""

@@ -2,5 +2,6 @@
 
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.local_posterior import LocalModel, LocalPosterior, local_model
+from gpcert.enclosures.portfolio import Portfolio
 
-__all__ = ["Evaluation", "LocalModel", "LocalPosterior", "local_model"]
+__all__ = ["Evaluation", "LocalModel", "LocalPosterior", "Portfolio", "local_model"]

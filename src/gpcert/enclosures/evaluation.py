@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from functools import cached_property
+from typing import Any
 
 from gpcert.deadline import checkpoint
 from gpcert.enclosures.local_posterior import LocalModel, LocalPosterior
 from gpcert.enclosures.mean import MeanEnclosure
+from gpcert.enclosures.portfolio import Portfolio
 from gpcert.enclosures.variance import VarianceEnclosure
 from gpcert.kernels.expansions.base import Expansion
 from gpcert.regions import Cells
@@ -15,29 +18,51 @@ __all__ = ["Evaluation"]
 
 
 class Evaluation:
-    """Enclosures of a batch of cells; each is computed once, when a goal first asks."""
+    """Enclosures of a batch of cells; each is computed once, when a goal first asks.
 
-    def __init__(self, local: LocalModel, cells: Cells, optional: bool = True) -> None:
+    It holds all that is remembered of a batch (`once`), and what the search has learnt about
+    optional bounds: `learnt` is copied when it comes in, and the search takes `portfolio` back. So
+    a bound depends on what is passed in, not on what was computed elsewhere before.
+    """
+
+    def __init__(
+        self,
+        local: LocalModel,
+        cells: Cells,
+        optional: bool = True,
+        learnt: Portfolio | None = None,
+    ) -> None:
         self.parts = local.members
         self.cells = cells
         self.optional = optional
         """Whether bounds that may not pay are tried: not for cells that are single points."""
-        self._means: dict[int, MeanEnclosure] = {}
-        self._variances: dict[int, VarianceEnclosure] = {}
-        self._members: dict[int, Evaluation] = {}
+        self.portfolio = Portfolio() if learnt is None else learnt.copy()
+        self._index = 0
+        self._answers: dict[Hashable, Any] = {}
 
     @property
     def local(self) -> LocalPosterior:
         """The posterior; of a committee the first member."""
         return self.parts[0]
 
+    def once(self, key: Hashable, compute: Callable[[], Any]) -> Any:
+        """The answer to `key`, computed once; it must not refer to this evaluation, which would
+        then outlive its batch."""
+        if key not in self._answers:
+            checkpoint()
+            self._answers[key] = compute()
+        return self._answers[key]
+
     def member(self, index: int) -> Evaluation:
         """The same cells as a committee's member sees them."""
-        if index == 0:  # not kept: a reference to itself would outlive the batch
+        if index == 0:
             return self
-        if index not in self._members:
-            self._members[index] = Evaluation(self.parts[index], self.cells, self.optional)
-        return self._members[index]
+        return self.once(("member", index), lambda: self._member(index))
+
+    def _member(self, index: int) -> Evaluation:
+        own = Evaluation(self.parts[index], self.cells, self.optional)
+        own.portfolio, own._index = self.portfolio, index
+        return own
 
     @cached_property
     def expansion(self) -> Expansion:
@@ -46,15 +71,37 @@ class Evaluation:
         return self.local.expand(self.cells)
 
     def mean(self, output: int) -> MeanEnclosure:
-        """Enclosure of g_c."""
-        if output not in self._means:
-            checkpoint()
-            self._means[output] = self.local.mean(self.expansion, output, self.optional)
-        return self._means[output]
+        """Enclosures of g_c and -g_c."""
+        return self.once(("mean", output), lambda: self._mean(output))
+
+    def _mean(self, output: int) -> MeanEnclosure:
+        pointwise = self.wants("pointwise")
+        enclosure = self.local.mean(self.expansion, output, pointwise)
+        if pointwise:
+            self.report("pointwise", enclosure.pointwise_gained)
+        return enclosure
 
     def variance(self, output: int) -> VarianceEnclosure:
-        """Enclosure of v_c."""
-        if output not in self._variances:
-            checkpoint()
-            self._variances[output] = self.local.variance(self.expansion, output, self.optional)
-        return self._variances[output]
+        """Enclosures of v_c and -v_c."""
+        return self.once(("variance", output), lambda: self._variance(output))
+
+    def _variance(self, output: int) -> VarianceEnclosure:
+        local, expansion = self.local, self.expansion
+        options = local.variance_options(expansion, output, self.optional, self.wants)
+        enclosure = local.variance(expansion, output, options)
+        if options.pointwise:
+            self.report("pointwise variance", enclosure.pointwise_gained)
+        return enclosure
+
+    def wants(self, name: str) -> bool:
+        """Whether to compute the optional bound called `name`."""
+        return self.optional and self.portfolio.wants((self._index, name))
+
+    def report(self, name: str, gained: bool) -> None:
+        """Say whether that bound tightened any cell."""
+        self.portfolio.report((self._index, name), gained)
+
+    def report_derivatives(self, variance: VarianceEnclosure, relevant: bool) -> None:
+        """A goal says whether the variance's slack mattered to it; decides for the next batches."""
+        if variance.derivatives_used:
+            self.report("derivatives", variance.derivatives_gained and relevant)

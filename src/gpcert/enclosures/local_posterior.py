@@ -5,6 +5,7 @@ Proofs: docs/mathematics.md, statement 1.2.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -12,7 +13,6 @@ from gpcert.arrays import Array, Backend, namespace
 from gpcert.committee import Model
 from gpcert.deadline import checkpoint
 from gpcert.enclosures.mean import MeanEnclosure, mean_enclosure
-from gpcert.enclosures.portfolio import Portfolio
 from gpcert.enclosures.precision import LocalPrecision
 from gpcert.enclosures.square import OperatorBounds
 from gpcert.enclosures.two_sided import Units
@@ -82,7 +82,6 @@ class LocalPosterior:
     norms: SliceNorms
     precisions: tuple[LocalPrecision, ...] | None
     operator: OperatorBounds
-    portfolio: Portfolio = field(default_factory=Portfolio)
     parts: dict[int, _Part] = field(default_factory=dict)
     """Of outputs that use some of the points only: the kernel with those, and their numbers."""
 
@@ -136,16 +135,11 @@ class LocalPosterior:
         """Kernel values at the cells' centres."""
         return self.kernel.expand(cells)
 
-    def mean(self, expansion: Expansion, output: int, optional: bool = True) -> MeanEnclosure:
-        """Enclosure of g_c in unit form; `optional` bounds as the portfolio says."""
-        pointwise = optional and self.portfolio.wants("pointwise")
+    def mean(self, expansion: Expansion, output: int, pointwise: bool) -> MeanEnclosure:
+        """Enclosures of g_c in unit form; `pointwise`: also try bounds point by point."""
         kernel, seen, weights = self._seen_by(output, expansion)
-        enclosure = mean_enclosure(
-            kernel, seen, weights, self.norms[output], pointwise, self.mean_units(output)
-        )
-        if pointwise:
-            self.portfolio.report("pointwise", enclosure.pointwise_gained)
-        return enclosure
+        norm, units = self.norms[output], self.mean_units(output)
+        return mean_enclosure(kernel, seen, weights, norm, pointwise, units)
 
     def linear_model(self, expansion: Expansion, output: int) -> LinearModel | None:
         """The first order of g_c alone, where it is cheap; see `LocalKernel.linear_model`."""
@@ -182,30 +176,27 @@ class LocalPosterior:
         return kernel.paper_bound(seen, sign * weights)
 
     def variance(
-        self, expansion: Expansion, output: int, optional: bool = True
+        self, expansion: Expansion, output: int, options: VarianceOptions
     ) -> VarianceEnclosure:
-        """Enclosure of v_c in unit form."""
-        assert self.precisions is not None, "built with variance=False"
-        precision = self.precisions[output if len(self.precisions) > 1 else 0]
+        """Enclosures of v_c in unit form."""
+        precision, units = self._precision(output), self.variance_units(output)
+        return variance_enclosure(self.kernel, expansion, precision, self.operator, options, units)
+
+    def variance_options(
+        self, expansion: Expansion, output: int, optional: bool, wants: Callable[[str], bool]
+    ) -> VarianceOptions:
+        """Which bounds of v_c are worth their time; `wants` says what has paid before."""
         cells, features = expansion.geometry.half.shape
         cheap = cells * features * len(self.posterior.points) ** 2 <= CHEAP_WORK
-        derivatives = optional and (cheap or self.portfolio.wants("derivatives"))
+        derivatives = optional and (cheap or wants("derivatives"))
         # the weights S k have no small sum of sizes where the kernel is smooth: seldom a gain there
-        pointwise = optional and self.portfolio.wants("pointwise variance")
-        options = VarianceOptions(
-            derivatives, optional and self._second_pays(precision, cells, features), pointwise
-        )
-        enclosure = variance_enclosure(
-            self.kernel,
-            expansion,
-            precision,
-            self.operator,
-            options,
-            self.variance_units(output),
-        )
-        if pointwise:
-            self.portfolio.report("pointwise variance", enclosure.pointwise_gained)
-        return enclosure
+        pointwise = wants("pointwise variance")
+        second = optional and self._second_pays(self._precision(output), cells, features)
+        return VarianceOptions(derivatives, second, pointwise)
+
+    def _precision(self, output: int) -> LocalPrecision:
+        assert self.precisions is not None, "built with variance=False"
+        return self.precisions[output if len(self.precisions) > 1 else 0]
 
     def _second_pays(self, precision: LocalPrecision, cells: int, features: int) -> bool:
         """Whether the covariance of the second degree is cheap enough to be tried."""
@@ -213,11 +204,6 @@ class LocalPosterior:
         work = cells * rows * len(self.posterior.points) ** 2
         cheap = 0 < features <= MOST_SECOND_FEATURES and work <= CHEAP_WORK
         return cheap and precision.negative is None
-
-    def report_derivatives(self, enclosure: VarianceEnclosure, relevant: bool) -> None:
-        """A goal says whether the variance's slack mattered to it; decides for the next batches."""
-        if enclosure.derivatives_used:
-            self.portfolio.report("derivatives", enclosure.derivatives_gained and relevant)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 __all__ = ["Portfolio"]
@@ -25,11 +26,15 @@ class Portfolio:
     True
     """
 
-    idle: dict[str, int] = field(default_factory=dict)
-    resting: dict[str, int] = field(default_factory=dict)
-    rest: dict[str, int] = field(default_factory=dict)
+    idle: dict[Hashable, int] = field(default_factory=dict)
+    resting: dict[Hashable, int] = field(default_factory=dict)
+    rest: dict[Hashable, int] = field(default_factory=dict)
 
-    def wants(self, name: str) -> bool:
+    def copy(self) -> Portfolio:
+        """The same, to be learnt from apart."""
+        return Portfolio(dict(self.idle), dict(self.resting), dict(self.rest))
+
+    def wants(self, name: Hashable) -> bool:
         """Whether to compute the bound called `name` for the next batch."""
         left = self.resting.get(name, 0)
         if left > 0:
@@ -37,7 +42,7 @@ class Portfolio:
             return False
         return True
 
-    def report(self, name: str, gained: bool) -> None:
+    def report(self, name: Hashable, gained: bool) -> None:
         """Say whether the bound tightened any cell of the batch."""
         if gained:
             self.idle[name] = 0

@@ -13,6 +13,7 @@ from gpcert.arrays import Backend
 from gpcert.committee import Model
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.local_posterior import CHEAP_WORK, LocalCommittee, LocalPosterior
+from gpcert.enclosures.portfolio import Portfolio
 from gpcert.kernels.expansions.squared_exponential_sections import Sections
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Box, Cells
@@ -73,7 +74,12 @@ class SectionModel:
         return SectionModel(model, parts, found, Box([-reach], [reach]), backend)
 
     def evaluation(
-        self, question: np.ndarray, low: np.ndarray, high: np.ndarray, optional: bool = True
+        self,
+        question: np.ndarray,
+        low: np.ndarray,
+        high: np.ndarray,
+        optional: bool = True,
+        learnt: Portfolio | None = None,
     ) -> Evaluation:
         """Enclosures over the intervals [low, high] (B, 1) of the sections `question` (B,)."""
         bound = tuple(
@@ -82,7 +88,7 @@ class SectionModel:
         )
         local = bound[0] if isinstance(self.model, Posterior) else LocalCommittee(bound)
         cells = Cells(self.hull, self.backend.asarray(low), self.backend.asarray(high))
-        return Evaluation(local, cells, optional)
+        return Evaluation(local, cells, optional, learnt)
 
     @property
     def cells_at_once(self) -> int:

@@ -102,6 +102,11 @@ class TwoSided:
         """Certified range (B,) of q at the centres alone."""
         return down(self.center - self.center_error, 2), up(self.center + self.center_error, 2)
 
+    @property
+    def output_at_center(self) -> tuple[Array, Array]:
+        """The same in the output's units."""
+        return self.units.range(*self.at_center)
+
     def times(self, coefficient: Array) -> Enclosure:
         """Of `coefficient q`, coefficients (B,) of any sign."""
         chosen = self.below.where(coefficient > 0, self.above)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from gpcert.api.rules import RuleOptions, decision_candidates
-from gpcert.attacks.functions import PlainFunction, mean_function
+from gpcert.attacks.functions import PlainFunction, scalar_function
 from gpcert.committee import Model
 from gpcert.likelihoods import ClassLikelihood
 from gpcert.posterior import Posterior
+from gpcert.quantities import Mean
 from gpcert.regions import Region
 
 __all__ = ["decision_gradient", "importance_by_gradient"]
@@ -27,7 +28,7 @@ def _function(model: Model, x: np.ndarray) -> PlainFunction:
     several = not isinstance(model, Posterior) or isinstance(model.likelihood, ClassLikelihood)
     if not several:
         assert isinstance(model, Posterior)
-        return mean_function(model, 0, 1)
+        return scalar_function(model, Mean(0, 1))
     rule = decision_candidates(model, x, RuleOptions()).guess  # an order needs no proof
     return rule.goal.function(rule.model)
 

@@ -28,7 +28,7 @@ from gpcert.api.rules import RuleOptions, decision_rule
 from gpcert.api.words import verb
 from gpcert.arrays import Backend
 from gpcert.committee import Committee, Model
-from gpcert.enclosures.goals import ProbabilityGoal
+from gpcert.enclosures.goals import ScalarGoal
 from gpcert.errors import InputError
 from gpcert.explain.arguments import region_around
 from gpcert.explain.pixels_record import PixelBudget
@@ -36,6 +36,7 @@ from gpcert.explain.rankings import ranked_features
 from gpcert.explain.slices import with_free
 from gpcert.likelihoods import ScalarLikelihood
 from gpcert.posterior import Posterior
+from gpcert.quantities import Probability
 from gpcert.regions import Region
 from gpcert.rounding import down, up
 from gpcert.search import (
@@ -169,7 +170,7 @@ def _gap(model: Model, x: np.ndarray) -> _Gap:
     assert not isinstance(model, Committee)
     assert isinstance(model.likelihood, ScalarLikelihood)
     second = rule.decision == model.labels[1]
-    goal = ProbabilityGoal(model.likelihood, 0, 1 if second else -1)
+    goal = ScalarGoal(Probability(model.likelihood, 0, 1 if second else -1))
     # of the second class 2 pi - 1, of the first 1 - 2 pi
     return _Gap(model, goal, rule.decision, 2.0, -1.0 if second else 1.0)
 

@@ -26,7 +26,6 @@ from gpcert.arrays import Backend
 from gpcert.committee import Model
 from gpcert.deadline import deadline, until
 from gpcert.enclosures.goals import Goal
-from gpcert.enclosures.portfolio import Portfolio
 from gpcert.enclosures.sections import SectionModel, has_sections
 from gpcert.regions import Ball
 from gpcert.rounding import down, up
@@ -155,10 +154,9 @@ def _by_lines(
     ends += [np.where(upward, 0.0, -inner), np.where(upward, inner, 0.0)]
 
     def solved(chunk: slice, report: Callable[[SearchState], None]) -> SharedResult:
-        own = tuple(replace(part, portfolio=Portfolio()) for part in parts)
         lines = (rows[chunk], features[chunk])
         extent = outer[chunk, 0]
-        family = SectionModel.on(own, question.model, intervals.X, lines, extent, effort.backend)
+        family = SectionModel.on(parts, question.model, intervals.X, lines, extent, effort.backend)
         return solve_shared(
             SharedProblem(
                 family,

@@ -11,7 +11,7 @@ import numpy as np
 
 from gpcert.arrays import to_numpy
 from gpcert.deadline import OutOfTime, checkpoint, until
-from gpcert.enclosures import Evaluation, local_model
+from gpcert.enclosures import Evaluation, Portfolio, local_model
 from gpcert.errors import SoundnessError
 from gpcert.regions import Cells
 from gpcert.search.budget import Clock, StopReason
@@ -74,6 +74,7 @@ class _Search:
         self.frontier = Frontier.whole(problem.region, known)
         self.incumbents = Incumbents(problem)
         self.rng = np.random.default_rng(problem.random_state)
+        self.portfolio = Portfolio()
 
     def run(self) -> StopReason:
         """Evaluate the root, then split what is open until nothing is or the budget ends."""
@@ -248,7 +249,7 @@ class _Search:
         lower, axes = inherited.copy(), axes.copy()
         candidates = []
         if len(cells):
-            evaluation = Evaluation(self.local, cells)
+            evaluation = Evaluation(self.local, cells, learnt=self.portfolio)
             for g in active:
                 checkpoint()
                 bound = self.problem.goals[g].bound(evaluation, self.problem.target)
@@ -261,6 +262,7 @@ class _Search:
                 best = int(np.argmin(lower[:, g]))
                 candidates.append(to_numpy(cells.center)[best] + to_numpy(bound.point)[best])
             self.incumbents.offer_cells(evaluation, active)
+            self.portfolio = evaluation.portfolio
         self.boxes += count
         points = cells.points_full(np.stack(candidates)) if candidates else np.empty((0, 0))
         return Boxes(to_numpy(cells.lower), to_numpy(cells.upper), lower, axes), points

@@ -18,7 +18,7 @@ import numpy as np
 
 from gpcert.arrays import to_numpy
 from gpcert.deadline import OutOfTime, checkpoint, until
-from gpcert.enclosures import Evaluation
+from gpcert.enclosures import Evaluation, Portfolio
 from gpcert.enclosures.goals import Goal
 from gpcert.errors import InputError, SoundnessError
 from gpcert.search.branch_and_bound import FIRST_BOX_SECONDS
@@ -32,9 +32,15 @@ class Family(Protocol):
     """Where the questions live: how boxes of any of them are enclosed in one batch."""
 
     def evaluation(
-        self, question: np.ndarray, low: np.ndarray, high: np.ndarray, optional: bool = True
+        self,
+        question: np.ndarray,
+        low: np.ndarray,
+        high: np.ndarray,
+        optional: bool = True,
+        learnt: Portfolio | None = None,
     ) -> Evaluation:
-        """Enclosures over boxes [low, high] (B, f), each of its question (B,)."""
+        """Enclosures over boxes [low, high] (B, f), each of its question (B,); `learnt` says which
+        optional bounds have paid."""
         ...
 
     @property
@@ -175,6 +181,7 @@ class _Shared:
         self.cover = _Cover(start, np.full_like(known.lower, np.inf))
         self.attained = _Attained(known.upper, known.points)
         self.boxes = 0
+        self.portfolio = Portfolio()
 
     @property
     def open(self) -> _Boxes:
@@ -283,7 +290,7 @@ class _Shared:
     ) -> None:
         """Write the bounds and the likely places of some boxes into all of theirs."""
         lower, where = found
-        evaluation = self.problem.family.evaluation(*part.corners, optional)
+        evaluation = self.problem.family.evaluation(*part.corners, optional, self.portfolio)
         needed = part.lower < self.upper[part.question] - self.problem.tol
         for g in map(int, np.flatnonzero(needed.any(axis=0))):
             checkpoint()
@@ -296,6 +303,7 @@ class _Shared:
             where[batch, g] = center + to_numpy(bound.point)
             ceiling = to_numpy(self.problem.goals[g].ceiling(evaluation))
             self._take(g, part.question, ceiling, center)
+        self.portfolio = evaluation.portfolio
 
     def _offer_candidates(self, boxes: _Boxes, where: np.ndarray) -> None:
         """Values at the likeliest place of every goal that is still open, one per question."""

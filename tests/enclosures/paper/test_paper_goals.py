@@ -6,12 +6,13 @@ from enclosure_checks import arb, check_goal, evaluation_of
 from hypothesis import given, settings
 
 from gpcert.arrays import to_numpy
-from gpcert.enclosures.goals import DeviationGoal, Goal, MeanGoal, ProbabilityGoal, VarianceGoal
+from gpcert.enclosures.goals import DeviationGoal, Goal, ScalarGoal
 from gpcert.enclosures.goals.both import BothGoals
 from gpcert.enclosures.goals.paper import PaperGoal
 from gpcert.enclosures.paper import PaperEnclosures
 from gpcert.errors import InputError
 from gpcert.likelihoods import Probit, SklearnLogistic
+from gpcert.quantities import Mean, Probability, Variance
 from gpcert.testing.arb_reference import ArbPosterior, exact
 from gpcert.testing.effort import examples
 from gpcert.testing.strategies import any_kernels, cases
@@ -29,7 +30,7 @@ def test_mean(case):
     evaluation = evaluation_of(case, variance=False, splits=4, keep=3)
     for c in range(case.posterior.outputs):
         for sign in (1, -1):
-            for goal in both_ways(MeanGoal(c, sign)):
+            for goal in both_ways(ScalarGoal(Mean(c, sign))):
                 check_goal(
                     case,
                     goal,
@@ -46,7 +47,7 @@ def test_variance(how, case):
     evaluation = evaluation_of(case, splits=3, keep=2)
     for c in range(case.posterior.outputs):
         for sign in (1, -1):
-            for goal in both_ways(VarianceGoal(c, sign), how):
+            for goal in both_ways(ScalarGoal(Variance(c, sign)), how):
                 check_goal(
                     case,
                     goal,
@@ -63,7 +64,7 @@ def test_probability(likelihood):
         reference = ArbPosterior(case.posterior)
         evaluation = evaluation_of(case, splits=3, keep=2)
         for sign in (1, -1):
-            for goal in both_ways(ProbabilityGoal(case.posterior.likelihood, 0, sign)):
+            for goal in both_ways(ScalarGoal(Probability(case.posterior.likelihood, 0, sign))):
                 check_goal(
                     case, goal, lambda x, sign=sign: sign * reference.probability(x), evaluation
                 )
@@ -91,7 +92,7 @@ def test_deviation(case):
 @given(case=cases())
 def test_both_is_the_larger_bound(case):
     evaluation = evaluation_of(case, splits=3, keep=3)
-    plain = VarianceGoal(0, -1)
+    plain = ScalarGoal(Variance(0, -1))
     paper, both = both_ways(plain)
     bounds = [to_numpy(goal.bound(evaluation, None).lower) for goal in (plain, paper, both)]
     assert np.array_equal(bounds[2], np.maximum(bounds[0], bounds[1]))

@@ -6,12 +6,12 @@ Proofs: docs/mathematics.md, statement 10.11.
 from __future__ import annotations
 
 import math
-from functools import cached_property
+from collections.abc import Callable, Hashable
+from typing import Any
 
 import numpy as np
 
 from gpcert.arrays import Array, namespace
-from gpcert.deadline import checkpoint
 from gpcert.enclosures.classes.layout import ClassLayout
 from gpcert.enclosures.classes.log_concave import LogConcave
 from gpcert.enclosures.classes.moments import ClassJet, class_jet, independent_jet, weighted_jet
@@ -36,7 +36,7 @@ Weights = tuple[float, ...]
 
 
 class ClassEvaluation:
-    """Bounds of `sum_c w_c pi_c` on a batch of cells."""
+    """Bounds of `sum_c w_c pi_c` on a batch of cells, whose evaluation remembers what is found."""
 
     def __init__(
         self, evaluation: Evaluation, layout: ClassLayout, likelihood: ClassLikelihood
@@ -45,9 +45,9 @@ class ClassEvaluation:
         self.layout = layout
         self.likelihood = likelihood
         self.pairs = PairBounds(evaluation, layout, likelihood)
-        self._jets: dict[Weights, ClassJet] = {}
-        self._classes: dict[int, ClassJet] = {}
-        self._ranges: dict[int, tuple[Array, Array]] = {}
+
+    def _once(self, key: Hashable, compute: Callable[[], Any]) -> Any:
+        return self.evaluation.once((self.layout, key), compute)
 
     @property
     def integrates(self) -> bool:
@@ -58,47 +58,53 @@ class ClassEvaluation:
     def _by_moments(self) -> bool:
         return self.layout.classes <= self.likelihood.largest_coupled
 
-    @cached_property
+    @property
     def place(self) -> Reference:
         """Where the cells are expanded."""
-        return reference(self.evaluation, self.layout, self.likelihood)
+        return self._once("place", lambda: reference(self.evaluation, self.layout, self.likelihood))
 
-    @cached_property
+    @property
     def moments(self) -> ClassMoments:
         """Class probabilities and their derivatives at the references."""
         order = self.likelihood.highest_order if self.evaluation.optional else 2
-        return self.likelihood.moments(self.place.change.means.reference, self.place.L, order)
+        place = self.place
+        return self._once(
+            "moments",
+            lambda: self.likelihood.moments(place.change.means.reference, place.L, order),
+        )
 
     def jet(self, weights: Weights) -> ClassJet:
         """The weighted sum at the references."""
-        if weights not in self._jets:
+
+        def compute() -> ClassJet:
             parts = ((w, self._single(c)) for c, w in enumerate(weights) if w != 0.0)
-            self._jets[weights] = weighted_jet(tuple(parts))
-        return self._jets[weights]
+            return weighted_jet(tuple(parts))
+
+        return self._once(("jet", weights), compute)
 
     def _single(self, c: int) -> ClassJet:
         """One class at the references."""
-        if c not in self._classes:
-            checkpoint()
+
+        def compute() -> ClassJet:
             if self._by_moments:
-                self._classes[c] = class_jet(self.moments, c)
-            else:
-                self._classes[c] = independent_jet(self.likelihood, self.place, c)
-        return self._classes[c]
+                return class_jet(self.moments, c)
+            return independent_jet(self.likelihood, self.place, c)
+
+        return self._once(("class", c), compute)
 
     def lower(self, weights: Weights, target: float | None) -> LevelBound:
         """Certified lower bound over each cell, and where the sum may be small (scaled)."""
         del target
         xp = namespace(self.evaluation.cells.lower)
-        local = self.evaluation.local
+        evaluation = self.evaluation
         if not self.integrates:
             return LevelBound(self._by_ranges(weights), self._steepest(weights))
         best = taylor_bound(self._problem, self.jet(weights))
         for name, bound in (("ranges", self._by_ranges), ("pieces", self._by_pieces)):
             key = f"{name} {weights}"
-            if self.evaluation.optional and local.portfolio.wants(key):
+            if evaluation.wants(key):
                 other = bound(weights)
-                local.portfolio.report(key, bool(xp.any(other > best.lower)))
+                evaluation.report(key, bool(xp.any(other > best.lower)))
                 best = LevelBound(xp.maximum(best.lower, other), best.point)
         floor = xp.full_like(best.lower, min(weights))  # the probabilities add up to one
         return LevelBound(xp.maximum(best.lower, floor), best.point)
@@ -106,8 +112,8 @@ class ClassEvaluation:
     def range(self, c: int) -> tuple[Array, Array]:
         """Certified `low <= pi_c <= high` over each cell, of any size: comparisons of pairs, and
         log-concavity where there are integrals for it."""
-        if c not in self._ranges:
-            checkpoint()
+
+        def compute() -> tuple[Array, Array]:
             xp = namespace(self.evaluation.cells.lower)
             low, high = self.pairs.range(c)
             if self._by_moments and self.evaluation.optional:
@@ -115,8 +121,9 @@ class ClassEvaluation:
                 jet = self._single(c)
                 low = xp.maximum(low, own.lower(c, jet))
                 high = xp.minimum(high, own.upper(c, jet))
-            self._ranges[c] = (low, high)
-        return self._ranges[c]
+            return low, high
+
+        return self._once(("range", c), compute)
 
     def split_scores(self) -> Array:
         """(B, f): about how much the expansion's rest falls when an axis is halved."""
@@ -143,18 +150,20 @@ class ClassEvaluation:
         high = center_range(self._problem, self.jet(weights))[1]
         return xp.minimum(high, xp.full_like(high, max(weights)))
 
-    @cached_property
+    @property
     def _problem(self) -> ClassProblem:
         return ClassProblem(self.evaluation, self.layout, self.likelihood, self.place)
 
-    @cached_property
+    @property
     def _point(self) -> ClassEvaluation:
         """The cells' centres as cells of their own."""
         cells = self.evaluation.cells
         if not self.evaluation.optional:
             return self
         points = Cells(cells.region, cells.center, cells.center)
-        evaluation = Evaluation(self.evaluation.local, points, optional=False)
+        evaluation = self._once(
+            "point", lambda: Evaluation(self.evaluation.local, points, optional=False)
+        )
         return ClassEvaluation(evaluation, self.layout, self.likelihood)
 
     def _by_pieces(self, weights: Weights) -> Array:

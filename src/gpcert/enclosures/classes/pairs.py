@@ -16,12 +16,9 @@ Proofs: docs/mathematics.md, statements 1.7 and 10.10.
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import numpy as np
 
 from gpcert.arrays import Array, namespace
-from gpcert.deadline import checkpoint
 from gpcert.enclosures.classes.layout import ClassLayout
 from gpcert.enclosures.classes.reference import negative_part
 from gpcert.enclosures.classes.sum_model import pair_model
@@ -42,7 +39,6 @@ class PairBounds:
         self.evaluation = evaluation
         self.layout = layout
         self.likelihood = likelihood
-        self._wins: dict[tuple[int, int], Array] = {}
 
     def range(self, c: int) -> tuple[Array, Array]:
         """Certified `low <= pi_c <= high` over each cell."""
@@ -77,10 +73,7 @@ class PairBounds:
         beta, `q - beta D >= alpha` on the cell gives `P >= min_D pair(alpha + beta D, D)` over the
         range of D; beta = 0 and the slope of the level curve at the centre are tried.
         """
-        if (c, k) not in self._wins:
-            checkpoint()
-            self._wins[c, k] = self._win(c, k)
-        return self._wins[c, k]
+        return self.evaluation.once((self.layout, "win", c, k), lambda: self._win(c, k))
 
     def _win(self, c: int, k: int) -> Array:
         evaluation, layout = self.evaluation, self.layout
@@ -117,28 +110,22 @@ class PairBounds:
     def variance(self, c: int, k: int) -> tuple[Array, Array]:
         """Certified range (B,) of `D = var(f_c - f_k)`, noise of the likelihood included."""
         key = (min(c, k), max(c, k))
-        if key not in self._variances:
-            low = high = 0.0
-            for j, _ in self.layout.pair(*key):
-                own = self.evaluation.variance(j)
-                low = low + own.units.below(own.range[0])
-                high = high + own.units.above(own.range[1])
-            # the covariance meant is the nearest semi-definite one: |u|^2 <= 2 for a difference
-            raised = 2.0 * self._raised
-            self._variances[key] = (
-                nonnegative(down(low + self._least(), 4)),
-                up(high + self._least() + raised, 4),
-            )
-        return self._variances[key]
+        return self.evaluation.once((self.layout, "variance", key), lambda: self._variance(*key))
 
-    @cached_property
+    def _variance(self, c: int, k: int) -> tuple[Array, Array]:
+        low = high = 0.0
+        for j, _ in self.layout.pair(c, k):
+            own = self.evaluation.variance(j)
+            low = low + own.units.below(own.range[0])
+            high = high + own.units.above(own.range[1])
+        # the covariance meant is the nearest semi-definite one: |u|^2 <= 2 for a difference
+        high = up(high + self._least() + 2.0 * self._raised, 4)
+        return nonnegative(down(low + self._least(), 4)), high
+
+    @property
     def _raised(self) -> float:
         """What coupled covariances are raised by at most; see `negative_part`."""
         return 0.0 if self.layout.independent else negative_part(self.evaluation, self.layout)
-
-    @cached_property
-    def _variances(self) -> dict[tuple[int, int], tuple[Array, Array]]:
-        return {}
 
     def _center(self, c: int, k: int) -> tuple[Array, Array]:
         """Mean and variance of `f_c - f_k` at the centres, in plain floating point."""

@@ -9,12 +9,12 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
-from gpcert.arrays import Array
+from gpcert.arrays import Array, namespace
 from gpcert.attacks.functions import PlainFunction
 from gpcert.committee import Model
 from gpcert.enclosures.evaluation import Evaluation
 
-__all__ = ["Goal", "GoalBound"]
+__all__ = ["Goal", "GoalBound", "worst_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,3 +56,16 @@ class Goal(ABC):
     @abstractmethod
     def function(self, model: Model) -> PlainFunction:
         """The goal and its gradient in plain floating point, for local search."""
+
+
+def worst_of(bounds: list[GoalBound]) -> GoalBound:
+    """The bound of the minimum of several goals; point and scores are those of the least one."""
+    xp = namespace(bounds[0].lower)
+    lower = xp.stack([bound.lower for bound in bounds], axis=1)
+    worst = xp.argmin(lower, axis=1)
+    rows = xp.arange(len(worst), device=worst.device)
+    return GoalBound(
+        lower[rows, worst],
+        xp.stack([bound.point for bound in bounds], axis=1)[rows, worst],
+        xp.stack([bound.scores for bound in bounds], axis=1)[rows, worst],
+    )

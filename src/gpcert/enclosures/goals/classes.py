@@ -16,7 +16,7 @@ from gpcert.committee import Model
 from gpcert.enclosures.classes.bounds import ClassEvaluation
 from gpcert.enclosures.classes.layout import ClassLayout
 from gpcert.enclosures.evaluation import Evaluation
-from gpcert.enclosures.goals.base import Goal, GoalBound
+from gpcert.enclosures.goals.base import Goal, GoalBound, worst_of
 from gpcert.likelihoods import ClassLikelihood
 
 __all__ = ["ClassGoal", "Classes", "margins"]
@@ -24,23 +24,16 @@ __all__ = ["ClassGoal", "Classes", "margins"]
 Weights = tuple[float, ...]
 
 
+@dataclass(frozen=True, eq=False)
 class Classes:
-    """A classifier of several classes as the goals of one search see it.
+    """A classifier of several classes as the goals of one search see it."""
 
-    A batch of cells is evaluated once for all goals. Only the last batch is kept: what is known
-    about it holds its arrays.
-    """
-
-    def __init__(self, layout: ClassLayout, likelihood: ClassLikelihood) -> None:
-        self.layout = layout
-        self.likelihood = likelihood
-        self._last: ClassEvaluation | None = None
+    layout: ClassLayout
+    likelihood: ClassLikelihood
 
     def of(self, evaluation: Evaluation) -> ClassEvaluation:
         """The batch's enclosures of class probabilities."""
-        if self._last is None or self._last.evaluation is not evaluation:
-            self._last = ClassEvaluation(evaluation, self.layout, self.likelihood)
-        return self._last
+        return ClassEvaluation(evaluation, self.layout, self.likelihood)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,15 +54,11 @@ class ClassGoal(Goal):
     def bound(self, evaluation: Evaluation, target: float | None) -> GoalBound:
         """The least of the sums' own lower bounds."""
         own = self.classes.of(evaluation)
-        xp = namespace(evaluation.cells.lower)
-        found = [own.lower(weights, target) for weights in self.weights]
-        lower, point = found[0].lower, found[0].point
-        for other in found[1:]:
-            less = other.lower < lower
-            lower = xp.where(less, other.lower, lower)
-            point = xp.where(less[:, None], other.point, point)
-        geometry = evaluation.expansion.geometry
-        return GoalBound(lower, geometry.unscaled(point), own.split_scores())
+        geometry, scores = evaluation.expansion.geometry, own.split_scores()
+        found = (own.lower(weights, target) for weights in self.weights)
+        return worst_of(
+            [GoalBound(each.lower, geometry.unscaled(each.point), scores) for each in found]
+        )
 
     @np.errstate(over="ignore", invalid="ignore")
     def ceiling(self, evaluation: Evaluation) -> Array:

@@ -13,7 +13,7 @@ from gpcert.attacks.functions import PlainFunction, deviation_function
 from gpcert.committee import Model
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.goals.base import Goal, GoalBound
-from gpcert.enclosures.goals.mean import MeanGoal
+from gpcert.enclosures.goals.scalar import least_mean
 from gpcert.regions.norms import norm_lower, norm_upper
 from gpcert.rounding import down, nonnegative, up
 
@@ -46,7 +46,7 @@ class DeviationGoal(Goal):
         xp = namespace(evaluation.cells.lower)
         spreads, points = [], []
         for c, value in enumerate(self.reference):
-            sides = [MeanGoal(c, sign).bound(evaluation, None) for sign in (1, -1)]
+            sides = [least_mean(evaluation, c, sign) for sign in (1, -1)]
             below = up(up(value - sides[0].lower, 2) + self.errors[c], 1)
             above = up(up(-sides[1].lower - value, 2) + self.errors[c], 1)
             wide = above > below
@@ -66,8 +66,7 @@ class DeviationGoal(Goal):
         xp = namespace(evaluation.cells.lower)
         gaps = []
         for c, value in enumerate(self.reference):
-            high = MeanGoal(c, 1).ceiling(evaluation)
-            low = -MeanGoal(c, -1).ceiling(evaluation)
+            low, high = evaluation.mean(c).output_at_center
             gap = xp.maximum(down(low - value, 2), down(value - high, 2))
             gaps.append(nonnegative(down(gap - self.errors[c], 1)))
         return -norm_lower(xp.stack(gaps, axis=1), self.norm)

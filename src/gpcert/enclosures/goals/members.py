@@ -1,30 +1,26 @@
 """What the goals of a committee ask of its members: probabilities on cells, and sums of them.
 
-Several goals ask the same of one batch of cells, so answers are kept as long as its `Evaluation`.
-
 Proofs: docs/mathematics.md, statement 11.1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from gpcert.arrays import Array, namespace
 from gpcert.enclosures.enclosure import Enclosure, LevelBound, plain_geometry
 from gpcert.enclosures.evaluation import Evaluation
-from gpcert.enclosures.goals.base import Goal, GoalBound
-from gpcert.enclosures.goals.mean import MeanGoal
-from gpcert.enclosures.goals.probability import ProbabilityGoal
+from gpcert.enclosures.goals.base import GoalBound
+from gpcert.enclosures.goals.scalar import ScalarGoal, least_mean
 from gpcert.enclosures.probability_plane import LatentRange, ProbabilityPlane, latent_range
 from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.likelihoods import ScalarLikelihood
 from gpcert.likelihoods.smoothed_link import SmoothedLink
+from gpcert.quantities import Probability
 from gpcert.rounding import down, gamma, nonnegative, up
 
 __all__ = [
-    "kept",
     "latent_mean",
     "probability",
     "probability_at_center",
@@ -35,22 +31,10 @@ __all__ = [
 JOINT = "sum of probabilities"
 """The joint bound of `weighted_sum` in the portfolio: it seldom pays on large cells."""
 
-_KEPT: WeakKeyDictionary[Evaluation, dict[Any, Any]] = WeakKeyDictionary()
-
-
-def kept(evaluation: Evaluation, key: Any, compute: Callable[[], Any]) -> Any:
-    """The answer to `key`, computed once for every evaluation."""
-    answers = _KEPT.setdefault(evaluation, {})
-    if key not in answers:
-        answers[key] = compute()
-    return answers[key]
-
 
 def latent_mean(evaluation: Evaluation, index: int, sign: int, target: float | None) -> GoalBound:
     """Lower bound of `sign mu` of a member over each cell."""
-    member = evaluation.member(index)
-    goal = MeanGoal(0, sign)
-    return kept(member, ("mean", sign, target), lambda: goal.bound(member, target))
+    return least_mean(evaluation.member(index), 0, sign, target)
 
 
 def probability(evaluation: Evaluation, index: int, sign: int) -> GoalBound:
@@ -58,12 +42,12 @@ def probability(evaluation: Evaluation, index: int, sign: int) -> GoalBound:
     member = evaluation.member(index)
 
     def compute() -> GoalBound:
-        bound = ProbabilityGoal(_likelihood(member), 0, sign).bound(member, None)
-        low, high = (0.0, 1.0) if sign > 0 else (-1.0, 0.0)
-        lower = namespace(bound.lower).clip(bound.lower, low, high)
+        quantity = Probability(_likelihood(member), 0, sign)
+        bound = ScalarGoal(quantity).bound(member, None)
+        lower = namespace(bound.lower).clip(bound.lower, *quantity.known)
         return GoalBound(lower, bound.point, bound.scores)
 
-    return kept(member, ("probability", sign), compute)
+    return member.once(("probability", sign), compute)
 
 
 def probability_at_center(evaluation: Evaluation, index: int) -> tuple[Array, Array]:
@@ -71,12 +55,12 @@ def probability_at_center(evaluation: Evaluation, index: int) -> tuple[Array, Ar
     member = evaluation.member(index)
 
     def compute() -> tuple[Array, Array]:
-        goals: list[Goal] = [ProbabilityGoal(_likelihood(member), 0, sign) for sign in (-1, 1)]
+        goals = [ScalarGoal(Probability(_likelihood(member), 0, sign)) for sign in (-1, 1)]
         low, high = -goals[0].ceiling(member), goals[1].ceiling(member)
         xp = namespace(low)
         return xp.clip(low, 0.0, 1.0), xp.clip(high, 0.0, 1.0)
 
-    return kept(member, "center", compute)
+    return member.once("center", compute)
 
 
 def split_scores(evaluation: Evaluation, weights: Sequence[Any]) -> Array:
@@ -106,12 +90,12 @@ def weighted_sum(evaluation: Evaluation, weights: Sequence[float | Array]) -> Le
     absolute = sum((xp.abs(part) for part in parts[1:]), xp.abs(parts[0]))
     apart = down(apart - up(gamma(len(parts)) * absolute, len(parts) + 2), 1)
     joint = None
-    portfolio, name = evaluation.local.portfolio, f"{JOINT} {signs}"
-    if evaluation.optional and portfolio.wants(name):
+    name = f"{JOINT} {signs}"
+    if evaluation.wants(name):
         joint = _joint_sum(evaluation, {k: xp.abs(sizes[k]) for k in used}, signs)
     if joint is None:
         return LevelBound(apart, probability(evaluation, used[0], signs[used[0]]).point)
-    portfolio.report(name, bool(xp.any(joint.lower > apart)))
+    evaluation.report(name, bool(xp.any(joint.lower > apart)))
     return LevelBound(xp.maximum(apart, joint.lower), joint.point)
 
 
@@ -138,16 +122,16 @@ def _model(evaluation: Evaluation, index: int, sign: int, likelihood: SmoothedLi
         return latent_range(member, low, -latent_mean(evaluation, index, -1, None).lower)
 
     def model() -> Enclosure:
-        ranges: LatentRange = kept(member, "latent", latent)
+        ranges: LatentRange = member.once("latent", latent)
         by_mu, by_v = likelihood.slopes(ranges.mean, ranges.variance)
         plane = ProbabilityPlane.under(likelihood, ranges, nonnegative(by_mu), by_v, sign)
         return plane.model(member, _geometry(evaluation))
 
-    return kept(member, ("model", sign), model)
+    return member.once(("model", sign), model)
 
 
 def _geometry(evaluation: Evaluation) -> Geometry:
-    return kept(evaluation, "geometry", lambda: plain_geometry(evaluation.cells))
+    return evaluation.once("geometry", lambda: plain_geometry(evaluation.cells))
 
 
 def _likelihood(member: Evaluation) -> ScalarLikelihood:

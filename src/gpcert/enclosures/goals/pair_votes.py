@@ -21,8 +21,7 @@ from gpcert.committee import Committee, Model, pair_weights, vote_scores
 from gpcert.enclosures.enclosure import Enclosure
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.goals.base import Goal, GoalBound
-from gpcert.enclosures.goals.mean import MeanGoal
-from gpcert.enclosures.goals.members import kept
+from gpcert.enclosures.goals.scalar import least_mean
 from gpcert.enclosures.mean import first_order
 from gpcert.enclosures.two_sided import Units
 from gpcert.rounding import down, up
@@ -173,13 +172,13 @@ def _sure(evaluation: Evaluation, output: int, sign: int) -> GoalBound:
 
     def compute() -> GoalBound:
         cheap = _first_order(evaluation, output, sign)
-        return MeanGoal(output, sign).bound(evaluation, 0.0) if cheap is None else cheap
+        return least_mean(evaluation, output, sign, 0.0) if cheap is None else cheap
 
-    return kept(evaluation, ("sure", output, sign), compute)
+    return evaluation.once(("sure", output, sign), compute)
 
 
 def _second_order(evaluation: Evaluation, output: int, sign: int, cheap: GoalBound) -> GoalBound:
-    enclosure = evaluation.local.mean(evaluation.expansion, output, optional=False)
+    enclosure = evaluation.local.mean(evaluation.expansion, output, pointwise=False)
     found = _tested(enclosure.side(sign), enclosure.units.signed(sign))
     lower = namespace(found.lower).maximum(found.lower, cheap.lower)
     return GoalBound(lower, found.point, cheap.scores)
@@ -198,7 +197,7 @@ def _first_order(evaluation: Evaluation, output: int, sign: int) -> GoalBound | 
     geometry = expansion.geometry
     if geometry.half.shape[1] == 0:  # a single point
         return _at_point(evaluation, output, sign)
-    model = kept(evaluation, ("linear", output), lambda: local.linear_model(expansion, output))
+    model = evaluation.once(("linear", output), lambda: local.linear_model(expansion, output))
     if model is None:
         return None
     enclosure = first_order(local.kernel, expansion, model, sign)
@@ -227,7 +226,7 @@ def _center_range(evaluation: Evaluation) -> tuple[Array, Array]:
         units = Units(*(xp.asarray(n, dtype=values.dtype, device=values.device) for n in numbers))
         return units.below(down(values - errors, 2)), units.above(up(values + errors, 2))
 
-    return kept(evaluation, "center range", compute)
+    return evaluation.once("center range", compute)
 
 
 def _center_signs(evaluation: Evaluation) -> Array:

@@ -13,14 +13,10 @@ from gpcert.arrays import Array, namespace, to_numpy
 from gpcert.attacks.functions import PlainFunction
 from gpcert.committee import Model
 from gpcert.enclosures.evaluation import Evaluation
-from gpcert.enclosures.goals.band import BandGoal
 from gpcert.enclosures.goals.base import Goal, GoalBound
 from gpcert.enclosures.goals.classes import ClassGoal
 from gpcert.enclosures.goals.deviation import DeviationGoal
-from gpcert.enclosures.goals.mean import MeanGoal
-from gpcert.enclosures.goals.probability import ProbabilityGoal
-from gpcert.enclosures.goals.std import StdGoal
-from gpcert.enclosures.goals.variance import VarianceGoal
+from gpcert.enclosures.goals.scalar import ScalarGoal
 from gpcert.enclosures.paper.class_bound import class_ranges, weighted_lower
 from gpcert.enclosures.paper.intervals import CellIntervals, PaperEnclosures, Side
 from gpcert.errors import InputError
@@ -109,50 +105,30 @@ def bounded(
 
 
 @bounded.register
-def _mean(
-    plain: MeanGoal, intervals: CellIntervals, evaluation: Evaluation
+def _scalar(
+    plain: ScalarGoal, intervals: CellIntervals, evaluation: Evaluation
 ) -> tuple[Array, list[Side]]:
-    """Proposition "mean bound"."""
-    sides = [intervals.mean(plain.output, plain.sign), intervals.mean(plain.output, -plain.sign)]
-    units = evaluation.local.mean_units(plain.output).signed(plain.sign)
-    return units.below(sides[0].bound), sides
+    """The monotone propositions: worst mean, worst variance of the range, whichever G looks at.
 
-
-@bounded.register
-def _variance(
-    plain: VarianceGoal, intervals: CellIntervals, evaluation: Evaluation
-) -> tuple[Array, list[Side]]:
-    """Proposition "variance lower", or "upper"."""
-    low, high = intervals.variance(plain.output)
-    bound = low.bound if plain.sign > 0 else -high.bound
-    units = evaluation.local.variance_units(plain.output)
-    lower = units.signed(plain.sign).below(bound)
-    return lower, [low, high] if plain.sign > 0 else [high, low]
-
-
-@bounded.register
-def _std(
-    plain: StdGoal, intervals: CellIntervals, evaluation: Evaluation
-) -> tuple[Array, list[Side]]:
-    """The root of the variance's."""
-    lower, sides = _variance(plain.variance, intervals, evaluation)
-    return plain.rooted(lower, -1), sides
-
-
-@bounded.register(ProbabilityGoal)
-@bounded.register(BandGoal)
-def _latent(
-    plain: ProbabilityGoal | BandGoal, intervals: CellIntervals, evaluation: Evaluation
-) -> tuple[Array, list[Side]]:
-    """The monotone propositions on probit and logistic: worst mean, worst variance of the range.
-
-    `plain._line` with slope beta = 0 is exactly that, and so is the band's worst end.
+    The line of slope 0 through the least mean is exactly that, and so is the band's worst end.
     """
-    mean, sides = _mean(MeanGoal(plain.output, plain.sign), intervals, evaluation)
-    low, high = intervals.variance(plain.output)
-    units = evaluation.local.variance_units(plain.output)
-    v_low, v_high = units.range(low.bound, high.bound)
-    return plain._line(mean, 0.0 * v_low, v_low, v_high), [*sides, low, high]
+    quantity, local = plain.quantity, evaluation.local
+    q = v_low = v_high = 0.0 * evaluation.expansion.geometry.rho2
+    sides: list[Side] = []
+    if quantity.by_mean:
+        q = _least_mean(quantity.output, quantity.sign, intervals, evaluation)
+        sides += [intervals.mean(quantity.output, s) for s in (quantity.sign, -quantity.sign)]
+    if quantity.by_variance:
+        low, high = intervals.variance(quantity.output)
+        v_low, v_high = local.variance_units(quantity.output).range(low.bound, high.bound)
+        sides += [low, high] if quantity.by_mean or quantity.sign > 0 else [high, low]
+    return quantity.lowest(q, 0.0 * q, v_low, v_high), sides
+
+
+def _least_mean(output: int, sign: int, intervals: CellIntervals, evaluation: Evaluation) -> Array:
+    """Proposition "mean bound"."""
+    units = evaluation.local.mean_units(output).signed(sign)
+    return units.below(intervals.mean(output, sign).bound)
 
 
 @bounded.register
@@ -163,12 +139,11 @@ def _deviation(
     xp = namespace(evaluation.cells.lower)
     spreads, all_sides = [], []
     for c, value in enumerate(plain.reference):
-        least, sides = _mean(MeanGoal(c, 1), intervals, evaluation)
-        most, _ = _mean(MeanGoal(c, -1), intervals, evaluation)
+        least, most = (_least_mean(c, sign, intervals, evaluation) for sign in (1, -1))
         below = up(up(value - least, 2) + plain.errors[c], 1)
         above = up(up(-most - value, 2) + plain.errors[c], 1)
         spreads.append(nonnegative(xp.maximum(below, above)))
-        all_sides += sides
+        all_sides += [intervals.mean(c, sign) for sign in (1, -1)]
     return -plain._length_up(xp.stack(spreads, axis=1)), all_sides
 
 

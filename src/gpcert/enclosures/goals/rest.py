@@ -1,27 +1,32 @@
-"""Goals of a one-vs-rest committee: the margin of its decision, and a class probability.
+"""Goals of a one-vs-rest committee: the margin of its decision, and a class probability; and the
+goal of any committee's decision.
 
 Proofs: docs/mathematics.md, statements 11.1 and 11.2.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gpcert.arrays import Array, namespace
 from gpcert.attacks.committee_functions import rest_margin_function, rest_probability_function
 from gpcert.attacks.functions import PlainFunction
-from gpcert.committee import Committee, Model
+from gpcert.committee import Committee, Model, check_class_weight
 from gpcert.enclosures.evaluation import Evaluation
-from gpcert.enclosures.goals.base import Goal, GoalBound
+from gpcert.enclosures.goals.base import Goal, GoalBound, worst_of
 from gpcert.enclosures.goals.members import (
     probability,
     probability_at_center,
     split_scores,
     weighted_sum,
 )
+from gpcert.enclosures.goals.pair_votes import PairVotesGoal
+from gpcert.enclosures.goals.votes import VotesGoal
+from gpcert.errors import InputError
 from gpcert.rounding import down, nonnegative, up
 
-__all__ = ["RestGoal", "RestMarginGoal", "worst_of"]
+__all__ = ["RestGoal", "RestMarginGoal", "committee_goal"]
 
 LEVEL_GRID = 2.0**-30
 """Levels of a probability are multiples of this, so that 1 - level is exact."""
@@ -175,14 +180,17 @@ class RestGoal(Goal):
         return xp.floor(xp.clip(ratio, 0.0, 1.0) / LEVEL_GRID) * LEVEL_GRID
 
 
-def worst_of(bounds: list[GoalBound]) -> GoalBound:
-    """The bound of the minimum of several goals; point and scores are those of the least one."""
-    xp = namespace(bounds[0].lower)
-    lower = xp.stack([bound.lower for bound in bounds], axis=1)
-    worst = xp.argmin(lower, axis=1)
-    rows = xp.arange(len(worst), device=worst.device)
-    return GoalBound(
-        lower[rows, worst],
-        xp.stack([bound.point for bound in bounds], axis=1)[rows, worst],
-        xp.stack([bound.scores for bound in bounds], axis=1)[rows, worst],
-    )
+def committee_goal(
+    committee: Committee, winner: int, class_weight: Sequence[float] | None = None
+) -> Goal:
+    """The margin of class number `winner`: positive exactly where the committee decides for it.
+
+    Where several classes have the same score the margin of each is 0, and nothing is claimed.
+    """
+    m = len(committee.classes)
+    if not 0 <= winner < m:
+        raise InputError(f"winner: expected 0 to {m - 1}, got {winner!r}")
+    weights = check_class_weight(committee, class_weight)
+    if committee.scheme == "one_vs_rest":
+        return RestMarginGoal(winner, weights)
+    return PairVotesGoal(winner, m) if committee.shared else VotesGoal(winner, m)

@@ -21,8 +21,7 @@ from gpcert.attacks.committee_functions import votes_margin_function
 from gpcert.attacks.functions import PlainFunction
 from gpcert.committee import Committee, Model, pair_weights
 from gpcert.enclosures.evaluation import Evaluation
-from gpcert.enclosures.goals.base import Goal, GoalBound
-from gpcert.enclosures.goals.mean import MeanGoal
+from gpcert.enclosures.goals.base import Goal, GoalBound, worst_of
 from gpcert.enclosures.goals.members import (
     latent_mean,
     probability,
@@ -30,7 +29,6 @@ from gpcert.enclosures.goals.members import (
     split_scores,
     weighted_sum,
 )
-from gpcert.enclosures.goals.rest import worst_of
 from gpcert.rounding import down, gamma, up, up_float
 
 __all__ = ["VotesGoal"]
@@ -125,10 +123,10 @@ class VotesGoal(Goal):
         for p, weight in enumerate(self._weights(rival).tolist()):
             member = evaluation.member(p)
             if weight > 0:  # y = 0 only where mu < 0 is certain
-                sure = MeanGoal(0, 1).ceiling(member) < 0
+                sure = member.mean(0).output_at_center[1] < 0
                 total = total + xp.where(sure, 0.0 * total, weight + 0.0 * total)
             elif weight < 0:  # y = 1 only where mu > 0 is certain
-                sure = MeanGoal(0, -1).ceiling(member) < 0
+                sure = member.mean(0).output_at_center[0] > 0
                 total = total + xp.where(sure, weight + 0.0 * total, 0.0 * total)
         return total
 

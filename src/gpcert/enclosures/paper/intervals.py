@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from functools import cached_property
 from typing import Literal, NamedTuple
 
@@ -57,10 +56,7 @@ class PaperEnclosures:
         self.variance = variance
         self.rng = np.random.default_rng(random_state)
         self.programs: Programs = SolverPrograms() if variance == "solver" else ClosedForms()
-        self._models: weakref.WeakKeyDictionary[LocalPosterior, _Model] = (
-            weakref.WeakKeyDictionary()
-        )
-        self._last: tuple[weakref.ref[Evaluation], CellIntervals] | None = None
+        self._model: _Model | None = None
         self._work = 0.0
 
     @property
@@ -75,17 +71,16 @@ class PaperEnclosures:
         return max(1, int(ANALYTIC_WORK / max(self._work, 1.0)))
 
     def of(self, evaluation: Evaluation) -> CellIntervals:
-        """The intervals of a batch; those of the last batch are kept."""
-        if self._last is not None and self._last[0]() is evaluation:
-            return self._last[1]
+        """The intervals of a batch, which its evaluation remembers."""
+        return evaluation.once((self, "intervals"), lambda: self._intervals(evaluation))
+
+    def _intervals(self, evaluation: Evaluation) -> CellIntervals:
         local = evaluation.local
-        if local not in self._models:
-            self._models[local] = _Model(local, evaluation.cells)
+        if self._model is None or self._model.local is not local:
+            self._model = _Model(local, evaluation.cells)
         N, f = len(local.posterior.points), evaluation.cells.lower.shape[1]
         self._work = 32.0 * N * N * (f + 1)
-        found = CellIntervals(self._models[local], evaluation, self.programs)
-        self._last = (weakref.ref(evaluation), found)
-        return found
+        return CellIntervals(self._model, evaluation, self.programs)
 
     def random_axes(self, evaluation: Evaluation) -> Array:
         """(B, f) scores whose largest is a random feature that has some width (Algorithm 1)."""
@@ -98,7 +93,7 @@ class _Model:
     """What does not change from cell to cell."""
 
     def __init__(self, local: LocalPosterior, cells: Cells) -> None:
-        # weak: the dictionary of models is keyed by `local`
+        self.local = local
         self._unit = local.unit
         self.variance = local.kernel.variance
         place = cells.lower

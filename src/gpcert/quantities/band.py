@@ -1,25 +1,20 @@
-"""Goal: an end of the credible band, the mean less or plus some standard deviations.
+"""An end of the credible band, the mean less or plus some standard deviations.
 
 Proofs: docs/mathematics.md, statement 7.6.
 """
 
 from __future__ import annotations
 
+import math
 import sys
 from dataclasses import dataclass
 
-import numpy as np
-
 from gpcert.arrays import Array, namespace
-from gpcert.attacks.functions import PlainFunction, band_function
-from gpcert.committee import Model
-from gpcert.enclosures.evaluation import Evaluation
-from gpcert.enclosures.goals.base import GoalBound
-from gpcert.enclosures.goals.latent import LatentGoal
-from gpcert.enclosures.goals.mean import MeanGoal
+from gpcert.quantities.base import Quantity
+from gpcert.quantities.moments import root_slope
 from gpcert.rounding import TINY, down, gamma, nonnegative, up
 
-__all__ = ["BandGoal"]
+__all__ = ["Band"]
 
 WORTHWHILE_SHARE = 1e-3
 """Part of the band's half-width that further lines must gain to be worth their time."""
@@ -28,8 +23,8 @@ LARGEST = sys.float_info.max
 
 
 @dataclass(frozen=True)
-class BandGoal(LatentGoal):
-    """`sign * mu_c(x) - beta sqrt(V_c(x))`, V the variance of `VarianceGoal`, beta >= 0.
+class Band(Quantity):
+    """`sign mu_c - beta sqrt(V_c)`, beta >= 0.
 
     sign = 1 is the least lower end `mu - beta std`, sign = -1 minus the greatest upper end
     `mu + beta std`: both want an upper bound of the standard deviation.
@@ -39,27 +34,7 @@ class BandGoal(LatentGoal):
     sign: int
     beta: float
 
-    @np.errstate(over="ignore", invalid="ignore")  # huge models: bounds become trivial
-    def bound(self, evaluation: Evaluation, target: float | None) -> GoalBound:
-        """As in `LatentGoal`, with `G(q, V) = q - beta sqrt(V)`, which increases in q."""
-        return super().bound(evaluation, target)
-
-    @np.errstate(over="ignore", invalid="ignore")
-    def ceiling(self, evaluation: Evaluation) -> Array:
-        """G at the centre, on the other side of the rounding errors of mean and variance."""
-        q_high = MeanGoal(self.output, self.sign).ceiling(evaluation)
-        variance = evaluation.variance(self.output)
-        v_low, _ = variance.units.range(*variance.at_center)
-        xp = namespace(q_high)
-        largest = xp.full_like(q_high, LARGEST)  # what overflows is at least that
-        reach = xp.minimum(self.beta * xp.sqrt(v_low), largest)
-        return up(xp.maximum(q_high - nonnegative(down(reach, 2)), -largest), 1)
-
-    def function(self, model: Model) -> PlainFunction:
-        """The goal and its gradient in plain floating point."""
-        return band_function(model.members[0], self.output, self.sign, self.beta)
-
-    def _line(self, alpha: Array, beta: Array, v_low: Array, v_high: Array) -> Array:
+    def lowest(self, alpha: Array, beta: Array, v_low: Array, v_high: Array) -> Array:
         """Lower bound of `alpha + slope V - beta sqrt(V)` over V in [v_low, v_high], slope the
         argument; the better of two, -inf where nothing is known.
 
@@ -89,28 +64,37 @@ class BandGoal(LatentGoal):
         reach = up(self.beta * high, 1)
         size = xp.abs(alpha) + xp.abs(ends) + reach
         apart = down(alpha + ends - reach - (gamma(4) * size + TINY), 1)
-        nothing = xp.full_like(alpha, -np.inf)
+        nothing = xp.full_like(alpha, -math.inf)
         found = xp.where(apart > nothing, apart, nothing)  # NaN knows nothing
         found = xp.where(tangent > found, tangent, found)
         return xp.minimum(found, xp.full_like(found, LARGEST))
 
-    def _slopes(self, q: Array, v: Array) -> tuple[Array, Array]:
-        """1 and `-beta / (2 sqrt(V))`."""
-        return 1.0 + 0.0 * q, -self._level(q, v)
+    def highest(self, q: Array, v_low: Array, v_high: Array) -> Array:
+        """At the least variance."""
+        del v_high
+        xp = namespace(q)
+        largest = xp.full_like(q, LARGEST)  # what overflows is at least that
+        reach = xp.minimum(self.beta * xp.sqrt(v_low), largest)
+        return up(xp.maximum(q - nonnegative(down(reach, 2)), -largest), 1)
 
-    def _level(self, q: Array, v: Array) -> Array:
+    def value(self, q: Array, v: Array) -> Array:
+        """`q - beta sqrt(V)`."""
+        return q - self.beta * namespace(v).sqrt(v)
+
+    def slopes(self, q: Array, v: Array) -> tuple[Array, Array]:
+        """1 and `-beta / (2 sqrt(V))`."""
+        return 1.0 + 0.0 * q, -self.level_slope(q, v)
+
+    def level_slope(self, q: Array, v: Array) -> Array:
         """`dq/dV = beta / (2 sqrt(V))` where G is constant."""
         del q
-        xp = namespace(v)
-        std = xp.sqrt(v)
-        usable = std > 0
-        slope = 0.5 * self.beta / xp.where(usable, std, 1.0 + 0.0 * std)
-        return xp.where(usable & xp.isfinite(slope), slope, xp.zeros_like(slope))
+        return self.beta * root_slope(v)
 
-    def _corners(self, v_low: Array, v_high: Array) -> tuple[Array, Array]:
+    def corners(self, v_low: Array, v_high: Array) -> tuple[Array, Array]:
         """Where std is greatest, and half-way there: its slope at 0 would be useless."""
         xp = namespace(v_low)
         return v_high, (0.5 * (xp.sqrt(v_low) + xp.sqrt(v_high))) ** 2
 
-    def _worthwhile(self, v_high: Array) -> Array:
+    def worthwhile(self, v_high: Array) -> Array | float:
+        """A share of the half-width."""
         return WORTHWHILE_SHARE * self.beta * namespace(v_high).sqrt(v_high)

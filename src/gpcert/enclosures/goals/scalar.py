@@ -1,0 +1,256 @@
+"""Goals that are one quantity G(q, v) of a latent mean and variance: its bounds over cells.
+
+Proofs: docs/mathematics.md, statements 2.1, 7.1 and 7.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpcert.arrays import Array, namespace
+from gpcert.attacks.functions import PlainFunction, scalar_function
+from gpcert.committee import Model
+from gpcert.enclosures.enclosure import LevelBound
+from gpcert.enclosures.evaluation import Evaluation
+from gpcert.enclosures.goals.base import Goal, GoalBound
+from gpcert.enclosures.mean import MeanEnclosure
+from gpcert.enclosures.two_sided import unit_slope
+from gpcert.enclosures.variance import VarianceEnclosure
+from gpcert.kernels.expansions.base import finite_product
+from gpcert.likelihoods.segments import LARGEST_SEGMENT
+from gpcert.quantities import Quantity
+from gpcert.rounding import TINY, down, gamma, nonnegative, up
+
+__all__ = ["ScalarGoal", "least_mean"]
+
+LEVEL_STEPS = 2
+"""Steps of the level of the joint bound; a third changed no count of boxes in the benchmarks."""
+
+RELEVANT_SHARE = 0.5
+"""Part of the slack that must come from the variance for its expensive bound to be worth it."""
+
+VARIANCE_PIECES = 8
+"""Pieces of the range of v on which the best line is chosen; a line loses with their square."""
+
+LARGEST_SLOPE = 2.0**600
+"""Slopes between mean and variance in unit form are cut here: their products stay floats."""
+
+FEW_FEATURES = 3
+"""Up to here further lines are always tried: their quadratics cost little beside the kernel."""
+
+
+def least_mean(
+    evaluation: Evaluation, output: int, sign: int, target: float | None = None
+) -> GoalBound:
+    """`sign mu >= lower`: the best of the orders 2, 1 and 0 and the paper's bound of q = sign g.
+
+    Order 1: `q >= q(c) + min grad.d - B R1(rho2)`; order 0: `q >= q(c) - B R0(rho2)` and
+    `q >= -B s`; all Cauchy-Schwarz. They matter on large cells only, where the second order's
+    weight has grown: below, it dominates order 1 term by term.
+    """
+    key = ("least mean", output, sign, target)
+    return evaluation.once(key, lambda: _least_mean(evaluation, output, sign, target))
+
+
+def _least_mean(evaluation: Evaluation, output: int, sign: int, target: float | None) -> GoalBound:
+    mean, local, expansion = evaluation.mean(output), evaluation.local, evaluation.expansion
+    geometry, kernel, norm = expansion.geometry, local.kernel, local.norms[output]
+    model, units = mean.side(sign), mean.units.signed(sign)
+    xp = namespace(mean.center)
+    level = None if target is None else xp.full_like(model.value, units.level(target))
+    best = model.minimum(level)
+    reach = finite_product(xp.full_like(geometry.rho2, norm), kernel.remainder(expansion, 0))
+    rounding = gamma(8) * (xp.abs(model.value) + mean.center_error + reach)
+    zeroth = down(model.value - mean.center_error - reach - rounding, 2)
+    linear = geometry.cells.linear_minimum(geometry.unscaled_gradient(model.gradient))
+    size = model.slopes + xp.abs(model.value)
+    first = down(model.value + linear - mean.linear_error - gamma(8) * size, 4)
+    q = -up(norm * xp.sqrt(kernel.largest_variance(expansion)), 4)
+    for other in (zeroth, first, best.lower):
+        q = xp.where(other > q, other, q)  # an overflow to NaN on huge cells loses
+    if evaluation.wants("paper"):
+        paper = local.paper_mean(expansion, output, sign)
+        evaluation.report("paper", bool(xp.any(paper > q)))
+        q = xp.where(paper > q, paper, q)
+    return GoalBound(units.below(q), geometry.unscaled(best.point), geometry.split_scores())
+
+
+@dataclass(frozen=True)
+class ScalarGoal(Goal):
+    """A quantity of one output."""
+
+    quantity: Quantity
+
+    @property
+    def needs_variance(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Whether the quantity depends on it."""
+        return self.quantity.by_variance
+
+    @property
+    def known(self) -> tuple[float, float]:
+        """What holds for every mean and variance."""
+        return self.quantity.known
+
+    @np.errstate(over="ignore", invalid="ignore")  # huge models: bounds become trivial
+    def bound(self, evaluation: Evaluation, target: float | None) -> GoalBound:
+        """By the mean alone, by the range of the variance alone, or by both jointly."""
+        quantity = self.quantity
+        if quantity.by_mean and quantity.by_variance:
+            return _Joint(quantity, evaluation).bound()
+        if quantity.by_mean:
+            found = least_mean(evaluation, quantity.output, quantity.sign, target)
+            lower = quantity.lowest(found.lower, *(0.0 * found.lower,) * 3)
+            return GoalBound(lower, found.point, found.scores)
+        variance, geometry = evaluation.variance(quantity.output), evaluation.expansion.geometry
+        shape = variance.side(quantity.sign).minimum(steps=1)
+        evaluation.report_derivatives(variance, relevant=True)
+        low, high = variance.units.range(*variance.range)
+        lower = quantity.lowest(0.0 * low, 0.0 * low, low, high)
+        return GoalBound(lower, geometry.unscaled(shape.point), geometry.split_scores())
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def ceiling(self, evaluation: Evaluation) -> Array:
+        """G at the centre, on the other side of the rounding errors of mean and variance."""
+        quantity, c = self.quantity, self.quantity.output
+        q = v_low = v_high = 0.0 * evaluation.expansion.geometry.rho2
+        if quantity.by_mean:
+            low, high = evaluation.mean(c).output_at_center
+            q = high if quantity.sign > 0 else -low
+        if quantity.by_variance:
+            v_low, v_high = evaluation.variance(c).output_at_center
+        return quantity.highest(q, v_low, v_high)
+
+    def function(self, model: Model) -> PlainFunction:
+        """The goal and its gradient in plain floating point."""
+        return scalar_function(model.members[0], self.quantity)
+
+
+class _Joint:
+    """The paper's monotone bound and the threshold form, joined.
+
+    Threshold form: for any beta, if `q - beta v >= alpha` on the cell then every (q, v) of the
+    cell lies on or above the line, and G does not decrease in q, so
+    `G(q, v) >= min_v G(alpha + beta v, v)` over the range of v. With beta the slope of the
+    level curve of G, G is constant along the line to first order (Statement 7.2); beta = 0 is
+    the monotone bound. Where v varies a lot so does that slope: it is taken at the vertex
+    against the gradient and at two variances of the range. All lines hold at once, so G is at
+    least the minimum over pieces of the range of v of the best line there.
+    """
+
+    def __init__(self, quantity: Quantity, evaluation: Evaluation) -> None:
+        self.quantity, self.evaluation = quantity, evaluation
+        self.mean: MeanEnclosure = evaluation.mean(quantity.output)
+        self.variance: VarianceEnclosure = evaluation.variance(quantity.output)
+        self.own = self.mean.side(quantity.sign)
+        self.name = f"lines {quantity.output} {quantity.sign}"
+
+    def bound(self) -> GoalBound:
+        """See the class."""
+        evaluation, variance = self.evaluation, self.variance
+        xp, geometry = namespace(evaluation.cells.lower), evaluation.expansion.geometry
+        least = least_mean(evaluation, self.quantity.output, self.quantity.sign)
+        v_ends = variance.units.range(*variance.range)
+        beta = self._usable_slope(self._level_slope(self._steepest()))
+        alpha, best = self._line(beta)
+        self._weigh_variance(beta)
+        lines = [(least.lower, 0.0 * beta), (alpha, beta)]
+        lines += self._further_lines(least.lower, best.point, v_ends)
+        values = self._pieces(lines, *v_ends)
+        lower = xp.min(xp.max(values, axis=2), axis=1)
+        if len(lines) > 2:
+            gain = lower - xp.min(xp.max(values[:, :, :2], axis=2), axis=1)
+            gained = bool(xp.any(gain > self.quantity.worthwhile(v_ends[1])))
+            evaluation.report(self.name, gained)
+        # where G may be small is asked of the line that is better by itself
+        whole = xp.min(values, axis=1)
+        joint = (whole[:, 1] > whole[:, 0])[:, None]
+        point = xp.where(joint, geometry.unscaled(best.point), least.point)
+        return GoalBound(lower, point, geometry.split_scores())
+
+    def _line(self, beta: Array, near: Array | None = None) -> tuple[Array, LevelBound]:
+        """alpha with `sign mu - beta (scale^2 max(v, 0) + noise) >= alpha` on every cell.
+
+        A displacement `near` the minimum, if known, gives a level that needs no second step.
+        """
+        units, variance = self.mean.units.signed(self.quantity.sign), self.variance
+        slope = unit_slope(units, variance.units, beta)
+        model = self.own + variance.times(-slope)
+        level = None if near is None else model.value_at(near)
+        best = model.minimum(level, steps=LEVEL_STEPS)
+        # the rounding (and underflow) of the slope itself acts on a variance of at most gain s^2
+        cost = up((abs(slope) * gamma(8) + TINY) * variance.largest, 4)
+        alpha = units.below(down(best.lower - cost, 2))
+        return down(alpha - up(beta * variance.units.shift, 1), 2), best
+
+    def _further_lines(
+        self, q_low: Array, near: Array, v_ends: tuple[Array, Array]
+    ) -> list[tuple[Array, Array]]:
+        """Lines with the slopes of G's level curves at the smallest q and the corners of v.
+
+        Any slope would be valid; the range of v may hold slopes of very different size.
+        """
+        xp = namespace(q_low)
+        few = near.shape[1] <= FEW_FEATURES
+        wanted = self.evaluation.wants(self.name)
+        if not (self.evaluation.optional and (few or wanted)):
+            return []
+        largest = xp.full_like(q_low, LARGEST_SEGMENT)
+        q = xp.minimum(xp.maximum(q_low, -largest), largest)
+        slopes = [self.quantity.level_slope(q, v) for v in self.quantity.corners(*v_ends)]
+        slopes = [self._usable_slope(slope) for slope in slopes]
+        return [(self._line(slope, near)[0], slope) for slope in slopes]
+
+    def _pieces(self, lines: list[tuple[Array, Array]], v_low: Array, v_high: Array) -> Array:
+        """(B, pieces, lines): bounds of G by each line on each piece of the range of v.
+
+        The pieces share their ends and the outer ones are exact, so they cover the range.
+        """
+        xp = namespace(v_low)
+        inner = [
+            v_low + (v_high - v_low) * (j / VARIANCE_PIECES) for j in range(1, VARIANCE_PIECES)
+        ]
+        inner = [xp.minimum(xp.maximum(edge, v_low), v_high) for edge in inner]
+        edges = xp.stack([v_low, *inner, v_high], axis=1)
+        alpha = xp.stack([line[0] for line in lines], axis=1)[:, None, :]
+        beta = xp.stack([line[1] for line in lines], axis=1)[:, None, :]
+        shape = (len(v_low), VARIANCE_PIECES, len(lines))
+        spread = (alpha, beta, edges[:, :-1, None], edges[:, 1:, None])
+        return self.quantity.lowest(*(xp.broadcast_to(array, shape) for array in spread))
+
+    def _weigh_variance(self, beta: Array) -> None:
+        """Say whether the variance's slack, or the mean's, keeps the bound apart."""
+        slack = abs(unit_slope(self.mean.units, self.variance.units, beta)) * self.variance.spread
+        share = slack > RELEVANT_SHARE * (slack + self.own.error)
+        relevant = bool(namespace(share).any(share))
+        self.evaluation.report_derivatives(self.variance, relevant)
+
+    def _usable_slope(self, beta: Array) -> Array:
+        """The slope, cut where it would leave float64 in unit form, and 0 where it is so small that
+        it would be rounded as a subnormal number first; any slope is valid."""
+        xp = namespace(beta)
+        beta = xp.where(xp.abs(beta) < TINY, xp.zeros_like(beta), beta)
+        ratio = self.mean.units.factor / self.variance.units.factor
+        largest = xp.full_like(beta, LARGEST_SLOPE * ratio)
+        return xp.minimum(xp.maximum(beta, -largest), largest)
+
+    def _steepest(self) -> Array:
+        """The vertex of each cell that lies against the gradient of G at the centre."""
+        mean, variance, half = self.mean, self.variance, self.own.geometry.half
+        by_q, by_v = self.quantity.slopes(*self._latent(self.own.value, variance.center))
+        slope = by_q[:, None] * mean.units.factor * self.own.gradient
+        slope = slope + by_v[:, None] * variance.units.factor * variance.below.gradient
+        return namespace(half).where(slope > 0, -half, half)
+
+    def _level_slope(self, d: Array) -> Array:
+        """Slope d q / d v of G's level curve at the displacement d; any value would be valid."""
+        xp, (v_low, v_high) = namespace(d), self.variance.range
+        shrink = xp.exp(-self.own.rate * xp.sum(d**2, axis=1))
+        v = xp.minimum(xp.maximum(self.variance.below.at(d) * shrink**2, v_low), v_high)
+        return self.quantity.level_slope(*self._latent(self.own.at(d) * shrink, v))
+
+    def _latent(self, q: Array, v: Array) -> tuple[Array, Array]:
+        """sign mu and the variance in output units, in plain floating point."""
+        units = self.mean.units.signed(self.quantity.sign)
+        return units.about(q), self.variance.units.about(nonnegative(v))

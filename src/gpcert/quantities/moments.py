@@ -1,0 +1,122 @@
+"""Mean, variance and standard deviation themselves.
+
+Proofs: docs/mathematics.md, statements 7.1 and 7.6.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from gpcert.arrays import Array, namespace
+from gpcert.quantities.base import Quantity
+from gpcert.rounding import down, nonnegative, up
+
+__all__ = ["Mean", "Std", "Variance"]
+
+
+@dataclass(frozen=True)
+class Mean(Quantity):
+    """`sign mu_c`, sign = 1 for the minimum, -1 for the maximum."""
+
+    output: int
+    sign: int
+
+    by_variance = False
+
+    def lowest(self, alpha: Array, beta: Array, v_low: Array, v_high: Array) -> Array:
+        """q itself."""
+        del beta, v_low, v_high
+        return alpha
+
+    def highest(self, q: Array, v_low: Array, v_high: Array) -> Array:
+        """q itself."""
+        del v_low, v_high
+        return q
+
+    def value(self, q: Array, v: Array) -> Array:
+        """q."""
+        del v
+        return q
+
+    def slopes(self, q: Array, v: Array) -> tuple[Array, Array]:
+        """1 and 0."""
+        del v
+        return 1.0 + 0.0 * q, 0.0 * q
+
+
+@dataclass(frozen=True)
+class Variance(Quantity):
+    """`sign V_c`: noise included where the output has some."""
+
+    output: int
+    sign: int
+
+    by_mean = False
+
+    @property
+    def known(self) -> tuple[float, float]:
+        """A variance is not negative."""
+        return (0.0, math.inf) if self.sign > 0 else (-math.inf, 0.0)
+
+    def lowest(self, alpha: Array, beta: Array, v_low: Array, v_high: Array) -> Array:
+        """An end of the range."""
+        del alpha, beta
+        return v_low if self.sign > 0 else -v_high
+
+    def highest(self, q: Array, v_low: Array, v_high: Array) -> Array:
+        """The other end."""
+        del q
+        return v_high if self.sign > 0 else -v_low
+
+    def value(self, q: Array, v: Array) -> Array:
+        """`sign V`."""
+        del q
+        return self.sign * v
+
+    def slopes(self, q: Array, v: Array) -> tuple[Array, Array]:
+        """0 and the sign."""
+        del q
+        return 0.0 * v, self.sign + 0.0 * v
+
+
+@dataclass(frozen=True)
+class Std(Variance):
+    """`sign sqrt(V_c)`.
+
+    Statement: if `V <= W` then `sqrt(V) <= sqrt(max(W, 0))`, and likewise from below.
+    Reason: V >= 0 and the root increases; it is correctly rounded, one outward step covers it.
+    """
+
+    def lowest(self, alpha: Array, beta: Array, v_low: Array, v_high: Array) -> Array:
+        """The root of the variance's."""
+        return self._rooted(super().lowest(alpha, beta, v_low, v_high), -1)
+
+    def highest(self, q: Array, v_low: Array, v_high: Array) -> Array:
+        """The root of the variance's."""
+        return self._rooted(super().highest(q, v_low, v_high), 1)
+
+    def value(self, q: Array, v: Array) -> Array:
+        """`sign sqrt(V)`."""
+        del q
+        return self.sign * namespace(v).sqrt(v)
+
+    def slopes(self, q: Array, v: Array) -> tuple[Array, Array]:
+        """0 and `sign / (2 sqrt(V))`, 0 where the variance vanishes."""
+        del q
+        return 0.0 * v, self.sign * root_slope(v)
+
+    def _rooted(self, bound: Array, side: int) -> Array:
+        """A bound of `sign sqrt(V)` from one of `sign V`, from below (side = -1) or above."""
+        root = namespace(bound).sqrt(nonnegative(self.sign * bound))
+        rounded = up(root, 1) if side * self.sign > 0 else nonnegative(down(root, 1))
+        return self.sign * rounded
+
+
+def root_slope(v: Array) -> Array:
+    """`1 / (2 sqrt(V))`, 0 where that is not a number."""
+    xp = namespace(v)
+    std = xp.sqrt(v)
+    usable = std > 0
+    slope = 0.5 / xp.where(usable, std, 1.0 + 0.0 * std)
+    return xp.where(usable & xp.isfinite(slope), slope, xp.zeros_like(slope))
