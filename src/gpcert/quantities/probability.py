@@ -51,7 +51,7 @@ class Probability(Quantity):
 
     def highest(self, q: Array, v_low: Array, v_high: Array) -> Array:
         """Minus the lowest of the negative."""
-        return -replace(self, sign=-self.sign).lowest(-q, 0.0 * q, v_low, v_high)
+        return -replace(self, sign=-self.sign).lowest(-q, namespace(q).zeros_like(q), v_low, v_high)
 
     def value(self, q: Array, v: Array) -> Array:
         """`sign F(sign q, v)`."""

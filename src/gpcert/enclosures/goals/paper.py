@@ -113,7 +113,8 @@ def _scalar(
     The line of slope 0 through the least mean is exactly that, and so is the band's worst end.
     """
     quantity, local = plain.quantity, evaluation.local
-    q = v_low = v_high = 0.0 * evaluation.expansion.geometry.rho2
+    rho2 = evaluation.expansion.geometry.rho2
+    q = zero = v_low = v_high = namespace(rho2).zeros_like(rho2)
     sides: list[Side] = []
     if quantity.by_mean:
         q = _least_mean(quantity.output, quantity.sign, intervals, evaluation)
@@ -122,7 +123,7 @@ def _scalar(
         low, high = intervals.variance(quantity.output)
         v_low, v_high = local.variance_units(quantity.output).range(low.bound, high.bound)
         sides += [low, high] if quantity.by_mean or quantity.sign > 0 else [high, low]
-    return quantity.lowest(q, 0.0 * q, v_low, v_high), sides
+    return quantity.lowest(q, zero, v_low, v_high), sides
 
 
 def _least_mean(output: int, sign: int, intervals: CellIntervals, evaluation: Evaluation) -> Array:

@@ -96,25 +96,27 @@ class ScalarGoal(Goal):
     @np.errstate(over="ignore", invalid="ignore")  # huge models: bounds become trivial
     def bound(self, evaluation: Evaluation, target: float | None) -> GoalBound:
         """By the mean alone, by the range of the variance alone, or by both jointly."""
-        quantity = self.quantity
+        quantity, geometry = self.quantity, evaluation.expansion.geometry
+        zero = namespace(geometry.rho2).zeros_like(geometry.rho2)
         if quantity.by_mean and quantity.by_variance:
             return _Joint(quantity, evaluation).bound()
         if quantity.by_mean:
             found = least_mean(evaluation, quantity.output, quantity.sign, target)
-            lower = quantity.lowest(found.lower, *(0.0 * found.lower,) * 3)
+            lower = quantity.lowest(found.lower, zero, zero, zero)
             return GoalBound(lower, found.point, found.scores)
-        variance, geometry = evaluation.variance(quantity.output), evaluation.expansion.geometry
+        variance = evaluation.variance(quantity.output)
         shape = variance.side(quantity.sign).minimum(steps=1)
         evaluation.report_derivatives(variance, relevant=True)
         low, high = variance.units.range(*variance.range)
-        lower = quantity.lowest(0.0 * low, 0.0 * low, low, high)
+        lower = quantity.lowest(zero, zero, low, high)
         return GoalBound(lower, geometry.unscaled(shape.point), geometry.split_scores())
 
     @np.errstate(over="ignore", invalid="ignore")
     def ceiling(self, evaluation: Evaluation) -> Array:
         """G at the centre, on the other side of the rounding errors of mean and variance."""
         quantity, c = self.quantity, self.quantity.output
-        q = v_low = v_high = 0.0 * evaluation.expansion.geometry.rho2
+        rho2 = evaluation.expansion.geometry.rho2
+        q = v_low = v_high = namespace(rho2).zeros_like(rho2)
         if quantity.by_mean:
             low, high = evaluation.mean(c).output_at_center
             q = high if quantity.sign > 0 else -low
