@@ -26,6 +26,7 @@ from gpcert.analyses import (
     worst_case,
 )
 from gpcert.api import (
+    bound_boxes,
     certified_radius,
     certified_radius_many,
     certify,
@@ -35,6 +36,7 @@ from gpcert.api import (
     prediction_ranges,
 )
 from gpcert.certificates import (
+    BoxBounds,
     Certificate,
     CertificateTable,
     Interval,
@@ -69,6 +71,7 @@ __all__ = [
     "prediction_range",
     "prediction_range_many",
     "prediction_ranges",
+    "bound_boxes",
     "attack",
     "predict_gradient",
     "safety_curve",
@@ -99,6 +102,7 @@ __all__ = [
     "WorstCaseTable",
     "RangeTable",
     "RadiusTable",
+    "BoxBounds",
     "GPCertError",
     "InputError",
     "UnknownArgumentError",
