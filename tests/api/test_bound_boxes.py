@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -291,3 +292,11 @@ def test_wrong_words_are_named(words, match):
     asked = {"model": SMOOTH, "lower": [[0.0, 0.0]], "upper": [[1.0, 1.0]]} | words
     with pytest.raises(InputError, match=match):
         gpcert.bound_boxes(**asked)
+
+
+def test_the_page_runs():
+    page = Path(__file__).parents[2] / "docs" / "boxes.md"
+    (block,) = re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.S)
+    known = {}
+    exec(compile(block, "docs/boxes.md", "exec"), known)
+    assert known["bounds"].complete
