@@ -168,8 +168,8 @@ _HOMES = {
         "prediction_range_many prediction_ranges"
     ),
     "gpcert.certificates": (
-        "BoxBounds Certificate CertificateTable Interval PredictionRange Radius RadiusTable RangeTable "
-        "Status load"
+        "BoxBounds Certificate CertificateTable Interval PredictionRange Radius RadiusTable "
+        "RangeTable Status load"
     ),
     "gpcert.committee": "Committee load_model",
     "gpcert.posterior": "Posterior",
