@@ -171,11 +171,11 @@ class Blocks:
 
 def _questions(
     models: Sequence[Model], quantity: Any, beta: float | None
-) -> dict[Quantity, list[RangeQuestion]]:
+) -> dict[str, list[RangeQuestion]]:
     """What is asked of every model, by quantity."""
     if not models:
         raise InputError("model: expected a model or a list of them, got an empty list")
-    names = (quantity,) if isinstance(quantity, str) else tuple(quantity)
+    names: tuple[Any, ...] = (quantity,) if isinstance(quantity, str) else tuple(quantity)
     if not names or len(set(names)) < len(names):
         raise InputError(f"quantity: expected one or several different ones, got {quantity!r}")
     if beta is not None and "band" not in names:

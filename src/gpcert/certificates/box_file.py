@@ -77,9 +77,9 @@ def _opened(path: Path, shape: tuple[int, ...], identity: str) -> BoxFile:
         file.values = np.lib.format.open_memmap(path, mode="w+", dtype=np.float64, shape=shape)
         file.values[...] = NOTHING
         return file
-    about = from_json(progress.read_text()) if progress.exists() else None
-    known = isinstance(about, dict) and about.get("format") == FORMAT
-    if not known or about.get("identity") != identity:
+    found = from_json(progress.read_text()) if progress.exists() else None
+    about = found if isinstance(found, dict) else {}
+    if about.get("format") != FORMAT or about.get("identity") != identity:
         raise InputError(
             f"out: {str(path)!r} exists and is not of a call with this model, these boxes and this "
             "accuracy; choose another path, or delete it"

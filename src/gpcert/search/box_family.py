@@ -49,7 +49,7 @@ class BoxFamily:
         variance = any(goal.needs_variance for goal in self.goals)
         return local_model(self.model, self.whole, self.backend, variance)
 
-    @cached_property
+    @property
     def cells_at_once(self) -> int:
         """Boxes per batch."""
         f = len(self.whole.free)
