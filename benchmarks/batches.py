@@ -13,7 +13,7 @@ import scipy.linalg
 
 import gpcert
 from gpcert.arrays import Array, Backend, backend_from_name
-from gpcert.enclosures import Evaluation, LocalPosterior
+from gpcert.enclosures import Evaluation, LocalPosterior, Portfolio
 from gpcert.enclosures.goals import Goal, ScalarGoal
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit
@@ -65,6 +65,7 @@ class Batch:
         self.local = LocalPosterior.build(self.posterior, self.region, backend, variance=True)
         self.build_seconds = time.perf_counter() - start
         self.cells = random_cells(self.region, size, backend)
+        self.learnt = Portfolio()
 
     def goals(self, sides: int) -> list[Goal]:
         likelihood = self.posterior.likelihood
@@ -72,12 +73,11 @@ class Batch:
 
     def rest(self, names: tuple[str, ...]) -> None:
         """Leave optional bounds out of all batches to come; `()` computes all of them."""
-        self.local.portfolio.resting.clear()
-        self.local.portfolio.resting.update(dict.fromkeys(names, NEVER))
+        self.learnt = Portfolio(resting={(0, name): NEVER for name in names})
 
     def bound(self, goals: list[Goal], local: LocalPosterior | None = None) -> list[Array]:
         """What a search does with a batch: enclosures of mean and variance, then the goals."""
-        evaluation = Evaluation(local or self.local, self.cells)
+        evaluation = Evaluation(local or self.local, self.cells, learnt=self.learnt)
         return [goal.bound(evaluation, None).lower for goal in goals]
 
     def wait(self) -> None:

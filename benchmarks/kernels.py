@@ -89,8 +89,8 @@ def posterior(kernel: k.Kernel, d: int, seed: int) -> tuple[gpcert.Posterior, gp
 def root_widths(model: gpcert.Posterior, box: gpcert.Box) -> tuple[float, float]:
     """Width of the mean's bounds over the whole box: without the paper's bound, and by it alone."""
     local = LocalPosterior.build(model, box, Backend(), variance=False)
-    local.portfolio.resting["paper"] = 10**6
     evaluation = Evaluation(local, box.root())
+    evaluation.portfolio.resting[0, "paper"] = 10**6
     taylor = [float(ScalarGoal(Mean(0, s)).bound(evaluation, None).lower[0]) for s in (1, -1)]
     paper = [float(local.paper_mean(evaluation.expansion, 0, s)[0]) for s in (1, -1)]
     return -sum(taylor), -sum(paper)

@@ -24,7 +24,7 @@ from gpcert.enclosures.classes.latent import Shapes, variance_first_order
 from gpcert.enclosures.classes.moments import class_jet, weighted_jet
 from gpcert.enclosures.classes.taylor_bound import taylor_bound
 from gpcert.enclosures.classes.variance_pieces import _moved, _piece
-from gpcert.enclosures.goals.classes import Classes
+from gpcert.enclosures.goals.classes import Classes, ClassGoal, margins
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import MultinomialProbit, Softmax
 from gpcert.posterior import Posterior
@@ -247,14 +247,20 @@ def test_nearly_singular_covariances_converge_at_a_point():
     assert found.maximum.upper >= low[0]
 
 
-def test_only_the_last_batch_is_kept():
-    """What is known about a batch holds its arrays: a search must not pile them up."""
+def test_a_batch_is_remembered_by_its_evaluation_alone():
+    """What is known about a batch holds its arrays: it goes with it, without a garbage collection,
+    and is found once."""
     posterior = well(4.0, [0.0, 1.0], Softmax())
-    first, second = (evaluation_of(posterior, Box([0.3], [end])).evaluation for end in (0.4, 0.5))
-    layout = class_layout(posterior)[0]
-    classes = Classes(layout, Softmax())
-    assert classes.of(first) is classes.of(first)
-    gone = weakref.ref(classes.of(first))
-    assert classes.of(second).evaluation is second
-    gc.collect()
-    assert gone() is None
+    evaluation = evaluation_of(posterior, Box([0.3], [0.4])).evaluation
+    classes = Classes(class_layout(posterior)[0], Softmax())
+    goal = ClassGoal(classes, margins(3, 0, (1.0, 1.0, 1.0)))
+    goal.bound(evaluation, None)
+    goal.ceiling(evaluation)
+    assert classes.of(evaluation).place is classes.of(evaluation).place
+    gone = weakref.ref(evaluation)
+    gc.disable()
+    try:
+        del evaluation
+        assert gone() is None
+    finally:
+        gc.enable()
