@@ -76,7 +76,7 @@ class BoxFamily:
         Goals come in pairs, a quantity and its negative.
         """
         lower = np.tile([goal.known[0] for goal in self.goals], (len(low), 1))
-        start = 0
+        start, learnt = 0, Portfolio()
         try:
             paying = self._paying(low, high)
             for start in range(0, len(low), self.cells_at_once):
@@ -84,7 +84,8 @@ class BoxFamily:
                 for optional in (False, True):
                     own = np.flatnonzero(paying == optional)
                     if len(own):
-                        lower[rows, own] = self._bounds(low[rows], high[rows], own, optional)
+                        boxes = (low[rows], high[rows])
+                        lower[rows, own], learnt = self._bounds(boxes, own, optional, learnt)
         except OutOfTime:
             return lower, start
         return lower, len(low)
@@ -94,7 +95,7 @@ class BoxFamily:
         rows = np.linspace(0, len(low) - 1, min(TRIAL_BOXES, len(low))).astype(int)
         every = np.arange(len(self.goals))
         plain, tried = (
-            np.sum(self._bounds(low[rows], high[rows], every, optional), axis=0)
+            np.sum(self._bounds((low[rows], high[rows]), every, optional, Portfolio())[0], axis=0)
             for optional in (False, True)
         )
         # widths are minus the sums of a pair's bounds; infinite ones are worth every try
@@ -103,10 +104,14 @@ class BoxFamily:
         return np.repeat(pays, 2)
 
     def _bounds(
-        self, low: np.ndarray, high: np.ndarray, goals: np.ndarray, optional: bool
-    ) -> np.ndarray:
-        """(n, len(goals)): bounds of some goals over some boxes."""
-        evaluation = self.evaluation(np.empty(0), low, high, optional)
+        self,
+        boxes: tuple[np.ndarray, np.ndarray],
+        goals: np.ndarray,
+        optional: bool,
+        learnt: Portfolio,
+    ) -> tuple[np.ndarray, Portfolio]:
+        """(n, len(goals)): bounds of some goals over some boxes, and what is learnt from them."""
+        evaluation = self.evaluation(np.empty(0), *boxes, optional, learnt)
         found = []
         for g in map(int, goals):
             checkpoint()
@@ -114,7 +119,7 @@ class BoxFamily:
             if np.isnan(bound).any():
                 raise SoundnessError("a bound is NaN; please report this model")
             found.append(np.maximum(bound, self.goals[g].known[0]))
-        return np.stack(found, axis=1)
+        return np.stack(found, axis=1), evaluation.portfolio
 
     def refined(
         self, low: np.ndarray, high: np.ndarray, tol: float, budget: Budget
