@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
+from gpcert.extras import optional
 from gpcert.adapters.conversion import Conversion, LibraryPrediction, fitted_names, with_names
 from gpcert.adapters.sklearn_features import feature_map
 
@@ -50,6 +51,5 @@ def _framed(X: np.ndarray, names: tuple[str, ...] | None) -> Any:
     """X as the steps were fitted with it: columns chosen by their names need a data frame."""
     if names is None:
         return X
-    import pandas as pd
-
-    return pd.DataFrame(X, columns=list(names))
+    pandas = optional("pandas", "a pipeline fitted on columns by name")
+    return pandas.DataFrame(X, columns=list(names))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from gpcert.extras import optional
 from gpcert.certificates import Record
 from gpcert.certificates.schema import ADDED, number
 from gpcert.certificates.table import RecordTable
@@ -87,9 +88,8 @@ class CertifiedAccuracy(RecordTable[TestPoint]):
 
     def curve(self, radii: Any = None) -> pd.DataFrame:
         """Radius, certified share, attacked share."""
-        import pandas as pd
-
-        return pd.DataFrame(
+        pandas = optional("pandas", "to_frame")
+        return pandas.DataFrame(
             {
                 "radius": self._radii(radii),
                 "certified": self.certified(radii),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
+from gpcert.extras import optional
 from gpcert.certificates.io import Record
 from gpcert.certificates.record import Certificate, PredictionRange, Radius, Status
 from gpcert.certificates.schema import label
@@ -56,9 +57,8 @@ class RecordTable(Record, ABC, Generic[T]):
 
     def to_frame(self) -> pd.DataFrame:
         """One row a record, with its point's label in front."""
-        import pandas as pd  # takes half a second: only when a table is asked for
-
-        return pd.DataFrame(self._lines())
+        pandas = optional("pandas", "to_frame")
+        return pandas.DataFrame(self._lines())
 
     def _lines(self) -> list[dict[str, Any]]:
         pairs = zip(self.labels, self.rows, strict=True)

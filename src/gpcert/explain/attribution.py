@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from gpcert.extras import optional
 from gpcert.certificates import Record
 from gpcert.certificates.shown import MOST_ROWS, Shown
 from gpcert.errors import InputError
@@ -48,10 +49,9 @@ class Attribution(Record):
 
     def to_frame(self) -> pd.DataFrame:
         """One row per point, output and feature."""
-        import pandas as pd
-
+        pandas = optional("pandas", "to_frame")
         P, C, F = self.values.shape
-        return pd.DataFrame(
+        return pandas.DataFrame(
             {
                 "point": np.repeat(np.array(self.labels, dtype=object), C * F),
                 "output": np.tile(np.repeat(np.array(self.outputs, dtype=object), F), P),

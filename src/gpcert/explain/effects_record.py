@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from gpcert.extras import optional
 from gpcert.certificates import Interval, Record
 from gpcert.certificates.shown import MOST_ROWS, Shown
 from gpcert.certificates.text import interval_text
@@ -99,10 +100,9 @@ class Effects(Record):
 
     def to_frame(self) -> pd.DataFrame:
         """One row per point, output and feature."""
-        import pandas as pd
-
+        pandas = optional("pandas", "to_frame")
         P, C, F = self.lower.shape
-        return pd.DataFrame(
+        return pandas.DataFrame(
             {
                 "point": np.repeat(np.array(self.labels, dtype=object), C * F),
                 "output": np.tile(np.repeat(np.array(self.outputs, dtype=object), F), P),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from gpcert.extras import optional
 from gpcert.certificates import Record
 from gpcert.certificates.shown import Shown
 from gpcert.certificates.table import RecordTable
@@ -53,10 +54,9 @@ class PixelBudget(Record):
 
     def to_frame(self) -> pd.DataFrame:
         """One row per beta."""
-        import pandas as pd
-
+        pandas = optional("pandas", "to_frame")
         columns = {"beta": self.betas, "gap_lower": self.lower, "gap_upper": self.upper}
-        return pd.DataFrame(columns)
+        return pandas.DataFrame(columns)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """The gap against the number of pixels; returns the Axes."""

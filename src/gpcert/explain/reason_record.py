@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from gpcert.extras import optional
 from gpcert.certificates import Certificate, Interval, Record, Status
 from gpcert.certificates.shown import Shown
 from gpcert.certificates.table import RecordTable
@@ -95,9 +96,8 @@ class Reason(Record):
 
     def to_frame(self) -> pd.DataFrame:
         """One row per step."""
-        import pandas as pd
-
-        return pd.DataFrame(
+        pandas = optional("pandas", "to_frame")
+        return pandas.DataFrame(
             [
                 {
                     "free": len(step.free),
