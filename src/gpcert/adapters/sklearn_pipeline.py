@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from gpcert.extras import optional
 from gpcert.adapters.conversion import Conversion, LibraryPrediction, fitted_names, with_names
 from gpcert.adapters.sklearn_features import feature_map
+from gpcert.extras import optional
 
 __all__ = ["convert_pipeline"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from gpcert.extras import optional
 from gpcert.adapters.adapter import Adapter, Supported
 from gpcert.adapters.registry import all_adapters
+from gpcert.extras import optional
 
 __all__ = ["SupportTable", "support_of", "supported"]
 

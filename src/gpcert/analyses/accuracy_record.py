@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from gpcert.extras import optional
 from gpcert.certificates import Record
 from gpcert.certificates.schema import ADDED, number
 from gpcert.certificates.table import RecordTable
 from gpcert.errors import InputError
+from gpcert.extras import optional
 from gpcert.plots.accuracy import plot_accuracy
 from gpcert.search import StopReason
 
@@ -88,7 +88,7 @@ class CertifiedAccuracy(RecordTable[TestPoint]):
 
     def curve(self, radii: Any = None) -> pd.DataFrame:
         """Radius, certified share, attacked share."""
-        pandas = optional("pandas", "to_frame")
+        pandas = optional("pandas", "curve")
         return pandas.DataFrame(
             {
                 "radius": self._radii(radii),

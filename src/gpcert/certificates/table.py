@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
-from gpcert.extras import optional
 from gpcert.certificates.io import Record
 from gpcert.certificates.record import Certificate, PredictionRange, Radius, Status
 from gpcert.certificates.schema import label
 from gpcert.certificates.shown import Shown
 from gpcert.certificates.text import table_shown
 from gpcert.errors import InputError
+from gpcert.extras import optional
 
 if TYPE_CHECKING:
     import pandas as pd

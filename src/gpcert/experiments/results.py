@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from gpcert.extras import optional
 from gpcert.certificates import Record
 from gpcert.certificates.schema import Cell, cell
 from gpcert.errors import InputError
+from gpcert.extras import optional
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from gpcert.extras import optional
 from gpcert.certificates import Record
 from gpcert.certificates.shown import MOST_ROWS, Shown
 from gpcert.errors import InputError
 from gpcert.explain.names import output_index
+from gpcert.extras import optional
 from gpcert.plots.effects import plot_effects, plot_heat_map
 
 if TYPE_CHECKING:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from gpcert.extras import optional
 from gpcert.certificates import Interval, Record
 from gpcert.certificates.shown import MOST_ROWS, Shown
 from gpcert.certificates.text import interval_text
 from gpcert.errors import InputError
 from gpcert.explain.names import output_index
+from gpcert.extras import optional
 from gpcert.plots.effects import plot_effects, plot_heat_map
 from gpcert.rounding import TINY, gamma
 from gpcert.search import StopReason

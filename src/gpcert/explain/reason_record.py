@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from gpcert.extras import optional
 from gpcert.certificates import Certificate, Interval, Record, Status
 from gpcert.certificates.shown import Shown
 from gpcert.certificates.table import RecordTable
 from gpcert.certificates.text import region_text
 from gpcert.errors import InputError
 from gpcert.explain.names import shown
+from gpcert.extras import optional
 from gpcert.plots.reasons import plot_kept_features, plot_kept_pixels
 from gpcert.search import StopReason
 
