@@ -21,13 +21,13 @@ GPFLOW_NUMPY := "numpy>=2,<2.3"
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-setup: $(INSTALLED) ## virtual environment with gpcert and the development tools
+setup: $(INSTALLED) ## virtual environment with gpcert, its extras (`all`) and the development tools
 
 # pip understands dependency groups from 25.1 on
 $(INSTALLED): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --editable . --group dev
+	$(BIN)/python -m pip install --quiet --editable ".[all]" --group dev
 	touch $@
 
 demo: setup ## certify two small models; tables, a picture and JSON in demo_output/
@@ -70,7 +70,7 @@ test-gpflow: ## tests of the GPflow adapter, in an environment with TensorFlow (
 	test -x $(GPFLOW_VENV)/bin/python || $(PYTHON) -m venv $(GPFLOW_VENV)
 	$(GPFLOW_VENV)/bin/python -c "import gpflow, gpcert, flint" 2>/dev/null || \
 	  ( $(GPFLOW_VENV)/bin/python -m pip install --quiet gpflow && \
-	    $(GPFLOW_VENV)/bin/python -m pip install --quiet --editable . hypothesis pytest python-flint && \
+	    $(GPFLOW_VENV)/bin/python -m pip install --quiet --editable ".[plots,testing]" && \
 	    $(GPFLOW_VENV)/bin/python -m pip install --quiet $(GPFLOW_NUMPY) )
 	GPCERT_EXPECT=gpflow $(GPFLOW_VENV)/bin/python -m pytest tests/adapters/test_gpflow.py tests/adapters/test_examples.py
 

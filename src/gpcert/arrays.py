@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from importlib import import_module
 from numbers import Real
 from typing import Any
 
 import array_api_compat
 import numpy as np
 
-from gpcert.errors import InputError, MissingExtraError
+from gpcert.errors import InputError
+from gpcert.extras import optional
 
 __all__ = [
     "Array",
@@ -57,13 +57,7 @@ class Backend:
 
 
 def _torch() -> Any:
-    try:
-        return import_module("torch")  # not a statement: types are checked without torch, too
-    except ImportError as error:
-        raise MissingExtraError(
-            "backend 'torch' needs PyTorch, which is not installed; "
-            "install it with: pip install 'gpcert[torch]'"
-        ) from error
+    return optional("torch", "backend 'torch'")
 
 
 def backend_from_name(name: str | Backend = "numpy") -> Backend:
