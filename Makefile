@@ -81,7 +81,7 @@ mutants: setup ## break the bounds on purpose: the tests must notice, the slow o
 	$(BIN)/python tools/mutants.py
 
 hunt: setup ## random models and questions against the definitions; LENGTH=100000 cases, HUNT="--jobs 2"
-	$(BIN)/python tests/hunt/hunt_study.py $(or $(LENGTH),2000) $(HUNT)
+	$(BIN)/python -m tests.hunt.hunt_study $(or $(LENGTH),2000) $(HUNT)
 
 bench: setup ## benchmarks; options in BENCH="--data FOLDER ..."
 	$(BIN)/python benchmarks/engine.py $(BENCH)

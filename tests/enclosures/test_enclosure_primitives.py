@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from enclosure_checks import arb, displacement, evaluation_of, points_of, squared
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,12 +12,12 @@ from gpcert.enclosures.joint import _fall
 from gpcert.enclosures.precision import LocalPrecision
 from gpcert.enclosures.second_covariance import second_covariance
 from gpcert.kernels import SquaredExponential
-from gpcert.kernels.expansions.exponential_tail import LARGEST_EXPONENT, exponential_tail
-from gpcert.kernels.expansions.growth import growth_chord
+from gpcert.kernels.exponentials import LARGEST_EXPONENT, exponential_tail, growth_chord
 from gpcert.regions import Box
 from gpcert.testing.arb_reference import ArbPosterior, exact, flint
 from gpcert.testing.effort import examples
 from gpcert.testing.strategies import cases
+from tests.enclosures.enclosure_checks import arb, displacement, evaluation_of, points_of, squared
 
 squares = st.one_of(
     st.floats(0.0, 4.0),

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import numpy as np
-from enclosure_checks import arb, below
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,6 +16,7 @@ from gpcert.testing.arb_reference import exact
 from gpcert.testing.effort import examples
 from gpcert.testing.likelihood_references import sklearn_probability
 from gpcert.testing.strategies import seeds
+from tests.enclosures.enclosure_checks import arb, below
 
 
 @st.composite
