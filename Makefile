@@ -16,7 +16,7 @@ GPFLOW_VENV := .venv-gpflow
 GPFLOW_NUMPY := "numpy>=2,<2.3"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test coverage test-slow lint format types imports torch libraries test-gpflow browser check mutants hunt bench clean
+.PHONY: help setup demo test coverage test-slow lint format types imports torch libraries test-gpflow browser check mutants mutants-tenth hunt bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -75,7 +75,10 @@ test-gpflow: ## tests of the GPflow adapter, in an environment with TensorFlow (
 	GPCERT_EXPECT=gpflow $(GPFLOW_VENV)/bin/python -m pytest tests/adapters/test_gpflow.py tests/adapters/test_examples.py
 
 check: export GPCERT_EXPECT = $(EXPECTED)
-check: libraries browser lint types imports test ## all that CI runs
+check: libraries browser lint types imports mutants-tenth test ## all that CI runs
+
+mutants-tenth: setup ## a seeded tenth of the mutants, another after every change of src
+	$(BIN)/python tools/mutants.py --tenth --no-baseline --jobs 2
 
 mutants: setup ## break the bounds on purpose: the tests must notice, the slow ones at the latest
 	$(BIN)/python tools/mutants.py

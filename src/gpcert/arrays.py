@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
+from typing import Annotated, Any
 
 import array_api_compat
 import numpy as np
@@ -18,6 +18,10 @@ from gpcert.extras import optional
 
 __all__ = [
     "Array",
+    "PerCell",
+    "PerCellAndFeature",
+    "PerRow",
+    "Rows",
     "Backend",
     "backend_from_name",
     "namespace",
@@ -28,6 +32,12 @@ __all__ = [
 ]
 
 Array = Any  # numpy.ndarray or torch.Tensor, always float64 inside the engine
+
+# Shapes in annotations: letters of GLOSSARY.md, checked while tests run (`gpcert.testing.shapes`).
+PerCell = Annotated[Array, "B"]
+PerCellAndFeature = Annotated[Array, "B f"]
+Rows = Annotated[Array, "n f"]
+PerRow = Annotated[Array, "n"]
 
 
 @dataclass(frozen=True)
