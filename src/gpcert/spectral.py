@@ -140,9 +140,11 @@ def triangular_eigenvalue(A: np.ndarray, gram: Iterable[GramBlock]) -> float:
         if not (f < 0.5 and math.isfinite(mu)):
             return math.inf
         if mu >= 0:
-            less = mu * ((1.0 - f) / absolute_norm(L)) ** 2 * (1.0 - gamma(16))
+            least = (1.0 - f) / absolute_norm(L)
+            less = mu * least * least * (1.0 - gamma(16))
             return up_float(up_float((1.0 + f) ** 2, 8) - less, 1)
-        return up_float((1.0 + f) ** 2 - mu * absolute_norm(A) ** 2, 16)
+        largest = absolute_norm(A)
+        return up_float((1.0 + f) ** 2 - mu * largest * largest, 16)
 
 
 def _inverse_residual(A: np.ndarray, L: np.ndarray) -> float:
@@ -158,7 +160,8 @@ def _inverse_residual(A: np.ndarray, L: np.ndarray) -> float:
         product = A[start:, start:] @ L[start:, columns]  # above, there is nothing
         own = np.arange(product.shape[1])
         product[own, own] -= 1.0
-        squares += _frobenius(np.abs(product)) ** 2
+        length = _frobenius(np.abs(product))
+        squares += length * length
     absolute_A, absolute_L = np.abs(A), np.abs(L)
     largest_row = float((absolute_A @ absolute_L.sum(axis=1)).max())
     largest_column = float((absolute_A.sum(axis=0) @ absolute_L).max())
