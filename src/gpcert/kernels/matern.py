@@ -96,6 +96,7 @@ class Matern(RadialKernel):
     variance: float = 1.0
 
     name: ClassVar[str] = "matern"
+    zero_slack: ClassVar[float] = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -47,6 +47,7 @@ class RationalQuadratic(RadialKernel):
     variance: float = 1.0
 
     name: ClassVar[str] = "rational_quadratic"
+    zero_slack: ClassVar[float] = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -59,6 +59,7 @@ class SquaredExponential(RadialKernel):
     name: ClassVar[str] = "squared_exponential"
     has_sections: ClassVar[bool] = True
     negligible: ClassVar[float] = 46.0
+    zero_slack: ClassVar[float] = 0.0
 
     @property
     def at_zero(self) -> tuple[float, float, float, float]:

@@ -45,6 +45,10 @@ class RadialProfile(ABC):
     negligible: float = math.inf
     """Beyond this r all F_n r^k, k <= n <= 5, are below TINY / 1e20, computed ones too."""
 
+    zero_slack: float = 340.0
+    """F_1(0) is above its true value by at most so many U: 64 roundings of a ratio and the 264 that
+    `up` adds for 66; 0 where it is the true value within a few."""
+
     def shape(self, r: Array) -> Array:
         """F_0(r), in plain floating point."""
         raise NotImplementedError(f"{type(self).__name__}: expected `shape`, or `terms`")
@@ -87,8 +91,7 @@ class RadialProfile(ABC):
     def steepness(self, n: int, low: Array, high: Array) -> Array:
         """Upper bound of `w_n / r = -d log F_n / dr` on [low, high]; may be infinite.
 
-        `r F_(n+1) / F_n <= high ratio(low)`: a completely monotone F_n is log-convex (Statement
-        2.5), so that its ratio falls.
+        `r F_(n+1) / F_n <= high ratio(low)`, as the ratio falls (Statement 3.1).
         """
         return up(high * self.ratio(n, low), 66)
 
