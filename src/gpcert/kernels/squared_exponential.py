@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -61,7 +61,7 @@ class SquaredExponential(RadialKernel):
     negligible: ClassVar[float] = 46.0
     zero_slack: ClassVar[float] = 0.0
 
-    @property
+    @cached_property
     def at_zero(self) -> tuple[float, float, float, float]:
         """All one."""
         return 1.0, 1.0, 1.0, 1.0

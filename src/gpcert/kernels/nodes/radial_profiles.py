@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -42,10 +43,10 @@ class RadialProfile(ABC):
     are found once.
     """
 
-    negligible: float = math.inf
+    negligible: ClassVar[float] = math.inf
     """Beyond this r all F_n r^k, k <= n <= 5, are below TINY / 1e20, computed ones too."""
 
-    zero_slack: float = 340.0
+    zero_slack: ClassVar[float] = 340.0
     """F_1(0) is above its true value by at most so many U: 64 roundings of a ratio and the 264 that
     `up` adds for 66; 0 where it is the true value within a few."""
 
