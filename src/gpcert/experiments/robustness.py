@@ -11,7 +11,7 @@ import numpy as np
 from gpcert.experiments.base import Experiment, Piece, Rows, Tables
 from gpcert.experiments.deltas import delta_rows, deltas_of, ratio_of
 from gpcert.experiments.fits import fit_cells, fitted, labelled
-from gpcert.experiments.pictures import panels
+from gpcert.experiments.pictures import panels, shared_legend
 from gpcert.experiments.results import Finding, ResultFigure, ResultTable
 from gpcert.experiments.sources import Sources, subset
 from gpcert.experiments.statistics import Estimate, bootstrap, exceeds, numbers
@@ -79,15 +79,7 @@ def tables(settings: Settings, rows: Rows) -> list[ResultTable]:
         key = {name: row[name] for name in ("data", "inference", "epochs")}
         values = deltas_of(deltas, **key)
         mean = bootstrap(values, np.mean)
-        models.append(
-            {
-                **row,
-                "mean delta": mean.value,
-                "low": mean.low,
-                "high": mean.high,
-                "median delta": float(np.median(values)),
-            }
-        )
+        models.append({**row, **mean.cells("mean delta"), "median delta": float(np.median(values))})
     ratios = [
         {
             "data": data,
@@ -186,7 +178,7 @@ def _epochs(deltas: ResultTable) -> list[Finding]:
     """Whether delta falls from the fewest to the most epochs, for every data set and inference."""
     found = []
     few, many = (int(f(numbers(deltas, "epochs"))) for f in (min, max))
-    for data in dict.fromkeys(deltas.column("data")):
+    for data in deltas.distinct("data"):
         for inference, label in INFERENCE.items():
             before, after = (
                 deltas_of(deltas, data=data, inference=inference, epochs=epochs)
@@ -211,8 +203,7 @@ def draw(name: str, tables: Tables) -> Figure:
     """Box plots: one panel per data set, the epochs along the axis."""
     del name
     deltas = tables["deltas"]
-    names = [str(data) for data in dict.fromkeys(deltas.column("data"))]
-    epochs: list[Any] = list(dict.fromkeys(deltas.column("epochs")))
+    names, epochs = deltas.distinct("data"), deltas.distinct("epochs")
     figure, axes = panels(len(names))
     for ax, data in zip(axes, names, strict=True):
         values = {
@@ -223,6 +214,7 @@ def draw(name: str, tables: Tables) -> Figure:
         plot_boxes(ax, values, list(INFERENCE.values()), [str(e) for e in epochs], label="delta")
         ax.set_xlabel("epochs of training")
         ax.set_title(labelled(data))
+    shared_legend(figure, axes)
     return figure
 
 

@@ -14,7 +14,7 @@ from gpcert.experiments.base import Experiment, Piece, Rows, Tables
 from gpcert.experiments.pictures import logarithmic, panels
 from gpcert.experiments.results import Finding, ResultFigure, ResultTable
 from gpcert.experiments.sources import Sources
-from gpcert.experiments.statistics import bootstrap, exceeds, numbers
+from gpcert.experiments.statistics import bootstrap, exceeds, numbers, opposite
 from gpcert.kernels import SquaredExponential
 from gpcert.models import GPClassifier
 
@@ -119,9 +119,7 @@ def tables(settings: Settings, rows: Rows) -> list[ResultTable]:
                 {
                     "axis": axis,
                     "value": float(value),
-                    "median seconds": seconds.value,
-                    "low": seconds.low,
-                    "high": seconds.high,
+                    **seconds.cells("median seconds"),
                     "median boxes": float(np.median(numbers(found, "boxes"))),
                     "converged": float(np.mean(numbers(found, "converged"))),
                 }
@@ -140,7 +138,7 @@ def findings(tables: Tables) -> list[Finding]:
             "A range costs less than the third power of the training points",
             "cubic for the paper's variance programs",
             f"seconds grow as N to the power {slope}",
-            {"yes": "no", "no": "yes"}.get(exceeds(slope, 3.0), "unclear"),
+            opposite(exceeds(slope, 3.0)),
             "least squares of log seconds on log N; yes: the interval lies below 3",
         ),
         Finding(
@@ -155,7 +153,7 @@ def findings(tables: Tables) -> list[Finding]:
 
 def _slope(times: ResultTable, what: str, scale: Any) -> Any:
     """Slope of log `what` against the scaled axis, the points resampled."""
-    values = list(dict.fromkeys(times.column("value")))
+    values = times.distinct("value")
     columns = [numbers(times.where(value=value), what) for value in values]
     logs = np.log(np.stack(columns, axis=1))
     x = np.asarray(scale(np.array(values, float)), float)
