@@ -10,6 +10,7 @@ import matplotlib
 import pytest
 from hypothesis import HealthCheck, settings
 
+from gpcert.arrays import backend_from_name
 from gpcert.testing.effort import examples
 
 matplotlib.use("Agg")
@@ -37,6 +38,14 @@ OPTIONAL = {
 }
 """Libraries and programs that the tests can do without, and the command that brings them (and, for
 GPflow, runs its tests in an environment of its own)."""
+
+
+@pytest.fixture(params=["numpy", "torch"])
+def backend(request):
+    """Both backends, torch where it is installed."""
+    if request.param == "torch":
+        pytest.importorskip("torch")
+    return backend_from_name(request.param)
 
 
 def absent(expected: str) -> list[str]:
