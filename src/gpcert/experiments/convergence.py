@@ -240,5 +240,8 @@ EXPERIMENT = Experiment(
         "Beyond the paper, which proves convergence and shows no curve of it.",
         "Small models, as the paper's variance bound by solvers takes seconds per box.",
         "Of images four pixels move.",
+        "Where the paper's bounds do not converge it is their lower bound of the variance that "
+        "stays at 0: trained kernel variances are hundreds of times the least posterior variance. "
+        "Their bounds of the mean close within some dozens of boxes in two dimensions.",
     ),
 )

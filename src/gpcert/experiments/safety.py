@@ -248,7 +248,8 @@ EXPERIMENT = Experiment(
         "The paper shows one selected point per data set; here the first test points in random "
         "order are taken, and the figure shows one of them.",
         "Synthetic2D comes twice: with the accuracy that the paper reports, and as its published "
-        "scripts make it (shift 5, separable).",
+        "scripts make it (shift 5, separable). Only the latter has places from which the gradient "
+        "of the mean leads away from the boundary, which is where GPFGS fails.",
         "Radii and epochs are those of the published scripts (F-MNIST-TS: as MNIST38).",
         "Images: the ten pixels nearest to the strongest blob take the place of SIFT's, which "
         "finds no key point in many images of 14x14 pixels.",
