@@ -310,8 +310,8 @@ EXPERIMENT = Experiment(
         "points as in the text (the scripts use one).",
         "Synthetic2D is shown with the shift 3, which gives the paper's accuracy of 98 %, and with "
         "the shift 5 of the published scripts.",
-        "Away from its data a separable model (shift 5) is less sure, so that locally a point's own "
-        "feature lowers the probability of its class: what the scripts' LIME, whose noise is "
+        "Away from its data a separable model (shift 5) is less sure, so that locally a point's "
+        "feature lowers the probability of its class: that is what the scripts' LIME, with noise "
         "centred on the point, sees; the package's is spread as the data are and sees the whole.",
         "LIME is the algorithm of the package lime for tables, written out in lime_fits.py, and "
         "the variant of the published scripts, with as many samples.",
