@@ -31,8 +31,8 @@ def means_table(
 ) -> ResultTable:
     """Means of two features by method, with intervals of 0.2 about them, proved to `proved`."""
     rows = []
-    for method, values in signs.items():
-        lime = method in interpretability_global.LIMES
+    for name, values in signs.items():
+        lime = name in interpretability_global.LIMES
         for j, v in enumerate(values):
             row = {
                 "data": data,
