@@ -36,7 +36,7 @@ def means_table(
         for j, v in enumerate(values):
             row = {
                 "data": data,
-                "method": method,
+                "method": name,
                 "feature": j + 1,
                 "low": v - 0.1,
                 "high": v + 0.1,
