@@ -46,8 +46,8 @@ def shared_legend(figure: Figure, axes: Iterable[Axes], columns: int = 4) -> Non
     for ax in axes:
         handles, labels = ax.get_legend_handles_labels()
         known |= dict(zip(labels, handles, strict=True))
-        if ax.get_legend() is not None:
-            ax.get_legend().remove()
+        if (own := ax.get_legend()) is not None:
+            own.remove()
     figure.legend(known.values(), known, loc="outside lower center", ncols=columns)
 
 
