@@ -37,10 +37,10 @@ def axes_or_current(ax: Axes | None) -> Axes:
     return optional("matplotlib.pyplot", "plot").gca() if ax is None else ax
 
 
-def new_figure(width: float, height: float) -> Figure:
+def new_figure(width: float, height: float, layout: str = "constrained") -> Figure:
     """A figure of its own, in inches; without pyplot, so that no window system is asked for."""
     figure = optional("matplotlib.figure", "a picture")
-    return figure.Figure(figsize=(width, height), layout="constrained")
+    return figure.Figure(figsize=(width, height), layout=layout)
 
 
 def short_name(name: Any) -> str:
