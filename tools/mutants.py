@@ -1,32 +1,40 @@
 """Do the tests notice? Seeds wrong lines into the bound code, one at a time, and runs tests.
 
-    python tools/mutants.py [--jobs 2] [--only NAME ...] [--list]
+    python tools/mutants.py [--jobs 2] [--only NAME ...] [--tenth [SEED]] [--list]
 
-Every mutant runs in its own temporary copy of src, tests and pyproject.toml: the tests of `make
-test` first, and if it survives them those of `make test-slow`. Exit code 1 if a mutant survives
-both, if it cannot be applied (its old text is not found exactly once), if it does not run, or if
-the tests fail without any mutant.
+The mutants stand in mutants.toml. Each runs in its own temporary copy of src, tests and
+pyproject.toml: the tests of `make test` first, and if it survives them those of `make test-slow`.
+Exit code 1 if a mutant survives both, if it cannot be applied (its old text is not found exactly
+once), if it does not run, or if the tests fail without any mutant.
+
+`--tenth` is for CI: a tenth of the mutants that quick tests notice, and no slow tests. Which tenth
+follows from the sources, so that it repeats, and is another after every change of them.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import os
+import random
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from mutant_list import MUTANTS, Mutant
 from rich.console import Console
 from rich.table import Table
 
 ROOT = Path(__file__).resolve().parent.parent
+SOURCES = ROOT / "src" / "gpcert"
+TABLE = ROOT / "tools" / "mutants.toml"
 SECONDS = 300
 """Limit of one quick run; a mutant that makes a search endless is noticed too."""
 
@@ -45,6 +53,43 @@ settings.register_profile(
 settings.load_profile("mutants")
 """
 """Appended to the copied conftest: one failing example is enough."""
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """Replace `old` (found exactly once in `file`, under src/gpcert) by `new`; run `tests`."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    why: str
+    tests: tuple[str, ...]
+    slow: bool = False
+
+
+def read_mutants() -> list[Mutant]:
+    """The table."""
+    files = tomllib.loads(TABLE.read_text(encoding="utf-8"))
+    return [
+        Mutant(name, file, **{**fields, "tests": tuple(fields["tests"])})
+        for file, mutants in files.items()
+        for name, fields in mutants.items()
+    ]
+
+
+def seed_of_sources() -> str:
+    """A seed that follows from the sources and the table."""
+    digest = hashlib.sha256(TABLE.read_bytes())
+    for path in sorted(SOURCES.rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def seeded_tenth(mutants: list[Mutant], seed: str) -> list[Mutant]:
+    """A tenth of the mutants that quick tests notice."""
+    quick = [m for m in mutants if not m.slow]
+    return random.Random(seed).sample(quick, -(-len(quick) // 10))
 
 
 @dataclass(frozen=True)
@@ -96,8 +141,8 @@ def run_tests(
     return done.returncode, done.stdout + done.stderr
 
 
-def try_mutant(mutant: Mutant) -> Outcome:
-    """Apply a mutant to a fresh copy and run its tests."""
+def try_mutant(mutant: Mutant, quick: bool = False) -> Outcome:
+    """Apply a mutant to a fresh copy and run its tests; `quick`: without the slow ones."""
     start = time.perf_counter()
 
     def outcome(verdict: str, by: str) -> Outcome:
@@ -112,12 +157,12 @@ def try_mutant(mutant: Mutant) -> Outcome:
             return outcome("NOT FOUND", f"{text.count(mutant.old)} times in {mutant.file}")
         path.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
         code, output = run_tests(copy, mutant.tests)
-        thorough = code in {0, NOTHING_SELECTED}
+        thorough = code in {0, NOTHING_SELECTED} and not quick
         if thorough:
             code, output = run_tests(copy, mutant.tests, thorough=True, limit=LONG_SECONDS)
     if code == -1 and not thorough:
         return outcome("killed", "timeout")
-    if code in {0, -1}:
+    if code in {0, -1} or (quick and code == NOTHING_SELECTED):
         return outcome("SURVIVED", " ".join(mutant.tests))
     # a file that cannot be collected has no "::"; no test noticed anything there
     failed = re.findall(r"^(?:FAILED|ERROR) (\S+::\S+)", output, flags=re.MULTILINE)
@@ -169,15 +214,22 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--jobs", type=int, default=1, help="mutants tried at the same time")
     parser.add_argument("--only", nargs="+", help="names of mutants")
+    parser.add_argument("--tenth", nargs="?", const="", metavar="SEED", help="a tenth, quick tests")
     parser.add_argument("--list", action="store_true", help="list the mutants and stop")
     parser.add_argument("--no-baseline", action="store_true", help="trust that the tests pass")
     arguments = parser.parse_args()
     console = Console(width=None if sys.stdout.isatty() else 160)
-    chosen = [m for m in MUTANTS if not arguments.only or m.name in arguments.only]
-    unknown = set(arguments.only or ()) - {m.name for m in MUTANTS}
+    mutants = read_mutants()
+    unknown = set(arguments.only or ()) - {m.name for m in mutants}
     if unknown:
         console.print(f"no such mutant: {', '.join(sorted(unknown))}")
         return 1
+    chosen = [m for m in mutants if not arguments.only or m.name in arguments.only]
+    quick = arguments.tenth is not None
+    if quick:
+        seed = arguments.tenth or seed_of_sources()
+        chosen = seeded_tenth(chosen, seed)
+        console.print(f"{len(chosen)} of {len(mutants)} mutants; again: --tenth {seed}")
     if arguments.list:
         for mutant in chosen:
             console.print(f"{mutant.name}: {mutant.why} ({mutant.file})")
@@ -189,7 +241,7 @@ def main() -> int:
         return 1
     with ThreadPoolExecutor(max_workers=arguments.jobs) as pool:
         outcomes = []
-        for outcome in pool.map(try_mutant, chosen):
+        for outcome in pool.map(partial(try_mutant, quick=quick), chosen):
             outcomes.append(outcome)
             row = f"{outcome.mutant.name}: {outcome.verdict} ({outcome.by})"
             console.print(row, style="" if outcome.good else "red", markup=False, highlight=False)
