@@ -132,10 +132,10 @@ def main() -> None:
     pieces, problems = _chosen(options.pieces, PIECES), _chosen(options.problems, PROBLEMS)
     answers = Parallel(n_jobs=options.jobs, return_as="generator")(
         delayed(answer)(problem.name, [p.name for p in pieces], options.together)
-        for problem in problems
+        for problem in reversed(problems)  # the longest first
     )
     gains, asked = [], Section("problems", "With everything, and the pieces felt most")
-    for problem, (whole, found) in zip(problems, answers, strict=True):
+    for problem, (whole, found) in zip(reversed(problems), answers, strict=True):
         gains += found
         most = sorted(found, key=lambda g: (-g.boxes, -g.seconds))
         asked.add(

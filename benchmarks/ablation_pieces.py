@@ -45,9 +45,13 @@ def _answer(value: Any) -> Callable[[Any], Any]:
     return lambda there: lambda *args, **options: value
 
 
-def _resting(start: str) -> Callable[[Any], Any]:
-    """A portfolio that never wants the bounds whose names begin so."""
-    return lambda wants: lambda self, name: not name.startswith(start) and wants(self, name)
+def _resting(start: str, but: str = "-") -> Callable[[Any], Any]:
+    """A portfolio that never wants the bounds whose names begin so, but for one."""
+
+    def off(wants: Any) -> Any:
+        return lambda self, name: (name == but or not name.startswith(start)) and wants(self, name)
+
+    return off
 
 
 def _infinite(sign: float) -> Callable[[Any], Any]:
@@ -94,6 +98,12 @@ def _no_pairs(there: Any) -> Any:
     return range_
 
 
+def _uniform(there: Any) -> Any:
+    """Bounds of derivatives that hold for any probability."""
+    bounds = there.__globals__["UNIMODAL_BOUNDS"]
+    return lambda order, low, high: bounds[order - 1] + 0.0 * low
+
+
 def _no_derivatives(there: Any) -> Any:
     return lambda derivatives, second, pointwise: there(False, second, pointwise)
 
@@ -106,33 +116,42 @@ PORTFOLIO = "enclosures.portfolio:Portfolio.wants"
 LATENT = "enclosures.goals.latent:"
 LOCAL = "enclosures.local_posterior:"
 CLASSES = "enclosures.classes."
-SE = "kernels.expansions.squared_exponential"
+
+LOCAL_SE = "kernels.expansions.squared_exponential:LocalSquaredExponential."
+TABLE = "kernels.expansions.squared_exponential_table:SquaredExponentialTable."
+FEATURES = 12
+"""Up to here the third moments are formed, beyond a Gram matrix."""
+
+POINTWISE = "pointwise variance"
 
 PIECES = (
     # the mean
-    Piece("paper's lines", f"{LOCAL}LocalPosterior.paper_mean", _infinite(-1.0), "all"),
-    Piece("point by point, mean", PORTFOLIO, lambda w: _exactly("pointwise", w), "mean latent"),
+    Piece(
+        "paper's lines",
+        f"{LOCAL}LocalPosterior.paper_mean",
+        _infinite(-1.0),
+        "mean latent committee svm",
+    ),
+    Piece("point by point, mean", PORTFOLIO, _resting("pointwise", POINTWISE), "mean latent"),
     Piece(
         "degree 3, few features",
-        f"{SE}_table:SquaredExponentialTable.higher_terms",
-        _higher_terms(lambda f: f > 12),
+        f"{TABLE}higher_terms",
+        _higher_terms(lambda f: f > FEATURES),
         "se many",
     ),
     Piece(
         "degrees 3-6 by Gram matrix",
-        f"{SE}_table:SquaredExponentialTable.higher_terms",
-        _higher_terms(lambda f: f <= 12),
+        f"{TABLE}higher_terms",
+        _higher_terms(lambda f: f <= FEATURES),
         "many",
     ),
     Piece(
         "orders 0 and 1 of the SE",
-        f"{SE}:LocalSquaredExponential.remainder",
+        f"{LOCAL_SE}remainder",
         _infinite(1.0),
         "se many",
     ),
-    Piece(
-        "norms of slices", f"{SE}_table:SquaredExponentialTable.slice_norm", _answer(None), "slice"
-    ),
+    Piece("norms of slices", f"{TABLE}slice_norm", _answer(None), "slice"),
     Piece(
         "tensors of degree 3 and 4",
         "kernels.nodes.radial:MOST_TENSOR_FEATURES",
@@ -142,19 +161,15 @@ PIECES = (
     Piece("points with a weight alone", f"{LOCAL}FEW", _constant(0.0), "svm"),
     Piece("first order by itself", f"{LOCAL}LocalPosterior.linear_model", _answer(None), "svm"),
     # the variance
-    Piece(
-        "second square", f"{LOCAL}MOST_SECOND_FEATURES", _constant(0), "latent classes committee"
-    ),
+    Piece("second square", f"{LOCAL}MOST_SECOND_FEATURES", _constant(0), "latent"),
     Piece(
         "covariance of derivatives",
         f"{LOCAL}VarianceOptions",
         _no_derivatives,
         "latent classes committee",
     ),
-    Piece("both of these", f"{LOCAL}VarianceOptions", _no_squares, "latent classes committee"),
-    Piece(
-        "point by point, variance", PORTFOLIO, lambda w: _exactly("pointwise variance", w), "latent"
-    ),
+    Piece("both of these", f"{LOCAL}VarianceOptions", _no_squares, "latent"),
+    Piece("point by point, variance", PORTFOLIO, _resting(POINTWISE), "latent"),
     Piece(
         "own function beyond degree 2",
         "kernels.nodes.radial:RadialBatch.own_beyond_second",
@@ -165,7 +180,7 @@ PIECES = (
         "one product with S",
         "enclosures.precision:ACCEPTABLE_ERROR",
         _constant(-1.0),
-        "latent classes",
+        "latent",
     ),
     # functions of both
     Piece(
@@ -198,21 +213,9 @@ PIECES = (
     Piece(
         "sharper derivatives",
         f"{CLASSES}taylor_bound:unimodal_bound",
-        lambda there: _uniform,
+        _uniform,
         "classes",
     ),
     Piece("probability plane", PORTFOLIO, _resting("sum of probabilities"), "committee"),
     Piece("resting of bounds", PORTFOLIO, _answer(True), "all"),
 )
-
-
-def _exactly(asked: str, wants: Any) -> Any:
-    return lambda self, name: name != asked and wants(self, name)
-
-
-def _uniform(order: int, low: Any, high: Any) -> Any:
-    """A bound of the derivative for any probability."""
-    from gpcert.likelihoods.smoothing import UNIMODAL_BOUNDS
-
-    del high
-    return UNIMODAL_BOUNDS[order - 1] + 0.0 * low
