@@ -137,7 +137,7 @@ PIECES = (
         "degree 3, few features",
         f"{TABLE}higher_terms",
         _higher_terms(lambda f: f > FEATURES),
-        "se many",
+        "se",
     ),
     Piece(
         "degrees 3-6 by Gram matrix",
@@ -149,7 +149,7 @@ PIECES = (
         "orders 0 and 1 of the SE",
         f"{LOCAL_SE}remainder",
         _infinite(1.0),
-        "se many",
+        "wide",
     ),
     Piece("norms of slices", f"{TABLE}slice_norm", _answer(None), "slice"),
     Piece(
@@ -217,5 +217,5 @@ PIECES = (
         "classes",
     ),
     Piece("probability plane", PORTFOLIO, _resting("sum of probabilities"), "committee"),
-    Piece("resting of bounds", PORTFOLIO, _answer(True), "all"),
+    Piece("resting of bounds", PORTFOLIO, _answer(True), "mean latent committee"),
 )

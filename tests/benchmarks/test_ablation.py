@@ -29,37 +29,37 @@ def questions() -> dict:
         for kernel in (SquaredExponential(1.0), Matern(1.0, nu=2.5))
     ]
     own = GPClassifier(SquaredExponential(1.0), likelihood="softmax", max_epochs=0).fit(X, y)
-    return {"latent": latent, "classes": [gpcert.as_posterior(own)]}
+    models = {"latent": latent, "classes": [gpcert.as_posterior(own)]}
+    return {kind: (chosen, bounds(chosen)) for kind, chosen in models.items()}
 
 
 def bounds(models: list) -> list:
-    """Ends of the ranges with one box."""
-    found = []
-    for model in models:
-        output = None if model.outputs == 1 else 0
-        budget = gpcert.Budget(boxes=1)
-        each = gpcert.prediction_range(model, [0.1, 0.2], 0.3, output=output, budget=budget)
-        found += [each.minimum, each.maximum]
-    return found
+    """The least probability with one box."""
+    one = {"sides": "minimum", "budget": gpcert.Budget(boxes=1)}
+    return [
+        gpcert.prediction_range(m, [0.1, 0.2], 0.3, output=0 if m.outputs > 1 else None, **one)
+        for m in models
+    ]
 
 
 @pytest.mark.parametrize("piece", PIECES, ids=lambda piece: piece.name)
 def test_a_piece_can_be_switched_off(piece, questions) -> None:
     holder, name = piece.owner
     before = getattr(holder, name)
-    models = questions["classes" if piece.on == "classes" else "latent"]
+    models, whole = questions["classes" if piece.on == "classes" else "latent"]
     with piece.switched_off():
         assert getattr(holder, name) is not before
         without = bounds(models)
     assert getattr(holder, name) is before
-    for one, other in zip(bounds(models), without, strict=True):
-        assert one.lower <= other.upper
-        assert other.lower <= one.upper
+    for one, other in zip(whole, without, strict=True):
+        assert one.minimum.lower <= other.minimum.upper
+        assert other.minimum.lower <= one.minimum.upper
 
 
 def test_the_portfolio_knows_the_names(monkeypatch, questions) -> None:
     asked, wants = set(), Portfolio.wants
     monkeypatch.setattr(Portfolio, "wants", lambda self, name: asked.add(name) or wants(self, name))
-    bounds([*questions["latent"], *questions["classes"]])
+    for models, _ in questions.values():
+        bounds(models)
     for name in NAMES:
         assert any(each.startswith(name) for each in asked), name
