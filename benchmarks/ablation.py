@@ -10,19 +10,15 @@ search without a piece may take `MOST` times the boxes of one with it, then its 
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from ablation_pieces import PIECES, Piece
 from ablation_problems import PROBLEMS, SEED, Outcome, Problem
 from joblib import Parallel, delayed
 
-from report import Section, merge
-
-RESULTS = Path(__file__).parent / "results"
+from report import Section, command_line, merge
 
 MOST = 2
 """Times the boxes that a search without a piece may take."""
@@ -120,14 +116,11 @@ def _chosen(texts: list[str] | None, everything: tuple[Any, ...]) -> list[Any]:
 
 def main() -> None:
     """All problems, the pieces that each may feel."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--pieces", nargs="+", metavar="TEXT")
     parser.add_argument("--problems", nargs="+", metavar="TEXT")
     parser.add_argument("--together", action="store_true")
     parser.add_argument("--jobs", type=int, default=1, help="problems at a time")
-    parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
     pieces, problems = _chosen(options.pieces, PIECES), _chosen(options.problems, PROBLEMS)
     answers = Parallel(n_jobs=options.jobs, return_as="generator")(

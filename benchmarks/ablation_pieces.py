@@ -186,7 +186,7 @@ PIECES = (
     Piece(
         "line along the level curve",
         f"{LATENT}LatentGoal._level_slope",
-        lambda there: lambda self, e, d: 0.0 * d[:, 0],
+        lambda there: lambda self, evaluation, d: np.zeros(len(d)),
         "latent committee",
     ),
     Piece("further lines", f"{LATENT}LatentGoal._further_lines", _answer([]), "latent committee"),
