@@ -26,7 +26,10 @@ MOST_CELLS = 2048
 
 def has_lines(model: Model) -> bool:
     """Whether the model's kernels are known on many lines at once: squared exponentials are."""
-    return all(isinstance(member.kernel, SquaredExponential) for member in model.members)
+    return all(
+        isinstance(member.kernel, SquaredExponential) and member.features is None
+        for member in model.members
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -38,14 +38,14 @@ def mean_enclosure(
     # up: the square of a norm below 1e-154 would vanish
     model = local.model(expansion, Combination(weights, up_float(norm * norm, 1)), pointwise)
     rounding = up(model.errors[:, 0] + model.slope_rounding(geometry), 4)
-    rate = local.weight_rate
+    rate, shift = local.weight_rate, local.center_shift(expansion)
     lower_error = usable_error(up(model.below + rounding, 2), geometry, rate)
     upper_error = usable_error(up(model.above + rounding, 2), geometry, rate)
     return MeanEnclosure(
         LocalQuadratic(model.value, model.gradient, model.hessian, lower_error, rate),
         LocalQuadratic(-model.value, -model.gradient, -model.hessian, upper_error, rate),
         model.value,
-        model.errors[:, 0],
+        model.errors[:, 0] if shift is None else up(model.errors[:, 0] + norm * shift, 3),
         up(model.linear_error + rounding, 4),
         model.gained,
     )

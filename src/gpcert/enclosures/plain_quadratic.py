@@ -16,7 +16,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 from array_api_compat import device
 
 from gpcert.arrays import Array, namespace
@@ -24,7 +23,7 @@ from gpcert.enclosures.local_quadratic import LevelBound, LocalQuadratic
 from gpcert.enclosures.quadratic_minimum import quadratic_minimum
 from gpcert.kernels.expansions.base import finite_product
 from gpcert.kernels.expansions.geometry import Geometry
-from gpcert.kernels.nodes.frame import power_of_two
+from gpcert.kernels.nodes.frame import widths_as_units
 from gpcert.regions import Cells
 from gpcert.rounding import down, gamma, nonnegative, up
 
@@ -61,7 +60,6 @@ class PlainQuadratic:
         """
         xp = namespace(model.value)
         half = geometry.half
-        scale = geometry.inverse_length * region_units(geometry.cells)
         slopes = xp.sum(xp.abs(model.gradient) * half, axis=1)
         bends = xp.sum(xp.abs(model.hessian) * (half[:, :, None] * half[:, None, :]), axis=(1, 2))
         value, hessian, error = model.value, model.hessian, model.error
@@ -77,14 +75,15 @@ class PlainQuadratic:
         size = up(xp.abs(value) + slopes + bends, 2 * half.shape[1] ** 2 + 16)
         error = up(error + gamma(16) * size, 4)
         linear = linear_error < error + 0.5 * bends
+        error = xp.where(linear, up(linear_error + gamma(16) * size, 4), error)
+        hessian = xp.where(linear[:, None, None], xp.zeros_like(hessian), hessian)
+        pulled = geometry.pulled(model.gradient, hessian)
+        if pulled is not None:
+            error = up(error + pulled.lost, 2)
+            return PlainQuadratic(value, pulled.gradient, pulled.hessian, error, size)
+        scale = geometry.inverse_length * region_units(geometry.cells)
         unit = scale[..., :, None] * scale[..., None, :]  # (f, f), or per cell
-        return PlainQuadratic(
-            value,
-            model.gradient * scale,
-            xp.where(linear[:, None, None], xp.zeros_like(hessian), hessian * unit),
-            xp.where(linear, up(linear_error + gamma(16) * size, 4), error),
-            size,
-        )
+        return PlainQuadratic(value, model.gradient * scale, hessian * unit, error, size)
 
     def scaled(self, factor: Array) -> PlainQuadratic:
         """A model of `factor q` for factors (B,) >= 0."""
@@ -162,10 +161,8 @@ def plain_geometry(cells: Cells) -> Geometry:
 
 def region_units(cells: Cells) -> Array:
     """(f,) powers of two near the widths of the region in its free features."""
-    region = cells.region
-    widths = (region.upper - region.lower)[region.free]
-    widths = np.where((widths > 0) & np.isfinite(widths), widths, np.inf)
-    return namespace(cells.lower).asarray(power_of_two(widths), device=device(cells.lower))
+    units = widths_as_units(cells.region)
+    return namespace(cells.lower).asarray(units, device=device(cells.lower))
 
 
 def _identity(hessian: Array) -> Array:

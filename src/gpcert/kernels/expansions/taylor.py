@@ -39,6 +39,7 @@ from gpcert.kernels.nodes.feature_sizes import FeatureSizes
 from gpcert.kernels.nodes.frame import Frame, Reach
 from gpcert.kernels.nodes.sizes import euclidean, jet_sizes
 from gpcert.regions import Cells, Region
+from gpcert.regions.image import ImageCells
 from gpcert.rounding import gamma, up, up_float
 
 __all__ = ["LocalTaylor", "TaylorExpansion"]
@@ -216,6 +217,13 @@ class LocalTaylor(LocalKernel):
         """R0 or R1."""
         assert isinstance(expansion, TaylorExpansion)
         return expansion.sizes.remainder(order)
+
+    def step_length(self, cells: ImageCells) -> Array:
+        """R0 of cells as wide as the offsets."""
+        reach = Reach.of(cells, self.frame)
+        half = 0.0 * reach.half + cells.offset / reach.unit
+        small = Reach(reach.center, reach.raw, half, reach.unit)
+        return self.node.feature_sizes(small).remainder(0)
 
     def first_tail(self, expansion: Expansion) -> Array:
         """R1: the features carry no weight."""
