@@ -10,17 +10,21 @@ The library's parametrisations that differ from ours:
 
 A kernel selects its `active_dims` when it is called; `ScaleKernel` takes over those of the kernel
 inside and calls its formula without selecting again.
+
+>>> k, _ = convert_kernel(gk.ScaleKernel(gk.RBFKernel(ard_num_dims=2)).double(), 2)
+>>> k.name, k.length_scale.round(4).tolist()
+('squared_exponential', [0.6931, 0.6931])
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from gpcert.adapters.torch_models import gpytorch, numbers, one, supported_names
-from gpcert.errors import InputError, UnsupportedModelError
+from gpcert.adapters.kernel_tree import Converted, KernelTree, number, polynomial, vector
+from gpcert.adapters.torch_models import gpytorch
+from gpcert.errors import UnsupportedModelError
 from gpcert.kernels import (
     ActiveDimensions,
     Constant,
@@ -29,56 +33,25 @@ from gpcert.kernels import (
     Linear,
     Matern,
     Periodic,
-    Polynomial,
     RationalQuadratic,
     SpectralMixture,
     SquaredExponential,
 )
-from gpcert.kernels.algebra import product_of, scaled_by, sum_of
+from gpcert.kernels.algebra import product_of, scaled_by
 
-__all__ = ["CONVERTERS", "convert_kernel"]
+__all__ = ["TREE", "convert_kernel"]
 
 gk: Any = gpytorch.kernels
 
 
-def convert_kernel(kernel: Any, features: int) -> Kernel:
-    """The kernel as one of ours, for inputs with so many features.
-
-    >>> k = convert_kernel(gk.ScaleKernel(gk.RBFKernel(ard_num_dims=2)).double(), 2)
-    >>> k.name, k.length_scale.round(4).tolist()
-    ('squared_exponential', [0.6931, 0.6931])
-    """
-    try:
-        return _called(kernel, features)
-    except UnsupportedModelError as error:
-        raise UnsupportedModelError(
-            f"kernel: {error}; got {_described(kernel)}. Train the model with a kernel such as "
-            "ScaleKernel(RBFKernel())"
-        ) from None
-
-
-def _called(kernel: Any, d: int) -> Kernel:
-    """What calling the kernel computes: its formula on its active features."""
-    if getattr(kernel, "active_dims", None) is None:
-        return _formula(kernel, d)
-    dimensions = [int(j) for j in kernel.active_dims.tolist()]
-    inside = _formula(kernel, len(dimensions))
-    return inside if dimensions == list(range(d)) else ActiveDimensions(inside, dimensions)
-
-
-def _formula(kernel: Any, d: int) -> Kernel:
-    # By exact type: a subclass (RBFKernelGrad is one of RBFKernel) is another function.
-    converter = CONVERTERS.get(type(kernel))
-    if converter is None:
-        raise UnsupportedModelError(
-            f"{type(kernel).__name__} is not supported (supported: {supported_names(CONVERTERS)})"
-        )
+def _dimensions(kernel: Any, d: int) -> list[int]:
     if len(kernel.batch_shape) > 0:
         raise UnsupportedModelError(
             f"{type(kernel).__name__} with batch_shape {tuple(kernel.batch_shape)} is not "
             "supported here: one kernel an output is expected"
         )
-    return converter(kernel, d)
+    active = kernel.active_dims
+    return list(range(d)) if active is None else [int(j) for j in active.tolist()]
 
 
 def _described(kernel: Any) -> str:
@@ -86,27 +59,12 @@ def _described(kernel: Any) -> str:
     return type(kernel).__name__ + (f"({', '.join(parts)})" if parts else "")
 
 
-def _lengths(kernel: Any) -> np.ndarray:
-    lengths = numbers(f"{type(kernel).__name__}.lengthscale", kernel.lengthscale).reshape(-1)
-    return lengths.reshape(()) if lengths.size == 1 else lengths
-
-
-def _rbf(kernel: Any, d: int) -> Kernel:
-    return SquaredExponential(_lengths(kernel))
-
-
-def _matern(kernel: Any, d: int) -> Kernel:
-    return Matern(_lengths(kernel), float(kernel.nu))
-
-
 def _rational_quadratic(kernel: Any, d: int) -> Kernel:
-    return RationalQuadratic(_lengths(kernel), one("RQKernel.alpha", kernel.alpha))
+    return RationalQuadratic(vector(kernel, "lengthscale"), number(kernel, "alpha"))
 
 
 def _periodic(kernel: Any, d: int) -> Kernel:
-    periods = numbers("PeriodicKernel.period_length", kernel.period_length).reshape(-1)
-    periods = periods.reshape(()) if periods.size == 1 else periods
-    return Periodic(periods, np.sqrt(_lengths(kernel)))
+    return Periodic(vector(kernel, "period_length"), np.sqrt(vector(kernel, "lengthscale")))
 
 
 def _cosine(kernel: Any, d: int) -> Kernel:
@@ -116,27 +74,14 @@ def _cosine(kernel: Any, d: int) -> Kernel:
             "distance, which for more than one feature is not positive definite, so that no "
             "Gaussian process has this covariance"
         )
-    period = one("CosineKernel.period_length", kernel.period_length)
-    return Cosine([np.pi / period])
-
-
-def _linear(kernel: Any, d: int) -> Kernel:
-    weights = numbers("LinearKernel.variance", kernel.variance).reshape(-1)
-    return Linear(weights.reshape(()) if weights.size == 1 else weights)
-
-
-def _polynomial(kernel: Any, d: int) -> Kernel:
-    try:
-        return Polynomial(kernel.power, 1.0, one("PolynomialKernel.offset", kernel.offset))
-    except InputError as error:
-        raise UnsupportedModelError(f"PolynomialKernel: {error}") from None
+    return Cosine([np.pi / number(kernel, "period_length")])
 
 
 def _spectral_mixture(kernel: Any, d: int) -> Kernel:
-    variances = numbers("mixture_weights", kernel.mixture_weights).reshape(-1)
+    variances = np.atleast_1d(vector(kernel, "mixture_weights"))
     shape = (len(variances), d)
-    frequencies = 2.0 * np.pi * numbers("mixture_means", kernel.mixture_means).reshape(shape)
-    lengths = 0.5 / (np.pi * numbers("mixture_scales", kernel.mixture_scales).reshape(shape))
+    frequencies = 2.0 * np.pi * vector(kernel, "mixture_means").reshape(shape)
+    lengths = 0.5 / (np.pi * vector(kernel, "mixture_scales").reshape(shape))
     parts = [
         SpectralMixture(variances, frequencies[:, j : j + 1], lengths[:, j : j + 1])
         for j in range(d)
@@ -146,34 +91,33 @@ def _spectral_mixture(kernel: Any, d: int) -> Kernel:
     return product_of([ActiveDimensions(part, (j,)) for j, part in enumerate(parts)])
 
 
-def _constant(kernel: Any, d: int) -> Kernel:
-    return Constant(one("ConstantKernel.constant", kernel.constant))
+def _scale(kernel: Any, d: int) -> Converted:
+    inside = TREE.formula(kernel.base_kernel, d).kernel
+    assert inside is not None, "no kernel of the library is white noise"
+    return Converted(d, scaled_by(inside, number(kernel, "outputscale")))
 
 
-def _scale(kernel: Any, d: int) -> Kernel:
-    factor = one("ScaleKernel.outputscale", kernel.outputscale)
-    return scaled_by(_formula(kernel.base_kernel, d), factor)
+TREE = KernelTree(
+    converters={
+        gk.RBFKernel: lambda kernel, d: SquaredExponential(vector(kernel, "lengthscale")),
+        gk.MaternKernel: lambda kernel, d: Matern(vector(kernel, "lengthscale"), float(kernel.nu)),
+        gk.RQKernel: _rational_quadratic,
+        gk.PeriodicKernel: _periodic,
+        gk.CosineKernel: _cosine,
+        gk.LinearKernel: lambda kernel, d: Linear(vector(kernel, "variance")),
+        gk.PolynomialKernel: lambda kernel, d: polynomial(
+            kernel, kernel.power, 1.0, number(kernel, "offset")
+        ),
+        gk.SpectralMixtureKernel: _spectral_mixture,
+        gk.ConstantKernel: lambda kernel, d: Constant(number(kernel, "constant")),
+        gk.ScaleKernel: _scale,
+    },
+    sums=gk.AdditiveKernel,
+    products=gk.ProductKernel,
+    parts=lambda kernel: list(kernel.kernels),
+    dimensions=_dimensions,
+    described=_described,
+    example="ScaleKernel(RBFKernel())",
+)
 
-
-def _sum(kernel: Any, d: int) -> Kernel:
-    return sum_of([_called(part, d) for part in kernel.kernels])
-
-
-def _product(kernel: Any, d: int) -> Kernel:
-    return product_of([_called(part, d) for part in kernel.kernels])
-
-
-CONVERTERS: dict[type, Callable[[Any, int], Kernel]] = {
-    gk.RBFKernel: _rbf,
-    gk.MaternKernel: _matern,
-    gk.RQKernel: _rational_quadratic,
-    gk.PeriodicKernel: _periodic,
-    gk.CosineKernel: _cosine,
-    gk.LinearKernel: _linear,
-    gk.PolynomialKernel: _polynomial,
-    gk.SpectralMixtureKernel: _spectral_mixture,
-    gk.ConstantKernel: _constant,
-    gk.ScaleKernel: _scale,
-    gk.AdditiveKernel: _sum,
-    gk.ProductKernel: _product,
-}
+convert_kernel = TREE.convert

@@ -49,7 +49,7 @@ def prior_of(model: Any, features: int, output: int | None = None) -> tuple[floa
     kernel = kernels[0]
     if output is not None and len(kernel.batch_shape) == 1:
         kernel = kernel[output]
-    return _constant(means[0], output), convert_kernel(kernel, features)
+    return _constant(means[0], output), convert_kernel(kernel, features)[0]
 
 
 def _constant(mean: Any, output: int | None) -> float:

@@ -30,7 +30,7 @@ from gpcert.adapters.conversion import (
     fitted_names,
     with_names,
 )
-from gpcert.adapters.sklearn_kernels import CONVERTERS, convert_kernel
+from gpcert.adapters.sklearn_kernels import TREE, convert_kernel
 from gpcert.arrays import finite_array
 from gpcert.committee import Committee, Scheme
 from gpcert.errors import UnsupportedModelError
@@ -49,7 +49,7 @@ SCHEMES: dict[type, Scheme] = {
 
 LIBRARY = "scikit-learn"
 
-KERNELS = tuple(kind.__name__ for kind in CONVERTERS)
+KERNELS = TREE.names
 
 MODELS = (GaussianProcessRegressor, GaussianProcessClassifier)
 

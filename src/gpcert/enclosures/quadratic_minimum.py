@@ -49,7 +49,7 @@ def quadratic_minimum(geometry: Geometry, gradient: Array, hessian: Array) -> Qu
     slopes on V and curvatures on I dominate, every bracket is 0 and the bound is the exact minimum
     q(z). Reference: McCormick 1976. The better of this and the same at the centre
     (`sum_j min [g_j d + H_jj d^2/2] - sum_{j<k} |H_jk| w_j w_k`) is returned. Over images of cells
-    it is that of the cells' own displacements (Statement 13.8).
+    it is that of the cells' own displacements (Statement 13.9).
     """
     xp = namespace(gradient)
     pulled = geometry.pulled(gradient, hessian)

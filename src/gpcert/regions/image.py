@@ -5,7 +5,7 @@ centre c^, near W c + b, and displacements `e = W d + r` from it, d a displaceme
 `|r_i| <= offset_i` what rounding makes of W c + b. A box around the images is only what remainders
 are bounded by: linear and quadratic functions of e are minimised over d itself.
 
-Proofs: docs/mathematics.md, statements 13.6 and 13.7.
+Proofs: docs/mathematics.md, statements 13.7 and 13.8.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class ImageCells(Cells):
     def linear_minimum(self, g: Array) -> Array:
         """Certified lower bound of `min g.e` over each image, g (B, q) or (B, m, q).
 
-        Statement 13.6: `g.e = (W^T g).d + g.r`, the first minimised over the cell itself.
+        Statement 13.7: `g.e = (W^T g).d + g.r`, the first minimised over the cell itself.
         """
         xp = namespace(g)
         q = g.shape[-1]
@@ -151,7 +151,7 @@ class ImageCells(Cells):
 
     def squared_norm_maximum(self, weights: Array, unit: Array | None = None) -> Array:
         """Certified upper bound (B,) of `max sum_i weights_i (e_i / unit_i)^2`: the least of the
-        box's, `|y|^T |V^T V| |y|` and `lambda_max |y|^2` (Statement 13.7)."""
+        box's, `|y|^T |V^T V| |y|` and `lambda_max |y|^2` (Statement 13.8)."""
         xp = namespace(self.lower)
         u = xp.ones_like(self.center[0]) if unit is None else unit
         w = xp.zeros_like(u) + weights

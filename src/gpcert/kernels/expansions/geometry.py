@@ -83,7 +83,7 @@ class Geometry:
     def pulled(self, gradient: Array, hessian: Array) -> Pulled | None:
         """A quadratic of an image's displacements as one of the cell's; None for plain cells.
 
-        Statement 13.8: with `e = A y + r`, `g.e + e^T H e / 2` is `(A^T g).y + y^T A^T H A y / 2`
+        Statement 13.9: with `e = A y + r`, `g.e + e^T H e / 2` is `(A^T g).y + y^T A^T H A y / 2`
         up to `|g|.|r| + 3/2 |e|^T |H| |r|`, and the products' rounding, at most
         `gamma (|g|.w + w^T |H| w)` for `|A| |y| <= w`.
         """

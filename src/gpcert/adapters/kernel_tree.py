@@ -1,0 +1,153 @@
+"""Kernel expressions of other libraries as kernels of ours: one walk, and a converter a class.
+
+White noise is zero in `k(X, Z)` even at x = z, and counts in `k(X, X)` and on the diagonal: at new
+points it is an addition to the variance, the `noise` of a `Posterior`. In a product it is
+multiplied by the other's k(x, x):
+
+    (k1 + w1) (k2 + w2) = k1 k2 + [ w1 k2(x, x) + k1(x, x) w2 + w1 w2 ] on the diagonal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from gpcert.arrays import finite_array
+from gpcert.errors import InputError, UnsupportedModelError
+from gpcert.kernels import ActiveDimensions, Kernel, Polynomial
+from gpcert.kernels.algebra import product_of, sum_of
+
+__all__ = ["Converted", "Converter", "KernelTree", "number", "polynomial", "vector"]
+
+
+@dataclass(frozen=True, eq=False)
+class Converted:
+    """An expression: its smooth part (None if it has none) and the variance of its white part."""
+
+    features: int
+    kernel: Kernel | None
+    white: float = 0.0
+
+    def plus(self, other: Converted) -> Converted:
+        """The sum of two expressions."""
+        parts = [k for k in (self.kernel, other.kernel) if k is not None]
+        kernel = sum_of(parts) if parts else None
+        return Converted(self.features, kernel, self.white + other.white)
+
+    def times(self, other: Converted) -> Converted:
+        """The product of two expressions; see the module."""
+        white = self.white * other.white
+        white += self.white * other.height() if self.white else 0.0
+        white += other.white * self.height() if other.white else 0.0
+        if self.kernel is None or other.kernel is None:
+            return Converted(self.features, None, white)
+        return Converted(self.features, product_of([self.kernel, other.kernel]), white)
+
+    def height(self) -> float:
+        """k(x, x) of the smooth part, which must not depend on x."""
+        if self.kernel is None:
+            return 0.0
+        # two places with nothing in common: a kernel whose diagonal varies shows it
+        X = np.stack([np.zeros(self.features), np.sqrt(2.0 + np.arange(self.features))])
+        low, high = self.kernel.diagonal(X)
+        if low != high:
+            raise UnsupportedModelError(
+                "white noise times a kernel whose k(x, x) varies is not supported: its noise would "
+                "depend on the input"
+            )
+        return float(low)
+
+    def on(self, dimensions: Sequence[int], features: int) -> Converted:
+        """The same expression, of some of so many features."""
+        if self.kernel is None or list(dimensions) == list(range(features)):
+            return Converted(features, self.kernel, self.white)
+        return Converted(features, ActiveDimensions(self.kernel, dimensions), self.white)
+
+
+Converter = Callable[[Any, int], Kernel | Converted]
+"""From a library's kernel, and the number of features that it sees."""
+
+
+@dataclass(frozen=True, eq=False)
+class KernelTree:
+    """A library's kernels: how its expressions are made, and a converter for every other class.
+
+    `sums` and `products` are its classes of those, `parts` gives what they are made of,
+    `dimensions(kernel, d)` the features of d that a kernel selects when it is called, and `example`
+    is a kernel to train with instead of one that is refused.
+    """
+
+    converters: Mapping[type, Converter]
+    sums: type
+    products: type
+    parts: Callable[[Any], Sequence[Any]]
+    example: str
+    dimensions: Callable[[Any, int], Sequence[int]] = lambda kernel, d: range(d)
+    described: Callable[[Any], str] = lambda kernel: type(kernel).__name__
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of all classes."""
+        return tuple(kind.__name__ for kind in (*self.converters, self.sums, self.products))
+
+    def convert(self, kernel: Any, features: int) -> tuple[Kernel, float]:
+        """`(k, white)`: the kernel and the variance of its white part, for so many features."""
+        try:
+            converted = self.called(kernel, features)
+            if converted.kernel is None:
+                raise UnsupportedModelError("an expression without a smooth part is not supported")
+        except UnsupportedModelError as error:
+            raise UnsupportedModelError(
+                f"kernel: {error}; got {self.described(kernel)}. Fit the model with a kernel such "
+                f"as {self.example}"
+            ) from None
+        return converted.kernel, converted.white
+
+    def called(self, kernel: Any, d: int) -> Converted:
+        """What calling the kernel computes: its formula on its active features."""
+        dimensions = self.dimensions(kernel, d)
+        return self.formula(kernel, len(dimensions)).on(dimensions, d)
+
+    def formula(self, kernel: Any, d: int) -> Converted:
+        """What it computes from the features that it has selected."""
+        # By exact type: a subclass is another function.
+        for kind, join in ((self.sums, Converted.plus), (self.products, Converted.times)):
+            if type(kernel) is kind:
+                return reduce(join, [self.called(part, d) for part in self.parts(kernel)])
+        converter = self.converters.get(type(kernel))
+        if converter is None:
+            raise UnsupportedModelError(
+                f"{type(kernel).__name__} is not supported (supported: {', '.join(self.names)})"
+            )
+        found = converter(kernel, d)
+        return found if isinstance(found, Converted) else Converted(d, found)
+
+
+def vector(kernel: Any, name: str) -> np.ndarray:
+    """A parameter: a number, or a vector of one an active feature."""
+    value = getattr(kernel, name)
+    plain = value.detach() if hasattr(value, "detach") else value  # a tensor that is trained
+    values = finite_array(f"{type(kernel).__name__}.{name}", np.asarray(plain))
+    return values.reshape(()) if values.size == 1 else values.reshape(-1)
+
+
+def number(kernel: Any, name: str) -> float:
+    """A parameter that is one number."""
+    values = vector(kernel, name)
+    if values.ndim:
+        raise UnsupportedModelError(
+            f"{type(kernel).__name__}.{name}: expected one number, got {values.size}"
+        )
+    return float(values)
+
+
+def polynomial(kernel: Any, degree: Any, variance: Any, offset: float) -> Kernel:
+    """`(variance x.y + offset)^degree`, or a refusal that names the library's class."""
+    try:
+        return Polynomial(degree, variance, offset)
+    except InputError as error:
+        raise UnsupportedModelError(f"{type(kernel).__name__}: {error}") from None
