@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from sklearn.compose import ColumnTransformer
 from sklearn.feature_selection import SelectorMixin
+from sklearn.impute import SimpleImputer
+from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
@@ -76,11 +78,19 @@ STEPS = (
     "ColumnTransformer",
     "FeatureUnion",
     "SelectKBest, VarianceThreshold and other selections",
+    "SimpleImputer",
     "passthrough",
 )
 """What may stand before a model, in words."""
 
+APPROXIMATED = (
+    "its features approximate those of a kernel; fit that kernel itself (SVC, SVR, KernelRidge, a "
+    "Gaussian process), which is certified as it is"
+)
+
 ADVICE: dict[type, str] = {
+    Nystroem: APPROXIMATED,
+    RBFSampler: APPROXIMATED,
     OneHotEncoder: (
         "its output jumps with its input; encode the data first, fit on the encoded columns, and "
         "keep them fixed by features=, or by a radius of 0"
@@ -238,6 +248,17 @@ def _function(name: str, step: FunctionTransformer, inputs: int) -> FeatureMap:
     return FeatureMap.select(inputs, np.arange(inputs))
 
 
+def _imputed(name: str, step: SimpleImputer, inputs: int) -> FeatureMap:
+    """Inputs of a region are not missing: they pass as they are."""
+    numbers = isinstance(step.missing_values, float) and np.isnan(step.missing_values)
+    if not numbers or step.add_indicator or step.get_feature_names_out().size != inputs:
+        raise UnsupportedModelError(
+            f"pipeline step {name!r}: SimpleImputer is supported for missing_values=nan, without "
+            "indicators and empty columns; apply it to the data first"
+        )
+    return FeatureMap.select(inputs, np.arange(inputs))
+
+
 def _steps(name: str, step: Pipeline, inputs: int) -> AnyMap:
     found: AnyMap = FeatureMap.select(inputs, np.arange(inputs))
     for part, inner in step.steps:
@@ -296,4 +317,5 @@ CONVERTERS: dict[type, Callable[[str, Any, int], AnyMap]] = {
     FeatureUnion: _union,
     FunctionTransformer: _function,
     Pipeline: _steps,
+    SimpleImputer: _imputed,
 }

@@ -28,11 +28,16 @@ from gpcert.spectral import largest_eigenvalue
 __all__ = ["Image", "ImageCells"]
 
 
+STEPS = 20
+"""Steps towards good weights of `|V y|^2 <= largest sum_j weights_j y_j^2`."""
+
+
 class _Form(NamedTuple):
-    """Of `|V y|^2`, V (q, f): bounds of |V^T V| (f, f), of its largest eigenvalue, and of |V r|."""
+    """Of `|V y|^2`, V (q, f): bounds of |V^T V| (f, f); pairs of weights (f,) and the factor with
+    which their sum of squares bounds it; and a bound of |V r|."""
 
     products: Array
-    largest: float
+    diagonals: tuple[tuple[Array, float], ...]
     offset: float
 
 
@@ -109,11 +114,40 @@ class Image:
             products = np.asarray(up(np.abs(V.T @ V) + gamma(q + 8) * size + TINY, q + 8))
             if not (np.all(np.isfinite(products)) and np.isfinite(offset)):
                 return None
-        # every entry of V carries two roundings
-        largest = largest_eigenvalue((V,), np.eye(f), np.zeros((f, f))) if f else 0.0
-        length = np.sqrt(largest) + gamma(4) * float(root(np.sum(V**2)))
-        largest = float(up(float(length) ** 2, f * q + 16))
-        return _Form(self.backend.asarray(products), largest, offset)
+        weights = [np.ones(f), _diagonal(V)] if f else []
+        diagonals = tuple((self.backend.asarray(D), _largest(V, D)) for D in weights)
+        return _Form(self.backend.asarray(products), diagonals, offset)
+
+
+def _largest(V: np.ndarray, D: np.ndarray) -> float:
+    """Upper bound of the largest eigenvalue of `D^-1/2 V^T V D^-1/2`."""
+    q, f = V.shape
+    scaled = V / np.sqrt(D)
+    found = largest_eigenvalue((scaled,), np.eye(f), np.zeros((f, f)))
+    # every entry of `scaled` carries four roundings
+    length = np.sqrt(found) + gamma(8) * float(root(np.sum(scaled**2)))
+    return float(up(float(length) ** 2, f * q + 16))
+
+
+def _diagonal(V: np.ndarray) -> np.ndarray:
+    """Weights D > 0 with a small `largest(D) sum D` (every D is valid): a diagonal that dominates
+    V^T V, by steps along the gradient of the logarithm, whose parts are u_j^2 and D_j / sum D for
+    the eigenvector u."""
+    columns = np.sum(V**2, axis=0)
+    D = np.maximum(columns / max(columns.max(), TINY), 1e-6) ** 0.75
+    best, least = np.ones(V.shape[1]), np.inf
+    for _ in range(STEPS):
+        scaled = V / np.sqrt(D)
+        try:
+            values, vectors = np.linalg.eigh(scaled @ scaled.T)
+        except np.linalg.LinAlgError:
+            break
+        if values[-1] * D.sum() < least:
+            best, least = D, values[-1] * D.sum()
+        u = vectors[:, -1] @ scaled / np.sqrt(max(values[-1], TINY))
+        D = np.maximum(D * np.exp(1.5 * (u**2 - D / D.sum())), 1e-9)
+        D = D / D.max()
+    return best
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,19 +185,20 @@ class ImageCells(Cells):
 
     def squared_norm_maximum(self, weights: Array, unit: Array | None = None) -> Array:
         """Certified upper bound (B,) of `max sum_i weights_i (e_i / unit_i)^2`: the least of the
-        box's, `|y|^T |V^T V| |y|` and `lambda_max |y|^2` (Statement 13.8)."""
+        box's, `|y|^T |V^T V| |y|` and `largest sum_j D_j y_j^2` (Statement 13.8)."""
         xp = namespace(self.lower)
         u = xp.ones_like(self.center[0]) if unit is None else unit
         w = xp.zeros_like(u) + weights
         best = quadratic.box_maximum(w, self.half / u)
         form = self.image.form(w, u)
-        if form is None or self.image.scaled.shape[1] == 0:
+        if form is None:
             return best
         y = self.source.half / self.image.unit
-        products = up(xp.sum((y @ form.products) * y, axis=1), 2 * y.shape[1] + 4)
-        ones = xp.ones_like(self.image.unit)
-        round_ = up(form.largest * self.source.squared_norm_maximum(ones, self.image.unit), 2)
-        length = up(xp.sqrt(nonnegative(xp.minimum(products, round_))) + form.offset, 4)
+        least = up(xp.sum((y @ form.products) * y, axis=1), 2 * y.shape[1] + 4)
+        for diagonal, largest in form.diagonals:
+            other = largest * self.source.squared_norm_maximum(diagonal, self.image.unit)
+            least = xp.minimum(least, up(other, 2))
+        length = up(xp.sqrt(nonnegative(least)) + form.offset, 4)
         other = up(length**2, 2)
         return xp.where(other < best, other, best)  # an overflow to NaN improves nothing
 
