@@ -20,9 +20,8 @@ from gpcert.enclosures.variance import (
     VarianceOptions,
     variance_enclosure,
 )
-from gpcert.kernels import LocalKernel, localize
+from gpcert.kernels import LocalKernel
 from gpcert.kernels.expansions.base import Combination, Expansion, LinearModel
-from gpcert.kernels.expansions.squared_exponential import LocalSquaredExponential
 from gpcert.kernels.nodes.frame import widths_as_units
 from gpcert.posterior import Posterior
 from gpcert.regions import Cells, Region
@@ -103,7 +102,7 @@ class LocalPosterior:
         if posterior.features is not None:
             image = Image.of(posterior.features, region, widths_as_units(region), backend)
             seen = image.region
-        kernel = localize(unit.kernel, posterior.points, seen, backend)
+        kernel = unit.kernel.localize(posterior.points, seen, backend)
         precisions, operator = None, OperatorBounds(0.0, 1.0)
         if variance:
             _ = unit.variance_scale
@@ -202,11 +201,11 @@ class LocalPosterior:
         return enclosure
 
     def _second_pays(self, precision: LocalPrecision, cells: int, features: int) -> bool:
-        """Whether the covariance of the second degree is known, and cheap enough to be tried."""
-        known = isinstance(self.kernel, LocalSquaredExponential) and precision.negative is None
+        """Whether the covariance of the second degree is cheap enough to be tried."""
         rows = features * (features + 3) // 2
         work = cells * rows * len(self.posterior.points) ** 2
-        return known and 0 < features <= MOST_SECOND_FEATURES and work <= CHEAP_WORK
+        cheap = 0 < features <= MOST_SECOND_FEATURES and work <= CHEAP_WORK
+        return cheap and precision.negative is None
 
     def report_derivatives(self, enclosure: VarianceEnclosure, relevant: bool) -> None:
         """A goal says whether the variance's slack mattered to it; decides for the next batches."""
