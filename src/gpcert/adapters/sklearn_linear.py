@@ -17,7 +17,7 @@ from gpcert.regions.linear_map import LinearMap
 __all__ = ["LINEAR"]
 
 
-def _pca(step: PCA | IncrementalPCA) -> LinearMap:
+def _pca(step: Any) -> LinearMap:
     W = np.asarray(step.components_, dtype=np.float64)
     if step.whiten:
         scale = np.sqrt(step.explained_variance_)

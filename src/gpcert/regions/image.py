@@ -85,7 +85,9 @@ class Image:
                 "below 1e300: rescale the inputs, or take a smaller region"
             )
         arrays = (W[:, free], scaled, unit, base, offset)
-        return Image(Box(*ends), *map(backend.asarray, arrays), backend, features.inverse[free])
+        matrix, scaled, unit, base, offset = (backend.asarray(array) for array in arrays)
+        inverse = features.inverse[free]
+        return Image(Box(*ends), matrix, scaled, unit, base, offset, backend, inverse)
 
     def cells(self, source: Cells) -> ImageCells:
         """The images of cells of the region."""
