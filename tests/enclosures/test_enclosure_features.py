@@ -16,10 +16,10 @@ from gpcert.enclosures.quadratic_minimum import quadratic_minimum
 from gpcert.errors import InputError
 from gpcert.kernels import Matern, SquaredExponential
 from gpcert.kernels.expansions.geometry import Geometry
-from gpcert.kernels.nodes.frame import widths_as_units
 from gpcert.likelihoods import Probit, SklearnLogistic
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Box
+from gpcert.regions.frame import widths_as_units
 from gpcert.regions.image import Image
 from gpcert.regions.linear_map import LinearMap
 from gpcert.testing.arb_reference import ArbPosterior

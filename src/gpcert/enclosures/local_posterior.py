@@ -22,9 +22,9 @@ from gpcert.enclosures.variance import (
 )
 from gpcert.kernels import LocalKernel
 from gpcert.kernels.expansions.base import Combination, Expansion, LinearModel
-from gpcert.kernels.nodes.frame import widths_as_units
 from gpcert.posterior import Posterior
 from gpcert.regions import Cells, Region
+from gpcert.regions.frame import widths_as_units
 from gpcert.regions.image import Image
 from gpcert.rounding import up, up_float
 from gpcert.unit_form import UnitForm
