@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import gpcert
 from gpcert.arrays import Backend
+from gpcert.enclosures.enclosure import plain_geometry
 from gpcert.enclosures.goals import MeanGoal, ProbabilityGoal, VarianceGoal
-from gpcert.enclosures.plain_quadratic import PlainQuadratic, plain_geometry
 from gpcert.enclosures.quadratic_minimum import quadratic_minimum
 from gpcert.errors import InputError
 from gpcert.kernels import Matern, SquaredExponential
@@ -245,16 +245,16 @@ def test_a_permutation_changes_nothing_but_rounding():
 
 
 def test_models_without_their_weight():
-    """`PlainQuadratic` of an image is in the cells' own units."""
+    """An image's enclosure without its weight is in the cells' own units."""
     rng = np.random.default_rng(1)
     W = rng.normal(size=(2, 3))
     posterior = Posterior(SquaredExponential(1.0), [[0.0, 0.5]], [1.0], features=LinearMap(W))
     region = Box([-0.1, 0.0, -0.2], [0.1, 0.3, 0.2])
     case = Case(posterior, region, rng)
     evaluation = evaluation_of(case, variance=False)
-    mean, geometry = evaluation.mean(0), evaluation.expansion.geometry
-    plain = PlainQuadratic.of(mean.below, geometry, mean.linear_error)
-    lower = plain.bound(plain_geometry(evaluation.cells)).lower
+    mean = evaluation.mean(0)
+    plain = mean.below.unweighted(plain_geometry(evaluation.cells), mean.linear_error)
+    lower = plain.minimum().lower
     for b, cell in enumerate(evaluation.cells.lower):
         X = rng.uniform(cell, evaluation.cells.upper[b], size=(200, 3))
         assert lower[b] <= posterior.unit.kernel.value(X @ W.T, posterior.points).min() + 1e-12
