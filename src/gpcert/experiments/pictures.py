@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from gpcert.plots.axes import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["logarithmic", "panels", "save"]
+__all__ = ["logarithmic", "panels", "save", "shared_legend"]
 
 WIDTH, HEIGHT = 4.6, 3.6
 PIXELS_AN_INCH = 130
@@ -28,15 +31,24 @@ def panels(count: int, columns: int = 2, **options: Any) -> tuple[Figure, list[A
     >>> len(axes)
     3
     """
-    from matplotlib.figure import Figure
-
     columns = min(columns, count)
     rows = math.ceil(count / columns)
-    figure = Figure(figsize=(WIDTH * columns, HEIGHT * rows), layout="constrained")
+    figure = new_figure(WIDTH * columns, HEIGHT * rows)
     axes = figure.subplots(rows, columns, squeeze=False, **options).ravel().tolist()
     for unused in axes[count:]:
         unused.remove()
     return figure, axes[:count]
+
+
+def shared_legend(figure: Figure, axes: Iterable[Axes], columns: int = 4) -> None:
+    """One legend below the figure in place of one in every panel."""
+    known = {}
+    for ax in axes:
+        handles, labels = ax.get_legend_handles_labels()
+        known |= dict(zip(labels, handles, strict=True))
+        if (own := ax.get_legend()) is not None:
+            own.remove()
+    figure.legend(known.values(), known, loc="outside lower center", ncols=columns)
 
 
 def logarithmic(ax: Axes, ticks: Any) -> None:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from gpcert.certificates import Record
 from gpcert.certificates.schema import Cell, cell
 from gpcert.errors import InputError
+from gpcert.extras import optional
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -98,6 +99,14 @@ class ResultTable:
         k = self.columns.index(name)
         return tuple(row[k] for row in self.rows)
 
+    def distinct(self, name: str) -> list[Any]:
+        """The different cells of a column, in their order.
+
+        >>> ResultTable("t", "", ("a",), ((2,), (1,), (2,))).distinct("a")
+        [2, 1]
+        """
+        return list(dict.fromkeys(self.column(name)))
+
     def records(self) -> list[dict[str, Any]]:
         """One mapping per row, by column."""
         return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
@@ -124,9 +133,8 @@ class ResultTable:
 
     def to_frame(self) -> pd.DataFrame:
         """One row per row."""
-        import pandas as pd
-
-        return pd.DataFrame(list(self.rows), columns=list(self.columns))
+        pandas = optional("pandas", "to_frame")
+        return pandas.DataFrame(list(self.rows), columns=list(self.columns))
 
 
 @dataclass(frozen=True)
