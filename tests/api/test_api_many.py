@@ -9,7 +9,7 @@ import gpcert
 from gpcert.errors import InputError
 from gpcert.search import StopReason
 
-module = import_module("gpcert.api.certify")  # the package's attribute is the function
+module = import_module("gpcert.api.many")
 X = np.random.default_rng(0).uniform(-1.2, 1.2, (6, 2))
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from class_cases import difference_map
 
-from gpcert.enclosures.classes import ClassLayout, class_layout
+from gpcert.class_layout import ClassLayout, class_layout
 from gpcert.enclosures.goals.classes import margins
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Softmax
