@@ -28,7 +28,7 @@ EXPLAIN = "pip install 'gpcert[explain]'"
 OPTIONAL = {
     "torch": "make torch",
     "chromium": "make browser",
-    "distributed": "pip install distributed",
+    "distributed": "make setup",
     "shap": EXPLAIN,
     "lime": EXPLAIN,
     "skimage": EXPLAIN,
@@ -58,7 +58,7 @@ def pytest_configure() -> None:
     if missing:
         raise pytest.UsageError(
             f"GPCERT_EXPECT: expected these libraries to be installed: {', '.join(missing)}; the "
-            "tests of their adapters would be skipped. Install them with `make libraries`"
+            "tests that want them would be skipped. Install them with `make libraries`"
         )
 
 

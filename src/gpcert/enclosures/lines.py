@@ -14,7 +14,6 @@ from gpcert.committee import Model
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.local_posterior import CHEAP_WORK, LocalCommittee, LocalPosterior
 from gpcert.kernels.expansions.squared_exponential_lines import Lines
-from gpcert.kernels.squared_exponential import SquaredExponential
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Box, Cells
 
@@ -25,8 +24,8 @@ MOST_CELLS = 2048
 
 
 def has_lines(model: Model) -> bool:
-    """Whether the model's kernels are known on many lines at once: squared exponentials are."""
-    return all(isinstance(member.kernel, SquaredExponential) for member in model.members)
+    """Whether the model's kernels are known on many lines at once."""
+    return all(member.kernel.has_lines for member in model.members)
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,15 +66,9 @@ class LineModel:
         backend: Backend,
     ) -> LineModel:
         """The lines (rows of X, features), asked about for |t| <= extent (Q,)."""
-        found = []
-        for part in parts:
-            kernel = part.unit.kernel
-            assert isinstance(kernel, SquaredExponential), "see has_lines"
-            lengths = np.broadcast_to(kernel.length_scale, (model.dim,))
-            seen = (np.asarray(lengths), float(kernel.variance))
-            found.append(Lines.build(seen, part.unit.points, X, lines, extent))
+        found = tuple(part.unit.kernel.lines(part.unit.points, X, lines, extent) for part in parts)
         reach = float(extent.max(initial=0.0)) or 1.0
-        return LineModel(model, parts, tuple(found), Box([-reach], [reach]), backend)
+        return LineModel(model, parts, found, Box([-reach], [reach]), backend)
 
     def evaluation(
         self, question: np.ndarray, low: np.ndarray, high: np.ndarray, optional: bool = True

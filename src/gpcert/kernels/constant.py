@@ -51,6 +51,10 @@ class Constant(Kernel):
         """Zero."""
         return np.zeros((len(X), len(Y), X.shape[1]))
 
+    def features_seen(self, d: int) -> np.ndarray:
+        """None of them."""
+        return np.zeros(d, dtype=bool)
+
     def typical_lengths(self, d: int) -> np.ndarray:
         """Infinite: it does not vary."""
         return np.full(d, np.inf)

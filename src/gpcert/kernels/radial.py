@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from dataclasses import replace
 from typing import Any, Self
@@ -35,6 +36,11 @@ class RadialKernel(Kernel):
     @abstractmethod
     def profile(self) -> RadialProfile:
         """F_0 and what is known of it."""
+
+    @property
+    def rough(self) -> bool:
+        """Whether F_2(0) is infinite."""
+        return not math.isfinite(self.profile.at_zero[2])
 
     def _validate_radial(self) -> None:
         lengths = constant_array("length_scale", self.length_scale)

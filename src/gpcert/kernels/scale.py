@@ -5,7 +5,7 @@ Proofs: docs/mathematics.md, statement 2.11.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -45,6 +45,15 @@ class Scale(Kernel):
         if factor <= 0:
             raise InputError(f"factor: expected a positive number, got {self.factor!r}")
         object.__setattr__(self, "factor", factor)
+
+    @property
+    def parts(self) -> tuple[Kernel, ...]:
+        """The kernel inside."""
+        return (self.kernel,)
+
+    def with_parts(self, parts: tuple[Kernel, ...]) -> Scale:
+        """The same of another kernel."""
+        return replace(self, kernel=parts[0])
 
     def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         """`factor * k`."""

@@ -56,6 +56,10 @@ class White(Kernel):
         """`variance * I`."""
         return self.variance * np.eye(len(X))
 
+    def features_seen(self, d: int) -> np.ndarray:
+        """None of them."""
+        return np.zeros(d, dtype=bool)
+
     def typical_lengths(self, d: int) -> np.ndarray:
         """Infinite: it does not vary."""
         return np.full(d, np.inf)

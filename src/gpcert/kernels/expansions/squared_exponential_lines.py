@@ -23,7 +23,6 @@ from typing import Any
 import numpy as np
 
 from gpcert.arrays import Array, Backend, namespace
-from gpcert.kernels.expansions.base import Expansion
 from gpcert.kernels.expansions.higher_degrees import HigherTerms, cubic_terms
 from gpcert.kernels.expansions.squared_exponential import LocalSquaredExponential, WeightedExpansion
 from gpcert.kernels.expansions.squared_exponential_table import (
@@ -187,16 +186,15 @@ class SquaredExponentialLines(LocalSquaredExponential):
             term = term * self.extents
         return up(xp.stack(columns, axis=1), N + 16)
 
-    def derivatives(self, expansion: Expansion) -> Array:
+    def derivatives(self, expansion: WeightedExpansion) -> Array:
         """(B, 1, N): `k_i (p_i - c)`."""
-        assert isinstance(expansion, WeightedExpansion)
         return (expansion.K * (self.points - expansion.scaled))[:, None, :]
 
     def second_derivatives(self, expansion: WeightedExpansion) -> Array:
         """(B, 1, N): `k_i (p_i - c)^2`."""
         return (expansion.K * (self.points - expansion.scaled) ** 2)[:, None, :]
 
-    def paper_bound(self, expansion: Expansion, weights: Array) -> Array:
+    def paper_bound(self, expansion: WeightedExpansion, weights: Array) -> Array:
         """`-s^2 sum max(-t_i, 0) exp(-F_i/2)`, as `0 <= k <= s^2 exp(-F/2)` on the whole line.
 
         The paper's own lines, which pay on large cells of several features, are not formed here.

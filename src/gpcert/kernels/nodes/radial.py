@@ -302,4 +302,6 @@ class RadialBatch(NodeBatch):
 
     def enclosed(self) -> Enclosed:
         """Lines under and over the convex function `q -> s F_0(sqrt q)` of phi = r^2."""
-        return radial_lines(self.node, self.centers, self.half, self.distance_range)
+        return radial_lines(
+            self.node, self.reach.columns, self.centers, self.half, self.distance_range
+        )
