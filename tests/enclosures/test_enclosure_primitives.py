@@ -13,8 +13,7 @@ from gpcert.enclosures.joint import _fall
 from gpcert.enclosures.precision import LocalPrecision
 from gpcert.enclosures.second_covariance import second_covariance
 from gpcert.kernels import SquaredExponential
-from gpcert.kernels.expansions.exponential_tail import LARGEST_EXPONENT, exponential_tail
-from gpcert.kernels.expansions.growth import growth_chord
+from gpcert.kernels.exponentials import LARGEST_EXPONENT, exponential_tail, growth_chord
 from gpcert.regions import Box
 from gpcert.testing.arb_reference import ArbPosterior, exact, flint
 from gpcert.testing.effort import examples

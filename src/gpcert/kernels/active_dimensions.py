@@ -17,7 +17,7 @@ from gpcert.kernels.composite import checked_kernel
 from gpcert.kernels.lines.base import Enclosed
 from gpcert.kernels.nodes.base import Jet, LocalNode, NodeBatch, Triple
 from gpcert.kernels.nodes.feature_sizes import FeatureSizes
-from gpcert.kernels.nodes.frame import Frame, Reach
+from gpcert.regions.frame import Frame, Reach
 
 __all__ = ["ActiveDimensions"]
 

@@ -19,12 +19,12 @@ import numpy as np
 
 from gpcert.arrays import Backend
 from gpcert.kernels.expansions.base import LocalKernel
-from gpcert.kernels.expansions.squared_exponential_lines import Lines
+from gpcert.kernels.expansions.squared_exponential_sections import Sections
 from gpcert.kernels.expansions.taylor import LocalTaylor
 from gpcert.kernels.nodes.base import LocalNode
 from gpcert.kernels.nodes.feature_sizes import FeatureSizes
-from gpcert.kernels.nodes.frame import Frame, Reach
 from gpcert.regions import Box, Region
+from gpcert.regions.frame import Frame, Reach
 
 __all__ = ["Kernel"]
 
@@ -71,19 +71,19 @@ class Kernel(ABC):
         frame = Frame.of(region, self.typical_lengths(points.shape[1]), backend)
         return LocalTaylor.build(self.node(points, frame), frame, region)
 
-    has_lines: ClassVar[bool] = False
-    """Whether the kernel is known on many lines `x + t e_j` at once, by `lines`."""
+    has_sections: ClassVar[bool] = False
+    """Whether the kernel is known on many sections `x + t e_j` at once."""
 
-    def lines(
+    def sections(
         self,
         points: np.ndarray,
         X: np.ndarray,
-        lines: tuple[np.ndarray, np.ndarray],
+        sections: tuple[np.ndarray, np.ndarray],
         extent: np.ndarray,
-    ) -> Lines:
-        """On the lines of the points X[rows] along `features`, (rows, features) = `lines`, for
-        `|t| <= extent` (Q,); where `has_lines`."""
-        raise NotImplementedError(f"{type(self).__name__}.has_lines is False")
+    ) -> Sections:
+        """On the sections `x + t e_j`, (rows of X, features j) = `sections`, for `|t| <= extent`
+        (Q,); where `has_sections`."""
+        raise NotImplementedError(f"{type(self).__name__}.has_sections is False")
 
     @property
     def parts(self) -> tuple[Kernel, ...]:

@@ -16,7 +16,7 @@ from gpcert.kernels.base import Kernel
 from gpcert.kernels.lines.base import Affine, Enclosed
 from gpcert.kernels.nodes.base import Jet, LocalNode, NodeBatch, Triple
 from gpcert.kernels.nodes.feature_sizes import FeatureSizes
-from gpcert.kernels.nodes.frame import Frame, Reach
+from gpcert.regions.frame import Frame, Reach
 
 __all__ = ["Constant", "ConstantNode"]
 

@@ -13,10 +13,10 @@ from scipy.spatial.distance import cdist
 from gpcert.arrays import constant_array, finite_array
 from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
-from gpcert.kernels.nodes.frame import Frame
 from gpcert.kernels.nodes.radial import LocalRadial
 from gpcert.kernels.nodes.radial_accuracy import relative_errors
 from gpcert.kernels.nodes.radial_profiles import RadialProfile
+from gpcert.regions.frame import Frame
 from gpcert.rounding import TINY, gamma, up
 
 __all__ = ["RadialKernel"]

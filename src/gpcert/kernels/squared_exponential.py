@@ -13,7 +13,7 @@ from scipy.spatial.distance import cdist
 
 from gpcert.arrays import Backend
 from gpcert.kernels.expansions.squared_exponential import LocalSquaredExponential
-from gpcert.kernels.expansions.squared_exponential_lines import Lines
+from gpcert.kernels.expansions.squared_exponential_sections import Sections
 from gpcert.kernels.nodes.radial_profiles import GaussianProfile
 from gpcert.kernels.radial import RadialKernel
 from gpcert.regions import Region
@@ -44,7 +44,7 @@ class SquaredExponential(RadialKernel):
     variance: float = 1.0
 
     name: ClassVar[str] = "squared_exponential"
-    has_lines: ClassVar[bool] = True
+    has_sections: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         self._validate_radial()
@@ -66,16 +66,16 @@ class SquaredExponential(RadialKernel):
         lengths = self.typical_lengths(points.shape[1])
         return LocalSquaredExponential.build(points, lengths, self.variance, region, backend)
 
-    def lines(
+    def sections(
         self,
         points: np.ndarray,
         X: np.ndarray,
-        lines: tuple[np.ndarray, np.ndarray],
+        sections: tuple[np.ndarray, np.ndarray],
         extent: np.ndarray,
-    ) -> Lines:
-        """See `gpcert.kernels.expansions.squared_exponential_lines`."""
+    ) -> Sections:
+        """See `gpcert.kernels.expansions.squared_exponential_sections`."""
         seen = (self.typical_lengths(points.shape[1]), self.variance)
-        return Lines.build(seen, points, X, lines, extent)
+        return Sections.build(seen, points, X, sections, extent)
 
     def config(self) -> dict[str, Any]:
         """`{"length_scale": ..., "variance": ...}`."""

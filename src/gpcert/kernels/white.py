@@ -14,7 +14,7 @@ from gpcert.arrays import finite_array
 from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.constant import ConstantNode
-from gpcert.kernels.nodes.frame import Frame
+from gpcert.regions.frame import Frame
 
 __all__ = ["White"]
 

@@ -12,9 +12,9 @@ from gpcert.enclosures.mean import MeanEnclosure, mean_enclosure
 from gpcert.errors import InputError
 from gpcert.kernels import Kernel
 from gpcert.kernels.lines.base import Affine
-from gpcert.kernels.nodes.frame import Frame, Reach
 from gpcert.plots.style import ACCENT, DARK, LIGHT
 from gpcert.regions import Box, Cells
+from gpcert.regions.frame import Frame, Reach
 from gpcert.rounding import up_float
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from gpcert.enclosures.paper.lifted import LiftedBox
 from gpcert.enclosures.paper.square_form import SquareForm
 from gpcert.enclosures.paper.variance_bound import variance_interval
 from gpcert.kernels import Periodic, SquaredExponential
-from gpcert.kernels.nodes.frame import Frame, Reach
 from gpcert.regions import Ball, Box
+from gpcert.regions.frame import Frame, Reach
 from gpcert.testing.arb_reference import exact
 from gpcert.testing.effort import examples
 

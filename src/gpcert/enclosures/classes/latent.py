@@ -14,7 +14,7 @@ from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.local_quadratic import LocalQuadratic
 from gpcert.enclosures.quadratic_minimum import smallest_eigenvalue
 from gpcert.kernels.expansions.geometry import Geometry
-from gpcert.kernels.expansions.growth import growth_chord
+from gpcert.kernels.exponentials import growth_chord
 from gpcert.rounding import gamma, nonnegative, up
 
 __all__ = [

@@ -33,7 +33,7 @@ from gpcert.enclosures.classes.sum_model import sum_model
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.local_quadratic import LevelBound, LocalQuadratic
 from gpcert.integrals.derivative_bounds import UNIMODAL_BOUNDS, unimodal_bound
-from gpcert.kernels.expansions.growth import growth_chord
+from gpcert.kernels.exponentials import growth_chord
 from gpcert.likelihoods import ClassLikelihood
 from gpcert.rounding import down, gamma, root, up
 

@@ -23,8 +23,8 @@ from gpcert.enclosures.paper.variance_bound import (
     variance_interval,
 )
 from gpcert.kernels.nodes.base import NodeBatch
-from gpcert.kernels.nodes.frame import Frame, Reach
 from gpcert.regions import Cells
+from gpcert.regions.frame import Frame, Reach
 
 __all__ = ["CellIntervals", "PaperEnclosures", "Side", "VarianceMethod"]
 

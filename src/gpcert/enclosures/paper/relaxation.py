@@ -21,8 +21,8 @@ from gpcert.enclosures.paper.carrier_lines import LiftedCarrier, lift
 from gpcert.enclosures.paper.lifted import LiftedBox
 from gpcert.kernels.lines.base import Affine, Carrier, Enclosed
 from gpcert.kernels.nodes.base import NodeBatch
-from gpcert.kernels.nodes.frame import Reach
 from gpcert.regions import Cells
+from gpcert.regions.frame import Reach
 from gpcert.rounding import TINY, gamma, up
 
 __all__ = ["Planes", "Relaxation", "relax"]

@@ -16,8 +16,8 @@ import numpy as np
 from gpcert.arrays import Array, namespace
 from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.kernels.nodes.base import LocalNode, NodeBatch
-from gpcert.kernels.nodes.frame import Frame
 from gpcert.regions import Cells
+from gpcert.regions.frame import Frame
 from gpcert.rounding import up
 
 __all__ = [

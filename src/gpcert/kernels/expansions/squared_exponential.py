@@ -33,15 +33,14 @@ from gpcert.kernels.expansions.base import (
     finite_product,
 )
 from gpcert.kernels.expansions.geometry import Geometry
-from gpcert.kernels.expansions.growth import growth_chord
-from gpcert.kernels.expansions.higher_degrees import HigherTerms
+from gpcert.kernels.expansions.higher_degrees import HigherTerms, exponential_remainder
 from gpcert.kernels.expansions.paper_lines import ScaledPoints, paper_lower_bound
-from gpcert.kernels.expansions.pointwise import pointwise_remainder
 from gpcert.kernels.expansions.squared_exponential_table import (
     MOST_CUBIC_FEATURES,
     SquaredExponentialTable,
     length_below,
 )
+from gpcert.kernels.exponentials import growth_chord
 from gpcert.regions import Cells
 from gpcert.rounding import gamma, nonnegative, up
 
@@ -77,7 +76,7 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
 
         Global: `|e| <= sqrt(B^2 - |P f|^2) tail_2(rho2)`, B the RKHS norm of f and P the projection
         on phi(c) and its derivatives up to order 2: Cauchy-Schwarz, and the tail is orthogonal to
-        them. Point by point: see `gpcert.kernels.expansions.pointwise`. Statements 4.3 and 4.6.
+        them. Point by point: see `exponential_remainder`. Statements 4.3 and 4.6.
         """
         xp = namespace(expansion.K)
         geometry = expansion.geometry
@@ -102,9 +101,7 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         below = above = remainder
         gained = False
         if pointwise and not combination.own:
-            below, above = self.pointwise_remainder(
-                expansion.distances, combination.weights, geometry.rho
-            )
+            below, above = self._pointwise(expansion.distances, combination.weights, geometry.rho)
             gained = bool(xp.any((below < remainder) | (above < remainder)))
             below, above = xp.minimum(below, remainder), xp.minimum(above, remainder)
         norm = xp.sqrt(combination.squared_norm + 0.0 * value)
@@ -143,8 +140,9 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         return LinearModel(value, gradient, errors, remainder)
 
     def restricted_to(self, index: Array) -> LocalSquaredExponential | None:
-        """See `SquaredExponentialTable.restricted`."""
-        return self.restricted(index)
+        """The same table of some of the points: functions that use no others lose nothing."""
+        fields = ("points", "point_norms", "fixed_distances", "relative_error")
+        return replace(self, **{name: getattr(self, name)[index] for name in fields})
 
     def center_values(self, expansion: WeightedExpansion, weights: Array) -> tuple[Array, Array]:
         """All functions by one matrix product; errors as `moment_errors` has them at order 0."""
@@ -253,11 +251,9 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         """`k_i (z_ij - c_j)`."""
         return expansion.K[:, None, :] * (self.points.T[None, :, :] - expansion.scaled[:, :, None])
 
-    def pointwise_remainder(
-        self, distances: Array, weights: Array, rho: Array
-    ) -> tuple[Array, Array]:
-        """See `gpcert.kernels.expansions.pointwise`."""
-        below, above = pointwise_remainder(
+    def _pointwise(self, distances: Array, weights: Array, rho: Array) -> tuple[Array, Array]:
+        """See `exponential_remainder`."""
+        below, above = exponential_remainder(
             distances,
             self.fixed_distances,
             self.variance * weights,

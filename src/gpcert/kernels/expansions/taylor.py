@@ -35,9 +35,9 @@ from gpcert.kernels.expansions.taylor_terms import (
 from gpcert.kernels.lines.affine_bound import affine_lower_bound
 from gpcert.kernels.nodes.base import Jet, LocalNode, NodeBatch
 from gpcert.kernels.nodes.feature_sizes import FeatureSizes
-from gpcert.kernels.nodes.frame import Frame, Reach
-from gpcert.kernels.nodes.sizes import euclidean, jet_sizes
+from gpcert.kernels.sizes import euclidean
 from gpcert.regions import Cells, Region
+from gpcert.regions.frame import Frame, Reach
 from gpcert.rounding import down, gamma, nonnegative, up, up_float
 
 __all__ = ["LocalTaylor", "TaylorExpansion"]
@@ -152,7 +152,7 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
             mine = [own.errors[0], *(xp.where(use, e, zero) for e in own.errors[1:])]
             errors = [e + o for e, o in zip(errors, mine, strict=True)]
             whole = whole & use
-        added = jet_sizes(Jet(value, gradient, hessian))
+        added = Jet(value, gradient, hessian).sizes
         errors = [e + gamma(4) * s for e, s in zip(errors, added, strict=True)]
         kept = [errors[0], xp.where(first, errors[1], zero), xp.where(second, errors[2], zero)]
         linear = xp.where(
