@@ -18,8 +18,7 @@ from gpcert.api.arguments import (
     read_tolerance,
 )
 from gpcert.api.box_blocks import Block, BoxWork, work_on
-from gpcert.api.certify import prepare
-from gpcert.api.parallel import numbered_results
+from gpcert.api.parallel import numbered_results, prepare
 from gpcert.api.progress import progress_line
 from gpcert.api.questions import Quantity, RangeQuestion, range_question
 from gpcert.api.words import verb
