@@ -49,7 +49,9 @@ def _resting(start: str, but: str = "-") -> Callable[[Any], Any]:
     """A portfolio that never wants the bounds whose names begin so, but for one."""
 
     def off(wants: Any) -> Any:
-        return lambda self, name: (name == but or not name.startswith(start)) and wants(self, name)
+        return lambda self, key: (
+            (key[1] == but or not key[1].startswith(start)) and wants(self, key)
+        )
 
     return off
 
@@ -113,7 +115,7 @@ def _no_squares(there: Any) -> Any:
 
 
 PORTFOLIO = "enclosures.portfolio:Portfolio.wants"
-LATENT = "enclosures.goals.latent:"
+SCALAR = "enclosures.goals.scalar:"
 LOCAL = "enclosures.local_posterior:"
 CLASSES = "enclosures.classes."
 
@@ -185,14 +187,14 @@ PIECES = (
     # functions of both
     Piece(
         "line along the level curve",
-        f"{LATENT}LatentGoal._level_slope",
-        lambda there: lambda self, evaluation, d: np.zeros(len(d)),
+        f"{SCALAR}_Joint._level_slope",
+        lambda there: lambda self, d: np.zeros(len(d)),
         "latent committee",
     ),
-    Piece("further lines", f"{LATENT}LatentGoal._further_lines", _answer([]), "latent committee"),
+    Piece("further lines", f"{SCALAR}_Joint._further_lines", _answer([]), "latent committee"),
     Piece(
         "pieces of the variance's range",
-        f"{LATENT}VARIANCE_PIECES",
+        f"{SCALAR}VARIANCE_PIECES",
         _constant(1),
         "latent committee",
     ),

@@ -58,7 +58,7 @@ def test_a_piece_can_be_switched_off(piece, questions) -> None:
 
 def test_the_portfolio_knows_the_names(monkeypatch, questions) -> None:
     asked, wants = set(), Portfolio.wants
-    monkeypatch.setattr(Portfolio, "wants", lambda self, name: asked.add(name) or wants(self, name))
+    monkeypatch.setattr(Portfolio, "wants", lambda self, key: asked.add(key[1]) or wants(self, key))
     for models, _ in questions.values():
         bounds(models)
     for name in NAMES:

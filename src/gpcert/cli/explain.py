@@ -265,7 +265,9 @@ def _rows(
 ) -> None:
     """A record for every point, in a table."""
     work = [(x,) for x in model.check_inputs(points.X)]
-    found, complete = collect(model, function, work, search.jobs, search.progress)
+    found, complete = collect(
+        model, function, work, {"n_jobs": search.jobs, "progress": search.progress}
+    )
     labels = tuple(points.labels[row] for row in found)
     result = kind(tuple(found.values()), complete, labels)
     good = sum(map(_settled, result))

@@ -5,7 +5,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from gpcert.enclosures.classes import ClassLayout, class_layout
+from gpcert.class_layout import ClassLayout, class_layout
 from gpcert.enclosures.goals.classes import margins
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Softmax

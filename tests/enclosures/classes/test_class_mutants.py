@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy import special
 
 from gpcert.arrays import to_numpy
+from gpcert.class_layout import ClassLayout
 from gpcert.enclosures.classes.latent import mean_first_order, variance_first_order
-from gpcert.enclosures.classes.layout import ClassLayout
 from gpcert.enclosures.classes.metric import _coordinates, _nuclear, _spectral
 from gpcert.enclosures.classes.moments import ClassJet, weighted_jet
 from gpcert.enclosures.classes.reference import _inverse_error

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 
 import gpcert
 from gpcert.arrays import to_numpy
-from gpcert.enclosures.classes import class_layout
+from gpcert.class_layout import class_layout
 from gpcert.enclosures.classes.latent import Shapes, variance_first_order
 from gpcert.enclosures.classes.moments import class_jet, weighted_jet
 from gpcert.enclosures.classes.taylor_bound import taylor_bound

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import gpcert
 from gpcert.arrays import backend_from_name, to_numpy
-from gpcert.enclosures.classes import class_layout
+from gpcert.class_layout import class_layout
 from gpcert.enclosures.goals.both import BothGoals
 from gpcert.enclosures.goals.classes import Classes, ClassGoal, margins
 from gpcert.enclosures.goals.paper import PaperGoal

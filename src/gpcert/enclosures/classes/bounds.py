@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gpcert.arrays import Array, namespace
-from gpcert.enclosures.classes.layout import ClassLayout
+from gpcert.class_layout import ClassLayout
 from gpcert.enclosures.classes.log_concave import LogConcave
 from gpcert.enclosures.classes.moments import ClassJet, class_jet, independent_jet, weighted_jet
 from gpcert.enclosures.classes.pairs import PairBounds

@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpcert.arrays import Array, namespace
-from gpcert.enclosures.classes.layout import ClassLayout
+from gpcert.class_layout import ClassLayout
 from gpcert.enclosures.classes.reference import negative_part
 from gpcert.enclosures.classes.sum_model import pair_model
 from gpcert.enclosures.evaluation import Evaluation
