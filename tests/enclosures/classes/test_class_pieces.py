@@ -253,7 +253,7 @@ def test_a_batch_is_remembered_by_its_evaluation_alone():
     posterior = well(4.0, [0.0, 1.0], Softmax())
     evaluation = evaluation_of(posterior, Box([0.3], [0.4])).evaluation
     classes = Classes(class_layout(posterior)[0], Softmax())
-    goal = ClassGoal(classes, margins(3, 0, (1.0, 1.0, 1.0)))
+    goal = ClassGoal(classes, margins(2, 0, (1.0, 1.0)))
     goal.bound(evaluation, None)
     goal.ceiling(evaluation)
     assert classes.of(evaluation).place is classes.of(evaluation).place
