@@ -234,13 +234,18 @@ class Kernel(ABC):
         """Upper bound of `||D_d^3 phi(x)||`, x in the box; `inf` where it does not exist."""
         return np.asarray(self.feature_sizes(delta, center).lengths[3])
 
-    def gram_with_error(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """`k(z_i, z_j)` (N, N) and a bound of the absolute error of each entry."""
-        region = Box(points.min(axis=0), points.max(axis=0))
+    def gram_with_error(
+        self, points: np.ndarray, rows: slice = slice(None), columns: slice = slice(None)
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """`k(z_i, z_j)`, i of the rows and j of the columns, and a bound of the absolute error of
+        each entry."""
+        X, Z = points[rows], points[columns]
+        both = np.concatenate([X, Z])
+        region = Box(both.min(axis=0), both.max(axis=0))
         frame = Frame.of(region, self.typical_lengths(points.shape[1]), Backend())
-        centers = points[:, frame.free]
-        reach = Reach(frame.points(points), centers, np.zeros_like(centers), frame.unit)
-        batch = self.node(points, frame).at(reach)
+        centers = X[:, frame.free]
+        reach = Reach(frame.points(X), centers, np.zeros_like(centers), frame.unit)
+        batch = self.node(Z, frame).at(reach)
         return batch.value, np.broadcast_to(batch.errors[0], batch.value.shape)
 
 

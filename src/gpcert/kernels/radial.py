@@ -106,14 +106,19 @@ class RadialKernel(Kernel, RadialProfile):
                 f"got {len(self.length_scale)}"
             )
 
-    def gram_with_error(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def gram_with_error(
+        self, points: np.ndarray, rows: slice = slice(None), columns: slice = slice(None)
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Gram matrix; subtracting first, the relative error of r stays below gamma(d + 8)."""
-        d = points.shape[1]
+        X, Z, d = points[rows], points[columns], points.shape[1]
         lengths = self.typical_lengths(d)
-        total = np.zeros((len(points), len(points)))
+        total = np.zeros((len(X), len(Z)))
         with np.errstate(over="ignore"):
             for j in range(d):
-                total += np.square((points[:, j, None] - points[None, :, j]) / lengths[j])
+                difference = X[:, j, None] - Z[None, :, j]
+                difference /= lengths[j]
+                difference *= difference
+                total += difference
         r = np.sqrt(np.minimum(total, 1e200))
         error = gamma(d + 8) * r
         value = self.variance * self.profile.terms(r, (0, 0))[0]
