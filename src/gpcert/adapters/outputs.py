@@ -82,7 +82,7 @@ def _common_kernel(kernels: Sequence[Kernel], alone: str) -> tuple[Kernel, np.nd
     return first, np.asarray([factor for factor, _ in parts])
 
 
-def _parted(kernel: Kernel) -> tuple[float, Kernel]:
+def _parted(kernel: Any) -> tuple[float, Kernel]:
     """A factor in front and the kernel behind it; the product is the kernel, up to rounding."""
     if isinstance(kernel, Scale):
         factor, inside = _parted(kernel.kernel)
