@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
-from scipy.linalg import lapack
+from scipy.linalg import get_lapack_funcs
 
 from gpcert.errors import InputError
 from gpcert.rounding import TINY, gamma, raised_power, scaled_to_one, up, up_float
@@ -28,6 +28,9 @@ __all__ = [
     "symmetric_eigh",
     "triangular_eigenvalue",
 ]
+
+trtri, lauum = get_lapack_funcs(("trtri", "lauum"), dtype=np.float64)
+"""Inverse of a triangular matrix; product of one with its transpose."""
 
 DRIVERS = ("evd", "ev", "evr")
 """LAPACK's routines for symmetric eigenproblems, in the order in which they are tried."""
@@ -60,7 +63,7 @@ def square(A: np.ndarray) -> np.ndarray:
     work where A is triangular."""
     if not is_triangular(A):
         return A.T @ A
-    upper, info = lapack.dlauum(A.T)  # U U^T of U = A^T, above the diagonal
+    upper, info = lauum(A.T)  # U U^T of U = A^T, above the diagonal
     if info != 0:
         return A.T @ A
     upper = np.triu(upper)
@@ -131,7 +134,7 @@ def triangular_eigenvalue(A: np.ndarray, gram: Iterable[GramBlock]) -> float:
     found by Gershgorin's circles: a factor of `(K + D)^-1` has `L L^T - K` about the diagonal D.
     """
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        inverse, info = lapack.dtrtri(A.T)
+        inverse, info = trtri(A.T)
         if info != 0 or not np.isfinite(inverse).all():
             return math.inf
         L = np.tril(inverse.T)
@@ -179,7 +182,7 @@ def _least_circle(L: np.ndarray, gram: Iterable[GramBlock]) -> float:
     all of these are taken off as row sums.
     """
     N = len(L)
-    flipped, info = lapack.dlauum(np.asfortranarray(L[::-1, ::-1]))  # its U U^T is L L^T flipped
+    flipped, info = lauum(np.asfortranarray(L[::-1, ::-1]))  # its U U^T is L L^T flipped
     if info != 0:
         return math.nan
     product = flipped[::-1, ::-1]  # on and below the diagonal
