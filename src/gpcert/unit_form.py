@@ -24,6 +24,7 @@ from gpcert.deadline import checkpoint
 from gpcert.errors import InputError
 from gpcert.kernels import Kernel
 from gpcert.precision_factors import Factored
+from gpcert.regions.linear_map import LinearMap
 from gpcert.rounding import TINY, gamma, raised_power, scaled_to_one, up_float
 from gpcert.spectral import (
     GramBlock,
@@ -60,6 +61,7 @@ class UnitForm(Factored):
     coupled: bool
     exponent: int
     weight_exponents: tuple[int, ...]
+    features: LinearMap | None
 
     @staticmethod
     def of(posterior: Any) -> UnitForm:
@@ -82,6 +84,7 @@ class UnitForm(Factored):
             posterior.coupled,
             e,
             tuple(exponents),
+            posterior.features,
         )
 
     @property

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from gpcert.committee import Model
 from gpcert.enclosures.goals import BandGoal, Goal, StdGoal, VarianceGoal
@@ -34,6 +34,11 @@ class Method:
     name: MethodName = "taylor"
     variance_bound: VarianceBound | None = None
 
+    @staticmethod
+    def read(words: Mapping[str, Any]) -> Method:
+        """From the words of a verb; an attack, which bounds nothing, has the default."""
+        return Method(words.get("method", "taylor"), words.get("variance_bound"))
+
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or self.name not in {"taylor", "paper", "both"}:
             raise InputError(f"method: expected 'taylor', 'paper' or 'both', got {self.name!r}")
@@ -58,8 +63,9 @@ class Method:
         rough kernel, whose Taylor bounds are of order 0 or 1 only (measured in
         benchmarks/results/methods.md), and so for its std and band.
         """
+        mapped = any(member.features is not None for member in model.members)
         if self.variance_bound is None:
-            if not any(member.kernel.rough for member in model.members):
+            if mapped or not any(member.kernel.rough for member in model.members):
                 return list(plain)
             closed = PaperEnclosures("analytic", random_state)
             rough = VarianceGoal | StdGoal | BandGoal
@@ -67,6 +73,12 @@ class Method:
                 BothGoals(goal, PaperGoal(goal, closed)) if isinstance(goal, rough) else goal
                 for goal in plain
             ]
+        if mapped:
+            raise InputError(
+                f"method: {self.name!r} is not known for a model behind linear features (PCA); "
+                "leave it out, or ask about regions of the features: fit on them, without a "
+                "pipeline"
+            )
         enclosures = PaperEnclosures(self.variance_bound, random_state)
         paper = [PaperGoal(goal, enclosures) for goal in plain]
         if self.name == "paper":

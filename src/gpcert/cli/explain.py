@@ -24,6 +24,8 @@ from gpcert.cli.terminal import above, below, say, table
 from gpcert.committee import Model
 from gpcert.errors import InputError
 from gpcert.explain.names import shown
+from gpcert.extras import optional
+from gpcert.plots.axes import new_figure
 from gpcert.search import StopReason
 
 __all__ = ["explain", "EXAMPLES"]
@@ -143,6 +145,8 @@ class Asked:
         if self.reasons and self.plot is not None and image is None:
             raise InputError("--plot: a reason is drawn on an image; say --shape rows,columns")
         Files(self.plot).check()
+        if self.plot is not None:
+            optional("matplotlib", "--plot")
 
 
 @options.grouped
@@ -172,7 +176,6 @@ def explain(
         _features(verbs.effects(model, points.X, **region, **work), points, asked, files)
     effort["progress"] = False  # of each point; that of all is shown
     if asked.what is What.pixels:
-        del effort["method"], effort["variance_bound"]
         choices = {"ranking": asked.ranking.value, **region, **effort}
         if asked.tol is not None:
             choices["tol"] = asked.tol
@@ -223,8 +226,8 @@ def _refuse_what_says_nothing(
         "--norm": what in {What.effects, What.lime} and ball.norm != "inf",
         "--threshold, --class-weight, --delta and --output-norm": not reasons
         and decision != options.Decision(),
-        "--method": what in {What.pixels, What.lime} and search.method is not MethodChoice.taylor,
-        "--variance-bound": what in {What.pixels, What.lime} and search.variance_bound is not None,
+        "--method": what is What.lime and search.method is not MethodChoice.taylor,
+        "--variance-bound": what is What.lime and search.variance_bound is not None,
     }
     for option, wrong in given.items():
         if wrong:
@@ -262,7 +265,9 @@ def _rows(
 ) -> None:
     """A record for every point, in a table."""
     work = [(x,) for x in model.check_inputs(points.X)]
-    found, complete = collect(model, function, work, search.jobs, search.progress)
+    found, complete = collect(
+        model, function, work, {"n_jobs": search.jobs, "progress": search.progress}
+    )
     labels = tuple(points.labels[row] for row in found)
     result = kind(tuple(found.values()), complete, labels)
     good = sum(map(_settled, result))
@@ -341,12 +346,10 @@ def _row(answer: Any, feature: int, point: int, label: Any) -> list[str]:
 
 
 def _draw(path: Path | None, draw: Callable[[Any], None], files: Files) -> None:
-    """The picture, without pyplot, so that no window system is asked for."""
+    """The picture."""
     if path is None:
         return
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6.4, 4.8), layout="constrained")
+    figure = new_figure(6.4, 4.8)
     draw(figure.subplots())
     figure.savefig(path)
     say(f"written: {path}", files.place)

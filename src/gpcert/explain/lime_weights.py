@@ -12,9 +12,9 @@ from gpcert.api.words import verb
 from gpcert.errors import InputError
 from gpcert.explain.arguments import read_some
 from gpcert.explain.attribution import Attribution
-from gpcert.explain.extras import extra_module
 from gpcert.explain.names import named
 from gpcert.explain.predictions import output_labels, predictions
+from gpcert.extras import optional
 
 __all__ = ["lime"]
 
@@ -38,14 +38,14 @@ def lime(
     Needs the package `lime` 0.2.0.1 (of 2021; it still runs with Python 3.11 and NumPy 2.4):
     `pip install 'gpcert[explain]'`.
     """
-    tabular = extra_module("lime.lime_tabular", "lime", "LIME")
+    tabular = optional("lime.lime_tabular", "LIME")
     posterior = as_posterior(model)
     points, rows = read_some(posterior, X)
     seed = read_seed(random_state)
     if not (isinstance(n_samples, int | np.integer) and n_samples > 1):
         raise InputError(f"n_samples: expected a whole number > 1, got {n_samples!r}")
     data = (
-        posterior.points if background is None else posterior.check_inputs(background, "background")
+        posterior.places if background is None else posterior.check_inputs(background, "background")
     )
     labels = output_labels(posterior)
     regression = predictions(posterior, points[:1]).shape[1] == 1

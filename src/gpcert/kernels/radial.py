@@ -22,6 +22,10 @@ from gpcert.rounding import TINY, gamma, up
 __all__ = ["RadialKernel"]
 
 
+ORDINARY = (1e-100, 1e100)
+"""Lengths between which unscaled squares that leave float64 belong to kernel values of 0 or 1."""
+
+
 class RadialKernel(Kernel, RadialProfile):
     """A kernel of the scaled distance, with a length-scale a feature (ARD) and a variance s^2.
 
@@ -58,9 +62,14 @@ class RadialKernel(Kernel, RadialProfile):
         object.__setattr__(self, "length_scale", lengths)
         object.__setattr__(self, "variance", variance)
 
-    def _distances(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        """(n, p) scaled distances."""
-        return cdist(X / self.length_scale, Y / self.length_scale)
+    def _distances(self, X: np.ndarray, Y: np.ndarray, squared: bool = False) -> np.ndarray:
+        """(n, p) scaled distances, or their squares."""
+        metric, lengths = "sqeuclidean" if squared else "euclidean", self.length_scale
+        if lengths.ndim == 1 or not ORDINARY[0] < lengths < ORDINARY[1]:
+            return cdist(X / lengths, Y / lengths, metric)
+        # one length for all features: the points need not be scaled
+        found = cdist(X, Y, metric) / lengths
+        return found / lengths if squared else found
 
     def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         """Matrix `k(x_i, y_j)` in plain floating point."""

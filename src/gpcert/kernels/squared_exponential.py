@@ -11,7 +11,6 @@ from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
 from gpcert.arrays import Array, Backend, namespace
 from gpcert.kernels.expansions.squared_exponential import LocalSquaredExponential
@@ -100,8 +99,7 @@ class SquaredExponential(RadialKernel):
 
     def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         """Matrix `k(x_i, y_j)` in plain floating point; no root is needed here."""
-        r2 = cdist(X / self.length_scale, Y / self.length_scale, "sqeuclidean")
-        return self.variance * np.exp(-0.5 * r2)
+        return self.variance * np.exp(-0.5 * self._distances(X, Y, squared=True))
 
     def localize(
         self, points: np.ndarray, region: Region, backend: Backend
