@@ -8,14 +8,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from gpcert.arrays import Array, namespace
+import numpy as np
+
+from gpcert.arrays import Array, namespace, to_numpy
 from gpcert.attacks.functions import PlainFunction, deviation_function
 from gpcert.committee import Model
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.goals.base import Goal, GoalBound
 from gpcert.enclosures.goals.mean import MeanGoal
+from gpcert.enclosures.point import evaluation_at
+from gpcert.posterior import Posterior
 from gpcert.regions.norms import norm_lower, norm_upper
-from gpcert.rounding import down, nonnegative, up
+from gpcert.rounding import down, nonnegative, up, up_float
 
 __all__ = ["DeviationGoal"]
 
@@ -31,6 +35,18 @@ class DeviationGoal(Goal):
     norm: float
 
     needs_variance = False
+
+    @staticmethod
+    def around(posterior: Posterior, x: np.ndarray, norm: float) -> DeviationGoal:
+        """The deviation from the certified mean at x: floats, and how far off they are."""
+        evaluation = evaluation_at(posterior, x, variance=False)
+        values, errors = [], []
+        for c in range(posterior.outputs):
+            high = float(to_numpy(MeanGoal(c, 1).ceiling(evaluation))[0])
+            low = -float(to_numpy(MeanGoal(c, -1).ceiling(evaluation))[0])
+            values.append(0.5 * (low + high))
+            errors.append(up_float(max(high - values[c], values[c] - low), 2))
+        return DeviationGoal(tuple(values), tuple(errors), norm)
 
     @property
     def known(self) -> tuple[float, float]:
