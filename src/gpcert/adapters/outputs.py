@@ -16,7 +16,6 @@ import numpy as np
 
 from gpcert.errors import UnsupportedModelError
 from gpcert.kernels import Kernel, Product, Scale
-from gpcert.kernels.algebra import WITH_VARIANCE
 from gpcert.posterior import Posterior
 
 __all__ = ["join_outputs"]
@@ -83,7 +82,7 @@ def _common_kernel(kernels: Sequence[Kernel], alone: str) -> tuple[Kernel, np.nd
     return first, np.asarray([factor for factor, _ in parts])
 
 
-def _parted(kernel: Kernel) -> tuple[float, Kernel]:
+def _parted(kernel: Any) -> tuple[float, Kernel]:
     """A factor in front and the kernel behind it; the product is the kernel, up to rounding."""
     if isinstance(kernel, Scale):
         factor, inside = _parted(kernel.kernel)
@@ -92,6 +91,6 @@ def _parted(kernel: Kernel) -> tuple[float, Kernel]:
         first, *rest = kernel.kernels
         factor, inside = _parted(first)
         return factor, Product((inside, *rest))
-    if isinstance(kernel, WITH_VARIANCE) and math.isfinite(1.0 / kernel.variance):
+    if kernel.has_variance and math.isfinite(1.0 / kernel.variance):
         return float(kernel.variance), replace(kernel, variance=1.0)
     return 1.0, kernel
