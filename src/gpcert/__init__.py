@@ -58,6 +58,7 @@ from gpcert.errors import (
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Box, Region
 from gpcert.search import Budget, StopReason
+from gpcert.several import SeparateOutputs
 
 __version__ = package_version()
 
@@ -80,6 +81,7 @@ __all__ = [
     "load_model",
     "Posterior",
     "Committee",
+    "SeparateOutputs",
     "Box",
     "Ball",
     "Region",

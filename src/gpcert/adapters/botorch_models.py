@@ -7,7 +7,7 @@ A `SingleTaskGP` is an `ExactGP` on transformed inputs and outcomes,
 
 feature by feature and output by output; both are folded into the posterior, whose regions are in
 the units of x. Certified is what `model.posterior(X)` returns, without observation noise. Several
-outputs must share their kernel up to a factor (see `gpcert.adapters.outputs`).
+outputs: see `gpcert.adapters.outputs`.
 """
 
 from __future__ import annotations
@@ -53,16 +53,13 @@ def convert(model: Any) -> Conversion:
         )
     copy = read_only_copy(model)
     each = list(copy.models) if type(copy) is ModelListGP else [copy]
-    posterior = join_outputs(
-        [output for one in each for output in _outputs(one)],
-        "gpcert.certify(model.subset_output([0]), ...)",
-    )
+    posterior = join_outputs([output for one in each for output in _outputs(one)])
 
     def predict(X: np.ndarray) -> LibraryPrediction:
         with exact_solves():
             return in_blocks(_said, copy, torch.as_tensor(X))
 
-    native = native_of(model, _said, len(posterior.points))
+    native = native_of(model, _said, max(len(each.points) for each in posterior.members))
     return Conversion(posterior, predict, native=native)
 
 

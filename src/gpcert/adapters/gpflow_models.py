@@ -71,7 +71,7 @@ def convert(model: Any) -> Conversion:
         )
         for c, found in enumerate(reader(model, kernel, white, constant))
     ]
-    posterior = join_outputs(outputs, "one model an output", likelihood=likelihood)
+    posterior = join_outputs(outputs, likelihood=likelihood)
     binary = isinstance(likelihood, LapseProbit)
 
     def predict(X: np.ndarray) -> LibraryPrediction:

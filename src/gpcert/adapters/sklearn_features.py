@@ -25,10 +25,11 @@ from sklearn.preprocessing import (
 )
 
 from gpcert.arrays import finite_array
-from gpcert.committee import Committee, Model
+from gpcert.committee import Model
 from gpcert.errors import InputError, UnsupportedModelError
 from gpcert.kernels import ActiveDimensions, Kernel, SquaredExponential
 from gpcert.posterior import Posterior
+from gpcert.several import Several
 
 __all__ = ["SCALERS", "STEPS", "FeatureMap", "Scaling", "feature_map"]
 
@@ -110,7 +111,7 @@ class FeatureMap:
 
     def fold(self, model: Model) -> Model:
         """A model of x' as one of x; a committee member by member."""
-        if isinstance(model, Committee):
+        if isinstance(model, Several):
             return replace(model, members=tuple(self._fold(member) for member in model.members))
         return self._fold(model)
 

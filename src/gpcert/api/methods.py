@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gpcert.committee import Model
-from gpcert.enclosures.goals import BandGoal, Goal, StdGoal, VarianceGoal
+from gpcert.enclosures.goals import BandGoal, DeviationGoal, Goal, StdGoal, VarianceGoal
 from gpcert.enclosures.goals.both import BothGoals
+from gpcert.enclosures.goals.member import MemberGoal
 from gpcert.enclosures.goals.paper import PaperGoal
 from gpcert.enclosures.paper import PaperEnclosures
 from gpcert.errors import InputError
@@ -62,6 +63,8 @@ class Method:
         The default takes the paper's closed forms as well where they pay: for the variance of a
         rough kernel (measured in benchmarks/results/methods.md), and so for its std and band.
         """
+        if any(isinstance(goal, MemberGoal) for goal in plain):
+            return [self._of_member(goal, random_state, model) for goal in plain]
         if self.variance_bound is None:
             if not any(is_rough(member.kernel) for member in model.members):
                 return list(plain)
@@ -71,11 +74,21 @@ class Method:
                 BothGoals(goal, PaperGoal(goal, closed)) if isinstance(goal, rough) else goal
                 for goal in plain
             ]
+        if len(model.members) > 1 and any(isinstance(goal, DeviationGoal) for goal in plain):
+            raise InputError(
+                "method: the paper's method bounds the deviation of outputs that share a kernel; "
+                "for outputs with kernels of their own use method='taylor'"
+            )
         enclosures = PaperEnclosures(self.variance_bound, random_state)
         paper = [PaperGoal(goal, enclosures) for goal in plain]
         if self.name == "paper":
             return list(paper)
         return [BothGoals(goal, own) for goal, own in zip(plain, paper, strict=True)]
+
+    def _of_member(self, goal: Goal, random_state: int | None, model: Model) -> Goal:
+        assert isinstance(goal, MemberGoal), "goals of separate outputs are not mixed with others"
+        (own,) = self.goals([goal.plain], random_state, model.members[goal.index])
+        return MemberGoal(goal.index, own)
 
 
 def is_rough(kernel: Kernel) -> bool:

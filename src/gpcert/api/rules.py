@@ -17,17 +17,20 @@ from gpcert.api.methods import Method
 from gpcert.arrays import Backend, finite_array, to_numpy
 from gpcert.certificates import Unit
 from gpcert.committee import Committee, Model
-from gpcert.enclosures import Evaluation, LocalPosterior
+from gpcert.enclosures import Evaluation
 from gpcert.enclosures.classes import class_layout
 from gpcert.enclosures.goals import DeviationGoal, MeanGoal, ProbabilityGoal
 from gpcert.enclosures.goals.classes import Classes, ClassGoal, margins
 from gpcert.enclosures.goals.committee import committee_goal
+from gpcert.enclosures.goals.member import output_goal
+from gpcert.enclosures.local_posterior import local_model
 from gpcert.errors import InputError
 from gpcert.likelihoods import ClassLikelihood, ScalarLikelihood
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball
 from gpcert.regions.arguments import check_norm
 from gpcert.rounding import up_float
+from gpcert.several import Outputs
 
 __all__ = ["Rule", "RuleOptions", "decision_candidates", "decision_rule"]
 
@@ -62,6 +65,8 @@ def decision_candidates(model: Model, x: np.ndarray, options: RuleOptions) -> Ca
     """The rules that the model's kind and the options ask for, one for every decision."""
     if isinstance(model, Committee):
         found = _committee(model, x, options)
+    elif not isinstance(model, Posterior):
+        found = _regression(model, x, options)
     elif isinstance(model.likelihood, ClassLikelihood):
         found = _classes(model, model.likelihood, x, options)
     elif model.likelihood.classifies:
@@ -238,7 +243,7 @@ def _weights(
     return tuple(map(float, found))
 
 
-def _regression(posterior: Posterior, x: np.ndarray, options: RuleOptions) -> Candidates:
+def _regression(posterior: Outputs, x: np.ndarray, options: RuleOptions) -> Candidates:
     if options.class_weight is not None:
         raise InputError("class_weight: expected a classifier, got a regression model")
     if (options.delta is None) == (options.threshold is None):
@@ -250,6 +255,7 @@ def _regression(posterior: Posterior, x: np.ndarray, options: RuleOptions) -> Ca
     if options.threshold is not None:
         if posterior.outputs != 1:
             raise InputError(f"threshold: expected one output, got {posterior.outputs}; use delta=")
+        assert isinstance(posterior, Posterior), "one output"
         return _level(posterior, x, float(finite_array("threshold", options.threshold, ndim=0)))
     delta = float(finite_array("delta", options.delta, ndim=0))
     if delta <= 0:
@@ -277,15 +283,16 @@ def _level(posterior: Posterior, x: np.ndarray, level: float) -> Candidates:
     return Candidates(order, build, f"mean on one side of {level!r}", near=near)
 
 
-def _mean_at(posterior: Posterior, x: np.ndarray) -> tuple[tuple[float, ...], tuple[float, ...]]:
+def _mean_at(posterior: Outputs, x: np.ndarray) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Certified mean at x: floats and the radii within which the real values lie."""
     region = Ball(x, 0.0)
-    local = LocalPosterior.build(posterior, region, Backend(), variance=False)
+    local = local_model(posterior, region, Backend(), variance=False)
     evaluation = Evaluation(local, region.root())
     values, errors = [], []
     for c in range(posterior.outputs):
-        high = float(to_numpy(MeanGoal(c, 1).ceiling(evaluation))[0])
-        low = -float(to_numpy(MeanGoal(c, -1).ceiling(evaluation))[0])
+        above, below = (output_goal(len(local.members), MeanGoal, c, sign) for sign in (1, -1))
+        high = float(to_numpy(above.ceiling(evaluation))[0])
+        low = -float(to_numpy(below.ceiling(evaluation))[0])
         middle = 0.5 * (low + high)
         values.append(middle)
         errors.append(up_float(max(high - middle, middle - low), 2))
