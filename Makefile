@@ -8,9 +8,9 @@ export OMP_NUM_THREADS ?= 1
 INSTALLED := $(VENV)/.installed
 # Not a dependency: wheels with CUDA libraries take several GB. Any build of this version will do.
 TORCH := torch==2.13.0
-# Libraries whose models the adapters take, and that the tests of `make check` must find.
+# Libraries whose models the adapters take; and all that the tests of `make check` must find.
 LIBRARIES := gpytorch botorch
-EXPECTED := torch,gpytorch,botorch,GPy
+EXPECTED := torch,gpytorch,botorch,GPy,distributed
 # GPflow asks for a NumPy older than ours, though it runs with this one: an environment of its own.
 GPFLOW_VENV := .venv-gpflow
 GPFLOW_NUMPY := "numpy>=2,<2.3"

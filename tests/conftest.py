@@ -10,6 +10,7 @@ import matplotlib
 import pytest
 from hypothesis import HealthCheck, settings
 
+from gpcert.arrays import backend_from_name
 from gpcert.testing.effort import examples
 
 matplotlib.use("Agg")
@@ -27,7 +28,7 @@ EXPLAIN = "pip install 'gpcert[explain]'"
 OPTIONAL = {
     "torch": "make torch",
     "chromium": "make browser",
-    "distributed": "pip install distributed",
+    "distributed": "make setup",
     "shap": EXPLAIN,
     "lime": EXPLAIN,
     "skimage": EXPLAIN,
@@ -37,6 +38,14 @@ OPTIONAL = {
 }
 """Libraries and programs that the tests can do without, and the command that brings them (and, for
 GPflow, runs its tests in an environment of its own)."""
+
+
+@pytest.fixture(params=["numpy", "torch"])
+def backend(request):
+    """Both backends, torch where it is installed."""
+    if request.param == "torch":
+        pytest.importorskip("torch")
+    return backend_from_name(request.param)
 
 
 def absent(expected: str) -> list[str]:
@@ -49,7 +58,7 @@ def pytest_configure() -> None:
     if missing:
         raise pytest.UsageError(
             f"GPCERT_EXPECT: expected these libraries to be installed: {', '.join(missing)}; the "
-            "tests of their adapters would be skipped. Install them with `make libraries`"
+            "tests that want them would be skipped. Install them with `make libraries`"
         )
 
 

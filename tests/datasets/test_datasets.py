@@ -186,6 +186,27 @@ def test_openml_is_read_as_numbers(monkeypatch):
     assert y.tolist() == [3, 8, 3]
 
 
+def test_without_a_folder_every_set_comes_from_openml_which_keeps_a_copy(monkeypatch, tmp_path):
+    arrays = write_images(tmp_path / "mnist_358.npz")
+    X, y = (np.concatenate([arrays[f"{c}_train"], arrays[f"{c}_test"]]) for c in "xy")
+    spambase = np.random.default_rng(0).normal(size=(40, 57)), np.arange(40) % 2
+    asked = []
+
+    def fetch(name, *, version, cache=True, **options):
+        asked.append((name, version, cache))
+        data, labels = spambase if name == "spambase" else (X.reshape(len(X), -1), y)
+        return data, labels.astype(str).astype(object)
+
+    monkeypatch.setattr(sources, "fetch_openml", fetch)
+    monkeypatch.setattr(images, "TRAIN_SIZE", len(arrays["x_train"]))
+    found, expected = datasets.mnist((3, 8)), datasets.mnist((3, 8), tmp_path)
+    for part in ("X_train", "y_train", "X_test", "y_test"):
+        np.testing.assert_array_equal(getattr(found, part), getattr(expected, part))
+    assert datasets.fashion((3, 8)).dim == 196
+    assert datasets.spambase(features="paper").dim == 11
+    assert asked == [("mnist_784", 1, True), ("Fashion-MNIST", 1, True), ("spambase", 1, True)]
+
+
 def test_without_network_the_error_says_what_to_do(monkeypatch):
     def fetch(name, **options):
         raise OSError("no route")

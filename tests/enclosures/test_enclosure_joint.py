@@ -78,7 +78,13 @@ def test_square_encloses_the_quadratic_term(kind, case):
     step = local.kernel.squared_step(expansion)
     square = prior_square(step, geometry, local.operator)
     own = posterior_square(local.kernel, expansion, local.precisions[0], step, local.operator)
-    finer = second_square(local.kernel, expansion, local.precisions[0], step, local.operator)
+    finer = second_square(
+        local.kernel.second_degree(expansion),
+        expansion.geometry,
+        local.precisions[0],
+        step,
+        local.operator,
+    )
     if kind == "better":
         square = square.better(own, geometry)[0].better(finer, geometry)[0]
     elif kind != "prior":

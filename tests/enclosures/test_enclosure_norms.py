@@ -7,7 +7,7 @@ from enclosure_checks import arb
 from hypothesis import given, settings
 
 from gpcert.arrays import Backend
-from gpcert.kernels import SquaredExponential, localize
+from gpcert.kernels import SquaredExponential
 from gpcert.posterior import Posterior
 from gpcert.regions import Box
 from gpcert.testing.arb_reference import ArbPosterior, exact, flint, kernel_reference
@@ -106,7 +106,7 @@ def test_slice_norm(posterior):
     center = posterior.points[0] + lengths * rng.normal(size=d) * rng.choice([0.0, 1.0])
     fixed = rng.random(d) < 0.5
     region = Box(center - np.where(fixed, 0.0, lengths), center + np.where(fixed, 0.0, lengths))
-    local = localize(posterior.kernel, posterior.points, region, Backend())
+    local = posterior.kernel.localize(posterior.points, region, Backend())
     reference = ArbPosterior(posterior)
     free = [[z[j] for j in region.free] for z in reference.points]
     own = [

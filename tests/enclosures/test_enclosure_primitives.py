@@ -12,9 +12,8 @@ from gpcert.arrays import Backend
 from gpcert.enclosures.joint import _fall
 from gpcert.enclosures.precision import LocalPrecision
 from gpcert.enclosures.second_covariance import second_covariance
-from gpcert.kernels import SquaredExponential, localize
-from gpcert.kernels.expansions.exponential_tail import LARGEST_EXPONENT, exponential_tail
-from gpcert.kernels.expansions.growth import growth_chord
+from gpcert.kernels import SquaredExponential
+from gpcert.kernels.exponentials import LARGEST_EXPONENT, exponential_tail, growth_chord
 from gpcert.regions import Box
 from gpcert.testing.arb_reference import ArbPosterior, exact, flint
 from gpcert.testing.effort import examples
@@ -68,7 +67,7 @@ def exact_precision(reference, row):
 def test_remainders_of_order_zero_and_one(x, variance):
     """`R0^2 = 2 s^2 (1 - e)`, `R1^2 = s^2 (2 + x - 2 e (1 + x))`, e = exp(-x/2), in 200 bits."""
     points, region = np.zeros((1, 1)), Box([-1.0], [1.0])
-    local = localize(SquaredExponential(1.0, variance), points, region, Backend())
+    local = SquaredExponential(1.0, variance).localize(points, region, Backend())
     real, s2 = arb(x), arb(variance)
     e = (-real / 2).exp()
     zeroth = arb(float(local.zeroth_remainder(np.asarray(x))))
@@ -168,7 +167,9 @@ def test_second_covariance(case):
     """Forms of degree 2, 3 and 4 against `A k (u.d)^n` in ball arithmetic, for random d."""
     evaluation = evaluation_of(case, keep=2)
     local, expansion = evaluation.local, evaluation.expansion
-    found = second_covariance(local.precisions[0], local.kernel, expansion)
+    found = second_covariance(
+        local.precisions[0], local.kernel.second_degree(expansion), expansion.scaled.shape[1]
+    )
     reference, region = ArbPosterior(case.posterior.unit), case.region
     free, f = region.free, len(region.free)
     lengths = exact(np.broadcast_to(case.posterior.kernel.length_scale, (region.dim,))[free])

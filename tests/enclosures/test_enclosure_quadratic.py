@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gpcert.arrays import Backend
 from gpcert.enclosures.local_quadratic import LocalQuadratic
 from gpcert.enclosures.quadratic_minimum import quadratic_minimum, smallest_eigenvalue
-from gpcert.kernels import SquaredExponential, localize
+from gpcert.kernels import SquaredExponential
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Box
 from gpcert.testing.arb_reference import exact, flint
@@ -22,7 +22,7 @@ from gpcert.testing.strategies import Case
 
 def geometry_of(region, lengths=1.0):
     kernel = SquaredExponential(lengths)
-    local = localize(kernel, np.zeros((1, region.dim)), region, Backend())
+    local = kernel.localize(np.zeros((1, region.dim)), region, Backend())
     return local.geometry(region.root())
 
 

@@ -10,7 +10,6 @@ from gpcert.experiments import reproduce
 distributed = pytest.importorskip("distributed")
 
 
-@pytest.mark.filterwarnings("ignore")  # of the cluster's own
 def test_pieces_run_on_a_dask_cluster_as_they_run_here(tmp_path):
     here = reproduce("robustness", scale="smallest", output=tmp_path / "here")
     with (

@@ -3,6 +3,10 @@
 import dataclasses
 import json
 import os
+import pty
+import signal
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -25,8 +29,12 @@ def test_a_run_writes_tables_figures_findings_and_where_they_come_from(toy, tmp_
     assert ExperimentResult.read(tmp_path / "toy").tables == result.tables
 
 
+def interrupt():
+    raise KeyboardInterrupt
+
+
 def test_an_interrupted_run_goes_on_where_it_was(toy, tmp_path):
-    toy.FAILS.add(2)
+    toy.FAILS[2] = interrupt
     with pytest.raises(KeyboardInterrupt):
         reproduce("toy", output=tmp_path)
     assert toy.COMPUTED == [0, 1, 2]
@@ -35,6 +43,35 @@ def test_an_interrupted_run_goes_on_where_it_was(toy, tmp_path):
     result = reproduce("toy", output=tmp_path)
     assert toy.COMPUTED == [2, 3]
     assert result.table("squares").column("k") == (0, 1, 2, 3)  # in the pieces' order
+
+
+KILLED = """
+import os, signal, sys
+sys.path.insert(0, sys.argv[1])
+import toy_experiment as toy
+from gpcert.experiments import catalogue, reproduce
+catalogue.NAMES += ("toy",)
+sys.modules["gpcert.experiments.toy"] = toy
+toy.FAILS[2] = lambda: os.kill(os.getpid(), signal.SIGKILL)
+reproduce("toy", output=sys.argv[2])
+"""
+
+
+def test_a_killed_run_goes_on_where_it_was_and_a_terminal_shows_the_time_left(toy, tmp_path):
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-c", KILLED, os.path.dirname(toy.__file__), str(tmp_path)]
+    wide = {**os.environ, "COLUMNS": "120"}
+    killed = subprocess.run(command, check=False, stderr=theirs, env=wide)
+    os.close(theirs)
+    shown = os.read(ours, 2**16).decode()
+    os.close(ours)
+    assert killed.returncode == -signal.SIGKILL
+    assert "toy" in shown
+    assert "of 4 pieces" in shown
+    assert "left" in shown
+    result = reproduce("toy", output=tmp_path)
+    assert toy.COMPUTED == [2, 3]
+    assert result.table("squares").column("k") == (0, 1, 2, 3)
 
 
 def test_parts_of_other_settings_data_or_code_are_not_used(toy, tmp_path, monkeypatch):

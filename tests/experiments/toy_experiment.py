@@ -8,7 +8,8 @@ from gpcert.experiments.base import Experiment, Piece
 from gpcert.experiments.results import Finding, ResultFigure, ResultTable
 
 COMPUTED = []
-FAILS = set()
+FAILS = {}
+"""What happens instead of the result, by piece."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ def compute(settings, arguments, sources):
     k = arguments["k"]
     COMPUTED.append(k)
     if k in FAILS:
-        raise KeyboardInterrupt
+        FAILS[k]()
     return {"squares": [{"k": k, "square": k * k, "dim": sources.load("digits38").dim}]}
 
 

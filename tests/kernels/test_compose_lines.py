@@ -15,13 +15,13 @@ from gpcert.kernels.lines.affine_algebra import combined, negated
 from gpcert.kernels.lines.affine_bound import affine_lower_bound
 from gpcert.kernels.lines.base import Affine, Carrier, Enclosed
 from gpcert.kernels.lines.product import product_enclosed
-from gpcert.kernels.nodes.frame import Frame, Reach
 from gpcert.kernels.polynomial import Polynomial
 from gpcert.kernels.product import Product
 from gpcert.kernels.scale import Scale
 from gpcert.kernels.sum import Sum
 from gpcert.kernels.white import White
 from gpcert.regions import Ball, Box
+from gpcert.regions.frame import Frame, Reach
 from gpcert.testing.balls import exact, flint
 from gpcert.testing.effort import examples
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from gpcert.errors import InputError
 from gpcert.kernels.cosine import Cosine
-from gpcert.kernels.nodes.phases import circle_remainders
-from gpcert.kernels.nodes.swings import swing
+from gpcert.kernels.nodes.phases import circle_remainders, swing
 from gpcert.testing.balls import flint
 from gpcert.testing.effort import examples
 from gpcert.testing.node_contract import NodeContract

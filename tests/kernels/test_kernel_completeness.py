@@ -10,8 +10,8 @@ import gpcert.kernels
 from gpcert.arrays import Backend
 from gpcert.kernels import KERNELS, kernel_from_config
 from gpcert.kernels.lines.base import Enclosed
-from gpcert.kernels.nodes.frame import Frame, Reach
 from gpcert.regions import Box
+from gpcert.regions.frame import Frame, Reach
 from gpcert.testing.kernel_references import REFERENCES
 from gpcert.testing.node_contract import TESTED, partner_configs
 

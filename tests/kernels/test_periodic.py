@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from gpcert.arrays import Backend
 from gpcert.errors import InputError
-from gpcert.kernels.nodes.frame import Frame, Reach
 from gpcert.kernels.periodic import Periodic
 from gpcert.regions import Box
+from gpcert.regions.frame import Frame, Reach
 from gpcert.testing.balls import flint, series_length
 from gpcert.testing.effort import examples
 from gpcert.testing.kernel_references import reference_value

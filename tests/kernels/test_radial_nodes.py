@@ -8,11 +8,11 @@ import pytest
 from gpcert.arrays import Backend
 from gpcert.errors import InputError
 from gpcert.kernels.matern import Matern
-from gpcert.kernels.nodes.frame import Frame, Reach
 from gpcert.kernels.nodes.radial_accuracy import radial_accuracy, regular_accuracy
 from gpcert.kernels.rational_quadratic import RationalQuadratic
 from gpcert.kernels.squared_exponential import SquaredExponential
 from gpcert.regions import Box
+from gpcert.regions.frame import Frame, Reach
 from gpcert.testing.node_case import NodeCase
 from gpcert.testing.node_checks import CHECKS
 

@@ -12,9 +12,9 @@ from gpcert.kernels.cosine_pair import CosinePair
 from gpcert.kernels.exponential_tilt import ExponentialTilt
 from gpcert.kernels.generalised_spectral import GeneralisedSpectral
 from gpcert.kernels.lines.affine_bound import affine_lower_bound
-from gpcert.kernels.nodes.frame import Frame, Reach
 from gpcert.kernels.spectral_mixture import SpectralMixture
 from gpcert.regions import Box
+from gpcert.regions.frame import Frame, Reach
 from gpcert.testing.node_contract import NodeContract
 
 

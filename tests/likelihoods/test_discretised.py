@@ -12,10 +12,10 @@ from scipy.special import expit, logit, ndtr
 import gpcert
 from gpcert.arrays import backend_from_name, to_numpy
 from gpcert.errors import InputError
+from gpcert.integrals.gaussian_integral import gaussian_integral_range
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit
 from gpcert.likelihoods.discretised import Discretised
-from gpcert.likelihoods.gaussian_integral import gaussian_integral_range
 from gpcert.testing.effort import examples
 from gpcert.testing.likelihood_contract import segments
 from gpcert.testing.likelihood_references import logistic_normal, normal_cdf

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gpcert.arrays import to_numpy
 from gpcert.errors import InputError
-from gpcert.likelihoods.independent_maximum import (
+from gpcert.integrals.independent_maximum import (
     REACH,
     TAIL,
     _aliasing,
@@ -17,8 +17,8 @@ from gpcert.likelihoods.independent_maximum import (
     _integrate,
     _Problem,
 )
+from gpcert.integrals.sectors import DENSITY_ULPS, DERIVATIVE_BOUNDS, normal_derivatives
 from gpcert.likelihoods.multinomial_probit import MultinomialProbit
-from gpcert.likelihoods.sectors import DENSITY_ULPS, DERIVATIVE_BOUNDS, normal_derivatives
 from gpcert.likelihoods.step_link import StepLink
 from gpcert.rounding import U
 from gpcert.testing.effort import examples, variants

@@ -16,10 +16,10 @@ from sklearn.preprocessing import StandardScaler
 
 from gpcert import Box, Status, certify, prediction_range
 from gpcert.errors import InputError
+from gpcert.integrals.softmax_expectation import expected_softmax
 from gpcert.kernels import Linear, Product, SquaredExponential, Sum, White
 from gpcert.likelihoods import Logistic, Probit
-from gpcert.likelihoods.softmax_expectation import expected_softmax
-from gpcert.models.classification import Choices, Method
+from gpcert.models.classification import Choices, ClassInference
 from gpcert.models.classifier import GPClassifier
 from gpcert.models.kernel_gradients import LogParameters
 from gpcert.models.training import Covariances
@@ -127,7 +127,7 @@ def test_the_slope_of_the_evidence_is_that_of_finite_differences(data, options):
 
 def check_slope(model, X, y):
     choices = Choices(model.likelihood, model.inference, model.sparse, "random")
-    method = Method.of(choices, np.unique(y, return_inverse=True)[1])
+    method = ClassInference.of(choices, np.unique(y, return_inverse=True)[1])
     parameters = LogParameters.of(model.kernel)
     Z = getattr(model, "inducing_points_", None)
 

@@ -10,7 +10,7 @@ import gpcert
 from gpcert.arrays import Backend
 from gpcert.deadline import OutOfTime
 from gpcert.enclosures.goals import MeanGoal, ProbabilityGoal
-from gpcert.enclosures.lines import LineModel
+from gpcert.enclosures.sections import SectionModel
 from gpcert.errors import InputError, SoundnessError
 from gpcert.likelihoods import Probit
 from gpcert.search import Budget, StopReason, Watch
@@ -21,10 +21,10 @@ def problem_of(posterior, X, reach, tol=1e-4, budget=None, family=None):
     P, d = X.shape
     rows, features = np.repeat(np.arange(P), d), np.tile(np.arange(d), P)
     if family is None:
-        parts = LineModel.parts_of(posterior, Backend(), False)
+        parts = SectionModel.parts_of(posterior, Backend(), False)
         lines = (rows, features)
         extent = np.full(P * d, reach)
-        family = LineModel.on(parts, posterior, X, lines, extent, Backend())
+        family = SectionModel.on(parts, posterior, X, lines, extent, Backend())
     low, high = np.full((P * d, 1), -reach), np.full((P * d, 1), reach)
     return SharedProblem(
         family,

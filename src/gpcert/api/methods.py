@@ -13,13 +13,8 @@ from gpcert.enclosures.goals.member import MemberGoal
 from gpcert.enclosures.goals.paper import PaperGoal
 from gpcert.enclosures.paper import PaperEnclosures
 from gpcert.errors import InputError
-from gpcert.kernels import Kernel, Matern
 
-__all__ = ["Method", "MethodName", "VarianceBound", "is_rough"]
-
-ROUGH = 1.5
-"""Smoothness nu up to which a Matern kernel's features have no second derivative: a Taylor bound of
-the variance is then of order 0 or 1 only."""
+__all__ = ["Method", "MethodName", "VarianceBound"]
 
 MethodName = Literal["taylor", "paper", "both"]
 VarianceBound = Literal["solver", "analytic"]
@@ -61,12 +56,13 @@ class Method:
         """The goals of one search, bounded by this method; they share the paper's intervals.
 
         The default takes the paper's closed forms as well where they pay: for the variance of a
-        rough kernel (measured in benchmarks/results/methods.md), and so for its std and band.
+        rough kernel, whose Taylor bounds are of order 0 or 1 only (measured in
+        benchmarks/results/methods.md), and so for its std and band.
         """
         if any(isinstance(goal, MemberGoal) for goal in plain):
             return [self._of_member(goal, random_state, model) for goal in plain]
         if self.variance_bound is None:
-            if not any(is_rough(member.kernel) for member in model.members):
+            if not any(member.kernel.rough for member in model.members):
                 return list(plain)
             closed = PaperEnclosures("analytic", random_state)
             rough = VarianceGoal | StdGoal | BandGoal
@@ -89,20 +85,3 @@ class Method:
         assert isinstance(goal, MemberGoal), "goals of separate outputs are not mixed with others"
         (own,) = self.goals([goal.plain], random_state, model.members[goal.index])
         return MemberGoal(goal.index, own)
-
-
-def is_rough(kernel: Kernel) -> bool:
-    """Whether any leaf of the kernel is a Matern kernel of smoothness 1/2 to 3/2.
-
-    >>> from gpcert.kernels import SquaredExponential
-    >>> is_rough(SquaredExponential(1.0) + Matern(1.0, 0.5)), is_rough(Matern(1.0, 2.5))
-    (True, False)
-    """
-    if isinstance(kernel, Matern):
-        return float(kernel.nu) <= ROUGH
-    parts = [
-        each
-        for part in vars(kernel).values()
-        for each in (part if isinstance(part, tuple | list) else (part,))
-    ]
-    return any(is_rough(part) for part in parts if isinstance(part, Kernel))

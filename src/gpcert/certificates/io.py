@@ -35,13 +35,16 @@ KINDS: dict[str, type[Record]] = {}
 """Every kind of record, by the name that files carry."""
 
 ELSEWHERE = {
-    **dict.fromkeys(
-        ("attribution", "effects", "pixel_budget", "pixel_budgets", "reason", "reasons"),
-        "gpcert.explain",
-    ),
-    "experiment": "gpcert.experiments.results",
+    kind: module
+    for module, kinds in {
+        "gpcert.analyses": "accuracy_point attack attacks certified_accuracy robustness "
+        "robustness_table safety_curve safety_step worst_case worst_cases",
+        "gpcert.explain": "attribution effects pixel_budget pixel_budgets reason reasons",
+        "gpcert.experiments.results": "experiment",
+    }.items()
+    for kind in kinds.split()
 }
-"""Kinds of packages that `import gpcert` does not need: imported when a file has one."""
+"""Kinds of packages above this one: imported when a file has one."""
 
 R = TypeVar("R", bound="Record")
 

@@ -11,7 +11,7 @@ from gpcert.arrays import Array, namespace
 from gpcert.enclosures.local_quadratic import LevelBound
 from gpcert.kernels.expansions.base import LinearModel
 from gpcert.kernels.expansions.geometry import Geometry
-from gpcert.kernels.expansions.growth import EXPONENT_CAP, growth_chord
+from gpcert.kernels.exponentials import LARGEST_EXPONENT, growth_chord
 from gpcert.rounding import EXP_ULPS, U, down, gamma, up
 
 __all__ = ["first_order_bound"]
@@ -38,9 +38,9 @@ def first_order_bound(
     lost = up(lost + up(positive * growth_chord(rate, geometry.rho2) * geometry.rho2, 4), 2)
     size = xp.abs(model.value) + xp.abs(level) + slopes + lost
     margin = ((sign * model.value - level) + linear) - lost - gamma(16) * size
-    x = xp.minimum(rate * geometry.rho2, xp.full_like(level, EXPONENT_CAP))
+    x = xp.minimum(rate * geometry.rho2, xp.full_like(level, LARGEST_EXPONENT))
     shrunk = margin * xp.exp(-up(x, 2)) * (1.0 - 2 * (EXP_ULPS + 4) * U)
     lower = down(level + xp.where(margin > 0, shrunk, margin), 2)
-    formed = (rate * geometry.rho2 < EXPONENT_CAP) & ~xp.isnan(lower)
+    formed = (rate * geometry.rho2 < LARGEST_EXPONENT) & ~xp.isnan(lower)
     lower = xp.where(formed, lower, xp.full_like(lower, -math.inf))
     return LevelBound(lower, xp.where(gradient > 0, -geometry.half, geometry.half))

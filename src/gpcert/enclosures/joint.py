@@ -12,7 +12,7 @@ from gpcert.arrays import Array, namespace
 from gpcert.enclosures.local_quadratic import LocalQuadratic, add_identity
 from gpcert.enclosures.variance import VarianceEnclosure
 from gpcert.kernels.expansions.geometry import Geometry
-from gpcert.kernels.expansions.growth import growth_chord
+from gpcert.kernels.exponentials import growth_chord
 from gpcert.rounding import EXP_ULPS, down, gamma, nonnegative, up
 
 __all__ = ["combine"]

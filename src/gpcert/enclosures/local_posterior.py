@@ -20,9 +20,8 @@ from gpcert.enclosures.variance import (
     VarianceOptions,
     variance_enclosure,
 )
-from gpcert.kernels import LocalKernel, localize
+from gpcert.kernels import LocalKernel
 from gpcert.kernels.expansions.base import Combination, Expansion, LinearModel
-from gpcert.kernels.expansions.squared_exponential import LocalSquaredExponential
 from gpcert.posterior import Posterior
 from gpcert.regions import Cells, Region
 from gpcert.rounding import up_float
@@ -95,7 +94,7 @@ class LocalPosterior:
         checkpoint()
         unit = posterior.unit
         _ = unit.mean_scale  # an error where predictions leave float64
-        kernel = localize(unit.kernel, posterior.points, region, backend)
+        kernel = unit.kernel.localize(posterior.points, region, backend)
         precisions, operator = None, OperatorBounds(0.0, 1.0)
         if variance:
             _ = unit.variance_scale
@@ -186,11 +185,11 @@ class LocalPosterior:
         return enclosure
 
     def _second_pays(self, precision: LocalPrecision, cells: int, features: int) -> bool:
-        """Whether the covariance of the second degree is known, and cheap enough to be tried."""
-        known = isinstance(self.kernel, LocalSquaredExponential) and precision.negative is None
+        """Whether the covariance of the second degree is cheap enough to be tried."""
         rows = features * (features + 3) // 2
         work = cells * rows * len(self.posterior.points) ** 2
-        return known and 0 < features <= MOST_SECOND_FEATURES and work <= CHEAP_WORK
+        cheap = 0 < features <= MOST_SECOND_FEATURES and work <= CHEAP_WORK
+        return cheap and precision.negative is None
 
     def report_derivatives(self, enclosure: VarianceEnclosure, relevant: bool) -> None:
         """A goal says whether the variance's slack mattered to it; decides for the next batches."""

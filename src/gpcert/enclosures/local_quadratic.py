@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from gpcert.arrays import Array, namespace
 from gpcert.enclosures.quadratic_minimum import quadratic_minimum
 from gpcert.kernels.expansions.geometry import Geometry
-from gpcert.kernels.expansions.growth import EXPONENT_CAP, growth_chord
+from gpcert.kernels.exponentials import LARGEST_EXPONENT, growth_chord
 from gpcert.rounding import EXP_ULPS, U, down, gamma, up
 
 __all__ = ["LevelBound", "LocalQuadratic", "add_identity", "usable_error"]
@@ -30,10 +30,10 @@ class LevelBound:
 
 
 def usable_error(error: Array, geometry: Geometry, rate: float) -> Array:
-    """The error of a model, infinite on cells too large for its weight (see `EXPONENT_CAP`)."""
+    """The error of a model, infinite on cells too large for its weight (see `LARGEST_EXPONENT`)."""
     xp = namespace(error)
     void = xp.full_like(error, math.inf)
-    small = geometry.rho2 <= (EXPONENT_CAP if rate > 0 else math.inf)
+    small = geometry.rho2 <= (LARGEST_EXPONENT if rate > 0 else math.inf)
     return xp.where(small & ~xp.isnan(error), error, void)
 
 
@@ -105,9 +105,9 @@ class LocalQuadratic:
         size = xp.abs(self.value) + xp.abs(level) + xp.abs(minimum.lower) + slack
         margin = margin - gamma(8) * size
         if self.rate > 0:
-            x = xp.minimum(self.rate * geometry.rho2, xp.full_like(level, EXPONENT_CAP))
+            x = xp.minimum(self.rate * geometry.rho2, xp.full_like(level, LARGEST_EXPONENT))
             shrunk = margin * xp.exp(-up(x, 2)) * (1.0 - 2 * (EXP_ULPS + 4) * U)
-            shrunk = xp.where(self.rate * geometry.rho2 < EXPONENT_CAP, shrunk, 0.0 * level)
+            shrunk = xp.where(self.rate * geometry.rho2 < LARGEST_EXPONENT, shrunk, 0.0 * level)
             margin = xp.where(margin > 0, shrunk, margin)
         return LevelBound(down(level + margin, 2), minimum.point)
 

@@ -24,8 +24,8 @@ from gpcert.enclosures.local_quadratic import LevelBound, LocalQuadratic
 from gpcert.enclosures.quadratic_minimum import quadratic_minimum
 from gpcert.kernels.expansions.base import finite_product
 from gpcert.kernels.expansions.geometry import Geometry
-from gpcert.kernels.nodes.frame import power_of_two
 from gpcert.regions import Cells
+from gpcert.regions.frame import power_of_two
 from gpcert.rounding import down, gamma, nonnegative, up
 
 __all__ = ["PlainQuadratic", "plain_geometry", "region_units"]

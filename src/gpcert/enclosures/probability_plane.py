@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from gpcert.arrays import Array, namespace
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.plain_quadratic import PlainQuadratic
-from gpcert.likelihoods.lines import LARGEST_LINE
-from gpcert.likelihoods.smoothed import SmoothedLink
+from gpcert.likelihoods.segments import LARGEST_SEGMENT
+from gpcert.likelihoods.smoothed_link import SmoothedLink
 from gpcert.rounding import U, down, gamma, nonnegative, up
 
 __all__ = ["LatentRange", "ProbabilityPlane", "certified_slopes", "latent_range"]
@@ -54,7 +54,7 @@ def latent_range(evaluation: Evaluation, mean_low: Array, mean_high: Array) -> L
     # huge cells may leave infinite ends, or some beyond what the likelihood accepts
     usable = mean_low <= mean_high
     for end in ends:
-        usable = usable & (abs(end) <= LARGEST_LINE)
+        usable = usable & (abs(end) <= LARGEST_SEGMENT)
     low, high, v_low, v_high, mu, v = (xp.where(usable, end, xp.zeros_like(mu)) for end in ends)
     mu = xp.minimum(xp.maximum(mu, low), high)
     v = xp.minimum(xp.maximum(v, v_low), v_high)

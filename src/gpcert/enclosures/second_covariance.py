@@ -11,7 +11,7 @@ import numpy as np
 
 from gpcert.arrays import Array, namespace
 from gpcert.enclosures.precision import LocalPrecision
-from gpcert.kernels.expansions.squared_exponential import LocalSquaredExponential, WeightedExpansion
+from gpcert.kernels.expansions.base import SecondDegree
 from gpcert.rounding import gamma, root, up
 
 __all__ = ["SecondCovariance", "second_covariance"]
@@ -33,10 +33,8 @@ class SecondCovariance:
     second_error: Array
 
 
-def second_covariance(
-    precision: LocalPrecision, local: LocalSquaredExponential, expansion: WeightedExpansion
-) -> SecondCovariance:
-    """With Q, T the products of A with `k u_j` and `k u_j u_k`:
+def second_covariance(precision: LocalPrecision, degrees: SecondDegree, f: int) -> SecondCovariance:
+    """For f features, with Q, T the products of A with `k u_j` and `k u_j u_k`:
 
         first = s^2 I - Q Q^T,  mixed_jkl = -sym(Q_j.T_kl),
         second_jklm = s^2 (1_jl 1_km + 1_jm 1_kl) / 4 - T_jk.T_lm / 4.
@@ -45,15 +43,14 @@ def second_covariance(
     orthogonal and `|E(d)|^2 = s^2 |d|^4 / 2`. The errors: those of Q and T
     (`_product_error`), and `||Q^T d|| <= |Q|_F |d|`, `||T^T (d d)|| <= |T|_F |d|^2`.
     """
-    xp = namespace(expansion.K)
-    A, s2 = precision.factor, local.variance
+    rows = degrees.rows
+    xp = namespace(rows)
+    A, s2 = precision.factor, degrees.variance
     r = A.shape[0]
-    B, f = expansion.scaled.shape
-    rows = xp.concat([local.derivatives(expansion), local.second_derivatives(expansion)], axis=1)
-    count = rows.shape[1]
-    products = xp.reshape(rows, (B * count, rows.shape[2])) @ A.T
+    B, count, N = rows.shape
+    products = xp.reshape(rows, (B * count, N)) @ A.T
     products = xp.reshape(products, (B, count, r))
-    places = xp.asarray(f + _places(f), device=expansion.K.device)
+    places = xp.asarray(f + _places(f), device=rows.device)
     Q, T = products[:, :f], products[:, places]
     one = xp.eye(f, dtype=A.dtype, device=A.device)
     square = Q @ xp.matrix_transpose(Q)
@@ -64,7 +61,7 @@ def second_covariance(
     prior = one[:, None, :, None] * one[None, :, None, :]
     prior = 0.25 * s2 * (prior + one[:, None, None, :] * one[None, :, :, None])
     second = prior[None] - 0.25 * xp.reshape(T @ xp.matrix_transpose(T), (B, f, f, f, f))
-    dQ, dT = (_product_error(precision, local, expansion, degree) for degree in (1, 2))
+    dQ, dT = (_product_error(precision, degrees, degree) for degree in (1, 2))
     size1 = root(xp.sum(Q**2, axis=(1, 2))) * (1.0 + gamma(r * f + 8))
     size2 = root(xp.sum(T**2, axis=(1, 2))) * (1.0 + gamma(r * f * f + 8))
     dot = gamma(r + 16)
@@ -81,18 +78,12 @@ def second_covariance(
     )
 
 
-def _product_error(
-    precision: LocalPrecision,
-    local: LocalSquaredExponential,
-    expansion: WeightedExpansion,
-    degree: int,
-) -> Array:
+def _product_error(precision: LocalPrecision, degrees: SecondDegree, degree: int) -> Array:
     """(B,) e: the product of A with `k_i (u_i.d)^degree` errs by at most e |d|^degree."""
-    xp = namespace(expansion.K)
-    sizes2, errors2 = local.squared_sizes(expansion.K)
+    xp, N = namespace(degrees.rows), degrees.rows.shape[2]
     # each further factor u_i.d carries fewer than 16 roundings of size |z_i| + |c|
-    spread = gamma(expansion.K.shape[1] + 16 * degree) * xp.sqrt(sizes2[:, degree])
-    return up(precision.size * (spread + xp.sqrt(errors2[:, degree])), 8)
+    spread = gamma(N + 16 * degree) * xp.sqrt(degrees.squared_sizes[:, degree])
+    return up(precision.size * (spread + xp.sqrt(degrees.squared_errors[:, degree])), 8)
 
 
 def _places(f: int) -> np.ndarray:

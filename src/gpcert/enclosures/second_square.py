@@ -15,16 +15,16 @@ from gpcert.enclosures.operator import OperatorBounds
 from gpcert.enclosures.precision import LocalPrecision
 from gpcert.enclosures.second_covariance import second_covariance
 from gpcert.enclosures.square import SMALLEST_RATIO, Square
-from gpcert.kernels.expansions.base import QuadraticForm
-from gpcert.kernels.expansions.squared_exponential import LocalSquaredExponential, WeightedExpansion
+from gpcert.kernels.expansions.base import QuadraticForm, SecondDegree
+from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.rounding import gamma, up
 
 __all__ = ["second_square"]
 
 
 def second_square(
-    local: LocalSquaredExponential,
-    expansion: WeightedExpansion,
+    degrees: SecondDegree,
+    geometry: Geometry,
     precision: LocalPrecision,
     step: QuadraticForm,
     operator: OperatorBounds,
@@ -42,13 +42,12 @@ def second_square(
     precision without a negative factor.
     """
     assert precision.negative is None, "the covariance of the second degree needs S = A^T A"
-    xp = namespace(expansion.K)
-    geometry, excess = expansion.geometry, operator.excess
-    rho2, s2 = geometry.rho2, local.variance
-    covariance = second_covariance(precision, local, expansion)
+    xp, excess = namespace(geometry.rho2), operator.excess
+    rho2, s2 = geometry.rho2, degrees.variance
+    covariance = second_covariance(precision, degrees, geometry.half.shape[1])
     shift = up(covariance.first_error + excess * s2, 4)
     G = add_identity(covariance.first, shift)
-    tail = up(operator.shifted**0.5 * local.tail(2, rho2), 8)
+    tail = up(operator.shifted**0.5 * degrees.tail, 8)
     usable = xp.isfinite(tail)
     R = xp.where(usable, tail, xp.zeros_like(tail))
     w = geometry.half

@@ -25,7 +25,6 @@ from gpcert.enclosures.second_square import second_square
 from gpcert.enclosures.square import posterior_square, prior_square
 from gpcert.kernels.expansions.base import Combination, Expansion, LocalKernel
 from gpcert.kernels.expansions.geometry import Geometry
-from gpcert.kernels.expansions.squared_exponential import LocalSquaredExponential, WeightedExpansion
 from gpcert.rounding import down, gamma, nonnegative, up
 
 __all__ = ["VarianceEnclosure", "variance_enclosure", "variance_range"]
@@ -91,10 +90,9 @@ def variance_enclosure(
     if options.derivatives:
         own = posterior_square(local, expansion, precision, step, operator)
         square, gained = square.better(own, geometry)
-    if options.second:
-        assert isinstance(local, LocalSquaredExponential)
-        assert isinstance(expansion, WeightedExpansion)
-        finer = second_square(local, expansion, precision, step, operator)
+    second = local.second_degree(expansion) if options.second else None
+    if second is not None:
+        finer = second_square(second, geometry, precision, step, operator)
         square, gained_more = square.better(finer, geometry)
         gained = gained or gained_more
     below, above = 2.0 * (hessian + square.below), -2.0 * (hessian + square.above)

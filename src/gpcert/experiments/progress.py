@@ -25,7 +25,7 @@ class Bar:
 
 @contextmanager
 def progress_bar(
-    title: str, pieces: int, missing: int, cost: float, progress: bool | None
+    name: str, pieces: int, missing: int, cost: float, progress: bool | None
 ) -> Iterator[Bar]:
     """A bar on stderr over the work that is missing. None: only where stderr is a terminal.
 
@@ -56,4 +56,4 @@ def progress_bar(
         TimeRemainingColumn(elapsed_when_finished=False),
     )
     with Progress(*columns, console=Console(stderr=True), speed_estimate_period=1e9) as display:
-        yield Bar(display, display.add_task(title, total=cost, done=done), done)
+        yield Bar(display, display.add_task(name, total=cost, done=done), done)

@@ -114,7 +114,7 @@ def _finished(
     missing = [k for k, part in found.items() if part is None]
     arguments = [(experiment.name, scale, dict(pieces[k].arguments), sources) for k in missing]
     total = sum(pieces[k].cost for k in missing)
-    with progress_bar(experiment.title, len(pieces), len(missing), total, progress) as bar:
+    with progress_bar(experiment.name, len(pieces), len(missing), total, progress) as bar:
         for number, part in numbered_results(_compute, arguments, n_jobs, at_once=True):
             k = missing[number]
             parts.write(pieces[k].name, keys[k], part)

@@ -26,8 +26,8 @@ from gpcert.arrays import Backend
 from gpcert.committee import Model
 from gpcert.deadline import deadline, until
 from gpcert.enclosures.goals import Goal
-from gpcert.enclosures.lines import LineModel, has_lines
 from gpcert.enclosures.portfolio import Portfolio
+from gpcert.enclosures.sections import SectionModel, has_sections
 from gpcert.regions import Ball
 from gpcert.rounding import down, up
 from gpcert.search import Budget, SearchState, StopReason, Watch
@@ -120,7 +120,7 @@ def one_sided_ranges(
     goals = [question.goal(c, sign) for c in range(question.searched) for sign in (1, -1)]
     if shape[1] == 0:
         found = [nothing_searched(goals, (0, 1), StopReason.CONVERGED)]
-    elif effort.method.name == "taylor" and has_lines(question.model):
+    elif effort.method.name == "taylor" and has_sections(question.model):
         found = _by_lines(question, goals, intervals, effort, line)
     else:
         found = _by_regions(question, model, goals, intervals, effort, line)
@@ -145,7 +145,7 @@ def _by_lines(
     line: Line,
 ) -> list[SharedResult]:
     variance = any(goal.needs_variance for goal in goals)
-    parts = LineModel.parts_of(question.model, effort.backend, variance)
+    parts = SectionModel.parts_of(question.model, effort.backend, variance)
     P, F = len(intervals.X), len(intervals.features)
     rows = np.repeat(np.arange(P), 2 * F)
     features = np.tile(np.repeat(intervals.features, 2), P)
@@ -158,7 +158,7 @@ def _by_lines(
         own = tuple(replace(part, portfolio=Portfolio()) for part in parts)
         lines = (rows[chunk], features[chunk])
         extent = outer[chunk, 0]
-        family = LineModel.on(own, question.model, intervals.X, lines, extent, effort.backend)
+        family = SectionModel.on(own, question.model, intervals.X, lines, extent, effort.backend)
         return solve_shared(
             SharedProblem(
                 family,

@@ -11,7 +11,6 @@ from gpcert.kernels.constant import Constant
 from gpcert.kernels.cosine import Cosine
 from gpcert.kernels.cosine_pair import CosinePair
 from gpcert.kernels.expansions.base import LocalKernel
-from gpcert.kernels.expansions.localize import localize
 from gpcert.kernels.exponential_tilt import ExponentialTilt
 from gpcert.kernels.generalised_spectral import GeneralisedSpectral
 from gpcert.kernels.linear import Linear
@@ -49,7 +48,6 @@ __all__ = [
     "Sum",
     "White",
     "kernel_from_config",
-    "localize",
     "register",
 ]
 

@@ -5,7 +5,7 @@ Proofs: docs/mathematics.md, statement 2.11.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,7 +17,7 @@ from gpcert.kernels.composite import checked_kernel
 from gpcert.kernels.lines.base import Enclosed
 from gpcert.kernels.nodes.base import Jet, LocalNode, NodeBatch, Triple
 from gpcert.kernels.nodes.feature_sizes import FeatureSizes
-from gpcert.kernels.nodes.frame import Frame, Reach
+from gpcert.regions.frame import Frame, Reach
 
 __all__ = ["ActiveDimensions"]
 
@@ -54,6 +54,15 @@ class ActiveDimensions(Kernel):
     def _seen(self, X: np.ndarray) -> np.ndarray:
         return X[:, self.dimensions]
 
+    @property
+    def parts(self) -> tuple[Kernel, ...]:
+        """The kernel inside."""
+        return (self.kernel,)
+
+    def with_parts(self, parts: tuple[Kernel, ...]) -> ActiveDimensions:
+        """The same of another kernel."""
+        return replace(self, kernel=parts[0])
+
     def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         """k of the columns."""
         return self.kernel.value(self._seen(X), self._seen(Y))
@@ -83,6 +92,12 @@ class ActiveDimensions(Kernel):
         lengths = np.full(d, np.inf)
         lengths[list(self.dimensions)] = self.kernel.typical_lengths(len(self.dimensions))
         return lengths
+
+    def features_seen(self, d: int) -> np.ndarray:
+        """Those that k looks at, in their places."""
+        mask = np.zeros(d, dtype=bool)
+        mask[list(self.dimensions)] = self.kernel.features_seen(len(self.dimensions))
+        return mask
 
     def node(self, points: np.ndarray, frame: Frame) -> ActiveNode:
         """The node of k in the frame of its own inputs."""

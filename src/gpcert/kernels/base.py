@@ -18,10 +18,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gpcert.arrays import Backend
+from gpcert.kernels.expansions.base import LocalKernel
+from gpcert.kernels.expansions.squared_exponential_sections import Sections
+from gpcert.kernels.expansions.taylor import LocalTaylor
 from gpcert.kernels.nodes.base import LocalNode
 from gpcert.kernels.nodes.feature_sizes import FeatureSizes
-from gpcert.kernels.nodes.frame import Frame, Reach
-from gpcert.regions import Box
+from gpcert.regions import Box, Region
+from gpcert.regions.frame import Frame, Reach
 
 __all__ = ["Kernel"]
 
@@ -59,6 +62,48 @@ class Kernel(ABC):
     @abstractmethod
     def node(self, points: np.ndarray, frame: Frame) -> LocalNode:
         """The kernel bound to points Z (N, d) and to the coordinates of a region."""
+
+    def localize(self, points: np.ndarray, region: Region, backend: Backend) -> LocalKernel[Any]:
+        """Bind to points Z (N, d) and to the free coordinates of a region, for the enclosures.
+
+        Plain Taylor expansions of the tree of nodes; a kernel with a better one overrides it.
+        """
+        frame = Frame.of(region, self.typical_lengths(points.shape[1]), backend)
+        return LocalTaylor.build(self.node(points, frame), frame, region)
+
+    has_sections: ClassVar[bool] = False
+    """Whether the kernel is known on many sections `x + t e_j` at once."""
+
+    def sections(
+        self,
+        points: np.ndarray,
+        X: np.ndarray,
+        sections: tuple[np.ndarray, np.ndarray],
+        extent: np.ndarray,
+    ) -> Sections:
+        """On the sections `x + t e_j`, (rows of X, features j) = `sections`, for `|t| <= extent`
+        (Q,); where `has_sections`."""
+        raise NotImplementedError(f"{type(self).__name__}.has_sections is False")
+
+    @property
+    def parts(self) -> tuple[Kernel, ...]:
+        """The kernels that this one is made of, in order; none for a leaf."""
+        return ()
+
+    def with_parts(self, parts: tuple[Kernel, ...]) -> Kernel:
+        """The same kernel of other parts, as many as it has."""
+        assert not parts, "a leaf has no parts"
+        return self
+
+    @property
+    def rough(self) -> bool:
+        """Whether the features have no second derivative, those of any part."""
+        return any(part.rough for part in self.parts)
+
+    def features_seen(self, d: int) -> np.ndarray:
+        """(d,) mask: False where k does not depend on the feature."""
+        seen = [part.features_seen(d) for part in self.parts]
+        return np.any(seen, axis=0) if seen else np.ones(d, dtype=bool)
 
     @abstractmethod
     def rescaled(self, scale: np.ndarray, shift: np.ndarray) -> Kernel:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -36,6 +36,15 @@ class Composite(Kernel):
         if not kernels:
             raise InputError("kernels: expected at least one kernel, got none")
         object.__setattr__(self, "kernels", kernels)
+
+    @property
+    def parts(self) -> tuple[Kernel, ...]:
+        """All of them."""
+        return self.kernels
+
+    def with_parts(self, parts: tuple[Kernel, ...]) -> Self:
+        """The same of other kernels."""
+        return type(self)(parts)
 
     def typical_lengths(self, d: int) -> np.ndarray:
         """The shortest of the parts' lengths."""

@@ -16,7 +16,7 @@ from gpcert.kernels.base import Kernel
 from gpcert.kernels.lines.base import Affine, Enclosed
 from gpcert.kernels.nodes.base import Jet, LocalNode, NodeBatch, Triple
 from gpcert.kernels.nodes.feature_sizes import FeatureSizes
-from gpcert.kernels.nodes.frame import Frame, Reach
+from gpcert.regions.frame import Frame, Reach
 
 __all__ = ["Constant", "ConstantNode"]
 
@@ -50,6 +50,10 @@ class Constant(Kernel):
     def gradient(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         """Zero."""
         return np.zeros((len(X), len(Y), X.shape[1]))
+
+    def features_seen(self, d: int) -> np.ndarray:
+        """None of them."""
+        return np.zeros(d, dtype=bool)
 
     def typical_lengths(self, d: int) -> np.ndarray:
         """Infinite: it does not vary."""

@@ -11,7 +11,7 @@ from gpcert.arrays import constant_array, finite_array
 from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.nodes.cosine import LocalCosine
-from gpcert.kernels.nodes.frame import Frame
+from gpcert.regions.frame import Frame
 
 __all__ = ["Cosine"]
 

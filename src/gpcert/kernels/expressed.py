@@ -9,7 +9,7 @@ import numpy as np
 
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.nodes.base import LocalNode
-from gpcert.kernels.nodes.frame import Frame
+from gpcert.regions.frame import Frame
 
 __all__ = ["Expressed"]
 

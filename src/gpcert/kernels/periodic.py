@@ -10,8 +10,8 @@ import numpy as np
 from gpcert.arrays import constant_array, finite_array
 from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
-from gpcert.kernels.nodes.frame import Frame
 from gpcert.kernels.nodes.periodic import LocalPeriodic
+from gpcert.regions.frame import Frame
 
 __all__ = ["Periodic"]
 

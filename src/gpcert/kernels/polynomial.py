@@ -15,10 +15,10 @@ from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.constant import Constant
 from gpcert.kernels.linear import Linear, checked_center, checked_weights
-from gpcert.kernels.nodes.frame import Frame
 from gpcert.kernels.nodes.product import ProductNode
 from gpcert.kernels.product import Product
 from gpcert.kernels.sum import Sum
+from gpcert.regions.frame import Frame
 
 __all__ = ["Polynomial"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from dataclasses import replace
 from typing import Any, Self
@@ -12,10 +13,10 @@ from scipy.spatial.distance import cdist
 from gpcert.arrays import constant_array, finite_array
 from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
-from gpcert.kernels.nodes.frame import Frame
 from gpcert.kernels.nodes.radial import LocalRadial
 from gpcert.kernels.nodes.radial_accuracy import relative_errors
 from gpcert.kernels.nodes.radial_profiles import RadialProfile
+from gpcert.regions.frame import Frame
 from gpcert.rounding import TINY, gamma, up
 
 __all__ = ["RadialKernel"]
@@ -35,6 +36,11 @@ class RadialKernel(Kernel):
     @abstractmethod
     def profile(self) -> RadialProfile:
         """F_0 and what is known of it."""
+
+    @property
+    def rough(self) -> bool:
+        """Whether F_2(0) is infinite."""
+        return not math.isfinite(self.profile.at_zero[2])
 
     def _validate_radial(self) -> None:
         lengths = constant_array("length_scale", self.length_scale)

@@ -5,7 +5,7 @@ Proofs: docs/mathematics.md, statement 2.11.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,8 +18,8 @@ from gpcert.kernels.lines.affine_algebra import combined
 from gpcert.kernels.lines.base import Enclosed
 from gpcert.kernels.nodes.base import Jet, LocalNode, NodeBatch, Triple
 from gpcert.kernels.nodes.feature_sizes import FeatureSizes
-from gpcert.kernels.nodes.frame import Frame, Reach
-from gpcert.kernels.nodes.sizes import frobenius, jet_sizes, raised, times
+from gpcert.kernels.sizes import frobenius, raised, times
+from gpcert.regions.frame import Frame, Reach
 from gpcert.rounding import gamma
 
 __all__ = ["Scale"]
@@ -45,6 +45,15 @@ class Scale(Kernel):
         if factor <= 0:
             raise InputError(f"factor: expected a positive number, got {self.factor!r}")
         object.__setattr__(self, "factor", factor)
+
+    @property
+    def parts(self) -> tuple[Kernel, ...]:
+        """The kernel inside."""
+        return (self.kernel,)
+
+    def with_parts(self, parts: tuple[Kernel, ...]) -> Scale:
+        """The same of another kernel."""
+        return replace(self, kernel=parts[0])
 
     def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         """`factor * k`."""
@@ -175,7 +184,7 @@ class ScaleBatch(NodeBatch):
         """Scaled, one rounding of each entry."""
         jet, errors = self.part.itself()
         scaled = Jet(self.factor * jet.value, self.factor * jet.gradient, self.factor * jet.hessian)
-        return scaled, _scaled(_with_rounding(jet_sizes(jet), errors), self.factor)
+        return scaled, _scaled(_with_rounding(jet.sizes, errors), self.factor)
 
     def mixed(self) -> tuple[Array, Array]:
         """Scaled, one rounding of each entry."""

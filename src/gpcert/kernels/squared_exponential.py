@@ -11,8 +11,12 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.spatial.distance import cdist
 
+from gpcert.arrays import Backend
+from gpcert.kernels.expansions.squared_exponential import LocalSquaredExponential
+from gpcert.kernels.expansions.squared_exponential_sections import Sections
 from gpcert.kernels.nodes.radial_profiles import GaussianProfile
 from gpcert.kernels.radial import RadialKernel
+from gpcert.regions import Region
 
 __all__ = ["SquaredExponential"]
 
@@ -40,6 +44,7 @@ class SquaredExponential(RadialKernel):
     variance: float = 1.0
 
     name: ClassVar[str] = "squared_exponential"
+    has_sections: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         self._validate_radial()
@@ -53,6 +58,24 @@ class SquaredExponential(RadialKernel):
         """Matrix `k(x_i, y_j)` in plain floating point; no root is needed here."""
         r2 = cdist(X / self.length_scale, Y / self.length_scale, "sqeuclidean")
         return self.variance * np.exp(-0.5 * r2)
+
+    def localize(
+        self, points: np.ndarray, region: Region, backend: Backend
+    ) -> LocalSquaredExponential:
+        """A weighted, orthogonal expansion of its own."""
+        lengths = self.typical_lengths(points.shape[1])
+        return LocalSquaredExponential.build(points, lengths, self.variance, region, backend)
+
+    def sections(
+        self,
+        points: np.ndarray,
+        X: np.ndarray,
+        sections: tuple[np.ndarray, np.ndarray],
+        extent: np.ndarray,
+    ) -> Sections:
+        """See `gpcert.kernels.expansions.squared_exponential_sections`."""
+        seen = (self.typical_lengths(points.shape[1]), self.variance)
+        return Sections.build(seen, points, X, sections, extent)
 
     def config(self) -> dict[str, Any]:
         """`{"length_scale": ..., "variance": ...}`."""

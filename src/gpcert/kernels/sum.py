@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from gpcert.kernels.composite import Composite
-from gpcert.kernels.nodes.frame import Frame
 from gpcert.kernels.nodes.sum import SumNode
+from gpcert.regions.frame import Frame
 
 __all__ = ["Sum"]
 

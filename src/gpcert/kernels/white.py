@@ -14,7 +14,7 @@ from gpcert.arrays import finite_array
 from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.constant import ConstantNode
-from gpcert.kernels.nodes.frame import Frame
+from gpcert.regions.frame import Frame
 
 __all__ = ["White"]
 
@@ -55,6 +55,10 @@ class White(Kernel):
     def training_covariance(self, X: np.ndarray) -> np.ndarray:
         """`variance * I`."""
         return self.variance * np.eye(len(X))
+
+    def features_seen(self, d: int) -> np.ndarray:
+        """None of them."""
+        return np.zeros(d, dtype=bool)
 
     def typical_lengths(self, d: int) -> np.ndarray:
         """Infinite: it does not vary."""

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from gpcert.arrays import Array, namespace
 from gpcert.likelihoods.base import ScalarLikelihood
-from gpcert.likelihoods.lines import check_latent, check_segment, mean_lower
+from gpcert.likelihoods.segments import check_latent, check_segment, mean_lower
 
 __all__ = ["Gaussian"]
 

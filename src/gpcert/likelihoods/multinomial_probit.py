@@ -13,17 +13,18 @@ import numpy as np
 
 from gpcert.arrays import Array, finite_array, namespace
 from gpcert.errors import InputError
-from gpcert.likelihoods.classes import ClassLikelihood, ClassMoments, IndependentMoments
-from gpcert.likelihoods.independent_maximum import independent_maximum
-from gpcert.likelihoods.largest_probabilities import largest_probabilities
-from gpcert.likelihoods.orthant import score_bounds, slepian_bounds
-from gpcert.likelihoods.sectors import (
+from gpcert.integrals.independent_maximum import independent_maximum
+from gpcert.integrals.largest_probabilities import largest_probabilities
+from gpcert.integrals.moments import ClassMoments, IndependentMoments
+from gpcert.integrals.orthant import score_bounds, slepian_bounds
+from gpcert.integrals.sectors import (
     DENSITY_ULPS,
     Sector,
     normal_derivatives,
     sector_moments,
 )
-from gpcert.likelihoods.special import normal_cdf
+from gpcert.integrals.special import normal_cdf
+from gpcert.likelihoods.classes import ClassLikelihood
 from gpcert.likelihoods.step_link import StepLink
 from gpcert.rounding import U
 

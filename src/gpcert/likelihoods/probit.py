@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from gpcert.arrays import Array, namespace
+from gpcert.integrals.special import normal_cdf, normal_cdf_bounds, normal_pdf
 from gpcert.likelihoods.base import BinaryLikelihood
-from gpcert.likelihoods.lines import check_latent, check_segment, mean_lower
-from gpcert.likelihoods.special import normal_cdf, normal_cdf_bounds, normal_pdf
+from gpcert.likelihoods.segments import check_latent, check_segment, mean_lower
 from gpcert.rounding import down, nonnegative, up
 
 __all__ = ["Probit"]

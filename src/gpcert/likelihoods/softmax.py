@@ -12,13 +12,14 @@ import numpy as np
 
 from gpcert.arrays import Array
 from gpcert.errors import InputError
+from gpcert.integrals.gumbel import gumbel_moments
+from gpcert.integrals.moments import ClassMoments, IndependentMoments
+from gpcert.integrals.normal_rule import LARGEST_ORDER
+from gpcert.integrals.softmax_expectation import expected_softmax
+from gpcert.integrals.softmax_moments import LARGEST_GRID_DIMENSION, softmax_moments
 from gpcert.likelihoods.base import BinaryLikelihood
-from gpcert.likelihoods.classes import ClassLikelihood, ClassMoments, IndependentMoments
-from gpcert.likelihoods.gumbel import gumbel_moments
+from gpcert.likelihoods.classes import ClassLikelihood
 from gpcert.likelihoods.logistic import Logistic
-from gpcert.likelihoods.normal_rule import LARGEST_ORDER
-from gpcert.likelihoods.softmax_expectation import expected_softmax
-from gpcert.likelihoods.softmax_moments import LARGEST_GRID_DIMENSION, softmax_moments
 
 __all__ = ["Softmax"]
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from gpcert.arrays import Array, namespace
+from gpcert.integrals.gaussian_integral import score
+from gpcert.integrals.special import normal_cdf, normal_cdf_bounds, normal_pdf
 from gpcert.likelihoods.base import BinaryLikelihood
-from gpcert.likelihoods.gaussian_integral import score
-from gpcert.likelihoods.lines import check_latent, check_segment, mean_lower
-from gpcert.likelihoods.special import normal_cdf, normal_cdf_bounds, normal_pdf
+from gpcert.likelihoods.segments import check_latent, check_segment, mean_lower
 from gpcert.rounding import TINY, down, nonnegative, up
 
 __all__ = ["StepLink"]

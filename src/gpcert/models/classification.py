@@ -19,7 +19,7 @@ from gpcert.models.links import LINKS
 from gpcert.models.training import Covariances
 from gpcert.posterior import Posterior
 
-__all__ = ["Choices", "Latent", "Method"]
+__all__ = ["Choices", "ClassInference", "Latent"]
 
 _ALLOWED = {
     "likelihood": ("probit", "logistic", "softmax"),
@@ -71,18 +71,18 @@ class Choices:
 
 
 @dataclass(frozen=True, eq=False)
-class Method:
+class ClassInference:
     """Inference for the labels of one data set: y in {-1, +1}, or 0..m-1 for softmax."""
 
     choices: Choices
     y: np.ndarray
 
     @staticmethod
-    def of(choices: Choices, labels: np.ndarray) -> Method:
+    def of(choices: Choices, labels: np.ndarray) -> ClassInference:
         """For labels 0..m-1."""
         if choices.likelihood == "softmax":
-            return Method(choices, labels)
-        return Method(choices, np.where(labels == 1, 1.0, -1.0))
+            return ClassInference(choices, labels)
+        return ClassInference(choices, np.where(labels == 1, 1.0, -1.0))
 
     def infer(self, covariances: Covariances, noise: float | None, start: Any, final: bool) -> Fit:
         """The fit at one kernel; `noise` is regression's, `final` asks for the factor."""

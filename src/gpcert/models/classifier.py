@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gpcert.errors import InputError
 from gpcert.kernels import Kernel
-from gpcert.models.classification import Choices, Latent, Method
+from gpcert.models.classification import Choices, ClassInference, Latent
 from gpcert.models.hyperparameters import Trace
 from gpcert.models.inference import Fit
 from gpcert.models.training import (
@@ -134,7 +134,7 @@ class GPClassifier(ClassifierMixin, BaseEstimator):
         if self.sparse is not None:
             Z = choices.inducing_points(kernel, X, self.n_inducing, options.random)
             self.inducing_points_ = Z
-        method = Method.of(choices, labels)
+        method = ClassInference.of(choices, labels)
         trained = train(kernel, X, Z, method.infer, options)
         self.kernel_, self.trace_, self.fit_ = trained.kernel, trained.trace, trained.fit
         self.evidence_ = trained.fit.evidence
@@ -179,7 +179,7 @@ class GPClassifier(ClassifierMixin, BaseEstimator):
         """Probabilities (n, m) of the classes, averaged over the latent posterior.
 
         Of the likelihood of `posterior_`, the function that `gpcert.certify` bounds; more than two
-        classes by a fixed rule, see `gpcert.likelihoods.softmax_expectation`.
+        classes by a fixed rule, see `gpcert.integrals.softmax_expectation`.
         """
         X = self._checked(X)
         if len(self.classes_) == 2:

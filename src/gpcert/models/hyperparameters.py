@@ -19,7 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from gpcert.errors import InputError
 
-__all__ = ["Evaluation", "Optimum", "Search", "Trace", "maximise"]
+__all__ = ["Epoch", "Optimum", "Search", "Trace", "maximise"]
 
 AT_BOUND = 1e-6
 """A parameter this near its bound (in the vector's own unit) is reported as ending there."""
@@ -39,7 +39,7 @@ SciPy raises one for infinities)."""
 
 
 @dataclass(frozen=True, eq=False)
-class Evaluation:
+class Epoch:
     """One evaluation: number from 1 on, run (0: from the user's parameters), evidence, vector."""
 
     epoch: int
@@ -57,7 +57,7 @@ class Trace:
 
     names: tuple[str, ...]
     logarithmic: tuple[bool, ...]
-    evaluations: tuple[Evaluation, ...]
+    evaluations: tuple[Epoch, ...]
 
     def __len__(self) -> int:
         return len(self.evaluations)
@@ -141,7 +141,7 @@ class _Ledger:
 
     def __init__(self, evidence: Evidence, search: Search) -> None:
         self.evidence, self.search = evidence, search
-        self.evaluations: list[Evaluation] = []
+        self.evaluations: list[Epoch] = []
         self.best: tuple[float, np.ndarray, Any] | None = None
         self.failure: Exception | None = None
         self.run = 0
@@ -190,7 +190,7 @@ class _Ledger:
         vector = vector.copy()  # the optimiser may use its memory again
         value, slope, payload = self._evaluate(vector)
         self.spent += 1
-        self.evaluations.append(Evaluation(len(self.evaluations) + 1, self.run, value, vector))
+        self.evaluations.append(Epoch(len(self.evaluations) + 1, self.run, value, vector))
         if self.search.report is not None:
             self.search.report(value)
         if not np.isfinite(value):

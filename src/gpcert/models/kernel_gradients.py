@@ -18,13 +18,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from gpcert.errors import InputError
-from gpcert.kernels import Kernel
+from gpcert.kernels import Kernel, Scale, White
+from gpcert.kernels.composite import Composite
 from gpcert.models.leaf_gradients import LEAF_RULES, Derivatives, LeafRule, Pairs
 
-__all__ = ["COMPOSITE_KERNELS", "LogParameters", "Parameter", "has_white_noise"]
-
-COMPOSITE_KERNELS = frozenset({"sum", "product", "scale", "active_dimensions"})
-"""Kernels made of kernels, by name; all others are leaves and need a rule."""
+__all__ = ["LogParameters", "Parameter", "has_white_noise"]
 
 
 @dataclass(frozen=True)
@@ -112,9 +110,7 @@ class LogParameters:
 
 def has_white_noise(kernel: Any) -> bool:
     """Whether `training_covariance` is more than `value`: a White part anywhere in the tree."""
-    if kernel.name in COMPOSITE_KERNELS:
-        return any(has_white_noise(part) for part in _parts(kernel))
-    return kernel.name == "white"
+    return isinstance(kernel, White) or any(has_white_noise(part) for part in kernel.parts)
 
 
 class _Covariance(Protocol):
@@ -181,21 +177,20 @@ def _rule(kernel: Any) -> LeafRule:
     return LEAF_RULES[name]
 
 
-def _parts(kernel: Any) -> tuple[Kernel, ...]:
-    return kernel.kernels if kernel.name in {"sum", "product"} else (kernel.kernel,)
-
-
 def _parameters(kernel: Any, path: str) -> Iterator[Parameter]:
-    if kernel.name not in COMPOSITE_KERNELS:
-        rule = _rule(kernel)
-        for field in rule.fields:
-            yield from _field(kernel, field, path, field in rule.logarithmic)
-        return
-    if kernel.name == "scale":
-        yield from _field(kernel, "factor", path, logarithmic=True)
-    for i, part in enumerate(_parts(kernel)):
-        inner = f"{i + 1}." if kernel.name in {"sum", "product"} else ""
+    for field, logarithmic in _own_fields(kernel):
+        yield from _field(kernel, field, path, logarithmic)
+    for i, part in enumerate(kernel.parts):
+        inner = f"{i + 1}." if isinstance(kernel, Composite) else ""
         yield from _parameters(part, path + inner)
+
+
+def _own_fields(kernel: Any) -> list[tuple[str, bool]]:
+    """The fields that are trained, those of the parts apart, and whether by their logarithm."""
+    if kernel.parts:
+        return [("factor", True)] if isinstance(kernel, Scale) else []
+    rule = _rule(kernel)
+    return [(field, field in rule.logarithmic) for field in rule.fields]
 
 
 def _field(kernel: Any, field: str, path: str, logarithmic: bool) -> Iterator[Parameter]:
@@ -209,17 +204,9 @@ def _field(kernel: Any, field: str, path: str, logarithmic: bool) -> Iterator[Pa
 
 
 def _rebuilt(kernel: Any, vector: Iterator[float]) -> Any:
-    if kernel.name not in COMPOSITE_KERNELS:
-        rule = _rule(kernel)
-        changes = {f: _new_field(kernel, f, vector, f in rule.logarithmic) for f in rule.fields}
-        return replace(kernel, **changes)
-    changes = {}
-    if kernel.name == "scale":
-        changes["factor"] = _new_field(kernel, "factor", vector, logarithmic=True)
-    parts = tuple(_rebuilt(part, vector) for part in _parts(kernel))
-    if kernel.name in {"sum", "product"}:
-        return replace(kernel, kernels=parts)
-    return replace(kernel, kernel=parts[0], **changes)
+    changes = {f: _new_field(kernel, f, vector, log) for f, log in _own_fields(kernel)}
+    parts = tuple(_rebuilt(part, vector) for part in kernel.parts)
+    return replace(kernel.with_parts(parts), **changes)
 
 
 def _new_field(kernel: Any, field: str, vector: Iterator[float], logarithmic: bool) -> Any:
@@ -233,13 +220,12 @@ def _new_field(kernel: Any, field: str, vector: Iterator[float], logarithmic: bo
 
 
 def _contractions(kernel: Any, covariance: _Covariance, W: np.ndarray) -> Iterator[float]:
-    if kernel.name not in COMPOSITE_KERNELS:
-        rule = _rule(kernel)
-        found = covariance.derivatives(rule, kernel, W)
-        for field in rule.fields:
-            yield from _trained(kernel, field, found[field], field in rule.logarithmic)
+    if kernel.parts:
+        yield from _COMPOSITES[kernel.name](kernel, covariance, W)
         return
-    yield from _COMPOSITES[kernel.name](kernel, covariance, W)
+    found = covariance.derivatives(_rule(kernel), kernel, W)
+    for field, logarithmic in _own_fields(kernel):
+        yield from _trained(kernel, field, found[field], logarithmic)
 
 
 def _trained(kernel: Any, field: str, found: Any, logarithmic: bool) -> Iterator[float]:

@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from gpcert.arrays import finite_array
 from gpcert.errors import InputError
 from gpcert.kernels import Kernel, SquaredExponential
-from gpcert.models.hyperparameters import Evaluation, Search, Trace, maximise
+from gpcert.models.hyperparameters import Epoch, Search, Trace, maximise
 from gpcert.models.inference import EvidenceGradient, Fit
 from gpcert.models.kernel_gradients import LogParameters, has_white_noise
 from gpcert.models.progress import progress_bar
@@ -119,7 +119,7 @@ def train(kernel: Kernel, X: np.ndarray, Z: np.ndarray | None, infer: Infer, o: 
     """
     if o.max_epochs == 0:
         fit = infer(Covariances(kernel, X, Z), o.noise, None, True)
-        trace = Trace((), (), (Evaluation(1, 0, fit.evidence, np.zeros(0)),))
+        trace = Trace((), (), (Epoch(1, 0, fit.evidence, np.zeros(0)),))
         return Trained(kernel, o.noise, _light(fit), trace)
     parameters = LogParameters.of(kernel)
     count = len(parameters.parameters)

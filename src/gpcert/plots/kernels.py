@@ -10,11 +10,11 @@ import numpy as np
 from gpcert.arrays import Backend, finite_array, to_numpy
 from gpcert.enclosures.mean import MeanEnclosure, mean_enclosure
 from gpcert.errors import InputError
-from gpcert.kernels import Kernel, localize
+from gpcert.kernels import Kernel
 from gpcert.kernels.lines.base import Affine
-from gpcert.kernels.nodes.frame import Frame, Reach
 from gpcert.plots.style import ACCENT, DARK, LIGHT
 from gpcert.regions import Box, Cells
+from gpcert.regions.frame import Frame, Reach
 from gpcert.rounding import up_float
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def _taylor_curves(
     """The engine's enclosure of the "mean" k(., z), one point of weight 1 and norm sqrt k(z, z)."""
     square, error = kernel.gram_with_error(z[None, :])
     norm = up_float(float(np.sqrt(square[0, 0] + error[0, 0])), 4)
-    local = localize(kernel, z[None, :], region, Backend())
+    local = kernel.localize(z[None, :], region, Backend())
     expansion = local.expand(region.root())
     enclosure: MeanEnclosure = mean_enclosure(local, expansion, np.ones(1), norm, pointwise=True)
     center = float(region.root().center[0, 0])

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from gpcert.arrays import Array, Backend, backend_from_name, to_numpy
 from gpcert.errors import InputError
 from gpcert.likelihoods.base import BinaryLikelihood, ScalarLikelihood
-from gpcert.likelihoods.lines import mean_lower, monotone_minimum
+from gpcert.likelihoods.segments import mean_lower, monotone_minimum
 from gpcert.testing.effort import examples
 
 __all__ = ["LikelihoodContract", "segments", "means", "variances"]

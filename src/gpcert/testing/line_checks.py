@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from gpcert.kernels.lines.affine_bound import affine_lower_bound
-from gpcert.kernels.nodes.frame import Reach
 from gpcert.regions import Cells
+from gpcert.regions.frame import Reach
 from gpcert.testing.balls import dot, exact, flint
 from gpcert.testing.node_case import NodeCase
 

@@ -13,8 +13,8 @@ import numpy as np
 from gpcert.arrays import Array, Backend, to_numpy
 from gpcert.kernels import Kernel
 from gpcert.kernels.nodes.base import LocalNode, NodeBatch
-from gpcert.kernels.nodes.frame import Frame, Reach
 from gpcert.regions import Ball, Box, Cells, Region
+from gpcert.regions.frame import Frame, Reach
 from gpcert.testing.balls import coefficients, exact, flint, series_length
 from gpcert.testing.kernel_references import reference_of
 from gpcert.testing.strategies import cell_points

@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 
 from gpcert.arrays import Backend
 from gpcert.kernels import Kernel, kernel_from_config
-from gpcert.kernels.nodes.frame import Frame
 from gpcert.regions import Box, Cells
+from gpcert.regions.frame import Frame
 from gpcert.testing.effort import variants
 from gpcert.testing.kernel_contract import KernelContract, drawn, seeds
 from gpcert.testing.line_checks import check_lines_at_points

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpcert.arrays import Array, Backend, to_numpy
-from gpcert.kernels import localize
 from gpcert.kernels.expansions.squared_exponential import LocalSquaredExponential
 from gpcert.regions import Ball, Box, Cells, Region
 from gpcert.testing.balls import exact, flint
@@ -25,13 +24,13 @@ class WeightedContract(KernelCase):
     """Inherit, set `kernel`, `dim` and `weight`."""
 
     weight: ClassVar[float] = 0.5
-    """The rate of omega that `localize` is expected to have."""
+    """The rate of omega that `Kernel.localize` is expected to have."""
 
     def localized(
         self, points: np.ndarray, region: Region, backend: Backend
     ) -> LocalSquaredExponential:
         """The kernel's weighted expansion."""
-        local = localize(self.kernel, points, region, backend)
+        local = self.kernel.localize(points, region, backend)
         assert isinstance(local, LocalSquaredExponential)
         return local
 

@@ -16,20 +16,21 @@ from gpcert.arrays import to_numpy
 from gpcert.enclosures.classes.latent import mean_first_order, variance_first_order
 from gpcert.enclosures.classes.layout import ClassLayout
 from gpcert.enclosures.classes.metric import _coordinates, _nuclear, _spectral
-from gpcert.enclosures.classes.moments import Jet, weighted_jet
+from gpcert.enclosures.classes.moments import ClassJet, weighted_jet
 from gpcert.enclosures.classes.reference import _inverse_error
 from gpcert.enclosures.classes.remainder import degree_bound, higher_degrees, shrunk_bounds
 from gpcert.enclosures.classes.taylor_bound import _with_curvature
 from gpcert.enclosures.goals.classes import Classes, ClassGoal, margins
 from gpcert.enclosures.local_quadratic import LocalQuadratic
+from gpcert.integrals import gumbel_rule
+from gpcert.integrals.derivative_bounds import PROBABILITY_LINES, UNIMODAL_BOUNDS, unimodal_bound
+from gpcert.integrals.gumbel import gumbel_moments
+from gpcert.integrals.gumbel_transforms import transforms
+from gpcert.integrals.normal_rule import normal_rule
+from gpcert.integrals.sectors import Sector, sector_moments
+from gpcert.integrals.softmax_moments import _frobenius
 from gpcert.kernels import SquaredExponential
-from gpcert.likelihoods import MultinomialProbit, Softmax, gumbel_rule
-from gpcert.likelihoods.gumbel import gumbel_moments
-from gpcert.likelihoods.gumbel_transforms import transforms
-from gpcert.likelihoods.normal_rule import normal_rule
-from gpcert.likelihoods.sectors import Sector, sector_moments
-from gpcert.likelihoods.smoothing import PROBABILITY_LINES, UNIMODAL_BOUNDS, unimodal_bound
-from gpcert.likelihoods.softmax_moments import _frobenius
+from gpcert.likelihoods import MultinomialProbit, Softmax
 from gpcert.posterior import Posterior
 from gpcert.precision_factors import on_grid
 from gpcert.regions import Box
@@ -95,7 +96,7 @@ def test_layout_is_that_of_differences(classes, independent):
 def test_errors_of_a_weighted_sum_add_up():
     zero = np.zeros((1, 2))
     parts = [
-        Jet(np.array([0.5]), (zero, zero[:, :, None] + zero[:, None]), np.array([error]))
+        ClassJet(np.array([0.5]), (zero, zero[:, :, None] + zero[:, None]), np.array([error]))
         for error in ([0.1, 0.2, 0.3], [0.05, 0.2, 0.6])
     ]
     for weights in ((1.0, -1.0), (-2.0, 1.0)):

@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 
 from gpcert.arrays import to_numpy
 from gpcert.enclosures.classes.pairs import PairBounds
+from gpcert.integrals.orthant import score_bounds
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import MultinomialProbit, Softmax
-from gpcert.likelihoods.orthant import score_bounds
 from gpcert.posterior import Posterior
 from gpcert.regions import Box
 from gpcert.testing.arb_reference import flint

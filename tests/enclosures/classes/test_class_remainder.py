@@ -20,10 +20,10 @@ from gpcert.enclosures.classes.taylor_bound import (
     missed_bends,
     taylor_bound,
 )
+from gpcert.integrals.derivative_bounds import UNIMODAL_BOUNDS
+from gpcert.integrals.moments import ClassMoments
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import MultinomialProbit, Softmax
-from gpcert.likelihoods.classes import ClassMoments
-from gpcert.likelihoods.smoothing import UNIMODAL_BOUNDS
 from gpcert.posterior import Posterior
 from gpcert.regions import Box
 from gpcert.testing.effort import crossed, examples

@@ -7,13 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpcert.arrays import Backend
-from gpcert.enclosures.paper.carrier_lines import lift, quadratic_places
+from gpcert.enclosures.paper.carrier_lines import lift
 from gpcert.enclosures.paper.lifted import LiftedBox
 from gpcert.enclosures.paper.square_form import SquareForm
 from gpcert.enclosures.paper.variance_bound import variance_interval
 from gpcert.kernels import Periodic, SquaredExponential
-from gpcert.kernels.nodes.frame import Frame, Reach
 from gpcert.regions import Ball, Box
+from gpcert.regions.frame import Frame, Reach
 from gpcert.testing.arb_reference import exact
 from gpcert.testing.effort import examples
 
@@ -172,7 +172,7 @@ def test_quadratic_carrier_is_linear_in_lifted_coordinates(seed):
     reach = Reach.of(cells, frame)
     batch = SquaredExponential(lengths).node(points, frame).at(reach)
     ((carrier, _),) = batch.enclosed().under.slopes
-    lifted = lift(carrier, quadratic_places(batch))
+    lifted = lift(carrier)
     assert lifted.columns is not None
     x = np.where(rng.random(d) < 0.5, cells.lower[0], cells.upper[0])
     e = [
@@ -201,7 +201,7 @@ def test_periodic_carrier_is_linear_in_lifted_coordinates():
     cells = region.root()
     batch = kernel.node(points, frame).at(Reach.of(cells, frame))
     ((carrier, _),) = batch.enclosed().under.slopes
-    lifted = lift(carrier, {})
+    lifted = lift(carrier)
     for x in rng.uniform([0.1, -0.2], [0.5, 0.4], (20, 2)):
         angle = 2.0 * np.pi * (x - cells.center[0]) / [2.0, 3.0]
         assert np.all(np.abs(angle) <= lifted.spreads[0] + 1e-12)

@@ -14,7 +14,7 @@ from gpcert.enclosures.paper.safe_dual import (
     sign_multipliers,
 )
 from gpcert.kernels.lines.affine_bound import affine_lower_bound
-from gpcert.kernels.nodes.frame import Reach
+from gpcert.regions.frame import Reach
 from gpcert.testing.arb_reference import ArbPosterior, exact
 from gpcert.testing.effort import examples
 from gpcert.testing.strategies import any_kernels, cases, cell_points, random_cells

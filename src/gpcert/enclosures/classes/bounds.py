@@ -14,16 +14,16 @@ from gpcert.arrays import Array, namespace
 from gpcert.deadline import checkpoint
 from gpcert.enclosures.classes.layout import ClassLayout
 from gpcert.enclosures.classes.log_concave import LogConcave
-from gpcert.enclosures.classes.moments import Jet, class_jet, independent_jet, weighted_jet
+from gpcert.enclosures.classes.moments import ClassJet, class_jet, independent_jet, weighted_jet
 from gpcert.enclosures.classes.pairs import PairBounds
 from gpcert.enclosures.classes.reference import Reference, reference
 from gpcert.enclosures.classes.taylor_bound import ClassProblem, center_range, taylor_bound
 from gpcert.enclosures.classes.variance_pieces import MOST_DIFFERENCES, variance_pieces_bound
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.local_quadratic import LevelBound
+from gpcert.integrals.derivative_bounds import UNIMODAL_BOUNDS
+from gpcert.integrals.moments import ClassMoments
 from gpcert.likelihoods import ClassLikelihood
-from gpcert.likelihoods.classes import ClassMoments
-from gpcert.likelihoods.smoothing import UNIMODAL_BOUNDS
 from gpcert.regions import Cells
 from gpcert.rounding import TINY, down, gamma, nonnegative
 
@@ -45,8 +45,8 @@ class ClassEvaluation:
         self.layout = layout
         self.likelihood = likelihood
         self.pairs = PairBounds(evaluation, layout, likelihood)
-        self._jets: dict[Weights, Jet] = {}
-        self._classes: dict[int, Jet] = {}
+        self._jets: dict[Weights, ClassJet] = {}
+        self._classes: dict[int, ClassJet] = {}
         self._ranges: dict[int, tuple[Array, Array]] = {}
 
     @property
@@ -69,14 +69,14 @@ class ClassEvaluation:
         order = self.likelihood.highest_order if self.evaluation.optional else 2
         return self.likelihood.moments(self.place.change.means.reference, self.place.L, order)
 
-    def jet(self, weights: Weights) -> Jet:
+    def jet(self, weights: Weights) -> ClassJet:
         """The weighted sum at the references."""
         if weights not in self._jets:
             parts = ((w, self._single(c)) for c, w in enumerate(weights) if w != 0.0)
             self._jets[weights] = weighted_jet(tuple(parts))
         return self._jets[weights]
 
-    def _single(self, c: int) -> Jet:
+    def _single(self, c: int) -> ClassJet:
         """One class at the references."""
         if c not in self._classes:
             checkpoint()
@@ -164,7 +164,7 @@ class ClassEvaluation:
             return xp.full_like(self.evaluation.expansion.geometry.rho2, -math.inf)
         a, order = self.place.change.means.reference, self.likelihood.highest_order
 
-        def jet_at(L: Array) -> Jet:
+        def jet_at(L: Array) -> ClassJet:
             moments = self.likelihood.moments(a, L, order)
             return weighted_jet(
                 tuple((w, class_jet(moments, c)) for c, w in enumerate(weights) if w != 0.0)

@@ -14,14 +14,14 @@ from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.local_quadratic import LocalQuadratic
 from gpcert.enclosures.quadratic_minimum import smallest_eigenvalue
 from gpcert.kernels.expansions.geometry import Geometry
-from gpcert.kernels.expansions.growth import growth_chord
+from gpcert.kernels.exponentials import growth_chord
 from gpcert.rounding import gamma, nonnegative, up
 
 __all__ = [
     "FirstOrder",
     "mean_at_center",
     "mean_first_order",
-    "swing",
+    "linear_reach",
     "variance_at_center",
     "variance_first_order",
 ]
@@ -204,7 +204,7 @@ def variance_at_center(evaluation: Evaluation, outputs: int) -> FirstOrder:
     return _first_order(evaluation, rows)
 
 
-def swing(geometry: Geometry, slope: Array) -> Array:
+def linear_reach(geometry: Geometry, slope: Array) -> Array:
     """Upper bound (B, J) of `|slope.d|` on every cell, slope (B, J, f)."""
     xp = namespace(slope)
     if slope.shape[2] == 0:
@@ -245,7 +245,7 @@ def _first_order(evaluation: Evaluation, rows: list[_Row]) -> FirstOrder:
     # scaling a slope rounds each of its entries
     rounding = gamma(4) * xp.sum(xp.abs(slope) * geometry.half[:, None, :], axis=2)
     bend = up(xp.stack(bends, axis=1) + rounding, geometry.half.shape[1] + 4)
-    reach = up(swing(geometry, slope) + bend, 2)
+    reach = up(linear_reach(geometry, slope) + bend, 2)
     return FirstOrder(xp.stack(references, axis=1), slope, bend, reach, xp.stack(centers, axis=1))
 
 

@@ -18,16 +18,16 @@ from __future__ import annotations
 import math
 
 from gpcert.arrays import Array, namespace
-from gpcert.enclosures.classes.latent import swing
+from gpcert.enclosures.classes.latent import linear_reach
 from gpcert.enclosures.classes.layout import ClassLayout
-from gpcert.enclosures.classes.moments import Jet, class_jet
+from gpcert.enclosures.classes.moments import ClassJet, class_jet
 from gpcert.enclosures.classes.reference import Reference
 from gpcert.enclosures.classes.remainder import shrunk_bounds
 from gpcert.enclosures.classes.sum_model import mean_sum_model
 from gpcert.enclosures.classes.taylor_bound import Slopes
 from gpcert.enclosures.evaluation import Evaluation
+from gpcert.integrals.derivative_bounds import UNIMODAL_BOUNDS, unimodal_bound
 from gpcert.likelihoods import ClassLikelihood
-from gpcert.likelihoods.smoothing import UNIMODAL_BOUNDS, unimodal_bound
 from gpcert.rounding import EXP_ULPS, down, gamma, nonnegative, root, up
 
 __all__ = ["LogConcave"]
@@ -48,7 +48,7 @@ class LogConcave:
         self.likelihood = likelihood
         self.place = place
 
-    def lower(self, c: int, jet: Jet) -> Array:
+    def lower(self, c: int, jet: ClassJet) -> Array:
         """Certified lower bound (B,) of pi_c over each cell; `jet` is that of class c.
 
         Statement: with `e_k <= h_k` and `u.e <= h` on the cell, u > 0, F is at least its least
@@ -80,7 +80,7 @@ class LogConcave:
         assert best is not None
         return nonnegative(xp.where(usable & ~xp.isnan(best), best, xp.zeros_like(best)))
 
-    def upper(self, c: int, jet: Jet) -> Array:
+    def upper(self, c: int, jet: ClassJet) -> Array:
         """Certified upper bound (B,) of pi_c over each cell.
 
         Statement: `F(e) <= F(e*) exp(g.(e - e*))`, g the gradient of log F at any e* (a concave
@@ -120,7 +120,7 @@ class LogConcave:
     def _others(self, c: int) -> list[int]:
         return [k for k in range(self.layout.classes) if k != c]
 
-    def _falling(self, c: int, jet: Jet) -> Array:
+    def _falling(self, c: int, jet: ClassJet) -> Array:
         """(B, n): a direction u > 0 near minus the gradient of F in e; any would be valid."""
         xp = namespace(self.place.L)
         p = self._raw(jet.derivatives[0])
@@ -169,7 +169,7 @@ class LogConcave:
         low = own.value - own.errors[:, 0] - self._moved_at(own)
         return xp.where(finite, down(low, 4), xp.zeros_like(low))
 
-    def _moved_at(self, own: Jet) -> Array:
+    def _moved_at(self, own: ClassJet) -> Array:
         """Upper bound (B,) of |F(e, V) - F(e, V_0)| at the point e of a jet.
 
         The first-order term `<Q, V - V_0> / 2 = sum_j q_j (y_j - reference_j) / 2 - shift` is
@@ -179,7 +179,7 @@ class LogConcave:
         variances, w = self.place.variances, self.place.sizes.spread
         slopes = Slopes.of(self.place, own, own.derivatives[1])
         slope = xp.sum(slopes.q[:, :, None] * variances.slope, axis=1)[:, None, :]
-        linear = swing(self.place.geometry, slope)[:, 0]
+        linear = linear_reach(self.place.geometry, slope)[:, 0]
         # the sum over outputs rounds each entry of the slope; counted by the reaches
         J = slopes.q.shape[1]
         sizes = variances.bend + gamma(J + 8) * (variances.reach + variances.bend)

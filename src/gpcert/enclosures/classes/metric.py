@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpcert.arrays import Array, namespace
-from gpcert.enclosures.classes.latent import FirstOrder, swing
+from gpcert.enclosures.classes.latent import FirstOrder, linear_reach
 from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.rounding import gamma, root, up
 
@@ -72,7 +72,7 @@ def measure(change: Change, R: Array, inflation: Array, geometry: Geometry) -> S
     size = xp.abs(R)
     moved = xp.sum(xp.abs(means.slope) * geometry.half[:, None, :], axis=2)
     lost = gamma(n + 2) * (size @ moved[:, :, None])[:, :, 0]
-    linear = _length(swing(geometry, slope))
+    linear = _length(linear_reach(geometry, slope))
     mean_bend = _length((size @ means.bend[:, :, None])[:, :, 0] + lost)
     once, twice = 1.0 + inflation, (1.0 + inflation) ** 2
     mean = up((linear + mean_bend) * once, count)
@@ -112,7 +112,7 @@ def _covariance_sizes(
     moved = xp.sum(xp.abs(variances.slope) * geometry.half[:, None, :], axis=2)
     sums = (moved + variances.bend)[:, :, None]
     lost = gamma(2 * n + J + 12) * (own_sizes @ sums)[:, :, 0]
-    swings = swing(geometry, own @ variances.slope)
+    swings = linear_reach(geometry, own @ variances.slope)
     bends = (xp.abs(own) @ variances.bend[:, :, None])[:, :, 0]
     if n == 2 and variances.shapes is not None:
         together = variances.shapes.bends(own, geometry)

@@ -9,16 +9,16 @@ import numpy as np
 
 from gpcert.arrays import Array, namespace
 from gpcert.enclosures.classes.reference import Reference, frobenius
+from gpcert.integrals.derivative_bounds import UNIMODAL_BOUNDS
+from gpcert.integrals.moments import ClassMoments
 from gpcert.likelihoods import ClassLikelihood
-from gpcert.likelihoods.classes import ClassMoments
-from gpcert.likelihoods.smoothing import UNIMODAL_BOUNDS
 from gpcert.rounding import gamma, root, up
 
-__all__ = ["Jet", "class_jet", "independent_jet", "weighted_jet"]
+__all__ = ["ClassJet", "class_jet", "independent_jet", "weighted_jet"]
 
 
 @dataclass(frozen=True, eq=False)
-class Jet:
+class ClassJet:
     """`G = sum_c w_c pi_c` at (a_0, V_0): value (B,), derivatives in z (d = a_0 + L z) of order 1,
     2 and, where known, more, with the errors of `ClassMoments` (B, 1 + orders).
 
@@ -29,7 +29,7 @@ class Jet:
     value: Array
     derivatives: tuple[Array, ...]
     errors: Array
-    parts: tuple[tuple[float, Jet], ...] = ()
+    parts: tuple[tuple[float, ClassJet], ...] = ()
 
     @property
     def order(self) -> int:
@@ -42,12 +42,12 @@ class Jet:
         return float(np.abs([w for w, _ in self.parts]).sum()) * (1.0 + 2.0**-40)
 
 
-def weighted_jet(parts: tuple[tuple[float, Jet], ...]) -> Jet:
+def weighted_jet(parts: tuple[tuple[float, ClassJet], ...]) -> ClassJet:
     """The sum of classes' jets with weights; its rounding is counted by the sizes of the terms."""
     xp = namespace(parts[0][1].value)
     orders = parts[0][1].order
 
-    def summed(pick: Callable[[Jet], Array]) -> tuple[Array, Array]:
+    def summed(pick: Callable[[ClassJet], Array]) -> tuple[Array, Array]:
         terms = [w * pick(jet) for w, jet in parts]
         axes = tuple(range(1, terms[0].ndim))
         sizes = [root(xp.sum(t * t, axis=axes)) if axes else xp.abs(t) for t in terms]
@@ -58,15 +58,17 @@ def weighted_jet(parts: tuple[tuple[float, Jet], ...]) -> Jet:
     sizes = xp.stack([size, *(each for _, each in found)], axis=1)
     errors = sum(abs(w) * jet.errors for w, jet in parts)
     errors = up(errors + gamma(len(parts) + 4) * sizes, len(parts) + 16)
-    return Jet(value, tuple(tensor for tensor, _ in found), errors, parts)
+    return ClassJet(value, tuple(tensor for tensor, _ in found), errors, parts)
 
 
-def class_jet(moments: ClassMoments, c: int) -> Jet:
+def class_jet(moments: ClassMoments, c: int) -> ClassJet:
     """One class of the moments."""
-    return Jet(moments.value[:, c], tuple(d[:, c] for d in moments.derivatives), moments.errors)
+    return ClassJet(
+        moments.value[:, c], tuple(d[:, c] for d in moments.derivatives), moments.errors
+    )
 
 
-def independent_jet(likelihood: ClassLikelihood, place: Reference, c: int) -> Jet:
+def independent_jet(likelihood: ClassLikelihood, place: Reference, c: int) -> ClassJet:
     """One class for independent outputs, from one-dimensional integrals; orders 1 and 2.
 
     The integrals are taken at the outputs' means mu and variances `raised`: there the differences
@@ -96,4 +98,4 @@ def independent_jet(likelihood: ClassLikelihood, place: Reference, c: int) -> Je
         size**2 * (n * found.errors[:, 2] + gamma(2 * n + 4) * frobenius(Q)) + moved[2],
     ]
     errors = up(xp.stack(errors, axis=1), 4 * n * n + 32)
-    return Jet(found.value, (first, second), errors)
+    return ClassJet(found.value, (first, second), errors)

@@ -27,7 +27,7 @@ from gpcert.enclosures.classes.reference import negative_part
 from gpcert.enclosures.classes.sum_model import pair_model
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.likelihoods import ClassLikelihood
-from gpcert.likelihoods.lines import LARGEST_LINE
+from gpcert.likelihoods.segments import LARGEST_SEGMENT
 from gpcert.rounding import U, down, gamma, nonnegative, up
 
 __all__ = ["PairBounds"]
@@ -98,8 +98,8 @@ class PairBounds:
             moved = constant - beta * (2.0 * self.likelihood.noise)
             size = xp.abs(alpha) + xp.abs(constant) + xp.abs(beta) * self.likelihood.noise
             alpha = down(alpha + moved - gamma(8) * size, 2)
-            usable = (xp.abs(alpha) <= LARGEST_LINE) & (high <= LARGEST_LINE)
-            usable = usable & (xp.abs(beta) <= LARGEST_LINE)
+            usable = (xp.abs(alpha) <= LARGEST_SEGMENT) & (high <= LARGEST_SEGMENT)
+            usable = usable & (xp.abs(beta) <= LARGEST_SEGMENT)
             zero = xp.zeros_like(alpha)
             ends = [xp.where(usable, v, zero + self._least()) for v in (low, high)]
             found = pair.line_minimum(

@@ -13,9 +13,9 @@ import numpy as np
 from gpcert.arrays import Array, namespace
 from gpcert.enclosures.classes.latent import (
     FirstOrder,
+    linear_reach,
     mean_at_center,
     mean_first_order,
-    swing,
     variance_at_center,
     variance_first_order,
 )
@@ -208,5 +208,5 @@ def _differences(outputs: FirstOrder, layout: ClassLayout, geometry: Geometry) -
     moved = xp.sum(xp.abs(outputs.slope) * geometry.half[:, None, :], axis=2)
     size = xp.abs(outputs.reference) + xp.abs(outputs.center) + moved
     bend = up(summed(outputs.bend, False) + gamma(2) * summed(size, False), 4)
-    reach = up(swing(geometry, slope) + bend, 2)
+    reach = up(linear_reach(geometry, slope) + bend, 2)
     return FirstOrder(summed(outputs.reference), slope, bend, reach, summed(outputs.center))

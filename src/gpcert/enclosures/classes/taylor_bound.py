@@ -26,15 +26,15 @@ import numpy as np
 from gpcert.arrays import Array, namespace
 from gpcert.enclosures.classes.layout import ClassLayout
 from gpcert.enclosures.classes.metric import Sizes
-from gpcert.enclosures.classes.moments import Jet
+from gpcert.enclosures.classes.moments import ClassJet
 from gpcert.enclosures.classes.reference import Reference
 from gpcert.enclosures.classes.remainder import degree_bound, higher_degrees, shrunk_bounds
 from gpcert.enclosures.classes.sum_model import sum_model
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.local_quadratic import LevelBound, LocalQuadratic
-from gpcert.kernels.expansions.growth import growth_chord
+from gpcert.integrals.derivative_bounds import UNIMODAL_BOUNDS, unimodal_bound
+from gpcert.kernels.exponentials import growth_chord
 from gpcert.likelihoods import ClassLikelihood
-from gpcert.likelihoods.smoothing import UNIMODAL_BOUNDS, unimodal_bound
 from gpcert.rounding import down, gamma, root, up
 
 __all__ = [
@@ -59,13 +59,13 @@ class ClassProblem:
     place: Reference
 
 
-def taylor_bound(problem: ClassProblem, jet: Jet) -> LevelBound:
+def taylor_bound(problem: ClassProblem, jet: ClassJet) -> LevelBound:
     """See the module. `lower` (B,), minus infinity where nothing is known; `point` (B, f)."""
     slopes = Slopes.of(problem.place, jet, jet.derivatives[1])
     return least_sum(problem, jet, slopes, lost_beyond(problem, problem.place, jet))
 
 
-def least_sum(problem: ClassProblem, jet: Jet, slopes: Slopes, lost: Array) -> LevelBound:
+def least_sum(problem: ClassProblem, jet: ClassJet, slopes: Slopes, lost: Array) -> LevelBound:
     """Lower bound of `value + p.da + <Q, dV> / 2 + second-order part - lost` over the cells."""
     place, geometry = problem.place, problem.place.geometry
     xp = namespace(place.L)
@@ -86,7 +86,7 @@ def least_sum(problem: ClassProblem, jet: Jet, slopes: Slopes, lost: Array) -> L
     return LevelBound(xp.where(xp.isnan(lower), xp.full_like(lower, -math.inf), lower), best.point)
 
 
-def center_range(problem: ClassProblem, jet: Jet) -> tuple[Array, Array]:
+def center_range(problem: ClassProblem, jet: ClassJet) -> tuple[Array, Array]:
     """Certified range (B,) of G at the cells' centres: the same expansion, where nothing moves but
     what rounding leaves open and the step from V_0 to the centre's covariance."""
     place, known = problem.place.at_center(problem.evaluation, problem.layout)
@@ -122,7 +122,7 @@ def _terms(place: Reference, problem: ClassProblem, slopes: Slopes) -> Array:
     return up(whole + xp.sum(xp.abs(slopes.q) * spread, axis=1), 64)
 
 
-def lost_beyond(problem: ClassProblem, place: Reference, jet: Jet) -> Array:
+def lost_beyond(problem: ClassProblem, place: Reference, jet: ClassJet) -> Array:
     """The value's own error, the second-order part that bends, and the rest."""
     smooth = _link_bounds(problem, jet)
     missed = missed_bends(jet, place.sizes)
@@ -133,7 +133,7 @@ def lost_beyond(problem: ClassProblem, place: Reference, jet: Jet) -> Array:
     return up(jet.errors[:, 0] + missed + _rest(problem, place, jet), 4)
 
 
-def _link_bounds(problem: ClassProblem, jet: Jet) -> list[float] | None:
+def _link_bounds(problem: ClassProblem, jet: ClassJet) -> list[float] | None:
     """Bounds of the derivatives 1..6 by the links' own, in the metric of `plain_sizes`."""
     own = [jet.total * problem.likelihood.link_bound(order) for order in range(1, 7)]
     return own if math.isfinite(own[-1]) else None
@@ -152,7 +152,7 @@ class Slopes:
     gradient_error: Array
 
     @staticmethod
-    def of(place: Reference, jet: Jet, second: Array) -> Slopes:
+    def of(place: Reference, jet: ClassJet, second: Array) -> Slopes:
         """From the derivatives in z: `p = R^T D1`, `Q = R^T second R`, `second` D2 or part of it.
 
         Whatever p and Q are, `p.da` differs from D1 applied to L^-1 da by at most
@@ -190,7 +190,7 @@ class Slopes:
         return Slopes(p, q, shift, up(error, 4 * n * n + 4 * J + 32), off1)
 
 
-def missed_bends(jet: Jet, sizes: Sizes) -> Array:
+def missed_bends(jet: ClassJet, sizes: Sizes) -> Array:
     """What the second-order part differs from its value for the linear parts of da and dV, and
     what the computed derivatives are off by."""
     norms = [derivative_norm(jet, order) for order in range(1, jet.order + 1)]
@@ -209,7 +209,7 @@ def _bent(norms: Sequence[Array | float], sizes: Sizes, order: int) -> Array:
     return bent
 
 
-def _tensor_errors(jet: Jet, sizes: Sizes) -> Array:
+def _tensor_errors(jet: ClassJet, sizes: Sizes) -> Array:
     """`e2 A^2 / 2 + e3 A W / 2 + e4 W^2 / 8`, e_j the errors of the computed D_j."""
     A, W = sizes.mean, sizes.spread
     total = 0.5 * jet.errors[:, 2] * A * A
@@ -219,7 +219,7 @@ def _tensor_errors(jet: Jet, sizes: Sizes) -> Array:
 
 
 def _with_curvature(
-    model: LocalQuadratic, jet: Jet, place: Reference
+    model: LocalQuadratic, jet: ClassJet, place: Reference
 ) -> tuple[LocalQuadratic, Array]:
     """The model plus `d^T M d / 2`, M the second-order part for the linear parts of da and dV, and
     a bound of what the weight and rounding cost.
@@ -258,7 +258,7 @@ def _with_curvature(
     return curved, up(0.5 * growth * size + rounding, 64 + 2 * f * f)
 
 
-def derivative_norm(jet: Jet, order: int) -> Array:
+def derivative_norm(jet: ClassJet, order: int) -> Array:
     """Upper bound (B,) of the norm of the true derivative of that order."""
     xp = namespace(jet.value)
     tensor = jet.derivatives[order - 1]
@@ -267,7 +267,7 @@ def derivative_norm(jet: Jet, order: int) -> Array:
     return up(root(xp.sum(tensor * tensor, axis=axes)) + jet.errors[:, order], count + 8)
 
 
-def _rest(problem: ClassProblem, place: Reference, jet: Jet) -> Array:
+def _rest(problem: ClassProblem, place: Reference, jet: ClassJet) -> Array:
     """The smaller of the rests in the metric of V_0 and in the links' own; see `remainder`."""
     xp = namespace(place.L)
     sizes = place.sizes
@@ -282,7 +282,7 @@ def _rest(problem: ClassProblem, place: Reference, jet: Jet) -> Array:
     return best
 
 
-def gaussian_bounds(jet: Jet, place: Reference) -> list[Array]:
+def gaussian_bounds(jet: ClassJet, place: Reference) -> list[Array]:
     """Bounds of the derivatives 1..8 of G along the line, in the metric of V_0.
 
     First uniform ones. They bound how far each class probability moves along the line; a

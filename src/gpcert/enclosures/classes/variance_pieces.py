@@ -22,7 +22,7 @@ from dataclasses import replace
 from gpcert.arrays import Array, namespace
 from gpcert.deadline import checkpoint
 from gpcert.enclosures.classes.metric import Sizes
-from gpcert.enclosures.classes.moments import Jet
+from gpcert.enclosures.classes.moments import ClassJet
 from gpcert.enclosures.classes.reference import Reference, frobenius
 from gpcert.enclosures.classes.remainder import higher_degrees
 from gpcert.enclosures.classes.taylor_bound import (
@@ -44,7 +44,7 @@ PIECES = 6
 """Pieces of the range of the trace."""
 
 
-def variance_pieces_bound(problem: ClassProblem, jet_at: Callable[[Array], Jet]) -> Array:
+def variance_pieces_bound(problem: ClassProblem, jet_at: Callable[[Array], ClassJet]) -> Array:
     """Certified lower bound (B,) of the sum whose jet at (a_0, L L^T) is `jet_at(L)`; n at most
     `MOST_DIFFERENCES`.
 
@@ -68,7 +68,7 @@ def variance_pieces_bound(problem: ClassProblem, jet_at: Callable[[Array], Jet])
 
 
 def _piece(
-    problem: ClassProblem, jet_at: Callable[[Array], Jet], middle: Array, half: Array
+    problem: ClassProblem, jet_at: Callable[[Array], ClassJet], middle: Array, half: Array
 ) -> Array:
     """The bound for the points of the cell whose trace is within `half` of `middle`."""
     checkpoint()
@@ -80,7 +80,7 @@ def _piece(
     A, W = place.sizes.mean, place.sizes.spread
     known = [derivative_norm(jet, order) for order in range(1, jet.order + 1)]
     # only the means' own second-order part is expanded; the rest of degree 2 is bounded
-    plain = Jet(jet.value, jet.derivatives[:2], jet.errors[:, :3], jet.parts)
+    plain = ClassJet(jet.value, jet.derivatives[:2], jet.errors[:, :3], jet.parts)
     crossed = 0.5 * known[2] * A * W + 0.125 * known[3] * W * W
     lost = jet.errors[:, 0] + missed_bends(plain, place.sizes) + up(crossed, 8)
     lost = up(lost + higher_degrees(known, gaussian_bounds(jet, place), A, W), 4)

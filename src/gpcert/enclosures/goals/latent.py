@@ -14,7 +14,7 @@ from gpcert.enclosures.goals.base import Goal, GoalBound
 from gpcert.enclosures.goals.mean import MeanGoal
 from gpcert.enclosures.joint import combine
 from gpcert.enclosures.local_quadratic import LevelBound, LocalQuadratic
-from gpcert.likelihoods.lines import LARGEST_LINE
+from gpcert.likelihoods.segments import LARGEST_SEGMENT
 from gpcert.rounding import TINY, down, gamma, nonnegative, up
 
 __all__ = ["LatentGoal"]
@@ -116,7 +116,7 @@ class LatentGoal(Goal):
         wanted = evaluation.local.portfolio.wants(f"lines {self.output} {self.sign}")
         if not (evaluation.optional and (few or wanted)):
             return []
-        largest = xp.full_like(q_low, LARGEST_LINE)
+        largest = xp.full_like(q_low, LARGEST_SEGMENT)
         q = xp.minimum(xp.maximum(q_low, -largest), largest)
         slopes = [self._level(q, v) for v in self._corners(*v_ends)]
         slopes = [self._usable_slope(evaluation, slope) for slope in slopes]

@@ -21,7 +21,7 @@ from gpcert.enclosures.plain_quadratic import PlainQuadratic, plain_geometry
 from gpcert.enclosures.probability_plane import LatentRange, ProbabilityPlane, latent_range
 from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.likelihoods import ScalarLikelihood
-from gpcert.likelihoods.smoothed import SmoothedLink
+from gpcert.likelihoods.smoothed_link import SmoothedLink
 from gpcert.rounding import down, gamma, nonnegative, up
 
 __all__ = [

@@ -14,7 +14,7 @@ from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.goals.latent import LatentGoal
 from gpcert.enclosures.goals.mean import MeanGoal
 from gpcert.likelihoods import ScalarLikelihood
-from gpcert.likelihoods.lines import LARGEST_LINE
+from gpcert.likelihoods.segments import LARGEST_SEGMENT
 
 __all__ = ["ProbabilityGoal"]
 
@@ -53,9 +53,9 @@ class ProbabilityGoal(LatentGoal):
         xp = namespace(alpha)
         # a huge cell may give a line that is infinite, or beyond what the likelihood accepts; a
         # lower line is valid as well
-        alpha = xp.minimum(alpha, xp.full_like(alpha, LARGEST_LINE))
-        usable = (abs(alpha) <= LARGEST_LINE) & (abs(beta) <= LARGEST_LINE)
-        usable = usable & (v_high <= LARGEST_LINE)
+        alpha = xp.minimum(alpha, xp.full_like(alpha, LARGEST_SEGMENT))
+        usable = (abs(alpha) <= LARGEST_SEGMENT) & (abs(beta) <= LARGEST_SEGMENT)
+        usable = usable & (v_high <= LARGEST_SEGMENT)
         zero = xp.zeros_like(alpha)
         a, b = xp.where(usable, alpha, zero), xp.where(usable, beta, zero)
         v_low, v_high = xp.where(usable, v_low, zero), xp.where(usable, v_high, zero)

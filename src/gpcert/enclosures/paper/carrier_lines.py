@@ -9,10 +9,8 @@ Proofs: docs/mathematics.md, statement 12.5.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import singledispatch
-from typing import Any
 
 import numpy as np
 
@@ -23,14 +21,9 @@ from gpcert.kernels.lines.exponential_carrier import ExponentialCarrier
 from gpcert.kernels.lines.linear_carrier import LinearCarrier
 from gpcert.kernels.lines.quadratic_carrier import QuadraticCarrier
 from gpcert.kernels.lines.sinusoid_carrier import SinusoidCarrier
-from gpcert.kernels.nodes.base import NodeBatch
-from gpcert.kernels.nodes.radial import RadialBatch
 from gpcert.rounding import EXP_ULPS, SIN_COS_ULPS, TINY, down, gamma, root, up
 
-__all__ = ["LiftedCarrier", "Place", "lift", "quadratic_places"]
-
-Place = tuple[np.ndarray, Array]
-"""Positions of a carrier's coordinates among the free features, and their scales (one rounding)."""
+__all__ = ["LiftedCarrier", "lift"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,26 +48,13 @@ class LiftedCarrier:
     most: Array | None = None
 
 
-def quadratic_places(batch: NodeBatch) -> dict[int, Place]:
-    """Where the coordinates of each radial leaf of a tree lie, by the identity of its centres.
-
-    A carrier that is not found here gets displacements of its own: sound, but its coordinates are
-    then not tied to those of other parts of the kernel.
-    """
-    found: dict[int, Place] = {}
-    if isinstance(batch, RadialBatch) and batch.reach.columns is not None:
-        found[id(batch.centers)] = (batch.reach.columns, batch.node.scale)
-    for part in vars(batch).values():
-        for each in part if isinstance(part, tuple | list) else (part,):
-            if isinstance(each, NodeBatch):
-                found.update(quadratic_places(each))
-    return found
-
-
 @singledispatch
-def lift(carrier: Carrier, places: Mapping[int, Place]) -> LiftedCarrier:
-    """The carrier in lifted coordinates."""
-    del places
+def lift(carrier: Carrier) -> LiftedCarrier:
+    """The carrier in lifted coordinates.
+
+    A quadratic carrier without `columns` gets displacements of its own: sound, but its coordinates
+    are then not tied to those of other parts of the kernel.
+    """
     raise InputError(
         f"method='paper' knows no linear form of the carrier {type(carrier).__name__}; "
         "use method='taylor'"
@@ -82,7 +62,7 @@ def lift(carrier: Carrier, places: Mapping[int, Place]) -> LiftedCarrier:
 
 
 @lift.register
-def _quadratic(carrier: QuadraticCarrier, places: Mapping[int, Place]) -> LiftedCarrier:
+def _quadratic(carrier: QuadraticCarrier) -> LiftedCarrier:
     """`sum_j (scale_j e_j - u_ij)^2 + fixed_i`, u = z - c scaled.
 
     Rounding: u is off by at most `gamma(8) extent` in norm, scales by one rounding, so that
@@ -91,8 +71,7 @@ def _quadratic(carrier: QuadraticCarrier, places: Mapping[int, Place]) -> Lifted
     """
     xp = namespace(carrier.centers)
     f = carrier.points.shape[1]
-    place: Any = places.get(id(carrier.centers))
-    columns, scale = (None, xp.ones_like(carrier.half[0])) if place is None else place
+    scale = xp.ones_like(carrier.half[0]) if carrier.columns is None else carrier.scale
     u = carrier.points[None, :, :] - carrier.centers[:, None, :]
     constant = xp.sum(u * u, axis=2) + carrier.fixed[None, :]
     reach = root(xp.sum(carrier.half**2, axis=1))[:, None] + carrier.extents[None, :]
@@ -101,7 +80,7 @@ def _quadratic(carrier: QuadraticCarrier, places: Mapping[int, Place]) -> Lifted
     return LiftedCarrier(
         constant=constant,
         error=up(error, 8) + TINY,
-        columns=columns,
+        columns=carrier.columns,
         half=carrier.half,
         displacements=-2.0 * scale * u,
         squares=(scale * scale)[None, None, :] + xp.zeros_like(u),
@@ -109,9 +88,8 @@ def _quadratic(carrier: QuadraticCarrier, places: Mapping[int, Place]) -> Lifted
 
 
 @lift.register
-def _linear(carrier: LinearCarrier, places: Mapping[int, Place]) -> LiftedCarrier:
+def _linear(carrier: LinearCarrier) -> LiftedCarrier:
     """Linear already; slopes are known up to `roundings` and underflow."""
-    del places
     xp, half = namespace(carrier.values), carrier.reach.half
     slopes = carrier.slopes[None, :, :] + xp.zeros_like(carrier.values)[:, :, None]
     lost = TINY * xp.sum(half, axis=1)[:, None]
@@ -128,13 +106,12 @@ def _linear(carrier: LinearCarrier, places: Mapping[int, Place]) -> LiftedCarrie
 
 
 @lift.register
-def _sinusoid(carrier: SinusoidCarrier, places: Mapping[int, Place]) -> LiftedCarrier:
+def _sinusoid(carrier: SinusoidCarrier) -> LiftedCarrier:
     """`A cos(p + e) = A cos p cos e - A sin p sin e`, exactly.
 
     Cosines and sines are off by the phases' errors and `gamma(6 SIN_COS_ULPS + 40)`, amplitudes by
     8 roundings; both meet cos e and sin e, at most sqrt(2) together.
     """
-    del places
     xp = namespace(carrier.cosines)
     f = carrier.amplitudes.shape[0]
     amplitude = carrier.amplitudes[None, :, None]
@@ -152,9 +129,8 @@ def _sinusoid(carrier: SinusoidCarrier, places: Mapping[int, Place]) -> LiftedCa
 
 
 @lift.register
-def _exponential(carrier: ExponentialCarrier, places: Mapping[int, Place]) -> LiftedCarrier:
+def _exponential(carrier: ExponentialCarrier) -> LiftedCarrier:
     """`value_i s`, s = e^t, `|t| <= spread`; an error of the value meets s."""
-    del places
     xp = namespace(carrier.values)
     with np.errstate(over="ignore"):
         most = up(xp.exp(carrier.spread), EXP_ULPS + 2)[:, None]

@@ -35,8 +35,8 @@ from gpcert.enclosures.paper.conditional import (
 )
 from gpcert.enclosures.paper.intervals import CellIntervals
 from gpcert.errors import InputError
+from gpcert.integrals.gaussian_integral import gaussian_integral_range
 from gpcert.likelihoods import ClassLikelihood
-from gpcert.likelihoods.gaussian_integral import gaussian_integral_range
 from gpcert.rounding import TINY, down, gamma, nonnegative, up
 
 __all__ = ["MOST_CLASSES", "class_ranges", "grid_ranges", "pieces_for", "weighted_lower"]

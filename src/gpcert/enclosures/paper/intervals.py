@@ -22,11 +22,9 @@ from gpcert.enclosures.paper.variance_bound import (
     least_difference,
     variance_interval,
 )
-from gpcert.kernels.expansions.taylor import LocalTaylor, TaylorExpansion
-from gpcert.kernels.nodes.base import LocalNode, NodeBatch
-from gpcert.kernels.nodes.frame import Frame, Reach
+from gpcert.kernels.nodes.base import NodeBatch
 from gpcert.regions import Cells
-from gpcert.rounding import down, nonnegative, up
+from gpcert.regions.frame import Frame, Reach
 
 __all__ = ["CellIntervals", "PaperEnclosures", "Side", "VarianceMethod"]
 
@@ -108,12 +106,12 @@ class _Model:
         self.backend = Backend(name, None if name == "numpy" else str(place.device))
         self._forms: dict[int, tuple[SquareForm, SquareForm]] = {}
         unit = local.unit
-        if isinstance(local.kernel, LocalTaylor):
-            self.frame, self.node = local.kernel.frame, local.kernel.node
-        else:
+        tree = local.kernel.tree()
+        if tree is None:
             lengths = unit.kernel.typical_lengths(unit.points.shape[1])
-            self.frame = Frame.of(cells.region, lengths, self.backend)
-            self.node: LocalNode = unit.kernel.node(unit.points, self.frame)
+            frame = Frame.of(cells.region, lengths, self.backend)
+            tree = unit.kernel.node(unit.points, frame), frame
+        self.node, self.frame = tree
 
     def forms(self, output: int) -> tuple[SquareForm, SquareForm]:
         """|A r|^2 and |C r|^2."""
@@ -156,9 +154,7 @@ class CellIntervals:
         return found
 
     def _batch(self, reach: Reach) -> NodeBatch:
-        if isinstance(self.expansion, TaylorExpansion):
-            return self.expansion.batch
-        return self.model.node.at(reach)
+        return self.expansion.node_batch() or self.model.node.at(reach)
 
     def mean(self, output: int, sign: int) -> Side:
         """Lower bound of `sign g`: Proposition "mean bound" (with U exact)."""
@@ -183,7 +179,8 @@ class CellIntervals:
                 xp.concat([part.lower for part in parts], axis=0) for parts in (lows, highs)
             )
             gain = self.local.operator.gain
-            low, high = variance_interval(self._prior(), least, loss, gain)
+            prior = self.local.kernel.variance_range(self.expansion)
+            low, high = variance_interval(prior, least, loss, gain)
             points = (
                 self._shift(xp.concat([part.point for part in parts], axis=0))
                 for parts in (lows, highs)
@@ -191,23 +188,6 @@ class CellIntervals:
             at_low, at_high = points
             self._variances[output] = (Side(low, at_low), Side(high, at_high))
         return self._variances[output]
-
-    def _prior(self) -> tuple[Array, Array]:
-        """Range of k(x, x) over each cell: constant, or `|phi(x)|` within R0 of `|phi(c)|`."""
-        kernel, expansion = self.local.kernel, self.expansion
-        center, error = kernel.center_variance(expansion)
-        xp = namespace(center)
-        largest = kernel.largest_variance(expansion)
-        low, high = nonnegative(down(center - error, 2)), up(center + error, 2)
-        if isinstance(expansion, TaylorExpansion) and not expansion.sizes.stationary:
-            reach = kernel.remainder(expansion, 0)
-            low = down(nonnegative(down(xp.sqrt(low), 2) - reach) ** 2, 6)
-            high = up((up(xp.sqrt(high), 2) + reach) ** 2, 6)
-            low = nonnegative(xp.where(xp.isnan(low), xp.zeros_like(low), low))
-            high = xp.where(xp.isnan(high), largest, high)
-        elif not isinstance(expansion, TaylorExpansion):
-            low = high = center  # exactly s^2
-        return low, xp.minimum(high, largest)
 
     def _shift(self, point: Array) -> Array:
         """From frame units to the user's."""

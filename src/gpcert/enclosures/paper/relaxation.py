@@ -17,12 +17,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpcert.arrays import Array, namespace
-from gpcert.enclosures.paper.carrier_lines import LiftedCarrier, lift, quadratic_places
+from gpcert.enclosures.paper.carrier_lines import LiftedCarrier, lift
 from gpcert.enclosures.paper.lifted import LiftedBox
 from gpcert.kernels.lines.base import Affine, Carrier, Enclosed
 from gpcert.kernels.nodes.base import NodeBatch
-from gpcert.kernels.nodes.frame import Reach
 from gpcert.regions import Cells
+from gpcert.regions.frame import Reach
 from gpcert.rounding import TINY, gamma, up
 
 __all__ = ["Planes", "Relaxation", "relax"]
@@ -77,13 +77,12 @@ def relax(batch: NodeBatch, reach: Reach) -> Relaxation:
     """Relax a kernel's functions on the cells of `reach`."""
     assert reach.cells is not None
     enclosed = batch.enclosed()
-    places = quadratic_places(batch)
     carriers: dict[int, Carrier] = {
         id(carrier): carrier
         for affine in (enclosed.under, enclosed.over)
         for carrier, _ in affine.slopes
     }
-    lifted = {key: lift(carrier, places) for key, carrier in carriers.items()}
+    lifted = {key: lift(carrier) for key, carrier in carriers.items()}
     box, offsets = _box(list(lifted.items()), reach, reach.cells)
     slopes = {
         key: _placed(each, offsets[key], box, enclosed.low.shape) for key, each in lifted.items()

@@ -22,7 +22,7 @@ import numpy as np
 
 from gpcert.arrays import Array, namespace
 from gpcert.enclosures.paper.relaxation import Planes, Relaxation
-from gpcert.kernels.lines.affine_algebra import signed_times
+from gpcert.kernels.sizes import signed_times
 from gpcert.rounding import TINY, gamma, nonnegative, up
 
 __all__ = ["DualBound", "Multipliers", "dual_bound", "interval_bound", "sign_multipliers"]

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
 
 import numpy as np
 
 from gpcert.arrays import Array, namespace
 from gpcert.kernels.expansions.geometry import Geometry
+from gpcert.kernels.nodes.base import LocalNode, NodeBatch
 from gpcert.regions import Cells
+from gpcert.regions.frame import Frame
 from gpcert.rounding import up
 
 __all__ = [
@@ -24,6 +27,7 @@ __all__ = [
     "LinearModel",
     "LocalKernel",
     "QuadraticForm",
+    "SecondDegree",
     "finite_product",
 ]
 
@@ -38,6 +42,10 @@ class Expansion:
     def restricted_to(self, index: Array) -> Expansion:
         """The same for some of the points."""
         return replace(self, K=self.K[:, index])
+
+    def node_batch(self) -> NodeBatch | None:
+        """The kernel's nodes at the centres; None where it is not expanded from a tree."""
+        return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,8 +118,34 @@ class QuadraticForm:
         return up(total + self.error, self.matrix.shape[-1] ** 2 + 8)
 
 
-class LocalKernel(ABC):
-    """A kernel bound to the points of a posterior and to a region."""
+@dataclass(frozen=True, eq=False)
+class SecondDegree:
+    """`Psi(d) - Psi(0) = D d + E(d) + r`, degrees one and two and the rest, where the degrees are
+    orthogonal: `<D_j, D_k> = s^2 [j = k]`, `||E(d)||^2 = s^2 |d|^4 / 2`, `||r|| <= tail` (B,).
+
+    `rows` (B, f + f (f+1)/2, N) are the inner products with phi(z_i) of D_j and, beyond, of twice
+    the coefficients of d_j d_k in E, j <= k in lexicographic order. `squared_sizes` and
+    `squared_errors` (B, 3) bound the squared norms over the points of degree 0, 1 and 2 (times
+    |d|^2n), and of their errors; `variance` is s^2.
+    """
+
+    rows: Array
+    squared_sizes: Array
+    squared_errors: Array
+    tail: Array
+    variance: float
+
+
+E = TypeVar("E", bound=Expansion)
+"""What a kernel makes of a batch of cells, and is handed again when it is asked about them."""
+
+
+class LocalKernel(ABC, Generic[E]):
+    """A kernel bound to the points of a posterior and to a region.
+
+    Not every kernel offers `linear_model`, `second_degree`, `restricted_to`, `slice_norm` and
+    `tree`: one that has nothing better than what the others do declines with None.
+    """
 
     inverse_length: Array
     """(f,) from displacements in the user's units to d."""
@@ -132,26 +166,33 @@ class LocalKernel(ABC):
         return Geometry.of(cells, self.inverse_length, self.squared_lengths, self.unit)
 
     @abstractmethod
-    def expand(self, cells: Cells) -> Expansion:
+    def expand(self, cells: Cells) -> E:
         """Evaluate the kernel at the centres of the cells."""
 
     @abstractmethod
-    def model(
-        self, expansion: Expansion, combination: Combination, pointwise: bool
-    ) -> FunctionModel:
+    def model(self, expansion: E, combination: Combination, pointwise: bool) -> FunctionModel:
         """The function's expansion on every cell; `pointwise`: also try bounds point by point."""
 
-    def linear_model(self, expansion: Expansion, combination: Combination) -> LinearModel | None:
+    def linear_model(self, expansion: E, combination: Combination) -> LinearModel | None:
         """The first order alone where it is much cheaper than `model`, else None."""
         del expansion, combination
         return None
 
-    def restricted_to(self, index: Array) -> LocalKernel | None:
+    def second_degree(self, expansion: E) -> SecondDegree | None:
+        """The parts of degree one and two of Psi at the centres, where they are known."""
+        del expansion
+        return None
+
+    def tree(self) -> tuple[LocalNode, Frame] | None:
+        """The kernel's nodes and their frame, where it is expanded from them."""
+        return None
+
+    def restricted_to(self, index: Array) -> LocalKernel[E] | None:
         """The kernel with some of its points only, or None where all of them are kept."""
         del index
         return None
 
-    def center_values(self, expansion: Expansion, weights: Array) -> tuple[Array, Array]:
+    def center_values(self, expansion: E, weights: Array) -> tuple[Array, Array]:
         """(B, m) values at the centres of functions with weights (m, N), and their errors."""
         xp = namespace(expansion.K)
         # the norm bounds remainders only, which are not read
@@ -160,52 +201,57 @@ class LocalKernel(ABC):
         return values, xp.stack([model.errors[:, 0] for model in models], axis=1)
 
     @abstractmethod
-    def center_variance(self, expansion: Expansion) -> tuple[Array, Array]:
+    def center_variance(self, expansion: E) -> tuple[Array, Array]:
         """k(c, c) (B,) and a bound of its error."""
 
     @abstractmethod
-    def largest_variance(self, expansion: Expansion) -> Array:
+    def largest_variance(self, expansion: E) -> Array:
         """Upper bound (B,) of k(x, x) over each cell."""
 
     @abstractmethod
-    def row_sizes(self, expansion: Expansion) -> tuple[Array, Array]:
+    def variance_range(self, expansion: E) -> tuple[Array, Array]:
+        """Certified ends (B,) of k(x, x) over each cell."""
+
+    @abstractmethod
+    def row_sizes(self, expansion: E) -> tuple[Array, Array]:
         """Upper bounds (B,) of `||k(c, Z)||` and of the norm of its error."""
 
     @abstractmethod
-    def derivatives(self, expansion: Expansion) -> Array:
+    def derivatives(self, expansion: E) -> Array:
         """(B, f, N): `D_j (omega k)(c_b, z_i)`."""
 
     @abstractmethod
-    def derivative_sizes(self, expansion: Expansion) -> tuple[Array, Array]:
+    def derivative_sizes(self, expansion: E) -> tuple[Array, Array]:
         """Upper bounds (B,) of the Frobenius norm of the true `derivatives`, and of its error."""
 
     @abstractmethod
-    def derivative_covariance(self, expansion: Expansion) -> QuadraticForm:
+    def derivative_covariance(self, expansion: E) -> QuadraticForm:
         """`<D_j phi, D_k phi>` at the centres; `error` bounds its spectral error, infinite where
         phi is not differentiable."""
 
     @abstractmethod
-    def squared_step(self, expansion: Expansion) -> QuadraticForm:
+    def squared_step(self, expansion: E) -> QuadraticForm:
         """A form that is at least `||Psi(d) - Psi(0)||^2` for every d of the cell."""
 
     @abstractmethod
-    def remainder(self, expansion: Expansion, order: int) -> Array:
+    def remainder(self, expansion: E, order: int) -> Array:
         """Upper bound (B,) of the Taylor remainder of phi (no weight) of order 0 or 1."""
 
     @abstractmethod
-    def first_tail(self, expansion: Expansion) -> Array:
+    def first_tail(self, expansion: E) -> Array:
         """Upper bound (B,) of `||Psi(d) - Psi(0) - D_d Psi(0)||`."""
 
     @abstractmethod
-    def paper_bound(self, expansion: Expansion, weights: Array) -> Array:
+    def paper_bound(self, expansion: E, weights: Array) -> Array:
         """The paper's linear bound: lower bound (B,) of `sum_i t_i k(x, z_i)` over each cell."""
 
-    @abstractmethod
     def slice_norm(self, weights: np.ndarray) -> float | None:
         """Upper bound of the RKHS norm of `x -> sum_i t_i k(x, z_i)` on the free coordinates.
 
         None where nothing better than the norm over all coordinates is known.
         """
+        del weights
+        return None
 
 
 def finite_product(size: Array, tail: Array) -> Array:

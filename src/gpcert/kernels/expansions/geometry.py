@@ -16,7 +16,7 @@ class Geometry:
     """B cells with scaled displacements `d = (x - c) * inverse_length` from their centres.
 
     For every x in cell b: `|d_j| <= half[b, j]` and `|d|^2 <= rho2[b]`. `inverse_length` is (f,),
-    or (B, f) where every cell has units of its own (`squared_exponential_lines`).
+    or (B, f) where every cell has units of its own (`squared_exponential_sections`).
     """
 
     cells: Cells

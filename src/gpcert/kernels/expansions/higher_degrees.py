@@ -5,22 +5,20 @@ Degree n is the form `sum_i a_i (u_i.d)^n / n!` with the tensor `T_n = sum_i a_i
 `|T_n|_F^2 = sum_ij a_i a_j (u_i.u_j)^n`. Knowing some degrees leaves only the tail beyond them to
 Cauchy-Schwarz, and the norm left for it is what those degrees do not use up.
 
-Proofs: docs/mathematics.md, statement 4.4.
+Proofs: docs/mathematics.md, statements 4.4 and 4.6.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import combinations_with_replacement, permutations
-
-import numpy as np
 
 from gpcert.arrays import Array, namespace
-from gpcert.rounding import gamma, nonnegative, up
+from gpcert.kernels.exponentials import LARGEST_EXPONENT
+from gpcert.kernels.nodes.symmetric_tensors import sorted_index
+from gpcert.rounding import U, gamma, nonnegative, up
 
-__all__ = ["HigherTerms", "cubic_terms", "gram_terms", "sorted_triples"]
+__all__ = ["HigherTerms", "cubic_terms", "exponential_remainder", "gram_terms"]
 
 HIGHEST_DEGREE = 6
 """Highest degree taken from the Gram matrix of the points; beyond it the tail is negligible."""
@@ -41,18 +39,6 @@ class HigherTerms:
     known: Array
 
 
-@lru_cache(maxsize=32)
-def sorted_triples(f: int) -> tuple[np.ndarray, np.ndarray]:
-    """The triples j <= k <= l of features (n, 3), and how many orders each has: 1, 3 or 6.
-
-    >>> [a.tolist() for a in sorted_triples(2)]
-    [[[0, 0, 0], [0, 0, 1], [0, 1, 1], [1, 1, 1]], [1.0, 3.0, 3.0, 1.0]]
-    """
-    triples = np.array(list(combinations_with_replacement(range(f), 3)), dtype=int).reshape(-1, 3)
-    orders = [len(set(permutations(triple))) for triple in triples.tolist()]
-    return triples, np.array(orders, dtype=np.float64)
-
-
 def cubic_terms(
     third: Array,
     lower: tuple[Array, Array, Array],
@@ -69,7 +55,7 @@ def cubic_terms(
     zeroth, gradient, hessian = lower
     half, rho = box
     f = half.shape[1]
-    triples, orders = sorted_triples(f)
+    triples, orders = sorted_index(f, 3)
     j, k, m = (xp.asarray(triples[:, i], device=third.device) for i in range(3))
     count = xp.asarray(orders, device=third.device)
     c, g, H = scaled, gradient, hessian
@@ -105,3 +91,44 @@ def gram_terms(
         least = xp.sqrt(nonnegative(square - slack)) * (1.0 - gamma(8)) - shift
         known = known + nonnegative(least) ** 2 / factor
     return HigherTerms(HIGHEST_DEGREE, up(size, 64) + UNDERFLOW, known * (1.0 - gamma(32)))
+
+
+def exponential_remainder(
+    distances: Array, fixed: Array, weights: Array, relative_error: Array, rho: Array
+) -> tuple[Array, Array]:
+    """What degrees three and more of `sum_i t_i e^(-r_i^2/2) e^(u_i.d)` take at most, and add.
+
+    `distances` (B, N) are |u_i|^2, `fixed` (N,) the rest of r_i^2, known up to `relative_error` as
+    in `LocalSquaredExponential`; |d| <= rho (B,), so |u_i.d| <= Y_i = |u_i| rho. Statement:
+    `e^y - 1 - y - y^2/2` lies in [-Y^3/6, psi(Y)] with
+    `psi(Y) = (Y^3/6) min(1 + Y/4 + Y^2/20 + Y^3 e^Y/120, e^Y)` (Taylor with Lagrange remainder),
+    so positive weights take at most k Y^3/6 and negative ones |t| k psi(Y). `k e^Y` is formed as
+    one exponential, as k alone may underflow. Infinite beyond `LARGEST_EXPONENT`, like the tails.
+    """
+    xp = namespace(distances)
+    spread = 2.0 * (relative_error + U)  # r^2 is known up to this, and then some
+    Y = up(xp.sqrt(distances + spread * (1.0 + distances)), 4) * rho[:, None]
+    half = 0.5 * (distances + fixed)
+    exponent = Y - half
+    usable = (exponent < LARGEST_EXPONENT) & (rho * rho <= LARGEST_EXPONENT)[:, None]
+    exponent = xp.where(usable, exponent, xp.full_like(exponent, LARGEST_EXPONENT))
+    far, near = xp.exp(exponent), xp.exp(-half)
+    cube = Y * Y * Y  # a power is far slower than products
+    cubic = cube / 6.0
+    psi = xp.minimum(near * (1.0 + Y / 4.0 + Y**2 / 20.0) + far * (cube / 120.0), far)
+    # the exponent is rounded: |Y| + r^2/2 <= 2 Y + 800 where the result does not underflow
+    slack = (1.0 + relative_error) * (1.0 + (2.0 * Y + 800.0) * (8.0 * U))
+    rises, falls = cubic * psi * slack, cubic * near * slack
+    rises = xp.where(usable, rises, xp.full_like(rises, math.inf))
+    gains, losses = nonnegative(weights), nonnegative(-weights)
+    count = len(weights) + 32
+    below = up(falls @ gains + _sum_to_infinity(rises, losses), count)
+    return below, up(falls @ losses + _sum_to_infinity(rises, gains), count)
+
+
+def _sum_to_infinity(terms: Array, weights: Array) -> Array:
+    """`terms @ weights` for terms in [0, inf] and weights >= 0, with inf * 0 counted as inf."""
+    xp = namespace(terms)
+    finite = xp.isfinite(terms)
+    total = xp.where(finite, terms, xp.zeros_like(terms)) @ weights
+    return xp.where(xp.all(finite, axis=1), total, xp.full_like(total, math.inf))

@@ -29,18 +29,18 @@ from gpcert.kernels.expansions.base import (
     LinearModel,
     LocalKernel,
     QuadraticForm,
+    SecondDegree,
     finite_product,
 )
 from gpcert.kernels.expansions.geometry import Geometry
-from gpcert.kernels.expansions.growth import growth_chord
-from gpcert.kernels.expansions.higher_degrees import HigherTerms
+from gpcert.kernels.expansions.higher_degrees import HigherTerms, exponential_remainder
 from gpcert.kernels.expansions.paper_lines import ScaledPoints, paper_lower_bound
-from gpcert.kernels.expansions.pointwise import pointwise_remainder
 from gpcert.kernels.expansions.squared_exponential_table import (
     MOST_CUBIC_FEATURES,
     SquaredExponentialTable,
     length_below,
 )
+from gpcert.kernels.exponentials import growth_chord
 from gpcert.regions import Cells
 from gpcert.rounding import gamma, nonnegative, up
 
@@ -60,7 +60,7 @@ class WeightedExpansion(Expansion):
 
 
 @dataclass(frozen=True, eq=False)
-class LocalSquaredExponential(SquaredExponentialTable, LocalKernel):
+class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpansion]):
     """The table, as the enclosures ask for it."""
 
     def expand(self, cells: Cells) -> WeightedExpansion:
@@ -70,15 +70,14 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel):
         return WeightedExpansion(self.geometry(cells), self.matrix(distances), scaled, distances)
 
     def model(
-        self, expansion: Expansion, combination: Combination, pointwise: bool
+        self, expansion: WeightedExpansion, combination: Combination, pointwise: bool
     ) -> FunctionModel:
         """`omega f = f(c) + grad.d + d^T H d/2 + e` with |e| below the better of two remainders.
 
         Global: `|e| <= sqrt(B^2 - |P f|^2) tail_2(rho2)`, B the RKHS norm of f and P the projection
         on phi(c) and its derivatives up to order 2: Cauchy-Schwarz, and the tail is orthogonal to
-        them. Point by point: see `gpcert.kernels.expansions.pointwise`. Statements 4.3 and 4.6.
+        them. Point by point: see `exponential_remainder`. Statements 4.3 and 4.6.
         """
-        assert isinstance(expansion, WeightedExpansion)
         xp = namespace(expansion.K)
         geometry = expansion.geometry
         coefficients = expansion.K * combination.weights
@@ -102,16 +101,16 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel):
         below = above = remainder
         gained = False
         if pointwise and not combination.own:
-            below, above = self.pointwise_remainder(
-                expansion.distances, combination.weights, geometry.rho
-            )
+            below, above = self._pointwise(expansion.distances, combination.weights, geometry.rho)
             gained = bool(xp.any((below < remainder) | (above < remainder)))
             below, above = xp.minimum(below, remainder), xp.minimum(above, remainder)
         norm = xp.sqrt(combination.squared_norm + 0.0 * value)
         linear = up(norm * self.remainder(expansion, 1), 4)
         return FunctionModel(value, gradient, hessian, errors, below, above, linear, gained)
 
-    def linear_model(self, expansion: Expansion, combination: Combination) -> LinearModel | None:
+    def linear_model(
+        self, expansion: WeightedExpansion, combination: Combination
+    ) -> LinearModel | None:
         """`omega f = f(c) + grad.d + e`, for few cells of many features, without a Hessian.
 
         `|e| <= sum_n |T_n|_F rho^n / n!` over the degrees 2 to 6, from the points' Gram matrix, and
@@ -119,7 +118,6 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel):
         Cauchy-Schwarz for all of them, `|e| <= sqrt(B^2 - |P f|^2) tail_1(rho2)`. N^2 + N f
         operations a cell instead of the N f^2 of a Hessian.
         """
-        assert isinstance(expansion, WeightedExpansion)
         if combination.own or combination.slack is not None:
             return None
         if expansion.scaled.shape[1] <= MOST_CUBIC_FEATURES:
@@ -142,10 +140,11 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel):
         return LinearModel(value, gradient, errors, remainder)
 
     def restricted_to(self, index: Array) -> LocalSquaredExponential | None:
-        """See `SquaredExponentialTable.restricted`."""
-        return self.restricted(index)
+        """The same table of some of the points: functions that use no others lose nothing."""
+        fields = ("points", "point_norms", "fixed_distances", "relative_error")
+        return replace(self, **{name: getattr(self, name)[index] for name in fields})
 
-    def center_values(self, expansion: Expansion, weights: Array) -> tuple[Array, Array]:
+    def center_values(self, expansion: WeightedExpansion, weights: Array) -> tuple[Array, Array]:
         """All functions by one matrix product; errors as `moment_errors` has them at order 0."""
         xp = namespace(expansion.K)
         N, f = self.points.shape
@@ -155,7 +154,7 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel):
         return expansion.K @ weights.T, errors
 
     def _coefficient_errors(
-        self, expansion: Expansion, combination: Combination, coefficients: Array
+        self, expansion: WeightedExpansion, combination: Combination, coefficients: Array
     ) -> Array:
         """(B, 3): rounding of the moments, underflow, and the errors of the weights themselves."""
         xp = namespace(coefficients)
@@ -196,31 +195,36 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel):
         finer = up(higher.size + finite_product(rest, self.tail(higher.order, geometry.rho2)), 4)
         return xp.minimum(plain, finer)
 
-    def center_variance(self, expansion: Expansion) -> tuple[Array, Array]:
+    def center_variance(self, expansion: WeightedExpansion) -> tuple[Array, Array]:
         """s^2, exactly."""
         xp = namespace(expansion.K)
         zero = xp.zeros_like(expansion.geometry.rho2)
         return zero + self.variance, zero
 
-    def largest_variance(self, expansion: Expansion) -> Array:
+    def largest_variance(self, expansion: WeightedExpansion) -> Array:
         """s^2 everywhere."""
         return self.center_variance(expansion)[0]
 
-    def row_sizes(self, expansion: Expansion) -> tuple[Array, Array]:
+    def variance_range(self, expansion: WeightedExpansion) -> tuple[Array, Array]:
+        """s^2 everywhere, exactly."""
+        value, _ = self.center_variance(expansion)
+        return value, value
+
+    def row_sizes(self, expansion: WeightedExpansion) -> tuple[Array, Array]:
         """Roots of `squared_sizes` of order 0."""
         return self._root_sizes(expansion, 0)
 
-    def derivative_sizes(self, expansion: Expansion) -> tuple[Array, Array]:
+    def derivative_sizes(self, expansion: WeightedExpansion) -> tuple[Array, Array]:
         """Roots of `squared_sizes` of order 1; the differences z - c round 16 times at most."""
         size, error = self._root_sizes(expansion, 1)
         return size, up(error + gamma(16) * size, 4)
 
-    def _root_sizes(self, expansion: Expansion, order: int) -> tuple[Array, Array]:
+    def _root_sizes(self, expansion: WeightedExpansion, order: int) -> tuple[Array, Array]:
         xp = namespace(expansion.K)
         sizes2, errors2 = self.squared_sizes(expansion.K)
         return up(xp.sqrt(sizes2[:, order]), 2), up(xp.sqrt(errors2[:, order]), 2)
 
-    def derivative_covariance(self, expansion: Expansion) -> QuadraticForm:
+    def derivative_covariance(self, expansion: WeightedExpansion) -> QuadraticForm:
         """`s^2 I`, exactly: the derivatives are orthogonal."""
         xp = namespace(expansion.K)
         half = expansion.geometry.half
@@ -228,31 +232,28 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel):
         matrix = xp.zeros_like(half)[:, :, None] + self.variance * identity
         return QuadraticForm(matrix, xp.zeros_like(expansion.geometry.rho2))
 
-    def squared_step(self, expansion: Expansion) -> QuadraticForm:
+    def squared_step(self, expansion: WeightedExpansion) -> QuadraticForm:
         """`||Psi - e0||^2 = s^2 (omega^2 - 1) <= s^2 chord |d|^2`, chord of the growing weight."""
         chord = growth_chord(2.0 * self.weight_rate, expansion.geometry.rho2)
         form = self.derivative_covariance(expansion)
         return QuadraticForm(up(form.matrix * chord[:, None, None], 2), form.error)
 
-    def remainder(self, expansion: Expansion, order: int) -> Array:
+    def remainder(self, expansion: WeightedExpansion, order: int) -> Array:
         """R0 or R1 of the plain features."""
         rho2 = expansion.geometry.rho2
         return self.zeroth_remainder(rho2) if order == 0 else self.first_remainder(rho2)
 
-    def first_tail(self, expansion: Expansion) -> Array:
+    def first_tail(self, expansion: WeightedExpansion) -> Array:
         """`tail_1(rho2)`."""
         return self.tail(1, expansion.geometry.rho2)
 
-    def derivatives(self, expansion: Expansion) -> Array:
+    def derivatives(self, expansion: WeightedExpansion) -> Array:
         """`k_i (z_ij - c_j)`."""
-        assert isinstance(expansion, WeightedExpansion)
         return expansion.K[:, None, :] * (self.points.T[None, :, :] - expansion.scaled[:, :, None])
 
-    def pointwise_remainder(
-        self, distances: Array, weights: Array, rho: Array
-    ) -> tuple[Array, Array]:
-        """See `gpcert.kernels.expansions.pointwise`."""
-        below, above = pointwise_remainder(
+    def _pointwise(self, distances: Array, weights: Array, rho: Array) -> tuple[Array, Array]:
+        """See `exponential_remainder`."""
+        below, above = exponential_remainder(
             distances,
             self.fixed_distances,
             self.variance * weights,
@@ -262,6 +263,14 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel):
         underflow = self.floor * float(namespace(weights).sum(abs(weights)))
         return below + underflow, above + underflow
 
+    def second_degree(self, expansion: WeightedExpansion) -> SecondDegree:
+        """`D_j` and `E` have the products `k_i u_ij` and `k_i (u_i.d)^2 / 2`, u = z - c."""
+        xp = namespace(expansion.K)
+        rows = [self.derivatives(expansion), self.second_derivatives(expansion)]
+        tail = self.tail(2, expansion.geometry.rho2)
+        sizes, errors = self.squared_sizes(expansion.K)
+        return SecondDegree(xp.concat(rows, axis=1), sizes, errors, tail, self.variance)
+
     def second_derivatives(self, expansion: WeightedExpansion) -> Array:
         """(B, f (f+1)/2, N): `k_i (z_ij - c_j) (z_ik - c_k)`, j <= k in lexicographic order."""
         xp = namespace(expansion.K)
@@ -270,9 +279,8 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel):
         j, k = (xp.asarray(index, device=expansion.K.device) for index in (first, second))
         return expansion.K[:, None, :] * u[:, j] * u[:, k]
 
-    def paper_bound(self, expansion: Expansion, weights: Array) -> Array:
+    def paper_bound(self, expansion: WeightedExpansion, weights: Array) -> Array:
         """See `gpcert.kernels.expansions.paper_lines`."""
-        assert isinstance(expansion, WeightedExpansion)
         extents = self.point_norms + self.reach
         # relative_error >= 0.6 of every error of r^2, that of the fixed features included
         errors = 2.0 * self.relative_error

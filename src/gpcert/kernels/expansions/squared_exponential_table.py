@@ -9,7 +9,7 @@ Proofs: docs/mathematics.md, statements 1.2, 2.6, 4.3, 16.5 and 16.6.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
 
@@ -17,17 +17,17 @@ import numpy as np
 
 from gpcert.arrays import Array, Backend, namespace
 from gpcert.errors import InputError
-from gpcert.kernels.expansions.exponential_tail import exponential_tail
 from gpcert.kernels.expansions.higher_degrees import (
     HIGHEST_DEGREE,
     HigherTerms,
     cubic_terms,
     gram_terms,
-    sorted_triples,
 )
-from gpcert.kernels.nodes.frame import power_of_two
+from gpcert.kernels.exponentials import exponential_tail
 from gpcert.kernels.nodes.moments import MomentTable
+from gpcert.kernels.nodes.symmetric_tensors import sorted_index
 from gpcert.regions import Region
+from gpcert.regions.frame import power_of_two
 from gpcert.rounding import (
     EXP_ULPS,
     TINY,
@@ -187,7 +187,7 @@ class SquaredExponentialTable:
     def _cubes(self) -> Array:
         """(N, n) products z_j z_k z_l over the sorted triples of features."""
         xp = namespace(self.points)
-        triples, _ = sorted_triples(self.points.shape[1])
+        triples, _ = sorted_index(self.points.shape[1], 3)
         z = self.points
         j, k, m = (xp.asarray(triples[:, i], device=z.device) for i in range(3))
         return z[:, j] * z[:, k] * z[:, m]
@@ -240,16 +240,6 @@ class SquaredExponentialTable:
         powers = xp.stack([extent**n for n in range(first, HIGHEST_DEGREE + 1)], axis=1)
         error = up(16.0 * eta * (magnitudes @ powers + self._cubic_floor) ** 2, N + 32)
         return gram_terms(coefficients, products, error, drifts, rho, first)
-
-    def restricted(self, index: Array) -> Self:
-        """The same table of some of the points: functions that use no others lose nothing."""
-        return replace(
-            self,
-            points=self.points[index],
-            point_norms=self.point_norms[index],
-            fixed_distances=self.fixed_distances[index],
-            relative_error=self.relative_error[index],
-        )
 
     def first_moments(self, coefficients: Array, scaled: Array) -> tuple[Array, Array]:
         """The first two of `moments`."""

@@ -16,9 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpcert.arrays import Array, Backend, namespace
+from gpcert.arrays import Array, namespace
 from gpcert.errors import InputError
-from gpcert.kernels.base import Kernel
 from gpcert.kernels.expansions.base import (
     Combination,
     Expansion,
@@ -36,10 +35,10 @@ from gpcert.kernels.expansions.taylor_terms import (
 from gpcert.kernels.lines.affine_bound import affine_lower_bound
 from gpcert.kernels.nodes.base import Jet, LocalNode, NodeBatch
 from gpcert.kernels.nodes.feature_sizes import FeatureSizes
-from gpcert.kernels.nodes.frame import Frame, Reach
-from gpcert.kernels.nodes.sizes import euclidean, jet_sizes
+from gpcert.kernels.sizes import euclidean
 from gpcert.regions import Cells, Region
-from gpcert.rounding import gamma, up, up_float
+from gpcert.regions.frame import Frame, Reach
+from gpcert.rounding import down, gamma, nonnegative, up, up_float
 
 __all__ = ["LocalTaylor", "TaylorExpansion"]
 
@@ -51,9 +50,13 @@ class TaylorExpansion(Expansion):
     batch: NodeBatch
     sizes: FeatureSizes
 
+    def node_batch(self) -> NodeBatch:
+        """The tree at the centres."""
+        return self.batch
+
 
 @dataclass(frozen=True, eq=False)
-class LocalTaylor(LocalKernel):
+class LocalTaylor(LocalKernel[TaylorExpansion]):
     """See the module."""
 
     node: LocalNode
@@ -65,10 +68,9 @@ class LocalTaylor(LocalKernel):
     weight_rate: float = 0.0
 
     @staticmethod
-    def build(kernel: Kernel, points: np.ndarray, region: Region, backend: Backend) -> LocalTaylor:
-        """Choose units, bind the kernel's nodes, and bound k(x, x) over the region."""
-        frame = Frame.of(region, kernel.typical_lengths(points.shape[1]), backend)
-        node = kernel.node(points, frame)
+    def build(node: LocalNode, frame: Frame, region: Region) -> LocalTaylor:
+        """Bound k(x, x) over the region."""
+        backend = frame.backend
         inverse = 1.0 / frame.unit  # exact: powers of two
         root = node.feature_sizes(Reach.of(region.root(backend), frame))
         largest = up_float(float(root.lengths[0][0]) ** 2, 4)
@@ -94,10 +96,9 @@ class LocalTaylor(LocalKernel):
         return TaylorExpansion(self.geometry(cells), batch.value, batch, sizes)
 
     def model(
-        self, expansion: Expansion, combination: Combination, pointwise: bool
+        self, expansion: TaylorExpansion, combination: Combination, pointwise: bool
     ) -> FunctionModel:
         """The polynomial of the best degree, and what it leaves, cell by cell."""
-        assert isinstance(expansion, TaylorExpansion)
         batch, sizes = expansion.batch, expansion.sizes
         xp = namespace(expansion.K)
         a = xp.broadcast_to(combination.weights, expansion.K.shape)
@@ -151,7 +152,7 @@ class LocalTaylor(LocalKernel):
             mine = [own.errors[0], *(xp.where(use, e, zero) for e in own.errors[1:])]
             errors = [e + o for e, o in zip(errors, mine, strict=True)]
             whole = whole & use
-        added = jet_sizes(Jet(value, gradient, hessian))
+        added = Jet(value, gradient, hessian).sizes
         errors = [e + gamma(4) * s for e, s in zip(errors, added, strict=True)]
         kept = [errors[0], xp.where(first, errors[1], zero), xp.where(second, errors[2], zero)]
         linear = xp.where(
@@ -168,25 +169,35 @@ class LocalTaylor(LocalKernel):
             choice.gained,
         )
 
-    def center_variance(self, expansion: Expansion) -> tuple[Array, Array]:
+    def center_variance(self, expansion: TaylorExpansion) -> tuple[Array, Array]:
         """The value of k(., c) at c."""
-        assert isinstance(expansion, TaylorExpansion)
         jet, errors = expansion.batch.itself()
         return jet.value, errors[0]
 
-    def largest_variance(self, expansion: Expansion) -> Array:
+    def largest_variance(self, expansion: TaylorExpansion) -> Array:
         """The squared length of the features."""
-        assert isinstance(expansion, TaylorExpansion)
         return up(expansion.sizes.lengths[0] ** 2, 2)
 
-    def row_sizes(self, expansion: Expansion) -> tuple[Array, Array]:
+    def variance_range(self, expansion: TaylorExpansion) -> tuple[Array, Array]:
+        """That at c for a stationary kernel; else `|phi(x)|` is within R0 of `|phi(c)|`."""
+        center, error = self.center_variance(expansion)
+        xp = namespace(center)
+        largest = self.largest_variance(expansion)
+        low, high = nonnegative(down(center - error, 2)), up(center + error, 2)
+        if not expansion.sizes.stationary:
+            reach = expansion.sizes.remainder(0)
+            low = down(nonnegative(down(xp.sqrt(low), 2) - reach) ** 2, 6)
+            high = up((up(xp.sqrt(high), 2) + reach) ** 2, 6)
+            low = nonnegative(xp.where(xp.isnan(low), xp.zeros_like(low), low))
+            high = xp.where(xp.isnan(high), largest, high)
+        return low, xp.minimum(high, largest)
+
+    def row_sizes(self, expansion: TaylorExpansion) -> tuple[Array, Array]:
         """Norms over the points of value and error."""
-        assert isinstance(expansion, TaylorExpansion)
         return self._norms(expansion, 0)
 
-    def derivative_sizes(self, expansion: Expansion) -> tuple[Array, Array]:
+    def derivative_sizes(self, expansion: TaylorExpansion) -> tuple[Array, Array]:
         """Norms over the points of the gradients and their errors."""
-        assert isinstance(expansion, TaylorExpansion)
         return self._norms(expansion, 1)
 
     def _norms(self, expansion: TaylorExpansion, order: int) -> tuple[Array, Array]:
@@ -196,40 +207,34 @@ class LocalTaylor(LocalKernel):
         error = xp.broadcast_to(expansion.batch.errors[order], shape)
         return euclidean(size), euclidean(error)
 
-    def derivatives(self, expansion: Expansion) -> Array:
+    def derivatives(self, expansion: TaylorExpansion) -> Array:
         """Gradients of the kernel's functions."""
-        assert isinstance(expansion, TaylorExpansion)
         return expansion.batch.gradients()
 
-    def derivative_covariance(self, expansion: Expansion) -> QuadraticForm:
+    def derivative_covariance(self, expansion: TaylorExpansion) -> QuadraticForm:
         """Mixed derivatives of k at (c, c)."""
-        assert isinstance(expansion, TaylorExpansion)
         return QuadraticForm(*expansion.batch.mixed())
 
-    def squared_step(self, expansion: Expansion) -> QuadraticForm:
+    def squared_step(self, expansion: TaylorExpansion) -> QuadraticForm:
         """See `step_form`."""
-        assert isinstance(expansion, TaylorExpansion)
         covariance = self.derivative_covariance(expansion)
         return step_form(expansion.sizes, covariance, expansion.geometry)
 
-    def remainder(self, expansion: Expansion, order: int) -> Array:
+    def remainder(self, expansion: TaylorExpansion, order: int) -> Array:
         """R0 or R1."""
-        assert isinstance(expansion, TaylorExpansion)
         return expansion.sizes.remainder(order)
 
-    def first_tail(self, expansion: Expansion) -> Array:
+    def first_tail(self, expansion: TaylorExpansion) -> Array:
         """R1: the features carry no weight."""
         return self.remainder(expansion, 1)
 
-    def paper_bound(self, expansion: Expansion, weights: Array) -> Array:
+    def paper_bound(self, expansion: TaylorExpansion, weights: Array) -> Array:
         """Lines under and over every k(., z_i), see `gpcert.kernels.lines.base`."""
-        assert isinstance(expansion, TaylorExpansion)
         return affine_lower_bound(expansion.batch.enclosed(), weights)
 
-    def slice_norm(self, weights: np.ndarray) -> float | None:
-        """Nothing better than the norm over all coordinates."""
-        del weights
-        return None
+    def tree(self) -> tuple[LocalNode, Frame]:
+        """The nodes that all of this comes from."""
+        return self.node, self.frame
 
 
 LARGEST_VARIANCE = 2.0**100

@@ -13,7 +13,7 @@ from gpcert.kernels.expansions.base import QuadraticForm, finite_product
 from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.kernels.nodes.base import Jet, NodeBatch, Triple
 from gpcert.kernels.nodes.feature_sizes import FeatureSizes
-from gpcert.kernels.nodes.sizes import euclidean
+from gpcert.kernels.sizes import euclidean
 from gpcert.rounding import gamma, up
 
 __all__ = ["OwnTerm", "coefficient_errors", "pointwise_remainder", "step_form"]

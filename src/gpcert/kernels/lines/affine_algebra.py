@@ -19,10 +19,10 @@ import numpy as np
 
 from gpcert.arrays import Array, namespace
 from gpcert.kernels.lines.base import Affine, Carrier, Enclosed
-from gpcert.kernels.nodes.sizes import times
+from gpcert.kernels.sizes import signed_times, times
 from gpcert.rounding import TINY, down, gamma, up
 
-__all__ = ["combined", "interval_term", "lower_combination", "negated", "signed_times"]
+__all__ = ["combined", "interval_term", "lower_combination", "negated"]
 
 Term = tuple[Array, Enclosed]
 """A coefficient c, broadcastable to (B, N), and what encloses k."""
@@ -69,15 +69,6 @@ def interval_term(coefficient: Array, enclosed: Enclosed) -> Array:
     exact = (coefficient == 1) | (coefficient == 0)
     lowest = xp.full_like(product, -math.inf)
     return xp.where(finite, xp.where(exact, product, lowered), lowest)
-
-
-@np.errstate(over="ignore", under="ignore")
-def signed_times(a: Array, b: Array) -> Array:
-    """`a b`, broadcast, where 0 times infinity is 0."""
-    xp = namespace(b)
-    zero = (a == 0) | (b == 0)
-    product = xp.where(zero, xp.ones_like(a), a) * xp.where(zero, xp.ones_like(b), b)
-    return xp.where(zero, xp.zeros_like(product), product)
 
 
 @np.errstate(over="ignore", under="ignore", invalid="ignore")

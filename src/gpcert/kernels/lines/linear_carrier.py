@@ -14,7 +14,7 @@ import numpy as np
 
 from gpcert.arrays import Array, namespace
 from gpcert.kernels.lines.base import Carrier
-from gpcert.kernels.nodes.frame import Reach
+from gpcert.regions.frame import Reach
 from gpcert.rounding import TINY, gamma, up
 
 __all__ = ["LinearCarrier", "joint_minimum"]

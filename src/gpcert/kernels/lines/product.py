@@ -16,9 +16,9 @@ import math
 import numpy as np
 
 from gpcert.arrays import Array, namespace
-from gpcert.kernels.lines.affine_algebra import lower_combination, negated, signed_times
+from gpcert.kernels.lines.affine_algebra import lower_combination, negated
 from gpcert.kernels.lines.base import Affine, Enclosed
-from gpcert.kernels.nodes.sizes import times
+from gpcert.kernels.sizes import signed_times, times
 from gpcert.rounding import nonnegative, up
 
 __all__ = ["product_enclosed"]

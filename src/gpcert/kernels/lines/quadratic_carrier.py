@@ -27,6 +27,8 @@ class QuadraticCarrier(Carrier):
     Points and centres carry 3 roundings each; half-widths are upper bounds. `fixed` (N,) is the
     part of phi from the features that the region holds fixed, known up to the relative error
     `fixed_error`; `extents` (N,) bounds |z_i| + |c|; `largest` (B, N) bounds phi over each cell.
+    `scale` (f,), one rounding, is what the frame's coordinates at `columns` are multiplied by; None
+    where these are not known among the region's free features.
     """
 
     points: Array
@@ -36,6 +38,8 @@ class QuadraticCarrier(Carrier):
     fixed_error: float
     extents: Array
     largest: Array
+    scale: Array
+    columns: np.ndarray | None
 
     def minimum(self, coefficients: Array) -> Array:
         """In each feature at an end, or at `sum a u / sum a` where that is inside a convex one.

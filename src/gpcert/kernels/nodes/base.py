@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from gpcert.arrays import Array, namespace
 from gpcert.kernels.lines.base import Enclosed
 from gpcert.kernels.nodes.feature_sizes import FeatureSizes
-from gpcert.kernels.nodes.frame import Reach
+from gpcert.kernels.sizes import euclidean, frobenius
+from gpcert.regions.frame import Reach
 from gpcert.rounding import up
 
 __all__ = ["Jet", "LocalNode", "NodeBatch", "Triple"]
@@ -29,6 +30,11 @@ class Jet:
     value: Array
     gradient: Array
     hessian: Array
+
+    @property
+    def sizes(self) -> Triple:
+        """Sizes (B,) of the computed parts, the Hessian's in the Frobenius norm."""
+        return abs(self.value), euclidean(self.gradient), frobenius(self.hessian)
 
     def plus(self, other: Jet) -> Jet:
         """Sum of two functions."""

@@ -15,9 +15,8 @@ from gpcert.kernels.lines.base import Affine, Enclosed
 from gpcert.kernels.lines.sinusoid_carrier import SinusoidCarrier, sinusoid_minimum
 from gpcert.kernels.nodes.base import Jet, LocalNode, NodeBatch, Triple
 from gpcert.kernels.nodes.feature_sizes import FeatureSizes, spectral_gram
-from gpcert.kernels.nodes.frame import Frame, Reach
-from gpcert.kernels.nodes.phases import circle_remainders, length_above, phase_reach
-from gpcert.kernels.nodes.swings import swing
+from gpcert.kernels.nodes.phases import circle_remainders, length_above, phase_reach, swing
+from gpcert.regions.frame import Frame, Reach
 from gpcert.rounding import SIN_COS_ULPS, TINY, U, down, gamma, up
 
 __all__ = ["LocalCosine", "one_phase"]

@@ -23,10 +23,9 @@ from gpcert.kernels.lines.base import Affine, Enclosed
 from gpcert.kernels.nodes.base import Jet, LocalNode, NodeBatch, Triple
 from gpcert.kernels.nodes.cosine import one_phase
 from gpcert.kernels.nodes.feature_sizes import FeatureSizes
-from gpcert.kernels.nodes.frame import Frame, Reach
-from gpcert.kernels.nodes.phases import AffinePhase, circle_remainders, phase_reach
-from gpcert.kernels.nodes.sizes import times
-from gpcert.kernels.nodes.swings import swing
+from gpcert.kernels.nodes.phases import AffinePhase, circle_remainders, phase_reach, swing
+from gpcert.kernels.sizes import times
+from gpcert.regions.frame import Frame, Reach
 from gpcert.rounding import SIN_COS_ULPS, down, gamma, root, up
 
 __all__ = ["LocalCosinePair"]

@@ -12,14 +12,14 @@ from functools import cached_property
 import numpy as np
 
 from gpcert.arrays import Array, namespace
-from gpcert.kernels.expansions.exponential_tail import exponential_tail
+from gpcert.kernels.exponentials import exponential_tail
 from gpcert.kernels.lines.base import Affine, Enclosed
 from gpcert.kernels.lines.exponential_carrier import ExponentialCarrier
 from gpcert.kernels.nodes.base import Jet, LocalNode, NodeBatch, Triple
 from gpcert.kernels.nodes.feature_sizes import FeatureSizes
-from gpcert.kernels.nodes.frame import Frame, Reach
 from gpcert.kernels.nodes.phases import AffinePhase, phase_reach
-from gpcert.kernels.nodes.sizes import times
+from gpcert.kernels.sizes import times
+from gpcert.regions.frame import Frame, Reach
 from gpcert.rounding import EXP_ULPS, TINY, down, gamma, nonnegative, up
 
 __all__ = ["LocalExponentialTilt"]

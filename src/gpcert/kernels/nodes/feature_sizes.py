@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from gpcert.arrays import Array, namespace
+from gpcert.kernels.sizes import hypotenuse, raised, root_above, times
 from gpcert.rounding import up, up_float
 
 __all__ = ["FeatureSizes", "spectral_gram"]
@@ -59,14 +60,14 @@ class FeatureSizes:
         for n in range(ORDERS):
             entry = self.gram[n][n]
             assert entry is not None, "the diagonal of a Gram matrix is never zero by symmetry"
-            found.append(_root(entry))
+            found.append(root_above(entry))
         return tuple(found)
 
     def remainder(self, order: int) -> Array:
         """R_n: the better of the direct bound and `b_{n+1} / (n+1)!` (Taylor's integral form)."""
         xp = namespace(self.direct[order])
         return xp.minimum(
-            self.direct[order], _raised(self.lengths[order + 1] / math.factorial(order + 1), 1)
+            self.direct[order], raised(self.lengths[order + 1] / math.factorial(order + 1), 1)
         )
 
     def scaled(self, factor: float) -> FeatureSizes:
@@ -85,7 +86,7 @@ class FeatureSizes:
             for left, right in zip(self.gram, other.gram, strict=True)
         )
         zeroth, first, second = (
-            _hypotenuse(self.remainder(n), other.remainder(n)) for n in range(3)
+            hypotenuse(self.remainder(n), other.remainder(n)) for n in range(3)
         )
         both = self.stationary and other.stationary
         return FeatureSizes(gram, (zeroth, first, second), both)
@@ -114,31 +115,26 @@ class FeatureSizes:
         For these R0^2 = 2 k(0) - 2 k(d), and with correlations r, q in [-1, 1]
         `1 - r q = (1 - r) + r (1 - q) <= (1 - r) + (1 - q)`.
         """
-        left = _times(self.remainder(0), other.lengths[0])
-        right = _times(self.lengths[0], other.remainder(0))
+        left = times(self.remainder(0), other.lengths[0])
+        right = times(self.lengths[0], other.remainder(0))
         if self.stationary and other.stationary:
-            return _hypotenuse(left, right)
-        return _raised(left + right, 2)
+            return hypotenuse(left, right)
+        return raised(left + right, 2)
 
     def _first_product(self, other: FeatureSizes) -> Array:
         """With a' = a + Da + r: `a' b' - (degree <= 1) = r b' + (a + Da) s + Da Db`."""
         a, b = self.lengths, other.lengths
-        polynomial = _hypotenuse(a[0], a[1]) if self.stationary else _raised(a[0] + a[1], 1)
-        total = _times(self.remainder(1), b[0]) + _times(polynomial, other.remainder(1))
-        return _raised(total + _times(a[1], b[1]), 4)
+        polynomial = hypotenuse(a[0], a[1]) if self.stationary else raised(a[0] + a[1], 1)
+        total = times(self.remainder(1), b[0]) + times(polynomial, other.remainder(1))
+        return raised(total + times(a[1], b[1]), 4)
 
     def _second_product(self, other: FeatureSizes) -> Array:
         """The same with polynomials of degree 2: `r b' + T s`, and T U beyond degree 2."""
         a, b = self.lengths, other.lengths
-        polynomial = _raised(a[0] + a[1] + 0.5 * a[2], 2)
-        total = _times(self.remainder(2), b[0]) + _times(polynomial, other.remainder(2))
-        total = total + 0.5 * (_times(a[1], b[2]) + _times(a[2], b[1]))
-        return _raised(total + 0.25 * _times(a[2], b[2]), 8)
-
-
-def _raised(size: Array, roundings: int) -> Array:
-    """`up` for sizes; exactly zero stays zero, so that an absent part stays absent."""
-    return namespace(size).where(size > 0, up(size, roundings), size)
+        polynomial = raised(a[0] + a[1] + 0.5 * a[2], 2)
+        total = times(self.remainder(2), b[0]) + times(polynomial, other.remainder(2))
+        total = total + 0.5 * (times(a[1], b[2]) + times(a[2], b[1]))
+        return raised(total + 0.25 * times(a[2], b[2]), 8)
 
 
 def _scale(size: Array, factor: float) -> Array:
@@ -146,29 +142,10 @@ def _scale(size: Array, factor: float) -> Array:
     return namespace(size).where(size > 0, up(factor * size, 1), size)
 
 
-def _hypotenuse(a: Array, b: Array) -> Array:
-    """`sqrt(a^2 + b^2)`, rounded up; exactly zero stays zero."""
-    return _root(_raised(_times(a, a) + _times(b, b), 1))
-
-
-def _root(square: Array) -> Array:
-    """Square root rounded up; exactly zero stays zero."""
-    xp = namespace(square)
-    return xp.where(square > 0, up(xp.sqrt(square), 2), xp.zeros_like(square))
-
-
-def _times(a: Array, b: Array) -> Array:
-    """`a b` for sizes >= 0, rounded up; 0 times infinity is 0: a part that is absent."""
-    xp = namespace(a, b)
-    zero = (a == 0) | (b == 0)
-    product = xp.where(zero, xp.ones_like(a), a) * xp.where(zero, xp.ones_like(b), b)
-    return xp.where(zero, xp.zeros_like(product), up(product, 1))
-
-
 def _add(a: Array | None, b: Array | None) -> Array | None:
     if a is None or b is None:
         return b if a is None else a
-    return _raised(a + b, 1)
+    return raised(a + b, 1)
 
 
 def _leibniz(left: Gram, right: Gram, n: int, m: int) -> Array | None:
@@ -177,6 +154,6 @@ def _leibniz(left: Gram, right: Gram, n: int, m: int) -> Array | None:
         for i in range(m + 1):
             a, b = left[j][i], right[n - j][m - i]
             if a is not None and b is not None:
-                term = _times(a, b) * float(math.comb(n, j) * math.comb(m, i))
+                term = times(a, b) * float(math.comb(n, j) * math.comb(m, i))
                 total = term if total is None else total + term
-    return None if total is None else _raised(total, 24)
+    return None if total is None else raised(total, 24)

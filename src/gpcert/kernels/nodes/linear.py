@@ -20,8 +20,8 @@ from gpcert.kernels.lines.base import Affine, Enclosed
 from gpcert.kernels.lines.linear_carrier import LinearCarrier
 from gpcert.kernels.nodes.base import Jet, LocalNode, NodeBatch, Triple
 from gpcert.kernels.nodes.feature_sizes import FeatureSizes
-from gpcert.kernels.nodes.frame import Frame, Reach
-from gpcert.kernels.nodes.sizes import euclidean, times
+from gpcert.kernels.sizes import euclidean, times
+from gpcert.regions.frame import Frame, Reach
 from gpcert.rounding import TINY, down, gamma, up
 
 __all__ = ["LinearNode"]

@@ -25,8 +25,8 @@ from gpcert.kernels.lines.scalar_lines import best_lines, scaled_lines
 from gpcert.kernels.lines.sinusoid_carrier import SinusoidCarrier
 from gpcert.kernels.nodes.base import Jet, LocalNode, NodeBatch, Triple
 from gpcert.kernels.nodes.feature_sizes import FeatureSizes, spectral_gram
-from gpcert.kernels.nodes.frame import Frame, Reach
-from gpcert.kernels.nodes.swings import QUARTER_TURN, swing
+from gpcert.kernels.nodes.phases import QUARTER_TURN, swing
+from gpcert.regions.frame import Frame, Reach
 from gpcert.rounding import EXP_ULPS, SIN_COS_ULPS, TINY, U, down, gamma, nonnegative, root, up
 
 __all__ = ["LocalPeriodic"]

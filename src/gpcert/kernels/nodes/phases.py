@@ -1,6 +1,7 @@
-"""Phases w.x: their values, their reach over a cell, and what e^{iu} leaves beyond a degree.
+"""Phases w.x: their values, their reach over a cell, how far |sin| goes there, and what e^{iu}
+leaves beyond a degree.
 
-Proofs: docs/mathematics.md, statements 2.3 and 2.4.
+Proofs: docs/mathematics.md, statements 2.3, 2.4 and 3.3.
 """
 
 from __future__ import annotations
@@ -11,13 +12,26 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpcert.arrays import Array, namespace
-from gpcert.kernels.nodes.frame import Frame, Reach
-from gpcert.rounding import SIN_COS_ULPS, gamma, up
+from gpcert.regions.frame import Frame, Reach
+from gpcert.rounding import SIN_COS_ULPS, gamma, nonnegative, up
 
-__all__ = ["AffinePhase", "circle_remainders", "length_above", "phase_reach"]
+__all__ = [
+    "QUARTER_TURN",
+    "AffinePhase",
+    "circle_remainders",
+    "length_above",
+    "phase_reach",
+    "swing",
+]
 
 LARGEST_CLOSED = 100.0
 """From this u on, `|e^{iu}| + |polynomial|` is as good as the closed form."""
+
+QUARTER_TURN = 1.5707963267948966
+"""pi/2 rounded down: an interval of at least this half-width may hold everything."""
+
+SWING_ROUNDING = 2.0 * gamma(4 * SIN_COS_ULPS + 8)
+"""Of `s cos e +- c sin e` from computed sines and cosines, all at most 1."""
 
 
 def length_above(vector: np.ndarray) -> float:
@@ -85,6 +99,29 @@ def circle_remainders(u: Array) -> tuple[Array, Array, Array]:
         bound = xp.minimum(bound, crude)
         found.append(xp.where(u > 0, bound, xp.zeros_like(u)))
     return found[0], found[1], found[2]
+
+
+def swing(sine: Array, cosine: Array, spread: Array) -> tuple[Array, Array]:
+    """`low <= |sin t'| <= high` for all `|t' - t| <= spread`, from computed sin t and cos t.
+
+    With `|sin t| = sin a`, `|cos t| = cos a`, 0 <= a <= pi/2: the infimum is `sin(a - e)`, or 0
+    once e >= a; the supremum `sin(a + e)`, or 1 once that has passed its peak, where
+    `cos(a + e) <= 0`. For |cos|, exchange the first two arguments.
+
+    >>> import numpy as np
+    >>> low, high = swing(np.asarray(0.0), np.asarray(1.0), np.asarray(0.5))
+    >>> float(low), bool(high >= np.sin(0.5))
+    (0.0, True)
+    """
+    xp = namespace(spread)
+    s, c = xp.abs(sine), xp.abs(cosine)
+    e = xp.minimum(spread, xp.full_like(spread, QUARTER_TURN))
+    along, across = xp.cos(e), xp.sin(e)
+    low = nonnegative(s * along - c * across - SWING_ROUNDING)
+    high = s * along + c * across + SWING_ROUNDING
+    whole = spread >= QUARTER_TURN
+    peak = whole | (c * along - s * across <= SWING_ROUNDING) | (high > 1.0)
+    return xp.where(whole, xp.zeros_like(low), low), xp.where(peak, xp.ones_like(high), high)
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,6 +5,8 @@ Proofs: docs/mathematics.md, statements 2.13 and 16.8.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 
@@ -15,8 +17,9 @@ from gpcert.kernels.lines.base import Enclosed
 from gpcert.kernels.lines.product import product_enclosed
 from gpcert.kernels.nodes.base import Jet, LocalNode, NodeBatch, Triple
 from gpcert.kernels.nodes.feature_sizes import FeatureSizes
-from gpcert.kernels.nodes.frame import Reach
-from gpcert.kernels.nodes.sizes import bilinear_errors, jet_sizes, leibniz
+from gpcert.kernels.sizes import leibniz, raised
+from gpcert.regions.frame import Reach
+from gpcert.rounding import gamma
 
 __all__ = ["ProductNode"]
 
@@ -122,6 +125,32 @@ class ProductBatch(NodeBatch):
         return product_enclosed(self.left.enclosed(), self.right.enclosed(), values)
 
 
+@np.errstate(over="ignore")
+def bilinear_errors(
+    sizes: tuple[Sequence[Array], Sequence[Array]],
+    errors: tuple[Sequence[Array], Sequence[Array]],
+    features: int,
+) -> Triple:
+    """Errors of value, gradient and Hessian of a product from sizes and errors of its factors.
+
+    Statement: with `|fl(p) - p| <= e`, `|p| <= s` and the same for q,
+    `|fl(p) fl(q) - p q| <= e_p s_q + s_p e_q + e_p e_q`; a derivative is a sum of such terms by
+    Leibniz' rule. The products and sums themselves cost at most 8 roundings of each entry, which
+    for a matrix of spectral norm s is sqrt(f) s in the Frobenius norm.
+
+    A zero times an infinite error counts as zero: where q and its error vanish, p q has the
+    derivative that the other terms give, whether p has one or not.
+    """
+    (p, q), (e, h) = sizes, errors
+    found = []
+    for n in range(3):
+        error = leibniz(e, q, n) + leibniz(p, h, n) + leibniz(e, h, n)
+        roundings = 8 * (1 + math.isqrt(features) if n == 2 else 1)
+        error = error + gamma(roundings) * (leibniz(p, q, n) + error)
+        found.append(raised(error, 6))
+    return found[0], found[1], found[2]
+
+
 def _with_mixed(batch: NodeBatch) -> tuple[Jet, Triple]:
     """`itself`, with the mixed derivatives in the Hessian's place."""
     jet, errors = batch.itself()
@@ -143,4 +172,4 @@ def _product_rule(first: tuple[Jet, Triple], second: tuple[Jet, Triple]) -> tupl
         curved + (crossed + xp.matrix_transpose(crossed)),
     )
     features = p.gradient.shape[1]
-    return jet, bilinear_errors((jet_sizes(p), jet_sizes(q)), (p_errors, q_errors), features)
+    return jet, bilinear_errors((p.sizes, q.sizes), (p_errors, q_errors), features)

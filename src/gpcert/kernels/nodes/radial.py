@@ -20,12 +20,11 @@ import numpy as np
 from gpcert.arrays import Array, namespace
 from gpcert.errors import InputError
 from gpcert.kernels.lines.base import Enclosed
-from gpcert.kernels.lines.radial import radial_lines
 from gpcert.kernels.nodes.base import Jet, LocalNode, NodeBatch, Triple
 from gpcert.kernels.nodes.feature_sizes import FeatureSizes, spectral_gram
-from gpcert.kernels.nodes.frame import Frame, Reach
 from gpcert.kernels.nodes.moments import MomentTable
 from gpcert.kernels.nodes.radial_accuracy import radial_accuracy, regular_accuracy
+from gpcert.kernels.nodes.radial_lines import radial_lines
 from gpcert.kernels.nodes.radial_profiles import RadialProfile, infinite_beyond_zero
 from gpcert.kernels.nodes.radial_remainder import MOST_TENSOR_FEATURES, radial_remainder
 from gpcert.kernels.nodes.radial_variations import (
@@ -34,6 +33,7 @@ from gpcert.kernels.nodes.radial_variations import (
     radial_variations,
 )
 from gpcert.kernels.nodes.symmetric_tensors import HigherMoments
+from gpcert.regions.frame import Frame, Reach
 from gpcert.rounding import TINY, U, gamma, nonnegative, root, up
 
 __all__ = ["LocalRadial", "RadialBatch"]
@@ -302,4 +302,6 @@ class RadialBatch(NodeBatch):
 
     def enclosed(self) -> Enclosed:
         """Lines under and over the convex function `q -> s F_0(sqrt q)` of phi = r^2."""
-        return radial_lines(self.node, self.centers, self.half, self.distance_range)
+        return radial_lines(
+            self.node, self.reach.columns, self.centers, self.half, self.distance_range
+        )

@@ -16,8 +16,8 @@ from gpcert.kernels.lines.affine_algebra import combined
 from gpcert.kernels.lines.base import Enclosed
 from gpcert.kernels.nodes.base import Jet, LocalNode, NodeBatch, Triple
 from gpcert.kernels.nodes.feature_sizes import FeatureSizes
-from gpcert.kernels.nodes.frame import Reach
-from gpcert.kernels.nodes.sizes import frobenius, jet_sizes, raised, total
+from gpcert.kernels.sizes import frobenius, raised, total
+from gpcert.regions.frame import Reach
 from gpcert.rounding import gamma
 
 __all__ = ["SumNode"]
@@ -107,7 +107,7 @@ class SumBatch(NodeBatch):
         """Sum of the parts', the additions' rounding counted entry by entry."""
         each = [part.itself() for part in self.parts]
         jet = reduce(Jet.plus, [part for part, _ in each])
-        sizes = [jet_sizes(part) for part, _ in each]
+        sizes = [part.sizes for part, _ in each]
         zeroth, first, second = (
             _added([errors[n] for _, errors in each], [size[n] for size in sizes]) for n in range(3)
         )

@@ -10,12 +10,12 @@ from gpcert.errors import InputError
 from gpcert.likelihoods.base import BinaryLikelihood
 from gpcert.rounding import TINY, U
 
-__all__ = ["LARGEST_LINE", "check_latent", "check_segment", "mean_lower", "monotone_minimum"]
+__all__ = ["LARGEST_SEGMENT", "check_latent", "check_segment", "mean_lower", "monotone_minimum"]
 
 LARGEST_LATENT = 2.0**500
 """Largest |mu| and v accepted by `enclose`: nothing that is computed from them overflows."""
 
-LARGEST_LINE = 2.0**200
+LARGEST_SEGMENT = 2.0**200
 """Largest |alpha|, |beta| and v of a segment: `beta^2 (v_high - v_low)^2` does not overflow."""
 
 
@@ -38,8 +38,8 @@ def check_segment(
 ) -> tuple[Array, Array, Array, Array]:
     """Broadcast the four arrays to one shape; an `InputError` unless they describe segments."""
     xp = namespace(alpha, beta, v_low, v_high)
-    good = (abs(alpha) <= LARGEST_LINE) & (abs(beta) <= LARGEST_LINE)
-    good = good & (v_low >= 0.0) & (v_low <= v_high) & (v_high <= LARGEST_LINE)
+    good = (abs(alpha) <= LARGEST_SEGMENT) & (abs(beta) <= LARGEST_SEGMENT)
+    good = good & (v_low >= 0.0) & (v_low <= v_high) & (v_high <= LARGEST_SEGMENT)
     if not bool(xp.all(good)):
         raise InputError(
             "alpha, beta, v_low, v_high: expected finite numbers up to 2^200 with "

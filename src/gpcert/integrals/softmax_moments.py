@@ -22,9 +22,9 @@ import numpy as np
 from gpcert.arrays import Array, namespace, to_numpy
 from gpcert.deadline import checkpoint
 from gpcert.errors import InputError
-from gpcert.likelihoods.classes import ClassMoments
-from gpcert.likelihoods.logistic_moments import LOGISTIC_MOMENT_ERROR, logistic_moments
-from gpcert.likelihoods.normal_rule import (
+from gpcert.integrals.logistic_moments import LOGISTIC_MOMENT_ERROR, logistic_moments
+from gpcert.integrals.moments import ClassMoments
+from gpcert.integrals.normal_rule import (
     LARGEST_ORDER,
     REACH,
     SPREADS,

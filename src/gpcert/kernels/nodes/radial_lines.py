@@ -29,7 +29,11 @@ FARTHEST = 1e140
 
 @np.errstate(over="ignore", invalid="ignore")
 def radial_lines(
-    node: LocalRadial, centers: Array, half: Array, distances: DistanceRange
+    node: LocalRadial,
+    columns: np.ndarray | None,
+    centers: Array,
+    half: Array,
+    distances: DistanceRange,
 ) -> Enclosed:
     """Tangent at the middle of the range of q, and the chord over it.
 
@@ -85,6 +89,8 @@ def radial_lines(
         gamma(node.roundings),
         node.extents,
         largest,
+        node.scale,
+        columns,
     )
     return Enclosed(
         least, most, Affine(under, ((carrier, tangent),)), Affine(over, ((carrier, chord),))

@@ -8,8 +8,8 @@ from flint import acb, arb, ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpcert.integrals.logistic_moments import LOGISTIC_MOMENT_ERROR, logistic_moments
 from gpcert.likelihoods.logistic import Logistic
-from gpcert.likelihoods.logistic_moments import LOGISTIC_MOMENT_ERROR, logistic_moments
 from gpcert.likelihoods.softmax import Softmax
 from gpcert.rounding import gamma
 from gpcert.testing.effort import examples

@@ -14,7 +14,7 @@ import math
 import scipy.special
 
 from gpcert.arrays import Array, namespace, to_numpy
-from gpcert.likelihoods.special import normal_cdf, normal_cdf_bounds
+from gpcert.integrals.special import normal_cdf, normal_cdf_bounds
 from gpcert.rounding import U, down, nonnegative, up
 
 __all__ = [

@@ -15,8 +15,8 @@ from itertools import product
 from math import comb
 
 from gpcert.arrays import Array, namespace
-from gpcert.likelihoods.orthant import FARTHEST, SMALLEST_SINE, bivariate_orthant
-from gpcert.likelihoods.special import normal_cdf, normal_pdf
+from gpcert.integrals.orthant import FARTHEST, SMALLEST_SINE, bivariate_orthant
+from gpcert.integrals.special import normal_cdf, normal_pdf
 from gpcert.rounding import U, nonnegative
 
 __all__ = ["DERIVATIVE_BOUNDS", "Sector", "normal_derivatives", "sector_moments"]

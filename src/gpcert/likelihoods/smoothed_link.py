@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from gpcert.arrays import Array, namespace
 from gpcert.likelihoods.base import BinaryLikelihood
-from gpcert.likelihoods.lines import check_segment, mean_lower, monotone_minimum
+from gpcert.likelihoods.segments import check_segment, mean_lower, monotone_minimum
 from gpcert.rounding import TINY, down, nonnegative, up
 
 __all__ = ["PIECES", "SMOOTHING_BOUNDS", "SmoothedLink", "split_segment"]

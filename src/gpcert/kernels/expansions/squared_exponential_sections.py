@@ -1,15 +1,15 @@
-"""The squared exponential on many lines at once: every cell of a batch has a line of its own.
+"""The squared exponential on many sections at once: every cell of a batch has a section of its own.
 
-A *line* is a point x and one feature j: `x + t e_j`. There `k(x + t e_j, z_i)` is a factor that
+A *section* is a point x and one feature j: `x + t e_j`. There `k(x + t e_j, z_i)` is a factor that
 does not change times the same kernel of one feature,
 
     k(x + t e_j, z_i) = s^2 exp(-F_i / 2) exp(-(p_i - t / l_j)^2 / 2),
     p_i = (z_ij - x_j) / l_j,     F_i = sum over the other features of ((z_i - x) / l)^2,
 
-so all that `squared_exponential` knows of a region with one free feature holds on every line, with
-its own p and F. Cells of all lines then share their batches: kernel values, moments and products
-with the precision are computed for all of them at once. A cell's one coordinate is t, in the units
-of the feature.
+so all that `squared_exponential` knows of a region with one free feature holds on every section,
+with its own p and F. Cells of all sections then share their batches: kernel values, moments and
+products with the precision are computed for all of them at once. A cell's one coordinate is t, in
+the units of the feature.
 
 Proofs: docs/mathematics.md, statements 1.2 and 15.2.
 """
@@ -23,7 +23,6 @@ from typing import Any
 import numpy as np
 
 from gpcert.arrays import Array, Backend, namespace
-from gpcert.kernels.expansions.base import Expansion
 from gpcert.kernels.expansions.higher_degrees import HigherTerms, cubic_terms
 from gpcert.kernels.expansions.squared_exponential import LocalSquaredExponential, WeightedExpansion
 from gpcert.kernels.expansions.squared_exponential_table import (
@@ -31,18 +30,18 @@ from gpcert.kernels.expansions.squared_exponential_table import (
     kernel_errors,
     subtraction_error,
 )
-from gpcert.kernels.nodes.frame import power_of_two
+from gpcert.regions.frame import power_of_two
 from gpcert.rounding import gamma, nonnegative, up
 
-__all__ = ["Lines", "SquaredExponentialLines"]
+__all__ = ["Sections", "SquaredExponentialSections"]
 
 
 @dataclass(frozen=True, eq=False)
-class Lines:
-    """Q lines seen by one squared exponential with N points, on the host; see the module.
+class Sections:
+    """Q sections seen by one squared exponential with N points, on the host; see the module.
 
     `points`, `fixed` and `errors` are (Q, N): p, F, and the relative errors of the kernel's values
-    on the line; `lengths` and `reach` (Q,): l_j, and the largest |t| / l_j that is asked for.
+    on the section; `lengths` and `reach` (Q,): l_j, and the largest |t| / l_j that is asked for.
     """
 
     points: np.ndarray
@@ -57,18 +56,18 @@ class Lines:
         kernel: tuple[np.ndarray, float],
         points: np.ndarray,
         X: np.ndarray,
-        lines: tuple[np.ndarray, np.ndarray],
+        sections: tuple[np.ndarray, np.ndarray],
         extent: np.ndarray,
-    ) -> Lines:
-        """The lines of the points X[rows] along `features`, (rows, features) = `lines`.
+    ) -> Sections:
+        """The sections of the points X[rows] along `features`, (rows, features) = `sections`.
 
         `kernel` are its length-scales (d,) and variance, `extent` (Q,) bounds |t|. The sums of the
         other features' squares have no differences: each is a product with ones and one zero.
-        Coordinates beyond float64 make a line of their own feature infinitely long, which
+        Coordinates beyond float64 make a section of their own feature infinitely long, which
         `kernel_errors` refuses; among the fixed ones they make k zero, as it nearly is.
         """
         scale, variance = kernel
-        rows, features = lines
+        rows, features = sections
         d, N = points.shape[1], len(points)
         p, fixed = np.empty((len(rows), N)), np.empty((len(rows), N))
         with np.errstate(over="ignore", invalid="ignore"):
@@ -83,15 +82,15 @@ class Lines:
             reach = np.asarray(up(extent / lengths, 4))
             far = np.abs(p) + reach[:, None]
             errors = kernel_errors(subtraction_error(far, 1), fixed, d, far)
-        return Lines(p, fixed, errors, lengths, reach, float(variance))
+        return Sections(p, fixed, errors, lengths, reach, float(variance))
 
-    def batch(self, index: np.ndarray, backend: Backend) -> SquaredExponentialLines:
-        """The kernel on the lines `index` (B,), one per cell of a batch."""
+    def batch(self, index: np.ndarray, backend: Backend) -> SquaredExponentialSections:
+        """The kernel on the sections `index` (B,), one per cell of a batch."""
         lengths = self.lengths[index][:, None]
         unit = power_of_two(lengths)
         points = backend.asarray(self.points[index])
         norms = up(abs(points), 4)  # p carries two roundings
-        return SquaredExponentialLines(
+        return SquaredExponentialSections(
             inverse_length=backend.asarray(inverse_lengths(lengths)),
             squared_lengths=backend.asarray(up((unit / lengths) ** 2, 4)),
             unit=backend.asarray(unit),
@@ -109,10 +108,10 @@ class Lines:
 
 
 @dataclass(frozen=True, eq=False)
-class SquaredExponentialLines(LocalSquaredExponential):
+class SquaredExponentialSections(LocalSquaredExponential):
     """The table of `squared_exponential` with a row of points, fixed distances and errors per cell.
 
-    Bound to one batch: every batch of cells that it is asked about has its B lines, in order.
+    Bound to one batch: every batch of cells that it is asked about has its B sections, in order.
     `points`, `point_norms`, `fixed_distances`, `relative_error` and `extents` (|p| + reach) are
     (B, N); `inverse_length`, `squared_lengths`, `unit` and `lengths` (B, 1).
     """
@@ -187,17 +186,16 @@ class SquaredExponentialLines(LocalSquaredExponential):
             term = term * self.extents
         return up(xp.stack(columns, axis=1), N + 16)
 
-    def derivatives(self, expansion: Expansion) -> Array:
+    def derivatives(self, expansion: WeightedExpansion) -> Array:
         """(B, 1, N): `k_i (p_i - c)`."""
-        assert isinstance(expansion, WeightedExpansion)
         return (expansion.K * (self.points - expansion.scaled))[:, None, :]
 
     def second_derivatives(self, expansion: WeightedExpansion) -> Array:
         """(B, 1, N): `k_i (p_i - c)^2`."""
         return (expansion.K * (self.points - expansion.scaled) ** 2)[:, None, :]
 
-    def paper_bound(self, expansion: Expansion, weights: Array) -> Array:
-        """`-s^2 sum max(-t_i, 0) exp(-F_i/2)`, as `0 <= k <= s^2 exp(-F/2)` on the whole line.
+    def paper_bound(self, expansion: WeightedExpansion, weights: Array) -> Array:
+        """`-s^2 sum max(-t_i, 0) exp(-F_i/2)`, as `0 <= k <= s^2 exp(-F/2)` on the whole section.
 
         The paper's own lines, which pay on large cells of several features, are not formed here.
         """
@@ -208,5 +206,5 @@ class SquaredExponentialLines(LocalSquaredExponential):
         return -up(total + self.floor * float(xp.sum(xp.abs(weights))), len(weights) + 16)
 
     def slice_norm(self, weights: np.ndarray) -> float | None:
-        """The lines have norms of their own; the norm over all features holds on each of them."""
+        """Norms differ between sections; that over all features holds on each of them."""
         return None

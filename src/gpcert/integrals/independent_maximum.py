@@ -22,9 +22,9 @@ import numpy as np
 
 from gpcert.arrays import Array, namespace, to_numpy
 from gpcert.deadline import checkpoint
-from gpcert.likelihoods.classes import IndependentMoments
-from gpcert.likelihoods.sectors import DERIVATIVE_BOUNDS
-from gpcert.likelihoods.special import normal_cdf, normal_pdf
+from gpcert.integrals.moments import IndependentMoments
+from gpcert.integrals.sectors import DERIVATIVE_BOUNDS
+from gpcert.integrals.special import normal_cdf, normal_pdf
 from gpcert.rounding import NORMAL_CDF_ULPS, U
 
 __all__ = ["independent_maximum"]

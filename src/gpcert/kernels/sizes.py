@@ -14,16 +14,16 @@ from functools import reduce
 import numpy as np
 
 from gpcert.arrays import Array, namespace
-from gpcert.kernels.nodes.base import Jet, Triple
-from gpcert.rounding import gamma, up
+from gpcert.rounding import up
 
 __all__ = [
-    "bilinear_errors",
     "euclidean",
     "frobenius",
-    "jet_sizes",
+    "hypotenuse",
     "leibniz",
     "raised",
+    "root_above",
+    "signed_times",
     "times",
     "total",
 ]
@@ -49,6 +49,26 @@ def times(a: Array, b: Array) -> Array:
     return xp.where(zero, xp.zeros_like(product), up(product, 1))
 
 
+@np.errstate(over="ignore", under="ignore")
+def signed_times(a: Array, b: Array) -> Array:
+    """`a b` for numbers of any sign, broadcast, not rounded up; 0 times infinity is 0."""
+    xp = namespace(b)
+    zero = (a == 0) | (b == 0)
+    product = xp.where(zero, xp.ones_like(a), a) * xp.where(zero, xp.ones_like(b), b)
+    return xp.where(zero, xp.zeros_like(product), product)
+
+
+def root_above(square: Array) -> Array:
+    """Square root rounded up; exactly zero stays zero."""
+    xp = namespace(square)
+    return xp.where(square > 0, up(xp.sqrt(square), 2), xp.zeros_like(square))
+
+
+def hypotenuse(a: Array, b: Array) -> Array:
+    """`sqrt(a^2 + b^2)`, rounded up; exactly zero stays zero."""
+    return root_above(raised(times(a, a) + times(b, b), 1))
+
+
 @np.errstate(over="ignore")
 def leibniz(first: Sequence[Array], second: Sequence[Array], order: int) -> Array:
     """`sum_j C(n, j) first_j second_(n-j)`: the size of the n-th derivative of a product."""
@@ -59,32 +79,6 @@ def leibniz(first: Sequence[Array], second: Sequence[Array], order: int) -> Arra
         ),
         2 * order + 2,
     )
-
-
-@np.errstate(over="ignore")
-def bilinear_errors(
-    sizes: tuple[Sequence[Array], Sequence[Array]],
-    errors: tuple[Sequence[Array], Sequence[Array]],
-    features: int,
-) -> Triple:
-    """Errors of value, gradient and Hessian of a product from sizes and errors of its factors.
-
-    Statement: with `|fl(p) - p| <= e`, `|p| <= s` and the same for q,
-    `|fl(p) fl(q) - p q| <= e_p s_q + s_p e_q + e_p e_q`; a derivative is a sum of such terms by
-    Leibniz' rule. The products and sums themselves cost at most 8 roundings of each entry, which
-    for a matrix of spectral norm s is sqrt(f) s in the Frobenius norm.
-
-    A zero times an infinite error counts as zero: where q and its error vanish, p q has the
-    derivative that the other terms give, whether p has one or not.
-    """
-    (p, q), (e, h) = sizes, errors
-    found = []
-    for n in range(3):
-        error = leibniz(e, q, n) + leibniz(p, h, n) + leibniz(e, h, n)
-        roundings = 8 * (1 + math.isqrt(features) if n == 2 else 1)
-        error = error + gamma(roundings) * (leibniz(p, q, n) + error)
-        found.append(raised(error, 6))
-    return found[0], found[1], found[2]
 
 
 @np.errstate(over="ignore", under="ignore")
@@ -99,8 +93,3 @@ def frobenius(matrices: Array) -> Array:
     """Upper bound (B,) of the Frobenius, hence of the spectral norm of matrices (B, f, f)."""
     B, f = matrices.shape[:2]
     return euclidean(namespace(matrices).reshape(matrices, (B, f * f)))
-
-
-def jet_sizes(jet: Jet) -> Triple:
-    """Sizes (B,) of a jet's computed parts, the Hessian's in the Frobenius norm."""
-    return abs(jet.value), euclidean(jet.gradient), frobenius(jet.hessian)

@@ -8,8 +8,8 @@ from flint import acb, arb, ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.likelihoods import normal_rule as module
-from gpcert.likelihoods.normal_rule import (
+from gpcert.integrals import normal_rule as module
+from gpcert.integrals.normal_rule import (
     MOST_NODES,
     REACH,
     SPREADS,

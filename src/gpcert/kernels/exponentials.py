@@ -1,4 +1,4 @@
-"""What the exponential series leaves beyond a degree."""
+"""What the exponential series leaves beyond a degree, and chords of the weight exp(rate |d|^2)."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import math
 from gpcert.arrays import Array, namespace
 from gpcert.rounding import EXP_ULPS, U, up
 
-__all__ = ["LARGEST_EXPONENT", "exponential_tail"]
+__all__ = ["LARGEST_EXPONENT", "exponential_tail", "growth_chord"]
 
 LARGEST_EXPONENT = 200.0
 """Beyond |d|^2 = 200 the weighted expansion is useless (its tail exceeds e^100): all remainders
-are reported as infinite. Squares of e^200 do not overflow."""
+are reported as infinite, and weighted models of such cells are void. Squares of e^200 do not
+overflow."""
 
 
 def exponential_tail(x: Array, order: int) -> Array:
@@ -36,3 +37,18 @@ def exponential_tail(x: Array, order: int) -> Array:
     direct = (whole - polynomial) + whole * ((EXP_ULPS + 32) * U)
     result = xp.where(x <= 1.0, up(series, 24 + n), up(direct, 2))
     return xp.where(x <= LARGEST_EXPONENT, result, xp.full_like(x, math.inf))
+
+
+def growth_chord(rate: float, rho2: Array) -> Array:
+    """`(exp(rate rho2) - 1) / rho2`, rounded up: exp(rate r) - 1 <= chord * r for 0 <= r <= rho2.
+
+    For rate <= 1 and rho2 <= LARGEST_EXPONENT; beyond, weighted models are void.
+
+    Reason: exp is convex, so the chord lies above; at rho2 = 0 the limit is `rate`.
+    """
+    xp = namespace(rho2)
+    x = xp.minimum(rate * rho2, xp.full_like(rho2, LARGEST_EXPONENT))
+    safe = xp.where(x > 1e-8, x, xp.ones_like(x))
+    # below 1e-8 the quotient expm1(x)/x is at most 1 + x
+    quotient = xp.where(x > 1e-8, xp.expm1(safe) / safe, 1.0 + x)
+    return up(rate * quotient, EXP_ULPS + 8)

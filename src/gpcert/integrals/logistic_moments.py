@@ -11,13 +11,13 @@ import array_api_compat
 import numpy as np
 
 from gpcert.arrays import Array, namespace
-from gpcert.likelihoods.logistic import Logistic
-from gpcert.likelihoods.special import erf
+from gpcert.integrals.logistic_mixture import LOGISTIC_ERROR, LOGISTIC_TERMS
+from gpcert.integrals.special import erf
 from gpcert.rounding import gamma
 
 __all__ = ["LOGISTIC_MOMENT_ERROR", "logistic_moments"]
 
-LOGISTIC_MOMENT_ERROR = 1.001 * Logistic.link_error + gamma(1024)
+LOGISTIC_MOMENT_ERROR = 1.001 * LOGISTIC_ERROR + gamma(1024)
 """Error of `logistic_moments` for order r, divided by `sqrt(r!)`; see there."""
 
 _FAR = 700.0
@@ -27,15 +27,15 @@ the widths above 0.08 the exponentials are below exp(-3000)."""
 _HERMITE = ((1.0,), (-1.0,), (1.0, -1.0), (-1.0, 3.0), (1.0, -6.0, 3.0), (-1.0, 10.0, -15.0))
 """Coefficients of `(-1)^(r-1) He_{r-1}`, r = 1..6: of the powers r - 1, r - 3, ..."""
 
-_SCALES = np.array([d for d, _ in Logistic.terms])
-_MASSES = np.array([c for _, c in Logistic.terms])
+_SCALES = np.array([d for d, _ in LOGISTIC_TERMS])
+_MASSES = np.array([c for _, c in LOGISTIC_TERMS])
 
 
 def logistic_moments(t: Array, s: Array, order: int) -> list[Array]:
     """`G_r(t) = E[sigma(t + s z) He_r(z)]`, r = 0..order, for t (B, Q) and s (B,), |t|, |s| < 1e60.
 
     Statement: the error is at most `LOGISTIC_MOMENT_ERROR * sqrt(r!)`, r <= 6.
-    Reason: the mixture link differs from sigma by at most `link_error`, so the moments do by at
+    Reason: the mixture link differs from sigma by at most `LOGISTIC_ERROR`, so the moments do by at
     most that times `E|He_r| <= sqrt(r!)`. Those of a term `c erf(x / sqrt d) / 2` are, with
     `D = d + 2 s^2`, `x = t sqrt(2 / D)` and `rho = s sqrt(2 / D)`: `c erf(x / sqrt 2) / 2` for r =
     0 (Rasmussen & Williams 2006, eq. 3.82), and by differentiating in t

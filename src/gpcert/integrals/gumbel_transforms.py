@@ -15,8 +15,8 @@ from functools import lru_cache
 import numpy as np
 
 from gpcert.arrays import Array, namespace
-from gpcert.likelihoods.gumbel_rule import BELOW, BLOCK, Grid, lattice_error
-from gpcert.likelihoods.special import normal_cdf_bounds
+from gpcert.integrals.gumbel_rule import BELOW, BLOCK, Grid, lattice_error
+from gpcert.integrals.special import normal_cdf_bounds
 from gpcert.rounding import U, down, gamma, nonnegative, up
 
 __all__ = ["Transforms", "transforms"]

@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gpcert.arrays import backend_from_name, to_numpy
-from gpcert.likelihoods.special import ERF_ULPS, erf, normal_cdf, normal_cdf_bounds, normal_pdf
+from gpcert.integrals.special import ERF_ULPS, erf, normal_cdf, normal_cdf_bounds, normal_pdf
 from gpcert.rounding import NORMAL_CDF_ULPS, TINY, U
 from gpcert.testing import likelihood_references as reference
 from gpcert.testing.likelihood_contract import BITS

@@ -16,9 +16,9 @@ import numpy as np
 
 from gpcert.arrays import Array, finite_array, namespace, to_numpy
 from gpcert.deadline import checkpoint
-from gpcert.likelihoods.classes import IndependentMoments
-from gpcert.likelihoods.gumbel_rule import BELOW, BLOCK, Grid, aliasing, plan
-from gpcert.likelihoods.gumbel_transforms import Transforms, transforms
+from gpcert.integrals.gumbel_rule import BELOW, BLOCK, Grid, aliasing, plan
+from gpcert.integrals.gumbel_transforms import Transforms, transforms
+from gpcert.integrals.moments import IndependentMoments
 from gpcert.rounding import TINY, U, gamma, up, up_float
 
 __all__ = ["gumbel_moments"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpcert.arrays import Array, namespace
-from gpcert.likelihoods.special import normal_cdf_bounds
+from gpcert.integrals.special import normal_cdf_bounds
 from gpcert.rounding import U, down, nonnegative, up
 
 __all__ = ["gaussian_integral_range", "score"]

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from gpcert.arrays import backend_from_name, to_numpy
 from gpcert.enclosures.goals import MeanGoal, ProbabilityGoal, VarianceGoal
-from gpcert.enclosures.lines import LineModel, has_lines
+from gpcert.enclosures.sections import SectionModel, has_sections
 from gpcert.errors import InputError
 from gpcert.kernels import Matern, SquaredExponential
-from gpcert.kernels.expansions.squared_exponential_lines import Lines
+from gpcert.kernels.expansions.squared_exponential_sections import Sections
 from gpcert.likelihoods import Probit
 from gpcert.posterior import Posterior
 from gpcert.testing.arb_reference import ArbPosterior, exact, flint
@@ -55,8 +55,8 @@ def line_case(seed, backend="numpy", exponents=(0, 0, 0)):
     X, ends = np.ldexp(X, c), np.ldexp(ends, c)
     extent = np.abs(ends).max(axis=1)
     place = backend_from_name(backend)
-    parts = LineModel.parts_of(posterior, place, True)
-    model = LineModel.on(parts, posterior, X, (rows, features), extent, place)
+    parts = SectionModel.parts_of(posterior, place, True)
+    model = SectionModel.on(parts, posterior, X, (rows, features), extent, place)
     evaluation = model.evaluation(np.arange(4), ends[:, :1], ends[:, 1:])
     return rng, posterior, X[rows], features, ends, evaluation
 
@@ -175,10 +175,10 @@ def test_extreme_models_hold_on_every_line(exponents):
 
 def test_features_too_many_length_scales_away_are_refused():
     posterior = Posterior(SquaredExponential(1.0), [[0.0, 0.0]], [1.0])
-    parts = LineModel.parts_of(posterior, backend_from_name("numpy"), False)
+    parts = SectionModel.parts_of(posterior, backend_from_name("numpy"), False)
     for x, extent in ((1e200, 1.0), (1.0, 1e200), (-1e308, 1e308)):
         with pytest.raises(InputError, match="length-scales"):
-            LineModel.on(
+            SectionModel.on(
                 parts,
                 posterior,
                 np.array([[x, 0.0]]),
@@ -190,12 +190,12 @@ def test_features_too_many_length_scales_away_are_refused():
 
 def test_only_squared_exponentials_have_lines():
     for kernel, known in ((SquaredExponential(1.0), True), (Matern(1.0, 2.5), False)):
-        assert has_lines(Posterior(kernel, [[0.0]], [1.0])) is known
+        assert has_sections(Posterior(kernel, [[0.0]], [1.0])) is known
 
 
 def test_lines_leave_out_their_own_feature():
     points = np.array([[1.0, 2.0, 4.0]])
-    lines = Lines.build(
+    lines = Sections.build(
         (np.array([1.0, 2.0, 4.0]), 1.0),
         points,
         np.zeros((1, 3)),

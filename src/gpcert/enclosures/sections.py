@@ -1,4 +1,4 @@
-"""A model on many lines `x + t e_j`, ready to be enclosed over batches of intervals of t.
+"""A model on many sections `x + t e_j`, ready to be enclosed over batches of intervals of t.
 
 Proofs: docs/mathematics.md, statements 1.2 and 15.2.
 """
@@ -13,43 +13,42 @@ from gpcert.arrays import Backend
 from gpcert.committee import Model
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.local_posterior import CHEAP_WORK, LocalCommittee, LocalPosterior
-from gpcert.kernels.expansions.squared_exponential_lines import Lines
-from gpcert.kernels.squared_exponential import SquaredExponential
+from gpcert.kernels.expansions.squared_exponential_sections import Sections
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Box, Cells
 
-__all__ = ["LineModel", "has_lines"]
+__all__ = ["SectionModel", "has_sections"]
 
 MOST_CELLS = 2048
 """Cells of one batch, however small the model is."""
 
 
-def has_lines(model: Model) -> bool:
-    """Whether the model's kernels are known on many lines at once: squared exponentials are."""
-    return all(isinstance(member.kernel, SquaredExponential) for member in model.members)
+def has_sections(model: Model) -> bool:
+    """Whether the model's kernels are known on many sections at once."""
+    return all(member.kernel.has_sections for member in model.members)
 
 
 @dataclass(frozen=True, eq=False)
-class LineModel:
-    """The model's members without a place, and the lines as each of them sees them.
+class SectionModel:
+    """The model's members without a place, and the sections as each of them sees them.
 
     All is in unit form (`gpcert.unit_form`), as in `LocalPosterior`.
 
-    A member's function on a line has at most the norm that it has over all features: restricting
+    A member's function on a section has at most the norm that it has over all features: restricting
     a function of a reproducing kernel's space to a subset never lengthens it (Aronszajn 1950,
     *Theory of reproducing kernels*, part I, section 5).
     """
 
     model: Model
     parts: tuple[LocalPosterior, ...]
-    lines: tuple[Lines, ...]
+    sections: tuple[Sections, ...]
     hull: Box
     """All of t that is asked about: it is of positive length, and sets the batches' units."""
     backend: Backend
 
     @staticmethod
     def parts_of(model: Model, backend: Backend, variance: bool) -> tuple[LocalPosterior, ...]:
-        """What does not depend on the lines, once per model."""
+        """What does not depend on the sections, once per model."""
         parts = []
         for member in model.members:
             nowhere = Ball(member.points[0], 0.0)  # its kernel and norms are not used
@@ -62,28 +61,24 @@ class LineModel:
         parts: tuple[LocalPosterior, ...],
         model: Model,
         X: np.ndarray,
-        lines: tuple[np.ndarray, np.ndarray],
+        sections: tuple[np.ndarray, np.ndarray],
         extent: np.ndarray,
         backend: Backend,
-    ) -> LineModel:
-        """The lines (rows of X, features), asked about for |t| <= extent (Q,)."""
-        found = []
-        for part in parts:
-            kernel = part.unit.kernel
-            assert isinstance(kernel, SquaredExponential), "see has_lines"
-            lengths = np.broadcast_to(kernel.length_scale, (model.dim,))
-            seen = (np.asarray(lengths), float(kernel.variance))
-            found.append(Lines.build(seen, part.unit.points, X, lines, extent))
+    ) -> SectionModel:
+        """The sections (rows of X, features), asked about for |t| <= extent (Q,)."""
+        found = tuple(
+            part.unit.kernel.sections(part.unit.points, X, sections, extent) for part in parts
+        )
         reach = float(extent.max(initial=0.0)) or 1.0
-        return LineModel(model, parts, tuple(found), Box([-reach], [reach]), backend)
+        return SectionModel(model, parts, found, Box([-reach], [reach]), backend)
 
     def evaluation(
         self, question: np.ndarray, low: np.ndarray, high: np.ndarray, optional: bool = True
     ) -> Evaluation:
-        """Enclosures over the intervals [low, high] (B, 1) of the lines `question` (B,)."""
+        """Enclosures over the intervals [low, high] (B, 1) of the sections `question` (B,)."""
         bound = tuple(
-            replace(part, kernel=lines.batch(question, self.backend))
-            for part, lines in zip(self.parts, self.lines, strict=True)
+            replace(part, kernel=sections.batch(question, self.backend))
+            for part, sections in zip(self.parts, self.sections, strict=True)
         )
         local = bound[0] if isinstance(self.model, Posterior) else LocalCommittee(bound)
         cells = Cells(self.hull, self.backend.asarray(low), self.backend.asarray(high))

@@ -14,7 +14,7 @@ import scipy.special
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpcert.likelihoods.smoothing import PROBABILITY_LINES, UNIMODAL_BOUNDS, unimodal_bound
+from gpcert.integrals.derivative_bounds import PROBABILITY_LINES, UNIMODAL_BOUNDS, unimodal_bound
 from gpcert.testing.arb_reference import flint
 
 arb, fmpz_poly = flint().arb, flint().fmpz_poly

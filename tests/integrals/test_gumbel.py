@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from gpcert.arrays import backend_from_name, to_numpy
 from gpcert.errors import InputError
-from gpcert.likelihoods import Logistic, gumbel, gumbel_rule, gumbel_transforms
-from gpcert.likelihoods.gumbel import gumbel_moments
+from gpcert.integrals import gumbel, gumbel_rule, gumbel_transforms
+from gpcert.integrals.gumbel import gumbel_moments
+from gpcert.likelihoods import Logistic
 from gpcert.testing import likelihood_references as reference
 from gpcert.testing.effort import examples, variants
 

@@ -1,0 +1,1 @@
+"""Integrals over Gaussians with proved errors: what the likelihoods' predictions are made of."""
