@@ -51,7 +51,7 @@ class Effort:
     tol: np.ndarray
     budget: Budget
     backend: Backend
-    n_jobs: int
+    n_jobs: int | None
     random_state: int | None
     method: Method
     start: float
