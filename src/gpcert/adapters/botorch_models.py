@@ -13,7 +13,6 @@ outputs: see `gpcert.adapters.outputs`.
 from __future__ import annotations
 
 from dataclasses import replace
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ import numpy as np
 from gpcert.adapters.conversion import Conversion, LibraryPrediction
 from gpcert.adapters.gpytorch_exact import exact_posterior
 from gpcert.adapters.gpytorch_prior import in_blocks, native_of
+from gpcert.adapters.library import library
 from gpcert.adapters.outputs import join_outputs
 from gpcert.adapters.torch_models import (
     exact_solves,
@@ -34,9 +34,9 @@ from gpcert.posterior import Posterior
 
 __all__ = ["convert"]
 
-models: Any = import_module("botorch.models")
-inputs: Any = import_module("botorch.models.transforms.input")
-outcomes: Any = import_module("botorch.models.transforms.outcome")
+models: Any = library("botorch.models")
+inputs: Any = library("botorch.models.transforms.input")
+outcomes: Any = library("botorch.models.transforms.outcome")
 ModelListGP, SingleTaskGP = models.ModelListGP, models.SingleTaskGP
 
 AFFINE_INPUTS = (inputs.Normalize, inputs.InputStandardize, inputs.AffineInputTransform)

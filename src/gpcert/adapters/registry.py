@@ -50,6 +50,8 @@ BUILT_IN: tuple[Place, ...] = (
     Place("gpytorch", "gpcert.adapters.gpytorch"),
     Place("gpflow", "gpcert.adapters.gpflow"),
     Place("GPy", "gpcert.adapters.gpy"),
+    Place("gpjax", "gpcert.adapters.gpjax"),
+    Place("tinygp", "gpcert.adapters.tinygp"),
 )
 
 REGISTERED: list[tuple[str, Adapter]] = []
