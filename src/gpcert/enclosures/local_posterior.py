@@ -12,9 +12,10 @@ from gpcert.arrays import Array, Backend, namespace
 from gpcert.committee import Model
 from gpcert.deadline import checkpoint
 from gpcert.enclosures.mean import MeanEnclosure, mean_enclosure
-from gpcert.enclosures.operator import OperatorBounds
 from gpcert.enclosures.portfolio import Portfolio
 from gpcert.enclosures.precision import LocalPrecision
+from gpcert.enclosures.square import OperatorBounds
+from gpcert.enclosures.two_sided import Units
 from gpcert.enclosures.variance import (
     VarianceEnclosure,
     VarianceOptions,
@@ -71,8 +72,7 @@ class _Part(NamedTuple):
 class LocalPosterior:
     """Everything that does not change from cell to cell, on the backend.
 
-    Kernel, weights, norms and precisions are those of the unit form; only the goals' last step goes
-    to the outputs' own units, by `unit.mean_scale` and `unit.variance_scale`.
+    Kernel, weights, norms and precisions are in unit form; `Units` go to the outputs' own.
     """
 
     posterior: Posterior
@@ -118,6 +118,20 @@ class LocalPosterior:
         """The posterior itself; see `LocalCommittee`."""
         return (self,)
 
+    def mean_units(self, output: int) -> Units:
+        """`mu = offset + mean_scale g`."""
+        return Units(float(self.posterior.offset[output]), self.unit.mean_scale[output])
+
+    def variance_units(self, output: int) -> Units:
+        """`variance = noise + variance_scale max(v, 0)`."""
+        noise = float(self.posterior.noise[output])
+        return Units(noise, self.unit.variance_scale[output], noise)
+
+    @property
+    def output_dip(self) -> float:
+        """Every latent variance, in its output's units, is at least minus this (see `dip`)."""
+        return self.operator.excess * self.kernel.variance * max(self.unit.variance_scale)
+
     def expand(self, cells: Cells) -> Expansion:
         """Kernel values at the cells' centres."""
         return self.kernel.expand(cells)
@@ -126,7 +140,9 @@ class LocalPosterior:
         """Enclosure of g_c in unit form; `optional` bounds as the portfolio says."""
         pointwise = optional and self.portfolio.wants("pointwise")
         kernel, seen, weights = self._seen_by(output, expansion)
-        enclosure = mean_enclosure(kernel, seen, weights, self.norms[output], pointwise)
+        enclosure = mean_enclosure(
+            kernel, seen, weights, self.norms[output], pointwise, self.mean_units(output)
+        )
         if pointwise:
             self.portfolio.report("pointwise", enclosure.pointwise_gained)
         return enclosure
@@ -179,7 +195,14 @@ class LocalPosterior:
         options = VarianceOptions(
             derivatives, optional and self._second_pays(precision, cells, features), pointwise
         )
-        enclosure = variance_enclosure(self.kernel, expansion, precision, self.operator, options)
+        enclosure = variance_enclosure(
+            self.kernel,
+            expansion,
+            precision,
+            self.operator,
+            options,
+            self.variance_units(output),
+        )
         if pointwise:
             self.portfolio.report("pointwise variance", enclosure.pointwise_gained)
         return enclosure

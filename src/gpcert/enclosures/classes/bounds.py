@@ -19,8 +19,8 @@ from gpcert.enclosures.classes.pairs import PairBounds
 from gpcert.enclosures.classes.reference import Reference, reference
 from gpcert.enclosures.classes.taylor_bound import ClassProblem, center_range, taylor_bound
 from gpcert.enclosures.classes.variance_pieces import MOST_DIFFERENCES, variance_pieces_bound
+from gpcert.enclosures.enclosure import LevelBound
 from gpcert.enclosures.evaluation import Evaluation
-from gpcert.enclosures.local_quadratic import LevelBound
 from gpcert.integrals.derivative_bounds import UNIMODAL_BOUNDS
 from gpcert.integrals.moments import ClassMoments
 from gpcert.likelihoods import ClassLikelihood
