@@ -78,6 +78,7 @@ def test_every_kernel_is_the_librarys(name):
     assert max(measured.mean, measured.variance) < 1e-8
 
 
+@pytest.mark.filterwarnings("ignore:X is not of type float64", "ignore:y is not of type float64")
 def test_float32_is_the_float64_function_of_the_same_numbers():
     measured = gpcert.adapters.agreement(posterior(x64=False))
     assert max(measured.mean, measured.variance) < 1e-8

@@ -36,6 +36,7 @@ from gpcert.spread import spread_of
 __all__ = ["TREE", "convert"]
 
 gpx: Any = library("gpjax")
+jax: Any = library("jax")
 conditioning: Any = library("gpjax.conditioning")
 unwrap: Any = library("paramax").unwrap
 gk: Any = gpx.kernels
@@ -59,7 +60,8 @@ def convert(model: Any) -> Conversion:
         raise UnsupportedModelError(
             f"model: {type(model).__name__} is not supported (supported: {names})"
         )
-    model = unwrap(model)
+    with jax.enable_x64(True):  # else float64 parameters would be rounded
+        model = unwrap(model)
     likelihood = _likelihood(model.likelihood)
     Z = points("train_data.X", model.train_data.X)
     kernel, _ = TREE.convert(model.prior.kernel, Z.shape[1])
