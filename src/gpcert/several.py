@@ -58,9 +58,9 @@ class Several:
         return first if same else None
 
     @property
-    def points(self) -> np.ndarray:
-        """All points that any member knows."""
-        return np.concatenate([member.points for member in self.members])
+    def places(self) -> np.ndarray:
+        """Inputs at all points that any member knows."""
+        return np.concatenate([member.places for member in self.members])
 
     def check_inputs(self, X: Any, name: str = "X") -> np.ndarray:
         """X as a finite (n, d) array, or an `InputError`."""

@@ -48,20 +48,20 @@ def evaluation_of(
 
 
 def displacement(evaluation, index, x):
-    """`d = (x - c) / l` in the free features, as balls."""
-    region = evaluation.cells.region
-    lengths = units(evaluation)
-    center = exact(to_numpy(evaluation.cells.center)[index])
+    """`d = (x - c) / l` in the free features (or in linear features of x), as balls."""
+    cells = evaluation.expansion.geometry.cells
+    seen = ArbPosterior(evaluation.local.posterior).seen(x)
+    center = exact(to_numpy(cells.center)[index])
     return [
-        (a - c) / w
-        for a, c, w in zip(exact(np.asarray(x)[region.free]), center, exact(lengths), strict=True)
+        (seen[j] - c) / w
+        for j, c, w in zip(cells.region.free, center, exact(units(evaluation)), strict=True)
     ]
 
 
 def units(evaluation):
     """(f,) what one unit of d is in x: the length-scales, or the exact powers of two of a frame."""
     kernel = evaluation.local.posterior.kernel
-    region = evaluation.cells.region
+    region = evaluation.expansion.geometry.cells.region
     if isinstance(kernel, SquaredExponential):
         return np.broadcast_to(kernel.length_scale, (region.dim,))[region.free]
     return 1.0 / to_numpy(evaluation.local.kernel.inverse_length)

@@ -52,7 +52,7 @@ class Agreement:
 def probe_points(posterior: Model, count: int = PROBES) -> np.ndarray:
     """Fixed pseudo-random points: half near training points, half uniform in their bounding box."""
     random = np.random.default_rng(0)
-    Z = posterior.points
+    Z = posterior.places
     low, high = Z.min(0), Z.max(0)
     width = np.where(high > low, high - low, 1.0)
     near = Z[random.integers(len(Z), size=count // 2)]

@@ -61,8 +61,9 @@ class Method:
         """
         if any(isinstance(goal, MemberGoal) for goal in plain):
             return [self._of_member(goal, random_state, model) for goal in plain]
+        mapped = any(member.features is not None for member in model.members)
         if self.variance_bound is None:
-            if not any(member.kernel.rough for member in model.members):
+            if mapped or not any(member.kernel.rough for member in model.members):
                 return list(plain)
             closed = PaperEnclosures("analytic", random_state)
             rough = VarianceGoal | StdGoal | BandGoal
@@ -74,6 +75,12 @@ class Method:
             raise InputError(
                 "method: the paper's method bounds the deviation of outputs that share a kernel; "
                 "for outputs with kernels of their own use method='taylor'"
+            )
+        if mapped:
+            raise InputError(
+                f"method: {self.name!r} is not known for a model behind linear features (PCA); "
+                "leave it out, or ask about regions of the features: fit on them, without a "
+                "pipeline"
             )
         enclosures = PaperEnclosures(self.variance_bound, random_state)
         paper = [PaperGoal(goal, enclosures) for goal in plain]

@@ -16,7 +16,6 @@ import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-import numpy as np
 from array_api_compat import device
 
 from gpcert.arrays import Array, namespace
@@ -25,7 +24,7 @@ from gpcert.kernels.expansions.base import finite_product
 from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.kernels.exponentials import LARGEST_EXPONENT, growth_chord
 from gpcert.regions import Cells
-from gpcert.regions.frame import power_of_two
+from gpcert.regions.frame import widths_as_units
 from gpcert.rounding import EXP_ULPS, U, down, gamma, nonnegative, up
 
 __all__ = [
@@ -239,12 +238,17 @@ class Enclosure:
             error = error + finite_product(xp.minimum(x, zero + 1.0), most)
         size = up(xp.abs(value) + slopes + bends, 2 * half.shape[1] ** 2 + 16)
         error = up(error + gamma(16) * size, 4)
-        scale = self.geometry.inverse_length / geometry.inverse_length  # powers of two below
-        hessian = hessian * (scale[..., :, None] * scale[..., None, :])  # (f, f), or per cell
         if linear_error is not None:
             linear = linear_error < error + 0.5 * bends
             hessian = xp.where(linear[:, None, None], xp.zeros_like(hessian), hessian)
             error = xp.where(linear, up(linear_error + gamma(16) * size, 4), error)
+        pulled = self.geometry.pulled(self.gradient, hessian)
+        if pulled is not None:  # Statement 13.9; its coordinates are those of `plain_geometry`
+            assert bool((pulled.geometry.inverse_length == geometry.inverse_length).all())
+            error = up(error + pulled.lost, 2)
+            return Enclosure(geometry, value, pulled.gradient, pulled.hessian, error, 0.0, size)
+        scale = self.geometry.inverse_length / geometry.inverse_length  # powers of two below
+        hessian = hessian * (scale[..., :, None] * scale[..., None, :])  # (f, f), or per cell
         return Enclosure(geometry, value, self.gradient * scale, hessian, error, 0.0, size)
 
     def _bent(self, amount: Array) -> Enclosure:
@@ -366,10 +370,8 @@ def plain_geometry(cells: Cells) -> Geometry:
 
 def region_units(cells: Cells) -> Array:
     """(f,) powers of two near the widths of the region in its free features."""
-    region = cells.region
-    widths = (region.upper - region.lower)[region.free]
-    widths = np.where((widths > 0) & np.isfinite(widths), widths, np.inf)
-    return namespace(cells.lower).asarray(power_of_two(widths), device=device(cells.lower))
+    units = widths_as_units(cells.region)
+    return namespace(cells.lower).asarray(units, device=device(cells.lower))
 
 
 def _sum(first: Array | None, second: Array | None) -> Array | None:

@@ -25,7 +25,9 @@ from gpcert.kernels import LocalKernel
 from gpcert.kernels.expansions.base import Combination, Expansion, LinearModel
 from gpcert.posterior import Posterior
 from gpcert.regions import Cells, Region
-from gpcert.rounding import up_float
+from gpcert.regions.frame import widths_as_units
+from gpcert.regions.image import Image
+from gpcert.rounding import up, up_float
 from gpcert.unit_form import UnitForm
 
 __all__ = ["LocalCommittee", "LocalModel", "LocalPosterior", "local_model"]
@@ -82,6 +84,8 @@ class LocalPosterior:
     norms: SliceNorms
     precisions: tuple[LocalPrecision, ...] | None
     operator: OperatorBounds
+    image: Image | None = None
+    """Linear features in front of the kernel, on this region: it then lives in those."""
     portfolio: Portfolio = field(default_factory=Portfolio)
     parts: dict[int, _Part] = field(default_factory=dict)
     """Of outputs that use some of the points only: the kernel with those, and their numbers."""
@@ -94,7 +98,11 @@ class LocalPosterior:
         checkpoint()
         unit = posterior.unit
         _ = unit.mean_scale  # an error where predictions leave float64
-        kernel = unit.kernel.localize(posterior.points, region, backend)
+        image, seen = None, region
+        if posterior.features is not None:
+            image = Image.of(posterior.features, region, widths_as_units(region), backend)
+            seen = image.region
+        kernel = unit.kernel.localize(posterior.points, seen, backend)
         precisions, operator = None, OperatorBounds(0.0, 1.0)
         if variance:
             _ = unit.variance_scale
@@ -108,9 +116,10 @@ class LocalPosterior:
             unit=unit,
             kernel=kernel,
             weights=tuple(backend.asarray(t) for t in unit.weights),
-            norms=SliceNorms(unit, kernel if len(region.fixed) else None),
+            norms=SliceNorms(unit, kernel if len(seen.fixed) else None),
             precisions=precisions,
             operator=operator,
+            image=image,
         )
 
     @property
@@ -134,7 +143,7 @@ class LocalPosterior:
 
     def expand(self, cells: Cells) -> Expansion:
         """Kernel values at the cells' centres."""
-        return self.kernel.expand(cells)
+        return self.kernel.expand(cells if self.image is None else self.image.cells(cells))
 
     def mean(self, expansion: Expansion, output: int, optional: bool = True) -> MeanEnclosure:
         """Enclosure of g_c in unit form; `optional` bounds as the portfolio says."""
@@ -155,7 +164,14 @@ class LocalPosterior:
 
     def center_values(self, expansion: Expansion) -> tuple[Array, Array]:
         """(B, m): all g_c at the centres, and their errors."""
-        return self.kernel.center_values(expansion, namespace(expansion.K).stack(self.weights))
+        xp = namespace(expansion.K)
+        values, errors = self.kernel.center_values(expansion, xp.stack(self.weights))
+        shift = self.kernel.center_shift(expansion)
+        if shift is not None:
+            norms = [self.norms[c] for c in range(len(self.weights))]
+            moved = shift[:, None] * xp.asarray(norms, dtype=xp.float64, device=shift.device)
+            errors = up(errors + moved, 3)
+        return values, errors
 
     def _seen_by(self, output: int, expansion: Expansion) -> tuple[LocalKernel, Expansion, Array]:
         """Kernel, expansion and weights of an output without the points that it gives no weight.

@@ -40,14 +40,14 @@ def mean_enclosure(
     # up: the square of a norm below 1e-154 would vanish
     model = local.model(expansion, Combination(weights, up_float(norm * norm, 1)), pointwise)
     rounding = up(model.errors[:, 0] + model.slope_rounding(geometry), 4)
-    rate = local.weight_rate
+    rate, shift = local.weight_rate, local.center_shift(expansion)
     lower = (model.value, model.gradient, model.hessian)
     upper = (-model.value, -model.gradient, -model.hessian)
     return MeanEnclosure(
         Enclosure.of(geometry, lower, up(model.below + rounding, 2), rate),
         Enclosure.of(geometry, upper, up(model.above + rounding, 2), rate),
         model.value,
-        model.errors[:, 0],
+        model.errors[:, 0] if shift is None else up(model.errors[:, 0] + norm * shift, 3),
         units or Units(),
         up(model.linear_error + rounding, 4),
         model.gained,

@@ -132,6 +132,10 @@ def variance_enclosure(
     value = prior - explained
     # with a negative factor `explained` may have either sign
     error0 = up(explained_error + prior_error + gamma(2) * (prior + xp.abs(explained)), 4)
+    shift = local.center_shift(expansion)
+    if shift is not None:  # |<p, P p> - <q, P q>| <= |P| |p - q| |p + q|
+        moved = operator.norm * shift * (2.0 * xp.sqrt(prior + prior_error) + shift)
+        error0 = up(error0 + moved, 12)
     whole = nonnegative(value + error0) + 2.0 * operator.excess * (prior + prior_error)
     whole = up(operator.norm * whole, 4)
     model = local.model(expansion, Combination(-y, whole, True, y_error), options.pointwise)

@@ -22,6 +22,7 @@ from gpcert.api.arguments import (
     read_tolerance,
     read_x,
 )
+from gpcert.api.methods import Method, MethodName, VarianceBound
 from gpcert.api.progress import Line, margin_text, progress_line
 from gpcert.api.regions import Where
 from gpcert.api.rules import RuleOptions, decision_rule
@@ -68,6 +69,8 @@ def pixel_budget(
     budget: BudgetLike = None,
     backend: str | Backend = "numpy",
     random_state: int | None = 0,
+    method: MethodName = "taylor",
+    variance_bound: VarianceBound | None = None,
     progress: bool | None = None,
 ) -> PixelBudget:
     """The gap pi_gap when the beta most important pixels take their worst values, for each beta.
@@ -85,8 +88,8 @@ def pixel_budget(
     radius, norm, features, domain, scale, region : where pixels may go, as in `certify`.
     tol, budget : of each beta; 60 seconds by default. `least_beta` is bisected between the betas
         that were asked for.
-    backend, random_state, progress : as in `prediction_range`. After Ctrl-C the betas that were
-        reached are returned.
+    backend, random_state, method, variance_bound, progress : as in `prediction_range`. After
+        Ctrl-C the betas that were reached are returned.
 
     Example
     -------
@@ -106,11 +109,12 @@ def pixel_budget(
     whole = region_around(posterior, point, Where(radius, norm, features, domain, scale, region))
     width, limits, place = read_tolerance(tol), read_budget(budget), read_backend(backend)
     seed = read_seed(random_state)
+    bounds = Method(method, variance_bound)
     gap = _gap(posterior, point)
     order = ranked_features(posterior, point, whole, ranking, gap.label, seed)
     wanted = _betas(betas, len(order))
     with progress_line(read_flag("progress", progress)) as line:
-        search = _Search(gap, point, whole, order, width, limits, place, seed, line)
+        search = _Search(gap, point, whole, order, width, limits, place, seed, bounds, line)
         least = search.run(wanted)
     rows = {beta: search.known[beta] for beta in wanted if beta in search.known}
     safe = [beta for beta, row in search.known.items() if gap.lower(row) > 0]
@@ -131,6 +135,7 @@ def pixel_budget(
         boxes=sum(row.boxes for row in search.known.values()),
         seconds=time.perf_counter() - started,
         region=whole.describe(),
+        method=bounds.name,
         model=posterior.fingerprint,
     )
 
@@ -184,6 +189,7 @@ class _Search:
     budget: Budget
     backend: Backend
     random_state: int | None
+    method: Method
     line: Line
     known: dict[int, SearchResult] = field(default_factory=dict)
 
@@ -205,7 +211,7 @@ class _Search:
             problem = Problem(
                 self.gap.model,
                 part,
-                [self.gap.goal],
+                self.method.goals([self.gap.goal], self.random_state, self.gap.model),
                 tol=self.tol / self.gap.factor,
                 budget=self.budget,
                 backend=self.backend,

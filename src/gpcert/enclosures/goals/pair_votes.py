@@ -16,7 +16,7 @@ import numpy as np
 
 from gpcert.arrays import Array, namespace, to_numpy
 from gpcert.attacks.committee_functions import pair_votes_function
-from gpcert.attacks.functions import PlainFunction
+from gpcert.attacks.functions import PlainFunction, cross_gradient
 from gpcert.committee import Committee, Model, pair_weights, vote_scores
 from gpcert.enclosures.enclosure import Enclosure
 from gpcert.enclosures.evaluation import Evaluation
@@ -146,7 +146,7 @@ class PairVotesGoal(Goal):
             if np.any(scores.argmax(axis=1) != self.winner):
                 return True
             weights = np.tile(sign * member.weights[output], (len(points), 1))
-            slope = member.kernel.gradient_product(points, member.points, weights)
+            slope = cross_gradient(member, points, weights)
             move = -half * np.sign(slope[:, cells.region.free])
         return False
 
