@@ -57,7 +57,7 @@ def hard_level(posterior):
 
 
 def tell_of_points():
-    module = import_module("gpcert.api.certify")
+    module = import_module("gpcert.api.many")
     original = module.numbered_results
 
     def told(*arguments):

@@ -9,7 +9,7 @@ import gpcert
 from gpcert.errors import InputError
 from gpcert.search import StopReason
 
-module = import_module("gpcert.api.certify")  # the package's attribute is the function
+module = import_module("gpcert.api.many")
 X = np.random.default_rng(0).uniform(-1.2, 1.2, (6, 2))
 
 
@@ -79,7 +79,8 @@ def test_interrupt_returns_the_finished_points(classifier, finished, monkeypatch
 
 
 def test_interrupt_inside_a_search_ends_the_run(classifier, monkeypatch):
-    bound, calls = module.solve, []
+    searching = import_module("gpcert.api.certify")  # the package's attribute is the function
+    bound, calls = searching.solve, []
 
     def interrupted(problem):
         calls.append(1)
@@ -88,7 +89,7 @@ def test_interrupt_inside_a_search_ends_the_run(classifier, monkeypatch):
             object.__setattr__(result, "reason", StopReason.INTERRUPTED)
         return result
 
-    monkeypatch.setattr(module, "solve", interrupted)
+    monkeypatch.setattr(searching, "solve", interrupted)
     table = gpcert.certify_many(classifier, X, 0.3)
     assert not table.complete
     assert len(table) == 2

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gpcert.attacks.class_functions import class_function
-from gpcert.enclosures.classes import class_layout
+from gpcert.class_layout import class_layout
 from gpcert.kernels import Matern, SquaredExponential
 from gpcert.likelihoods import MultinomialProbit, Softmax
 from gpcert.posterior import Posterior

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.analyses.accuracy_record import CertifiedAccuracy, TestPoint
-from gpcert.analyses.arguments import Ask, check_radii, class_labels, work_words
+from gpcert.analyses.arguments import check_radii, class_labels, plain_decision
 from gpcert.api import certified_radius_many
-from gpcert.api.arguments import BudgetLike
-from gpcert.api.methods import MethodName, VarianceBound
 from gpcert.api.rules import RuleOptions, decision_rule
-from gpcert.api.words import verb
-from gpcert.arrays import Backend, finite_array
+from gpcert.api.words import DecisionTableWords, search_words, verb
+from gpcert.arrays import finite_array
 from gpcert.attacks import decision_margins
 from gpcert.certificates import Radius
 from gpcert.committee import Committee, Model
@@ -36,22 +34,8 @@ def certified_accuracy(
     y: Any,
     radii: Any,
     *,
-    norm: float | str = np.inf,
-    features: Any = None,
-    domain: Any = None,
-    scale: Any = None,
-    threshold: float | None = None,
-    class_weight: Mapping[Any, float] | Sequence[float] | None = None,
-    delta: float | None = None,
-    output_norm: float | str = np.inf,
     rtol: float = 0.01,
-    budget: BudgetLike = None,
-    backend: str | Backend = "numpy",
-    random_state: int | None = 0,
-    method: MethodName = "taylor",
-    variance_bound: VarianceBound | None = None,
-    n_jobs: int = 1,
-    progress: bool | None = None,
+    **words: Unpack[DecisionTableWords],
 ) -> CertifiedAccuracy:
     """Share of the test points that are right and proved robust, as a function of the radius.
 
@@ -85,34 +69,25 @@ def certified_accuracy(
     """
     posterior = as_posterior(model)
     points = posterior.check_inputs(X)
-    ask = Ask(threshold, class_weight, delta, output_norm)
+    options = RuleOptions.read(words)
     grid = check_radii(radii)
-    decided = decision_margins(posterior, points, ask.plain()).decided(points)
-    labels, right = _right(posterior, points, y, decided, delta)
-    effort = work_words(budget, backend, random_state, method, variance_bound)
-    searched = (
-        right
-        if _regressor(posterior)
-        else ~_proved_wrong(posterior, points, labels, right, ask.rule(method, variance_bound))
-    )
+    decided = decision_margins(posterior, points, plain_decision(options)).decided(points)
+    labels, right = _right(posterior, points, y, decided, options.delta)
+    effort = {**words, **search_words(words)}
+    searched = right
+    if not _regressor(posterior):
+        searched = ~_proved_wrong(posterior, points, labels, right, options)
     rows = np.flatnonzero(searched)
     largest = float(grid[-1]) if grid[-1] > 0 else None
     table = certified_radius_many(
         posterior,
         points[rows],
-        norm=norm,
-        features=features,
-        domain=domain,
-        scale=scale,
-        **ask.words(),
         max_radius=largest,
         rtol=rtol,
-        n_jobs=n_jobs,
-        progress=progress,
         **effort,
     )
     blank = TestPoint(
-        None, None, False, 0.0, 0.0, check_norm(norm), StopReason.CONVERGED, 0, 0.0,
+        None, None, False, 0.0, 0.0, check_norm(effort["norm"]), StopReason.CONVERGED, 0, 0.0,
         effort["method"], posterior.fingerprint,
     )  # fmt: skip
     found = {

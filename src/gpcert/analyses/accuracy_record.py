@@ -11,6 +11,7 @@ from gpcert.certificates import Record
 from gpcert.certificates.schema import ADDED, number
 from gpcert.certificates.table import RecordTable
 from gpcert.errors import InputError
+from gpcert.extras import optional
 from gpcert.plots.accuracy import plot_accuracy
 from gpcert.search import StopReason
 
@@ -87,9 +88,8 @@ class CertifiedAccuracy(RecordTable[TestPoint]):
 
     def curve(self, radii: Any = None) -> pd.DataFrame:
         """Radius, certified share, attacked share."""
-        import pandas as pd
-
-        return pd.DataFrame(
+        pandas = optional("pandas", "curve")
+        return pandas.DataFrame(
             {
                 "radius": self._radii(radii),
                 "certified": self.certified(radii),

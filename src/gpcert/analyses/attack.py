@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
 
 from gpcert.adapters import as_posterior
-from gpcert.analyses.arguments import Ask
+from gpcert.analyses.arguments import plain_decision
 from gpcert.analyses.attack_table import Attack, AttackTable
-from gpcert.api.arguments import one_of, read_flag, read_seed
+from gpcert.api.arguments import Means, one_of, read_flag, read_seed
 from gpcert.api.certify import certify_rule
 from gpcert.api.regions import Where
 from gpcert.api.rules import RuleOptions, decision_candidates, decision_rule
-from gpcert.api.words import verb
-from gpcert.arrays import Backend
+from gpcert.api.words import AttackWords, verb
 from gpcert.attacks import (
     AttackName,
     Effort,
@@ -45,18 +44,11 @@ def attack(
     *,
     method: AttackName = "best",
     region: Region | Sequence[Region] | None = None,
-    norm: float | str = np.inf,
-    features: Any = None,
-    domain: Any = None,
-    scale: Any = None,
-    threshold: float | None = None,
-    class_weight: Mapping[Any, float] | Sequence[float] | None = None,
-    delta: float | None = None,
-    output_norm: float | str = np.inf,
     restarts: int = 3,
     iterations: int = 40,
     confirm: bool = True,
     random_state: int | None = 0,
+    **words: Unpack[AttackWords],
 ) -> AttackTable:
     """Look for points around each row of X at which another decision is made.
 
@@ -93,10 +85,9 @@ def attack(
     """
     posterior = as_posterior(model)
     points = posterior.check_inputs(X)
-    ask = Ask(threshold, class_weight, delta, output_norm)
+    options = RuleOptions.read(words)
     method = one_of("method", method, get_args(AttackName))
-    where = Where(radius, norm, features, domain, scale, region)
-    regions = where.around_each(posterior, points)
+    regions = Where.read(words, radius, region).around_each(posterior, points)
     effort, seed, sure = (
         Effort(restarts, iterations),
         read_seed(random_state),
@@ -104,8 +95,8 @@ def attack(
     )
     if not len(points):
         return AttackTable(())
-    _ = decision_candidates(posterior, points[0], ask.rule()).guess  # refuses what `certify` does
-    table = attack_regions(posterior, points, regions, ask, method, effort, sure, seed)
+    _ = decision_candidates(posterior, points[0], options).guess  # refuses what `certify` does
+    table = attack_regions(posterior, points, regions, options, method, effort, sure, seed)
     return replace(table, labels=labels_of(X, range(len(points))))
 
 
@@ -113,14 +104,14 @@ def attack_regions(
     model: Model,
     points: np.ndarray,
     regions: Sequence[Region],
-    ask: Ask,
+    options: RuleOptions,
     method: AttackName,
     effort: Effort,
     confirm: bool,
     random_state: int | None,
 ) -> AttackTable:
     """`attack` after its arguments have been read: one region per point."""
-    margins = decision_margins(model, points, ask.plain())
+    margins = decision_margins(model, points, plain_decision(options))
     places = Neighbourhoods.of(regions)
     found = attack_points(margins, places, points, method, effort, random_state)
     # the region itself says what lies inside; rounding may have put a point just outside
@@ -130,7 +121,6 @@ def attack_regions(
         before, after = margins.shown(points, rows), margins.shown(found, rows)
         margin = margins.margin(found, rows)
         old, new = margins.decided(points), margins.decided(found)
-    options = ask.rule()
     results = []
     for k, own in enumerate(regions):
         success = bool(margin[k] < 0)
@@ -165,7 +155,7 @@ def confirmed_at(model: Model, x: np.ndarray, point: np.ndarray, options: RuleOp
     rule = decision_rule(model, x, options)
     if not rule.decided:
         return False
-    found = certify_rule(Ball(point, 0.0), rule, ONE_BOX, Backend(), 0)
+    found = certify_rule(Ball(point, 0.0), rule, Means(ONE_BOX))
     return found.status is Status.NOT_ROBUST
 
 

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from gpcert.adapters import as_posterior
-from gpcert.analyses.arguments import is_several, work_words
+from gpcert.analyses.arguments import is_several
 from gpcert.analyses.robustness_table import Robustness, RobustnessTable
 from gpcert.api import prediction_range_many
-from gpcert.api.arguments import BudgetLike
-from gpcert.api.methods import MethodName, VarianceBound
 from gpcert.api.questions import range_question
-from gpcert.api.words import verb
-from gpcert.arrays import Backend
+from gpcert.api.words import RangeTableWords, search_words, verb
 from gpcert.attacks import Decision, decision_margins
 from gpcert.certificates import Interval, PredictionRange
 from gpcert.committee import Model
@@ -34,19 +31,9 @@ def robustness(
     *,
     radii: Any = None,
     compare: Mapping[str, Any] | None = None,
-    norm: float | str = np.inf,
-    features: Any = None,
-    domain: Any = None,
-    scale: Any = None,
     output: Any = None,
     tol: float = 0.01,
-    budget: BudgetLike = None,
-    backend: str | Backend = "numpy",
-    random_state: int | None = 0,
-    method: MethodName = "taylor",
-    variance_bound: VarianceBound | None = None,
-    n_jobs: int = 1,
-    progress: bool | None = None,
+    **words: Unpack[RangeTableWords],
 ) -> RobustnessTable:
     """The paper's `delta = pi_max^U - pi_min^L` around each row of X: smaller is more robust.
 
@@ -85,9 +72,7 @@ def robustness(
     if (radius is None) == (radii is None):
         raise InputError("expected exactly one of radius= and radii=")
     settings = [radius] if radii is None else _settings(radii)
-    shape = {"norm": norm, "features": features, "domain": domain, "scale": scale}
-    effort = {"tol": tol, "n_jobs": n_jobs, "progress": progress}
-    effort |= work_words(budget, backend, random_state, method, variance_bound)
+    effort = {**words, **search_words(words), "tol": tol}
     rows: list[Robustness] = []
     labels: list[int] = []
     for name, one in models.items():
@@ -96,11 +81,13 @@ def robustness(
         for setting in settings:
             for chosen, own in _outputs(posterior, points, output):
                 table = prediction_range_many(
-                    posterior, points[chosen], setting, output=own, **shape, **effort
+                    posterior, points[chosen], setting, output=own, **effort
                 )
                 for row, found in zip(table.labels, table, strict=True):
                     labels.append(int(chosen[row]))
-                    rows.append(_row(found, points[chosen[row]], str(name), _text(setting, scale)))
+                    rows.append(
+                        _row(found, points[chosen[row]], str(name), _text(setting, effort["scale"]))
+                    )
                 if not table.complete:
                     return _sorted(rows, labels, X, complete=False)
     return _sorted(rows, labels, X, complete=True)

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, get_args
+from typing import Any, Unpack, get_args
 
 import numpy as np
 
 from gpcert.adapters import as_posterior
-from gpcert.analyses.arguments import Ask, check_radii, is_several, work_words
+from gpcert.analyses.arguments import check_radii, is_several, plain_decision
 from gpcert.analyses.attack import attack_regions
 from gpcert.analyses.safety_record import SafetyCurve, SafetyStep
 from gpcert.api import certify, prediction_range
-from gpcert.api.arguments import BudgetLike, one_of, read_flag, read_tolerance, read_x
-from gpcert.api.methods import MethodName, VarianceBound
+from gpcert.api.arguments import one_of, read_tolerance, read_x
 from gpcert.api.progress import progress_line
 from gpcert.api.questions import RangeQuestion, range_question
 from gpcert.api.regions import Where
-from gpcert.api.rules import decision_candidates
-from gpcert.api.words import verb
-from gpcert.arrays import Backend
+from gpcert.api.rules import RuleOptions, decision_candidates
+from gpcert.api.words import DecisionWords, rule_words, search_words, verb
 from gpcert.attacks import (
     AttackName,
     Effort,
@@ -43,23 +40,10 @@ def safety_curve(
     x: Any,
     radii: Any,
     *,
-    norm: float | str = np.inf,
-    features: Any = None,
-    domain: Any = None,
-    scale: Any = None,
-    threshold: float | None = None,
-    class_weight: Mapping[Any, float] | Sequence[float] | None = None,
-    delta: float | None = None,
-    output_norm: float | str = np.inf,
     output: Any = None,
     attack: AttackName = "gpfgs",
     tol: float = 0.01,
-    budget: BudgetLike = None,
-    backend: str | Backend = "numpy",
-    random_state: int | None = 0,
-    method: MethodName = "taylor",
-    variance_bound: VarianceBound | None = None,
-    progress: bool | None = None,
+    **words: Unpack[DecisionWords],
 ) -> SafetyCurve:
     """Bounds on the least and the greatest prediction for growing radii, beside an attack's.
 
@@ -95,30 +79,27 @@ def safety_curve(
     """
     posterior = as_posterior(model)
     point = read_x(posterior, x, "call safety_curve once per row")
-    ask, work = (
-        Ask(threshold, class_weight, delta, output_norm),
-        work_words(budget, backend, random_state, method, variance_bound),
-    )
+    options, work = RuleOptions.read(words), search_words(words)
     attack = one_of("attack", attack, get_args(AttackName))
-    tol, shown_line = read_tolerance(tol), read_flag("progress", progress)
-    shape = Where(None, norm, features, domain, scale).shape(posterior)
+    tol = read_tolerance(tol)
+    shape = Where.read(words).shape(posterior)
     grid = check_radii(radii)
     balls = [shape.ball(point, radius) for radius in grid.tolist()]
-    _ = decision_candidates(posterior, point, ask.rule()).guess  # refuses what `certify` does
-    margins = decision_margins(posterior, point[None], ask.plain())
+    _ = decision_candidates(posterior, point, options).guess  # refuses what `certify` does
+    margins = decision_margins(posterior, point[None], plain_decision(options))
     question = range_question(posterior, None)
     if output is None and question.default is None:
         output = margins.decided(point[None])[0]
     index = question.index(output)
     many = np.tile(point, (len(balls), 1))
     attacks = attack_regions(
-        posterior, many, balls, ask, attack, Effort(), True, work["random_state"]
+        posterior, many, balls, options, attack, Effort(), True, work["random_state"]
     )
     choices = {"tol": tol, "output": question.labels[index], **work}
     search = _Curve(posterior, point, balls, choices)
-    with progress_line(shown_line) as line:
+    with progress_line(words.get("progress")) as line:
         try:
-            search.verdicts([row.confirmed for row in attacks], {**ask.words(), **work})
+            search.verdicts([row.confirmed for row in attacks], {**rule_words(words), **work})
             line.show("verdicts are known")
             search.bound(tol)
         except KeyboardInterrupt:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from gpcert.adapters import as_posterior
-from gpcert.analyses.arguments import work_words
 from gpcert.analyses.worst_case_table import WorstCase, WorstCaseTable
 from gpcert.api import prediction_range_many
-from gpcert.api.arguments import BudgetLike, read_tolerance
-from gpcert.api.methods import MethodName, VarianceBound
+from gpcert.api.arguments import read_tolerance
 from gpcert.api.questions import range_question
 from gpcert.api.regions import Where
-from gpcert.api.words import verb
-from gpcert.arrays import Backend
+from gpcert.api.words import RangeTableWords, search_words, verb
 from gpcert.certificates import PredictionRange
 from gpcert.committee import Committee
 from gpcert.errors import InputError
@@ -34,19 +31,9 @@ def worst_case(
     *,
     region: Region | Sequence[Region] | None = None,
     beta: float = 2.0,
-    norm: float | str = np.inf,
-    features: Any = None,
-    domain: Any = None,
-    scale: Any = None,
     output: int | None = None,
     tol: float = 0.01,
-    budget: BudgetLike = None,
-    backend: str | Backend = "numpy",
-    random_state: int | None = 0,
-    method: MethodName = "taylor",
-    variance_bound: VarianceBound | None = None,
-    n_jobs: int = 1,
-    progress: bool | None = None,
+    **words: Unpack[RangeTableWords],
 ) -> WorstCaseTable:
     """Bounds on a regression's least and greatest mean around each point, and a credible band.
 
@@ -81,13 +68,11 @@ def worst_case(
             "prediction_range_many"
         )
     points = posterior.check_inputs(X)
-    where = Where(radius, norm, features, domain, scale, region)
-    regions = where.around_each(posterior, points)
+    regions = Where.read(words, radius, region).around_each(posterior, points)
     tol = read_tolerance(tol)
     question = range_question(posterior, "band", beta)
     target = question.index(output)
-    effort = {**work_words(budget, backend, random_state, method, variance_bound), "output": target}
-    effort |= {"n_jobs": n_jobs, "progress": progress}
+    effort = {**search_words(words, "n_jobs", "progress"), "output": target}
     if not len(points):
         return WorstCaseTable(())
     means = prediction_range_many(posterior, regions, quantity="mean", tol=tol, **effort)

@@ -1,8 +1,8 @@
 """The verbs: what a user asks of a model."""
 
 from gpcert.api.boxes import bound_boxes
-from gpcert.api.certify import certify, certify_many
-from gpcert.api.many import certified_radius_many, prediction_range_many
+from gpcert.api.certify import certify
+from gpcert.api.many import certified_radius_many, certify_many, prediction_range_many
 from gpcert.api.radius import certified_radius
 from gpcert.api.ranges import prediction_range, prediction_ranges
 

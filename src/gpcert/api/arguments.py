@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,8 @@ from gpcert.search import DEFAULT_BUDGET, Budget
 
 __all__ = [
     "BudgetLike",
+    "Means",
     "one_of",
-    "read_backend",
     "read_beta",
     "read_budget",
     "read_class_weight",
@@ -33,6 +34,24 @@ __all__ = [
 
 BudgetLike = Budget | float | None
 """A budget, or its number of seconds."""
+
+
+@dataclass(frozen=True)
+class Means:
+    """What a search may cost and where it runs: the words of the verbs, read once."""
+
+    budget: Budget = DEFAULT_BUDGET
+    backend: Backend = field(default_factory=Backend)
+    random_state: int | None = 0
+
+    @staticmethod
+    def read(words: Mapping[str, Any]) -> Means:
+        """A random generator gives one seed for all that is searched."""
+        return Means(
+            read_budget(words["budget"]),
+            backend_from_name(words["backend"]),
+            read_seed(words["random_state"]),
+        )
 
 
 def read_x(model: Model, x: Any, several: str) -> np.ndarray:
@@ -86,11 +105,6 @@ def read_beta(beta: Any, quantity: str | None) -> float | None:
     if value < 0:
         raise InputError(f"beta: expected a number of standard deviations >= 0, got {beta!r}")
     return value
-
-
-def read_backend(backend: Any) -> Backend:
-    """The backend, from its name."""
-    return backend_from_name(backend)
 
 
 def read_seed(random_state: Any) -> int | None:

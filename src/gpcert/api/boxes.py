@@ -12,20 +12,18 @@ import numpy as np
 from gpcert.adapters import as_posterior
 from gpcert.api.arguments import (
     BudgetLike,
-    read_backend,
     read_budget,
     read_flag,
     read_jobs,
     read_tolerance,
 )
 from gpcert.api.box_blocks import Block, BoxWork, work_on
-from gpcert.api.certify import prepare
-from gpcert.api.parallel import numbered_results
+from gpcert.api.parallel import numbered_results, prepare
 from gpcert.api.progress import progress_line
 from gpcert.api.questions import Quantity, RangeQuestion, range_question
 from gpcert.api.words import verb
 from gpcert.archive import fingerprint
-from gpcert.arrays import Backend
+from gpcert.arrays import Backend, backend_from_name
 from gpcert.certificates.box_bounds import BoxBounds
 from gpcert.certificates.box_file import BoxFile
 from gpcert.committee import Model
@@ -99,7 +97,7 @@ def bound_boxes(
     free = budget is None and accuracy is None
     limit = Budget(seconds=None) if free else read_budget(budget)
     whole = Box(low.min(axis=0), high.max(axis=0))
-    work = BoxWork.of(questions, whole, read_backend(backend), accuracy)
+    work = BoxWork.of(questions, whole, backend_from_name(backend), accuracy)
     files = _files(out, work, (low, high), {"beta": beta, "tol": accuracy})
     jobs, shown = read_jobs(n_jobs), read_flag("progress", progress)
     blocks = Blocks(files, len(low))

@@ -6,42 +6,28 @@ Proofs: docs/mathematics.md, statement 14.3.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.api.arguments import (
-    BudgetLike,
-    read_backend,
-    read_budget,
-    read_class_weight,
-    read_flag,
-    read_jobs,
-    read_seed,
+    Means,
     read_x,
 )
 from gpcert.api.decisions import Rule, margin_of
-from gpcert.api.methods import Method, MethodName, VarianceBound
-from gpcert.api.parallel import numbered_results
 from gpcert.api.plain import plain_value
 from gpcert.api.progress import margin_text, progress_line
 from gpcert.api.regions import Where
 from gpcert.api.rules import RuleOptions, decision_candidates
-from gpcert.api.words import verb
-from gpcert.arrays import Backend
-from gpcert.certificates import Certificate, CertificateTable, Interval, Status
+from gpcert.api.words import DecisionWords, verb
+from gpcert.certificates import Certificate, Interval, Status
 from gpcert.committee import Model
-from gpcert.enclosures.classes import class_layout
-from gpcert.frames import labels_of
-from gpcert.likelihoods import ClassLikelihood
 from gpcert.regions import Region
-from gpcert.regions.arguments import check_norm
-from gpcert.search import Budget, Problem, StopReason, Watch, solve, stop_if_interrupted
+from gpcert.search import Problem, StopReason, Watch, solve
 
-__all__ = ["certify", "certify_many", "certify_region", "certify_rule", "prepare"]
+__all__ = ["certify", "certify_region", "certify_rule"]
 
 
 @verb
@@ -51,20 +37,7 @@ def certify(
     radius: Any = None,
     *,
     region: Region | None = None,
-    norm: float | str = np.inf,
-    features: Any = None,
-    domain: Any = None,
-    scale: Any = None,
-    threshold: float | None = None,
-    class_weight: Mapping[Any, float] | Sequence[float] | None = None,
-    delta: float | None = None,
-    output_norm: float | str = np.inf,
-    budget: BudgetLike = None,
-    backend: str | Backend = "numpy",
-    random_state: int | None = 0,
-    method: MethodName = "taylor",
-    variance_bound: VarianceBound | None = None,
-    progress: bool | None = None,
+    **words: Unpack[DecisionWords],
 ) -> Certificate:
     """Prove or refute that the decision at x is the decision for every point of a region.
 
@@ -108,21 +81,11 @@ def certify(
     start = time.perf_counter()
     posterior = as_posterior(model)
     point = read_x(posterior, x, "use certify_many")
-    where = Where(radius, norm, features, domain, scale, region)
-    chosen = where.around(posterior, point)
-    costs, size = read_class_weight(class_weight), check_norm(output_norm, "output_norm")
-    options = RuleOptions(threshold, costs, delta, size, Method(method, variance_bound))
-    with progress_line(read_flag("progress", progress)) as line:
-        return certify_region(
-            posterior,
-            point,
-            chosen,
-            options,
-            read_budget(budget),
-            read_backend(backend),
-            read_seed(random_state),
-            Watch(start, lambda state: line.show(margin_text(state))),
-        )
+    chosen = Where.read(words, radius, region).around(posterior, point)
+    options, means = RuleOptions.read(words), Means.read(words)
+    with progress_line(words.get("progress")) as line:
+        watch = Watch(start, lambda state: line.show(margin_text(state)))
+        return certify_region(posterior, point, chosen, options, means, watch)
 
 
 def certify_region(
@@ -130,9 +93,7 @@ def certify_region(
     x: np.ndarray,
     region: Region,
     options: RuleOptions,
-    budget: Budget,
-    backend: Backend,
-    random_state: int | None,
+    means: Means,
     watch: Watch | None = None,
 ) -> Certificate:
     """`certify` after its arguments have been read."""
@@ -140,11 +101,11 @@ def certify_region(
     start = time.perf_counter() if watch.start is None else watch.start
     watch = replace(watch, start=start)  # one clock for all that follows
     candidates = decision_candidates(posterior, x, options)
-    end = budget.ends(start)
+    end = means.budget.ends(start)
     rule = candidates.proved_until(end) if candidates.near else candidates.guess
     if not rule.decided:
         return _open(region, rule, rule.undecided, start)
-    first = certify_rule(region, rule, budget, backend, random_state, watch)
+    first = certify_rule(region, rule, means, watch)
     # a margin that is positive in the whole region is positive at x: the guess was right
     if candidates.near or first.status is Status.ROBUST:
         return first
@@ -156,9 +117,9 @@ def certify_region(
         return _open(region, proved, proved.undecided, start, first.boxes)
     if first.reason is StopReason.INTERRUPTED:
         return _open(region, proved, first.reason, start, first.boxes)
-    boxes = None if budget.boxes is None else max(budget.boxes - first.boxes, 1)
-    limits = replace(budget, boxes=boxes)
-    second = certify_rule(region, proved, limits, backend, random_state, watch)
+    boxes = means.budget.boxes
+    limits = replace(means.budget, boxes=None if boxes is None else max(boxes - first.boxes, 1))
+    second = certify_rule(region, proved, replace(means, budget=limits), watch)
     return replace(second, boxes=first.boxes + second.boxes)
 
 
@@ -179,12 +140,7 @@ def _open(
 
 
 def certify_rule(
-    region: Region,
-    rule: Rule,
-    budget: Budget,
-    backend: Backend,
-    random_state: int | None,
-    watch: Watch | None = None,
+    region: Region, rule: Rule, means: Means, watch: Watch | None = None
 ) -> Certificate:
     """Prove or refute that a rule's margin is positive on a region.
 
@@ -194,12 +150,12 @@ def certify_rule(
     problem = Problem(
         rule.model,
         region,
-        rule.method.goals([rule.goal], random_state, rule.model),
+        rule.method.goals([rule.goal], means.random_state, rule.model),
         tol=0.0,
         target=rule.target,
-        budget=budget,
-        backend=backend,
-        random_state=random_state,
+        budget=means.budget,
+        backend=means.backend,
+        random_state=means.random_state,
         watch=watch or Watch(),
     )
     result = solve(problem)
@@ -249,81 +205,3 @@ def _verdict(margin: Interval) -> Status:
     if margin.upper < 0:
         return Status.NOT_ROBUST
     return Status.UNKNOWN
-
-
-@verb
-def certify_many(
-    model: Any,
-    X: Any,
-    radius: Any = None,
-    *,
-    region: Region | Sequence[Region] | None = None,
-    norm: float | str = np.inf,
-    features: Any = None,
-    domain: Any = None,
-    scale: Any = None,
-    threshold: float | None = None,
-    class_weight: Mapping[Any, float] | Sequence[float] | None = None,
-    delta: float | None = None,
-    output_norm: float | str = np.inf,
-    budget: BudgetLike = None,
-    backend: str | Backend = "numpy",
-    random_state: int | None = 0,
-    method: MethodName = "taylor",
-    variance_bound: VarianceBound | None = None,
-    n_jobs: int = 1,
-    progress: bool | None = None,
-) -> CertificateTable:
-    """`certify` for every row of X; the budget (60 seconds by default) is that of one point.
-
-    `region` is one region for all points, or a list of one per point, which contain them. `n_jobs`
-    processes (joblib; -1: one a core) are started where what is left to do pays for their start;
-    `progress` shows how many points are done, by default only on a terminal. Ctrl-C ends everything
-    at once and returns the points finished so far, in a table with `complete=False`; its `labels`
-    say which rows of X they are, by the index of a data frame. Other parameters as in `certify`.
-
-    Example
-    -------
-    >>> import gpcert
-    >>> from gpcert.kernels import SquaredExponential
-    >>> p = gpcert.Posterior(SquaredExponential(1.0), points=[[0.0], [3.0]], weights=[1.0, -1.0])
-    >>> table = gpcert.certify_many(p, [[0.0], [1.4], [3.0]], radius=0.5, threshold=0.0)
-    >>> list(table.to_frame()["status"])
-    ['ROBUST', 'NOT_ROBUST', 'ROBUST']
-    """
-    posterior = as_posterior(model)
-    points = posterior.check_inputs(X)
-    costs, size = read_class_weight(class_weight), check_norm(output_norm, "output_norm")
-    options = RuleOptions(threshold, costs, delta, size, Method(method, variance_bound))
-    where = Where(radius, norm, features, domain, scale, region)
-    regions = where.around_each(posterior, points)
-    place, limits, seed = read_backend(backend), read_budget(budget), read_seed(random_state)
-    jobs, shown = read_jobs(n_jobs), read_flag("progress", progress)
-    work = [
-        (posterior, x, region, options, limits, place, seed)
-        for x, region in zip(points, regions, strict=True)
-    ]
-    done: dict[int, Certificate] = {}
-    try:
-        prepare(posterior)
-        with progress_line(shown) as line:
-            for row, certificate in numbered_results(certify_region, work, jobs):
-                done[row] = certificate
-                line.show(f"certifying: {len(done)} of {len(work)} points done")
-                stop_if_interrupted(certificate.reason)
-    except KeyboardInterrupt:
-        return _table(done, X, complete=False)
-    return _table(done, X, complete=True)
-
-
-def prepare(posterior: Model) -> None:
-    """What all points need is computed once here, not once a process."""
-    for member in posterior.members:
-        several = isinstance(member.likelihood, ClassLikelihood)
-        searched = class_layout(member)[1] if several else member
-        _ = searched.norms
-
-
-def _table(done: dict[int, Certificate], X: Any, complete: bool) -> CertificateTable:
-    rows = sorted(done)
-    return CertificateTable(tuple(done[row] for row in rows), complete, labels_of(X, rows))

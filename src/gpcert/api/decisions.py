@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 
 from gpcert.api.methods import Method
-from gpcert.arrays import Backend, to_numpy
+from gpcert.arrays import to_numpy
 from gpcert.certificates import Interval, Unit
 from gpcert.committee import Model
 from gpcert.deadline import OutOfTime, until
-from gpcert.enclosures import Evaluation, local_model
+from gpcert.enclosures import Evaluation
 from gpcert.enclosures.goals import Goal
-from gpcert.regions import Ball
+from gpcert.enclosures.point import evaluation_at
 from gpcert.rounding import difference_down, difference_up
 from gpcert.search import StopReason
 
@@ -109,9 +109,7 @@ class Candidates:
         guess = self.guess
         if self.sure:
             return guess
-        region = Ball(guess.x, 0.0)
-        local = local_model(guess.model, region, Backend(), guess.goal.needs_variance)
-        evaluation = Evaluation(local, region.root())
+        evaluation = evaluation_at(guess.model, guess.x, guess.goal.needs_variance)
         margins = []
         for number in self.order[:TRIED]:
             rule = guess if number == self.order[0] else self.build(number)

@@ -4,42 +4,73 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, get_args
+from typing import Any, Unpack, get_args
 
 import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.api.arguments import (
-    BudgetLike,
+    Means,
     one_of,
-    read_backend,
-    read_budget,
-    read_class_weight,
     read_flag,
     read_jobs,
-    read_seed,
     read_tolerance,
 )
-from gpcert.api.certify import prepare
-from gpcert.api.methods import Method, MethodName, VarianceBound
-from gpcert.api.parallel import numbered_results
+from gpcert.api.certify import certify_region
+from gpcert.api.parallel import numbered_results, prepare
 from gpcert.api.progress import progress_line
 from gpcert.api.questions import Quantity, RangeQuestion, range_question
 from gpcert.api.radius import RadiusQuestion
 from gpcert.api.ranges import Sides, prediction_range, prediction_ranges
 from gpcert.api.regions import Where, is_list_of_regions
 from gpcert.api.rules import RuleOptions
-from gpcert.api.words import verb
-from gpcert.arrays import Backend
-from gpcert.certificates import PredictionRange, Radius, RadiusTable, RangeTable
+from gpcert.api.words import DecisionTableWords, RangeTableWords, search_words, verb
+from gpcert.certificates import CertificateTable, PredictionRange, Radius, RadiusTable, RangeTable
 from gpcert.committee import Model
 from gpcert.errors import InputError
 from gpcert.frames import labels_of
 from gpcert.regions import Region
-from gpcert.regions.arguments import check_norm
 from gpcert.search import stop_if_interrupted
 
-__all__ = ["certified_radius_many", "collect", "prediction_range_many"]
+__all__ = ["certified_radius_many", "certify_many", "collect", "prediction_range_many"]
+
+
+@verb
+def certify_many(
+    model: Any,
+    X: Any,
+    radius: Any = None,
+    *,
+    region: Region | Sequence[Region] | None = None,
+    **words: Unpack[DecisionTableWords],
+) -> CertificateTable:
+    """`certify` for every row of X; the budget (60 seconds by default) is that of one point.
+
+    `region` is one region for all points, or a list of one per point, which contain them. `n_jobs`
+    processes (joblib; -1: one a core) are started where what is left to do pays for their start;
+    `progress` shows how many points are done, by default only on a terminal. Ctrl-C ends everything
+    at once and returns the points finished so far, in a table with `complete=False`; its `labels`
+    say which rows of X they are, by the index of a data frame. Other parameters as in `certify`.
+
+    Example
+    -------
+    >>> import gpcert
+    >>> from gpcert.kernels import SquaredExponential
+    >>> p = gpcert.Posterior(SquaredExponential(1.0), points=[[0.0], [3.0]], weights=[1.0, -1.0])
+    >>> table = gpcert.certify_many(p, [[0.0], [1.4], [3.0]], radius=0.5, threshold=0.0)
+    >>> list(table.to_frame()["status"])
+    ['ROBUST', 'NOT_ROBUST', 'ROBUST']
+    """
+    posterior = as_posterior(model)
+    points = posterior.check_inputs(X)
+    options = RuleOptions.read(words)
+    regions = Where.read(words, radius, region).around_each(posterior, points)
+    means = Means.read(words)
+    work = [
+        (posterior, x, region, options, means) for x, region in zip(points, regions, strict=True)
+    ]
+    found, complete = collect(posterior, certify_region, work, words, "certifying: ")
+    return CertificateTable(tuple(found.values()), complete, labels_of(X, tuple(found)))
 
 
 @verb
@@ -47,23 +78,9 @@ def certified_radius_many(
     model: Any,
     X: Any,
     *,
-    norm: float | str = np.inf,
-    features: Any = None,
-    domain: Any = None,
-    scale: Any = None,
-    threshold: float | None = None,
-    class_weight: Mapping[Any, float] | Sequence[float] | None = None,
-    delta: float | None = None,
-    output_norm: float | str = np.inf,
     max_radius: float | None = None,
     rtol: float = 0.01,
-    budget: BudgetLike = None,
-    backend: str | Backend = "numpy",
-    random_state: int | None = 0,
-    method: MethodName = "taylor",
-    variance_bound: VarianceBound | None = None,
-    n_jobs: int = 1,
-    progress: bool | None = None,
+    **words: Unpack[DecisionTableWords],
 ) -> RadiusTable:
     """`certified_radius` for every row of X; the budget (60 seconds by default) is one point's.
 
@@ -80,18 +97,9 @@ def certified_radius_many(
     """
     posterior = as_posterior(model)
     points = posterior.check_inputs(X)
-    costs, size = read_class_weight(class_weight), check_norm(output_norm, "output_norm")
-    question = RadiusQuestion(
-        Where(None, norm, features, domain, scale).shape(posterior),
-        RuleOptions(threshold, costs, delta, size, Method(method, variance_bound)),
-        max_radius,
-        rtol,
-        read_budget(budget),
-        read_backend(backend),
-        read_seed(random_state),
-    )
+    question = RadiusQuestion.read(words, posterior, max_radius, rtol)
     work = [(posterior, x, question) for x in points]
-    found, complete = collect(posterior, _radius, work, n_jobs, progress)
+    found, complete = collect(posterior, _radius, work, words)
     return RadiusTable(tuple(found.values()), complete, labels_of(X, tuple(found)))
 
 
@@ -102,23 +110,13 @@ def prediction_range_many(
     radius: Any = None,
     *,
     region: Region | Sequence[Region] | None = None,
-    norm: float | str = np.inf,
-    features: Any = None,
-    domain: Any = None,
-    scale: Any = None,
     tol: float = 0.01,
     quantity: Quantity | None = None,
     beta: float | None = None,
     output: Any = None,
     sides: Sides = "both",
     all_outputs: bool = False,
-    budget: BudgetLike = None,
-    backend: str | Backend = "numpy",
-    random_state: int | None = 0,
-    method: MethodName = "taylor",
-    variance_bound: VarianceBound | None = None,
-    n_jobs: int = 1,
-    progress: bool | None = None,
+    **words: Unpack[RangeTableWords],
 ) -> RangeTable:
     """`prediction_range` around every row of X, or over every region of a list given as X.
 
@@ -140,23 +138,15 @@ def prediction_range_many(
     [1.0, 0.61]
     """
     posterior = as_posterior(model)
-    regions = _regions(posterior, X, Where(radius, norm, features, domain, scale, region))
-    choices: dict[str, Any] = {
-        "tol": read_tolerance(tol),
-        "quantity": quantity,
-        "beta": beta,
-        "budget": read_budget(budget),
-        "backend": read_backend(backend),
-        "random_state": read_seed(random_state),
-        "method": method,
-        "variance_bound": variance_bound,
-    }
+    regions = _regions(posterior, X, Where.read(words, radius, region))
+    choices: dict[str, Any] = {"tol": read_tolerance(tol), "quantity": quantity, "beta": beta}
+    choices |= search_words(words)
     one = {"output": output, "sides": one_of("sides", sides, get_args(Sides))}
     question = range_question(posterior, quantity, beta)
     if not _every(question, one, read_flag("all_outputs", all_outputs)):
         choices |= one
     work = [(posterior, region, choices) for region in regions]
-    found, complete = collect(posterior, _ranges, work, n_jobs, progress)
+    found, complete = collect(posterior, _ranges, work, words)
     rows = tuple(row for rows in found.values() for row in rows)
     numbers = tuple(number for number, rows in found.items() for _ in rows)
     return RangeTable(rows, complete, labels_of(X, numbers))
@@ -177,15 +167,16 @@ def collect(
     posterior: Model,
     function: Callable[..., Any],
     work: Sequence[tuple[Any, ...]],
-    n_jobs: int,
-    progress: bool | None,
+    words: Mapping[str, Any],
+    doing: str = "",
 ) -> tuple[dict[int, Any], bool]:
     """The function's answers by number, in order, and whether all were reached.
 
+    `words` are those of a verb, of which `n_jobs` and `progress` count.
     Ctrl-C, or an answer (or the first of several) that was interrupted, ends the run: what is
     finished is returned.
     """
-    jobs, shown = read_jobs(n_jobs), read_flag("progress", progress)
+    jobs, shown = read_jobs(words["n_jobs"]), read_flag("progress", words["progress"])
     done: dict[int, Any] = {}
     complete = True
     try:
@@ -193,7 +184,7 @@ def collect(
         with progress_line(shown) as line:
             for number, answer in numbered_results(function, work, jobs):
                 done[number] = answer
-                line.show(f"{len(done)} of {len(work)} points done")
+                line.show(f"{doing}{len(done)} of {len(work)} points done")
                 stop_if_interrupted((answer[0] if isinstance(answer, tuple) else answer).reason)
     except KeyboardInterrupt:
         complete = False

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from gpcert.committee import Model
 from gpcert.enclosures.goals import BandGoal, DeviationGoal, Goal, StdGoal, VarianceGoal
@@ -34,6 +34,11 @@ class Method:
 
     name: MethodName = "taylor"
     variance_bound: VarianceBound | None = None
+
+    @staticmethod
+    def read(words: Mapping[str, Any]) -> Method:
+        """From the words of a verb; an attack, which bounds nothing, has the default."""
+        return Method(words.get("method", "taylor"), words.get("variance_bound"))
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or self.name not in {"taylor", "paper", "both"}:

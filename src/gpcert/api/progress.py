@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
+from gpcert.api.arguments import read_flag
 from gpcert.search import SearchState
 
 __all__ = ["Line", "margin_text", "progress_line", "ranges_text"]
@@ -28,13 +29,14 @@ class Line(Protocol):
 
 
 @contextmanager
-def progress_line(progress: bool | None) -> Iterator[Line]:
+def progress_line(progress: Any) -> Iterator[Line]:
     """A line on stderr that vanishes in the end. None: only where stderr is a terminal. Asked for
     where it is none, the last text is written once.
 
     >>> with progress_line(False) as line:
     ...     line.show("never seen")
     """
+    progress = read_flag("progress", progress)
     wanted = sys.stderr.isatty() if progress is None else progress
     line = _Shown(DELAY if progress is None else 0.0) if wanted else _Silent()
     try:

@@ -9,8 +9,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from gpcert.api.arguments import one_of, read_beta
+from gpcert.class_layout import class_layout
 from gpcert.committee import Committee, Model
-from gpcert.enclosures.classes import class_layout
 from gpcert.enclosures.goals import (
     BandGoal,
     Goal,

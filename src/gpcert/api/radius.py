@@ -6,37 +6,30 @@ Proofs: docs/mathematics.md, statement 14.5.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.api.arguments import (
-    BudgetLike,
-    read_backend,
-    read_budget,
-    read_class_weight,
-    read_flag,
-    read_seed,
+    Means,
     read_tolerance,
     read_x,
 )
 from gpcert.api.certify import certify_rule
-from gpcert.api.methods import Method, MethodName, VarianceBound
 from gpcert.api.progress import Line, progress_line
 from gpcert.api.regions import Shape, Where
 from gpcert.api.rules import RuleOptions, decision_candidates
-from gpcert.api.words import verb
-from gpcert.arrays import Backend, finite_array
+from gpcert.api.words import DecisionWords, verb
+from gpcert.arrays import finite_array
 from gpcert.attacks import attack
 from gpcert.certificates import Certificate, Radius, Status
 from gpcert.committee import Model
 from gpcert.deadline import OutOfTime, checkpoint, remaining, until
 from gpcert.errors import InputError
 from gpcert.regions import Ball
-from gpcert.regions.arguments import check_norm
 from gpcert.regions.norms import norm_upper
 from gpcert.search import Budget, StopReason, stop_if_interrupted
 
@@ -62,22 +55,9 @@ def certified_radius(
     model: Any,
     x: Any,
     *,
-    norm: float | str = np.inf,
-    features: Any = None,
-    domain: Any = None,
-    scale: Any = None,
-    threshold: float | None = None,
-    class_weight: Mapping[Any, float] | Sequence[float] | None = None,
-    delta: float | None = None,
-    output_norm: float | str = np.inf,
     max_radius: float | None = None,
     rtol: float = 0.01,
-    budget: BudgetLike = None,
-    backend: str | Backend = "numpy",
-    random_state: int | None = 0,
-    method: MethodName = "taylor",
-    variance_bound: VarianceBound | None = None,
-    progress: bool | None = None,
+    **words: Unpack[DecisionWords],
 ) -> Radius:
     """Bracket the largest radius at which the decision at x is robust.
 
@@ -102,17 +82,8 @@ def certified_radius(
     start = time.perf_counter()
     posterior = as_posterior(model)
     point = read_x(posterior, x, "use certified_radius_many")
-    costs, size = read_class_weight(class_weight), check_norm(output_norm, "output_norm")
-    question = RadiusQuestion(
-        Where(None, norm, features, domain, scale).shape(posterior),
-        RuleOptions(threshold, costs, delta, size, Method(method, variance_bound)),
-        max_radius,
-        rtol,
-        read_budget(budget),
-        read_backend(backend),
-        read_seed(random_state),
-    )
-    return question.answer(posterior, point, start, read_flag("progress", progress))
+    question = RadiusQuestion.read(words, posterior, max_radius, rtol)
+    return question.answer(posterior, point, start, words.get("progress"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,9 +94,15 @@ class RadiusQuestion:
     options: RuleOptions
     max_radius: Any
     rtol: Any
-    budget: Budget
-    backend: Backend
-    random_state: int | None
+    means: Means
+
+    @staticmethod
+    def read(
+        words: Mapping[str, Any], posterior: Model, max_radius: Any, rtol: Any
+    ) -> RadiusQuestion:
+        """From the words of a verb."""
+        shape = Where.read(words).shape(posterior)
+        return RadiusQuestion(shape, RuleOptions.read(words), max_radius, rtol, Means.read(words))
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rtol", read_tolerance(self.rtol, below=1.0, name="rtol"))
@@ -145,10 +122,7 @@ class RadiusQuestion:
     ) -> Radius:
         """The bracket at x."""
         begun = time.perf_counter() if start is None else start
-        search = _RadiusSearch(
-            posterior, x, self.shape, self.options, self.budget, self.backend, self.random_state,
-            begun,
-        )  # fmt: skip
+        search = _RadiusSearch(posterior, x, self.shape, self.options, self.means, begun)
         with progress_line(progress) as line:
             return search.run(self.largest(posterior, x), self.rtol, line)
 
@@ -175,9 +149,7 @@ class _RadiusSearch:
     x: np.ndarray
     shape: Shape
     options: RuleOptions
-    budget: Budget
-    backend: Backend
-    random_state: int | None
+    means: Means
     start: float
     lower: float = 0.0
     upper: float = np.inf
@@ -191,7 +163,7 @@ class _RadiusSearch:
         Everything runs under one deadline; whoever ends early leaves a bracket that holds.
         """
         self.line = line
-        end = self.budget.ends(self.start)
+        end = self.means.budget.ends(self.start)
         self.rule = decision_candidates(self.posterior, self.x, self.options).proved_until(end)
         try:
             if self.rule.decided:
@@ -259,7 +231,7 @@ class _RadiusSearch:
         self._show()
         ball = self._ball(radius)
         point = attack(
-            function, ball, starts=2, random_state=self.random_state, enough=self.rule.target
+            function, ball, starts=2, random_state=self.means.random_state, enough=self.rule.target
         )
         if not function(point[None])[0][0] < self.rule.target:
             return None
@@ -292,7 +264,7 @@ class _RadiusSearch:
 
     def _certify(self, region: Ball, budget: Budget) -> Certificate:
         """The rule made at x, over a region that need not contain x."""
-        certificate = certify_rule(region, self.rule, budget, self.backend, self.random_state)
+        certificate = certify_rule(region, self.rule, replace(self.means, budget=budget))
         self.boxes += certificate.boxes
         stop_if_interrupted(certificate.reason)
         return certificate
@@ -321,13 +293,13 @@ class _RadiusSearch:
         for _ in range(MOST_HALVINGS):
             top = min(self.upper, largest)
             if self.lower >= (1.0 - tol) * top:
-                self._try_all(largest, replace(self.budget, seconds=None))
+                self._try_all(largest, replace(self.means.budget, seconds=None))
                 return
             # nearer to the proved end first: such steps are the likely ones
             radius = self.lower + (top - self.lower) * 0.5
             checkpoint()
-            share = None if self.budget.seconds is None else max(remaining() * 0.5, 1e-3)
-            certificate = self._tried(radius, replace(self.budget, seconds=share))
+            share = None if self.means.budget.seconds is None else max(remaining() * 0.5, 1e-3)
+            certificate = self._tried(radius, replace(self.means.budget, seconds=share))
             if certificate.status is Status.UNKNOWN:
                 self.reason = certificate.reason
                 return

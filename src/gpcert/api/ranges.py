@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.api.arguments import (
-    BudgetLike,
+    Means,
     one_of,
-    read_backend,
-    read_budget,
-    read_flag,
-    read_seed,
     read_tolerance,
 )
-from gpcert.api.methods import Method, MethodName, VarianceBound
+from gpcert.api.methods import Method
 from gpcert.api.plain import plain_value
 from gpcert.api.progress import progress_line, ranges_text
 from gpcert.api.questions import Quantity, RangeQuestion, range_question
 from gpcert.api.regions import Where, region_of
-from gpcert.api.words import verb
-from gpcert.arrays import Backend
+from gpcert.api.words import RangeWords, verb
 from gpcert.certificates import Interval, PredictionRange
 from gpcert.committee import Model
 from gpcert.enclosures.goals import Goal
@@ -45,21 +41,12 @@ def prediction_range(
     radius: Any = None,
     *,
     region: Region | None = None,
-    norm: float | str = np.inf,
-    features: Any = None,
-    domain: Any = None,
-    scale: Any = None,
     tol: float = 0.01,
     quantity: Quantity | None = None,
     beta: float | None = None,
     output: Any = None,
     sides: Sides = "both",
-    budget: BudgetLike = None,
-    backend: str | Backend = "numpy",
-    random_state: int | None = 0,
-    method: MethodName = "taylor",
-    variance_bound: VarianceBound | None = None,
-    progress: bool | None = None,
+    **words: Unpack[RangeWords],
 ) -> PredictionRange:
     """Proved bounds on the smallest and the largest prediction over a region.
 
@@ -113,25 +100,17 @@ def prediction_range(
     True
     """
     start = time.perf_counter()
-    posterior = as_posterior(model)
-    where = Where(radius, norm, features, domain, scale, region)
-    place = region_of(posterior, x, where, "prediction_range_many")
-    question = range_question(posterior, quantity, beta)
-    sides = one_of("sides", sides, ("both", "minimum", "maximum"))
+    where = Where.read(words, radius, region)
+    question, place = _asked(model, x, where, quantity, beta, "prediction_range_many")
+    sides = one_of("sides", sides, get_args(Sides))
     index = question.index(output)
-    random_state = read_seed(random_state)
     signs: tuple[int, ...] = {"both": (1, -1), "minimum": (1,), "maximum": (-1,)}[sides]
     if question.two and index == 0:
         signs = tuple(-sign for sign in signs)  # least where the second class has most
-    plain = [question.goal(index, sign) for sign in signs]
-    bounds = Method(method, variance_bound)
-    goals = bounds.goals(plain, random_state, question.model)
-    means = (budget, backend, random_state)
-    with progress_line(read_flag("progress", progress)) as line:
-        watch = Watch(start, lambda state: line.show(ranges_text(state)))
-        result = _search(question.model, place, goals, tol, means, watch)
+    goals = [question.goal(index, sign) for sign in signs]
+    result = _search(question.model, place, goals, tol, words, start)
     found = dict(zip(signs, result.goals, strict=True))
-    return _record(found, result, question, index, (place, bounds))
+    return _record(found, result, question, index, place, Method.read(words))
 
 
 @verb
@@ -141,68 +120,59 @@ def prediction_ranges(
     radius: Any = None,
     *,
     region: Region | None = None,
-    norm: float | str = np.inf,
-    features: Any = None,
-    domain: Any = None,
-    scale: Any = None,
     tol: float = 0.01,
     quantity: Quantity | None = None,
     beta: float | None = None,
-    budget: BudgetLike = None,
-    backend: str | Backend = "numpy",
-    random_state: int | None = 0,
-    method: MethodName = "taylor",
-    variance_bound: VarianceBound | None = None,
-    progress: bool | None = None,
+    **words: Unpack[RangeWords],
 ) -> tuple[PredictionRange, ...]:
     """`prediction_range` for every output or class of the model, in one search over one tree of
     boxes and with one budget, 60 seconds by default. Arguments as there."""
     start = time.perf_counter()
-    posterior = as_posterior(model)
-    where = Where(radius, norm, features, domain, scale, region)
-    place = region_of(posterior, x, where, "prediction_range_many(..., all_outputs=True)")
-    question = range_question(posterior, quantity, beta)
-    random_state = read_seed(random_state)
-    count = len(question.labels)
+    where = Where.read(words, radius, region)
+    several = "prediction_range_many(..., all_outputs=True)"
+    question, place = _asked(model, x, where, quantity, beta, several)
     searched = question.searched
-    plain = [question.goal(c, sign) for c in range(searched) for sign in (1, -1)]
-    bounds = Method(method, variance_bound)
-    goals = bounds.goals(plain, random_state, question.model)
-    means = (budget, backend, random_state)
-    with progress_line(read_flag("progress", progress)) as line:
-        watch = Watch(start, lambda state: line.show(ranges_text(state)))
-        result = _search(question.model, place, goals, tol, means, watch)
-    pairs: list[dict[int, GoalResult]] = [
-        {1: result.goals[2 * c], -1: result.goals[2 * c + 1]} for c in range(searched)
-    ]
-    asked = (place, bounds)
+    goals = [question.goal(c, sign) for c in range(searched) for sign in (1, -1)]
+    result = _search(question.model, place, goals, tol, words, start)
+    pairs = [{1: result.goals[2 * c], -1: result.goals[2 * c + 1]} for c in range(searched)]
     return tuple(
-        _record(pairs[min(c, searched - 1)], result, question, c, asked) for c in range(count)
+        _record(pairs[min(c, searched - 1)], result, question, c, place, Method.read(words))
+        for c in range(len(question.labels))
     )
+
+
+def _asked(
+    model: Any, x: Any, where: Where, quantity: Quantity | None, beta: float | None, several: str
+) -> tuple[RangeQuestion, Region]:
+    posterior = as_posterior(model)
+    place = region_of(posterior, x, where, several)
+    return range_question(posterior, quantity, beta), place
 
 
 def _search(
     model: Model,
     region: Region,
-    goals: list[Goal],
+    plain: list[Goal],
     tol: float,
-    means: tuple[BudgetLike, str | Backend, int | None],
-    watch: Watch,
+    words: Mapping[str, Any],
+    start: float,
 ) -> SearchResult:
-    """Minimise the goals with the given budget, backend and random state."""
-    budget, backend, random_state = means
-    return solve(
-        Problem(
-            model,
-            region,
-            goals,
-            tol=read_tolerance(tol),
-            budget=read_budget(budget),
-            backend=read_backend(backend),
-            random_state=random_state,
-            watch=watch,
+    """Minimise the goals, bounded and paid for as the words say."""
+    means = Means.read(words)
+    goals = Method.read(words).goals(plain, means.random_state, model)
+    with progress_line(words["progress"]) as line:
+        return solve(
+            Problem(
+                model,
+                region,
+                goals,
+                tol=read_tolerance(tol),
+                budget=means.budget,
+                backend=means.backend,
+                random_state=means.random_state,
+                watch=Watch(start, lambda state: line.show(ranges_text(state))),
+            )
         )
-    )
 
 
 def _record(
@@ -210,10 +180,10 @@ def _record(
     result: SearchResult,
     question: RangeQuestion,
     index: int,
-    asked: tuple[Region, Method],
+    region: Region,
+    method: Method,
 ) -> PredictionRange:
     """From the results of the goals of sign 1 and -1, as far as they were searched."""
-    region, bounds = asked
     if question.two and index == 0:
         found = _complement(found)
     low, high = found.get(1), found.get(-1)
@@ -233,7 +203,7 @@ def _record(
         quantity=question.quantity,
         output=question.labels[index],
         region=region.describe(),
-        method=bounds.name,
+        method=method.name,
         model=question.fingerprint,
         meaning=question.meanings[index],
         beta=question.beta,

@@ -58,6 +58,12 @@ class Where:
     scale: Any = None
     region: Any = None
 
+    @staticmethod
+    def read(words: Mapping[str, Any], radius: Any = None, region: Any = None) -> Where:
+        """From the words of a verb."""
+        shape = {name: words[name] for name in ("norm", "features", "domain", "scale")}
+        return Where(radius, region=region, **shape)
+
     def shape(self, model: Model) -> Shape:
         """Everything but the radius, names replaced by numbers."""
         return Shape(

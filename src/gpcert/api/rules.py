@@ -12,24 +12,20 @@ from typing import Any
 
 import numpy as np
 
+from gpcert.api.arguments import read_class_weight
 from gpcert.api.decisions import Candidates, Rule
 from gpcert.api.methods import Method
-from gpcert.arrays import Backend, finite_array, to_numpy
+from gpcert.arrays import finite_array
 from gpcert.certificates import Unit
+from gpcert.class_layout import class_layout
 from gpcert.committee import Committee, Model
-from gpcert.enclosures import Evaluation
-from gpcert.enclosures.classes import class_layout
 from gpcert.enclosures.goals import DeviationGoal, MeanGoal, ProbabilityGoal
 from gpcert.enclosures.goals.classes import Classes, ClassGoal, margins
 from gpcert.enclosures.goals.committee import committee_goal
-from gpcert.enclosures.goals.member import output_goal
-from gpcert.enclosures.local_posterior import local_model
 from gpcert.errors import InputError
 from gpcert.likelihoods import ClassLikelihood, ScalarLikelihood
 from gpcert.posterior import Posterior
-from gpcert.regions import Ball
 from gpcert.regions.arguments import check_norm
-from gpcert.rounding import up_float
 from gpcert.several import Outputs
 
 __all__ = ["Rule", "RuleOptions", "decision_candidates", "decision_rule"]
@@ -52,8 +48,19 @@ class RuleOptions:
     threshold: float | None = None
     class_weight: Mapping[Any, float] | Sequence[float] | None = None
     delta: float | None = None
-    output_norm: float | str = np.inf
+    output_norm: float = np.inf
     method: Method = field(default_factory=Method)
+
+    @staticmethod
+    def read(words: Mapping[str, Any]) -> RuleOptions:
+        """From the words of a verb."""
+        return RuleOptions(
+            words["threshold"],
+            read_class_weight(words["class_weight"]),
+            words["delta"],
+            check_norm(words["output_norm"], "output_norm"),
+            Method.read(words),
+        )
 
 
 def decision_rule(model: Model, x: np.ndarray, options: RuleOptions) -> Rule:
@@ -261,9 +268,8 @@ def _regression(posterior: Outputs, x: np.ndarray, options: RuleOptions) -> Cand
     if delta <= 0:
         raise InputError(f"delta: expected a positive number, got {delta!r}")
     norm = check_norm(options.output_norm)
-    values, errors = _mean_at(posterior, x)
     text = f"deviation of the mean at most {delta!r} (l_{norm:g})"
-    goal = DeviationGoal(values, errors, norm)
+    goal = DeviationGoal.around(posterior, x, norm)
     rule = Rule(posterior, goal, -Fraction(delta), None, text, Unit.TARGET, x)
     # at x itself the deviation is 0: the margin delta is positive
     return Candidates((0,), lambda _: rule, text, sure=True)
@@ -281,19 +287,3 @@ def _level(posterior: Posterior, x: np.ndarray, level: float) -> Candidates:
     order = (1, 0) if value > level else (0, 1)
     near = _near_level(posterior, x, Fraction(level))
     return Candidates(order, build, f"mean on one side of {level!r}", near=near)
-
-
-def _mean_at(posterior: Outputs, x: np.ndarray) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Certified mean at x: floats and the radii within which the real values lie."""
-    region = Ball(x, 0.0)
-    local = local_model(posterior, region, Backend(), variance=False)
-    evaluation = Evaluation(local, region.root())
-    values, errors = [], []
-    for c in range(posterior.outputs):
-        above, below = (output_goal(len(local.members), MeanGoal, c, sign) for sign in (1, -1))
-        high = float(to_numpy(above.ceiling(evaluation))[0])
-        low = -float(to_numpy(below.ceiling(evaluation))[0])
-        middle = 0.5 * (low + high)
-        values.append(middle)
-        errors.append(up_float(max(high - middle, middle - low), 2))
-    return tuple(values), tuple(errors)

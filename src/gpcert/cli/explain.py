@@ -24,6 +24,8 @@ from gpcert.cli.terminal import above, below, say, table
 from gpcert.committee import Model
 from gpcert.errors import InputError
 from gpcert.explain.names import shown
+from gpcert.extras import optional
+from gpcert.plots.axes import new_figure
 from gpcert.search import StopReason
 
 __all__ = ["explain", "EXAMPLES"]
@@ -143,6 +145,8 @@ class Asked:
         if self.reasons and self.plot is not None and image is None:
             raise InputError("--plot: a reason is drawn on an image; say --shape rows,columns")
         Files(self.plot).check()
+        if self.plot is not None:
+            optional("matplotlib", "--plot")
 
 
 @options.grouped
@@ -261,7 +265,9 @@ def _rows(
 ) -> None:
     """A record for every point, in a table."""
     work = [(x,) for x in model.check_inputs(points.X)]
-    found, complete = collect(model, function, work, search.jobs, search.progress)
+    found, complete = collect(
+        model, function, work, {"n_jobs": search.jobs, "progress": search.progress}
+    )
     labels = tuple(points.labels[row] for row in found)
     result = kind(tuple(found.values()), complete, labels)
     good = sum(map(_settled, result))
@@ -340,12 +346,10 @@ def _row(answer: Any, feature: int, point: int, label: Any) -> list[str]:
 
 
 def _draw(path: Path | None, draw: Callable[[Any], None], files: Files) -> None:
-    """The picture, without pyplot, so that no window system is asked for."""
+    """The picture."""
     if path is None:
         return
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6.4, 4.8), layout="constrained")
+    figure = new_figure(6.4, 4.8)
     draw(figure.subplots())
     figure.savefig(path)
     say(f"written: {path}", files.place)

@@ -7,26 +7,18 @@ from __future__ import annotations
 
 import math
 import time
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.api.arguments import (
-    BudgetLike,
-    read_backend,
-    read_budget,
-    read_flag,
-    read_jobs,
-    read_seed,
     read_tolerance,
 )
-from gpcert.api.methods import Method, MethodName, VarianceBound
 from gpcert.api.progress import progress_line
 from gpcert.api.questions import Quantity, RangeQuestion, range_question
 from gpcert.api.regions import Where
-from gpcert.api.words import verb
-from gpcert.arrays import Backend
+from gpcert.api.words import TableWords, verb
 from gpcert.committee import Model
 from gpcert.errors import InputError
 from gpcert.explain.arguments import read_moves, read_some
@@ -54,13 +46,7 @@ def effects(
     scale: Any = None,
     quantity: Quantity | None = None,
     tol: float | None = None,
-    budget: BudgetLike = None,
-    backend: str | Backend = "numpy",
-    random_state: int | None = 0,
-    method: MethodName = "taylor",
-    variance_bound: VarianceBound | None = None,
-    n_jobs: int = 1,
-    progress: bool | None = None,
+    **words: Unpack[TableWords],
 ) -> Effects:
     """The paper's interpretability metric, as intervals that provably contain it.
 
@@ -109,7 +95,7 @@ def effects(
     posterior = as_posterior(model)
     points, labels = read_some(posterior, X)
     chosen, radii, ends = read_moves(
-        posterior, points, Where(radius, np.inf, features, domain, scale)
+        posterior, points, Where(radius, features=features, domain=domain, scale=scale)
     )
     if quantity == "band":
         raise InputError(
@@ -117,19 +103,10 @@ def effects(
             "'std' or 'variance'"
         )
     question = range_question(posterior, quantity)
-    bounds = Method(method, variance_bound)
-    effort = Effort(
-        _tolerances(question, posterior, tol) / 4.0,
-        read_budget(budget),
-        read_backend(backend),
-        read_jobs(n_jobs),
-        read_seed(random_state),
-        bounds,
-        start,
-    )
+    effort = Effort.read(words, _tolerances(question, posterior, tol) / 4.0, start)
     moving = features_seen(posterior)[chosen]
     intervals = Intervals(points, chosen[moving], radii[moving], ends)
-    with progress_line(read_flag("progress", progress)) as line:
+    with progress_line(words.get("progress")) as line:
         sides = one_sided_ranges(question, posterior, intervals, effort, line)
     found = _differences(sides, question.quantity)
     if question.two:  # pi_1 = 1 - pi_2: either class has minus the other's effects
@@ -154,7 +131,7 @@ def effects(
         boxes=sides.boxes,
         seconds=time.perf_counter() - start,
         labels=labels,
-        method=bounds.name,
+        method=effort.method.name,
         model=posterior.fingerprint,
     )
 

@@ -8,26 +8,21 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.api.arguments import (
-    BudgetLike,
-    read_backend,
-    read_budget,
-    read_flag,
-    read_seed,
+    Means,
     read_tolerance,
     read_x,
 )
-from gpcert.api.methods import Method, MethodName, VarianceBound
+from gpcert.api.methods import Method
 from gpcert.api.progress import Line, margin_text, progress_line
 from gpcert.api.regions import Where
 from gpcert.api.rules import RuleOptions, decision_rule
-from gpcert.api.words import verb
-from gpcert.arrays import Backend
+from gpcert.api.words import RangeWords, verb
 from gpcert.committee import Committee, Model
 from gpcert.enclosures.goals import ProbabilityGoal
 from gpcert.errors import InputError
@@ -40,7 +35,6 @@ from gpcert.posterior import Posterior
 from gpcert.regions import Region
 from gpcert.rounding import down, up
 from gpcert.search import (
-    Budget,
     Problem,
     SearchResult,
     StopReason,
@@ -61,17 +55,8 @@ def pixel_budget(
     ranking: Any = "effects",
     radius: Any = None,
     region: Region | None = None,
-    norm: float | str = np.inf,
-    features: Any = None,
-    domain: Any = None,
-    scale: Any = None,
     tol: float = 0.01,
-    budget: BudgetLike = None,
-    backend: str | Backend = "numpy",
-    random_state: int | None = 0,
-    method: MethodName = "taylor",
-    variance_bound: VarianceBound | None = None,
-    progress: bool | None = None,
+    **words: Unpack[RangeWords],
 ) -> PixelBudget:
     """The gap pi_gap when the beta most important pixels take their worst values, for each beta.
 
@@ -106,15 +91,13 @@ def pixel_budget(
     started = time.perf_counter()
     posterior = as_posterior(model)
     point = read_x(posterior, x, "ask for one point at a time")
-    whole = region_around(posterior, point, Where(radius, norm, features, domain, scale, region))
-    width, limits, place = read_tolerance(tol), read_budget(budget), read_backend(backend)
-    seed = read_seed(random_state)
-    bounds = Method(method, variance_bound)
+    whole = region_around(posterior, point, Where.read(words, radius, region))
+    width, means, bounds = read_tolerance(tol), Means.read(words), Method.read(words)
     gap = _gap(posterior, point)
-    order = ranked_features(posterior, point, whole, ranking, gap.label, seed)
+    order = ranked_features(posterior, point, whole, ranking, gap.label, means.random_state)
     wanted = _betas(betas, len(order))
-    with progress_line(read_flag("progress", progress)) as line:
-        search = _Search(gap, point, whole, order, width, limits, place, seed, bounds, line)
+    with progress_line(words.get("progress")) as line:
+        search = _Search(gap, point, whole, order, width, means, bounds, line)
         least = search.run(wanted)
     rows = {beta: search.known[beta] for beta in wanted if beta in search.known}
     safe = [beta for beta, row in search.known.items() if gap.lower(row) > 0]
@@ -186,9 +169,7 @@ class _Search:
     region: Region
     order: np.ndarray
     tol: float
-    budget: Budget
-    backend: Backend
-    random_state: int | None
+    means: Means
     method: Method
     line: Line
     known: dict[int, SearchResult] = field(default_factory=dict)
@@ -211,11 +192,11 @@ class _Search:
             problem = Problem(
                 self.gap.model,
                 part,
-                self.method.goals([self.gap.goal], self.random_state, self.gap.model),
+                self.method.goals([self.gap.goal], self.means.random_state, self.gap.model),
                 tol=self.tol / self.gap.factor,
-                budget=self.budget,
-                backend=self.backend,
-                random_state=self.random_state,
+                budget=self.means.budget,
+                backend=self.means.backend,
+                random_state=self.means.random_state,
                 watch=Watch(report=lambda s: self.line.show(f"{beta} pixels: {margin_text(s)}")),
             )
             self.known[beta] = solve(problem)

@@ -6,29 +6,22 @@ Proofs: docs/mathematics.md, statement 15.3.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Unpack
 
 import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.api.arguments import (
-    BudgetLike,
-    read_backend,
-    read_budget,
-    read_class_weight,
-    read_flag,
-    read_seed,
+    Means,
     read_x,
 )
 from gpcert.api.certify import certify_region
-from gpcert.api.methods import Method, MethodName, VarianceBound
 from gpcert.api.progress import Line, progress_line
 from gpcert.api.regions import Where
 from gpcert.api.rules import RuleOptions
-from gpcert.api.words import verb
-from gpcert.arrays import Backend
+from gpcert.api.words import DecisionWords, verb
 from gpcert.certificates import Certificate, Status
 from gpcert.committee import Model
 from gpcert.errors import InputError
@@ -39,7 +32,6 @@ from gpcert.explain.reason_record import Reason, Step
 from gpcert.explain.slices import with_free
 from gpcert.explain.subsets import Answer, MinimalSubset, minimal_subset
 from gpcert.regions import Region
-from gpcert.regions.arguments import check_norm
 from gpcert.search import Budget, StopReason
 
 __all__ = ["contrastive", "sufficient"]
@@ -61,21 +53,8 @@ def sufficient(
     radius: Any = None,
     *,
     region: Region | None = None,
-    norm: float | str = np.inf,
-    features: Any = None,
-    domain: Any = None,
-    scale: Any = None,
-    threshold: float | None = None,
-    class_weight: Mapping[Any, float] | Sequence[float] | None = None,
-    delta: float | None = None,
-    output_norm: float | str = np.inf,
     order: Any = None,
-    budget: BudgetLike = None,
-    backend: str | Backend = "numpy",
-    random_state: int | None = 0,
-    method: MethodName = "taylor",
-    variance_bound: VarianceBound | None = None,
-    progress: bool | None = None,
+    **words: Unpack[DecisionWords],
 ) -> Reason:
     """A subset-minimal set of features which, kept as they are at x, proves the decision.
 
@@ -100,10 +79,8 @@ def sufficient(
     >>> explain.sufficient(p, [0.0, 0.0], 2.0, threshold=0.5).features
     (0,)
     """
-    where = Where(radius, norm, features, domain, scale, region)
-    rule = (threshold, class_weight, delta, output_norm, method, variance_bound)
-    with progress_line(read_flag("progress", progress)) as line:
-        search = _search(model, x, where, rule, (budget, backend, random_state), line)
+    with progress_line(words.get("progress")) as line:
+        search = _search(model, x, Where.read(words, radius, region), words, line)
         return _sufficient(search, search.ordered(order))
 
 
@@ -131,21 +108,8 @@ def contrastive(
     radius: Any = None,
     *,
     region: Region | None = None,
-    norm: float | str = np.inf,
-    features: Any = None,
-    domain: Any = None,
-    scale: Any = None,
-    threshold: float | None = None,
-    class_weight: Mapping[Any, float] | Sequence[float] | None = None,
-    delta: float | None = None,
-    output_norm: float | str = np.inf,
     order: Any = None,
-    budget: BudgetLike = None,
-    backend: str | Backend = "numpy",
-    random_state: int | None = 0,
-    method: MethodName = "taylor",
-    variance_bound: VarianceBound | None = None,
-    progress: bool | None = None,
+    **words: Unpack[DecisionWords],
 ) -> Reason:
     """A subset-minimal set of features whose change alone flips the decision, and how.
 
@@ -165,10 +129,8 @@ def contrastive(
     >>> reason.features, bool(abs(reason.counterexample[0]) > 1.0)
     ((0,), True)
     """
-    where = Where(radius, norm, features, domain, scale, region)
-    rule = (threshold, class_weight, delta, output_norm, method, variance_bound)
-    with progress_line(read_flag("progress", progress)) as line:
-        search = _search(model, x, where, rule, (budget, backend, random_state), line)
+    with progress_line(words.get("progress")) as line:
+        search = _search(model, x, Where.read(words, radius, region), words, line)
         return _contrastive(search, search.ordered(order))
 
 
@@ -277,30 +239,12 @@ class _Search:
         return unknown[0] if undecided else StopReason.DECIDED
 
 
-def _search(
-    model: Any,
-    x: Any,
-    where: Where,
-    rule: tuple[Any, ...],
-    effort: tuple[BudgetLike, Any, Any],
-    line: Line,
-) -> _Search:
+def _search(model: Any, x: Any, where: Where, words: Mapping[str, Any], line: Line) -> _Search:
     posterior = as_posterior(model)
     point = read_x(posterior, x, "ask for one point at a time")
     found = region_around(posterior, point, where)
-    threshold, costs, delta, size, method, variance_bound = rule
-    options = RuleOptions(
-        threshold,
-        read_class_weight(costs),
-        delta,
-        check_norm(size, "output_norm"),
-        Method(method, variance_bound),
-    )
-    limits, backend, seed = (
-        read_budget(effort[0]),
-        read_backend(effort[1]),
-        read_seed(effort[2]),
-    )
+    options, means = RuleOptions.read(words), Means.read(words)
+    limits = means.budget
     end = limits.ends(time.perf_counter())
 
     def ask(part: Region) -> Certificate:
@@ -312,6 +256,6 @@ def _search(
         if boxes is None and len(part.free) > MANY_FEATURES:
             boxes = STEP_BOXES
         own = Budget(seconds, boxes, limits.memory)
-        return certify_region(posterior, point, part, options, own, backend, seed)
+        return certify_region(posterior, point, part, options, replace(means, budget=own))
 
     return _Search(posterior, point, found, ask, line, end=end)

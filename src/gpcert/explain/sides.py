@@ -9,7 +9,7 @@ Proofs: docs/mathematics.md, statement 15.1.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from threading import Event
@@ -19,10 +19,11 @@ import joblib
 import numpy as np
 
 from gpcert.api import prediction_ranges
+from gpcert.api.arguments import Means, read_jobs
 from gpcert.api.methods import Method
 from gpcert.api.progress import Line, ranges_text
 from gpcert.api.questions import RangeQuestion
-from gpcert.arrays import Backend
+from gpcert.api.words import search_words
 from gpcert.committee import Model
 from gpcert.deadline import deadline, until
 from gpcert.enclosures.goals import Goal
@@ -43,29 +44,38 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Effort:
-    """How hard to try: tolerance of every end (one per output), budget, backend, jobs, seed.
-
-    `start` is the moment from which the time counts.
-    """
+    """How hard to try."""
 
     tol: np.ndarray
-    budget: Budget
-    backend: Backend
+    """Of every end, one per output."""
+    means: Means
     n_jobs: int | None
-    random_state: int | None
-    method: Method
+    words: Mapping[str, Any]
+    """How a search is done, for another verb."""
     start: float
+    """The moment from which the time counts."""
+
+    @staticmethod
+    def read(words: Mapping[str, Any], tol: np.ndarray, start: float) -> Effort:
+        """From the words of a verb."""
+        found = search_words(words)
+        return Effort(tol, Means.read(found), read_jobs(words["n_jobs"]), found, start)
+
+    @property
+    def method(self) -> Method:
+        """The family of bounds."""
+        return Method.read(self.words)
 
     @property
     def end(self) -> float:
         """When all must end: threads do not see the deadline of the one that starts them."""
-        return min(self.budget.ends(self.start), deadline())
+        return min(self.means.budget.ends(self.start), deadline())
 
     def share(self, part: int, whole: int) -> Budget:
         """The boxes for so many of all questions; time is left to `end`."""
-        boxes = self.budget.boxes
+        boxes = self.means.budget.boxes
         own = None if boxes is None else max(1, boxes * part // whole)
-        return replace(self.budget, seconds=None, boxes=own)
+        return replace(self.means.budget, seconds=None, boxes=own)
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +155,7 @@ def _by_lines(
     line: Line,
 ) -> list[SharedResult]:
     variance = any(goal.needs_variance for goal in goals)
-    parts = SectionModel.parts_of(question.model, effort.backend, variance)
+    parts = SectionModel.parts_of(question.model, effort.means.backend, variance)
     P, F = len(intervals.X), len(intervals.features)
     rows = np.repeat(np.arange(P), 2 * F)
     features = np.tile(np.repeat(intervals.features, 2), P)
@@ -158,7 +168,9 @@ def _by_lines(
         own = tuple(replace(part, portfolio=Portfolio()) for part in parts)
         lines = (rows[chunk], features[chunk])
         extent = outer[chunk, 0]
-        family = SectionModel.on(own, question.model, intervals.X, lines, extent, effort.backend)
+        family = SectionModel.on(
+            own, question.model, intervals.X, lines, extent, effort.means.backend
+        )
         return solve_shared(
             SharedProblem(
                 family,
@@ -244,6 +256,7 @@ def _by_regions(
     line: Line,
 ) -> list[SharedResult]:
     balls = list(_balls(intervals))
+    words: dict[str, Any] = {**effort.words, "budget": effort.share(1, len(balls) or 1)}
 
     def solved(ball: Ball, _: Callable[[SearchState], None]) -> SharedResult:
         ranges = prediction_ranges(
@@ -251,12 +264,8 @@ def _by_regions(
             ball,
             tol=float(effort.tol.min()),
             quantity=question.quantity,
-            budget=effort.share(1, len(balls)),
-            backend=effort.backend,
-            random_state=effort.random_state,
-            method=effort.method.name,
-            variance_bound=effort.method.variance_bound,
             progress=False,
+            **words,
         )
         own = ranges[-question.searched :]  # of two classes the second
         lower = [end for r in own for end in (r.minimum.lower, -r.maximum.upper)]

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from gpcert.arrays import backend_from_name, to_numpy
+from gpcert.class_layout import class_layout
 from gpcert.enclosures import Evaluation, LocalPosterior
-from gpcert.enclosures.classes import class_layout
 from gpcert.enclosures.classes.bounds import ClassEvaluation
 from gpcert.kernels import Matern, SquaredExponential
 from gpcert.likelihoods import MultinomialProbit, Softmax

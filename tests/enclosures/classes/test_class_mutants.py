@@ -6,15 +6,14 @@ from itertools import product
 
 import numpy as np
 import pytest
-from class_cases import class_cases, evaluation_of, random_evaluation, true_sums
 from flint import arb, arb_mat, ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special
 
 from gpcert.arrays import to_numpy
+from gpcert.class_layout import ClassLayout
 from gpcert.enclosures.classes.latent import mean_first_order, variance_first_order
-from gpcert.enclosures.classes.layout import ClassLayout
 from gpcert.enclosures.classes.metric import _coordinates, _nuclear, _spectral
 from gpcert.enclosures.classes.moments import ClassJet, weighted_jet
 from gpcert.enclosures.classes.reference import _inverse_error
@@ -37,6 +36,12 @@ from gpcert.regions import Box
 from gpcert.spectral import largest_eigenvalue
 from gpcert.testing.effort import crossed, examples, variants
 from gpcert.testing.strategies import cell_points
+from tests.enclosures.classes.class_cases import (
+    class_cases,
+    evaluation_of,
+    random_evaluation,
+    true_sums,
+)
 
 seeds = st.integers(0, 2**32 - 1)
 LIKELIHOODS = [Softmax(), MultinomialProbit()]

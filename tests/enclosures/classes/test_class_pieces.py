@@ -6,20 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from class_cases import (
-    class_cases,
-    difference_map,
-    evaluation_of,
-    points_of_cells,
-    random_evaluation,
-    sums_of,
-    true_sums,
-)
 from hypothesis import given, settings
 
 import gpcert
 from gpcert.arrays import to_numpy
-from gpcert.enclosures.classes import class_layout
+from gpcert.class_layout import class_layout
 from gpcert.enclosures.classes.latent import Shapes, variance_first_order
 from gpcert.enclosures.classes.moments import class_jet, weighted_jet
 from gpcert.enclosures.classes.taylor_bound import taylor_bound
@@ -30,6 +21,15 @@ from gpcert.likelihoods import MultinomialProbit, Softmax
 from gpcert.posterior import Posterior
 from gpcert.regions import Box
 from gpcert.testing.effort import crossed, examples
+from tests.enclosures.classes.class_cases import (
+    class_cases,
+    difference_map,
+    evaluation_of,
+    points_of_cells,
+    random_evaluation,
+    sums_of,
+    true_sums,
+)
 
 
 @settings(max_examples=examples(60, quick=6))

@@ -11,8 +11,8 @@ from functools import cached_property
 import numpy as np
 
 from gpcert.arrays import Array, namespace
+from gpcert.class_layout import ClassLayout
 from gpcert.deadline import checkpoint
-from gpcert.enclosures.classes.layout import ClassLayout
 from gpcert.enclosures.classes.log_concave import LogConcave
 from gpcert.enclosures.classes.moments import ClassJet, class_jet, independent_jet, weighted_jet
 from gpcert.enclosures.classes.pairs import PairBounds

@@ -18,8 +18,8 @@ from __future__ import annotations
 import math
 
 from gpcert.arrays import Array, namespace
+from gpcert.class_layout import ClassLayout
 from gpcert.enclosures.classes.latent import linear_reach
-from gpcert.enclosures.classes.layout import ClassLayout
 from gpcert.enclosures.classes.moments import ClassJet, class_jet
 from gpcert.enclosures.classes.reference import Reference
 from gpcert.enclosures.classes.remainder import shrunk_bounds

@@ -21,8 +21,8 @@ from functools import cached_property
 import numpy as np
 
 from gpcert.arrays import Array, namespace
+from gpcert.class_layout import ClassLayout
 from gpcert.deadline import checkpoint
-from gpcert.enclosures.classes.layout import ClassLayout
 from gpcert.enclosures.classes.reference import negative_part
 from gpcert.enclosures.classes.sum_model import pair_model
 from gpcert.enclosures.evaluation import Evaluation

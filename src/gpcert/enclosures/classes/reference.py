@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from gpcert.arrays import Array, namespace
+from gpcert.class_layout import ClassLayout
 from gpcert.enclosures.classes.latent import (
     FirstOrder,
     linear_reach,
@@ -19,7 +20,6 @@ from gpcert.enclosures.classes.latent import (
     variance_at_center,
     variance_first_order,
 )
-from gpcert.enclosures.classes.layout import ClassLayout
 from gpcert.enclosures.classes.metric import Change, Sizes, measure
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.kernels.expansions.geometry import Geometry

@@ -6,7 +6,7 @@ Proofs: docs/mathematics.md, statement 5.5.
 from __future__ import annotations
 
 from gpcert.arrays import Array, namespace
-from gpcert.enclosures.classes.layout import ClassLayout
+from gpcert.class_layout import ClassLayout
 from gpcert.enclosures.enclosure import Enclosure
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.rounding import gamma, up

@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gpcert.arrays import Array, namespace
-from gpcert.enclosures.classes.layout import ClassLayout
+from gpcert.class_layout import ClassLayout
 from gpcert.enclosures.classes.metric import Sizes
 from gpcert.enclosures.classes.moments import ClassJet
 from gpcert.enclosures.classes.reference import Reference

@@ -12,9 +12,9 @@ import numpy as np
 from gpcert.arrays import Array, namespace
 from gpcert.attacks.class_functions import class_function
 from gpcert.attacks.functions import PlainFunction
+from gpcert.class_layout import ClassLayout
 from gpcert.committee import Model
 from gpcert.enclosures.classes.bounds import ClassEvaluation
-from gpcert.enclosures.classes.layout import ClassLayout
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.goals.base import Goal, GoalBound
 from gpcert.likelihoods import ClassLikelihood

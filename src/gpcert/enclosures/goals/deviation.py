@@ -8,15 +8,19 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from gpcert.arrays import Array, namespace
+import numpy as np
+
+from gpcert.arrays import Array, namespace, to_numpy
 from gpcert.attacks.functions import PlainFunction, deviation_function
 from gpcert.committee import Committee, Model
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.goals.base import Goal, GoalBound
 from gpcert.enclosures.goals.mean import MeanGoal
 from gpcert.enclosures.goals.member import output_goal
+from gpcert.enclosures.point import evaluation_at
 from gpcert.regions.norms import norm_lower, norm_upper
-from gpcert.rounding import down, nonnegative, up
+from gpcert.rounding import down, nonnegative, up, up_float
+from gpcert.several import Outputs
 
 __all__ = ["DeviationGoal"]
 
@@ -32,6 +36,19 @@ class DeviationGoal(Goal):
     norm: float
 
     needs_variance = False
+
+    @staticmethod
+    def around(posterior: Outputs, x: np.ndarray, norm: float) -> DeviationGoal:
+        """The deviation from the certified mean at x: floats, and how far off they are."""
+        evaluation = evaluation_at(posterior, x, variance=False)
+        values, errors = [], []
+        for c in range(posterior.outputs):
+            goals = [output_goal(len(evaluation.parts), MeanGoal, c, sign) for sign in (1, -1)]
+            high, low = (float(to_numpy(goal.ceiling(evaluation))[0]) for goal in goals)
+            low = -low
+            values.append(0.5 * (low + high))
+            errors.append(up_float(max(high - values[c], values[c] - low), 2))
+        return DeviationGoal(tuple(values), tuple(errors), norm)
 
     @property
     def known(self) -> tuple[float, float]:

@@ -22,8 +22,8 @@ import weakref
 import numpy as np
 
 from gpcert.arrays import Array, namespace, to_numpy
+from gpcert.class_layout import ClassLayout
 from gpcert.deadline import checkpoint
-from gpcert.enclosures.classes.layout import ClassLayout
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.paper.class_grid import cuts, link_range
 from gpcert.enclosures.paper.conditional import (

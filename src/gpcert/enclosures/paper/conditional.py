@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpcert.arrays import Array, namespace
-from gpcert.enclosures.classes.layout import ClassLayout
+from gpcert.class_layout import ClassLayout
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.paper.intervals import CellIntervals
 from gpcert.rounding import down, nonnegative, up

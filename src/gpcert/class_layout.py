@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gpcert.likelihoods import ClassLikelihood
 from gpcert.posterior import Posterior
 
-__all__ = ["ClassLayout", "class_layout"]
+__all__ = ["ClassLayout", "class_layout", "searched"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,5 +78,10 @@ class ClassLayout:
 
 def class_layout(posterior: Posterior) -> tuple[ClassLayout, Posterior]:
     """The layout of a classifier of several classes, and the posterior that is searched."""
-    layout = ClassLayout(posterior.outputs, not posterior.coupled)
-    return layout, posterior.differences if posterior.coupled else posterior
+    return ClassLayout(posterior.outputs, not posterior.coupled), searched(posterior)
+
+
+def searched(posterior: Posterior) -> Posterior:
+    """What is searched for a decision: the differences of coupled classes, or the posterior."""
+    several = isinstance(posterior.likelihood, ClassLikelihood)
+    return posterior.differences if several and posterior.coupled else posterior
