@@ -17,7 +17,6 @@ import numpy as np
 
 from gpcert.errors import UnsupportedModelError
 from gpcert.kernels import Kernel, Product, Scale
-from gpcert.kernels.algebra import WITH_VARIANCE
 from gpcert.likelihoods import Gaussian
 from gpcert.posterior import Posterior
 from gpcert.several import Outputs, SeparateOutputs
@@ -95,7 +94,7 @@ def _common_kernel(kernels: Sequence[Kernel]) -> tuple[Kernel, np.ndarray] | Non
     return first, np.asarray([factor for factor, _ in parts])
 
 
-def _parted(kernel: Kernel) -> tuple[float, Kernel]:
+def _parted(kernel: Any) -> tuple[float, Kernel]:
     """A factor in front and the kernel behind it; the product is the kernel, up to rounding."""
     if isinstance(kernel, Scale):
         factor, inside = _parted(kernel.kernel)
@@ -104,6 +103,6 @@ def _parted(kernel: Kernel) -> tuple[float, Kernel]:
         first, *rest = kernel.kernels
         factor, inside = _parted(first)
         return factor, Product((inside, *rest))
-    if isinstance(kernel, WITH_VARIANCE) and math.isfinite(1.0 / kernel.variance):
+    if kernel.has_variance and math.isfinite(1.0 / kernel.variance):
         return float(kernel.variance), replace(kernel, variance=1.0)
     return 1.0, kernel
