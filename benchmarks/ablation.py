@@ -72,7 +72,7 @@ def compared(pieces: list[Piece], problem: Problem, question: Any, whole: Outcom
         if low > other_high or other_low > high:
             raise SystemExit(f"{problem.name} without {pieces}: {part.ends} against {whole.ends}")
     name = " and ".join(piece.name for piece in pieces)
-    gap = 1.0 if part.closed or part.gap == whole.gap else part.gap / max(whole.gap, 1e-12)
+    gap = 1.0 if part.closed or part.gap == whole.gap else part.gap / max(whole.gap, 1e-3)
     seconds = part.seconds / whole.seconds
     return Gain(name, problem.name, part.boxes / whole.boxes, gap, seconds, part.closed)
 

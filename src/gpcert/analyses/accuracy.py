@@ -17,12 +17,12 @@ from gpcert.api.words import DecisionTableWords, search_words, verb
 from gpcert.arrays import finite_array
 from gpcert.attacks import decision_margins
 from gpcert.certificates import Radius
-from gpcert.committee import Model
+from gpcert.committee import Committee, Model
 from gpcert.errors import InputError
 from gpcert.frames import labels_of
-from gpcert.posterior import Posterior
 from gpcert.regions.arguments import check_norm
 from gpcert.search import StopReason
+from gpcert.several import Outputs
 
 __all__ = ["certified_accuracy"]
 
@@ -146,9 +146,8 @@ def _proved_wrong(
     return wrong
 
 
-def _regressor(model: Model) -> Posterior | None:
-    regression = isinstance(model, Posterior) and not model.likelihood.classifies
-    return model if isinstance(model, Posterior) and regression else None
+def _regressor(model: Model) -> Outputs | None:
+    return None if isinstance(model, Committee) or model.likelihood.classifies else model
 
 
 def _right(

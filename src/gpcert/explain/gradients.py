@@ -6,9 +6,8 @@ import numpy as np
 
 from gpcert.api.rules import RuleOptions, decision_candidates
 from gpcert.attacks.functions import PlainFunction, scalar_function
-from gpcert.committee import Model
+from gpcert.committee import Committee, Model
 from gpcert.likelihoods import ClassLikelihood
-from gpcert.posterior import Posterior
 from gpcert.quantities import Mean
 from gpcert.regions import Region
 
@@ -25,10 +24,8 @@ def decision_gradient(model: Model, x: np.ndarray) -> np.ndarray:
 
 
 def _function(model: Model, x: np.ndarray) -> PlainFunction:
-    several = not isinstance(model, Posterior) or isinstance(model.likelihood, ClassLikelihood)
-    if not several:
-        assert isinstance(model, Posterior)
-        return scalar_function(model, Mean(0, 1))
+    if not isinstance(model, Committee) and not isinstance(model.likelihood, ClassLikelihood):
+        return scalar_function(model.members[0], Mean(0, 1))
     rule = decision_candidates(model, x, RuleOptions()).guess  # an order needs no proof
     return rule.goal.function(rule.model)
 

@@ -12,14 +12,14 @@ import numpy as np
 
 from gpcert.arrays import Array, namespace, to_numpy
 from gpcert.attacks.functions import PlainFunction, deviation_function
-from gpcert.committee import Model
+from gpcert.committee import Committee, Model
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.goals.base import Goal, GoalBound
 from gpcert.enclosures.goals.scalar import least_mean
 from gpcert.enclosures.point import evaluation_at
-from gpcert.posterior import Posterior
 from gpcert.regions.norms import norm_lower, norm_upper
 from gpcert.rounding import down, nonnegative, up, up_float
+from gpcert.several import Outputs
 
 __all__ = ["DeviationGoal"]
 
@@ -37,12 +37,12 @@ class DeviationGoal(Goal):
     needs_variance = False
 
     @staticmethod
-    def around(posterior: Posterior, x: np.ndarray, norm: float) -> DeviationGoal:
+    def around(posterior: Outputs, x: np.ndarray, norm: float) -> DeviationGoal:
         """The deviation from the certified mean at x: floats, and how far off they are."""
         evaluation = evaluation_at(posterior, x, variance=False)
         values, errors = [], []
         for c in range(posterior.outputs):
-            low, high = (float(to_numpy(end)[0]) for end in evaluation.mean(c).output_at_center)
+            low, high = (float(to_numpy(end)[0]) for end in _at_center(evaluation, c))
             values.append(0.5 * (low + high))
             errors.append(up_float(max(high - values[c], values[c] - low), 2))
         return DeviationGoal(tuple(values), tuple(errors), norm)
@@ -59,21 +59,22 @@ class DeviationGoal(Goal):
         """
         del target
         xp = namespace(evaluation.cells.lower)
-        spreads, points = [], []
+        spreads, points, scores = [], [], []
         for c, value in enumerate(self.reference):
-            sides = [least_mean(evaluation, c, sign) for sign in (1, -1)]
+            sides = [least_mean(*_seen(evaluation, c), sign) for sign in (1, -1)]
             below = up(up(value - sides[0].lower, 2) + self.errors[c], 1)
             above = up(up(-sides[1].lower - value, 2) + self.errors[c], 1)
             wide = above > below
             spreads.append(nonnegative(xp.where(wide, above, below)))
             points.append(xp.where(wide[:, None], sides[1].point, sides[0].point))
+            scores.append(sides[0].scores)
         spread = xp.stack(spreads, axis=1)
         worst = xp.argmax(spread, axis=1)
         rows = xp.arange(len(worst), device=worst.device)
         return GoalBound(
             -self._length_up(spread),
             xp.stack(points, axis=1)[rows, worst],
-            evaluation.expansion.geometry.split_scores(),
+            xp.stack(scores, axis=1)[rows, worst],
         )
 
     def ceiling(self, evaluation: Evaluation) -> Array:
@@ -81,17 +82,29 @@ class DeviationGoal(Goal):
         xp = namespace(evaluation.cells.lower)
         gaps = []
         for c, value in enumerate(self.reference):
-            low, high = evaluation.mean(c).output_at_center
+            low, high = _at_center(evaluation, c)
             gap = xp.maximum(down(low - value, 2), down(value - high, 2))
             gaps.append(nonnegative(down(gap - self.errors[c], 1)))
         return -norm_lower(xp.stack(gaps, axis=1), self.norm)
 
     def function(self, model: Model) -> PlainFunction:
         """The goal and its gradient in plain floating point."""
-        return deviation_function(model.members[0], self.reference, self.norm)
+        assert not isinstance(model, Committee), "a goal of regressions"
+        return deviation_function(model, self.reference, self.norm)
 
     def _length_up(self, gaps: Array) -> Array:
         xp = namespace(gaps)
         finite = xp.all(xp.isfinite(gaps), axis=1)
         safe = xp.where(finite[:, None], gaps, xp.zeros_like(gaps))
         return xp.where(finite, norm_upper(safe, self.norm), math.inf)
+
+
+def _seen(evaluation: Evaluation, output: int) -> tuple[Evaluation, int]:
+    """Who holds the output: a posterior, or of separate outputs the member that it is."""
+    separate = len(evaluation.parts) > 1
+    return (evaluation.member(output), 0) if separate else (evaluation, output)
+
+
+def _at_center(evaluation: Evaluation, output: int) -> tuple[Array, Array]:
+    own, c = _seen(evaluation, output)
+    return own.mean(c).output_at_center
