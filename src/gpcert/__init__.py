@@ -80,6 +80,7 @@ if TYPE_CHECKING:
         worst_case,
     )
     from gpcert.api import (
+        bound_boxes,
         certified_radius,
         certified_radius_many,
         certify,
@@ -89,6 +90,7 @@ if TYPE_CHECKING:
         prediction_ranges,
     )
     from gpcert.certificates import (
+        BoxBounds,
         Certificate,
         CertificateTable,
         Interval,
@@ -114,6 +116,7 @@ __all__ = [
     "prediction_range",
     "prediction_range_many",
     "prediction_ranges",
+    "bound_boxes",
     "attack",
     "predict_gradient",
     "safety_curve",
@@ -144,6 +147,7 @@ __all__ = [
     "WorstCaseTable",
     "RangeTable",
     "RadiusTable",
+    "BoxBounds",
     "GPCertError",
     "InputError",
     "UnknownArgumentError",
@@ -160,12 +164,12 @@ _HOMES = {
         "certified_accuracy predict_gradient robustness safety_curve worst_case"
     ),
     "gpcert.api": (
-        "certified_radius certified_radius_many certify certify_many prediction_range "
+        "bound_boxes certified_radius certified_radius_many certify certify_many prediction_range "
         "prediction_range_many prediction_ranges"
     ),
     "gpcert.certificates": (
-        "Certificate CertificateTable Interval PredictionRange Radius RadiusTable RangeTable "
-        "Status load"
+        "BoxBounds Certificate CertificateTable Interval PredictionRange Radius RadiusTable "
+        "RangeTable Status load"
     ),
     "gpcert.committee": "Committee load_model",
     "gpcert.posterior": "Posterior",

@@ -1,11 +1,13 @@
 """The verbs: what a user asks of a model."""
 
+from gpcert.api.boxes import bound_boxes
 from gpcert.api.certify import certify
 from gpcert.api.many import certified_radius_many, certify_many, prediction_range_many
 from gpcert.api.radius import certified_radius
 from gpcert.api.ranges import prediction_range, prediction_ranges
 
 __all__ = [
+    "bound_boxes",
     "certify",
     "certify_many",
     "certified_radius",

@@ -156,8 +156,11 @@ def read_flag(name: str, value: Any) -> bool | None:
     raise InputError(f"{name}: expected True, False or None, got {value!r}")
 
 
-def read_jobs(n_jobs: Any) -> int:
-    """A number of processes as joblib counts them: not 0, negative ones leave some out."""
+def read_jobs(n_jobs: Any) -> int | None:
+    """A number of processes as joblib counts them: not 0, negative ones leave some out; None leaves
+    it to `joblib.parallel_config`."""
+    if n_jobs is None:
+        return None
     whole = isinstance(n_jobs, int | np.integer) and not isinstance(n_jobs, bool)
     if not whole or n_jobs == 0:
         raise InputError(

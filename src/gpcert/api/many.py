@@ -17,7 +17,7 @@ from gpcert.api.arguments import (
     read_tolerance,
 )
 from gpcert.api.certify import certify_region
-from gpcert.api.parallel import numbered_results
+from gpcert.api.parallel import numbered_results, prepare
 from gpcert.api.progress import progress_line
 from gpcert.api.questions import Quantity, RangeQuestion, range_question
 from gpcert.api.radius import RadiusQuestion
@@ -26,7 +26,6 @@ from gpcert.api.regions import Where, is_list_of_regions
 from gpcert.api.rules import RuleOptions
 from gpcert.api.words import DecisionTableWords, RangeTableWords, search_words, verb
 from gpcert.certificates import CertificateTable, PredictionRange, Radius, RadiusTable, RangeTable
-from gpcert.class_layout import searched
 from gpcert.committee import Model
 from gpcert.errors import InputError
 from gpcert.frames import labels_of
@@ -181,8 +180,7 @@ def collect(
     done: dict[int, Any] = {}
     complete = True
     try:
-        for member in posterior.members:
-            _ = searched(member).norms  # computed once here, not once for every process
+        prepare(posterior)
         with progress_line(shown) as line:
             for number, answer in numbered_results(function, work, jobs):
                 done[number] = answer

@@ -14,16 +14,24 @@ from typing import Any
 
 import joblib
 
+from gpcert.class_layout import searched
+from gpcert.committee import Model
 from gpcert.deadline import OutOfTime, until
 from gpcert.search import StopReason
 
-__all__ = ["numbered_results"]
+__all__ = ["numbered_results", "prepare"]
 
 START_SECONDS = 4.0
 """What processes must save to be worth their start: each imports gpcert anew, and all at once."""
 
 LONGEST_TRY = START_SECONDS
 """Seconds for one piece of work while no process has been started."""
+
+
+def prepare(model: Model) -> None:
+    """What all pieces of work need of the model is computed here, not once in every process."""
+    for member in model.members:
+        _ = searched(member).norms
 
 
 def numbered_results(

@@ -73,7 +73,7 @@ class SearchWords(MeansWords, total=False):
 class TableWords(SearchWords, total=False):
     """Of many points; see `gpcert.certify_many`."""
 
-    n_jobs: int
+    n_jobs: int | None
 
 
 class AttackWords(BallWords, RuleWords, total=False):

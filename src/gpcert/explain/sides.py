@@ -49,7 +49,7 @@ class Effort:
     tol: np.ndarray
     """Of every end, one per output."""
     means: Means
-    n_jobs: int
+    n_jobs: int | None
     words: Mapping[str, Any]
     """How a search is done, for another verb."""
     start: float

@@ -6,12 +6,15 @@ Proofs: docs/mathematics.md, statements 14.1 and 14.2.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 import numpy as np
 
-from gpcert.arrays import to_numpy
+from gpcert.arrays import Backend, to_numpy
+from gpcert.committee import Model
 from gpcert.deadline import OutOfTime, checkpoint, until
 from gpcert.enclosures import Evaluation, local_model
+from gpcert.enclosures.goals import Goal
 from gpcert.errors import SoundnessError
 from gpcert.regions import Cells
 from gpcert.search.budget import Clock, StopReason
@@ -19,10 +22,10 @@ from gpcert.search.frontier import Boxes, Frontier
 from gpcert.search.incumbents import Incumbents
 from gpcert.search.problem import GoalResult, Problem, SearchResult, SearchState
 
-__all__ = ["solve"]
+__all__ = ["bytes_per_cell", "cells_at_once", "solve"]
 
-LARGEST_BATCH = 4096
-"""Parents split at a time; matrix products no longer gain beyond it on a CPU."""
+LARGEST_BATCH = 8192
+"""Boxes at a time; matrix products no longer gain beyond it on a CPU."""
 
 LARGEST_WORK = 2.0e10
 """Multiplications a batch may take (about half a second on two cores): what a time budget that ends
@@ -182,28 +185,12 @@ class _Search:
         return len(self.problem.goals)
 
     def _batch_size(self) -> int:
-        """Parents a batch: bounded by work, memory, and the budget of boxes."""
-        f = len(self.problem.region.free)
-        members = self.problem.posterior.members
-        sizes = [len(member.points) for member in members]
-        # kernel rows and their derivatives, second and (for few features) third moments
-        moments = 16 * f * f + (8 * f**3 if f <= 12 else 0)
-        each = 8.0 * sum(24 * N + 2 * f * N + moments for N in sizes)
-        variance = any(goal.needs_variance for goal in self.problem.goals)
-        work = sum(N * (f + 3.0) * (N if variance else f) for N in sizes)
-        if variance:
-            # outputs with precisions of their own (several classes) take their time each, and the
-            # eigenvalues of their Hessians too
-            further = sum(member.precision_count - 1 for member in members)
-            work = work + further * (sizes[0] ** 2 * (f + 3.0) + 60.0 * f**3)
-        gpu = self.problem.backend.device is not None and "cuda" in self.problem.backend.device
-        most = LARGEST_WORK * (GPU_SPEED if gpu else 1.0)
-        size = min(LARGEST_BATCH * (GPU_SPEED if gpu else 1), int(most / (2.0 * work)))
-        # a goal that is slow on every box asks for small batches: budgets are met between them
-        wishes = (goal.cells_at_once for goal in self.problem.goals)
-        size = min([size, *(wish for wish in wishes if wish is not None)])
-        budget = self.problem.budget
+        """Parents per batch: bounded by work, memory, and the budget of boxes."""
+        problem, f = self.problem, len(self.problem.region.free)
+        size = cells_at_once(problem.posterior, f, problem.goals, problem.backend) // 2
+        budget = problem.budget
         if budget.memory is not None:
+            each = bytes_per_cell(problem.posterior, f)
             size = min(size, int((budget.memory - self.frontier.bytes) / (2 * each)))
         if budget.boxes is not None:
             size = min(size, (budget.boxes - self.boxes + 1) // 2)
@@ -273,3 +260,31 @@ class _Search:
                 f"crossed or undefined bounds: lower {lower}, attained {upper}; "
                 "this is a defect of gpcert or an overflow in the model: please report it"
             )
+
+
+def bytes_per_cell(model: Model, f: int) -> float:
+    """Memory of one box of f free features while it is bounded."""
+    # kernel rows and their derivatives, second and (for few features) third moments
+    moments = 16 * f * f + (8 * f**3 if f <= 12 else 0)
+    return 8.0 * sum(
+        24 * len(member.points) + 2 * f * len(member.points) + moments for member in model.members
+    )
+
+
+def cells_at_once(model: Model, f: int, goals: Sequence[Goal], backend: Backend) -> int:
+    """Boxes per batch of f free features: as many as a fixed amount of work allows, at least 2."""
+    members = model.members
+    sizes = [len(member.points) for member in members]
+    variance = any(goal.needs_variance for goal in goals)
+    work = sum(N * (f + 3.0) * (N if variance else f) for N in sizes)
+    if variance:
+        # outputs with precisions of their own (several classes) take their time each, and the
+        # eigenvalues of their Hessians too
+        further = sum(member.precision_count - 1 for member in members)
+        work = work + further * (sizes[0] ** 2 * (f + 3.0) + 60.0 * f**3)
+    gpu = backend.device is not None and "cuda" in backend.device
+    speed = GPU_SPEED if gpu else 1
+    size = min(LARGEST_BATCH * speed, 2 * int(LARGEST_WORK * speed / (2.0 * work)))
+    # a goal that is slow on every box asks for small batches: budgets are met between them
+    wishes = [2 * goal.cells_at_once for goal in goals if goal.cells_at_once is not None]
+    return max(2, min([size, *wishes]))

@@ -48,8 +48,8 @@ class SharedProblem:
     """Minimise every goal over every box `[low, high]` (Q, f) to within `tol` (G,).
 
     `low`, `high` are outer ends; every float point between the inner ones lies in the real box.
-    `anchors` (Q,) are numbers of groups whose questions all contain the same real point, which lies
-    at `anchor` (f,) in the coordinates of each: it is evaluated once per group.
+    `anchors` (Q,), if any, are numbers of groups whose questions all contain the same real point,
+    which lies at `anchor` (f,) in the coordinates of each: it is evaluated once per group.
     """
 
     family: Family
@@ -59,8 +59,8 @@ class SharedProblem:
     inner_low: np.ndarray
     inner_high: np.ndarray
     tol: np.ndarray
-    anchors: np.ndarray
-    anchor: np.ndarray
+    anchors: np.ndarray | None = None
+    anchor: np.ndarray | None = None
     budget: Budget = field(default_factory=Budget)
     watch: Watch = field(default_factory=Watch)
 
@@ -315,6 +315,8 @@ class _Shared:
     def _offer_anchors(self) -> None:
         """The common points, each by one of its questions."""
         problem = self.problem
+        if problem.anchors is None or problem.anchor is None:
+            return
         _, first, group = np.unique(problem.anchors, return_index=True, return_inverse=True)
         at = np.tile(problem.anchor, (len(first), 1))
         own = problem.inner_low[first] <= at, at <= problem.inner_high[first]

@@ -1,0 +1,228 @@
+"""`bound_boxes`: proved ranges over many boxes in one call."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from gpcert.adapters import as_posterior
+from gpcert.api.arguments import (
+    BudgetLike,
+    read_budget,
+    read_flag,
+    read_jobs,
+    read_tolerance,
+)
+from gpcert.api.box_blocks import Block, BoxWork, work_on
+from gpcert.api.parallel import numbered_results, prepare
+from gpcert.api.progress import progress_line
+from gpcert.api.questions import Quantity, RangeQuestion, range_question
+from gpcert.api.words import verb
+from gpcert.archive import fingerprint
+from gpcert.arrays import Backend, backend_from_name
+from gpcert.certificates.box_bounds import BoxBounds
+from gpcert.certificates.box_file import BoxFile
+from gpcert.committee import Model
+from gpcert.errors import InputError
+from gpcert.regions import Box
+from gpcert.search import Budget, stop_if_interrupted
+
+__all__ = ["bound_boxes"]
+
+BLOCK = 8192
+"""Boxes of one piece of work: one process's, and what a run that is killed may lose. Fixed, so that
+bounds do not depend on the number of processes."""
+
+
+@verb
+def bound_boxes(
+    model: Any,
+    lower: Any,
+    upper: Any,
+    *,
+    quantity: Quantity | Sequence[Quantity] = "mean",
+    beta: float | None = None,
+    tol: float | None = None,
+    budget: BudgetLike = None,
+    backend: str | Backend = "numpy",
+    out: Any = None,
+    n_jobs: int | None = None,
+    progress: bool | None = None,
+) -> BoxBounds:
+    """Proved ranges of one or more quantities over each of R boxes, in shared batches.
+
+    Parameters
+    ----------
+    model : a model as in `prediction_range`, or a list of them (outputs with kernels of their own):
+        their outputs stand one after another.
+    lower, upper : (R, d), the corners of the boxes, in the units of the model's inputs.
+    quantity : "mean", "std", "variance", "band" or "probability", or several of them.
+    beta : how many standard deviations a band reaches; see `prediction_range`.
+    tol : None bounds every box once, which is tight on small boxes; with a number, boxes are split
+        until every end is known to within it.
+    budget : seconds or a `Budget` for the whole call. By default 60 seconds where `tol` is given,
+        and no limit where it is not.
+    backend : "numpy", "torch" or "torch:cuda".
+    out : where the ranges go instead of new arrays: an array (R, outputs, 2), such as a memory map,
+        a path ending in `.npy`, or `{quantity: array or path}`. Paths are written block by block,
+        with a `.progress.json` beside each: the same call goes on where a killed one was.
+    n_jobs : processes; by default what `joblib.parallel_config` says, else one.
+    progress : show how far it is; by default only on a terminal.
+
+    Ctrl-C ends the run and returns what is bounded so far, with `complete` False.
+
+    Example
+    -------
+    >>> import gpcert
+    >>> from gpcert.kernels import SquaredExponential
+    >>> bump = gpcert.Posterior(SquaredExponential(1.0), points=[[0.0]], weights=[1.0])
+    >>> edges = np.linspace(0.0, 2.0, 5)[:, None]
+    >>> bounds = gpcert.bound_boxes(bump, edges[:-1], edges[1:])
+    >>> bounds["mean"].shape, bounds.complete
+    ((4, 1, 2), True)
+    >>> low, high = bounds["mean"][0, 0]  # exp(-x^2 / 2) on [0, 1/2]
+    >>> bool(low <= np.exp(-0.125) and 1.0 <= high), bool(high - low < 0.125)
+    (True, True)
+    """
+    start = time.perf_counter()
+    given = model if isinstance(model, list | tuple) else [model]
+    models = [as_posterior(each) for each in given]
+    questions = _questions(models, quantity, beta)
+    low, high = _corners(models, lower, upper)
+    accuracy = None if tol is None else read_tolerance(tol)
+    free = budget is None and accuracy is None
+    limit = Budget(seconds=None) if free else read_budget(budget)
+    whole = Box(low.min(axis=0), high.max(axis=0))
+    work = BoxWork.of(questions, whole, backend_from_name(backend), accuracy)
+    files = _files(out, work, (low, high), {"beta": beta, "tol": accuracy})
+    jobs, shown = read_jobs(n_jobs), read_flag("progress", progress)
+    blocks = Blocks(files, len(low))
+    ends = time.time() + limit.ends(start) - time.perf_counter()  # a moment that processes share
+    pieces = [
+        (work, low[rows], high[rows], _share(limit, len(low[rows]) / len(low)), ends)
+        for rows in blocks.left()
+    ]
+    try:
+        for each in models:
+            prepare(each)
+        with progress_line(shown) as line:
+            for number, found in numbered_results(work_on, pieces, jobs):
+                blocks.take(number, found)
+                line.show(blocks.told(time.perf_counter() - start))
+                stop_if_interrupted(found.reason)
+    except KeyboardInterrupt:
+        pass  # what is bounded so far is returned; the rest has infinite ends
+    return BoxBounds(
+        lower=low,
+        upper=high,
+        ranges={name: file.values for name, file in files.items()},
+        outputs=work.outputs,
+        reached=blocks.reached,
+        converged=blocks.converged,
+        tol=accuracy,
+        boxes=blocks.boxes,
+        seconds=time.perf_counter() - start,
+        models=tuple(each.fingerprint for each in models),
+    )
+
+
+class Blocks:
+    """The boxes in blocks of `BLOCK`: which are left, and what is known of the others."""
+
+    def __init__(self, files: Mapping[str, BoxFile], count: int) -> None:
+        self.files = files
+        self.count = count
+        self.rows = [slice(k, min(k + BLOCK, count)) for k in range(0, count, BLOCK)]
+        done = set.intersection(*(file.done for file in files.values()))
+        self.numbers = [k for k in range(len(self.rows)) if k not in done]
+        self.reached = count - sum(rows.stop - rows.start for rows in self.left())
+        self.before = self.reached
+        self.boxes = 0
+
+    def left(self) -> list[slice]:
+        """Rows of the blocks that are to be bounded."""
+        return [self.rows[k] for k in self.numbers]
+
+    def take(self, number: int, found: Block) -> None:
+        """Put the bounds of one block away."""
+        k = self.numbers[number]
+        for name, file in self.files.items():
+            file.write(k, self.rows[k], found.ranges[name], found.finished)
+        self.reached += found.reached
+        self.boxes += found.boxes
+
+    @property
+    def converged(self) -> bool:
+        """Whether every block ended as it was asked to."""
+        return all(len(file.done) == len(self.rows) for file in self.files.values())
+
+    def told(self, seconds: float) -> str:
+        """How far it is."""
+        here = self.reached - self.before
+        left = (self.count - self.reached) * seconds / here if here else float("nan")
+        return f"{self.reached} of {self.count} boxes, about {left:.0f} s left"
+
+
+def _questions(
+    models: Sequence[Model], quantity: Any, beta: float | None
+) -> dict[str, list[RangeQuestion]]:
+    """What is asked of every model, by quantity."""
+    if not models:
+        raise InputError("model: expected a model or a list of them, got an empty list")
+    names: tuple[Any, ...] = (quantity,) if isinstance(quantity, str) else tuple(quantity)
+    if not names or len(set(names)) < len(names):
+        raise InputError(f"quantity: expected one or several different ones, got {quantity!r}")
+    if beta is not None and "band" not in names:
+        raise InputError(f"beta: belongs to quantity='band', got quantity={quantity!r}")
+    reach = {"band": beta}
+    return {
+        name: [range_question(model, name, reach.get(name)) for model in models] for name in names
+    }
+
+
+def _corners(models: Sequence[Model], lower: Any, upper: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The corners (R, d) each, in the models' order of features."""
+    if len({model.dim for model in models}) > 1:
+        dims = [model.dim for model in models]
+        raise InputError(f"model: expected models of the same features, got {dims} of them")
+    low, high = models[0].check_inputs(lower, "lower"), models[0].check_inputs(upper, "upper")
+    if low.shape != high.shape or len(low) == 0:
+        raise InputError(
+            f"upper: expected as many boxes as in lower and at least one, got {len(high)} and "
+            f"{len(low)}"
+        )
+    crossed = np.flatnonzero(np.any(low > high, axis=1))
+    if len(crossed):
+        raise InputError(f"lower: expected lower <= upper, got the opposite in row {crossed[0]}")
+    return low, high
+
+
+def _files(
+    out: Any, work: BoxWork, corners: tuple[np.ndarray, np.ndarray], asked: Mapping[str, Any]
+) -> dict[str, BoxFile]:
+    """Where the ranges of every quantity go."""
+    names = list(work.outputs)
+    if isinstance(out, Mapping):
+        if set(out) != set(names):
+            raise InputError(f"out: expected the quantities {names}, got {list(out)}")
+        targets = dict(out)
+    elif out is not None and len(names) > 1:
+        raise InputError(f"out: expected {{quantity: array or path}} for {names}, got {type(out)}")
+    else:
+        targets = dict.fromkeys(names, out)
+    header = {"models": work.fingerprints, "block": BLOCK, **asked}
+    identity = fingerprint(header, {"lower": corners[0], "upper": corners[1]})
+    return {
+        name: BoxFile.of(targets[name], (len(corners[0]), len(labels), 2), f"{name} {identity}")
+        for name, labels in work.outputs.items()
+    }
+
+
+def _share(budget: Budget, part: float) -> Budget:
+    """The part of the boxes that a block may take; the time is everybody's."""
+    boxes = None if budget.boxes is None else max(1, int(budget.boxes * part))
+    return replace(budget, seconds=None, boxes=boxes)

@@ -1,0 +1,144 @@
+"""Proved ranges of several quantities over many boxes, as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gpcert.archive import read_arrays, write_arrays
+from gpcert.certificates.io import package_version
+from gpcert.errors import InputError
+from gpcert.json_text import to_json
+
+__all__ = ["BoxBounds"]
+
+FORMAT = "gpcert-boxes-1"
+
+
+@dataclass(frozen=True, eq=False)
+class BoxBounds:
+    """`bounds["mean"][r, o]` is `(low, high)`: the mean of output o stays between them on box r.
+
+    Every number holds, also of a run that was interrupted: boxes that it did not reach have
+    infinite ends.
+
+    Attributes
+    ----------
+    lower, upper : (R, d), the boxes.
+    ranges : {quantity: (R, outputs, 2)}.
+    outputs : {quantity: labels of the outputs}, one after another for several models.
+    reached : how many boxes were bounded; `complete` if all were.
+    converged : whether every end is known to within `tol`, where one was asked for.
+    tol : as asked for; None if each box was bounded once.
+    boxes : enclosures that were evaluated, with those of the refinement.
+    seconds : wall-clock time.
+    models : fingerprints of the models.
+    """
+
+    lower: np.ndarray
+    upper: np.ndarray
+    ranges: Mapping[str, np.ndarray]
+    outputs: Mapping[str, tuple[Any, ...]]
+    reached: int
+    converged: bool
+    tol: float | None
+    boxes: int
+    seconds: float
+    models: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.lower)
+
+    def __getitem__(self, quantity: str) -> np.ndarray:
+        if quantity not in self.ranges:
+            known = ", ".join(map(repr, self.ranges))
+            raise InputError(f"quantity: expected one of {known}, got {quantity!r}")
+        return self.ranges[quantity]
+
+    @property
+    def complete(self) -> bool:
+        """Whether all boxes were bounded."""
+        return self.reached == len(self)
+
+    def __repr__(self) -> str:
+        names = ", ".join(f"{name} of {len(self.outputs[name])}" for name in self.ranges)
+        end = "" if self.complete else f", {self.reached} reached"
+        return f"BoxBounds({len(self)} boxes in {self.lower.shape[1]} features{end}; {names})"
+
+    def save(self, path: str | Path) -> None:
+        """Write one file, `.npz` with a header; `BoxBounds.load` reads it."""
+        header = {
+            "format": FORMAT,
+            "version": package_version(),
+            "outputs": {name: list(labels) for name, labels in self.outputs.items()},
+            "reached": self.reached,
+            "converged": self.converged,
+            "tol": self.tol,
+            "boxes": self.boxes,
+            "seconds": self.seconds,
+            "models": list(self.models),
+        }
+        arrays = {f"range_{name}": values for name, values in self.ranges.items()}
+        write_arrays(path, header, {"lower": self.lower, "upper": self.upper, **arrays})
+
+    @staticmethod
+    def load(path: str | Path) -> BoxBounds:
+        """Read a file of `save`; names, shapes and sizes are checked before it is unpacked."""
+        header, arrays = read_arrays(path, {FORMAT: _check})
+        return BoxBounds(
+            arrays["lower"],
+            arrays["upper"],
+            {name: arrays[f"range_{name}"] for name in header["outputs"]},
+            {name: tuple(labels) for name, labels in header["outputs"].items()},
+            header["reached"],
+            header["converged"],
+            header["tol"],
+            header["boxes"],
+            header["seconds"],
+            tuple(header["models"]),
+        )
+
+    def save_imdp(self, folder: str | Path) -> None:
+        """Write the arrays that tools for interval Markov decision processes read.
+
+        `extents.npy` (R + 1, d, 2): lower and upper ends of every box, the box around all of them
+        last; `mean.npy` and `std.npy` (R, outputs, 2), as far as they were bounded.
+        """
+        if not self.complete:
+            raise InputError(
+                f"save_imdp: expected bounds of all {len(self)} boxes, got {self.reached}; go on "
+                "with the same call (out= a path resumes)"
+            )
+        place = Path(folder)
+        place.mkdir(parents=True, exist_ok=True)
+        extents = np.stack([self.lower, self.upper], axis=-1)
+        whole = np.stack([self.lower.min(axis=0), self.upper.max(axis=0)], axis=-1)
+        np.save(place / "extents.npy", np.concatenate([extents, whole[None]]))
+        for name, values in self.ranges.items():
+            np.save(place / f"{name}.npy", values)
+        about = {"outputs": {name: list(each) for name, each in self.outputs.items()}}
+        (place / "about.json").write_text(to_json({**about, "models": list(self.models)}))
+
+
+def _check(header: dict[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """That the arrays of a file fit each other and the header."""
+    outputs = header.get("outputs")
+    kinds = {"reached": int, "boxes": int, "seconds": float, "models": list, "converged": bool}
+    wrong = [name for name, kind in kinds.items() if not isinstance(header.get(name), kind)]
+    if wrong or not isinstance(outputs, dict) or not isinstance(header.get("tol"), float | None):
+        raise InputError(
+            f"expected the header of BoxBounds.save; look at {wrong or 'outputs, tol'}"
+        )
+    if not all(isinstance(labels, list) for labels in outputs.values()):
+        raise InputError("outputs: expected lists of labels")
+    if "lower" not in shapes or len(shapes["lower"]) != 2:
+        raise InputError("lower: expected an array of shape (R, d)")
+    expected = {"lower": shapes["lower"], "upper": shapes["lower"]}
+    rows = shapes["lower"][0]
+    expected |= {f"range_{name}": (rows, len(each), 2) for name, each in outputs.items()}
+    if dict(shapes) != expected:
+        raise InputError(f"expected arrays of shapes {expected}, got {dict(shapes)}")

@@ -1,0 +1,121 @@
+"""Boxes of one region as questions of their own: bounded once each, or refined together.
+
+Proofs: docs/mathematics.md, statement 14.1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from gpcert.arrays import Backend, to_numpy
+from gpcert.committee import Model
+from gpcert.deadline import OutOfTime, checkpoint
+from gpcert.enclosures import Evaluation, local_model
+from gpcert.enclosures.goals import Goal
+from gpcert.enclosures.local_posterior import LocalModel
+from gpcert.errors import SoundnessError
+from gpcert.regions import Box, Cells
+from gpcert.search.branch_and_bound import bytes_per_cell, cells_at_once
+from gpcert.search.budget import Budget
+from gpcert.search.shared import SharedProblem, SharedResult, solve_shared
+
+__all__ = ["BoxFamily"]
+
+BATCH_BYTES = 5.0e8
+"""Memory of one batch."""
+
+TRIAL_BOXES = 64
+"""Boxes on which it is tried whether the optional bounds pay."""
+
+TRIAL_GAIN = 0.05
+"""Part of the width that they must take off."""
+
+
+@dataclass(frozen=True, eq=False)
+class BoxFamily:
+    """Boxes inside `whole`, enclosed in shared batches; a `shared.Family`."""
+
+    model: Model
+    goals: tuple[Goal, ...]
+    whole: Box
+    backend: Backend
+
+    @cached_property
+    def local(self) -> LocalModel:
+        """The model inside the box that holds all of them."""
+        variance = any(goal.needs_variance for goal in self.goals)
+        return local_model(self.model, self.whole, self.backend, variance)
+
+    @property
+    def cells_at_once(self) -> int:
+        """Boxes per batch."""
+        f = len(self.whole.free)
+        fitting = int(BATCH_BYTES / bytes_per_cell(self.model, f))
+        return max(1, min(fitting, cells_at_once(self.model, f, self.goals, self.backend)))
+
+    def evaluation(
+        self, question: np.ndarray, low: np.ndarray, high: np.ndarray, optional: bool = True
+    ) -> Evaluation:
+        """Enclosures over boxes in the free features; all questions share the coordinates."""
+        del question
+        cells = Cells(self.whole, self.backend.asarray(low), self.backend.asarray(high))
+        return Evaluation(self.local, cells, optional)
+
+    def bounded_once(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, int]:
+        """(R, G): a proved lower bound of every goal over every box (R, f), from one evaluation
+        each; and how many were reached before the deadline: the others have what is known anyway.
+
+        Goals come in pairs, a quantity and its negative.
+        """
+        lower = np.tile([goal.known[0] for goal in self.goals], (len(low), 1))
+        start = 0
+        try:
+            paying = self._paying(low, high)
+            for start in range(0, len(low), self.cells_at_once):
+                rows = slice(start, start + self.cells_at_once)
+                for optional in (False, True):
+                    own = np.flatnonzero(paying == optional)
+                    if len(own):
+                        lower[rows, own] = self._bounds(low[rows], high[rows], own, optional)
+        except OutOfTime:
+            return lower, start
+        return lower, len(low)
+
+    def _paying(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        """(G,) whether the bounds that may not pay take something off a pair's widths, by trial."""
+        rows = np.linspace(0, len(low) - 1, min(TRIAL_BOXES, len(low))).astype(int)
+        every = np.arange(len(self.goals))
+        plain, tried = (
+            np.sum(self._bounds(low[rows], high[rows], every, optional), axis=0)
+            for optional in (False, True)
+        )
+        # widths are minus the sums of a pair's bounds; infinite ones are worth every try
+        before, after = -(plain[0::2] + plain[1::2]), -(tried[0::2] + tried[1::2])
+        pays = ~(after > (1.0 - TRIAL_GAIN) * before) | ~np.isfinite(before)
+        return np.repeat(pays, 2)
+
+    def _bounds(
+        self, low: np.ndarray, high: np.ndarray, goals: np.ndarray, optional: bool
+    ) -> np.ndarray:
+        """(n, len(goals)): bounds of some goals over some boxes."""
+        evaluation = self.evaluation(np.empty(0), low, high, optional)
+        found = []
+        for g in map(int, goals):
+            checkpoint()
+            bound = to_numpy(self.goals[g].bound(evaluation, None).lower)
+            if np.isnan(bound).any():
+                raise SoundnessError("a bound is NaN; please report this model")
+            found.append(np.maximum(bound, self.goals[g].known[0]))
+        return np.stack(found, axis=1)
+
+    def refined(
+        self, low: np.ndarray, high: np.ndarray, tol: float, budget: Budget
+    ) -> SharedResult:
+        """The goals' minima over every box to within `tol`, by one search for all."""
+        problem = SharedProblem(
+            self, self.goals, low, high, low, high, np.full(len(self.goals), tol), budget=budget
+        )
+        return solve_shared(problem)
