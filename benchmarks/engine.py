@@ -14,23 +14,19 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-from report import Section, merge
+from report import Section, command_line, merge
 
 SECTIONS = ("ranges", "images", "mean", "probability", "profile", "throughput")
-RESULTS = Path(__file__).parent / "results"
 
 
 def arguments() -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--data", type=Path, help="folder of the .npz files of real data")
     parser.add_argument("--only", nargs="+", choices=SECTIONS, default=SECTIONS, metavar="NAME")
     parser.add_argument("--points", type=int, default=20, help="test points of a question")
     parser.add_argument("--skip", type=int, default=0, help="test points left out before them")
     parser.add_argument("--cache", type=Path, help="folder for fitted models")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the results")
     parser.add_argument("--maingo-python", help="interpreter that has maingopy")
     parser.add_argument(
         "--maingo-probability", action="store_true", help="run MAiNGO for probabilities, too"

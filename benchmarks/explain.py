@@ -8,7 +8,6 @@ FOLDER holds `spambase.npz` and `mnist_358.npz`. Targets: all 196 pixels of an i
 
 from __future__ import annotations
 
-import argparse
 import time
 from pathlib import Path
 from typing import Any
@@ -23,9 +22,8 @@ from gpcert.datasets import Dataset, spambase
 from gpcert.kernels import SquaredExponential
 from gpcert.models import GPClassifier
 from models import fitted, sampled
-from report import Section, merge
+from report import Section, command_line, merge
 
-RESULTS = Path(__file__).parent / "results"
 REPEATS = 2
 
 
@@ -76,11 +74,10 @@ def measure(section: Section, name: str, model: Any, X: np.ndarray, **options: A
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = command_line(__doc__)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--cache", type=Path)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--points", type=int, default=100)
     given = parser.parse_args()
     section = Section("effects", "Effects of features, N = 1000, intervals of width 0.001")

@@ -10,7 +10,6 @@ mean and variance for other kernels. Last results: benchmarks/results/methods.md
 
 from __future__ import annotations
 
-import argparse
 import time
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,9 +25,8 @@ from gpcert.enclosures.goals import MeanGoal, VarianceGoal
 from gpcert.search import Problem, solve
 from gpcert.testing.strategies import regression_posterior
 from models import fitted
-from report import Section, merge
+from report import Section, command_line, merge
 
-RESULTS = Path(__file__).parent / "results"
 SECTIONS = ("ranges", "wide", "kernels")
 TOLERANCE = 0.01
 FINE = 1e-3
@@ -211,14 +209,11 @@ def _root(
 
 def main() -> None:
     """Run the sections that were asked for."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--data", type=Path, help="folder of the .npz files of real data")
     parser.add_argument("--cache", type=Path, help="folder for fitted models")
     parser.add_argument("--seconds", type=float, default=60.0, help="of a problem and method")
     parser.add_argument("--only", nargs="+", choices=SECTIONS, default=SECTIONS, metavar="NAME")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the results")
     given = parser.parse_args()
     if given.data is None and {"ranges", "wide"} & set(given.only):
         parser.error("the sections ranges and wide need --data FOLDER")

@@ -30,9 +30,8 @@ from multiclass_models import (
 import gpcert
 from gpcert.api.methods import Method
 from gpcert.attacks.functions import mean_function
-from report import Section, merge
+from report import Section, command_line, merge
 
-RESULTS = Path(__file__).parent / "results"
 SECTIONS = ("ranges", "decisions", "paper", "classes", "images")
 IMAGES = ("mnist358", "fashion-tsp")
 DOMAIN = (0.0, 1.0)
@@ -324,15 +323,12 @@ def _seconds_a_box(model: Prepared) -> float:
 
 def main() -> None:
     """Run the sections that were asked for."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--data", type=Path, help="folder of the .npz files of real data")
     parser.add_argument("--cache", type=Path, help="folder for trained kernels")
     parser.add_argument("--points", type=int, default=20, help="test images of a question")
     parser.add_argument("--seconds", type=float, default=60.0, help="paper: of a range and method")
     parser.add_argument("--only", nargs="+", choices=SECTIONS, default=SECTIONS, metavar="NAME")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the results")
     given = parser.parse_args()
     if given.data is None and set(given.only) - {"classes"}:
         parser.error("all sections but classes need --data FOLDER")

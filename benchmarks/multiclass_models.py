@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.linalg
 import scipy.optimize
+from problems import exact
 from sklearn.datasets import load_digits
 
 import gpcert
@@ -145,17 +146,10 @@ def digits_latent(classes: int, cache: Path | None) -> tuple[gpcert.Posterior, T
     data = digits_data(classes)
     trained = _cached(cache, f"digits{classes}", lambda: _train_dirichlet(data))
     targets, noise, offset = _dirichlet_targets(data.y_train, classes)
-    K = trained.kernel.value(data.X_train, data.X_train)
-    identity = np.eye(len(K))
-    factor = np.stack(
-        [
-            scipy.linalg.solve_triangular(
-                scipy.linalg.cholesky(K + np.diag(s), lower=True), identity, lower=True
-            )
-            for s in noise
-        ]
-    )
-    weights = np.stack([A.T @ (A @ y) for A, y in zip(factor, targets, strict=True)])
+    parts = [
+        exact(trained.kernel, data.X_train, *each) for each in zip(targets, noise, strict=True)
+    ]
+    weights, factor = (np.stack(part) for part in zip(*parts, strict=True))
     posterior = gpcert.Posterior(trained.kernel, data.X_train, weights, factor, offset=offset)
     return posterior, trained
 

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.linalg
 
 import gpcert
-from gpcert.kernels import SquaredExponential
+from gpcert.kernels import Kernel, SquaredExponential
 from gpcert.likelihoods import Gaussian, Likelihood
 
 NOISE = 0.01
@@ -25,6 +25,14 @@ PROBABILITY_SHAPES = [
     (10, 200, 0.05),
     (10, 1000, 0.05),
 ]
+
+
+def exact(kernel: Kernel, X: np.ndarray, y: np.ndarray, noise: Any) -> tuple[np.ndarray, ...]:
+    """Weights and factor of exact regression; `noise` is a variance, or one for each point."""
+    K = kernel.value(X, X) + noise * np.eye(len(X))
+    L = scipy.linalg.cholesky(K, lower=True)
+    A = scipy.linalg.solve_triangular(L, np.eye(len(X)), lower=True)
+    return A.T @ (A @ y), A
 
 
 @dataclass(frozen=True)
@@ -54,10 +62,7 @@ class Regression:
 
     def posterior(self, likelihood: Likelihood | None = None) -> gpcert.Posterior:
         """The exact posterior in canonical form."""
-        K = self.kernel.value(self.points, self.points) + NOISE * np.eye(len(self.points))
-        L = scipy.linalg.cholesky(K, lower=True)
-        factor = scipy.linalg.solve_triangular(L, np.eye(len(K)), lower=True)
-        weights = factor.T @ (factor @ self.observations)
+        weights, factor = exact(self.kernel, self.points, self.observations, NOISE)
         return gpcert.Posterior(
             self.kernel, self.points, weights, factor, likelihood=likelihood or Gaussian()
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +11,16 @@ from typing import Any
 from environment import environment
 
 Row = dict[str, Any]
+RESULTS = Path(__file__).parent / "results"
+
+
+def command_line(text: str | None) -> argparse.ArgumentParser:
+    """The options that all benchmarks have."""
+    parser = argparse.ArgumentParser(
+        description=text, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the results")
+    return parser
 
 
 @dataclass

@@ -10,7 +10,6 @@ free: `proved` is the strength of the root bound. Target: at most 50 ms a point.
 
 from __future__ import annotations
 
-import argparse
 import time
 from pathlib import Path
 from typing import Any
@@ -22,9 +21,8 @@ from sklearn.svm import SVC
 
 import gpcert
 from gpcert.datasets import mnist
-from report import Section, merge
+from report import Section, command_line, merge
 
-RESULTS = Path(__file__).parent / "results"
 RADII = (0.05, 0.07, 0.10)
 SIDE = 28
 
@@ -69,10 +67,9 @@ def measure(section: Section, name: str, model: SVC, X: np.ndarray) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
+    parser = command_line(__doc__)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--points", type=int, default=20)
-    parser.add_argument("--results", type=Path, default=RESULTS)
     options: Any = parser.parse_args()
     section = Section("svm", "Decisions of support vector machines, one box a point", [])
     measure(section, "digits at 28 x 28", *enlarged_digits(options.points))

@@ -9,18 +9,15 @@ looked at. Beside each count stands its target.
 
 from __future__ import annotations
 
-import argparse
 import time
-from pathlib import Path
 
 import numpy as np
 import scipy.linalg
 
 import gpcert
 from gpcert.kernels import Kernel, Matern, SquaredExponential
-from report import Section, merge
+from report import Section, command_line, merge
 
-RESULTS = Path(__file__).parent / "results"
 N, NOISE, TOLERANCE = 1000, 0.01, 0.01
 
 SHAPES: list[tuple[str, int, float, int | None]] = [
@@ -57,13 +54,10 @@ def problem(name: str, d: int, half: float, seed: int) -> tuple[gpcert.Posterior
 
 def main() -> None:
     """All shapes, the median over the seeds."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=40.0)
     parser.add_argument("--shapes", type=int, nargs="+", default=list(range(len(SHAPES))))
-    parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
     section = Section("means", f"Range of a posterior mean, N = {N}, both sides, tol {TOLERANCE}")
     section.notes.append(f"problems 1 to {options.seeds}; CPU seconds of one thread")

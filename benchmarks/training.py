@@ -11,7 +11,6 @@ features, one length-scale a feature, ours and scikit-learn's `GaussianProcessCl
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import time
 import warnings
@@ -30,13 +29,12 @@ from gpcert.kernels import SquaredExponential
 from gpcert.models.classifier import GPClassifier
 from gpcert.models.inference.sparse_ep import sparse_ep
 from gpcert.models.links import LINKS
-from report import Section, merge
+from report import Section, command_line, merge
 
 EVALUATIONS, DENSE_POINTS, SPARSE_POINTS, INDUCING, ROUNDS = 40, 1000, 7500, 300, 3
 BOUNDS = (1e-2, 1e3)
 """Of every parameter, ours and scikit-learn's, whose Laplace iteration fails on SPAM beyond."""
 
-RESULTS = Path(__file__).parent / "results"
 SHARED = "The machine is shared with other work, so seconds vary; ratios were taken in one run."
 
 
@@ -224,12 +222,9 @@ SECTIONS: dict[str, Callable[[Path], Section]] = {
 
 def main() -> None:
     """The chosen sections."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--only", nargs="+", choices=SECTIONS, default=list(SECTIONS))
-    parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)  # fits stop early by design
     for kind in options.only:

@@ -116,9 +116,9 @@ class Committee:
         return first if same else None
 
     @property
-    def points(self) -> np.ndarray:
-        """All points that any member knows."""
-        return np.concatenate([member.points for member in self.members])
+    def places(self) -> np.ndarray:
+        """Inputs at all points that any member knows."""
+        return np.concatenate([member.places for member in self.members])
 
     def save(self, path: str | Path) -> None:
         """Write a `.npz` file that holds numbers and text only (no code), for `Committee.load`."""

@@ -4,7 +4,8 @@
     latent mean  mu_c = offset_c + scale_c g_c,
     latent variance   = scale_c^2 max(v_c, 0) + noise_c,
 
-Z the training or inducing points. The stored float64 arrays *define* the model: a bound is proved
+Z the training or inducing points; behind linear features, k(W x + b, .) stands for k(x, .). The
+stored float64 arrays *define* the model: a bound is proved
 for these formulas in real arithmetic. Factors of S = A^T A - C^T C are stored, not S itself: exact
 posteriors, Laplace, EP and most sparse ones have no C; variational ones may have an indefinite S.
 
@@ -36,6 +37,7 @@ from gpcert.posterior_file import (
     written_labels,
 )
 from gpcert.precision_factors import Factored, checked_factor, factored_precision, on_grid
+from gpcert.regions.linear_map import LinearMap
 from gpcert.rounding import raised_power
 from gpcert.spread import checked_spread
 from gpcert.unit_form import UnitForm
@@ -59,8 +61,9 @@ class Posterior(Factored):
     common grid, so that their differences are exact (see `differences`). `feature_names`, one per
     feature, are those of the data frame that the model was fitted on, or None. `spread` (d,), the
     features' standard deviations in the training data, is the unit of `scale="std"` in the verbs;
-    None where it is not known. The arrays can only be read: norms and other bounds are derived from
-    them once.
+    None where it is not known. `features`, a `LinearMap` z = W x + b or None, stands before the
+    kernel: inputs x then have its d features, the points and the kernel live in its q ones. The
+    arrays can only be read: norms and other bounds are derived from them once.
 
     >>> from gpcert.kernels import SquaredExponential
     >>> p = Posterior(SquaredExponential(1.0), points=[[0.0]], weights=[2.0], factor=[[0.5]])
@@ -82,6 +85,7 @@ class Posterior(Factored):
     coupled: bool = False
     feature_names: tuple[str, ...] | None = None
     spread: Any = None
+    features: LinearMap | None = None
 
     def __post_init__(self) -> None:
         self._check_parts()
@@ -90,6 +94,13 @@ class Posterior(Factored):
         if N == 0 or d == 0:
             raise InputError(f"points: expected at least one point and feature, got {points.shape}")
         self.kernel.check_dimension(d)
+        if self.features is not None:
+            if len(self.features.matrix) != d:
+                raise InputError(
+                    f"features: expected a map to the {d} features of the points, got one to "
+                    f"{len(self.features.matrix)}"
+                )
+            d = self.features.inputs
         weights = np.atleast_2d(finite_array("weights", self.weights))
         m = len(weights)
         if m == 0 or weights.shape != (m, N):
@@ -144,6 +155,8 @@ class Posterior(Factored):
             )
         if not isinstance(self.coupled, bool | np.bool_):
             raise InputError(f"coupled: expected True or False, got {self.coupled!r}")
+        if not (self.features is None or isinstance(self.features, LinearMap)):
+            raise InputError(f"features: expected a LinearMap or None, got {self.features!r}")
 
     def _check_classes(self) -> None:
         m = self.outputs
@@ -176,7 +189,12 @@ class Posterior(Factored):
     @property
     def dim(self) -> int:
         """Number of input features d."""
-        return self.points.shape[1]
+        return self.points.shape[1] if self.features is None else self.features.inputs
+
+    @property
+    def places(self) -> np.ndarray:
+        """(N, d): inputs at the points, about; where to look, never a part of a bound."""
+        return self.points if self.features is None else self.features.preimage(self.points)
 
     @property
     def members(self) -> tuple[Posterior, ...]:
@@ -202,12 +220,24 @@ class Posterior(Factored):
         """The same latent functions in units in which their numbers are about one."""
         return UnitForm.of(self)
 
+    def seen(self, X: np.ndarray) -> np.ndarray:
+        """What the kernel sees of inputs X (n, d): themselves, or their linear features (n, q)."""
+        return X if self.features is None else self.features(X)
+
+    def cross(self, X: np.ndarray) -> np.ndarray:
+        """`k(x_i, z_j)` (n, N), in plain floating point."""
+        return self.kernel.value(self.seen(X), self.points)
+
+    def prior(self, X: np.ndarray) -> np.ndarray:
+        """`k(x_i, x_i)` (n,)."""
+        return self.kernel.diagonal(self.seen(X))
+
     def predict(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Latent mean and variance at X (n, d), each (n, m), in plain floating point."""
         X = self.check_inputs(X)
-        K = self.kernel.value(X, self.points)
+        K = self.cross(X)
         mean = self.offset + self.scale * (K @ self.weights.T)
-        prior = self.kernel.diagonal(X)
+        prior = self.prior(X)
         variance = np.empty_like(mean)
         for c in range(self.outputs):
             explained, added = (np.square(K @ F.T).sum(1) for F in self.factors_of(c))
@@ -218,7 +248,7 @@ class Posterior(Factored):
     def mean(self, X: Any) -> np.ndarray:
         """Latent mean alone at X (n, d), (n, m), in plain floating point."""
         X = self.check_inputs(X)
-        return self.offset + self.scale * (self.kernel.value(X, self.points) @ self.weights.T)
+        return self.offset + self.scale * (self.cross(X) @ self.weights.T)
 
     def covariances(self, X: Any) -> np.ndarray:
         """Latent covariances of the outputs at X, (n, m, m), in plain floating point.
@@ -233,9 +263,9 @@ class Posterior(Factored):
         rows = max(1, LARGEST_BLOCK // max(1, self.factor[:, :, 0].size + len(self.points)))
         for start in range(0, len(X), rows):
             block = slice(start, start + rows)
-            K = self.kernel.value(X[block], self.points)
+            K = self.cross(X[block])
             explained = np.stack([K @ A.T for A in self.factor], axis=1)  # (n, m, r)
-            prior = self.kernel.diagonal(X[block])[:, None, None] * np.eye(self.outputs)
+            prior = self.prior(X[block])[:, None, None] * np.eye(self.outputs)
             found[block] = prior - explained @ explained.transpose(0, 2, 1)
         return self.scale[:, None] * found * self.scale + np.diag(self.noise)
 
@@ -283,6 +313,7 @@ class Posterior(Factored):
             offset=self.offset[second] - self.offset[first],
             scale=self.scale[0],
             noise=self.noise[second] + self.noise[first],
+            features=self.features,
         )
         found.unit.__dict__["excess"] = self.unit.excess
         return found
@@ -350,7 +381,10 @@ class Posterior(Factored):
 
     def arrays(self) -> dict[str, np.ndarray]:
         """All numbers, by name."""
-        return {name: getattr(self, name) for name in ARRAYS}
+        found = {name: getattr(self, name) for name in ARRAYS}
+        if self.features is not None:
+            found |= {"matrix": self.features.matrix, "shift": self.features.shift}
+        return found
 
     @staticmethod
     def from_arrays(
@@ -359,6 +393,8 @@ class Posterior(Factored):
         """Inverse of `header` and `arrays`; `path` is named in errors."""
         try:
             fields: dict[str, Any] = {**header_fields(header), **arrays}
+            if "matrix" in fields:
+                fields["features"] = LinearMap(fields.pop("matrix"), fields.pop("shift"))
             return Posterior(**fields)
         except InputError as error:
             raise InputError(f"{path}: {error}") from error

@@ -26,6 +26,9 @@ FORMAT = "gpcert-posterior-1"
 ARRAYS = ("points", "weights", "factor", "negative_factor", "offset", "scale", "noise")
 """The arrays of a saved posterior."""
 
+FEATURES = ("matrix", "shift")
+"""Those of one behind linear features besides."""
+
 
 def check_shapes(shapes: Mapping[str, Shape], prefix: str = "") -> None:
     """An `InputError` unless these are the shapes of one posterior's arrays.
@@ -35,6 +38,9 @@ def check_shapes(shapes: Mapping[str, Shape], prefix: str = "") -> None:
     >>> check_shapes({"points": (4, 2), "weights": (1, 4)} | one | two)
     """
     names = {prefix + name for name in ARRAYS}
+    mapped = {prefix + name for name in FEATURES} <= set(shapes)
+    if mapped:
+        names |= {prefix + name for name in FEATURES}
     if set(shapes) != names:
         missing, unknown = sorted(names - set(shapes)), sorted(set(shapes) - names)
         raise InputError(
@@ -48,6 +54,9 @@ def check_shapes(shapes: Mapping[str, Shape], prefix: str = "") -> None:
         )
     N, m = of["points"][0], of["weights"][0]
     right = of["weights"][1] == N and all(of[name] == (m,) for name in ("offset", "scale", "noise"))
+    if mapped:
+        matrix, shift = (shapes[prefix + name] for name in FEATURES)
+        right = right and len(matrix) == 2 and (matrix[0],) == shift == of["points"][1:]
     for name in ("factor", "negative_factor"):
         shape = of[name]
         right = right and len(shape) == 3 and shape[0] in {1, m} and shape[2] == N

@@ -3,24 +3,71 @@
 LAPACK's eigenvalues and factorisations are estimates here, never bounds: what counts is proved from
 them, and a routine that fails or returns nonsense costs tightness only.
 
-Proofs: docs/mathematics.md, statements 1.4 and 1.5.
+Proofs: docs/mathematics.md, statements 1.4, 1.5 and 1.9.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
+from scipy.linalg import get_lapack_funcs
 
 from gpcert.errors import InputError
-from gpcert.rounding import TINY, gamma, raised_power, scaled_to_one, up_float
+from gpcert.rounding import TINY, gamma, raised_power, scaled_to_one, up, up_float
 
-__all__ = ["absolute_norm", "largest_eigenvalue", "symmetric_eigh"]
+__all__ = [
+    "GramBlock",
+    "absolute_norm",
+    "is_triangular",
+    "largest_eigenvalue",
+    "square",
+    "symmetric_eigh",
+    "triangular_eigenvalue",
+]
+
+trtri, lauum = get_lapack_funcs(("trtri", "lauum"), dtype=np.float64)
+"""Inverse of a triangular matrix; product of one with its transpose."""
 
 DRIVERS = ("evd", "ev", "evr")
 """LAPACK's routines for symmetric eigenproblems, in the order in which they are tried."""
+
+COLUMNS = 512
+"""Columns of a product at a time: what is zero above them is not multiplied."""
+
+
+class GramBlock(NamedTuple):
+    """A block of K_ZZ on or below its diagonal, and bounds of the errors of its entries."""
+
+    rows: slice
+    columns: slice
+    K: np.ndarray
+    errors: np.ndarray
+
+    @property
+    def diagonal(self) -> bool:
+        """Whether it lies on the diagonal."""
+        return self.rows.start == self.columns.start
+
+
+def is_triangular(A: np.ndarray) -> bool:
+    """Whether A is a square matrix with nothing above its diagonal and no zero on it."""
+    return A.shape[0] == A.shape[1] > 0 and bool(np.diag(A).all()) and not np.triu(A, 1).any()
+
+
+def square(A: np.ndarray) -> np.ndarray:
+    """`A^T A` in floating point, every entry a sum of len(A) products in some order; a third of the
+    work where A is triangular."""
+    if not is_triangular(A):
+        return A.T @ A
+    upper, info = lauum(A.T)  # U U^T of U = A^T, above the diagonal
+    if info != 0:
+        return A.T @ A
+    upper = np.triu(upper)
+    return upper + np.triu(upper, 1).T
 
 
 def absolute_norm(A: np.ndarray) -> float:
@@ -71,6 +118,89 @@ def largest_eigenvalue(factors: Sequence[np.ndarray], K: np.ndarray, errors: np.
             "expected a factor A of the precision (K + noise)^-1 with A K A^T about 1 or below"
         )
     return found
+
+
+def triangular_eigenvalue(A: np.ndarray, gram: Iterable[GramBlock]) -> float:
+    """Upper bound of the largest eigenvalue of `A K A^T`, A lower triangular; inf if none is found.
+
+    Statement: for any L, with `F = A L - I`, `f >= |F|_2`, and any mu with `L L^T - K >= mu I`,
+
+        lambda_max(A K A^T) <= (1 + f)^2 - mu ((1 - f) / |L|_2)^2   if mu >= 0 and f < 1,
+        lambda_max(A K A^T) <= (1 + f)^2 - mu |A|_2^2               if mu < 0.
+
+    Reason: `A K A^T <= A L L^T A^T - mu A A^T`, `A L = I + F`, and the least singular value of
+    `A = (I + F) L^-1` is at least `(1 - f) / |L|_2` (Statement 1.9). L is what LAPACK returns as
+    the inverse of A, whatever its errors: both residuals are computed, with their rounding. mu is
+    found by Gershgorin's circles: a factor of `(K + D)^-1` has `L L^T - K` about the diagonal D.
+    """
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        inverse, info = trtri(A.T)
+        if info != 0 or not np.isfinite(inverse).all():
+            return math.inf
+        L = np.tril(inverse.T)
+        f = _inverse_residual(A, L)
+        mu = _least_circle(L, gram)
+        if not (f < 0.5 and math.isfinite(mu)):
+            return math.inf
+        if mu >= 0:
+            least = (1.0 - f) / absolute_norm(L)
+            less = mu * least * least * (1.0 - gamma(16))
+            return up_float(up_float((1.0 + f) ** 2, 8) - less, 1)
+        largest = absolute_norm(A)
+        return up_float((1.0 + f) ** 2 - mu * largest * largest, 16)
+
+
+def _inverse_residual(A: np.ndarray, L: np.ndarray) -> float:
+    """Upper bound of `|A L - I|_2`.
+
+    Reason: the spectral norm is below Frobenius'; the product's rounding is below
+    `gamma(N) |A| |L|` entry by entry, whose norm is below the root of its largest row sum times its
+    largest column sum.
+    """
+    N, squares = len(A), 0.0
+    for start in range(0, N, COLUMNS):
+        columns = slice(start, start + COLUMNS)
+        product = A[start:, start:] @ L[start:, columns]  # above, there is nothing
+        own = np.arange(product.shape[1])
+        product[own, own] -= 1.0
+        length = _frobenius(np.abs(product))
+        squares += length * length
+    absolute_A, absolute_L = np.abs(A), np.abs(L)
+    largest_row = float((absolute_A @ absolute_L.sum(axis=1)).max())
+    largest_column = float((absolute_A.sum(axis=0) @ absolute_L).max())
+    rounding = gamma(N + 4) * math.sqrt(up_float(largest_row * largest_column, 4 * N + 8))
+    return up_float(
+        math.sqrt(up_float(squares, N + 8) + TINY) * (1.0 + gamma(4)) + rounding + TINY, 8
+    )
+
+
+def _least_circle(L: np.ndarray, gram: Iterable[GramBlock]) -> float:
+    """A number mu with `L L^T - K >= mu I`, by Gershgorin's circles.
+
+    Reason: no eigenvalue of `E = L L^T - K` is below the least `E_ii - sum_j |E_ij|`. Computed
+    entries are off by `gamma(N) |L| |L|^T`, the rounding of the difference, and the errors of K;
+    all of these are taken off as row sums.
+    """
+    N = len(L)
+    flipped, info = lauum(np.asfortranarray(L[::-1, ::-1]))  # its U U^T is L L^T flipped
+    if info != 0:
+        return math.nan
+    product = flipped[::-1, ::-1]  # on and below the diagonal
+    center, radius = np.empty(N), np.zeros(N)
+    for rows, columns, K, errors in gram:
+        P = product[rows, columns]
+        E = P - K
+        lost = gamma(4) * (np.abs(P) + np.abs(K)) + errors + TINY
+        if rows.start == columns.start:
+            center[rows] = np.diag(E)
+            radius[rows] += np.diag(lost)
+            E, lost = np.tril(E, -1), np.tril(lost, -1)
+        outside = np.abs(E) + lost
+        radius[rows] += outside.sum(axis=1)
+        radius[columns] += outside.sum(axis=0)
+    absolute = np.abs(L)
+    radius += gamma(N + 4) * (absolute @ absolute.sum(axis=0))
+    return float((center - up(radius, 2 * N + 16) - gamma(4) * np.abs(center)).min())
 
 
 def _proved_height(M: np.ndarray, row_sum: float) -> float:

@@ -13,24 +13,40 @@ Proofs: docs/mathematics.md, statements 1.1, 1.3 and 1.8.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from gpcert.deadline import checkpoint
 from gpcert.errors import InputError
 from gpcert.kernels import Kernel
 from gpcert.kernels.unit import unit_kernel
 from gpcert.precision_factors import Factored
+from gpcert.regions.linear_map import LinearMap
 from gpcert.rounding import TINY, gamma, raised_power, scaled_to_one, up_float
-from gpcert.spectral import absolute_norm, largest_eigenvalue
+from gpcert.spectral import (
+    GramBlock,
+    absolute_norm,
+    is_triangular,
+    largest_eigenvalue,
+    square,
+    triangular_eigenvalue,
+)
 
 __all__ = ["UnitForm"]
 
 LOWEST, HIGHEST = -900, 1000
 """Exponents of `mean_scale`. Below, the weights stay small instead: their underflow is then less
 than TINY in the units of the output. Above, predictions leave float64."""
+
+BLOCK = 512
+"""Rows and columns of the blocks of K_ZZ: their intermediate results stay in the caches."""
+
+SMALL_EXCESS = 1e-8
+"""An excess that is as good as any other: beside it nothing is gained by the longer way."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +62,7 @@ class UnitForm(Factored):
     coupled: bool
     exponent: int
     weight_exponents: tuple[int, ...]
+    features: LinearMap | None
 
     @staticmethod
     def of(posterior: Any) -> UnitForm:
@@ -68,6 +85,7 @@ class UnitForm(Factored):
             posterior.coupled,
             e,
             tuple(exponents),
+            posterior.features,
         )
 
     @property
@@ -111,7 +129,7 @@ class UnitForm(Factored):
     def precisions(self) -> tuple[np.ndarray, ...]:
         """S = A^T A - C^T C in floating point, for every output or for all at once."""
         both = (self.factors_of(c) for c in range(self.precision_count))
-        return tuple(A.T @ A - C.T @ C for A, C in both)
+        return tuple(square(A) - square(C) if len(C) else square(A) for A, C in both)
 
     @cached_property
     def factor_sizes(self) -> tuple[tuple[float, float], ...]:
@@ -119,10 +137,20 @@ class UnitForm(Factored):
         both = (self.factors_of(c) for c in range(self.precision_count))
         return tuple((absolute_norm(A), absolute_norm(C)) for A, C in both)
 
-    @cached_property
+    @property
     def gram(self) -> tuple[np.ndarray, np.ndarray]:
         """K_ZZ and bounds of the absolute error of its entries."""
         return self.kernel.gram_with_error(self.points)
+
+    def gram_blocks(self) -> Iterator[GramBlock]:
+        """K_ZZ on and below its diagonal, block by block: it is never held as a whole."""
+        starts = range(0, len(self.points), BLOCK)
+        slices = [slice(start, min(start + BLOCK, len(self.points))) for start in starts]
+        for number, rows in enumerate(slices):
+            checkpoint()
+            for columns in slices[: number + 1]:
+                K, errors = self.kernel.gram_with_error(self.points, rows, columns)
+                yield GramBlock(rows, columns, K, errors)
 
     @cached_property
     def norms(self) -> np.ndarray:
@@ -131,14 +159,20 @@ class UnitForm(Factored):
         Computed on weights whose largest is about one, so that what underflows in the products is
         below N^2 2^-1022, which TINY (an entry of K) times the largest weight squared covers.
         """
-        K, errors = self.gram
-        N = len(K)
-        rounded = gamma(2 * N + 4) * np.abs(K) + 2.0 * errors + TINY
+        N = len(self.points)
+        scaled = [scaled_to_one(weights) for weights in self.weights]
+        T = np.stack([t for t, _ in scaled])
+        squares, error = np.zeros(self.outputs), np.zeros(self.outputs)
+        for block in self.gram_blocks():
+            left, right = T[:, block.rows], T[:, block.columns]
+            both = 1.0 if block.diagonal else 2.0  # the block above the diagonal is the same
+            # sums of at most N rows, N columns and N blocks
+            rounded = gamma(3 * N + 16) * np.abs(block.K) + 2.0 * block.errors + TINY
+            squares += both * np.sum((left @ block.K) * right, axis=1)
+            error += both * np.sum((np.abs(left) @ rounded) * np.abs(right), axis=1)
         bounds = np.empty(self.outputs)
-        for c, weights in enumerate(self.weights):
-            t, exponent = scaled_to_one(weights)
-            error = float(np.abs(t) @ rounded @ np.abs(t))
-            length = math.sqrt(max(float(t @ K @ t) + error, 0.0))
+        for c, (t, exponent) in enumerate(scaled):
+            length = math.sqrt(max(float(squares[c]) + up_float(float(error[c]), 3 * N + 16), 0.0))
             bounds[c] = raised_power(up_float(length, 4), exponent) if np.any(t) else 0.0
         if not np.all(np.isfinite(bounds)):
             raise InputError(
@@ -157,11 +191,21 @@ class UnitForm(Factored):
         assumed. Coupled outputs have one operator: `sum_c A_c K_ZZ A_c^T <= (1 + kappa) I`.
         """
         groups = [tuple(self.factor)] if self.coupled else [(A,) for A in self.factor]
-        return max(0.0, max(largest_eigenvalue(group, *self.gram) for group in groups) - 1.0)
+        return max(0.0, max(map(self._largest_eigenvalue, groups)) - 1.0)
+
+    def _largest_eigenvalue(self, factors: tuple[np.ndarray, ...]) -> float:
+        """Upper bound of that of `sum_c A_c K_ZZ A_c^T`; the short way where it is as good."""
+        if len(factors) == 1 and is_triangular(factors[0]):
+            found = triangular_eigenvalue(factors[0], self.gram_blocks())
+            if found <= 1.0 + SMALL_EXCESS:
+                return found
+        return largest_eigenvalue(factors, *self.gram)
 
     @cached_property
     def gain(self) -> float:
         """1 + an upper bound of the largest eigenvalue of `C K_ZZ C^T`: 1 where there is no C."""
+        if not self.negative_factor.size:
+            return 1.0
         largest = max(largest_eigenvalue((C,), *self.gram) for C in self.negative_factor)
         return up_float(1.0 + largest, 2) if largest > 0 else 1.0
 

@@ -175,7 +175,7 @@ def test_scalers_and_searches(scheme):
 def test_pairs_are_fitted_on_their_own_points():
     committee = as_posterior(MODELS["pairs"]())
     assert [len(member.points) for member in committee.members] == [60, 60, 60]
-    assert len(committee.points) == 180
+    assert len(committee.places) == 180
 
 
 def test_pairs_have_no_probabilities():

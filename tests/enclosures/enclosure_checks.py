@@ -48,20 +48,20 @@ def evaluation_of(
 
 
 def displacement(evaluation, index, x):
-    """`d = (x - c) / l` in the free features, as balls."""
-    region = evaluation.cells.region
-    lengths = units(evaluation)
-    center = exact(to_numpy(evaluation.cells.center)[index])
+    """`d = (x - c) / l` in the free features (or in linear features of x), as balls."""
+    cells = evaluation.expansion.geometry.cells
+    seen = ArbPosterior(evaluation.local.posterior).seen(x)
+    center = exact(to_numpy(cells.center)[index])
     return [
-        (a - c) / w
-        for a, c, w in zip(exact(np.asarray(x)[region.free]), center, exact(lengths), strict=True)
+        (seen[j] - c) / w
+        for j, c, w in zip(cells.region.free, center, exact(units(evaluation)), strict=True)
     ]
 
 
 def units(evaluation):
     """(f,) what one unit of d is in x: the length-scales, or the exact powers of two of a frame."""
     kernel = evaluation.local.posterior.kernel
-    region = evaluation.cells.region
+    region = evaluation.expansion.geometry.cells.region
     if isinstance(kernel, SquaredExponential):
         return np.broadcast_to(kernel.length_scale, (region.dim,))[region.free]
     return 1.0 / to_numpy(evaluation.local.kernel.inverse_length)
@@ -145,11 +145,11 @@ def check_variance(case, derivatives=True, evaluation=None):
         v = partial(reference.canonical_variance, output=c)
         check_model(evaluation, enclosure.below, v, points, "v")
         check_model(evaluation, enclosure.above, lambda x, v=v: -v(x), points, "-v")
-        low, high = map(to_numpy, evaluation.variance_range(c))
+        low, high = map(to_numpy, enclosure.range)
         for b, rows in enumerate(points):
             for x in rows:
                 assert_encloses(low[b], high[b], v(x).max(arb(0)))
-        low, high = map(to_numpy, evaluation.variance_at_center(c))
+        low, high = map(to_numpy, enclosure.at_center)
         for b, x in enumerate(centers):
             assert_encloses(low[b], high[b], v(x).max(arb(0)))
             error = float(to_numpy(enclosure.center_error)[b])

@@ -13,11 +13,11 @@ from sklearn.utils.multiclass import _ovr_decision_function
 from gpcert.arrays import backend_from_name, to_numpy
 from gpcert.committee import Committee, committee_decision, pair_weights
 from gpcert.enclosures import Evaluation, local_model
+from gpcert.enclosures.enclosure import plain_geometry, region_units
 from gpcert.enclosures.goals.committee import committee_goal
 from gpcert.enclosures.goals.members import latent_mean, weighted_sum
 from gpcert.enclosures.goals.rest import RestGoal, RestMarginGoal
 from gpcert.enclosures.goals.votes import VotesGoal
-from gpcert.enclosures.plain_quadratic import PlainQuadratic, region_units
 from gpcert.enclosures.probability_plane import (
     ProbabilityPlane,
     latent_range,
@@ -263,19 +263,18 @@ def check_models(case, evaluation, reference, likelihood):
         for by_mu, by_v in (slopes, far, (slopes[0] + 0.5, -0.2 + slopes[1]))
         for sign in (1, -1)
     ]
-    geometry = evaluation.expansion.geometry
+    geometry = plain_geometry(evaluation.cells)
     mean, variance = evaluation.mean(0), evaluation.variance(0)
-    infinite = np.full(len(evaluation.cells), np.inf)
     own = ArbPosterior(reference.posterior.unit)  # enclosures are in unit form
     v = own.canonical_variance
     models = [
-        (PlainQuadratic.of(mean.below, geometry, mean.linear_error), own.canonical_mean),
-        (PlainQuadratic.of(mean.above, geometry, infinite), lambda x: -own.canonical_mean(x)),
-        (PlainQuadratic.of(variance.below, geometry, infinite), v),
-        (PlainQuadratic.of(variance.above, geometry, infinite), lambda x: -v(x)),
+        (mean.below.unweighted(geometry, mean.linear_error), own.canonical_mean),
+        (mean.above.unweighted(geometry), lambda x: -own.canonical_mean(x)),
+        (variance.below.unweighted(geometry), v),
+        (variance.above.unweighted(geometry), lambda x: -v(x)),
     ]
     for plane in planes:
-        model = plane.model(evaluation)
+        model = plane.model(evaluation, geometry)
         models.append((model, lambda x, s=plane.sign: s * reference.probability(x)))
     for b, rows in enumerate(points_of(evaluation, case.rng)):
         for x in rows:

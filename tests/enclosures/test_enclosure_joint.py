@@ -1,4 +1,4 @@
-"""`combine` (q - beta v) and `Square`, the parts of the joint bound, in ball arithmetic."""
+"""q - beta max(v, 0) as one enclosure, and `Square`, in ball arithmetic."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpcert.arrays import to_numpy
-from gpcert.enclosures.joint import combine
 from gpcert.enclosures.second_square import second_square
 from gpcert.enclosures.square import posterior_square, prior_square
 from gpcert.testing.arb_reference import ArbPosterior, exact, kernel_reference
@@ -24,25 +23,18 @@ from gpcert.testing.strategies import cases
 
 
 def check_combination(case, beta_size, sign, v_low=lambda low: low):
-    """The lower model of `sign g - beta v` for betas of both signs; `v_low` lets a test lie."""
+    """Of `sign g - beta max(v, 0)` for betas of both signs; `v_low` lets a test lie."""
     evaluation = evaluation_of(case)
     reference = ArbPosterior(case.posterior.unit)
     points = points_of(evaluation, case.rng)
-    local, geometry = evaluation.local, evaluation.expansion.geometry
-    low = v_low(evaluation.variance_range(0)[0])
+    variance = evaluation.variance(0)
+    vars(variance)["range"] = (v_low(variance.range[0]), variance.range[1])
     for beta in (beta_size, -beta_size):
-        mean = evaluation.mean(0)
-        model = combine(
-            mean.below if sign > 0 else mean.above,
-            evaluation.variance(0),
-            np.full(len(evaluation.cells), beta),
-            low,
-            local.operator.excess * local.kernel.variance,
-            geometry,
-        )
+        falls = variance.times(np.full(len(evaluation.cells), -beta))
+        model = evaluation.mean(0).side(sign) + falls
 
         def function(x, beta=beta):
-            v = reference.canonical_variance(x, 0)
+            v = reference.canonical_variance(x, 0).max(arb(0))
             return sign * reference.canonical_mean(x, 0) - arb(beta) * v
 
         check_model(evaluation, model, function, points, f"q - {beta} v")

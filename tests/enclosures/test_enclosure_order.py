@@ -94,5 +94,5 @@ def test_zeroth_remainder_is_first_order():
 
 def test_variance_range_shrinks_to_a_point():
     evaluation = shrinking(model())
-    low, high = evaluation.variance_range(0)
+    low, high = evaluation.variance(0).range
     assert exponent(high - low) >= 0.9

@@ -1,4 +1,4 @@
-"""Minima of quadratics over cells, eigenvalues, and the level form of `LocalQuadratic`."""
+"""Minima of quadratics over cells, eigenvalues, and the level form of `Enclosure`."""
 
 import itertools
 from fractions import Fraction
@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpcert.arrays import Backend
-from gpcert.enclosures.local_quadratic import LocalQuadratic
+from gpcert.enclosures.enclosure import Enclosure
 from gpcert.enclosures.quadratic_minimum import quadratic_minimum, smallest_eigenvalue
 from gpcert.kernels import SquaredExponential
 from gpcert.posterior import Posterior
@@ -178,13 +178,9 @@ def test_level_form(seed, rate, width, level):
     geometry = geometry_of(region)
     f = len(region.free)
     g, H = random_quadratic(rng, f, "plain") if f else (np.zeros(0), np.zeros((0, 0)))
-    model = LocalQuadratic(
-        rng.normal(size=1) * 3.0, g[None], H[None], np.array([0.1 * rng.random()]), rate
-    )
-    if level is None:
-        lower = model.bound(geometry).lower
-    else:
-        lower = model.bound_at(geometry, np.array([level])).lower
+    coefficients = (rng.normal(size=1) * 3.0, g[None], H[None])
+    model = Enclosure(geometry, *coefficients, np.array([0.1 * rng.random()]), rate)
+    lower = model.minimum(None if level is None else np.array([level])).lower
     for x in region.sample(12, rng)[:, region.free]:
         d = exact(x - 0.0)
         center = exact(geometry.cells.center[0])

@@ -5,7 +5,7 @@ import pytest
 from enclosure_checks import check_mean, check_variance, evaluation_of
 from test_enclosure_joint import check_combination
 
-from gpcert.enclosures import joint
+from gpcert.enclosures import enclosure
 from gpcert.enclosures.precision import LocalPrecision
 from gpcert.kernels import SquaredExponential
 from gpcert.kernels.expansions.squared_exponential import LocalSquaredExponential
@@ -93,7 +93,7 @@ def test_joint_term_with_the_wrong_weight(monkeypatch):
     check_combination(plain_case(), 10.0, 1)
     with pytest.raises(AssertionError):
         check_combination(plain_case(), 10.0, 1, v_low=lambda low: low + 20.0)
-    monkeypatch.setattr(joint, "down", lambda x, n=1: 1.0 + 0.0 * x if n > 2 else x)
+    monkeypatch.setattr(enclosure, "down", lambda x, n=1: 1.0 + 0.0 * x if n > 2 else x)
     with pytest.raises(AssertionError):
         check_combination(plain_case(), 10.0, 1)
 

@@ -11,9 +11,9 @@ import gpcert
 from gpcert.arrays import Backend, backend_from_name, to_numpy
 from gpcert.committee import Committee
 from gpcert.enclosures import Evaluation, local_model
-from gpcert.enclosures.first_order import first_order_bound
 from gpcert.enclosures.goals.mean import MeanGoal
 from gpcert.enclosures.goals.pair_votes import PairVotesGoal
+from gpcert.enclosures.mean import first_order
 from gpcert.kernels import Matern, SquaredExponential
 from gpcert.likelihoods import MeanOnly
 from gpcert.regions import Ball, Box
@@ -92,12 +92,13 @@ def test_the_first_order_bounds_the_mean(seed, kind, size):
         if model is None:
             continue
         scale = exact(local.unit.mean_scale[output])
-        geometry = evaluation.expansion.geometry
         values = [mean_in_balls(posterior, point, output) for point in inside]
         functions = [(value - exact(posterior.offset[output])) / scale for value in values]
         for sign in (1, -1):
             level = np.asarray([float(rng.normal())])
-            q = float(first_order_bound(model, sign, geometry, 0.5, level).lower[0])
+            enclosure = first_order(local.kernel, evaluation.expansion, model, sign)
+            assert enclosure.rate == 0.5
+            q = float(enclosure.minimum(level).lower[0])
             assert not math.isnan(q)
             if math.isfinite(q):
                 assert all(sign * value > exact(q) for value in functions)
@@ -222,8 +223,8 @@ def test_the_first_order_is_sharp_on_a_diagonal(points, weights, size):
     local = local_model(posterior, region, Backend(), False)
     evaluation = Evaluation(local, region.root())
     model = local.linear_model(evaluation.expansion, 0)
-    geometry = evaluation.expansion.geometry
-    q = float(first_order_bound(model, 1, geometry, 0.5, np.zeros(1)).lower[0])
+    enclosure = first_order(local.kernel, evaluation.expansion, model, 1)
+    q = float(enclosure.minimum(np.zeros(1)).lower[0])
     vertex = np.full(f, size)
     truth = mean_in_balls(posterior, vertex, 0) / exact(local.unit.mean_scale[0])
     assert truth > exact(q)

@@ -26,17 +26,24 @@ def test_bounds_in_the_tables_are_in_order(smallest):
             assert row["proved lower"] <= row["mean"] <= row["proved upper"]
 
 
-def means_table(signs: dict[str, tuple[float, float]], data: str = "synthetic2d") -> ResultTable:
-    """Means of two features by method, with intervals of 0.2 about them."""
-    return ResultTable.of(
-        "means",
-        "",
-        [
-            {"data": data, "method": m, "feature": j + 1, "low": v - 0.1, "high": v + 0.1}
-            for m, values in signs.items()
-            for j, v in enumerate(values)
-        ],
-    )
+def means_table(
+    signs: dict[str, tuple[float, float]], data="synthetic2d", proved=0.1
+) -> ResultTable:
+    """Means of two features by method, with intervals of 0.2 about them, proved to `proved`."""
+    rows = []
+    for name, values in signs.items():
+        lime = name in interpretability_global.LIMES
+        for j, v in enumerate(values):
+            row = {
+                "data": data,
+                "method": name,
+                "feature": j + 1,
+                "low": v - 0.1,
+                "high": v + 0.1,
+            }
+            lower, upper = (None, None) if lime else (v - proved, v + proved)
+            rows.append({**row, "proved lower": lower, "proved upper": upper})
+    return ResultTable.of("means", "", rows)
 
 
 def test_signs_are_judged_by_intervals():
@@ -52,6 +59,10 @@ def test_signs_are_judged_by_intervals():
     assert found == ["no", "no", "no", "yes", "yes"]
     table = means_table({small: right, large: (1.0, 1.0), package: right, scripts: right}, "spam")
     assert [each.agrees for each in interpretability_global.findings({"means": table})] == ["no"]
+    signs = dict.fromkeys((small, large, package, scripts), right)
+    table = means_table(signs, proved=1.5)  # sure of the mean over points, not of the effects
+    found = [each.agrees for each in interpretability_global.findings({"means": table})]
+    assert found == ["no", "no", "unclear", "unclear", "unclear"]
 
 
 def image_tables(lime_gap: float, lime_safe: int, lime_flips: int | None):

@@ -44,6 +44,16 @@ def test_gaps_enclose_the_samples_and_points_attain_them(image_model, image, ran
     assert np.all(np.diff(found.upper) <= 0.011)  # regions are nested, up to the tolerance
 
 
+def test_both_methods_enclose_the_same_gap(image_model, image):
+    words = {"ranking": [4, 3, 5], "radius": 0.3, "domain": (0, 1), "budget": 5}
+    plain = explain.pixel_budget(image_model, image, [2], **words)
+    both = explain.pixel_budget(image_model, image, [2], method="both", **words)
+    assert (plain.method, both.method) == ("taylor", "both")
+    assert max(plain.lower[0], both.lower[0]) <= min(plain.upper[0], both.upper[0]) + 1e-12
+    with pytest.raises(InputError, match="method"):
+        explain.pixel_budget(image_model, image, [2], method="magic", **words)
+
+
 def test_least_beta_flips_and_the_one_before_does_not(image_model, image):
     found = explain.pixel_budget(image_model, image, [0, 9], radius=0.6, domain=(0, 1))
     assert found.least_beta is not None

@@ -8,20 +8,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpcert.errors import InputError
-from gpcert.kernels.matern import Matern, MaternProfile, _series
+from gpcert.kernels.matern import Matern, _series
 from gpcert.kernels.nodes.positive_series import PositiveSeries, reverse_bessel
 from gpcert.kernels.nodes.radial_accuracy import relative_errors
-from gpcert.kernels.nodes.radial_profiles import GaussianProfile, _gaussian_series
 from gpcert.kernels.nodes.radial_variations import DistanceRange, radial_variations
-from gpcert.kernels.rational_quadratic import RationalQuadratic, RationalQuadraticProfile
+from gpcert.kernels.rational_quadratic import RationalQuadratic
+from gpcert.kernels.squared_exponential import SquaredExponential
+from gpcert.kernels.squared_exponential import _series as _gaussian_series
 from gpcert.rounding import TINY, U, gamma
 from gpcert.testing.balls import flint
 from gpcert.testing.effort import examples
 
 PROFILES = [
-    GaussianProfile(),
-    *(RationalQuadraticProfile(a) for a in (0.01, 0.6, 3.0, 1e8)),
-    *(MaternProfile(p) for p in (0, 1, 2, 3, 6, 10)),
+    SquaredExponential(1.0).profile,
+    *(RationalQuadratic(1.0, a).profile for a in (0.01, 0.6, 3.0, 1e8)),
+    *(Matern(1.0, p + 0.5).profile for p in (0, 1, 2, 3, 6, 10)),
 ]
 some = pytest.mark.parametrize("profile", PROFILES, ids=str)
 distances = st.one_of(
@@ -36,9 +37,9 @@ def shape(profile, n, r):
     module = flint()
     arb = module.arb
     q = module.arb_series([r * r, 1], 6)
-    if isinstance(profile, GaussianProfile):
+    if isinstance(profile, SquaredExponential):
         found = (-q / 2).exp()
-    elif isinstance(profile, RationalQuadraticProfile):
+    elif isinstance(profile, RationalQuadratic):
         alpha = arb(profile.alpha)
         found = (-alpha * (1 + q / (2 * alpha)).log()).exp()
     else:

@@ -23,7 +23,7 @@ from gpcert.kernels import (
 from gpcert.plots.kernels import kernel_lines, plot_kernel_lines
 from gpcert.plots.style import ACCENT, DARK
 from gpcert.testing.effort import crossed
-from gpcert.testing.node_contract import partner_configs
+from gpcert.testing.kernel_references import partner_configs
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "kernels.md").read_text(encoding="utf-8")

@@ -49,7 +49,7 @@ def loads_or_is_refused(path):
     except InputError as error:
         message = str(error)
     else:
-        assert np.all(np.isfinite(model.points))
+        assert np.all(np.isfinite(model.places))
         return True
     assert path.name in message
     return False

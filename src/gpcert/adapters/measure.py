@@ -52,7 +52,7 @@ class Agreement:
 def probe_points(posterior: Model, count: int = PROBES) -> np.ndarray:
     """Fixed pseudo-random points: half near training points, half uniform in their bounding box."""
     random = np.random.default_rng(0)
-    Z = posterior.points
+    Z = posterior.places
     low, high = Z.min(0), Z.max(0)
     width = np.where(high > low, high - low, 1.0)
     near = Z[random.integers(len(Z), size=count // 2)]
@@ -115,7 +115,7 @@ def _distance(posterior: Posterior, library: LibraryPrediction, X: np.ndarray) -
     if library.mean is not None:
         parts["mean"] = _mean_distance(posterior, library.mean, X)
     if library.variance is not None:
-        prior = posterior.scale**2 * posterior.kernel.diagonal(X)[:, None] + posterior.noise
+        prior = posterior.scale**2 * posterior.prior(X)[:, None] + posterior.noise
         parts["variance"] = _ratio(np.abs(library.variance - variance), prior)
     if library.probability is not None:
         own = posterior.prediction(X)[:, 0]

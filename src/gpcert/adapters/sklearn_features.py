@@ -1,7 +1,8 @@
-"""scikit-learn's transformers that take every feature from one input: scalers, selections, columns.
+"""scikit-learn's linear transformers: scalers, selections, columns, PCA and its like.
 
-Such a step computes `x'_k = (x_j(k) - shift_k) / scale_k`, each output from an input of its own.
-Everything else is refused by name: a region in the user's units has no exact image under it.
+A step computes `x'_k = (x_j(k) - shift_k) / scale_k`, each output from an input of its own (a
+`FeatureMap`, folded into kernel and points), or `x' = W x + b` (a `LinearMap`, kept in front of the
+kernel). Everything else is refused by name: a region in the user's units has no exact image there.
 """
 
 from __future__ import annotations
@@ -13,24 +14,30 @@ from typing import Any
 import numpy as np
 from sklearn.compose import ColumnTransformer
 from sklearn.feature_selection import SelectorMixin
-from sklearn.pipeline import Pipeline
+from sklearn.impute import SimpleImputer
+from sklearn.kernel_approximation import Nystroem, RBFSampler
+from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
     MaxAbsScaler,
     MinMaxScaler,
     OneHotEncoder,
     OrdinalEncoder,
+    PolynomialFeatures,
     RobustScaler,
+    SplineTransformer,
     StandardScaler,
 )
 
+from gpcert.adapters.sklearn_linear import LINEAR
 from gpcert.arrays import finite_array
 from gpcert.committee import Committee, Model
 from gpcert.errors import InputError, UnsupportedModelError
 from gpcert.kernels import ActiveDimensions, Kernel, SquaredExponential
 from gpcert.posterior import Posterior
+from gpcert.regions.linear_map import LinearMap
 
-__all__ = ["SCALERS", "STEPS", "FeatureMap", "Scaling", "feature_map"]
+__all__ = ["SCALERS", "STEPS", "FeatureMap", "Scaling", "feature_map", "folded", "outputs_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,19 +74,31 @@ SCALERS: dict[type, Callable[[Any], Scaling]] = {
 
 STEPS = (
     *(kind.__name__ for kind in SCALERS),
+    *(kind.__name__ for kind in LINEAR),
     "ColumnTransformer",
+    "FeatureUnion",
     "SelectKBest, VarianceThreshold and other selections",
+    "SimpleImputer",
     "passthrough",
 )
 """What may stand before a model, in words."""
 
+APPROXIMATED = (
+    "its features approximate those of a kernel; fit that kernel itself (SVC, SVR, KernelRidge, a "
+    "Gaussian process), which is certified as it is"
+)
+
 ADVICE: dict[type, str] = {
+    Nystroem: APPROXIMATED,
+    RBFSampler: APPROXIMATED,
     OneHotEncoder: (
         "its output jumps with its input; encode the data first, fit on the encoded columns, and "
         "keep them fixed by features=, or by a radius of 0"
     ),
     OrdinalEncoder: "its output jumps with its input; encode the data first and keep it fixed",
     FunctionTransformer: "a function of the user's own cannot be bounded; apply it to the data",
+    PolynomialFeatures: "products of inputs are not linear; use a polynomial kernel instead",
+    SplineTransformer: "splines are not linear; use a kernel for smooth functions instead",
 }
 
 
@@ -108,18 +127,15 @@ class FeatureMap:
             scale * after.scale,
         )
 
-    def fold(self, model: Model) -> Model:
-        """A model of x' as one of x; a committee member by member."""
-        if isinstance(model, Committee):
-            return replace(model, members=tuple(self._fold(member) for member in model.members))
-        return self._fold(model)
+    @property
+    def linear(self) -> LinearMap:
+        """The same as a matrix."""
+        matrix = np.zeros((len(self.index), self.inputs))
+        matrix[np.arange(len(self.index)), self.index] = 1.0 / self.scale
+        return LinearMap(matrix, -self.shift / self.scale)
 
-    def _fold(self, posterior: Posterior) -> Posterior:
+    def fold(self, posterior: Posterior) -> Posterior:
         """Points `z = z' scale + shift`, 0 in inputs that are not used, and the kernel of them."""
-        if posterior.dim != len(self.index):
-            raise UnsupportedModelError(
-                f"pipeline: expected a model of {len(self.index)} features, got {posterior.dim}"
-            )
         points = np.zeros((len(posterior.points), self.inputs))
         points[:, self.index] = posterior.points * self.scale + self.shift
         kernel = self._seen(posterior.kernel.rescaled(self.scale, self.shift))
@@ -143,7 +159,39 @@ class FeatureMap:
         return ActiveDimensions(kernel, tuple(self.index.tolist()))
 
 
-def feature_map(name: str, step: Any, inputs: int) -> FeatureMap:
+AnyMap = FeatureMap | LinearMap
+
+
+def outputs_of(found: AnyMap) -> int:
+    """How many features come out."""
+    return len(found.index) if isinstance(found, FeatureMap) else len(found.matrix)
+
+
+def joined(first: AnyMap, second: AnyMap) -> AnyMap:
+    """One map and another after it."""
+    if isinstance(first, FeatureMap) and isinstance(second, FeatureMap):
+        return first.then(second)
+    one, two = (each.linear if isinstance(each, FeatureMap) else each for each in (first, second))
+    return one.then(two)
+
+
+def folded(found: AnyMap, model: Model) -> Model:
+    """A model of x' as one of x; a committee member by member."""
+    if isinstance(model, Committee):
+        members = (folded(found, member) for member in model.members)
+        return replace(model, members=tuple(m for m in members if isinstance(m, Posterior)))
+    if model.dim != outputs_of(found):
+        raise UnsupportedModelError(
+            f"pipeline: expected a model of {outputs_of(found)} features, got {model.dim}"
+        )
+    if isinstance(found, FeatureMap) and model.features is None:
+        return found.fold(model)
+    features = found if model.features is None else joined(found, model.features)
+    assert isinstance(features, LinearMap), "a feature map without features was folded above"
+    return replace(model, features=features, feature_names=None, spread=None)
+
+
+def feature_map(name: str, step: Any, inputs: int) -> AnyMap:
     """The map of a fitted step with so many inputs, or a refusal that names it."""
     if step is None or (isinstance(step, str) and step == "passthrough"):
         return FeatureMap.select(inputs, np.arange(inputs))
@@ -152,19 +200,13 @@ def feature_map(name: str, step: Any, inputs: int) -> FeatureMap:
             f"pipeline step {name!r}: expected a fitted {type(step).__name__}, got an unfitted "
             "one; call fit(X, y) on the pipeline first"
         )
-    if type(step) in SCALERS:
-        return _scaled(name, step, inputs)
-    if type(step) is ColumnTransformer:
-        return _columns(name, step, inputs)
-    if type(step) is Pipeline:
-        found = FeatureMap.select(inputs, np.arange(inputs))
-        for part, inner in step.steps:
-            found = found.then(feature_map(f"{name}.{part}", inner, len(found.index)))
-        return found
+    convert = CONVERTERS.get(type(step))
+    if convert is not None:
+        return convert(name, step, inputs)
+    if type(step) in LINEAR:
+        return LINEAR[type(step)](step)
     if isinstance(step, SelectorMixin) and type(step).__module__.startswith("sklearn."):
         return FeatureMap.select(inputs, step.get_support(indices=True))
-    if type(step) is FunctionTransformer and step.func is None:
-        return FeatureMap.select(inputs, np.arange(inputs))
     raise _refusal(name, step)
 
 
@@ -200,29 +242,80 @@ def _scaled(name: str, step: Any, inputs: int) -> FeatureMap:
     return FeatureMap(inputs, np.arange(inputs), shift, scale)
 
 
-def _columns(name: str, step: ColumnTransformer, inputs: int) -> FeatureMap:
-    """The parts side by side, each behind the selection of its columns."""
-    if step.transformer_weights:
+def _function(name: str, step: FunctionTransformer, inputs: int) -> FeatureMap:
+    if step.func is not None:
+        raise _refusal(name, step)
+    return FeatureMap.select(inputs, np.arange(inputs))
+
+
+def _imputed(name: str, step: SimpleImputer, inputs: int) -> FeatureMap:
+    """Inputs of a region are not missing: they pass as they are."""
+    numbers = isinstance(step.missing_values, float) and np.isnan(step.missing_values)
+    if not numbers or step.add_indicator or step.get_feature_names_out().size != inputs:
         raise UnsupportedModelError(
-            f"pipeline step {name!r}: ColumnTransformer(transformer_weights=...) is not supported; "
-            "put a scaler into the transformers instead"
+            f"pipeline step {name!r}: SimpleImputer is supported for missing_values=nan, without "
+            "indicators and empty columns; apply it to the data first"
         )
+    return FeatureMap.select(inputs, np.arange(inputs))
+
+
+def _steps(name: str, step: Pipeline, inputs: int) -> AnyMap:
+    found: AnyMap = FeatureMap.select(inputs, np.arange(inputs))
+    for part, inner in step.steps:
+        found = joined(found, feature_map(f"{name}.{part}", inner, outputs_of(found)))
+    return found
+
+
+def _columns(name: str, step: ColumnTransformer, inputs: int) -> AnyMap:
+    """The parts side by side, each behind the selection of its columns."""
+    _refuse_weights(name, step)
     maps = []
     for part, inner, _ in step.transformers_:
         chosen = np.asarray(step._transformer_to_input_indices[part], dtype=int)
         if (isinstance(inner, str) and inner == "drop") or len(chosen) == 0:
             continue
         own = feature_map(f"{name}.{part}", inner, len(chosen))
-        maps.append(FeatureMap.select(inputs, chosen).then(own))
-    index = np.concatenate([each.index for each in maps]) if maps else np.zeros(0, dtype=int)
-    if len(index) == 0 or len(np.unique(index)) != len(index):
+        maps.append(joined(FeatureMap.select(inputs, chosen), own))
+    return _side_by_side(name, step, maps)
+
+
+def _union(name: str, step: FeatureUnion, inputs: int) -> AnyMap:
+    _refuse_weights(name, step)
+    used = [(part, inner) for part, inner in step.transformer_list if inner != "drop"]
+    return _side_by_side(name, step, [feature_map(f"{name}.{p}", t, inputs) for p, t in used])
+
+
+def _refuse_weights(name: str, step: Any) -> None:
+    if step.transformer_weights:
         raise UnsupportedModelError(
-            f"pipeline step {name!r}: expected a ColumnTransformer that uses each column at most "
-            "once, and one at least; put repeated columns into the data instead"
+            f"pipeline step {name!r}: {type(step).__name__}(transformer_weights=...) is not "
+            "supported; put a scaler into the transformers instead"
         )
-    return FeatureMap(
-        inputs,
-        index,
-        np.concatenate([each.shift for each in maps]),
-        np.concatenate([each.scale for each in maps]),
-    )
+
+
+def _side_by_side(name: str, step: Any, maps: list[AnyMap]) -> AnyMap:
+    """Scalings and selections of distinct inputs stay what they are; all others have a matrix."""
+    if not maps:
+        raise UnsupportedModelError(
+            f"pipeline step {name!r}: expected a {type(step).__name__} with at least one column"
+        )
+    plain = [each for each in maps if isinstance(each, FeatureMap)]
+    index = np.concatenate([each.index for each in plain] or [np.zeros(0, dtype=int)])
+    if len(plain) < len(maps) or len(np.unique(index)) != len(index):
+        linear = [each.linear if isinstance(each, FeatureMap) else each for each in maps]
+        return LinearMap(
+            np.concatenate([each.matrix for each in linear]),
+            np.concatenate([each.shift for each in linear]),
+        )
+    shift, scale = (np.concatenate([getattr(m, n) for m in plain]) for n in ("shift", "scale"))
+    return FeatureMap(plain[0].inputs, index, shift, scale)
+
+
+CONVERTERS: dict[type, Callable[[str, Any, int], AnyMap]] = {
+    **dict.fromkeys(SCALERS, _scaled),
+    ColumnTransformer: _columns,
+    FeatureUnion: _union,
+    FunctionTransformer: _function,
+    Pipeline: _steps,
+    SimpleImputer: _imputed,
+}

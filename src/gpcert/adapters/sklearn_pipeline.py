@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from gpcert.adapters.conversion import Conversion, LibraryPrediction, fitted_names, with_names
-from gpcert.adapters.sklearn_features import feature_map
+from gpcert.adapters.sklearn_features import feature_map, folded, outputs_of
 
 __all__ = ["convert_pipeline"]
 
@@ -27,11 +27,11 @@ def convert_pipeline(pipeline: Pipeline, convert: Callable[[Any], Conversion]) -
     inputs = getattr(steps[0][1], "n_features_in_", 0) if steps else 0
     for name, step in steps:
         maps.append(feature_map(name, step, inputs))
-        inputs = len(maps[-1].index)
+        inputs = outputs_of(maps[-1])
     inner = convert(pipeline.steps[-1][1])
     posterior = inner.posterior
     for each in reversed(maps):
-        posterior = each.fold(posterior)
+        posterior = folded(each, posterior)
     # the last step may know names too: those of what the steps before it hand on
     first = steps[0][1] if steps else pipeline.steps[-1][1]
     names = fitted_names(first)

@@ -10,7 +10,28 @@ from typing import Any
 
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import TransformedTargetRegressor
-from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    AdaBoostRegressor,
+    BaggingClassifier,
+    BaggingRegressor,
+    StackingClassifier,
+    StackingRegressor,
+    VotingClassifier,
+    VotingRegressor,
+)
+from sklearn.model_selection import (
+    FixedThresholdClassifier,
+    GridSearchCV,
+    RandomizedSearchCV,
+    TunedThresholdClassifierCV,
+)
+from sklearn.model_selection._search_successive_halving import (  # public ones are experimental
+    HalvingGridSearchCV,
+    HalvingRandomSearchCV,
+)
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier, OutputCodeClassifier
+from sklearn.multioutput import MultiOutputClassifier, MultiOutputRegressor
 from sklearn.pipeline import Pipeline
 
 from gpcert.adapters.adapter import Supported
@@ -27,9 +48,33 @@ LIBRARY = "scikit-learn"
 
 INSIDE = "that of the model inside"
 
-SEARCHES = (GridSearchCV, RandomizedSearchCV)
+SEARCHES = (GridSearchCV, RandomizedSearchCV, HalvingGridSearchCV, HalvingRandomSearchCV)
+
+ENSEMBLE = (
+    "the averages, votes and models on top of its parts are not bounded here; certify the parts "
+    "one by one (estimators_), or fit one Gaussian process or support vector machine"
+)
+
+REDUCTION = (
+    "its binary parts are joined by a rule of its own; use the several classes of "
+    "GaussianProcessClassifier or SVC themselves, or certify the parts (estimators_)"
+)
+
+THRESHOLD = (
+    "certify the classifier inside (estimator_) with threshold=, the probability from which on "
+    "the second class is decided"
+)
+
+TARGETS = "certify the models of single targets (estimators_) one by one"
 
 REFUSED: dict[type, str] = {
+    **dict.fromkeys((AdaBoostClassifier, AdaBoostRegressor), ENSEMBLE),
+    **dict.fromkeys((BaggingClassifier, BaggingRegressor), ENSEMBLE),
+    **dict.fromkeys((StackingClassifier, StackingRegressor), ENSEMBLE),
+    **dict.fromkeys((VotingClassifier, VotingRegressor), ENSEMBLE),
+    **dict.fromkeys((OneVsOneClassifier, OneVsRestClassifier, OutputCodeClassifier), REDUCTION),
+    **dict.fromkeys((FixedThresholdClassifier, TunedThresholdClassifierCV), THRESHOLD),
+    **dict.fromkeys((MultiOutputClassifier, MultiOutputRegressor), TARGETS),
     CalibratedClassifierCV: (
         "its predict_proba passes scores through a fitted sigmoid or isotonic regression and "
         "averages over folds, which is not bounded here; certify one of the models inside "

@@ -63,8 +63,9 @@ class Method:
         rough kernel, whose Taylor bounds are of order 0 or 1 only (measured in
         benchmarks/results/methods.md), and so for its std and band.
         """
+        mapped = any(member.features is not None for member in model.members)
         if self.variance_bound is None:
-            if not any(member.kernel.rough for member in model.members):
+            if mapped or not any(member.kernel.rough for member in model.members):
                 return list(plain)
             closed = PaperEnclosures("analytic", random_state)
             rough = VarianceGoal | StdGoal | BandGoal
@@ -72,6 +73,12 @@ class Method:
                 BothGoals(goal, PaperGoal(goal, closed)) if isinstance(goal, rough) else goal
                 for goal in plain
             ]
+        if mapped:
+            raise InputError(
+                f"method: {self.name!r} is not known for a model behind linear features (PCA); "
+                "leave it out, or ask about regions of the features: fit on them, without a "
+                "pipeline"
+            )
         enclosures = PaperEnclosures(self.variance_bound, random_state)
         paper = [PaperGoal(goal, enclosures) for goal in plain]
         if self.name == "paper":

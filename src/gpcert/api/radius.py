@@ -137,7 +137,7 @@ class RadiusQuestion:
             reach = np.maximum(np.abs(x - low), np.abs(high - x))[moves] / unit[moves]
             if np.all(np.isfinite(reach)):
                 return float(reach.sum())  # the l_1 distance is the largest of all norms
-        spread = np.abs(posterior.points - x).max(axis=0)[moves] / unit[moves]
+        spread = np.abs(posterior.places - x).max(axis=0)[moves] / unit[moves]
         return 16.0 * max(float(spread.sum()), 1.0)
 
 
@@ -213,7 +213,7 @@ class _RadiusSearch:
         found = self._attacked(function, high)
         if found is None:
             # a huge ball can hide a near counter-example from local search: look closer in
-            scale = float(np.abs(self.posterior.points - self.x).max(initial=0.0)) or 1.0
+            scale = float(np.abs(self.posterior.places - self.x).max(initial=0.0)) or 1.0
             for radius in scale * GROWTH ** -np.arange(6.0):
                 found = self._attacked(function, min(radius, largest))
                 if found is not None:

@@ -23,7 +23,6 @@ __all__ = [
     "AttackWords",
     "DecisionTableWords",
     "DecisionWords",
-    "PixelWords",
     "RangeTableWords",
     "RangeWords",
     "TableWords",
@@ -54,20 +53,15 @@ class RuleWords(TypedDict, total=False):
     output_norm: float | str
 
 
-class MeansWords(TypedDict, total=False):
-    """What a search may cost; see `gpcert.prediction_range`."""
+class SearchWords(TypedDict, total=False):
+    """What a search may cost, and how it is done; see `gpcert.prediction_range`."""
 
     budget: BudgetLike
     backend: str | Backend
     random_state: int | None
-    progress: bool | None
-
-
-class SearchWords(MeansWords, total=False):
-    """How a search is done besides; see `gpcert.prediction_range`."""
-
     method: MethodName
     variance_bound: VarianceBound | None
+    progress: bool | None
 
 
 class TableWords(SearchWords, total=False):
@@ -78,10 +72,6 @@ class TableWords(SearchWords, total=False):
 
 class AttackWords(BallWords, RuleWords, total=False):
     """Of verbs that decide and do not search."""
-
-
-class PixelWords(BallWords, MeansWords, total=False):
-    """Of verbs that search around one point by one method."""
 
 
 class RangeWords(BallWords, SearchWords, total=False):

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from gpcert.attacks.class_means import class_means
-from gpcert.attacks.functions import PlainFunction
+from gpcert.attacks.functions import PlainFunction, cross_gradient, diagonal_gradient
 from gpcert.likelihoods import ClassLikelihood
 from gpcert.posterior import Posterior
 
@@ -56,9 +56,9 @@ class _Latent:
 
     def __init__(self, posterior: Posterior, X: np.ndarray) -> None:
         self.posterior, self.X = posterior, X
-        K = posterior.kernel.value(X, posterior.points)
+        K = posterior.cross(X)
         self.mean = posterior.offset + posterior.scale * (K @ posterior.weights.T)
-        prior = posterior.kernel.diagonal(X)
+        prior = posterior.prior(X)
         variances, self.slopes = [], []
         for c in range(posterior.precision_count):
             A, C = posterior.factors_of(c)
@@ -77,7 +77,6 @@ class _Latent:
         for c in range(posterior.outputs):
             own = self.slopes[c if len(self.slopes) > 1 else 0]
             weights = weights + factor[:, c : c + 1] * own
-        gradient = posterior.kernel.gradient_product(X, posterior.points, weights)
+        gradient = cross_gradient(posterior, X, weights)
         # of k(x, x): both arguments move, alike by symmetry
-        prior = np.diag(factor.sum(axis=1))
-        return gradient + posterior.kernel.gradient_product(X, X, prior)
+        return gradient + diagonal_gradient(posterior, X) * factor.sum(axis=1)[:, None]

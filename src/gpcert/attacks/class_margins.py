@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpcert.attacks.class_means import ClassMeans, class_means
-from gpcert.attacks.functions import mean_and_gradient, variance_and_gradient
+from gpcert.attacks.functions import cross_gradient, mean_and_gradient, variance_and_gradient
 from gpcert.attacks.latent_classes import LatentClasses
 from gpcert.attacks.margins import Judged, Margins, lead_slopes, least_lead
 from gpcert.committee import Committee, pair_weights
@@ -232,7 +232,7 @@ class PairVoteMargins(Margins):
         least, k = np.argmin(favours, axis=1), np.arange(len(X))
         sizes = signs[k, least] * member.scale[least]
         weights = sizes[:, None] * member.weights[least]
-        return favours[k, least], member.kernel.gradient_product(X, member.points, weights)
+        return favours[k, least], cross_gradient(member, X, weights)
 
     def predicted(self, X: np.ndarray, rows: np.ndarray) -> Judged:
         """`min_j (score_i - score_j)`."""

@@ -6,7 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gpcert.attacks.functions import PlainFunction, mean_function, probability_function
+from gpcert.attacks.functions import (
+    PlainFunction,
+    cross_gradient,
+    mean_function,
+    probability_function,
+)
 from gpcert.attacks.margins import least_lead
 from gpcert.committee import Committee, pair_weights, vote_scores
 from gpcert.likelihoods import ScalarLikelihood
@@ -96,7 +101,7 @@ def pair_votes_function(committee: Committee, winner: int) -> PlainFunction:
         pair, favour = own[least], favours.min(axis=1)
         size = 1.0 + np.abs(favour)
         weights = member.weights[pair] * (signs * member.scale)[pair, None]
-        slope = member.kernel.gradient_product(X, member.points, weights)
+        slope = cross_gradient(member, X, weights)
         return value + favour / (3.0 * m * size), slope / (3.0 * m * size**2)[:, None]
 
     return function

@@ -13,6 +13,7 @@ from gpcert.posterior import Posterior
 __all__ = [
     "PlainFunction",
     "band_function",
+    "cross_gradient",
     "deviation_function",
     "deviation_of",
     "diagonal_gradient",
@@ -34,9 +35,9 @@ BLOCK = 32
 
 def mean_and_gradient(posterior: Posterior, X: np.ndarray, c: int) -> tuple[np.ndarray, np.ndarray]:
     """Latent mean (n,) of output c and its gradient (n, d)."""
-    K = posterior.kernel.value(X, posterior.points)
+    K = posterior.cross(X)
     t = posterior.weights[c]
-    gradient = posterior.kernel.gradient_product(X, posterior.points, np.tile(t, (len(X), 1)))
+    gradient = cross_gradient(posterior, X, np.tile(t, (len(X), 1)))
     return posterior.offset[c] + posterior.scale[c] * (K @ t), posterior.scale[c] * gradient
 
 
@@ -44,13 +45,13 @@ def variance_and_gradient(
     posterior: Posterior, X: np.ndarray, c: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Latent variance (n,) of output c and its gradient (n, d)."""
-    K = posterior.kernel.value(X, posterior.points)
+    K = posterior.cross(X)
     A, C = posterior.factors_of(c)
     q, added = K @ A.T, K @ C.T
-    prior = posterior.kernel.diagonal(X)
+    prior = posterior.prior(X)
     variance = np.maximum(prior - np.square(q).sum(1) + np.square(added).sum(1), 0.0)
     weights = added @ C - q @ A
-    gradient = 2.0 * posterior.kernel.gradient_product(X, posterior.points, weights)
+    gradient = 2.0 * cross_gradient(posterior, X, weights)
     # of k(x, x): both arguments move, alike by symmetry
     gradient += 2.0 * diagonal_gradient(posterior, X)
     scale = posterior.scale[c]  # its square may leave float64 where the products do not
@@ -157,8 +158,20 @@ def deviation_of(gaps: np.ndarray, norm: float) -> tuple[np.ndarray, np.ndarray]
     return value, weight * np.sign(gaps)
 
 
+def cross_gradient(posterior: Posterior, X: np.ndarray, C: np.ndarray) -> np.ndarray:
+    """`sum_j C_ij d k(x_i, z_j) / d x_i`, (n, d)."""
+    found = posterior.kernel.gradient_product(posterior.seen(X), posterior.points, C)
+    return _pulled(posterior, found)
+
+
 def diagonal_gradient(posterior: Posterior, X: np.ndarray) -> np.ndarray:
     """(n, d) half the gradient of k(x, x), in small blocks: pairs of other rows are not needed."""
-    blocks = [X[i : i + BLOCK] for i in range(0, len(X), BLOCK)]
+    seen = posterior.seen(X)
+    blocks = [seen[i : i + BLOCK] for i in range(0, len(X), BLOCK)]
     parts = [posterior.kernel.gradient_product(own, own, np.eye(len(own))) for own in blocks]
-    return np.concatenate(parts) if parts else np.zeros_like(X)
+    return _pulled(posterior, np.concatenate(parts) if parts else np.zeros_like(seen))
+
+
+def _pulled(posterior: Posterior, gradient: np.ndarray) -> np.ndarray:
+    """By the chain rule through linear features, where there are some."""
+    return gradient if posterior.features is None else gradient @ posterior.features.matrix

@@ -31,7 +31,7 @@ def prediction_and_gradient(
     """Values (n, m) and gradients (n, m, d) at X (n, d); see `gpcert.predict_gradient`."""
     parts = [_block(model, X[i : i + ROWS], quantity) for i in range(0, len(X), ROWS)]
     if not parts:
-        parts = [tuple(part[:0] for part in _block(model, model.points[:1], quantity))]
+        parts = [tuple(part[:0] for part in _block(model, model.places[:1], quantity))]
     return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
 
 

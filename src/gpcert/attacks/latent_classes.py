@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpcert.attacks.functions import diagonal_gradient
+from gpcert.attacks.functions import cross_gradient, diagonal_gradient
 from gpcert.posterior import Posterior
 
 __all__ = ["LatentClasses"]
@@ -26,13 +26,13 @@ class LatentClasses:
 
     def __init__(self, posterior: Posterior, X: np.ndarray) -> None:
         self.posterior, self.X = posterior, X
-        K = posterior.kernel.value(X, posterior.points)
+        K = posterior.cross(X)
         self.mean = posterior.offset + posterior.scale * (K @ posterior.weights.T)
         m = posterior.outputs
         factors = [posterior.factors_of(c) for c in range(posterior.precision_count)]
         self.explained = [K @ A.T for A, _ in factors]
         self.added = [K @ C.T for _, C in factors]
-        prior = posterior.kernel.diagonal(X)
+        prior = posterior.prior(X)
         cov = np.zeros((len(X), m, m))
         for c in range(m):
             for other in range(m) if posterior.coupled else (c,):
@@ -58,7 +58,7 @@ class LatentClasses:
             weights = weights - 2.0 * own @ A
             weights = weights + 2.0 * (by_scaled[:, c, c, None] * self._of(c)[1]) @ C
             prior += 2.0 * by_scaled[:, c, c]
-        gradient = posterior.kernel.gradient_product(X, posterior.points, weights)
+        gradient = cross_gradient(posterior, X, weights)
         # of k(x, x): both arguments move, alike by symmetry
         return gradient + diagonal_gradient(posterior, X) * prior[:, None]
 

@@ -92,7 +92,7 @@ class LevelMargins(Margins):
     def shown(self, X: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """The mean."""
         posterior = self.posterior
-        K = posterior.kernel.value(X, posterior.points)
+        K = posterior.cross(X)
         return posterior.offset[0] + posterior.scale[0] * (K @ posterior.weights[0])
 
     def decided(self, X: np.ndarray) -> list[Any]:
@@ -142,5 +142,5 @@ class DeviationMargins(Margins):
 
     def _means(self, X: np.ndarray) -> np.ndarray:
         posterior = self.posterior
-        K = posterior.kernel.value(X, posterior.points)
+        K = posterior.cross(X)
         return posterior.offset + posterior.scale * (K @ posterior.weights.T)

@@ -170,7 +170,6 @@ def explain(
         _features(verbs.effects(model, points.X, **region, **work), points, asked, files)
     effort["progress"] = False  # of each point; that of all is shown
     if asked.what is What.pixels:
-        del effort["method"], effort["variance_bound"]
         choices = {"ranking": asked.ranking.value, **region, **effort}
         if asked.tol is not None:
             choices["tol"] = asked.tol
@@ -221,8 +220,8 @@ def _refuse_what_says_nothing(
         "--norm": what in {What.effects, What.lime} and ball.norm != "inf",
         "--threshold, --class-weight, --delta and --output-norm": not reasons
         and decision != options.Decision(),
-        "--method": what in {What.pixels, What.lime} and search.method is not MethodChoice.taylor,
-        "--variance-bound": what in {What.pixels, What.lime} and search.variance_bound is not None,
+        "--method": what is What.lime and search.method is not MethodChoice.taylor,
+        "--variance-bound": what is What.lime and search.variance_bound is not None,
     }
     for option, wrong in given.items():
         if wrong:

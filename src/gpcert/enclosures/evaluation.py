@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from gpcert.arrays import Array
 from gpcert.deadline import checkpoint
 from gpcert.enclosures.local_posterior import LocalModel, LocalPosterior
 from gpcert.enclosures.mean import MeanEnclosure
-from gpcert.enclosures.variance import VarianceEnclosure, variance_range
+from gpcert.enclosures.variance import VarianceEnclosure
 from gpcert.kernels.expansions.base import Expansion
 from gpcert.regions import Cells
-from gpcert.rounding import down, nonnegative, up
 
 __all__ = ["Evaluation"]
 
@@ -26,7 +24,6 @@ class Evaluation:
         """Whether bounds that may not pay are tried: not for cells that are single points."""
         self._means: dict[int, MeanEnclosure] = {}
         self._variances: dict[int, VarianceEnclosure] = {}
-        self._ranges: dict[int, tuple[Array, Array]] = {}
         self._members: dict[int, Evaluation] = {}
 
     @property
@@ -61,18 +58,3 @@ class Evaluation:
             checkpoint()
             self._variances[output] = self.local.variance(self.expansion, output, self.optional)
         return self._variances[output]
-
-    def variance_range(self, output: int) -> tuple[Array, Array]:
-        """Certified range of max(v_c, 0) over each cell."""
-        if output not in self._ranges:
-            local = self.local
-            self._ranges[output] = variance_range(
-                self.variance(output), local.kernel, self.expansion, local.operator
-            )
-        return self._ranges[output]
-
-    def variance_at_center(self, output: int) -> tuple[Array, Array]:
-        """Certified range of max(v_c, 0) at the centres alone."""
-        enclosure = self.variance(output)
-        low = nonnegative(down(enclosure.center - enclosure.center_error, 2))
-        return low, nonnegative(up(enclosure.center + enclosure.center_error, 2))

@@ -12,9 +12,10 @@ from gpcert.arrays import Array, Backend, namespace
 from gpcert.committee import Model
 from gpcert.deadline import checkpoint
 from gpcert.enclosures.mean import MeanEnclosure, mean_enclosure
-from gpcert.enclosures.operator import OperatorBounds
 from gpcert.enclosures.portfolio import Portfolio
 from gpcert.enclosures.precision import LocalPrecision
+from gpcert.enclosures.square import OperatorBounds
+from gpcert.enclosures.two_sided import Units
 from gpcert.enclosures.variance import (
     VarianceEnclosure,
     VarianceOptions,
@@ -24,7 +25,9 @@ from gpcert.kernels import LocalKernel
 from gpcert.kernels.expansions.base import Combination, Expansion, LinearModel
 from gpcert.posterior import Posterior
 from gpcert.regions import Cells, Region
-from gpcert.rounding import up_float
+from gpcert.regions.frame import widths_as_units
+from gpcert.regions.image import Image
+from gpcert.rounding import up, up_float
 from gpcert.unit_form import UnitForm
 
 __all__ = ["LocalCommittee", "LocalModel", "LocalPosterior", "local_model"]
@@ -71,8 +74,7 @@ class _Part(NamedTuple):
 class LocalPosterior:
     """Everything that does not change from cell to cell, on the backend.
 
-    Kernel, weights, norms and precisions are those of the unit form; only the goals' last step goes
-    to the outputs' own units, by `unit.mean_scale` and `unit.variance_scale`.
+    Kernel, weights, norms and precisions are in unit form; `Units` go to the outputs' own.
     """
 
     posterior: Posterior
@@ -82,6 +84,8 @@ class LocalPosterior:
     norms: SliceNorms
     precisions: tuple[LocalPrecision, ...] | None
     operator: OperatorBounds
+    image: Image | None = None
+    """Linear features in front of the kernel, on this region: it then lives in those."""
     portfolio: Portfolio = field(default_factory=Portfolio)
     parts: dict[int, _Part] = field(default_factory=dict)
     """Of outputs that use some of the points only: the kernel with those, and their numbers."""
@@ -94,7 +98,11 @@ class LocalPosterior:
         checkpoint()
         unit = posterior.unit
         _ = unit.mean_scale  # an error where predictions leave float64
-        kernel = unit.kernel.localize(posterior.points, region, backend)
+        image, seen = None, region
+        if posterior.features is not None:
+            image = Image.of(posterior.features, region, widths_as_units(region), backend)
+            seen = image.region
+        kernel = unit.kernel.localize(posterior.points, seen, backend)
         precisions, operator = None, OperatorBounds(0.0, 1.0)
         if variance:
             _ = unit.variance_scale
@@ -108,9 +116,10 @@ class LocalPosterior:
             unit=unit,
             kernel=kernel,
             weights=tuple(backend.asarray(t) for t in unit.weights),
-            norms=SliceNorms(unit, kernel if len(region.fixed) else None),
+            norms=SliceNorms(unit, kernel if len(seen.fixed) else None),
             precisions=precisions,
             operator=operator,
+            image=image,
         )
 
     @property
@@ -118,15 +127,31 @@ class LocalPosterior:
         """The posterior itself; see `LocalCommittee`."""
         return (self,)
 
+    def mean_units(self, output: int) -> Units:
+        """`mu = offset + mean_scale g`."""
+        return Units(float(self.posterior.offset[output]), self.unit.mean_scale[output])
+
+    def variance_units(self, output: int) -> Units:
+        """`variance = noise + variance_scale max(v, 0)`."""
+        noise = float(self.posterior.noise[output])
+        return Units(noise, self.unit.variance_scale[output], noise)
+
+    @property
+    def output_dip(self) -> float:
+        """Every latent variance, in its output's units, is at least minus this (see `dip`)."""
+        return self.operator.excess * self.kernel.variance * max(self.unit.variance_scale)
+
     def expand(self, cells: Cells) -> Expansion:
         """Kernel values at the cells' centres."""
-        return self.kernel.expand(cells)
+        return self.kernel.expand(cells if self.image is None else self.image.cells(cells))
 
     def mean(self, expansion: Expansion, output: int, optional: bool = True) -> MeanEnclosure:
         """Enclosure of g_c in unit form; `optional` bounds as the portfolio says."""
         pointwise = optional and self.portfolio.wants("pointwise")
         kernel, seen, weights = self._seen_by(output, expansion)
-        enclosure = mean_enclosure(kernel, seen, weights, self.norms[output], pointwise)
+        enclosure = mean_enclosure(
+            kernel, seen, weights, self.norms[output], pointwise, self.mean_units(output)
+        )
         if pointwise:
             self.portfolio.report("pointwise", enclosure.pointwise_gained)
         return enclosure
@@ -139,7 +164,14 @@ class LocalPosterior:
 
     def center_values(self, expansion: Expansion) -> tuple[Array, Array]:
         """(B, m): all g_c at the centres, and their errors."""
-        return self.kernel.center_values(expansion, namespace(expansion.K).stack(self.weights))
+        xp = namespace(expansion.K)
+        values, errors = self.kernel.center_values(expansion, xp.stack(self.weights))
+        shift = self.kernel.center_shift(expansion)
+        if shift is not None:
+            norms = [self.norms[c] for c in range(len(self.weights))]
+            moved = shift[:, None] * xp.asarray(norms, dtype=xp.float64, device=shift.device)
+            errors = up(errors + moved, 3)
+        return values, errors
 
     def _seen_by(self, output: int, expansion: Expansion) -> tuple[LocalKernel, Expansion, Array]:
         """Kernel, expansion and weights of an output without the points that it gives no weight.
@@ -179,7 +211,14 @@ class LocalPosterior:
         options = VarianceOptions(
             derivatives, optional and self._second_pays(precision, cells, features), pointwise
         )
-        enclosure = variance_enclosure(self.kernel, expansion, precision, self.operator, options)
+        enclosure = variance_enclosure(
+            self.kernel,
+            expansion,
+            precision,
+            self.operator,
+            options,
+            self.variance_units(output),
+        )
         if pointwise:
             self.portfolio.report("pointwise variance", enclosure.pointwise_gained)
         return enclosure

@@ -5,21 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gpcert.arrays import Array
-from gpcert.enclosures.local_quadratic import LocalQuadratic, usable_error
-from gpcert.kernels.expansions.base import Combination, Expansion, LocalKernel
+from gpcert.enclosures.enclosure import Enclosure
+from gpcert.enclosures.two_sided import TwoSided, Units
+from gpcert.kernels.expansions.base import Combination, Expansion, LinearModel, LocalKernel
 from gpcert.rounding import up, up_float
 
-__all__ = ["MeanEnclosure", "mean_enclosure"]
+__all__ = ["MeanEnclosure", "first_order", "mean_enclosure"]
 
 
 @dataclass(frozen=True, eq=False)
-class MeanEnclosure:
-    """Lower models of g and of -g on every cell, and g at the centres with its error."""
+class MeanEnclosure(TwoSided):
+    """The mean g of one output."""
 
-    below: LocalQuadratic
-    above: LocalQuadratic
-    center: Array
-    center_error: Array
     linear_error: Array
     """(B,): `|g - center - gradient.d|` is at most this, rounding included."""
 
@@ -28,7 +25,12 @@ class MeanEnclosure:
 
 
 def mean_enclosure(
-    local: LocalKernel, expansion: Expansion, weights: Array, norm: float, pointwise: bool
+    local: LocalKernel,
+    expansion: Expansion,
+    weights: Array,
+    norm: float,
+    pointwise: bool,
+    units: Units | None = None,
 ) -> MeanEnclosure:
     """The kernel's model of g, a function of norm at most `norm`, with its rounding on the cell.
 
@@ -38,14 +40,25 @@ def mean_enclosure(
     # up: the square of a norm below 1e-154 would vanish
     model = local.model(expansion, Combination(weights, up_float(norm * norm, 1)), pointwise)
     rounding = up(model.errors[:, 0] + model.slope_rounding(geometry), 4)
-    rate = local.weight_rate
-    lower_error = usable_error(up(model.below + rounding, 2), geometry, rate)
-    upper_error = usable_error(up(model.above + rounding, 2), geometry, rate)
+    rate, shift = local.weight_rate, local.center_shift(expansion)
+    lower = (model.value, model.gradient, model.hessian)
+    upper = (-model.value, -model.gradient, -model.hessian)
     return MeanEnclosure(
-        LocalQuadratic(model.value, model.gradient, model.hessian, lower_error, rate),
-        LocalQuadratic(-model.value, -model.gradient, -model.hessian, upper_error, rate),
+        Enclosure.of(geometry, lower, up(model.below + rounding, 2), rate),
+        Enclosure.of(geometry, upper, up(model.above + rounding, 2), rate),
         model.value,
-        model.errors[:, 0],
+        model.errors[:, 0] if shift is None else up(model.errors[:, 0] + norm * shift, 3),
+        units or Units(),
         up(model.linear_error + rounding, 4),
         model.gained,
     )
+
+
+def first_order(
+    local: LocalKernel, expansion: Expansion, model: LinearModel, sign: int
+) -> Enclosure:
+    """Of `sign f` from its first order alone: cheap, and often enough for a sign."""
+    geometry = expansion.geometry
+    lost = up(model.remainder + model.errors[:, 0] + geometry.rho * model.errors[:, 1], 6)
+    coefficients = (sign * model.value, sign * model.gradient, None)
+    return Enclosure.of(geometry, coefficients, lost, local.weight_rate)

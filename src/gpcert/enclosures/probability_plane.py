@@ -9,8 +9,9 @@ import math
 from dataclasses import dataclass
 
 from gpcert.arrays import Array, namespace
+from gpcert.enclosures.enclosure import Enclosure
 from gpcert.enclosures.evaluation import Evaluation
-from gpcert.enclosures.plain_quadratic import PlainQuadratic
+from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.likelihoods.segments import LARGEST_SEGMENT
 from gpcert.likelihoods.smoothed_link import SmoothedLink
 from gpcert.rounding import U, down, gamma, nonnegative, up
@@ -42,14 +43,10 @@ class LatentRange:
 
 def latent_range(evaluation: Evaluation, mean_low: Array, mean_high: Array) -> LatentRange:
     """From certified ends of mu and the evaluation's range of v."""
-    posterior, unit = evaluation.local.posterior, evaluation.local.unit
     xp = namespace(mean_low)
-    scale2, noise = unit.variance_scale[0], float(posterior.noise[0])
-    v_low, v_high = evaluation.variance_range(0)
-    v_low = nonnegative(down(noise + down(scale2 * v_low, 2), 1))
-    v_high = up(noise + up(scale2 * v_high, 2), 1)
-    mu = float(posterior.offset[0]) + unit.mean_scale[0] * evaluation.mean(0).center
-    v = scale2 * evaluation.variance(0).center + noise
+    mean, variance = evaluation.mean(0), evaluation.variance(0)
+    v_low, v_high = variance.units.range(*variance.range)
+    mu, v = mean.units.about(mean.center), variance.units.about(variance.center)
     ends = (mean_low, mean_high, v_low, v_high, mu, v)
     # huge cells may leave infinite ends, or some beyond what the likelihood accepts
     usable = mean_low <= mean_high
@@ -113,8 +110,9 @@ class ProbabilityPlane:
         least = xp.where(known, least, xp.full_like(least, -math.inf))
         return ProbabilityPlane(sign, latent.mean, latent.variance, least, by_mu, by_v)
 
-    def model(self, evaluation: Evaluation) -> PlainQuadratic:
-        """A lower model of `sign F(mu(x), v(x))` from those of mean and variance.
+    def model(self, evaluation: Evaluation, geometry: Geometry) -> Enclosure:
+        """Of `sign F(mu(x), v(x))`, from mean and variance, without a weight and in the coordinates
+        of a geometry of the same cells.
 
         Reason: by_mu >= 0 meets a lower model of `sign mu`, and |by_v| one of v or of -v, whichever
         has the sign of `sign by_v`. The variance of the model is max(v, 0): it is at least v, and
@@ -122,25 +120,17 @@ class ProbabilityPlane:
         """
         xp = namespace(self.value)
         sign = self.sign
-        local, geometry = evaluation.local, evaluation.expansion.geometry
-        posterior, scale2 = local.posterior, local.unit.variance_scale[0]
-        offset, scale = sign * float(posterior.offset[0]), local.unit.mean_scale[0]
         mean, variance = evaluation.mean(0), evaluation.variance(0)
-        own = mean.below if sign > 0 else mean.above
+        offset, noise = sign * mean.units.shift, variance.units.shift
         # sign (mu - mean) = (offset - sign mean) + scale q: the constants cancel up to rounding
-        q = PlainQuadratic.of(own, geometry, mean.linear_error)
-        q = q.scaled(xp.full_like(self.value, scale))
+        q = mean.side(sign).unweighted(geometry, mean.linear_error).scaled(mean.units.factor)
         q = q.shifted(offset - sign * self.mean, abs(offset) + xp.abs(self.mean))
 
         rises = sign * self.by_v > 0
-        unknown = xp.full_like(self.value, math.inf)
-        below, above = (
-            PlainQuadratic.of(m, geometry, unknown) for m in (variance.below, variance.above)
-        )
-        v = below.where(rises, above).scaled(xp.full_like(self.value, scale2))
-        noise = float(posterior.noise[0])
+        v = variance.below.where(rises, variance.above).unweighted(geometry)
+        v = v.scaled(variance.units.factor)
         shift = xp.where(rises, noise - self.variance, self.variance - noise)
-        dip = up(scale2 * local.operator.excess * local.kernel.variance, 4)
+        dip = up(variance.units.factor * variance.dip, 4)
         # scale^2 rounds: a relative error of v itself
         lost = xp.where(rises, xp.zeros_like(shift), xp.zeros_like(shift) + dip)
         lost = up(lost + gamma(2) * v.size, 2)
@@ -148,9 +138,9 @@ class ProbabilityPlane:
 
         known = xp.isfinite(self.value)
         height = xp.where(known, self.value, xp.zeros_like(self.value))
-        total = PlainQuadratic.total([q.scaled(self.by_mu), v.scaled(xp.abs(self.by_v))])
-        total = total.shifted(height, xp.abs(height))
-        return total.lowered(xp.where(known, xp.zeros_like(height), unknown))
+        total = q.scaled(self.by_mu) + v.scaled(xp.abs(self.by_v))
+        nothing = xp.where(known, xp.zeros_like(height), xp.full_like(height, math.inf))
+        return total.shifted(height).lowered(nothing)
 
 
 def certified_slopes(

@@ -14,7 +14,7 @@ import numpy as np
 
 from gpcert.arrays import Array, namespace
 from gpcert.kernels.expansions.geometry import Geometry
-from gpcert.rounding import gamma, nonnegative, root, up
+from gpcert.rounding import down, gamma, nonnegative, root, up
 
 __all__ = ["QuadraticMinimum", "quadratic_minimum", "smallest_eigenvalue"]
 
@@ -48,9 +48,15 @@ def quadratic_minimum(geometry: Geometry, gradient: Array, hessian: Array) -> Qu
     I, `|y_j y_k| <= (y_j^2 + y_k^2) / 2`. What remains is separable. At a local minimum z where
     slopes on V and curvatures on I dominate, every bracket is 0 and the bound is the exact minimum
     q(z). Reference: McCormick 1976. The better of this and the same at the centre
-    (`sum_j min [g_j d + H_jj d^2/2] - sum_{j<k} |H_jk| w_j w_k`) is returned.
+    (`sum_j min [g_j d + H_jj d^2/2] - sum_{j<k} |H_jk| w_j w_k`) is returned. Over images of cells
+    it is that of the cells' own displacements (Statement 13.9).
     """
     xp = namespace(gradient)
+    pulled = geometry.pulled(gradient, hessian)
+    if pulled is not None:
+        found = quadratic_minimum(pulled.geometry, pulled.gradient, pulled.hessian)
+        lower = down(found.lower - pulled.lost, 2)
+        return QuadraticMinimum(lower, found.point @ xp.matrix_transpose(pulled.matrix))
     w = geometry.half
     curvature = xp.linalg.diagonal(hessian)
     absolute = xp.abs(hessian)
@@ -131,7 +137,7 @@ def _ball_improvement(geometry: Geometry, gradient: Array, hessian: Array, lower
     `min(lambda_min, 0) |d|^2 / 2`.
     """
     xp = namespace(lower)
-    if geometry.cells.region.norm_constraint is None:
+    if geometry.cells.is_box:
         return lower
     linear = geometry.cells.linear_minimum(geometry.unscaled_gradient(gradient))
     # scaling the gradient back rounds once a coordinate

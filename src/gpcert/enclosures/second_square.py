@@ -10,11 +10,10 @@ from __future__ import annotations
 import math
 
 from gpcert.arrays import namespace
-from gpcert.enclosures.local_quadratic import add_identity
-from gpcert.enclosures.operator import OperatorBounds
+from gpcert.enclosures.enclosure import add_identity
 from gpcert.enclosures.precision import LocalPrecision
 from gpcert.enclosures.second_covariance import second_covariance
-from gpcert.enclosures.square import SMALLEST_RATIO, Square
+from gpcert.enclosures.square import SMALLEST_RATIO, OperatorBounds, Square
 from gpcert.kernels.expansions.base import QuadraticForm, SecondDegree
 from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.rounding import gamma, up

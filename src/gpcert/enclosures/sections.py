@@ -25,7 +25,7 @@ MOST_CELLS = 2048
 
 def has_sections(model: Model) -> bool:
     """Whether the model's kernels are known on many sections at once."""
-    return all(member.kernel.has_sections for member in model.members)
+    return all(member.kernel.has_sections and member.features is None for member in model.members)
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,17 +12,45 @@ import math
 from dataclasses import dataclass
 
 from gpcert.arrays import Array, namespace
-from gpcert.enclosures.operator import OperatorBounds
+from gpcert.enclosures.enclosure import reach
 from gpcert.enclosures.precision import LocalPrecision
 from gpcert.kernels.expansions.base import Expansion, LocalKernel, QuadraticForm
 from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.rounding import gamma, nonnegative, up
+from gpcert.unit_form import UnitForm
 
-__all__ = ["Square", "posterior_square", "prior_square"]
+__all__ = ["OperatorBounds", "Square", "posterior_square", "prior_square"]
 
 
 SMALLEST_RATIO = 1e-6
 """Keeps 1/eta and 1/(1 - theta) finite where the remainder vanishes; any positive value will do."""
+
+
+@dataclass(frozen=True)
+class OperatorBounds:
+    """`-excess I <= P <= gain I` for P = I - Phi S Phi*, the posterior covariance operator.
+
+    An exact posterior has excess 0 and gain 1. Both are proved (`UnitForm.excess`, `.gain`): the
+    excess covers the rounding of a stored factor, the gain an indefinite S (Statement 1.3).
+    """
+
+    excess: float
+    gain: float
+
+    @staticmethod
+    def of(unit: UnitForm) -> OperatorBounds:
+        """The bounds that the posterior proves once."""
+        return OperatorBounds(unit.excess, unit.gain)
+
+    @property
+    def norm(self) -> float:
+        """Upper bound of |P|."""
+        return max(self.gain, self.excess)
+
+    @property
+    def shifted(self) -> float:
+        """Upper bound of P + excess I, which is positive; rounded up."""
+        return (self.gain + self.excess) * (1.0 + 2.0**-50)
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,14 +67,13 @@ class Square:
         other one was taken anywhere."""
         xp = namespace(self.below_error)
 
-        def reach(matrix: Array) -> Array:
-            spread = geometry.half[:, :, None] * geometry.half[:, None, :]
-            return xp.sum(xp.abs(matrix) * spread, axis=(1, 2))
+        def room(matrix: Array) -> Array:
+            return reach(matrix, geometry)
 
         # a lower form is worth about half of what it can reach
-        upper = reach(other.above) + other.above_error < reach(self.above) + self.above_error
-        lower = 0.5 * reach(other.below) - other.below_error
-        lower = lower > 0.5 * reach(self.below) - self.below_error
+        upper = room(other.above) + other.above_error < room(self.above) + self.above_error
+        lower = 0.5 * room(other.below) - other.below_error
+        lower = lower > 0.5 * room(self.below) - self.below_error
         best = Square(
             xp.where(lower[:, None, None], other.below, self.below),
             xp.where(lower, other.below_error, self.below_error),
@@ -95,8 +122,7 @@ def posterior_square(
     R = up(operator.shifted**0.5 * local.first_tail(expansion), 8)
     usable = xp.isfinite(R) & known
     safe = xp.where(usable, R, xp.zeros_like(R))
-    spread = geometry.half[:, :, None] * geometry.half[:, None, :]
-    g = xp.sqrt(xp.sum(xp.abs(G) * spread, axis=(1, 2)))
+    g = xp.sqrt(reach(G, geometry))
     ratio = safe / xp.where(g > 0, g, xp.ones_like(g))
     eta = xp.maximum(ratio, xp.full_like(ratio, SMALLEST_RATIO))
     above_error = up(safe * safe * (1.0 + 1.0 / eta) + (1.0 + eta) * G_error, 8)

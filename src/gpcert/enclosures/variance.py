@@ -16,28 +16,27 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 from gpcert.arrays import Array, namespace
-from gpcert.enclosures.local_quadratic import LocalQuadratic, usable_error
-from gpcert.enclosures.operator import OperatorBounds
+from gpcert.enclosures.enclosure import Enclosure, reach
 from gpcert.enclosures.precision import LocalPrecision
 from gpcert.enclosures.second_square import second_square
-from gpcert.enclosures.square import posterior_square, prior_square
+from gpcert.enclosures.square import OperatorBounds, posterior_square, prior_square
+from gpcert.enclosures.two_sided import TwoSided, Units
 from gpcert.kernels.expansions.base import Combination, Expansion, LocalKernel
-from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.rounding import down, gamma, nonnegative, up
 
-__all__ = ["VarianceEnclosure", "variance_enclosure", "variance_range"]
+__all__ = ["VarianceEnclosure", "VarianceOptions", "variance_enclosure"]
 
 
 @dataclass(frozen=True, eq=False)
-class VarianceEnclosure:
-    """Lower models of v and of -v on every cell, and v at the centres with its error."""
+class VarianceEnclosure(TwoSided):
+    """The variance v of one output; what is predicted is max(v, 0)."""
 
-    below: LocalQuadratic
-    above: LocalQuadratic
-    center: Array
-    center_error: Array
+    local: LocalKernel
+    expansion: Expansion
+    operator: OperatorBounds
     spread: Array
     """(B,): how far the prior alone lets v vary on each cell; says where better bounds may pay."""
 
@@ -47,6 +46,62 @@ class VarianceEnclosure:
 
     pointwise_gained: bool = False
     """Whether the point-by-point remainder was the smaller one on any cell."""
+
+    @property
+    def dip(self) -> float:
+        """`v >= -dip` is proved: the stored factor is rounded (Statement 1.3)."""
+        return self.operator.excess * self.local.variance
+
+    @property
+    def largest(self) -> float:
+        """About the largest variance anywhere, for the rounding of coefficients."""
+        return self.operator.gain * self.local.variance
+
+    @property
+    def at_center(self) -> tuple[Array, Array]:
+        """Certified range (B,) of max(v, 0) at the centres alone."""
+        low, high = super().at_center
+        return nonnegative(low), nonnegative(high)
+
+    def times(self, coefficient: Array) -> Enclosure:
+        """Of `coefficient max(v, 0)`, with the mean's weight.
+
+        `max(v, 0) <= v + dip` counts where the coefficient is negative, with the weight.
+        """
+        rises = coefficient > 0
+        chosen = self.below.where(rises, self.above)
+        chosen = chosen.lighter(self.local.weight_rate, rises, self.range[0], self.dip)
+        scaled = chosen.scaled(abs(coefficient))
+        return scaled.lowered(up(nonnegative(-coefficient) * self.dip * scaled.heaviest, 2))
+
+    @cached_property
+    def range(self) -> tuple[Array, Array]:
+        """Certified `low <= max(v, 0) <= high` on every cell: the best of three.
+
+        The quadratic models; `0 <= max(v, 0) <= gain k(x, x)`; and the order-0 form
+        `sqrt(v + kappa k(x, x))`, the length of phi(x) in the seminorm of P + kappa I, within
+        `sqrt(gain + kappa) R0` of its value at the centre. For k(x, x) <= s2 on the cell.
+        """
+        xp = namespace(self.center)
+        local, expansion, operator = self.local, self.expansion, self.operator
+        s2 = local.largest_variance(expansion)
+        low, high = self.below.minimum().lower, -self.above.minimum().lower
+        excess = operator.excess
+        shift = up(excess * s2, 1)
+        moved = up(local.remainder(expansion, 0) * operator.shifted**0.5, 8)
+        prior, prior_error = local.center_variance(expansion)
+        # differences may cancel: their rounding is counted by the size of the terms
+        center, error = self.center, up(self.center_error + excess * prior_error, 2)
+        rounding = gamma(8) * (xp.abs(center) + error + shift)
+        root_low = down(xp.sqrt(nonnegative(center - error + excess * prior - rounding)), 2)
+        root_high = up(xp.sqrt(nonnegative(center + error + excess * prior + rounding)), 2)
+        nearer, farther = nonnegative(root_low - moved) ** 2, (root_high + moved) ** 2
+        # at x: v + kappa k(x, x) lies between the squares; kappa k(x, x) between 0 and `shift`
+        below = nearer - shift - gamma(16) * (nearer + shift)
+        low = xp.maximum(nonnegative(_or(low, 0.0)), _or(below, 0.0))
+        high = xp.minimum(_or(high, math.inf), _or(farther + gamma(16) * farther, math.inf))
+        high = xp.minimum(nonnegative(high), up(operator.gain * s2, 1) if operator.gain > 1 else s2)
+        return nonnegative(low), high
 
 
 @dataclass(frozen=True)
@@ -64,6 +119,7 @@ def variance_enclosure(
     precision: LocalPrecision,
     operator: OperatorBounds,
     options: VarianceOptions,
+    units: Units,
 ) -> VarianceEnclosure:
     """Lower models of v and -v with weight rate `2 * local.weight_rate`.
 
@@ -76,13 +132,17 @@ def variance_enclosure(
     value = prior - explained
     # with a negative factor `explained` may have either sign
     error0 = up(explained_error + prior_error + gamma(2) * (prior + xp.abs(explained)), 4)
+    shift = local.center_shift(expansion)
+    if shift is not None:  # |<p, P p> - <q, P q>| <= |P| |p - q| |p + q|
+        moved = operator.norm * shift * (2.0 * xp.sqrt(prior + prior_error) + shift)
+        error0 = up(error0 + moved, 12)
     whole = nonnegative(value + error0) + 2.0 * operator.excess * (prior + prior_error)
     whole = up(operator.norm * whole, 4)
     model = local.model(expansion, Combination(-y, whole, True, y_error), options.pointwise)
     gradient, hessian = model.gradient, model.hessian
     rounding = error0 + 2.0 * model.slope_rounding(geometry)
     # adding the square to the Hessian rounds every entry; the square counts its own size itself
-    bend = gamma(8) * _reach(hessian, geometry)
+    bend = gamma(8) * reach(hessian, geometry)
     rounding = up(rounding + bend, 8)
     rate = 2.0 * local.weight_rate
     step = local.squared_step(expansion)
@@ -96,17 +156,17 @@ def variance_enclosure(
         square, gained_more = square.better(finer, geometry)
         gained = gained or gained_more
     below, above = 2.0 * (hessian + square.below), -2.0 * (hessian + square.above)
-    below_error = usable_error(
-        up(2.0 * model.below + rounding + square.below_error, 4), geometry, rate
-    )
-    above_error = usable_error(
-        up(2.0 * model.above + rounding + square.above_error, 4), geometry, rate
-    )
+    below_error = up(2.0 * model.below + rounding + square.below_error, 4)
+    above_error = up(2.0 * model.above + rounding + square.above_error, 4)
     return VarianceEnclosure(
-        LocalQuadratic(value, 2.0 * gradient, below, below_error, rate),
-        LocalQuadratic(-value, -2.0 * gradient, above, above_error, rate),
+        Enclosure.of(geometry, (value, 2.0 * gradient, below), below_error, rate),
+        Enclosure.of(geometry, (-value, -2.0 * gradient, above), above_error, rate),
         value,
         error0,
+        units,
+        local,
+        expansion,
+        operator,
         step.reach(geometry),
         options.derivatives,
         gained,
@@ -114,49 +174,7 @@ def variance_enclosure(
     )
 
 
-def variance_range(
-    enclosure: VarianceEnclosure,
-    local: LocalKernel,
-    expansion: Expansion,
-    operator: OperatorBounds,
-) -> tuple[Array, Array]:
-    """Certified `low <= max(v, 0) <= high` on every cell: the best of three.
-
-    The quadratic models; `0 <= max(v, 0) <= gain k(x, x)`; and the order-0 form
-    `sqrt(v + kappa k(x, x))`, the length of phi(x) in the seminorm of P + kappa I, within
-    `sqrt(gain + kappa) R0` of its value at the centre. For k(x, x) <= s2 on the cell.
-    """
-    xp = namespace(enclosure.center)
-    geometry = expansion.geometry
-    s2 = local.largest_variance(expansion)
-    low = enclosure.below.bound(geometry).lower
-    high = -enclosure.above.bound(geometry).lower
-    excess = operator.excess
-    shift = up(excess * s2, 1)
-    reach = up(local.remainder(expansion, 0) * operator.shifted**0.5, 8)
-    prior, prior_error = local.center_variance(expansion)
-    # differences may cancel: their rounding is counted by the size of the terms
-    center, error = enclosure.center, up(enclosure.center_error + excess * prior_error, 2)
-    rounding = gamma(8) * (xp.abs(center) + error + shift)
-    root_low = down(xp.sqrt(nonnegative(center - error + excess * prior - rounding)), 2)
-    root_high = up(xp.sqrt(nonnegative(center + error + excess * prior + rounding)), 2)
-    nearer, farther = nonnegative(root_low - reach) ** 2, (root_high + reach) ** 2
-    # at x: v + kappa k(x, x) lies between the squares; kappa k(x, x) between 0 and `shift`
-    below = nearer - shift - gamma(16) * (nearer + shift)
-    low = xp.maximum(nonnegative(_or(low, 0.0)), _or(below, 0.0))
-    high = xp.minimum(_or(high, math.inf), _or(farther + gamma(16) * farther, math.inf))
-    high = xp.minimum(nonnegative(high), up(operator.gain * s2, 1) if operator.gain > 1 else s2)
-    return nonnegative(low), high
-
-
 def _or(bound: Array, trivial: float) -> Array:
     """The bound, or a trivial one where an overflow left nothing (NaN)."""
     xp = namespace(bound)
     return xp.where(xp.isnan(bound), xp.full_like(bound, trivial), bound)
-
-
-def _reach(hessian: Array, geometry: Geometry) -> Array:
-    """`sum_jk |H_jk| w_j w_k`."""
-    xp = namespace(hessian)
-    spread = geometry.half[:, :, None] * geometry.half[:, None, :]
-    return xp.sum(xp.abs(hessian) * spread, axis=(1, 2))

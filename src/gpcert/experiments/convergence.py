@@ -11,7 +11,7 @@ import numpy as np
 import gpcert
 from gpcert.experiments.base import Experiment, Piece, Rows, Tables
 from gpcert.experiments.fits import ball_words, fitted, labelled
-from gpcert.experiments.pictures import logarithmic, panels
+from gpcert.experiments.pictures import logarithmic, panels, shared_legend
 from gpcert.experiments.results import Finding, ResultFigure, ResultTable
 from gpcert.experiments.sources import Sources, subset
 from gpcert.experiments.statistics import bootstrap, exceeds, numbers, share
@@ -130,7 +130,7 @@ def tables(settings: Settings, rows: Rows) -> list[ResultTable]:
 def findings(tables: Tables) -> list[Finding]:
     """Convergence of the paper's method, and how many boxes ours saves."""
     found = []
-    for data in dict.fromkeys(tables["ends"].column("data")):
+    for data in tables["ends"].distinct("data"):
         ends = tables["ends"].where(data=data)
         label = labelled(str(data))
         paper = "paper, closed forms"
@@ -164,7 +164,7 @@ def findings(tables: Tables) -> list[Finding]:
 def _falls(gaps: ResultTable) -> list[bool]:
     """Of every point: whether its search converged, or at least halved its first gap."""
     found = []
-    for point in dict.fromkeys(gaps.column("point")):
+    for point in gaps.distinct("point"):
         column = numbers(gaps.where(point=point), "gap")
         converged = any(gaps.where(point=point).column("converged"))
         found.append(bool(converged or column[-1] <= 0.5 * column[0]))
@@ -174,8 +174,8 @@ def _falls(gaps: ResultTable) -> list[bool]:
 def draw(name: str, tables: Tables) -> Figure:
     """Median gap over the points against boxes, with quartiles; converged searches stay."""
     del name
-    names = list(dict.fromkeys(tables["gaps"].column("data")))
-    figure, axes = panels(len(names))
+    names = tables["gaps"].distinct("data")
+    figure, axes = panels(len(names), columns=3)
     for ax, data in zip(axes, names, strict=True):
         for method, (colour, marker, line) in LOOKS.items():
             table = tables["gaps"].where(data=data, method=method)
@@ -185,9 +185,9 @@ def draw(name: str, tables: Tables) -> Figure:
             ax.plot(budgets, middle, line, color=colour, marker=marker, markersize=4, label=method)
         logarithmic(ax, budgets_of(tables["gaps"].where(data=data)))
         ax.set_xlabel("boxes allowed")
-        ax.set_ylabel("proved to attained minimum")
+        ax.set_ylabel("attained less proved minimum")
         ax.set_title(labelled(str(data)))
-        ax.legend(fontsize="small", framealpha=0.9)
+    shared_legend(figure, axes)
     return figure
 
 
@@ -195,7 +195,7 @@ def _courses(table: ResultTable) -> tuple[np.ndarray, np.ndarray]:
     """Budgets (b,), and gaps (points, b); after its end a search keeps its gap."""
     records: list[Any] = table.records()
     budgets = budgets_of(table)
-    points = list(dict.fromkeys(row["point"] for row in records))
+    points = table.distinct("point")
     values = np.empty((len(points), len(budgets)))
     for k, point in enumerate(points):
         known = {row["allowed"]: row["gap"] for row in records if row["point"] == point}
@@ -240,5 +240,8 @@ EXPERIMENT = Experiment(
         "Beyond the paper, which proves convergence and shows no curve of it.",
         "Small models, as the paper's variance bound by solvers takes seconds per box.",
         "Of images four pixels move.",
+        "Where the paper's bounds do not converge it is their lower bound of the variance that "
+        "stays at 0: trained kernel variances are hundreds of times the least posterior variance. "
+        "Their bounds of the mean close within some dozens of boxes in two dimensions.",
     ),
 )

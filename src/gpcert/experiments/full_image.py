@@ -134,7 +134,7 @@ def findings(tables: Tables) -> list[Finding]:
 def draw(name: str, tables: Tables) -> Figure:
     """Both shares against the radius."""
     del name
-    data = list(dict.fromkeys(map(str, tables["curves"].column("data"))))
+    data = tables["curves"].distinct("data")
     figure, axes = panels(len(data), sharey=True)
     for ax, each in zip(axes, data, strict=True):
         end = max(tables["curves"].where(data=each).column("radius"))

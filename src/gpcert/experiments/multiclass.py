@@ -11,7 +11,7 @@ import numpy as np
 import gpcert
 from gpcert.experiments.base import Experiment, Piece, Rows, Tables
 from gpcert.experiments.fits import ball_words, fitted, labelled
-from gpcert.experiments.pictures import panels
+from gpcert.experiments.pictures import panels, shared_legend
 from gpcert.experiments.results import Finding, ResultFigure, ResultTable
 from gpcert.experiments.sources import Sources, subset
 from gpcert.experiments.statistics import share
@@ -74,9 +74,7 @@ def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) 
                 "data": case.data,
                 "training points": len(data.X_train),
                 "test points": len(right),
-                "accuracy": accuracy.value,
-                "low": accuracy.low,
-                "high": accuracy.high,
+                **accuracy.cells("accuracy"),
                 "paper": case.accuracy,
             }
         ],
@@ -131,7 +129,7 @@ def tables(settings: Settings, rows: Rows) -> list[ResultTable]:
         found = share([r["status"] == "ROBUST" for r in own])
         counts = {s: sum(r["status"] == s for r in own) for s in STATUSES}
         row = {"data": data, "radius": radius, "points": len(own), **counts}
-        shares.append({**row, "proved": found.value, "low": found.low, "high": found.high})
+        shares.append({**row, **found.cells("proved")})
     return [
         ResultTable.of(
             "models",
@@ -178,7 +176,7 @@ def _near(row: Mapping[str, Any]) -> str:
 def draw(name: str, tables: Tables) -> Figure:
     """Stacked bars of verdicts against the radius."""
     del name
-    data = list(dict.fromkeys(map(str, tables["shares"].column("data"))))
+    data = tables["shares"].distinct("data")
     figure, axes = panels(len(data))
     for ax, each in zip(axes, data, strict=True):
         rows = tables["shares"].where(data=each).records()
@@ -198,7 +196,7 @@ def draw(name: str, tables: Tables) -> Figure:
             bottom += height
         ax.set_xticks(range(len(rows)), [f"{row['radius']:g}" for row in rows])
         ax.set(title=labelled(each), xlabel="radius, ten pixels free", ylabel="share of points")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+    shared_legend(figure, axes)
     return figure
 
 

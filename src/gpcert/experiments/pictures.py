@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["logarithmic", "panels", "save"]
+__all__ = ["logarithmic", "panels", "save", "shared_legend"]
 
 WIDTH, HEIGHT = 4.6, 3.6
 PIXELS_AN_INCH = 130
@@ -37,6 +38,17 @@ def panels(count: int, columns: int = 2, **options: Any) -> tuple[Figure, list[A
     for unused in axes[count:]:
         unused.remove()
     return figure, axes[:count]
+
+
+def shared_legend(figure: Figure, axes: Iterable[Axes], columns: int = 4) -> None:
+    """One legend below the figure in place of one in every panel."""
+    known = {}
+    for ax in axes:
+        handles, labels = ax.get_legend_handles_labels()
+        known |= dict(zip(labels, handles, strict=True))
+        if (own := ax.get_legend()) is not None:
+            own.remove()
+    figure.legend(known.values(), known, loc="outside lower center", ncols=columns)
 
 
 def logarithmic(ax: Axes, ticks: Any) -> None:

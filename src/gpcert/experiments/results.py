@@ -98,6 +98,14 @@ class ResultTable:
         k = self.columns.index(name)
         return tuple(row[k] for row in self.rows)
 
+    def distinct(self, name: str) -> list[Any]:
+        """The different cells of a column, in their order.
+
+        >>> ResultTable("t", "", ("a",), ((2,), (1,), (2,))).distinct("a")
+        [2, 1]
+        """
+        return list(dict.fromkeys(self.column(name)))
+
     def records(self) -> list[dict[str, Any]]:
         """One mapping per row, by column."""
         return [dict(zip(self.columns, row, strict=True)) for row in self.rows]

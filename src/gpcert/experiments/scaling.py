@@ -14,7 +14,7 @@ from gpcert.experiments.base import Experiment, Piece, Rows, Tables
 from gpcert.experiments.pictures import logarithmic, panels
 from gpcert.experiments.results import Finding, ResultFigure, ResultTable
 from gpcert.experiments.sources import Sources
-from gpcert.experiments.statistics import bootstrap, exceeds, numbers
+from gpcert.experiments.statistics import Estimate, bootstrap, exceeds, numbers, opposite
 from gpcert.kernels import SquaredExponential
 from gpcert.models import GPClassifier
 
@@ -119,9 +119,7 @@ def tables(settings: Settings, rows: Rows) -> list[ResultTable]:
                 {
                     "axis": axis,
                     "value": float(value),
-                    "median seconds": seconds.value,
-                    "low": seconds.low,
-                    "high": seconds.high,
+                    **seconds.cells("median seconds"),
                     "median boxes": float(np.median(numbers(found, "boxes"))),
                     "converged": float(np.mean(numbers(found, "converged"))),
                 }
@@ -133,15 +131,19 @@ def tables(settings: Settings, rows: Rows) -> list[ResultTable]:
 def findings(tables: Tables) -> list[Finding]:
     """Orders of growth: the slope of log seconds against log N, and of log boxes against d."""
     times = tables["times"]
-    slope = _slope(times.where(axis="train"), "seconds", np.log)
-    boxes = _slope(times.where(axis="features"), "boxes", np.asarray)
+    train = times.where(axis="train")
+    slope = _slope(train.distinct("value"), train, "seconds", np.log)
+    last = _slope(train.distinct("value")[-2:], train, "seconds", np.log)
+    features = times.where(axis="features")
+    boxes = _slope(features.distinct("value"), features, "boxes", np.asarray)
     return [
         Finding(
             "A range costs less than the third power of the training points",
             "cubic for the paper's variance programs",
-            f"seconds grow as N to the power {slope}",
-            {"yes": "no", "no": "yes"}.get(exceeds(slope, 3.0), "unclear"),
-            "least squares of log seconds on log N; yes: the interval lies below 3",
+            f"seconds grow as N to the power {slope} over all N, {last} over the last step",
+            opposite(exceeds(last, 3.0)),
+            "least squares of log seconds on log N; yes: the interval of the last step, where "
+            "fixed costs count least, lies below 3",
         ),
         Finding(
             "Boxes grow exponentially with the features in the worst case",
@@ -153,9 +155,8 @@ def findings(tables: Tables) -> list[Finding]:
     ]
 
 
-def _slope(times: ResultTable, what: str, scale: Any) -> Any:
-    """Slope of log `what` against the scaled axis, the points resampled."""
-    values = list(dict.fromkeys(times.column("value")))
+def _slope(values: list[float], times: ResultTable, what: str, scale: Any) -> Estimate:
+    """Slope of log `what` against these values of the scaled axis, the points resampled."""
     columns = [numbers(times.where(value=value), what) for value in values]
     logs = np.log(np.stack(columns, axis=1))
     x = np.asarray(scale(np.array(values, float)), float)
@@ -224,5 +225,7 @@ EXPERIMENT = Experiment(
         "Beyond the paper, which states orders of growth. Laplace classifiers of generated data "
         "with fixed kernel parameters, all features free; one BLAS thread; the model's own "
         "set-up (norms of its matrices) is not counted.",
+        "Up to twelve free features the engine takes third derivatives as whole tensors, beyond it "
+        "takes another way: hence the step between 8 and 16.",
     ),
 )

@@ -11,10 +11,10 @@ import numpy as np
 from gpcert.experiments.base import Experiment, Piece, Rows, Tables
 from gpcert.experiments.deltas import delta_rows, deltas_of
 from gpcert.experiments.fits import fit_cells, fitted, labelled
-from gpcert.experiments.pictures import panels
+from gpcert.experiments.pictures import panels, shared_legend
 from gpcert.experiments.results import Finding, ResultFigure, ResultTable
 from gpcert.experiments.sources import Sources, subset
-from gpcert.experiments.statistics import Estimate, bootstrap, exceeds
+from gpcert.experiments.statistics import Estimate, bootstrap, exceeds, opposite
 from gpcert.plots.boxes import plot_boxes
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def tables(settings: Settings, rows: Rows) -> list[ResultTable]:
     for row in rows["models"]:
         key = {name: row[name] for name in ("data", "method", "train", "inducing")}
         mean = bootstrap(deltas_of(deltas, **key), np.mean)
-        models.append({**row, "mean delta": mean.value, "low": mean.low, "high": mean.high})
+        models.append({**row, **mean.cells("mean delta")})
     caption = "Models, their test accuracy, and mean proved delta with its 95 % interval"
     return [ResultTable.of("models", caption, models), deltas]
 
@@ -125,7 +125,7 @@ class _Grid:
 def findings(tables: Tables) -> list[Finding]:
     """The claims of Section 6.3, one by one."""
     found = []
-    for data in dict.fromkeys(tables["models"].column("data")):
+    for data in tables["models"].distinct("data"):
         grids = {method: _Grid(tables, data, method) for method in METHODS}
         found.append(_accuracy(str(data), list(grids.values())))
         for method, grid in grids.items():
@@ -154,7 +154,7 @@ def _training(data: str, method: str, grid: _Grid) -> Finding:
     fall = bootstrap(grid.fall_with_training(), np.mean)
     falls = exceeds(fall, 0.0)
     if method == "dtc":
-        claim, falls = "does not rise with training points", _opposite(falls)
+        claim, falls = "does not rise with training points", opposite(falls)
         paper = "slightly worsens" if data != "fashion-ts" else "remains stable"
     else:
         claim, paper = "rises with training points", "rises"
@@ -166,10 +166,6 @@ def _training(data: str, method: str, grid: _Grid) -> Finding:
         "by whether the interval of the fall lies above or below 0"
         + ("" if method == "fic" else "; the paper's toolbox has a wrong sign in this variance"),
     )
-
-
-def _opposite(answer: str) -> str:
-    return {"yes": "no", "no": "yes"}.get(answer, answer)
 
 
 def _inducing(data: str, grids: list[_Grid]) -> Finding:
@@ -195,30 +191,32 @@ def _inducing(data: str, grids: list[_Grid]) -> Finding:
 def draw(name: str, tables: Tables) -> Figure:
     """Rows: methods; columns: data sets; the accuracy on a second axis."""
     del name
-    names = list(dict.fromkeys(tables["models"].column("data")))
+    names = tables["models"].distinct("data")
     figure, axes = panels(len(METHODS) * len(names), columns=len(names))
     cells = [(method, data) for method in METHODS for data in names]
     for ax, (method, data) in zip(axes, cells, strict=True):
         _panel(ax, _Grid(tables, data, method), f"{labelled(str(data))}, {method.upper()}")
+    shared_legend(figure, axes, columns=3)
     return figure
 
 
 def _panel(ax: Axes, grid: _Grid, title: str) -> None:
     empty = np.array([])
     values = {
-        (str(m), str(n)): grid.deltas.get((n, m), empty) for n in grid.train for m in grid.inducing
+        (f"{m} inducing points", str(n)): grid.deltas.get((n, m), empty)
+        for n in grid.train
+        for m in grid.inducing
     }
-    labels = [str(m) for m in grid.inducing], [str(n) for n in grid.train]
+    labels = [f"{m} inducing points" for m in grid.inducing], [str(n) for n in grid.train]
     plot_boxes(ax, values, *labels, label="delta")
     ax.set_xlabel("training points")
     ax.set_title(title)
-    ax.legend(title="inducing points", fontsize="x-small", ncols=len(grid.inducing))
     second = ax.twinx()
     width = 0.8 / len(grid.inducing)
     for row in grid.models:
         beside = (grid.inducing.index(row["inducing"]) - 0.5 * (len(grid.inducing) - 1)) * width
         place = grid.train.index(row["train"]) + beside
-        second.plot(place, row["accuracy"], marker="D", color="#D55E00", markersize=4)
+        second.plot(place, row["accuracy"], "D", color="#D55E00", markeredgecolor="white")
     second.set_ylabel("accuracy (diamonds)")
 
 

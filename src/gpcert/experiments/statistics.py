@@ -11,7 +11,7 @@ from scipy.stats import binomtest
 from gpcert.errors import InputError
 from gpcert.experiments.results import ResultTable
 
-__all__ = ["Estimate", "bootstrap", "exceeds", "numbers", "share"]
+__all__ = ["Estimate", "bootstrap", "exceeds", "numbers", "opposite", "share"]
 
 DRAWS = 2000
 LEVEL = 0.95
@@ -30,6 +30,10 @@ class Estimate(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.value:.3g} [{self.low:.3g}, {self.high:.3g}]"
+
+    def cells(self, name: str) -> dict[str, float]:
+        """Three cells of a row: the number under its name, `low` and `high`."""
+        return {name: self.value, "low": self.low, "high": self.high}
 
 
 def bootstrap(
@@ -86,3 +90,8 @@ def exceeds(estimate: Estimate, level: float) -> str:
     if estimate.low > level:
         return "yes"
     return "no" if estimate.high < level else "unclear"
+
+
+def opposite(answer: str) -> str:
+    """The answer to the opposite claim; what is unclear stays so."""
+    return {"yes": "no", "no": "yes"}.get(answer, answer)

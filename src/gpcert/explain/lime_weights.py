@@ -45,7 +45,7 @@ def lime(
     if not (isinstance(n_samples, int | np.integer) and n_samples > 1):
         raise InputError(f"n_samples: expected a whole number > 1, got {n_samples!r}")
     data = (
-        posterior.points if background is None else posterior.check_inputs(background, "background")
+        posterior.places if background is None else posterior.check_inputs(background, "background")
     )
     labels = output_labels(posterior)
     regression = predictions(posterior, points[:1]).shape[1] == 1

@@ -18,10 +18,11 @@ from gpcert.api.arguments import (
     read_tolerance,
     read_x,
 )
+from gpcert.api.methods import Method
 from gpcert.api.progress import Line, margin_text, progress_line
 from gpcert.api.regions import Where
 from gpcert.api.rules import RuleOptions, decision_rule
-from gpcert.api.words import PixelWords, verb
+from gpcert.api.words import RangeWords, verb
 from gpcert.certificates import Record
 from gpcert.certificates.shown import Shown
 from gpcert.certificates.table import COST, RecordTable, cells_of
@@ -152,7 +153,7 @@ def pixel_budget(
     radius: Any = None,
     region: Region | None = None,
     tol: float = 0.01,
-    **words: Unpack[PixelWords],
+    **words: Unpack[RangeWords],
 ) -> PixelBudget:
     """The gap pi_gap when the beta most important pixels take their worst values, for each beta.
 
@@ -169,8 +170,8 @@ def pixel_budget(
     radius, norm, features, domain, scale, region : where pixels may go, as in `certify`.
     tol, budget : of each beta; 60 seconds by default. `least_beta` is bisected between the betas
         that were asked for.
-    backend, random_state, progress : as in `prediction_range`. After Ctrl-C the betas that were
-        reached are returned.
+    backend, random_state, method, variance_bound, progress : as in `prediction_range`. After
+        Ctrl-C the betas that were reached are returned.
 
     Example
     -------
@@ -188,12 +189,12 @@ def pixel_budget(
     posterior = as_posterior(model)
     point = read_x(posterior, x, "ask for one point at a time")
     whole = region_around(posterior, point, Where.read(words, radius, region))
-    width, means = read_tolerance(tol), Means.read(words)
+    width, means, bounds = read_tolerance(tol), Means.read(words), Method.read(words)
     gap = _gap(posterior, point)
     order = ranked_features(posterior, point, whole, ranking, gap.label, means.random_state)
     wanted = _betas(betas, len(order))
     with progress_line(words.get("progress")) as line:
-        search = _Search(gap, point, whole, order, width, means, line)
+        search = _Search(gap, point, whole, order, width, means, bounds, line)
         least = search.run(wanted)
     rows = {beta: search.known[beta] for beta in wanted if beta in search.known}
     safe = [beta for beta, row in search.known.items() if gap.lower(row) > 0]
@@ -214,6 +215,7 @@ def pixel_budget(
         boxes=sum(row.boxes for row in search.known.values()),
         seconds=time.perf_counter() - started,
         region=whole.describe(),
+        method=bounds.name,
         model=posterior.fingerprint,
     )
 
@@ -265,6 +267,7 @@ class _Search:
     order: np.ndarray
     tol: float
     means: Means
+    method: Method
     line: Line
     known: dict[int, SearchResult] = field(default_factory=dict)
 
@@ -286,7 +289,7 @@ class _Search:
             problem = Problem(
                 self.gap.model,
                 part,
-                [self.gap.goal],
+                self.method.goals([self.gap.goal], self.means.random_state, self.gap.model),
                 tol=self.tol / self.gap.factor,
                 budget=self.means.budget,
                 backend=self.means.backend,

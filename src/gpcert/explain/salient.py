@@ -49,7 +49,7 @@ def salient_features(
     if not (isinstance(count, int | np.integer) and count > 0):
         raise InputError(f"count: expected a positive whole number, got {count!r}")
     if method == "variance":
-        spread = np.var(posterior.points, axis=0)
+        spread = np.var(posterior.places, axis=0)
         return np.argsort(-spread, kind="stable")[:count]
     if method == "sensitivity":
         slopes = np.abs(decision_gradient(posterior, point))

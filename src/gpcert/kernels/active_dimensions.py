@@ -118,20 +118,6 @@ class ActiveDimensions(Kernel):
                 f"got {self.dimensions}"
             )
 
-    def config(self) -> dict[str, Any]:
-        """`{"kernel": [name, config], "dimensions": [...]}`."""
-        return {
-            "kernel": [self.kernel.name, self.kernel.config()],
-            "dimensions": list(self.dimensions),
-        }
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> ActiveDimensions:
-        """Rebuild k by the registry."""
-        from gpcert.kernels import kernel_from_config  # the registry imports this module
-
-        return cls(kernel_from_config(*config["kernel"]), config["dimensions"])
-
 
 @dataclass(frozen=True, eq=False)
 class ActiveNode(LocalNode):

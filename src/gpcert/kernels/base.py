@@ -13,6 +13,7 @@ coordinates that a region leaves free, which is what runs over batches of boxes.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import fields
 from typing import Any, ClassVar
 
 import numpy as np
@@ -116,14 +117,15 @@ class Kernel(ABC):
     def check_dimension(self, d: int) -> None:
         """Raise an `InputError` if the kernel does not fit inputs with d features."""
 
-    @abstractmethod
     def config(self) -> dict[str, Any]:
-        """Parameters (numbers, lists, nested [name, config]): the registry rebuilds it so."""
+        """Its fields (numbers, lists, nested [name, config]): the registry rebuilds it so."""
+        own = fields(self)  # pyright: ignore[reportArgumentType]
+        return {field.name: _plain(getattr(self, field.name)) for field in own}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Kernel:
         """Rebuild the kernel that `config` describes."""
-        return cls(**config)
+        return cls(**{name: _rebuilt(value) for name, value in config.items()})
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Of a copy or a pickle: NumPy forgets that its arrays can only be read."""
@@ -193,14 +195,40 @@ class Kernel(ABC):
         """Upper bound of `||D_d^3 phi(x)||`, x in the box; `inf` where it does not exist."""
         return np.asarray(self.feature_sizes(delta, center).lengths[3])
 
-    def gram_with_error(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """`k(z_i, z_j)` (N, N) and a bound of the absolute error of each entry."""
-        region = Box(points.min(axis=0), points.max(axis=0))
+    def gram_with_error(
+        self, points: np.ndarray, rows: slice = slice(None), columns: slice = slice(None)
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """`k(z_i, z_j)`, i of the rows and j of the columns, and a bound of the absolute error of
+        each entry."""
+        X, Z = points[rows], points[columns]
+        both = np.concatenate([X, Z])
+        region = Box(both.min(axis=0), both.max(axis=0))
         frame = Frame.of(region, self.typical_lengths(points.shape[1]), Backend())
-        centers = points[:, frame.free]
-        reach = Reach(frame.points(points), centers, np.zeros_like(centers), frame.unit)
-        batch = self.node(points, frame).at(reach)
+        centers = X[:, frame.free]
+        reach = Reach(frame.points(X), centers, np.zeros_like(centers), frame.unit)
+        batch = self.node(Z, frame).at(reach)
         return batch.value, np.broadcast_to(batch.errors[0], batch.value.shape)
+
+
+def _plain(value: Any) -> Any:
+    """A field as files hold it: arrays and tuples as lists, a kernel as its name and config."""
+    if isinstance(value, Kernel):
+        return [value.name, value.config()]
+    if isinstance(value, tuple):
+        return [_plain(part) for part in value]
+    return value.tolist() if isinstance(value, np.ndarray) else value
+
+
+def _rebuilt(value: Any) -> Any:
+    """The kernels of a field by the registry, all else as it is."""
+    match value:
+        case [str(name), dict(config)]:
+            from gpcert.kernels import kernel_from_config  # the registry imports this module
+
+            return kernel_from_config(name, config)
+        case [[str(), dict()], *_]:
+            return tuple(_rebuilt(part) for part in value)
+    return value
 
 
 def _algebra() -> Any:

@@ -58,14 +58,3 @@ class Composite(Kernel):
         """Every part must fit."""
         for kernel in self.kernels:
             kernel.check_dimension(d)
-
-    def config(self) -> dict[str, Any]:
-        """`{"kernels": [[name, config], ...]}`."""
-        return {"kernels": [[kernel.name, kernel.config()] for kernel in self.kernels]}
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> Composite:
-        """Rebuild every part by the registry."""
-        from gpcert.kernels import kernel_from_config  # the registry imports this module
-
-        return cls(tuple(kernel_from_config(name, part) for name, part in config["kernels"]))

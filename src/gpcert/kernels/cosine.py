@@ -81,7 +81,3 @@ class Cosine(Kernel):
                 f"kernel: expected {d} frequencies (one a feature of the points), "
                 f"got {len(self.frequency)}"
             )
-
-    def config(self) -> dict[str, Any]:
-        """`{"frequency": ..., "variance": ...}`."""
-        return {"frequency": self.frequency.tolist(), "variance": self.variance}

@@ -92,11 +92,3 @@ class CosinePair(Kernel):
                 f"kernel: expected {d} frequencies (one a feature of the points), "
                 f"got {len(self.first)}"
             )
-
-    def config(self) -> dict[str, Any]:
-        """`{"first": ..., "second": ..., "phases": ...}`."""
-        return {
-            "first": self.first.tolist(),
-            "second": self.second.tolist(),
-            "phases": self.phases.tolist(),
-        }

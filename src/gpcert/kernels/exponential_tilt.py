@@ -74,7 +74,3 @@ class ExponentialTilt(Kernel):
                 f"kernel: expected {d} rates theta (one a feature of the points), "
                 f"got {len(self.theta)}"
             )
-
-    def config(self) -> dict[str, Any]:
-        """`{"theta": ..., "log_factor": ...}`."""
-        return {"theta": self.theta.tolist(), "log_factor": self.log_factor}

@@ -84,8 +84,3 @@ class GeneralisedSpectral(Expressed):
             raise InputError(
                 f"kernel: expected components of {d} features, got {self.thetas.shape[1]}"
             )
-
-    def config(self) -> dict[str, Any]:
-        """`{"variances", "thetas", "first", "second", "phases"}`."""
-        names = ("variances", "thetas", "first", "second", "phases")
-        return {name: getattr(self, name).tolist() for name in names}

@@ -94,7 +94,3 @@ class Linear(Kernel):
         """Vectors of weights and of the centre must have d entries; numbers fit every d."""
         fits("weights", self.weights, d)
         fits("center", self.center, d)
-
-    def config(self) -> dict[str, Any]:
-        """`{"weights": ..., "center": ...}`."""
-        return {"weights": self.weights.tolist(), "center": self.center.tolist()}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,11 +16,11 @@ import numpy as np
 from gpcert.arrays import Array, finite_array, namespace
 from gpcert.errors import InputError
 from gpcert.kernels.nodes.positive_series import PositiveSeries, reverse_bessel
-from gpcert.kernels.nodes.radial_profiles import RadialProfile, infinite_beyond_zero, power
+from gpcert.kernels.nodes.radial_profiles import infinite_beyond_zero, power
 from gpcert.kernels.radial import RadialKernel
 from gpcert.rounding import EXP_ULPS, U, up
 
-__all__ = ["Matern", "MaternProfile"]
+__all__ = ["Matern"]
 
 MOST_SMOOTH = 10
 """Largest p. Beyond it a Matern kernel is a squared exponential for all practical purposes."""
@@ -62,9 +62,18 @@ def _series(p: int) -> tuple[PositiveSeries, ...]:
     return tuple(found)
 
 
-@dataclass(frozen=True)
-class MaternProfile(RadialProfile):
-    """With t = sqrt(2 nu) r and the reverse Bessel polynomials theta (`reverse_bessel`):
+@dataclass(frozen=True, eq=False)
+class Matern(RadialKernel):
+    """Matern kernel: `phi` has p derivatives in the mean-square sense, nu = p + 1/2.
+
+        k = s^2 e^-t p!/(2p)! sum_i (p+i)! / (i! (p-i)!) (2t)^(p-i),   t = sqrt(2 nu) r.
+
+    Its spectral density is a multivariate t with 2 nu degrees of freedom, so with rho = |d|_L
+
+        b1^2 = s^2 nu / (nu - 1) rho^2,   b2^2 = 3 s^2 nu^2 / ((nu - 1)(nu - 2)) rho^4,
+        b3^2 = 15 s^2 nu^3 / ((nu - 1)(nu - 2)(nu - 3)) rho^6,   where these are positive.
+
+    With t = sqrt(2 nu) r and the reverse Bessel polynomials theta (`reverse_bessel`):
 
         F_n = (2 nu)^n e^-t / theta_p(0) * { theta_(p-n)(t)           n <= p
                                            { theta_m(t) / t^(2m+1)    n = p + 1 + m.
@@ -76,9 +85,33 @@ class MaternProfile(RadialProfile):
     all equal to a constant plus `t - t theta'/theta`, whose derivative has the numerator
     `theta^2 - theta theta' - t theta theta'' + t theta'^2`, a polynomial without negative
     coefficients for every theta in use (tested exactly): w_n is increasing.
+
+    >>> k = Matern(2.0, nu=0.5, variance=3.0)
+    >>> bool(np.isclose(k.value(np.zeros((1, 1)), np.ones((1, 1)))[0, 0], 3.0 * np.exp(-0.5)))
+    True
     """
 
-    p: int
+    length_scale: Any
+    nu: float
+    variance: float = 1.0
+
+    name: ClassVar[str] = "matern"
+    zero_slack: ClassVar[float] = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        nu = float(finite_array("nu", self.nu, ndim=0))
+        if nu - 0.5 not in range(MOST_SMOOTH + 1):
+            raise InputError(
+                f"nu: expected 0.5, 1.5, 2.5, ..., {MOST_SMOOTH + 0.5}, got {self.nu!r}; the limit "
+                "of large nu is SquaredExponential"
+            )
+        object.__setattr__(self, "nu", nu)
+
+    @property
+    def p(self) -> int:
+        """How often the features can be differentiated."""
+        return round(self.nu - 0.5)
 
     @property
     def _rate(self) -> float:
@@ -89,7 +122,7 @@ class MaternProfile(RadialProfile):
         """t = 800."""
         return LARGEST_T / self._rate
 
-    @property
+    @cached_property
     def at_zero(self) -> tuple[float, float, float, float]:
         """`nu^n / ((nu - 1) ... (nu - n))`, finite for n <= p."""
         nu = Fraction(2 * self.p + 1, 2)
@@ -179,54 +212,3 @@ class MaternProfile(RadialProfile):
         found = [series.at(t) for series in _series(self.p)]
         found += [infinite_beyond_zero(rho2)] * (3 - len(found))
         return found[0], found[1], found[2]
-
-
-@dataclass(frozen=True, eq=False)
-class Matern(RadialKernel):
-    """Matern kernel: `phi` has p derivatives in the mean-square sense, nu = p + 1/2.
-
-        k = s^2 e^-t p!/(2p)! sum_i (p+i)! / (i! (p-i)!) (2t)^(p-i),   t = sqrt(2 nu) r.
-
-    Its spectral density is a multivariate t with 2 nu degrees of freedom, so with rho = |d|_L
-
-        b1^2 = s^2 nu / (nu - 1) rho^2,   b2^2 = 3 s^2 nu^2 / ((nu - 1)(nu - 2)) rho^4,
-        b3^2 = 15 s^2 nu^3 / ((nu - 1)(nu - 2)(nu - 3)) rho^6,   where these are positive.
-
-    >>> k = Matern(2.0, nu=0.5, variance=3.0)
-    >>> bool(np.isclose(k.value(np.zeros((1, 1)), np.ones((1, 1)))[0, 0], 3.0 * np.exp(-0.5)))
-    True
-    """
-
-    length_scale: Any
-    nu: float
-    variance: float = 1.0
-
-    name: ClassVar[str] = "matern"
-
-    def __post_init__(self) -> None:
-        self._validate_radial()
-        nu = float(finite_array("nu", self.nu, ndim=0))
-        if nu - 0.5 not in range(MOST_SMOOTH + 1):
-            raise InputError(
-                f"nu: expected 0.5, 1.5, 2.5, ..., {MOST_SMOOTH + 0.5}, got {self.nu!r}; the limit "
-                "of large nu is SquaredExponential"
-            )
-        object.__setattr__(self, "nu", nu)
-
-    @property
-    def profile(self) -> MaternProfile:
-        """The profile of p = nu - 1/2."""
-        return _profile(round(self.nu - 0.5))
-
-    def config(self) -> dict[str, Any]:
-        """`{"length_scale": ..., "nu": ..., "variance": ...}`."""
-        return {
-            "length_scale": self.length_scale.tolist(),
-            "nu": self.nu,
-            "variance": self.variance,
-        }
-
-
-@lru_cache(maxsize=16)
-def _profile(p: int) -> MaternProfile:
-    return MaternProfile(p)

@@ -100,11 +100,3 @@ class Periodic(Kernel):
                 raise InputError(
                     f"kernel: expected a {name} for each of {d} features, got {len(values)}"
                 )
-
-    def config(self) -> dict[str, Any]:
-        """`{"period": ..., "length_scale": ..., "variance": ...}`."""
-        return {
-            "period": self.period.tolist(),
-            "length_scale": self.length_scale.tolist(),
-            "variance": self.variance,
-        }

@@ -100,12 +100,3 @@ class Polynomial(Kernel):
     def check_dimension(self, d: int) -> None:
         """As the linear kernel does."""
         self.base.check_dimension(d)
-
-    def config(self) -> dict[str, Any]:
-        """`{"degree": ..., "weights": ..., "offset": ..., "center": ...}`."""
-        return {
-            "degree": self.degree,
-            "weights": self.weights.tolist(),
-            "offset": self.offset,
-            "center": self.center.tolist(),
-        }

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
-from dataclasses import replace
+from dataclasses import fields, replace
+from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
@@ -22,27 +22,32 @@ from gpcert.rounding import TINY, gamma, up
 __all__ = ["RadialKernel"]
 
 
-class RadialKernel(Kernel):
+ORDINARY = (1e-100, 1e100)
+"""Lengths between which unscaled squares that leave float64 belong to kernel values of 0 or 1."""
+
+
+class RadialKernel(Kernel, RadialProfile):
     """A kernel of the scaled distance, with a length-scale a feature (ARD) and a variance s^2.
 
-    Subclasses are frozen records with `length_scale` (a number or one a feature) and `variance`,
-    call `_validate_radial` and give `profile` and `config`.
+    Subclasses are frozen records with `length_scale` (a number or one a feature), `variance` and
+    the parameters of their shape, and give the functions of `RadialProfile`. All else is here.
     """
 
     length_scale: Any
     variance: float
 
     @property
-    @abstractmethod
     def profile(self) -> RadialProfile:
-        """F_0 and what is known of it."""
+        """The same shape with length-scale and variance 1: one record for all kernels of it."""
+        own = {field.name: getattr(self, field.name) for field in fields(self)}  # pyright: ignore
+        return _shape(type(self), tuple((own | {"length_scale": 1.0, "variance": 1.0}).items()))
 
     @property
     def rough(self) -> bool:
         """Whether F_2(0) is infinite."""
         return not math.isfinite(self.profile.at_zero[2])
 
-    def _validate_radial(self) -> None:
+    def __post_init__(self) -> None:
         lengths = constant_array("length_scale", self.length_scale)
         if lengths.ndim > 1 or np.any(lengths <= 0):
             raise InputError(
@@ -55,9 +60,14 @@ class RadialKernel(Kernel):
         object.__setattr__(self, "length_scale", lengths)
         object.__setattr__(self, "variance", variance)
 
-    def _distances(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        """(n, p) scaled distances."""
-        return cdist(X / self.length_scale, Y / self.length_scale)
+    def _distances(self, X: np.ndarray, Y: np.ndarray, squared: bool = False) -> np.ndarray:
+        """(n, p) scaled distances, or their squares."""
+        metric, lengths = "sqeuclidean" if squared else "euclidean", self.length_scale
+        if lengths.ndim == 1 or not ORDINARY[0] < lengths < ORDINARY[1]:
+            return cdist(X / lengths, Y / lengths, metric)
+        # one length for all features: the points need not be scaled
+        found = cdist(X, Y, metric) / lengths
+        return found / lengths if squared else found
 
     def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         """Matrix `k(x_i, y_j)` in plain floating point."""
@@ -67,7 +77,7 @@ class RadialKernel(Kernel):
         """`k(x, x) = s^2`."""
         return np.full(len(X), self.variance)
 
-    def _slopes(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    def slopes(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         """`s^2 F_1(r)` (n, p); 0 at r = 0, where the gradient is 0 or does not exist."""
         r = self._distances(X, Y)
         return self.variance * np.where(r > 0, self.profile.terms(r, (1, 0))[0], 0.0)
@@ -75,11 +85,11 @@ class RadialKernel(Kernel):
     def gradient(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         """`d k / d x = -s^2 F_1(r) (x - y) / l^2`."""
         difference = X[:, None, :] - Y[None, :, :]
-        return -self._slopes(X, Y)[:, :, None] * difference / self.length_scale / self.length_scale
+        return -self.slopes(X, Y)[:, :, None] * difference / self.length_scale / self.length_scale
 
     def gradient_product(self, X: np.ndarray, Y: np.ndarray, C: np.ndarray) -> np.ndarray:
         """`sum_j C_ij s^2 F_1 (y_j - x_i) / l^2` by one matrix product."""
-        W = C * self._slopes(X, Y)
+        W = C * self.slopes(X, Y)
         return (W @ Y - W.sum(1)[:, None] * X) / self.length_scale / self.length_scale
 
     def typical_lengths(self, d: int) -> np.ndarray:
@@ -103,14 +113,19 @@ class RadialKernel(Kernel):
                 f"got {len(self.length_scale)}"
             )
 
-    def gram_with_error(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def gram_with_error(
+        self, points: np.ndarray, rows: slice = slice(None), columns: slice = slice(None)
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Gram matrix; subtracting first, the relative error of r stays below gamma(d + 8)."""
-        d = points.shape[1]
+        X, Z, d = points[rows], points[columns], points.shape[1]
         lengths = self.typical_lengths(d)
-        total = np.zeros((len(points), len(points)))
+        total = np.zeros((len(X), len(Z)))
         with np.errstate(over="ignore"):
             for j in range(d):
-                total += np.square((points[:, j, None] - points[None, :, j]) / lengths[j])
+                difference = X[:, j, None] - Z[None, :, j]
+                difference /= lengths[j]
+                difference *= difference
+                total += difference
         r = np.sqrt(np.minimum(total, 1e200))
         error = gamma(d + 8) * r
         value = self.variance * self.profile.terms(r, (0, 0))[0]
@@ -118,3 +133,8 @@ class RadialKernel(Kernel):
         good = np.isfinite(relative) & (total <= 1e200)
         known = np.where(good, np.where(good, relative, 0.0) * value, self.variance)
         return value, np.asarray(up(known, 8)) + TINY * max(1.0, self.variance)
+
+
+@lru_cache(maxsize=128)
+def _shape(kind: type[RadialKernel], parameters: tuple[tuple[str, Any], ...]) -> RadialKernel:
+    return kind(**dict(parameters))

@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
 from gpcert.arrays import Array, finite_array, namespace
 from gpcert.errors import InputError
-from gpcert.kernels.nodes.radial_profiles import RadialProfile
 from gpcert.kernels.radial import RadialKernel
 from gpcert.rounding import EXP_ULPS, U, nonnegative, up
 
-__all__ = ["RationalQuadratic", "RationalQuadraticProfile"]
+__all__ = ["RationalQuadratic"]
 
 SMALLEST_ALPHA, LARGEST_ALPHA = 1e-9, 1e15
 """Beyond, r^2 / (2 alpha) and alpha log1p of it leave what float64 can hold."""
@@ -27,21 +26,43 @@ LARGEST_RATIO = 1e290
 """r^2 / (2 alpha) is cut here where only a limit is asked for."""
 
 
-@dataclass(frozen=True)
-class RationalQuadraticProfile(RadialProfile):
-    """With q = r^2 / (2 alpha): `F_n = (1 + 1/alpha) ... (1 + (n-1)/alpha) (1 + q)^(-alpha - n)`.
+@dataclass(frozen=True, eq=False)
+class RationalQuadratic(RadialKernel):
+    """Rational quadratic kernel: a mixture of squared exponentials of many length-scales.
 
-    `w_n = 2 (alpha + n) q / (1 + q)`, increasing. A Gamma(alpha, alpha) mixture of Gaussians.
+    With rho = |d|_L, by the spectral moments `E u^(2n)` of the mixture (Statement 2.8):
+
+        b2 = s sqrt(3 (1 + 1/alpha)) rho^2,   b3 = s sqrt(15 (1 + 1/alpha)(1 + 2/alpha)) rho^3.
+
+    With q = r^2 / (2 alpha): `F_n = (1 + 1/alpha) ... (1 + (n-1)/alpha) (1 + q)^(-alpha - n)` and
+    `w_n = 2 (alpha + n) q / (1 + q)`, increasing.
+
+    >>> k = RationalQuadratic(1.0, alpha=0.5, variance=2.0)
+    >>> float(k.value(np.zeros((1, 1)), np.full((1, 1), np.sqrt(3.0)))[0, 0])  # 2 (1 + 3)^-1/2
+    1.0
     """
 
+    length_scale: Any
     alpha: float
+    variance: float = 1.0
 
-    negligible = math.inf
+    name: ClassVar[str] = "rational_quadratic"
+    zero_slack: ClassVar[float] = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        alpha = float(finite_array("alpha", self.alpha, ndim=0))
+        if not SMALLEST_ALPHA <= alpha <= LARGEST_ALPHA:
+            raise InputError(
+                f"alpha: expected a number between {SMALLEST_ALPHA} and {LARGEST_ALPHA}, "
+                f"got {self.alpha!r}"
+            )
+        object.__setattr__(self, "alpha", alpha)
 
     def _coefficient(self, n: int) -> float:
         return math.prod(1.0 + i / self.alpha for i in range(n))
 
-    @property
+    @cached_property
     def at_zero(self) -> tuple[float, float, float, float]:
         """The products of `1 + i / alpha`."""
         one, two, three = (float(up(self._coefficient(n), 2 * n)) for n in (1, 2, 3))
@@ -125,51 +146,3 @@ class RationalQuadraticProfile(RadialProfile):
             xp.where(rho2 > 0, up(nonnegative(part), 4), zero) for part in (zeroth, first, second)
         )
         return zeroth, first, second
-
-
-@dataclass(frozen=True, eq=False)
-class RationalQuadratic(RadialKernel):
-    """Rational quadratic kernel: a mixture of squared exponentials of many length-scales.
-
-    With rho = |d|_L, by the spectral moments `E u^(2n)` of the mixture (Statement 2.8):
-
-        b2 = s sqrt(3 (1 + 1/alpha)) rho^2,   b3 = s sqrt(15 (1 + 1/alpha)(1 + 2/alpha)) rho^3.
-
-    >>> k = RationalQuadratic(1.0, alpha=0.5, variance=2.0)
-    >>> float(k.value(np.zeros((1, 1)), np.full((1, 1), np.sqrt(3.0)))[0, 0])  # 2 (1 + 3)^-1/2
-    1.0
-    """
-
-    length_scale: Any
-    alpha: float
-    variance: float = 1.0
-
-    name: ClassVar[str] = "rational_quadratic"
-
-    def __post_init__(self) -> None:
-        self._validate_radial()
-        alpha = float(finite_array("alpha", self.alpha, ndim=0))
-        if not SMALLEST_ALPHA <= alpha <= LARGEST_ALPHA:
-            raise InputError(
-                f"alpha: expected a number between {SMALLEST_ALPHA} and {LARGEST_ALPHA}, "
-                f"got {self.alpha!r}"
-            )
-        object.__setattr__(self, "alpha", alpha)
-
-    @property
-    def profile(self) -> RationalQuadraticProfile:
-        """`(1 + r^2 / (2 alpha))^-alpha`."""
-        return _profile(self.alpha)
-
-    def config(self) -> dict[str, Any]:
-        """`{"length_scale": ..., "alpha": ..., "variance": ...}`."""
-        return {
-            "length_scale": self.length_scale.tolist(),
-            "alpha": self.alpha,
-            "variance": self.variance,
-        }
-
-
-@lru_cache(maxsize=64)
-def _profile(alpha: float) -> RationalQuadraticProfile:
-    return RationalQuadraticProfile(alpha)

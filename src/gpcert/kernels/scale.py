@@ -6,7 +6,7 @@ Proofs: docs/mathematics.md, statement 2.11.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -90,17 +90,6 @@ class Scale(Kernel):
     def check_dimension(self, d: int) -> None:
         """As k does."""
         self.kernel.check_dimension(d)
-
-    def config(self) -> dict[str, Any]:
-        """`{"kernel": [name, config], "factor": ...}`."""
-        return {"kernel": [self.kernel.name, self.kernel.config()], "factor": self.factor}
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> Scale:
-        """Rebuild k by the registry."""
-        from gpcert.kernels import kernel_from_config  # the registry imports this module
-
-        return cls(kernel_from_config(*config["kernel"]), config["factor"])
 
 
 @dataclass(frozen=True, eq=False)

@@ -87,11 +87,3 @@ class SpectralMixture(Expressed):
             raise InputError(
                 f"kernel: expected components of {d} features, got {self.frequencies.shape[1]}"
             )
-
-    def config(self) -> dict[str, Any]:
-        """`{"variances": ..., "frequencies": ..., "length_scales": ...}`."""
-        return {
-            "variances": self.variances.tolist(),
-            "frequencies": self.frequencies.tolist(),
-            "length_scales": self.length_scales.tolist(),
-        }

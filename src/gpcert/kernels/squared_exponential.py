@@ -6,21 +6,32 @@ Proofs: docs/mathematics.md, statement 2.6.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
-from gpcert.arrays import Backend
+from gpcert.arrays import Array, Backend, namespace
 from gpcert.kernels.expansions.squared_exponential import LocalSquaredExponential
 from gpcert.kernels.expansions.squared_exponential_sections import Sections
-from gpcert.kernels.nodes.radial_profiles import GaussianProfile
+from gpcert.kernels.nodes.positive_series import PositiveSeries
+from gpcert.kernels.nodes.radial_profiles import power
 from gpcert.kernels.radial import RadialKernel
 from gpcert.regions import Region
+from gpcert.rounding import EXP_ULPS, U
 
 __all__ = ["SquaredExponential"]
 
-PROFILE = GaussianProfile()
+
+@lru_cache(maxsize=1)
+def _series() -> tuple[PositiveSeries, PositiveSeries, PositiveSeries]:
+    """R_n^2 as functions of x = rho2 / 2."""
+    rows = (([2], [2]), ([2, 2], [2, 4]), ([2, 0, 3], [2, 2, 4]))
+    one, two, three = (
+        PositiveSeries(tuple(map(Fraction, g)), tuple(map(Fraction, h))) for g, h in rows
+    )
+    return one, two, three
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +44,8 @@ class SquaredExponential(RadialKernel):
         b2 = s sqrt(3) rho^2,   b3 = s sqrt(15) rho^3.
 
     Reason: by Bochner, phi(x) = s exp(i w.x) with w Gaussian, so u = w.d ~ N(0, rho^2) and
-    R1^2 = s^2 E|e^{iu} - 1 - iu|^2, b_n^2 = s^2 E u^{2n} (Statement 2.6).
+    R1^2 = s^2 E|e^{iu} - 1 - iu|^2, b_n^2 = s^2 E u^{2n} (Statement 2.6). All F_n are F_0, and
+    w_n = r^2.
 
     >>> k = SquaredExponential([1.0, 2.0], variance=4.0)
     >>> float(k.value(np.zeros((1, 2)), np.array([[1.0, 2.0]]))[0, 0])  # 4 exp(-1)
@@ -45,19 +57,49 @@ class SquaredExponential(RadialKernel):
 
     name: ClassVar[str] = "squared_exponential"
     has_sections: ClassVar[bool] = True
+    negligible: ClassVar[float] = 46.0
+    zero_slack: ClassVar[float] = 0.0
 
-    def __post_init__(self) -> None:
-        self._validate_radial()
+    @cached_property
+    def at_zero(self) -> tuple[float, float, float, float]:
+        """All one."""
+        return 1.0, 1.0, 1.0, 1.0
 
-    @property
-    def profile(self) -> GaussianProfile:
-        """`exp(-r^2 / 2)`."""
-        return PROFILE
+    def terms(self, r: Array, *pairs: tuple[int, int]) -> list[Array]:
+        """One exponential for all."""
+        xp = namespace(r)
+        most = xp.minimum(r, xp.full_like(r, 60.0))  # r^k exp(-r^2/2) is 0 from 40 on
+        value = xp.exp(-0.5 * most * most)
+        return [value * power(most, k) if k else value for _, k in pairs]
+
+    def growth(self, n: int, r: Array) -> Array:
+        """r^2."""
+        return r * r
+
+    def steepness(self, n: int, low: Array, high: Array) -> Array:
+        """r."""
+        return high
+
+    def roundings(self, r: Array) -> Array:
+        """The exponent is at most `negligible^2 / 2` and carries two roundings; exp, powers."""
+        xp = namespace(r)
+        most = xp.minimum(r, xp.full_like(r, self.negligible))
+        return 2.0 * most * most + (EXP_ULPS + 10)
+
+    def uniform_error(self, r: Array, rate: float, shift: Array) -> Array | None:
+        """`(r + e) e` for the error e of r, and `roundings`; r beyond `negligible` is cut."""
+        xp = namespace(r)
+        most = xp.minimum(r, xp.full_like(r, self.negligible))
+        return most * ((1.2 * rate + 2.2 * U) * most + 1.2 * shift) + (EXP_ULPS + 14) * U
+
+    def squared_remainders(self, rho2: Array) -> tuple[Array, Array, Array]:
+        """With x = rho2 / 2: `2 - 2e^-x`, `2 + 2x - e^-x (2 + 4x)`, `2 + 3x^2 - e^-x (...)`."""
+        zeroth, first, second = (series.at(0.5 * rho2) for series in _series())
+        return zeroth, first, second
 
     def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         """Matrix `k(x_i, y_j)` in plain floating point; no root is needed here."""
-        r2 = cdist(X / self.length_scale, Y / self.length_scale, "sqeuclidean")
-        return self.variance * np.exp(-0.5 * r2)
+        return self.variance * np.exp(-0.5 * self._distances(X, Y, squared=True))
 
     def localize(
         self, points: np.ndarray, region: Region, backend: Backend
@@ -76,7 +118,3 @@ class SquaredExponential(RadialKernel):
         """See `gpcert.kernels.expansions.squared_exponential_sections`."""
         seen = (self.typical_lengths(points.shape[1]), self.variance)
         return Sections.build(seen, points, X, sections, extent)
-
-    def config(self) -> dict[str, Any]:
-        """`{"length_scale": ..., "variance": ...}`."""
-        return {"length_scale": self.length_scale.tolist(), "variance": self.variance}

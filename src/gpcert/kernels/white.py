@@ -6,7 +6,7 @@ Proofs: docs/mathematics.md, statement 2.11.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -74,7 +74,3 @@ class White(Kernel):
 
     def check_dimension(self, d: int) -> None:
         """Fits every dimension."""
-
-    def config(self) -> dict[str, Any]:
-        """`{"variance": ...}`."""
-        return {"variance": self.variance}

@@ -20,7 +20,8 @@ import numpy as np
 from gpcert.errors import InputError
 from gpcert.kernels import Kernel, Scale, White
 from gpcert.kernels.composite import Composite
-from gpcert.models.leaf_gradients import LEAF_RULES, Derivatives, LeafRule, Pairs
+from gpcert.kernels.radial import RadialKernel
+from gpcert.models.leaf_gradients import LEAF_RULES, RADIAL_RULE, Derivatives, LeafRule, Pairs
 
 __all__ = ["LogParameters", "Parameter", "has_white_noise"]
 
@@ -168,13 +169,15 @@ class _Diagonal:
 
 
 def _rule(kernel: Any) -> LeafRule:
-    name = getattr(kernel, "name", None)
-    if name not in LEAF_RULES:
+    rule = LEAF_RULES.get(kernel.name)
+    if rule is None and isinstance(kernel, RadialKernel):
+        rule = RADIAL_RULE
+    if rule is None:
         raise InputError(
             f"kernel: expected one with a rule of gpcert.models.leaf_gradients, got {kernel!r}; "
             "add its rule there, or fit with max_epochs=0"
         )
-    return LEAF_RULES[name]
+    return rule
 
 
 def _parameters(kernel: Any, path: str) -> Iterator[Parameter]:

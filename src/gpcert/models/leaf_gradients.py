@@ -12,13 +12,13 @@ must be positive are differentiated in their logarithm, the others (frequencies,
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import cdist
 
-__all__ = ["LEAF_RULES", "Derivatives", "LeafRule", "Pairs"]
+__all__ = ["LEAF_RULES", "RADIAL_RULE", "Derivatives", "LeafRule", "Pairs"]
 
 Derivatives = dict[str, Any]
 """Contracted derivatives by field; each has the shape of the field."""
@@ -113,23 +113,13 @@ def _rational_quadratic(kernel: Any, pairs: Pairs, W: np.ndarray) -> Derivatives
     }
 
 
-def _matern(kernel: Any, pairs: Pairs, W: np.ndarray) -> Derivatives:
-    """`dk / d log l_j = nu / (nu - 1) M u_j^2`, M the Matern kernel of order nu - 1 at the same t.
-
-    Reason: `d (t^nu K_nu(t)) / dt = -t^nu K_{nu-1}(t)`, t = sqrt(2 nu) r. For nu = 1/2 it is
-    `k u_j^2 / r`, zero where the points coincide.
-    """
+def _radial(kernel: Any, pairs: Pairs, W: np.ndarray) -> Derivatives:
+    """`dk / d log l_j = s^2 F_1 u_j^2`, u = (x - y) / l, zero where the points coincide."""
     X, Y = pairs.X, pairs.Y
-    nu, variance = float(kernel.nu), np.vdot(W, pairs.values(kernel))
-    if nu > 1.0:
-        rougher = replace(
-            kernel, nu=nu - 1.0, length_scale=kernel.length_scale * np.sqrt((nu - 1.0) / nu)
-        )
-        V = W * pairs.values(rougher) * (nu / (nu - 1.0))
+    V, variance = W * kernel.slopes(X, Y), np.vdot(W, pairs.values(kernel))
+    if np.isfinite(kernel.profile.at_zero[1]):
         return {"length_scale": _scaled_squares(kernel, pairs, V), "variance": variance}
-    r = np.sqrt(_squared_distance(kernel, pairs))
-    V = np.where(r > 0.0, W * pairs.values(kernel) / np.where(r > 0.0, r, 1.0), 0.0)
-    # 1/r is large between near points: their differences are formed before they are squared
+    # F_1 is large between near points: their differences are formed before they are squared
     lengths = np.broadcast_to(kernel.length_scale, (X.shape[1],))
     parts = [
         np.vdot(V, np.square((X[:, j, None] - Y[None, :, j]) / lengths[j]))
@@ -340,6 +330,9 @@ def _white_training(kernel: Any, X: np.ndarray, W: np.ndarray) -> Derivatives:
 
 _RADIAL = ("variance", "length_scale")
 
+RADIAL_RULE = LeafRule(_RADIAL, _radial, _radial_diagonal)
+"""Of any radial kernel that has none of its own: the parameters of its shape are not trained."""
+
 LEAF_RULES: dict[str, LeafRule] = {
     "squared_exponential": LeafRule(_RADIAL, _squared_exponential, _radial_diagonal),
     "rational_quadratic": LeafRule(
@@ -347,7 +340,7 @@ LEAF_RULES: dict[str, LeafRule] = {
         _rational_quadratic,
         lambda kernel, X, w: _radial_diagonal(kernel, X, w) | {"alpha": 0.0},
     ),
-    "matern": LeafRule(_RADIAL, _matern, _radial_diagonal),
+    "matern": RADIAL_RULE,
     "periodic": LeafRule((*_RADIAL, "period"), _periodic, _periodic_diagonal),
     "cosine": LeafRule(("variance",), _cosine, _cosine_diagonal, linear=("frequency",)),
     "exponential_tilt": LeafRule((), _tilt, _tilt_diagonal, linear=("theta",)),

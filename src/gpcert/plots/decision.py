@@ -41,7 +41,7 @@ def plot_decision_regions(
     surface = surface_of(posterior, threshold)
     certificates = list(certificates)
     outlines = [outline(certificate.region) for certificate in certificates]
-    points = posterior.points if X is None else posterior.check_inputs(X)
+    points = posterior.places if X is None else posterior.check_inputs(X)
     surface.draw(ax, np.concatenate([points, *outlines]), threshold)
     if X is not None:
         _draw_points(ax, points, y, surface)

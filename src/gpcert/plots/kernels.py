@@ -112,7 +112,7 @@ def _taylor_curves(
     weight = np.exp(-local.weight_rate * d * d)
     curves = []
     for sign, model in ((1.0, enclosure.below), (-1.0, enclosure.above)):
-        quadratic = model.value[0] + model.gradient[0, 0] * d + 0.5 * model.hessian[0, 0, 0] * d * d
+        quadratic = model.value[0] + model.gradient[0, 0] * d + 0.5 * model.matrix[0, 0, 0] * d * d
         error = float(model.error[0])
         known = np.isfinite(error)  # the weight may underflow: 0 times infinity is not a number
         curve = weight * (quadratic - error) if known else np.full_like(x, -np.inf)

@@ -8,6 +8,7 @@ from gpcert.regions.ball import Ball
 from gpcert.regions.base import Region
 from gpcert.regions.box import Box
 from gpcert.regions.cells import Cells
+from gpcert.regions.linear_map import LinearMap
 from gpcert.regions.records import region_from_dict
 
-__all__ = ["Region", "Box", "Ball", "Cells", "region_from_dict"]
+__all__ = ["Region", "Box", "Ball", "Cells", "LinearMap", "region_from_dict"]

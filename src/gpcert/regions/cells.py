@@ -84,6 +84,11 @@ class Cells:
         return wide * (1.0 + 4.0 * U)
 
     @property
+    def is_box(self) -> bool:
+        """Whether a cell is all of its box."""
+        return self.region.norm_constraint is None
+
+    @property
     def widths(self) -> Array:
         """`upper - lower` (B, f), rounded; for choosing where to split."""
         return self.upper - self.lower

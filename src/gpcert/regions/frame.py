@@ -16,7 +16,7 @@ from gpcert.arrays import Array, Backend, namespace
 from gpcert.regions import Cells, Region
 from gpcert.rounding import nonnegative, up
 
-__all__ = ["Frame", "Reach", "power_of_two"]
+__all__ = ["Frame", "Reach", "power_of_two", "widths_as_units"]
 
 
 def power_of_two(lengths: np.ndarray) -> np.ndarray:
@@ -24,6 +24,12 @@ def power_of_two(lengths: np.ndarray) -> np.ndarray:
     finite = np.isfinite(lengths)
     exponent = np.round(np.log2(np.where(finite, lengths, 1.0)))
     return np.ldexp(1.0, np.clip(exponent, -1000, 1000).astype(int))
+
+
+def widths_as_units(region: Region) -> np.ndarray:
+    """(f,) powers of two near the widths of a region in its free features."""
+    widths = (region.upper - region.lower)[region.free]
+    return power_of_two(np.where((widths > 0) & np.isfinite(widths), widths, np.inf))
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +119,7 @@ class Reach:
         """Upper bound (B,) of `sum_j weights_j d_j^2` over each cell, weights (f,) >= 0."""
         xp = namespace(self.half)
         box = self._raised(weights, xp.sum(weights * self.half**2, axis=1))
-        if self.cells is None or self.cells.region.norm_constraint is None:
+        if self.cells is None or self.cells.is_box:
             return box
         assert self.columns is not None
         place = self.half.device

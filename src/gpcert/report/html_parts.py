@@ -74,7 +74,7 @@ def figure_html(result: ExperimentResult, figure: ResultFigure, folder: Path) ->
     caption = escape(figure.caption)
     links = ", ".join(_download(result, result.table(name)) for name in figure.tables)
     return f"""<figure id="{result.experiment}-{figure.name}">
-<img src="{address}" alt="{caption}">
+<div class="scroll" tabindex="0"><img src="{address}" alt="{caption}"></div>
 <figcaption>{caption} <span class="source">Made by <code>{escape(result.command)}</code>{
         f"; data: {links}" if links else ""
     }</span></figcaption>

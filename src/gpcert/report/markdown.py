@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import quote
 
-from gpcert.experiments.results import ExperimentResult, ResultFigure, ResultTable
+from gpcert.experiments.results import FILE, ExperimentResult, ResultFigure, ResultTable
 from gpcert.report.figures import figure_file
 from gpcert.report.wording import MARKS, agreement_counts, shown, time_taken, where_computed
 
@@ -62,7 +62,7 @@ def _experiment(result: ExperimentResult, folder: Path, place: Path) -> list[str
 
 def _figure(result: ExperimentResult, figure: ResultFigure, folder: Path, place: Path) -> list[str]:
     picture = _link(figure_file(result, figure, folder), place)
-    data = ", ".join(f"[{n}.csv]({_link(folder / f'{n}.csv', place)})" for n in figure.tables)
+    data = ", ".join(dict.fromkeys(_data(name, folder, place) for name in figure.tables))
     caption = _text(figure.caption)
     return [
         f"![{caption}]({picture})",
@@ -74,7 +74,7 @@ def _figure(result: ExperimentResult, figure: ResultFigure, folder: Path, place:
 
 def _table(table: ResultTable, folder: Path, place: Path) -> list[str]:
     rows = [[shown(value) for value in row] for row in table.rows[:MARKDOWN_ROWS]]
-    link = f"[{table.name}.csv]({_link(folder / f'{table.name}.csv', place)})"
+    link = _data(table.name, folder, place)
     more = (
         f"the first {MARKDOWN_ROWS} of {len(table.rows)} rows, all in {link}"
         if len(table.rows) > MARKDOWN_ROWS
@@ -82,6 +82,13 @@ def _table(table: ResultTable, folder: Path, place: Path) -> list[str]:
     )
     caption = _text(table.caption or table.name)
     return [f"**{caption}** ({more})", "", *_rows(list(table.columns), rows), ""]
+
+
+def _data(table: str, folder: Path, place: Path) -> str:
+    """The table's CSV file, or the file with all tables where that is not kept."""
+    own = folder / f"{table}.csv"
+    path = own if own.is_file() else folder / FILE
+    return f"[{path.name}]({_link(path, place)})"
 
 
 def _rows(heads: list[str], rows: list[list[str]]) -> list[str]:

@@ -155,7 +155,7 @@ class AdapterContract:
     def _region(self, model: Model) -> tuple[Model, Ball, np.ndarray]:
         """A box about one of the model's points, and points of it."""
         random = np.random.default_rng(1)
-        Z = model.points
+        Z = model.places
         width = np.ptp(Z, axis=0)
         radius = self.radius * np.where(width > 0, width, 1.0)
         center = Z[len(Z) // 2]

@@ -57,9 +57,17 @@ class ArbPosterior:
         """`k(x, z_i)` for all i; kept, as mean and variance both ask for it."""
         key = np.asarray(x, dtype=np.float64).tobytes()
         if key not in self._rows:
-            at = exact(x)
+            at = self.seen(x)
             self._rows[key] = [kernel_reference(self.posterior.kernel, at, z) for z in self.points]
         return self._rows[key]
+
+    def seen(self, x: Any) -> list[Any]:
+        """What the kernel sees of x: itself, or `W x + b`."""
+        features = self.posterior.features
+        if features is None:
+            return exact(x)
+        rows = zip(features.matrix, exact(features.shift), strict=True)
+        return [_dot(exact(row), exact(x)) + shift for row, shift in rows]
 
     def canonical_mean(self, x: Any, output: int = 0) -> Any:
         """`g_c(x) = sum_i t_i k(x, z_i)`."""
@@ -67,7 +75,7 @@ class ArbPosterior:
 
     def canonical_variance(self, x: Any, output: int = 0) -> Any:
         """`v_c(x) = k(x, x) - |A_c k(Z, x)|^2 + |C_c k(Z, x)|^2`, which may be negative."""
-        row, at = self.row(x), exact(x)
+        row, at = self.row(x), self.seen(x)
         value = kernel_reference(self.posterior.kernel, at, at)
         index = output if len(self.factors) > 1 else 0
         for a in self.factors[index]:

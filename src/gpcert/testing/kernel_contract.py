@@ -1,9 +1,9 @@
 """The contract of a kernel: a new one inherits its soundness tests from here.
 
 Subclass `gpcert.testing.node_contract.NodeContract` (which adds what a kernel does inside a region
-to what stands here), give `kernel` and `dim`, add the kernel's formula in ball arithmetic to
-`gpcert.testing.kernel_references`, and pytest collects the rest. Needs pytest, hypothesis and
-python-flint.
+to what stands here), give `kernel`, `dim` and the kernel's `formula` in ball arithmetic (those of
+the package stand in `gpcert.testing.kernel_references`), and pytest collects the rest. Needs
+pytest, hypothesis and python-flint.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from gpcert.testing.feature_lengths import (
     line_surface,
     remainder_length,
 )
-from gpcert.testing.kernel_references import reference_of
+from gpcert.testing.kernel_references import Formula, reference_of
 
 __all__ = ["KernelCase", "KernelContract"]
 
@@ -60,6 +60,10 @@ class KernelCase:
 
     typical: ClassVar[float | Sequence[float]] = 1.0
     """Length-scales of the inputs: points and displacements are drawn in these units."""
+
+    formula: ClassVar[Formula | None] = None
+    """`k(x, z)` in ball arithmetic from the kernel's `config()`, as those of
+    `gpcert.testing.kernel_references`, for a kernel that has none there."""
 
     def reference(self, x: Sequence[Any], z: Sequence[Any]) -> Any:
         """`k(x, z)` in ball arithmetic."""

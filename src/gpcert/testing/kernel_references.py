@@ -15,7 +15,7 @@ import numpy as np
 from gpcert.errors import InputError
 from gpcert.testing.balls import dot, exact, flint
 
-__all__ = ["REFERENCES", "reference_of", "reference_value"]
+__all__ = ["REFERENCES", "Formula", "partner_configs", "radial", "reference_of", "reference_value"]
 
 Point = Sequence[Any]
 Formula = Callable[[dict[str, Any], Point, Point], Any]
@@ -75,29 +75,32 @@ def _root(square: Any) -> Any:
     return module.arb_series(found[first:], square.prec - first).sqrt() * tau ** (first // 2)
 
 
-def _squared_exponential(config: dict[str, Any], x: Point, z: Point) -> Any:
-    r2 = _squared_distance(config["length_scale"], x, z)
-    return flint().arb(config["variance"]) * (-r2 / 2).exp()
+def radial(shape: Callable[[dict[str, Any], Any], Any]) -> Formula:
+    """`s^2 F_0` from `shape(config, r^2)`, the formula of a radial kernel without its variance."""
+
+    def formula(config: dict[str, Any], x: Point, z: Point) -> Any:
+        square = _squared_distance(config["length_scale"], x, z)
+        return flint().arb(config["variance"]) * shape(config, square)
+
+    return formula
 
 
-def _rational_quadratic(config: dict[str, Any], x: Point, z: Point) -> Any:
-    arb = flint().arb
-    alpha = arb(config["alpha"])
-    base = 1 + _squared_distance(config["length_scale"], x, z) / (2 * alpha)
-    return arb(config["variance"]) * (-alpha * base.log()).exp()
+def _rational_quadratic(config: dict[str, Any], r2: Any) -> Any:
+    alpha = flint().arb(config["alpha"])
+    return (-alpha * (1 + r2 / (2 * alpha)).log()).exp()
 
 
-def _matern(config: dict[str, Any], x: Point, z: Point) -> Any:
+def _matern(config: dict[str, Any], r2: Any) -> Any:
     arb = flint().arb
     p = round(float(config["nu"]) - 0.5)
     assert float(config["nu"]) == p + 0.5, "half-integer smoothness"
-    t = arb(2 * p + 1).sqrt() * _root(_squared_distance(config["length_scale"], x, z))
+    t = arb(2 * p + 1).sqrt() * _root(r2)
     total = arb(0)
     for i in range(p + 1):
         weight = math.factorial(p + i) // math.factorial(i)
         weight = arb(weight * math.factorial(p)) / (math.factorial(p - i) * math.factorial(2 * p))
         total = total + weight * (2 * t) ** (p - i)
-    return arb(config["variance"]) * total * (-t).exp()
+    return total * (-t).exp()
 
 
 def _periodic(config: dict[str, Any], x: Point, z: Point) -> Any:
@@ -208,9 +211,9 @@ def _active_dimensions(config: dict[str, Any], x: Point, z: Point) -> Any:
 
 
 REFERENCES: dict[str, Formula] = {
-    "squared_exponential": _squared_exponential,
-    "rational_quadratic": _rational_quadratic,
-    "matern": _matern,
+    "squared_exponential": radial(lambda config, r2: (-r2 / 2).exp()),
+    "rational_quadratic": radial(_rational_quadratic),
+    "matern": radial(_matern),
     "periodic": _periodic,
     "cosine": _cosine,
     "spectral_mixture": _spectral_mixture,
@@ -227,3 +230,43 @@ REFERENCES: dict[str, Formula] = {
     "active_dimensions": _active_dimensions,
 }
 """Formulas by `Kernel.name`: a kernel of the registry without one fails the completeness test."""
+
+
+def partner_configs(d: int) -> dict[str, dict[str, Any]]:
+    """One kernel of each class, on d features of size about one, by name."""
+    ramp = [1.0 + 0.25 * j for j in range(d)]
+    smooth: list[Any] = ["squared_exponential", {"length_scale": ramp, "variance": 1.5}]
+    constant: list[Any] = ["constant", {"variance": 0.5}]
+    pair = {"first": [0.7] * d, "second": [-0.4] * d}
+    return {
+        "squared_exponential": smooth[1],
+        "rational_quadratic": {"length_scale": ramp, "alpha": 0.8, "variance": 0.7},
+        "matern": {"length_scale": 1.3, "nu": 1.5, "variance": 1.2},
+        "periodic": {"period": 3.0, "length_scale": ramp, "variance": 0.9},
+        "cosine": {"frequency": [1.1] * d, "variance": 0.8},
+        "spectral_mixture": {
+            "variances": [0.6, 0.3],
+            "frequencies": [[0.5] * d, [1.5] * d],
+            "length_scales": [ramp, [0.8] * d],
+        },
+        "generalised_spectral": {
+            "variances": [0.4],
+            "thetas": [[-0.2] * d],
+            "first": [pair["first"]],
+            "second": [pair["second"]],
+            "phases": [[0.3, -0.2]],
+        },
+        "exponential_tilt": {"theta": [0.15] * d},
+        "cosine_pair": {**pair, "phases": [0.1, 0.4]},
+        "linear": {"weights": ramp, "center": 0.3},
+        "polynomial": {"degree": 3, "weights": [0.4] * d, "offset": 0.5, "center": -0.2},
+        "constant": constant[1],
+        "white": {"variance": 0.3},
+        "sum": {"kernels": [smooth, constant]},
+        "product": {"kernels": [smooth, ["linear", {"weights": ramp, "center": 0.3}]]},
+        "scale": {"kernel": smooth, "factor": 2.5},
+        "active_dimensions": {
+            "kernel": ["squared_exponential", {"length_scale": 0.9, "variance": 1.1}],
+            "dimensions": [d - 1],
+        },
+    }

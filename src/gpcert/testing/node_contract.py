@@ -25,11 +25,12 @@ from gpcert.regions import Box, Cells
 from gpcert.regions.frame import Frame
 from gpcert.testing.effort import variants
 from gpcert.testing.kernel_contract import KernelContract, drawn, seeds
+from gpcert.testing.kernel_references import REFERENCES, partner_configs
 from gpcert.testing.line_checks import check_lines_at_points
 from gpcert.testing.node_case import NodeCase, node_case
 from gpcert.testing.node_checks import CHECKS
 
-__all__ = ["NodeContract", "TESTED", "partner_configs"]
+__all__ = ["TESTED", "NodeContract"]
 
 TESTED: dict[str, type] = {}
 """The first contract class of each kernel, by the kernel's name."""
@@ -44,46 +45,6 @@ QUICK_PARTNERS = 4
 """Kernels that each is added to and multiplied with in a quick run; all of them in a slow one."""
 
 BACKENDS = ["numpy", "torch"] if importlib.util.find_spec("torch") else ["numpy"]
-
-
-def partner_configs(d: int) -> dict[str, dict[str, Any]]:
-    """One kernel of each class, on d features of size about one, by name."""
-    ramp = [1.0 + 0.25 * j for j in range(d)]
-    smooth: list[Any] = ["squared_exponential", {"length_scale": ramp, "variance": 1.5}]
-    constant: list[Any] = ["constant", {"variance": 0.5}]
-    pair = {"first": [0.7] * d, "second": [-0.4] * d}
-    return {
-        "squared_exponential": smooth[1],
-        "rational_quadratic": {"length_scale": ramp, "alpha": 0.8, "variance": 0.7},
-        "matern": {"length_scale": 1.3, "nu": 1.5, "variance": 1.2},
-        "periodic": {"period": 3.0, "length_scale": ramp, "variance": 0.9},
-        "cosine": {"frequency": [1.1] * d, "variance": 0.8},
-        "spectral_mixture": {
-            "variances": [0.6, 0.3],
-            "frequencies": [[0.5] * d, [1.5] * d],
-            "length_scales": [ramp, [0.8] * d],
-        },
-        "generalised_spectral": {
-            "variances": [0.4],
-            "thetas": [[-0.2] * d],
-            "first": [pair["first"]],
-            "second": [pair["second"]],
-            "phases": [[0.3, -0.2]],
-        },
-        "exponential_tilt": {"theta": [0.15] * d},
-        "cosine_pair": {**pair, "phases": [0.1, 0.4]},
-        "linear": {"weights": ramp, "center": 0.3},
-        "polynomial": {"degree": 3, "weights": [0.4] * d, "offset": 0.5, "center": -0.2},
-        "constant": constant[1],
-        "white": {"variance": 0.3},
-        "sum": {"kernels": [smooth, constant]},
-        "product": {"kernels": [smooth, ["linear", {"weights": ramp, "center": 0.3}]]},
-        "scale": {"kernel": smooth, "factor": 2.5},
-        "active_dimensions": {
-            "kernel": ["squared_exponential", {"length_scale": 0.9, "variance": 1.1}],
-            "dimensions": [d - 1],
-        },
-    }
 
 
 class NodeContract(KernelContract):
@@ -105,6 +66,8 @@ class NodeContract(KernelContract):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        if cls.formula is not None:
+            REFERENCES.setdefault(cls.kernel.name, cls.formula)
         if "kernel" in vars(cls) and vars(cls).get("compose", True):
             cls.compose = TESTED.setdefault(cls.kernel.name, cls) is cls
 

@@ -20,8 +20,8 @@ from gpcert.enclosures.classes.moments import ClassJet, weighted_jet
 from gpcert.enclosures.classes.reference import _inverse_error
 from gpcert.enclosures.classes.remainder import degree_bound, higher_degrees, shrunk_bounds
 from gpcert.enclosures.classes.taylor_bound import _with_curvature
+from gpcert.enclosures.enclosure import Enclosure
 from gpcert.enclosures.goals.classes import Classes, ClassGoal, margins
-from gpcert.enclosures.local_quadratic import LocalQuadratic
 from gpcert.integrals import gumbel_rule
 from gpcert.integrals.derivative_bounds import PROBABILITY_LINES, UNIMODAL_BOUNDS, unimodal_bound
 from gpcert.integrals.gumbel import gumbel_moments
@@ -142,7 +142,7 @@ def test_weight_of_the_curvature(likelihood, coupled, radius):
     assert rate > 0
     half = own.place.geometry.half
     zero = 0.0 * half[:, 0]
-    flat = LocalQuadratic(zero, 0.0 * half, 0.0 * half[:, :, None], zero, rate)
+    flat = Enclosure(own.place.geometry, zero, 0.0 * half, 0.0 * half[:, :, None], zero, rate)
     for weights in ((1.0, 0.0, 0.0), (0.0, 1.0, -1.0)):
         curved, bend = _with_curvature(flat, own.jet(weights), own.place)
         moved = 0.5 * abs(float(curved.hessian[0, 0, 0])) * float(half[0, 0]) ** 2

@@ -19,12 +19,13 @@ from gpcert.enclosures.classes.pairs import PairBounds
 from gpcert.enclosures.classes.reference import Reference, reference
 from gpcert.enclosures.classes.taylor_bound import ClassProblem, center_range, taylor_bound
 from gpcert.enclosures.classes.variance_pieces import MOST_DIFFERENCES, variance_pieces_bound
+from gpcert.enclosures.enclosure import LevelBound
 from gpcert.enclosures.evaluation import Evaluation
-from gpcert.enclosures.local_quadratic import LevelBound
 from gpcert.integrals.derivative_bounds import UNIMODAL_BOUNDS
 from gpcert.integrals.moments import ClassMoments
 from gpcert.likelihoods import ClassLikelihood
 from gpcert.regions import Cells
+from gpcert.regions.image import ImageCells
 from gpcert.rounding import TINY, down, gamma, nonnegative
 
 __all__ = ["ClassEvaluation"]
@@ -121,8 +122,9 @@ class ClassEvaluation:
     def split_scores(self) -> Array:
         """(B, f): about how much the expansion's rest falls when an axis is halved."""
         xp = namespace(self.evaluation.cells.lower)
-        if not self.integrates:
-            return self.evaluation.expansion.geometry.split_scores()
+        own = self.evaluation.expansion.geometry
+        if not self.integrates or isinstance(own.cells, ImageCells):  # whose axes are others
+            return own.split_scores()
         sizes, half = self.place.sizes, self.place.geometry.half
         A, W = sizes.mean[:, None], sizes.spread[:, None]
         third, fourth, fifth, sixth = UNIMODAL_BOUNDS[2:6]

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
 
 from gpcert.arrays import Array, namespace
+from gpcert.enclosures.enclosure import reach
 from gpcert.enclosures.evaluation import Evaluation
-from gpcert.enclosures.local_quadratic import LocalQuadratic
 from gpcert.enclosures.quadratic_minimum import smallest_eigenvalue
+from gpcert.enclosures.two_sided import TwoSided
 from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.kernels.exponentials import growth_chord
 from gpcert.rounding import gamma, nonnegative, up
@@ -105,24 +105,19 @@ def mean_first_order(evaluation: Evaluation, outputs: int) -> FirstOrder:
     order-1 remainder of the plain features bounds the bend as well, and so does `|g| <= B s`.
     """
     local, geometry = evaluation.local, evaluation.expansion.geometry
-    posterior, unit = local.posterior, local.unit
     xp = namespace(evaluation.cells.lower)
     rows = []
     for c in range(outputs):
         enclosure = evaluation.mean(c)
-        offset, scale = float(posterior.offset[c]), unit.mean_scale[c]
-        slopes = xp.sum(xp.abs(enclosure.below.gradient) * geometry.half, axis=1)
+        slopes = enclosure.below.slopes
         whole = local.norms[c] * xp.sqrt(local.kernel.largest_variance(evaluation.expansion))
         plain = up(whole + xp.abs(enclosure.center) + slopes, geometry.half.shape[1] + 8)
         linear = xp.minimum(enclosure.linear_error, plain)
         largest = xp.minimum(xp.abs(enclosure.center) + slopes + linear, up(whole, 8))
-        low, high = _bends(enclosure.below, enclosure.above, geometry)
+        low, high = _bends(enclosure)
         lost = up(_growth(local.kernel.weight_rate, geometry) * largest, geometry.half.shape[1] + 8)
         low, high = xp.maximum(low - lost, -linear), xp.minimum(high + lost, linear)
-        size = abs(offset) + scale * (xp.abs(enclosure.center) + linear)
-        rows.append(
-            _Row(offset, scale, enclosure.center, enclosure.below.gradient, low, high, size)
-        )
+        rows.append(_Row(enclosure, enclosure.below.gradient, low, high, linear))
     return _first_order(evaluation, rows)
 
 
@@ -135,73 +130,51 @@ def variance_first_order(evaluation: Evaluation, outputs: int) -> FirstOrder:
     and the slope alone bound the bend.
     """
     local, geometry = evaluation.local, evaluation.expansion.geometry
-    posterior, unit = local.posterior, local.unit
     xp = namespace(evaluation.cells.lower)
     growth = _growth(2.0 * local.kernel.weight_rate, geometry)
-    dip = local.operator.excess * local.kernel.variance
     rows, shapes = [], []
     for c in range(outputs):
         enclosure = evaluation.variance(c)
-        v_low, v_high = evaluation.variance_range(c)
-        slope = enclosure.below.gradient
+        v_low, v_high = enclosure.range
+        slope, dip = enclosure.below.gradient, enclosure.dip
         slopes = up(xp.sum(xp.abs(slope) * geometry.half, axis=1), geometry.half.shape[1] + 4)
-        low, high = _bends(enclosure.below, enclosure.above, geometry)
+        low, high = _bends(enclosure)
         low = low - up(growth * v_high, 4)
         high = high + up(dip * (1.0 + growth), 4)
         plain = (v_low - enclosure.center - slopes, v_high - enclosure.center + slopes)
         low = xp.where(low > plain[0], low, plain[0])  # undefined values lose
         high = xp.where(high < plain[1], high, plain[1])
-        noise, scale2 = float(posterior.noise[c]), unit.variance_scale[c]
-        size = noise + scale2 * (xp.abs(enclosure.center) + v_high + slopes)
-        rows.append(_Row(noise, scale2, enclosure.center, slope, low, high, size))
+        rows.append(_Row(enclosure, slope, low, high, v_high + slopes))
         lost = up(enclosure.below.error + growth * v_high, 4)
         gained = up(enclosure.above.error + dip * (1.0 + growth), 4)
-        shapes.append((scale2, enclosure, lost, gained))
+        shapes.append((enclosure, lost, gained))
     found = _first_order(evaluation, rows)
     return replace(found, shapes=_shapes(found, shapes))
 
 
-def _shapes(found: FirstOrder, shapes: list[tuple[float, Any, Array, Array]]) -> Shapes:
+def _shapes(found: FirstOrder, shapes: list[tuple[TwoSided, Array, Array]]) -> Shapes:
     """The quadratics in the units of the outputs; scaling rounds, counted by `FirstOrder.bend`."""
     xp = namespace(found.center)
     rounding = gamma(16) * (xp.abs(found.center) + xp.abs(found.reference) + found.reach)
     return Shapes(
-        xp.stack([scale2 * e.below.hessian for scale2, e, _, _ in shapes], axis=1),
-        xp.stack([scale2 * e.above.hessian for scale2, e, _, _ in shapes], axis=1),
-        up(xp.stack([scale2 * lost for scale2, _, lost, _ in shapes], axis=1) + rounding, 4),
-        up(xp.stack([scale2 * gained for scale2, _, _, gained in shapes], axis=1) + rounding, 4),
+        xp.stack([e.units.factor * e.below.matrix for e, _, _ in shapes], axis=1),
+        xp.stack([e.units.factor * e.above.matrix for e, _, _ in shapes], axis=1),
+        up(xp.stack([e.units.factor * lost for e, lost, _ in shapes], axis=1) + rounding, 4),
+        up(xp.stack([e.units.factor * gained for e, _, gained in shapes], axis=1) + rounding, 4),
         found.reference - found.center,
     )
 
 
 def mean_at_center(evaluation: Evaluation, outputs: int) -> FirstOrder:
     """`mean_first_order` for the cells' centres alone: nothing moves."""
-    posterior, unit = evaluation.local.posterior, evaluation.local.unit
-    xp = namespace(evaluation.cells.lower)
-    rows = []
-    for c in range(outputs):
-        enclosure = evaluation.mean(c)
-        offset, scale = float(posterior.offset[c]), unit.mean_scale[c]
-        error, still = enclosure.center_error, 0.0 * enclosure.below.gradient
-        size = abs(offset) + scale * xp.abs(enclosure.center)
-        rows.append(_Row(offset, scale, enclosure.center, still, -error, error, size))
-    return _first_order(evaluation, rows)
+    means = [evaluation.mean(c) for c in range(outputs)]
+    return _first_order(evaluation, [_still(mean, mean.center_error) for mean in means])
 
 
 def variance_at_center(evaluation: Evaluation, outputs: int) -> FirstOrder:
     """`variance_first_order` for the cells' centres alone."""
-    local = evaluation.local
-    posterior, unit = local.posterior, local.unit
-    xp = namespace(evaluation.cells.lower)
-    dip = local.operator.excess * local.kernel.variance
-    rows = []
-    for c in range(outputs):
-        enclosure = evaluation.variance(c)
-        noise, scale2 = float(posterior.noise[c]), unit.variance_scale[c]
-        error, still = up(enclosure.center_error + dip, 1), 0.0 * enclosure.below.gradient
-        size = noise + scale2 * xp.abs(enclosure.center)
-        rows.append(_Row(noise, scale2, enclosure.center, still, -error, error, size))
-    return _first_order(evaluation, rows)
+    found = [evaluation.variance(c) for c in range(outputs)]
+    return _first_order(evaluation, [_still(v, up(v.center_error + v.dip, 1)) for v in found])
 
 
 def linear_reach(geometry: Geometry, slope: Array) -> Array:
@@ -219,40 +192,46 @@ def linear_reach(geometry: Geometry, slope: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class _Row:
-    """`shift + factor q`, `low <= q - center - slope.d <= high`; `size` of all that is added."""
+    """`low <= q - center - slope.d <= high`; `size` of what was added besides the centre."""
 
-    shift: float
-    factor: float
-    center: Array
+    own: TwoSided
     slope: Array
     low: Array
     high: Array
-    size: Array
+    size: Array | float
+
+
+def _still(own: TwoSided, error: Array) -> _Row:
+    return _Row(own, 0.0 * own.below.gradient, -error, error, 0.0)
 
 
 def _first_order(evaluation: Evaluation, rows: list[_Row]) -> FirstOrder:
-    xp = namespace(rows[0].center)
+    """In the units of the outputs."""
+    xp = namespace(rows[0].low)
     geometry = evaluation.expansion.geometry
-    centers = [row.shift + row.factor * row.center for row in rows]
     references, bends = [], []
     for row in rows:
+        center, units = row.own.center, row.own.units
         middle = 0.5 * (row.low + row.high)
-        references.append(row.shift + row.factor * (row.center + middle))
+        references.append(units.about(center + middle))
         bend = xp.maximum(row.high - middle, middle - row.low)
-        size = row.size + row.factor * (xp.abs(row.low) + xp.abs(row.high))
-        bends.append(up(row.factor * bend + gamma(8) * size, 4))
-    slope = xp.stack([row.factor * row.slope for row in rows], axis=1)
+        size = abs(units.shift) + units.factor * (xp.abs(center) + row.size)
+        size = size + units.factor * (xp.abs(row.low) + xp.abs(row.high))
+        bends.append(up(units.factor * bend + gamma(8) * size, 4))
+    slope = xp.stack([row.own.units.factor * row.slope for row in rows], axis=1)
     # scaling a slope rounds each of its entries
     rounding = gamma(4) * xp.sum(xp.abs(slope) * geometry.half[:, None, :], axis=2)
     bend = up(xp.stack(bends, axis=1) + rounding, geometry.half.shape[1] + 4)
-    reach = up(linear_reach(geometry, slope) + bend, 2)
-    return FirstOrder(xp.stack(references, axis=1), slope, bend, reach, xp.stack(centers, axis=1))
+    whole = up(linear_reach(geometry, slope) + bend, 2)
+    centers = xp.stack([row.own.units.about(row.own.center) for row in rows], axis=1)
+    return FirstOrder(xp.stack(references, axis=1), slope, bend, whole, centers)
 
 
-def _bends(below: LocalQuadratic, above: LocalQuadratic, geometry: Geometry) -> tuple[Array, Array]:
+def _bends(own: TwoSided) -> tuple[Array, Array]:
     """Range (B,) of a weighted function less its value and slope at the centre."""
-    low = _least_bend(below.hessian, geometry) - below.error
-    return low - gamma(2) * abs(low), -(_least_bend(above.hessian, geometry) - above.error)
+    below, above, geometry = own.below, own.above, own.geometry
+    low = _least_bend(below.matrix, geometry) - below.error
+    return low - gamma(2) * abs(low), -(_least_bend(above.matrix, geometry) - above.error)
 
 
 def _weighed(coefficients: Array, sizes: Array) -> Array:
@@ -271,7 +250,7 @@ def _least_bend(hessian: Array, geometry: Geometry) -> Array:
     w = geometry.half
     f = w.shape[1]
     diagonal = xp.linalg.diagonal(hessian)
-    whole = xp.sum(xp.abs(hessian) * w[:, :, None] * w[:, None, :], axis=(1, 2))
+    whole = reach(hessian, geometry)
     own = xp.sum(xp.abs(diagonal) * w * w, axis=1)
     fallen = xp.sum(nonnegative(-diagonal) * w * w, axis=1)
     apart = up(0.5 * (fallen + (whole - own)) + gamma(2 * f * f + 8) * whole, 4)

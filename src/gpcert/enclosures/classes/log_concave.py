@@ -145,7 +145,7 @@ class LogConcave:
         one = xp.ones_like(self.place.geometry.rho2)
         spread = {k: -w * one for k, w in weights.items()}
         model, constant = mean_sum_model(self.evaluation, self.layout, spread)
-        found = model.bound(self.evaluation.expansion.geometry).lower
+        found = model.minimum().lower
         total = down(found + constant - gamma(8) * (xp.abs(found) + xp.abs(constant)), 2)
         if lost is not None:
             reach = xp.sum(xp.abs(self.place.outputs.reference) + self.place.outputs.reach, axis=1)

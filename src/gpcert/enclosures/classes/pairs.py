@@ -93,7 +93,7 @@ class PairBounds:
         for beta in (0.0 * steep, steep):
             model, constant = pair_model(evaluation, layout, (k, c), beta)
             constant = constant - up(2.0 * self._raised * nonnegative(beta), 2)
-            alpha = model.bound(evaluation.expansion.geometry).lower
+            alpha = model.minimum().lower
             # noise of the likelihood is part of D but not of the model: it shifts the line
             moved = constant - beta * (2.0 * self.likelihood.noise)
             size = xp.abs(alpha) + xp.abs(constant) + xp.abs(beta) * self.likelihood.noise
@@ -118,13 +118,11 @@ class PairBounds:
         """Certified range (B,) of `D = var(f_c - f_k)`, noise of the likelihood included."""
         key = (min(c, k), max(c, k))
         if key not in self._variances:
-            posterior, unit = self.evaluation.local.posterior, self.evaluation.local.unit
             low = high = 0.0
             for j, _ in self.layout.pair(*key):
-                v_low, v_high = self.evaluation.variance_range(j)
-                scale2, noise = unit.variance_scale[j], float(posterior.noise[j])
-                low = low + nonnegative(down(noise + scale2 * v_low, 4))
-                high = high + up(noise + scale2 * v_high, 4)
+                own = self.evaluation.variance(j)
+                low = low + own.units.below(own.range[0])
+                high = high + own.units.above(own.range[1])
             # the covariance meant is the nearest semi-definite one: |u|^2 <= 2 for a difference
             raised = 2.0 * self._raised
             self._variances[key] = (
@@ -144,13 +142,11 @@ class PairBounds:
 
     def _center(self, c: int, k: int) -> tuple[Array, Array]:
         """Mean and variance of `f_c - f_k` at the centres, in plain floating point."""
-        posterior, unit = self.evaluation.local.posterior, self.evaluation.local.unit
         q, D = 0.0, self._least()
         for j, sign in self.layout.pair(k, c):
-            mean = self.evaluation.mean(j).center
-            q = q + sign * (float(posterior.offset[j]) + unit.mean_scale[j] * mean)
-            v = nonnegative(self.evaluation.variance(j).center)
-            D = D + unit.variance_scale[j] * v + float(posterior.noise[j])
+            mean, variance = self.evaluation.mean(j), self.evaluation.variance(j)
+            q = q + sign * mean.units.about(mean.center)
+            D = D + variance.units.about(nonnegative(variance.center))
         return namespace(self.evaluation.cells.lower).asarray(q), D
 
     def _correlation(self, c: int, k: int, other: int) -> tuple[Array, Array]:

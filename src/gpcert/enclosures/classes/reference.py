@@ -189,9 +189,7 @@ def negative_part(evaluation: Evaluation, layout: ClassLayout) -> float:
     below m n e (Statement 1.7). The nearest semi-definite matrix is what is meant (outputs alone:
     `max(v, 0)`).
     """
-    local = evaluation.local
-    excess = local.operator.excess * local.kernel.variance * max(local.unit.variance_scale)
-    return 1.01 * layout.classes * layout.n * excess
+    return 1.01 * layout.classes * layout.n * evaluation.local.output_dip
 
 
 def _differences(outputs: FirstOrder, layout: ClassLayout, geometry: Geometry) -> FirstOrder:

@@ -7,18 +7,17 @@ from __future__ import annotations
 
 from gpcert.arrays import Array, namespace
 from gpcert.class_layout import ClassLayout
+from gpcert.enclosures.enclosure import Enclosure
 from gpcert.enclosures.evaluation import Evaluation
-from gpcert.enclosures.joint import combine
-from gpcert.enclosures.local_quadratic import LocalQuadratic
-from gpcert.rounding import gamma, nonnegative, up
+from gpcert.rounding import gamma, up
 
 __all__ = ["mean_sum_model", "pair_model", "sum_model"]
 
 
 def sum_model(
     evaluation: Evaluation, layout: ClassLayout, p: Array, q: Array
-) -> tuple[LocalQuadratic, Array]:
-    """Lower model of `sum_k p_k d_k + sum_j q_j y_j / 2`, and its value at the cells' centres.
+) -> tuple[Enclosure, Array]:
+    """Of `sum_k p_k d_k + sum_j q_j y_j / 2`, and its value at the cells' centres.
 
     p (B, n) and q (B, J). The constant parts (offsets and noise) are left out of both, so that
     their difference bounds the change from the centre. Coefficients in canonical units carry a few
@@ -30,45 +29,37 @@ def sum_model(
 
 def pair_model(
     evaluation: Evaluation, layout: ClassLayout, pair: tuple[int, int], beta: Array
-) -> tuple[LocalQuadratic, Array]:
-    """Lower model of `q - beta D`, q and D mean and variance of `f_l - f_k` for `pair` = (k, l),
+) -> tuple[Enclosure, Array]:
+    """Of `q - beta D`, q and D mean and variance of `f_l - f_k` for `pair` = (k, l),
     without offsets and noise, and the constant (B,) that they add.
 
     The coefficients' rounding is taken off the constant: it acts on `|g| <= norm sqrt(s2)` and on
     variances of at most `gain s2`.
     """
     xp = namespace(beta)
-    local = evaluation.local
-    posterior = local.posterior
     terms = layout.pair(*pair)
     one = xp.ones_like(beta)
-    means = {j: sign * one for j, sign in terms}
-    model, _ = _summed(evaluation, means, {j: -beta for j, _ in terms})
-    largest = local.operator.gain * local.kernel.variance
-    dip = local.operator.excess * local.kernel.variance
+    model, _ = _summed(evaluation, {j: s * one for j, s in terms}, {j: -beta for j, _ in terms})
     constant, lost = 0.0 * beta, 0.0 * beta
     for j, sign in terms:
-        scale, scale2 = local.unit.mean_scale[j], local.unit.variance_scale[j]
-        noise = float(posterior.noise[j])
-        offset = sign * float(posterior.offset[j])
+        mean, variance = evaluation.mean(j).units, evaluation.variance(j)
+        offset, noise = sign * mean.shift, variance.units.shift
         constant = constant + offset - beta * noise
-        size = scale * local.norms[j] * largest**0.5 + xp.abs(beta) * scale2 * largest
-        size = size + abs(offset) + xp.abs(beta) * noise
-        # max(v, 0) <= v + dip costs beta dip where beta > 0
-        lost = lost + gamma(8) * size + nonnegative(beta) * scale2 * dip
+        reach = evaluation.local.norms[j] * variance.largest**0.5
+        size = mean.factor * reach + xp.abs(beta) * variance.units.factor * variance.largest
+        lost = lost + gamma(8) * (size + abs(offset) + xp.abs(beta) * noise)
     return model, constant - up(lost, 8)
 
 
 def mean_sum_model(
     evaluation: Evaluation, layout: ClassLayout, weights: dict[int, Array]
-) -> tuple[LocalQuadratic, Array]:
-    """Lower model of `sum_k weights_k mu_k` over classes, and the constant (B,) to be added.
+) -> tuple[Enclosure, Array]:
+    """Of `sum_k weights_k mu_k` over classes, and the constant (B,) to be added.
 
     The weights add up to zero (or nearly: the caller counts it), so that the sum is one of
     differences from class 0. The constant holds offsets and takes off the coefficients' rounding.
     """
     local = evaluation.local
-    posterior = local.posterior
     means: dict[int, Array] = {}
     for k, weight in weights.items():
         if k == 0:
@@ -79,33 +70,22 @@ def mean_sum_model(
     constant, lost = 0.0, 0.0
     largest = local.operator.gain * local.kernel.variance
     for j, c in means.items():
-        offset, scale = float(posterior.offset[j]), local.unit.mean_scale[j]
-        constant = constant + c * offset
-        lost = lost + abs(c) * (abs(offset) + scale * local.norms[j] * largest**0.5)
+        units = local.mean_units(j)
+        constant = constant + c * units.shift
+        lost = lost + abs(c) * (abs(units.shift) + units.factor * local.norms[j] * largest**0.5)
     return model, constant - up(gamma(16) * lost, 8)
 
 
 def _summed(
     evaluation: Evaluation, means: dict[int, Array], variances: dict[int, Array]
-) -> tuple[LocalQuadratic, Array]:
-    """Lower model of `sum_j means_j scale_j g_j + sum_j variances_j scale_j^2 v_j`, and its value
+) -> tuple[Enclosure, Array]:
+    """Of `sum_j means_j scale_j g_j + sum_j variances_j scale_j^2 max(v_j, 0)`, and about its value
     at the centres."""
-    local, geometry = evaluation.local, evaluation.expansion.geometry
-    dip = local.operator.excess * local.kernel.variance
-    model, constant = None, namespace(geometry.rho2).zeros_like(geometry.rho2)
-    for j, coefficient in means.items():
-        c = coefficient * local.unit.mean_scale[j]
-        enclosure = evaluation.mean(j)
-        own = _chosen(enclosure.below, enclosure.above, c > 0)
-        model = _add(model, own, abs(c), evaluation)
-        constant = constant + c * enclosure.center
-    assert model is not None, "at least one mean"
-    for j, coefficient in variances.items():
-        c = coefficient * local.unit.variance_scale[j]
-        enclosure = evaluation.variance(j)
-        model = combine(model, enclosure, -c, evaluation.variance_range(j)[0], dip, geometry)
-        constant = constant + c * enclosure.center
-    return model, constant
+    terms = [(evaluation.mean(j), c) for j, c in means.items()]
+    terms += [(evaluation.variance(j), c) for j, c in variances.items()]
+    parts = [(q, c * q.units.factor) for q, c in terms]
+    models = [q.times(c) for q, c in parts]
+    return sum(models[1:], models[0]), sum(c * q.center for q, c in parts)
 
 
 def _mean_coefficients(layout: ClassLayout, p: Array) -> dict[int, Array]:
@@ -115,38 +95,3 @@ def _mean_coefficients(layout: ClassLayout, p: Array) -> dict[int, Array]:
             term = sign * p[:, k - 1]
             found[j] = found[j] + term if j in found else term
     return found
-
-
-def _chosen(below: LocalQuadratic, above: LocalQuadratic, positive: Array) -> LocalQuadratic:
-    xp = namespace(positive)
-    return LocalQuadratic(
-        xp.where(positive, below.value, above.value),
-        xp.where(positive[:, None], below.gradient, above.gradient),
-        xp.where(positive[:, None, None], below.hessian, above.hessian),
-        xp.where(positive, below.error, above.error),
-        below.rate,
-    )
-
-
-def _add(
-    first: LocalQuadratic | None, other: LocalQuadratic, size: Array, evaluation: Evaluation
-) -> LocalQuadratic:
-    """`first + size other`, size >= 0; the sum's rounding by the reach of its terms."""
-    xp = namespace(size)
-    half = evaluation.expansion.geometry.half
-    value, gradient = size * other.value, size[:, None] * other.gradient
-    hessian = size[:, None, None] * other.hessian
-    finite = xp.isfinite(other.error)
-    error = xp.where(finite, size * xp.where(finite, other.error, 0.0 * size), other.error)
-    parts = [(value, gradient, hessian)]
-    if first is not None:
-        parts.append((first.value, first.gradient, first.hessian))
-        value, gradient = first.value + value, first.gradient + gradient
-        hessian, error = first.hessian + hessian, first.error + error
-    spread = half[:, :, None] * half[:, None, :]
-    reach = sum(
-        xp.abs(v) + xp.sum(xp.abs(g) * half, axis=1) + xp.sum(xp.abs(h) * spread, axis=(1, 2))
-        for v, g, h in parts
-    )
-    rounding = gamma(4) * reach
-    return LocalQuadratic(value, gradient, hessian, up(error + rounding, 8), other.rate)

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -30,8 +30,8 @@ from gpcert.enclosures.classes.moments import ClassJet
 from gpcert.enclosures.classes.reference import Reference
 from gpcert.enclosures.classes.remainder import degree_bound, higher_degrees, shrunk_bounds
 from gpcert.enclosures.classes.sum_model import sum_model
+from gpcert.enclosures.enclosure import Enclosure, LevelBound, reach
 from gpcert.enclosures.evaluation import Evaluation
-from gpcert.enclosures.local_quadratic import LevelBound, LocalQuadratic
 from gpcert.integrals.derivative_bounds import UNIMODAL_BOUNDS, unimodal_bound
 from gpcert.kernels.exponentials import growth_chord
 from gpcert.likelihoods import ClassLikelihood
@@ -67,7 +67,7 @@ def taylor_bound(problem: ClassProblem, jet: ClassJet) -> LevelBound:
 
 def least_sum(problem: ClassProblem, jet: ClassJet, slopes: Slopes, lost: Array) -> LevelBound:
     """Lower bound of `value + p.da + <Q, dV> / 2 + second-order part - lost` over the cells."""
-    place, geometry = problem.place, problem.place.geometry
+    place = problem.place
     xp = namespace(place.L)
     model, constant = sum_model(problem.evaluation, problem.layout, slopes.p, slopes.q)
     # the constant is that of the cell's centre; the references lie beside it
@@ -78,7 +78,7 @@ def least_sum(problem: ClassProblem, jet: ClassJet, slopes: Slopes, lost: Array)
     # both are sums of terms that may cancel
     rounding = gamma(64 + 4 * problem.layout.outputs) * _terms(place, problem, slopes)
     bent, bend_error = _with_curvature(model, jet, place)
-    best = bent.bound(geometry)
+    best = bent.minimum()
     lost = up(lost + slopes.error + bend_error + rounding, 4)
     lower = jet.value + (best.lower - constant) - slopes.shift - lost
     size = xp.abs(jet.value) + xp.abs(best.lower) + xp.abs(constant) + xp.abs(slopes.shift) + lost
@@ -218,9 +218,7 @@ def _tensor_errors(jet: ClassJet, sizes: Sizes) -> Array:
     return total
 
 
-def _with_curvature(
-    model: LocalQuadratic, jet: ClassJet, place: Reference
-) -> tuple[LocalQuadratic, Array]:
+def _with_curvature(model: Enclosure, jet: ClassJet, place: Reference) -> tuple[Enclosure, Array]:
     """The model plus `d^T M d / 2`, M the second-order part for the linear parts of da and dV, and
     a bound of what the weight and rounding cost.
 
@@ -250,11 +248,9 @@ def _with_curvature(
         )
     M = 0.5 * (M + xp.matrix_transpose(M))
     growth = growth_chord(model.rate, geometry.rho2) * geometry.rho2 if model.rate > 0 else 0.0
-    plane = geometry.half[:, :, None] * geometry.half[:, None, :]
-    size = xp.sum(xp.abs(M) * plane, axis=(1, 2))
-    own = xp.sum(xp.abs(model.hessian) * plane, axis=(1, 2))
-    rounding = gamma(4 * n**4 + 32) * terms + gamma(4) * (size + own)
-    curved = LocalQuadratic(model.value, model.gradient, model.hessian + M, model.error, model.rate)
+    size = reach(M, geometry)
+    rounding = gamma(4 * n**4 + 32) * terms + gamma(4) * (size + model.size)
+    curved = replace(model, hessian=model.matrix + M, known_size=up(model.size + size, 2))
     return curved, up(0.5 * growth * size + rounding, 64 + 2 * f * f)
 
 

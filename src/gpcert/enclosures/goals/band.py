@@ -48,7 +48,8 @@ class BandGoal(LatentGoal):
     def ceiling(self, evaluation: Evaluation) -> Array:
         """G at the centre, on the other side of the rounding errors of mean and variance."""
         q_high = MeanGoal(self.output, self.sign).ceiling(evaluation)
-        v_low, _ = self._output_variance(evaluation, evaluation.variance_at_center(self.output))
+        variance = evaluation.variance(self.output)
+        v_low, _ = variance.units.range(*variance.at_center)
         xp = namespace(q_high)
         largest = xp.full_like(q_high, LARGEST)  # what overflows is at least that
         reach = xp.minimum(self.beta * xp.sqrt(v_low), largest)

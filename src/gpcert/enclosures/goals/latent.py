@@ -5,15 +5,14 @@ Proofs: docs/mathematics.md, statement 7.2.
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 
 from gpcert.arrays import Array, namespace
+from gpcert.enclosures.enclosure import Enclosure, LevelBound
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.goals.base import Goal, GoalBound
 from gpcert.enclosures.goals.mean import MeanGoal
-from gpcert.enclosures.joint import combine
-from gpcert.enclosures.local_quadratic import LevelBound, LocalQuadratic
+from gpcert.enclosures.two_sided import unit_slope
 from gpcert.likelihoods.segments import LARGEST_SEGMENT
 from gpcert.rounding import TINY, down, gamma, nonnegative, up
 
@@ -82,7 +81,8 @@ class LatentGoal(Goal):
         xp = namespace(evaluation.cells.lower)
         geometry = evaluation.expansion.geometry
         mean_bound = MeanGoal(self.output, self.sign).bound(evaluation, None)
-        v_low, v_high = self._output_variance(evaluation, evaluation.variance_range(self.output))
+        variance = evaluation.variance(self.output)
+        v_low, v_high = variance.units.range(*variance.range)
         beta = self._level_slope(evaluation, self._steepest(evaluation))
         beta = self._usable_slope(evaluation, beta)
         alpha, best = self._joint(evaluation, beta)
@@ -141,12 +141,11 @@ class LatentGoal(Goal):
 
     def _weigh_variance(self, evaluation: Evaluation, beta: Array) -> None:
         """Tell the portfolio whether the variance's slack, or the mean's, keeps the bound apart."""
-        local = evaluation.local
-        slope = self._unit_slope(evaluation, beta)
-        slack = abs(slope) * evaluation.variance(self.output).spread
-        share = slack > RELEVANT_SHARE * (slack + self._own(evaluation).error)
+        mean, variance = evaluation.mean(self.output), evaluation.variance(self.output)
+        slack = abs(unit_slope(mean.units, variance.units, beta)) * variance.spread
+        share = slack > RELEVANT_SHARE * (slack + mean.side(self.sign).error)
         relevant = bool(namespace(share).any(share))
-        local.report_derivatives(evaluation.variance(self.output), relevant)
+        evaluation.local.report_derivatives(variance, relevant)
 
     def _joint(
         self, evaluation: Evaluation, beta: Array, near: Array | None = None
@@ -155,96 +154,49 @@ class LatentGoal(Goal):
 
         A displacement `near` the minimum, if known, gives a level that needs no second step.
         """
-        local = evaluation.local
-        geometry = evaluation.expansion.geometry
-        posterior = local.posterior
-        scale = local.unit.mean_scale[self.output]
-        offset = self.sign * float(posterior.offset[self.output])
-        noise = float(posterior.noise[self.output])
-        own = self._own(evaluation)
-        dip = local.operator.excess * local.kernel.variance
         xp = namespace(beta)
-        slope = self._unit_slope(evaluation, beta)
-        model = combine(
-            own,
-            evaluation.variance(self.output),
-            slope,
-            evaluation.variance_range(self.output)[0],
-            dip,
-            geometry,
-        )
-        if near is None:
-            best = model.bound(geometry, steps=LEVEL_STEPS)
-        else:
-            best = model.bound_at(geometry, model.value_at(near))
-        # max(v, 0) <= v + dip costs slope * dip where slope > 0; the rounding (and underflow) of
-        # slope itself acts on a variance of at most gain s^2
-        largest = local.operator.gain * local.kernel.variance
-        cost = nonnegative(slope) * dip + (xp.abs(slope) * gamma(8) + TINY) * largest
-        alpha = down(offset + down(scale * down(best.lower - up(cost, 4), 2), 1), 1)
-        alpha = down(alpha - up(beta * noise, 1), 2)
-        return alpha, best
+        mean, variance = evaluation.mean(self.output), evaluation.variance(self.output)
+        slope = unit_slope(mean.units, variance.units, beta)
+        model = mean.side(self.sign) + variance.times(-slope)
+        level = None if near is None else model.value_at(near)
+        best = model.minimum(level, steps=LEVEL_STEPS)
+        # the rounding (and underflow) of the slope itself acts on a variance of at most gain s^2
+        cost = up((xp.abs(slope) * gamma(8) + TINY) * variance.largest, 4)
+        alpha = mean.units.signed(self.sign).below(down(best.lower - cost, 2))
+        return down(alpha - up(beta * variance.units.shift, 1), 2), best
 
     def _usable_slope(self, evaluation: Evaluation, beta: Array) -> Array:
         """The slope, cut where it would leave float64 in unit form, and 0 where it is so small that
         it would be rounded as a subnormal number first; any slope is valid."""
         xp = namespace(beta)
         beta = xp.where(xp.abs(beta) < TINY, xp.zeros_like(beta), beta)
-        unit, c = evaluation.local.unit, self.output
-        largest = xp.full_like(beta, LARGEST_SLOPE * (unit.mean_scale[c] / unit.variance_scale[c]))
+        mean, variance = evaluation.mean(self.output).units, evaluation.variance(self.output).units
+        largest = xp.full_like(beta, LARGEST_SLOPE * (mean.factor / variance.factor))
         return xp.minimum(xp.maximum(beta, -largest), largest)
-
-    def _unit_slope(self, evaluation: Evaluation, beta: Array) -> Array:
-        """beta between the unit form's mean and variance: `beta b / a`, as
-        `mu - beta variance = offset + a q - beta (b v + noise) = a (q - (beta b / a) v) + ...`.
-
-        To four roundings, and 2^-1074 where it underflows; by exponents, as b / a may be no float.
-        """
-        unit, c = evaluation.local.unit, self.output
-        (first, p), (second, q) = map(math.frexp, (unit.mean_scale[c], unit.variance_scale[c]))
-        half = (q - p) // 2
-        return beta * (second / first) * 2.0**half * 2.0 ** (q - p - half)
 
     def _steepest(self, evaluation: Evaluation) -> Array:
         """The vertex of each cell that lies against the gradient of G at the centre."""
         xp = namespace(evaluation.cells.lower)
-        own, variance = self._own(evaluation), evaluation.variance(self.output)
+        mean, variance = evaluation.mean(self.output), evaluation.variance(self.output)
+        own = mean.side(self.sign)
         by_q, by_v = self._slopes(*self._latent(evaluation, own.value, variance.center))
-        unit, c = evaluation.local.unit, self.output
-        slope = by_q[:, None] * unit.mean_scale[c] * own.gradient
-        slope = slope + by_v[:, None] * unit.variance_scale[c] * variance.below.gradient
+        slope = by_q[:, None] * mean.units.factor * own.gradient
+        slope = slope + by_v[:, None] * variance.units.factor * variance.below.gradient
         half = evaluation.expansion.geometry.half
         return xp.where(slope > 0, -half, half)
 
     def _level_slope(self, evaluation: Evaluation, d: Array) -> Array:
         """Slope d q / d v of G's level curve at the displacement d; any value would be valid."""
         xp = namespace(d)
-        own, variance = self._own(evaluation), evaluation.variance(self.output)
-        v_low, v_high = evaluation.variance_range(self.output)
+        variance = evaluation.variance(self.output)
+        own: Enclosure = evaluation.mean(self.output).side(self.sign)
+        v_low, v_high = variance.range
         shrink = xp.exp(-own.rate * xp.sum(d**2, axis=1))
         q = own.at(d) * shrink
         v = xp.minimum(xp.maximum(variance.below.at(d) * shrink**2, v_low), v_high)
         return self._level(*self._latent(evaluation, q, v))
 
-    def _own(self, evaluation: Evaluation) -> LocalQuadratic:
-        """The model of q = sign g."""
-        mean = evaluation.mean(self.output)
-        return mean.below if self.sign > 0 else mean.above
-
     def _latent(self, evaluation: Evaluation, q: Array, v: Array) -> tuple[Array, Array]:
-        """sign mu and the variance in output units."""
-        local, c = evaluation.local, self.output
-        mu = self.sign * float(local.posterior.offset[c]) + local.unit.mean_scale[c] * q
-        noise = float(local.posterior.noise[c])
-        return mu, local.unit.variance_scale[c] * nonnegative(v) + noise
-
-    def _output_variance(
-        self, evaluation: Evaluation, v_range: tuple[Array, Array]
-    ) -> tuple[Array, Array]:
-        local, c = evaluation.local, self.output
-        scale2, noise = local.unit.variance_scale[c], float(local.posterior.noise[c])
-        low, high = v_range
-        if scale2 == 1.0 and noise == 0.0:
-            return low, high
-        low = nonnegative(down(noise + down(scale2 * low, 2), 1))
-        return low, up(noise + up(scale2 * high, 2), 1)
+        """sign mu and the variance in output units, in plain floating point."""
+        mean, variance = evaluation.mean(self.output).units, evaluation.variance(self.output).units
+        return mean.signed(self.sign).about(q), variance.about(nonnegative(v))

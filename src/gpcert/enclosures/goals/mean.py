@@ -5,8 +5,6 @@ Proofs: docs/mathematics.md, statements 1.1, 2.1 and 7.1.
 
 from __future__ import annotations
 
-import math
-import sys
 from dataclasses import dataclass
 
 from gpcert.arrays import Array, namespace
@@ -17,7 +15,7 @@ from gpcert.enclosures.goals.base import Goal, GoalBound
 from gpcert.kernels.expansions.base import finite_product
 from gpcert.rounding import down, gamma, up
 
-__all__ = ["MeanGoal", "affine_down"]
+__all__ = ["MeanGoal"]
 
 
 @dataclass(frozen=True)
@@ -42,13 +40,9 @@ class MeanGoal(Goal):
         geometry = evaluation.expansion.geometry
         local = evaluation.local
         xp = namespace(enclosure.center)
-        model = enclosure.below if self.sign > 0 else enclosure.above
-        offset, scale = self._affine(evaluation)
-        if target is None:
-            best = model.bound(geometry)
-        else:
-            level = xp.full_like(model.value, (target - offset) / scale)
-            best = model.bound_at(geometry, level)
+        model, units = enclosure.side(self.sign), enclosure.units.signed(self.sign)
+        level = None if target is None else xp.full_like(model.value, units.level(target))
+        best = model.minimum(level)
         norm = local.norms[self.output]
         reach = finite_product(
             xp.full_like(geometry.rho2, norm), local.kernel.remainder(evaluation.expansion, 0)
@@ -58,9 +52,8 @@ class MeanGoal(Goal):
         largest = local.kernel.largest_variance(evaluation.expansion)
         floor = -up(norm * xp.sqrt(largest), 4)
         linear = geometry.cells.linear_minimum(geometry.unscaled_gradient(model.gradient))
-        lost = enclosure.linear_error
-        slopes = xp.sum(xp.abs(model.gradient) * geometry.half, axis=1)
-        first = down(model.value + linear - lost - gamma(8) * (slopes + xp.abs(model.value)), 4)
+        size = model.slopes + xp.abs(model.value)
+        first = down(model.value + linear - enclosure.linear_error - gamma(8) * size, 4)
         q = floor
         for other in (zeroth, first, best.lower):
             q = xp.where(other > q, other, q)  # an overflow to NaN on huge cells loses
@@ -69,26 +62,14 @@ class MeanGoal(Goal):
             local.portfolio.report("paper", bool(xp.any(paper > q)))
             q = xp.where(paper > q, paper, q)
         point = geometry.unscaled(best.point)
-        return GoalBound(affine_down(offset, scale, q), point, geometry.split_scores())
+        return GoalBound(units.below(q), point, geometry.split_scores())
 
     def ceiling(self, evaluation: Evaluation) -> Array:
         """Mean at the centre plus its rounding error."""
         enclosure = evaluation.mean(self.output)
-        offset, scale = self._affine(evaluation)
-        q = -self.sign * enclosure.center - enclosure.center_error
-        return -affine_down(-offset, scale, down(q, 2))
+        low, high = enclosure.at_center
+        return enclosure.units.signed(self.sign).above(high if self.sign > 0 else -low)
 
     def function(self, model: Model) -> PlainFunction:
         """The goal and its gradient in plain floating point."""
         return mean_function(model.members[0], self.output, self.sign)
-
-    def _affine(self, evaluation: Evaluation) -> tuple[float, float]:
-        local, c = evaluation.local, self.output
-        return self.sign * float(local.posterior.offset[c]), local.unit.mean_scale[c]
-
-
-def affine_down(offset: float | Array, scale: float | Array, q: Array) -> Array:
-    """`offset + scale q` for a scale of at most one rounding, rounded down; never +inf."""
-    xp = namespace(q)
-    lower = down(offset + down(scale * q, 2), 1)
-    return xp.where(lower == math.inf, xp.full_like(lower, sys.float_info.max), lower)

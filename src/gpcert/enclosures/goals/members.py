@@ -12,12 +12,11 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from gpcert.arrays import Array, namespace
+from gpcert.enclosures.enclosure import Enclosure, LevelBound, plain_geometry
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.goals.base import Goal, GoalBound
 from gpcert.enclosures.goals.mean import MeanGoal
 from gpcert.enclosures.goals.probability import ProbabilityGoal
-from gpcert.enclosures.local_quadratic import LevelBound
-from gpcert.enclosures.plain_quadratic import PlainQuadratic, plain_geometry
 from gpcert.enclosures.probability_plane import LatentRange, ProbabilityPlane, latent_range
 from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.likelihoods import ScalarLikelihood
@@ -95,7 +94,7 @@ def weighted_sum(evaluation: Evaluation, weights: Sequence[float | Array]) -> Le
 
     The better of two: the members' own extremes, which may be attained at different points, so
     that the loss is of first order in the cell; and one quadratic model of the whole sum, from the
-    tangent of every F_k, whose loss is of second order (see `gpcert.enclosures.joint`).
+    tangent of every F_k, whose loss is of second order (Statement 5.5).
     """
     xp = namespace(evaluation.cells.lower)
     used = [k for k, weight in enumerate(weights) if not _is_zero(weight)]
@@ -126,12 +125,11 @@ def _joint_sum(
         if not isinstance(likelihood, SmoothedLink):
             return None
         models.append(_model(evaluation, k, signs[k], likelihood).scaled(size))
-    return PlainQuadratic.total(models).bound(_geometry(evaluation))
+    best = sum(models[1:], models[0]).minimum()
+    return LevelBound(best.lower, _geometry(evaluation).unscaled(best.point))
 
 
-def _model(
-    evaluation: Evaluation, index: int, sign: int, likelihood: SmoothedLink
-) -> PlainQuadratic:
+def _model(evaluation: Evaluation, index: int, sign: int, likelihood: SmoothedLink) -> Enclosure:
     """A lower model of `sign F`, on a plane with F's slopes at the centre (any would be valid)."""
     member = evaluation.member(index)
 
@@ -139,11 +137,11 @@ def _model(
         low = latent_mean(evaluation, index, 1, None).lower
         return latent_range(member, low, -latent_mean(evaluation, index, -1, None).lower)
 
-    def model() -> PlainQuadratic:
+    def model() -> Enclosure:
         ranges: LatentRange = kept(member, "latent", latent)
         by_mu, by_v = likelihood.slopes(ranges.mean, ranges.variance)
         plane = ProbabilityPlane.under(likelihood, ranges, nonnegative(by_mu), by_v, sign)
-        return plane.model(member)
+        return plane.model(member, _geometry(evaluation))
 
     return kept(member, ("model", sign), model)
 

@@ -16,13 +16,15 @@ import numpy as np
 
 from gpcert.arrays import Array, namespace, to_numpy
 from gpcert.attacks.committee_functions import pair_votes_function
-from gpcert.attacks.functions import PlainFunction
+from gpcert.attacks.functions import PlainFunction, cross_gradient
 from gpcert.committee import Committee, Model, pair_weights, vote_scores
+from gpcert.enclosures.enclosure import Enclosure
 from gpcert.enclosures.evaluation import Evaluation
-from gpcert.enclosures.first_order import first_order_bound
 from gpcert.enclosures.goals.base import Goal, GoalBound
-from gpcert.enclosures.goals.mean import MeanGoal, affine_down
+from gpcert.enclosures.goals.mean import MeanGoal
 from gpcert.enclosures.goals.members import kept
+from gpcert.enclosures.mean import first_order
+from gpcert.enclosures.two_sided import Units
 from gpcert.rounding import down, up
 
 __all__ = ["PairVotesGoal"]
@@ -144,7 +146,7 @@ class PairVotesGoal(Goal):
             if np.any(scores.argmax(axis=1) != self.winner):
                 return True
             weights = np.tile(sign * member.weights[output], (len(points), 1))
-            slope = member.kernel.gradient_product(points, member.points, weights)
+            slope = cross_gradient(member, points, weights)
             move = -half * np.sign(slope[:, cells.region.free])
         return False
 
@@ -177,21 +179,18 @@ def _sure(evaluation: Evaluation, output: int, sign: int) -> GoalBound:
 
 
 def _second_order(evaluation: Evaluation, output: int, sign: int, cheap: GoalBound) -> GoalBound:
-    local, expansion = evaluation.local, evaluation.expansion
-    enclosure = local.mean(expansion, output, optional=False)
-    model = enclosure.below if sign > 0 else enclosure.above
-    offset, scale = _affine(evaluation, output, sign)
-    xp = namespace(model.value)
-    bound = model.bound_at(expansion.geometry, xp.full_like(model.value, -offset / scale))
-    lower = affine_down(offset, scale, bound.lower)
-    lower = xp.where(lower > cheap.lower, lower, cheap.lower)  # NaN of huge cells loses
-    return GoalBound(lower, expansion.geometry.unscaled(bound.point), cheap.scores)
+    enclosure = evaluation.local.mean(evaluation.expansion, output, optional=False)
+    found = _tested(enclosure.side(sign), enclosure.units.signed(sign))
+    lower = namespace(found.lower).maximum(found.lower, cheap.lower)
+    return GoalBound(lower, found.point, cheap.scores)
 
 
-def _affine(evaluation: Evaluation, output: int, sign: int) -> tuple[float, float]:
-    """`sign mu = offset + scale q`."""
-    local = evaluation.local
-    return sign * float(local.posterior.offset[output]), local.unit.mean_scale[output]
+def _tested(model: Enclosure, units: Units) -> GoalBound:
+    """Whether the mean is positive, and the bound in its units."""
+    level = namespace(model.value).full_like(model.value, units.level(0.0))
+    bound, geometry = model.minimum(level), model.geometry
+    point = geometry.unscaled(bound.point)
+    return GoalBound(units.below(bound.lower), point, geometry.split_scores())
 
 
 def _first_order(evaluation: Evaluation, output: int, sign: int) -> GoalBound | None:
@@ -202,11 +201,8 @@ def _first_order(evaluation: Evaluation, output: int, sign: int) -> GoalBound | 
     model = kept(evaluation, ("linear", output), lambda: local.linear_model(expansion, output))
     if model is None:
         return None
-    offset, scale = _affine(evaluation, output, sign)
-    level = namespace(model.value).full_like(model.value, -offset / scale)
-    bound = first_order_bound(model, sign, geometry, local.kernel.weight_rate, level)
-    lower = affine_down(offset, scale, bound.lower)
-    return GoalBound(lower, geometry.unscaled(bound.point), geometry.split_scores())
+    enclosure = first_order(local.kernel, expansion, model, sign)
+    return _tested(enclosure, local.mean_units(output).signed(sign))
 
 
 def _at_point(evaluation: Evaluation, output: int, sign: int) -> GoalBound:
@@ -228,11 +224,8 @@ def _center_range(evaluation: Evaluation) -> tuple[Array, Array]:
         values, errors = local.center_values(evaluation.expansion)
         xp = namespace(values)
         numbers = (local.posterior.offset.tolist(), local.unit.mean_scale)
-        offset, scale = (
-            xp.asarray(each, dtype=values.dtype, device=values.device) for each in numbers
-        )
-        low = affine_down(offset, scale, down(values - errors, 2))
-        return low, -affine_down(-offset, scale, down(-values - errors, 2))
+        units = Units(*(xp.asarray(n, dtype=values.dtype, device=values.device) for n in numbers))
+        return units.below(down(values - errors, 2)), units.above(up(values + errors, 2))
 
     return kept(evaluation, "center range", compute)
 

@@ -17,7 +17,7 @@ from gpcert.enclosures.goals.band import BandGoal
 from gpcert.enclosures.goals.base import Goal, GoalBound
 from gpcert.enclosures.goals.classes import ClassGoal
 from gpcert.enclosures.goals.deviation import DeviationGoal
-from gpcert.enclosures.goals.mean import MeanGoal, affine_down
+from gpcert.enclosures.goals.mean import MeanGoal
 from gpcert.enclosures.goals.probability import ProbabilityGoal
 from gpcert.enclosures.goals.std import StdGoal
 from gpcert.enclosures.goals.variance import VarianceGoal
@@ -114,9 +114,8 @@ def _mean(
 ) -> tuple[Array, list[Side]]:
     """Proposition "mean bound"."""
     sides = [intervals.mean(plain.output, plain.sign), intervals.mean(plain.output, -plain.sign)]
-    local, c = evaluation.local, plain.output
-    offset = plain.sign * float(local.posterior.offset[c])
-    return affine_down(offset, local.unit.mean_scale[c], sides[0].bound), sides
+    units = evaluation.local.mean_units(plain.output).signed(plain.sign)
+    return units.below(sides[0].bound), sides
 
 
 @bounded.register
@@ -126,9 +125,8 @@ def _variance(
     """Proposition "variance lower", or "upper"."""
     low, high = intervals.variance(plain.output)
     bound = low.bound if plain.sign > 0 else -high.bound
-    lower = plain._output_units(evaluation, bound)
-    if plain.sign > 0:
-        lower = nonnegative(lower)
+    units = evaluation.local.variance_units(plain.output)
+    lower = units.signed(plain.sign).below(bound)
     return lower, [low, high] if plain.sign > 0 else [high, low]
 
 
@@ -152,7 +150,8 @@ def _latent(
     """
     mean, sides = _mean(MeanGoal(plain.output, plain.sign), intervals, evaluation)
     low, high = intervals.variance(plain.output)
-    v_low, v_high = plain._output_variance(evaluation, (low.bound, high.bound))
+    units = evaluation.local.variance_units(plain.output)
+    v_low, v_high = units.range(low.bound, high.bound)
     return plain._line(mean, 0.0 * v_low, v_low, v_high), [*sides, low, high]
 
 

@@ -38,9 +38,8 @@ class ProbabilityGoal(LatentGoal):
     def ceiling(self, evaluation: Evaluation) -> Array:
         """F at the centre, on the other side of the rounding errors of mean and variance."""
         q_high = MeanGoal(self.output, self.sign).ceiling(evaluation)
-        v_low, v_high = self._output_variance(
-            evaluation, evaluation.variance_at_center(self.output)
-        )
+        variance = evaluation.variance(self.output)
+        v_low, v_high = variance.units.range(*variance.at_center)
         flipped = ProbabilityGoal(self.likelihood, self.output, -self.sign)
         return -flipped._line(-q_high, 0.0 * q_high, v_low, v_high)
 

@@ -10,8 +10,6 @@ from gpcert.attacks.functions import PlainFunction, variance_function
 from gpcert.committee import Model
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.goals.base import Goal, GoalBound
-from gpcert.enclosures.goals.mean import affine_down
-from gpcert.rounding import nonnegative
 
 __all__ = ["VarianceGoal"]
 
@@ -31,30 +29,22 @@ class VarianceGoal(Goal):
         return (0.0, math.inf) if self.sign > 0 else (-math.inf, 0.0)
 
     def bound(self, evaluation: Evaluation, target: float | None) -> GoalBound:
-        """From `variance_range`; the target is not needed, the levels converge by themselves."""
+        """From the range; the target is not needed, the levels converge by themselves."""
         del target
-        low, high = evaluation.variance_range(self.output)
         enclosure = evaluation.variance(self.output)
-        model = enclosure.below if self.sign > 0 else enclosure.above
+        low, high = enclosure.range
         geometry = evaluation.expansion.geometry
-        shape = model.bound(geometry, steps=1)
+        shape = enclosure.side(self.sign).minimum(steps=1)
         evaluation.local.report_derivatives(enclosure, relevant=True)
-        lower = self._output_units(evaluation, low if self.sign > 0 else -high)
-        if self.sign > 0:
-            lower = nonnegative(lower)  # a variance is one
+        lower = enclosure.units.signed(self.sign).below(low if self.sign > 0 else -high)
         return GoalBound(lower, geometry.unscaled(shape.point), geometry.split_scores())
 
     def ceiling(self, evaluation: Evaluation) -> Array:
         """Variance at the centre on the other side of its rounding error."""
-        low, high = evaluation.variance_at_center(self.output)
-        return -self._output_units(evaluation, -high if self.sign > 0 else low, flip=True)
+        enclosure = evaluation.variance(self.output)
+        low, high = enclosure.at_center
+        return enclosure.units.signed(self.sign).above(high if self.sign > 0 else -low)
 
     def function(self, model: Model) -> PlainFunction:
         """The goal and its gradient in plain floating point."""
         return variance_function(model.members[0], self.output, self.sign)
-
-    def _output_units(self, evaluation: Evaluation, q: Array, flip: bool = False) -> Array:
-        local, c = evaluation.local, self.output
-        sign = -self.sign if flip else self.sign
-        noise, scale2 = float(local.posterior.noise[c]), local.unit.variance_scale[c]
-        return affine_down(sign * noise, scale2, q)

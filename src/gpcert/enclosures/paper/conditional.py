@@ -65,23 +65,13 @@ def latent_ranges(
     `mean of d_k = sum of sign * mean_j`, `V_kl = sum_j y_j matrices_jkl + noise (1 + [k = l])`, in
     interval arithmetic; a covariance is semi-definite, so `V_12^2 <= V_11 V_22` besides.
     """
-    posterior, unit = evaluation.local.posterior, evaluation.local.unit
+    local = evaluation.local
     outputs, spreads = [], []
     for j in range(layout.outputs):
-        offset, scale = float(posterior.offset[j]), unit.mean_scale[j]
-        scale2 = unit.variance_scale[j]
-        low, high = intervals.mean(j, 1).bound, -intervals.mean(j, -1).bound
-        outputs.append(
-            (down(offset + down(scale * low, 1), 1), up(offset + up(scale * high, 1), 1))
-        )
-        v_low, v_high = (side.bound for side in intervals.variance(j))
-        own = float(posterior.noise[j])
-        spreads.append(
-            (
-                nonnegative(down(own + down(scale2 * v_low, 3), 1)),
-                up(own + up(scale2 * v_high, 3), 1),
-            )
-        )
+        units, ends = local.mean_units(j), (intervals.mean(j, sign).bound for sign in (1, -1))
+        outputs.append(units.range(next(ends), -next(ends)))
+        ends = (side.bound for side in intervals.variance(j))
+        spreads.append(local.variance_units(j).range(*ends))
     slack = _repair(evaluation, layout)
     means = tuple(
         _combined(outputs, [(j, float(sign)) for j, sign in layout.pair(0, k)], 0.0)
@@ -117,8 +107,7 @@ def _repair(evaluation: Evaluation, layout: ClassLayout) -> float:
     """
     if layout.independent:
         return 0.0
-    local = evaluation.local
-    return 10.0 * local.operator.excess * local.kernel.variance * max(local.unit.variance_scale)
+    return 10.0 * evaluation.local.output_dip
 
 
 def _consistent(

@@ -18,6 +18,7 @@ from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.kernels.nodes.base import LocalNode, NodeBatch
 from gpcert.regions import Cells
 from gpcert.regions.frame import Frame
+from gpcert.regions.image import ImageCells
 from gpcert.rounding import up
 
 __all__ = [
@@ -199,6 +200,19 @@ class LocalKernel(ABC, Generic[E]):
         models = [self.model(expansion, Combination(t, 1.0), False) for t in weights]
         values = xp.stack([model.value for model in models], axis=1)
         return values, xp.stack([model.errors[:, 0] for model in models], axis=1)
+
+    def center_shift(self, expansion: Expansion) -> Array | None:
+        """Upper bound (B,) of `||phi(x) - phi(c)||` for the point x that the centre c stands for.
+
+        None where they are the same: only the centres of images (`gpcert.regions.image`) are
+        rounded. A function of norm B differs by at most B times this between them.
+        """
+        cells = expansion.geometry.cells
+        return self.step_length(cells) if isinstance(cells, ImageCells) else None
+
+    @abstractmethod
+    def step_length(self, cells: ImageCells) -> Array:
+        """Upper bound (B,) of `||phi(c + r) - phi(c)||`, |r_i| <= offset_i of the images."""
 
     @abstractmethod
     def center_variance(self, expansion: E) -> tuple[Array, Array]:

@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from gpcert.arrays import Array, namespace
 from gpcert.regions import Cells
-from gpcert.rounding import nonnegative, up
+from gpcert.regions.image import ImageCells
+from gpcert.rounding import gamma, nonnegative, up
 
-__all__ = ["Geometry"]
+__all__ = ["Geometry", "Pulled"]
+
+
+class Pulled(NamedTuple):
+    """`g.e + e^T H e / 2` of an image's displacements e as a function of the cell's own, y.
+
+    `gradient.y + y^T hessian y / 2` differs from it by at most `lost` (B,), rounding included;
+    `geometry` is that of the cells in y, and `matrix` (q, f) takes y to e, about.
+    """
+
+    geometry: Geometry
+    gradient: Array
+    hessian: Array
+    lost: Array
+    matrix: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,11 +71,41 @@ class Geometry:
         It lowers rho2 by 3/4 of the axis' squared half-width, and every remainder grows with rho2.
         Weighing in the relaxation's own loss needed more boxes in the benchmarks.
         """
+        if isinstance(self.cells, ImageCells):
+            return self.cells.split_scores(self.inverse_length)
         return self.half**2
 
     def unscaled(self, d: Array) -> Array:
         """Displacements in the user's units from scaled ones, in plain floating point."""
-        return d / self._units(d)
+        found = d / self._units(d)
+        return self.cells.displacement(found) if isinstance(self.cells, ImageCells) else found
+
+    def pulled(self, gradient: Array, hessian: Array) -> Pulled | None:
+        """A quadratic of an image's displacements as one of the cell's; None for plain cells.
+
+        Statement 13.9: with `e = A y + r`, `g.e + e^T H e / 2` is `(A^T g).y + y^T A^T H A y / 2`
+        up to `|g|.|r| + 3/2 |e|^T |H| |r|`, and the products' rounding, at most
+        `gamma (|g|.w + w^T |H| w)` for `|A| |y| <= w`.
+        """
+        if not isinstance(self.cells, ImageCells):
+            return None
+        xp = namespace(gradient)
+        image, source = self.cells.image, self.cells.source
+        q = image.scaled.shape[0]
+        A = self.inverse_length[:, None] * image.scaled
+        product = xp.matrix_transpose(A) @ (hessian @ A)
+        offset = up(image.offset * self.inverse_length, 4)
+        bends = (xp.abs(hessian) @ self.half[:, :, None])[:, :, 0]
+        each = gamma(2 * q + 16) * self.half + offset
+        lost = xp.sum(xp.abs(gradient) * each + 2.0 * bends * each, axis=1)
+        ones = xp.ones_like(image.unit)
+        return Pulled(
+            Geometry.of(source, 1.0 / image.unit, ones, image.unit),
+            gradient @ A,
+            0.5 * product + 0.5 * xp.matrix_transpose(product),
+            up(lost, 2 * q + 8),
+            A,
+        )
 
     def _units(self, like: Array) -> Array:
         """`inverse_length` for an array (B, ..., f): axes between cells and features are added."""

@@ -42,6 +42,7 @@ from gpcert.kernels.expansions.squared_exponential_table import (
 )
 from gpcert.kernels.exponentials import growth_chord
 from gpcert.regions import Cells
+from gpcert.regions.image import ImageCells
 from gpcert.rounding import gamma, nonnegative, up
 
 __all__ = ["LocalSquaredExponential", "WeightedExpansion"]
@@ -242,6 +243,12 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         """R0 or R1 of the plain features."""
         rho2 = expansion.geometry.rho2
         return self.zeroth_remainder(rho2) if order == 0 else self.first_remainder(rho2)
+
+    def step_length(self, cells: ImageCells) -> Array:
+        """R0 at the offsets' scaled length."""
+        xp = namespace(cells.center)
+        rho2 = up(xp.sum((cells.offset * self.inverse_length) ** 2), cells.offset.shape[0] + 12)
+        return self.zeroth_remainder(rho2 + 0.0 * cells.center[:, 0])
 
     def first_tail(self, expansion: WeightedExpansion) -> Array:
         """`tail_1(rho2)`."""

@@ -106,8 +106,9 @@ class SquaredExponentialTable:
         free, fixed = region.free, region.fixed
         d, f = points.shape[1], len(free)
         origin = region.center[free]
-        scaled = (points[:, free] - origin) / lengths[free]
-        norms = np.asarray(up(root(np.square(scaled).sum(1)), f + 8))
+        scaled = (points if f == d else points[:, free]) - origin
+        scaled /= lengths[free]
+        norms = np.asarray(up(root(np.einsum("ij,ij->i", scaled, scaled)), f + 8))
         offsets = np.maximum(region.upper[free] - origin, origin - region.lower[free])
         with np.errstate(over="ignore"):  # an infinite reach is refused below
             reach = float(up(root(np.square(offsets / lengths[free]).sum()), f + 8))

@@ -38,6 +38,7 @@ from gpcert.kernels.nodes.feature_sizes import FeatureSizes
 from gpcert.kernels.sizes import euclidean
 from gpcert.regions import Cells, Region
 from gpcert.regions.frame import Frame, Reach
+from gpcert.regions.image import ImageCells
 from gpcert.rounding import down, gamma, nonnegative, up, up_float
 
 __all__ = ["LocalTaylor", "TaylorExpansion"]
@@ -223,6 +224,13 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
     def remainder(self, expansion: TaylorExpansion, order: int) -> Array:
         """R0 or R1."""
         return expansion.sizes.remainder(order)
+
+    def step_length(self, cells: ImageCells) -> Array:
+        """R0 of cells as wide as the offsets."""
+        reach = Reach.of(cells, self.frame)
+        half = 0.0 * reach.half + cells.offset / reach.unit
+        small = Reach(reach.center, reach.raw, half, reach.unit)
+        return self.node.feature_sizes(small).remainder(0)
 
     def first_tail(self, expansion: TaylorExpansion) -> Array:
         """R1: the features carry no weight."""

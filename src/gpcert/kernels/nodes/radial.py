@@ -297,7 +297,8 @@ class RadialBatch(NodeBatch):
         jet = Jet(node.variance + zero, gradient, hessian[None, :, :] + zero[:, None, None])
         if not smooth:
             return jet, (zero, zero + math.inf, zero + math.inf)
-        error = up(node.variance * curvature * node.widest**2 * (24.0 * U), 8) + TINY
+        slack = 24.0 + node.profile.zero_slack
+        error = up(node.variance * curvature * node.widest**2 * (slack * U), 8) + TINY
         return jet, (zero, zero, zero + error)
 
     def enclosed(self) -> Enclosed:

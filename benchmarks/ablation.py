@@ -1,0 +1,158 @@
+"""Every optional piece of the engine switched off in turn: boxes and CPU seconds without it.
+
+    python benchmarks/ablation.py [--pieces TEXT ...] [--problems TEXT ...] [--together]
+
+See benchmarks/results/ablation.md. `ablation_pieces` says how a piece is switched off,
+`ablation_problems` which problems are asked: none was used to choose anything in the engine. A
+search without a piece may take `MOST` times the boxes of one with it, then its gaps are compared.
+`--together` switches all chosen pieces off at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any, NamedTuple
+
+from ablation_pieces import PIECES, Piece
+from ablation_problems import PROBLEMS, SEED, Outcome, Problem
+from joblib import Parallel, delayed
+
+from report import Section, command_line, merge
+
+MOST = 2
+"""Times the boxes that a search without a piece may take."""
+
+RUNS, ENOUGH = 3, 0.1
+"""Runs of each question, of which the fastest counts; fewer once they took so many CPU seconds."""
+
+FELT = 1.1
+"""A piece that gains less than a tenth everywhere is not worth its lines."""
+
+
+class Gain(NamedTuple):
+    """What a piece gains on a problem: each a ratio, without over with."""
+
+    piece: str
+    problem: str
+    boxes: float
+    gap: float
+    seconds: float
+    closed: bool
+
+    @property
+    def text(self) -> str:
+        """For tables."""
+        open_ = "" if self.closed else ", open"
+        return f"{self.piece} {self.boxes:.2f} ({self.seconds:.2f}{open_})"
+
+
+def measured(problem: Problem, question: Callable[[Any], Any], boxes: int) -> Outcome:
+    """The fastest of a few runs."""
+    best, spent = None, 0.0
+    for _ in range(RUNS):
+        found = problem.ask(question, boxes)
+        spent += found.seconds
+        best = found if best is None or found.seconds < best.seconds else best
+        if spent > ENOUGH:
+            break
+    assert best is not None
+    return best
+
+
+def compared(pieces: list[Piece], problem: Problem, question: Any, whole: Outcome) -> Gain:
+    """The problem without the pieces; bounds that contradict each other end the run."""
+    limit = problem.boxes if problem.total or not whole.closed else MOST * whole.boxes + 20
+    with ExitStack() as stack:
+        for piece in pieces:
+            stack.enter_context(piece.switched_off())
+        part = measured(problem, question, limit)
+    for (low, high), (other_low, other_high) in zip(whole.ends, part.ends, strict=True):
+        if low > other_high or other_low > high:
+            raise SystemExit(f"{problem.name} without {pieces}: {part.ends} against {whole.ends}")
+    name = " and ".join(piece.name for piece in pieces)
+    gap = 1.0 if part.closed or part.gap == whole.gap else part.gap / max(whole.gap, 1e-12)
+    seconds = part.seconds / whole.seconds
+    return Gain(name, problem.name, part.boxes / whole.boxes, gap, seconds, part.closed)
+
+
+def summary(section: Section, piece: str, gains: list[Gain]) -> None:
+    """One row: where the piece gains most, and where it costs most."""
+    if not gains:
+        return
+    boxes = max(gains, key=lambda g: (not g.closed, g.boxes))
+    seconds = max(gains, key=lambda g: g.seconds)
+    worst = min(gains, key=lambda g: g.seconds)
+    felt = sum(g.boxes >= FELT or g.gap >= FELT for g in gains)
+    section.add(
+        piece=piece,
+        problems=len(gains),
+        felt=felt,
+        boxes=f"{'> ' if not boxes.closed and boxes.boxes > FELT else ''}{boxes.boxes:.2f}",
+        gap=max(g.gap for g in gains),
+        of=boxes.problem,
+        seconds=seconds.seconds,
+        of_=seconds.problem,
+        least_seconds=worst.seconds,
+        most_costly=worst.problem,
+    )
+
+
+def answer(name: str, chosen: list[str], together: bool) -> tuple[Outcome, list[Gain]]:
+    """The problem with everything, and without each (or all) of the pieces that it may feel."""
+    problem = next(p for p in PROBLEMS if p.name == name)
+    question = problem.make()
+    problem.ask(question, 1)  # what is computed once a model
+    whole = measured(problem, question, problem.boxes)
+    words = set(problem.words.split())
+    felt = [p for p in PIECES if p.name in chosen and words & set(p.on.split())]
+    groups = [felt] if together and felt else [[piece] for piece in felt]
+    return whole, [compared(group, problem, question, whole) for group in groups]
+
+
+def _chosen(texts: list[str] | None, everything: tuple[Any, ...]) -> list[Any]:
+    return [e for e in everything if not texts or any(text in e.name for text in texts)]
+
+
+def main() -> None:
+    """All problems, the pieces that each may feel."""
+    parser = command_line(__doc__)
+    parser.add_argument("--pieces", nargs="+", metavar="TEXT")
+    parser.add_argument("--problems", nargs="+", metavar="TEXT")
+    parser.add_argument("--together", action="store_true")
+    parser.add_argument("--jobs", type=int, default=1, help="problems at a time")
+    options = parser.parse_args()
+    pieces, problems = _chosen(options.pieces, PIECES), _chosen(options.problems, PROBLEMS)
+    answers = Parallel(n_jobs=options.jobs, return_as="generator")(
+        delayed(answer)(problem.name, [p.name for p in pieces], options.together)
+        for problem in reversed(problems)  # the longest first
+    )
+    gains, asked = [], Section("problems", "With everything, and the pieces felt most")
+    for problem, (whole, found) in zip(reversed(problems), answers, strict=True):
+        gains += found
+        most = sorted(found, key=lambda g: (-g.boxes, -g.seconds))
+        asked.add(
+            problem=problem.name,
+            boxes=whole.boxes,
+            gap=whole.gap,
+            seconds=whole.seconds,
+            without=", ".join(g.text for g in most if max(g.boxes, g.gap, g.seconds) >= FELT),
+        )
+    table = Section("pieces", "Without a piece over with it, the largest ratio of all problems")
+    for name in dict.fromkeys(gain.piece for gain in gains):
+        summary(table, name, [gain for gain in gains if gain.piece == name])
+    table.notes = [
+        f"Problems with seeds from {SEED} on (`ablation_problems.py`), none of them used before.",
+        f"Boxes: `>`: not closed with {MOST} times the boxes. Felt: problems with a tenth more "
+        "boxes or a gap a tenth wider. Seconds: CPU time of one thread, the best of a few runs; on "
+        "a busy machine short ones repeat to a fifth. Least seconds: where the piece costs most.",
+    ]
+    asked.notes = [
+        "Pieces whose absence costs a tenth: ratio of boxes, in brackets of CPU seconds."
+    ]
+    merge(options.results, table, "pieces", "ablation")
+    merge(options.results, asked, "problems", "ablation")
+
+
+if __name__ == "__main__":
+    main()

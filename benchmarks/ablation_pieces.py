@@ -1,0 +1,221 @@
+"""The optional pieces of the engine, and how each is switched off: an attribute is replaced.
+
+Without a piece every bound is still valid, wider or slower: what stands in knows nothing.
+"""
+
+from __future__ import annotations
+
+import math
+import pkgutil
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple
+from unittest.mock import patch
+
+import numpy as np
+
+
+class Piece(NamedTuple):
+    """`place` is `module:attribute` below gpcert, `off` makes its stand-in of what is there;
+    problems that carry one of the words `on` may feel it."""
+
+    name: str
+    place: str
+    off: Callable[[Any], Any]
+    on: str
+
+    @property
+    def owner(self) -> tuple[Any, str]:
+        """What holds the attribute, and the attribute's name."""
+        path, _, name = f"gpcert.{self.place}".replace(":", ".").rpartition(".")
+        return pkgutil.resolve_name(path), name
+
+    def switched_off(self) -> AbstractContextManager[Any]:
+        """The engine without the piece."""
+        holder, name = self.owner
+        return patch.object(holder, name, self.off(getattr(holder, name)))
+
+
+def _constant(value: Any) -> Callable[[Any], Any]:
+    return lambda there: value
+
+
+def _answer(value: Any) -> Callable[[Any], Any]:
+    """A function that always answers the same."""
+    return lambda there: lambda *args, **options: value
+
+
+def _resting(start: str, but: str = "-") -> Callable[[Any], Any]:
+    """A portfolio that never wants the bounds whose names begin so, but for one."""
+
+    def off(wants: Any) -> Any:
+        return lambda self, name: (name == but or not name.startswith(start)) and wants(self, name)
+
+    return off
+
+
+def _infinite(sign: float) -> Callable[[Any], Any]:
+    """(B,) infinite, for methods whose first argument is an expansion."""
+    return lambda there: lambda self, expansion, *args: np.full(len(expansion.K), sign * math.inf)
+
+
+def _higher_terms(kept: Callable[[int], bool]) -> Callable[[Any], Any]:
+    def off(there: Any) -> Any:
+        def higher_terms(self: Any, coefficients: Any, scaled: Any, *rest: Any) -> Any:
+            return there(self, coefficients, scaled, *rest) if kept(scaled.shape[1]) else None
+
+        return higher_terms
+
+    return off
+
+
+class _NoLogConcavity:
+    """In the place of `LogConcave`."""
+
+    def __init__(self, *args: Any) -> None:
+        del args
+
+    def lower(self, c: int, jet: Any) -> float:
+        """A probability."""
+        del c, jet
+        return 0.0
+
+    def upper(self, c: int, jet: Any) -> float:
+        """A probability."""
+        del c, jet
+        return 1.0
+
+
+def _no_pairs(there: Any) -> Any:
+    """Comparisons say nothing where an integral does."""
+
+    def range_(self: Any, c: int) -> Any:
+        if not (self.layout.independent or self.layout.classes <= self.likelihood.largest_coupled):
+            return there(self, c)
+        zero = np.zeros(len(self.evaluation.cells.lower))
+        return zero, zero + 1.0
+
+    return range_
+
+
+def _uniform(there: Any) -> Any:
+    """Bounds of derivatives that hold for any probability."""
+    bounds = there.__globals__["UNIMODAL_BOUNDS"]
+    return lambda order, low, high: bounds[order - 1] + 0.0 * low
+
+
+def _no_derivatives(there: Any) -> Any:
+    return lambda derivatives, second, pointwise: there(False, second, pointwise)
+
+
+def _no_squares(there: Any) -> Any:
+    return lambda derivatives, second, pointwise: there(False, False, pointwise)
+
+
+PORTFOLIO = "enclosures.portfolio:Portfolio.wants"
+LATENT = "enclosures.goals.latent:"
+LOCAL = "enclosures.local_posterior:"
+CLASSES = "enclosures.classes."
+
+LOCAL_SE = "kernels.expansions.squared_exponential:LocalSquaredExponential."
+TABLE = "kernels.expansions.squared_exponential_table:SquaredExponentialTable."
+FEATURES = 12
+"""Up to here the third moments are formed, beyond a Gram matrix."""
+
+POINTWISE = "pointwise variance"
+
+PIECES = (
+    # the mean
+    Piece(
+        "paper's lines",
+        f"{LOCAL}LocalPosterior.paper_mean",
+        _infinite(-1.0),
+        "mean latent committee svm",
+    ),
+    Piece("point by point, mean", PORTFOLIO, _resting("pointwise", POINTWISE), "mean latent"),
+    Piece(
+        "degree 3, few features",
+        f"{TABLE}higher_terms",
+        _higher_terms(lambda f: f > FEATURES),
+        "se",
+    ),
+    Piece(
+        "degrees 3-6 by Gram matrix",
+        f"{TABLE}higher_terms",
+        _higher_terms(lambda f: f <= FEATURES),
+        "many",
+    ),
+    Piece(
+        "orders 0 and 1 of the SE",
+        f"{LOCAL_SE}remainder",
+        _infinite(1.0),
+        "wide",
+    ),
+    Piece("norms of slices", f"{TABLE}slice_norm", _answer(None), "slice"),
+    Piece(
+        "tensors of degree 3 and 4",
+        "kernels.nodes.radial:MOST_TENSOR_FEATURES",
+        _constant(0),
+        "rough",
+    ),
+    Piece("points with a weight alone", f"{LOCAL}FEW", _constant(0.0), "svm"),
+    Piece("first order by itself", f"{LOCAL}LocalPosterior.linear_model", _answer(None), "svm"),
+    # the variance
+    Piece("second square", f"{LOCAL}MOST_SECOND_FEATURES", _constant(0), "latent"),
+    Piece(
+        "covariance of derivatives",
+        f"{LOCAL}VarianceOptions",
+        _no_derivatives,
+        "latent classes committee",
+    ),
+    Piece("both of these", f"{LOCAL}VarianceOptions", _no_squares, "latent"),
+    Piece("point by point, variance", PORTFOLIO, _resting(POINTWISE), "latent"),
+    Piece(
+        "own function beyond degree 2",
+        "kernels.nodes.radial:RadialBatch.own_beyond_second",
+        _answer(None),
+        "rough",
+    ),
+    Piece(
+        "one product with S",
+        "enclosures.precision:ACCEPTABLE_ERROR",
+        _constant(-1.0),
+        "latent",
+    ),
+    # functions of both
+    Piece(
+        "line along the level curve",
+        f"{LATENT}LatentGoal._level_slope",
+        lambda there: lambda self, evaluation, d: np.zeros(len(d)),
+        "latent committee",
+    ),
+    Piece("further lines", f"{LATENT}LatentGoal._further_lines", _answer([]), "latent committee"),
+    Piece(
+        "pieces of the variance's range",
+        f"{LATENT}VARIANCE_PIECES",
+        _constant(1),
+        "latent committee",
+    ),
+    # several classes
+    Piece("ranges of the classes", PORTFOLIO, _resting("ranges"), "classes"),
+    Piece("comparisons of pairs", f"{CLASSES}pairs:PairBounds.range", _no_pairs, "classes"),
+    Piece("log-concavity", f"{CLASSES}bounds:LogConcave", _constant(_NoLogConcavity), "classes"),
+    Piece("pieces of the covariance", PORTFOLIO, _resting("pieces"), "classes"),
+    Piece(
+        "derivatives 5 and 6 of softmax",
+        "likelihoods.softmax:Softmax.highest_order",
+        _constant(4),
+        "classes",
+    ),
+    Piece(
+        "the links' own smoothness", f"{CLASSES}taylor_bound:_link_bounds", _answer(None), "classes"
+    ),
+    Piece(
+        "sharper derivatives",
+        f"{CLASSES}taylor_bound:unimodal_bound",
+        _uniform,
+        "classes",
+    ),
+    Piece("probability plane", PORTFOLIO, _resting("sum of probabilities"), "committee"),
+    Piece("resting of bounds", PORTFOLIO, _answer(True), "mean latent committee"),
+)

@@ -1,0 +1,389 @@
+"""The one type that goals reason with: a quadratic that a function lies above, on a batch of cells.
+
+    exp(rate |d|^2) q(c+d) >= value + gradient.d + d^T hessian d / 2 - error,  all d of the cell.
+
+An upper bound of q is a lower bound of -q: each side is written once. Enclosures of the same cells,
+in the same coordinates and with the same weight, add up; they are scaled, shifted, and change their
+weight and coordinates. All rounding of that is counted here, by `size` (Statement 5.7): every entry
+of a result carries a few relative roundings, which meet 1, |d_j| or |d_j d_k|.
+
+Proofs: docs/mathematics.md, statements 5.1, 5.4, 5.5, 5.6 and 5.7.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from array_api_compat import device
+
+from gpcert.arrays import Array, namespace
+from gpcert.enclosures.quadratic_minimum import QuadraticMinimum, quadratic_minimum
+from gpcert.kernels.expansions.base import finite_product
+from gpcert.kernels.expansions.geometry import Geometry
+from gpcert.kernels.exponentials import LARGEST_EXPONENT, growth_chord
+from gpcert.regions import Cells
+from gpcert.regions.frame import widths_as_units
+from gpcert.rounding import EXP_ULPS, U, down, gamma, nonnegative, up
+
+__all__ = [
+    "Enclosure",
+    "LevelBound",
+    "add_identity",
+    "plain_geometry",
+    "reach",
+    "region_units",
+]
+
+
+@dataclass(frozen=True, eq=False)
+class LevelBound:
+    """`lower` (B,): certified bound of q; `point` (B, f): a displacement where q may be small."""
+
+    lower: Array
+    point: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Enclosure:
+    """See the module. `value`, `error` (B,), `gradient` (B, f), `hessian` (B, f, f), or None for a
+    first order alone; d in the coordinates of `geometry`."""
+
+    geometry: Geometry
+    value: Array
+    gradient: Array
+    hessian: Array | None
+    error: Array
+    rate: float = 0.0
+    known_size: Array | None = None
+    """The size, where it is known without another look at all entries."""
+
+    @staticmethod
+    def of(
+        geometry: Geometry,
+        coefficients: tuple[Array, Array, Array | None],
+        error: Array,
+        rate: float,
+    ) -> Enclosure:
+        """The error made infinite on cells too large for the weight (see `LARGEST_EXPONENT`)."""
+        xp = namespace(error)
+        small = geometry.rho2 <= (LARGEST_EXPONENT if rate > 0 else math.inf)
+        error = xp.where(small & ~xp.isnan(error), error, xp.full_like(error, math.inf))
+        return Enclosure(geometry, *coefficients, error, rate)
+
+    @cached_property
+    def size(self) -> Array:
+        """At least `|value| + sum_j |gradient_j| w_j + sum_jk |hessian_jk| w_j w_k` (B,), w the
+        cell's half-widths: at least the sizes of all terms of the polynomial on the cell."""
+        if self.known_size is not None:
+            return self.known_size
+        f = self.gradient.shape[1]
+        return up(abs(self.value) + self.slopes + self._bends, 2 * f * f + 16)
+
+    @property
+    def slopes(self) -> Array:
+        """About `sum_j |gradient_j| w_j` (B,)."""
+        xp = namespace(self.gradient)
+        return xp.sum(xp.abs(self.gradient) * self.geometry.half, axis=1)
+
+    @property
+    def _bends(self) -> Array:
+        """About `sum_jk |hessian_jk| w_j w_k` (B,)."""
+        return 0.0 * self.value if self.hessian is None else reach(self.hessian, self.geometry)
+
+    @property
+    def matrix(self) -> Array:
+        """The Hessian of an enclosure of second order."""
+        assert self.hessian is not None, "expected a second order, got a first"
+        return self.hessian
+
+    @property
+    def heaviest(self) -> Array:
+        """Upper bound (B,) of the weight exp(rate |d|^2)."""
+        rho2 = self.geometry.rho2
+        return up(1.0 + rho2 * growth_chord(self.rate, rho2), 4)
+
+    # ---- the algebra
+
+    def __add__(self, other: Enclosure) -> Enclosure:
+        """Of the sum of both functions."""
+        self._check_alike(other)
+        size = up(self.size + other.size, 1)
+        return Enclosure(
+            self.geometry,
+            self.value + other.value,
+            self.gradient + other.gradient,
+            _sum(self.hessian, other.hessian),
+            up(self.error + other.error + gamma(2) * size, 2),
+            self.rate,
+            size,
+        )
+
+    def scaled(self, factor: Array | float) -> Enclosure:
+        """Of `factor q`, for factors (B,) >= 0."""
+        each: Array = namespace(self.value).zeros_like(self.value) + factor
+        size = up(each * self.size, 1)
+        return Enclosure(
+            self.geometry,
+            each * self.value,
+            each[:, None] * self.gradient,
+            None if self.hessian is None else each[:, None, None] * self.hessian,
+            up(finite_product(each, self.error) + gamma(4) * size, 2),
+            self.rate,
+            size,
+        )
+
+    def lowered(self, amount: Array) -> Enclosure:
+        """With a larger error: of functions down to `q - exp(-rate |d|^2) amount`."""
+        size = vars(self).get("size", self.known_size)
+        return replace(self, error=up(self.error + amount, 1), known_size=size)
+
+    def shifted(
+        self, constant: Array, size: Array | None = None, slope: Array | None = None
+    ) -> Enclosure:
+        """Of `q + constant + slope.d`, constant (B,) and slope (B, f) computed with up to two
+        roundings from numbers of the given size in all on the cell (by default their own).
+
+        Reason: `constant (omega - 1)` is at least `constant rate |d|^2`, or, for a negative
+        constant, `constant chord |d|^2`; `slope.d (omega - 1)` at least `-|slope.d| chord rho2`.
+        """
+        xp = namespace(self.value)
+        lines = xp.zeros_like(self.value)
+        if slope is not None:
+            f = slope.shape[1]
+            lines = up(xp.sum(xp.abs(slope) * self.geometry.half, axis=1), f + 4)
+        size = up(xp.abs(constant) + lines, 2) if size is None else size
+        whole = up(self.size + size, 2)
+        rounding = gamma(4) * (xp.abs(self.value) + size)
+        if slope is not None:
+            rounding = gamma(4) * whole
+        if self.rate > 0:
+            rounding = rounding * self.heaviest
+        moved = replace(
+            self,
+            value=self.value + constant,
+            gradient=self.gradient if slope is None else self.gradient + slope,
+            error=up(self.error + rounding, 8),
+            known_size=whole,
+        )
+        if self.rate == 0.0:
+            return moved
+        chord = growth_chord(self.rate, self.geometry.rho2)
+        rates = xp.where(constant > 0, xp.zeros_like(chord) + self.rate, chord)
+        moved = moved._bent(2.0 * constant * rates)
+        return moved.lowered(up(lines * chord * self.geometry.rho2, 4))
+
+    def where(self, mask: Array, other: Enclosure) -> Enclosure:
+        """This one under the mask (B,), the other elsewhere."""
+        self._check_alike(other)
+        xp = namespace(mask)
+        return Enclosure(
+            self.geometry,
+            xp.where(mask, self.value, other.value),
+            xp.where(mask[:, None], self.gradient, other.gradient),
+            xp.where(mask[:, None, None], self.matrix, other.matrix),
+            xp.where(mask, self.error, other.error),
+            self.rate,
+            xp.where(mask, self.size, other.size),
+        )
+
+    def lighter(self, rate: float, rises: Array, least: Array, dip: float) -> Enclosure:
+        """With a smaller rate, for functions of known sign: of `q >= -dip` where `rises` (B,), of
+        `q <= dip` elsewhere, and there `q <= -least` where `least` (B,) > 0.
+
+        Statement: with w = exp(R |d|^2) q, s = R - rate, x = s rho2,
+
+            q >= 0:  w exp(-s |d|^2) >= theta w                  for any 0 <= theta <= exp(-x),
+            q <= 0:  w exp(-s |d|^2) >= w + least fall |d|^2,    fall = (1 - exp(-x)) / rho2.
+
+        Reason: `w exp(-s |d|^2) = w - w (1 - exp(-s |d|^2))`, |w| >= |q| >= least, and the chord of
+        a concave function lies below it. The first is exact where the cell is farthest from its
+        centre, which is where a minimum usually lies. A function that leaves its sign by the dip
+        costs at most `dip exp(R rho2)`, or x times that (Statement 5.5).
+        """
+        if rate == self.rate:
+            return self
+        xp, rho2 = namespace(self.value), self.geometry.rho2
+        x = up((self.rate - rate) * rho2, 2)
+        shrink = nonnegative(down(xp.exp(-x), EXP_ULPS + 4))
+        lost = up(dip * self.heaviest * xp.where(rises, xp.ones_like(x), x), 8)
+        lift = xp.where(rises, xp.zeros_like(x), least * _fall(self.rate - rate, rho2))
+        light = self.scaled(xp.where(rises, shrink, xp.ones_like(x)))._bent(2.0 * lift)
+        return replace(light.lowered(lost), rate=rate)
+
+    def unweighted(self, geometry: Geometry, linear_error: Array | None = None) -> Enclosure:
+        """Without a weight and in the coordinates of another geometry of the same cells.
+
+        Statement: let `omega q >= value + p(d) - error`, omega = exp(r |d|^2), p(0) = 0, p <= M on
+        the cell, x = r rho2. Then `q >= value + p(d) - value s |d|^2 - M min(x, 1) - error` with
+        s = r where value > 0, and any 0 <= s <= r (1 - x / 2) elsewhere.
+        Reason: `m / omega = m - m (1 - 1/omega)` for m = value + p - error, where error >= 0 and
+        `0 <= 1 - 1/omega <= min(r |d|^2, x, 1)`; 1 - exp(-y) is concave, so that it is at least
+        `y (1 - exp(-x)) / x >= y (1 - x / 2)` for 0 <= y <= x (Statement 5.4).
+
+        Where q is known to be within `linear_error` of `value + gradient.d`, and that is less than
+        the error with all of the quadratic's curvature, the linear model is taken instead.
+        """
+        xp = namespace(self.value)
+        value, hessian, error = self.value, self.matrix, self.error
+        half, slopes, bends, zero = self.geometry.half, self.slopes, self._bends, 0.0 * value
+        if self.rate > 0:
+            x = up(self.rate * self.geometry.rho2, 2)
+            fall = nonnegative(down(self.rate * (1.0 - 0.5 * x), 2))
+            amount = -2.0 * value * xp.where(value > 0, zero + self.rate, fall)
+            hessian = add_identity(hessian, amount)
+            most = up(slopes + 0.5 * bends, 2 * half.shape[1] ** 2 + 8)
+            bends = bends + xp.abs(amount) * xp.sum(half**2, axis=1)
+            error = error + finite_product(xp.minimum(x, zero + 1.0), most)
+        size = up(xp.abs(value) + slopes + bends, 2 * half.shape[1] ** 2 + 16)
+        error = up(error + gamma(16) * size, 4)
+        if linear_error is not None:
+            linear = linear_error < error + 0.5 * bends
+            hessian = xp.where(linear[:, None, None], xp.zeros_like(hessian), hessian)
+            error = xp.where(linear, up(linear_error + gamma(16) * size, 4), error)
+        pulled = self.geometry.pulled(self.gradient, hessian)
+        if pulled is not None:  # Statement 13.9; its coordinates are those of `plain_geometry`
+            assert bool((pulled.geometry.inverse_length == geometry.inverse_length).all())
+            error = up(error + pulled.lost, 2)
+            return Enclosure(geometry, value, pulled.gradient, pulled.hessian, error, 0.0, size)
+        scale = self.geometry.inverse_length / geometry.inverse_length  # powers of two below
+        hessian = hessian * (scale[..., :, None] * scale[..., None, :])  # (f, f), or per cell
+        return Enclosure(geometry, value, self.gradient * scale, hessian, error, 0.0, size)
+
+    def _bent(self, amount: Array) -> Enclosure:
+        """Of `q + exp(-rate |d|^2) amount |d|^2 / 2`: the polynomial with `amount I` added."""
+        xp = namespace(amount)
+        if self.hessian is None:
+            return self.lowered(up(0.5 * nonnegative(-amount) * self.geometry.rho2, 4))
+        size = up(self.size + xp.abs(amount) * xp.sum(self.geometry.half**2, axis=1), 8)
+        hessian = add_identity(self.hessian, amount)
+        return replace(self, hessian=hessian, known_size=size).lowered(gamma(4) * size)
+
+    def _check_alike(self, other: Enclosure) -> None:
+        own, its = self.geometry, other.geometry
+        same = own is its or bool((own.inverse_length == its.inverse_length).all())
+        assert same, "enclosures in other coordinates"
+        assert self.rate == other.rate, "enclosures with other weights"
+
+    # ---- values and bounds
+
+    def at(self, d: Array) -> Array:
+        """The polynomial at displacements d (B, f), in plain floating point."""
+        xp = namespace(d)
+        slope = self.gradient
+        if self.hessian is not None:
+            slope = slope + 0.5 * (self.hessian @ d[:, :, None])[:, :, 0]
+        return self.value + xp.sum(d * slope, axis=1)
+
+    def value_at(self, d: Array) -> Array:
+        """About the smallest value that is allowed to q at d; finite, so a usable level."""
+        xp = namespace(d)
+        error = xp.where(xp.isfinite(self.error), self.error, xp.zeros_like(self.error))
+        return (self.at(d) - error) * xp.exp(-self.rate * xp.sum(d**2, axis=1))
+
+    def minimum(self, level: Array | None = None, steps: int = 2) -> LevelBound:
+        """Certified lower bound of q over the cells, by testing `q >= level`; -inf where nothing is
+        known.
+
+        Statement: with M <= min [exp(rate|d|^2) (q - level)],
+        `q >= level + M` if M < 0, and `q >= level + M exp(-rate rho2)` if M >= 0.
+        Reason: q - level = exp(-rate |d|^2) (...) and exp(-rate |d|^2) lies in
+        [exp(-rate rho2), 1]. The weight itself obeys 1 + rate |d|^2 <= exp(rate |d|^2) <=
+        1 + growth_chord |d|^2, taken on the safe side for the sign of the level. Any finite level
+        is valid; the bound is best when the level is close to the true minimum. Without one it
+        starts at the linear part and is improved from step to step.
+        """
+        xp = namespace(self.value)
+        if level is not None:
+            return self._tested(level)
+        level = self.value - self.slopes
+        best = self._tested(level)
+        for _ in range(steps - 1 if self.rate > 0 else 0):
+            again = self._tested(xp.where(xp.isfinite(best.lower), best.lower, level))
+            better = again.lower > best.lower
+            best = LevelBound(
+                xp.where(better, again.lower, best.lower),
+                xp.where(better[:, None], again.point, best.point),
+            )
+        return best
+
+    def _tested(self, level: Array) -> LevelBound:
+        xp, geometry = namespace(self.value), self.geometry
+        hessian, slack = self.hessian, self.error
+        if self.rate > 0:
+            constant = xp.full_like(level, self.rate)
+            rate = xp.where(level > 0, growth_chord(self.rate, geometry.rho2), constant)
+            amount = -2.0 * level * rate
+            if hessian is None:
+                slack = up(slack + up(0.5 * nonnegative(-amount) * geometry.rho2, 4), 2)
+            else:
+                hessian = add_identity(hessian, amount)
+                # rounding of hessian + amount I, entry by entry
+                diagonal = xp.sum(xp.abs(xp.linalg.diagonal(hessian)) * geometry.half**2, axis=1)
+                slack = slack + up(gamma(4) * (diagonal + xp.abs(amount) * geometry.rho2), 8)
+        minimum = self._polynomial_minimum(hessian)
+        margin = (self.value - level) + minimum.lower - slack
+        size = xp.abs(self.value) + xp.abs(level) + xp.abs(minimum.lower) + slack
+        margin = margin - gamma(8) * size
+        if self.rate > 0:
+            x = xp.minimum(self.rate * geometry.rho2, xp.full_like(level, LARGEST_EXPONENT))
+            shrunk = margin * xp.exp(-up(x, 2)) * (1.0 - 2 * (EXP_ULPS + 4) * U)
+            shrunk = xp.where(self.rate * geometry.rho2 < LARGEST_EXPONENT, shrunk, 0.0 * level)
+            margin = xp.where(margin > 0, shrunk, margin)
+        lower = down(level + margin, 2)
+        nothing = xp.full_like(lower, -math.inf)
+        return LevelBound(xp.where(xp.isnan(lower), nothing, lower), minimum.point)
+
+    def _polynomial_minimum(self, hessian: Array | None) -> QuadraticMinimum:
+        """Of `gradient.d + d^T hessian d / 2` over the cells; a linear one at a vertex, exactly."""
+        if hessian is not None:
+            return quadratic_minimum(self.geometry, self.gradient, hessian)
+        xp, half = namespace(self.value), self.geometry.half
+        slope = self.geometry.unscaled_gradient(self.gradient)
+        lower = self.geometry.cells.linear_minimum(slope)
+        # scaling the gradient back rounds once a coordinate
+        lower = lower - up(gamma(8) * self.slopes, half.shape[1] + 4)
+        return QuadraticMinimum(lower, xp.where(self.gradient > 0, -half, half))
+
+
+def add_identity(hessian: Array, amount: Array) -> Array:
+    """`hessian + amount I` for a batch."""
+    xp = namespace(hessian)
+    identity = xp.eye(hessian.shape[-1], dtype=hessian.dtype, device=hessian.device)
+    return hessian + amount[:, None, None] * identity
+
+
+def reach(hessian: Array, geometry: Geometry) -> Array:
+    """`sum_jk |H_jk| w_j w_k` (B,)."""
+    xp = namespace(hessian)
+    spread = geometry.half[:, :, None] * geometry.half[:, None, :]
+    return xp.sum(xp.abs(hessian) * spread, axis=(1, 2))
+
+
+def plain_geometry(cells: Cells) -> Geometry:
+    """The cells in their region's units: powers of two, so that second derivatives are floats
+    whatever the length-scales are; enclosures of several kernels meet there."""
+    xp, unit = namespace(cells.lower), region_units(cells)
+    return Geometry.of(cells, 1.0 / unit, xp.ones_like(unit), unit)
+
+
+def region_units(cells: Cells) -> Array:
+    """(f,) powers of two near the widths of the region in its free features."""
+    units = widths_as_units(cells.region)
+    return namespace(cells.lower).asarray(units, device=device(cells.lower))
+
+
+def _sum(first: Array | None, second: Array | None) -> Array | None:
+    if first is None or second is None:
+        return second if first is None else first
+    return first + second
+
+
+def _fall(rate: float, rho2: Array) -> Array:
+    """`(1 - exp(-rate rho2)) / rho2`, rounded down; `rate (1 - x/2)` in the limit of small x."""
+    xp = namespace(rho2)
+    x = rate * rho2
+    safe = xp.where(x > 1e-8, x, xp.ones_like(x))
+    quotient = xp.where(x > 1e-8, -xp.expm1(-safe) / safe, 1.0 - 0.5 * x)
+    return nonnegative(down(rate * quotient, EXP_ULPS + 8))

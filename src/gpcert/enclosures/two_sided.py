@@ -1,0 +1,108 @@
+"""A latent mean or variance of one output on a batch of cells: both sides, and its units.
+
+Proofs: docs/mathematics.md, statements 1.8 and 5.7.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from dataclasses import dataclass
+
+from gpcert.arrays import Array, namespace
+from gpcert.enclosures.enclosure import Enclosure
+from gpcert.kernels.expansions.geometry import Geometry
+from gpcert.rounding import down, up
+
+__all__ = ["TwoSided", "Units", "unit_slope"]
+
+
+@dataclass(frozen=True)
+class Units:
+    """`y = shift + factor q`, the factor to one rounding: from q in unit form to an output's y.
+
+    Bounds are made in unit form, where all numbers are about one, and leave it here: squares and
+    eigenvalues of numbers of 1e-200 never arise.
+    """
+
+    shift: float | Array = 0.0
+    factor: float | Array = 1.0
+    least: float = -math.inf
+    """No y is less, whatever q is: a variance is at least its noise."""
+
+    def signed(self, sign: int) -> Units:
+        """Of `sign y` from `sign q`."""
+        return Units(sign * self.shift, self.factor)
+
+    def below(self, q: Array) -> Array:
+        """At most y, from at most q; never +inf."""
+        xp = namespace(q)
+        if isinstance(self.shift, float) and (self.shift, self.factor) == (0.0, 1.0):
+            lower = q
+        else:
+            most = xp.full_like(q, sys.float_info.max)  # what overflows is at least that
+            scaled = down(xp.minimum(self.factor * q, most), 2)
+            lower = down(xp.minimum(self.shift + scaled, most), 1)
+        if self.least > -math.inf:
+            lower = xp.maximum(lower, xp.full_like(lower, self.least))
+        return lower
+
+    def above(self, q: Array) -> Array:
+        """At least y, from at least q."""
+        return -self.signed(-1).below(-q)
+
+    def range(self, low: Array, high: Array) -> tuple[Array, Array]:
+        """Certified ends of y from those of q."""
+        return self.below(low), self.above(high)
+
+    def about(self, q: Array) -> Array:
+        """y in plain floating point."""
+        return self.shift + self.factor * q
+
+    def level(self, y: float) -> float:
+        """About the q of a y."""
+        assert isinstance(self.shift, float), "of one output"
+        return (y - self.shift) / self.factor
+
+
+def unit_slope(mean: Units, variance: Units, beta: Array) -> Array:
+    """beta between mean and variance in unit form: `beta b / a`, as
+    `mu - beta variance = offset + a q - beta (b v + noise) = a (q - (beta b / a) v) + ...`.
+
+    To four roundings, and 2^-1074 where it underflows; by exponents, as b / a may be no float.
+    """
+    assert isinstance(mean.factor, float), "of one output"
+    assert isinstance(variance.factor, float), "of one output"
+    (first, p), (second, q) = map(math.frexp, (mean.factor, variance.factor))
+    half = (q - p) // 2
+    return beta * (second / first) * 2.0**half * 2.0 ** (q - p - half)
+
+
+@dataclass(frozen=True, eq=False)
+class TwoSided:
+    """Enclosures of q and of -q in unit form, q at the centres with its error, and the units."""
+
+    below: Enclosure
+    above: Enclosure
+    center: Array
+    center_error: Array
+    units: Units
+
+    @property
+    def geometry(self) -> Geometry:
+        """The cells as the kernel sees them."""
+        return self.below.geometry
+
+    def side(self, sign: int) -> Enclosure:
+        """Of `sign q`."""
+        return self.below if sign > 0 else self.above
+
+    @property
+    def at_center(self) -> tuple[Array, Array]:
+        """Certified range (B,) of q at the centres alone."""
+        return down(self.center - self.center_error, 2), up(self.center + self.center_error, 2)
+
+    def times(self, coefficient: Array) -> Enclosure:
+        """Of `coefficient q`, coefficients (B,) of any sign."""
+        chosen = self.below.where(coefficient > 0, self.above)
+        return chosen.scaled(abs(coefficient))

@@ -1,0 +1,217 @@
+"""Cells seen through linear features: the image of a cell under x -> W x + b.
+
+Kernels and enclosures live in the features z; the image of a cell is described there by a float
+centre c^, near W c + b, and displacements `e = W d + r` from it, d a displacement of the cell and
+`|r_i| <= offset_i` what rounding makes of W c + b. A box around the images is only what remainders
+are bounded by: linear and quadratic functions of e are minimised over d itself.
+
+Proofs: docs/mathematics.md, statements 13.7 and 13.8.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from gpcert.arrays import Array, Backend, namespace, to_numpy
+from gpcert.errors import InputError
+from gpcert.regions import quadratic
+from gpcert.regions.base import Region
+from gpcert.regions.box import Box
+from gpcert.regions.cells import Cells
+from gpcert.regions.linear_map import LinearMap
+from gpcert.rounding import TINY, U, down, gamma, nonnegative, root, up
+from gpcert.spectral import largest_eigenvalue
+
+__all__ = ["Image", "ImageCells"]
+
+
+STEPS = 20
+"""Steps towards good weights of `|V y|^2 <= largest sum_j weights_j y_j^2`."""
+
+
+class _Form(NamedTuple):
+    """Of `|V y|^2`, V (q, f): bounds of |V^T V| (f, f); pairs of weights (f,) and the factor with
+    which their sum of squares bounds it; and a bound of |V r|."""
+
+    products: Array
+    diagonals: tuple[tuple[Array, float], ...]
+    offset: float
+
+
+@dataclass(frozen=True, eq=False)
+class Image:
+    """A linear map on a region: where the features of its points lie.
+
+    `unit` (f,) are powers of two near the region's widths, and `scaled` (q, f) is W in them,
+    d = unit y; `base` (q,) is what the fixed features and b add up to; `offset` (q,) bounds
+    `|W x + b - c^|` for the computed c^ of every x of the region, and what underflows in `scaled`.
+    `region` is a box that holds all images and all c^.
+    """
+
+    region: Box
+    matrix: Array
+    scaled: Array
+    unit: Array
+    base: Array
+    offset: Array
+    backend: Backend
+    inverse: np.ndarray
+    forms: dict[bytes, _Form | None] = field(default_factory=dict)
+
+    @staticmethod
+    def of(features: LinearMap, region: Region, unit: np.ndarray, backend: Backend) -> Image:
+        """Bind a map to a region whose widths are about `unit` (f,), powers of two."""
+        free, fixed = region.free, region.fixed
+        W = features.matrix
+        farthest = np.maximum(np.abs(region.lower), np.abs(region.upper))
+        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+            base = W[:, fixed] @ region.center[fixed] + features.shift
+            size = np.abs(W) @ farthest + np.abs(features.shift)
+            # W c + b: a sum of d + 1 products in two parts; TINY: underflow, of `scaled` too
+            offset = np.asarray(up(gamma(W.shape[1] + 4) * size, W.shape[1] + 4))
+            offset = offset + (W.shape[1] + 1) * TINY
+            scaled = W[:, free] * unit
+            center = W[:, free] @ region.center[free] + base
+            widths = np.maximum(region.upper - region.center, region.center - region.lower)
+            reach = np.abs(scaled) @ (widths[free] * (1.0 + 4.0 * U) / unit)
+            reach = np.asarray(up(reach + 3.0 * offset, W.shape[1] + 4))
+            ends = np.asarray(down(center - reach, 2)), np.asarray(up(center + reach, 2))
+        if not (np.all(np.isfinite(ends)) and np.all(np.isfinite(scaled))):
+            raise InputError(
+                "linear map: the features W x + b leave float64 on this region; expected features "
+                "below 1e300: rescale the inputs, or take a smaller region"
+            )
+        arrays = (W[:, free], scaled, unit, base, offset)
+        matrix, scaled, unit, base, offset = (backend.asarray(array) for array in arrays)
+        inverse = features.inverse[free]
+        return Image(Box(*ends), matrix, scaled, unit, base, offset, backend, inverse)
+
+    def cells(self, source: Cells) -> ImageCells:
+        """The images of cells of the region."""
+        center = source.center @ self.matrix.T + self.base
+        half = source.half / self.unit
+        half = up(half @ abs(self.scaled).T + self.offset, half.shape[1] + 4)
+        found = ImageCells(self.region, center - half, center + half, self, source)
+        vars(found).update(center=center, half=half)
+        return found
+
+    def form(self, weights: Array, unit: Array) -> _Form | None:
+        """`sum_i weights_i (e_i / unit_i)^2` as a form of y; None where it leaves float64."""
+        w, u = to_numpy(weights), to_numpy(unit)
+        key = w.tobytes() + u.tobytes()
+        if key not in self.forms:
+            self.forms[key] = self._form(w, u)
+        return self.forms[key]
+
+    def _form(self, w: np.ndarray, u: np.ndarray) -> _Form | None:
+        q, f = self.scaled.shape
+        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+            row = np.sqrt(w) / u  # one rounding: the units are powers of two
+            V = row[:, None] * to_numpy(self.scaled)
+            offset = float(up(root(np.sum((row * to_numpy(self.offset)) ** 2)), q + 8))
+            size = np.abs(V).T @ np.abs(V)
+            products = np.asarray(up(np.abs(V.T @ V) + gamma(q + 8) * size + TINY, q + 8))
+            if not (np.all(np.isfinite(products)) and np.isfinite(offset)):
+                return None
+        weights = [np.ones(f), _diagonal(V)] if f else []
+        diagonals = tuple((self.backend.asarray(D), _largest(V, D)) for D in weights)
+        return _Form(self.backend.asarray(products), diagonals, offset)
+
+
+def _largest(V: np.ndarray, D: np.ndarray) -> float:
+    """Upper bound of the largest eigenvalue of `D^-1/2 V^T V D^-1/2`."""
+    q, f = V.shape
+    scaled = V / np.sqrt(D)
+    found = largest_eigenvalue((scaled,), np.eye(f), np.zeros((f, f)))
+    # every entry of `scaled` carries four roundings
+    length = np.sqrt(found) + gamma(8) * float(root(np.sum(scaled**2)))
+    return float(up(float(length) ** 2, f * q + 16))
+
+
+def _diagonal(V: np.ndarray) -> np.ndarray:
+    """Weights D > 0 with a small `largest(D) sum D` (every D is valid): a diagonal that dominates
+    V^T V, by steps along the gradient of the logarithm, whose parts are u_j^2 and D_j / sum D for
+    the eigenvector u."""
+    columns = np.sum(V**2, axis=0)
+    D = np.maximum(columns / max(columns.max(), TINY), 1e-6) ** 0.75
+    best, least = np.ones(V.shape[1]), np.inf
+    for _ in range(STEPS):
+        scaled = V / np.sqrt(D)
+        try:
+            values, vectors = np.linalg.eigh(scaled @ scaled.T)
+        except np.linalg.LinAlgError:
+            break
+        if values[-1] * D.sum() < least:
+            best, least = D, values[-1] * D.sum()
+        u = vectors[:, -1] @ scaled / np.sqrt(max(values[-1], TINY))
+        D = np.maximum(D * np.exp(1.5 * (u**2 - D / D.sum())), 1e-9)
+        D = D / D.max()
+    return best
+
+
+@dataclass(frozen=True, eq=False)
+class ImageCells(Cells):
+    """Images of the cells `source`; see the module. `lower` and `upper` are about its box."""
+
+    image: Image
+    source: Cells
+
+    @property
+    def is_box(self) -> bool:
+        """No: a skewed one."""
+        return False
+
+    @property
+    def offset(self) -> Array:
+        """(q,) how far the image of a centre may be from `center`."""
+        return self.image.offset
+
+    def take(self, index: Array) -> ImageCells:
+        """The cells at an index array or under a mask."""
+        return self.image.cells(self.source.take(index))
+
+    def linear_minimum(self, g: Array) -> Array:
+        """Certified lower bound of `min g.e` over each image, g (B, q) or (B, m, q).
+
+        Statement 13.7: `g.e = (W^T g).d + g.r`, the first minimised over the cell itself.
+        """
+        xp = namespace(g)
+        q = g.shape[-1]
+        half = self.half[:, None, :] if g.ndim == 3 else self.half
+        least = self.source.linear_minimum((g @ self.image.scaled) / self.image.unit)
+        lost = xp.sum(abs(g) * (gamma(q + 4) * half + self.offset), axis=-1)
+        return down(least - up(lost, q + 4), 2)
+
+    def squared_norm_maximum(self, weights: Array, unit: Array | None = None) -> Array:
+        """Certified upper bound (B,) of `max sum_i weights_i (e_i / unit_i)^2`: the least of the
+        box's, `|y|^T |V^T V| |y|` and `largest sum_j D_j y_j^2` (Statement 13.8)."""
+        xp = namespace(self.lower)
+        u = xp.ones_like(self.center[0]) if unit is None else unit
+        w = xp.zeros_like(u) + weights
+        best = quadratic.box_maximum(w, self.half / u)
+        form = self.image.form(w, u)
+        if form is None:
+            return best
+        y = self.source.half / self.image.unit
+        least = up(xp.sum((y @ form.products) * y, axis=1), 2 * y.shape[1] + 4)
+        for diagonal, largest in form.diagonals:
+            other = largest * self.source.squared_norm_maximum(diagonal, self.image.unit)
+            least = xp.minimum(least, up(other, 2))
+        length = up(xp.sqrt(nonnegative(least)) + form.offset, 4)
+        other = up(length**2, 2)
+        return xp.where(other < best, other, best)  # an overflow to NaN improves nothing
+
+    def split_scores(self, inverse_length: Array) -> Array:
+        """(B, f): what halving each axis of the cell takes off |e|^2, about."""
+        xp = namespace(self.lower)
+        scaled = inverse_length[:, None] * self.image.scaled
+        return (self.source.half / self.image.unit) ** 2 * xp.sum(scaled**2, axis=0)
+
+    def displacement(self, e: Array) -> Array:
+        """A displacement d (B, f) of the cell with W d about e; any is valid, where to look."""
+        xp = namespace(e)
+        d = e @ self.image.backend.asarray(self.image.inverse).T
+        return xp.minimum(xp.maximum(d, -self.source.half), self.source.half)

@@ -1,0 +1,65 @@
+"""The ablation's switches: what they replace is there, and bounds without a piece still hold."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gpcert
+from gpcert.enclosures.portfolio import Portfolio
+from gpcert.kernels import Matern, SquaredExponential
+from gpcert.likelihoods import Probit
+from gpcert.models import GPClassifier
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+PIECES = runpy.run_path(str(BENCHMARKS / "ablation_pieces.py"))["PIECES"]
+NAMES = ("paper", "pointwise", "pointwise variance", "lines", "ranges", "pieces")
+
+
+@pytest.fixture(scope="module")
+def questions() -> dict:
+    """Small models: two latent functions, and three classes."""
+    X, y = np.random.default_rng(0).normal(size=(12, 2)), np.arange(12) % 3
+    weights, factor = np.sin(3.0 * np.arange(12.0)), 0.5 * np.eye(12)
+    latent = [
+        gpcert.Posterior(kernel, X, weights, factor, likelihood=Probit())
+        for kernel in (SquaredExponential(1.0), Matern(1.0, nu=2.5))
+    ]
+    own = GPClassifier(SquaredExponential(1.0), likelihood="softmax", max_epochs=0).fit(X, y)
+    models = {"latent": latent, "classes": [gpcert.as_posterior(own)]}
+    return {kind: (chosen, bounds(chosen)) for kind, chosen in models.items()}
+
+
+def bounds(models: list) -> list:
+    """The least probability with one box."""
+    one = {"sides": "minimum", "budget": gpcert.Budget(boxes=1)}
+    return [
+        gpcert.prediction_range(m, [0.1, 0.2], 0.3, output=0 if m.outputs > 1 else None, **one)
+        for m in models
+    ]
+
+
+@pytest.mark.parametrize("piece", PIECES, ids=lambda piece: piece.name)
+def test_a_piece_can_be_switched_off(piece, questions) -> None:
+    holder, name = piece.owner
+    before = getattr(holder, name)
+    models, whole = questions["classes" if piece.on == "classes" else "latent"]
+    with piece.switched_off():
+        assert getattr(holder, name) is not before
+        without = bounds(models)
+    assert getattr(holder, name) is before
+    for one, other in zip(whole, without, strict=True):
+        assert one.minimum.lower <= other.minimum.upper
+        assert other.minimum.lower <= one.minimum.upper
+
+
+def test_the_portfolio_knows_the_names(monkeypatch, questions) -> None:
+    asked, wants = set(), Portfolio.wants
+    monkeypatch.setattr(Portfolio, "wants", lambda self, name: asked.add(name) or wants(self, name))
+    for models, _ in questions.values():
+        bounds(models)
+    for name in NAMES:
+        assert any(each.startswith(name) for each in asked), name
