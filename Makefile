@@ -16,18 +16,18 @@ GPFLOW_VENV := .venv-gpflow
 GPFLOW_NUMPY := "numpy>=2,<2.3"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test coverage test-slow lint format types imports torch libraries test-gpflow browser check mutants hunt bench clean
+.PHONY: help setup demo test coverage test-slow lint format types imports torch libraries test-gpflow browser check mutants mutants-tenth hunt bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-setup: $(INSTALLED) ## virtual environment with gpcert and the development tools
+setup: $(INSTALLED) ## virtual environment with gpcert, its extras (`all`) and the development tools
 
 # pip understands dependency groups from 25.1 on
 $(INSTALLED): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --editable . --group dev
+	$(BIN)/python -m pip install --quiet --editable ".[all]" --group dev
 	touch $@
 
 demo: setup ## certify two small models; tables, a picture and JSON in demo_output/
@@ -70,18 +70,21 @@ test-gpflow: ## tests of the GPflow adapter, in an environment with TensorFlow (
 	test -x $(GPFLOW_VENV)/bin/python || $(PYTHON) -m venv $(GPFLOW_VENV)
 	$(GPFLOW_VENV)/bin/python -c "import gpflow, gpcert, flint" 2>/dev/null || \
 	  ( $(GPFLOW_VENV)/bin/python -m pip install --quiet gpflow && \
-	    $(GPFLOW_VENV)/bin/python -m pip install --quiet --editable . hypothesis pytest python-flint && \
+	    $(GPFLOW_VENV)/bin/python -m pip install --quiet --editable ".[plots,testing]" && \
 	    $(GPFLOW_VENV)/bin/python -m pip install --quiet $(GPFLOW_NUMPY) )
 	GPCERT_EXPECT=gpflow $(GPFLOW_VENV)/bin/python -m pytest tests/adapters/test_gpflow.py tests/adapters/test_examples.py
 
 check: export GPCERT_EXPECT = $(EXPECTED)
-check: libraries browser lint types imports test ## all that CI runs
+check: libraries browser lint types imports mutants-tenth test ## all that CI runs
+
+mutants-tenth: setup ## a seeded tenth of the mutants, another after every change of src
+	$(BIN)/python tools/mutants.py --tenth --no-baseline --jobs 2
 
 mutants: setup ## break the bounds on purpose: the tests must notice, the slow ones at the latest
 	$(BIN)/python tools/mutants.py
 
 hunt: setup ## random models and questions against the definitions; LENGTH=100000 cases, HUNT="--jobs 2"
-	$(BIN)/python tests/hunt/hunt_study.py $(or $(LENGTH),2000) $(HUNT)
+	$(BIN)/python -m tests.hunt.hunt_study $(or $(LENGTH),2000) $(HUNT)
 
 bench: setup ## benchmarks; options in BENCH="--data FOLDER ..."
 	$(BIN)/python benchmarks/engine.py $(BENCH)

@@ -7,17 +7,21 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from importlib import import_module
 from numbers import Real
-from typing import Any
+from typing import Annotated, Any
 
 import array_api_compat
 import numpy as np
 
-from gpcert.errors import InputError, MissingExtraError
+from gpcert.errors import InputError
+from gpcert.extras import optional
 
 __all__ = [
     "Array",
+    "PerCell",
+    "PerCellAndFeature",
+    "PerRow",
+    "Rows",
     "Backend",
     "backend_from_name",
     "namespace",
@@ -28,6 +32,12 @@ __all__ = [
 ]
 
 Array = Any  # numpy.ndarray or torch.Tensor, always float64 inside the engine
+
+# Shapes in annotations: letters of GLOSSARY.md, checked while tests run (`gpcert.testing.shapes`).
+PerCell = Annotated[Array, "B"]
+PerCellAndFeature = Annotated[Array, "B f"]
+Rows = Annotated[Array, "n f"]
+PerRow = Annotated[Array, "n"]
 
 
 @dataclass(frozen=True)
@@ -57,13 +67,7 @@ class Backend:
 
 
 def _torch() -> Any:
-    try:
-        return import_module("torch")  # not a statement: types are checked without torch, too
-    except ImportError as error:
-        raise MissingExtraError(
-            "backend 'torch' needs PyTorch, which is not installed; "
-            "install it with: pip install 'gpcert[torch]'"
-        ) from error
+    return optional("torch", "backend 'torch'")
 
 
 def backend_from_name(name: str | Backend = "numpy") -> Backend:

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from analysed_models import random_posterior
 
 from gpcert.committee import Committee
 from gpcert.likelihoods import Probit, Softmax
+from tests.analyses.analysed_models import random_posterior
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from analysed_models import random_posterior
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -11,6 +10,7 @@ from gpcert.errors import InputError
 from gpcert.likelihoods import Probit
 from gpcert.regions import Ball
 from gpcert.testing.effort import examples, variants
+from tests.analyses.analysed_models import random_posterior
 
 QUICK = gpcert.Budget(seconds=0.2)
 

@@ -54,9 +54,7 @@ def test_shared_words_have_one_name_and_one_default(verb):
         region.remove("norm")
     assert [word for word in has if word in region] == region
     assert {"radius", "radii", "max_radius"} & set(has)
-    assert ("variance_bound" in has) == (
-        "method" in has and verb is not gpcert.attack and verb is not explain.pixel_budget
-    )
+    assert ("variance_bound" in has) == ("method" in has and verb is not gpcert.attack)
     assert "variance" not in has
     if verb is not gpcert.attack:
         assert has["budget"].default is None

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from interrupt_case import DIM, hard_level, model
 
 from gpcert.testing.effort import variants
+from tests.api.interrupt_case import DIM, hard_level, model
 
 CASE = Path(__file__).with_name("interrupt_case.py")
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="sends POSIX signals to process groups")

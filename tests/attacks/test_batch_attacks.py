@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from attack_models import MODELS, WORDS, points
 
 from gpcert.attacks import Decision, Effort, Neighbourhoods, attack_points, decision_margins
 from gpcert.errors import InputError
@@ -10,6 +9,7 @@ from gpcert.kernels import SquaredExponential
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Box
 from gpcert.testing.effort import crossed
+from tests.attacks.attack_models import MODELS, WORDS, points
 
 METHODS = ["gpfgs", "gpfgs_probability", "pgd", "square", "best"]
 SHORT = Effort(restarts=1, iterations=6)

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from attack_models import MODELS, WORDS, D, points
 
 from gpcert.attacks import Decision, decision_margins, prediction_and_gradient
 from gpcert.committee import Committee, committee_decision
 from gpcert.errors import InputError
 from gpcert.likelihoods import ClassLikelihood
+from tests.attacks.attack_models import MODELS, WORDS, D, points
 
 STEP = 1e-5
 

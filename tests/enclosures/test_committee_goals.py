@@ -5,7 +5,6 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from enclosure_checks import arb, below, check_goal, points_of, refused_growth
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.utils.multiclass import _ovr_decision_function
@@ -39,6 +38,7 @@ from gpcert.testing.strategies import (
     seeds,
     units,
 )
+from tests.enclosures.enclosure_checks import arb, below, check_goal, points_of, refused_growth
 
 SCHEMES = ("one_vs_rest", "one_vs_one")
 

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from enclosure_checks import arb, below
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +14,7 @@ from gpcert.regions import Box
 from gpcert.testing.arb_reference import exact
 from gpcert.testing.effort import examples
 from gpcert.testing.strategies import seeds
+from tests.enclosures.enclosure_checks import arb, below
 
 
 @st.composite

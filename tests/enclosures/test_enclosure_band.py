@@ -4,7 +4,6 @@ import sys
 
 import numpy as np
 import pytest
-from enclosure_checks import arb, below, check_goal, evaluation_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -26,6 +25,7 @@ from gpcert.testing.strategies import (
     ill_conditioned,
     regression_posterior,
 )
+from tests.enclosures.enclosure_checks import arb, below, check_goal, evaluation_of
 
 betas = st.sampled_from([2.0, 0.3, 1e-6, 50.0, 1e12])
 

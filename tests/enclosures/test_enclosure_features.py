@@ -4,7 +4,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from enclosure_checks import check_goal, check_mean, check_variance, evaluation_of, refused_growth
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -25,6 +24,13 @@ from gpcert.regions.linear_map import LinearMap
 from gpcert.testing.arb_reference import ArbPosterior
 from gpcert.testing.effort import examples
 from gpcert.testing.strategies import Case, any_kernels, kernels, posteriors, random_cells, units
+from tests.enclosures.enclosure_checks import (
+    check_goal,
+    check_mean,
+    check_variance,
+    evaluation_of,
+    refused_growth,
+)
 
 seeds = st.integers(0, 2**32)
 

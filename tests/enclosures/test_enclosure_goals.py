@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from enclosure_checks import arb, check_goal, evaluation_of
 from hypothesis import given, settings
 
 from gpcert.arrays import to_numpy
@@ -12,6 +11,7 @@ from gpcert.likelihoods import Logistic, Probit, SklearnLogistic
 from gpcert.testing.arb_reference import ArbPosterior, exact
 from gpcert.testing.effort import examples
 from gpcert.testing.strategies import cases
+from tests.enclosures.enclosure_checks import arb, check_goal, evaluation_of
 
 
 @settings(max_examples=examples(40))

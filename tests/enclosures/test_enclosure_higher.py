@@ -4,14 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from enclosure_checks import (
-    arb,
-    check_mean,
-    check_variance,
-    displacement,
-    evaluation_of,
-    points_of,
-)
 from hypothesis import given, settings
 
 from gpcert.kernels import SquaredExponential
@@ -21,6 +13,14 @@ from gpcert.regions import Ball, Box
 from gpcert.testing.arb_reference import ArbPosterior
 from gpcert.testing.effort import examples
 from gpcert.testing.strategies import Case, cases, regression_posterior
+from tests.enclosures.enclosure_checks import (
+    arb,
+    check_mean,
+    check_variance,
+    displacement,
+    evaluation_of,
+    points_of,
+)
 
 PATHS = ["cubic", "gram"]
 

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from enclosure_checks import check_goal, check_variance, evaluation_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +15,7 @@ from gpcert.regions import Box
 from gpcert.testing.arb_reference import ArbPosterior, exact, flint
 from gpcert.testing.effort import examples
 from gpcert.testing.strategies import Case, seeds
+from tests.enclosures.enclosure_checks import check_goal, check_variance, evaluation_of
 
 
 @st.composite

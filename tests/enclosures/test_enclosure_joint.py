@@ -2,15 +2,6 @@
 
 import numpy as np
 import pytest
-from enclosure_checks import (
-    arb,
-    check_model,
-    displacement,
-    evaluation_of,
-    points_of,
-    quadratic,
-    squared,
-)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,6 +11,15 @@ from gpcert.enclosures.square import posterior_square, prior_square
 from gpcert.testing.arb_reference import ArbPosterior, exact, kernel_reference
 from gpcert.testing.effort import examples
 from gpcert.testing.strategies import cases
+from tests.enclosures.enclosure_checks import (
+    arb,
+    check_model,
+    displacement,
+    evaluation_of,
+    points_of,
+    quadratic,
+    squared,
+)
 
 
 def check_combination(case, beta_size, sign, v_low=lambda low: low):

@@ -2,13 +2,6 @@
 
 import numpy as np
 import pytest
-from enclosure_checks import (
-    check_goal,
-    check_mean,
-    check_variance,
-    evaluation_of,
-    refused_growth,
-)
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -22,6 +15,13 @@ from gpcert.regions import Box
 from gpcert.testing.arb_reference import ArbPosterior
 from gpcert.testing.effort import examples
 from gpcert.testing.strategies import any_kernels, cases
+from tests.enclosures.enclosure_checks import (
+    check_goal,
+    check_mean,
+    check_variance,
+    evaluation_of,
+    refused_growth,
+)
 
 slow = settings(
     max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.data_too_large]

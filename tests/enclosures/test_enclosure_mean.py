@@ -1,11 +1,11 @@
 """The quadratic models of the mean, on random models, regions and cells."""
 
 import pytest
-from enclosure_checks import check_mean
 from hypothesis import given, settings
 
 from gpcert.testing.effort import examples
 from gpcert.testing.strategies import cases
+from tests.enclosures.enclosure_checks import check_mean
 
 
 @pytest.mark.parametrize("pointwise", [True, False])

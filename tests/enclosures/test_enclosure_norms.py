@@ -3,7 +3,6 @@
 import math
 
 import numpy as np
-from enclosure_checks import arb
 from hypothesis import given, settings
 
 from gpcert.arrays import Backend
@@ -13,6 +12,7 @@ from gpcert.regions import Box
 from gpcert.testing.arb_reference import ArbPosterior, exact, flint, kernel_reference
 from gpcert.testing.effort import examples
 from gpcert.testing.strategies import ill_conditioned, posteriors, regression_posterior
+from tests.enclosures.enclosure_checks import arb
 
 KINDS = ("noise", "duplicates", "short", "long", "weights")
 

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from enclosure_checks import below, evaluation_of, points_of
 from hypothesis import given, settings
 
 from gpcert.arrays import to_numpy
@@ -12,6 +11,7 @@ from gpcert.regions import Box
 from gpcert.testing.arb_reference import ArbPosterior
 from gpcert.testing.effort import examples
 from gpcert.testing.strategies import Case, cases, regression_posterior
+from tests.enclosures.enclosure_checks import below, evaluation_of, points_of
 
 
 def check_paper(case):

@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from enclosure_checks import arb, displacement, evaluation_of, points_of, squared
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,6 +17,7 @@ from gpcert.regions import Box
 from gpcert.testing.arb_reference import ArbPosterior, exact, flint
 from gpcert.testing.effort import examples
 from gpcert.testing.strategies import cases
+from tests.enclosures.enclosure_checks import arb, displacement, evaluation_of, points_of, squared
 
 squares = st.one_of(
     st.floats(0.0, 4.0),

@@ -5,7 +5,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from enclosure_checks import arb, below, displacement, evaluation_of, quadratic
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,6 +17,7 @@ from gpcert.regions import Ball, Box
 from gpcert.testing.arb_reference import exact, flint
 from gpcert.testing.effort import examples
 from gpcert.testing.strategies import Case
+from tests.enclosures.enclosure_checks import arb, below, displacement, evaluation_of, quadratic
 
 
 def geometry_of(region, lengths=1.0):

@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from enclosure_checks import check_mean, check_variance, evaluation_of
-from test_enclosure_joint import check_combination
 
 from gpcert.enclosures import enclosure
 from gpcert.enclosures.precision import LocalPrecision
@@ -12,6 +10,8 @@ from gpcert.kernels.expansions.squared_exponential import LocalSquaredExponentia
 from gpcert.posterior import Posterior
 from gpcert.regions import Box, Cells
 from gpcert.testing.strategies import Case, ill_conditioned, regression_posterior
+from tests.enclosures.enclosure_checks import check_mean, check_variance, evaluation_of
+from tests.enclosures.test_enclosure_joint import check_combination
 
 
 def edge_case(sign=1.0):

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from enclosure_checks import check_mean, check_variance, evaluation_of
 from hypothesis import given, settings
 
 from gpcert.arrays import to_numpy
@@ -12,6 +11,7 @@ from gpcert.likelihoods import Probit
 from gpcert.regions import Box, Cells
 from gpcert.testing.effort import examples
 from gpcert.testing.strategies import Case, cases, random_cells, regression_posterior
+from tests.enclosures.enclosure_checks import check_mean, check_variance, evaluation_of
 
 torch = pytest.importorskip("torch")
 

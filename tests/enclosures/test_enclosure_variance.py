@@ -1,11 +1,11 @@
 """The quadratic models of the variance, on random models, regions and cells."""
 
 import pytest
-from enclosure_checks import check_variance
 from hypothesis import given, settings
 
 from gpcert.testing.effort import examples
 from gpcert.testing.strategies import cases
+from tests.enclosures.enclosure_checks import check_variance
 
 
 @pytest.mark.parametrize("derivatives", [True, False])

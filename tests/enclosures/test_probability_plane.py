@@ -1,7 +1,6 @@
 """Planes under F, against ball arithmetic, where they are sharp."""
 
 import numpy as np
-from enclosure_checks import arb, below
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -10,6 +9,7 @@ from gpcert.likelihoods import SklearnLogistic
 from gpcert.testing.effort import examples
 from gpcert.testing.likelihood_references import sklearn_probability
 from gpcert.testing.strategies import seeds
+from tests.enclosures.enclosure_checks import arb, below
 
 
 @settings(max_examples=examples(200))

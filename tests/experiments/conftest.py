@@ -4,9 +4,9 @@ import sys
 from functools import cache
 
 import pytest
-import toy_experiment
 
 from gpcert.experiments import catalogue, reproduce
+from tests.experiments import toy_experiment
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -47,21 +48,21 @@ def test_an_interrupted_run_goes_on_where_it_was(toy, tmp_path):
 
 KILLED = """
 import os, signal, sys
-sys.path.insert(0, sys.argv[1])
-import toy_experiment as toy
+from tests.experiments import toy_experiment as toy
 from gpcert.experiments import catalogue, reproduce
 catalogue.NAMES += ("toy",)
 sys.modules["gpcert.experiments.toy"] = toy
 toy.FAILS[2] = lambda: os.kill(os.getpid(), signal.SIGKILL)
-reproduce("toy", output=sys.argv[2])
+reproduce("toy", output=sys.argv[1])
 """
 
 
 def test_a_killed_run_goes_on_where_it_was_and_a_terminal_shows_the_time_left(toy, tmp_path):
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-c", KILLED, os.path.dirname(toy.__file__), str(tmp_path)]
+    command = [sys.executable, "-c", KILLED, str(tmp_path)]
     wide = {**os.environ, "COLUMNS": "120"}
-    killed = subprocess.run(command, check=False, stderr=theirs, env=wide)
+    root = Path(__file__).parents[2]  # where the module `tests` is found
+    killed = subprocess.run(command, check=False, stderr=theirs, env=wide, cwd=root)
     os.close(theirs)
     shown = os.read(ours, 2**16).decode()
     os.close(ours)

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from hunt_cases import Case
-from hunt_checks import Checker
+
+from tests.hunt.hunt_cases import Case
+from tests.hunt.hunt_checks import Checker
 
 
 def again(case: Case, answer: Any, counts: Counter[str]) -> list[str]:

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from hunt_families import draw_bump, draw_extreme, draw_fitted, draw_tie
-from hunt_models import Rng, draw_model, one_of
-from hunt_regions import BallSet, BoxSet, RegionSet
-from hunt_truth import Moments, is_class_model, is_committee
 
 import gpcert
+from tests.hunt.hunt_families import draw_bump, draw_extreme, draw_fitted, draw_tie
+from tests.hunt.hunt_models import Rng, draw_model, one_of
+from tests.hunt.hunt_regions import BallSet, BoxSet, RegionSet
+from tests.hunt.hunt_truth import Moments, is_class_model, is_committee
 
 FAMILIES = ("ordinary", "fitted", "extreme", "bump", "extreme bump", "tie")
 SHARES = (0.54, 0.08, 0.12, 0.1, 0.04, 0.12)

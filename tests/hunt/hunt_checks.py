@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 from flint import arb
-from hunt_cases import Case
-from hunt_links import NoReferenceError
-from hunt_numbers import above, below, precise, shown
-from hunt_regions import BallSet, RegionSet, candidates, corners, inside, pulled
-from hunt_rules import Rule, label_index
-from hunt_truth import Truth, is_class_model, is_committee
+
+from tests.hunt.hunt_cases import Case
+from tests.hunt.hunt_links import NoReferenceError
+from tests.hunt.hunt_numbers import above, below, precise, shown
+from tests.hunt.hunt_regions import BallSet, RegionSet, candidates, corners, inside, pulled
+from tests.hunt.hunt_rules import Rule, label_index
+from tests.hunt.hunt_truth import Truth, is_class_model, is_committee
 
 Finding = str
 CHEAP_POINTS, COSTLY_POINTS = 10, 3

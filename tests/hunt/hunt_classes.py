@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 from flint import arb
-from hunt_links import NoReferenceError
-from hunt_numbers import around
 from scipy.special import ndtr
+
+from tests.hunt.hunt_links import NoReferenceError
+from tests.hunt.hunt_numbers import around
 
 ROUNDING = 1e-12
 FINE = 30.0

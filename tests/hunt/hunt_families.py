@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from hunt_models import Rng, draw_binary_likelihood, draw_posterior, one_of
 
 import gpcert
 from gpcert import kernels, likelihoods
 from gpcert.committee import Committee
+from tests.hunt.hunt_models import Rng, draw_binary_likelihood, draw_posterior, one_of
 
 
 def draw_extreme(rng: Rng, d: int) -> tuple[str, Any, float]:

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 from flint import arb
-from hunt_numbers import Balls, normal_cdf
+
+from tests.hunt.hunt_numbers import Balls, normal_cdf
 
 DIGITS = 46.0
 """The trapezoidal rule errs by about e^-46 = 1e-20."""

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from hunt_kernels import covariance
-from hunt_links import OWN_LINKS
-from hunt_numbers import Floats
 
 import gpcert
 from gpcert import kernels, likelihoods
 from gpcert.committee import Committee
+from tests.hunt.hunt_kernels import covariance
+from tests.hunt.hunt_links import OWN_LINKS
+from tests.hunt.hunt_numbers import Floats
 
 Rng = np.random.Generator
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 from flint import arb
-from hunt_numbers import Balls
-from hunt_truth import Truth, is_class_model, is_committee
+
+from tests.hunt.hunt_numbers import Balls
+from tests.hunt.hunt_truth import Truth, is_class_model, is_committee
 
 
 class Rule:

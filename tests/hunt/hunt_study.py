@@ -1,8 +1,8 @@
 """The study: many cases, counts of what was asked and answered, and everything that was wrong.
 
-    python tests/hunt/hunt_study.py 1000            # cases 0 .. 999
-    python tests/hunt/hunt_study.py 1000 --first 5000 --jobs 2
-    python tests/hunt/hunt_study.py --seed 42       # one case, looked at more closely
+    python -m tests.hunt.hunt_study 1000            # cases 0 .. 999
+    python -m tests.hunt.hunt_study 1000 --first 5000 --jobs 2
+    python -m tests.hunt.hunt_study --seed 42       # one case, looked at more closely
 
 A case is its seed. `make hunt LENGTH=100000` does the same.
 """
@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from hunt_again import again
-from hunt_cases import Case, draw_case
-from hunt_checks import Checker
 
 from gpcert.errors import GPCertError, InputError
+from tests.hunt.hunt_again import again
+from tests.hunt.hunt_cases import Case, draw_case
+from tests.hunt.hunt_checks import Checker
 
 
 @dataclass
@@ -39,7 +39,7 @@ class Outcome:
 
     def report(self) -> str:
         """One line a finding, with the command that asks again."""
-        again = f"python tests/hunt/hunt_study.py --seed {self.seed}"
+        again = f"python -m tests.hunt.hunt_study --seed {self.seed}"
         return "\n".join(
             f"seed {self.seed}: {text}    [{again}]" for text in self.findings[:MOST_LINES]
         )

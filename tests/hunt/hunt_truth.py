@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 from flint import arb
-from hunt_classes import class_grid, class_probabilities
-from hunt_kernels import covariance
-from hunt_links import second_class
-from hunt_numbers import Balls, Floats, clipped
+
+from tests.hunt.hunt_classes import class_grid, class_probabilities
+from tests.hunt.hunt_kernels import covariance
+from tests.hunt.hunt_links import second_class
+from tests.hunt.hunt_numbers import Balls, Floats, clipped
 
 CLASS_LIKELIHOODS = {"Softmax", "MultinomialProbit"}
 

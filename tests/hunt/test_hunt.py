@@ -7,9 +7,9 @@ The long one has its length from the environment: `GPCERT_HUNT=100000 pytest -m 
 import os
 
 import pytest
-from hunt_study import run_case, show, study
 
 from gpcert.testing.effort import variants
+from tests.hunt.hunt_study import run_case, show, study
 
 FOUND = (101017, 150469, 301250)
 """Seeds that once found something: an overflow in local search, an infinite distance to a point."""

@@ -6,7 +6,8 @@ import subprocess
 import sys
 
 import pytest
-from hunt_files import posterior
+
+from tests.hunt.hunt_files import posterior
 
 ENVIRONMENTS = {
     "Windows redirect": {"PYTHONIOENCODING": "cp1252"},

@@ -5,7 +5,8 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hunt_files import insane, load_findings, mutant, readers, write_originals
+
+from tests.hunt.hunt_files import insane, load_findings, mutant, readers, write_originals
 
 KINDS = ("posterior", "committee", "certificate", "table", "range", "radius")
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hunt_interrupts import DIM, HARD_AT, SECONDS, VERBS, model, rows
+
+from tests.hunt.hunt_interrupts import DIM, HARD_AT, SECONDS, VERBS, model, rows
 
 PATIENCE = 15.0
 """Seconds from the signal to the end that are soon even on a busy machine, far below the budget."""

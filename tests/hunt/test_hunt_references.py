@@ -4,16 +4,16 @@ import mpmath
 import numpy as np
 import pytest
 from flint import arb
-from hunt_cases import draw_case
-from hunt_classes import class_probabilities
-from hunt_kernels import FORMULAS, covariance
-from hunt_links import OWN_LINKS, average, logistic, sklearn_logistic
-from hunt_models import LEAVES, draw_kernel
-from hunt_numbers import Balls, above, below, clipped, precise
-from hunt_regions import BallSet
 
 from gpcert.kernels import KERNELS
 from gpcert.likelihoods import MultinomialProbit, Softmax
+from tests.hunt.hunt_cases import draw_case
+from tests.hunt.hunt_classes import class_probabilities
+from tests.hunt.hunt_kernels import FORMULAS, covariance
+from tests.hunt.hunt_links import OWN_LINKS, average, logistic, sklearn_logistic
+from tests.hunt.hunt_models import LEAVES, draw_kernel
+from tests.hunt.hunt_numbers import Balls, above, below, clipped, precise
+from tests.hunt.hunt_regions import BallSet
 
 
 def test_every_kernel_has_a_formula():

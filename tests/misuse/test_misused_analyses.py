@@ -1,11 +1,11 @@
 """Verbs for many points, and analyses: wrong arguments end in an answer or in an error of ours."""
 
 import numpy as np
-from wrong_values import misused
 
 import gpcert
 from gpcert import kernels, likelihoods
 from gpcert.testing.effort import variants
+from tests.misuse.wrong_values import misused
 
 X = np.array([[0.0, 0.0], [1.0, 0.5], [-1.0, 1.0]])
 OPTIONS = {"factor": 0.3 * np.eye(3), "feature_names": ("u", "v")}

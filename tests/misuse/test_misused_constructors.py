@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from wrong_values import misused
 
 import gpcert
 from gpcert import kernels as k
 from gpcert import likelihoods as lik
 from gpcert.committee import Committee
 from gpcert.regions import Ball, Box, region_from_dict
+from tests.misuse.wrong_values import misused
 
 SE = k.SquaredExponential(1.0)
 X = np.array([[0.0, 1.0], [0.5, -0.5], [2.0, 1.0]])

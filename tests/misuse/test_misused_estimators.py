@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from wrong_values import misused
 
 from gpcert.models import GPClassifier, GPRegressor
+from tests.misuse.wrong_values import misused
 
 X = np.linspace(-1.0, 1.0, 10)[:, None]
 y = np.sin(3.0 * X[:, 0])

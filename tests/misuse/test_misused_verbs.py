@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from wrong_values import WRONG, misused
 
 import gpcert
 from gpcert import kernels, likelihoods
 from gpcert.committee import Committee
 from gpcert.errors import InputError
 from gpcert.testing.effort import variants
+from tests.misuse.wrong_values import WRONG, misused
 
 X = np.array([[0.0, 0.0], [1.0, 0.5], [-1.0, 1.0]])
 NAMES = ("u", "v")

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from inference_problems import binary, covariance, derivative, elliptical_slice
 from scipy import integrate, stats
 from sklearn.exceptions import ConvergenceWarning
 
 from gpcert.models.inference import ep, laplace
 from gpcert.models.links import LINKS, LogisticLink, ProbitLink
 from gpcert.testing.effort import crossed, variants
+from tests.models.inference_problems import binary, covariance, derivative, elliptical_slice
 
 ALL_LINKS = pytest.mark.parametrize("link", list(LINKS.values()), ids=list(LINKS))
 

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from inference_problems import covariance, derivative, latent
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
 from gpcert.errors import InputError
 from gpcert.kernels import SquaredExponential
 from gpcert.models.inference import exact
+from tests.models.inference_problems import covariance, derivative, latent
 
 
 def problem(N=40, seed=0):

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from inference_problems import binary, covariance, derivative, latent
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
@@ -10,6 +9,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from gpcert.kernels import SquaredExponential
 from gpcert.models.inference import laplace
 from gpcert.models.links import LINKS, LogisticLink
+from tests.models.inference_problems import binary, covariance, derivative, latent
 
 ALL_LINKS = pytest.mark.parametrize("link", list(LINKS.values()), ids=list(LINKS))
 

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from inference_problems import covariance, derivative
 from sklearn.exceptions import ConvergenceWarning
 
 from gpcert.errors import InputError
 from gpcert.models.inference import laplace, softmax_laplace
 from gpcert.models.links import LogisticLink, softmax_log_likelihood, softmax_probabilities
+from tests.models.inference_problems import covariance, derivative
 
 
 def problem(N=24, m=3, seed=0):

@@ -4,7 +4,6 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from inference_problems import binary, derivative, latent
 from sklearn.exceptions import ConvergenceWarning
 
 from gpcert import Posterior
@@ -15,6 +14,7 @@ from gpcert.models.inference.sparse_ep import sparse_ep
 from gpcert.models.kernel_gradients import LogParameters
 from gpcert.models.links import LINKS
 from gpcert.testing.effort import crossed
+from tests.models.inference_problems import binary, derivative, latent
 
 KINDS = ("fic", "dtc", "var")
 KERNEL = SquaredExponential([0.9, 1.6], variance=2.3)

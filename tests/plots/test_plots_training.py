@@ -5,7 +5,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from gpcert.errors import InputError
-from gpcert.models.hyperparameters import Evaluation, Trace
+from gpcert.models.hyperparameters import Epoch, Trace
 from gpcert.plots.training import plot_training
 
 
@@ -16,9 +16,7 @@ def ax():
 
 def trace_of(*runs):
     flat = [(run, value) for run, values in enumerate(runs) for value in values]
-    evaluations = [
-        Evaluation(i + 1, run, value, np.zeros(1)) for i, (run, value) in enumerate(flat)
-    ]
+    evaluations = [Epoch(i + 1, run, value, np.zeros(1)) for i, (run, value) in enumerate(flat)]
     return Trace(("variance",), (True,), tuple(evaluations))
 
 

@@ -3,10 +3,10 @@ from fractions import Fraction
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from region_strategies import cell_around, regions
 
 from gpcert.regions import Ball, Box, Cells
 from gpcert.testing.effort import examples
+from tests.regions.region_strategies import cell_around, regions
 
 seeds = st.integers(0, 2**32)
 

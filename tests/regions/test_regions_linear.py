@@ -7,12 +7,12 @@ import pytest
 import scipy.optimize
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from region_strategies import NORMS, balls, boxes, cell_around, dot, regions
 
 from gpcert.regions import Ball
 from gpcert.regions.intersection import BoxAndBall, split_bound
 from gpcert.regions.norms import norm
 from gpcert.testing.effort import examples
+from tests.regions.region_strategies import NORMS, balls, boxes, cell_around, dot, regions
 
 seeds = st.integers(0, 2**32)
 finite_norms = st.sampled_from([1.0, 1.001, 1.5, 2.0, 2.5, 3.5, 17.0])

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from region_strategies import balls, in_region_exactly, regions
 
 from gpcert.errors import InputError
 from gpcert.regions import Ball, Box, region_from_dict
 from gpcert.regions.norms import norm
 from gpcert.testing.effort import examples
+from tests.regions.region_strategies import balls, in_region_exactly, regions
 
 seeds = st.integers(0, 2**32)
 

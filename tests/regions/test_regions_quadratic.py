@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from region_strategies import NORMS, cell_around, regions, weighted_square
 
 from gpcert.regions import Ball, Box
 from gpcert.regions.intersection import BoxAndBall
@@ -16,6 +15,7 @@ from gpcert.regions.norms import dual_exponent, norm_lower, norm_upper
 from gpcert.regions.quadratic import hoelder_exponent, split_maximum, triangle_maximum
 from gpcert.rounding import TINY
 from gpcert.testing.effort import examples
+from tests.regions.region_strategies import NORMS, cell_around, regions, weighted_square
 
 seeds = st.integers(0, 2**32)
 

@@ -3,12 +3,12 @@
 import re
 
 import pytest
-from report_cases import NASTY, write_results
 from typer.testing import CliRunner
 
 from gpcert.cli.app import app
 from gpcert.errors import InputError
 from gpcert.report import write_report
+from tests.report.report_cases import NASTY, write_results
 
 
 def test_a_page_has_every_figure_table_claim_and_command(tmp_path):

@@ -1,10 +1,10 @@
 """The page in a real browser: light, dark, narrow and printed; every part of it works."""
 
 import pytest
-from headless_browser import browser_program, opened_browser
-from report_cases import write_results
 
 from gpcert.report import write_report
+from tests.report.headless_browser import browser_program, opened_browser
+from tests.report.report_cases import write_results
 
 WIDE, PHONE = 1280, 375
 

@@ -5,7 +5,6 @@ import time
 
 import numpy as np
 import pytest
-from search_problems import bump, cones, cube, random_posterior
 
 import gpcert
 from gpcert.deadline import OutOfTime, checkpoint, deadline, remaining, until
@@ -16,6 +15,7 @@ from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Box
 from gpcert.search import Budget, Problem, StopReason, Watch, solve
 from gpcert.search.branch_and_bound import _Search
+from tests.search.search_problems import bump, cones, cube, random_posterior
 
 
 def coupled(likelihood, m, amplitude):

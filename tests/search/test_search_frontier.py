@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from search_problems import bump, cones, cube
 
 from gpcert.arrays import Backend
 from gpcert.enclosures import Evaluation, LocalPosterior
@@ -13,6 +12,7 @@ from gpcert.search.frontier import Boxes, Frontier
 from gpcert.search.incumbents import Incumbents
 from gpcert.search.problem import Problem
 from gpcert.testing.effort import examples
+from tests.search.search_problems import bump, cones, cube
 
 
 def filled(lower):

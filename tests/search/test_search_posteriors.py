@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 from scipy.optimize import minimize
-from search_problems import function_of, random_posterior, random_region
 
 import gpcert
 from gpcert.enclosures.goals import MeanGoal, ProbabilityGoal, VarianceGoal
 from gpcert.search import Budget, Problem, StopReason, solve
 from gpcert.testing.effort import variants
+from tests.search.search_problems import function_of, random_posterior, random_region
 
 SLACK = 1e-9
 """Of plain floating point in the reference values; never of the bounds."""

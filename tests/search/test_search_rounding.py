@@ -4,12 +4,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from search_problems import random_posterior
 
 import gpcert
 from gpcert.arrays import Backend
 from gpcert.enclosures import Evaluation, LocalPosterior
 from gpcert.enclosures.goals import DeviationGoal
+from tests.search.search_problems import random_posterior
 
 
 def test_a_balls_box_holds_its_real_ends():

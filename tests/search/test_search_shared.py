@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from search_problems import random_posterior
 
 import gpcert
 from gpcert.arrays import Backend
@@ -15,6 +14,7 @@ from gpcert.errors import InputError, SoundnessError
 from gpcert.likelihoods import Probit
 from gpcert.search import Budget, StopReason, Watch
 from gpcert.search.shared import SharedProblem, nothing_searched, solve_shared
+from tests.search.search_problems import random_posterior
 
 
 def problem_of(posterior, X, reach, tol=1e-4, budget=None, family=None):

@@ -4,7 +4,6 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from search_problems import ConesGoal, bump, cones, cube, random_posterior
 
 from gpcert.enclosures.goals import MeanGoal
 from gpcert.errors import InputError, SoundnessError
@@ -12,6 +11,7 @@ from gpcert.regions import Ball, Box
 from gpcert.search import Budget, Problem, StopReason, solve
 from gpcert.search import branch_and_bound as engine
 from gpcert.search.branch_and_bound import _Search
+from tests.search.search_problems import ConesGoal, bump, cones, cube, random_posterior
 
 UNLIMITED = Budget(seconds=None)
 

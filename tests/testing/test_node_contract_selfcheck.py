@@ -7,7 +7,6 @@ import inspect
 
 import numpy as np
 import pytest
-from broken_kernels import BrokenKernel
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
@@ -17,6 +16,7 @@ from gpcert.kernels.nodes.base import Jet
 from gpcert.kernels.nodes.feature_sizes import FeatureSizes
 from gpcert.testing.kernel_contract import COMPARED_SIZES, seeds, sizes
 from gpcert.testing.node_contract import NodeContract
+from tests.testing.broken_kernels import BrokenKernel
 
 EXAMPLES = 10
 """As few as the contract's own tests draw at least."""

@@ -14,6 +14,7 @@ from sklearn.pipeline import Pipeline
 
 from gpcert.adapters.conversion import Conversion, LibraryPrediction, fitted_names, with_names
 from gpcert.adapters.sklearn_features import feature_map, folded, outputs_of
+from gpcert.extras import optional
 
 __all__ = ["convert_pipeline"]
 
@@ -50,6 +51,5 @@ def _framed(X: np.ndarray, names: tuple[str, ...] | None) -> Any:
     """X as the steps were fitted with it: columns chosen by their names need a data frame."""
     if names is None:
         return X
-    import pandas as pd
-
-    return pd.DataFrame(X, columns=list(names))
+    pandas = optional("pandas", "a pipeline fitted on columns by name")
+    return pandas.DataFrame(X, columns=list(names))

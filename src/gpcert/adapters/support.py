@@ -7,6 +7,7 @@ from typing import Any
 
 from gpcert.adapters.adapter import Adapter, Supported
 from gpcert.adapters.registry import all_adapters
+from gpcert.extras import optional
 
 __all__ = ["SupportTable", "support_of", "supported"]
 
@@ -32,9 +33,8 @@ class SupportTable:
 
     def to_frame(self) -> Any:
         """A pandas data frame, one row a class of models."""
-        import pandas as pd
-
-        return pd.DataFrame(self._cells(), columns=list(COLUMNS))
+        pandas = optional("pandas", "to_frame")
+        return pandas.DataFrame(self._cells(), columns=list(COLUMNS))
 
     def markdown(self) -> str:
         """The table as docs/models.md holds it."""

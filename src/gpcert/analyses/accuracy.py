@@ -20,6 +20,7 @@ from gpcert.certificates.schema import ADDED, number
 from gpcert.certificates.table import COST, RecordTable
 from gpcert.committee import Model
 from gpcert.errors import InputError
+from gpcert.extras import optional
 from gpcert.frames import labels_of
 from gpcert.plots.accuracy import plot_accuracy
 from gpcert.posterior import Posterior
@@ -100,9 +101,8 @@ class CertifiedAccuracy(RecordTable[TestPoint]):
 
     def curve(self, radii: Any = None) -> pd.DataFrame:
         """Radius, certified share, attacked share."""
-        import pandas as pd
-
-        return pd.DataFrame(
+        pandas = optional("pandas", "curve")
+        return pandas.DataFrame(
             {
                 "radius": self._radii(radii),
                 "certified": self.certified(radii),

@@ -13,6 +13,7 @@ from gpcert.certificates.schema import label
 from gpcert.certificates.shown import Shown
 from gpcert.certificates.text import table_shown
 from gpcert.errors import InputError
+from gpcert.extras import optional
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,9 +72,8 @@ class RecordTable(Record, Generic[T]):
 
     def to_frame(self) -> pd.DataFrame:
         """One row a record, with its point's label in front."""
-        import pandas as pd  # takes half a second: only when a table is asked for
-
-        return pd.DataFrame(self._lines())
+        pandas = optional("pandas", "to_frame")
+        return pandas.DataFrame(self._lines())
 
     def _lines(self) -> list[dict[str, Any]]:
         pairs = zip(self.labels, self.rows, strict=True)

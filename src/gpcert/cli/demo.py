@@ -18,6 +18,7 @@ from gpcert.cli.radius import COLUMNS, radius_cells
 from gpcert.cli.terminal import above, below, console, say, say_written, table, verdict
 from gpcert.datasets import digits as digits_of
 from gpcert.datasets import synthetic2d
+from gpcert.extras import optional
 from gpcert.search import Budget
 
 __all__ = ["demo", "EXAMPLES"]
@@ -46,6 +47,7 @@ def demo(
 ) -> None:
     """Fit two classifiers, prove what their predictions can do around test points, draw it."""
     start = time.perf_counter()
+    optional("matplotlib", "the demo's picture")  # found out before the work
     output_dir.mkdir(parents=True, exist_ok=True)
     # matrices of some hundred rows: threads of a BLAS wait for each other more than they work
     with threadpool_limits(limits=1):

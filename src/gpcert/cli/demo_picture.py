@@ -10,6 +10,7 @@ from gpcert.certificates import Radius
 from gpcert.cli.demo_study import Study
 from gpcert.cli.terminal import above, below
 from gpcert.plots import plot_decision_regions, plot_image_counterexample
+from gpcert.plots.axes import new_figure
 
 __all__ = ["draw"]
 
@@ -20,11 +21,9 @@ PIXELS_AN_INCH = 110
 def draw(
     path: Path, plane: Study, digits: Study, images: Sequence[int], found: Sequence[Radius]
 ) -> None:
-    """Write the picture as PNG; without pyplot, so that no window system is asked for."""
-    from matplotlib.figure import Figure
-
+    """Write the picture as PNG."""
     shown = [(k, r) for k, r in zip(images, found, strict=True) if r.counterexample is not None]
-    figure = Figure(figsize=(12.0, 5.4), layout="constrained")
+    figure = new_figure(12.0, 5.4)
     halves: Any = figure.subfigures(1, 2, width_ratios=(1.35, 1.0), wspace=0.03)
     left, right = halves
     _draw_plane(left, plane)

@@ -24,6 +24,8 @@ from gpcert.cli.terminal import above, below, say, table
 from gpcert.committee import Model
 from gpcert.errors import InputError
 from gpcert.explain.names import shown
+from gpcert.extras import optional
+from gpcert.plots.axes import new_figure
 from gpcert.search import StopReason
 
 __all__ = ["explain", "EXAMPLES"]
@@ -143,6 +145,8 @@ class Asked:
         if self.reasons and self.plot is not None and image is None:
             raise InputError("--plot: a reason is drawn on an image; say --shape rows,columns")
         Files(self.plot).check()
+        if self.plot is not None:
+            optional("matplotlib", "--plot")
 
 
 @options.grouped
@@ -340,12 +344,10 @@ def _row(answer: Any, feature: int, point: int, label: Any) -> list[str]:
 
 
 def _draw(path: Path | None, draw: Callable[[Any], None], files: Files) -> None:
-    """The picture, without pyplot, so that no window system is asked for."""
+    """The picture."""
     if path is None:
         return
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6.4, 4.8), layout="constrained")
+    figure = new_figure(6.4, 4.8)
     draw(figure.subplots())
     figure.savefig(path)
     say(f"written: {path}", files.place)

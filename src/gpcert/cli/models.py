@@ -11,6 +11,7 @@ from gpcert.adapters import as_posterior
 from gpcert.cli.terminal import error_console
 from gpcert.committee import Model
 from gpcert.errors import InputError
+from gpcert.extras import install_hint
 
 __all__ = ["load_model"]
 
@@ -39,6 +40,12 @@ def _load_trusted(path: Path) -> object:
     )
     try:
         return joblib.load(path)
+    except ModuleNotFoundError as error:
+        package = str(error.name).partition(".")[0]
+        raise InputError(
+            f"{path}: the model in it needs {package}, which is not installed; "
+            f"{install_hint(package)}"
+        ) from error
     except Exception as error:  # unpickling runs code of any library, so anything may be raised
         raise InputError(
             f"{path}: expected a model of joblib.dump; {type(error).__name__}: {error}"

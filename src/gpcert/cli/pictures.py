@@ -9,6 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from gpcert.errors import InputError
+from gpcert.extras import optional
+from gpcert.plots.axes import new_figure
 
 __all__ = ["Picture", "radii_of"]
 
@@ -36,14 +38,13 @@ class Picture:
             )
         if not self.plot.absolute().parent.is_dir():
             raise InputError(f"--plot: expected an existing folder, got {str(self.plot.parent)!r}")
+        optional("matplotlib", "--plot")
 
     def draw(self, result: Any) -> None:
-        """Draw what was found; without pyplot, so that no window system is asked for."""
+        """Draw what was found."""
         if self.plot is None or not len(result):
             return
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
+        figure = new_figure(WIDTH, HEIGHT)
         result.plot(figure.subplots())
         figure.savefig(self.plot, dpi=PIXELS_AN_INCH)
 

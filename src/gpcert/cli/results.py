@@ -16,6 +16,7 @@ from rich.text import Text
 from gpcert.certificates.table import RecordTable
 from gpcert.cli.terminal import cells, console, error_console, say, table
 from gpcert.errors import InputError
+from gpcert.extras import optional
 
 __all__ = ["Files"]
 
@@ -47,6 +48,9 @@ class Files:
                 raise InputError(
                     f"output: expected the name of a file, got the folder {str(path)!r}"
                 )
+
+        if self.csv is not None:
+            optional("pandas", "--csv")
 
     def save(self, result: Any) -> None:
         """Write all that was asked for."""

@@ -19,6 +19,7 @@ from gpcert.experiments.results import Cell, Finding, ResultFigure, ResultTable
 from gpcert.experiments.sources import Sources, subset
 from gpcert.experiments.statistics import bootstrap
 from gpcert.explain import PixelBudget, effects, pixel_budget
+from gpcert.plots.axes import new_figure
 from gpcert.plots.effects import plot_heat_map
 from gpcert.plots.pixels import plot_gaps
 
@@ -221,14 +222,12 @@ def _more(count: Any) -> int:
 def draw(name: str, tables: Tables) -> Figure:
     """Per image: itself, its effects, the gaps, and the adversarial image with fewest pixels."""
     del name
-    from matplotlib.figure import Figure
-
     images = list(
         dict.fromkeys(
             zip(*(tables["pixels"].column(c) for c in ("data", "image", "label")), strict=True)
         )
     )
-    figure = Figure(figsize=(max(5.0, 2.3 * len(images)), 6.6), layout="compressed")
+    figure = new_figure(max(5.0, 2.3 * len(images)), 6.6, layout="compressed")
     axes = figure.subplots(4, len(images), squeeze=False)
     for column, (data, image, label) in zip(axes.T, images, strict=True):
         pixels = tables["pixels"].where(data=data, image=image)

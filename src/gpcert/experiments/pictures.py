@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gpcert.plots.axes import new_figure
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -29,11 +31,9 @@ def panels(count: int, columns: int = 2, **options: Any) -> tuple[Figure, list[A
     >>> len(axes)
     3
     """
-    from matplotlib.figure import Figure
-
     columns = min(columns, count)
     rows = math.ceil(count / columns)
-    figure = Figure(figsize=(WIDTH * columns, HEIGHT * rows), layout="constrained")
+    figure = new_figure(WIDTH * columns, HEIGHT * rows)
     axes = figure.subplots(rows, columns, squeeze=False, **options).ravel().tolist()
     for unused in axes[count:]:
         unused.remove()

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from gpcert.certificates import Record
 from gpcert.certificates.schema import Cell, cell
 from gpcert.errors import InputError
+from gpcert.extras import optional
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -132,9 +133,8 @@ class ResultTable:
 
     def to_frame(self) -> pd.DataFrame:
         """One row per row."""
-        import pandas as pd
-
-        return pd.DataFrame(list(self.rows), columns=list(self.columns))
+        pandas = optional("pandas", "to_frame")
+        return pandas.DataFrame(list(self.rows), columns=list(self.columns))
 
 
 @dataclass(frozen=True)

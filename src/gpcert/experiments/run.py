@@ -20,6 +20,7 @@ from gpcert.experiments.pictures import save
 from gpcert.experiments.progress import progress_bar
 from gpcert.experiments.results import ExperimentResult
 from gpcert.experiments.sources import Sources
+from gpcert.extras import optional
 from gpcert.json_text import from_json, to_json
 
 __all__ = ["redraw", "reproduce"]
@@ -54,6 +55,7 @@ def reproduce(
     progress : a bar with the time left; by default only on a terminal.
     """
     experiment = experiment_named(name)
+    optional("matplotlib", "reproduce")  # found out before the work
     settings = experiment.settings_of(scale)
     sources = Sources(None if data is None else str(data))
     place = Path(output) / experiment.name

@@ -11,6 +11,7 @@ from gpcert.certificates import Record
 from gpcert.certificates.shown import MOST_ROWS, Shown
 from gpcert.errors import InputError
 from gpcert.explain.names import output_index
+from gpcert.extras import optional
 from gpcert.plots.effects import plot_effects, plot_heat_map
 
 if TYPE_CHECKING:
@@ -48,10 +49,9 @@ class Attribution(Record):
 
     def to_frame(self) -> pd.DataFrame:
         """One row per point, output and feature."""
-        import pandas as pd
-
+        pandas = optional("pandas", "to_frame")
         P, C, F = self.values.shape
-        return pd.DataFrame(
+        return pandas.DataFrame(
             {
                 "point": np.repeat(np.array(self.labels, dtype=object), C * F),
                 "output": np.tile(np.repeat(np.array(self.outputs, dtype=object), F), P),

@@ -29,6 +29,7 @@ from gpcert.explain.arguments import read_moves, read_some
 from gpcert.explain.dependence import features_seen
 from gpcert.explain.names import named, output_index
 from gpcert.explain.sides import Effort, Intervals, Sides, one_sided_ranges
+from gpcert.extras import optional
 from gpcert.plots.effects import plot_effects, plot_heat_map
 from gpcert.posterior import Posterior
 from gpcert.rounding import TINY, gamma
@@ -117,10 +118,9 @@ class Effects(Record):
 
     def to_frame(self) -> pd.DataFrame:
         """One row per point, output and feature."""
-        import pandas as pd
-
+        pandas = optional("pandas", "to_frame")
         P, C, F = self.lower.shape
-        return pd.DataFrame(
+        return pandas.DataFrame(
             {
                 "point": np.repeat(np.array(self.labels, dtype=object), C * F),
                 "output": np.tile(np.repeat(np.array(self.outputs, dtype=object), F), P),

@@ -12,9 +12,9 @@ from gpcert.api.words import verb
 from gpcert.errors import InputError
 from gpcert.explain.arguments import read_some
 from gpcert.explain.attribution import Attribution
-from gpcert.explain.extras import extra_module
 from gpcert.explain.names import named
 from gpcert.explain.predictions import output_labels, predictions
+from gpcert.extras import optional
 
 __all__ = ["lime"]
 
@@ -38,7 +38,7 @@ def lime(
     Needs the package `lime` 0.2.0.1 (of 2021; it still runs with Python 3.11 and NumPy 2.4):
     `pip install 'gpcert[explain]'`.
     """
-    tabular = extra_module("lime.lime_tabular", "lime", "LIME")
+    tabular = optional("lime.lime_tabular", "LIME")
     posterior = as_posterior(model)
     points, rows = read_some(posterior, X)
     seed = read_seed(random_state)

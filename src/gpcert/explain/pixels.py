@@ -33,6 +33,7 @@ from gpcert.errors import InputError
 from gpcert.explain.arguments import region_around
 from gpcert.explain.rankings import ranked_features
 from gpcert.explain.slices import with_free
+from gpcert.extras import optional
 from gpcert.likelihoods import ScalarLikelihood
 from gpcert.plots.pixels import plot_gaps
 from gpcert.posterior import Posterior
@@ -85,10 +86,10 @@ class PixelBudget(Record):
 
     def to_frame(self) -> pd.DataFrame:
         """One row per beta."""
-        import pandas as pd
+        return optional("pandas", "to_frame").DataFrame(self._columns())
 
-        columns = {"beta": self.betas, "gap_lower": self.lower, "gap_upper": self.upper}
-        return pd.DataFrame(columns)
+    def _columns(self) -> dict[str, Any]:
+        return {"beta": self.betas, "gap_lower": self.lower, "gap_upper": self.upper}
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """The gap against the number of pixels; returns the Axes."""
@@ -96,8 +97,9 @@ class PixelBudget(Record):
 
     def shown(self) -> Shown:
         """The gap per beta, rounded outwards."""
-        rows = self.to_frame().to_dict("records")
-        return table_shown(repr(self), [{str(k): v for k, v in row.items()} for row in rows], True)
+        columns = self._columns()
+        rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        return table_shown(repr(self), rows, True)
 
     def __repr__(self) -> str:
         least = "none flips" if self.least_beta is None else f"{self.least_beta} pixels flip"

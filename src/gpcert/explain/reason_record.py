@@ -14,6 +14,7 @@ from gpcert.certificates.table import COST, RecordTable, cells_of
 from gpcert.certificates.text import region_text
 from gpcert.errors import InputError
 from gpcert.explain.names import shown
+from gpcert.extras import optional
 from gpcert.plots.reasons import plot_kept_features, plot_kept_pixels
 from gpcert.search import StopReason
 
@@ -95,9 +96,8 @@ class Reason(Record):
 
     def to_frame(self) -> pd.DataFrame:
         """One row per step."""
-        import pandas as pd
-
-        return pd.DataFrame(
+        pandas = optional("pandas", "to_frame")
+        return pandas.DataFrame(
             [
                 {
                     "free": len(step.free),

@@ -11,8 +11,8 @@ from gpcert.api.arguments import read_x
 from gpcert.api.words import verb
 from gpcert.arrays import finite_array
 from gpcert.errors import InputError
-from gpcert.explain.extras import extra_module
 from gpcert.explain.gradients import decision_gradient
+from gpcert.extras import optional
 from gpcert.plots.images import image_shape
 
 __all__ = ["Salience", "key_points", "salient_features"]
@@ -66,7 +66,7 @@ def key_points(image: Any, shape: tuple[int, int]) -> np.ndarray:
 
     Needs scikit-image. Small images often have none: scikit-image then raises, and so do we.
     """
-    feature = extra_module("skimage.feature", "scikit-image", "SIFT")
+    feature = optional("skimage.feature", "SIFT")
     pixels = finite_array("image", image, ndim=1)
     shape = image_shape(shape, pixels.size)
     span = float(np.ptp(pixels)) or 1.0

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpcert.explain.extras import extra_module
+from gpcert.extras import optional
 
 if TYPE_CHECKING:
     from gpcert.explain.effects import Effects
@@ -19,7 +19,7 @@ def shap_explanation(effects: Effects, output: int) -> Any:
 
     Effects are no Shapley values: they do not sum to the prediction, so there is no base value.
     """
-    shap = extra_module("shap", "shap", "to_shap")
+    shap = optional("shap", "to_shap")
     return shap.Explanation(
         values=effects.values[:, output],
         lower_bounds=effects.lower[:, output],

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
-from gpcert.arrays import Array
+from gpcert.arrays import Array, PerCell
 
 __all__ = ["ClassMoments", "IndependentMoments"]
 
@@ -19,9 +20,9 @@ class ClassMoments:
     for every class. Rounding and the error of the rule are both in there.
     """
 
-    value: Array
+    value: Annotated[Array, "B m"]
     derivatives: tuple[Array, ...]
-    errors: Array
+    errors: Annotated[Array, "B orders"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +33,7 @@ class IndependentMoments:
     of the error of the value, of every entry of the gradient, and of every entry of the Hessian.
     """
 
-    value: Array
-    gradient: Array
-    hessian: Array
-    errors: Array
+    value: PerCell
+    gradient: Annotated[Array, "B m"]
+    hessian: Annotated[Array, "B m m"]
+    errors: Annotated[Array, "B 3"]

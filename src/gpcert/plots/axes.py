@@ -7,10 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpcert.extras import optional
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-__all__ = ["axes_or_current", "legend_above", "name_rows", "room_around", "short_name"]
+__all__ = [
+    "axes_or_current",
+    "new_figure",
+    "legend_above",
+    "name_rows",
+    "room_around",
+    "short_name",
+]
 
 MOST_NAMES, LONGEST_NAME = 25, 28
 """Rows that have a name each; of more, about so many have one. Characters of a name."""
@@ -24,11 +34,13 @@ ROOM = 0.08
 
 def axes_or_current(ax: Axes | None) -> Axes:
     """The Axes given, or the current one."""
-    if ax is not None:
-        return ax
-    from matplotlib import pyplot
+    return optional("matplotlib.pyplot", "plot").gca() if ax is None else ax
 
-    return pyplot.gca()
+
+def new_figure(width: float, height: float, layout: str = "constrained") -> Figure:
+    """A figure of its own, in inches; without pyplot, so that no window system is asked for."""
+    figure = optional("matplotlib.figure", "a picture")
+    return figure.Figure(figsize=(width, height), layout=layout)
 
 
 def short_name(name: Any) -> str:

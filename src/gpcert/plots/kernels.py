@@ -12,6 +12,7 @@ from gpcert.enclosures.mean import MeanEnclosure, mean_enclosure
 from gpcert.errors import InputError
 from gpcert.kernels import Kernel
 from gpcert.kernels.lines.base import Affine
+from gpcert.plots.axes import axes_or_current
 from gpcert.plots.style import ACCENT, DARK, LIGHT
 from gpcert.regions import Box, Cells
 from gpcert.regions.frame import Frame, Reach
@@ -129,10 +130,7 @@ def plot_kernel_lines(
     rims: the second-order enclosure, whatever degree it takes there. A dot marks the point z.
     """
     lines = kernel_lines(kernel, interval, point)
-    if ax is None:
-        from matplotlib import pyplot
-
-        ax = pyplot.gca()
+    ax = axes_or_current(ax)
     z = np.atleast_1d(np.asarray(point, dtype=np.float64))
     low, high = lines.x[0], lines.x[-1]
     room = MARGIN * (high - low)

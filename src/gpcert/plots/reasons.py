@@ -40,9 +40,9 @@ def plot_kept_pixels(
     weak: Sequence[int] = (),
 ) -> Axes:
     """The image in grey with frames around the pixels; dotted frames around the `weak` ones."""
+    ax = axes_or_current(ax)
     from matplotlib.patches import Rectangle
 
-    ax = axes_or_current(ax)
     values = np.asarray(image, dtype=float)
     shape = image_shape(shape, values.size)
     ax.imshow(values.reshape(shape), cmap="gray_r")
@@ -75,9 +75,9 @@ def plot_kept_features(
     title: str = "",
 ) -> Axes:
     """One row a point, one column a feature; `marks` (points, features) are places in `LOOKS`."""
+    ax = axes_or_current(ax)
     from matplotlib.patches import Patch
 
-    ax = axes_or_current(ax)
     if not marks.size:
         raise InputError("plot: expected at least one reason and one feature that may move")
     columns = marks.shape[1]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import array_api_compat
 import numpy as np
 
-from gpcert.arrays import Array, namespace, to_numpy
+from gpcert.arrays import Array, PerCell, PerCellAndFeature, Rows, namespace, to_numpy
 from gpcert.regions import intersection, quadratic
 from gpcert.regions.intersection import BoxAndBall
 from gpcert.regions.norms import norm_lower
@@ -40,20 +40,20 @@ class Cells:
     """
 
     region: Region
-    lower: Array
-    upper: Array
+    lower: PerCellAndFeature
+    upper: PerCellAndFeature
 
     def __len__(self) -> int:
         return int(self.lower.shape[0])
 
     @cached_property
-    def middle(self) -> Array:
+    def middle(self) -> PerCellAndFeature:
         """The rounded midpoint (B, f), clipped into the cell: where it is cut."""
         middle = 0.5 * self.lower + 0.5 * self.upper
         return self._clip(middle)
 
     @cached_property
-    def center(self) -> Array:
+    def center(self) -> PerCellAndFeature:
         """The float point (B, f) of each cell about which it is described.
 
         The midpoint; but where a ball is smaller than the cell, the cell's point nearest to the
@@ -73,7 +73,7 @@ class Cells:
         return xp.where(large[:, None], self._clip(self._place(ball.center)), self.middle)
 
     @cached_property
-    def half(self) -> Array:
+    def half(self) -> PerCellAndFeature:
         """Half-widths (B, f): `[center - half, center + half]` contains the cell; 0 if it has none.
 
         Reason: a difference of floats is off by at most a factor `1 + U`, and exact where it is
@@ -89,7 +89,7 @@ class Cells:
         return self.region.norm_constraint is None
 
     @property
-    def widths(self) -> Array:
+    def widths(self) -> PerCellAndFeature:
         """`upper - lower` (B, f), rounded; for choosing where to split."""
         return self.upper - self.lower
 
@@ -108,7 +108,7 @@ class Cells:
             xp.concat([first, self.upper], axis=0),
         )
 
-    def can_split(self, axis: Array | None = None) -> Array:
+    def can_split(self, axis: Array | None = None) -> PerCell:
         """Mask (B,): a float lies strictly inside along `axis` (default: the widest axis)."""
         xp = namespace(self.lower)
         inside = (self.middle > self.lower) & (self.middle < self.upper)
@@ -163,7 +163,7 @@ class Cells:
         """Certified upper bound of `max g.(x - center)` over each cell."""
         return -self.linear_minimum(-g)
 
-    def squared_norm_maximum(self, weights: Array, unit: Array | None = None) -> Array:
+    def squared_norm_maximum(self, weights: Array, unit: Array | None = None) -> PerCell:
         """Certified upper bound (B,) of `max sum_j weights_j ((x_j - center_j) / unit_j)^2`.
 
         weights >= 0; `unit` (f,) are powers of two, 1 by default: squares of displacements of
@@ -195,7 +195,7 @@ class Cells:
             best = xp.where(other < best, other, best)  # an overflow to NaN improves nothing
         return nonnegative(best)  # a cell that misses the ball may have less than nothing
 
-    def empty(self) -> Array:
+    def empty(self) -> PerCell:
         """Mask (B,): the cell is proved to miss the region.
 
         Reason: the distance of the ball's centre from the cell, `||max(l - x0, x0 - u, 0)||_p`
@@ -214,7 +214,7 @@ class Cells:
             return norm_lower(gap / self._place(ball.unit), ball.p, 4) > ball.radius
         return norm_lower(gap, ball.p, 2) > ball.radius
 
-    def points_full(self, X_free: Array) -> np.ndarray:
+    def points_full(self, X_free: Rows) -> np.ndarray:
         """Host points (n, d) with free coordinates X_free (n, f), the others from the region."""
         free = to_numpy(X_free)
         points = np.tile(self.region.center, (free.shape[0], 1))

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, PerRow, Rows, namespace
 from gpcert.regions.norms import dual_exponent, norm, norm_upper
 from gpcert.rounding import TINY, U, down, up
 
@@ -46,9 +46,9 @@ class BoxAndBall(NamedTuple):
     `||(x - x0) / unit||_p <= radius`; rows (n, f), `unit` (f,), or None for units of 1. `half` is
     the larger of -low and high."""
 
-    low: Array
-    high: Array
-    offset: Array
+    low: Rows
+    high: Rows
+    offset: Rows
     """`x0 - c` with one rounding."""
     radius: float
     p: float
@@ -77,7 +77,7 @@ class BoxAndBall(NamedTuple):
         return BoxAndBall(low, high, offset, self.radius, self.p, self.unit / length)
 
     @property
-    def half(self) -> Array:
+    def half(self) -> Rows:
         """Half-widths of the symmetric box about c that holds the cell."""
         return namespace(self.low).maximum(-self.low, self.high)
 
@@ -94,14 +94,14 @@ def box_minimum(g: Array, half: Array) -> Array:
     return -up(xp.sum(xp.abs(g) * half, axis=-1), f + 1)
 
 
-def cell_minimum(g: Array, cells: BoxAndBall) -> Array:
+def cell_minimum(g: Rows, cells: BoxAndBall) -> PerRow:
     """Certified minimum of `g.z` over `low <= z <= high`; all its terms are <= 0."""
     xp = namespace(g)
     f = int(g.shape[-1])
     return -up(xp.sum(xp.maximum(-g * cells.low, -g * cells.high), axis=-1), f + 3)
 
 
-def split_bound(g: Array, v: Array, cells: BoxAndBall) -> Array:
+def split_bound(g: Rows, v: Rows, cells: BoxAndBall) -> PerRow:
     """The certified bound of this module at v, rows (n, f).
 
     Reason: `g - v` and `offset` carry one rounding each, a dot product f more; the error of
@@ -118,7 +118,7 @@ def split_bound(g: Array, v: Array, cells: BoxAndBall) -> Array:
     return xp.where(xp.isnan(bound), xp.full_like(bound, -xp.inf), bound)
 
 
-def ball_minimum(g: Array, cells: BoxAndBall) -> Array:
+def ball_minimum(g: Rows, cells: BoxAndBall) -> PerRow:
     """The best of v = 0 (the box), of v = g (the ball) and, where both matter, of the best v.
 
     Only `split_bound` is certified; what decides where to search can lose tightness, never truth.

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, PerRow, Rows, namespace
 from gpcert.regions.intersection import BoxAndBall
 from gpcert.regions.norms import norm_upper
 from gpcert.rounding import U, down, nonnegative, up
@@ -44,7 +44,7 @@ def hoelder_exponent(p: float) -> float:
     return max(1.0, p / (p - 2.0) * (1.0 - 8 * U))
 
 
-def threshold(weights: Array, cells: BoxAndBall) -> Array:
+def threshold(weights: Array, cells: BoxAndBall) -> Rows:
     """`theta_j = min(w_j, t)` (B, f) with the best t of each cell for s = infinity (heuristic).
 
     Reason: the bound is piecewise linear and convex in t with slope
@@ -63,7 +63,7 @@ def threshold(weights: Array, cells: BoxAndBall) -> Array:
     return xp.minimum(weights[None, :], each)
 
 
-def split_maximum(weights: Array, theta: Array, cells: BoxAndBall) -> Array:
+def split_maximum(weights: Array, theta: Rows, cells: BoxAndBall) -> PerRow:
     """The certified bound of this module at theta (B, f), `0 <= theta <= weights`.
 
     Reason: `offset` and the difference `h - |e|` carry a rounding each, so
@@ -81,7 +81,7 @@ def split_maximum(weights: Array, theta: Array, cells: BoxAndBall) -> Array:
     return up(up(reach + box_maximum(weights, half), 2) - gain, 2)
 
 
-def triangle_maximum(weights: Array, cells: BoxAndBall) -> Array:
+def triangle_maximum(weights: Array, cells: BoxAndBall) -> PerRow:
     """Certified `(r sqrt(||w||_s) + ||e||_w)^2`, every step rounded up; `offset` counts once."""
     xp = namespace(cells.offset)
     offset, r, p = cells.offset, cells.radius, cells.p

@@ -1,1 +1,6 @@
-"""Contract suites and references for testing kernels and likelihoods."""
+"""Contract suites and references for testing kernels, likelihoods and adapters."""
+
+from gpcert.extras import optional
+
+for _library in ("pytest", "hypothesis", "flint"):
+    optional(_library, "gpcert.testing")

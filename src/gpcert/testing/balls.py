@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from gpcert.errors import MissingExtraError
+from gpcert.extras import optional
 
 __all__ = ["BITS", "coefficients", "dot", "exact", "flint", "series_length"]
 
@@ -23,13 +22,7 @@ def flint() -> Any:
     >>> flint().ctx.prec >= BITS
     True
     """
-    try:
-        module = importlib.import_module("flint")
-    except ImportError as error:
-        raise MissingExtraError(
-            "the ball-arithmetic reference needs python-flint, which is not installed; "
-            "install it with: pip install python-flint"
-        ) from error
+    module = optional("flint", "the ball-arithmetic reference")
     module.ctx.prec = max(module.ctx.prec, BITS)
     return module
 

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from class_cases import class_cases, evaluation_of, random_evaluation, sums_of, true_sums
 from hypothesis import given, settings
 
 from gpcert.arrays import to_numpy
@@ -12,6 +11,13 @@ from gpcert.posterior import Posterior
 from gpcert.regions import Box
 from gpcert.testing.effort import crossed, examples
 from gpcert.testing.strategies import cell_points
+from tests.enclosures.classes.class_cases import (
+    class_cases,
+    evaluation_of,
+    random_evaluation,
+    sums_of,
+    true_sums,
+)
 
 LIKELIHOODS = [Softmax(), MultinomialProbit()]
 

@@ -2,15 +2,6 @@
 
 import numpy as np
 import pytest
-from class_cases import (
-    ClassCase,
-    class_cases,
-    evaluation_of,
-    points_of_cells,
-    random_classifier,
-    random_evaluation,
-    true_sums,
-)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,6 +12,15 @@ from gpcert.likelihoods import MultinomialProbit, Softmax
 from gpcert.posterior import Posterior
 from gpcert.regions import Box
 from gpcert.testing.effort import crossed, examples
+from tests.enclosures.classes.class_cases import (
+    ClassCase,
+    class_cases,
+    evaluation_of,
+    points_of_cells,
+    random_classifier,
+    random_evaluation,
+    true_sums,
+)
 
 LIKELIHOODS = [Softmax(), MultinomialProbit()]
 

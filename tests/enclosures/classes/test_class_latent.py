@@ -3,15 +3,6 @@
 import math
 
 import numpy as np
-from class_cases import (
-    ClassCase,
-    class_cases,
-    displacement,
-    points_of_cells,
-    random_classifier,
-    random_evaluation,
-    random_region,
-)
 from hypothesis import given, settings
 
 from gpcert.arrays import backend_from_name, to_numpy
@@ -27,6 +18,15 @@ from gpcert.likelihoods import Softmax
 from gpcert.testing.arb_reference import ArbPosterior, exact, flint
 from gpcert.testing.effort import examples, variants
 from gpcert.testing.strategies import any_kernels, cases, random_cells
+from tests.enclosures.classes.class_cases import (
+    ClassCase,
+    class_cases,
+    displacement,
+    points_of_cells,
+    random_classifier,
+    random_evaluation,
+    random_region,
+)
 
 arb, arb_mat = flint().arb, flint().arb_mat
 

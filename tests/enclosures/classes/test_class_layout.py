@@ -4,13 +4,13 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from class_cases import difference_map
 
 from gpcert.class_layout import ClassLayout, class_layout
 from gpcert.enclosures.goals.classes import margins
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Softmax
 from gpcert.posterior import Posterior
+from tests.enclosures.classes.class_cases import difference_map
 
 COUNTS = [2, 3, 4, 5, 8]
 

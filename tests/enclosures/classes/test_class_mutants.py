@@ -6,7 +6,6 @@ from itertools import product
 
 import numpy as np
 import pytest
-from class_cases import class_cases, evaluation_of, random_evaluation, true_sums
 from flint import arb, arb_mat, ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -37,6 +36,12 @@ from gpcert.regions import Box
 from gpcert.spectral import largest_eigenvalue
 from gpcert.testing.effort import crossed, examples, variants
 from gpcert.testing.strategies import cell_points
+from tests.enclosures.classes.class_cases import (
+    class_cases,
+    evaluation_of,
+    random_evaluation,
+    true_sums,
+)
 
 seeds = st.integers(0, 2**32 - 1)
 LIKELIHOODS = [Softmax(), MultinomialProbit()]

@@ -5,15 +5,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import scipy.stats
-from class_cases import (
-    LATENT_ERROR,
-    class_cases,
-    difference_map,
-    evaluation_of,
-    points_of_cells,
-    random_evaluation,
-    true_sums,
-)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -26,6 +17,15 @@ from gpcert.posterior import Posterior
 from gpcert.regions import Box
 from gpcert.testing.arb_reference import flint
 from gpcert.testing.effort import examples
+from tests.enclosures.classes.class_cases import (
+    LATENT_ERROR,
+    class_cases,
+    difference_map,
+    evaluation_of,
+    points_of_cells,
+    random_evaluation,
+    true_sums,
+)
 
 arb = flint().arb
 

@@ -6,15 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from class_cases import (
-    class_cases,
-    difference_map,
-    evaluation_of,
-    points_of_cells,
-    random_evaluation,
-    sums_of,
-    true_sums,
-)
 from hypothesis import given, settings
 
 import gpcert
@@ -30,6 +21,15 @@ from gpcert.likelihoods import MultinomialProbit, Softmax
 from gpcert.posterior import Posterior
 from gpcert.regions import Box
 from gpcert.testing.effort import crossed, examples
+from tests.enclosures.classes.class_cases import (
+    class_cases,
+    difference_map,
+    evaluation_of,
+    points_of_cells,
+    random_evaluation,
+    sums_of,
+    true_sums,
+)
 
 
 @settings(max_examples=examples(60, quick=6))

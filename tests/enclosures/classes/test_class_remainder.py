@@ -6,7 +6,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from class_cases import class_cases, evaluation_of, random_evaluation, true_sums
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -27,6 +26,12 @@ from gpcert.likelihoods import MultinomialProbit, Softmax
 from gpcert.posterior import Posterior
 from gpcert.regions import Box
 from gpcert.testing.effort import crossed, examples
+from tests.enclosures.classes.class_cases import (
+    class_cases,
+    evaluation_of,
+    random_evaluation,
+    true_sums,
+)
 
 LIKELIHOODS = [Softmax(), MultinomialProbit()]
 

@@ -5,7 +5,6 @@ import math
 
 import numpy as np
 import pytest
-from enclosure_checks import arb, below, evaluation_of, points_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -31,6 +30,7 @@ from gpcert.posterior import Posterior
 from gpcert.testing.arb_reference import ArbPosterior, exact, flint
 from gpcert.testing.effort import examples, variants
 from gpcert.testing.strategies import Case, kernels, regions_near, seeds, units
+from tests.enclosures.enclosure_checks import arb, below, evaluation_of, points_of
 
 LIKELIHOODS = [Softmax(), MultinomialProbit(0.7)]
 

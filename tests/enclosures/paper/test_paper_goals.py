@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from enclosure_checks import arb, check_goal, evaluation_of
 from hypothesis import given, settings
 
 from gpcert.arrays import to_numpy
@@ -15,6 +14,7 @@ from gpcert.likelihoods import Probit, SklearnLogistic
 from gpcert.testing.arb_reference import ArbPosterior, exact
 from gpcert.testing.effort import examples
 from gpcert.testing.strategies import any_kernels, cases
+from tests.enclosures.enclosure_checks import arb, check_goal, evaluation_of
 
 
 def both_ways(goal, how="analytic"):

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from enclosure_checks import arb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +15,7 @@ from gpcert.regions import Ball, Box
 from gpcert.regions.frame import Frame, Reach
 from gpcert.testing.arb_reference import exact
 from gpcert.testing.effort import examples
+from tests.enclosures.enclosure_checks import arb
 
 seeds = st.integers(0, 2**32 - 1)
 

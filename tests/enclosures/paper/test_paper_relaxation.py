@@ -1,7 +1,6 @@
 """The relaxation holds every (w(x), k(x, Z)), and its dual every linear function, in 200 bits."""
 
 import numpy as np
-from enclosure_checks import arb, refused_growth
 from hypothesis import given, settings
 
 from gpcert.arrays import Backend, to_numpy
@@ -18,6 +17,7 @@ from gpcert.regions.frame import Reach
 from gpcert.testing.arb_reference import ArbPosterior, exact
 from gpcert.testing.effort import examples
 from gpcert.testing.strategies import any_kernels, cases, cell_points, random_cells
+from tests.enclosures.enclosure_checks import arb, refused_growth
 
 
 def intervals_of(case, cells=None, variance=False, how="analytic"):

@@ -4,7 +4,6 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from enclosure_checks import arb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
@@ -31,6 +30,7 @@ from gpcert.testing.strategies import (
     random_cells,
     regression_posterior,
 )
+from tests.enclosures.enclosure_checks import arb
 
 
 def intervals(posterior, cells, how, backend="numpy"):

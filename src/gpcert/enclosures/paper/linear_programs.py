@@ -12,7 +12,7 @@ import numpy as np
 
 from gpcert.enclosures.paper.relaxation import Relaxation
 from gpcert.enclosures.paper.system import System, cell_system
-from gpcert.errors import MissingExtraError
+from gpcert.extras import optional
 
 __all__ = ["CellPrograms"]
 
@@ -52,13 +52,7 @@ class CellPrograms:
 
 
 def _highs(system: System) -> Any:
-    try:
-        import highspy
-    except ImportError as error:
-        raise MissingExtraError(
-            "variance_bound='solver' needs highspy, which is not installed; install it with "
-            "pip install highspy, or use variance_bound='analytic'"
-        ) from error
+    highspy = optional("highspy", "variance_bound='solver' (not 'analytic')")
     lp: Any = highspy.HighsLp()
     rows, columns = len(system.lower), len(system.low)
     lp.num_col_, lp.num_row_ = columns, rows

@@ -5,13 +5,11 @@ Proofs: docs/mathematics.md, statement 12.6.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import scipy.sparse as sp
 
 from gpcert.enclosures.paper.system import System
-from gpcert.errors import MissingExtraError
+from gpcert.extras import optional
 
 __all__ = ["solve_quadratic"]
 
@@ -29,7 +27,7 @@ def solve_quadratic(
     """
     if not (system.sound and np.all(np.isfinite(c)) and np.all(np.isfinite(A))):
         return None
-    clarabel = _clarabel()
+    clarabel = optional("clarabel", "variance_bound='solver' (not 'analytic')")
     K, N = system.lifted, system.points
     n = K + N
     quadratic = sp.block_diag([sp.csc_matrix((K, K)), sp.csc_matrix(np.triu(2.0 * (A.T @ A)))])
@@ -49,14 +47,3 @@ def solve_quadratic(
     if not np.all(np.isfinite(r)):
         return None
     return r, (np.maximum(dual[:N], 0.0), np.maximum(dual[N : 2 * N], 0.0))
-
-
-def _clarabel() -> Any:
-    try:
-        import clarabel
-    except ImportError as error:
-        raise MissingExtraError(
-            "variance_bound='solver' needs clarabel, which is not installed; install it with "
-            "pip install clarabel, or use variance_bound='analytic'"
-        ) from error
-    return clarabel

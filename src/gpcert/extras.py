@@ -1,0 +1,47 @@
+"""Optional libraries, imported when they are asked for; a missing one is named with its extra."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from gpcert.errors import MissingExtraError
+
+__all__ = ["EXTRAS", "install_hint", "optional"]
+
+EXTRAS = {
+    **dict.fromkeys(("clarabel", "highspy"), "paper"),
+    **dict.fromkeys(("matplotlib", "pandas"), "plots"),
+    **dict.fromkeys(("lime", "shap", "skimage"), "explain"),
+    **dict.fromkeys(("flint", "hypothesis", "mpmath", "pytest"), "testing"),
+    **{"torch": "torch", "gpytorch": "gpytorch", "botorch": "botorch", "GPy": "gpy"},
+}
+"""Which extra of pyproject.toml brings a package."""
+
+
+def optional(module: str, purpose: str) -> Any:
+    """The module, or an error that says what needs it and how to install it.
+
+    >>> optional("math", "a square root").sqrt(4.0)
+    2.0
+    """
+    package = module.partition(".")[0]
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] != package:
+            raise  # it is there, but lacks a part of its own
+        raise MissingExtraError(
+            f"{purpose} needs {package}, which is not installed; {install_hint(package)}"
+        ) from error
+
+
+def install_hint(package: str) -> str:
+    """How to install a package that an extra brings.
+
+    >>> install_hint("pandas"), install_hint("gpflow")
+    ("install it with: pip install 'gpcert[plots]'", 'install it with: pip install gpflow')
+    """
+    extra = EXTRAS.get(package)
+    what = f"'gpcert[{extra}]'" if extra else package
+    return f"install it with: pip install {what}"

@@ -1,0 +1,190 @@
+"""Shapes that annotations name, checked while tests run.
+
+`Annotated[Array, "B f"]`, or an alias of it in `gpcert.arrays`, is an array of two axes. A letter
+means one length throughout a call: in its arguments, its result and the fields of the record whose
+method is called. A number means itself, `...` in front any further axes. Records (dataclasses and
+named tuples) are checked when they are made.
+
+`install` wraps what modules define when they are imported, so that names imported from them are the
+checked ones; nothing of it is there outside of tests.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+import re
+import sys
+import types
+import typing
+from collections.abc import Callable
+from functools import cached_property
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from typing import Any
+
+__all__ = ["ShapeError", "checked", "install"]
+
+
+class ShapeError(AssertionError):
+    """An array has another shape than its annotation says."""
+
+
+def fit(value: Any, spec: str, known: dict[str, int], where: str) -> None:
+    """Bind the letters of `spec` to the lengths of `value`, or raise.
+
+    >>> import numpy as np
+    >>> known = {"B": 3}
+    >>> fit(np.zeros((3, 2)), "B f", known, "here")
+    >>> known
+    {'B': 3, 'f': 2}
+    """
+    names = spec.split()
+    shape = tuple(value.shape) if hasattr(value, "shape") else None
+    if shape is not None and names[:1] == ["..."]:
+        names = names[1:]
+        shape = shape[len(shape) - len(names) :] if len(shape) >= len(names) else None
+    if shape is None or len(shape) != len(names):
+        got = getattr(value, "shape", type(value).__name__)
+        raise ShapeError(f"{where}: expected an array ({spec}), got {got}")
+    for name, length in zip(names, shape, strict=True):
+        if length != (int(name) if name.isdigit() else known.setdefault(name, length)):
+            raise ShapeError(f"{where}: expected ({spec}) with {known}, got {tuple(value.shape)}")
+
+
+def _specs(hint: Any) -> Any:
+    """The shape in an annotation: a text, a tuple of such for a tuple, None for none."""
+    if typing.get_origin(hint) is typing.Annotated:
+        return hint.__metadata__[0] if isinstance(hint.__metadata__[0], str) else None
+    if typing.get_origin(hint) in {typing.Union, types.UnionType}:
+        return next((spec for spec in map(_specs, typing.get_args(hint)) if spec), None)
+    if typing.get_origin(hint) is tuple and ... not in typing.get_args(hint):
+        specs = tuple(map(_specs, typing.get_args(hint)))
+        return specs if any(specs) else None
+    return None
+
+
+def _fit_all(value: Any, specs: Any, known: dict[str, int], where: str) -> None:
+    if value is None or specs is None:
+        return
+    if isinstance(specs, str):
+        fit(value, specs, known, where)
+    else:
+        for each, spec in zip(value, specs, strict=True):
+            _fit_all(each, spec, known, where)
+
+
+def _shapes(annotations: dict[str, Any], names: dict[str, Any]) -> dict[str, Any]:
+    """The shapes of those annotations (texts, as all modules postpone them) that have some."""
+    found = {}
+    for name, hint in annotations.items():
+        # named tuples keep their texts in an object
+        text = hint.__forward_arg__ if isinstance(hint, typing.ForwardRef) else str(hint)
+        words = set(re.findall(r"\w+", text))
+        if "Annotated" in words or any(_specs(names.get(word)) for word in words):
+            found[name] = _specs(eval(text, names))
+    return {name: specs for name, specs in found.items() if specs}
+
+
+def _fields(cls: type) -> dict[str, Any]:
+    """The shapes of a record's fields, those of its bases among them."""
+    if not (dataclasses.is_dataclass(cls) or issubclass(cls, tuple)):
+        return {}
+    found: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        module = sys.modules.get(base.__module__)
+        found |= _shapes(inspect.get_annotations(base), vars(module) if module else {})
+    return found
+
+
+def _bind_fields(record: Any, known: dict[str, int]) -> None:
+    for name, specs in _fields_of(type(record)).items():
+        _fit_all(getattr(record, name), specs, known, f"{type(record).__name__}.{name}")
+
+
+_fields_of = functools.cache(_fields)
+
+
+def checked(function: Callable[..., Any], method: bool = False) -> Callable[..., Any]:
+    """The function with its shapes checked; itself where its annotations name none."""
+    shapes = _shapes(inspect.get_annotations(function), function.__globals__)
+    if not shapes:
+        return function
+    signature = inspect.signature(function)
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        known: dict[str, int] = {}
+        if method:
+            _bind_fields(args[0], known)
+        given = signature.bind(*args, **kwargs).arguments
+        for name, specs in shapes.items():
+            if name in given:
+                _fit_all(given[name], specs, known, f"{function.__qualname__}({name})")
+        result = function(*args, **kwargs)
+        _fit_all(result, shapes.get("return"), known, f"result of {function.__qualname__}")
+        return result
+
+    return wrapper
+
+
+def _check_class(cls: type) -> None:
+    for name, member in list(vars(cls).items()):
+        if name in {"__init__", "__new__", "__post_init__"}:
+            continue  # its fields are not there yet
+        if inspect.isfunction(member):
+            setattr(cls, name, checked(member, method=True))
+        elif isinstance(member, staticmethod):
+            setattr(cls, name, staticmethod(checked(member.__func__)))
+        elif isinstance(member, property) and member.fget:
+            setattr(cls, name, property(checked(member.fget, method=True), doc=member.__doc__))
+        elif isinstance(member, cached_property):
+            replaced = cached_property(checked(member.func, method=True))
+            replaced.__set_name__(cls, name)
+            setattr(cls, name, replaced)
+    if not _fields_of(cls):
+        return
+    maker = "__new__" if issubclass(cls, tuple) else "__init__"
+    made = vars(cls).get(maker)
+    if made is not None:
+        setattr(cls, maker, _checked_maker(made))
+
+
+def _checked_maker(made: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(made)
+    def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
+        result = made(self, *args, **kwargs)
+        _bind_fields(self if result is None else result, {})
+        return result
+
+    return wrapper
+
+
+class _Loader(SourceFileLoader):
+    def exec_module(self, module: types.ModuleType) -> None:
+        super().exec_module(module)
+        for name, member in list(vars(module).items()):
+            if getattr(member, "__module__", None) != module.__name__:
+                continue
+            if inspect.isfunction(member):
+                setattr(module, name, checked(member))
+            elif inspect.isclass(member):
+                _check_class(member)
+
+
+class _Finder:
+    def __init__(self, package: str) -> None:
+        self.package = package
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        if not name.startswith(self.package) or name.startswith("gpcert.testing"):
+            return None
+        spec = PathFinder.find_spec(name, path, target)
+        if spec is not None and isinstance(spec.loader, SourceFileLoader):
+            spec.loader = _Loader(spec.loader.name, spec.loader.path)
+        return spec
+
+
+def install(package: str = "gpcert.") -> None:
+    """Check the shapes of all modules of a package that are imported from now on."""
+    sys.meta_path.insert(0, _Finder(package))  # pyright: ignore[reportArgumentType]
