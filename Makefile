@@ -14,9 +14,11 @@ EXPECTED := torch,gpytorch,botorch,GPy,distributed
 # GPflow asks for a NumPy older than ours, though it runs with this one: an environment of its own.
 GPFLOW_VENV := .venv-gpflow
 GPFLOW_NUMPY := "numpy>=2,<2.3"
+# JAX and its two GP libraries.
+JAX_VENV := .venv-jax
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test coverage test-slow lint format types imports torch libraries test-gpflow browser check mutants mutants-tenth hunt bench clean
+.PHONY: help setup demo test coverage test-slow lint format types imports torch libraries test-gpflow test-jax browser check mutants mutants-tenth hunt bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -74,6 +76,13 @@ test-gpflow: ## tests of the GPflow adapter, in an environment with TensorFlow (
 	    $(GPFLOW_VENV)/bin/python -m pip install --quiet $(GPFLOW_NUMPY) )
 	GPCERT_EXPECT=gpflow $(GPFLOW_VENV)/bin/python -m pytest tests/adapters/test_gpflow.py tests/adapters/test_examples.py
 
+test-jax: ## tests of the GPJax and tinygp adapters, in an environment with JAX
+	test -x $(JAX_VENV)/bin/python || $(PYTHON) -m venv $(JAX_VENV)
+	$(JAX_VENV)/bin/python -c "import gpjax, tinygp, gpcert, flint" 2>/dev/null || \
+	  $(JAX_VENV)/bin/python -m pip install --quiet gpjax tinygp --editable . hypothesis pytest python-flint
+	GPCERT_EXPECT=gpjax,tinygp $(JAX_VENV)/bin/python -m pytest tests/adapters/test_gpjax.py tests/adapters/test_tinygp.py \
+	  tests/adapters/test_examples.py
+
 check: export GPCERT_EXPECT = $(EXPECTED)
 check: libraries browser lint types imports mutants-tenth test ## all that CI runs
 
@@ -90,6 +99,6 @@ bench: setup ## benchmarks; options in BENCH="--data FOLDER ..."
 	$(BIN)/python benchmarks/engine.py $(BENCH)
 
 clean: ## remove what the other targets made
-	rm -rf $(VENV) $(GPFLOW_VENV) demo_output dist build .pytest_cache .ruff_cache .hypothesis .coverage
+	rm -rf $(VENV) $(GPFLOW_VENV) $(JAX_VENV) demo_output dist build .pytest_cache .ruff_cache .hypothesis .coverage
 	rm -rf .import_linter_cache
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from ablation_pieces import PIECES, Piece
@@ -71,35 +72,33 @@ def compared(pieces: list[Piece], problem: Problem, question: Any, whole: Outcom
         if low > other_high or other_low > high:
             raise SystemExit(f"{problem.name} without {pieces}: {part.ends} against {whole.ends}")
     name = " and ".join(piece.name for piece in pieces)
-    gap = 1.0 if part.closed or part.gap == whole.gap else part.gap / max(whole.gap, 1e-12)
+    gap = 1.0 if part.closed or part.gap == whole.gap else part.gap / max(whole.gap, 1e-3)
     seconds = part.seconds / whole.seconds
     return Gain(name, problem.name, part.boxes / whole.boxes, gap, seconds, part.closed)
 
 
-def summary(section: Section, piece: str, gains: list[Gain]) -> None:
+def summary(piece: str, gains: list[Gain]) -> dict[str, Any]:
     """One row: where the piece gains most, and where it costs most."""
-    if not gains:
-        return
     boxes = max(gains, key=lambda g: (not g.closed, g.boxes))
     seconds = max(gains, key=lambda g: g.seconds)
     worst = min(gains, key=lambda g: g.seconds)
     felt = sum(g.boxes >= FELT or g.gap >= FELT for g in gains)
-    section.add(
-        piece=piece,
-        problems=len(gains),
-        felt=felt,
-        boxes=f"{'> ' if not boxes.closed and boxes.boxes > FELT else ''}{boxes.boxes:.2f}",
-        gap=max(g.gap for g in gains),
-        of=boxes.problem,
-        seconds=seconds.seconds,
-        of_=seconds.problem,
-        least_seconds=worst.seconds,
-        most_costly=worst.problem,
-    )
+    return {
+        "piece": piece,
+        "problems": len(gains),
+        "felt": felt,
+        "boxes": f"{'> ' if not boxes.closed and boxes.boxes > FELT else ''}{boxes.boxes:.2f}",
+        "gap": max(g.gap for g in gains),
+        "of": boxes.problem,
+        "seconds": seconds.seconds,
+        "most_of": seconds.problem,
+        "least_seconds": worst.seconds,
+        "most_costly": worst.problem,
+    }
 
 
-def answer(name: str, chosen: list[str], together: bool) -> tuple[Outcome, list[Gain]]:
-    """The problem with everything, and without each (or all) of the pieces that it may feel."""
+def answer(name: str, chosen: list[str], together: bool) -> tuple[str, Outcome, list[Gain]]:
+    """Its name, the problem with everything, and without each (or all) of the pieces."""
     problem = next(p for p in PROBLEMS if p.name == name)
     question = problem.make()
     problem.ask(question, 1)  # what is computed once a model
@@ -107,7 +106,23 @@ def answer(name: str, chosen: list[str], together: bool) -> tuple[Outcome, list[
     words = set(problem.words.split())
     felt = [p for p in PIECES if p.name in chosen and words & set(p.on.split())]
     groups = [felt] if together and felt else [[piece] for piece in felt]
-    return whole, [compared(group, problem, question, whole) for group in groups]
+    return name, whole, [compared(group, problem, question, whole) for group in groups]
+
+
+def write(folder: Path, gains: list[Gain], asked: Section) -> None:
+    """Both tables, as far as they are known."""
+    table = Section("pieces", "Without a piece over with it, the largest ratio of all problems")
+    for name in dict.fromkeys(gain.piece for gain in gains):
+        table.rows.append(summary(name, [gain for gain in gains if gain.piece == name]))
+    table.notes = [
+        f"Problems with seeds from {SEED} on (`ablation_problems.py`), none of them used before.",
+        f"Boxes: `>`: not closed with {MOST} times the boxes. Felt: problems with a tenth more "
+        "boxes or a gap a tenth wider. Seconds: CPU time of one thread, the best of a few runs; on "
+        "a busy machine short ones repeat to a fifth. Least seconds: where the piece costs most.",
+    ]
+    asked.notes = ["Pieces whose absence costs a tenth: ratio of boxes, in brackets CPU seconds."]
+    merge(folder, table, "pieces", "ablation")
+    merge(folder, asked, "problems", "ablation")
 
 
 def _chosen(texts: list[str] | None, everything: tuple[Any, ...]) -> list[Any]:
@@ -123,35 +138,22 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1, help="problems at a time")
     options = parser.parse_args()
     pieces, problems = _chosen(options.pieces, PIECES), _chosen(options.problems, PROBLEMS)
-    answers = Parallel(n_jobs=options.jobs, return_as="generator")(
+    answers = Parallel(n_jobs=options.jobs, return_as="generator_unordered")(
         delayed(answer)(problem.name, [p.name for p in pieces], options.together)
         for problem in reversed(problems)  # the longest first
     )
     gains, asked = [], Section("problems", "With everything, and the pieces felt most")
-    for problem, (whole, found) in zip(reversed(problems), answers, strict=True):
+    for name, whole, found in answers:
         gains += found
         most = sorted(found, key=lambda g: (-g.boxes, -g.seconds))
         asked.add(
-            problem=problem.name,
+            problem=name,
             boxes=whole.boxes,
             gap=whole.gap,
             seconds=whole.seconds,
             without=", ".join(g.text for g in most if max(g.boxes, g.gap, g.seconds) >= FELT),
         )
-    table = Section("pieces", "Without a piece over with it, the largest ratio of all problems")
-    for name in dict.fromkeys(gain.piece for gain in gains):
-        summary(table, name, [gain for gain in gains if gain.piece == name])
-    table.notes = [
-        f"Problems with seeds from {SEED} on (`ablation_problems.py`), none of them used before.",
-        f"Boxes: `>`: not closed with {MOST} times the boxes. Felt: problems with a tenth more "
-        "boxes or a gap a tenth wider. Seconds: CPU time of one thread, the best of a few runs; on "
-        "a busy machine short ones repeat to a fifth. Least seconds: where the piece costs most.",
-    ]
-    asked.notes = [
-        "Pieces whose absence costs a tenth: ratio of boxes, in brackets of CPU seconds."
-    ]
-    merge(options.results, table, "pieces", "ablation")
-    merge(options.results, asked, "problems", "ablation")
+        write(options.results, gains, asked)  # an interrupted run leaves what it has found
 
 
 if __name__ == "__main__":

@@ -35,9 +35,10 @@ OPTIONAL = {
     "gpytorch": "make libraries",
     "botorch": "make libraries",
     "gpflow": "make test-gpflow",
+    "jax": "make test-jax",
 }
 """Libraries and programs that the tests can do without, and the command that brings them (and, for
-GPflow, runs its tests in an environment of its own)."""
+GPflow and JAX, runs their tests in an environment of their own)."""
 
 
 @pytest.fixture(params=["numpy", "torch"])

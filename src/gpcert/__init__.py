@@ -105,6 +105,7 @@ if TYPE_CHECKING:
     from gpcert.posterior import Posterior
     from gpcert.regions import Ball, Box, Region
     from gpcert.search import Budget, StopReason
+    from gpcert.several import SeparateOutputs
 
     __version__: str
 
@@ -128,6 +129,7 @@ __all__ = [
     "load_model",
     "Posterior",
     "Committee",
+    "SeparateOutputs",
     "Box",
     "Ball",
     "Region",
@@ -175,6 +177,7 @@ _HOMES = {
     "gpcert.posterior": "Posterior",
     "gpcert.regions": "Ball Box Region",
     "gpcert.search": "Budget StopReason",
+    "gpcert.several": "SeparateOutputs",
 }
 """Where the public names above come from (the imports above are for type checkers)."""
 

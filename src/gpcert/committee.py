@@ -5,22 +5,22 @@ Proofs: docs/mathematics.md, statement 11.3.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from gpcert.archive import Shape, fingerprint, plain_label, read_arrays, write_arrays
+from gpcert.archive import plain_label, read_arrays
 from gpcert.arrays import finite_array
 from gpcert.errors import InputError
 from gpcert.likelihoods import MeanOnly, ScalarLikelihood
 from gpcert.posterior import Posterior
 from gpcert.posterior_file import FORMAT as POSTERIOR_FORMAT
 from gpcert.posterior_file import check_labels, check_shapes, checked_classes, written_labels
+from gpcert.several import SeparateOutputs, Several
 
 __all__ = [
     "Committee",
@@ -33,13 +33,11 @@ __all__ = [
     "vote_scores",
 ]
 
-FORMAT = "gpcert-committee-1"
-
 Scheme = Literal["one_vs_rest", "one_vs_one", "pair_votes"]
 
 
 @dataclass(frozen=True, eq=False)
-class Committee:
+class Committee(Several):
     """Binary classifiers that make one classifier of several classes.
 
     "one_vs_rest": member c gives the probability F_c of class c against all others. The largest
@@ -63,20 +61,18 @@ class Committee:
     [0, 1, 2]
     """
 
-    members: tuple[Posterior, ...]
     classes: tuple[Any, ...]
     scheme: Scheme
 
+    FORMAT = "gpcert-committee-1"
+    HEADER = ("classes", "scheme")
+
     def __post_init__(self) -> None:
+        super().__post_init__()
         classes = checked_classes(self.classes)
-        members = self.members if isinstance(self.members, tuple | list) else ()
-        if classes is None or not members or not all(isinstance(x, Posterior) for x in members):
-            raise InputError(
-                "Committee: expected a tuple of posteriors and a tuple of labels, got "
-                f"{self.members!r} and {self.classes!r}"
-            )
+        if classes is None:
+            raise InputError(f"Committee: expected a tuple of labels, got {self.classes!r}")
         object.__setattr__(self, "classes", classes)
-        object.__setattr__(self, "members", tuple(members))
         m = len(self.classes)
         pairs = m * (m - 1) // 2
         counts = {"one_vs_rest": m, "one_vs_one": pairs, "pair_votes": 1}
@@ -86,8 +82,6 @@ class Committee:
             raise InputError(
                 f"members: expected {counts[self.scheme]} for {m} classes, got {len(self.members)}"
             )
-        if len({member.dim for member in self.members}) != 1:
-            raise InputError("members: expected the same number of features for all")
         if self.shared:
             _check_shared(self.members[0], pairs)
         elif not all(_is_binary(member) for member in self.members):
@@ -98,77 +92,15 @@ class Committee:
         """Whether one member holds all pairs, as several outputs over the same points."""
         return self.scheme == "pair_votes"
 
-    @property
-    def dim(self) -> int:
-        """Number of input features d."""
-        return self.members[0].dim
+    def _written(self) -> dict[str, Any]:
+        return {"scheme": self.scheme, "classes": written_labels(self.classes)}
 
-    @property
-    def feature_names(self) -> tuple[str, ...] | None:
-        """Names of the input features, or None; the first member's, as all see the same inputs."""
-        return self.members[0].feature_names
+    def _identity(self) -> dict[str, Any]:
+        return {"scheme": self.scheme, "classes": [plain_label(label) for label in self.classes]}
 
-    @property
-    def spread(self) -> np.ndarray | None:
-        """The features' standard deviations in the training data of all, or None."""
-        first = self.members[0].spread
-        same = all(_equal(first, member.spread) for member in self.members)
-        return first if same else None
-
-    @property
-    def places(self) -> np.ndarray:
-        """Inputs at all points that any member knows."""
-        return np.concatenate([member.places for member in self.members])
-
-    def save(self, path: str | Path) -> None:
-        """Write a `.npz` file that holds numbers and text only (no code), for `Committee.load`."""
-        header = {
-            "format": FORMAT,
-            "scheme": self.scheme,
-            "classes": written_labels(self.classes),
-            "members": [member.header() for member in self.members],
-        }
-        write_arrays(path, header, self._arrays())
-
-    def _arrays(self) -> dict[str, np.ndarray]:
-        return {
-            f"{index}.{name}": array
-            for index, member in enumerate(self.members)
-            for name, array in member.arrays().items()
-        }
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """16 hexadecimal digits that tell this model from others: a hash of all that is saved."""
-        header = {
-            "format": FORMAT,
-            "scheme": self.scheme,
-            "classes": [plain_label(label) for label in self.classes],
-            "members": [member.fingerprint for member in self.members],
-        }
-        return fingerprint(header, {})
-
-    @staticmethod
-    def load(path: str | Path) -> Committee:
-        """Read what `save` wrote; never executes code from the file."""
-        return Committee._from_arrays(*read_arrays(path, {FORMAT: _check_arrays}), path)
-
-    @staticmethod
-    def _from_arrays(
-        header: dict[str, Any], arrays: dict[str, np.ndarray], path: str | Path
-    ) -> Committee:
-        members = tuple(
-            Posterior.from_arrays(own, _numbered(arrays, index), path)
-            for index, own in enumerate(header["members"])
-        )
-        try:
-            return Committee(members, check_labels(header["classes"]), header["scheme"])
-        except InputError as error:
-            raise InputError(f"{path}: {error}") from error
-
-    def check_inputs(self, X: Any, name: str = "X") -> np.ndarray:
-        """X as a finite (n, d) array, or an `InputError`."""
-        return self.members[0].check_inputs(X, name)
+    @classmethod
+    def _fields(cls, header: dict[str, Any]) -> dict[str, Any]:
+        return {"classes": check_labels(header["classes"]), "scheme": header["scheme"]}
 
     def member_probabilities(self, X: Any) -> np.ndarray:
         """(n, members): every member's own probability, in plain floating point."""
@@ -260,10 +192,6 @@ def check_class_weight(
     return tuple(weights.tolist())
 
 
-def _equal(a: np.ndarray | None, b: np.ndarray | None) -> bool:
-    return a is b or (a is not None and b is not None and np.array_equal(a, b))
-
-
 def _is_binary(member: Posterior) -> bool:
     likelihood = member.likelihood
     return (
@@ -282,42 +210,17 @@ def _check_shared(member: Posterior, pairs: int) -> None:
         )
 
 
-Model = Posterior | Committee
+Model = Posterior | SeparateOutputs | Committee
 """What a search looks at."""
+
+KINDS: dict[str, type[Several]] = {kind.FORMAT: kind for kind in (Committee, SeparateOutputs)}
+"""Models of several posteriors, by the format of their files."""
 
 
 def load_model(path: str | Path) -> Model:
-    """A posterior or a committee from a file that its `save` wrote."""
-    checks = {
-        POSTERIOR_FORMAT: lambda header, shapes: check_shapes(shapes),
-        FORMAT: _check_arrays,
-    }
+    """A posterior, a committee or separate outputs, from a file that its `save` wrote."""
+    checks = {POSTERIOR_FORMAT: lambda header, shapes: check_shapes(shapes)}
+    checks |= {name: kind.check_arrays for name, kind in KINDS.items()}
     header, arrays = read_arrays(path, checks)
-    if header["format"] == FORMAT:
-        return Committee._from_arrays(header, arrays, path)
-    return Posterior.from_arrays(header, arrays, path)
-
-
-def _check_arrays(header: dict[str, Any], shapes: Mapping[str, Shape]) -> None:
-    """An `InputError` unless the header has its parts and these are its members' arrays."""
-    members = header.get("members")
-    parts = isinstance(members, list) and all(isinstance(own, dict) for own in members)
-    if not parts or "classes" not in header or not isinstance(header.get("scheme"), str):
-        raise InputError("a part is missing or unknown: expected members, classes and scheme")
-    known = {f"{index}." for index in range(len(header["members"]))}
-    unknown = sorted(name for name in shapes if name.partition(".")[0] + "." not in known)
-    if unknown:
-        raise InputError(f"a part is unknown: {unknown[:9]}")
-    for prefix in sorted(known):
-        check_shapes(_starting(shapes, prefix), prefix)
-
-
-def _starting(items: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    return {name: item for name, item in items.items() if name.startswith(prefix)}
-
-
-def _numbered(arrays: dict[str, np.ndarray], index: int) -> dict[str, np.ndarray]:
-    """The arrays of one member."""
-    prefix = f"{index}."
-    found = _starting(arrays, prefix)
-    return {name.removeprefix(prefix): array for name, array in found.items()}
+    kind: Any = KINDS.get(header["format"], Posterior)
+    return kind.from_arrays(header, arrays, path)

@@ -206,6 +206,10 @@ class Posterior(Factored):
         """Number of outputs m."""
         return len(self.weights)
 
+    def output(self, c: int) -> tuple[Posterior, int]:
+        """The posterior that has output c, and its number there: itself."""
+        return self, c
+
     def precision(self, output: int = 0) -> np.ndarray:
         """S_c = A_c^T A_c - C_c^T C_c in floating point."""
         return self.precisions[output if len(self.precisions) > 1 else 0]
@@ -244,6 +248,11 @@ class Posterior(Factored):
             variance[:, c] = np.maximum(prior - explained + added, 0.0)
         with np.errstate(over="ignore"):  # infinite where it is; scale^2 alone would be so sooner
             return mean, self.scale * (self.scale * variance) + self.noise
+
+    def prior_variance(self, X: Any) -> np.ndarray:
+        """(n, m): the variance before any data, noise included, in plain floating point."""
+        prior = self.prior(self.check_inputs(X))[:, None]
+        return self.scale * (self.scale * prior) + self.noise
 
     def mean(self, X: Any) -> np.ndarray:
         """Latent mean alone at X (n, d), (n, m), in plain floating point."""

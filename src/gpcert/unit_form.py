@@ -23,7 +23,6 @@ import numpy as np
 from gpcert.deadline import checkpoint
 from gpcert.errors import InputError
 from gpcert.kernels import Kernel
-from gpcert.kernels.unit import unit_kernel
 from gpcert.precision_factors import Factored
 from gpcert.regions.linear_map import LinearMap
 from gpcert.rounding import TINY, gamma, raised_power, scaled_to_one, up_float
@@ -67,7 +66,7 @@ class UnitForm(Factored):
     @staticmethod
     def of(posterior: Any) -> UnitForm:
         """The unit form of a `gpcert.posterior.Posterior`."""
-        kernel, e = unit_kernel(posterior.kernel, posterior.points)
+        kernel, e = posterior.kernel.in_units(posterior.points)
         factors = [_scaled(A, e // 2) for A in (posterior.factor, posterior.negative_factor)]
         weights, exponents = [], []
         for t, scale in zip(posterior.weights, posterior.scale.tolist(), strict=True):

@@ -8,7 +8,7 @@ import pytest
 
 import gpcert
 from gpcert.adapters import botorch as adapter
-from gpcert.errors import ModelWarning, UnsupportedModelError
+from gpcert.errors import ModelWarning
 from gpcert.testing.adapter_contract import AdapterContract
 
 torch = pytest.importorskip("torch")
@@ -46,6 +46,7 @@ class TestBoTorch(AdapterContract):
         "normalize": lambda: single(input_transform=inputs.Normalize(2)),
         "known noise": lambda: single(train_Yvar=0.1 + torch.rand(14, 1).double()),
         "list": lambda: several(0.3, 0.3),
+        "kernels of their own": lambda: several(0.3, 0.4),
     }
     refused: ClassVar = {
         "rounding": (
@@ -64,7 +65,6 @@ class TestBoTorch(AdapterContract):
             ),
             "MultiTaskGP is not supported",
         ),
-        "kernels": (lambda: several(0.3, 0.4), r"for output 1.*subset_output\(\[0\]\)"),
         "derived": (lambda: single(kind=Derived), "Derived is not supported"),
     }
 
@@ -105,13 +105,16 @@ def test_several_outputs_share_their_points_or_not():
     assert len(gpcert.as_posterior(apart).points) == len(X) + 5
 
 
-def test_one_output_of_many_kernels_is_taken():
+def test_outputs_with_kernels_of_their_own():
     model = single(torch.cat([Y, Y**2], 1))
     model.covar_module.lengthscale = torch.tensor([[[1.0, 2.0]], [[0.5, 3.0]]]).double()
-    with pytest.raises(UnsupportedModelError, match="subset_output"):
-        gpcert.as_posterior(model)
-    posterior = gpcert.as_posterior(model.subset_output([1]).eval())
-    assert posterior.kernel.length_scale.tolist() == pytest.approx([0.5, 3.0])
+    posterior = gpcert.as_posterior(model)
+    assert isinstance(posterior, gpcert.SeparateOutputs)
+    alone = gpcert.as_posterior(model.subset_output([1]).eval())
+    assert alone.kernel.length_scale.tolist() == pytest.approx([0.5, 3.0])
+    np.testing.assert_allclose(posterior.mean(X)[:, 1], alone.mean(X)[:, 0], rtol=1e-12)
+    measured = gpcert.adapters.agreement(model)
+    assert max(measured.mean, measured.variance) < 1e-8
 
 
 def test_float32_and_training_mode():

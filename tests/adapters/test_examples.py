@@ -15,7 +15,8 @@ EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))
 QUICK = ("by_hand",)
 """Scripts that run within seconds; `make test-slow` and `make test-gpflow` run all."""
 
-OPTIONAL = {"gpytorch": "gpytorch", "botorch": "botorch", "gpflow": "gpflow", "gpy": "GPy"}
+OPTIONAL = {name: name for name in ("gpytorch", "botorch", "gpflow", "gpjax", "tinygp")}
+OPTIONAL |= {"gpy": "GPy"}
 """Libraries by the first word of the scripts that need them."""
 
 

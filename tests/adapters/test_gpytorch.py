@@ -74,10 +74,43 @@ def variational(
     return model.to(dtype).eval()
 
 
+class Tasks(Exact):
+    """A batch of kernels, one an output, as the library's tutorial makes it."""
+
+    def forward(self, x):
+        found = super().forward(x)
+        return gpytorch.distributions.MultitaskMultivariateNormal.from_batch_mvn(found)
+
+
+def tasks(rank=0):
+    random = torch.Generator().manual_seed(0)
+    X = 2.0 * torch.rand(12, 2, generator=random).double()
+    y = torch.stack([torch.sin(3.0 * X.sum(1)), X[:, 0] ** 2], 1)
+    kernel = gk.ScaleKernel(gk.RBFKernel(ard_num_dims=2, batch_shape=TWO), batch_shape=TWO)
+    mean = gpytorch.means.ConstantMean(batch_shape=TWO)
+    likelihood = gl.MultitaskGaussianLikelihood(num_tasks=2, rank=rank)
+    return moved(Tasks(X, y, likelihood, kernel, mean), torch.float64)
+
+
+def batch():
+    random = torch.Generator().manual_seed(0)
+    X = 2.0 * torch.rand(2, 12, 2, generator=random).double()
+    likelihood = gl.GaussianLikelihood(batch_shape=TWO)
+    kernel = gk.MaternKernel(2.5, batch_shape=TWO)
+    mean = gpytorch.means.ConstantMean(batch_shape=TWO)
+    return moved(Exact(X, torch.sin(X.sum(2)), likelihood, kernel, mean), torch.float64)
+
+
 def softmax(tasks=3, **options):
     return variational(tasks=tasks, **options), gl.SoftmaxLikelihood(
         num_classes=tasks, mixing_weights=False
     )
+
+
+def labelled():
+    model = variational()
+    model.likelihood = gl.BernoulliLikelihood()
+    return model
 
 
 class Deep(Exact):
@@ -118,6 +151,14 @@ class TestGPyTorch(AdapterContract):
             mean=gpytorch.means.ZeroMean(),
         ),
         "latent": variational,
+        "kernels of their own": tasks,
+        "batch": batch,
+        "list": lambda: gpytorch.models.IndependentModelList(
+            exact(), exact(gk.MaternKernel(1.5), N=12)
+        ).eval(),
+        "latent functions of their own": lambda: variational(
+            kernel=gk.RBFKernel(batch_shape=THREE), tasks=3
+        ),
         "probit": lambda: (variational(), gl.BernoulliLikelihood()),
         "softmax": lambda: softmax(
             kernel=gk.ScaleKernel(gk.RBFKernel(), batch_shape=THREE), shape=(3, 7, 2)
@@ -134,7 +175,15 @@ class TestGPyTorch(AdapterContract):
             lambda: (variational(tasks=3), gl.SoftmaxLikelihood(num_features=3, num_classes=3)),
             "mixing_weights=False",
         ),
-        "kernels": (lambda: softmax(kernel=gk.RBFKernel(batch_shape=THREE)), "for output 1"),
+        "kernels": (
+            lambda: softmax(kernel=gk.RBFKernel(batch_shape=THREE)),
+            "kernels of their own.*without its likelihood",
+        ),
+        "coupled noise": (lambda: tasks(rank=1), "rank=0"),
+        "list of others": (
+            lambda: gpytorch.models.IndependentModelList(exact(), labelled()).eval(),
+            "IndependentModelList: Variational",
+        ),
         "network": (lambda: like_exact(Deep), "'network', a Linear with parameters"),
         "call": (lambda: like_exact(Calling), "Calling overrides __call__ of ExactGP"),
     }

@@ -312,3 +312,18 @@ def test_features_beyond_float64_are_refused():
     posterior = Posterior(Matern(1.0, 2.5), [[0.0]], [1.0], features=LinearMap([[1e300, 1e300]]))
     with pytest.raises(InputError, match="leave float64"):
         gpcert.prediction_range(posterior, Box([0.0, 0.0], [1e10, 1e10]))
+
+
+@pytest.mark.parametrize("kernel", [SquaredExponential(1.0), Matern(1.0, 1.5)])
+def test_torch_finds_the_same_ranges(kernel):
+    pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+    features = LinearMap(rng.normal(size=(2, 4)))
+    points, weights = rng.normal(size=(10, 2)), rng.normal(size=10)
+    posterior = Posterior(
+        kernel, points, weights, 0.1 * np.eye(10), likelihood=Probit(), features=features
+    )
+    for region in (Box(-0.1 * np.ones(4), 0.1 * np.ones(4)), Ball(np.zeros(4), 0.1, norm=2)):
+        a, b = (gpcert.prediction_range(posterior, region, backend=n) for n in ("numpy", "torch"))
+        assert abs(a.minimum.lower - b.minimum.lower) < 1e-9
+        assert abs(a.maximum.upper - b.maximum.upper) < 1e-9

@@ -11,10 +11,13 @@ from gpcert.arrays import Backend, backend_from_name, to_numpy
 from gpcert.kernels.active_dimensions import ActiveDimensions
 from gpcert.kernels.constant import Constant
 from gpcert.kernels.linear import Linear
-from gpcert.kernels.lines.affine_algebra import combined, negated
-from gpcert.kernels.lines.affine_bound import affine_lower_bound
+from gpcert.kernels.lines.affine_algebra import (
+    affine_lower_bound,
+    combined,
+    negated,
+    product_enclosed,
+)
 from gpcert.kernels.lines.base import Affine, Carrier, Enclosed
-from gpcert.kernels.lines.product import product_enclosed
 from gpcert.kernels.polynomial import Polynomial
 from gpcert.kernels.product import Product
 from gpcert.kernels.scale import Scale

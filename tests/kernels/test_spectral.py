@@ -11,7 +11,7 @@ from gpcert.kernels.cosine import Cosine
 from gpcert.kernels.cosine_pair import CosinePair
 from gpcert.kernels.exponential_tilt import ExponentialTilt
 from gpcert.kernels.generalised_spectral import GeneralisedSpectral
-from gpcert.kernels.lines.affine_bound import affine_lower_bound
+from gpcert.kernels.lines.affine_algebra import affine_lower_bound
 from gpcert.kernels.spectral_mixture import SpectralMixture
 from gpcert.regions import Box
 from gpcert.regions.frame import Frame, Reach

@@ -11,7 +11,7 @@ from gpcert.enclosures import Evaluation, LocalPosterior
 from gpcert.enclosures.quadratic_minimum import smallest_eigenvalue
 from gpcert.errors import InputError
 from gpcert.kernels import Linear, Matern, SquaredExponential, White
-from gpcert.kernels.unit import even_exponent, exactly_scaled, unit_kernel
+from gpcert.kernels.unit import even_exponent, exactly_scaled
 from gpcert.likelihoods import Probit
 from gpcert.precision_factors import on_grid
 from gpcert.rounding import root, scaled_to_one
@@ -117,13 +117,13 @@ def test_regions_without_a_length_scale_may_be_huge():
 def test_unit_kernels_are_exact(exponent):
     points = np.array([[0.5], [1.0]])
     base = SquaredExponential(1.0, 1.5) + 0.25 * Linear([2.0]) + White(0.1)
-    scaled = unit_kernel(base, points)
+    scaled = base.in_units(points)
     assert scaled[1] % 2 == 0
     assert np.array_equal(
         np.ldexp(scaled[0].value(points, points), scaled[1]), base.value(points, points)
     )
     variance = float(np.ldexp(1.0, exponent))
-    kernel, e = unit_kernel(SquaredExponential(1.0, variance), points)
+    kernel, e = SquaredExponential(1.0, variance).in_units(points)
     assert np.ldexp(kernel.variance, e) == variance
     assert 0.5 <= kernel.variance < 2.0
     assert e == even_exponent(variance)
@@ -131,13 +131,13 @@ def test_unit_kernels_are_exact(exponent):
 
 def test_products_of_tiny_kernels_have_whole_exponents():
     kernel = Matern(1.0, nu=0.5, variance=2.0**-1000) * Matern(1.0, nu=1.5, variance=2.0**-1000)
-    assert unit_kernel(kernel, np.zeros((1, 1)))[1] == -2000
+    assert kernel.in_units(np.zeros((1, 1)))[1] == -2000
 
 
 def test_sums_beyond_the_range_of_float64_are_refused():
     kernel = SquaredExponential(1.0, 1e300) + Matern(1.0, nu=0.5, variance=1e-300)
     with pytest.raises(InputError, match="orders of magnitude"):
-        unit_kernel(kernel, np.zeros((1, 1)))
+        kernel.in_units(np.zeros((1, 1)))
     with pytest.raises(InputError, match="x: "):
         exactly_scaled("x", [1.0, 5e-324], -1)
 

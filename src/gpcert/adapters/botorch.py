@@ -19,12 +19,7 @@ TRANSFORMS = (
 
 SUPPORTED = (
     Supported("SingleTaskGP", "Gaussian, known noise (train_Yvar)", KERNELS, TRANSFORMS),
-    Supported(
-        "ModelListGP",
-        "those of its SingleTaskGPs",
-        KERNELS,
-        "one kernel up to a factor; else one output at a time by subset_output",
-    ),
+    Supported("ModelListGP", "those of its SingleTaskGPs", KERNELS, "each output its own kernel"),
 )
 
 

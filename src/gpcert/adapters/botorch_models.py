@@ -7,13 +7,12 @@ A `SingleTaskGP` is an `ExactGP` on transformed inputs and outcomes,
 
 feature by feature and output by output; both are folded into the posterior, whose regions are in
 the units of x. Certified is what `model.posterior(X)` returns, without observation noise. Several
-outputs must share their kernel up to a factor (see `gpcert.adapters.outputs`).
+outputs: see `gpcert.adapters.outputs`.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ import numpy as np
 from gpcert.adapters.conversion import Conversion, LibraryPrediction
 from gpcert.adapters.gpytorch_exact import exact_posterior
 from gpcert.adapters.gpytorch_prior import in_blocks, native_of
+from gpcert.adapters.library import library
 from gpcert.adapters.outputs import join_outputs
 from gpcert.adapters.torch_models import (
     exact_solves,
@@ -34,9 +34,9 @@ from gpcert.posterior import Posterior
 
 __all__ = ["convert"]
 
-models: Any = import_module("botorch.models")
-inputs: Any = import_module("botorch.models.transforms.input")
-outcomes: Any = import_module("botorch.models.transforms.outcome")
+models: Any = library("botorch.models")
+inputs: Any = library("botorch.models.transforms.input")
+outcomes: Any = library("botorch.models.transforms.outcome")
 ModelListGP, SingleTaskGP = models.ModelListGP, models.SingleTaskGP
 
 AFFINE_INPUTS = (inputs.Normalize, inputs.InputStandardize, inputs.AffineInputTransform)
@@ -53,16 +53,13 @@ def convert(model: Any) -> Conversion:
         )
     copy = read_only_copy(model)
     each = list(copy.models) if type(copy) is ModelListGP else [copy]
-    posterior = join_outputs(
-        [output for one in each for output in _outputs(one)],
-        "gpcert.certify(model.subset_output([0]), ...)",
-    )
+    posterior = join_outputs([output for one in each for output in _outputs(one)])
 
     def predict(X: np.ndarray) -> LibraryPrediction:
         with exact_solves():
             return in_blocks(_said, copy, torch.as_tensor(X))
 
-    native = native_of(model, _said, len(posterior.points))
+    native = native_of(model, _said, max(len(each.points) for each in posterior.members))
     return Conversion(posterior, predict, native=native)
 
 

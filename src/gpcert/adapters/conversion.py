@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.committee import Committee, Model
+from gpcert.committee import Model
 from gpcert.errors import InputError, UnsupportedModelError
+from gpcert.several import Several
 
 __all__ = [
     "TOLERANCE",
@@ -76,7 +77,7 @@ def fitted_names(model: Any) -> tuple[str, ...] | None:
 
 def with_names(model: Model, names: tuple[str, ...] | None) -> Model:
     """The model with these names of its features."""
-    if isinstance(model, Committee):
+    if isinstance(model, Several):
         members = tuple(with_names(member, names) for member in model.members)
         return replace(model, members=members)
     return model if model.feature_names == names else replace(model, feature_names=names)

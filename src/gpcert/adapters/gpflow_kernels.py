@@ -10,7 +10,6 @@ The library's parametrisations that differ from ours:
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from gpcert.adapters.kernel_tree import (
     polynomial,
     vector,
 )
+from gpcert.adapters.library import library
 from gpcert.errors import UnsupportedModelError
 from gpcert.kernels import (
     Constant,
@@ -37,7 +37,7 @@ from gpcert.kernels import (
 
 __all__ = ["TREE", "convert_kernel"]
 
-gk: Any = import_module("gpflow.kernels")
+gk: Any = library("gpflow.kernels")
 
 
 def _matern(nu: float, factor: float = 1.0) -> Converter:

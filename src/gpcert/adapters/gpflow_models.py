@@ -13,7 +13,6 @@ See `gpcert.adapters.variational`. Jitter is in K_uu only. Certified is the late
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ import scipy.linalg
 
 from gpcert.adapters.conversion import Conversion, LibraryPrediction
 from gpcert.adapters.gpflow_kernels import convert_kernel
+from gpcert.adapters.library import library
 from gpcert.adapters.outputs import join_outputs
 from gpcert.adapters.variational import (
     Canonical,
@@ -38,7 +38,7 @@ from gpcert.spread import spread_of
 
 __all__ = ["convert"]
 
-gpflow: Any = import_module("gpflow")
+gpflow: Any = library("gpflow")
 
 LAPSE = 1e-3
 """Hard-coded in gpflow/likelihoods/utils.py, `inv_probit`."""
@@ -71,7 +71,7 @@ def convert(model: Any) -> Conversion:
         )
         for c, found in enumerate(reader(model, kernel, white, constant))
     ]
-    posterior = join_outputs(outputs, "one model an output", likelihood=likelihood)
+    posterior = join_outputs(outputs, likelihood=likelihood)
     binary = isinstance(likelihood, LapseProbit)
 
     def predict(X: np.ndarray) -> LibraryPrediction:

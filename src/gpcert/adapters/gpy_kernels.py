@@ -14,7 +14,6 @@ The library's parametrisations that differ from ours:
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from gpcert.adapters.kernel_tree import (
     polynomial,
     vector,
 )
+from gpcert.adapters.library import library
 from gpcert.errors import UnsupportedModelError
 from gpcert.kernels import (
     Constant,
@@ -42,7 +42,7 @@ from gpcert.kernels.algebra import scaled_by
 
 __all__ = ["TREE", "convert_kernel"]
 
-gk: Any = import_module("GPy.kern")
+gk: Any = library("GPy.kern")
 
 
 def _rbf(kernel: Any, d: int) -> Kernel:

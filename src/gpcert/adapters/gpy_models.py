@@ -9,13 +9,13 @@ classifier the probability that `predict` returns.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from gpcert.adapters.conversion import Conversion, LibraryPrediction
 from gpcert.adapters.gpy_kernels import convert_kernel
+from gpcert.adapters.library import library
 from gpcert.arrays import finite_array
 from gpcert.errors import InputError, UnsupportedModelError
 from gpcert.likelihoods import Gaussian, Likelihood, Probit
@@ -24,7 +24,7 @@ from gpcert.spread import spread_of
 
 __all__ = ["convert"]
 
-GPy: Any = import_module("GPy")
+GPy: Any = library("GPy")
 
 MODELS = (
     GPy.models.GPRegression,

@@ -36,14 +36,16 @@ SUPPORTED = (
         "ExactGP",
         "GaussianLikelihood, FixedNoiseGaussianLikelihood",
         KERNELS,
-        "ConstantMean or ZeroMean; float64 Cholesky at any size; CosineKernel on one feature",
+        "ConstantMean or ZeroMean; float64 Cholesky at any size; CosineKernel on one feature; "
+        "several independent outputs (a batch of kernels) with MultitaskGaussianLikelihood",
     ),
+    Supported("IndependentModelList", "those of its ExactGPs", KERNELS),
     Supported(
         "ApproximateGP",
         "none (latent), Gaussian, FixedNoiseGaussian, Bernoulli, Softmax without mixing weights",
         KERNELS,
         "whitened or not; Cholesky, mean-field, delta and natural distributions; several outputs "
-        "by IndependentMultitaskVariationalStrategy with one kernel up to a factor",
+        "by IndependentMultitaskVariationalStrategy, of classes with one kernel up to a factor",
     ),
 )
 
@@ -62,13 +64,13 @@ def to_posterior(model: Any) -> Conversion:
 
     if isinstance(model, tuple):
         return convert_variational(*model)
-    if _is_a(model, "ExactGP"):
+    if _is_a(model, "ExactGP") or _is_a(model, "IndependentModelList"):
         return convert_exact(model)
     if _is_a(model, "ApproximateGP"):
         return convert_variational(model, getattr(model, "likelihood", None))
     raise UnsupportedModelError(
-        f"model: {type(model).__name__} is not supported (supported: ExactGP, ApproximateGP, or a "
-        "pair (ApproximateGP, likelihood) of gpytorch.models)"
+        f"model: {type(model).__name__} is not supported (supported: ExactGP, ApproximateGP, "
+        "IndependentModelList, or a pair (ApproximateGP, likelihood) of gpytorch.models)"
     )
 
 

@@ -16,7 +16,14 @@ from typing import Any
 import numpy as np
 
 from gpcert.adapters.conversion import Conversion, LibraryPrediction, check_inherited
-from gpcert.adapters.gpytorch_prior import in_blocks, latent, native_of, prior_of
+from gpcert.adapters.gpytorch_prior import (
+    in_blocks,
+    latent,
+    native_of,
+    prior_of,
+    side_by_side,
+)
+from gpcert.adapters.outputs import join_outputs
 from gpcert.adapters.torch_models import (
     exact_solves,
     gpytorch,
@@ -35,22 +42,56 @@ __all__ = ["convert_exact", "exact_posterior"]
 LIKELIHOODS = (
     gpytorch.likelihoods.GaussianLikelihood,
     gpytorch.likelihoods.FixedNoiseGaussianLikelihood,
+    gpytorch.likelihoods.MultitaskGaussianLikelihood,
 )
 """Likelihoods of exact regression."""
 
 
 def convert_exact(model: Any) -> Conversion:
-    """Convert an `ExactGP`."""
-    check_inherited(model, gpytorch.models.ExactGP, ("__call__",))
+    """Convert an `ExactGP`, or an `IndependentModelList` of them."""
+    for each in _models(model):
+        check_inherited(each, gpytorch.models.ExactGP, ("__call__",))
     copy = read_only_copy(model)
-    posterior = exact_posterior(copy, copy.train_inputs, copy.train_targets)
+    found = [
+        exact_posterior(each, each.train_inputs, each.train_targets, c)
+        for each in _models(copy)
+        for c in _outputs(each)
+    ]
+
+    def said(own: Any, X: Any) -> LibraryPrediction:
+        return side_by_side([latent(each, X) for each in _models(own)])
 
     def predict(X: np.ndarray) -> LibraryPrediction:
         with exact_solves():
-            return in_blocks(latent, copy, torch.as_tensor(X))
+            return in_blocks(said, copy, torch.as_tensor(X))
 
-    native = native_of(model, latent, len(posterior.points))
-    return Conversion(posterior, predict, native=native)
+    native = native_of(model, said, max(len(each.points) for each in found))
+    return Conversion(join_outputs(found), predict, native=native)
+
+
+def _models(model: Any) -> list[Any]:
+    """The model, or those of a list."""
+    if not isinstance(model, gpytorch.models.IndependentModelList):
+        return [model]
+    for each in model.models:
+        if not isinstance(each, gpytorch.models.ExactGP):
+            raise UnsupportedModelError(
+                f"IndependentModelList: {type(each).__name__} inside is not supported (supported: "
+                "ExactGP); ask about one model at a time"
+            )
+    return list(model.models)
+
+
+def _outputs(model: Any) -> list[int | None]:
+    """Numbers of the outputs: targets (N, tasks), or a batch of them (tasks, N)."""
+    y = model.train_targets
+    if y is None or y.ndim == 1:
+        return [None]
+    return list(range(y.shape[-1 if _is_multitask(model.likelihood) else 0]))
+
+
+def _is_multitask(likelihood: Any) -> bool:
+    return type(likelihood) is gpytorch.likelihoods.MultitaskGaussianLikelihood
 
 
 def exact_posterior(model: Any, inputs: Any, targets: Any, output: int | None = None) -> Posterior:
@@ -60,15 +101,16 @@ def exact_posterior(model: Any, inputs: Any, targets: Any, output: int | None = 
     if len(inputs) != 1:
         raise UnsupportedModelError(f"train_inputs: expected one tensor, got {len(inputs)}")
     X, y = numbers("train_inputs", inputs[0]), numbers("train_targets", targets)
-    noise = numbers("likelihood.noise", _noise(model.likelihood))
+    noise = _noise(model.likelihood)
     if output is not None:
-        X, y = (X[output] if X.ndim == 3 else X), y[output]
+        X = X[output] if X.ndim == 3 else X
+        y = y[:, output] if _is_multitask(model.likelihood) else y[output]
         noise = noise[output] if noise.ndim == 2 else noise
     if X.ndim != 2 or y.shape != (len(X),):
         raise UnsupportedModelError(
             f"train_inputs and train_targets: expected shapes (N, d) and (N,), got {X.shape} and "
-            f"{y.shape}; several outputs or batches in one ExactGP are not supported: train one "
-            "model an output"
+            f"{y.shape}; several outputs are (N, tasks) with a MultitaskGaussianLikelihood, or a "
+            "batch (tasks, N); train one model an output"
         )
     constant, kernel = prior_of(model, X.shape[1], output)
     K = kernel.value(X, X) + np.diag(np.broadcast_to(noise, y.shape))
@@ -76,10 +118,23 @@ def exact_posterior(model: Any, inputs: Any, targets: Any, output: int | None = 
     return Posterior(kernel, X, found.weights, found.factor, offset=constant, spread=spread_of(X))
 
 
-def _noise(likelihood: Any) -> Any:
+def _noise(likelihood: Any) -> np.ndarray:
+    """One number, one a point, or (tasks, 1) or (tasks, N)."""
     if type(likelihood) not in LIKELIHOODS:
         raise UnsupportedModelError(
             f"likelihood: {type(likelihood).__name__} is not supported for an ExactGP "
             f"(supported: {supported_names(LIKELIHOODS)})"
         )
-    return likelihood.noise
+    if not _is_multitask(likelihood):
+        return numbers("likelihood.noise", likelihood.noise)
+    if likelihood.rank > 0:
+        raise UnsupportedModelError(
+            "MultitaskGaussianLikelihood with a rank above 0 is not supported: its noise couples "
+            "the outputs; train with rank=0"
+        )
+    total = np.zeros((likelihood.num_tasks, 1))
+    if likelihood.has_task_noise:
+        total += numbers("likelihood.task_noises", likelihood.task_noises).reshape(-1, 1)
+    if likelihood.has_global_noise:
+        total += float(numbers("likelihood.noise", likelihood.noise).reshape(()))
+    return total

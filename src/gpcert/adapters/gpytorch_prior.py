@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from gpcert.adapters.torch_models import gpytorch, numbers, one, torch, without_
 from gpcert.errors import UnsupportedModelError
 from gpcert.kernels import Kernel
 
-__all__ = ["in_blocks", "latent", "native_of", "prior_of"]
+__all__ = ["in_blocks", "latent", "native_of", "prior_of", "side_by_side"]
 
 KNOWN_PARTS = (
     gpytorch.means.Mean,
@@ -103,12 +103,19 @@ def native_of(
 
 
 def latent(model: Any, X: Any) -> LibraryPrediction:
-    """Mean and variance of one output, each (n, 1)."""
-    distribution = model(X)
-    if type(distribution) is not gpytorch.distributions.MultivariateNormal:
-        raise UnsupportedModelError(
-            "forward: expected a MultivariateNormal of one output, got "
-            f"{type(distribution).__name__}; ask about one output at a time"
-        )
-    mean, variance = numbers("mean", distribution.mean), numbers("variance", distribution.variance)
-    return LibraryPrediction(mean[:, None], variance[:, None])
+    """Mean and variance, each (n, outputs)."""
+    found = model(X)
+    mean, variance = numbers("mean", found.mean), numbers("variance", found.variance)
+    if isinstance(found, gpytorch.distributions.MultitaskMultivariateNormal):
+        return LibraryPrediction(mean, variance)
+    rows = (-1, len(X))  # of a batch (tasks, n)
+    return LibraryPrediction(mean.reshape(rows).T, variance.reshape(rows).T)
+
+
+def side_by_side(parts: Sequence[LibraryPrediction]) -> LibraryPrediction:
+    """Means and variances of several models as those of one."""
+
+    def joined(name: str) -> np.ndarray:
+        return np.concatenate([getattr(part, name) for part in parts], axis=1)
+
+    return LibraryPrediction(joined("mean"), joined("variance"))

@@ -62,8 +62,7 @@ def convert_variational(model: Any, likelihood: Any) -> Conversion:
     read.jitter_val = base.jitter_val  # by the model's own precision
     with exact_solves():
         outputs = [_output(copy, read, c) for c in (range(count) if count else [None])]
-    alone = "give each class or output a kernel of the same length-scales (batch_shape only in q)"
-    posterior = join_outputs(outputs, alone, likelihood=link)
+    posterior = join_outputs(outputs, likelihood=link)
     if isinstance(link, Softmax) and asked.num_classes != len(outputs):
         raise UnsupportedModelError(
             f"SoftmaxLikelihood: expected {len(outputs)} classes, one an output of the model, got "

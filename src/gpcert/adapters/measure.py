@@ -17,7 +17,7 @@ from gpcert.adapters.conversion import TOLERANCE, Conversion, LibraryPrediction
 from gpcert.committee import Committee, Model, committee_decision
 from gpcert.errors import UnsupportedModelError
 from gpcert.likelihoods import ClassLikelihood
-from gpcert.posterior import Posterior
+from gpcert.several import Outputs
 
 __all__ = ["Agreement", "check_agreement", "native_distance", "probe_points"]
 
@@ -101,7 +101,7 @@ def native_distance(conversion: Conversion) -> float | None:
     if conversion.native is None:
         return None
     posterior = conversion.posterior
-    assert isinstance(posterior, Posterior)
+    assert not isinstance(posterior, Committee)
     X = probe_points(posterior)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -109,14 +109,14 @@ def native_distance(conversion: Conversion) -> float | None:
     return max(part for part in (found.mean, found.variance, found.probability) if part is not None)
 
 
-def _distance(posterior: Posterior, library: LibraryPrediction, X: np.ndarray) -> Agreement:
+def _distance(posterior: Outputs, library: LibraryPrediction, X: np.ndarray) -> Agreement:
     mean, variance = posterior.predict(X)
     parts: dict[str, Any] = {}
     if library.mean is not None:
         parts["mean"] = _mean_distance(posterior, library.mean, X)
     if library.variance is not None:
-        prior = posterior.scale**2 * posterior.prior(X)[:, None] + posterior.noise
-        parts["variance"] = _ratio(np.abs(library.variance - variance), prior)
+        difference = np.abs(library.variance - variance)
+        parts["variance"] = _ratio(difference, posterior.prior_variance(X))
     if library.probability is not None:
         own = posterior.prediction(X)[:, 0]
         parts["probability"] = float(np.abs(library.probability - own).max())
@@ -127,14 +127,14 @@ def _distance(posterior: Posterior, library: LibraryPrediction, X: np.ndarray) -
     return Agreement(points=len(X), **parts)
 
 
-def _mean_distance(posterior: Posterior, library: np.ndarray, X: np.ndarray) -> float:
+def _mean_distance(posterior: Outputs, library: np.ndarray, X: np.ndarray) -> float:
     # the addition of the offset rounds, in both: two units in its last place are no difference
     slack = 2.0 * np.spacing(np.abs(posterior.offset))
     difference = np.maximum(np.abs(library - posterior.mean(X)).max(0) - slack, 0.0)
     return _ratio(difference, np.abs(library - posterior.offset).max(0))
 
 
-def _other_decisions(posterior: Posterior, mean: np.ndarray, decision: np.ndarray) -> int:
+def _other_decisions(posterior: Outputs, mean: np.ndarray, decision: np.ndarray) -> int:
     """Points at which a library gives the other of two classes; near ties are left out."""
     assert not isinstance(posterior.likelihood, ClassLikelihood), "two classes"
     near = np.abs(mean) <= TOLERANCE * np.abs(mean).max()

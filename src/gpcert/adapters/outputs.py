@@ -1,6 +1,7 @@
-"""Several independent outputs, each converted on its own, as one posterior.
+"""Several independent outputs, each converted on its own, as one model.
 
-A `Posterior` has one kernel. Outputs whose kernels are the same up to a factor fit into it: the
+A `Posterior` has one kernel; targets of a regression with kernels of their own are
+`SeparateOutputs`. Outputs whose kernels are the same up to a factor fit into it: the
 factor of output c becomes `scale_c`^2. Points of all outputs are listed once each; the weights and
 factors of an output are zero at the points of others.
 """
@@ -16,20 +17,21 @@ import numpy as np
 
 from gpcert.errors import UnsupportedModelError
 from gpcert.kernels import Kernel, Product, Scale
-from gpcert.kernels.algebra import WITH_VARIANCE
+from gpcert.likelihoods import Gaussian
 from gpcert.posterior import Posterior
+from gpcert.several import Outputs, SeparateOutputs
 
 __all__ = ["join_outputs"]
 
 
-def join_outputs(outputs: Sequence[Posterior], alone: str, **options: Any) -> Posterior:
-    """One posterior of all outputs; `alone` says how the user gets at a single one.
-
-    `options` replace fields of the result, such as its `likelihood`.
-    """
+def join_outputs(outputs: Sequence[Posterior], **options: Any) -> Outputs:
+    """All outputs as one model; `options` replace fields of it, such as its `likelihood`."""
     if len(outputs) == 1:
         return replace(outputs[0], **options) if options else outputs[0]
-    kernel, factors = _common_kernel([output.kernel for output in outputs], alone)
+    common = _common_kernel([output.kernel for output in outputs])
+    if common is None:
+        return _separate(outputs, **options)
+    kernel, factors = common
     points = [output.points for output in outputs]
     shared = all(np.array_equal(points[0], other) for other in points[1:])
     starts = np.zeros(len(outputs), dtype=int) if shared else _starts(points)
@@ -68,22 +70,31 @@ def _starts(points: Sequence[np.ndarray]) -> np.ndarray:
     return np.cumsum([0] + [len(Z) for Z in points[:-1]])
 
 
-def _common_kernel(kernels: Sequence[Kernel], alone: str) -> tuple[Kernel, np.ndarray]:
-    """The kernel, and the factor of each output's own."""
+def _separate(outputs: Sequence[Posterior], **options: Any) -> SeparateOutputs:
+    """Outputs with kernels of their own."""
+    likelihood = options.get("likelihood", outputs[0].likelihood)
+    if not isinstance(likelihood, Gaussian):
+        raise UnsupportedModelError(
+            f"outputs: expected the same kernel for all classes, up to a factor, got kernels of "
+            f"their own under the likelihood {likelihood.name!r}; give each class a kernel of the "
+            "same length-scales (batch_shape only in q), or ask about the latent functions: pass "
+            "the model without its likelihood"
+        )
+    return SeparateOutputs(tuple(replace(output, **options) for output in outputs))
+
+
+def _common_kernel(kernels: Sequence[Kernel]) -> tuple[Kernel, np.ndarray] | None:
+    """The kernel, and the factor of each output's own; None where they differ otherwise."""
     parts = [_parted(kernel) for kernel in kernels]
     first = parts[0][1]
-    for c, (_, kernel) in enumerate(parts):
-        if (kernel.name, kernel.config()) != (first.name, first.config()):
-            raise UnsupportedModelError(
-                f"outputs: expected the same kernel for all outputs, up to a factor, got one of "
-                f"its own for output {c}; ask about one output at a time: {alone}"
-            )
+    if any((each.name, each.config()) != (first.name, first.config()) for _, each in parts):
+        return None
     if len({factor for factor, _ in parts}) == 1:
         return kernels[0], np.ones(len(kernels))
     return first, np.asarray([factor for factor, _ in parts])
 
 
-def _parted(kernel: Kernel) -> tuple[float, Kernel]:
+def _parted(kernel: Any) -> tuple[float, Kernel]:
     """A factor in front and the kernel behind it; the product is the kernel, up to rounding."""
     if isinstance(kernel, Scale):
         factor, inside = _parted(kernel.kernel)
@@ -92,6 +103,6 @@ def _parted(kernel: Kernel) -> tuple[float, Kernel]:
         first, *rest = kernel.kernels
         factor, inside = _parted(first)
         return factor, Product((inside, *rest))
-    if isinstance(kernel, WITH_VARIANCE) and math.isfinite(1.0 / kernel.variance):
+    if kernel.has_variance and math.isfinite(1.0 / kernel.variance):
         return float(kernel.variance), replace(kernel, variance=1.0)
     return 1.0, kernel

@@ -18,9 +18,8 @@ from gpcert.adapters.adapter import Adapter, check_adapter
 from gpcert.adapters.conversion import Conversion
 from gpcert.adapters.kept import Kept
 from gpcert.adapters.measure import Agreement, check_agreement, native_distance
-from gpcert.committee import Committee, Model
+from gpcert.committee import Model
 from gpcert.errors import InputError, ModelWarning, UnsupportedModelError
-from gpcert.posterior import Posterior
 
 __all__ = ["BUILT_IN", "GROUP", "agreement", "all_adapters", "as_posterior", "convert", "register"]
 
@@ -51,6 +50,8 @@ BUILT_IN: tuple[Place, ...] = (
     Place("gpytorch", "gpcert.adapters.gpytorch"),
     Place("gpflow", "gpcert.adapters.gpflow"),
     Place("GPy", "gpcert.adapters.gpy"),
+    Place("gpjax", "gpcert.adapters.gpjax"),
+    Place("tinygp", "gpcert.adapters.tinygp"),
 )
 
 REGISTERED: list[tuple[str, Adapter]] = []
@@ -107,7 +108,7 @@ def as_posterior(model: Any) -> Model:
     >>> bool(abs(mean[0, 0] - model.predict([[0.3]])[0]) < 1e-9)
     True
     """
-    if isinstance(model, Posterior | Committee):
+    if isinstance(model, Model):
         return model
     return KEPT.posterior(model, _compared)
 
@@ -141,7 +142,7 @@ def agreement(model: Any) -> Agreement:
     >>> measured.points, measured.mean < 1e-12, measured.variance < 1e-12
     (200, True, True)
     """
-    if isinstance(model, Posterior | Committee):
+    if isinstance(model, Model):
         return Agreement(points=0, mean=0.0, variance=0.0)
     conversion = convert(model)
     measured = check_agreement(

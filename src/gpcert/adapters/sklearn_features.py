@@ -31,11 +31,12 @@ from sklearn.preprocessing import (
 
 from gpcert.adapters.sklearn_linear import LINEAR
 from gpcert.arrays import finite_array
-from gpcert.committee import Committee, Model
+from gpcert.committee import Model
 from gpcert.errors import InputError, UnsupportedModelError
 from gpcert.kernels import ActiveDimensions, Kernel, SquaredExponential
 from gpcert.posterior import Posterior
 from gpcert.regions.linear_map import LinearMap
+from gpcert.several import Several
 
 __all__ = ["SCALERS", "STEPS", "FeatureMap", "Scaling", "feature_map", "folded", "outputs_of"]
 
@@ -177,7 +178,7 @@ def joined(first: AnyMap, second: AnyMap) -> AnyMap:
 
 def folded(found: AnyMap, model: Model) -> Model:
     """A model of x' as one of x; a committee member by member."""
-    if isinstance(model, Committee):
+    if isinstance(model, Several):
         members = (folded(found, member) for member in model.members)
         return replace(model, members=tuple(m for m in members if isinstance(m, Posterior)))
     if model.dim != outputs_of(found):

@@ -12,11 +12,11 @@ import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from copy import deepcopy
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
+from gpcert.adapters.library import library
 from gpcert.arrays import finite_array
 from gpcert.errors import ModelWarning, UnsupportedModelError
 
@@ -31,9 +31,8 @@ __all__ = [
     "without_caches",
 ]
 
-# by name, so that types are checked alike with and without the optional libraries
-torch: Any = import_module("torch")
-gpytorch: Any = import_module("gpytorch")
+torch: Any = library("torch")
+gpytorch: Any = library("gpytorch")
 
 CACHES = ("prediction_strategy", "_memoize_cache", "_mean_cache", "_cached_kernel_mat")
 """Attributes in which the library keeps what it has computed; not part of the model."""

@@ -18,14 +18,14 @@ from gpcert.attacks import decision_margins
 from gpcert.certificates import Radius, Record
 from gpcert.certificates.schema import ADDED, number
 from gpcert.certificates.table import COST, RecordTable
-from gpcert.committee import Model
+from gpcert.committee import Committee, Model
 from gpcert.errors import InputError
 from gpcert.extras import optional
 from gpcert.frames import labels_of
 from gpcert.plots.accuracy import plot_accuracy
-from gpcert.posterior import Posterior
 from gpcert.regions.arguments import check_norm
 from gpcert.search import StopReason
+from gpcert.several import Outputs
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -271,9 +271,8 @@ def _proved_wrong(
     return wrong
 
 
-def _regressor(model: Model) -> Posterior | None:
-    regression = isinstance(model, Posterior) and not model.likelihood.classifies
-    return model if isinstance(model, Posterior) and regression else None
+def _regressor(model: Model) -> Outputs | None:
+    return None if isinstance(model, Committee) or model.likelihood.classifies else model
 
 
 def _right(

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from gpcert.committee import Model
-from gpcert.enclosures.goals import BandGoal, Goal, StdGoal, VarianceGoal
+from gpcert.enclosures.goals import BandGoal, DeviationGoal, Goal, StdGoal, VarianceGoal
 from gpcert.enclosures.goals.both import BothGoals
+from gpcert.enclosures.goals.member import MemberGoal
 from gpcert.enclosures.goals.paper import PaperGoal
 from gpcert.enclosures.paper import PaperEnclosures
 from gpcert.errors import InputError
@@ -63,6 +64,8 @@ class Method:
         rough kernel, whose Taylor bounds are of order 0 or 1 only (measured in
         benchmarks/results/methods.md), and so for its std and band.
         """
+        if any(isinstance(goal, MemberGoal) for goal in plain):
+            return [self._of_member(goal, random_state, model) for goal in plain]
         mapped = any(member.features is not None for member in model.members)
         if self.variance_bound is None:
             if mapped or not any(member.kernel.rough for member in model.members):
@@ -73,6 +76,11 @@ class Method:
                 BothGoals(goal, PaperGoal(goal, closed)) if isinstance(goal, rough) else goal
                 for goal in plain
             ]
+        if len(model.members) > 1 and any(isinstance(goal, DeviationGoal) for goal in plain):
+            raise InputError(
+                "method: the paper's method bounds the deviation of outputs that share a kernel; "
+                "for outputs with kernels of their own use method='taylor'"
+            )
         if mapped:
             raise InputError(
                 f"method: {self.name!r} is not known for a model behind linear features (PCA); "
@@ -84,3 +92,8 @@ class Method:
         if self.name == "paper":
             return list(paper)
         return [BothGoals(goal, own) for goal, own in zip(plain, paper, strict=True)]
+
+    def _of_member(self, goal: Goal, random_state: int | None, model: Model) -> Goal:
+        assert isinstance(goal, MemberGoal), "goals of separate outputs are not mixed with others"
+        (own,) = self.goals([goal.plain], random_state, model.members[goal.index])
+        return MemberGoal(goal.index, own)

@@ -20,10 +20,12 @@ from gpcert.enclosures.goals import (
     VarianceGoal,
 )
 from gpcert.enclosures.goals.classes import Classes, ClassGoal
+from gpcert.enclosures.goals.member import output_goal
 from gpcert.enclosures.goals.rest import RestGoal
 from gpcert.errors import InputError
 from gpcert.likelihoods import ClassLikelihood, ScalarLikelihood
 from gpcert.posterior import Posterior
+from gpcert.several import Outputs
 
 __all__ = ["Quantity", "RangeQuestion", "range_question", "same_label"]
 
@@ -115,6 +117,7 @@ def _question(model: Model, quantity: Quantity | None, beta: float | None) -> Ra
     if name != "probability":
         return _latent(model, name, beta)
     if isinstance(likelihood, ClassLikelihood):
+        assert isinstance(model, Posterior), "separate outputs do not classify"
         return _classes(model, likelihood)
     if not classifies:
         raise InputError("quantity: a regression model has no probability; use 'mean'")
@@ -134,9 +137,9 @@ def _class_meanings(labels: tuple[Any, ...]) -> tuple[str, ...]:
     return tuple(f"probability of class {label}" for label in labels)
 
 
-def _latent(model: Posterior, name: Quantity, beta: float | None) -> RangeQuestion:
+def _latent(model: Outputs, name: Quantity, beta: float | None) -> RangeQuestion:
     """Of every latent function; variance, std and band include the model's noise term."""
-    kind = _latent_goal(name, beta)
+    kind, members = _latent_goal(name, beta), len(model.members)
     several = isinstance(model.likelihood, ClassLikelihood)
     labels: tuple[Any, ...]
     if several:
@@ -149,8 +152,12 @@ def _latent(model: Posterior, name: Quantity, beta: float | None) -> RangeQuesti
     meanings = []
     for owner, noise in zip(owners, model.noise.tolist(), strict=True):
         meanings.append(_latent_meaning(name, owner, noise, beta))
+
+    def goal(output: int, sign: int) -> Goal:
+        return output_goal(members, kind, output, sign)
+
     default = None if several else 0
-    return RangeQuestion(model, name, labels, kind, tuple(meanings), default)
+    return RangeQuestion(model, name, labels, goal, tuple(meanings), default)
 
 
 def _latent_goal(name: Quantity, beta: float | None) -> Callable[[int, int], Goal]:

@@ -26,6 +26,7 @@ from gpcert.errors import InputError
 from gpcert.likelihoods import ClassLikelihood, ScalarLikelihood
 from gpcert.posterior import Posterior
 from gpcert.regions.arguments import check_norm
+from gpcert.several import Outputs
 
 __all__ = ["Rule", "RuleOptions", "decision_candidates", "decision_rule"]
 
@@ -71,6 +72,8 @@ def decision_candidates(model: Model, x: np.ndarray, options: RuleOptions) -> Ca
     """The rules that the model's kind and the options ask for, one for every decision."""
     if isinstance(model, Committee):
         found = _committee(model, x, options)
+    elif not isinstance(model, Posterior):
+        found = _regression(model, x, options)
     elif isinstance(model.likelihood, ClassLikelihood):
         found = _classes(model, model.likelihood, x, options)
     elif model.likelihood.classifies:
@@ -247,7 +250,7 @@ def _weights(
     return tuple(map(float, found))
 
 
-def _regression(posterior: Posterior, x: np.ndarray, options: RuleOptions) -> Candidates:
+def _regression(posterior: Outputs, x: np.ndarray, options: RuleOptions) -> Candidates:
     if options.class_weight is not None:
         raise InputError("class_weight: expected a classifier, got a regression model")
     if (options.delta is None) == (options.threshold is None):
@@ -259,6 +262,7 @@ def _regression(posterior: Posterior, x: np.ndarray, options: RuleOptions) -> Ca
     if options.threshold is not None:
         if posterior.outputs != 1:
             raise InputError(f"threshold: expected one output, got {posterior.outputs}; use delta=")
+        assert isinstance(posterior, Posterior), "one output"
         return _level(posterior, x, float(finite_array("threshold", options.threshold, ndim=0)))
     delta = float(finite_array("delta", options.delta, ndim=0))
     if delta <= 0:

@@ -15,6 +15,7 @@ from gpcert.attacks.single_margins import BinaryMargins, DeviationMargins, Level
 from gpcert.committee import Committee, Model, check_class_weight
 from gpcert.errors import InputError
 from gpcert.likelihoods import ClassLikelihood
+from gpcert.posterior import Posterior
 
 __all__ = ["Decision", "decision_margins"]
 
@@ -46,13 +47,14 @@ def decision_margins(model: Model, X: np.ndarray, decision: Decision) -> Margins
                 f"expected class_weight= for {len(labels)} classes, got delta= or threshold="
             )
         weight = None if decision.class_weight is None else _weights(labels, decision.class_weight)
-        if not isinstance(model, Committee):
+        if isinstance(model, Posterior):
             return ClassMargins(model, X, np.ones(len(labels)) if weight is None else weight)
+        assert isinstance(model, Committee), "separate outputs do not classify"
         checked = np.asarray(check_class_weight(model, None if weight is None else tuple(weight)))
         if model.scheme != "one_vs_rest":
             return PairVoteMargins(model, X) if model.shared else VoteMargins(model, X)
         return RestMargins(model, X, checked)
-    if model.likelihood.classifies:
+    if isinstance(model, Posterior) and model.likelihood.classifies:
         threshold = decision.threshold
         if decision.class_weight is not None:
             model.check_has_variance("class_weight")

@@ -9,6 +9,7 @@ import numpy as np
 
 from gpcert.likelihoods import ScalarLikelihood
 from gpcert.posterior import Posterior
+from gpcert.several import Outputs
 
 __all__ = [
     "PlainFunction",
@@ -33,18 +34,18 @@ BLOCK = 32
 """Rows whose own kernel values are taken at once."""
 
 
-def mean_and_gradient(posterior: Posterior, X: np.ndarray, c: int) -> tuple[np.ndarray, np.ndarray]:
+def mean_and_gradient(model: Outputs, X: np.ndarray, c: int) -> tuple[np.ndarray, np.ndarray]:
     """Latent mean (n,) of output c and its gradient (n, d)."""
+    posterior, c = model.output(c)
     K = posterior.cross(X)
     t = posterior.weights[c]
     gradient = cross_gradient(posterior, X, np.tile(t, (len(X), 1)))
     return posterior.offset[c] + posterior.scale[c] * (K @ t), posterior.scale[c] * gradient
 
 
-def variance_and_gradient(
-    posterior: Posterior, X: np.ndarray, c: int
-) -> tuple[np.ndarray, np.ndarray]:
+def variance_and_gradient(model: Outputs, X: np.ndarray, c: int) -> tuple[np.ndarray, np.ndarray]:
     """Latent variance (n,) of output c and its gradient (n, d)."""
+    posterior, c = model.output(c)
     K = posterior.cross(X)
     A, C = posterior.factors_of(c)
     q, added = K @ A.T, K @ C.T
@@ -126,7 +127,7 @@ def probability_function(
 
 
 def deviation_function(
-    posterior: Posterior, reference: Sequence[float], norm: float
+    posterior: Outputs, reference: Sequence[float], norm: float
 ) -> PlainFunction:
     """`-||mu(x) - reference||_p` and a (sub)gradient."""
 

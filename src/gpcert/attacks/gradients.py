@@ -16,6 +16,7 @@ from gpcert.attacks.functions import mean_and_gradient, probability_function
 from gpcert.committee import Committee, Model, pair_weights
 from gpcert.errors import InputError
 from gpcert.likelihoods import ClassLikelihood, ScalarLikelihood
+from gpcert.posterior import Posterior
 
 __all__ = ["prediction_and_gradient"]
 
@@ -48,6 +49,7 @@ def _block(model: Model, X: np.ndarray, quantity: str | None) -> Both:
             raise InputError("quantity: a regression model has no probability; use 'mean'")
         parts = [mean_and_gradient(model, X, c) for c in range(model.outputs)]
         return _stacked(parts)
+    assert isinstance(model, Posterior), "separate outputs do not classify"
     if isinstance(model.likelihood, ClassLikelihood):
         found = class_predictions(model, X)
         rows = np.eye(model.outputs)

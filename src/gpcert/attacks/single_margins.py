@@ -15,6 +15,7 @@ from gpcert.attacks.functions import (
 from gpcert.attacks.margins import Judged, Margins
 from gpcert.likelihoods import ScalarLikelihood
 from gpcert.posterior import Posterior
+from gpcert.several import Outputs
 
 __all__ = ["BinaryMargins", "DeviationMargins", "LevelMargins"]
 
@@ -73,7 +74,7 @@ class LevelMargins(Margins):
 
     quantity = "mean"
 
-    def __init__(self, posterior: Posterior, X: np.ndarray, level: float) -> None:
+    def __init__(self, posterior: Outputs, X: np.ndarray, level: float) -> None:
         self.posterior, self.level = posterior, level
         self.signs = np.where(posterior.predict(X)[0][:, 0] > level, 1.0, -1.0)
 
@@ -91,9 +92,7 @@ class LevelMargins(Margins):
 
     def shown(self, X: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """The mean."""
-        posterior = self.posterior
-        K = posterior.cross(X)
-        return posterior.offset[0] + posterior.scale[0] * (K @ posterior.weights[0])
+        return self.posterior.mean(X)[:, 0]
 
     def decided(self, X: np.ndarray) -> list[Any]:
         """Regression has no labels."""
@@ -103,7 +102,7 @@ class LevelMargins(Margins):
 class DeviationMargins(Margins):
     """Regression: `delta - ||mu(x') - mu(x)||_p` over the outputs."""
 
-    def __init__(self, posterior: Posterior, X: np.ndarray, delta: float, norm: float) -> None:
+    def __init__(self, posterior: Outputs, X: np.ndarray, delta: float, norm: float) -> None:
         self.posterior, self.delta, self.norm = posterior, delta, norm
         self.reference = self._means(X)
         self.quantity = "mean" if posterior.outputs == 1 else "deviation of the mean"
@@ -141,6 +140,4 @@ class DeviationMargins(Margins):
         return [sign * slope for slope in slopes for sign in (1.0, -1.0)]
 
     def _means(self, X: np.ndarray) -> np.ndarray:
-        posterior = self.posterior
-        K = posterior.cross(X)
-        return posterior.offset + posterior.scale * (K @ posterior.weights.T)
+        return self.posterior.mean(X)

@@ -14,10 +14,9 @@ import numpy as np
 from gpcert.certificates.schema import decode, encode
 from gpcert.certificates.shown import Shown
 from gpcert.certificates.text import fields_shown, shortened
-from gpcert.committee import Committee, load_model
+from gpcert.committee import Model, load_model
 from gpcert.errors import InputError
 from gpcert.json_text import from_json, to_json
-from gpcert.posterior import Posterior
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -137,7 +136,7 @@ class Record:
         return _build(path, cls, _read(path))
 
 
-def load(path: str | Path) -> Record | Posterior | Committee:
+def load(path: str | Path) -> Record | Model:
     """Read any file that gpcert wrote: a record (JSON), a posterior or a committee (`.npz`).
 
     Nothing in the file is executed.

@@ -314,15 +314,20 @@ def _tolerances(question: RangeQuestion, model: Model, tol: float | None) -> np.
         return np.full(count, read_tolerance(tol))
     if question.quantity == "probability":
         return np.full(count, DEFAULT_TOLERANCE)
-    assert isinstance(model, Posterior), "a committee has probabilities only"
-    unit = model.unit  # the variance itself may be beyond float64 where products with it are not
-    prior = math.sqrt(float(np.max(unit.kernel.diagonal(unit.points))))
     power = 2 if question.quantity == "variance" else 1
+    found = np.concatenate([_prior_deviations(member) for member in model.members])
     with np.errstate(over="ignore", under="ignore"):
-        spread = np.ldexp(model.scale * prior, unit.exponent // 2) ** power
-    spread = np.broadcast_to(spread, (count,))
+        spread = np.broadcast_to(found**power, (count,))
     limits = np.finfo(float)
     return np.clip(DEFAULT_TOLERANCE * spread, limits.tiny, limits.max)
+
+
+def _prior_deviations(posterior: Posterior) -> np.ndarray:
+    """(m,): about the largest at the model's points."""
+    unit = posterior.unit  # the variance may be beyond float64 where products with it are not
+    prior = math.sqrt(float(np.max(unit.kernel.diagonal(unit.points))))
+    with np.errstate(over="ignore", under="ignore"):
+        return np.ldexp(posterior.scale * prior, unit.exponent // 2)
 
 
 def _differences(sides: Sides, quantity: str) -> tuple[np.ndarray, np.ndarray]:

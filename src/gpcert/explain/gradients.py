@@ -6,9 +6,8 @@ import numpy as np
 
 from gpcert.api.rules import RuleOptions, decision_candidates
 from gpcert.attacks.functions import PlainFunction, mean_function
-from gpcert.committee import Model
+from gpcert.committee import Committee, Model
 from gpcert.likelihoods import ClassLikelihood
-from gpcert.posterior import Posterior
 from gpcert.regions import Region
 
 __all__ = ["decision_gradient", "importance_by_gradient"]
@@ -24,10 +23,8 @@ def decision_gradient(model: Model, x: np.ndarray) -> np.ndarray:
 
 
 def _function(model: Model, x: np.ndarray) -> PlainFunction:
-    several = not isinstance(model, Posterior) or isinstance(model.likelihood, ClassLikelihood)
-    if not several:
-        assert isinstance(model, Posterior)
-        return mean_function(model, 0, 1)
+    if not isinstance(model, Committee) and not isinstance(model.likelihood, ClassLikelihood):
+        return mean_function(model.members[0], 0, 1)
     rule = decision_candidates(model, x, RuleOptions()).guess  # an order needs no proof
     return rule.goal.function(rule.model)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from gpcert.committee import Committee, Model
 from gpcert.likelihoods import ClassLikelihood
-from gpcert.posterior import Posterior
+from gpcert.several import Outputs
 
 __all__ = ["output_labels", "predictions"]
 
@@ -36,6 +36,6 @@ def predictions(model: Model, X: np.ndarray) -> np.ndarray:
     return found
 
 
-def _probable(posterior: Posterior) -> bool:
+def _probable(posterior: Outputs) -> bool:
     """Whether it predicts probabilities of classes."""
     return posterior.likelihood.classifies and posterior.likelihood.has_variance

@@ -105,6 +105,15 @@ class ActiveDimensions(Kernel):
         part = self.kernel.node(points[:, dimensions], frame.restricted(dimensions))
         return ActiveNode(part, frame.columns(dimensions))
 
+    def in_units(self, points: np.ndarray) -> tuple[Kernel, int]:
+        """That of the kernel inside, at what it sees of the points."""
+        part, e = self.kernel.in_units(self._seen(points))
+        return self.with_parts((part,)), e
+
+    def with_factor(self, exponent: int) -> ActiveDimensions:
+        """The kernel inside has it."""
+        return self.with_parts((self.kernel.with_factor(exponent),))
+
     def rescaled(self, scale: np.ndarray, shift: np.ndarray) -> ActiveDimensions:
         """k rescaled by what belongs to its inputs."""
         seen = [np.asarray(a, dtype=np.float64)[list(self.dimensions)] for a in (scale, shift)]

@@ -21,8 +21,6 @@ from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.composite import Composite
 from gpcert.kernels.constant import Constant
-from gpcert.kernels.cosine import Cosine
-from gpcert.kernels.matern import Matern
 from gpcert.kernels.periodic import Periodic
 from gpcert.kernels.product import Product
 from gpcert.kernels.rational_quadratic import RationalQuadratic
@@ -32,17 +30,6 @@ from gpcert.kernels.sum import Sum
 from gpcert.kernels.white import White
 
 __all__ = ["power_of", "product_of", "scaled_by", "sum_of"]
-
-WITH_VARIANCE = (
-    Constant,
-    Cosine,
-    Matern,
-    Periodic,
-    RationalQuadratic,
-    SquaredExponential,
-    White,
-)
-"""Kernels with a factor of their own, their field `variance`."""
 
 HIGHEST_POWER = 16
 """A power of a kernel that has no closed form is a product of so many factors at most."""
@@ -95,11 +82,11 @@ def scaled_by(kernel: Kernel, factor: float) -> Kernel:
     """factor * k, the factor taken into the kernel where it has one of its own."""
     if factor == 1.0:
         return kernel
-    if isinstance(kernel, WITH_VARIANCE):
-        return replace(kernel, variance=kernel.variance * factor)
+    if kernel.has_variance:
+        return replace(kernel, variance=kernel.variance * factor)  # pyright: ignore
     if isinstance(kernel, Product):
         first, *rest = kernel.kernels
-        if isinstance(first, WITH_VARIANCE):
+        if first.has_variance:
             return Product((scaled_by(first, factor), *rest))
     return Scale(kernel, factor)
 

@@ -13,7 +13,7 @@ coordinates that a region leaves free, which is what runs over batches of boxes.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,6 +24,7 @@ from gpcert.kernels.expansions.squared_exponential_sections import Sections
 from gpcert.kernels.expansions.taylor import LocalTaylor
 from gpcert.kernels.nodes.base import LocalNode
 from gpcert.kernels.nodes.feature_sizes import FeatureSizes
+from gpcert.kernels.unit import ORDINARY, even_exponent, exactly_scaled
 from gpcert.regions import Box, Region
 from gpcert.regions.frame import Frame, Reach
 
@@ -105,6 +106,44 @@ class Kernel(ABC):
         """(d,) mask: False where k does not depend on the feature."""
         seen = [part.features_seen(d) for part in self.parts]
         return np.any(seen, axis=0) if seen else np.ones(d, dtype=bool)
+
+    has_variance: ClassVar[bool] = False
+    """Whether the field `variance` is a factor of k."""
+
+    def in_units(self, points: np.ndarray) -> tuple[Kernel, int]:
+        """k' and an even e with `k = 2^e k'` exactly, k'(z, z) of size about one at the points.
+
+        Factors of a product are brought to size one each, a sum to that of its largest part;
+        exponents are whole numbers, so variances of 1e-300 may be multiplied. Where a kernel has
+        no factor of its own, it is measured by k(z, z), and left alone if that is ordinary.
+
+        >>> from gpcert.kernels import SquaredExponential
+        >>> k, e = SquaredExponential(1.0, 3.0 * 2.0**-998).in_units(np.zeros((1, 1)))
+        >>> float(k.variance), e
+        (0.75, -996)
+        """
+        if self.has_variance:
+            exponent = even_exponent(self.variance)  # pyright: ignore[reportAttributeAccessIssue]
+            return self.with_factor(-exponent), exponent
+        diagonal = self.diagonal(points)
+        sizes = np.abs(diagonal[np.isfinite(diagonal)])
+        return self._unless_ordinary(even_exponent(float(sizes.max(initial=0.0))))
+
+    def _unless_ordinary(self, exponent: int) -> tuple[Kernel, int]:
+        """In units of 2^exponent, or as it is where that is no extreme number."""
+        if abs(exponent) < ORDINARY:
+            return self, 0
+        return self.with_factor(-exponent), exponent
+
+    def with_factor(self, exponent: int) -> Kernel:
+        """`2^exponent k` exactly, the factor taken down to kernels that have one of their own."""
+        if exponent == 0:
+            return self
+        if self.has_variance:
+            own = self.variance  # pyright: ignore[reportAttributeAccessIssue]
+            variance = float(exactly_scaled("kernel", own, exponent))
+            return replace(self, variance=variance)  # pyright: ignore[reportArgumentType]
+        return _algebra().Scale(self, float(exactly_scaled("kernel", 1.0, exponent)))
 
     @abstractmethod
     def rescaled(self, scale: np.ndarray, shift: np.ndarray) -> Kernel:

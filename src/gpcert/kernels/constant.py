@@ -32,6 +32,7 @@ class Constant(Kernel):
     variance: float
 
     name: ClassVar[str] = "constant"
+    has_variance: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         variance = float(finite_array("variance", self.variance, ndim=0))

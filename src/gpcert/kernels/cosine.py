@@ -33,6 +33,7 @@ class Cosine(Kernel):
     variance: float = 1.0
 
     name: ClassVar[str] = "cosine"
+    has_variance: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         frequency = constant_array("frequency", self.frequency, ndim=1)

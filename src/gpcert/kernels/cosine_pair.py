@@ -79,6 +79,10 @@ class CosinePair(Kernel):
         """Bind to points and to the free coordinates of a region."""
         return LocalCosinePair.build(points, (self.first, self.second), self.phases, frame)
 
+    def in_units(self, points: np.ndarray) -> tuple[Kernel, int]:
+        """As it is: k(x, x) is at most 4, and may vanish at the points."""
+        return self, 0
+
     def rescaled(self, scale: np.ndarray, shift: np.ndarray) -> CosinePair:
         """`w / scale`; the shift moves the phases by `-w.shift / scale`."""
         pair = [w / np.asarray(scale) for w in (self.first, self.second)]

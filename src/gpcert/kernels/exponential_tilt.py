@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -61,6 +62,14 @@ class ExponentialTilt(Kernel):
     def node(self, points: np.ndarray, frame: Frame) -> LocalExponentialTilt:
         """Bind to points and to the free coordinates of a region."""
         return LocalExponentialTilt.build(points, self.theta, self.log_factor, frame)
+
+    def in_units(self, points: np.ndarray) -> tuple[Kernel, int]:
+        """By the largest exponent of e at the points: no factor inside changes exactly."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            logs = 2.0 * (points @ self.theta) + self.log_factor
+        known = logs[np.isfinite(logs)]
+        exponent = 2 * round(float(known.max()) / math.log(4.0)) if known.size else 0
+        return self._unless_ordinary(min(max(exponent, -1000), 1000))
 
     def rescaled(self, scale: np.ndarray, shift: np.ndarray) -> ExponentialTilt:
         """theta / scale; the shift is a constant factor `e^{-2 theta.shift / scale}`."""

@@ -42,6 +42,10 @@ class Expressed(Kernel):
         """The shortest of the components' lengths."""
         return self.expression.typical_lengths(d)
 
+    def in_units(self, points: np.ndarray) -> tuple[Kernel, int]:
+        """That of the expression, which has the factors."""
+        return self.expression.in_units(points)
+
     def node(self, points: np.ndarray, frame: Frame) -> LocalNode:
         """That of the expression."""
         return self.expression.node(points, frame)

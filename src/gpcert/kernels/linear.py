@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -11,6 +12,7 @@ from gpcert.arrays import constant_array
 from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.nodes.linear import LinearNode
+from gpcert.kernels.unit import exactly_scaled
 from gpcert.regions.frame import Frame
 
 __all__ = ["Linear", "checked_center", "checked_weights", "fits"]
@@ -84,6 +86,22 @@ class Linear(Kernel):
         d = points.shape[1]
         weights, center = (np.broadcast_to(a, (d,)) for a in (self.weights, self.center))
         return LinearNode.build(points, weights, center, frame)
+
+    def in_units(self, points: np.ndarray) -> tuple[Kernel, int]:
+        """By the largest `w_j (z_j - o_j)^2`, in exponents: the square may not be a float."""
+        weights = np.broadcast_to(self.weights, points.shape[1:])
+        with np.errstate(over="ignore"):
+            reach = np.abs(points - self.center).max(axis=0)
+        pairs = [(w, r) for w, r in zip(weights.tolist(), reach.tolist(), strict=True) if w > 0]
+        sizes = [math.frexp(w)[1] + 2 * math.frexp(r)[1] for w, r in pairs if 0 < r < math.inf]
+        if not sizes:
+            sizes = [math.frexp(w)[1] for w, _ in pairs] or [0]
+        exponent = max(sizes) - max(sizes) % 2
+        return self.with_factor(-exponent), exponent
+
+    def with_factor(self, exponent: int) -> Linear:
+        """The weights have it."""
+        return Linear(exactly_scaled("kernel", self.weights, exponent), self.center)
 
     def rescaled(self, scale: np.ndarray, shift: np.ndarray) -> Linear:
         """Weights `w / scale^2`, centre `o scale + shift`."""

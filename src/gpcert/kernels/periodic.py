@@ -39,6 +39,7 @@ class Periodic(Kernel):
     variance: float = 1.0
 
     name: ClassVar[str] = "periodic"
+    has_variance: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         for name in ("period", "length_scale"):

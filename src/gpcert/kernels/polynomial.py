@@ -18,6 +18,7 @@ from gpcert.kernels.linear import Linear, checked_center, checked_weights
 from gpcert.kernels.nodes.product import ProductNode
 from gpcert.kernels.product import Product
 from gpcert.kernels.sum import Sum
+from gpcert.kernels.unit import even_exponent, exactly_scaled
 from gpcert.regions.frame import Frame
 
 __all__ = ["Polynomial"]
@@ -91,6 +92,14 @@ class Polynomial(Kernel):
     def node(self, points: np.ndarray, frame: Frame) -> ProductNode:
         """A product whose factors are one and the same node, which is then asked once."""
         return ProductNode((self.base.node(points, frame),) * self.degree)
+
+    def in_units(self, points: np.ndarray) -> tuple[Kernel, int]:
+        """The power of its base in the base's units."""
+        _, linear = Linear(self.weights, self.center).in_units(points)
+        exponent = max(linear, even_exponent(self.offset)) if self.offset else linear
+        weights = exactly_scaled("kernel", self.weights, -exponent)
+        offset = float(exactly_scaled("kernel", self.offset, -exponent))
+        return Polynomial(self.degree, weights, offset, self.center), self.degree * exponent
 
     def rescaled(self, scale: np.ndarray, shift: np.ndarray) -> Polynomial:
         """The linear kernel rescaled."""

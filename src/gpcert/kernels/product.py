@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from gpcert.kernels.base import Kernel
 from gpcert.kernels.composite import Composite
 from gpcert.kernels.nodes.product import ProductNode
 from gpcert.regions.frame import Frame
@@ -45,6 +46,16 @@ class Product(Composite):
     def training_covariance(self, X: np.ndarray) -> np.ndarray:
         """Product of the parts' entries: white noise times k is noise of variance `s^2 k(x, x)`."""
         return np.prod([kernel.training_covariance(X) for kernel in self.kernels], axis=0)
+
+    def in_units(self, points: np.ndarray) -> tuple[Kernel, int]:
+        """Every factor in units of its own."""
+        units = [part.in_units(points) for part in self.kernels]
+        return Product(tuple(part for part, _ in units)), sum(e for _, e in units)
+
+    def with_factor(self, exponent: int) -> Kernel:
+        """The first factor has it."""
+        first, *others = self.kernels
+        return Product((first.with_factor(exponent), *others))
 
     def node(self, points: np.ndarray, frame: Frame) -> ProductNode:
         """See `gpcert.kernels.nodes.product`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import fields, replace
 from functools import lru_cache
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -32,6 +32,8 @@ class RadialKernel(Kernel, RadialProfile):
     Subclasses are frozen records with `length_scale` (a number or one a feature), `variance` and
     the parameters of their shape, and give the functions of `RadialProfile`. All else is here.
     """
+
+    has_variance: ClassVar[bool] = True
 
     length_scale: Any
     variance: float

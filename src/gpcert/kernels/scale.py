@@ -19,6 +19,7 @@ from gpcert.kernels.lines.base import Enclosed
 from gpcert.kernels.nodes.base import Jet, LocalNode, NodeBatch, Triple
 from gpcert.kernels.nodes.feature_sizes import FeatureSizes
 from gpcert.kernels.sizes import frobenius, raised, times
+from gpcert.kernels.unit import even_exponent, exactly_scaled
 from gpcert.regions.frame import Frame, Reach
 from gpcert.rounding import gamma
 
@@ -82,6 +83,17 @@ class Scale(Kernel):
     def node(self, points: np.ndarray, frame: Frame) -> ScaleNode:
         """The scaled node."""
         return ScaleNode(self.kernel.node(points, frame), self.factor)
+
+    def in_units(self, points: np.ndarray) -> tuple[Kernel, int]:
+        """The factor's power of two goes, its mantissa stays."""
+        part, e = self.kernel.in_units(points)
+        own = even_exponent(self.factor)
+        factor = float(exactly_scaled("factor", self.factor, -own))
+        return (part if factor == 1.0 else Scale(part, factor)), e + own
+
+    def with_factor(self, exponent: int) -> Scale:
+        """The kernel inside has it."""
+        return self.with_parts((self.kernel.with_factor(exponent),))
 
     def rescaled(self, scale: np.ndarray, shift: np.ndarray) -> Scale:
         """k rescaled, the same factor."""

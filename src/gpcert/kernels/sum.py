@@ -7,8 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from gpcert.kernels.base import Kernel
 from gpcert.kernels.composite import Composite
 from gpcert.kernels.nodes.sum import SumNode
+from gpcert.kernels.white import White
 from gpcert.regions.frame import Frame
 
 __all__ = ["Sum"]
@@ -44,6 +46,17 @@ class Sum(Composite):
     def training_covariance(self, X: np.ndarray) -> np.ndarray:
         """Sum of the parts', white noise included."""
         return np.sum([kernel.training_covariance(X) for kernel in self.kernels], axis=0)
+
+    def in_units(self, points: np.ndarray) -> tuple[Kernel, int]:
+        """Every part in the units of the largest; white noise vanishes and has no size."""
+        units = [part.in_units(points) for part in self.kernels]
+        each = zip(self.kernels, units, strict=True)
+        largest = max((e for part, (_, e) in each if not isinstance(part, White)), default=0)
+        return Sum(tuple(part.with_factor(e - largest) for part, e in units)), largest
+
+    def with_factor(self, exponent: int) -> Kernel:
+        """Every part has it."""
+        return Sum(tuple(part.with_factor(exponent) for part in self.kernels))
 
     def node(self, points: np.ndarray, frame: Frame) -> SumNode:
         """See `gpcert.kernels.nodes.sum`."""

@@ -33,6 +33,7 @@ class White(Kernel):
     variance: float
 
     name: ClassVar[str] = "white"
+    has_variance: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         variance = float(finite_array("variance", self.variance, ndim=0))
@@ -55,6 +56,14 @@ class White(Kernel):
     def training_covariance(self, X: np.ndarray) -> np.ndarray:
         """`variance * I`."""
         return self.variance * np.eye(len(X))
+
+    def in_units(self, points: np.ndarray) -> tuple[Kernel, int]:
+        """As it is: a function that vanishes has no size."""
+        return self, 0
+
+    def with_factor(self, exponent: int) -> Kernel:
+        """As it is: its noise belongs to the training covariance, which no bound sees."""
+        return self
 
     def features_seen(self, d: int) -> np.ndarray:
         """None of them."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.kernels.lines.affine_bound import affine_lower_bound
+from gpcert.kernels.lines.affine_algebra import affine_lower_bound
 from gpcert.regions import Cells
 from gpcert.regions.frame import Reach
 from gpcert.testing.balls import dot, exact, flint

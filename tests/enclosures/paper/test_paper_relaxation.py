@@ -12,7 +12,7 @@ from gpcert.enclosures.paper.safe_dual import (
     interval_bound,
     sign_multipliers,
 )
-from gpcert.kernels.lines.affine_bound import affine_lower_bound
+from gpcert.kernels.lines.affine_algebra import affine_lower_bound
 from gpcert.regions.frame import Reach
 from gpcert.testing.arb_reference import ArbPosterior, exact
 from gpcert.testing.effort import examples

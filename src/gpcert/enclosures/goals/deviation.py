@@ -12,14 +12,15 @@ import numpy as np
 
 from gpcert.arrays import Array, namespace, to_numpy
 from gpcert.attacks.functions import PlainFunction, deviation_function
-from gpcert.committee import Model
+from gpcert.committee import Committee, Model
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.goals.base import Goal, GoalBound
 from gpcert.enclosures.goals.mean import MeanGoal
+from gpcert.enclosures.goals.member import output_goal
 from gpcert.enclosures.point import evaluation_at
-from gpcert.posterior import Posterior
 from gpcert.regions.norms import norm_lower, norm_upper
 from gpcert.rounding import down, nonnegative, up, up_float
+from gpcert.several import Outputs
 
 __all__ = ["DeviationGoal"]
 
@@ -37,13 +38,14 @@ class DeviationGoal(Goal):
     needs_variance = False
 
     @staticmethod
-    def around(posterior: Posterior, x: np.ndarray, norm: float) -> DeviationGoal:
+    def around(posterior: Outputs, x: np.ndarray, norm: float) -> DeviationGoal:
         """The deviation from the certified mean at x: floats, and how far off they are."""
         evaluation = evaluation_at(posterior, x, variance=False)
         values, errors = [], []
         for c in range(posterior.outputs):
-            high = float(to_numpy(MeanGoal(c, 1).ceiling(evaluation))[0])
-            low = -float(to_numpy(MeanGoal(c, -1).ceiling(evaluation))[0])
+            goals = [output_goal(len(evaluation.parts), MeanGoal, c, sign) for sign in (1, -1)]
+            high, low = (float(to_numpy(goal.ceiling(evaluation))[0]) for goal in goals)
+            low = -low
             values.append(0.5 * (low + high))
             errors.append(up_float(max(high - values[c], values[c] - low), 2))
         return DeviationGoal(tuple(values), tuple(errors), norm)
@@ -60,21 +62,24 @@ class DeviationGoal(Goal):
         """
         del target
         xp = namespace(evaluation.cells.lower)
-        spreads, points = [], []
+        spreads, points, scores = [], [], []
+        count = len(evaluation.parts)
         for c, value in enumerate(self.reference):
-            sides = [MeanGoal(c, sign).bound(evaluation, None) for sign in (1, -1)]
+            goals = [output_goal(count, MeanGoal, c, sign) for sign in (1, -1)]
+            sides = [goal.bound(evaluation, None) for goal in goals]
             below = up(up(value - sides[0].lower, 2) + self.errors[c], 1)
             above = up(up(-sides[1].lower - value, 2) + self.errors[c], 1)
             wide = above > below
             spreads.append(nonnegative(xp.where(wide, above, below)))
             points.append(xp.where(wide[:, None], sides[1].point, sides[0].point))
+            scores.append(sides[0].scores)
         spread = xp.stack(spreads, axis=1)
         worst = xp.argmax(spread, axis=1)
         rows = xp.arange(len(worst), device=worst.device)
         return GoalBound(
             -self._length_up(spread),
             xp.stack(points, axis=1)[rows, worst],
-            evaluation.expansion.geometry.split_scores(),
+            xp.stack(scores, axis=1)[rows, worst],
         )
 
     def ceiling(self, evaluation: Evaluation) -> Array:
@@ -82,15 +87,16 @@ class DeviationGoal(Goal):
         xp = namespace(evaluation.cells.lower)
         gaps = []
         for c, value in enumerate(self.reference):
-            high = MeanGoal(c, 1).ceiling(evaluation)
-            low = -MeanGoal(c, -1).ceiling(evaluation)
+            high = output_goal(len(evaluation.parts), MeanGoal, c, 1).ceiling(evaluation)
+            low = -output_goal(len(evaluation.parts), MeanGoal, c, -1).ceiling(evaluation)
             gap = xp.maximum(down(low - value, 2), down(value - high, 2))
             gaps.append(nonnegative(down(gap - self.errors[c], 1)))
         return -norm_lower(xp.stack(gaps, axis=1), self.norm)
 
     def function(self, model: Model) -> PlainFunction:
         """The goal and its gradient in plain floating point."""
-        return deviation_function(model.members[0], self.reference, self.norm)
+        assert not isinstance(model, Committee), "a goal of regressions"
+        return deviation_function(model, self.reference, self.norm)
 
     def _length_up(self, gaps: Array) -> Array:
         xp = namespace(gaps)

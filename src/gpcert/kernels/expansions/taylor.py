@@ -32,7 +32,7 @@ from gpcert.kernels.expansions.taylor_terms import (
     pointwise_remainder,
     step_form,
 )
-from gpcert.kernels.lines.affine_bound import affine_lower_bound
+from gpcert.kernels.lines.affine_algebra import affine_lower_bound
 from gpcert.kernels.nodes.base import Jet, LocalNode, NodeBatch
 from gpcert.kernels.nodes.feature_sizes import FeatureSizes
 from gpcert.kernels.sizes import euclidean

@@ -4,25 +4,40 @@ If `under <= k <= over`, then `c k >= c under` for c >= 0 and `c k >= c over` fo
 fact gives sums (c = 1), scalings, McCormick's products (c an end of the other factor's interval)
 and means (c a weight). Upper functions are the negatives of lower functions of the negative.
 
+McCormick's inequalities (1976): with `L <= k <= H` for both factors, `(k1 - L1)(k2 - L2) >= 0` and
+`(H1 - k1)(H2 - k2) >= 0` give
+
+    k1 k2 >= L2 k1 + L1 k2 - L1 L2,        k1 k2 >= H2 k1 + H1 k2 - H1 H2.
+
+Reference: Patane et al., Proposition "product", with the signs of Statement 12.2.
+
 Floats of slopes are taken as exact, so the rounding of a product of slopes, at most U |slope| a
 point, moves into the intercept: there it costs U |slope| max |phi|.
 
-Proofs: docs/mathematics.md, statement 12.2.
+Proofs: docs/mathematics.md, statements 12.2, 12.4 and 12.10.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from gpcert.arrays import Array, namespace
 from gpcert.kernels.lines.base import Affine, Carrier, Enclosed
+from gpcert.kernels.lines.linear_carrier import LinearCarrier, joint_minimum
 from gpcert.kernels.sizes import signed_times, times
-from gpcert.rounding import TINY, down, gamma, up
+from gpcert.rounding import TINY, down, gamma, nonnegative, up
 
-__all__ = ["combined", "interval_term", "lower_combination", "negated"]
+__all__ = [
+    "affine_lower_bound",
+    "combined",
+    "interval_term",
+    "lower_combination",
+    "negated",
+    "product_enclosed",
+]
 
 Term = tuple[Array, Enclosed]
 """A coefficient c, broadcastable to (B, N), and what encloses k."""
@@ -131,3 +146,92 @@ def _by_carrier(affine: Affine) -> dict[int, tuple[Carrier, Array]]:
     found = {id(carrier): (carrier, slope) for carrier, slope in affine.slopes}
     assert len(found) == len(affine.slopes), "each carrier occurs once in an affine function"
     return found
+
+
+def product_enclosed(first: Enclosed, second: Enclosed, values: tuple[Array, Array]) -> Enclosed:
+    """What encloses k1 k2; `values` (B, N) of both at the centres choose among the lines."""
+    v, w = values
+    low, high = product_interval(first, second)
+    under = _under(first, second, (v, w), low)
+    opposite = _under(negated(first), second, (-v, w), -high)
+    slopes = tuple((carrier, -slope) for carrier, slope in opposite.slopes)
+    return Enclosed(low, high, under, Affine(-opposite.intercept, slopes))
+
+
+def product_interval(first: Enclosed, second: Enclosed) -> tuple[Array, Array]:
+    """Interval of the product: least and greatest of the products of the ends."""
+    xp = namespace(first.low)
+    corners = [
+        signed_times(a, b) for a in (first.low, first.high) for b in (second.low, second.high)
+    ]
+    low = high = corners[0]
+    for corner in corners[1:]:
+        low, high = xp.minimum(low, corner), xp.maximum(high, corner)
+    return -_raised(-low), _raised(high)
+
+
+def _raised(x: Array) -> Array:
+    """`up(x)`; infinite where x has overflown on either side."""
+    xp = namespace(x)
+    finite = xp.isfinite(x)
+    return xp.where(finite, up(xp.where(finite, x, xp.zeros_like(x)), 1), xp.full_like(x, math.inf))
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def _under(first: Enclosed, second: Enclosed, values: tuple[Array, Array], low: Array) -> Affine:
+    """The better of both lower functions at the centre, a choice for each cell and point.
+
+    There they lose `(v - L1)(w - L2)` and `(H1 - v)(H2 - w)`.
+    """
+    xp = namespace(low)
+    v, w = values
+    at_low = xp.isfinite(first.low) & xp.isfinite(second.low)
+    at_high = xp.isfinite(first.high) & xp.isfinite(second.high)
+    loss_low = times(nonnegative(v - first.low), nonnegative(w - second.low))
+    loss_high = times(nonnegative(first.high - v), nonnegative(second.high - w))
+    choice = at_low & ((loss_low <= loss_high) | ~at_high)
+    usable = at_low | at_high
+    none = xp.zeros_like(low)
+    on_second = xp.where(usable, xp.where(choice, first.low, first.high), none)
+    on_first = xp.where(usable, xp.where(choice, second.low, second.high), none)
+    constant = xp.where(usable, -(on_first * on_second), xp.full_like(low, -math.inf))
+    return lower_combination([(on_first, first), (on_second, second)], low, constant)
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def affine_lower_bound(enclosed: Enclosed, weights: Array) -> Array:
+    """Certified lower bound (B,) of `sum_i t_i k(x, z_i)` over each cell, t (N,) or (B, N).
+
+    With `under` where t_i >= 0 and `over` where t_i < 0 the sum is at least
+    `sum_i intercept_i + sum_m min_x sum_i slope_mi phi_m(x, z_i)`. The interval bound
+    `sum_i min(t_i low_i, t_i high_i)` is another; the better one counts. Linear carriers are
+    minimised together, as their sum is linear. Reference: Patane et al.,
+    Proposition "mean bound", with the sign and weights of Statement 12.4.
+    """
+    xp = namespace(enclosed.low)
+    each = interval_term(weights, enclosed)
+    lines = lower_combination([(weights, enclosed)], each)
+    total, size = xp.sum(lines.intercept, axis=1), xp.sum(abs(lines.intercept), axis=1)
+    for least in _minima(lines.slopes):
+        total, size = total + least, size + abs(least)
+    count = each.shape[1] + len(lines.slopes) + 4
+    total = total - up(gamma(count) * size, count)
+    plain = xp.sum(each, axis=1) - up(gamma(count) * xp.sum(abs(each), axis=1), count)
+    lowest = xp.full_like(total, -math.inf)
+    total = xp.where(xp.isfinite(total), total, lowest)
+    plain = xp.where(xp.isfinite(plain), plain, lowest)
+    return xp.maximum(total, plain)
+
+
+def _minima(slopes: Sequence[tuple[Carrier, Array]]) -> Iterator[Array]:
+    """One minimum for all linear carriers on the same cells, one for each other carrier."""
+    together: dict[int, list[tuple[LinearCarrier, Array]]] = {}
+    for carrier, slope in slopes:
+        if not isinstance(carrier, LinearCarrier):
+            yield carrier.minimum(slope)
+        else:
+            cells = carrier.reach.cells
+            key = id(carrier) if cells is None else id(cells)
+            together.setdefault(key, []).append((carrier, slope))
+    for group in together.values():
+        yield joint_minimum(group)

@@ -157,7 +157,7 @@ class CosineBatch(NodeBatch):
         """The kernel is its own carrier: a weighted sum of cosines of one phase is one sinusoid.
 
         So the bound of a mean by "lines" is its exact minimum; lines under and over every cosine
-        (the paper's choice, `CosineFunction` of `scalar_lines`) are never better.
+        (the paper's choice) are never better.
         """
         node, xp = self.node, namespace(self.value)
         errors = xp.minimum(node.phase_errors, xp.full_like(node.phase_errors, 2.0))

@@ -20,8 +20,7 @@ import numpy as np
 
 from gpcert.arrays import Array, namespace
 from gpcert.kernels.lines.base import Affine, Enclosed
-from gpcert.kernels.lines.scalar_functions import ExponentialFunction
-from gpcert.kernels.lines.scalar_lines import best_lines, scaled_lines
+from gpcert.kernels.lines.exponential_lines import exponential_lines
 from gpcert.kernels.lines.sinusoid_carrier import SinusoidCarrier
 from gpcert.kernels.nodes.base import Jet, LocalNode, NodeBatch, Triple
 from gpcert.kernels.nodes.feature_sizes import FeatureSizes, spectral_gram
@@ -326,7 +325,7 @@ class PeriodicBatch(NodeBatch):
             self._swings[2][:, :, 0],
         )
         low, high = -most, -least
-        lines = scaled_lines(best_lines(ExponentialFunction(), low, high), node.variance, low, high)
+        lines = exponential_lines(node.variance, low, high)
         ends = [node.variance * xp.exp(end) for end in (low, high)]
         return Enclosed(
             nonnegative(down(ends[0], EXP_ULPS + 4)),

@@ -13,8 +13,8 @@ from functools import cached_property, reduce
 import numpy as np
 
 from gpcert.arrays import Array, namespace
+from gpcert.kernels.lines.affine_algebra import product_enclosed
 from gpcert.kernels.lines.base import Enclosed
-from gpcert.kernels.lines.product import product_enclosed
 from gpcert.kernels.nodes.base import Jet, LocalNode, NodeBatch, Triple
 from gpcert.kernels.nodes.feature_sizes import FeatureSizes
 from gpcert.kernels.sizes import leibniz, raised
@@ -120,7 +120,7 @@ class ProductBatch(NodeBatch):
         return jet.hessian, errors[2]
 
     def enclosed(self) -> Enclosed:
-        """McCormick's inequalities; see `gpcert.kernels.lines.product`."""
+        """McCormick's inequalities; see `gpcert.kernels.lines.affine_algebra`."""
         values = (self.left.value, self.right.value)
         return product_enclosed(self.left.enclosed(), self.right.enclosed(), values)
 

@@ -1,0 +1,162 @@
+"""GPJax's posteriors and kernels as ours.
+
+    ExactPosterior    L L^T = K + (jitter + noise) I, t = representer_weights, A = L^-1,
+    LatentPosterior   L L^T = K + jitter I, t = L^-T latent, A = L^-1.
+
+The library adds its jitter to every predictive variance. Its `Periodic` is
+`v exp(-1/2 sum_j (sin(pi d_j / p) / l_j)^2)`: our length-scale is twice it. `White` counts where a
+point is a training point and nowhere else, so that no continuous function is its prediction.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from gpcert.adapters.conversion import Conversion, LibraryPrediction
+from gpcert.adapters.jax_models import compared, inverse, numbers, points
+from gpcert.adapters.kernel_tree import Converter, KernelTree, number, polynomial, vector
+from gpcert.adapters.library import library
+from gpcert.errors import InputError, UnsupportedModelError
+from gpcert.kernels import (
+    Constant,
+    Kernel,
+    Linear,
+    Matern,
+    Periodic,
+    RationalQuadratic,
+    SquaredExponential,
+)
+from gpcert.likelihoods import Gaussian, LapseProbit, Likelihood
+from gpcert.posterior import Posterior
+from gpcert.spread import spread_of
+
+__all__ = ["TREE", "convert"]
+
+gpx: Any = library("gpjax")
+jax: Any = library("jax")
+conditioning: Any = library("gpjax.conditioning")
+unwrap: Any = library("paramax").unwrap
+gk: Any = gpx.kernels
+
+LAPSE = 1e-3
+"""Hard-coded in gpjax/likelihoods.py, `inv_probit`."""
+
+ROWS = 1000
+"""Points asked of the library at once: it forms (n, n) covariances of class probabilities."""
+
+
+def convert(model: Any) -> Conversion:
+    """Convert a conditioned posterior."""
+    if type(model) not in POSTERIORS:
+        if not isinstance(model, conditioning.Posterior):
+            raise InputError(
+                "model: expected a posterior conditioned on data, got "
+                f"{type(model).__name__}; pass model.condition(train_data)"
+            )
+        names = ", ".join(kind.__name__ for kind in POSTERIORS)
+        raise UnsupportedModelError(
+            f"model: {type(model).__name__} is not supported (supported: {names})"
+        )
+    with jax.enable_x64(True):  # else float64 parameters would be rounded
+        model = unwrap(model)
+    likelihood = _likelihood(model.likelihood)
+    Z = points("train_data.X", model.train_data.X)
+    kernel, _ = TREE.convert(model.prior.kernel, Z.shape[1])
+    L = numbers("cholesky_factor", model.cholesky_factor)
+    posterior = Posterior(
+        kernel,
+        Z,
+        POSTERIORS[type(model)](model, L),
+        inverse(L),
+        offset=_constant(model.prior.mean_function),
+        noise=float(model.prior.jitter),
+        likelihood=likelihood,
+        spread=spread_of(Z),
+    )
+
+    def said(own: Any, X: Any) -> LibraryPrediction:
+        found = own(X, covariance="diagonal")
+        mean, variance = np.asarray(found.mean), np.asarray(found.variance)
+        if not likelihood.classifies:
+            return LibraryPrediction(mean[:, None], variance[:, None])
+        parts = [X[i : i + ROWS] for i in range(0, len(X), ROWS)]
+        said = [np.asarray(own.likelihood.predict(own(rows)).probs) for rows in parts]
+        return LibraryPrediction(mean[:, None], variance[:, None], np.concatenate(said))
+
+    return compared(posterior, model, said)
+
+
+def _exact(model: Any, L: np.ndarray) -> np.ndarray:
+    return numbers("representer_weights", model.representer_weights)[:, 0]
+
+
+def _latent(model: Any, L: np.ndarray) -> np.ndarray:
+    latent = numbers("latent", model.latent)[:, 0]
+    return scipy.linalg.solve_triangular(L, latent, lower=True, trans=1)
+
+
+POSTERIORS = {conditioning.ExactPosterior: _exact, conditioning.LatentPosterior: _latent}
+
+
+def _likelihood(likelihood: Any) -> Likelihood:
+    kinds = gpx.likelihoods
+    if type(likelihood) is kinds.Gaussian:
+        return Gaussian()
+    if type(likelihood) is kinds.Bernoulli:
+        return LapseProbit(LAPSE)
+    raise UnsupportedModelError(
+        f"likelihood: {type(likelihood).__name__} is not supported (supported: Gaussian, Bernoulli)"
+    )
+
+
+def _constant(mean: Any) -> float:
+    if type(mean) in (gpx.mean_functions.Constant, gpx.mean_functions.Zero):
+        return float(numbers("mean_function.constant", mean.constant).reshape(()))
+    raise UnsupportedModelError(
+        f"mean_function: {type(mean).__name__} is not supported (supported: Constant, Zero); for a "
+        "linear trend add a Linear kernel instead, or fit the targets less the trend"
+    )
+
+
+def _matern(nu: float) -> Converter:
+    def converter(kernel: Any, d: int) -> Kernel:
+        return Matern(vector(kernel, "lengthscale"), nu, number(kernel, "variance"))
+
+    return converter
+
+
+def _rational_quadratic(kernel: Any, d: int) -> Kernel:
+    alpha, variance = number(kernel, "alpha"), number(kernel, "variance")
+    return RationalQuadratic(vector(kernel, "lengthscale"), alpha, variance)
+
+
+def _periodic(kernel: Any, d: int) -> Kernel:
+    lengths = 2.0 * vector(kernel, "lengthscale")
+    return Periodic(number(kernel, "period"), lengths, number(kernel, "variance"))
+
+
+TREE = KernelTree(
+    converters={
+        gk.RBF: lambda kernel, d: SquaredExponential(
+            vector(kernel, "lengthscale"), number(kernel, "variance")
+        ),
+        gk.Matern12: _matern(0.5),
+        gk.Matern32: _matern(1.5),
+        gk.Matern52: _matern(2.5),
+        gk.RationalQuadratic: _rational_quadratic,
+        gk.Periodic: _periodic,
+        gk.Linear: lambda kernel, d: Linear(number(kernel, "variance")),
+        gk.Polynomial: lambda kernel, d: polynomial(
+            kernel, kernel.degree, number(kernel, "variance"), number(kernel, "shift")
+        ),
+        gk.Constant: lambda kernel, d: Constant(number(kernel, "constant")),
+    },
+    sums=gk.SumKernel,
+    products=gk.ProductKernel,
+    parts=lambda kernel: kernel.kernels,
+    dimensions=lambda kernel, d: np.arange(d)[kernel.active_dims].tolist(),
+    example="gpjax.kernels.RBF",
+)

@@ -1,0 +1,60 @@
+"""What the adapters of JAX libraries share.
+
+JAX computes in float32 unless told otherwise. The numbers that a conditioned model stores are what
+its formulas use, so they are taken as they are; what is certified is the float64 function of them,
+and the distance to what the model itself returns is measured (`Conversion.native`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from gpcert.adapters.conversion import Conversion, LibraryPrediction
+from gpcert.adapters.library import library
+from gpcert.arrays import finite_array
+from gpcert.posterior import Posterior
+
+__all__ = ["compared", "inverse", "numbers", "points"]
+
+jax: Any = library("jax")
+
+Said = Callable[[Any, Any], LibraryPrediction]
+"""What a model predicts at points (n, d)."""
+
+
+def numbers(name: str, value: Any) -> np.ndarray:
+    """An array's numbers in float64, all finite."""
+    return finite_array(name, np.asarray(value, dtype=np.float64))
+
+
+def points(name: str, value: Any) -> np.ndarray:
+    """Inputs (N, d); plain numbers (N,) are one feature."""
+    X = numbers(name, value)
+    return X[:, None] if X.ndim == 1 else X
+
+
+def inverse(L: np.ndarray) -> np.ndarray:
+    """`L^-1` of a lower triangular matrix."""
+    return scipy.linalg.solve_triangular(L, np.eye(len(L)), lower=True)
+
+
+def compared(posterior: Posterior, model: Any, said: Said) -> Conversion:
+    """The conversion of a model whose predictions are `said`: in float64, and as the model does."""
+
+    def predict(X: np.ndarray) -> LibraryPrediction:
+        with jax.enable_x64(True):
+            return said(jax.tree_util.tree_map(_double, model), jax.numpy.asarray(X))
+
+    leaves = [np.asarray(leaf).dtype for leaf in jax.tree_util.tree_leaves(model)]
+    if np.float32 not in leaves:
+        return Conversion(posterior, predict)
+    return Conversion(posterior, predict, native=lambda X: said(model, jax.numpy.asarray(X)))
+
+
+def _double(leaf: Any) -> Any:
+    floats = np.issubdtype(np.asarray(leaf).dtype, np.floating)
+    return jax.numpy.asarray(np.asarray(leaf, dtype=np.float64)) if floats else leaf

@@ -1,0 +1,199 @@
+"""tinygp's conditioned processes and kernels as ours.
+
+`gp.condition(y).gp` keeps the canonical form: `t = mean_function.alpha`, and the Cholesky factor L
+of the covariance of the data, `A = L^-1`. Certified are its mean function and the variance of its
+kernel, without the `diag` that `condition` adds at its test points.
+
+Distances are L1 by default: on several features `exp(-|d|_1 / l)` is a product over them, and a
+Matern function of it is no kernel of ours.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpcert.adapters.conversion import Conversion, LibraryPrediction
+from gpcert.adapters.jax_models import compared, inverse, numbers, points
+from gpcert.adapters.kernel_tree import Converted, Converter, KernelTree, number, polynomial, vector
+from gpcert.adapters.library import library
+from gpcert.errors import InputError, UnsupportedModelError
+from gpcert.kernels import (
+    ActiveDimensions,
+    Constant,
+    Cosine,
+    Kernel,
+    Linear,
+    Matern,
+    Periodic,
+    RationalQuadratic,
+    SquaredExponential,
+)
+from gpcert.kernels.algebra import product_of
+from gpcert.posterior import Posterior
+from gpcert.spread import spread_of
+
+__all__ = ["TREE", "convert"]
+
+jax: Any = library("jax")
+gk: Any = library("tinygp.kernels")
+means: Any = library("tinygp.means")
+transforms: Any = library("tinygp.transforms")
+DirectSolver: Any = library("tinygp.solvers").DirectSolver
+
+
+def convert(model: Any) -> Conversion:
+    """Convert a conditioned `GaussianProcess`."""
+    mean, kernel = model.mean_function, model.kernel
+    if type(mean) is not means.Conditioned or type(kernel) is not gk.Conditioned:
+        raise InputError(
+            "model: expected a process conditioned on data, got one that is not; pass "
+            "gp.condition(y).gp"
+        )
+    if type(kernel.solver) is not DirectSolver:
+        raise UnsupportedModelError(
+            f"solver: {type(kernel.solver).__name__} is not supported (supported: DirectSolver, "
+            "with the kernels of tinygp.kernels)"
+        )
+    Z = points("X", mean.X)
+    found, _ = TREE.convert(kernel.kernel, Z.shape[1])
+    posterior = Posterior(
+        found,
+        Z,
+        numbers("alpha", mean.alpha),
+        inverse(numbers("scale_tril", kernel.solver.scale_tril)),
+        offset=_constant(mean),
+        spread=spread_of(Z),
+    )
+    flat = np.ndim(mean.X) == 1
+
+    def said(own: Any, X: Any) -> LibraryPrediction:
+        rows = X[:, 0] if flat else X
+        mu, variance = jax.vmap(own.mean_function)(rows), own.kernel(rows)
+        return LibraryPrediction(np.asarray(mu)[:, None], np.asarray(variance)[:, None])
+
+    return compared(posterior, model, said)
+
+
+def _constant(mean: Any) -> float:
+    prior = mean.mean_function
+    if prior is None or not mean.include_mean:
+        return 0.0
+    if type(prior) is not means.Mean or prior.func is not None:
+        raise UnsupportedModelError(
+            "mean: a function of the inputs is not supported (supported: a constant); fit the "
+            "targets less the trend"
+        )
+    return float(numbers("mean", prior.value))
+
+
+def _check_distance(kernel: Any, d: int) -> None:
+    """On one feature all distances are alike."""
+    if d > 1 and type(kernel.distance) is not gk.distance.L2Distance:
+        name = type(kernel).__name__
+        raise UnsupportedModelError(
+            f"{name} on {d} features with {type(kernel.distance).__name__} is not supported; use "
+            f"{name}(distance=tinygp.kernels.distance.L2Distance())"
+        )
+
+
+def _one_feature(kernel: Any, d: int) -> None:
+    if d > 1:
+        name = type(kernel).__name__
+        raise UnsupportedModelError(
+            f"{name} on {d} features is not supported: a periodic function of a distance is not "
+            f"positive definite there; use a product of Subspace(j, {name}(...))"
+        )
+
+
+def _matern(nu: float) -> Converter:
+    def converter(kernel: Any, d: int) -> Kernel:
+        _check_distance(kernel, d)
+        return Matern(number(kernel, "scale"), nu)
+
+    return converter
+
+
+def _exponential(kernel: Any, d: int) -> Kernel:
+    part = Matern(number(kernel, "scale"), 0.5)
+    if d == 1 or type(kernel.distance) is not gk.distance.L1Distance:
+        _check_distance(kernel, d)
+        return part
+    return product_of([ActiveDimensions(part, (j,)) for j in range(d)])
+
+
+def _squared_exponential(kernel: Any, d: int) -> Kernel:
+    _check_distance(kernel, d)
+    return SquaredExponential(number(kernel, "scale"))
+
+
+def _rational_quadratic(kernel: Any, d: int) -> Kernel:
+    _check_distance(kernel, d)
+    return RationalQuadratic(number(kernel, "scale"), number(kernel, "alpha"))
+
+
+def _periodic(kernel: Any, d: int) -> Kernel:
+    _one_feature(kernel, d)
+    return Periodic(number(kernel, "scale"), np.sqrt(2.0 / number(kernel, "gamma")))
+
+
+def _cosine(kernel: Any, d: int) -> Kernel:
+    _one_feature(kernel, d)
+    return Cosine([2.0 * np.pi / number(kernel, "scale")])
+
+
+def _polynomial(kernel: Any, d: int) -> Kernel:
+    variance = 1.0 / vector(kernel, "scale") ** 2
+    return polynomial(kernel, kernel.order, variance, number(kernel, "sigma") ** 2)
+
+
+def _scaled(name: str, power: int) -> Converter:
+    """Of inputs that are multiplied (power 1) or divided (-1) by a parameter, feature by feature.
+
+    Every kernel here is the same for x and y as for -x and -y in one feature.
+    """
+
+    def converter(kernel: Any, d: int) -> Converted:
+        if np.ndim(getattr(kernel, name)) > 1:
+            raise UnsupportedModelError(
+                f"{type(kernel).__name__} with a matrix is not supported (supported: a number or "
+                "one a feature), since a region has no exact image under it; transform the data"
+            )
+        sizes = np.broadcast_to(np.abs(vector(kernel, name)), (d,)).astype(float) ** power
+        if not np.all(np.isfinite(sizes) & (sizes > 0)):
+            raise UnsupportedModelError(f"{type(kernel).__name__}.{name}: expected no zero")
+        inside = TREE.called(kernel.kernel, d)
+        if inside.kernel is None:
+            return inside
+        return Converted(d, inside.kernel.rescaled(1.0 / sizes, np.zeros(d)), inside.white)
+
+    return converter
+
+
+def _subspace(kernel: Any, d: int) -> Converted:
+    dimensions = np.atleast_1d(np.arange(d)[kernel.axis]).tolist()
+    return TREE.called(kernel.kernel, len(dimensions)).on(dimensions, d)
+
+
+TREE = KernelTree(
+    converters={
+        gk.ExpSquared: _squared_exponential,
+        gk.Exp: _exponential,
+        gk.Matern32: _matern(1.5),
+        gk.Matern52: _matern(2.5),
+        gk.RationalQuadratic: _rational_quadratic,
+        gk.ExpSineSquared: _periodic,
+        gk.Cosine: _cosine,
+        gk.DotProduct: lambda kernel, d: Linear(1.0),
+        gk.Polynomial: _polynomial,
+        gk.Constant: lambda kernel, d: Constant(number(kernel, "value")),
+        transforms.Linear: _scaled("scale", 1),
+        transforms.Cholesky: _scaled("factor", -1),
+        transforms.Subspace: _subspace,
+    },
+    sums=gk.Sum,
+    products=gk.Product,
+    parts=lambda kernel: (kernel.kernel1, kernel.kernel2),
+    example="tinygp.kernels.ExpSquared",
+)

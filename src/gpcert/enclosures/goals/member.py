@@ -1,0 +1,59 @@
+"""A goal of one of several posteriors: of an output that has a kernel of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gpcert.arrays import Array
+from gpcert.attacks.functions import PlainFunction
+from gpcert.committee import Model
+from gpcert.enclosures.evaluation import Evaluation
+from gpcert.enclosures.goals.base import Goal, GoalBound
+
+__all__ = ["MemberGoal", "output_goal"]
+
+
+@dataclass(frozen=True, eq=False)
+class MemberGoal(Goal):
+    """The goal `plain`, asked of one member alone: its bounds are those of that posterior."""
+
+    index: int
+    plain: Goal
+
+    @property
+    def needs_variance(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """That of the plain goal."""
+        return self.plain.needs_variance
+
+    @property
+    def cells_at_once(self) -> int | None:
+        """That of the plain goal."""
+        return self.plain.cells_at_once
+
+    @property
+    def known(self) -> tuple[float, float]:
+        """That of the plain goal."""
+        return self.plain.known
+
+    def bound(self, evaluation: Evaluation, target: float | None) -> GoalBound:
+        """On the same cells as the member sees them."""
+        return self.plain.bound(evaluation.member(self.index), target)
+
+    def ceiling(self, evaluation: Evaluation) -> Array:
+        """At the same centres."""
+        return self.plain.ceiling(evaluation.member(self.index))
+
+    def function(self, model: Model) -> PlainFunction:
+        """That of the member."""
+        return self.plain.function(model.members[self.index])
+
+
+def output_goal(members: int, kind: Callable[[int, int], Goal], output: int, sign: int) -> Goal:
+    """`kind(output, sign)` of a posterior; of separate outputs, each a member, that of the member.
+
+    >>> from gpcert.enclosures.goals.mean import MeanGoal
+    >>> output_goal(1, MeanGoal, 2, -1), output_goal(3, MeanGoal, 2, -1).index
+    (MeanGoal(output=2, sign=-1), 2)
+    """
+    return kind(output, sign) if members == 1 else MemberGoal(output, kind(0, sign))

@@ -1,0 +1,233 @@
+"""Several posteriors over the same inputs: what they have in common, and outputs with kernels of
+their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from gpcert.archive import Shape, fingerprint, read_arrays, write_arrays
+from gpcert.errors import InputError
+from gpcert.likelihoods import Gaussian, ScalarLikelihood
+from gpcert.posterior import Posterior
+from gpcert.posterior_file import check_shapes
+
+__all__ = ["Outputs", "SeparateOutputs", "Several"]
+
+
+@dataclass(frozen=True, eq=False)
+class Several:
+    """Posteriors of the same features: their inputs, and the file that holds them all."""
+
+    members: tuple[Posterior, ...]
+
+    FORMAT: ClassVar[str]
+    HEADER: ClassVar[tuple[str, ...]] = ()
+    """What a file of this kind says besides its members."""
+
+    def __post_init__(self) -> None:
+        members = self.members if isinstance(self.members, tuple | list) else ()
+        if not members or not all(isinstance(member, Posterior) for member in members):
+            raise InputError(
+                f"{type(self).__name__}: expected a tuple of posteriors, got {self.members!r}"
+            )
+        object.__setattr__(self, "members", tuple(members))
+        if len({member.dim for member in members}) != 1:
+            raise InputError("members: expected the same number of features for all")
+
+    @property
+    def dim(self) -> int:
+        """Number of input features d."""
+        return self.members[0].dim
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """Names of the input features, or None; the first member's, as all see the same inputs."""
+        return self.members[0].feature_names
+
+    @property
+    def spread(self) -> np.ndarray | None:
+        """The features' standard deviations in the training data of all, or None."""
+        first = self.members[0].spread
+        same = all(_equal(first, member.spread) for member in self.members)
+        return first if same else None
+
+    @property
+    def places(self) -> np.ndarray:
+        """Inputs at all points that any member knows."""
+        return np.concatenate([member.places for member in self.members])
+
+    def check_inputs(self, X: Any, name: str = "X") -> np.ndarray:
+        """X as a finite (n, d) array, or an `InputError`."""
+        return self.members[0].check_inputs(X, name)
+
+    def save(self, path: str | Path) -> None:
+        """Write a `.npz` file that holds numbers and text only (no code), for `load`."""
+        members = [member.header() for member in self.members]
+        header = {"format": self.FORMAT, **self._written(), "members": members}
+        write_arrays(path, header, self._arrays())
+
+    def _written(self) -> dict[str, Any]:
+        """What the header of a file says besides the members."""
+        return {}
+
+    def _identity(self) -> dict[str, Any]:
+        """The same as plain text, for the fingerprint."""
+        return self._written()
+
+    def _arrays(self) -> dict[str, np.ndarray]:
+        return {
+            f"{index}.{name}": array
+            for index, member in enumerate(self.members)
+            for name, array in member.arrays().items()
+        }
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """16 hexadecimal digits that tell this model from others: a hash of all that is saved."""
+        members = [member.fingerprint for member in self.members]
+        return fingerprint({"format": self.FORMAT, **self._identity(), "members": members}, {})
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read what `save` wrote; never executes code from the file."""
+        return cls.from_arrays(*read_arrays(path, {cls.FORMAT: cls.check_arrays}), path)
+
+    @classmethod
+    def from_arrays(
+        cls, header: dict[str, Any], arrays: dict[str, np.ndarray], path: str | Path
+    ) -> Self:
+        """What a file holds, once read; `path` is named in errors."""
+        members = tuple(
+            Posterior.from_arrays(own, _numbered(arrays, index), path)
+            for index, own in enumerate(header["members"])
+        )
+        try:
+            return cls(members, **cls._fields(header))
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from error
+
+    @classmethod
+    def _fields(cls, header: dict[str, Any]) -> dict[str, Any]:
+        """The other fields of the record, from a file's header."""
+        return {}
+
+    @classmethod
+    def check_arrays(cls, header: dict[str, Any], shapes: Mapping[str, Shape]) -> None:
+        """An `InputError` unless the header has its parts and these are its members' arrays."""
+        members = header.get("members")
+        parts = isinstance(members, list) and all(isinstance(own, dict) for own in members)
+        if not parts or not all(name in header for name in cls.HEADER):
+            expected = " and ".join(("members", *cls.HEADER))
+            raise InputError(f"a part is missing or unknown: expected {expected}")
+        known = {f"{index}." for index in range(len(header["members"]))}
+        unknown = sorted(name for name in shapes if name.partition(".")[0] + "." not in known)
+        if unknown:
+            raise InputError(f"a part is unknown: {unknown[:9]}")
+        for prefix in sorted(known):
+            check_shapes(_starting(shapes, prefix), prefix)
+
+
+@dataclass(frozen=True, eq=False)
+class SeparateOutputs(Several):
+    """A regression of several targets, each a posterior of one output with its own kernel.
+
+    The outputs are independent. What reads a `Posterior` of several outputs reads this as well;
+    outputs whose kernels are the same up to a factor are better one `Posterior`, which evaluates
+    the kernel once.
+
+    >>> from gpcert.kernels import SquaredExponential
+    >>> short, long = (Posterior(SquaredExponential(s), [[0.0]], [2.0]) for s in (0.1, 10.0))
+    >>> SeparateOutputs((short, long)).mean([[1.0]]).round(3).tolist()
+    [[0.0, 1.99]]
+    """
+
+    FORMAT = "gpcert-separate-outputs-1"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for member in self.members:
+            if member.outputs != 1 or not isinstance(member.likelihood, Gaussian):
+                raise InputError(
+                    "members: expected regressions of one output each, with the likelihood "
+                    f"Gaussian(), got {member.outputs} outputs and {member.likelihood}"
+                )
+        if len(self.members) < 2:
+            raise InputError("members: expected two or more; one is a Posterior by itself")
+
+    classes = None
+    coupled = False
+
+    @property
+    def likelihood(self) -> ScalarLikelihood:
+        """That of every member."""
+        return Gaussian()
+
+    @property
+    def labels(self) -> tuple[Any, ...]:
+        """Numbers of the targets."""
+        return tuple(range(self.outputs))
+
+    @property
+    def outputs(self) -> int:
+        """Number of outputs m."""
+        return len(self.members)
+
+    def output(self, c: int) -> tuple[Posterior, int]:
+        """The posterior that has output c, and its number there."""
+        return self.members[c], 0
+
+    @property
+    def noise(self) -> np.ndarray:
+        """(m,): noise in the variance of every output."""
+        return np.concatenate([member.noise for member in self.members])
+
+    @property
+    def offset(self) -> np.ndarray:
+        """(m,): constant part of every output's mean."""
+        return np.concatenate([member.offset for member in self.members])
+
+    def prior_variance(self, X: Any) -> np.ndarray:
+        """(n, m): the variance before any data, noise included."""
+        return np.concatenate([member.prior_variance(X) for member in self.members], axis=1)
+
+    def predict(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Latent mean and variance at X (n, d), each (n, m), in plain floating point."""
+        found = [member.predict(X) for member in self.members]
+        mean, variance = (np.concatenate(parts, axis=1) for parts in zip(*found, strict=True))
+        return mean, variance
+
+    def mean(self, X: Any) -> np.ndarray:
+        """Latent mean alone at X (n, d), (n, m), in plain floating point."""
+        return np.concatenate([member.mean(X) for member in self.members], axis=1)
+
+    def prediction(self, X: Any) -> np.ndarray:
+        """What is decided on: the mean."""
+        return self.mean(X)
+
+    def check_has_variance(self, asked: str) -> None:
+        """Every member has one."""
+
+
+Outputs = Posterior | SeparateOutputs
+"""Latent functions, one an output, with or without a kernel of their own."""
+
+
+def _equal(a: np.ndarray | None, b: np.ndarray | None) -> bool:
+    return a is b or (a is not None and b is not None and np.array_equal(a, b))
+
+
+def _starting(items: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    return {name: item for name, item in items.items() if name.startswith(prefix)}
+
+
+def _numbered(arrays: dict[str, np.ndarray], index: int) -> dict[str, np.ndarray]:
+    """The arrays of one member."""
+    prefix = f"{index}."
+    found = _starting(arrays, prefix)
+    return {name.removeprefix(prefix): array for name, array in found.items()}

@@ -1,0 +1,18 @@
+"""A library that is missing is named with what to install."""
+
+import pytest
+
+from gpcert.adapters import library as module
+from gpcert.errors import MissingExtraError
+
+
+def test_a_missing_library_is_named_with_its_extra(monkeypatch):
+    def missing(name):
+        raise ModuleNotFoundError(f"No module named {name!r}")
+
+    monkeypatch.setattr(module, "import_module", missing)
+    with pytest.raises(MissingExtraError, match=r"botorch.*gpcert\[botorch\]") as found:
+        module.library("botorch.models")
+    assert found.value.name == "botorch"
+    with pytest.raises(MissingExtraError, match=r"gpflow.*numpy>=2"):
+        module.library("gpflow")
