@@ -1,15 +1,10 @@
 """Analyses of a model: attacks, safety curves, robustness, certified accuracy, worst cases."""
 
-from gpcert.analyses.accuracy import certified_accuracy
-from gpcert.analyses.accuracy_record import CertifiedAccuracy
-from gpcert.analyses.attack import attack, predict_gradient
-from gpcert.analyses.attack_table import Attack, AttackTable
-from gpcert.analyses.robustness import robustness
-from gpcert.analyses.robustness_table import Robustness, RobustnessTable
-from gpcert.analyses.safety import safety_curve
-from gpcert.analyses.safety_record import SafetyCurve, SafetyStep
-from gpcert.analyses.worst_case import worst_case
-from gpcert.analyses.worst_case_table import WorstCase, WorstCaseTable
+from gpcert.analyses.accuracy import CertifiedAccuracy, certified_accuracy
+from gpcert.analyses.attack import Attack, AttackTable, attack, predict_gradient
+from gpcert.analyses.robustness import Robustness, RobustnessTable, robustness
+from gpcert.analyses.safety import SafetyCurve, SafetyStep, safety_curve
+from gpcert.analyses.worst_case import WorstCase, WorstCaseTable, worst_case
 
 __all__ = [
     "Attack",

@@ -3,28 +3,153 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import replace
-from typing import Any, Unpack
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
 
 from gpcert.adapters import as_posterior
-from gpcert.analyses.accuracy_record import CertifiedAccuracy, TestPoint
 from gpcert.analyses.arguments import check_radii, class_labels, plain_decision
 from gpcert.api import certified_radius_many
 from gpcert.api.rules import RuleOptions, decision_rule
 from gpcert.api.words import DecisionTableWords, search_words, verb
 from gpcert.arrays import finite_array
 from gpcert.attacks import decision_margins
-from gpcert.certificates import Radius
+from gpcert.certificates import Radius, Record
+from gpcert.certificates.schema import ADDED, number
+from gpcert.certificates.table import COST, RecordTable
 from gpcert.committee import Committee, Model
 from gpcert.errors import InputError
+from gpcert.extras import optional
 from gpcert.frames import labels_of
+from gpcert.plots.accuracy import plot_accuracy
 from gpcert.regions.arguments import check_norm
 from gpcert.search import StopReason
 from gpcert.several import Outputs
 
-__all__ = ["certified_accuracy"]
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+__all__ = ["CertifiedAccuracy", "TestPoint", "certified_accuracy"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TestPoint(Record):
+    """One test point: whether its decision is `right`, and if so between which radii it breaks.
+
+    Proved robust up to `lower`; a counter-example lies at distance `upper` (infinite if none is
+    known). Points that are wrong have 0 for both. `scale` is the unit of the radii, if any.
+    """
+
+    __test__: ClassVar[bool] = False
+
+    kind: ClassVar[str] = "accuracy_point"
+    told: ClassVar[tuple[str, ...]] = ("label", "decision", "right", "lower", "upper", "norm")
+
+    label: Any
+    decision: Any
+    right: bool
+    lower: float
+    upper: float
+    norm: float
+    reason: StopReason
+    boxes: int
+    seconds: float
+    method: str = "taylor"
+    model: str = ""
+    scale: np.ndarray | None = field(default=None, metadata=ADDED)
+
+    def check(self) -> None:
+        """The radius lies in `[lower, upper]`."""
+        super().check()
+        if not 0 <= self.lower <= self.upper:
+            raise InputError("expected 0 <= lower <= upper")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CertifiedAccuracy(RecordTable[TestPoint]):
+    """Test points, and `radii` at which their shares are reported."""
+
+    kind: ClassVar[str] = "certified_accuracy"
+    row_kind: ClassVar[type[Record]] = TestPoint
+    columns: ClassVar[str] = f"label decision right lower upper norm {COST}"
+
+    radii: tuple[float, ...] = ()
+
+    @property
+    def accuracy(self) -> float:
+        """Share of the points that are right, whatever their robustness."""
+        return float(np.mean([row.right for row in self])) if len(self) else 0.0
+
+    def certified(self, radii: Any = None) -> np.ndarray:
+        """Shares of the points that are right and proved robust at the radii.
+
+        A point whose proved radius is 0 is not proved at all, not even for the radius 0.
+        """
+        r = self._radii(radii)
+        found = np.array([(row.right, row.lower) for row in self]).reshape(-1, 2)
+        proved = (found[:, :1] > 0) & (found[:, 1:] > 0) & (found[:, 1:] >= r)
+        return proved.mean(axis=0) if len(self) else 0.0 * r
+
+    def attacked(self, radii: Any = None) -> np.ndarray:
+        """Shares of the points that are right and for which no counter-example is known within the
+        radii: the truth lies between `certified` and this."""
+        r = self._radii(radii)
+        found = np.array([(row.right, row.upper) for row in self]).reshape(-1, 2)
+        return ((found[:, :1] > 0) & (found[:, 1:] > r)).mean(axis=0) if len(self) else 0.0 * r
+
+    def curve(self, radii: Any = None) -> pd.DataFrame:
+        """Radius, certified share, attacked share."""
+        pandas = optional("pandas", "curve")
+        return pandas.DataFrame(
+            {
+                "radius": self._radii(radii),
+                "certified": self.certified(radii),
+                "attacked": self.attacked(radii),
+            }
+        )
+
+    def plot(self, ax: Axes | None = None, *, label: str = "") -> Axes:
+        """Both curves over the radius, the band between them shaded; returns the Axes."""
+        if not len(self):
+            raise InputError("plot: expected at least one point, got an empty table")
+        finite = [row.upper for row in self if row.right and np.isfinite(row.upper)]
+        steps = {0.0, *self.radii, *finite, *(row.lower for row in self if row.right)}
+        end = max(self.radii) if self.radii else max(steps)
+        # a share changes just after a proved radius, and at a counter-example
+        fine = np.unique([r for step in steps for r in (step, np.nextafter(step, np.inf))])
+        fine = fine[fine <= end]
+        return plot_accuracy(ax, fine, self.certified(fine), self.attacked(fine), label=label)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and text, for JSON."""
+        return {**super().to_dict(), "radii": [float(radius) for radius in self.radii]}
+
+    @classmethod
+    def from_dict(cls, record: dict[str, Any]) -> Any:
+        """Inverse of `to_dict`."""
+        if not isinstance(record, dict) or not isinstance(record.get("radii"), list):
+            raise InputError("radii: expected a list of numbers")
+        radii = tuple(map(number, record["radii"]))
+        rest = super().from_dict({k: v for k, v in record.items() if k != "radii"})
+        return cls(rest.rows, rest.complete, rest.labels, radii)
+
+    def _radii(self, radii: Any) -> np.ndarray:
+        chosen = self.radii if radii is None else radii
+        return np.atleast_1d(np.asarray(chosen, dtype=np.float64))
+
+    def __repr__(self) -> str:
+        shares = [
+            f"{r:g}: {low:.3f} to {high:.3f}"
+            for r, low, high in zip(
+                self.radii[:6], self.certified()[:6], self.attacked()[:6], strict=True
+            )
+        ]
+        return (
+            f"CertifiedAccuracy({len(self)} points, {self.accuracy:.3f} right; "
+            f"robust at {'; '.join(shares)})"
+        )
 
 
 @verb
@@ -94,8 +219,8 @@ def certified_accuracy(
         int(k): replace(blank, label=labels[k], decision=decided[k])
         for k in np.flatnonzero(~searched)
     }
-    for number, item in zip(table.labels, table, strict=True):
-        k = int(rows[number])
+    for row, item in zip(table.labels, table, strict=True):
+        k = int(rows[row])
         found[k] = _point(replace(blank, label=labels[k], decision=decided[k]), item)
     order = sorted(found)
     points_found = tuple(found[k] for k in order)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, Literal, Unpack, get_args
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Unpack, get_args
 
 import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.analyses.arguments import plain_decision
-from gpcert.analyses.attack_table import Attack, AttackTable
 from gpcert.api.arguments import Means, one_of, read_flag, read_seed
 from gpcert.api.certify import certify_rule
 from gpcert.api.regions import Where
@@ -24,14 +23,96 @@ from gpcert.attacks import (
     decision_margins,
     prediction_and_gradient,
 )
-from gpcert.certificates import Status
+from gpcert.certificates import Record, Status
+from gpcert.certificates.table import RecordTable
 from gpcert.committee import Model
 from gpcert.frames import labels_of
+from gpcert.plots.attacks import plot_attacks
 from gpcert.regions import Ball, Region
 from gpcert.regions.norms import norm as norm_of
 from gpcert.search import Budget
 
-__all__ = ["attack", "confirmed_at", "predict_gradient"]
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["Attack", "AttackTable", "attack", "confirmed_at", "predict_gradient"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Attack(Record):
+    """The worst point that an attack found around x, in plain floating point: it proves nothing.
+
+    `before` and `after` are the `quantity` at x and at `point`; `margin` is the decision's own at
+    `point`, and `success` says that it is negative: the computed decision is another one.
+    `confirmed` says that this is proved by certified bounds at the two points (then `point`
+    refutes robustness). `distance` is that from x, in the region's norm (of several radii: in their
+    units; of a box: the largest change of a feature).
+    """
+
+    kind: ClassVar[str] = "attack"
+    told: ClassVar[tuple[str, ...]] = ("decision", "new_decision", "before", "after", "confirmed")
+
+    x: np.ndarray | None
+    point: np.ndarray | None
+    before: float
+    after: float
+    margin: float
+    success: bool
+    confirmed: bool
+    distance: float
+    decision: Any
+    new_decision: Any
+    quantity: str
+    method: str
+    region: dict[str, Any]
+    model: str = ""
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """The value before and after; returns the Axes."""
+        return AttackTable((self,)).plot(ax)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AttackTable(RecordTable[Attack]):
+    """Attacks on the rows of X."""
+
+    kind: ClassVar[str] = "attacks"
+    row_kind: ClassVar[type[Record]] = Attack
+    columns: ClassVar[str] = (
+        "decision new_decision quantity before after margin success confirmed distance method"
+    )
+
+    @property
+    def points(self) -> np.ndarray:
+        """(n, d) the points found."""
+        return np.stack([np.asarray(row.point) for row in self])
+
+    @property
+    def success(self) -> np.ndarray:
+        """(n,) whether the computed decision changes."""
+        return np.array([row.success for row in self], dtype=bool)
+
+    @property
+    def confirmed(self) -> np.ndarray:
+        """(n,) whether that is proved."""
+        return np.array([row.confirmed for row in self], dtype=bool)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Every point's value before and after; returns the Axes."""
+        before, after = (np.array([getattr(row, name) for row in self]) for name in ENDS)
+        quantity = self[0].quantity if len(self) else ""
+        return plot_attacks(ax, before, after, self.success, quantity)
+
+    def __repr__(self) -> str:
+        method = self[0].method if len(self) else "none"
+        return (
+            f"AttackTable({len(self)} points, {int(self.success.sum())} successes, "
+            f"{int(self.confirmed.sum())} confirmed, method={method!r})"
+        )
+
+
+ENDS = ("before", "after")
+
 
 ONE_BOX = Budget(seconds=None, boxes=1)
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Unpack, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack, get_args
 
 import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.analyses.arguments import check_radii, is_several, plain_decision
 from gpcert.analyses.attack import attack_regions
-from gpcert.analyses.safety_record import SafetyCurve, SafetyStep
 from gpcert.api import certify, prediction_range
 from gpcert.api.arguments import one_of, read_tolerance, read_x
 from gpcert.api.progress import progress_line
@@ -26,12 +25,107 @@ from gpcert.attacks import (
     prediction_and_gradient,
 )
 from gpcert.attacks.single_margins import BinaryMargins, DeviationMargins, LevelMargins
-from gpcert.certificates import Interval, PredictionRange, Status
+from gpcert.certificates import Interval, PredictionRange, Record, Status
+from gpcert.certificates.schema import ADDED
+from gpcert.certificates.table import COST, RecordTable
 from gpcert.committee import Model
+from gpcert.errors import InputError
+from gpcert.plots.safety import plot_safety
 from gpcert.regions import Ball
 from gpcert.search import StopReason
 
-__all__ = ["safety_curve"]
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["SafetyCurve", "SafetyStep", "safety_curve"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SafetyStep(Record):
+    """One radius of a safety curve around x.
+
+    `minimum` and `maximum` bound the least and the greatest `quantity` in the ball, as in a
+    `PredictionRange`; the attained ends are attained at `argmin` and `argmax`. `status` is the
+    verdict on the decision at x. `attack` is the value that the attack `attacked_by` reached, plain
+    floating point, at `attack_point`. The decision at x holds while the value lies between
+    `lower_level` and `upper_level` (None: no such end, and none at all for several classes).
+    `scale` is the unit of the radius, one number per feature, if it has one.
+    """
+
+    kind: ClassVar[str] = "safety_step"
+    told: ClassVar[tuple[str, ...]] = ("radius", "minimum", "maximum", "attack", "status")
+
+    radius: float
+    minimum: Interval
+    maximum: Interval
+    argmin: np.ndarray | None
+    argmax: np.ndarray | None
+    status: Status
+    attack: float
+    attack_point: np.ndarray | None
+    attacked_by: str
+    value: float
+    lower_level: Any
+    upper_level: Any
+    decision: Any
+    quantity: str
+    reason: StopReason
+    boxes: int
+    seconds: float
+    region: dict[str, Any]
+    method: str = "taylor"
+    model: str = ""
+    scale: np.ndarray | None = field(default=None, metadata=ADDED)
+
+    def check(self) -> None:
+        """The smallest value is not above the largest."""
+        super().check()
+        if not self.minimum.lower <= self.maximum.upper:
+            raise InputError("minimum and maximum: expected minimum.lower <= maximum.upper")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SafetyCurve(RecordTable[SafetyStep]):
+    """Steps of growing radius around one point."""
+
+    kind: ClassVar[str] = "safety_curve"
+    row_kind: ClassVar[type[Record]] = SafetyStep
+    columns: ClassVar[str] = f"radius minimum maximum attack status {COST}"
+
+    @property
+    def radii(self) -> np.ndarray:
+        """The radii, growing."""
+        return np.array([step.radius for step in self])
+
+    @property
+    def safe_up_to(self) -> float | None:
+        """The largest of the radii at which the decision is proved, if there is one."""
+        return max((step.radius for step in self if step.status is Status.ROBUST), default=None)
+
+    @property
+    def first_unsafe(self) -> float | None:
+        """The smallest of the radii at which a counter-example is known, if there is one."""
+        return min((step.radius for step in self if step.status is Status.NOT_ROBUST), default=None)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """The paper's picture: bounds solid, attained values dashed, the attack, the threshold, and
+        the first radius that is not safe; returns the Axes."""
+        return plot_safety(
+            ax,
+            self.to_frame(),
+            levels=[
+                level for level in (self[0].lower_level, self[0].upper_level) if level is not None
+            ],
+            label=self[0].quantity,
+            attack=self[0].attacked_by,
+            first_unsafe=self.first_unsafe,
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"SafetyCurve({len(self)} radii, safe up to {self.safe_up_to}, "
+            f"first unsafe {self.first_unsafe})"
+        )
 
 
 @verb

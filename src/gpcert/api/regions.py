@@ -19,7 +19,7 @@ from gpcert.committee import Model
 from gpcert.errors import InputError
 from gpcert.regions import Ball, Region
 from gpcert.regions.arguments import check_features, check_norm, check_radius
-from gpcert.regions.directed import product_up
+from gpcert.regions.norms import product_up
 
 __all__ = ["Shape", "Where", "is_list_of_regions", "read_region", "region_of"]
 

@@ -128,6 +128,15 @@ class Certificate(Record):
         return self._drawn(ax, shape=shape)
 
     @property
+    def counterexample_distance(self) -> float:
+        """Largest change of a feature from the region's centre to the counter-example; NaN without
+        either."""
+        center = self.region.get("center")
+        if self.counterexample is None or center is None:
+            return math.nan
+        return float(np.max(np.abs(self.counterexample - np.asarray(center)), initial=0.0))
+
+    @property
     def robust(self) -> bool:
         """Whether the decision is proved to be the same in the whole region."""
         return self.status is Status.ROBUST

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
-import numpy as np
-
 from gpcert.certificates.io import Record
-from gpcert.certificates.record import Certificate, PredictionRange, Radius, Status
+from gpcert.certificates.record import Certificate, Interval, PredictionRange, Radius, Status
 from gpcert.certificates.schema import label
 from gpcert.certificates.shown import Shown
 from gpcert.certificates.text import table_shown
@@ -20,19 +18,36 @@ from gpcert.extras import optional
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["CertificateTable", "RadiusTable", "RangeTable", "RecordTable"]
+__all__ = ["COST", "CertificateTable", "RadiusTable", "RangeTable", "RecordTable", "cells_of"]
 
 T = TypeVar("T", bound=Record)
 
+COST = "boxes seconds reason"
+"""The columns of what a search cost and why it ended."""
+
+
+def cells_of(row: Any, names: str) -> dict[str, Any]:
+    """Fields of a record by name: of an interval both ends, of an enumeration the name."""
+    found: dict[str, Any] = {}
+    for name in names.split():
+        value = getattr(row, name)
+        if isinstance(value, Interval):
+            found |= {f"{name}_lower": value.lower, f"{name}_upper": value.upper}
+        else:
+            found[name] = value.name if isinstance(value, Enum) else value
+    return found
+
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RecordTable(Record, ABC, Generic[T]):
+class RecordTable(Record, Generic[T]):
     """Records of one kind, in order; `complete` is False if the run was interrupted.
 
     `labels`, one for each row, name the point that a row is about: 0, 1, ... by default.
     """
 
     row_kind: ClassVar[type[Record]]
+    columns: ClassVar[str] = ""
+    """Fields of a row that the data frame shows; of an interval both ends."""
 
     rows: tuple[T, ...]
     complete: bool = True
@@ -77,10 +92,9 @@ class RecordTable(Record, ABC, Generic[T]):
         """Its first rows."""
         return table_shown(repr(self), self._lines(), self.complete)
 
-    @staticmethod
-    @abstractmethod
-    def cells(row: Any) -> dict[str, Any]:
+    def cells(self, row: Any) -> dict[str, Any]:
         """What a row of the data frame says about a record."""
+        return cells_of(row, self.columns)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and text, for JSON."""
@@ -118,6 +132,7 @@ class CertificateTable(RecordTable[Certificate]):
     kind: ClassVar[str] = "certificates"
     drawn_as: ClassVar[str] = "certificates"
     row_kind: ClassVar[type[Record]] = Certificate
+    columns: ClassVar[str] = f"status decision margin unit counterexample_distance {COST}"
 
     @property
     def certificates(self) -> tuple[Certificate, ...]:
@@ -138,21 +153,6 @@ class CertificateTable(RecordTable[Certificate]):
         """Part of the points that are proved robust."""
         return self.count(Status.ROBUST) / max(len(self), 1)
 
-    @staticmethod
-    def cells(row: Certificate) -> dict[str, Any]:
-        """Status, decision, bounds of the margin, the counter-example's distance, cost."""
-        return {
-            "status": row.status.name,
-            "decision": row.decision,
-            "margin_lower": row.margin.lower,
-            "margin_upper": row.margin.upper,
-            "unit": row.unit,
-            "counterexample_distance": distance(row),
-            "boxes": row.boxes,
-            "seconds": row.seconds,
-            "reason": row.reason.name,
-        }
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RangeTable(RecordTable[PredictionRange]):
@@ -162,22 +162,10 @@ class RangeTable(RecordTable[PredictionRange]):
     drawn_as: ClassVar[str] = "ranges"
     row_kind: ClassVar[type[Record]] = PredictionRange
 
-    @staticmethod
-    def cells(row: PredictionRange) -> dict[str, Any]:
+    def cells(self, row: PredictionRange) -> dict[str, Any]:
         """Output, quantity (of a band also its beta), both sides' bounds, cost."""
-        return {
-            "output": row.output,
-            "quantity": row.quantity,
-            **({} if row.beta is None else {"beta": row.beta}),
-            "minimum_lower": row.minimum.lower,
-            "minimum_upper": row.minimum.upper,
-            "maximum_lower": row.maximum.lower,
-            "maximum_upper": row.maximum.upper,
-            "converged": row.converged,
-            "boxes": row.boxes,
-            "seconds": row.seconds,
-            "reason": row.reason.name,
-        }
+        beta = "" if row.beta is None else "beta "
+        return cells_of(row, f"output quantity {beta}minimum maximum converged {COST}")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -187,24 +175,4 @@ class RadiusTable(RecordTable[Radius]):
     kind: ClassVar[str] = "radii"
     drawn_as: ClassVar[str] = "radii"
     row_kind: ClassVar[type[Record]] = Radius
-
-    @staticmethod
-    def cells(row: Radius) -> dict[str, Any]:
-        """Decision, bounds of the radius, cost."""
-        return {
-            "decision": row.decision,
-            "lower": row.lower,
-            "upper": row.upper,
-            "norm": row.norm,
-            "boxes": row.boxes,
-            "seconds": row.seconds,
-            "reason": row.reason.name,
-        }
-
-
-def distance(certificate: Certificate) -> float:
-    """Largest change of a feature from the region's centre to the counter-example."""
-    center = certificate.region.get("center")
-    if certificate.counterexample is None or center is None:
-        return float("nan")
-    return float(np.max(np.abs(certificate.counterexample - np.asarray(center)), initial=0.0))
+    columns: ClassVar[str] = f"decision lower upper norm {COST}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,16 +9,15 @@ import typer
 from rich.console import RenderableType
 
 from gpcert.analyses import certified_accuracy
-from gpcert.analyses.accuracy_record import TestPoint
+from gpcert.analyses.accuracy import TestPoint
 from gpcert.cli import options
-from gpcert.cli.exits import ExitCode
+from gpcert.cli.exits import settled
 from gpcert.cli.options import named
 from gpcert.cli.pictures import Picture, radii_of
 from gpcert.cli.results import Files
-from gpcert.cli.terminal import above, below
+from gpcert.cli.terminal import above, below, cells
 from gpcert.committee import Committee, Model
 from gpcert.errors import InputError
-from gpcert.search import StopReason
 
 __all__ = ["accuracy", "EXAMPLES"]
 
@@ -54,8 +52,6 @@ def accuracy(
     picture: Picture,
 ) -> None:
     """Find the share of the points that are right and proved robust, for every radius."""
-    files.check()
-    picture.check()
     choices = search.arguments()
     model, points = inputs.read()
     found = certified_accuracy(
@@ -69,15 +65,14 @@ def accuracy(
         n_jobs=search.jobs,
         **choices,
     )
-    result = replace(found, labels=tuple(points.labels[row] for row in found.labels))
+    result = points.named(found)
     picture.draw(result)
     shares = zip(result.radii, result.certified(), result.attacked(), strict=True)
     summary = f"{result.accuracy:.4g} right; right and robust: " + "; ".join(
         f"{below(low)} to {above(high)} at {radius:g}" for radius, low, high in shares
     )
     files.report(result, f"Certified accuracy, l_{ball.norm}", COLUMNS, _cells, summary)
-    good = result.complete and all(row.reason is StopReason.CONVERGED for row in result)
-    raise typer.Exit(ExitCode.PROVED if good else ExitCode.UNDECIDED)
+    raise typer.Exit(settled(result))
 
 
 def _labels(path: Path, model: Model, count: int) -> list[Any]:
@@ -101,12 +96,6 @@ def _labels(path: Path, model: Model, count: int) -> list[Any]:
 
 
 def _cells(row: TestPoint) -> list[RenderableType]:
-    return [
-        "" if row.label is None else str(row.label),
-        "" if row.decision is None else str(row.decision),
-        "yes" if row.right else "no",
-        below(row.lower) if row.right else "",
-        above(row.upper) if row.right else "",
-        str(row.boxes),
-        f"{1e3 * row.seconds:.1f}",
-    ]
+    radius = [below(row.lower), above(row.upper)] if row.right else ["", ""]
+    right = "yes" if row.right else "no"
+    return [*cells(row, "label decision"), right, *radius, *cells(row, "boxes ms")]

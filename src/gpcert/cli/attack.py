@@ -7,9 +7,7 @@ from enum import StrEnum
 from typing import Annotated
 
 import typer
-from rich.console import RenderableType
 
-from gpcert.analyses import Attack
 from gpcert.analyses import attack as attack_all
 from gpcert.cli import options
 from gpcert.cli.exits import ExitCode
@@ -61,8 +59,6 @@ def attack(
     picture: Picture,
 ) -> None:
     """Look for another decision in a ball around each point, in plain floating point."""
-    files.check()
-    picture.check()
     model, points = inputs.read()
     found = attack_all(
         model,
@@ -81,17 +77,11 @@ def attack(
     won, sure = int(result.success.sum()), int(result.confirmed.sum())
     summary = f"{len(result)} points: {won} successes, {sure} confirmed; a failure proves nothing"
     title = f"Attacks ({method.value}), l_{ball.norm} radius {radius}"
-    files.report(result, title, COLUMNS, _cells, summary)
+    files.report(
+        result,
+        title,
+        COLUMNS,
+        "decision new_decision before after success confirmed distance",
+        summary,
+    )
     raise typer.Exit(ExitCode.REFUTED if sure else ExitCode.UNDECIDED)
-
-
-def _cells(row: Attack) -> list[RenderableType]:
-    return [
-        "" if row.decision is None else str(row.decision),
-        "" if row.new_decision is None else str(row.new_decision),
-        f"{row.before:.4g}",
-        f"{row.after:.4g}",
-        "yes" if row.success else "",
-        "yes" if row.confirmed else "",
-        f"{row.distance:.4g}",
-    ]

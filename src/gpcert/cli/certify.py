@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import typer
 from rich.console import RenderableType
 
 from gpcert.api import certify_many
 from gpcert.certificates import Certificate, Status
-from gpcert.certificates.table import distance
 from gpcert.cli import options
 from gpcert.cli.exits import exit_code
 from gpcert.cli.options import radius_of
 from gpcert.cli.results import Files
-from gpcert.cli.terminal import above, below, verdict
+from gpcert.cli.terminal import cells
 
 __all__ = ["certify", "EXAMPLES"]
 
@@ -43,7 +40,6 @@ def certify(
     files: Files,
 ) -> None:
     """Prove or refute that the decision at each point holds in a whole ball around it."""
-    files.check()
     choices = search.arguments()
     model, points = inputs.read()
     found = certify_many(
@@ -55,8 +51,7 @@ def certify(
         **choices,
         n_jobs=search.jobs,
     )
-    # an interrupted table says by its own labels which rows were finished
-    result = replace(found, labels=tuple(points.labels[row] for row in found.labels))
+    result = points.named(found)
     counts = [f"{result.count(status)} {status.name}" for status in Status]
     title = f"Certificates, l_{ball.norm} radius {radius}"
     summary = f"{len(result)} points: {', '.join(counts)}"
@@ -65,12 +60,5 @@ def certify(
 
 
 def _cells(c: Certificate) -> list[RenderableType]:
-    return [
-        "" if c.decision is None else str(c.decision),
-        verdict(c.status),
-        below(c.margin.lower),
-        above(c.margin.upper),
-        "" if c.counterexample is None else f"{distance(c):.4g}",
-        str(c.boxes),
-        f"{1e3 * c.seconds:.1f}",
-    ]
+    moved = "" if c.counterexample is None else f"{c.counterexample_distance:.4g}"
+    return [*cells(c, "decision status margin"), moved, *cells(c, "boxes ms")]

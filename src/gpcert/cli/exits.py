@@ -11,11 +11,13 @@ import typer
 from typer.core import TyperGroup
 
 from gpcert.certificates import CertificateTable, Status
+from gpcert.certificates.table import RecordTable
 from gpcert.cli.streams import flush
 from gpcert.cli.terminal import error_console, say_error
 from gpcert.errors import InputError, MissingExtraError
+from gpcert.search import StopReason
 
-__all__ = ["ExitCode", "Commands", "exit_code"]
+__all__ = ["ExitCode", "Commands", "exit_code", "settled"]
 
 
 class ExitCode(IntEnum):
@@ -37,6 +39,12 @@ def exit_code(table: CertificateTable) -> ExitCode:
         return ExitCode.REFUTED
     proved = table.complete and table.count(Status.ROBUST) == len(table)
     return ExitCode.PROVED if proved else ExitCode.UNDECIDED
+
+
+def settled(table: RecordTable[Any]) -> ExitCode:
+    """0 if every search ended within its tolerance, 2 if some did not (or were not tried)."""
+    good = table.complete and all(row.reason is StopReason.CONVERGED for row in table)
+    return ExitCode.PROVED if good else ExitCode.UNDECIDED
 
 
 class Commands(TyperGroup):

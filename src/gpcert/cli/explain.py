@@ -160,8 +160,6 @@ def explain(
     files: Files,
 ) -> None:
     """Explain predictions with proof: effects as intervals, smallest reasons, pixel budgets."""
-    files.check()
-    asked.check()
     _refuse_what_says_nothing(asked, ball, decision, search)
     effort = search.arguments()
     model, points = inputs.read()

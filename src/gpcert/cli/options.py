@@ -313,7 +313,8 @@ def named(option: str, text: str, labels: Any) -> Any:
 
 
 def grouped(function: Callable[..., None]) -> Callable[..., None]:
-    """A command whose parameters that are groups of options are spread into these options."""
+    """A command whose parameters that are groups of options are spread into these options, each
+    group checked before the work begins."""
     hints = typing.get_type_hints(function, include_extras=True)
     spread: list[inspect.Parameter] = []
     groups: dict[str, Any] = {}
@@ -336,7 +337,10 @@ def grouped(function: Callable[..., None]) -> Callable[..., None]:
 
     def command(**given: Any) -> None:
         for name, kind in groups.items():
-            given[name] = kind(**{field.name: given.pop(field.name) for field in fields(kind)})
+            group = kind(**{field.name: given.pop(field.name) for field in fields(kind)})
+            if hasattr(group, "check"):  # before the work, not after it
+                group.check()
+            given[name] = group
         function(**given)
 
     command.__name__, command.__doc__ = function.__name__, function.__doc__

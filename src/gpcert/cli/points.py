@@ -7,15 +7,18 @@ import io
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
+from gpcert.certificates.table import RecordTable
 from gpcert.errors import InputError
 
 __all__ = ["Points", "read_points"]
+
+T = TypeVar("T", bound=RecordTable[Any])
 
 LABEL_NAMES = {"", "id", "index", "unnamed: 0"}
 """Names, in small letters, of a column that names the rows; pandas writes "" for its index."""
@@ -33,6 +36,11 @@ class Points:
 
     X: np.ndarray
     labels: tuple[Any, ...]
+
+    def named(self, table: T) -> T:
+        """The table of results with the labels of the points; its own are the rows' numbers, those
+        that were finished where it was interrupted."""
+        return replace(table, labels=tuple(self.labels[row] for row in table.labels))
 
 
 def read_points(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -12,9 +11,9 @@ from rich.console import RenderableType
 from gpcert.api import certified_radius_many
 from gpcert.certificates import Radius
 from gpcert.cli import options
-from gpcert.cli.exits import ExitCode
+from gpcert.cli.exits import settled
 from gpcert.cli.results import Files
-from gpcert.cli.terminal import above, below
+from gpcert.cli.terminal import above, below, cells
 from gpcert.search import StopReason
 
 __all__ = ["COLUMNS", "EXAMPLES", "radius", "radius_cells"]
@@ -46,7 +45,6 @@ def radius(
     files: Files,
 ) -> None:
     """Bracket the radius up to which the decision at each point is proved robust."""
-    files.check()
     choices = search.arguments()
     model, points = inputs.read()
     found = certified_radius_many(
@@ -59,23 +57,19 @@ def radius(
         **choices,
         n_jobs=search.jobs,
     )
-    # an interrupted table says by its own labels which rows were finished
-    result = replace(found, labels=tuple(points.labels[row] for row in found.labels))
+    result = points.named(found)
     met = sum(item.reason is StopReason.CONVERGED for item in result)
     summary = f"{len(result)} radii: {met} within the tolerance {rtol:g}, {len(result) - met} wider"
     files.report(result, f"Certified radii, l_{ball.norm}", COLUMNS, radius_cells, summary)
-    raise typer.Exit(
-        ExitCode.PROVED if result.complete and met == len(result) else ExitCode.UNDECIDED
-    )
+    raise typer.Exit(settled(result))
 
 
 def radius_cells(item: Radius) -> list[RenderableType]:
     """Proved radius, distance of the known counter-example, their ratio, cost."""
     return [
-        "" if item.decision is None else str(item.decision),
+        *cells(item, "decision"),
         below(item.lower),
         above(item.upper) if item.counterexample is not None else "none found",
         below(item.lower / item.upper) if 0 < item.upper < math.inf else "",
-        str(item.boxes),
-        f"{1e3 * item.seconds:.1f}",
+        *cells(item, "boxes ms"),
     ]

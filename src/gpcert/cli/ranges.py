@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
-from rich.console import RenderableType
 
 from gpcert.api import prediction_range_many
-from gpcert.certificates import PredictionRange
 from gpcert.cli import options
-from gpcert.cli.exits import ExitCode
+from gpcert.cli.exits import settled
 from gpcert.cli.options import label_of, radius_of
 from gpcert.cli.results import Files
-from gpcert.cli.terminal import above, below
 from gpcert.committee import Model
 
 __all__ = ["ranges", "EXAMPLES"]
@@ -76,7 +72,6 @@ def ranges(
     files: Files,
 ) -> None:
     """Bound the smallest and the largest prediction in a ball around each point."""
-    files.check()
     choices = search.arguments()
     model, points = inputs.read()
     asked = None if quantity is None else quantity.value
@@ -92,15 +87,12 @@ def ranges(
         **choices,
         n_jobs=search.jobs,
     )
-    # an interrupted table says by its own labels which rows were finished
-    result = replace(found, labels=tuple(points.labels[row] for row in found.labels))
+    result = points.named(found)
     met = sum(item.converged for item in result)
     summary = f"{len(result)} ranges: {met} within the tolerance {tol:g}, {len(result) - met} wider"
     title = f"Prediction ranges, l_{ball.norm} radius {radius}"
-    files.report(result, title, COLUMNS, _cells, summary)
-    raise typer.Exit(
-        ExitCode.PROVED if result.complete and met == len(result) else ExitCode.UNDECIDED
-    )
+    files.report(result, title, COLUMNS, "output quantity minimum maximum boxes ms", summary)
+    raise typer.Exit(settled(result))
 
 
 def _output(model: Model, quantity: Any, text: str | None, sides: Sides) -> dict[str, Any]:
@@ -108,16 +100,3 @@ def _output(model: Model, quantity: Any, text: str | None, sides: Sides) -> dict
     if text is None:
         return {"all_outputs": True} if sides is Sides.both else {"sides": sides.value}
     return {"output": label_of(text, model, quantity), "sides": sides.value}
-
-
-def _cells(item: PredictionRange) -> list[RenderableType]:
-    return [
-        "" if item.output is None else str(item.output),
-        item.quantity,
-        below(item.minimum.lower),
-        above(item.minimum.upper),
-        below(item.maximum.lower),
-        above(item.maximum.upper),
-        str(item.boxes),
-        f"{1e3 * item.seconds:.1f}",
-    ]

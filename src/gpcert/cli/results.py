@@ -14,7 +14,7 @@ from rich.console import Console, RenderableType
 from rich.text import Text
 
 from gpcert.certificates.table import RecordTable
-from gpcert.cli.terminal import console, error_console, say, table
+from gpcert.cli.terminal import cells, console, error_console, say, table
 from gpcert.errors import InputError
 from gpcert.extras import optional
 
@@ -73,15 +73,19 @@ class Files:
         result: RecordTable[Any],
         title: str,
         columns: Sequence[str],
-        cells: Callable[[Any], Sequence[RenderableType]],
+        fields: str | Callable[[Any], Sequence[RenderableType]],
         summary: str,
     ) -> None:
-        """The table, cut where it is long, one line of summary, and where the files are."""
+        """The table, cut where it is long, one line of summary, and where the files are.
+
+        `fields` are names of a row's fields, or a function that gives its cells.
+        """
         place = self.place
         rows = table(title, ["point", *columns])
         for label, row in list(zip(result.labels, result, strict=True))[:LARGEST_TABLE]:
             # text of users, such as labels, is not read as markup
-            rows.add_row(*(Text(c) if isinstance(c, str) else c for c in (str(label), *cells(row))))
+            shown = cells(row, fields) if isinstance(fields, str) else fields(row)
+            rows.add_row(*(Text(c) if isinstance(c, str) else c for c in (str(label), *shown)))
         place.print(rows)
         if len(result) > LARGEST_TABLE:
             say(f"... and {len(result) - LARGEST_TABLE} more; --output and --csv write all", place)

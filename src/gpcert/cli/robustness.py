@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 import typer
-from rich.console import RenderableType
 
-from gpcert.analyses import Robustness
 from gpcert.analyses import robustness as robustness_of
 from gpcert.cli import options
-from gpcert.cli.exits import ExitCode
+from gpcert.cli.exits import settled
 from gpcert.cli.models import load_model
 from gpcert.cli.options import label_of, radius_of
 from gpcert.cli.pictures import Picture, radii_of
 from gpcert.cli.results import Files
-from gpcert.cli.terminal import above, below
-from gpcert.search import StopReason
+from gpcert.cli.terminal import above
 
 __all__ = ["robustness", "EXAMPLES"]
 
@@ -55,8 +51,6 @@ def robustness(
     picture: Picture,
 ) -> None:
     """Bound how far the prediction can move in a ball around each point."""
-    files.check()
-    picture.check()
     choices = search.arguments()
     model, points = inputs.read()
     others = {path.stem: load_model(path) for path in compare or []}
@@ -72,21 +66,11 @@ def robustness(
         n_jobs=search.jobs,
         **choices,
     )
-    result = replace(found, labels=tuple(points.labels[row] for row in found.labels))
+    result = points.named(found)
     picture.draw(result)
     median = float(np.median(result.deltas())) if len(result) else 0.0
     summary = f"{len(result)} ranges: median delta at most {above(median)}"
-    files.report(result, f"Robustness, l_{ball.norm} balls", COLUMNS, _cells, summary)
-    good = result.complete and all(row.reason is StopReason.CONVERGED for row in result)
-    raise typer.Exit(ExitCode.PROVED if good else ExitCode.UNDECIDED)
-
-
-def _cells(row: Robustness) -> list[RenderableType]:
-    return [
-        row.group,
-        row.setting,
-        below(row.delta.lower),
-        above(row.delta.upper),
-        str(row.boxes),
-        f"{1e3 * row.seconds:.1f}",
-    ]
+    files.report(
+        result, f"Robustness, l_{ball.norm} balls", COLUMNS, "group setting delta boxes ms", summary
+    )
+    raise typer.Exit(settled(result))

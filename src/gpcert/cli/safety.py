@@ -10,12 +10,11 @@ from rich.console import RenderableType
 from gpcert.analyses import SafetyStep, safety_curve
 from gpcert.cli import options
 from gpcert.cli.attack import AttackMethod
-from gpcert.cli.exits import ExitCode
+from gpcert.cli.exits import settled
 from gpcert.cli.options import label_of, named
 from gpcert.cli.pictures import Picture, radii_of
 from gpcert.cli.results import Files
-from gpcert.cli.terminal import above, below, verdict
-from gpcert.search import StopReason
+from gpcert.cli.terminal import cells
 
 __all__ = ["safety", "EXAMPLES"]
 
@@ -53,8 +52,6 @@ def safety(
     picture: Picture,
 ) -> None:
     """Bound a prediction in growing balls around one point, beside an attack."""
-    files.check()
-    picture.check()
     choices = search.arguments()
     model, points = inputs.read()
     row = 0
@@ -79,17 +76,8 @@ def safety(
         f"{'none of the radii' if broken is None else broken}"
     )
     files.report(result, f"Safety, l_{ball.norm} balls", COLUMNS, _cells, summary)
-    good = result.complete and all(step.reason is StopReason.CONVERGED for step in result)
-    raise typer.Exit(ExitCode.PROVED if good else ExitCode.UNDECIDED)
+    raise typer.Exit(settled(result))
 
 
 def _cells(step: SafetyStep) -> list[RenderableType]:
-    return [
-        f"{step.radius:g}",
-        below(step.minimum.lower),
-        above(step.minimum.upper),
-        below(step.maximum.lower),
-        above(step.maximum.upper),
-        f"{step.attack:.4g}",
-        verdict(step.status),
-    ]
+    return [f"{step.radius:g}", *cells(step, "minimum maximum attack status")]

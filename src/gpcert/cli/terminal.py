@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from gpcert.certificates import Status
+from gpcert.certificates import Interval, Status
 from gpcert.certificates.text import above, below
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "say",
     "say_error",
     "below",
+    "cells",
     "above",
     "verdict",
     "table",
@@ -68,6 +70,27 @@ def say_error(message: str) -> None:
 def verdict(status: Status) -> Text:
     """The status in its colour."""
     return Text(status.name, style=VERDICT_STYLES[status])
+
+
+def cells(row: Any, names: str) -> list[str | Text]:
+    """Fields of a record by name, in few digits, proved ends rounded outwards; `ms` is its time."""
+    found: list[str | Text] = []
+    for name in names.split():
+        value = 1e3 * row.seconds if name == "ms" else getattr(row, name)
+        match value:
+            case None | False:
+                found.append("")
+            case True:
+                found.append("yes")
+            case Interval():
+                found += [below(value.lower), above(value.upper)]
+            case Status():
+                found.append(verdict(value))
+            case float():
+                found.append(f"{value:.1f}" if name == "ms" else f"{value:.4g}")
+            case _:
+                found.append(str(value))
+    return found
 
 
 def table(title: str, columns: Sequence[str], caption: str | None = None) -> Table:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Annotated
 
 import typer
-from rich.console import RenderableType
 
-from gpcert.analyses import WorstCase
 from gpcert.analyses import worst_case as worst_case_of
 from gpcert.cli import options
-from gpcert.cli.exits import ExitCode
+from gpcert.cli.exits import settled
 from gpcert.cli.options import label_of, radius_of
 from gpcert.cli.pictures import Picture
 from gpcert.cli.results import Files
-from gpcert.cli.terminal import above, below
-from gpcert.search import StopReason
+from gpcert.cli.terminal import above
 
 __all__ = ["worst_case", "EXAMPLES"]
 
@@ -46,8 +42,6 @@ def worst_case(
     picture: Picture,
 ) -> None:
     """Bound a regression's least and greatest mean, and its credible band, around each point."""
-    files.check()
-    picture.check()
     choices = search.arguments()
     model, points = inputs.read()
     found = worst_case_of(
@@ -61,23 +55,10 @@ def worst_case(
         n_jobs=search.jobs,
         **choices,
     )
-    result = replace(found, labels=tuple(points.labels[row] for row in found.labels))
+    result = points.named(found)
     picture.draw(result)
     widest = max((row.maximum.upper - row.minimum.lower for row in result), default=0.0)
     summary = f"{len(result)} points: a mean moves by at most {above(widest)}"
     title = f"Worst predictions, l_{ball.norm} radius {radius}"
-    files.report(result, title, COLUMNS, _cells, summary)
-    good = result.complete and all(row.reason is StopReason.CONVERGED for row in result)
-    raise typer.Exit(ExitCode.PROVED if good else ExitCode.UNDECIDED)
-
-
-def _cells(row: WorstCase) -> list[RenderableType]:
-    return [
-        f"{row.mean:.4g}",
-        below(row.minimum.lower),
-        above(row.minimum.upper),
-        below(row.maximum.lower),
-        above(row.maximum.upper),
-        below(row.band.lower),
-        above(row.band.upper),
-    ]
+    files.report(result, title, COLUMNS, "mean minimum maximum band", summary)
+    raise typer.Exit(settled(result))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -23,7 +23,7 @@ Ranking = Literal["effects", "lime", "gradient", "sufficient"]
 RANKING_TOLERANCE = 0.01
 """Width of the effects that give an order (probabilities)."""
 
-RANKINGS = ("effects", "lime", "gradient", "sufficient")
+RANKINGS = get_args(Ranking)
 
 
 def ranked_features(

@@ -10,7 +10,7 @@ import numpy as np
 
 from gpcert.certificates import Certificate, Interval, Record, Status
 from gpcert.certificates.shown import Shown
-from gpcert.certificates.table import RecordTable
+from gpcert.certificates.table import COST, RecordTable, cells_of
 from gpcert.certificates.text import region_text
 from gpcert.errors import InputError
 from gpcert.explain.names import shown
@@ -175,20 +175,15 @@ class ReasonTable(RecordTable[Reason]):
     kind: ClassVar[str] = "reasons"
     row_kind: ClassVar[type[Record]] = Reason
 
-    @staticmethod
-    def cells(row: Reason) -> dict[str, Any]:
+    def cells(self, row: Reason) -> dict[str, Any]:
         """The set, how many of it are undecided, cost."""
         return {
-            "what": row.what,
-            "decision": row.decision,
-            "found": row.found,
+            **cells_of(row, "what decision found"),
             "features": " ".join(row.feature_names),
             "count": len(row.features),
             "undecided": len(row.undecided),
             "steps": len(row.steps),
-            "boxes": row.boxes,
-            "seconds": row.seconds,
-            "reason": row.reason.name,
+            **cells_of(row, COST),
         }
 
     def plot(self, ax: Axes | None = None) -> Axes:

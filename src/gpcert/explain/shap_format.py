@@ -9,7 +9,7 @@ import numpy as np
 from gpcert.extras import optional
 
 if TYPE_CHECKING:
-    from gpcert.explain.effects_record import Effects
+    from gpcert.explain.effects import Effects
 
 __all__ = ["shap_explanation"]
 

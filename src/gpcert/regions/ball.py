@@ -23,9 +23,8 @@ from gpcert.regions.arguments import (
     number_or_text,
 )
 from gpcert.regions.base import NormConstraint, Region
-from gpcert.regions.directed import add_down, add_up
 from gpcert.regions.intersection import multiplier, response
-from gpcert.regions.norms import POW_ULPS, dual_exponent, norm, norm_upper
+from gpcert.regions.norms import POW_ULPS, add_down, add_up, dual_exponent, norm, norm_upper
 from gpcert.rounding import U
 
 __all__ = ["Ball", "unit_minimizer"]
