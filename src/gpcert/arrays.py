@@ -5,6 +5,7 @@ Everything is float64. Arrays enter the engine through a `Backend` and leave it 
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from numbers import Real
@@ -57,6 +58,16 @@ class Backend:
         if self.name == "numpy":
             return array_api_compat.array_namespace(np.empty(0))
         return array_api_compat.array_namespace(_torch().empty(0))
+
+    @property
+    def gpu(self) -> bool:
+        """Whether the arrays live on a GPU."""
+        return self.device is not None and "cuda" in self.device
+
+    @property
+    def free_bytes(self) -> float:
+        """Memory that is left on the GPU; infinite elsewhere."""
+        return float(_torch().cuda.mem_get_info(self.device)[0]) if self.gpu else math.inf
 
     def asarray(self, values: Any) -> Array:
         """Copy host values into a float64 array of this backend."""

@@ -33,7 +33,7 @@ from gpcert.search import Budget, stop_if_interrupted
 
 __all__ = ["bound_boxes"]
 
-BLOCK = 8192
+BLOCK, GPU_BLOCK = 8192, 65536
 """Boxes of one piece of work: one process's, and what a run that is killed may lose. Fixed, so that
 bounds do not depend on the number of processes."""
 
@@ -98,9 +98,10 @@ def bound_boxes(
     limit = Budget(seconds=None) if free else read_budget(budget)
     whole = Box(low.min(axis=0), high.max(axis=0))
     work = BoxWork.of(questions, whole, backend_from_name(backend), accuracy)
-    files = _files(out, work, (low, high), {"beta": beta, "tol": accuracy})
+    size = GPU_BLOCK if work.backend.gpu else BLOCK
+    files = _files(out, work, (low, high), {"beta": beta, "tol": accuracy, "block": size})
     jobs, shown = read_jobs(n_jobs), read_flag("progress", progress)
-    blocks = Blocks(files, len(low))
+    blocks = Blocks(files, len(low), size)
     ends = time.time() + limit.ends(start) - time.perf_counter()  # a moment that processes share
     pieces = [
         (work, low[rows], high[rows], _share(limit, len(low[rows]) / len(low)), ends)
@@ -131,12 +132,12 @@ def bound_boxes(
 
 
 class Blocks:
-    """The boxes in blocks of `BLOCK`: which are left, and what is known of the others."""
+    """The boxes in blocks: which are left, and what is known of the others."""
 
-    def __init__(self, files: Mapping[str, BoxFile], count: int) -> None:
+    def __init__(self, files: Mapping[str, BoxFile], count: int, size: int) -> None:
         self.files = files
         self.count = count
-        self.rows = [slice(k, min(k + BLOCK, count)) for k in range(0, count, BLOCK)]
+        self.rows = [slice(k, min(k + size, count)) for k in range(0, count, size)]
         done = set.intersection(*(file.done for file in files.values()))
         self.numbers = [k for k in range(len(self.rows)) if k not in done]
         self.reached = count - sum(rows.stop - rows.start for rows in self.left())
@@ -214,7 +215,7 @@ def _files(
         raise InputError(f"out: expected {{quantity: array or path}} for {names}, got {type(out)}")
     else:
         targets = dict.fromkeys(names, out)
-    header = {"models": work.fingerprints, "block": BLOCK, **asked}
+    header = {"models": work.fingerprints, **asked}
     identity = fingerprint(header, {"lower": corners[0], "upper": corners[1]})
     return {
         name: BoxFile.of(targets[name], (len(corners[0]), len(labels), 2), f"{name} {identity}")

@@ -24,8 +24,8 @@ from gpcert.search.shared import SharedProblem, SharedResult, solve_shared
 
 __all__ = ["BoxFamily"]
 
-BATCH_BYTES = 5.0e8
-"""Memory of one batch."""
+BATCH_BYTES, GPU_BATCH_BYTES = 5.0e8, 2.0e10
+"""Memory of one batch; a GPU takes at most a quarter of what it has left."""
 
 TRIAL_BOXES = 64
 """Boxes on which it is tried whether the optional bounds pay."""
@@ -52,8 +52,9 @@ class BoxFamily:
     @property
     def cells_at_once(self) -> int:
         """Boxes per batch."""
-        f = len(self.whole.free)
-        fitting = int(BATCH_BYTES / bytes_per_cell(self.model, f))
+        f, gpu = len(self.whole.free), self.backend.gpu
+        room = min(GPU_BATCH_BYTES, self.backend.free_bytes / 4.0) if gpu else BATCH_BYTES
+        fitting = int(room / bytes_per_cell(self.model, f))
         return max(1, min(fitting, cells_at_once(self.model, f, self.goals, self.backend)))
 
     def evaluation(

@@ -1,0 +1,127 @@
+"""Many boxes in one call, and what a model costs before its first box; see results/scale.md.
+
+    python benchmarks/scale.py [--boxes 16384] [--sizes 1000 2000 4000] [--backend numpy]
+
+Boxes: N = 1000, d = 3, squared exponential, cells of a fortieth of the domain, three outputs with
+hyper-parameters of their own. Beside the rate stands its target, and the width of the proved ranges
+over that of 200 sampled points a box (a physical limit: below 1 is impossible, but for sampling).
+Set-up: norms, excess and precisions of an exact regressor beside scikit-learn's fit of it.
+"""
+
+from __future__ import annotations
+
+import resource
+import time
+from typing import Any
+
+import numpy as np
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF
+
+import gpcert
+from report import Section, command_line, merge
+
+N, D, CELL = 1000, 3, 1.0 / 40.0
+LENGTHS = ((0.3, 0.4, 0.5), (0.35, 0.3, 0.6), (0.5, 0.5, 0.3))
+TARGETS = {"mean": 10_000, "mean, std": 2_500}
+"""Boxes a second on two cores."""
+
+
+def learned_dynamics(seed: int = 0) -> list[Any]:
+    """Three fitted regressors on the same points."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(0.0, 1.0, (N, D))
+    found = []
+    for k, lengths in enumerate(LENGTHS):
+        y = np.sin((4 + k) * X[:, 0]) + np.cos(5.0 * X[:, 1] * X[:, 2])
+        gp = GaussianProcessRegressor(1.5 * RBF(lengths), alpha=1e-2, optimizer=None)
+        found.append(gp.fit(X, y))
+    return found
+
+
+def sampled_width(models: list[Any], low: np.ndarray, quantity: str, boxes: int = 40) -> np.ndarray:
+    """(boxes, outputs): largest less smallest value at 200 points and the corners of each box."""
+    rng = np.random.default_rng(1)
+    corners = np.stack(np.meshgrid(*[[0.0, 1.0]] * D), axis=-1).reshape(-1, D)
+    places = np.concatenate([rng.random((200, D)), corners])
+    widths = np.empty((boxes, len(models)))
+    for b in range(boxes):
+        X = low[b] + CELL * places
+        for o, gp in enumerate(models):
+            mean, std = gp.predict(X, return_std=True)
+            widths[b, o] = np.ptp(mean if quantity == "mean" else std)
+    return widths
+
+
+def many_boxes(count: int, backend: str) -> Section:
+    """Rates of one call, the model's set-up included."""
+    section = Section("boxes", f"Boxes a second: N = {N}, d = {D}, cells 1/40, three outputs")
+    section.notes.append("rates per CPU second of one thread; targets: per second on two cores")
+    models = learned_dynamics()
+    low = np.random.default_rng(2).uniform(0.0, 1.0 - CELL, (count, D))
+    for name, target in TARGETS.items():
+        quantity = tuple(name.split(", "))
+        wall, cpu = time.perf_counter(), time.process_time()
+        found = gpcert.bound_boxes(models, low, low + CELL, quantity=quantity, backend=backend)
+        wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+        rows: dict[str, Any] = {"quantity": name, "backend": backend, "boxes": count}
+        rows |= {"per CPU second": count / cpu, "per second": count / wall, "target": target}
+        for each in quantity:
+            widths = found[each][:40, :, 1] - found[each][:40, :, 0]
+            ratio = np.median(widths / sampled_width(models, low, each))
+            rows[f"{each}: proved / sampled width"] = float(ratio)
+        section.add(**rows)
+    return section
+
+
+def set_up(sizes: list[int]) -> Section:
+    """CPU seconds of what a variance needs before its first box, beside the fit."""
+    section = Section("set-up", "Set-up of a model: CPU seconds of one thread, d = 5, noise 0.01")
+    for size in sizes:
+        rng = np.random.default_rng(size)
+        X = rng.uniform(0.0, 1.0, (size, 5))
+        gp = GaussianProcessRegressor(1.5 * RBF([0.5] * 5), alpha=1e-2, optimizer=None)
+        fit, _ = timed(lambda: gp.fit(X, np.sin(4 * X[:, 0]) + X[:, 1]))  # noqa: B023
+        convert, model = timed(lambda: gpcert.as_posterior(gp))  # noqa: B023
+        unit = model.unit
+        norms = timed(lambda: unit.norms)[0]  # noqa: B023
+        excess = timed(lambda: (unit.excess, unit.gain))[0]  # noqa: B023
+        rest = timed(lambda: (unit.factor_sizes, unit.precisions))[0]  # noqa: B023
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+        section.add(
+            N=size,
+            fit=fit,
+            conversion=convert,
+            norms=norms,
+            excess=excess,
+            precision=rest,
+            **{
+                "set-up / fit": (norms + excess + rest) / fit,
+                "excess found": float(unit.excess),
+                "peak GB": peak,
+            },
+        )
+    return section
+
+
+def timed(work: Any) -> tuple[float, Any]:
+    """CPU seconds, and what came of them."""
+    start = time.process_time()
+    found = work()
+    return time.process_time() - start, found
+
+
+def main() -> None:
+    """Both tables."""
+    parser = command_line(__doc__)
+    parser.add_argument("--boxes", type=int, default=16384)
+    parser.add_argument("--sizes", type=int, nargs="*", default=[1000, 2000, 4000])
+    parser.add_argument("--backend", default="numpy")
+    options = parser.parse_args()
+    merge(options.results, many_boxes(options.boxes, options.backend), "boxes", "scale")
+    if options.sizes:
+        merge(options.results, set_up(options.sizes), "set-up", "scale")
+
+
+if __name__ == "__main__":
+    main()
