@@ -11,6 +11,6 @@ install()
 
 collect_ignore_glob = [
     f"src/gpcert/adapters/{library.lower()}_*.py"
-    for library in ("torch", "gpytorch", "botorch", "gpflow", "GPy")
+    for library in ("torch", "gpytorch", "botorch", "gpflow", "GPy", "jax", "gpjax", "tinygp")
     if find_spec(library) is None
 ]

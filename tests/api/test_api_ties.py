@@ -158,20 +158,28 @@ def test_the_most_probable_class(likelihood, m, coupled, seed, gap):
     check(certificate, winner, gap, 1e-6)
 
 
+def misjudged(gap=1e-3):
+    """Six classes at a gap that the plain rule gets wrong (it errs by up to 5e-3). Which ones are
+    so depends on the libraries: one in a few is."""
+    for seed in range(50):
+        posterior, winner = several(seed, 6, gap, Softmax(), False)
+        if int(posterior.prediction(np.array([[0.1]]))[0].argmax()) != winner:
+            return posterior, winner
+    raise AssertionError("the plain rule is right everywhere: look for a smaller gap")
+
+
 def test_many_classes_at_a_gap_that_plain_values_get_wrong():
-    """The plain rule for five classes and more errs by up to 5e-3; it said NOT_ROBUST here."""
-    posterior, winner = several(1, 6, 1e-3, Softmax(), False)
+    """A verdict from plain values said NOT_ROBUST here."""
+    posterior, winner = misjudged()
     certificate = gpcert.certify(posterior, [0.1], 0.1)
     assert (certificate.status, certificate.decision) == (ROBUST, winner)
-    x = np.array([0.1])
-    assert int(posterior.prediction(x[None])[0].argmax()) != winner
-    assert decision_rule(posterior, x, RuleOptions()).decision == winner
+    assert decision_rule(posterior, np.array([0.1]), RuleOptions()).decision == winner
 
 
 def test_a_wrong_guess_is_found_out_after_the_search_as_well(monkeypatch):
     """Nothing counts as near: the guess is searched first, refuted, and not proved at x."""
     monkeypatch.setattr("gpcert.api.rules.NEAR", 0.0)
-    posterior, winner = several(1, 6, 1e-3, Softmax(), False)
+    posterior, winner = misjudged()
     x = np.array([0.1])
     candidates = decision_candidates(posterior, x, RuleOptions())
     assert not candidates.near

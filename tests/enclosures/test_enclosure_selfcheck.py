@@ -62,10 +62,10 @@ class TestRemainder:
 
     @pytest.mark.parametrize("sign", [1.0, -1.0])
     def test_pointwise_halved(self, monkeypatch, sign):
-        real = LocalSquaredExponential.pointwise_remainder
+        real = LocalSquaredExponential._pointwise
         monkeypatch.setattr(
             LocalSquaredExponential,
-            "pointwise_remainder",
+            "_pointwise",
             lambda s, *a: tuple(0.5 * e for e in real(s, *a)),
         )
         with pytest.raises(AssertionError):

@@ -23,9 +23,10 @@ RECIPE = "see the checklist for a new kernel in CONTRIBUTING.md"
 @pytest.fixture(scope="module")
 def tested():
     """Names of the kernels that some test class of this folder puts through the whole contract."""
-    for path in sorted(HERE.glob("test_*.py")):
-        importlib.import_module(path.stem)
-    names = {path.stem for path in HERE.glob("test_*.py")}
+    folder = __name__.rpartition(".")[0]
+    names = {f"{folder}.{path.stem}" for path in HERE.glob("test_*.py")}
+    for name in sorted(names):
+        importlib.import_module(name)
     return {name for name, cls in TESTED.items() if cls.__module__ in names}
 
 

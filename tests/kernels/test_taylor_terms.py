@@ -9,12 +9,19 @@ from gpcert.kernels import ExponentialTilt
 from gpcert.kernels.expansions.taylor import LocalTaylor
 from gpcert.kernels.expansions.taylor_terms import OwnTerm
 from gpcert.regions import Box
+from gpcert.regions.frame import Frame
 from gpcert.testing.arb_reference import exact, flint, kernel_reference
 from gpcert.testing.effort import examples
 from gpcert.testing.strategies import any_kernels, seeds, units
 
 arb = flint().arb
 trees = st.integers(1, 3).flatmap(lambda d: st.tuples(st.just(d), any_kernels(d)))
+
+
+def plain_taylor(kernel, points, region):
+    """The plain Taylor model of any kernel, also of those that have a better one."""
+    frame = Frame.of(region, kernel.typical_lengths(points.shape[1]), Backend())
+    return LocalTaylor.build(kernel.node(points, frame), frame, region)
 
 
 def situation(d, kernel, seed, size):
@@ -24,7 +31,7 @@ def situation(d, kernel, seed, size):
     center = lengths * rng.normal(size=d)
     half = size * lengths * rng.random(d) * (rng.random(d) < 0.8)
     region = Box(center - half, center + half)
-    local = LocalTaylor.build(kernel, center[None], region, Backend())
+    local = plain_taylor(kernel, center[None], region)
     expansion = local.expand(region.root())
     middle = region.root().points_full(region.root().center)[0]
     corners = np.where(rng.random((3, d)) < 0.5, region.lower, region.upper)
@@ -94,7 +101,7 @@ def test_own_term(tree, seed, size):
 def test_step_of_a_kernel_that_grows():
     """For e^{x + y} the step is (e^{c+1} - e^c)^2 exactly, and both of Young's terms count."""
     kernel, region = ExponentialTilt([1.0]), Box([-1.0], [1.0])
-    local = LocalTaylor.build(kernel, np.zeros((1, 1)), region, Backend())
+    local = plain_taylor(kernel, np.zeros((1, 1)), region)
     form = local.squared_step(local.expand(region.root()))
     unit = 1.0 / float(to_numpy(local.inverse_length)[0])
     bound = form.matrix[0, 0, 0] / unit**2 + form.error[0]

@@ -18,6 +18,7 @@ def plain_value(goal: Goal, model: Model, x: np.ndarray) -> float | None:
     >>> from gpcert import Posterior
     >>> from gpcert.enclosures.goals import ScalarGoal
     >>> from gpcert.kernels import SquaredExponential
+    >>> from gpcert.quantities import Mean
     >>> p = Posterior(SquaredExponential(1.0), [[0.0]], [2.0])
     >>> plain_value(ScalarGoal(Mean(0, 1)), p, np.zeros(1))
     2.0
