@@ -251,10 +251,34 @@ def test_what_is_saved_loads_again(tmp_path):
     low, high = _grid(5)
     bounds = gpcert.bound_boxes(SMOOTH, low, high, quantity=("mean", "std"), tol=0.05)
     bounds.save(tmp_path / "bounds.npz")
-    again = gpcert.BoxBounds.load(tmp_path / "bounds.npz")
+    again = gpcert.load(tmp_path / "bounds.npz")
     np.testing.assert_array_equal(again["std"], bounds["std"])
     assert (again.outputs, again.tol, again.models) == (bounds.outputs, 0.05, bounds.models)
     assert repr(again) == "BoxBounds(25 boxes in 2 features; mean of 1, std of 1)"
+
+
+def test_labels_of_classes_are_saved(classifier, tmp_path):
+    low, high = _grid(2)
+    bounds = gpcert.bound_boxes(classifier, low, high, quantity="probability")
+    bounds.save(tmp_path / "bounds.npz")
+    again = gpcert.load(tmp_path / "bounds.npz")
+    assert again.outputs == {"probability": ("no", "yes")}
+    np.testing.assert_array_equal(again["probability"], bounds["probability"])
+
+
+def test_a_broken_file_is_refused(tmp_path):
+    low, high = _grid(3)
+    path = tmp_path / "bounds.npz"
+    gpcert.bound_boxes(SMOOTH, low, high).save(path)
+    arrays = dict(np.load(path))
+    for name, value in {"range_mean": np.zeros((9, 2, 2)), "upper": np.zeros((8, 2))}.items():
+        np.savez(path, **{**arrays, name: value})
+        with pytest.raises(InputError, match="shapes"):
+            gpcert.load(path)
+    text = str(arrays["header"]).replace('"reached": 9', '"reached": "9"')
+    np.savez(path, **{**arrays, "header": np.array(text)})
+    with pytest.raises(InputError, match="reached"):
+        gpcert.load(path)
 
 
 def test_arrays_for_interval_mdp_tools(tmp_path):

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.archive import read_arrays, write_arrays
+from gpcert.archive import open_archive, plain_label, read_arrays, write_arrays
 from gpcert.certificates.io import package_version
 from gpcert.errors import InputError
-from gpcert.json_text import to_json
+from gpcert.json_text import from_json, to_json
 
 __all__ = ["BoxBounds"]
 
@@ -74,7 +74,7 @@ class BoxBounds:
         header = {
             "format": FORMAT,
             "version": package_version(),
-            "outputs": {name: list(labels) for name, labels in self.outputs.items()},
+            "outputs": self._plain_outputs(),
             "reached": self.reached,
             "converged": self.converged,
             "tol": self.tol,
@@ -84,6 +84,16 @@ class BoxBounds:
         }
         arrays = {f"range_{name}": values for name, values in self.ranges.items()}
         write_arrays(path, header, {"lower": self.lower, "upper": self.upper, **arrays})
+
+    @staticmethod
+    def wrote(path: str | Path) -> bool:
+        """Whether an archive says that it is a file of `save`."""
+        try:
+            with open_archive(path, "a file of gpcert") as archive:
+                header = from_json(archive.text("header"))
+        except InputError:
+            return False
+        return isinstance(header, dict) and header.get("format") == FORMAT
 
     @staticmethod
     def load(path: str | Path) -> BoxBounds:
@@ -120,8 +130,12 @@ class BoxBounds:
         np.save(place / "extents.npy", np.concatenate([extents, whole[None]]))
         for name, values in self.ranges.items():
             np.save(place / f"{name}.npy", values)
-        about = {"outputs": {name: list(each) for name, each in self.outputs.items()}}
-        (place / "about.json").write_text(to_json({**about, "models": list(self.models)}))
+        about = {"outputs": self._plain_outputs(), "models": list(self.models)}
+        (place / "about.json").write_text(to_json(about))
+
+    def _plain_outputs(self) -> dict[str, list[Any]]:
+        """The labels of the outputs as text, numbers and truth values."""
+        return {name: [plain_label(label) for label in own] for name, own in self.outputs.items()}
 
 
 def _check(header: dict[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> None:

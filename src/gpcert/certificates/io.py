@@ -21,6 +21,8 @@ from gpcert.json_text import from_json, to_json
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from gpcert.certificates.box_bounds import BoxBounds
+
 __all__ = ["FORMAT", "Record", "load", "package_version"]
 
 FORMAT = "gpcert-record-2"
@@ -136,8 +138,8 @@ class Record:
         return _build(path, cls, _read(path))
 
 
-def load(path: str | Path) -> Record | Model:
-    """Read any file that gpcert wrote: a record (JSON), a posterior or a committee (`.npz`).
+def load(path: str | Path) -> Record | Model | BoxBounds:
+    """Read any file that gpcert wrote: a record (JSON); a model or bounds of boxes (`.npz`).
 
     Nothing in the file is executed.
     """
@@ -147,7 +149,9 @@ def load(path: str | Path) -> Record | Model:
     except OSError as error:
         raise InputError(f"{path}: expected a file of gpcert ({error})") from error
     if start == b"PK":  # a zip archive, as every .npz is
-        return load_model(path)
+        from gpcert.certificates.box_bounds import BoxBounds  # it needs this module
+
+        return BoxBounds.load(path) if BoxBounds.wrote(path) else load_model(path)
     record = _read(path)
     kind = record.get("kind")
     if isinstance(kind, str) and kind in ELSEWHERE:
