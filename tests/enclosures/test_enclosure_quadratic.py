@@ -190,6 +190,17 @@ def test_level_form(seed, rate, width, level):
         below(float(lower[0]), least * (-arb(rate) * square).exp(), "level form")
 
 
+@pytest.mark.parametrize("rate", [0.5, 1.0])
+def test_a_level_above_zero_sees_the_whole_weight(rate):
+    """`q = exp(-rate d^2) (2 + 2 rate d^2)` falls below 2 away from the centre: the tangent of the
+    weight alone would prove `q >= 2` at the level 2."""
+    geometry = geometry_of(Box([-1.0], [1.0]))
+    hessian = np.full((1, 1, 1), 4.0 * rate)
+    model = Enclosure(geometry, np.array([2.0]), np.zeros((1, 1)), hessian, np.zeros(1), rate)
+    lower = float(model.minimum(np.array([2.0])).lower[0])
+    assert lower <= np.exp(-rate) * (2.0 + 2.0 * rate) < 2.0
+
+
 def test_displacements_are_scaled_by_length():
     """`displacement` of the checks is (x - c) / l: one case by hand."""
     posterior = Posterior(SquaredExponential([2.0, 4.0]), [[0.0, 0.0]], [1.0])
