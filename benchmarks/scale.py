@@ -78,30 +78,24 @@ def set_up(sizes: list[int]) -> Section:
     """CPU seconds of what a variance needs before its first box, beside the fit."""
     section = Section("set-up", "Set-up of a model: CPU seconds of one thread, d = 5, noise 0.01")
     for size in sizes:
-        rng = np.random.default_rng(size)
-        X = rng.uniform(0.0, 1.0, (size, 5))
-        gp = GaussianProcessRegressor(1.5 * RBF([0.5] * 5), alpha=1e-2, optimizer=None)
-        fit, _ = timed(lambda: gp.fit(X, np.sin(4 * X[:, 0]) + X[:, 1]))  # noqa: B023
-        convert, model = timed(lambda: gpcert.as_posterior(gp))  # noqa: B023
-        unit = model.unit
-        norms = timed(lambda: unit.norms)[0]  # noqa: B023
-        excess = timed(lambda: (unit.excess, unit.gain))[0]  # noqa: B023
-        rest = timed(lambda: (unit.factor_sizes, unit.precisions))[0]  # noqa: B023
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-        section.add(
-            N=size,
-            fit=fit,
-            conversion=convert,
-            norms=norms,
-            excess=excess,
-            precision=rest,
-            **{
-                "set-up / fit": (norms + excess + rest) / fit,
-                "excess found": float(unit.excess),
-                "peak GB": peak,
-            },
-        )
+        section.add(**costs(size))
     return section
+
+
+def costs(size: int) -> dict[str, float]:
+    """Of one model."""
+    X = np.random.default_rng(size).uniform(0.0, 1.0, (size, 5))
+    gp = GaussianProcessRegressor(1.5 * RBF([0.5] * 5), alpha=1e-2, optimizer=None)
+    fit, _ = timed(lambda: gp.fit(X, np.sin(4 * X[:, 0]) + X[:, 1]))
+    convert, model = timed(lambda: gpcert.as_posterior(gp))
+    unit = model.unit
+    norms = timed(lambda: unit.norms)[0]
+    excess = timed(lambda: (unit.excess, unit.gain))[0]
+    rest = timed(lambda: (unit.factor_sizes, unit.precisions))[0]
+    found = {"N": size, "fit": fit, "conversion": convert, "norms": norms, "excess": excess}
+    found |= {"precision": rest, "set-up / fit": (norms + excess + rest) / fit}
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    return found | {"excess found": float(unit.excess), "peak GB": peak}
 
 
 def timed(work: Any) -> tuple[float, Any]:

@@ -228,6 +228,15 @@ def test_a_budget_leaves_bounds_that_hold():
         none.save_imdp("nowhere")
 
 
+def test_ends_that_float64_cannot_settle_are_not_called_converged():
+    """Width 0 is wanted of a mean with rounding errors: nothing is left to split."""
+    low = np.array([[0.1, 0.2]])
+    bounds = gpcert.bound_boxes(SMOOTH, low, low, tol=0.0)
+    assert bounds.complete
+    assert bounds["mean"][0, 0, 0] < bounds["mean"][0, 0, 1]
+    assert not bounds.converged
+
+
 def test_ctrl_c_returns_what_is_there(monkeypatch):
     monkeypatch.setattr(boxes_module, "BLOCK", 16)
     write = boxes_module.BoxFile.write

@@ -53,8 +53,8 @@ class Block(NamedTuple):
 
     @property
     def finished(self) -> bool:
-        """Whether another try would find nothing better."""
-        return self.reason in (StopReason.CONVERGED, StopReason.RESOLUTION)
+        """Whether every end is known as asked: only such a block counts as done."""
+        return self.reason is StopReason.CONVERGED
 
 
 @dataclass(frozen=True, eq=False)

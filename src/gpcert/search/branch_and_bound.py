@@ -285,7 +285,7 @@ def cells_at_once(model: Model, f: int, goals: Sequence[Goal], backend: Backend)
         further = sum(member.precision_count - 1 for member in members)
         work = work + further * (sizes[0] ** 2 * (f + 3.0) + 60.0 * f**3)
     speed = GPU_SPEED if backend.gpu else 1
-    size = min(LARGEST_BATCH * speed, 2 * int(LARGEST_WORK * speed / (2.0 * work)))
+    size = min(LARGEST_BATCH * speed, 2 * int(LARGEST_WORK * speed / (2.0 * max(work, 1.0))))
     # a goal that is slow on every box asks for small batches: budgets are met between them
     wishes = [2 * goal.cells_at_once for goal in goals if goal.cells_at_once is not None]
     return max(2, min([size, *wishes]))
