@@ -193,15 +193,13 @@ def _inverse_residual(A: np.ndarray, L: np.ndarray) -> float:
             product = A[rows, inner] @ L[inner, columns]
             if rows == columns:
                 product[np.diag_indices(len(product))] -= 1.0
-            length = _frobenius(product)
-            squares += length * length
+            squares += float(np.vdot(product, product)) + product.size * TINY
     absolute_A, absolute_L = np.abs(A), np.abs(L)
     largest_row = float((absolute_A @ absolute_L.sum(axis=1)).max())
     largest_column = float((absolute_A.sum(axis=0) @ absolute_L).max())
     rounding = gamma(N + 4) * math.sqrt(up_float(largest_row * largest_column, 4 * N + 8))
-    return up_float(
-        math.sqrt(up_float(squares, N + 8) + TINY) * (1.0 + gamma(4)) + rounding + TINY, 8
-    )
+    length = math.sqrt(up_float(squares, N + SIDE * SIDE))  # sums of blocks, and of these
+    return up_float(length + rounding + TINY, 8)
 
 
 def _least_circle(L: np.ndarray, gram: Iterable[GramBlock]) -> float:
