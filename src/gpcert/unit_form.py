@@ -36,8 +36,6 @@ from gpcert.spectral import (
     triangular_eigenvalue,
 )
 
-__all__ = ["UnitForm"]
-
 LOWEST, HIGHEST = -900, 1000
 """Exponents of `mean_scale`. Below, the weights stay small instead: their underflow is then less
 than TINY in the units of the output. Above, predictions leave float64."""

@@ -22,8 +22,6 @@ from gpcert.search.frontier import Boxes, Frontier
 from gpcert.search.incumbents import Incumbents
 from gpcert.search.problem import GoalResult, Problem, SearchResult, SearchState
 
-__all__ = ["bytes_per_cell", "cells_at_once", "solve"]
-
 LARGEST_BATCH = 8192
 """Boxes at a time; matrix products no longer gain beyond it on a CPU."""
 

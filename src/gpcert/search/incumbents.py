@@ -16,8 +16,6 @@ from gpcert.enclosures import Evaluation, LocalModel
 from gpcert.regions import Cells
 from gpcert.search.problem import Problem
 
-__all__ = ["Incumbents"]
-
 
 class Incumbents:
     """For each goal the smallest certified upper value at a point of the region.
