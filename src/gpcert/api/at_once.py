@@ -37,8 +37,6 @@ from gpcert.search.box_family import BoxFamily
 from gpcert.search.branch_and_bound import FIRST_BOX_SECONDS
 from gpcert.search.one_box import OneBox, hull_of, one_box_each
 
-__all__ = ["POINTS_AT_ONCE", "certified_at_once", "ranged_at_once"]
-
 POINTS_AT_ONCE = 256
 """Points of one piece of work: what Ctrl-C may lose, and one process's share."""
 

@@ -27,8 +27,6 @@ from gpcert.committee import Model
 from gpcert.regions import Region
 from gpcert.search import GoalResult, Problem, StopReason, Watch, solve
 
-__all__ = ["certificate_of", "certify", "certify_region", "certify_rule"]
-
 
 @verb
 def certify(

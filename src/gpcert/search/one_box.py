@@ -17,8 +17,6 @@ from gpcert.errors import SoundnessError
 from gpcert.regions import Box, Region
 from gpcert.search.box_family import BoxFamily
 
-__all__ = ["OneBox", "hull_of", "one_box_each"]
-
 MOST_IDLE_FEATURES = 32
 """Features up to which regions that keep different ones fixed share their coordinates: they then
 cost time, as each kernel value has all of them."""
