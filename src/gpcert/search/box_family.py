@@ -24,7 +24,10 @@ from gpcert.search.budget import Budget
 from gpcert.search.shared import SharedProblem, SharedResult, solve_shared
 
 BATCH_BYTES, GPU_BATCH_BYTES = 5.0e8, 2.0e10
-"""Memory of one batch; a GPU takes at most a quarter of what it has left."""
+"""Most memory of one batch; a GPU takes at most a quarter of what it has left."""
+
+NEAR_BYTES, FEW_CELLS = 1.0e8, 64
+"""Memory of a batch on a CPU, of which its caches hold much, where that is not for fewer cells."""
 
 TRIAL_BOXES = 64
 """Boxes on which it is tried whether the optional bounds pay."""
@@ -52,8 +55,11 @@ class BoxFamily:
     def cells_at_once(self) -> int:
         """Boxes per batch."""
         f, gpu = len(self.whole.free), self.backend.gpu
-        room = min(GPU_BATCH_BYTES, self.backend.free_bytes / 4.0) if gpu else BATCH_BYTES
-        fitting = int(room / bytes_per_cell(self.model, f))
+        each = bytes_per_cell(self.model, f)
+        if gpu:
+            fitting = int(min(GPU_BATCH_BYTES, self.backend.free_bytes / 4.0) / each)
+        else:
+            fitting = int(min(BATCH_BYTES, max(NEAR_BYTES, FEW_CELLS * each)) / each)
         return max(1, min(fitting, cells_at_once(self.model, f, self.goals, self.backend)))
 
     def evaluation(

@@ -8,6 +8,7 @@ whose weighted features Psi = omega phi are orthogonal; rate 0, plain Taylor, fo
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
@@ -222,6 +223,11 @@ class LocalKernel(ABC, Generic[E]):
     @abstractmethod
     def derivatives(self, expansion: E) -> Array:
         """(B, f, N): `D_j (omega k)(c_b, z_i)`."""
+
+    def derivative_parts(self, expansion: E, cells: int) -> Iterator[Array]:
+        """`derivatives` of about so many cells at a time (n, f, N), in order; by default of all."""
+        del cells
+        yield self.derivatives(expansion)
 
     @abstractmethod
     def derivative_sizes(self, expansion: E) -> tuple[Array, Array]:
