@@ -163,8 +163,8 @@ class LocalPrecision:
         # its cache holds
         size = max(1, CACHE_NUMBERS // max(1, f * N)) if is_numpy_namespace(xp) else max(1, B)
         for part in local.derivative_parts(expansion, size):
-            rows = self._with_factor(xp.reshape(part, (-1, N)))
-            Q = xp.reshape(rows, (-1, f, r))
+            rows = self._with_factor(xp.reshape(part, (len(part) * f, N)))
+            Q = xp.reshape(rows, (len(part), f, r))
             squares.append(Q @ xp.matrix_transpose(Q))
         square = xp.concat(squares, axis=0)
         square = 0.5 * (square + xp.matrix_transpose(square))  # exactly symmetric
