@@ -10,8 +10,6 @@ from gpcert.enclosures.two_sided import TwoSided, Units
 from gpcert.kernels.expansions.base import Combination, Expansion, LinearModel, LocalKernel
 from gpcert.rounding import up, up_float
 
-__all__ = ["MeanEnclosure", "first_order", "mean_enclosure"]
-
 
 @dataclass(frozen=True, eq=False)
 class MeanEnclosure(TwoSided):

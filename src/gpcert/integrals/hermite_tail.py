@@ -10,8 +10,6 @@ import math
 from gpcert.arrays import Array, namespace
 from gpcert.rounding import root, up
 
-__all__ = ["hermite_tail"]
-
 TERMS = 24
 """Degrees that are added up one by one; what lies beyond is geometric."""
 

@@ -22,8 +22,6 @@ from gpcert.likelihoods.classes import ClassLikelihood
 from gpcert.likelihoods.logistic import Logistic
 from gpcert.rounding import U, up
 
-__all__ = ["Softmax"]
-
 
 @dataclass(frozen=True)
 class Softmax(ClassLikelihood):

@@ -13,8 +13,6 @@ import numpy as np
 
 from gpcert.arrays import Array, namespace
 
-__all__ = ["nearest_variances"]
-
 LEAST_VARIANCE = 1e-2
 """Smallest variance of a class: derivatives are averages over it."""
 

@@ -13,8 +13,6 @@ from gpcert.enclosures.classes.moments import ClassJet
 from gpcert.integrals.hermite_tail import hermite_tail
 from gpcert.rounding import gamma, nonnegative, root, up
 
-__all__ = ["orthogonal_rest", "unexplained"]
-
 
 def orthogonal_rest(jet: ClassJet, sizes: Sizes) -> Array:
     """Upper bound (B,) of `|G - G_0 - p.da - <Q, dV + da da^T> / 2|` on every cell.

@@ -12,6 +12,7 @@ import numpy as np
 
 from gpcert.arrays import Array, namespace
 from gpcert.class_layout import ClassLayout
+from gpcert.enclosures.classes.independent_law import nearest_variances
 from gpcert.enclosures.classes.latent import (
     FirstOrder,
     linear_reach,
@@ -20,14 +21,11 @@ from gpcert.enclosures.classes.latent import (
     variance_at_center,
     variance_first_order,
 )
-from gpcert.enclosures.classes.independent_law import nearest_variances
 from gpcert.enclosures.classes.metric import Change, Sizes, measure
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.likelihoods import ClassLikelihood
 from gpcert.rounding import gamma, root, up
-
-__all__ = ["Reference", "frobenius", "negative_part", "reference"]
 
 SMALLEST_VARIANCE = 1e-2
 """Smallest eigenvalue of the reference covariance: derivatives are found as averages over it. A
