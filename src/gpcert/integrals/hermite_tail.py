@@ -31,18 +31,16 @@ def hermite_tail(mean: Array, spread: Array) -> Array:
     True
     """
     xp = namespace(mean)
-    before, last = mean, (mean * mean + spread) / math.sqrt(2.0)
-    total = xp.zeros_like(mean)
+    ratio = up(mean / math.sqrt(TERMS) + spread, 8)
+    usable = ratio <= 0.99
+    zero = xp.zeros_like(ratio)
+    ratio, mean, spread = (xp.where(usable, x, zero) for x in (ratio, mean, spread))
+    before, last, total = mean, (mean * mean + spread) / math.sqrt(2.0), zero
     for k in range(3, TERMS):
         step = mean * last / math.sqrt(k) + spread * math.sqrt((k - 1) / k) * before
         before, last = last, step
         total = total + step * step
-    ratio = up(mean / math.sqrt(TERMS) + spread, 8)
-    usable = ratio <= 0.99
-    safe = xp.where(usable, ratio, xp.zeros_like(ratio))
-    largest = xp.maximum(before, last)
     # beyond K: pairs of terms, each pair at most `ratio` times the largest of the one before
-    beyond = 2.0 * (safe * largest) ** 2 / (1.0 - safe * safe)
+    beyond = 2.0 * (ratio * xp.maximum(before, last)) ** 2 / (1.0 - ratio * ratio)
     length = up(root(total + beyond), 16 * TERMS)
-    known = usable & xp.isfinite(length)
-    return xp.where(known, length, xp.full_like(length, math.inf))
+    return xp.where(usable, length, xp.full_like(length, math.inf))

@@ -38,9 +38,9 @@ class Change:
 class Sizes:
     """Upper bounds (B,) in the metric of R: `|R (d - d_0)|` and the nuclear norm of
     `R (V - V_0) R^T`, each whole and without its linear part; `operator` and `frobenius` bound the
-    spectral and the Frobenius norm of the latter. For n <= 2, `trace` bounds the size of its trace and `skew` the difference of its
-    eigenvalues (infinite otherwise). `slope` (B, n, f) and `spread_slope` (B, n, n, f) are the
-    linear parts."""
+    spectral and the Frobenius norm of the latter. For n <= 2, `trace` bounds the size of its trace
+    and `skew` the difference of its eigenvalues (infinite otherwise). `slope` (B, n, f) and
+    `spread_slope` (B, n, n, f) are the linear parts."""
 
     mean: Array
     mean_bend: Array

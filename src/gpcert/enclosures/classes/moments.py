@@ -76,7 +76,8 @@ def mean_square(weights: tuple[float, ...], parts: dict[int, ClassJet]) -> Array
     xp = namespace(next(iter(parts.values())).value)
     total, size = 0.0, 0.0
     for c, jet in parts.items():
-        assert jet.products is not None and jet.products_error is not None
+        assert jet.products is not None
+        assert jet.products_error is not None
         for k in parts:
             weight = weights[c] * weights[k]
             total = total + weight * jet.products[:, k]
