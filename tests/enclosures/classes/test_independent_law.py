@@ -145,7 +145,7 @@ def test_five_and_six_classes_against_cubature(m, mixing):
         kernel, Z, rng.normal(size=(m, N)), factor, likelihood=Softmax(), coupled=True
     )
     x = Z[1] + 0.1
-    X = np.vstack([x, x + 0.05, x + [0.05, -0.05]])
+    X = np.vstack([x, x + 0.05, x + np.array([0.05, -0.05])])
     T = difference_map(m)
     own = evaluation_of(posterior, Box(x - 0.05, x + 0.05))
     means, covariances = posterior.predict(X)[0] @ T.T, T @ posterior.covariances(X) @ T.T
