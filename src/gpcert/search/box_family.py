@@ -5,6 +5,7 @@ Proofs: docs/mathematics.md, statement 14.1.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -73,6 +74,18 @@ class BoxFamily:
         del question
         cells = Cells(self.whole, self.backend.asarray(low), self.backend.asarray(high))
         return Evaluation(self.local, cells, optional, learnt)
+
+    def ceilings(self, points: np.ndarray, goals: Sequence[int]) -> np.ndarray:
+        """(n, len(goals)): certified values, from above, of some goals at points (n, f)."""
+        found = np.empty((len(points), len(goals)))
+        for start in range(0, len(points), self.cells_at_once):
+            x = points[start : start + self.cells_at_once]
+            evaluation = self.evaluation(np.empty(0), x, x, optional=False)
+            for k, g in enumerate(goals):
+                checkpoint()
+                values = to_numpy(self.goals[g].ceiling(evaluation))
+                found[start : start + len(x), k] = values
+        return found
 
     def bounded_once(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, int]:
         """(R, G): a proved lower bound of every goal over every box (R, f), from one evaluation
