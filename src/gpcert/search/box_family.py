@@ -27,8 +27,8 @@ BATCH_BYTES = 5.0e8
 """Memory of one batch on a CPU."""
 
 GPU_SHARE = 0.8
-"""Of what a GPU has left, by an estimate that is twice what is used: the larger its batches, the less
-its launches cost (half a million boxes at a time are four times as fast as 65,536)."""
+"""Of what a GPU has left, by an estimate that is twice what is used: the larger its batches, the
+less its launches cost (half a million boxes at a time are four times as fast as 65,536)."""
 
 TRIAL_BOXES = 64
 """Boxes on which it is tried whether the optional bounds pay."""
