@@ -105,4 +105,4 @@ def _seen(evaluation: Evaluation, output: int) -> tuple[Evaluation, int]:
 
 def _at_center(evaluation: Evaluation, output: int) -> tuple[Array, Array]:
     own, c = _seen(evaluation, output)
-    return own.mean(c).output_at_center
+    return own.mean_at_center(c)
