@@ -73,11 +73,9 @@ def decision_candidates(model: Model, x: np.ndarray, options: RuleOptions) -> Ca
     """The rules that the model's kind and the options ask for, one for every decision."""
     if isinstance(model, Committee):
         found = _committee(model, x, options)
-    elif not isinstance(model, Posterior):
-        found = _regression(model, x, options)
     elif isinstance(model.likelihood, ClassLikelihood):
         found = _classes(model, model.likelihood, x, options)
-    elif model.likelihood.classifies:
+    elif isinstance(model, Posterior) and model.likelihood.classifies:
         found = _classification(model, x, options)
     else:
         found = _regression(model, x, options)
@@ -108,7 +106,7 @@ def _near_level(posterior: Posterior, x: np.ndarray, level: Fraction) -> bool:
 
 
 def _classes(
-    posterior: Posterior, likelihood: ClassLikelihood, x: np.ndarray, options: RuleOptions
+    posterior: Outputs, likelihood: ClassLikelihood, x: np.ndarray, options: RuleOptions
 ) -> Candidates:
     costs = _costs(posterior.labels, options)
     layout, searched = class_layout(posterior)

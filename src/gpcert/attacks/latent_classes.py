@@ -6,8 +6,9 @@ import numpy as np
 
 from gpcert.attacks.functions import cross_gradient, diagonal_gradient
 from gpcert.posterior import Posterior
+from gpcert.several import Outputs, SeparateOutputs
 
-__all__ = ["LatentClasses"]
+__all__ = ["LatentClasses", "SeparateClasses", "latent_classes"]
 
 
 class LatentClasses:
@@ -65,3 +66,26 @@ class LatentClasses:
     def _of(self, c: int) -> tuple[np.ndarray, np.ndarray]:
         place = c if len(self.explained) > 1 else 0
         return self.explained[place], self.added[place]
+
+
+class SeparateClasses:
+    """The same for independent outputs with kernels of their own."""
+
+    def __init__(self, model: SeparateOutputs, X: np.ndarray) -> None:
+        self.parts = [LatentClasses(member, X) for member in model.members]
+        self.mean = np.concatenate([part.mean for part in self.parts], axis=1)
+        variances = np.concatenate([part.covariance[:, 0] for part in self.parts], axis=1)
+        self.covariance = variances[:, :, None] * np.eye(len(self.parts))
+
+    def gradient(self, by_mean: np.ndarray, by_covariance: np.ndarray) -> np.ndarray:
+        """The sum of the outputs' own."""
+        return sum(
+            part.gradient(by_mean[:, j : j + 1], by_covariance[:, j : j + 1, j : j + 1])
+            for j, part in enumerate(self.parts)
+        )
+
+
+def latent_classes(model: Outputs, X: np.ndarray) -> LatentClasses | SeparateClasses:
+    """Of one posterior, or of separate outputs."""
+    separate = isinstance(model, SeparateOutputs)
+    return SeparateClasses(model, X) if separate else LatentClasses(model, X)
