@@ -17,21 +17,6 @@ import numpy as np
 from gpcert.errors import InputError
 from gpcert.extras import optional
 
-__all__ = [
-    "Array",
-    "PerCell",
-    "PerCellAndFeature",
-    "PerRow",
-    "Rows",
-    "Backend",
-    "backend_from_name",
-    "namespace",
-    "to_numpy",
-    "constant_array",
-    "finite_array",
-    "number_array",
-]
-
 Array = Any  # numpy.ndarray or torch.Tensor, always float64 inside the engine
 
 # Shapes in annotations: letters of GLOSSARY.md, checked while tests run (`gpcert.testing.shapes`).

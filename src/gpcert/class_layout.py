@@ -15,8 +15,6 @@ from gpcert.posterior import Posterior
 from gpcert.rounding import U
 from gpcert.several import Outputs
 
-__all__ = ["ClassLayout", "Terms", "class_layout", "searched"]
-
 Terms = tuple[tuple[int, float], ...]
 """Outputs and their coefficients; never empty."""
 

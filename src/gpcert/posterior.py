@@ -43,8 +43,6 @@ from gpcert.rounding import on_grid, raised_power
 from gpcert.spread import checked_spread
 from gpcert.unit_form import UnitForm
 
-__all__ = ["Posterior"]
-
 LARGEST_BLOCK = 20_000_000
 """Numbers that `Posterior.covariances` holds at once."""
 

@@ -11,18 +11,6 @@ from gpcert.kernels import kernel_from_config
 from gpcert.likelihoods import ClassLikelihood, Likelihood, likelihood_from_config
 from gpcert.precision_factors import MOST_ROWS
 
-__all__ = [
-    "ARRAYS",
-    "FORMAT",
-    "check_class_count",
-    "check_labels",
-    "check_shapes",
-    "checked_classes",
-    "header_fields",
-    "read_likelihood",
-    "written_labels",
-]
-
 FORMAT = "gpcert-posterior-1"
 
 ARRAYS = ("points", "weights", "factor", "negative_factor", "offset", "scale", "noise")

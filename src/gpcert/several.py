@@ -24,8 +24,6 @@ from gpcert.posterior_file import (
     written_labels,
 )
 
-__all__ = ["Outputs", "SeparateOutputs", "Several"]
-
 
 @dataclass(frozen=True, eq=False)
 class Several:

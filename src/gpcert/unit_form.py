@@ -29,20 +29,16 @@ from gpcert.rounding import TINY, gamma, raised_power, scaled_to_one, up_float
 from gpcert.spectral import (
     GramBlock,
     absolute_norm,
+    blocks,
     is_triangular,
     largest_eigenvalue,
     square,
     triangular_eigenvalue,
 )
 
-__all__ = ["UnitForm"]
-
 LOWEST, HIGHEST = -900, 1000
 """Exponents of `mean_scale`. Below, the weights stay small instead: their underflow is then less
 than TINY in the units of the output. Above, predictions leave float64."""
-
-BLOCK = 512
-"""Rows and columns of the blocks of K_ZZ: their intermediate results stay in the caches."""
 
 SMALL_EXCESS = 1e-8
 """An excess that is as good as any other: beside it nothing is gained by the longer way."""
@@ -143,11 +139,10 @@ class UnitForm(Factored):
 
     def gram_blocks(self) -> Iterator[GramBlock]:
         """K_ZZ on and below its diagonal, block by block: it is never held as a whole."""
-        starts = range(0, len(self.points), BLOCK)
-        slices = [slice(start, min(start + BLOCK, len(self.points))) for start in starts]
-        for number, rows in enumerate(slices):
+        pieces = blocks(len(self.points))
+        for number, rows in enumerate(pieces):
             checkpoint()
-            for columns in slices[: number + 1]:
+            for columns in pieces[: number + 1]:
                 K, errors = self.kernel.gram_with_error(self.points, rows, columns)
                 yield GramBlock(rows, columns, K, errors)
 
@@ -216,6 +211,8 @@ def _scaled(values: np.ndarray, exponent: int) -> np.ndarray:
     stay under TINY, which every enclosure adds; those of a factor are below the rounding
     `gamma(N) || |A| ||` of its products, or `|A k|^2` itself is below TINY.
     """
+    if exponent == 0:
+        return values
     with np.errstate(over="ignore", under="ignore"):
         found = np.ldexp(values, exponent)
     if not np.all(np.isfinite(found)):

@@ -27,8 +27,6 @@ from gpcert.committee import Model
 from gpcert.regions import Region
 from gpcert.search import Problem, StopReason, Watch, solve
 
-__all__ = ["certify", "certify_region", "certify_rule"]
-
 
 @verb
 def certify(

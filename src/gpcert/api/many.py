@@ -32,8 +32,6 @@ from gpcert.frames import labels_of
 from gpcert.regions import Region
 from gpcert.search import stop_if_interrupted
 
-__all__ = ["certified_radius_many", "certify_many", "collect", "prediction_range_many"]
-
 
 @verb
 def certify_many(

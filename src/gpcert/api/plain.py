@@ -9,8 +9,6 @@ import numpy as np
 from gpcert.committee import Model
 from gpcert.enclosures.goals import Goal
 
-__all__ = ["plain_value"]
-
 
 def plain_value(goal: Goal, model: Model, x: np.ndarray) -> float | None:
     """The goal at x (d,); None where plain floating point has no finite value.

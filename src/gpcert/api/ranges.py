@@ -28,9 +28,6 @@ from gpcert.regions import Ball, Region
 from gpcert.rounding import difference_down, difference_up
 from gpcert.search import GoalResult, Problem, SearchResult, StopReason, Watch, solve
 
-__all__ = ["prediction_range", "prediction_ranges"]
-
-
 Sides = Literal["both", "minimum", "maximum"]
 
 

@@ -29,8 +29,6 @@ from gpcert.quantities import Mean, Probability
 from gpcert.regions.arguments import check_norm
 from gpcert.several import Outputs
 
-__all__ = ["Rule", "RuleOptions", "decision_candidates", "decision_rule"]
-
 ZERO, HALF = Fraction(0), Fraction(1, 2)
 
 WEIGHED = "largest weight times probability"

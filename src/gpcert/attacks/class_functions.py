@@ -16,8 +16,6 @@ from gpcert.likelihoods import ClassLikelihood
 from gpcert.posterior import Posterior
 from gpcert.several import Outputs
 
-__all__ = ["Differences", "class_function"]
-
 Pairs = Sequence[tuple[tuple[int, float], ...]]
 Differences = tuple[np.ndarray, Pairs]
 """(J, n, n) what every output's variance adds to the covariance of the latent differences, and the

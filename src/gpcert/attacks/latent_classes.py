@@ -8,8 +8,6 @@ from gpcert.attacks.functions import cross_gradient, diagonal_gradient
 from gpcert.posterior import Posterior
 from gpcert.several import Outputs, SeparateOutputs
 
-__all__ = ["LatentClasses", "SeparateClasses", "latent_classes"]
-
 
 class LatentClasses:
     """`mean` (k, m) and `covariance` (k, m, m) of the latent outputs at X (k, d).

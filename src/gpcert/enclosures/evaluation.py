@@ -14,8 +14,6 @@ from gpcert.enclosures.variance import VarianceEnclosure
 from gpcert.kernels.expansions.base import Expansion
 from gpcert.regions import Cells
 
-__all__ = ["Evaluation"]
-
 
 class Evaluation:
     """Enclosures of a batch of cells; each is computed once, when a goal first asks.

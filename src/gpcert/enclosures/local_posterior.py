@@ -30,8 +30,6 @@ from gpcert.regions.image import Image
 from gpcert.rounding import up, up_float
 from gpcert.unit_form import UnitForm
 
-__all__ = ["LocalCommittee", "LocalModel", "LocalPosterior", "local_model"]
-
 CHEAP_WORK = 2.0e8
 """Multiplications up to which the derivative covariance is always worth its time (about 10 ms)."""
 

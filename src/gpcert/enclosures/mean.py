@@ -12,8 +12,6 @@ from gpcert.kernels.expansions.base import Combination, Expansion, LinearModel, 
 from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.rounding import up, up_float
 
-__all__ = ["MeanEnclosure", "first_order", "mean_enclosure"]
-
 
 @dataclass(frozen=True, eq=False)
 class MeanEnclosure(TwoSided):

@@ -15,8 +15,6 @@ from gpcert.enclosures.enclosure import Enclosure
 from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.rounding import down, up
 
-__all__ = ["TwoSided", "Units", "unit_slope"]
-
 
 @dataclass(frozen=True)
 class Units:

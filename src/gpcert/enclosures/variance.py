@@ -28,8 +28,6 @@ from gpcert.kernels.expansions.base import Combination, Expansion, LocalKernel
 from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.rounding import down, gamma, nonnegative, up
 
-__all__ = ["VarianceEnclosure", "VarianceOptions", "variance_enclosure"]
-
 
 @dataclass(frozen=True, eq=False)
 class VarianceEnclosure(TwoSided):

@@ -6,8 +6,6 @@ import numpy as np
 
 from gpcert.committee import Model
 
-__all__ = ["features_seen"]
-
 
 def features_seen(model: Model) -> np.ndarray:
     """(d,) mask: False where no kernel of the model depends on the feature.

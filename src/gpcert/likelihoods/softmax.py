@@ -22,8 +22,6 @@ from gpcert.likelihoods.classes import ClassLikelihood
 from gpcert.likelihoods.logistic import Logistic
 from gpcert.rounding import on_grid
 
-__all__ = ["Softmax"]
-
 LARGEST_WEIGHT = 2.0**100
 """Largest mixing weight in size, and one over the smallest that may be the largest: squares of
 differences, at least 2^-300, neither overflow nor underflow."""

@@ -22,8 +22,6 @@ from gpcert.search.branch_and_bound import bytes_per_cell, cells_at_once
 from gpcert.search.budget import Budget
 from gpcert.search.shared import SharedProblem, SharedResult, solve_shared
 
-__all__ = ["BoxFamily"]
-
 BATCH_BYTES, GPU_BATCH_BYTES = 5.0e8, 2.0e10
 """Memory of one batch; a GPU takes at most a quarter of what it has left."""
 

@@ -10,8 +10,6 @@ from gpcert.enclosures.two_sided import Units
 from gpcert.enclosures.variance import VarianceEnclosure
 from gpcert.kernels.expansions.geometry import Geometry
 
-__all__ = ["LatentOutputs"]
-
 
 class LatentOutputs:
     """The outputs that a layout numbers: those of one posterior, or one of each of several.

@@ -11,8 +11,6 @@ from gpcert.enclosures.classes.outputs import LatentOutputs
 from gpcert.enclosures.enclosure import Enclosure
 from gpcert.rounding import gamma, up
 
-__all__ = ["mean_sum_model", "pair_model", "sum_model"]
-
 
 def sum_model(
     latent: LatentOutputs, layout: ClassLayout, p: Array, q: Array

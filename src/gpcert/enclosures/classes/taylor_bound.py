@@ -37,17 +37,6 @@ from gpcert.kernels.exponentials import growth_chord
 from gpcert.likelihoods import ClassLikelihood
 from gpcert.rounding import down, gamma, root, up
 
-__all__ = [
-    "ClassProblem",
-    "Slopes",
-    "center_range",
-    "derivative_norm",
-    "gaussian_bounds",
-    "least_sum",
-    "missed_bends",
-    "taylor_bound",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class ClassProblem:

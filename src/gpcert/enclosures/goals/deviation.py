@@ -21,8 +21,6 @@ from gpcert.regions.norms import norm_lower, norm_upper
 from gpcert.rounding import down, nonnegative, up, up_float
 from gpcert.several import Outputs
 
-__all__ = ["DeviationGoal"]
-
 
 @dataclass(frozen=True)
 class DeviationGoal(Goal):

@@ -26,8 +26,6 @@ from gpcert.enclosures.mean import first_order
 from gpcert.enclosures.two_sided import Units
 from gpcert.rounding import down, up
 
-__all__ = ["PairVotesGoal"]
-
 JUMPS = 3
 """Vertices that are tried before a Hessian is formed; each costs about a hundredth of one."""
 

@@ -22,8 +22,6 @@ from gpcert.enclosures.paper.intervals import CellIntervals, PaperEnclosures, Si
 from gpcert.errors import InputError
 from gpcert.rounding import nonnegative, up
 
-__all__ = ["PaperGoal"]
-
 GRID_CELLS = 2
 """Parents split at a time where the latent space is discretised: up to a second for every box."""
 

@@ -23,8 +23,6 @@ from gpcert.likelihoods.segments import LARGEST_SEGMENT
 from gpcert.quantities import Quantity
 from gpcert.rounding import TINY, down, gamma, nonnegative, up
 
-__all__ = ["ScalarGoal", "least_mean"]
-
 LEVEL_STEPS = 2
 """Steps of the level of the joint bound; a third changed no count of boxes in the benchmarks."""
 

@@ -31,8 +31,6 @@ from gpcert.enclosures.goals.members import (
 )
 from gpcert.rounding import down, gamma, up, up_float
 
-__all__ = ["VotesGoal"]
-
 
 @dataclass(frozen=True)
 class VotesGoal(Goal):

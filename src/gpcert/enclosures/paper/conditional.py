@@ -20,8 +20,6 @@ from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.paper.intervals import CellIntervals
 from gpcert.rounding import down, nonnegative, up
 
-__all__ = ["LatentRanges", "Range", "conditional_mean", "conditional_variance", "latent_ranges"]
-
 Range = tuple[Array, Array]
 """Lower and upper ends, arrays of one shape."""
 

@@ -25,8 +25,6 @@ from gpcert.kernels.nodes.base import NodeBatch
 from gpcert.regions import Cells
 from gpcert.regions.frame import Frame, Reach
 
-__all__ = ["CellIntervals", "PaperEnclosures", "Side", "VarianceMethod"]
-
 VarianceMethod = Literal["solver", "analytic"]
 
 LARGEST_CHUNK = 4.0e6
