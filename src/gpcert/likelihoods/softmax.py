@@ -84,6 +84,9 @@ class Softmax(ClassLikelihood):
         rows = tuple(map(tuple, on_grid(weights).tolist()))
         object.__setattr__(self, "mixing", rows)
 
+    def __repr__(self) -> str:
+        return "Softmax()" if self.mixing is None else f"Softmax(mixing={self.config()['mixing']})"
+
     def config(self) -> dict[str, Any]:
         """The mixing weights, if any."""
         return {} if self.mixing is None else {"mixing": [list(row) for row in self.mixing]}
