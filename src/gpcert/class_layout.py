@@ -128,6 +128,6 @@ def class_layout(model: Outputs) -> tuple[ClassLayout, Outputs]:
 
 def searched(model: Outputs) -> Outputs:
     """What is searched for a decision: the differences of coupled classes, or the model."""
-    coupled = isinstance(model, Posterior) and model.coupled
-    several = isinstance(model.likelihood, ClassLikelihood)
-    return model.differences if coupled and several else model
+    if not isinstance(model.likelihood, ClassLikelihood) or not isinstance(model, Posterior):
+        return model
+    return model.differences if model.coupled else model

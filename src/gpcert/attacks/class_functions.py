@@ -58,7 +58,8 @@ def _gradient(parts: Sequence[_Latent], by_mean: np.ndarray, by_variance: np.nda
     """(n, d) of `sum_j by_mean_j mean_j + by_variance_j variance_j` over all members' outputs."""
     ends = np.cumsum([part.mean.shape[1] for part in parts])[:-1]
     split = (np.split(factors, ends, axis=1) for factors in (by_mean, by_variance))
-    return sum(part.gradient(*own) for part, *own in zip(parts, *split, strict=True))
+    gradients = [part.gradient(*own) for part, *own in zip(parts, *split, strict=True)]
+    return np.sum(gradients, axis=0)
 
 
 class _Latent:

@@ -77,10 +77,11 @@ class SeparateClasses:
 
     def gradient(self, by_mean: np.ndarray, by_covariance: np.ndarray) -> np.ndarray:
         """The sum of the outputs' own."""
-        return sum(
-            part.gradient(by_mean[:, j : j + 1], by_covariance[:, j : j + 1, j : j + 1])
-            for j, part in enumerate(self.parts)
-        )
+        gradients = []
+        for j, part in enumerate(self.parts):
+            own = slice(j, j + 1)
+            gradients.append(part.gradient(by_mean[:, own], by_covariance[:, own, own]))
+        return np.sum(gradients, axis=0)
 
 
 def latent_classes(model: Outputs, X: np.ndarray) -> LatentClasses | SeparateClasses:
