@@ -99,4 +99,4 @@ class DeviationGoal(Goal):
 
 def _at_center(evaluation: Evaluation, output: int) -> tuple[Array, Array]:
     own, c = evaluation.output(output)
-    return own.mean(c).output_at_center
+    return own.mean_at_center(c)
