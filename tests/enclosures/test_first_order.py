@@ -121,6 +121,11 @@ def test_values_at_centres_are_enclosed(seed, f):
         apart = abs(g - exact(float(values[0, c])))
         assert not apart > exact(float(errors[0, c]))
         assert errors[0, c] < 1e-9
+        low, high = evaluation.mean_at_center(c)  # before and after the enclosure is there
+        evaluation.mean(c)
+        for ends in ((low, high), evaluation.mean_at_center(c)):
+            assert not mean < exact(float(ends[0][0]))
+            assert not mean > exact(float(ends[1][0]))
 
 
 @settings(max_examples=examples(10), deadline=None)

@@ -116,7 +116,7 @@ class ScalarGoal(Goal):
         rho2 = evaluation.expansion.geometry.rho2
         q = v_low = v_high = namespace(rho2).zeros_like(rho2)
         if quantity.by_mean:
-            low, high = evaluation.mean(c).output_at_center
+            low, high = evaluation.mean_at_center(c)
             q = high if quantity.sign > 0 else -low
         if quantity.by_variance:
             v_low, v_high = evaluation.variance(c).output_at_center
