@@ -365,11 +365,13 @@ LEAF_RULES: dict[type[k.Kernel], LeafRule] = {
 
 
 def rule_of(kernel: k.Kernel) -> LeafRule:
-    """The rule of a kernel's class, or of the nearest class that it is made from."""
-    for kind in type(kernel).__mro__:
-        if kind in LEAF_RULES:
-            return LEAF_RULES[kind]
-    raise InputError(
-        f"kernel: expected one with a rule of gpcert.models.leaf_gradients, got {kernel!r}; "
-        "add its rule there, or fit with max_epochs=0"
-    )
+    """The rule of the kernel's own class (one made from it may have other values), or of radial
+    kernels, which asks the kernel itself."""
+    kind = RadialKernel if isinstance(kernel, RadialKernel) else type(kernel)
+    rule = LEAF_RULES.get(type(kernel), LEAF_RULES.get(kind))
+    if rule is None:
+        raise InputError(
+            f"kernel: expected one with a rule of gpcert.models.leaf_gradients, got {kernel!r}; "
+            "add its rule there, or fit with max_epochs=0"
+        )
+    return rule
