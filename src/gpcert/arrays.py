@@ -51,8 +51,12 @@ class Backend:
 
     @property
     def free_bytes(self) -> float:
-        """Memory that is left on the GPU; infinite elsewhere."""
-        return float(_torch().cuda.mem_get_info(self.device)[0]) if self.gpu else math.inf
+        """Memory that is left on the GPU, torch's own reserve included; infinite elsewhere."""
+        if not self.gpu:
+            return math.inf
+        cuda = _torch().cuda
+        kept = cuda.memory_reserved(self.device) - cuda.memory_allocated(self.device)
+        return float(cuda.mem_get_info(self.device)[0] + kept)
 
     def asarray(self, values: Any) -> Array:
         """Copy host values into a float64 array of this backend."""

@@ -31,14 +31,15 @@ from gpcert.likelihoods import ClassLikelihood, Gaussian, Likelihood, ScalarLike
 from gpcert.posterior_file import (
     ARRAYS,
     FORMAT,
+    check_class_count,
     check_shapes,
     checked_classes,
     header_fields,
     written_labels,
 )
-from gpcert.precision_factors import Factored, checked_factor, factored_precision, on_grid
+from gpcert.precision_factors import Factored, checked_factor, factored_precision
 from gpcert.regions.linear_map import LinearMap
-from gpcert.rounding import raised_power
+from gpcert.rounding import on_grid, raised_power
 from gpcert.spread import checked_spread
 from gpcert.unit_form import UnitForm
 
@@ -53,15 +54,16 @@ class Posterior(Factored):
     Parameters: `kernel`; `points` Z (N, d); `weights` t (N,) or (m, N); `factor` A (r, N), or
     (m, r, N) where the outputs differ, or None for S = 0 (the prior's variance); `offset`,
     `scale`, `noise` (m,) or scalars; `likelihood`; `classes`, the labels of a classifier: two of a
-    binary one with its one output, else one an output; `negative_factor` C like `factor`, or None;
-    `coupled` for outputs whose factors share their rows, so that the covariance of outputs c and c'
-    is `-(A_c k).(A_c' k)` (see `covariances`). The numbers of coupled outputs are stored on a
-    common grid, so that their differences are exact (see `differences`). `feature_names`, one per
-    feature, are those of the data frame that the model was fitted on, or None. `spread` (d,), the
-    features' standard deviations in the training data, is the unit of `scale="std"` in the verbs;
-    None where it is not known. `features`, a `LinearMap` z = W x + b or None, stands before the
-    kernel: inputs x then have its d features, the points and the kernel live in its q ones. The
-    arrays can only be read: norms and other bounds are derived from them once.
+    binary one with its one output, else one an output, or one a row of the likelihood's mixing
+    weights; `negative_factor` C like `factor`, or None; `coupled` for outputs whose factors share
+    their rows, so that the covariance of outputs c and c' is `-(A_c k).(A_c' k)` (see
+    `covariances`). The numbers of coupled outputs are stored on a common grid, so that their
+    differences are exact (see `differences`). `feature_names`, one per feature, are those of the
+    data frame that the model was fitted on, or None. `spread` (d,), the features' standard
+    deviations in the training data, is the unit of `scale="std"` in the verbs; None where it is not
+    known. `features`, a `LinearMap` z = W x + b or None, stands before the kernel: inputs x then
+    have its d features, the points and the kernel live in its q ones. The arrays can only be read:
+    norms and other bounds are derived from them once.
 
     >>> from gpcert.kernels import SquaredExponential
     >>> p = Posterior(SquaredExponential(1.0), points=[[0.0]], weights=[2.0], factor=[[0.5]])
@@ -160,12 +162,11 @@ class Posterior(Factored):
         m = self.outputs
         object.__setattr__(self, "classes", checked_classes(self.classes))
         if isinstance(self.likelihood, ClassLikelihood):
-            if m < 2:
-                raise InputError(f"likelihood: {self.likelihood.name!r} needs 2 outputs or more")
-            if self.classes is not None and len(self.classes) != m:
-                raise InputError(f"classes: expected {m} labels, got {self.classes!r}")
+            check_class_count(self.likelihood, m, self.classes)
             if self.coupled and np.any(self.scale != self.scale[0]):
                 raise InputError("scale: expected the same for all coupled classes")
+            if self.coupled and self.likelihood.mixes:
+                raise InputError("mixing: expected independent outputs, got coupled ones")
         elif self.classes is not None and (len(self.classes) != 2 or m != 1):
             raise InputError(f"classes: expected two labels of one output, got {self.classes!r}")
 
@@ -297,8 +298,11 @@ class Posterior(Factored):
     @property
     def labels(self) -> tuple[Any, ...]:
         """A classifier's labels: `classes`, or 0, 1, ..."""
-        several = isinstance(self.likelihood, ClassLikelihood)
-        return self.classes or tuple(range(self.outputs if several else 2))
+        if self.classes:
+            return self.classes
+        likelihood = self.likelihood
+        several = isinstance(likelihood, ClassLikelihood)
+        return tuple(range(len(likelihood.mixed(self.outputs)) if several else 2))
 
     @cached_property
     def differences(self) -> Posterior:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
-from gpcert.arrays import Array
+from gpcert.arrays import Array, namespace
 from gpcert.enclosures.enclosure import Enclosure
 from gpcert.enclosures.two_sided import TwoSided, Units
 from gpcert.kernels.expansions.base import Combination, Expansion, LinearModel, LocalKernel
+from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.rounding import up, up_float
 
 
@@ -20,6 +22,12 @@ class MeanEnclosure(TwoSided):
 
     pointwise_gained: bool = False
     """Whether the point-by-point remainder was the smaller one on any cell."""
+
+    def plain(self, geometry: Geometry) -> MeanEnclosure:
+        """See `TwoSided`; where the first order alone says more, the models are that."""
+        sides = (side.unweighted(geometry, self.linear_error) for side in (self.below, self.above))
+        unknown = namespace(self.center).full_like(self.center, math.inf)
+        return replace(self, below=next(sides), above=next(sides), linear_error=unknown)
 
 
 def mean_enclosure(
