@@ -110,27 +110,27 @@ def points_of(evaluation, rng, suggested=None):
     return rows
 
 
+def unit_mean(evaluation, output=0):
+    """What is enclosed in unit form: `(mu - offset of the region) / mean_scale`."""
+    local = evaluation.local
+    reference = ArbPosterior(local.unit)
+    moved = arb(float(local.posterior.offset[output])) - arb(local.offsets[output])
+    moved = moved / arb(local.unit.mean_scale[output])
+    return lambda x: reference.canonical_mean(x, output) + moved
+
+
 def check_mean(case, pointwise=True, evaluation=None):
     """Both models of the mean of every output, and its value at the centres."""
     evaluation = evaluation or evaluation_of(case, variance=False, optional=pointwise)
-    reference = ArbPosterior(case.posterior.unit)  # enclosures are in unit form
     points = points_of(evaluation, case.rng)
     centers = evaluation.cells.points_full(evaluation.cells.center)
     for c in range(case.posterior.outputs):
-        enclosure = evaluation.mean(c)
-        check_model(
-            evaluation, enclosure.below, lambda x, c=c: reference.canonical_mean(x, c), points, "g"
-        )
-        check_model(
-            evaluation,
-            enclosure.above,
-            lambda x, c=c: -reference.canonical_mean(x, c),
-            points,
-            "-g",
-        )
+        enclosure, g = evaluation.mean(c), unit_mean(evaluation, c)
+        check_model(evaluation, enclosure.below, g, points, "g")
+        check_model(evaluation, enclosure.above, lambda x, g=g: -g(x), points, "-g")
         for b, x in enumerate(centers):
             value, error = to_numpy(enclosure.center)[b], to_numpy(enclosure.center_error)[b]
-            gap = abs(reference.canonical_mean(x, c) - arb(float(value)))
+            gap = abs(g(x) - arb(float(value)))
             assert not gap > arb(float(error)), f"centre: off by {gap.str(10)}, said {error}"
 
 

@@ -37,7 +37,14 @@ from gpcert.testing.strategies import (
     seeds,
     units,
 )
-from tests.enclosures.enclosure_checks import arb, below, check_goal, points_of, refused_growth
+from tests.enclosures.enclosure_checks import (
+    arb,
+    below,
+    check_goal,
+    points_of,
+    refused_growth,
+    unit_mean,
+)
 
 SCHEMES = ("one_vs_rest", "one_vs_one")
 
@@ -267,8 +274,8 @@ def check_models(case, evaluation, reference, likelihood):
     own = ArbPosterior(reference.posterior.unit)  # enclosures are in unit form
     v = own.canonical_variance
     models = [
-        (mean.below.unweighted(geometry, mean.linear_error), own.canonical_mean),
-        (mean.above.unweighted(geometry), lambda x: -own.canonical_mean(x)),
+        (mean.below.unweighted(geometry, mean.linear_error), unit_mean(evaluation)),
+        (mean.above.unweighted(geometry), lambda x: -unit_mean(evaluation)(x)),
         (variance.below.unweighted(geometry), v),
         (variance.above.unweighted(geometry), lambda x: -v(x)),
     ]

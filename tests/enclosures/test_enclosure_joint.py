@@ -19,6 +19,7 @@ from tests.enclosures.enclosure_checks import (
     points_of,
     quadratic,
     squared,
+    unit_mean,
 )
 
 
@@ -35,7 +36,7 @@ def check_combination(case, beta_size, sign, v_low=lambda low: low):
 
         def function(x, beta=beta):
             v = reference.canonical_variance(x, 0).max(arb(0))
-            return sign * reference.canonical_mean(x, 0) - arb(beta) * v
+            return sign * unit_mean(evaluation)(x) - arb(beta) * v
 
         check_model(evaluation, model, function, points, f"q - {beta} v")
 

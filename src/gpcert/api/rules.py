@@ -101,7 +101,8 @@ def _near(scores: np.ndarray, costs: Sequence[float]) -> bool:
 def _near_level(posterior: Posterior, x: np.ndarray, level: Fraction) -> bool:
     """Whether the mean of any output is within some thousand roundings of the level."""
     K = posterior.cross(x[None])[0]
-    terms = posterior.scale * (np.abs(posterior.weights) @ np.abs(K))
+    trend = np.abs(posterior.slope) @ np.abs(posterior.seen(x[None])[0])
+    terms = posterior.scale * (np.abs(posterior.weights) @ np.abs(K) + trend)
     sizes = np.abs(posterior.offset) + terms + abs(float(level))
     apart = np.abs(posterior.mean(x[None])[0] - float(level))
     return bool(np.any(apart <= NEAR_ROUNDING * sizes))

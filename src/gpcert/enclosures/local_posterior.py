@@ -12,9 +12,11 @@ from typing import NamedTuple
 from gpcert.arrays import Array, Backend, namespace
 from gpcert.committee import Model
 from gpcert.deadline import checkpoint
-from gpcert.enclosures.mean import MeanEnclosure, mean_enclosure
+from gpcert.enclosures.enclosure import Enclosure
+from gpcert.enclosures.mean import MeanEnclosure, first_order, mean_enclosure
 from gpcert.enclosures.precision import LocalPrecision
 from gpcert.enclosures.square import OperatorBounds
+from gpcert.enclosures.trend import CellTrend, LocalTrend
 from gpcert.enclosures.two_sided import Units
 from gpcert.enclosures.variance import (
     VarianceEnclosure,
@@ -27,10 +29,13 @@ from gpcert.posterior import Posterior
 from gpcert.regions import Cells, Region
 from gpcert.regions.frame import widths_as_units
 from gpcert.regions.image import Image
-from gpcert.rounding import up, up_float
+from gpcert.rounding import gamma, up, up_float
 from gpcert.unit_form import UnitForm
 
 __all__ = ["LocalCommittee", "LocalModel", "LocalPosterior", "local_model"]
+
+Term = tuple[int, int]
+"""An output and the sign that it is taken with."""
 
 CHEAP_WORK = 2.0e8
 """Multiplications up to which the derivative covariance is always worth its time (about 10 ms)."""
@@ -86,6 +91,8 @@ class LocalPosterior:
     operator: OperatorBounds
     image: Image | None = None
     """Linear features in front of the kernel, on this region: it then lives in those."""
+    trend: LocalTrend | None = None
+    """The linear trends of the means on this region."""
     parts: dict[int, _Part] = field(default_factory=dict)
     """Of outputs that use some of the points only: the kernel with those, and their numbers."""
 
@@ -119,6 +126,7 @@ class LocalPosterior:
             precisions=precisions,
             operator=operator,
             image=image,
+            trend=LocalTrend.of(posterior, seen, backend),
         )
 
     @property
@@ -126,9 +134,18 @@ class LocalPosterior:
         """The posterior itself; see `LocalCommittee`."""
         return (self,)
 
+    @property
+    def offsets(self) -> tuple[float, ...]:
+        """(m,): what `mean_scale g` is added to; of a trend its value at a point of the region."""
+        return tuple(self.posterior.offset.tolist()) if self.trend is None else self.trend.offsets
+
     def mean_units(self, output: int) -> Units:
         """`mu = offset + mean_scale g`."""
-        return Units(float(self.posterior.offset[output]), self.unit.mean_scale[output])
+        return Units(self.offsets[output], self.unit.mean_scale[output])
+
+    def cell_trend(self, expansion: Expansion, output: int) -> CellTrend | None:
+        """The linear trend in g_c on the cells; None where the posterior has none."""
+        return None if self.trend is None else self.trend.on(expansion.geometry, output)
 
     def variance_units(self, output: int) -> Units:
         """`variance = noise + variance_scale max(v, 0)`."""
@@ -148,13 +165,22 @@ class LocalPosterior:
         """Enclosures of g_c in unit form; `pointwise`: also try bounds point by point."""
         kernel, seen, weights = self._seen_by(output, expansion)
         norm, units = self.norms[output], self.mean_units(output)
-        return mean_enclosure(kernel, seen, weights, norm, pointwise, units)
+        found = mean_enclosure(kernel, seen, weights, norm, pointwise, units)
+        trend = self.cell_trend(expansion, output)
+        return found if trend is None else found.with_trend(trend)
 
     def linear_model(self, expansion: Expansion, output: int) -> LinearModel | None:
-        """The first order of g_c alone, where it is cheap; see `LocalKernel.linear_model`."""
+        """The first order of k' t'_c alone, where it is cheap; see `LocalKernel.linear_model`."""
         kernel, seen, weights = self._seen_by(output, expansion)
         norm = self.norms[output]
         return kernel.linear_model(seen, Combination(weights, up_float(norm * norm, 1)))
+
+    def first_order(self, expansion: Expansion, model: LinearModel, term: Term) -> Enclosure:
+        """Of `sign g_c` for `term` = (c, sign), from the `linear_model`."""
+        output, sign = term
+        found = first_order(self.kernel, expansion, model, sign)
+        trend = self.cell_trend(expansion, output)
+        return found if trend is None else trend.added(found, sign)
 
     def center_values(self, expansion: Expansion) -> tuple[Array, Array]:
         """(B, m): all g_c at the centres, and their errors."""
@@ -165,6 +191,12 @@ class LocalPosterior:
             norms = [self.norms[c] for c in range(len(self.weights))]
             moved = shift[:, None] * xp.asarray(norms, dtype=xp.float64, device=shift.device)
             errors = up(errors + moved, 3)
+        if self.trend is not None:
+            each = [self.trend.on(expansion.geometry, c) for c in range(len(self.weights))]
+            own = xp.stack([trend.value for trend in each], axis=1)
+            lost = xp.stack([trend.center_error for trend in each], axis=1)
+            errors = up(errors + lost + gamma(2) * (xp.abs(values) + xp.abs(own)), 4)
+            values = values + own
         return values, errors
 
     def _seen_by(self, output: int, expansion: Expansion) -> tuple[LocalKernel, Expansion, Array]:
@@ -187,9 +219,13 @@ class LocalPosterior:
         return found.part, expansion.restricted_to(found.index), weights[found.index]
 
     def paper_mean(self, expansion: Expansion, output: int, sign: int) -> Array:
-        """The paper's lower bound of `sign * g_c` over every cell."""
+        """The paper's lower bound of `sign * g_c` over every cell; lines and trend together."""
         kernel, seen, weights = self._seen_by(output, expansion)
-        return kernel.paper_bound(seen, sign * weights)
+        trend = self.cell_trend(expansion, output)
+        if trend is None:
+            return kernel.paper_bound(seen, sign * weights)
+        lower = kernel.paper_bound(seen, sign * weights, sign * trend.gradient)
+        return trend.above(lower, sign)
 
     def variance(
         self, expansion: Expansion, output: int, options: VarianceOptions

@@ -1,14 +1,15 @@
-"""Second-order enclosure of the latent mean g = sum_i t_i k(., z_i) over cells."""
+"""Second-order enclosure of the latent mean g = sum_i t_i k(., z_i), and its trend, over cells."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gpcert.arrays import Array
 from gpcert.enclosures.enclosure import Enclosure
+from gpcert.enclosures.trend import CellTrend
 from gpcert.enclosures.two_sided import TwoSided, Units
 from gpcert.kernels.expansions.base import Combination, Expansion, LinearModel, LocalKernel
-from gpcert.rounding import up, up_float
+from gpcert.rounding import gamma, up, up_float
 
 __all__ = ["MeanEnclosure", "first_order", "mean_enclosure"]
 
@@ -22,6 +23,22 @@ class MeanEnclosure(TwoSided):
 
     pointwise_gained: bool = False
     """Whether the point-by-point remainder was the smaller one on any cell."""
+
+    trend: CellTrend | None = None
+    """The linear trend that is part of g, where there is one: no function of the kernel's space."""
+
+    def with_trend(self, trend: CellTrend) -> MeanEnclosure:
+        """Of g and a trend on the same cells (Statement 5.8)."""
+        below, above = trend.added(self.below, 1), trend.added(self.above, -1)
+        return replace(
+            self,
+            below=below,
+            above=above,
+            center=below.value,
+            center_error=up(self.center_error + trend.center_error + gamma(2) * below.size, 4),
+            linear_error=up(self.linear_error + trend.error + gamma(8) * below.size, 4),
+            trend=trend,
+        )
 
 
 def mean_enclosure(

@@ -102,7 +102,8 @@ def mean_first_order(evaluation: Evaluation, outputs: int) -> FirstOrder:
     """Means `offset + scale g` of all outputs, from the models of g.
 
     `omega g` lies between the models' polynomials, and `|omega g - g| <= (omega - 1) max |g|`; the
-    order-1 remainder of the plain features bounds the bend as well, and so does `|g| <= B s`.
+    order-1 remainder of the plain features bounds the bend as well, and so does `|g| <= B s` (and
+    what the trend reaches).
     """
     local, geometry = evaluation.local, evaluation.expansion.geometry
     xp = namespace(evaluation.cells.lower)
@@ -111,6 +112,8 @@ def mean_first_order(evaluation: Evaluation, outputs: int) -> FirstOrder:
         enclosure = evaluation.mean(c)
         slopes = enclosure.below.slopes
         whole = local.norms[c] * xp.sqrt(local.kernel.largest_variance(evaluation.expansion))
+        if enclosure.trend is not None:
+            whole = whole + enclosure.trend.reach
         plain = up(whole + xp.abs(enclosure.center) + slopes, geometry.half.shape[1] + 8)
         linear = xp.minimum(enclosure.linear_error, plain)
         largest = xp.minimum(xp.abs(enclosure.center) + slopes + linear, up(whole, 8))

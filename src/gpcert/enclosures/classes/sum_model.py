@@ -33,8 +33,8 @@ def pair_model(
     """Of `q - beta D`, q and D mean and variance of `f_l - f_k` for `pair` = (k, l),
     without offsets and noise, and the constant (B,) that they add.
 
-    The coefficients' rounding is taken off the constant: it acts on `|g| <= norm sqrt(s2)` and on
-    variances of at most `gain s2`.
+    The coefficients' rounding is taken off the constant: it acts on `|g| <= norm sqrt(s2)` (and
+    what a trend reaches) and on variances of at most `gain s2`.
     """
     xp = namespace(beta)
     terms = layout.pair(*pair)
@@ -45,7 +45,7 @@ def pair_model(
         mean, variance = evaluation.mean(j).units, evaluation.variance(j)
         offset, noise = sign * mean.shift, variance.units.shift
         constant = constant + offset - beta * noise
-        reach = evaluation.local.norms[j] * variance.largest**0.5
+        reach = evaluation.local.norms[j] * variance.largest**0.5 + _trend(evaluation, j)
         size = mean.factor * reach + xp.abs(beta) * variance.units.factor * variance.largest
         lost = lost + gamma(8) * (size + abs(offset) + xp.abs(beta) * noise)
     return model, constant - up(lost, 8)
@@ -72,8 +72,15 @@ def mean_sum_model(
     for j, c in means.items():
         units = local.mean_units(j)
         constant = constant + c * units.shift
-        lost = lost + abs(c) * (abs(units.shift) + units.factor * local.norms[j] * largest**0.5)
+        reach = local.norms[j] * largest**0.5 + _trend(evaluation, j)
+        lost = lost + abs(c) * (abs(units.shift) + units.factor * reach)
     return model, constant - up(gamma(16) * lost, 8)
+
+
+def _trend(evaluation: Evaluation, output: int) -> Array | float:
+    """Upper bound (B,) of what the output's linear trend reaches in unit form."""
+    trend = evaluation.mean(output).trend
+    return 0.0 if trend is None else trend.reach
 
 
 def _summed(

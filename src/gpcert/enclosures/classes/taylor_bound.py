@@ -112,10 +112,12 @@ def center_range(problem: ClassProblem, jet: ClassJet) -> tuple[Array, Array]:
 def _terms(place: Reference, problem: ClassProblem, slopes: Slopes) -> Array:
     """Upper bound (B,) of the sizes of the first-order part's terms, at centre and reference."""
     xp = namespace(place.L)
-    posterior = problem.evaluation.local.posterior
+    local = problem.evaluation.local
     outputs, variances = place.outputs, place.variances
-    offset = xp.asarray(np.abs(posterior.offset), device=place.L.device)
-    noise = xp.asarray(np.array(posterior.noise), device=place.L.device)  # torch wants its own
+    offset = xp.asarray(np.abs(local.offsets), device=place.L.device)
+    noise = xp.asarray(
+        np.array(local.posterior.noise), device=place.L.device
+    )  # torch wants its own
     means = xp.sum(xp.abs(outputs.center) + xp.abs(outputs.reference) + 2.0 * offset, axis=1)
     whole = xp.sum(xp.abs(slopes.p), axis=1) * means
     spread = xp.abs(variances.center) + xp.abs(variances.reference) + 2.0 * noise

@@ -22,7 +22,6 @@ from gpcert.enclosures.enclosure import Enclosure
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.goals.base import Goal, GoalBound
 from gpcert.enclosures.goals.scalar import least_mean
-from gpcert.enclosures.mean import first_order
 from gpcert.enclosures.two_sided import Units
 from gpcert.rounding import down, up
 
@@ -145,7 +144,7 @@ class PairVotesGoal(Goal):
             if np.any(scores.argmax(axis=1) != self.winner):
                 return True
             weights = np.tile(sign * member.weights[output], (len(points), 1))
-            slope = cross_gradient(member, points, weights)
+            slope = cross_gradient(member, points, weights, sign * member.slope[output])
             move = -half * np.sign(slope[:, cells.region.free])
         return False
 
@@ -200,7 +199,7 @@ def _first_order(evaluation: Evaluation, output: int, sign: int) -> GoalBound | 
     model = evaluation.once(("linear", output), lambda: local.linear_model(expansion, output))
     if model is None:
         return None
-    enclosure = first_order(local.kernel, expansion, model, sign)
+    enclosure = local.first_order(expansion, model, (output, sign))
     return _tested(enclosure, local.mean_units(output).signed(sign))
 
 
@@ -222,7 +221,7 @@ def _center_range(evaluation: Evaluation) -> tuple[Array, Array]:
         local = evaluation.local
         values, errors = local.center_values(evaluation.expansion)
         xp = namespace(values)
-        numbers = (local.posterior.offset.tolist(), local.unit.mean_scale)
+        numbers = (local.offsets, local.unit.mean_scale)
         units = Units(*(xp.asarray(n, dtype=values.dtype, device=values.device) for n in numbers))
         return units.below(down(values - errors, 2)), units.above(up(values + errors, 2))
 
