@@ -190,6 +190,6 @@ def draw_tie(rng: Rng, d: int) -> tuple[str, Any, Any]:
 
 
 def _own_logistic(rng: Rng) -> Any:
-    from hunt_links import logistic_link
+    from tests.hunt.hunt_links import logistic_link
 
     return likelihoods.Discretised(logistic_link, pieces=one_of(rng, (16, 200)))

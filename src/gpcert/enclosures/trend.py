@@ -9,6 +9,7 @@ Proofs: docs/mathematics.md, statement 5.8.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -55,8 +56,10 @@ class CellTrend:
         return self.above(self.drift(sign), sign)
 
     def above(self, lower: Array, sign: int) -> Array:
-        """Lower bound (B,) of `sign (q + T)` from one of `sign q + sign gradient.d`."""
-        return down(down(lower + sign * self.value, 1) - self.error, 1)
+        """Lower bound (B,) of `sign (q + T)` from one of `sign q + sign gradient.d`; never NaN."""
+        xp = namespace(lower)
+        found = down(down(lower + sign * self.value, 1) - self.error, 1)
+        return xp.where(xp.isnan(found), xp.full_like(found, -math.inf), found)
 
     def drift(self, sign: int) -> Array:
         """Lower bound (B,) of `sign T` less its value at the centre, over the cell."""

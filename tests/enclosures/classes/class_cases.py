@@ -90,6 +90,9 @@ def random_classifier(rng, coupled, m, likelihood, dim):
         "noise": rng.random(m) * float(rng.choice([0.0, 0.5])),
         "likelihood": likelihood,
     }
+    apart = rng.spawn(1)[0]
+    if apart.random() < 0.4:
+        options["slope"] = apart.normal(size=(m, dim)) * float(apart.choice([0.3, 3.0, 1e-300]))
     if not coupled:
         scale = float(rng.choice([0.5, 1.0, 2.0])) * np.exp(0.5 * rng.normal(size=m))
         L = np.linalg.cholesky(K + ridge * np.eye(N))

@@ -15,7 +15,7 @@ from gpcert.quantities import Mean, Probability, Variance
 from gpcert.testing.arb_reference import ArbPosterior, exact
 from gpcert.testing.effort import examples
 from gpcert.testing.strategies import any_kernels, cases
-from tests.enclosures.enclosure_checks import arb, check_goal, evaluation_of
+from tests.enclosures.enclosure_checks import arb, check_goal, evaluation_of, refused_growth
 
 
 def both_ways(goal, how="analytic"):
