@@ -12,8 +12,6 @@ import numpy as np
 from gpcert.likelihoods import ClassLikelihood
 from gpcert.posterior import Posterior
 
-__all__ = ["ClassLayout", "class_layout", "searched"]
-
 
 @dataclass(frozen=True, eq=False)
 class ClassLayout:

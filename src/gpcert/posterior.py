@@ -45,8 +45,6 @@ from gpcert.spread import checked_spread
 from gpcert.trend import checked_slope, slope_on_grid
 from gpcert.unit_form import UnitForm
 
-__all__ = ["Posterior"]
-
 LARGEST_BLOCK = 20_000_000
 """Numbers that `Posterior.covariances` holds at once."""
 

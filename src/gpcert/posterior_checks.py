@@ -11,8 +11,6 @@ from gpcert.kernels import Kernel
 from gpcert.likelihoods import ClassLikelihood, Likelihood
 from gpcert.regions.linear_map import LinearMap
 
-__all__ = ["check_classes", "check_parts"]
-
 
 def check_parts(posterior: Any) -> None:
     """Kernel, likelihood and flags are of the right kind."""

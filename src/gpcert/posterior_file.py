@@ -11,17 +11,6 @@ from gpcert.kernels import kernel_from_config
 from gpcert.likelihoods import likelihood_from_config
 from gpcert.precision_factors import MOST_ROWS
 
-__all__ = [
-    "ARRAYS",
-    "FORMAT",
-    "TREND",
-    "check_labels",
-    "check_shapes",
-    "checked_classes",
-    "header_fields",
-    "written_labels",
-]
-
 FORMAT = "gpcert-posterior-1"
 
 ARRAYS = ("points", "weights", "factor", "negative_factor", "offset", "scale", "noise")

@@ -18,15 +18,6 @@ from gpcert.arrays import finite_array
 from gpcert.errors import InputError
 from gpcert.spectral import symmetric_eigh
 
-__all__ = [
-    "MOST_ROWS",
-    "Factored",
-    "checked_factor",
-    "factored_precision",
-    "on_grid",
-    "split_precision",
-]
-
 MOST_ROWS = 100
 """Rows of a factor for each number it multiplies: m N rows express every S there is."""
 

@@ -21,24 +21,6 @@ import numpy as np
 
 from gpcert.arrays import Array, namespace
 
-__all__ = [
-    "U",
-    "TINY",
-    "EXP_ULPS",
-    "NORMAL_CDF_ULPS",
-    "SIN_COS_ULPS",
-    "ASIN_LOG_ULPS",
-    "gamma",
-    "up",
-    "down",
-    "raised_power",
-    "root",
-    "scaled_to_one",
-    "up_float",
-    "difference_down",
-    "difference_up",
-]
-
 U = 2.0**-53
 """Unit roundoff of float64."""
 

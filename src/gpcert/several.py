@@ -17,8 +17,6 @@ from gpcert.likelihoods import Gaussian, ScalarLikelihood
 from gpcert.posterior import Posterior
 from gpcert.posterior_file import check_shapes
 
-__all__ = ["Outputs", "SeparateOutputs", "Several"]
-
 
 @dataclass(frozen=True, eq=False)
 class Several:

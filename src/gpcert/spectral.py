@@ -19,24 +19,14 @@ from scipy.linalg import get_lapack_funcs
 from gpcert.errors import InputError
 from gpcert.rounding import TINY, gamma, raised_power, scaled_to_one, up, up_float
 
-__all__ = [
-    "GramBlock",
-    "absolute_norm",
-    "is_triangular",
-    "largest_eigenvalue",
-    "square",
-    "symmetric_eigh",
-    "triangular_eigenvalue",
-]
-
 trtri, lauum = get_lapack_funcs(("trtri", "lauum"), dtype=np.float64)
 """Inverse of a triangular matrix; product of one with its transpose."""
 
 DRIVERS = ("evd", "ev", "evr")
 """LAPACK's routines for symmetric eigenproblems, in the order in which they are tried."""
 
-COLUMNS = 512
-"""Columns of a product at a time: what is zero above them is not multiplied."""
+SIDE = 512
+"""Of blocks of matrices: intermediate results stay in the caches, and what is zero is left out."""
 
 
 class GramBlock(NamedTuple):
@@ -53,9 +43,29 @@ class GramBlock(NamedTuple):
         return self.rows.start == self.columns.start
 
 
+def blocks(N: int) -> list[slice]:
+    """0, ..., N - 1 in pieces of `SIDE`."""
+    return [slice(start, min(start + SIDE, N)) for start in range(0, N, SIDE)]
+
+
 def is_triangular(A: np.ndarray) -> bool:
     """Whether A is a square matrix with nothing above its diagonal and no zero on it."""
-    return A.shape[0] == A.shape[1] > 0 and bool(np.diag(A).all()) and not np.triu(A, 1).any()
+    if not (A.shape[0] == A.shape[1] > 0 and np.diag(A).all()):
+        return False
+    return not any(A[b, b.stop :].any() or np.triu(A[b, b], 1).any() for b in blocks(len(A)))
+
+
+def triangular_inverse(L: np.ndarray) -> np.ndarray:
+    """`L^-1` of a lower triangular matrix in plain floating point; a `LinAlgError` if singular.
+
+    What stands above the diagonal of L is not read.
+    """
+    flipped = not L.flags.f_contiguous
+    inverse, info = trtri(L.T if flipped else L, lower=not flipped)
+    if info != 0:
+        raise np.linalg.LinAlgError(f"singular triangular factor at row {info}")
+    inverse = inverse.T if flipped else inverse
+    return inverse if is_triangular(inverse) else np.tril(inverse)  # LAPACK leaves it there
 
 
 def square(A: np.ndarray) -> np.ndarray:
@@ -63,11 +73,14 @@ def square(A: np.ndarray) -> np.ndarray:
     work where A is triangular."""
     if not is_triangular(A):
         return A.T @ A
-    upper, info = lauum(A.T)  # U U^T of U = A^T, above the diagonal
+    found, info = lauum(A.T)  # U U^T of U = A^T, on and above the diagonal
     if info != 0:
         return A.T @ A
-    upper = np.triu(upper)
-    return upper + np.triu(upper, 1).T
+    for block in blocks(len(found)):
+        found[block, : block.start] = found[: block.start, block].T
+        upper = np.triu(found[block, block])
+        found[block, block] = upper + np.triu(upper, 1).T
+    return found
 
 
 def absolute_norm(A: np.ndarray) -> float:
@@ -79,11 +92,13 @@ def absolute_norm(A: np.ndarray) -> float:
     absolute, exponent = scaled_to_one(np.abs(A))  # entries of size one: nothing overflows
     if not absolute.any():
         return 0.0
-    x = np.ones(A.shape[1])
+    x, ratio, before = np.ones(A.shape[1]), math.inf, math.inf
     for _ in range(12):
-        x = absolute.T @ (absolute @ x)
-        x = x / x.max() + 1e-6  # strictly positive, as the bound needs
-    ratio = float((absolute.T @ (absolute @ x) / x).max())
+        after = absolute.T @ (absolute @ x)
+        ratio = min(ratio, float((after / x).max()))
+        if ratio > 0.98 * before:  # further steps gain little
+            break
+        x, before = after / after.max() + 1e-6, ratio  # strictly positive, as the bound needs
     return raised_power(up_float(np.sqrt(up_float(ratio, sum(A.shape) + 8)), 8), exponent)
 
 
@@ -134,16 +149,18 @@ def triangular_eigenvalue(A: np.ndarray, gram: Iterable[GramBlock]) -> float:
     found by Gershgorin's circles: a factor of `(K + D)^-1` has `L L^T - K` about the diagonal D.
     """
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        inverse, info = trtri(A.T)
-        if info != 0 or not np.isfinite(inverse).all():
+        try:
+            L = triangular_inverse(A)
+        except np.linalg.LinAlgError:
             return math.inf
-        L = np.tril(inverse.T)
+        if not np.isfinite(L).all():
+            return math.inf
         f = _inverse_residual(A, L)
         mu = _least_circle(L, gram)
         if not (f < 0.5 and math.isfinite(mu)):
             return math.inf
         if mu >= 0:
-            least = (1.0 - f) / absolute_norm(L)
+            least = (1.0 - f) / _frobenius(L)
             less = mu * least * least * (1.0 - gamma(16))
             return up_float(up_float((1.0 + f) ** 2, 8) - less, 1)
         largest = absolute_norm(A)
@@ -158,20 +175,19 @@ def _inverse_residual(A: np.ndarray, L: np.ndarray) -> float:
     largest column sum.
     """
     N, squares = len(A), 0.0
-    for start in range(0, N, COLUMNS):
-        columns = slice(start, start + COLUMNS)
-        product = A[start:, start:] @ L[start:, columns]  # above, there is nothing
-        own = np.arange(product.shape[1])
-        product[own, own] -= 1.0
-        length = _frobenius(np.abs(product))
-        squares += length * length
+    for number, rows in enumerate(blocks(N)):
+        for columns in blocks(N)[: number + 1]:
+            inner = slice(columns.start, rows.stop)  # elsewhere one of the factors is zero
+            product = A[rows, inner] @ L[inner, columns]
+            if rows == columns:
+                product[np.diag_indices(len(product))] -= 1.0
+            squares += float(np.vdot(product, product)) + product.size * TINY
     absolute_A, absolute_L = np.abs(A), np.abs(L)
     largest_row = float((absolute_A @ absolute_L.sum(axis=1)).max())
     largest_column = float((absolute_A.sum(axis=0) @ absolute_L).max())
     rounding = gamma(N + 4) * math.sqrt(up_float(largest_row * largest_column, 4 * N + 8))
-    return up_float(
-        math.sqrt(up_float(squares, N + 8) + TINY) * (1.0 + gamma(4)) + rounding + TINY, 8
-    )
+    length = math.sqrt(up_float(squares, N + SIDE * SIDE))  # sums of blocks, and of these
+    return up_float(length + rounding + TINY, 8)
 
 
 def _least_circle(L: np.ndarray, gram: Iterable[GramBlock]) -> float:
@@ -237,9 +253,13 @@ def _estimated_eigenvalue(M: np.ndarray, otherwise: float) -> float:
 
 
 def _frobenius(matrix: np.ndarray) -> float:
-    """Frobenius norm of a matrix with entries >= 0; what underflows is counted by its largest."""
+    """Upper bound of the Frobenius norm; what underflows is counted by the largest entry.
+
+    Row after row, or by halves: either way at most as many roundings as rows and columns, and 64.
+    """
     scaled, exponent = scaled_to_one(matrix)
-    return raised_power(up_float(np.sqrt(up_float(float(np.square(scaled).sum()), 4)), 4), exponent)
+    total = up_float(float(np.square(scaled).sum()), 64 + sum(matrix.shape))
+    return raised_power(up_float(np.sqrt(total), 4), exponent)
 
 
 def symmetric_eigh(S: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:

@@ -20,8 +20,6 @@ from gpcert.arrays import finite_array
 from gpcert.errors import InputError
 from gpcert.precision_factors import on_grid
 
-__all__ = ["checked_slope", "exact_dot", "slope_exponent", "slope_on_grid"]
-
 
 def checked_slope(slope: Any, m: int, q: int) -> np.ndarray:
     """Slopes as (m, q), zero where there is no trend.

@@ -30,6 +30,7 @@ from gpcert.rounding import TINY, gamma, raised_power, scaled_to_one, up_float
 from gpcert.spectral import (
     GramBlock,
     absolute_norm,
+    blocks,
     is_triangular,
     largest_eigenvalue,
     square,
@@ -37,14 +38,10 @@ from gpcert.spectral import (
 )
 from gpcert.trend import slope_exponent
 
-__all__ = ["UnitForm"]
-
 LOWEST, HIGHEST = -900, 1000
 """Exponents of `mean_scale`. Below, the weights stay small instead: their underflow is then less
-than TINY in the units of the output. Above, predictions leave float64."""
-
-BLOCK = 512
-"""Rows and columns of the blocks of K_ZZ: their intermediate results stay in the caches."""
+than TINY in the units of the output. Above, predictions leave float64. Beside a trend, LOWEST is
+that of `mean_scale / offset` too: rounding the offset is counted in unit form."""
 
 SMALL_EXCESS = 1e-8
 """An excess that is as good as any other: beside it nothing is gained by the longer way."""
@@ -72,11 +69,12 @@ class UnitForm(Factored):
         kernel, e = posterior.kernel.in_units(posterior.points)
         factors = [_scaled(A, e // 2) for A in (posterior.factor, posterior.negative_factor)]
         weights, exponents, slopes = [], [], []
-        numbers = (posterior.weights, posterior.slope, posterior.scale.tolist())
-        for t, slope, scale in zip(*numbers, strict=True):
+        numbers = (posterior.weights, posterior.slope, posterior.scale, posterior.offset)
+        for t, slope, scale, offset in zip(*numbers, strict=True):
             exponent = scaled_to_one(t)[1] if np.any(t) else -e
             trend = slope_exponent(slope, posterior.points)
             if trend is not None:
+                trend = max(trend, math.frexp(offset)[1] - math.frexp(scale)[1] + LOWEST)
                 exponent = max(exponent, trend - e) if np.any(t) else trend - e
             exponent = max(exponent, LOWEST - e - math.frexp(scale)[1])
             weights.append(_scaled(t, -exponent))
@@ -152,11 +150,10 @@ class UnitForm(Factored):
 
     def gram_blocks(self) -> Iterator[GramBlock]:
         """K_ZZ on and below its diagonal, block by block: it is never held as a whole."""
-        starts = range(0, len(self.points), BLOCK)
-        slices = [slice(start, min(start + BLOCK, len(self.points))) for start in starts]
-        for number, rows in enumerate(slices):
+        pieces = blocks(len(self.points))
+        for number, rows in enumerate(pieces):
             checkpoint()
-            for columns in slices[: number + 1]:
+            for columns in pieces[: number + 1]:
                 K, errors = self.kernel.gram_with_error(self.points, rows, columns)
                 yield GramBlock(rows, columns, K, errors)
 
@@ -226,6 +223,8 @@ def _scaled(values: np.ndarray, exponent: int) -> np.ndarray:
     `gamma(N) || |A| ||` of its products, or `|A k|^2` itself is below TINY; those of a slope are
     counted where it is used (`gpcert.enclosures.trend`).
     """
+    if exponent == 0:
+        return values
     with np.errstate(over="ignore", under="ignore"):
         found = np.ldexp(values, exponent)
     if not np.all(np.isfinite(found)):

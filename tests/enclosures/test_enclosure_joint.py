@@ -34,9 +34,9 @@ def check_combination(case, beta_size, sign, v_low=lambda low: low):
         falls = variance.times(np.full(len(evaluation.cells), -beta))
         model = evaluation.mean(0).side(sign) + falls
 
-        def function(x, beta=beta):
+        def function(x, b, beta=beta):
             v = reference.canonical_variance(x, 0).max(arb(0))
-            return sign * unit_mean(evaluation)(x) - arb(beta) * v
+            return sign * unit_mean(evaluation)(x, b) - arb(beta) * v
 
         check_model(evaluation, model, function, points, f"q - {beta} v")
 

@@ -21,7 +21,7 @@ def check_paper(case):
             lower = to_numpy(evaluation.local.paper_mean(evaluation.expansion, c, sign))
             for b, rows in enumerate(points):
                 for x in rows:
-                    below(float(lower[b]), sign * unit_mean(evaluation, c)(x), "paper")
+                    below(float(lower[b]), sign * unit_mean(evaluation, c)(x, b), "paper")
 
 
 @settings(max_examples=examples(60))

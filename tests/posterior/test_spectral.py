@@ -9,10 +9,17 @@ import scipy.linalg
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import gpcert.unit_form as unit_form_module
+import gpcert.spectral as spectral
 from gpcert import Posterior
 from gpcert.kernels import Matern, SquaredExponential
-from gpcert.spectral import GramBlock, is_triangular, square, triangular_eigenvalue
+from gpcert.spectral import (
+    GramBlock,
+    absolute_norm,
+    is_triangular,
+    square,
+    triangular_eigenvalue,
+    triangular_inverse,
+)
 from gpcert.testing.effort import examples
 
 
@@ -97,7 +104,40 @@ def test_what_cannot_be_inverted_is_not_believed():
         )
 
 
-def test_triangular_matrices_are_told_apart():
+@pytest.mark.parametrize("side", [1, 3, 512])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_inverse_and_what_it_leaves(side, order, monkeypatch):
+    """Residuals are never below the truth, wherever the inverse is wrong."""
+    monkeypatch.setattr(spectral, "SIDE", side)
+    rng = np.random.default_rng(side)
+    L = np.asarray(np.tril(rng.normal(size=(8, 8))) + 3 * np.eye(8), order=order)
+    A = triangular_inverse(L + np.triu(np.ones((8, 8)), 1))  # what stands above is not read
+    np.testing.assert_allclose(A @ L, np.eye(8), atol=1e-13)
+    assert is_triangular(A)
+    assert spectral._inverse_residual(A, L) < 1e-12
+    for i, j in zip(*np.tril_indices(8), strict=True):
+        wrong = A.copy()
+        wrong[i, j] += 0.1
+        true = np.linalg.norm(wrong @ L - np.eye(8), 2)
+        assert true * (1 - 1e-12) <= spectral._inverse_residual(wrong, L)
+    with pytest.raises(np.linalg.LinAlgError):
+        triangular_inverse(np.asarray([[1.0, 0.0], [1.0, 0.0]], order=order))
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=examples(40), deadline=None)
+def test_norms_of_sizes_are_bounded_well(seed):
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=rng.integers(1, 9, 2)) * 10.0 ** rng.integers(-3, 3)
+    A[rng.random(A.shape) < 0.3] = 0.0
+    true = np.linalg.norm(np.abs(A), 2)
+    assert true * (1 - 1e-13) <= absolute_norm(A)
+    assert absolute_norm(A + 1.0) <= 1.1 * np.linalg.norm(np.abs(A + 1.0), 2)
+
+
+@pytest.mark.parametrize("side", [2, 512])
+def test_triangular_matrices_are_told_apart(side, monkeypatch):
+    monkeypatch.setattr(spectral, "SIDE", side)
     A = np.tril(np.ones((3, 3)))
     assert is_triangular(A)
     assert not is_triangular(A.T)
@@ -106,7 +146,9 @@ def test_triangular_matrices_are_told_apart():
     assert not is_triangular(np.empty((0, 0)))
 
 
-def test_square_is_a_transposed_a():
+@pytest.mark.parametrize("side", [7, 512])
+def test_square_is_a_transposed_a(side, monkeypatch):
+    monkeypatch.setattr(spectral, "SIDE", side)
     rng = np.random.default_rng(2)
     for A in (np.tril(rng.normal(size=(70, 70))), rng.normal(size=(20, 70))):
         np.testing.assert_allclose(square(A), A.T @ A, rtol=1e-12, atol=1e-12)
@@ -120,7 +162,7 @@ def test_norm_and_excess_do_not_depend_on_the_blocks(kernel, monkeypatch):
     A = np.linalg.inv(np.linalg.cholesky(kernel.value(X, X) + 0.01 * np.eye(40)))
     posteriors = [Posterior(kernel, X, t, np.tril(A)) for _ in range(2)]
     whole = posteriors[0].norms, posteriors[0].excess
-    monkeypatch.setattr(unit_form_module, "BLOCK", 7)
+    monkeypatch.setattr(spectral, "SIDE", 7)
     np.testing.assert_allclose(posteriors[1].norms, whole[0], rtol=1e-12)
     assert posteriors[1].excess == whole[1] == 0.0
     K = kernel.value(X, X)

@@ -33,8 +33,6 @@ from gpcert.adapters.torch_models import (
 from gpcert.errors import InputError, UnsupportedModelError
 from gpcert.posterior import Posterior
 
-__all__ = ["convert"]
-
 models: Any = library("botorch.models")
 inputs: Any = library("botorch.models.transforms.input")
 outcomes: Any = library("botorch.models.transforms.outcome")

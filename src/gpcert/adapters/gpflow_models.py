@@ -37,8 +37,6 @@ from gpcert.likelihoods import Gaussian, LapseProbit, Likelihood, Softmax
 from gpcert.posterior import Posterior
 from gpcert.spread import spread_of
 
-__all__ = ["convert"]
-
 gpflow: Any = library("gpflow")
 
 LAPSE = 1e-3

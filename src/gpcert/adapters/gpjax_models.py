@@ -16,7 +16,7 @@ import numpy as np
 import scipy.linalg
 
 from gpcert.adapters.conversion import Conversion, LibraryPrediction
-from gpcert.adapters.jax_models import compared, inverse, numbers, points
+from gpcert.adapters.jax_models import compared, numbers, points
 from gpcert.adapters.kernel_tree import Converter, KernelTree, number, polynomial, vector
 from gpcert.adapters.library import library
 from gpcert.errors import InputError, UnsupportedModelError
@@ -31,9 +31,8 @@ from gpcert.kernels import (
 )
 from gpcert.likelihoods import Gaussian, LapseProbit, Likelihood
 from gpcert.posterior import Posterior
+from gpcert.spectral import triangular_inverse
 from gpcert.spread import spread_of
-
-__all__ = ["TREE", "convert"]
 
 gpx: Any = library("gpjax")
 jax: Any = library("jax")
@@ -70,7 +69,7 @@ def convert(model: Any) -> Conversion:
         kernel,
         Z,
         POSTERIORS[type(model)](model, L),
-        inverse(L),
+        triangular_inverse(L),
         offset=_constant(model.prior.mean_function),
         noise=float(model.prior.jitter),
         likelihood=likelihood,

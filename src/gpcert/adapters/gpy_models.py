@@ -23,8 +23,6 @@ from gpcert.likelihoods import Gaussian, Likelihood, Probit
 from gpcert.posterior import Posterior
 from gpcert.spread import spread_of
 
-__all__ = ["convert"]
-
 GPy: Any = library("GPy")
 
 MODELS = (

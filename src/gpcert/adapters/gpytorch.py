@@ -12,8 +12,6 @@ from gpcert.adapters.adapter import Supported
 from gpcert.adapters.conversion import Conversion
 from gpcert.errors import UnsupportedModelError
 
-__all__ = ["LIBRARY", "SUPPORTED", "accepts", "to_posterior"]
-
 LIBRARY = "GPyTorch"
 
 KERNELS = (

@@ -37,8 +37,6 @@ from gpcert.errors import InputError, UnsupportedModelError
 from gpcert.posterior import Posterior
 from gpcert.spread import spread_of
 
-__all__ = ["convert_exact", "exact_posterior"]
-
 LIKELIHOODS = (
     gpytorch.likelihoods.GaussianLikelihood,
     gpytorch.likelihoods.FixedNoiseGaussianLikelihood,

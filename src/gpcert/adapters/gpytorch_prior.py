@@ -14,8 +14,6 @@ from gpcert.adapters.torch_models import gpytorch, numbers, one, torch, without_
 from gpcert.errors import UnsupportedModelError
 from gpcert.kernels import Kernel
 
-__all__ = ["in_blocks", "latent", "native_of", "prior_of", "side_by_side"]
-
 KNOWN_PARTS = (
     gpytorch.means.Mean,
     gpytorch.kernels.Kernel,

@@ -32,8 +32,6 @@ from gpcert.errors import InputError, UnsupportedModelError
 from gpcert.likelihoods import Gaussian, Likelihood, Probit, Softmax
 from gpcert.posterior import Posterior
 
-__all__ = ["convert_variational"]
-
 gv: Any = gpytorch.variational
 gl: Any = gpytorch.likelihoods
 

@@ -11,14 +11,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 
 from gpcert.adapters.conversion import Conversion, LibraryPrediction
 from gpcert.adapters.library import library
 from gpcert.arrays import finite_array
 from gpcert.posterior import Posterior
-
-__all__ = ["compared", "inverse", "numbers", "points"]
 
 jax: Any = library("jax")
 
@@ -35,11 +32,6 @@ def points(name: str, value: Any) -> np.ndarray:
     """Inputs (N, d); plain numbers (N,) are one feature."""
     X = numbers(name, value)
     return X[:, None] if X.ndim == 1 else X
-
-
-def inverse(L: np.ndarray) -> np.ndarray:
-    """`L^-1` of a lower triangular matrix."""
-    return scipy.linalg.solve_triangular(L, np.eye(len(L)), lower=True)
 
 
 def compared(posterior: Posterior, model: Any, said: Said) -> Conversion:

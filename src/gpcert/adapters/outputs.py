@@ -21,8 +21,6 @@ from gpcert.likelihoods import Gaussian
 from gpcert.posterior import Posterior
 from gpcert.several import Outputs, SeparateOutputs
 
-__all__ = ["join_outputs"]
-
 
 def join_outputs(outputs: Sequence[Posterior], **options: Any) -> Outputs:
     """All outputs as one model; `options` replace fields of it, such as its `likelihood`."""

@@ -9,8 +9,6 @@ import numpy as np
 from gpcert.arrays import finite_array
 from gpcert.errors import UnsupportedModelError
 
-__all__ = ["PriorMean"]
-
 
 @dataclass(frozen=True, eq=False)
 class PriorMean:

@@ -16,7 +16,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
 from sklearn.gaussian_process._gpc import _BinaryGaussianProcessClassifierLaplace
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
@@ -36,9 +35,8 @@ from gpcert.committee import Committee, Scheme
 from gpcert.errors import UnsupportedModelError
 from gpcert.likelihoods import SklearnLogistic
 from gpcert.posterior import Posterior
+from gpcert.spectral import triangular_inverse
 from gpcert.spread import spread_of
-
-__all__ = ["LIBRARY", "SUPPORTED", "accepts", "to_posterior"]
 
 SCHEMES: dict[type, Scheme] = {
     OneVsRestClassifier: "one_vs_rest",
@@ -170,5 +168,4 @@ def _laplace(estimator: Any) -> Posterior:
 
 def _inverse(L: Any) -> np.ndarray:
     """L^-1 of a lower triangular matrix."""
-    L = finite_array("L_", L, ndim=2)
-    return scipy.linalg.solve_triangular(L, np.eye(len(L)), lower=True)
+    return triangular_inverse(finite_array("L_", L, ndim=2))

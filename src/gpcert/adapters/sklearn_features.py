@@ -38,8 +38,6 @@ from gpcert.posterior import Posterior
 from gpcert.regions.linear_map import LinearMap
 from gpcert.several import Several
 
-__all__ = ["SCALERS", "STEPS", "FeatureMap", "Scaling", "feature_map", "folded", "outputs_of"]
-
 
 @dataclass(frozen=True, eq=False)
 class Scaling:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gpcert.adapters.conversion import Conversion, LibraryPrediction
-from gpcert.adapters.jax_models import compared, inverse, numbers, points
+from gpcert.adapters.jax_models import compared, numbers, points
 from gpcert.adapters.kernel_tree import Converted, Converter, KernelTree, number, polynomial, vector
 from gpcert.adapters.library import library
 from gpcert.errors import InputError, UnsupportedModelError
@@ -32,9 +32,8 @@ from gpcert.kernels import (
 )
 from gpcert.kernels.algebra import product_of
 from gpcert.posterior import Posterior
+from gpcert.spectral import triangular_inverse
 from gpcert.spread import spread_of
-
-__all__ = ["TREE", "convert"]
 
 jax: Any = library("jax")
 gk: Any = library("tinygp.kernels")
@@ -62,7 +61,7 @@ def convert(model: Any) -> Conversion:
         found,
         Z,
         numbers("alpha", mean.alpha),
-        inverse(numbers("scale_tril", kernel.solver.scale_tril)),
+        triangular_inverse(numbers("scale_tril", kernel.solver.scale_tril)),
         offset=_constant(mean),
         spread=spread_of(Z),
     )

@@ -18,9 +18,7 @@ import numpy as np
 import scipy.linalg
 
 from gpcert.errors import UnsupportedModelError
-from gpcert.spectral import symmetric_eigh
-
-__all__ = ["Canonical", "exact_regression", "lower_factor", "whitened", "unwhitened"]
+from gpcert.spectral import symmetric_eigh, triangular_inverse
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,14 +49,14 @@ def exact_regression(K: np.ndarray, targets: np.ndarray) -> Canonical:
     """
     L = lower_factor(K, "covariance of the training points, noise included")
     weights = scipy.linalg.cho_solve((L, True), targets)
-    inverse = scipy.linalg.solve_triangular(L, np.eye(len(L)), lower=True)
+    inverse = triangular_inverse(L)
     return Canonical(weights, inverse, np.zeros((0, len(L))))
 
 
 def whitened(L: np.ndarray, center: np.ndarray, spread: np.ndarray | None) -> Canonical:
     """From c (N,) and Q (N, N), None for no spread at all; see the module."""
     weights = scipy.linalg.solve_triangular(L, center, lower=True, trans=1)
-    inverse = scipy.linalg.solve_triangular(L, np.eye(len(L)), lower=True)
+    inverse = triangular_inverse(L)
     if spread is None:
         return Canonical(weights, inverse, np.zeros((0, len(L))))
     left = np.eye(len(L)) - (spread / 2 + spread.T / 2)

@@ -15,8 +15,6 @@ from gpcert.enclosures.paper import PaperEnclosures
 from gpcert.errors import InputError
 from gpcert.quantities import Probability
 
-__all__ = ["Method", "MethodName", "VarianceBound"]
-
 MethodName = Literal["taylor", "paper", "both"]
 VarianceBound = Literal["solver", "analytic"]
 

@@ -21,8 +21,6 @@ from gpcert.posterior import Posterior
 from gpcert.quantities import Band, Mean, Probability, Std, Variance
 from gpcert.several import Outputs
 
-__all__ = ["Quantity", "RangeQuestion", "range_question", "same_label"]
-
 Quantity = Literal["probability", "mean", "variance", "std", "band"]
 
 QUANTITIES: tuple[Quantity, ...] = get_args(Quantity)

@@ -15,8 +15,6 @@ from gpcert.attacks.functions import PlainFunction, cross_gradient, diagonal_gra
 from gpcert.likelihoods import ClassLikelihood
 from gpcert.posterior import Posterior
 
-__all__ = ["Differences", "class_function"]
-
 Pairs = Sequence[tuple[tuple[int, int], ...]]
 Differences = tuple[np.ndarray, Pairs]
 """(J, n, n) what every output's variance adds to the covariance of the latent differences, and the

@@ -16,15 +16,6 @@ from gpcert.committee import vote_scores as shared_scores
 from gpcert.likelihoods import ClassLikelihood, ScalarLikelihood
 from gpcert.posterior import Posterior
 
-__all__ = [
-    "ClassMargins",
-    "PairVoteMargins",
-    "RestMargins",
-    "VoteMargins",
-    "class_predictions",
-    "member_values",
-]
-
 Predictions = tuple[LatentClasses, ClassMeans, np.ndarray]
 
 

@@ -13,13 +13,6 @@ from gpcert.likelihoods import ScalarLikelihood
 from gpcert.posterior import Posterior
 from gpcert.quantities import Mean, Probability
 
-__all__ = [
-    "pair_votes_function",
-    "rest_margin_function",
-    "rest_probability_function",
-    "votes_margin_function",
-]
-
 
 def rest_margin_function(
     committee: Committee, winner: int, class_weight: Sequence[float]

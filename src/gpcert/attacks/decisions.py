@@ -17,8 +17,6 @@ from gpcert.errors import InputError
 from gpcert.likelihoods import ClassLikelihood
 from gpcert.posterior import Posterior
 
-__all__ = ["Decision", "decision_margins"]
-
 
 @dataclass(frozen=True)
 class Decision:

@@ -11,17 +11,6 @@ from gpcert.posterior import Posterior
 from gpcert.quantities import Quantity
 from gpcert.several import Outputs
 
-__all__ = [
-    "PlainFunction",
-    "cross_gradient",
-    "deviation_function",
-    "deviation_of",
-    "diagonal_gradient",
-    "mean_and_gradient",
-    "scalar_function",
-    "variance_and_gradient",
-]
-
 PlainFunction = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 """Points (n, d) to values (n,) and gradients (n, d)."""
 

@@ -19,8 +19,6 @@ from gpcert.likelihoods import ClassLikelihood, ScalarLikelihood
 from gpcert.posterior import Posterior
 from gpcert.quantities import Probability
 
-__all__ = ["prediction_and_gradient"]
-
 ROWS = 1024
 """Points whose kernel values are held at once."""
 

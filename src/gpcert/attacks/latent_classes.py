@@ -7,8 +7,6 @@ import numpy as np
 from gpcert.attacks.functions import cross_gradient, diagonal_gradient
 from gpcert.posterior import Posterior
 
-__all__ = ["LatentClasses"]
-
 
 class LatentClasses:
     """`mean` (k, m) and `covariance` (k, m, m) of the latent outputs at X (k, d).

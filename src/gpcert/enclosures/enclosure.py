@@ -27,15 +27,6 @@ from gpcert.regions import Cells
 from gpcert.regions.frame import widths_as_units
 from gpcert.rounding import EXP_ULPS, U, down, gamma, nonnegative, up
 
-__all__ = [
-    "Enclosure",
-    "LevelBound",
-    "add_identity",
-    "plain_geometry",
-    "reach",
-    "region_units",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class LevelBound:

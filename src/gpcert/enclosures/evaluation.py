@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable
 from functools import cached_property
 from typing import Any
 
+from gpcert.arrays import Array
 from gpcert.deadline import checkpoint
 from gpcert.enclosures.local_posterior import LocalModel, LocalPosterior
 from gpcert.enclosures.mean import MeanEnclosure
@@ -13,8 +14,6 @@ from gpcert.enclosures.portfolio import Portfolio
 from gpcert.enclosures.variance import VarianceEnclosure
 from gpcert.kernels.expansions.base import Expansion
 from gpcert.regions import Cells
-
-__all__ = ["Evaluation"]
 
 
 class Evaluation:
@@ -80,6 +79,14 @@ class Evaluation:
         if pointwise:
             self.report("pointwise", enclosure.pointwise_gained)
         return enclosure
+
+    def mean_at_center(self, output: int) -> tuple[Array, Array]:
+        """Certified range (B,) of the mean at the centres; without the enclosure where that has not
+        been asked for, as at single points."""
+        if ("mean", output) in self._answers:
+            return self.mean(output).output_at_center
+        key = ("center", output)
+        return self.once(key, lambda: self.local.mean_at_center(self.expansion, output))
 
     def variance(self, output: int) -> VarianceEnclosure:
         """Enclosures of v_c and -v_c."""

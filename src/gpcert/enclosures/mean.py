@@ -11,8 +11,6 @@ from gpcert.enclosures.two_sided import TwoSided, Units
 from gpcert.kernels.expansions.base import Combination, Expansion, LinearModel, LocalKernel
 from gpcert.rounding import gamma, up, up_float
 
-__all__ = ["MeanEnclosure", "first_order", "mean_enclosure"]
-
 
 @dataclass(frozen=True, eq=False)
 class MeanEnclosure(TwoSided):
@@ -25,18 +23,18 @@ class MeanEnclosure(TwoSided):
     """Whether the point-by-point remainder was the smaller one on any cell."""
 
     trend: CellTrend | None = None
-    """The linear trend that is part of g, where there is one: no function of the kernel's space."""
+    """The linear trend that is part of g, where there is one: no function of the kernel's space.
+    Its value at the centre is in the units' shift."""
 
     def with_trend(self, trend: CellTrend) -> MeanEnclosure:
         """Of g and a trend on the same cells (Statement 5.8)."""
-        below, above = trend.added(self.below, 1), trend.added(self.above, -1)
         return replace(
             self,
-            below=below,
-            above=above,
-            center=below.value,
-            center_error=up(self.center_error + trend.center_error + gamma(2) * below.size, 4),
-            linear_error=up(self.linear_error + trend.error + gamma(8) * below.size, 4),
+            below=trend.added(self.below, 1),
+            above=trend.added(self.above, -1),
+            center_error=up(self.center_error + trend.center_error, 1),
+            units=replace(self.units, shift=trend.shift),
+            linear_error=up(self.linear_error + trend.error + gamma(8) * trend.size, 2),
             trend=trend,
         )
 

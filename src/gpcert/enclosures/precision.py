@@ -15,8 +15,6 @@ from gpcert.kernels.expansions.base import Expansion, LocalKernel, QuadraticForm
 from gpcert.rounding import gamma, root, up
 from gpcert.unit_form import UnitForm
 
-__all__ = ["LocalPrecision"]
-
 ACCEPTABLE_ERROR = 1e-6
 """Relative to the prior variance, for the worst kernel row: above it the product with S is replaced
 by two with its factor. A choice of speed only; both errors are bounded and added."""

@@ -18,8 +18,6 @@ from gpcert.kernels.expansions.squared_exponential_sections import Sections
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Box, Cells
 
-__all__ = ["SectionModel", "has_sections"]
-
 MOST_CELLS = 2048
 """Cells of one batch, however small the model is."""
 

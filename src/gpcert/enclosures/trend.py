@@ -1,15 +1,14 @@
 """The linear trend of a latent mean over cells, in unit form.
 
-The trend at a centre far from zero may be large where nothing varies, and a weighted enclosure pays
-for constants. So the trend at one point of the region goes into the offset, exactly; what is left
-is `slope.(z - origin)`, no larger than what the trend does on the region.
+A weighted enclosure pays for constants, and a trend far from zero is one. So the trend at one point
+of the region goes into the offset, exactly, and its value at a cell's centre into the step to
+output units there; to the enclosures it is `slope.d` alone.
 
 Proofs: docs/mathematics.md, statement 5.8.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -25,20 +24,18 @@ from gpcert.regions.image import ImageCells
 from gpcert.rounding import TINY, down, gamma, up
 from gpcert.trend import exact_dot
 
-__all__ = ["CellTrend", "LocalTrend"]
-
 
 @dataclass(frozen=True, eq=False)
 class CellTrend:
-    """`T(c + d) = value + gradient.d` on each cell, d in the coordinates of `geometry`.
+    """`mu = shift + mean_scale (q + gradient.d)` on each cell, up to `error` (B,) in unit form, q
+    the kernel's part and d in the coordinates of the cells' geometry.
 
-    `value` (B,) is off by at most `error`, the gradient (B, f) by two roundings an entry; `size` is
-    at least that of all terms on the cell. `gradient.d` lies between `fall` and `rise` (B,). At the
-    point that the centre stands for (see `LocalKernel.center_shift`) T is within `center_error`.
+    `shift` (B,) is in output units; the gradient (B, f) is to two roundings an entry, `gradient.d`
+    lies between `fall` and `rise` (B,), and `size` (B,) is at least its terms'. At the point that
+    the centre stands for (see `LocalKernel.center_shift`) the error is `center_error`.
     """
 
-    geometry: Geometry
-    value: Array
+    shift: Array
     gradient: Array
     error: Array
     center_error: Array
@@ -47,44 +44,38 @@ class CellTrend:
     rise: Array
 
     def added(self, enclosure: Enclosure, sign: int) -> Enclosure:
-        """Of `sign (q + T)` from one of `sign q` in the same coordinates."""
-        found = enclosure.shifted(sign * self.value, self.size, sign * self.gradient)
+        """Of `sign (q + gradient.d)`, error included, from one of `sign q`."""
+        zero = namespace(self.error).zeros_like(self.error)
+        found = enclosure.shifted(zero, self.size, sign * self.gradient)
         return found.lowered(up(self.error * enclosure.heaviest, 2))
 
-    def lowest(self, sign: int) -> Array:
-        """Lower bound (B,) of `sign T` over the cell."""
-        return self.above(self.drift(sign), sign)
-
-    def above(self, lower: Array, sign: int) -> Array:
-        """Lower bound (B,) of `sign (q + T)` from one of `sign q + sign gradient.d`; never NaN."""
-        xp = namespace(lower)
-        found = down(down(lower + sign * self.value, 1) - self.error, 1)
-        return xp.where(xp.isnan(found), xp.full_like(found, -math.inf), found)
-
-    def drift(self, sign: int) -> Array:
-        """Lower bound (B,) of `sign T` less its value at the centre, over the cell."""
-        return self.fall if sign > 0 else -self.rise
+    def least(self, sign: int) -> Array:
+        """Lower bound (B,) of `sign gradient.d` over the cell, less the error."""
+        return down((self.fall if sign > 0 else -self.rise) - self.error, 1)
 
     @property
     def reach(self) -> Array:
-        """Upper bound (B,) of |T| over the cell."""
-        far = namespace(self.value).maximum(-self.fall, self.rise)
-        return up(abs(self.value) + self.error + far, 4)
+        """Upper bound (B,) of `|gradient.d|` over the cell, and the error."""
+        return up(namespace(self.error).maximum(-self.fall, self.rise) + self.error, 1)
 
 
 @dataclass(frozen=True, eq=False)
 class LocalTrend:
-    """The trends of all outputs on a region: `offset' + mean_scale (k' t' + slope'.(z - origin) +
-    rest)`, where `offsets` (m,) are the floats next to `offset + scale slope.origin`.
+    """The trends of all outputs on a region:
+
+        mu = offset' + mean_scale (k' t' + slope'.(z - origin) + rest),
+
+    where `offsets` (m,) are the floats next to `offset + scale slope.origin`.
 
     `slopes` (m, f) are those of the features that the region leaves free; `rests` (m,) what
-    rounding the offset leaves, to one rounding.
+    rounding the offset leaves, to one rounding; `scales` (m,) are `mean_scale`.
     """
 
     slopes: Array
     origin: Array
     offsets: tuple[float, ...]
     rests: tuple[float, ...]
+    scales: tuple[float, ...]
 
     @staticmethod
     def of(posterior: Posterior, seen: Region, backend: Backend) -> LocalTrend | None:
@@ -94,52 +85,47 @@ class LocalTrend:
         unit, origin = posterior.unit, seen.center
         offsets, rests = [], []
         for c, slope in enumerate(posterior.slope):
-            number, scale = float(posterior.offset[c]), float(posterior.scale[c])
-            moved = Fraction(number)
+            moved = Fraction(float(posterior.offset[c]))
             if np.any(slope):
-                moved += Fraction(scale) * exact_dot(slope.tolist(), origin.tolist())
+                along = exact_dot(slope.tolist(), origin.tolist())
+                moved += Fraction(float(posterior.scale[c])) * along
             try:
                 offsets.append(float(moved))
-                rest = (moved - Fraction(offsets[c])) / Fraction(unit.mean_scale[c])
-                rests.append(float(rest))
+                rests.append(float((moved - Fraction(offsets[c])) / Fraction(unit.mean_scale[c])))
             except OverflowError as error:
                 raise InputError(
                     f"output {c}: its linear trend leaves float64 on this region; expected "
                     "predictions below 1e300: take a smaller region, or rescale the targets"
                 ) from error
-        slopes, free = backend.asarray(unit.slope[:, seen.free]), seen.free
-        return LocalTrend(slopes, backend.asarray(origin[free]), tuple(offsets), tuple(rests))
+        slopes = backend.asarray(unit.slope[:, seen.free])
+        place = backend.asarray(origin[seen.free])
+        return LocalTrend(slopes, place, tuple(offsets), tuple(rests), unit.mean_scale)
 
     @np.errstate(over="ignore", invalid="ignore")  # huge boxes: bounds become trivial
     def on(self, geometry: Geometry, output: int) -> CellTrend:
         """The trend of an output on cells.
 
-        Differences of centres carry one rounding, their products and sums f + 2 more; TINY counts
-        what underflows, of a slope in unit form too, which meets |z - origin|.
+        Differences of centres carry one rounding, their products and sums f + 2 more, the step to
+        output units three; TINY counts what underflows, of a slope in unit form too, which meets
+        |z - origin|.
         """
         cells, slope, rest = geometry.cells, self.slopes[output], self.rests[output]
+        offset, scale = self.offsets[output], self.scales[output]
         xp = namespace(cells.center)
         f = slope.shape[0]
-        away = cells.center - self.origin
-        half = cells.half
+        away, rows = cells.center - self.origin, xp.zeros_like(cells.center) + slope
         value = away @ slope + rest
-        terms = xp.abs(away) @ xp.abs(slope) + abs(rest)
-        moves = half @ xp.abs(slope)
-        lost = TINY * (f + 2.0 + xp.sum(xp.abs(away) + half + geometry.half, axis=1))
-        error = up(gamma(f + 8) * terms + lost, f + 8)
-        rows = xp.zeros_like(away) + slope
-        low, high = cells.linear_minimum(rows), cells.linear_maximum(rows)
-        size = up(xp.abs(value) + terms + moves, f + 16)
-        center_error = error
+        terms = xp.abs(away) @ xp.abs(slope) + abs(rest) + abs(offset) / scale
+        lost = TINY * (f + 4.0 + xp.sum(xp.abs(away) + cells.half + geometry.half, axis=1))
+        error = center_error = up(gamma(f + 8) * terms + lost, f + 12)
         if isinstance(cells, ImageCells):
             center_error = up(error + xp.sum(xp.abs(slope) * cells.offset), f + 8)
         return CellTrend(
-            geometry,
-            value,
+            offset + scale * value,
             rows / geometry.inverse_length,
             error,
             center_error,
-            size,
-            down(low, 2),
-            up(high, 2),
+            up(cells.half @ xp.abs(slope), f + 16),
+            down(cells.linear_minimum(rows), 1),
+            up(cells.linear_maximum(rows), 1),
         )

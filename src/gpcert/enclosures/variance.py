@@ -27,8 +27,6 @@ from gpcert.enclosures.two_sided import TwoSided, Units
 from gpcert.kernels.expansions.base import Combination, Expansion, LocalKernel
 from gpcert.rounding import down, gamma, nonnegative, up
 
-__all__ = ["VarianceEnclosure", "VarianceOptions", "variance_enclosure"]
-
 
 @dataclass(frozen=True, eq=False)
 class VarianceEnclosure(TwoSided):

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["EXPERIMENT"]
-
 OURS = "effects"
 LIMES = ("LIME (package)", "LIME (scripts)")
 ROWS = ("image", "effect", "smallest gap", "adversarial")

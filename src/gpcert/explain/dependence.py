@@ -7,8 +7,6 @@ import numpy as np
 from gpcert.committee import Model
 from gpcert.posterior import Posterior
 
-__all__ = ["features_seen"]
-
 
 def features_seen(model: Model) -> np.ndarray:
     """(d,) mask: False where no kernel and no trend of the model depends on the feature.

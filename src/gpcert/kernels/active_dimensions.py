@@ -19,8 +19,6 @@ from gpcert.kernels.nodes.base import Jet, LocalNode, NodeBatch, Triple
 from gpcert.kernels.nodes.feature_sizes import FeatureSizes
 from gpcert.regions.frame import Frame, Reach
 
-__all__ = ["ActiveDimensions"]
-
 
 @dataclass(frozen=True, eq=False)
 class ActiveDimensions(Kernel):

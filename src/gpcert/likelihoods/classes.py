@@ -17,8 +17,6 @@ from gpcert.arrays import Array
 from gpcert.integrals.moments import ClassMoments, IndependentMoments
 from gpcert.likelihoods.base import BinaryLikelihood, Likelihood
 
-__all__ = ["ClassLikelihood"]
-
 
 class ClassLikelihood(Likelihood):
     """Probabilities of m >= 2 classes from m latent outputs. Subclasses are frozen records.

@@ -28,8 +28,6 @@ from gpcert.likelihoods.classes import ClassLikelihood
 from gpcert.likelihoods.step_link import StepLink
 from gpcert.rounding import U
 
-__all__ = ["MultinomialProbit"]
-
 LARGEST_SCALE = 2.0**100
 """Largest standard deviation, and one over the smallest, that is accepted: nothing overflows."""
 

@@ -21,8 +21,6 @@ from gpcert.likelihoods.base import BinaryLikelihood
 from gpcert.likelihoods.classes import ClassLikelihood
 from gpcert.likelihoods.logistic import Logistic
 
-__all__ = ["Softmax"]
-
 
 @dataclass(frozen=True)
 class Softmax(ClassLikelihood):

@@ -23,8 +23,6 @@ from gpcert.kernels.composite import Composite
 from gpcert.kernels.radial import RadialKernel
 from gpcert.models.leaf_gradients import LEAF_RULES, RADIAL_RULE, Derivatives, LeafRule, Pairs
 
-__all__ = ["LogParameters", "Parameter", "has_white_noise"]
-
 
 @dataclass(frozen=True)
 class Parameter:

@@ -18,8 +18,6 @@ from typing import Any
 import numpy as np
 from scipy.spatial.distance import cdist
 
-__all__ = ["LEAF_RULES", "RADIAL_RULE", "Derivatives", "LeafRule", "Pairs"]
-
 Derivatives = dict[str, Any]
 """Contracted derivatives by field; each has the shape of the field."""
 

@@ -35,8 +35,6 @@ from gpcert.likelihoods import ClassLikelihood
 from gpcert.regions import Ball
 from gpcert.search import Budget
 
-__all__ = ["AdapterContract"]
-
 Build = Callable[[], Any]
 
 SAMPLES = 10_000

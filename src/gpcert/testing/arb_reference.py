@@ -17,8 +17,6 @@ from gpcert.posterior import Posterior
 from gpcert.testing.balls import BITS, exact, flint
 from gpcert.testing.kernel_references import reference_value
 
-__all__ = ["BITS", "ArbPosterior", "assert_encloses", "exact", "flint", "kernel_reference"]
-
 LARGEST_RADIUS = 1e-18
 """A reference wider than this (relative, or absolute below 1) would prove nothing."""
 

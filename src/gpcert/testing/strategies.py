@@ -21,20 +21,6 @@ from gpcert.likelihoods import Likelihood
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Box, Cells, Region
 
-__all__ = [
-    "Case",
-    "any_kernels",
-    "cases",
-    "cell_points",
-    "ill_conditioned",
-    "kernels",
-    "leaf_kernels",
-    "posteriors",
-    "random_cells",
-    "regions_near",
-    "regression_posterior",
-]
-
 NORMS = (1.0, 2.0, 3.5, np.inf)
 """Exponents of balls: both polyhedral ones, the round one, and one without a closed form."""
 

@@ -28,8 +28,6 @@ from gpcert.regions import Cells
 from gpcert.regions.image import ImageCells
 from gpcert.rounding import TINY, down, gamma, nonnegative
 
-__all__ = ["ClassEvaluation"]
-
 FEW_CLASSES = 4
 """Up to here all pairs are compared for every sum; beyond, only those of its own classes."""
 

@@ -17,15 +17,6 @@ from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.kernels.exponentials import growth_chord
 from gpcert.rounding import gamma, nonnegative, up
 
-__all__ = [
-    "FirstOrder",
-    "mean_at_center",
-    "mean_first_order",
-    "linear_reach",
-    "variance_at_center",
-    "variance_first_order",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class Shapes:

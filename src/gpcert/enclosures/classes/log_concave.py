@@ -30,8 +30,6 @@ from gpcert.integrals.derivative_bounds import UNIMODAL_BOUNDS, unimodal_bound
 from gpcert.likelihoods import ClassLikelihood
 from gpcert.rounding import EXP_ULPS, down, gamma, nonnegative, root, up
 
-__all__ = ["LogConcave"]
-
 
 class LogConcave:
     """Bounds of one class probability on a batch of cells."""

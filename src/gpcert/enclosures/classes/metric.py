@@ -15,8 +15,6 @@ from gpcert.enclosures.classes.latent import FirstOrder, linear_reach
 from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.rounding import gamma, root, up
 
-__all__ = ["Change", "Sizes", "measure"]
-
 
 @dataclass(frozen=True, eq=False)
 class Change:

@@ -14,8 +14,6 @@ from gpcert.integrals.moments import ClassMoments
 from gpcert.likelihoods import ClassLikelihood
 from gpcert.rounding import gamma, root, up
 
-__all__ = ["ClassJet", "class_jet", "independent_jet", "weighted_jet"]
-
 
 @dataclass(frozen=True, eq=False)
 class ClassJet:

@@ -27,8 +27,6 @@ from gpcert.likelihoods import ClassLikelihood
 from gpcert.likelihoods.segments import LARGEST_SEGMENT
 from gpcert.rounding import U, down, gamma, nonnegative, up
 
-__all__ = ["PairBounds"]
-
 
 class PairBounds:
     """Comparisons of classes on a batch of cells, each found when first asked for."""

@@ -26,8 +26,6 @@ from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.likelihoods import ClassLikelihood
 from gpcert.rounding import gamma, root, up
 
-__all__ = ["Reference", "frobenius", "negative_part", "reference"]
-
 SMALLEST_VARIANCE = 1e-2
 """Smallest eigenvalue of the reference covariance: derivatives are found as averages over it. A
 smaller true covariance is reached by the expansion; the links hardly bend over 0.1."""

@@ -11,8 +11,6 @@ from gpcert.enclosures.enclosure import Enclosure
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.rounding import gamma, up
 
-__all__ = ["mean_sum_model", "pair_model", "sum_model"]
-
 
 def sum_model(
     evaluation: Evaluation, layout: ClassLayout, p: Array, q: Array
@@ -70,7 +68,7 @@ def mean_sum_model(
     constant, lost = 0.0, 0.0
     largest = local.operator.gain * local.kernel.variance
     for j, c in means.items():
-        units = local.mean_units(j)
+        units = evaluation.mean(j).units
         constant = constant + c * units.shift
         reach = local.norms[j] * largest**0.5 + _trend(evaluation, j)
         lost = lost + abs(c) * (abs(units.shift) + units.factor * reach)

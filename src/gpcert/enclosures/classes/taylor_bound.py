@@ -37,17 +37,6 @@ from gpcert.kernels.exponentials import growth_chord
 from gpcert.likelihoods import ClassLikelihood
 from gpcert.rounding import down, gamma, root, up
 
-__all__ = [
-    "ClassProblem",
-    "Slopes",
-    "center_range",
-    "derivative_norm",
-    "gaussian_bounds",
-    "least_sum",
-    "missed_bends",
-    "taylor_bound",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class ClassProblem:
@@ -112,12 +101,13 @@ def center_range(problem: ClassProblem, jet: ClassJet) -> tuple[Array, Array]:
 def _terms(place: Reference, problem: ClassProblem, slopes: Slopes) -> Array:
     """Upper bound (B,) of the sizes of the first-order part's terms, at centre and reference."""
     xp = namespace(place.L)
-    local = problem.evaluation.local
+    evaluation = problem.evaluation
     outputs, variances = place.outputs, place.variances
-    offset = xp.asarray(np.abs(local.offsets), device=place.L.device)
-    noise = xp.asarray(
-        np.array(local.posterior.noise), device=place.L.device
-    )  # torch wants its own
+    zero = xp.zeros_like(outputs.center[:, 0])
+    shifts = [abs(evaluation.mean(c).units.shift) for c in range(outputs.center.shape[1])]
+    offset = xp.stack([zero + shift for shift in shifts], axis=1)
+    own = np.array(evaluation.local.posterior.noise)  # torch wants its own
+    noise = xp.asarray(own, device=place.L.device)
     means = xp.sum(xp.abs(outputs.center) + xp.abs(outputs.reference) + 2.0 * offset, axis=1)
     whole = xp.sum(xp.abs(slopes.p), axis=1) * means
     spread = xp.abs(variances.center) + xp.abs(variances.reference) + 2.0 * noise

@@ -35,8 +35,6 @@ from gpcert.enclosures.classes.taylor_bound import (
 )
 from gpcert.rounding import gamma, nonnegative, root, up
 
-__all__ = ["MOST_DIFFERENCES", "PIECES", "variance_pieces_bound"]
-
 MOST_DIFFERENCES = 2
 """Largest n for which trace and skew say all about the size of a change (see `_moved`)."""
 

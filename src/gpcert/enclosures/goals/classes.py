@@ -19,8 +19,6 @@ from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.goals.base import Goal, GoalBound, worst_of
 from gpcert.likelihoods import ClassLikelihood
 
-__all__ = ["ClassGoal", "Classes", "margins"]
-
 Weights = tuple[float, ...]
 
 

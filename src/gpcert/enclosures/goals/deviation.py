@@ -21,8 +21,6 @@ from gpcert.regions.norms import norm_lower, norm_upper
 from gpcert.rounding import down, nonnegative, up, up_float
 from gpcert.several import Outputs
 
-__all__ = ["DeviationGoal"]
-
 
 @dataclass(frozen=True)
 class DeviationGoal(Goal):
@@ -107,4 +105,4 @@ def _seen(evaluation: Evaluation, output: int) -> tuple[Evaluation, int]:
 
 def _at_center(evaluation: Evaluation, output: int) -> tuple[Array, Array]:
     own, c = _seen(evaluation, output)
-    return own.mean(c).output_at_center
+    return own.mean_at_center(c)

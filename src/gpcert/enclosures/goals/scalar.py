@@ -23,8 +23,6 @@ from gpcert.likelihoods.segments import LARGEST_SEGMENT
 from gpcert.quantities import Quantity
 from gpcert.rounding import TINY, down, gamma, nonnegative, up
 
-__all__ = ["ScalarGoal", "least_mean"]
-
 LEVEL_STEPS = 2
 """Steps of the level of the joint bound; a third changed no count of boxes in the benchmarks."""
 
@@ -60,7 +58,7 @@ def _least_mean(evaluation: Evaluation, output: int, sign: int, target: float | 
     geometry, kernel, norm = expansion.geometry, local.kernel, local.norms[output]
     model, units = mean.side(sign), mean.units.signed(sign)
     xp = namespace(mean.center)
-    level = None if target is None else xp.full_like(model.value, units.level(target))
+    level = None if target is None else xp.zeros_like(model.value) + units.level(target)
     best = model.minimum(level)
     reach = finite_product(xp.full_like(geometry.rho2, norm), kernel.remainder(expansion, 0))
     rounding = gamma(8) * (xp.abs(model.value) + mean.center_error + reach)
@@ -71,8 +69,7 @@ def _least_mean(evaluation: Evaluation, output: int, sign: int, target: float | 
     q = -up(norm * xp.sqrt(kernel.largest_variance(expansion)), 4)
     trend = mean.trend
     if trend is not None:
-        zeroth = down(zeroth + trend.drift(sign), 1)
-        q = down(q + trend.lowest(sign), 1)
+        zeroth, q = down(zeroth + trend.least(sign), 1), down(q + trend.least(sign), 1)
     for other in (zeroth, first, best.lower):
         q = xp.where(other > q, other, q)  # an overflow to NaN on huge cells loses
     if evaluation.wants("paper"):
@@ -123,7 +120,7 @@ class ScalarGoal(Goal):
         rho2 = evaluation.expansion.geometry.rho2
         q = v_low = v_high = namespace(rho2).zeros_like(rho2)
         if quantity.by_mean:
-            low, high = evaluation.mean(c).output_at_center
+            low, high = evaluation.mean_at_center(c)
             q = high if quantity.sign > 0 else -low
         if quantity.by_variance:
             v_low, v_high = evaluation.variance(c).output_at_center

@@ -24,8 +24,7 @@ from gpcert.enclosures.paper.variance_bound import (
 from gpcert.kernels.nodes.base import NodeBatch
 from gpcert.regions import Cells
 from gpcert.regions.frame import Frame, Reach
-
-__all__ = ["CellIntervals", "PaperEnclosures", "Side", "VarianceMethod"]
+from gpcert.rounding import down
 
 VarianceMethod = Literal["solver", "analytic"]
 
@@ -163,7 +162,7 @@ class CellIntervals:
             found = [best_linear(part, weights, ClosedForms(), slope) for part in self.relaxations]
             xp = namespace(weights)
             lower = xp.concat([lower[:, 0] for lower, _ in found], axis=0)
-            lower = lower if trend is None else trend.above(lower, sign)
+            lower = lower if trend is None else down(lower - trend.error, 1)
             point = xp.concat([point[:, 0] for _, point in found], axis=0)
             self._means[key] = Side(lower, self._shift(point))
         return self._means[key]

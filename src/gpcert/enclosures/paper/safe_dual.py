@@ -25,8 +25,6 @@ from gpcert.enclosures.paper.relaxation import Planes, Relaxation
 from gpcert.kernels.sizes import signed_times
 from gpcert.rounding import TINY, gamma, nonnegative, up
 
-__all__ = ["DualBound", "Multipliers", "dual_bound", "interval_bound", "sign_multipliers"]
-
 LARGEST_MULTIPLIER = 1e100
 """Larger multipliers, infinite ones and NaN become zero: they bound nothing useful."""
 

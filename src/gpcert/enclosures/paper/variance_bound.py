@@ -28,15 +28,6 @@ from gpcert.enclosures.paper.safe_dual import (
 from gpcert.enclosures.paper.square_form import LinearForm, SquareForm, difference
 from gpcert.rounding import gamma, nonnegative, up
 
-__all__ = [
-    "LeastDifference",
-    "Programs",
-    "best_linear",
-    "least_difference",
-    "rotated_ranges",
-    "variance_interval",
-]
-
 LARGEST_CHUNK = 4.0e6
 """Numbers held at once while many objectives are bounded."""
 

@@ -21,17 +21,6 @@ from gpcert.regions.frame import Frame
 from gpcert.regions.image import ImageCells
 from gpcert.rounding import up
 
-__all__ = [
-    "Combination",
-    "Expansion",
-    "FunctionModel",
-    "LinearModel",
-    "LocalKernel",
-    "QuadraticForm",
-    "SecondDegree",
-    "finite_product",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class Expansion:

@@ -10,8 +10,6 @@ from gpcert.regions import Cells
 from gpcert.regions.image import ImageCells
 from gpcert.rounding import gamma, nonnegative, up
 
-__all__ = ["Geometry", "Pulled"]
-
 
 class Pulled(NamedTuple):
     """`g.e + e^T H e / 2` of an image's displacements e as a function of the cell's own, y.

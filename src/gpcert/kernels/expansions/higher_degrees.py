@@ -18,8 +18,6 @@ from gpcert.kernels.exponentials import LARGEST_EXPONENT
 from gpcert.kernels.nodes.symmetric_tensors import sorted_index
 from gpcert.rounding import U, gamma, nonnegative, up
 
-__all__ = ["HigherTerms", "cubic_terms", "exponential_remainder", "gram_terms"]
-
 HIGHEST_DEGREE = 6
 """Highest degree taken from the Gram matrix of the points; beyond it the tail is negligible."""
 

@@ -16,8 +16,6 @@ from typing import NamedTuple
 from gpcert.arrays import Array, namespace
 from gpcert.rounding import EXP_ULPS, U, down, gamma, nonnegative, root, up
 
-__all__ = ["ScaledPoints", "paper_lower_bound"]
-
 
 class ScaledPoints(NamedTuple):
     """The points as a cell's kernel sees them; see `LocalSquaredExponential`."""

@@ -45,8 +45,6 @@ from gpcert.regions import Cells
 from gpcert.regions.image import ImageCells
 from gpcert.rounding import gamma, nonnegative, up
 
-__all__ = ["LocalSquaredExponential", "WeightedExpansion"]
-
 
 @dataclass(frozen=True, eq=False)
 class WeightedExpansion(Expansion):

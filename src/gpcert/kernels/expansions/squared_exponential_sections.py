@@ -33,8 +33,6 @@ from gpcert.kernels.expansions.squared_exponential_table import (
 from gpcert.regions.frame import power_of_two
 from gpcert.rounding import gamma, nonnegative, up
 
-__all__ = ["Sections", "SquaredExponentialSections"]
-
 
 @dataclass(frozen=True, eq=False)
 class Sections:

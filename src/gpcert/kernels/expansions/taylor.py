@@ -41,8 +41,6 @@ from gpcert.regions.frame import Frame, Reach
 from gpcert.regions.image import ImageCells
 from gpcert.rounding import down, gamma, nonnegative, up, up_float
 
-__all__ = ["LocalTaylor", "TaylorExpansion"]
-
 
 @dataclass(frozen=True, eq=False)
 class TaylorExpansion(Expansion):

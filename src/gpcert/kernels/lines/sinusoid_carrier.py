@@ -14,8 +14,6 @@ from gpcert.arrays import Array, namespace
 from gpcert.kernels.lines.base import Carrier
 from gpcert.rounding import SIN_COS_ULPS, TINY, gamma, root, up
 
-__all__ = ["SinusoidCarrier", "sinusoid_minimum"]
-
 HALF_TURN = 3.14
 """An interval of at least this half-width may hold a sinusoid's minimum wherever it begins."""
 

@@ -1,4 +1,4 @@
-"""Triangular factors and their inverses, in place and without copies; jitter where they fail."""
+"""Triangular factors, in place and without copies; jitter where they fail."""
 
 from __future__ import annotations
 
@@ -12,19 +12,7 @@ from scipy.linalg import get_lapack_funcs
 from gpcert.errors import InputError
 from gpcert.models.inference.record import Fit
 
-__all__ = [
-    "checked_covariance",
-    "inverse_factor",
-    "lower_factor",
-    "lower_solve",
-    "solve",
-    "symmetric_from_factor",
-    "with_jitter",
-]
-
-_potrf, _potrs, _trtri, _trtrs, _lauum = get_lapack_funcs(
-    ("potrf", "potrs", "trtri", "trtrs", "lauum"), dtype=np.float64
-)
+_potrf, _potrs, _trtrs = get_lapack_funcs(("potrf", "potrs", "trtrs"), dtype=np.float64)
 
 JITTERS = (0.0, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4)
 """Tried in turn, times the covariance's mean variance; 1e-4 is a tenth of a digit of it."""
@@ -38,14 +26,6 @@ def lower_factor(matrix: np.ndarray) -> np.ndarray:
     return L
 
 
-def inverse_factor(L: np.ndarray) -> np.ndarray:
-    """`L^-1`, lower triangular."""
-    inverse, info = _trtri(L, lower=1)
-    if info != 0:
-        raise np.linalg.LinAlgError(f"singular triangular factor at row {info}")
-    return inverse
-
-
 def solve(L: np.ndarray, b: np.ndarray) -> np.ndarray:
     """`(L L^T)^-1 b`."""
     return _potrs(L, b, lower=1)[0]
@@ -54,13 +34,6 @@ def solve(L: np.ndarray, b: np.ndarray) -> np.ndarray:
 def lower_solve(L: np.ndarray, b: np.ndarray) -> np.ndarray:
     """`L^-1 b`."""
     return _trtrs(L, b, lower=1)[0]
-
-
-def symmetric_from_factor(inverse: np.ndarray) -> np.ndarray:
-    """`inverse^T inverse` for a lower triangular one, by LAPACK's half-cost product."""
-    product = _lauum(inverse, lower=1)[0]
-    lower = np.tril(product, -1)
-    return lower + lower.T + np.diag(np.diag(product))
 
 
 def checked_covariance(K: Any, shape: tuple[int, ...]) -> np.ndarray:

@@ -11,17 +11,14 @@ from sklearn.exceptions import ConvergenceWarning
 
 from gpcert.models.inference.cholesky import (
     checked_covariance,
-    inverse_factor,
     lower_factor,
-    symmetric_from_factor,
     with_jitter,
 )
 from gpcert.models.inference.mixing import Mixing
 from gpcert.models.inference.record import EvidenceGradient, Fit
 from gpcert.models.links import Link, Moments
 from gpcert.rounding import U
-
-__all__ = ["ep"]
+from gpcert.spectral import square, triangular_inverse
 
 _TRUSTED = 1e-6
 """`precision * variance = 1 - (B^-1)_ii` below this has lost ten of its sixteen digits: such
@@ -104,7 +101,7 @@ def _ep(
             ConvergenceWarning,
             stacklevel=4,
         )
-    W = symmetric_from_factor(state.factor)
+    W = square(state.factor)
     np.subtract(np.outer(state.weights, state.weights), W, out=W)
     W *= 0.5
     return Fit(
@@ -138,7 +135,7 @@ def _posterior(K: np.ndarray, sites: np.ndarray) -> _State:
     B *= root[:, None]
     B[np.diag_indices(len(root))] += 1.0
     L = lower_factor(B)
-    inverse = inverse_factor(L)
+    inverse = triangular_inverse(L)
     b = np.einsum("ij,ij->j", inverse, inverse)
     explained = 1.0 - b
     inverse *= root

@@ -9,14 +9,11 @@ import numpy as np
 
 from gpcert.models.inference.cholesky import (
     checked_covariance,
-    inverse_factor,
     lower_factor,
-    symmetric_from_factor,
     with_jitter,
 )
 from gpcert.models.inference.record import EvidenceGradient, Fit
-
-__all__ = ["exact"]
+from gpcert.spectral import square, triangular_inverse
 
 
 def exact(K: Any, y: Any, noise: float) -> Fit:
@@ -47,14 +44,14 @@ def _exact(K: np.ndarray, targets: np.ndarray, noise: float, *, one: bool) -> Fi
     C = K.copy()
     C[np.diag_indices(N)] += noise
     L = lower_factor(C)
-    A = inverse_factor(L)
+    A = triangular_inverse(L)
     white = targets @ A.T
     weights = white @ A
     log_determinant = 2.0 * float(np.log(np.diag(L)).sum())
     evidence = -0.5 * (
         float(np.square(white).sum()) + m * log_determinant + m * N * math.log(2.0 * math.pi)
     )
-    W = 0.5 * (weights.T @ weights - m * symmetric_from_factor(A))
+    W = 0.5 * (weights.T @ weights - m * square(A))
     return Fit(
         evidence=evidence,
         weights=weights[0] if one else weights,

@@ -11,17 +11,14 @@ from sklearn.exceptions import ConvergenceWarning
 
 from gpcert.models.inference.cholesky import (
     checked_covariance,
-    inverse_factor,
     lower_factor,
     solve,
-    symmetric_from_factor,
     with_jitter,
 )
 from gpcert.models.inference.record import EvidenceGradient, Fit
 from gpcert.models.links import Derivatives, Link
 from gpcert.rounding import U
-
-__all__ = ["laplace"]
+from gpcert.spectral import square, triangular_inverse
 
 MODE_TOLERANCE = 1e-10
 """On `|a - grad log p(y | K a)|`, relative to the gradient. Newton is quadratic: the gap is mostly
@@ -155,7 +152,7 @@ def _fit_at_mode(K: np.ndarray, mode: _Mode) -> Fit:
     curvature, t = mode.derivatives.curvature, mode.derivatives.first
     root = np.sqrt(curvature)
     L = _factor(K, root)
-    inverse = inverse_factor(L)
+    inverse = triangular_inverse(L)
     half_log_determinant = float(np.log(np.diag(L)).sum())
     explained = 1.0 - np.einsum("ij,ij->j", inverse, inverse)
     slope = np.zeros_like(curvature)
@@ -163,7 +160,7 @@ def _fit_at_mode(K: np.ndarray, mode: _Mode) -> Fit:
     slope *= 0.5 * explained
 
     inverse *= root
-    R = symmetric_from_factor(inverse)
+    R = square(inverse)
     u = slope - R @ (K @ slope)
     moved = np.outer(u + 0.5 * t, t)
     W = 0.5 * (moved + moved.T - R)

@@ -12,18 +12,15 @@ from sklearn.exceptions import ConvergenceWarning
 from gpcert.errors import InputError
 from gpcert.models.inference.cholesky import (
     checked_covariance,
-    inverse_factor,
     lower_factor,
     lower_solve,
     solve,
-    symmetric_from_factor,
     with_jitter,
 )
 from gpcert.models.inference.record import EvidenceGradient, Fit
 from gpcert.models.links import softmax_log_likelihood, softmax_probabilities
 from gpcert.rounding import U
-
-__all__ = ["softmax_laplace"]
+from gpcert.spectral import square, triangular_inverse
 
 MODE_TOLERANCE = 1e-10
 """On `|a - (e_y - p)|`, whose entries lie in [-1, 1]; see `laplace`."""
@@ -153,8 +150,8 @@ def _factors(K: np.ndarray, p: np.ndarray) -> _Factors:
         B[np.diag_indices(N)] += 1.0
         L = lower_factor(B)
         half_log_determinant += float(np.log(np.diag(L)).sum())
-        F[c] = inverse_factor(L) * root
-        E[c] = symmetric_from_factor(F[c])
+        F[c] = triangular_inverse(L) * root
+        E[c] = square(F[c])
     total = lower_factor(E.sum(0))
     half_log_determinant += float(np.log(np.diag(total)).sum())
     return _Factors(F, E, total, half_log_determinant)
