@@ -28,19 +28,18 @@ from gpcert.frames import checked_names, read_points
 from gpcert.kernels import Kernel
 from gpcert.kernels.algebra import scaled_by
 from gpcert.likelihoods import ClassLikelihood, Gaussian, Likelihood, ScalarLikelihood
-from gpcert.posterior_checks import check_classes, check_parts
+from gpcert.posterior_checks import check_parts, read_classes
 from gpcert.posterior_file import (
     ARRAYS,
     FORMAT,
     TREND,
     check_shapes,
-    checked_classes,
     header_fields,
     written_labels,
 )
-from gpcert.precision_factors import Factored, checked_factor, factored_precision, on_grid
+from gpcert.precision_factors import Factored, checked_factor, factored_precision
 from gpcert.regions.linear_map import LinearMap
-from gpcert.rounding import raised_power
+from gpcert.rounding import on_grid, raised_power
 from gpcert.spread import checked_spread
 from gpcert.trend import checked_slope, slope_on_grid
 from gpcert.unit_form import UnitForm
@@ -56,17 +55,17 @@ class Posterior(Factored):
     Parameters: `kernel`; `points` Z (N, d); `weights` t (N,) or (m, N); `factor` A (r, N), or
     (m, r, N) where the outputs differ, or None for S = 0 (the prior's variance); `offset`,
     `scale`, `noise` (m,) or scalars; `likelihood`; `classes`, the labels of a classifier: two of a
-    binary one with its one output, else one an output; `negative_factor` C like `factor`, or None;
-    `coupled` for outputs whose factors share their rows, so that the covariance of outputs c and c'
-    is `-(A_c k).(A_c' k)` (see `covariances`). The numbers of coupled outputs are stored on a
-    common grid, so that their differences are exact (see `differences`). `feature_names`, one per
-    feature, are those of the data frame that the model was fitted on, or None. `spread` (d,), the
-    features' standard deviations in the training data, is the unit of `scale="std"` in the verbs;
-    None where it is not known. `features`, a `LinearMap` z = W x + b or None, stands before the
-    kernel: inputs x then have its d features, the points and the kernel live in its q ones. `slope`
-    (q,) or (m, q) is a linear trend (`gpcert.trend`): `slope_c.z` is added to k(x, Z) t_c, z the q
-    features that the kernel sees; None for none. The arrays can only be read: norms and other
-    bounds are derived from them once.
+    binary one with its one output, else one an output, or one a row of the likelihood's mixing
+    weights; `negative_factor` C like `factor`, or None; `coupled` for outputs whose factors share
+    their rows, so that the covariance of outputs c and c' is `-(A_c k).(A_c' k)` (see
+    `covariances`). The numbers of coupled outputs are stored on a common grid, so that their
+    differences are exact (see `differences`). `feature_names`, one per feature, are those of the
+    data frame that the model was fitted on, or None. `spread` (d,), the features' standard
+    deviations in the training data, is the unit of `scale="std"` in the verbs; None where it is not
+    known. `features`, a `LinearMap` z = W x + b or None, stands before the kernel: inputs x then
+    have its d features, the points and the kernel live in its q ones. `slope` (q,) or (m, q) is a
+    linear trend (`gpcert.trend`) added to k(x, Z) t_c: `slope_c.z`, z the q features that the
+    kernel sees; None for none. The arrays can only be read: norms and others are derived once.
 
     >>> from gpcert.kernels import SquaredExponential
     >>> p = Posterior(SquaredExponential(1.0), points=[[0.0]], weights=[2.0], factor=[[0.5]])
@@ -131,8 +130,7 @@ class Posterior(Factored):
             for name in ("weights", "factor", "offset", "noise"):
                 set_field(self, name, on_grid(getattr(self, name)))
             set_field(self, "slope", slope_on_grid(self.slope))
-        set_field(self, "classes", checked_classes(self.classes))
-        check_classes(self)
+        set_field(self, "classes", read_classes(self))
         set_field(self, "feature_names", checked_names(self.feature_names, d))
         set_field(self, "spread", checked_spread(self.spread, d))
         self._protect()
@@ -243,10 +241,8 @@ class Posterior(Factored):
 
     def mean_from(self, X: np.ndarray, K: np.ndarray) -> np.ndarray:
         """Latent mean (n, m) at X (n, d) from `cross(X)`, in plain floating point."""
-        g = K @ self.weights.T
-        if self.has_trend:
-            g = g + self.seen(X) @ self.slope.T
-        return self.offset + self.scale * g
+        trend = self.seen(X) @ self.slope.T if self.has_trend else 0.0
+        return self.offset + self.scale * (K @ self.weights.T + trend)
 
     def covariances(self, X: Any) -> np.ndarray:
         """Latent covariances of the outputs at X, (n, m, m), in plain floating point.
@@ -288,16 +284,18 @@ class Posterior(Factored):
     @property
     def labels(self) -> tuple[Any, ...]:
         """A classifier's labels: `classes`, or 0, 1, ..."""
-        several = isinstance(self.likelihood, ClassLikelihood)
-        return self.classes or tuple(range(self.outputs if several else 2))
+        if self.classes:
+            return self.classes
+        likelihood = self.likelihood
+        several = isinstance(likelihood, ClassLikelihood)
+        return tuple(range(len(likelihood.mixed(self.outputs)) if several else 2))
 
     @cached_property
     def differences(self) -> Posterior:
         """The differences `f_l - f_k`, k < l in lexicographic order, of coupled outputs.
 
         Each is a Gaussian process with kernel 2k, `t = (t_l - t_k) / 2` and `A = (A_l - A_k) / 2`:
-        then `2k t = k (t_l - t_k)` and `|A 2k|^2 = |(A_l - A_k) k|^2`; its slope is
-        `slope_l - slope_k`. All differences are exact:
+        then `2k t = k (t_l - t_k)` and `|A 2k|^2 = |(A_l - A_k) k|^2`. All differences are exact:
         the numbers lie on common grids. The excess is that of the outputs together, as
         `A_l - A_k` is their joint factor after a map of norm sqrt 2.
         """

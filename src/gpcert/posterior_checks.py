@@ -9,6 +9,7 @@ import numpy as np
 from gpcert.errors import InputError
 from gpcert.kernels import Kernel
 from gpcert.likelihoods import ClassLikelihood, Likelihood
+from gpcert.posterior_file import check_class_count, checked_classes
 from gpcert.regions.linear_map import LinearMap
 
 
@@ -30,15 +31,15 @@ def check_parts(posterior: Any) -> None:
         raise InputError(f"features: expected a LinearMap or None, got {posterior.features!r}")
 
 
-def check_classes(posterior: Any) -> None:
-    """Labels, outputs and scales are those that the likelihood needs."""
-    m = posterior.outputs
+def read_classes(posterior: Any) -> tuple[Any, ...] | None:
+    """The labels, once they, outputs and scales are those that the likelihood needs."""
+    m, classes = posterior.outputs, checked_classes(posterior.classes)
     if isinstance(posterior.likelihood, ClassLikelihood):
-        if m < 2:
-            raise InputError(f"likelihood: {posterior.likelihood.name!r} needs 2 outputs or more")
-        if posterior.classes is not None and len(posterior.classes) != m:
-            raise InputError(f"classes: expected {m} labels, got {posterior.classes!r}")
+        check_class_count(posterior.likelihood, m, classes)
         if posterior.coupled and np.any(posterior.scale != posterior.scale[0]):
             raise InputError("scale: expected the same for all coupled classes")
-    elif posterior.classes is not None and (len(posterior.classes) != 2 or m != 1):
-        raise InputError(f"classes: expected two labels of one output, got {posterior.classes!r}")
+        if posterior.coupled and posterior.likelihood.mixes:
+            raise InputError("mixing: expected independent outputs, got coupled ones")
+    elif classes is not None and (len(classes) != 2 or m != 1):
+        raise InputError(f"classes: expected two labels of one output, got {classes!r}")
+    return classes

@@ -18,7 +18,7 @@ import numpy as np
 
 from gpcert.arrays import finite_array
 from gpcert.errors import InputError
-from gpcert.precision_factors import on_grid
+from gpcert.rounding import on_grid
 
 
 def checked_slope(slope: Any, m: int, q: int) -> np.ndarray:

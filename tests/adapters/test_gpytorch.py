@@ -110,6 +110,14 @@ def softmax(tasks=3, **options):
     )
 
 
+def mixed(classes, features, **options):
+    """More or fewer latent functions than classes."""
+    likelihood = gl.SoftmaxLikelihood(num_features=features, num_classes=classes).double()
+    random = torch.Generator().manual_seed(3)
+    likelihood.mixing_weights.data = 2.0 * torch.randn(classes, features, generator=random).double()
+    return variational(tasks=features, **options), likelihood
+
+
 def labelled():
     model = variational()
     model.likelihood = gl.BernoulliLikelihood()
@@ -169,6 +177,11 @@ class TestGPyTorch(AdapterContract):
         "softmax": lambda: softmax(
             kernel=gk.ScaleKernel(gk.RBFKernel(), batch_shape=THREE), shape=(3, 7, 2)
         ),
+        "softmax, kernels of their own": lambda: softmax(kernel=gk.RBFKernel(batch_shape=THREE)),
+        "softmax, mixed": lambda: mixed(4, 3),
+        "softmax, mixed, kernels of their own": lambda: mixed(
+            3, 2, kernel=gk.MaternKernel(2.5, batch_shape=TWO)
+        ),
     }
     refused: ClassVar = {
         "kernel": (lambda: exact(gk.ArcKernel(gk.RBFKernel())), "ArcKernel.*RBFKernel.*Fit"),
@@ -180,13 +193,13 @@ class TestGPyTorch(AdapterContract):
             "LinearMeanGrad.*LinearMean.*less the mean",
         ),
         "likelihood": (lambda: (variational(), gl.BetaLikelihood()), "BetaLikelihood.*Bernoulli"),
-        "mixing": (
-            lambda: (variational(tasks=3), gl.SoftmaxLikelihood(num_features=3, num_classes=3)),
-            "mixing_weights=False",
+        "features": (
+            lambda: (variational(tasks=3), gl.SoftmaxLikelihood(num_features=2, num_classes=3)),
+            "expected 3 features.*got 2",
         ),
-        "kernels": (
-            lambda: softmax(kernel=gk.RBFKernel(batch_shape=THREE)),
-            "kernels of their own.*without its likelihood",
+        "classes": (
+            lambda: (variational(tasks=3), gl.SoftmaxLikelihood(None, 4, mixing_weights=False)),
+            "expected 3 features.*got 4",
         ),
         "coupled noise": (lambda: tasks(rank=1), "rank=0"),
         "list of others": (
@@ -352,6 +365,47 @@ def test_the_model_is_left_as_it_was_and_the_conversion_kept():
 class Odd(gpytorch.constraints.Positive):
     def __init__(self):
         super().__init__(transform=lambda x: x * x, inv_transform=torch.sqrt)
+
+
+@pytest.mark.parametrize("own", [False, True], ids=["one kernel", "kernels of their own"])
+def test_mixed_classes_are_those_that_the_likelihood_samples(own):
+    """`likelihood(model(x))` averages over samples: equal up to their noise."""
+    kernel = gk.RBFKernel(batch_shape=THREE) if own else None
+    model, likelihood = mixed(4, 3, kernel=kernel)
+    X = torch.rand(5, 2, generator=torch.Generator().manual_seed(5)).double()
+    torch.manual_seed(0)
+    with torch.no_grad(), gpytorch.settings.num_likelihood_samples(40_000):
+        said = likelihood(model(X)).probs.mean(0).numpy()
+    posterior = gpcert.as_posterior((model, likelihood))
+    assert posterior.labels == (0, 1, 2, 3)
+    np.testing.assert_allclose(posterior.prediction(X.numpy()), said, atol=0.01)
+    region = gpcert.Ball(X[0].numpy(), 0.02)
+    ranges = gpcert.prediction_ranges(posterior, region, budget=gpcert.Budget(boxes=60))
+    p = posterior.prediction(region.sample(1000, 0))
+    for c, found in enumerate(ranges):
+        assert found.minimum.lower <= p[:, c].min() + 1e-7
+        assert found.maximum.upper >= p[:, c].max() - 1e-7
+        assert found.maximum.upper - found.minimum.lower < np.ptp(p[:, c]) + 0.1
+    cert = gpcert.certify((model, likelihood), X[0].numpy(), 1e-3)
+    assert cert.status.name == "ROBUST"
+    assert cert.decision == int(np.argmax(p.mean(0)))
+    latent = gpcert.prediction_range(posterior, region, quantity="mean", output=2, tol=0.1)
+    mean = posterior.mean(region.sample(100, 1))[:, 2]
+    assert latent.minimum.lower <= mean.min() <= mean.max() <= latent.maximum.upper
+
+
+def test_mixed_and_separate_classes_are_saved_and_read_again(tmp_path):
+    for kernel in (lambda: None, lambda: gk.RBFKernel(batch_shape=THREE)):
+        posterior = gpcert.as_posterior(mixed(4, 3, kernel=kernel()))
+        posterior.save(tmp_path / "model.npz")
+        again = gpcert.load_model(tmp_path / "model.npz")
+        assert type(again) is type(posterior)
+        assert again.likelihood == posterior.likelihood
+        assert again.fingerprint == posterior.fingerprint
+        X = np.random.default_rng(0).uniform(size=(4, 2))
+        np.testing.assert_array_equal(again.prediction(X), posterior.prediction(X))
+        other = gpcert.as_posterior(softmax(kernel=kernel()))
+        assert other.fingerprint != posterior.fingerprint
 
 
 def test_classes_are_certified_by_their_labels():

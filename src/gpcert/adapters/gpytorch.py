@@ -41,10 +41,12 @@ SUPPORTED = (
     Supported("IndependentModelList", "those of its ExactGPs", KERNELS),
     Supported(
         "ApproximateGP",
-        "none (latent), Gaussian, FixedNoiseGaussian, Bernoulli, Softmax without mixing weights",
+        "none (latent), Gaussian, FixedNoiseGaussian, Bernoulli, Softmax with or without mixing "
+        "weights",
         KERNELS,
         "whitened or not; Cholesky, mean-field, delta and natural distributions; several outputs "
-        "by IndependentMultitaskVariationalStrategy, of classes with one kernel up to a factor",
+        "by IndependentMultitaskVariationalStrategy, with one kernel for all or their own; Softmax "
+        "is the exact expectation, which the likelihood estimates by sampling",
     ),
 )
 

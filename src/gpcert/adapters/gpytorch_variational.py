@@ -60,12 +60,12 @@ def convert_variational(model: Any, likelihood: Any) -> Conversion:
     read.jitter_val = base.jitter_val  # by the model's own precision
     with exact_solves():
         outputs = [_output(copy, read, c) for c in (range(count) if count else [None])]
-    posterior = join_outputs(outputs, likelihood=link)
-    if isinstance(link, Softmax) and asked.num_classes != len(outputs):
+    if isinstance(link, Softmax) and asked.num_features != len(outputs):
         raise UnsupportedModelError(
-            f"SoftmaxLikelihood: expected {len(outputs)} classes, one an output of the model, got "
-            f"{asked.num_classes}"
+            f"SoftmaxLikelihood: expected {len(outputs)} features, one an output of the model (its "
+            f"classes without mixing_weights), got {asked.num_features}"
         )
+    posterior = join_outputs(outputs, likelihood=link)
     binary = isinstance(link, Probit)
 
     def said(own: Any, X: Any, marginal: Any) -> LibraryPrediction:
@@ -161,10 +161,7 @@ def _likelihood(likelihood: Any) -> Likelihood:
             "function"
         )
     if isinstance(link, Softmax) and likelihood.mixing_weights is not None:
-        raise UnsupportedModelError(
-            "SoftmaxLikelihood with mixing_weights is not supported: it correlates the classes a "
-            "priori; train with SoftmaxLikelihood(num_classes=..., mixing_weights=False)"
-        )
+        return Softmax(numbers("likelihood.mixing_weights", likelihood.mixing_weights))
     return link
 
 

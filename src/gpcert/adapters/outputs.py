@@ -1,9 +1,9 @@
 """Several independent outputs, each converted on its own, as one model.
 
-A `Posterior` has one kernel; targets of a regression with kernels of their own are
-`SeparateOutputs`. Outputs whose kernels are the same up to a factor fit into it: the
-factor of output c becomes `scale_c`^2. Points of all outputs are listed once each; the weights and
-factors of an output are zero at the points of others.
+A `Posterior` has one kernel; outputs with kernels of their own are `SeparateOutputs`. Outputs whose
+kernels are the same up to a factor fit into it: the factor of output c becomes `scale_c`^2. Points
+of all outputs are listed once each; the weights and factors of an output are zero at the points of
+others.
 """
 
 from __future__ import annotations
@@ -15,9 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.errors import UnsupportedModelError
 from gpcert.kernels import Kernel, Product, Scale
-from gpcert.likelihoods import Gaussian
 from gpcert.posterior import Posterior
 from gpcert.several import Outputs, SeparateOutputs
 
@@ -70,16 +68,12 @@ def _starts(points: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _separate(outputs: Sequence[Posterior], **options: Any) -> SeparateOutputs:
-    """Outputs with kernels of their own."""
-    likelihood = options.get("likelihood", outputs[0].likelihood)
-    if not isinstance(likelihood, Gaussian):
-        raise UnsupportedModelError(
-            f"outputs: expected the same kernel for all classes, up to a factor, got kernels of "
-            f"their own under the likelihood {likelihood.name!r}; give each class a kernel of the "
-            "same length-scales (batch_shape only in q), or ask about the latent functions: pass "
-            "the model without its likelihood"
-        )
-    return SeparateOutputs(tuple(replace(output, **options) for output in outputs))
+    """Outputs with kernels of their own, latent functions under one likelihood."""
+    likelihood = options.pop("likelihood", outputs[0].likelihood)
+    classes = options.pop("classes", None)
+    return SeparateOutputs(
+        tuple(replace(output, **options) for output in outputs), likelihood, classes
+    )
 
 
 def _common_kernel(kernels: Sequence[Kernel]) -> tuple[Kernel, np.ndarray] | None:

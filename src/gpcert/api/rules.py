@@ -72,7 +72,7 @@ def decision_candidates(model: Model, x: np.ndarray, options: RuleOptions) -> Ca
     """The rules that the model's kind and the options ask for, one for every decision."""
     if isinstance(model, Committee):
         found = _committee(model, x, options)
-    elif isinstance(model, Posterior) and isinstance(model.likelihood, ClassLikelihood):
+    elif isinstance(model.likelihood, ClassLikelihood):
         found = _classes(model, model.likelihood, x, options)
     else:
         several = two_sided_candidates(model, x[None], options)
@@ -85,9 +85,7 @@ def two_sided_candidates(
 ) -> list[Candidates] | None:
     """`decision_candidates` of every row of X (n, d) where one number decides between two sides: of
     two classes, or against a level. The rules of a side then share goal and level. Else None."""
-    if isinstance(model, Committee):
-        return None
-    if isinstance(model, Posterior) and isinstance(model.likelihood, ClassLikelihood):
+    if isinstance(model, Committee) or isinstance(model.likelihood, ClassLikelihood):
         return None
     if isinstance(model, Posterior) and model.likelihood.classifies:
         found = _classification(model, X, options)
@@ -144,7 +142,7 @@ def _near_level(posterior: Posterior, X: np.ndarray, level: Fraction) -> np.ndar
 
 
 def _classes(
-    posterior: Posterior, likelihood: ClassLikelihood, x: np.ndarray, options: RuleOptions
+    posterior: Outputs, likelihood: ClassLikelihood, x: np.ndarray, options: RuleOptions
 ) -> Candidates:
     costs = _costs(posterior.labels, options)
     layout, searched = class_layout(posterior)

@@ -6,6 +6,7 @@ import numpy as np
 
 from gpcert.attacks.functions import cross_gradient, diagonal_gradient
 from gpcert.posterior import Posterior
+from gpcert.several import Outputs, SeparateOutputs
 
 
 class LatentClasses:
@@ -64,3 +65,27 @@ class LatentClasses:
     def _of(self, c: int) -> tuple[np.ndarray, np.ndarray]:
         place = c if len(self.explained) > 1 else 0
         return self.explained[place], self.added[place]
+
+
+class SeparateClasses:
+    """The same for independent outputs with kernels of their own."""
+
+    def __init__(self, model: SeparateOutputs, X: np.ndarray) -> None:
+        self.parts = [LatentClasses(member, X) for member in model.members]
+        self.mean = np.concatenate([part.mean for part in self.parts], axis=1)
+        variances = np.concatenate([part.covariance[:, 0] for part in self.parts], axis=1)
+        self.covariance = variances[:, :, None] * np.eye(len(self.parts))
+
+    def gradient(self, by_mean: np.ndarray, by_covariance: np.ndarray) -> np.ndarray:
+        """The sum of the outputs' own."""
+        gradients = []
+        for j, part in enumerate(self.parts):
+            own = slice(j, j + 1)
+            gradients.append(part.gradient(by_mean[:, own], by_covariance[:, own, own]))
+        return np.sum(gradients, axis=0)
+
+
+def latent_classes(model: Outputs, X: np.ndarray) -> LatentClasses | SeparateClasses:
+    """Of one posterior, or of separate outputs."""
+    separate = isinstance(model, SeparateOutputs)
+    return SeparateClasses(model, X) if separate else LatentClasses(model, X)

@@ -8,7 +8,7 @@ from typing import Any
 
 from gpcert.arrays import Array
 from gpcert.deadline import checkpoint
-from gpcert.enclosures.local_posterior import LocalModel, LocalPosterior
+from gpcert.enclosures.local_posterior import LocalCommittee, LocalModel, LocalPosterior
 from gpcert.enclosures.mean import MeanEnclosure
 from gpcert.enclosures.portfolio import Portfolio
 from gpcert.enclosures.variance import VarianceEnclosure
@@ -62,6 +62,16 @@ class Evaluation:
         own = Evaluation(self.parts[index], self.cells, self.optional)
         own.portfolio, own._index = self.portfolio, index
         return own
+
+    def output(self, number: int) -> tuple[Evaluation, int]:
+        """Whose an output is, and its number there: a posterior's own, or of separate outputs,
+        each a member, that member's only one."""
+        return (self, number) if len(self.parts) == 1 else (self.member(number), 0)
+
+    def at_centers(self) -> Evaluation:
+        """The cells' centres as cells of their own."""
+        points = Cells(self.cells.region, self.cells.center, self.cells.center)
+        return Evaluation(LocalCommittee(self.parts), points, optional=False)
 
     @cached_property
     def expansion(self) -> Expansion:

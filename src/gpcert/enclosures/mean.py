@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
-from gpcert.arrays import Array
+from gpcert.arrays import Array, namespace
 from gpcert.enclosures.enclosure import Enclosure
 from gpcert.enclosures.trend import CellTrend
 from gpcert.enclosures.two_sided import TwoSided, Units
 from gpcert.kernels.expansions.base import Combination, Expansion, LinearModel, LocalKernel
+from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.rounding import gamma, up, up_float
 
 
@@ -37,6 +39,12 @@ class MeanEnclosure(TwoSided):
             linear_error=up(self.linear_error + trend.error + gamma(8) * trend.size, 2),
             trend=trend,
         )
+
+    def plain(self, geometry: Geometry) -> MeanEnclosure:
+        """See `TwoSided`; where the first order alone says more, the models are that."""
+        sides = (side.unweighted(geometry, self.linear_error) for side in (self.below, self.above))
+        unknown = namespace(self.center).full_like(self.center, math.inf)
+        return replace(self, below=next(sides), above=next(sides), linear_error=unknown)
 
 
 def mean_enclosure(

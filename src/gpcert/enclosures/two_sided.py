@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 from gpcert.arrays import Array, namespace
 from gpcert.enclosures.enclosure import Enclosure
@@ -103,6 +104,11 @@ class TwoSided:
     def output_at_center(self) -> tuple[Array, Array]:
         """The same in the output's units."""
         return self.units.range(*self.at_center)
+
+    def plain(self, geometry: Geometry) -> Self:
+        """Without a weight, in the coordinates of another geometry of the same cells."""
+        sides = (side.unweighted(geometry) for side in (self.below, self.above))
+        return replace(self, below=next(sides), above=next(sides))
 
     def times(self, coefficient: Array) -> Enclosure:
         """Of `coefficient q`, coefficients (B,) of any sign."""

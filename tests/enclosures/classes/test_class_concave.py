@@ -26,7 +26,7 @@ LIKELIHOODS = [Softmax(), MultinomialProbit()]
 
 
 def concave_bounds(own, c):
-    bounds = LogConcave(own.evaluation, own.layout, own.likelihood, own.place)
+    bounds = LogConcave(own.latent, own.layout, own.likelihood, own.place)
     jet = own._single(c)
     return to_numpy(bounds.lower(c, jet)), to_numpy(bounds.upper(c, jet))
 

@@ -9,7 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpcert.arrays import to_numpy
+from gpcert.class_layout import ClassLayout
 from gpcert.enclosures.classes.pairs import PairBounds
+from gpcert.enclosures.two_sided import Units
 from gpcert.integrals.orthant import score_bounds
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import MultinomialProbit, Softmax
@@ -275,11 +277,15 @@ class Known(PairBounds):
     """Ranges of the variances of differences as they are given."""
 
     def __init__(self, ranges):
-        self.evaluation = SimpleNamespace(cells=SimpleNamespace(lower=np.zeros((1, 1))))
-        self.ranges = ranges
-
-    def variance(self, c, k):
-        return self.ranges[min(c, k), max(c, k)]
+        outputs = [SimpleNamespace(units=Units(), range=ends) for ends in ranges.values()]
+        latent = SimpleNamespace(
+            cells=SimpleNamespace(lower=np.zeros((1, 1))),
+            geometry=SimpleNamespace(rho2=np.zeros(1)),
+            once=lambda key, compute: compute(),
+            variance=lambda j: outputs[j],
+            dip=lambda j: 0.0,
+        )
+        super().__init__(latent, ClassLayout(3), Softmax())
 
 
 @settings(max_examples=examples(100))

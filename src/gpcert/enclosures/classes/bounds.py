@@ -15,6 +15,7 @@ from gpcert.arrays import Array, namespace
 from gpcert.class_layout import ClassLayout
 from gpcert.enclosures.classes.log_concave import LogConcave
 from gpcert.enclosures.classes.moments import ClassJet, class_jet, independent_jet, weighted_jet
+from gpcert.enclosures.classes.outputs import LatentOutputs
 from gpcert.enclosures.classes.pairs import PairBounds
 from gpcert.enclosures.classes.reference import Reference, reference
 from gpcert.enclosures.classes.taylor_bound import ClassProblem, center_range, taylor_bound
@@ -24,7 +25,6 @@ from gpcert.enclosures.evaluation import Evaluation
 from gpcert.integrals.derivative_bounds import UNIMODAL_BOUNDS
 from gpcert.integrals.moments import ClassMoments
 from gpcert.likelihoods import ClassLikelihood
-from gpcert.regions import Cells
 from gpcert.regions.image import ImageCells
 from gpcert.rounding import TINY, down, gamma, nonnegative
 
@@ -41,9 +41,10 @@ class ClassEvaluation:
         self, evaluation: Evaluation, layout: ClassLayout, likelihood: ClassLikelihood
     ) -> None:
         self.evaluation = evaluation
+        self.latent = LatentOutputs(evaluation)
         self.layout = layout
         self.likelihood = likelihood
-        self.pairs = PairBounds(evaluation, layout, likelihood)
+        self.pairs = PairBounds(self.latent, layout, likelihood)
 
     def _once(self, key: Hashable, compute: Callable[[], Any]) -> Any:
         return self.evaluation.once((self.layout, key), compute)
@@ -60,7 +61,7 @@ class ClassEvaluation:
     @property
     def place(self) -> Reference:
         """Where the cells are expanded."""
-        return self._once("place", lambda: reference(self.evaluation, self.layout, self.likelihood))
+        return self._once("place", lambda: reference(self.latent, self.layout, self.likelihood))
 
     @property
     def moments(self) -> ClassMoments:
@@ -116,7 +117,7 @@ class ClassEvaluation:
             xp = namespace(self.evaluation.cells.lower)
             low, high = self.pairs.range(c)
             if self._by_moments and self.evaluation.optional:
-                own = LogConcave(self.evaluation, self.layout, self.likelihood, self.place)
+                own = LogConcave(self.latent, self.layout, self.likelihood, self.place)
                 jet = self._single(c)
                 low = xp.maximum(low, own.lower(c, jet))
                 high = xp.minimum(high, own.upper(c, jet))
@@ -127,9 +128,9 @@ class ClassEvaluation:
     def split_scores(self) -> Array:
         """(B, f): about how much the expansion's rest falls when an axis is halved."""
         xp = namespace(self.evaluation.cells.lower)
-        own = self.evaluation.expansion.geometry
-        if not self.integrates or isinstance(own.cells, ImageCells):  # whose axes are others
-            return own.split_scores()
+        own = self.latent.split_scores()
+        if not self.integrates or isinstance(self.latent.geometry.cells, ImageCells):
+            return own  # the axes of an image are others
         sizes, half = self.place.sizes, self.place.geometry.half
         A, W = sizes.mean[:, None], sizes.spread[:, None]
         third, fourth, fifth, sixth = UNIMODAL_BOUNDS[2:6]
@@ -138,7 +139,7 @@ class ClassEvaluation:
         moved = xp.sqrt(xp.sum(sizes.slope**2, axis=1)) * half
         spread = xp.sqrt(xp.sum(sizes.spread_slope**2, axis=(1, 2))) * half
         # the bends grow with the squared widths
-        share = half**2 / (xp.sum(half**2, axis=1, keepdims=True) + TINY)
+        share = own / (xp.sum(own, axis=1, keepdims=True) + TINY)
         bend = 2.0 * sizes.mean_bend[:, None] * share, 2.0 * sizes.spread_bend[:, None] * share
         return by_mean * (moved + bend[0]) + by_spread * (spread + bend[1])
 
@@ -152,25 +153,21 @@ class ClassEvaluation:
 
     @property
     def _problem(self) -> ClassProblem:
-        return ClassProblem(self.evaluation, self.layout, self.likelihood, self.place)
+        return ClassProblem(self.latent, self.layout, self.likelihood, self.place)
 
     @property
     def _point(self) -> ClassEvaluation:
         """The cells' centres as cells of their own."""
-        cells = self.evaluation.cells
         if not self.evaluation.optional:
             return self
-        points = Cells(cells.region, cells.center, cells.center)
-        evaluation = self._once(
-            "point", lambda: Evaluation(self.evaluation.local, points, optional=False)
-        )
+        evaluation = self._once("point", self.evaluation.at_centers)
         return ClassEvaluation(evaluation, self.layout, self.likelihood)
 
     def _by_pieces(self, weights: Weights) -> Array:
         """`variance_pieces_bound`, where it is known."""
         xp = namespace(self.evaluation.cells.lower)
         if not self._by_moments or self.layout.n > MOST_DIFFERENCES:
-            return xp.full_like(self.evaluation.expansion.geometry.rho2, -math.inf)
+            return xp.full_like(self.latent.geometry.rho2, -math.inf)
         a, order = self.place.change.means.reference, self.likelihood.highest_order
 
         def jet_at(L: Array) -> ClassJet:
@@ -191,7 +188,7 @@ class ClassEvaluation:
         """
         xp = namespace(self.evaluation.cells.lower)
         m = len(weights)
-        zero = xp.zeros_like(self.evaluation.expansion.geometry.rho2)
+        zero = xp.zeros_like(self.latent.geometry.rho2)
         every = m <= FEW_CLASSES
         ranges = [
             self.range(c) if every or w != 0.0 else (zero, zero + 1.0)
@@ -219,5 +216,5 @@ class ClassEvaluation:
         w = xp.asarray(np.asarray(weights), device=shares.device)
         slope = shares * (w - xp.sum(shares * w, axis=1, keepdims=True))
         gradient = xp.sum(slope[:, 1:, None] * means.slope, axis=1)
-        half = self.evaluation.expansion.geometry.half
+        half = self.latent.geometry.half
         return xp.where(gradient > 0, -half, half)

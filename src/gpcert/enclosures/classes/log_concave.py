@@ -21,11 +21,11 @@ from gpcert.arrays import Array, namespace
 from gpcert.class_layout import ClassLayout
 from gpcert.enclosures.classes.latent import linear_reach
 from gpcert.enclosures.classes.moments import ClassJet, class_jet
+from gpcert.enclosures.classes.outputs import LatentOutputs
 from gpcert.enclosures.classes.reference import Reference
 from gpcert.enclosures.classes.remainder import shrunk_bounds
 from gpcert.enclosures.classes.sum_model import mean_sum_model
 from gpcert.enclosures.classes.taylor_bound import Slopes
-from gpcert.enclosures.evaluation import Evaluation
 from gpcert.integrals.derivative_bounds import UNIMODAL_BOUNDS, unimodal_bound
 from gpcert.likelihoods import ClassLikelihood
 from gpcert.rounding import EXP_ULPS, down, gamma, nonnegative, root, up
@@ -36,12 +36,12 @@ class LogConcave:
 
     def __init__(
         self,
-        evaluation: Evaluation,
+        latent: LatentOutputs,
         layout: ClassLayout,
         likelihood: ClassLikelihood,
         place: Reference,
     ) -> None:
-        self.evaluation = evaluation
+        self.latent = latent
         self.layout = layout
         self.likelihood = likelihood
         self.place = place
@@ -142,11 +142,12 @@ class LogConcave:
         xp = namespace(self.place.L)
         one = xp.ones_like(self.place.geometry.rho2)
         spread = {k: -w * one for k, w in weights.items()}
-        model, constant = mean_sum_model(self.evaluation, self.layout, spread)
+        model, constant = mean_sum_model(self.latent, self.layout, spread)
         found = model.minimum().lower
         total = down(found + constant - gamma(8) * (xp.abs(found) + xp.abs(constant)), 2)
         if lost is not None:
-            reach = xp.sum(xp.abs(self.place.outputs.reference) + self.place.outputs.reach, axis=1)
+            means = self.place.change.means
+            reach = xp.sum(xp.abs(means.reference) + means.reach, axis=1)
             total = down(total - gamma(16) * xp.sum(lost, axis=1) * reach, 2)
         return -total
 
