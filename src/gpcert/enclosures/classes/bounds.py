@@ -7,14 +7,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable
+from dataclasses import replace
 from typing import Any
-
-import numpy as np
 
 from gpcert.arrays import Array, namespace
 from gpcert.class_layout import ClassLayout
 from gpcert.enclosures.classes.log_concave import LogConcave
-from gpcert.enclosures.classes.moments import ClassJet, class_jet, independent_jet, weighted_jet
+from gpcert.enclosures.classes.moments import (
+    ClassJet,
+    class_jet,
+    independent_jet,
+    mean_square,
+    weighted_jet,
+)
 from gpcert.enclosures.classes.outputs import LatentOutputs
 from gpcert.enclosures.classes.pairs import PairBounds
 from gpcert.enclosures.classes.reference import Reference, reference
@@ -30,6 +35,10 @@ from gpcert.rounding import TINY, down, gamma, nonnegative
 
 FEW_CLASSES = 4
 """Up to here all pairs are compared for every sum; beyond, only those of its own classes."""
+
+WIDE = 0.02
+"""Centres whose sum the expansion about the nearest independent law leaves open by more are looked
+at by comparisons of pairs, too."""
 
 Weights = tuple[float, ...]
 
@@ -50,13 +59,14 @@ class ClassEvaluation:
         return self.evaluation.once((self.layout, key), compute)
 
     @property
-    def integrates(self) -> bool:
-        """Whether the class probabilities at a reference are known by an integral."""
-        return self.layout.independent or self._by_moments
+    def _by_moments(self) -> bool:
+        """Whether the reference's own law is integrated, and not one of independent classes."""
+        return self.layout.classes <= self.likelihood.largest_coupled
 
     @property
-    def _by_moments(self) -> bool:
-        return self.layout.classes <= self.likelihood.largest_coupled
+    def _about_nearest(self) -> bool:
+        """Whether the expansion is about the nearest independent law: too far for some models."""
+        return not self._by_moments and not self.layout.independent
 
     @property
     def place(self) -> Reference:
@@ -77,8 +87,11 @@ class ClassEvaluation:
         """The weighted sum at the references."""
 
         def compute() -> ClassJet:
-            parts = ((w, self._single(c)) for c, w in enumerate(weights) if w != 0.0)
-            return weighted_jet(tuple(parts))
+            parts = {c: self._single(c) for c, w in enumerate(weights) if w != 0.0}
+            jet = weighted_jet(tuple((weights[c], part) for c, part in parts.items()))
+            if self._by_moments:
+                return jet
+            return replace(jet, square=mean_square(weights, parts))
 
         return self._once(("jet", weights), compute)
 
@@ -97,8 +110,6 @@ class ClassEvaluation:
         del target
         xp = namespace(self.evaluation.cells.lower)
         evaluation = self.evaluation
-        if not self.integrates:
-            return LevelBound(self._by_ranges(weights), self._steepest(weights))
         best = taylor_bound(self._problem, self.jet(weights))
         for name, bound in (("ranges", self._by_ranges), ("pieces", self._by_pieces)):
             key = f"{name} {weights}"
@@ -129,7 +140,7 @@ class ClassEvaluation:
         """(B, f): about how much the expansion's rest falls when an axis is halved."""
         xp = namespace(self.evaluation.cells.lower)
         own = self.latent.split_scores()
-        if not self.integrates or isinstance(self.latent.geometry.cells, ImageCells):
+        if isinstance(self.latent.geometry.cells, ImageCells):
             return own  # the axes of an image are others
         sizes, half = self.place.sizes, self.place.geometry.half
         A, W = sizes.mean[:, None], sizes.spread[:, None]
@@ -146,9 +157,10 @@ class ClassEvaluation:
     def upper_at_center(self, weights: Weights) -> Array:
         """Certified upper bound (B,) at the centres of the cells."""
         xp = namespace(self.evaluation.cells.lower)
-        if not self.integrates:
-            return -self._point._by_ranges(tuple(-w for w in weights))
-        high = center_range(self._problem, self.jet(weights))[1]
+        low, high = center_range(self._problem, self.jet(weights))
+        if self._about_nearest and bool(xp.any(~(high - low <= WIDE))):
+            pairs = -self._point._by_ranges(tuple(-w for w in weights))
+            high = xp.where(pairs < high, pairs, high)
         return xp.minimum(high, xp.full_like(high, max(weights)))
 
     @property
@@ -205,16 +217,3 @@ class ClassEvaluation:
             left = left - given
         size = max(map(abs, weights))
         return down(total - gamma(8 * m + 8) * (2.0 * m * size), 2)
-
-    def _steepest(self, weights: Weights) -> Array:
-        """A vertex (B, f) against the gradient of the sum for the softmax of the latent means."""
-        xp = namespace(self.evaluation.cells.lower)
-        means = self.place.change.means
-        logits = xp.concat([0.0 * means.center[:, :1], means.center], axis=1)
-        shares = xp.exp(logits - xp.max(logits, axis=1, keepdims=True))
-        shares = shares / xp.sum(shares, axis=1, keepdims=True)
-        w = xp.asarray(np.asarray(weights), device=shares.device)
-        slope = shares * (w - xp.sum(shares * w, axis=1, keepdims=True))
-        gradient = xp.sum(slope[:, 1:, None] * means.slope, axis=1)
-        half = self.latent.geometry.half
-        return xp.where(gradient > 0, -half, half)

@@ -91,6 +91,7 @@ class PairBounds:
             alpha = down(alpha + moved - gamma(8) * size, 2)
             usable = (xp.abs(alpha) <= LARGEST_SEGMENT) & (high <= LARGEST_SEGMENT)
             usable = usable & (xp.abs(beta) <= LARGEST_SEGMENT)
+            usable = usable & (low <= high)  # crossed where a box's centre is not in the ball
             zero = xp.zeros_like(alpha)
             ends = [xp.where(usable, v, zero + self._least()) for v in (low, high)]
             found = pair.line_minimum(

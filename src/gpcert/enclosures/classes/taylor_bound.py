@@ -27,6 +27,7 @@ from gpcert.arrays import Array, namespace
 from gpcert.class_layout import ClassLayout
 from gpcert.enclosures.classes.metric import Sizes
 from gpcert.enclosures.classes.moments import ClassJet
+from gpcert.enclosures.classes.orthogonal_rest import orthogonal_rest
 from gpcert.enclosures.classes.outputs import LatentOutputs
 from gpcert.enclosures.classes.reference import Reference
 from gpcert.enclosures.classes.remainder import degree_bound, higher_degrees, shrunk_bounds
@@ -268,6 +269,8 @@ def _rest(problem: ClassProblem, place: Reference, jet: ClassJet) -> Array:
         # tensors of V_0's metric say nothing here, but that degree 2 is expanded
         other = higher_degrees(known[:4], own, plain.mean, plain.spread)
         best = xp.minimum(best, other)
+    if jet.square is not None:
+        best = xp.minimum(best, orthogonal_rest(jet, sizes))
     return best
 
 
