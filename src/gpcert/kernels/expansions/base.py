@@ -251,8 +251,9 @@ class LocalKernel(ABC, Generic[E]):
         """Upper bound (B,) of `||Psi(d) - Psi(0) - D_d Psi(0)||`."""
 
     @abstractmethod
-    def paper_bound(self, expansion: E, weights: Array) -> Array:
-        """The paper's linear bound: lower bound (B,) of `sum_i t_i k(x, z_i)` over each cell."""
+    def paper_bound(self, expansion: E, weights: Array, slope: Array | None = None) -> Array:
+        """The paper's linear bound: lower bound (B,) of `sum_i t_i k(x, z_i) + slope.d` over each
+        cell, slope (B, f) to two roundings, or None for none."""
 
     def slice_norm(self, weights: np.ndarray) -> float | None:
         """Upper bound of the RKHS norm of `x -> sum_i t_i k(x, z_i)` on the free coordinates.

@@ -294,7 +294,9 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         j, k = (xp.asarray(index, device=expansion.K.device) for index in (first, second))
         return expansion.K[:, None, :] * u[:, j] * u[:, k]
 
-    def paper_bound(self, expansion: WeightedExpansion, weights: Array) -> Array:
+    def paper_bound(
+        self, expansion: WeightedExpansion, weights: Array, slope: Array | None = None
+    ) -> Array:
         """See `gpcert.kernels.expansions.paper_lines`."""
         extents = self.point_norms + self.reach
         # relative_error >= 0.6 of every error of r^2, that of the fixed features included
@@ -302,4 +304,4 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         where = ScaledPoints(self.points, self.fixed_distances, extents, errors, self.variance)
         underflow = self.floor * float(namespace(weights).sum(abs(weights)))
         half = expansion.geometry.half
-        return paper_lower_bound(where, expansion.scaled, half, weights) - underflow
+        return paper_lower_bound(where, expansion.scaled, half, weights, slope) - underflow

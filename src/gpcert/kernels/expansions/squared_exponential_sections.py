@@ -205,11 +205,14 @@ class SquaredExponentialSections(LocalSquaredExponential):
         """(B, 1, N): `k_i (p_i - c)^2`."""
         return (expansion.K * (self.points - expansion.scaled) ** 2)[:, None, :]
 
-    def paper_bound(self, expansion: WeightedExpansion, weights: Array) -> Array:
+    def paper_bound(
+        self, expansion: WeightedExpansion, weights: Array, slope: Array | None = None
+    ) -> Array:
         """`-s^2 sum max(-t_i, 0) exp(-F_i/2)`, as `0 <= k <= s^2 exp(-F/2)` on the whole section.
 
         The paper's own lines, which pay on large cells of several features, are not formed here.
         """
+        assert slope is None, "models with a trend have no sections"
         xp = namespace(expansion.K)
         # errors of F and of exp: relative_error covers both, as k itself has them
         caps = self.variance * xp.exp(-0.5 * self.fixed_distances) * (1.0 + self.relative_error)
