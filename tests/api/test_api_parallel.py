@@ -25,7 +25,7 @@ def no_processes(monkeypatch):
         raise Started
 
     monkeypatch.setattr(joblib, "Parallel", parallel_work)
-    monkeypatch.setattr(joblib, "effective_n_jobs", lambda n_jobs: 16 if n_jobs == -1 else n_jobs)
+    monkeypatch.setattr(joblib, "effective_n_jobs", lambda n_jobs: 16 if n_jobs == -1 else n_jobs or 1)
 
 
 class Clock:
