@@ -31,8 +31,8 @@ def pair_model(
     """Of `q - beta D`, q and D mean and variance of `f_l - f_k` for `pair` = (k, l),
     without offsets and noise, and the constant (B,) that they add.
 
-    The coefficients' rounding is taken off the constant: it acts on `|g| <= norm sqrt(s2)` and on
-    variances of at most `gain s2`.
+    The coefficients' rounding is taken off the constant: it acts on `|g| <= norm sqrt(s2)` (and
+    what a trend reaches) and on variances of at most `gain s2`.
     """
     xp = namespace(beta)
     terms = layout.pair(*pair)

@@ -105,9 +105,10 @@ def _terms(place: Reference, problem: ClassProblem, slopes: Slopes) -> Array:
     xp = namespace(place.L)
     latent, numbers = problem.latent, range(problem.layout.outputs)
     outputs, variances = place.outputs, place.variances
-    shifts = ([abs(latent.mean_units(j).shift) for j in numbers],)
-    shifts += ([latent.variance_units(j).shift for j in numbers],)
-    offset, noise = (xp.asarray(np.asarray(part), device=place.L.device) for part in shifts)
+    zero = xp.zeros_like(outputs.center[:, 0])
+    offset = xp.stack([zero + abs(latent.mean_units(j).shift) for j in numbers], axis=1)
+    own = [latent.variance_units(j).shift for j in numbers]
+    noise = xp.asarray(np.asarray(own), device=place.L.device)
     means = xp.abs(outputs.center) + xp.abs(outputs.reference) + 2.0 * offset
     whole = xp.sum((xp.abs(slopes.p) @ place.change.mixing) * means, axis=1)
     spread = xp.abs(variances.center) + xp.abs(variances.reference) + 2.0 * noise
