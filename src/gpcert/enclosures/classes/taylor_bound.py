@@ -136,14 +136,12 @@ def _link_bounds(problem: ClassProblem, jet: ClassJet) -> list[float] | None:
 @dataclass(frozen=True, eq=False)
 class Slopes:
     """`p` (B, n) and `q` (B, J), q_j = <Q, matrices_j>; `shift` (B,), <Q, V_0 - sum y_j C_j> / 2;
-    `error` (B,): what their rounding costs on the cell; `gradient_error` (B,): how far p is from
-    the true gradient, in the metric of V_0."""
+    `error` (B,): what their rounding costs on the cell."""
 
     p: Array
     q: Array
     shift: Array
     error: Array
-    gradient_error: Array
 
     @staticmethod
     def of(place: Reference, jet: ClassJet, second: Array) -> Slopes:
@@ -181,7 +179,7 @@ class Slopes:
         whole = (xp.abs(p) @ change.mixing) * place.outputs.reach
         rounding = rounding + gamma(n + 8) * xp.sum(whole, axis=1)
         error = off1 * sizes.mean + 0.5 * off2 * sizes.spread + rounding
-        return Slopes(p, q, shift, up(error, 4 * n * n + 4 * J + 32), off1)
+        return Slopes(p, q, shift, up(error, 4 * n * n + 4 * J + 32))
 
 
 def missed_bends(jet: ClassJet, sizes: Sizes) -> Array:
