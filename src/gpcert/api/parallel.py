@@ -29,7 +29,8 @@ LONGEST_TRY = START_SECONDS
 def prepare(model: Model) -> None:
     """What all pieces of work need of the model is computed here, not once in every process."""
     for member in model.members:
-        _ = searched(member).norms
+        for part in searched(member).members:
+            _ = part.norms
 
 
 def numbered_results(
