@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 
 import gpcert
 import gpcert.api.boxes as boxes_module
+from gpcert.enclosures.affine import Affine, through_origin
 from gpcert.errors import InputError
 from gpcert.kernels import Matern, SquaredExponential
 from gpcert.testing.arb_reference import ArbPosterior, exact, flint
@@ -89,6 +92,23 @@ def test_lines_hold_on_boxes_of_any_size(seed, model, tol):
     bounds = gpcert.bound_boxes(model, low, high, **words)
     assert bounds.lines["std"].shape == (R, 2, 2, 3)
     _assert_below_and_above(bounds, [model], _points(rng, low, high))
+
+
+@settings(max_examples=examples(60))
+@given(st.integers(0, 2**32 - 1))
+def test_offsets_at_the_origin_are_rounded_outwards(seed):
+    rng = np.random.default_rng(seed)
+    size = 10.0 ** rng.integers(-300, 8, (3, 5, 1))
+    slope, center = rng.normal(size=(2, 5, 4)) * size[:2]
+    value = (rng.normal(size=(5, 1)) * size[2])[:, 0]
+    value[0] = float(slope[0] @ center[0])  # all of it cancels
+    offset = through_origin(Affine(value, slope), center)
+    for k in range(5):
+        moved = sum((Fraction(a) * Fraction(c) for a, c in zip(slope[k], center[k], strict=True)))
+        real = Fraction(value[k]) - moved
+        assert Fraction(offset[k]) <= real
+        terms = abs(value[k]) + float(np.abs(slope[k] * center[k]).sum())
+        assert float(real - Fraction(offset[k])) <= 1e-13 * terms + 1e-290
 
 
 def test_lines_of_models_side_by_side_are_of_second_order():
