@@ -19,6 +19,7 @@ from gpcert.enclosures.two_sided import Units
 from gpcert.enclosures.variance import (
     VarianceEnclosure,
     VarianceOptions,
+    center_of_variance,
     variance_enclosure,
 )
 from gpcert.kernels import LocalKernel
@@ -168,12 +169,23 @@ class LocalPosterior:
     def mean_at_center(self, expansion: Expansion, output: int) -> tuple[Array, Array]:
         """Certified range (B,) of the mean at the centres alone, in the output's units: a product
         with the weights, where `mean` would also take slopes and curvatures."""
+        values, errors = self.mean_center(expansion, output)
+        return self.mean_units(output).range(down(values - errors, 2), up(values + errors, 2))
+
+    def mean_center(self, expansion: Expansion, output: int) -> tuple[Array, Array]:
+        """(B,): g_c at the centres, and its error."""
         kernel, seen, weights = self._seen_by(output, expansion)
         values, errors = (part[:, 0] for part in kernel.center_values(seen, weights[None]))
         shift = kernel.center_shift(seen)
         if shift is not None:
             errors = up(errors + self.norms[output] * shift, 3)
-        return self.mean_units(output).range(down(values - errors, 2), up(values + errors, 2))
+        return values, errors
+
+    def variance_center(self, expansion: Expansion, output: int) -> tuple[Array, Array]:
+        """(B,): about max(v_c, 0) at the centres, in unit form, and its error."""
+        found = center_of_variance(self.kernel, expansion, self._precision(output), self.operator)
+        dip = self.operator.excess * self.kernel.variance
+        return found.value, up(found.error + dip, 2)
 
     def _seen_by(self, output: int, expansion: Expansion) -> tuple[LocalKernel, Expansion, Array]:
         """Kernel, expansion and weights of an output without the points that it gives no weight.

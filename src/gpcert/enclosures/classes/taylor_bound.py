@@ -80,7 +80,10 @@ def least_sum(problem: ClassProblem, jet: ClassJet, slopes: Slopes, lost: Array)
 def center_range(problem: ClassProblem, jet: ClassJet) -> tuple[Array, Array]:
     """Certified range (B,) of G at the cells' centres: the same expansion, where nothing moves but
     what rounding leaves open and the step from V_0 to the centre's covariance."""
-    place, known = problem.place.at_center(problem.latent, problem.layout)
+    layout, latent = problem.layout, problem.latent
+    place, known = latent.once(
+        (layout, "still place"), lambda: problem.place.at_center(latent, layout)
+    )
     xp = namespace(place.L)
     slopes = Slopes.of(place, jet, jet.derivatives[1])
     means, variances = place.change.means, place.variances
@@ -105,7 +108,7 @@ def _terms(place: Reference, problem: ClassProblem, slopes: Slopes) -> Array:
     xp = namespace(place.L)
     latent, numbers = problem.latent, range(problem.layout.outputs)
     outputs, variances = place.outputs, place.variances
-    shifts = ([abs(latent.mean_units(j).shift) for j in numbers],)
+    shifts = ([abs(latent.mean_units(j).shift) for j in range(problem.layout.mean_outputs)],)
     shifts += ([latent.variance_units(j).shift for j in numbers],)
     offset, noise = (xp.asarray(np.asarray(part), device=place.L.device) for part in shifts)
     means = xp.abs(outputs.center) + xp.abs(outputs.reference) + 2.0 * offset
