@@ -38,7 +38,9 @@ def test_the_derivative_covariance_by_the_precision(kernel):
         local_of(posterior, Box(x - 0.1, x + 0.1)), Box(x - 0.1, x + 0.1).root()
     )
     local, expansion = evaluation.local.kernel, evaluation.expansion
-    precision = evaluation.local.precisions[0]
+    precisions = evaluation.local.precisions
+    assert precisions is not None
+    precision = precisions[0]
     assert precision.precision is not None
     fine, fine_error = precision._derivative_square(local, expansion)
     plain = replace(precision, precision=None)
@@ -77,6 +79,7 @@ def test_values_at_points_are_those_of_the_enclosures(kernel, scale):
         other, other_error, other_units = getattr(whole, kind)(0)
         assert units == other_units
         assert np.all(np.abs(value - other) <= error + other_error)
+        assert np.all(0.5 * other_error <= error)
         assert np.all(error <= 2.0 * other_error + 1e-300)
     assert not alone.evaluation.knows("variance", 0)
     mean, variance = posterior.predict(x[None])
