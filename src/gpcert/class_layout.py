@@ -1,6 +1,6 @@
 """Which outputs of the searched model make up the latent differences and their covariance.
 
-Proofs: docs/mathematics.md, statements 9.1, 10.1 and 10.13.
+Proofs: docs/mathematics.md, statements 9.1, 10.1 and 10.11.
 """
 
 from __future__ import annotations

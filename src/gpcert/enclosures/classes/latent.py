@@ -93,7 +93,8 @@ def mean_first_order(latent: LatentOutputs, outputs: int) -> FirstOrder:
     """Means `offset + scale g` of all outputs, from the models of g.
 
     `omega g` lies between the models' polynomials, and `|omega g - g| <= (omega - 1) max |g|`; the
-    order-1 remainder of the plain features bounds the bend as well, and so does `|g| <= B s`.
+    order-1 remainder of the plain features bounds the bend as well, and so does `|g| <= B s` (and
+    what the trend reaches).
     """
     geometry, xp = latent.geometry, namespace(latent.cells.lower)
     rows = []

@@ -143,7 +143,7 @@ def _change(
 ) -> Change:
     """What changes on the cells, measured from `L L^T`; `moving` are the outputs' means and
     variances. Coefficients that round count with `V - sum_j y_j matrices_j`, at most
-    `rounding sum_j |y_j| |matrices_j|` (Statement 10.13)."""
+    `rounding sum_j |y_j| |matrices_j|` (Statement 10.11)."""
     xp = namespace(L)
     outputs, variances = moving
     matrices = xp.asarray(layout.matrices, device=L.device)

@@ -46,7 +46,8 @@ def least_mean(
 
     Order 1: `q >= q(c) + min grad.d - B R1(rho2)`; order 0: `q >= q(c) - B R0(rho2)` and
     `q >= -B s`; all Cauchy-Schwarz. They matter on large cells only, where the second order's
-    weight has grown: below, it dominates order 1 term by term.
+    weight has grown: below, it dominates order 1 term by term. A trend is added to lines and
+    quadratics before their minimum is taken, and to what is constant by its own.
     """
     key = ("least mean", output, sign, target)
     return evaluation.once(key, lambda: _least_mean(evaluation, output, sign, target))
@@ -57,7 +58,7 @@ def _least_mean(evaluation: Evaluation, output: int, sign: int, target: float | 
     geometry, kernel, norm = expansion.geometry, local.kernel, local.norms[output]
     model, units = mean.side(sign), mean.units.signed(sign)
     xp = namespace(mean.center)
-    level = None if target is None else xp.full_like(model.value, units.level(target))
+    level = None if target is None else xp.zeros_like(model.value) + units.level(target)
     best = model.minimum(level)
     reach = finite_product(xp.full_like(geometry.rho2, norm), kernel.remainder(expansion, 0))
     rounding = gamma(8) * (xp.abs(model.value) + mean.center_error + reach)
@@ -66,6 +67,9 @@ def _least_mean(evaluation: Evaluation, output: int, sign: int, target: float | 
     size = model.slopes + xp.abs(model.value)
     first = down(model.value + linear - mean.linear_error - gamma(8) * size, 4)
     q = -up(norm * xp.sqrt(kernel.largest_variance(expansion)), 4)
+    trend = mean.trend
+    if trend is not None:
+        zeroth, q = down(zeroth + trend.least(sign), 1), down(q + trend.least(sign), 1)
     for other in (zeroth, first, best.lower):
         q = xp.where(other > q, other, q)  # an overflow to NaN on huge cells loses
     if evaluation.wants("paper"):

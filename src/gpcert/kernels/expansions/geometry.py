@@ -105,6 +105,13 @@ class Geometry:
             A,
         )
 
+    def least(self, slope: Array) -> Array:
+        """Lower bound (B,) of `slope.d` over each cell, slope (B, f) to two roundings."""
+        xp = namespace(slope)
+        lower = self.cells.linear_minimum(self.unscaled_gradient(slope))
+        size = xp.sum(xp.abs(slope) * self.half, axis=1)
+        return lower - up(gamma(8) * size, slope.shape[1] + 4)
+
     def _units(self, like: Array) -> Array:
         """`inverse_length` for an array (B, ..., f): axes between cells and features are added."""
         units = self.inverse_length

@@ -234,9 +234,13 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
         """R1: the features carry no weight."""
         return self.remainder(expansion, 1)
 
-    def paper_bound(self, expansion: TaylorExpansion, weights: Array) -> Array:
-        """Lines under and over every k(., z_i), see `gpcert.kernels.lines.base`."""
-        return affine_lower_bound(expansion.batch.enclosed(), weights)
+    def paper_bound(
+        self, expansion: TaylorExpansion, weights: Array, slope: Array | None = None
+    ) -> Array:
+        """Lines under and over every k(., z_i), see `gpcert.kernels.lines.base`; a slope by its own
+        minimum, as the lines of other carriers have theirs."""
+        lower = affine_lower_bound(expansion.batch.enclosed(), weights)
+        return lower if slope is None else down(lower + expansion.geometry.least(slope), 1)
 
     def tree(self) -> tuple[LocalNode, Frame]:
         """The nodes that all of this comes from."""
