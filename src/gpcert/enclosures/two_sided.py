@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from gpcert.arrays import Array, namespace
 from gpcert.enclosures.enclosure import Enclosure
 from gpcert.kernels.expansions.geometry import Geometry
-from gpcert.rounding import down, up
+from gpcert.rounding import U, down, up
 
 __all__ = ["TwoSided", "Units", "unit_slope"]
 
@@ -63,6 +63,13 @@ class Units:
         """About the q of a y."""
         assert isinstance(self.shift, float), "of one output"
         return (y - self.shift) / self.factor
+
+    def safe_level(self, y: float) -> float:
+        """A q, a few roundings above `level`, from which `below` finds at least y."""
+        assert isinstance(self.shift, float), "of one output"
+        assert isinstance(self.factor, float), "of one output"
+        q = self.level(y)
+        return q + 64.0 * U * (abs(q) + (abs(self.shift) + abs(y)) / self.factor)
 
 
 def unit_slope(mean: Units, variance: Units, beta: Array) -> Array:
