@@ -42,6 +42,11 @@ class Gain(NamedTuple):
     closed: bool
 
     @property
+    def felt(self) -> bool:
+        """Whether boxes or gap say so: seconds of a busy machine do not."""
+        return max(self.boxes, self.gap) >= FELT
+
+    @property
     def text(self) -> str:
         """For tables."""
         open_ = "" if self.closed else ", open"
@@ -79,10 +84,10 @@ def compared(pieces: list[Piece], problem: Problem, question: Any, whole: Outcom
 
 def summary(piece: str, gains: list[Gain]) -> dict[str, Any]:
     """One row: where the piece gains most, and where it costs most."""
-    boxes = max(gains, key=lambda g: (not g.closed, g.boxes))
+    boxes = max(gains, key=lambda g: (g.felt, not g.closed, g.boxes))
     seconds = max(gains, key=lambda g: g.seconds)
     worst = min(gains, key=lambda g: g.seconds)
-    felt = sum(g.boxes >= FELT or g.gap >= FELT for g in gains)
+    felt = sum(g.felt for g in gains)
     return {
         "piece": piece,
         "problems": len(gains),

@@ -26,17 +26,6 @@ import numpy as np
 from gpcert.errors import InputError
 from gpcert.json_text import from_json, to_json
 
-__all__ = [
-    "Archive",
-    "Check",
-    "Shape",
-    "fingerprint",
-    "open_archive",
-    "plain_label",
-    "read_arrays",
-    "write_arrays",
-]
-
 Shape = tuple[int, ...]
 Check = Callable[[dict[str, Any], Mapping[str, Shape]], None]
 """Raises an `InputError` where the names and shapes of the arrays do not fit the header."""

@@ -17,21 +17,6 @@ import numpy as np
 from gpcert.errors import InputError
 from gpcert.extras import optional
 
-__all__ = [
-    "Array",
-    "PerCell",
-    "PerCellAndFeature",
-    "PerRow",
-    "Rows",
-    "Backend",
-    "backend_from_name",
-    "namespace",
-    "to_numpy",
-    "constant_array",
-    "finite_array",
-    "number_array",
-]
-
 Array = Any  # numpy.ndarray or torch.Tensor, always float64 inside the engine
 
 # Shapes in annotations: letters of GLOSSARY.md, checked while tests run (`gpcert.testing.shapes`).
@@ -66,8 +51,12 @@ class Backend:
 
     @property
     def free_bytes(self) -> float:
-        """Memory that is left on the GPU; infinite elsewhere."""
-        return float(_torch().cuda.mem_get_info(self.device)[0]) if self.gpu else math.inf
+        """Memory that is left on the GPU, torch's own reserve included; infinite elsewhere."""
+        if not self.gpu:
+            return math.inf
+        cuda = _torch().cuda
+        kept = cuda.memory_reserved(self.device) - cuda.memory_allocated(self.device)
+        return float(cuda.mem_get_info(self.device)[0] + kept)
 
     def asarray(self, values: Any) -> Array:
         """Copy host values into a float64 array of this backend."""

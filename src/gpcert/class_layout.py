@@ -1,37 +1,44 @@
-"""Which outputs of the searched posterior make up the latent differences and their covariance.
+"""Which outputs of the searched model make up the latent differences and their covariance.
 
-Proofs: docs/mathematics.md, statements 9.1 and 10.1.
+Proofs: docs/mathematics.md, statements 9.1, 10.1 and 10.11.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from gpcert.likelihoods import ClassLikelihood
 from gpcert.posterior import Posterior
+from gpcert.rounding import U
+from gpcert.several import Outputs
 
-__all__ = ["ClassLayout", "class_layout", "searched"]
+Terms = tuple[tuple[int, float], ...]
+"""Outputs and their coefficients; never empty."""
 
 
 @dataclass(frozen=True, eq=False)
 class ClassLayout:
     """Latent differences `d_k = f_k - f_0`, k = 1..n, and their covariance V, from outputs.
 
-    The variance of a difference of two classes is a sum of outputs' variances y_j:
+    With the outputs' means mu_j and variances y_j
 
-        mean of f_l - f_k = sum of sign * mean_j,     var(f_l - f_k) = sum of y_j,
+        mean of f_l - f_k = sum_j c_j mu_j,     cov(f_k - f_c, f_l - f_c) = sum_j s_j y_j,
 
-    j and sign from `pair(k, l)`. With `D_kl = var(f_l - f_k)` and d_0 = 0 the covariance is
-    `V_kl = (D_k0 + D_l0 - D_kl) / 2`, so `V = sum_j y_j matrices_j`.
+    c from `pair(k, l)`, s from `covariance(c, k, l)`, so `V = sum_j y_j matrices_j`. The variance
+    of a difference of two classes is `sum_j c_j^2 y_j`.
 
-    Coupled outputs: the searched posterior is `Posterior.differences`, one output a pair.
-    Independent outputs: the posterior itself, `D_kl = v_k + v_l`.
+    Independent outputs u with `f = mixing u`: c is a difference of two rows of `mixing` (m, J), and
+    s the product of two such. The rows lie on a grid, so that differences are exact; products round
+    once, a relative error of at most `rounding`. Without mixing weights it is the identity.
+    Coupled outputs (`mixing` is None): the searched posterior is `Posterior.differences`, one
+    output a pair with variance D_kl, and `cov = (D_ck + D_cl - D_kl) / 2`.
     """
 
     classes: int
-    independent: bool
+    mixing: np.ndarray | None = None
 
     @property
     def n(self) -> int:
@@ -40,48 +47,87 @@ class ClassLayout:
 
     @property
     def outputs(self) -> int:
-        """Number of outputs of the searched posterior."""
-        return self.classes if self.independent else self.classes * self.n // 2
+        """Number of searched outputs J."""
+        return self.classes * self.n // 2 if self.mixing is None else self.mixing.shape[1]
 
-    def pair(self, first: int, second: int) -> tuple[tuple[int, int], ...]:
-        """Outputs and signs whose sum is `f_second - f_first`.
-
-        >>> ClassLayout(3, independent=True).pair(0, 2)
-        ((2, 1), (0, -1))
-        >>> ClassLayout(3, independent=False).pair(2, 1)
-        ((2, -1),)
-        """
-        if self.independent:
-            return ((second, 1), (first, -1))
-        low, high = min(first, second), max(first, second)
-        index = low * self.classes - low * (low + 1) // 2 + high - low - 1
-        return ((index, 1 if first < second else -1),)
+    @cached_property
+    def independent(self) -> bool:
+        """Whether the latent values of the classes are independent: each is an output."""
+        return self.mixing is not None and np.array_equal(self.mixing, np.eye(self.classes))
 
     @property
+    def rounding(self) -> float:
+        """Relative error of the coefficients of covariances."""
+        return 0.0 if self.mixing is None or self.independent else 1.01 * U
+
+    def pair(self, first: int, second: int) -> Terms:
+        """Outputs and coefficients whose sum is `f_second - f_first`.
+
+        >>> ClassLayout(3, np.eye(3)).pair(0, 2)
+        ((0, -1.0), (2, 1.0))
+        >>> ClassLayout(2, np.array([[0.5, 0.0], [2.0, -3.0]])).pair(0, 1)
+        ((0, 1.5), (1, -3.0))
+        >>> ClassLayout(3).pair(2, 1)
+        ((2, -1.0),)
+        """
+        if self.mixing is None:
+            return ((self._number(first, second), 1.0 if first < second else -1.0),)
+        return _terms(self.mixing[second] - self.mixing[first])
+
+    def covariance(self, c: int, k: int, other: int) -> Terms:
+        """Outputs and coefficients whose variances add up to `cov(f_k - f_c, f_other - f_c)`.
+
+        >>> ClassLayout(3, np.eye(3)).covariance(0, 1, 2)
+        ((0, 1.0),)
+        >>> ClassLayout(3).covariance(0, 1, 2)
+        ((0, 0.5), (1, 0.5), (2, -0.5))
+        """
+        if self.mixing is not None:
+            own = self.mixing[c]
+            return _terms((self.mixing[k] - own) * (self.mixing[other] - own))
+        if k == other:
+            return ((self._number(c, k), 1.0),)
+        pairs = (((c, k), 0.5), ((c, other), 0.5), ((k, other), -0.5))
+        return tuple((self._number(*pair), factor) for pair, factor in pairs)
+
+    def _number(self, first: int, second: int) -> int:
+        """Of the output that is the difference of two classes."""
+        low, high = min(first, second), max(first, second)
+        return low * self.classes - low * (low + 1) // 2 + high - low - 1
+
+    @cached_property
     def matrices(self) -> np.ndarray:
         """(J, n, n): what every output's variance contributes to V."""
-        m = self.classes
-        D = np.zeros((self.outputs, m, m))
-        for k in range(m):
-            for other in range(m):
-                if other != k:
-                    for j, _ in self.pair(k, other):
-                        D[j, k, other] = 1.0
-        own = D[:, 1:, 0]
-        return 0.5 * (own[:, :, None] + own[:, None, :] - D[:, 1:, 1:])
+        found = np.zeros((self.outputs, self.n, self.n))
+        for k in range(self.n):
+            for other in range(self.n):
+                for j, factor in self.covariance(0, k + 1, other + 1):
+                    found[j, k, other] = factor
+        return found
 
     @property
     def ranks(self) -> np.ndarray:
         """(J,): ranks of `matrices`, or more: 1 for independent outputs, else at most 2."""
-        return np.full(self.outputs, 1.0 if self.independent else 2.0)
+        return np.full(self.outputs, 2.0 if self.mixing is None else 1.0)
 
 
-def class_layout(posterior: Posterior) -> tuple[ClassLayout, Posterior]:
-    """The layout of a classifier of several classes, and the posterior that is searched."""
-    return ClassLayout(posterior.outputs, not posterior.coupled), searched(posterior)
+def _terms(coefficients: np.ndarray) -> Terms:
+    """Those that are not 0; one 0 where all are."""
+    numbers = np.flatnonzero(coefficients)
+    found = tuple((int(j), float(coefficients[j])) for j in numbers)
+    return found or ((0, 0.0),)
 
 
-def searched(posterior: Posterior) -> Posterior:
-    """What is searched for a decision: the differences of coupled classes, or the posterior."""
-    several = isinstance(posterior.likelihood, ClassLikelihood)
-    return posterior.differences if several and posterior.coupled else posterior
+def class_layout(model: Outputs) -> tuple[ClassLayout, Outputs]:
+    """The layout of a classifier of several classes, and the model that is searched."""
+    likelihood = model.likelihood
+    assert isinstance(likelihood, ClassLikelihood), "of several classes"
+    mixing = likelihood.mixed(model.outputs)
+    return ClassLayout(len(mixing), None if model.coupled else mixing), searched(model)
+
+
+def searched(model: Outputs) -> Outputs:
+    """What is searched for a decision: the differences of coupled classes, or the model."""
+    if not isinstance(model.likelihood, ClassLikelihood) or not isinstance(model, Posterior):
+        return model
+    return model.differences if model.coupled else model

@@ -22,17 +22,6 @@ from gpcert.posterior_file import FORMAT as POSTERIOR_FORMAT
 from gpcert.posterior_file import check_labels, check_shapes, checked_classes, written_labels
 from gpcert.several import SeparateOutputs, Several
 
-__all__ = [
-    "Committee",
-    "Model",
-    "Scheme",
-    "check_class_weight",
-    "committee_decision",
-    "load_model",
-    "pair_weights",
-    "vote_scores",
-]
-
 Scheme = Literal["one_vs_rest", "one_vs_one", "pair_votes"]
 
 

@@ -14,8 +14,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-__all__ = ["OutOfTime", "checkpoint", "deadline", "remaining", "until"]
-
 _END: ContextVar[float] = ContextVar("gpcert deadline", default=math.inf)
 
 

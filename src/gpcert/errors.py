@@ -1,15 +1,5 @@
 """The errors of gpcert: each says what was expected, what was got, and what to do next."""
 
-__all__ = [
-    "GPCertError",
-    "InputError",
-    "UnknownArgumentError",
-    "UnsupportedModelError",
-    "MissingExtraError",
-    "ModelWarning",
-    "SoundnessError",
-]
-
 
 class GPCertError(Exception):
     """Base of every error that gpcert raises on purpose."""

@@ -7,8 +7,6 @@ from typing import Any
 
 from gpcert.errors import MissingExtraError
 
-__all__ = ["EXTRAS", "install_hint", "optional"]
-
 EXTRAS = {
     **dict.fromkeys(("clarabel", "highspy"), "paper"),
     **dict.fromkeys(("matplotlib", "pandas"), "plots"),

@@ -16,8 +16,6 @@ import numpy as np
 from gpcert.arrays import finite_array
 from gpcert.errors import InputError
 
-__all__ = ["checked_names", "column_names", "labels_of", "read_point", "read_points", "row_labels"]
-
 Names = tuple[str, ...] | None
 
 

@@ -8,8 +8,6 @@ from typing import Any
 
 from gpcert.errors import InputError
 
-__all__ = ["DEEPEST", "from_json", "to_json"]
-
 DEEPEST = 200
 """Nesting of lists and objects: a kernel inside a kernel takes three levels, a record six."""
 

@@ -8,18 +8,8 @@ from typing import Any
 from gpcert.archive import Shape, plain_label
 from gpcert.errors import InputError
 from gpcert.kernels import kernel_from_config
-from gpcert.likelihoods import likelihood_from_config
+from gpcert.likelihoods import ClassLikelihood, Likelihood, likelihood_from_config
 from gpcert.precision_factors import MOST_ROWS
-
-__all__ = [
-    "ARRAYS",
-    "FORMAT",
-    "check_labels",
-    "check_shapes",
-    "checked_classes",
-    "header_fields",
-    "written_labels",
-]
 
 FORMAT = "gpcert-posterior-1"
 
@@ -28,6 +18,9 @@ ARRAYS = ("points", "weights", "factor", "negative_factor", "offset", "scale", "
 
 FEATURES = ("matrix", "shift")
 """Those of one behind linear features besides."""
+
+TREND = "slope"
+"""That of one with a linear trend besides."""
 
 
 def check_shapes(shapes: Mapping[str, Shape], prefix: str = "") -> None:
@@ -41,6 +34,9 @@ def check_shapes(shapes: Mapping[str, Shape], prefix: str = "") -> None:
     mapped = {prefix + name for name in FEATURES} <= set(shapes)
     if mapped:
         names |= {prefix + name for name in FEATURES}
+    trend = prefix + TREND in shapes
+    if trend:
+        names.add(prefix + TREND)
     if set(shapes) != names:
         missing, unknown = sorted(names - set(shapes)), sorted(set(shapes) - names)
         raise InputError(
@@ -57,6 +53,8 @@ def check_shapes(shapes: Mapping[str, Shape], prefix: str = "") -> None:
     if mapped:
         matrix, shift = (shapes[prefix + name] for name in FEATURES)
         right = right and len(matrix) == 2 and (matrix[0],) == shift == of["points"][1:]
+    if trend:
+        right = right and shapes[prefix + TREND] == (m, of["points"][1])
     for name in ("factor", "negative_factor"):
         shape = of[name]
         right = right and len(shape) == 3 and shape[0] in {1, m} and shape[2] == N
@@ -65,12 +63,19 @@ def check_shapes(shapes: Mapping[str, Shape], prefix: str = "") -> None:
         raise InputError(f"the shapes do not belong together: {of}")
 
 
+def check_class_count(
+    likelihood: ClassLikelihood, outputs: int, classes: tuple[Any, ...] | None
+) -> None:
+    """An `InputError` unless there are two classes or more, and as many labels."""
+    count = len(likelihood.mixed(outputs))
+    if count < 2:
+        raise InputError(f"likelihood: {likelihood.name!r} needs 2 outputs or more")
+    if classes is not None and len(classes) != count:
+        raise InputError(f"classes: expected {count} labels, got {classes!r}")
+
+
 def header_fields(header: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a posterior that are not numbers, from the header of a file."""
-    for name in ("kernel", "likelihood"):
-        described = header.get(name)
-        if not isinstance(described, list) or len(described) != 2:
-            raise InputError(f"{name}: expected [name, parameters], got {described!r}")
     coupled, names = header.get("coupled", False), header.get("feature_names")
     if not isinstance(coupled, bool):
         raise InputError(f"coupled: expected true or false, got {coupled!r}")
@@ -80,13 +85,25 @@ def header_fields(header: Mapping[str, Any]) -> dict[str, Any]:
         raise InputError("a part is missing: expected classes")
     classes = header["classes"]
     return {
-        "kernel": kernel_from_config(*header["kernel"]),
-        "likelihood": likelihood_from_config(*header["likelihood"]),
+        "kernel": kernel_from_config(*_described(header, "kernel")),
+        "likelihood": read_likelihood(header),
         "classes": None if classes is None else check_labels(classes),
         "coupled": coupled,
         "feature_names": names,
         "spread": header.get("spread"),  # not in files of before it was kept
     }
+
+
+def read_likelihood(header: Mapping[str, Any]) -> Likelihood:
+    """The likelihood that a header describes."""
+    return likelihood_from_config(*_described(header, "likelihood"))
+
+
+def _described(header: Mapping[str, Any], name: str) -> tuple[Any, Any]:
+    described = header.get(name)
+    if not isinstance(described, list) or len(described) != 2:
+        raise InputError(f"{name}: expected [name, parameters], got {described!r}")
+    return described[0], described[1]
 
 
 def written_labels(classes: Any) -> list[Any] | None:

@@ -7,7 +7,6 @@ Proofs: docs/mathematics.md, statements 1.6 and 16.9.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -17,15 +16,6 @@ import scipy.linalg
 from gpcert.arrays import finite_array
 from gpcert.errors import InputError
 from gpcert.spectral import symmetric_eigh
-
-__all__ = [
-    "MOST_ROWS",
-    "Factored",
-    "checked_factor",
-    "factored_precision",
-    "on_grid",
-    "split_precision",
-]
 
 MOST_ROWS = 100
 """Rows of a factor for each number it multiplies: m N rows express every S there is."""
@@ -105,19 +95,3 @@ def checked_factor(name: str, factor: Any, m: int, N: int) -> np.ndarray:
             "factor of its QR decomposition has the same S"
         )
     return A
-
-
-def on_grid(values: np.ndarray) -> np.ndarray:
-    """The values rounded to multiples of 2^-50 of the largest one (in size, as a power of two).
-
-    Sums and differences of two such numbers, and their halves, are then exact in float64; the step
-    is at least 2^-1070, so that halves are floats.
-
-    >>> float(on_grid(np.array([1.0, 1e-20]))[1])
-    0.0
-    """
-    largest = float(np.abs(values).max(initial=0.0))
-    if largest == 0.0:
-        return values
-    step = max(math.frexp(largest)[1] - 50, -1070)  # largest < 2^50 2^step
-    return np.ldexp(np.round(np.ldexp(values, -step)), step)

@@ -8,8 +8,6 @@ from typing import Any, Generic, TypeVar
 
 from gpcert.errors import InputError
 
-__all__ = ["Registry"]
-
 C = TypeVar("C", bound=type)
 
 

@@ -21,24 +21,6 @@ import numpy as np
 
 from gpcert.arrays import Array, namespace
 
-__all__ = [
-    "U",
-    "TINY",
-    "EXP_ULPS",
-    "NORMAL_CDF_ULPS",
-    "SIN_COS_ULPS",
-    "ASIN_LOG_ULPS",
-    "gamma",
-    "up",
-    "down",
-    "raised_power",
-    "root",
-    "scaled_to_one",
-    "up_float",
-    "difference_down",
-    "difference_up",
-]
-
 U = 2.0**-53
 """Unit roundoff of float64."""
 
@@ -153,3 +135,19 @@ def difference_down(a: float, b: Fraction) -> float:
 def difference_up(a: float, b: Fraction) -> float:
     """The smallest float >= `a - b`: the mirror of `difference_down`."""
     return -difference_down(-a, -b)
+
+
+def on_grid(values: np.ndarray) -> np.ndarray:
+    """The values rounded to multiples of 2^-50 of the largest one (in size, as a power of two).
+
+    Sums and differences of two such numbers, and their halves, are then exact in float64; the step
+    is at least 2^-1070, so that halves are floats.
+
+    >>> float(on_grid(np.array([1.0, 1e-20]))[1])
+    0.0
+    """
+    largest = float(np.abs(values).max(initial=0.0))
+    if largest == 0.0:
+        return values
+    step = max(math.frexp(largest)[1] - 50, -1070)  # largest < 2^50 2^step
+    return np.ldexp(np.round(np.ldexp(values, -step)), step)

@@ -4,20 +4,25 @@ their own."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from gpcert.archive import Shape, fingerprint, read_arrays, write_arrays
+from gpcert.archive import Shape, fingerprint, plain_label, read_arrays, write_arrays
 from gpcert.errors import InputError
-from gpcert.likelihoods import Gaussian, ScalarLikelihood
+from gpcert.likelihoods import ClassLikelihood, Gaussian, Likelihood
 from gpcert.posterior import Posterior
-from gpcert.posterior_file import check_shapes
-
-__all__ = ["Outputs", "SeparateOutputs", "Several"]
+from gpcert.posterior_file import (
+    check_class_count,
+    check_labels,
+    check_shapes,
+    checked_classes,
+    read_likelihood,
+    written_labels,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,11 +140,12 @@ class Several:
 
 @dataclass(frozen=True, eq=False)
 class SeparateOutputs(Several):
-    """A regression of several targets, each a posterior of one output with its own kernel.
+    """Independent latent functions, each a posterior of one output with its own kernel.
 
-    The outputs are independent. What reads a `Posterior` of several outputs reads this as well;
-    outputs whose kernels are the same up to a factor are better one `Posterior`, which evaluates
-    the kernel once.
+    With the likelihood `Gaussian()` a regression of several targets; with one of several classes a
+    classifier, `classes` its labels. The members are latent functions, with the likelihood
+    `Gaussian()` each. What reads a `Posterior` of several outputs reads this as well; outputs whose
+    kernels are the same up to a factor are better one `Posterior`, which evaluates the kernel once.
 
     >>> from gpcert.kernels import SquaredExponential
     >>> short, long = (Posterior(SquaredExponential(s), [[0.0]], [2.0]) for s in (0.1, 10.0))
@@ -147,31 +153,60 @@ class SeparateOutputs(Several):
     [[0.0, 1.99]]
     """
 
+    likelihood: Likelihood = field(default_factory=Gaussian)
+    classes: tuple[Any, ...] | None = None
+
     FORMAT = "gpcert-separate-outputs-1"
+
+    coupled = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
         for member in self.members:
             if member.outputs != 1 or not isinstance(member.likelihood, Gaussian):
                 raise InputError(
-                    "members: expected regressions of one output each, with the likelihood "
+                    "members: expected latent functions of one output each, with the likelihood "
                     f"Gaussian(), got {member.outputs} outputs and {member.likelihood}"
                 )
         if len(self.members) < 2:
             raise InputError("members: expected two or more; one is a Posterior by itself")
+        object.__setattr__(self, "classes", checked_classes(self.classes))
+        if isinstance(self.likelihood, ClassLikelihood):
+            check_class_count(self.likelihood, self.outputs, self.classes)
+        elif not isinstance(self.likelihood, Gaussian) or self.classes is not None:
+            raise InputError(
+                "likelihood: expected Gaussian() and no classes, or one of several classes, such "
+                f"as Softmax(), got {self.likelihood!r} and classes {self.classes!r}"
+            )
 
-    classes = None
-    coupled = False
+    def _written(self) -> dict[str, Any]:
+        if not isinstance(self.likelihood, ClassLikelihood):
+            return {}
+        described = [self.likelihood.name, self.likelihood.config()]
+        return {"likelihood": described, "classes": written_labels(self.classes)}
 
-    @property
-    def likelihood(self) -> ScalarLikelihood:
-        """That of every member."""
-        return Gaussian()
+    def _identity(self) -> dict[str, Any]:
+        if not isinstance(self.likelihood, ClassLikelihood):
+            return {}
+        labels = self.classes and [plain_label(label) for label in self.classes]
+        return {"likelihood": [self.likelihood.name, self.likelihood.identity()], "classes": labels}
+
+    @classmethod
+    def _fields(cls, header: dict[str, Any]) -> dict[str, Any]:
+        if "likelihood" not in header:
+            return {}
+        classes = header.get("classes")
+        labels = None if classes is None else check_labels(classes)
+        return {"likelihood": read_likelihood(header), "classes": labels}
 
     @property
     def labels(self) -> tuple[Any, ...]:
-        """Numbers of the targets."""
-        return tuple(range(self.outputs))
+        """Labels of the classes, or numbers of the targets."""
+        if self.classes is not None:
+            return self.classes
+        likelihood, m = self.likelihood, self.outputs
+        several = isinstance(likelihood, ClassLikelihood)
+        return tuple(range(len(likelihood.mixed(m)) if several else m))
 
     @property
     def outputs(self) -> int:
@@ -207,8 +242,11 @@ class SeparateOutputs(Several):
         return np.concatenate([member.mean(X) for member in self.members], axis=1)
 
     def prediction(self, X: Any) -> np.ndarray:
-        """What is decided on: the mean."""
-        return self.mean(X)
+        """What is decided on: the means, or probabilities of the classes."""
+        if not isinstance(self.likelihood, ClassLikelihood):
+            return self.mean(X)
+        mean, variance = self.predict(X)
+        return self.likelihood.probabilities(mean, variance[:, :, None] * np.eye(self.outputs))
 
     def check_has_variance(self, asked: str) -> None:
         """Every member has one."""

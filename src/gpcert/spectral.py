@@ -19,18 +19,6 @@ from scipy.linalg import get_lapack_funcs
 from gpcert.errors import InputError
 from gpcert.rounding import TINY, gamma, raised_power, scaled_to_one, up, up_float
 
-__all__ = [
-    "GramBlock",
-    "absolute_norm",
-    "blocks",
-    "is_triangular",
-    "largest_eigenvalue",
-    "square",
-    "symmetric_eigh",
-    "triangular_eigenvalue",
-    "triangular_inverse",
-]
-
 trtri, lauum = get_lapack_funcs(("trtri", "lauum"), dtype=np.float64)
 """Inverse of a triangular matrix; product of one with its transpose."""
 

@@ -9,8 +9,6 @@ import numpy as np
 from gpcert.arrays import finite_array
 from gpcert.errors import InputError
 
-__all__ = ["checked_spread", "spread_of"]
-
 
 def spread_of(X: Any) -> np.ndarray:
     """(d,) standard deviations of the columns of X (n, d), divided by n as scikit-learn's scalers

@@ -28,11 +28,13 @@ class Exact(gpytorch.models.ExactGP):
 
 
 class Variational(gpytorch.models.ApproximateGP):
-    def __init__(self, strategy, distribution, kernel, tasks, Z):
+    def __init__(self, strategy, distribution, kernel, tasks, Z, linear=False):
         batch = torch.Size([tasks]) if tasks else torch.Size([])
         q = strategy(self, Z, distribution(Z.shape[-2], batch_shape=batch))
         super().__init__(gv.IndependentMultitaskVariationalStrategy(q, tasks) if tasks else q)
-        self.mean_module, self.covar_module = gpytorch.means.ConstantMean(batch_shape=batch), kernel
+        mean = gpytorch.means.LinearMean(2, batch) if linear else None
+        self.mean_module = mean or gpytorch.means.ConstantMean(batch_shape=batch)
+        self.covar_module = kernel
 
     def forward(self, x):
         return gpytorch.distributions.MultivariateNormal(self.mean_module(x), self.covar_module(x))
@@ -62,10 +64,11 @@ def variational(
     tasks=0,
     dtype=torch.float64,
     shape=(7, 2),
+    linear=False,
 ):
     Z = 3.0 * torch.rand(*shape, generator=torch.Generator().manual_seed(2))
     kernel = kernel or gk.ScaleKernel(gk.MaternKernel(1.5))
-    model = Variational(strategy, distribution, kernel, tasks, Z)
+    model = Variational(strategy, distribution, kernel, tasks, Z, linear)
     model(Z[..., :2, :] + 0.1)  # the library sets q at the first call, with noise
     if "Natural" not in distribution.__name__:
         return moved(model, dtype)
@@ -82,12 +85,12 @@ class Tasks(Exact):
         return gpytorch.distributions.MultitaskMultivariateNormal.from_batch_mvn(found)
 
 
-def tasks(rank=0):
+def tasks(rank=0, mean=None):
     random = torch.Generator().manual_seed(0)
     X = 2.0 * torch.rand(12, 2, generator=random).double()
     y = torch.stack([torch.sin(3.0 * X.sum(1)), X[:, 0] ** 2], 1)
     kernel = gk.ScaleKernel(gk.RBFKernel(ard_num_dims=2, batch_shape=TWO), batch_shape=TWO)
-    mean = gpytorch.means.ConstantMean(batch_shape=TWO)
+    mean = mean or gpytorch.means.ConstantMean(batch_shape=TWO)
     likelihood = gl.MultitaskGaussianLikelihood(num_tasks=2, rank=rank)
     return moved(Tasks(X, y, likelihood, kernel, mean), torch.float64)
 
@@ -105,6 +108,14 @@ def softmax(tasks=3, **options):
     return variational(tasks=tasks, **options), gl.SoftmaxLikelihood(
         num_classes=tasks, mixing_weights=False
     )
+
+
+def mixed(classes, features, **options):
+    """More or fewer latent functions than classes."""
+    likelihood = gl.SoftmaxLikelihood(num_features=features, num_classes=classes).double()
+    random = torch.Generator().manual_seed(3)
+    likelihood.mixing_weights.data = 2.0 * torch.randn(classes, features, generator=random).double()
+    return variational(tasks=features, **options), likelihood
 
 
 def labelled():
@@ -150,6 +161,8 @@ class TestGPyTorch(AdapterContract):
             likelihood=gl.FixedNoiseGaussianLikelihood(0.01 + 0.1 * torch.rand(20)),
             mean=gpytorch.means.ZeroMean(),
         ),
+        "linear mean": lambda: exact(mean=gpytorch.means.LinearMean(2)),
+        "linear means of their own": lambda: tasks(mean=gpytorch.means.LinearMean(2, TWO)),
         "latent": variational,
         "kernels of their own": tasks,
         "batch": batch,
@@ -160,8 +173,14 @@ class TestGPyTorch(AdapterContract):
             kernel=gk.RBFKernel(batch_shape=THREE), tasks=3
         ),
         "probit": lambda: (variational(), gl.BernoulliLikelihood()),
+        "probit, linear mean": lambda: (variational(linear=True), gl.BernoulliLikelihood()),
         "softmax": lambda: softmax(
             kernel=gk.ScaleKernel(gk.RBFKernel(), batch_shape=THREE), shape=(3, 7, 2)
+        ),
+        "softmax, kernels of their own": lambda: softmax(kernel=gk.RBFKernel(batch_shape=THREE)),
+        "softmax, mixed": lambda: mixed(4, 3),
+        "softmax, mixed, kernels of their own": lambda: mixed(
+            3, 2, kernel=gk.MaternKernel(2.5, batch_shape=TWO)
         ),
     }
     refused: ClassVar = {
@@ -169,15 +188,18 @@ class TestGPyTorch(AdapterContract):
         "subclass": (lambda: exact(gk.PiecewisePolynomialKernel()), "PiecewisePolynomialKernel"),
         "cosine": (lambda: exact(gk.CosineKernel()), "CosineKernel on 2.*positive definite"),
         "power": (lambda: exact(gk.PolynomialKernel(power=9)), "PolynomialKernel.*1 to 6"),
-        "mean": (lambda: exact(mean=gpytorch.means.LinearMean(2)), "LinearMean.*LinearKernel"),
-        "likelihood": (lambda: (variational(), gl.BetaLikelihood()), "BetaLikelihood.*Bernoulli"),
-        "mixing": (
-            lambda: (variational(tasks=3), gl.SoftmaxLikelihood(num_features=3, num_classes=3)),
-            "mixing_weights=False",
+        "mean": (
+            lambda: exact(mean=gpytorch.means.LinearMeanGrad(2)),
+            "LinearMeanGrad.*LinearMean.*less the mean",
         ),
-        "kernels": (
-            lambda: softmax(kernel=gk.RBFKernel(batch_shape=THREE)),
-            "kernels of their own.*without its likelihood",
+        "likelihood": (lambda: (variational(), gl.BetaLikelihood()), "BetaLikelihood.*Bernoulli"),
+        "features": (
+            lambda: (variational(tasks=3), gl.SoftmaxLikelihood(num_features=2, num_classes=3)),
+            "expected 3 features.*got 2",
+        ),
+        "classes": (
+            lambda: (variational(tasks=3), gl.SoftmaxLikelihood(None, 4, mixing_weights=False)),
+            "expected 3 features.*got 4",
         ),
         "coupled noise": (lambda: tasks(rank=1), "rank=0"),
         "list of others": (
@@ -209,6 +231,25 @@ def test_the_table_names_the_kernels_of_the_code():
     from gpcert.adapters.gpytorch_kernels import TREE
 
     assert TREE.names == adapter.KERNELS
+
+
+LINEAR = {
+    "float32": lambda: exact(mean=gpytorch.means.LinearMean(2), dtype=torch.float32),
+    "without a bias": lambda: exact(mean=gpytorch.means.LinearMean(2, bias=False)),
+    "not whitened": lambda: variational(gv.UnwhitenedVariationalStrategy, linear=True),
+    "of every class": lambda: softmax(linear=True),
+    "of every class, kernels up to a factor": lambda: softmax(
+        linear=True, kernel=gk.ScaleKernel(gk.RBFKernel(), batch_shape=THREE), shape=(3, 7, 2)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_linear_means_are_the_librarys(name):
+    model = LINEAR[name]()
+    measured = gpcert.adapters.agreement(model)
+    assert max(measured.mean, measured.variance) < 1e-8
+    assert gpcert.as_posterior(model).members[0].has_trend
 
 
 KERNELS = {
@@ -324,6 +365,47 @@ def test_the_model_is_left_as_it_was_and_the_conversion_kept():
 class Odd(gpytorch.constraints.Positive):
     def __init__(self):
         super().__init__(transform=lambda x: x * x, inv_transform=torch.sqrt)
+
+
+@pytest.mark.parametrize("own", [False, True], ids=["one kernel", "kernels of their own"])
+def test_mixed_classes_are_those_that_the_likelihood_samples(own):
+    """`likelihood(model(x))` averages over samples: equal up to their noise."""
+    kernel = gk.RBFKernel(batch_shape=THREE) if own else None
+    model, likelihood = mixed(4, 3, kernel=kernel)
+    X = torch.rand(5, 2, generator=torch.Generator().manual_seed(5)).double()
+    torch.manual_seed(0)
+    with torch.no_grad(), gpytorch.settings.num_likelihood_samples(40_000):
+        said = likelihood(model(X)).probs.mean(0).numpy()
+    posterior = gpcert.as_posterior((model, likelihood))
+    assert posterior.labels == (0, 1, 2, 3)
+    np.testing.assert_allclose(posterior.prediction(X.numpy()), said, atol=0.01)
+    region = gpcert.Ball(X[0].numpy(), 0.02)
+    ranges = gpcert.prediction_ranges(posterior, region, budget=gpcert.Budget(boxes=60))
+    p = posterior.prediction(region.sample(1000, 0))
+    for c, found in enumerate(ranges):
+        assert found.minimum.lower <= p[:, c].min() + 1e-7
+        assert found.maximum.upper >= p[:, c].max() - 1e-7
+        assert found.maximum.upper - found.minimum.lower < np.ptp(p[:, c]) + 0.1
+    cert = gpcert.certify((model, likelihood), X[0].numpy(), 1e-3)
+    assert cert.status.name == "ROBUST"
+    assert cert.decision == int(np.argmax(p.mean(0)))
+    latent = gpcert.prediction_range(posterior, region, quantity="mean", output=2, tol=0.1)
+    mean = posterior.mean(region.sample(100, 1))[:, 2]
+    assert latent.minimum.lower <= mean.min() <= mean.max() <= latent.maximum.upper
+
+
+def test_mixed_and_separate_classes_are_saved_and_read_again(tmp_path):
+    for kernel in (lambda: None, lambda: gk.RBFKernel(batch_shape=THREE)):
+        posterior = gpcert.as_posterior(mixed(4, 3, kernel=kernel()))
+        posterior.save(tmp_path / "model.npz")
+        again = gpcert.load_model(tmp_path / "model.npz")
+        assert type(again) is type(posterior)
+        assert again.likelihood == posterior.likelihood
+        assert again.fingerprint == posterior.fingerprint
+        X = np.random.default_rng(0).uniform(size=(4, 2))
+        np.testing.assert_array_equal(again.prediction(X), posterior.prediction(X))
+        other = gpcert.as_posterior(softmax(kernel=kernel()))
+        assert other.fingerprint != posterior.fingerprint
 
 
 def test_classes_are_certified_by_their_labels():

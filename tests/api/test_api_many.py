@@ -73,7 +73,7 @@ def test_interrupt_returns_the_finished_points(classifier, finished, monkeypatch
         return certify_region(*arguments)
 
     monkeypatch.setattr(module, "certify_region", interrupted)
-    table = gpcert.certify_many(classifier, X, 0.3)
+    table = gpcert.certify_many(classifier, X, 0.3, norm=2)  # searches of their own
     assert not table.complete
     assert len(table) == finished
 
@@ -90,7 +90,7 @@ def test_interrupt_inside_a_search_ends_the_run(classifier, monkeypatch):
         return result
 
     monkeypatch.setattr(searching, "solve", interrupted)
-    table = gpcert.certify_many(classifier, X, 0.3)
+    table = gpcert.certify_many(classifier, X, 0.3, norm=2)  # searches of their own
     assert not table.complete
     assert len(table) == 2
     assert table[1].reason is StopReason.INTERRUPTED

@@ -24,7 +24,10 @@ def test_ranges_around_points_and_over_regions():
     over = gpcert.prediction_range_many(P, [gpcert.Ball(x, 0.5) for x in X])
     for x, one, other in zip(X, around, over, strict=True):
         single = gpcert.prediction_range(P, gpcert.Ball(x, 0.5))
-        assert one.minimum == other.minimum == single.minimum
+        assert one.minimum == other.minimum
+        # shared batches have other coordinates, and so other roundings
+        assert one.minimum.lower == pytest.approx(single.minimum.lower, rel=1e-12)
+        assert one.minimum.upper == pytest.approx(single.minimum.upper, rel=1e-12)
 
 
 def test_all_classes_have_rows():
@@ -57,6 +60,7 @@ def test_an_interrupt_keeps_what_is_finished(verb, monkeypatch):
         return plain(*arguments, **options)
 
     monkeypatch.setattr(many, name, interrupted)
+    monkeypatch.setattr(many, "ranged_at_once", None)  # one by one
     if verb == "radius":
         table = gpcert.certified_radius_many(P, X, threshold=0.0, rtol=0.05)
     else:

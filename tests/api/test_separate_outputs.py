@@ -7,7 +7,7 @@ import pytest
 
 import gpcert
 from gpcert.adapters.outputs import join_outputs
-from gpcert.errors import InputError, UnsupportedModelError
+from gpcert.errors import InputError
 from gpcert.explain import effects
 from gpcert.kernels import Matern, Periodic, RationalQuadratic, SquaredExponential
 from gpcert.likelihoods import Probit, Softmax
@@ -101,14 +101,15 @@ def test_outputs_are_joined_where_one_kernel_will_do():
     joined = join_outputs(MEMBERS)
     assert isinstance(joined, gpcert.SeparateOutputs)
     assert joined.fingerprint == MODEL.fingerprint
-    with pytest.raises(UnsupportedModelError, match=r"kernels of their own.*'softmax'"):
-        join_outputs(MEMBERS, likelihood=Softmax())
+    classes = join_outputs(MEMBERS, likelihood=Softmax(), classes=("a", "b", "c"))
+    assert isinstance(classes, gpcert.SeparateOutputs)
+    assert (classes.likelihood, classes.labels) == (Softmax(), ("a", "b", "c"))
 
 
 def test_mistakes_are_named():
     with pytest.raises(InputError, match="two or more"):
         gpcert.SeparateOutputs(MEMBERS[:1])
-    with pytest.raises(InputError, match="regressions of one output"):
+    with pytest.raises(InputError, match="latent functions of one output"):
         gpcert.SeparateOutputs((MEMBERS[0], dataclasses.replace(MEMBERS[1], likelihood=Probit())))
     with pytest.raises(InputError, match="tuple of posteriors"):
         gpcert.SeparateOutputs(MEMBERS[0])

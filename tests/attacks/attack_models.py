@@ -9,6 +9,7 @@ from gpcert.kernels import Linear, Matern, SquaredExponential
 from gpcert.likelihoods import MultinomialProbit, Probit, Softmax
 from gpcert.models import GPClassifier
 from gpcert.posterior import Posterior
+from gpcert.several import SeparateOutputs
 
 D = 3
 
@@ -40,12 +41,23 @@ MODELS = {
     "softmax": lambda: _posterior(3, outputs=3, likelihood=Softmax(), noise=0.1),
     "multinomial_probit": lambda: _posterior(4, outputs=3, likelihood=MultinomialProbit()),
     "coupled": coupled,
+    "mixed": lambda: _posterior(3, outputs=2, likelihood=Softmax(WEIGHTS), noise=0.1),
+    "separate": lambda: _separate(Softmax(), ("a", "b")),
+    "separate_mixed": lambda: _separate(Softmax(WEIGHTS)),
     "one_vs_rest": lambda: _committee("one_vs_rest"),
     "one_vs_one": lambda: _committee("one_vs_one"),
 }
 
+WEIGHTS = ((1.0, 0.3), (-0.7, 1.1), (0.2, -1.4))
+
 WORDS = {"regression": {"delta": 0.3}, "two_targets": {"delta": 0.3, "output_norm": 2.0}}
 """Words that a model's decision needs."""
+
+
+def _separate(likelihood, classes=None):
+    """Two latent functions with kernels of their own."""
+    members = (_posterior(5), _posterior(6, kernel=Matern(0.9, nu=1.5), noise=0.2))
+    return SeparateOutputs(members, likelihood, classes)
 
 
 def _committee(scheme):

@@ -38,7 +38,7 @@ class TestScaledSumOfRadialsOnSomeFeatures(NodeContract):
 
     kernel = ActiveDimensions(
         Scale(
-            Sum((Matern([1.0, 0.7], nu=2.5), RationalQuadratic(1.0, alpha=2.0), Linear(0.3))), 2.3
+            Sum((Matern([1.0, 0.7], nu=4.5), RationalQuadratic(1.0, alpha=2.0), Linear(0.3))), 2.3
         ),
         (2, 0),
     )

@@ -13,8 +13,7 @@ from gpcert.errors import InputError
 from gpcert.kernels import Linear, Matern, SquaredExponential, White
 from gpcert.kernels.unit import even_exponent, exactly_scaled
 from gpcert.likelihoods import Probit
-from gpcert.precision_factors import on_grid
-from gpcert.rounding import root, scaled_to_one
+from gpcert.rounding import on_grid, root, scaled_to_one
 from gpcert.spectral import largest_eigenvalue, symmetric_eigh
 from gpcert.testing.arb_reference import ArbPosterior, flint
 from gpcert.testing.effort import crossed

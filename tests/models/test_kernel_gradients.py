@@ -108,7 +108,9 @@ def data():
 
 def test_every_kernel_has_a_rule_and_a_sample():
     recipe = "see the checklist for a new kernel in CONTRIBUTING.md"
-    without = set(KERNELS) - set(LEAF_RULES) - {"sum", "product", "scale", "active_dimensions"}
+    made = {"sum", "product", "scale", "active_dimensions"}
+    ruled = {name for name, kind in KERNELS.items() if LEAF_RULES.keys() & set(kind.__mro__)}
+    without = set(KERNELS) - ruled - made
     assert not without, f"no rule for the gradients of {sorted(without)} in models/; {recipe}"
     without = set(KERNELS) - set(SAMPLES)
     assert not without, f"SAMPLES in {Path(__file__).name} lacks {sorted(without)}; {recipe}"

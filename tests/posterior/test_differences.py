@@ -14,7 +14,7 @@ from gpcert.errors import InputError
 from gpcert.kernels import Matern, RationalQuadratic, SquaredExponential
 from gpcert.likelihoods import Gaussian, Logistic, MultinomialProbit, Probit, Softmax
 from gpcert.posterior import Posterior
-from gpcert.precision_factors import on_grid
+from gpcert.rounding import on_grid
 from gpcert.testing.arb_reference import ArbPosterior, exact, flint, kernel_reference
 from gpcert.testing.effort import examples
 

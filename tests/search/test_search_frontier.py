@@ -97,17 +97,17 @@ def test_incumbents_only_take_points_of_the_region():
     disk = Ball([0.0, 0.0], 0.5, norm=2)
     local = LocalPosterior.build(bump(2), disk, Backend(), variance=False)
     incumbents = Incumbents(Problem(bump(2), disk, [goal]))
-    incumbents.bind(local)
+    incumbents.bind(local, Backend())
     assert incumbents.values[0] == np.inf
     corner = np.array([[0.5, 0.5]])
-    incumbents.offer_points(corner, [0], Backend())
+    incumbents.offer_points(corner, [0])
     assert incumbents.values[0] == np.inf
     inside = np.array([[0.1, 0.1], [0.5, 0.5], [-0.3, 0.2]])
-    incumbents.offer_points(inside, [0], Backend())
+    incumbents.offer_points(inside, [0])
     values = goal.value(inside)[[0, 2]]
     assert incumbents.values[0] == pytest.approx(values.min(), abs=1e-9)
     best = incumbents.values[0]
-    incumbents.offer_points(inside[[int(values.argmax()) * 2]], [0], Backend())
+    incumbents.offer_points(inside[[int(values.argmax()) * 2]], [0])
     assert incumbents.values[0] == best
     assert disk.contains(incumbents.points[0])
 
@@ -122,7 +122,7 @@ def test_centres_outside_a_ball_are_not_incumbents():
     outside = ~disk.contains(cells.points_full(cells.center))
     assert outside.any()
     incumbents = Incumbents(Problem(bump(2), disk, [goal]))
-    incumbents.bind(local)
+    incumbents.bind(local, Backend())
     incumbents.offer_cells(Evaluation(local, cells.take(np.flatnonzero(outside))), [0])
     assert incumbents.values[0] == np.inf
     incumbents.offer_cells(Evaluation(local, cells), [0])

@@ -27,8 +27,6 @@ from typing import Any, Protocol, runtime_checkable
 from gpcert.adapters.conversion import Conversion
 from gpcert.errors import InputError
 
-__all__ = ["Adapter", "Supported", "check_adapter"]
-
 
 @dataclass(frozen=True)
 class Supported:

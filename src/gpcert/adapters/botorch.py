@@ -8,8 +8,6 @@ from gpcert.adapters.adapter import Supported
 from gpcert.adapters.conversion import Conversion
 from gpcert.adapters.gpytorch import KERNELS
 
-__all__ = ["LIBRARY", "SUPPORTED", "accepts", "to_posterior"]
-
 LIBRARY = "BoTorch"
 
 TRANSFORMS = (

@@ -12,16 +12,6 @@ from gpcert.committee import Model
 from gpcert.errors import InputError, UnsupportedModelError
 from gpcert.several import Several
 
-__all__ = [
-    "TOLERANCE",
-    "Conversion",
-    "LibraryPrediction",
-    "check_fitted",
-    "check_inherited",
-    "fitted_names",
-    "with_names",
-]
-
 TOLERANCE = 1e-6
 """Largest accepted distance, in each of the units of `Agreement`.
 

@@ -18,8 +18,6 @@ import numpy as np
 
 from gpcert.adapters.fingerprint_torch import torch_parts
 
-__all__ = ["Fingerprint", "fingerprint"]
-
 PACKAGES = frozenset({"sklearn", "gpcert"})
 """Packages whose objects are described by their attributes; a user's own class may compute its
 attributes from anything."""

@@ -14,8 +14,6 @@ from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
-__all__ = ["torch_parts"]
-
 PACKAGES = frozenset({"torch", "gpytorch", "botorch", "linear_operator"})
 
 LEFT_OUT = frozenset(

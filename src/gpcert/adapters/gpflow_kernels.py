@@ -35,8 +35,6 @@ from gpcert.kernels import (
     SquaredExponential,
 )
 
-__all__ = ["TREE", "convert_kernel"]
-
 gk: Any = library("gpflow.kernels")
 
 

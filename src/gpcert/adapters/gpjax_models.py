@@ -34,8 +34,6 @@ from gpcert.posterior import Posterior
 from gpcert.spectral import triangular_inverse
 from gpcert.spread import spread_of
 
-__all__ = ["TREE", "convert"]
-
 gpx: Any = library("gpjax")
 jax: Any = library("jax")
 conditioning: Any = library("gpjax.conditioning")

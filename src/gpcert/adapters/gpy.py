@@ -7,8 +7,6 @@ from typing import Any
 from gpcert.adapters.adapter import Supported
 from gpcert.adapters.conversion import Conversion
 
-__all__ = ["LIBRARY", "SUPPORTED", "accepts", "to_posterior"]
-
 LIBRARY = "GPy"
 
 KERNELS = (
@@ -34,7 +32,8 @@ SUPPORTED = (
         "GPRegression, GPHeteroscedasticRegression",
         "Gaussian, HeteroscedasticGaussian",
         KERNELS,
-        "constant mean function; normalizer; several outputs; Cosine on one feature",
+        "mean functions Constant, Linear and sums of these; normalizer; several outputs; Cosine on "
+        "one feature",
     ),
     Supported("SparseGPRegression", "Gaussian", KERNELS, "at its inducing inputs"),
     Supported(

@@ -40,8 +40,6 @@ from gpcert.kernels import (
 )
 from gpcert.kernels.algebra import scaled_by
 
-__all__ = ["TREE", "convert_kernel"]
-
 gk: Any = library("GPy.kern")
 
 

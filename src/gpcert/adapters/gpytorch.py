@@ -12,8 +12,6 @@ from gpcert.adapters.adapter import Supported
 from gpcert.adapters.conversion import Conversion
 from gpcert.errors import UnsupportedModelError
 
-__all__ = ["LIBRARY", "SUPPORTED", "accepts", "to_posterior"]
-
 LIBRARY = "GPyTorch"
 
 KERNELS = (
@@ -36,16 +34,19 @@ SUPPORTED = (
         "ExactGP",
         "GaussianLikelihood, FixedNoiseGaussianLikelihood",
         KERNELS,
-        "ConstantMean or ZeroMean; float64 Cholesky at any size; CosineKernel on one feature; "
-        "several independent outputs (a batch of kernels) with MultitaskGaussianLikelihood",
+        "ConstantMean, LinearMean or ZeroMean; float64 Cholesky at any size; CosineKernel on one "
+        "feature; several independent outputs (a batch of kernels) with "
+        "MultitaskGaussianLikelihood",
     ),
     Supported("IndependentModelList", "those of its ExactGPs", KERNELS),
     Supported(
         "ApproximateGP",
-        "none (latent), Gaussian, FixedNoiseGaussian, Bernoulli, Softmax without mixing weights",
+        "none (latent), Gaussian, FixedNoiseGaussian, Bernoulli, Softmax with or without mixing "
+        "weights",
         KERNELS,
         "whitened or not; Cholesky, mean-field, delta and natural distributions; several outputs "
-        "by IndependentMultitaskVariationalStrategy, of classes with one kernel up to a factor",
+        "by IndependentMultitaskVariationalStrategy, with one kernel for all or their own; Softmax "
+        "is the exact expectation, which the likelihood estimates by sampling",
     ),
 )
 

@@ -39,8 +39,6 @@ from gpcert.kernels import (
 )
 from gpcert.kernels.algebra import product_of, scaled_by
 
-__all__ = ["TREE", "convert_kernel"]
-
 gk: Any = gpytorch.kernels
 
 

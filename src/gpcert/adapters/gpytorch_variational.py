@@ -32,8 +32,6 @@ from gpcert.errors import InputError, UnsupportedModelError
 from gpcert.likelihoods import Gaussian, Likelihood, Probit, Softmax
 from gpcert.posterior import Posterior
 
-__all__ = ["convert_variational"]
-
 gv: Any = gpytorch.variational
 gl: Any = gpytorch.likelihoods
 
@@ -62,12 +60,12 @@ def convert_variational(model: Any, likelihood: Any) -> Conversion:
     read.jitter_val = base.jitter_val  # by the model's own precision
     with exact_solves():
         outputs = [_output(copy, read, c) for c in (range(count) if count else [None])]
-    posterior = join_outputs(outputs, likelihood=link)
-    if isinstance(link, Softmax) and asked.num_classes != len(outputs):
+    if isinstance(link, Softmax) and asked.num_features != len(outputs):
         raise UnsupportedModelError(
-            f"SoftmaxLikelihood: expected {len(outputs)} classes, one an output of the model, got "
-            f"{asked.num_classes}"
+            f"SoftmaxLikelihood: expected {len(outputs)} features, one an output of the model (its "
+            f"classes without mixing_weights), got {asked.num_features}"
         )
+    posterior = join_outputs(outputs, likelihood=link)
     binary = isinstance(link, Probit)
 
     def said(own: Any, X: Any, marginal: Any) -> LibraryPrediction:
@@ -134,18 +132,19 @@ def _output(model: Any, strategy: Any, output: int | None) -> Posterior:
             f"variational distribution: expected shape ({Z.shape[-2]},), got {center.shape}; wrap "
             "batches in IndependentMultitaskVariationalStrategy"
         )
-    constant, kernel = prior_of(model, Z.shape[1], output)
+    mean, kernel = prior_of(model, Z.shape[1], output)
     jitter = float(strategy.jitter_val)
     L = lower_factor(kernel.value(Z, Z) + jitter * np.eye(len(Z)), "covariance of inducing points")
     white = type(strategy) is gv.VariationalStrategy
-    found = STRATEGIES[type(strategy)](L, center if white else center - constant, spread)
+    found = STRATEGIES[type(strategy)](L, center if white else center - mean.at(Z)[:, 0], spread)
     return Posterior(
         kernel,
         Z,
         found.weights,
         found.factor,
         negative_factor=found.negative_factor,
-        offset=constant,
+        offset=mean.constant,
+        slope=mean.slope,
         noise=jitter if white else 0.0,
     )
 
@@ -162,10 +161,7 @@ def _likelihood(likelihood: Any) -> Likelihood:
             "function"
         )
     if isinstance(link, Softmax) and likelihood.mixing_weights is not None:
-        raise UnsupportedModelError(
-            "SoftmaxLikelihood with mixing_weights is not supported: it correlates the classes a "
-            "priori; train with SoftmaxLikelihood(num_classes=..., mixing_weights=False)"
-        )
+        return Softmax(numbers("likelihood.mixing_weights", likelihood.mixing_weights))
     return link
 
 

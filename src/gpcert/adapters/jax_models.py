@@ -17,8 +17,6 @@ from gpcert.adapters.library import library
 from gpcert.arrays import finite_array
 from gpcert.posterior import Posterior
 
-__all__ = ["compared", "numbers", "points"]
-
 jax: Any = library("jax")
 
 Said = Callable[[Any, Any], LibraryPrediction]

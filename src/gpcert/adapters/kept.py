@@ -18,8 +18,6 @@ from typing import Any
 from gpcert.adapters.fingerprint import Fingerprint, fingerprint
 from gpcert.committee import Model
 
-__all__ = ["Kept", "MOST_KEPT"]
-
 MOST_KEPT = 8
 """Models whose conversions are kept; the one asked for longest ago leaves first."""
 

@@ -21,8 +21,6 @@ from gpcert.errors import InputError, UnsupportedModelError
 from gpcert.kernels import ActiveDimensions, Kernel, Polynomial
 from gpcert.kernels.algebra import product_of, sum_of
 
-__all__ = ["Converted", "Converter", "KernelTree", "number", "polynomial", "vector"]
-
 
 @dataclass(frozen=True, eq=False)
 class Converted:

@@ -7,8 +7,6 @@ from typing import Any
 
 from gpcert.errors import MissingExtraError
 
-__all__ = ["library"]
-
 INSTALL = {
     "torch": "pip install 'gpcert[torch]'",
     "gpytorch": "pip install 'gpcert[gpytorch]'",

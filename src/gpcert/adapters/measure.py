@@ -19,8 +19,6 @@ from gpcert.errors import UnsupportedModelError
 from gpcert.likelihoods import ClassLikelihood
 from gpcert.several import Outputs
 
-__all__ = ["Agreement", "check_agreement", "native_distance", "probe_points"]
-
 PROBES = 200
 SMALLEST_MOVE, LARGEST_MOVE = 1e-3, 1e-1
 """Probes near training points are moved by this part of the data's width in every feature."""

@@ -1,9 +1,9 @@
 """Several independent outputs, each converted on its own, as one model.
 
-A `Posterior` has one kernel; targets of a regression with kernels of their own are
-`SeparateOutputs`. Outputs whose kernels are the same up to a factor fit into it: the
-factor of output c becomes `scale_c`^2. Points of all outputs are listed once each; the weights and
-factors of an output are zero at the points of others.
+A `Posterior` has one kernel; outputs with kernels of their own are `SeparateOutputs`. Outputs whose
+kernels are the same up to a factor fit into it: the factor of output c becomes `scale_c`^2. Points
+of all outputs are listed once each; the weights and factors of an output are zero at the points of
+others.
 """
 
 from __future__ import annotations
@@ -15,13 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.errors import UnsupportedModelError
 from gpcert.kernels import Kernel, Product, Scale
-from gpcert.likelihoods import Gaussian
 from gpcert.posterior import Posterior
 from gpcert.several import Outputs, SeparateOutputs
-
-__all__ = ["join_outputs"]
 
 
 def join_outputs(outputs: Sequence[Posterior], **options: Any) -> Outputs:
@@ -59,6 +55,7 @@ def join_outputs(outputs: Sequence[Posterior], **options: Any) -> Outputs:
         "offset": np.concatenate([output.offset for output in outputs]),
         "scale": np.concatenate([output.scale for output in outputs]) * roots,
         "noise": np.concatenate([output.noise for output in outputs]),
+        "slope": np.concatenate([output.slope for output in outputs]) / roots[:, None],
         "likelihood": outputs[0].likelihood,
         "feature_names": outputs[0].feature_names,
         "spread": outputs[0].spread if shared else None,  # else the outputs' data differ
@@ -71,16 +68,12 @@ def _starts(points: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _separate(outputs: Sequence[Posterior], **options: Any) -> SeparateOutputs:
-    """Outputs with kernels of their own."""
-    likelihood = options.get("likelihood", outputs[0].likelihood)
-    if not isinstance(likelihood, Gaussian):
-        raise UnsupportedModelError(
-            f"outputs: expected the same kernel for all classes, up to a factor, got kernels of "
-            f"their own under the likelihood {likelihood.name!r}; give each class a kernel of the "
-            "same length-scales (batch_shape only in q), or ask about the latent functions: pass "
-            "the model without its likelihood"
-        )
-    return SeparateOutputs(tuple(replace(output, **options) for output in outputs))
+    """Outputs with kernels of their own, latent functions under one likelihood."""
+    likelihood = options.pop("likelihood", outputs[0].likelihood)
+    classes = options.pop("classes", None)
+    return SeparateOutputs(
+        tuple(replace(output, **options) for output in outputs), likelihood, classes
+    )
 
 
 def _common_kernel(kernels: Sequence[Kernel]) -> tuple[Kernel, np.ndarray] | None:

@@ -16,8 +16,6 @@ from gpcert.adapters.conversion import (
 )
 from gpcert.posterior import Posterior
 
-__all__ = ["LIBRARY", "SUPPORTED", "accepts", "to_posterior"]
-
 LIBRARY = "gpcert"
 
 EVERY_KERNEL = ("every kernel of gpcert.kernels",)

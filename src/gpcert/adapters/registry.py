@@ -21,8 +21,6 @@ from gpcert.adapters.measure import Agreement, check_agreement, native_distance
 from gpcert.committee import Model
 from gpcert.errors import InputError, ModelWarning, UnsupportedModelError
 
-__all__ = ["BUILT_IN", "GROUP", "agreement", "all_adapters", "as_posterior", "convert", "register"]
-
 GROUP = "gpcert.adapters"
 """The group of entry points; the name of each is the top-level package of the models."""
 

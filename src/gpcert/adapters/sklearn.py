@@ -38,8 +38,6 @@ from gpcert.posterior import Posterior
 from gpcert.spectral import triangular_inverse
 from gpcert.spread import spread_of
 
-__all__ = ["LIBRARY", "SUPPORTED", "accepts", "to_posterior"]
-
 SCHEMES: dict[type, Scheme] = {
     OneVsRestClassifier: "one_vs_rest",
     OneVsOneClassifier: "one_vs_one",

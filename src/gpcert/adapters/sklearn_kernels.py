@@ -29,8 +29,6 @@ from gpcert.kernels import (
 )
 from gpcert.kernels.algebra import power_of, sum_of
 
-__all__ = ["TREE", "convert_kernel"]
-
 
 def _parameter(kernel: Any, name: str) -> np.ndarray:
     values = finite_array(f"{type(kernel).__name__}.{name}", getattr(kernel, name))

@@ -14,8 +14,6 @@ from sklearn.random_projection import GaussianRandomProjection, SparseRandomProj
 from gpcert.errors import UnsupportedModelError
 from gpcert.regions.linear_map import LinearMap
 
-__all__ = ["LINEAR"]
-
 
 def _pca(step: Any) -> LinearMap:
     W = np.asarray(step.components_, dtype=np.float64)

@@ -16,8 +16,6 @@ from gpcert.adapters.conversion import Conversion, LibraryPrediction, fitted_nam
 from gpcert.adapters.sklearn_features import feature_map, folded, outputs_of
 from gpcert.extras import optional
 
-__all__ = ["convert_pipeline"]
-
 
 def convert_pipeline(pipeline: Pipeline, convert: Callable[[Any], Conversion]) -> Conversion:
     """Convert the last step with `convert`, and fold the steps before it from last to first."""

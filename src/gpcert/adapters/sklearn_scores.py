@@ -35,8 +35,6 @@ from gpcert.kernels import Kernel, Linear, Polynomial, SquaredExponential
 from gpcert.likelihoods import MeanOnly, SignOnly
 from gpcert.posterior import Posterior
 
-__all__ = ["LIBRARY", "SUPPORTED", "accepts", "to_posterior"]
-
 LIBRARY = "scikit-learn"
 
 KERNELS = ("rbf", "poly", "linear")

@@ -21,8 +21,6 @@ from gpcert.arrays import finite_array
 from gpcert.errors import InputError, UnsupportedModelError
 from gpcert.posterior import Posterior
 
-__all__ = ["convert_target"]
-
 
 def convert_target(
     model: TransformedTargetRegressor, convert: Callable[[Any], Conversion]

@@ -42,8 +42,6 @@ from gpcert.adapters.sklearn_pipeline import convert_pipeline
 from gpcert.adapters.sklearn_target import convert_target
 from gpcert.errors import UnsupportedModelError
 
-__all__ = ["LIBRARY", "SUPPORTED", "accepts", "to_posterior"]
-
 LIBRARY = "scikit-learn"
 
 INSIDE = "that of the model inside"

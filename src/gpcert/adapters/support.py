@@ -9,8 +9,6 @@ from gpcert.adapters.adapter import Adapter, Supported
 from gpcert.adapters.registry import all_adapters
 from gpcert.extras import optional
 
-__all__ = ["SupportTable", "support_of", "supported"]
-
 COLUMNS = ("library", "model", "likelihood", "kernels", "note")
 
 

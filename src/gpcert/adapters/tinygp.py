@@ -7,8 +7,6 @@ from typing import Any
 from gpcert.adapters.adapter import Supported
 from gpcert.adapters.conversion import Conversion
 
-__all__ = ["LIBRARY", "SUPPORTED", "accepts", "to_posterior"]
-
 LIBRARY = "tinygp"
 
 KERNELS = (

@@ -35,8 +35,6 @@ from gpcert.posterior import Posterior
 from gpcert.spectral import triangular_inverse
 from gpcert.spread import spread_of
 
-__all__ = ["TREE", "convert"]
-
 jax: Any = library("jax")
 gk: Any = library("tinygp.kernels")
 means: Any = library("tinygp.means")

@@ -20,17 +20,6 @@ from gpcert.adapters.library import library
 from gpcert.arrays import finite_array
 from gpcert.errors import ModelWarning, UnsupportedModelError
 
-__all__ = [
-    "exact_solves",
-    "gpytorch",
-    "numbers",
-    "one",
-    "read_only_copy",
-    "supported_names",
-    "torch",
-    "without_caches",
-]
-
 torch: Any = library("torch")
 gpytorch: Any = library("gpytorch")
 

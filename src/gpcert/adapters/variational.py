@@ -20,8 +20,6 @@ import scipy.linalg
 from gpcert.errors import UnsupportedModelError
 from gpcert.spectral import symmetric_eigh, triangular_inverse
 
-__all__ = ["Canonical", "exact_regression", "lower_factor", "whitened", "unwhitened"]
-
 
 @dataclass(frozen=True, eq=False)
 class Canonical:

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-__all__ = ["CertifiedAccuracy", "TestPoint", "certified_accuracy"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TestPoint(Record):

@@ -13,13 +13,6 @@ from gpcert.committee import Committee, Model
 from gpcert.errors import InputError
 from gpcert.likelihoods import ClassLikelihood
 
-__all__ = [
-    "check_radii",
-    "class_labels",
-    "is_several",
-    "plain_decision",
-]
-
 
 def plain_decision(options: RuleOptions) -> Decision:
     """What an attack is asked to change."""

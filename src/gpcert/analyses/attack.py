@@ -35,8 +35,6 @@ from gpcert.search import Budget
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Attack", "AttackTable", "attack", "confirmed_at", "predict_gradient"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Attack(Record):

@@ -26,8 +26,6 @@ from gpcert.search import StopReason
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Robustness", "RobustnessTable", "robustness"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Robustness(Record):

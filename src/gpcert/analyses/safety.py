@@ -37,8 +37,6 @@ from gpcert.search import StopReason
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["SafetyCurve", "SafetyStep", "safety_curve"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SafetyStep(Record):

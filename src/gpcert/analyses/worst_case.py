@@ -26,8 +26,6 @@ from gpcert.search import StopReason
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["WorstCase", "WorstCaseTable", "worst_case"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class WorstCase(Record):

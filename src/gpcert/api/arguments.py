@@ -18,20 +18,6 @@ from gpcert.errors import InputError
 from gpcert.frames import read_point
 from gpcert.search import DEFAULT_BUDGET, Budget
 
-__all__ = [
-    "BudgetLike",
-    "Means",
-    "one_of",
-    "read_beta",
-    "read_budget",
-    "read_class_weight",
-    "read_flag",
-    "read_jobs",
-    "read_seed",
-    "read_tolerance",
-    "read_x",
-]
-
 BudgetLike = Budget | float | None
 """A budget, or its number of seconds."""
 

@@ -22,8 +22,6 @@ from gpcert.rounding import down, up
 from gpcert.search import Budget, StopReason
 from gpcert.search.box_family import BoxFamily
 
-__all__ = ["Block", "BoxWork", "work_on"]
-
 
 class Slot(NamedTuple):
     """Where the range of a pair of goals goes: a quantity, an output, and whether it is 1 less the

@@ -31,9 +31,7 @@ from gpcert.errors import InputError
 from gpcert.regions import Box
 from gpcert.search import Budget, stop_if_interrupted
 
-__all__ = ["bound_boxes"]
-
-BLOCK, GPU_BLOCK = 8192, 65536
+BLOCK, GPU_BLOCK = 8192, 2**20
 """Boxes of one piece of work: one process's, and what a run that is killed may lose. Fixed, so that
 bounds do not depend on the number of processes."""
 

@@ -25,9 +25,7 @@ from gpcert.api.words import DecisionWords, verb
 from gpcert.certificates import Certificate, Interval, Status
 from gpcert.committee import Model
 from gpcert.regions import Region
-from gpcert.search import Problem, StopReason, Watch, solve
-
-__all__ = ["certify", "certify_region", "certify_rule"]
+from gpcert.search import GoalResult, Problem, StopReason, Watch, solve
 
 
 @verb
@@ -131,6 +129,7 @@ def _open(
         region,
         rule,
         Interval(-np.inf, rule.most),
+        _plain_goal(rule),
         reason=reason,
         status=Status.UNKNOWN,
         counterexample=None,
@@ -160,24 +159,40 @@ def certify_rule(
     )
     result = solve(problem)
     (goal,) = result.goals
+    cost = (result.boxes, result.seconds)
+    return certificate_of(region, rule, goal, result.reason, cost, _plain_goal(rule))
+
+
+def certificate_of(
+    region: Region,
+    rule: Rule,
+    goal: GoalResult,
+    reason: StopReason,
+    cost: tuple[int, float],
+    plain: float | None,
+) -> Certificate:
+    """The verdict on a rule from what is known of its goal's minimum over the region, at a cost of
+    boxes and seconds; `plain` is the goal at x in plain floating point."""
     margin = margin_of(goal.lower, goal.upper, rule.level)
     status = _verdict(margin)
-    reason = result.reason
     if status is Status.UNKNOWN and reason is StopReason.DECIDED:
         reason = StopReason.RESOLUTION  # decided for the rounded target only
     return _certificate(
         region,
         rule,
         margin,
+        plain,
         status=status,
         reason=reason,
-        boxes=result.boxes,
+        boxes=cost[0],
         counterexample=goal.point if status is Status.NOT_ROBUST else None,
-        seconds=result.seconds,
+        seconds=cost[1],
     )
 
 
-def _certificate(region: Region, rule: Rule, margin: Interval, **found: Any) -> Certificate:
+def _certificate(
+    region: Region, rule: Rule, margin: Interval, plain: float | None, **found: Any
+) -> Certificate:
     """The record: what was asked, and the status, counter-example, reason and cost `found`."""
     return Certificate(
         margin=margin,
@@ -188,14 +203,13 @@ def _certificate(region: Region, rule: Rule, margin: Interval, **found: Any) -> 
         x=rule.x,
         method=rule.method.name,
         model=rule.fingerprint,
-        margin_at_x=_plain_margin(rule) if rule.decided else None,
+        margin_at_x=None if plain is None else plain - rule.target,
         **found,
     )
 
 
-def _plain_margin(rule: Rule) -> float | None:
-    value = plain_value(rule.goal, rule.model, rule.x)
-    return None if value is None else value - rule.target
+def _plain_goal(rule: Rule) -> float | None:
+    return plain_value(rule.goal, rule.model, rule.x) if rule.decided else None
 
 
 def _verdict(margin: Interval) -> Status:

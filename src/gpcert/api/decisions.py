@@ -28,8 +28,6 @@ from gpcert.enclosures.point import evaluation_at
 from gpcert.rounding import difference_down, difference_up
 from gpcert.search import StopReason
 
-__all__ = ["Candidates", "Rule", "margin_of"]
-
 GRACE = 0.5
 """Seconds that the proof of the decision at x may take after the budget's end."""
 

@@ -16,6 +16,7 @@ from gpcert.api.arguments import (
     read_jobs,
     read_tolerance,
 )
+from gpcert.api.at_once import POINTS_AT_ONCE, certified_at_once, ranged_at_once
 from gpcert.api.certify import certify_region
 from gpcert.api.parallel import numbered_results, prepare
 from gpcert.api.progress import progress_line
@@ -31,8 +32,6 @@ from gpcert.errors import InputError
 from gpcert.frames import labels_of
 from gpcert.regions import Region
 from gpcert.search import stop_if_interrupted
-
-__all__ = ["certified_radius_many", "certify_many", "collect", "prediction_range_many"]
 
 
 @verb
@@ -52,6 +51,9 @@ def certify_many(
     at once and returns the points finished so far, in a table with `complete=False`; its `labels`
     say which rows of X they are, by the index of a data frame. Other parameters as in `certify`.
 
+    The first boxes of all points are bounded in shared batches; only points that one box does not
+    decide have a search of their own. `seconds` of the others are their part of a batch's time.
+
     Example
     -------
     >>> import gpcert
@@ -69,7 +71,9 @@ def certify_many(
     work = [
         (posterior, x, region, options, means) for x, region in zip(points, regions, strict=True)
     ]
-    found, complete = collect(posterior, certify_region, work, words, "certifying: ")
+    found, complete = collect(
+        posterior, certify_region, work, words, doing="certifying: ", at_once=certified_at_once
+    )
     return CertificateTable(tuple(found.values()), complete, labels_of(X, tuple(found)))
 
 
@@ -146,7 +150,7 @@ def prediction_range_many(
     if not _every(question, one, read_flag("all_outputs", all_outputs)):
         choices |= one
     work = [(posterior, region, choices) for region in regions]
-    found, complete = collect(posterior, _ranges, work, words)
+    found, complete = collect(posterior, _ranges, work, words, at_once=ranged_at_once)
     rows = tuple(row for rows in found.values() for row in rows)
     numbers = tuple(number for number, rows in found.items() for _ in rows)
     return RangeTable(rows, complete, labels_of(X, numbers))
@@ -168,23 +172,33 @@ def collect(
     function: Callable[..., Any],
     work: Sequence[tuple[Any, ...]],
     words: Mapping[str, Any],
+    *,
     doing: str = "",
+    at_once: Callable[[Sequence[tuple[Any, ...]]], dict[int, Any]] | None = None,
 ) -> tuple[dict[int, Any], bool]:
     """The function's answers by number, in order, and whether all were reached.
 
-    `words` are those of a verb, of which `n_jobs` and `progress` count.
+    `words` are those of a verb, of which `n_jobs` and `progress` count. `at_once` answers what it
+    can of many pieces of work together; the function is asked about the others.
     Ctrl-C, or an answer (or the first of several) that was interrupted, ends the run: what is
     finished is returned.
     """
     jobs, shown = read_jobs(words["n_jobs"]), read_flag("progress", words["progress"])
     done: dict[int, Any] = {}
     complete = True
+    several = range(0, len(work), POINTS_AT_ONCE) if at_once and len(work) > 1 else range(0)
+    chunks = [(work[k : k + POINTS_AT_ONCE],) for k in several]
     try:
         prepare(posterior)
         with progress_line(shown) as line:
-            for number, answer in numbered_results(function, work, jobs):
-                done[number] = answer
-                line.show(f"{doing}{len(done)} of {len(work)} points done")
+            told = f" of {len(work)} points done"
+            for chunk, answers in numbered_results(at_once or function, chunks, jobs):
+                done |= {chunk * POINTS_AT_ONCE + k: answer for k, answer in answers.items()}
+                line.show(f"{doing}{len(done)}{told}")
+            left = [k for k in range(len(work)) if k not in done]
+            for number, answer in numbered_results(function, [work[k] for k in left], jobs):
+                done[left[number]] = answer
+                line.show(f"{doing}{len(done)}{told}")
                 stop_if_interrupted((answer[0] if isinstance(answer, tuple) else answer).reason)
     except KeyboardInterrupt:
         complete = False

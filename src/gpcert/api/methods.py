@@ -9,13 +9,12 @@ from typing import Any, Literal
 from gpcert.committee import Model
 from gpcert.enclosures.goals import DeviationGoal, Goal, ScalarGoal
 from gpcert.enclosures.goals.both import BothGoals
+from gpcert.enclosures.goals.classes import ClassGoal
 from gpcert.enclosures.goals.member import MemberGoal
 from gpcert.enclosures.goals.paper import PaperGoal
 from gpcert.enclosures.paper import PaperEnclosures
 from gpcert.errors import InputError
 from gpcert.quantities import Probability
-
-__all__ = ["Method", "MethodName", "VarianceBound"]
 
 MethodName = Literal["taylor", "paper", "both"]
 VarianceBound = Literal["solver", "analytic"]
@@ -76,10 +75,11 @@ class Method:
                 BothGoals(goal, PaperGoal(goal, closed)) if _by_rough_variance(goal) else goal
                 for goal in plain
             ]
-        if len(model.members) > 1 and any(isinstance(goal, DeviationGoal) for goal in plain):
+        joint = (DeviationGoal, ClassGoal)
+        if len(model.members) > 1 and any(isinstance(goal, joint) for goal in plain):
             raise InputError(
-                "method: the paper's method bounds the deviation of outputs that share a kernel; "
-                "for outputs with kernels of their own use method='taylor'"
+                "method: the paper's method bounds deviations and class probabilities of outputs "
+                "that share a kernel; for outputs with kernels of their own use method='taylor'"
             )
         if mapped:
             raise InputError(

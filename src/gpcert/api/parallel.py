@@ -19,8 +19,6 @@ from gpcert.committee import Model
 from gpcert.deadline import OutOfTime, until
 from gpcert.search import StopReason
 
-__all__ = ["numbered_results", "prepare"]
-
 START_SECONDS = 4.0
 """What processes must save to be worth their start: each imports gpcert anew, and all at once."""
 

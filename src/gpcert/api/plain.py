@@ -9,8 +9,6 @@ import numpy as np
 from gpcert.committee import Model
 from gpcert.enclosures.goals import Goal
 
-__all__ = ["plain_value"]
-
 
 def plain_value(goal: Goal, model: Model, x: np.ndarray) -> float | None:
     """The goal at x (d,); None where plain floating point has no finite value.
@@ -23,6 +21,11 @@ def plain_value(goal: Goal, model: Model, x: np.ndarray) -> float | None:
     >>> plain_value(ScalarGoal(Mean(0, 1)), p, np.zeros(1))
     2.0
     """
+    return plain_values(goal, model, x[None])[0]
+
+
+def plain_values(goal: Goal, model: Model, X: np.ndarray) -> list[float | None]:
+    """The same at points (n, d)."""
     with np.errstate(all="ignore"):  # extreme models overflow; bounds do not rest on this
-        found = float(goal.function(model)(x[None])[0][0])
-    return found if math.isfinite(found) else None
+        found = goal.function(model)(X)[0].tolist()
+    return [value if math.isfinite(value) else None for value in found]

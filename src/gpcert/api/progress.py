@@ -11,8 +11,6 @@ from typing import Any, Protocol
 from gpcert.api.arguments import read_flag
 from gpcert.search import SearchState
 
-__all__ = ["Line", "margin_text", "progress_line", "ranges_text"]
-
 DELAY = 0.5
 """Seconds before anything is shown that nobody asked for: short calls leave the terminal alone."""
 

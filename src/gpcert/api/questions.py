@@ -17,11 +17,8 @@ from gpcert.enclosures.goals.member import output_goal
 from gpcert.enclosures.goals.rest import RestGoal
 from gpcert.errors import InputError
 from gpcert.likelihoods import ClassLikelihood, ScalarLikelihood
-from gpcert.posterior import Posterior
 from gpcert.quantities import Band, Mean, Probability, Std, Variance
 from gpcert.several import Outputs
-
-__all__ = ["Quantity", "RangeQuestion", "range_question", "same_label"]
 
 Quantity = Literal["probability", "mean", "variance", "std", "band"]
 
@@ -111,7 +108,6 @@ def _question(model: Model, quantity: Quantity | None, beta: float | None) -> Ra
     if name != "probability":
         return _latent(model, name, beta)
     if isinstance(likelihood, ClassLikelihood):
-        assert isinstance(model, Posterior), "separate outputs do not classify"
         return _classes(model, likelihood)
     if not classifies:
         raise InputError("quantity: a regression model has no probability; use 'mean'")
@@ -134,11 +130,15 @@ def _class_meanings(labels: tuple[Any, ...]) -> tuple[str, ...]:
 def _latent(model: Outputs, name: Quantity, beta: float | None) -> RangeQuestion:
     """Of every latent function; variance, std and band include the model's noise term."""
     kind, members = _latent_goal(name, beta), len(model.members)
-    several = isinstance(model.likelihood, ClassLikelihood)
+    likelihood = model.likelihood
+    several = isinstance(likelihood, ClassLikelihood)
     labels: tuple[Any, ...]
-    if several:
+    if several and likelihood.mixes:
+        labels = tuple(range(model.outputs))
+        owners = [f"number {label} of those that the classes mix" for label in labels]
+    elif several:
         labels, owners = model.labels, [f"of class {label}" for label in model.labels]
-    elif model.likelihood.classifies:
+    elif likelihood.classifies:
         labels, owners = (None,), ["that decides between the classes"]
     else:
         labels = tuple(range(model.outputs))
@@ -176,7 +176,7 @@ def _latent_meaning(name: Quantity, owner: str, noise: float, beta: float | None
     return f"{text}, plus {noisy}" if name == "variance" else f"{text}, {noisy} in it"
 
 
-def _classes(posterior: Posterior, likelihood: ClassLikelihood) -> RangeQuestion:
+def _classes(posterior: Outputs, likelihood: ClassLikelihood) -> RangeQuestion:
     layout, searched = class_layout(posterior)
     classes = Classes(layout, likelihood)
 

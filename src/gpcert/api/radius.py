@@ -33,8 +33,6 @@ from gpcert.regions import Ball
 from gpcert.regions.norms import norm_upper
 from gpcert.search import Budget, StopReason, stop_if_interrupted
 
-__all__ = ["RadiusQuestion", "certified_radius"]
-
 ATTACK_STEPS = 12
 """Bisections of the attack's radius: the bracket shrinks to 2^-12 of its start."""
 

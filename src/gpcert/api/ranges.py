@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, Unpack, get_args
 
@@ -16,7 +17,7 @@ from gpcert.api.arguments import (
     read_tolerance,
 )
 from gpcert.api.methods import Method
-from gpcert.api.plain import plain_value
+from gpcert.api.plain import plain_values
 from gpcert.api.progress import progress_line, ranges_text
 from gpcert.api.questions import Quantity, RangeQuestion, range_question
 from gpcert.api.regions import Where, region_of
@@ -27,9 +28,6 @@ from gpcert.enclosures.goals import Goal
 from gpcert.regions import Ball, Region
 from gpcert.rounding import difference_down, difference_up
 from gpcert.search import GoalResult, Problem, SearchResult, StopReason, Watch, solve
-
-__all__ = ["prediction_range", "prediction_ranges"]
-
 
 Sides = Literal["both", "minimum", "maximum"]
 
@@ -102,15 +100,10 @@ def prediction_range(
     start = time.perf_counter()
     where = Where.read(words, radius, region)
     question, place = _asked(model, x, where, quantity, beta, "prediction_range_many")
-    sides = one_of("sides", sides, get_args(Sides))
-    index = question.index(output)
-    signs: tuple[int, ...] = {"both": (1, -1), "minimum": (1,), "maximum": (-1,)}[sides]
-    if question.two and index == 0:
-        signs = tuple(-sign for sign in signs)  # least where the second class has most
-    goals = [question.goal(index, sign) for sign in signs]
-    result = _search(question.model, place, goals, tol, words, start)
-    found = dict(zip(signs, result.goals, strict=True))
-    return _record(found, result, question, index, place, Method.read(words))
+    asked = RangeGoals.of_one(question, output, sides)
+    result = _search(question.model, place, asked.goals, tol, words, start)
+    (found,) = asked.records(result, place, Method.read(words))
+    return found
 
 
 @verb
@@ -131,14 +124,112 @@ def prediction_ranges(
     where = Where.read(words, radius, region)
     several = "prediction_range_many(..., all_outputs=True)"
     question, place = _asked(model, x, where, quantity, beta, several)
-    searched = question.searched
-    goals = [question.goal(c, sign) for c in range(searched) for sign in (1, -1)]
-    result = _search(question.model, place, goals, tol, words, start)
-    pairs = [{1: result.goals[2 * c], -1: result.goals[2 * c + 1]} for c in range(searched)]
-    return tuple(
-        _record(pairs[min(c, searched - 1)], result, question, c, place, Method.read(words))
-        for c in range(len(question.labels))
-    )
+    asked = RangeGoals.of_all(question)
+    result = _search(question.model, place, asked.goals, tol, words, start)
+    return asked.records(result, place, Method.read(words))
+
+
+@dataclass(frozen=True, eq=False)
+class RangeGoals:
+    """The goals of one search, and for every range that is made of it the number of its output and
+    the places of its goals by sign."""
+
+    question: RangeQuestion
+    goals: list[Goal]
+    rows: list[tuple[int, dict[int, int]]]
+
+    @staticmethod
+    def of_one(question: RangeQuestion, output: Any, sides: Any) -> RangeGoals:
+        """One output, on one side or both."""
+        known: dict[str, tuple[int, ...]] = {"both": (1, -1), "minimum": (1,), "maximum": (-1,)}
+        signs = known[one_of("sides", sides, get_args(Sides))]
+        index = question.index(output)
+        if question.two and index == 0:
+            signs = tuple(-sign for sign in signs)  # least where the second class has most
+        goals = [question.goal(index, sign) for sign in signs]
+        return RangeGoals(question, goals, [(index, {sign: k for k, sign in enumerate(signs)})])
+
+    @staticmethod
+    def of_all(question: RangeQuestion) -> RangeGoals:
+        """All outputs, on both sides."""
+        last = question.searched - 1
+        goals = [question.goal(c, sign) for c in range(last + 1) for sign in (1, -1)]
+        pairs = [min(c, last) for c in range(len(question.labels))]
+        return RangeGoals(
+            question, goals, [(c, {1: 2 * k, -1: 2 * k + 1}) for c, k in enumerate(pairs)]
+        )
+
+    def nominal(self, regions: Sequence[Region]) -> list[list[float | None]]:
+        """For every range, region by region: the quantity at the region's centre, in plain floating
+        point; a band has no single one."""
+        if self.question.beta is not None:
+            return [[None] * len(regions) for _ in self.rows]
+        X = np.stack([_middle(region) for region in regions])
+        return [self._nominal(index, X) for index, _ in self.rows]
+
+    def _nominal(self, index: int, X: np.ndarray) -> list[float | None]:
+        values = plain_values(self.question.goal(index, 1), self.question.model, X)
+        if self.question.two and index == 0:
+            return [None if value is None else 1.0 - value for value in values]
+        return values
+
+    def records(
+        self,
+        result: SearchResult,
+        region: Region,
+        method: Method,
+        nominal: Sequence[float | None] | None = None,
+    ) -> tuple[PredictionRange, ...]:
+        """The ranges over a region, from what was found of the goals."""
+        if nominal is None:
+            nominal = [values[0] for values in self.nominal([region])]
+        described = region.describe()
+        return tuple(
+            self._record(index, places, result, described, method, value)
+            for (index, places), value in zip(self.rows, nominal, strict=True)
+        )
+
+    def _record(
+        self,
+        index: int,
+        places: dict[int, int],
+        result: SearchResult,
+        region: dict[str, Any],
+        method: Method,
+        nominal: float | None,
+    ) -> PredictionRange:
+        """From the goals of sign 1 and -1, as far as they were searched."""
+        question = self.question
+        found = {sign: result.goals[place] for sign, place in places.items()}
+        if question.two and index == 0:
+            found = _complement(found)
+        low, high = found.get(1), found.get(-1)
+        # a side that was not searched: the maximum is at least the minimum (of a band too), and
+        # nothing more is known
+        minimum = Interval(low.lower, low.upper) if low else Interval(-np.inf, -_lower(high))
+        maximum = Interval(-high.upper, -high.lower) if high else Interval(_lower(low), np.inf)
+        return PredictionRange(
+            minimum=minimum,
+            maximum=maximum,
+            argmin=low.point if low else None,
+            argmax=high.point if high else None,
+            converged=result.reason is StopReason.CONVERGED,
+            reason=result.reason,
+            boxes=result.boxes,
+            seconds=result.seconds,
+            quantity=question.quantity,
+            output=question.labels[index],
+            region=region,
+            method=method.name,
+            model=question.fingerprint,
+            meaning=question.meanings[index],
+            beta=question.beta,
+            nominal=nominal,
+        )
+
+
+def _middle(region: Region) -> np.ndarray:
+    return region.center if isinstance(region, Ball) else 0.5 * region.lower + 0.5 * region.upper
 
 
 def _asked(
@@ -173,51 +264,6 @@ def _search(
                 watch=Watch(start, lambda state: line.show(ranges_text(state))),
             )
         )
-
-
-def _record(
-    found: dict[int, GoalResult],
-    result: SearchResult,
-    question: RangeQuestion,
-    index: int,
-    region: Region,
-    method: Method,
-) -> PredictionRange:
-    """From the results of the goals of sign 1 and -1, as far as they were searched."""
-    if question.two and index == 0:
-        found = _complement(found)
-    low, high = found.get(1), found.get(-1)
-    # a side that was not searched: the maximum is at least the minimum (of a band too), and nothing
-    # more is known
-    minimum = Interval(low.lower, low.upper) if low else Interval(-np.inf, -_lower(high))
-    maximum = Interval(-high.upper, -high.lower) if high else Interval(_lower(low), np.inf)
-    return PredictionRange(
-        minimum=minimum,
-        maximum=maximum,
-        argmin=low.point if low else None,
-        argmax=high.point if high else None,
-        converged=result.reason is StopReason.CONVERGED,
-        reason=result.reason,
-        boxes=result.boxes,
-        seconds=result.seconds,
-        quantity=question.quantity,
-        output=question.labels[index],
-        region=region.describe(),
-        method=method.name,
-        model=question.fingerprint,
-        meaning=question.meanings[index],
-        beta=question.beta,
-        nominal=_nominal(question, index, region),
-    )
-
-
-def _nominal(question: RangeQuestion, index: int, region: Region) -> float | None:
-    """The quantity at the region's centre, in plain floating point; a band has no single one."""
-    if question.beta is not None:
-        return None
-    middle = region.center if isinstance(region, Ball) else 0.5 * region.lower + 0.5 * region.upper
-    value = plain_value(question.goal(index, 1), question.model, middle)
-    return 1.0 - value if question.two and index == 0 and value is not None else value
 
 
 def _complement(found: dict[int, GoalResult]) -> dict[int, GoalResult]:

@@ -21,8 +21,6 @@ from gpcert.regions import Ball, Region
 from gpcert.regions.arguments import check_features, check_norm, check_radius
 from gpcert.regions.norms import product_up
 
-__all__ = ["Shape", "Where", "is_list_of_regions", "read_region", "region_of"]
-
 
 @dataclass(frozen=True, eq=False)
 class Shape:

@@ -5,9 +5,10 @@ Proofs: docs/mathematics.md, statements 8.6 and 14.3.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,8 +29,6 @@ from gpcert.posterior import Posterior
 from gpcert.quantities import Mean, Probability
 from gpcert.regions.arguments import check_norm
 from gpcert.several import Outputs
-
-__all__ = ["Rule", "RuleOptions", "decision_candidates", "decision_rule"]
 
 ZERO, HALF = Fraction(0), Fraction(1, 2)
 
@@ -73,19 +72,54 @@ def decision_candidates(model: Model, x: np.ndarray, options: RuleOptions) -> Ca
     """The rules that the model's kind and the options ask for, one for every decision."""
     if isinstance(model, Committee):
         found = _committee(model, x, options)
-    elif not isinstance(model, Posterior):
-        found = _regression(model, x, options)
     elif isinstance(model.likelihood, ClassLikelihood):
         found = _classes(model, model.likelihood, x, options)
-    elif model.likelihood.classifies:
-        found = _classification(model, x, options)
     else:
-        found = _regression(model, x, options)
+        several = two_sided_candidates(model, x[None], options)
+        return _deviation(model, x, options) if several is None else several[0]
+    return _completed(found, model, options)
+
+
+def two_sided_candidates(
+    model: Model, X: np.ndarray, options: RuleOptions
+) -> list[Candidates] | None:
+    """`decision_candidates` of every row of X (n, d) where one number decides between two sides: of
+    two classes, or against a level. The rules of a side then share goal and level. Else None."""
+    if isinstance(model, Committee) or isinstance(model.likelihood, ClassLikelihood):
+        return None
+    if isinstance(model, Posterior) and model.likelihood.classifies:
+        found = _classification(model, X, options)
+    else:
+        level = _regression_level(model, options)
+        if level is None:
+            return None
+        assert isinstance(model, Posterior), "one output"
+        found = _level(model, X, level)
+    return [_completed(each, model, options) for each in found]
+
+
+def _completed(found: Candidates, model: Model, options: RuleOptions) -> Candidates:
+    """With what all kinds of rules have in common."""
 
     def build(number: int) -> Rule:
         return replace(found.build(number), method=options.method, fingerprint=model.fingerprint)
 
     return replace(found, build=build)
+
+
+def _sides(
+    X: np.ndarray,
+    values: np.ndarray,
+    level: Fraction,
+    near: np.ndarray,
+    rule: Callable[[np.ndarray, int], Rule],
+    text: str,
+) -> list[Candidates]:
+    """For each row: the side (1 or 0) of the level that its value is on, then the other."""
+    return [
+        Candidates((1, 0) if value > level else (0, 1), partial(rule, x), text, near=bool(close))
+        for x, value, close in zip(X, values.tolist(), near, strict=True)
+    ]
 
 
 def _ranked(scores: np.ndarray) -> tuple[int, ...]:
@@ -98,17 +132,17 @@ def _near(scores: np.ndarray, costs: Sequence[float]) -> bool:
     return bool(first - second < NEAR * max(costs))
 
 
-def _near_level(posterior: Posterior, x: np.ndarray, level: Fraction) -> bool:
-    """Whether the mean of any output is within some thousand roundings of the level."""
-    K = posterior.cross(x[None])[0]
-    terms = posterior.scale * (np.abs(posterior.weights) @ np.abs(K))
+def _near_level(posterior: Posterior, X: np.ndarray, level: Fraction) -> np.ndarray:
+    """(n,) whether the mean of any output is within some thousand roundings of the level."""
+    terms = np.abs(posterior.cross(X)) @ np.abs(posterior.weights).T
+    terms = posterior.scale * (terms + np.abs(posterior.seen(X)) @ np.abs(posterior.slope).T)
     sizes = np.abs(posterior.offset) + terms + abs(float(level))
-    apart = np.abs(posterior.mean(x[None])[0] - float(level))
-    return bool(np.any(apart <= NEAR_ROUNDING * sizes))
+    apart = np.abs(posterior.mean(X) - float(level))
+    return np.any(apart <= NEAR_ROUNDING * sizes, axis=1)
 
 
 def _classes(
-    posterior: Posterior, likelihood: ClassLikelihood, x: np.ndarray, options: RuleOptions
+    posterior: Outputs, likelihood: ClassLikelihood, x: np.ndarray, options: RuleOptions
 ) -> Candidates:
     costs = _costs(posterior.labels, options)
     layout, searched = class_layout(posterior)
@@ -140,7 +174,7 @@ def _committee(committee: Committee, x: np.ndarray, options: RuleOptions) -> Can
     # a vote may hang on a mean near 0 while the scores are far apart
     near = committee.scheme == "one_vs_one" or _near(scores, costs)
     if committee.shared:
-        near = _near_level(committee.members[0], x, ZERO)
+        near = bool(_near_level(committee.members[0], x[None], ZERO)[0])
     return Candidates(_ranked(scores), build, text, near=near)
 
 
@@ -158,7 +192,7 @@ def _costs(labels: tuple[Any, ...], options: RuleOptions) -> tuple[float, ...]:
     return _weights(labels, options.class_weight)
 
 
-def _classification(posterior: Posterior, x: np.ndarray, options: RuleOptions) -> Candidates:
+def _classification(posterior: Posterior, X: np.ndarray, options: RuleOptions) -> list[Candidates]:
     """Two classes: the second is decided where the mean is > 0, or pi > threshold, else the first.
 
     The default is what `predict` does, the sign of the mean, if the link is symmetric; a threshold
@@ -168,7 +202,7 @@ def _classification(posterior: Posterior, x: np.ndarray, options: RuleOptions) -
     if options.delta is not None:
         raise InputError("delta: expected a regression model; for a classifier use threshold=")
     if not posterior.likelihood.has_variance:
-        return _signs(posterior, x, options)
+        return _signs(posterior, X, options)
     threshold, text = _probability_threshold(posterior, options)
     labels, likelihood = posterior.labels, posterior.likelihood
     assert isinstance(likelihood, ScalarLikelihood)
@@ -177,15 +211,15 @@ def _classification(posterior: Posterior, x: np.ndarray, options: RuleOptions) -
     if threshold == HALF and likelihood.fair:
         threshold, text = None, f"{text}, where the latent mean is 0"
     if threshold is None:
-        value = float(posterior.predict(x[None])[0][0, 0])
+        values = posterior.mean(X)[:, 0]
         text, unit, level = text or "sign of the latent mean", Unit.LATENT, ZERO
-        near = _near_level(posterior, x, level)
+        near = _near_level(posterior, X, level)
     else:
-        value = float(posterior.prediction(x[None])[0, 0])
+        values = posterior.prediction(X)[:, 0]
         unit, level = Unit.PROBABILITY, threshold
-        near = abs(value - level) < NEAR
+        near = np.abs(values - float(level)) < NEAR
 
-    def build(second: int) -> Rule:
+    def rule(x: np.ndarray, second: int) -> Rule:
         sign = 1 if second else -1
         goal = (
             ScalarGoal(Mean(0, sign))
@@ -194,10 +228,10 @@ def _classification(posterior: Posterior, x: np.ndarray, options: RuleOptions) -
         )
         return Rule(posterior, goal, sign * level, labels[second], text, unit, x)
 
-    return Candidates((1, 0) if value > level else (0, 1), build, text, near=near)
+    return _sides(X, values, level, near, rule, text)
 
 
-def _signs(posterior: Posterior, x: np.ndarray, options: RuleOptions) -> Candidates:
+def _signs(posterior: Posterior, X: np.ndarray, options: RuleOptions) -> list[Candidates]:
     """Two classes by a mean alone: the second where it exceeds the threshold, 0 by default."""
     if options.class_weight is not None:
         posterior.check_has_variance("class_weight")
@@ -207,14 +241,13 @@ def _signs(posterior: Posterior, x: np.ndarray, options: RuleOptions) -> Candida
     if given is not None:
         text = f"decision function against {float(level)!r}"
 
-    def build(second: int) -> Rule:
+    def rule(x: np.ndarray, second: int) -> Rule:
         sign = 1 if second else -1
         label = posterior.labels[second]
         return Rule(posterior, ScalarGoal(Mean(0, sign)), sign * level, label, text, Unit.LATENT, x)
 
-    above = float(posterior.mean(x[None])[0, 0]) > level
-    near = _near_level(posterior, x, level)
-    return Candidates((1, 0) if above else (0, 1), build, text, near=near)
+    near = _near_level(posterior, X, level)
+    return _sides(X, posterior.mean(X)[:, 0], level, near, rule, text)
 
 
 def _probability_threshold(
@@ -255,7 +288,8 @@ def _weights(
     return tuple(map(float, found))
 
 
-def _regression(posterior: Outputs, x: np.ndarray, options: RuleOptions) -> Candidates:
+def _regression_level(posterior: Outputs, options: RuleOptions) -> float | None:
+    """The level that a regression is asked about; None where it is a deviation."""
     if options.class_weight is not None:
         raise InputError("class_weight: expected a classifier, got a regression model")
     if (options.delta is None) == (options.threshold is None):
@@ -264,11 +298,14 @@ def _regression(posterior: Outputs, x: np.ndarray, options: RuleOptions) -> Cand
             "(a level that it must not cross); got "
             + ("both" if options.delta is not None else "neither")
         )
-    if options.threshold is not None:
-        if posterior.outputs != 1:
-            raise InputError(f"threshold: expected one output, got {posterior.outputs}; use delta=")
-        assert isinstance(posterior, Posterior), "one output"
-        return _level(posterior, x, float(finite_array("threshold", options.threshold, ndim=0)))
+    if options.threshold is None:
+        return None
+    if posterior.outputs != 1:
+        raise InputError(f"threshold: expected one output, got {posterior.outputs}; use delta=")
+    return float(finite_array("threshold", options.threshold, ndim=0))
+
+
+def _deviation(posterior: Outputs, x: np.ndarray, options: RuleOptions) -> Candidates:
     delta = float(finite_array("delta", options.delta, ndim=0))
     if delta <= 0:
         raise InputError(f"delta: expected a positive number, got {delta!r}")
@@ -277,18 +314,16 @@ def _regression(posterior: Outputs, x: np.ndarray, options: RuleOptions) -> Cand
     goal = DeviationGoal.around(posterior, x, norm)
     rule = Rule(posterior, goal, -Fraction(delta), None, text, Unit.TARGET, x)
     # at x itself the deviation is 0: the margin delta is positive
-    return Candidates((0,), lambda _: rule, text, sure=True)
+    return _completed(Candidates((0,), lambda _: rule, text, sure=True), posterior, options)
 
 
-def _level(posterior: Posterior, x: np.ndarray, level: float) -> Candidates:
+def _level(posterior: Posterior, X: np.ndarray, level: float) -> list[Candidates]:
     """Regression against a level: the mean stays on the side of it that x is on."""
 
-    def build(above: int) -> Rule:
+    def rule(x: np.ndarray, above: int) -> Rule:
         sign, side = (1, "above") if above else (-1, "below")
         goal, bar = ScalarGoal(Mean(0, sign)), sign * Fraction(level)
         return Rule(posterior, goal, bar, None, f"mean {side} {level!r}", Unit.TARGET, x)
 
-    value = float(posterior.predict(x[None])[0][0, 0])
-    order = (1, 0) if value > level else (0, 1)
-    near = _near_level(posterior, x, Fraction(level))
-    return Candidates(order, build, f"mean on one side of {level!r}", near=near)
+    near, values = _near_level(posterior, X, Fraction(level)), posterior.mean(X)[:, 0]
+    return _sides(X, values, Fraction(level), near, rule, f"mean on one side of {level!r}")

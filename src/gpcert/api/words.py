@@ -19,18 +19,6 @@ from gpcert.api.methods import Method, MethodName, VarianceBound
 from gpcert.arrays import Backend
 from gpcert.errors import UnknownArgumentError
 
-__all__ = [
-    "AttackWords",
-    "DecisionTableWords",
-    "DecisionWords",
-    "RangeTableWords",
-    "RangeWords",
-    "TableWords",
-    "rule_words",
-    "search_words",
-    "verb",
-]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 

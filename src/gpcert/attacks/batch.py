@@ -15,8 +15,6 @@ from gpcert.attacks.random_search import random_search
 from gpcert.deadline import checkpoint
 from gpcert.errors import InputError
 
-__all__ = ["AttackName", "Effort", "attack_points"]
-
 AttackName = Literal["gpfgs", "gpfgs_probability", "pgd", "square", "best"]
 
 MOST_ROWS = 4096

@@ -14,17 +14,16 @@ from gpcert.attacks.class_means import class_means
 from gpcert.attacks.functions import PlainFunction, cross_gradient, diagonal_gradient
 from gpcert.likelihoods import ClassLikelihood
 from gpcert.posterior import Posterior
+from gpcert.several import Outputs
 
-__all__ = ["Differences", "class_function"]
-
-Pairs = Sequence[tuple[tuple[int, int], ...]]
+Pairs = Sequence[tuple[tuple[int, float], ...]]
 Differences = tuple[np.ndarray, Pairs]
 """(J, n, n) what every output's variance adds to the covariance of the latent differences, and the
-outputs (with signs) that make each difference."""
+outputs (with coefficients) that make each difference."""
 
 
 def class_function(
-    posterior: Posterior, likelihood: ClassLikelihood, weights: np.ndarray, how: Differences
+    model: Outputs, likelihood: ClassLikelihood, weights: np.ndarray, how: Differences
 ) -> PlainFunction:
     """`min_j sum_c weights_jc pi_c(x)` and the gradient of the least sum.
 
@@ -32,23 +31,35 @@ def class_function(
     that of a kernel expansion, `sum_k p_k d a_k + <Q, dV> / 2`, with all weights added up first.
     """
     matrices, pairs = how
-    signs = np.zeros((len(pairs), posterior.outputs))
+    mixing = np.zeros((len(pairs), model.outputs))
     for k, pair in enumerate(pairs):
-        for output, sign in pair:
-            signs[k, output] = sign
+        for output, factor in pair:
+            mixing[k, output] = factor
 
     @np.errstate(all="ignore")
     def function(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        latent = _Latent(posterior, X)
-        a, V = latent.mean @ signs.T, np.einsum("bj,jkl->bkl", latent.variance, matrices)
+        parts = [_Latent(member, X) for member in model.members]
+        mean, variance = (
+            np.concatenate([getattr(part, name) for part in parts], axis=1)
+            for name in ("mean", "variance")
+        )
+        a, V = mean @ mixing.T, np.einsum("bj,jkl->bkl", variance, matrices)
         means = class_means(likelihood, a, V)
         sums = means.probabilities @ weights.T
         least = np.argmin(sums, axis=1)
         p, Q_half = means.slopes(weights[least])
         value = sums[np.arange(len(X)), least]
-        return value, latent.gradient(p @ signs, np.einsum("bkl,jkl->bj", Q_half, matrices))
+        return value, _gradient(parts, p @ mixing, np.einsum("bkl,jkl->bj", Q_half, matrices))
 
     return function
+
+
+def _gradient(parts: Sequence[_Latent], by_mean: np.ndarray, by_variance: np.ndarray) -> np.ndarray:
+    """(n, d) of `sum_j by_mean_j mean_j + by_variance_j variance_j` over all members' outputs."""
+    ends = np.cumsum([part.mean.shape[1] for part in parts])[:-1]
+    split = (np.split(factors, ends, axis=1) for factors in (by_mean, by_variance))
+    gradients = [part.gradient(*own) for part, *own in zip(parts, *split, strict=True)]
+    return np.sum(gradients, axis=0)
 
 
 class _Latent:
@@ -57,7 +68,7 @@ class _Latent:
     def __init__(self, posterior: Posterior, X: np.ndarray) -> None:
         self.posterior, self.X = posterior, X
         K = posterior.cross(X)
-        self.mean = posterior.offset + posterior.scale * (K @ posterior.weights.T)
+        self.mean = posterior.mean_from(X, K)
         prior = posterior.prior(X)
         variances, self.slopes = [], []
         for c in range(posterior.precision_count):
@@ -73,10 +84,11 @@ class _Latent:
         """(n, d) of `sum_j by_mean_j mean_j + by_variance_j variance_j`, factors (n, J)."""
         posterior, X = self.posterior, self.X
         factor = 2.0 * posterior.scale**2 * by_variance
-        weights = (posterior.scale * by_mean) @ posterior.weights
+        factors = posterior.scale * by_mean
+        weights = factors @ posterior.weights
         for c in range(posterior.outputs):
             own = self.slopes[c if len(self.slopes) > 1 else 0]
             weights = weights + factor[:, c : c + 1] * own
-        gradient = cross_gradient(posterior, X, weights)
+        gradient = cross_gradient(posterior, X, weights, factors @ posterior.slope)
         # of k(x, x): both arguments move, alike by symmetry
         return gradient + diagonal_gradient(posterior, X) * factor.sum(axis=1)[:, None]

@@ -11,8 +11,6 @@ from scipy.special import ndtr, softmax
 from gpcert.errors import InputError
 from gpcert.likelihoods import ClassLikelihood, MultinomialProbit, Softmax
 
-__all__ = ["link_and_slope", "points_for"]
-
 NOISE_STEP = 0.55
 NOISE_NODES = np.arange(-9, 12) * NOISE_STEP
 """Where the largest of the noisy values may lie, in deviations of the noise from the largest latent

@@ -9,33 +9,29 @@ import numpy as np
 
 from gpcert.attacks.class_means import ClassMeans, class_means
 from gpcert.attacks.functions import cross_gradient, mean_and_gradient, variance_and_gradient
-from gpcert.attacks.latent_classes import LatentClasses
+from gpcert.attacks.latent_classes import LatentClasses, SeparateClasses, latent_classes
 from gpcert.attacks.margins import Judged, Margins, lead_slopes, least_lead
 from gpcert.committee import Committee, pair_weights
 from gpcert.committee import vote_scores as shared_scores
 from gpcert.likelihoods import ClassLikelihood, ScalarLikelihood
-from gpcert.posterior import Posterior
+from gpcert.several import Outputs
 
-__all__ = [
-    "ClassMargins",
-    "PairVoteMargins",
-    "RestMargins",
-    "VoteMargins",
-    "class_predictions",
-    "member_values",
-]
-
-Predictions = tuple[LatentClasses, ClassMeans, np.ndarray]
+Predictions = tuple[LatentClasses | SeparateClasses, ClassMeans, np.ndarray]
 
 
-def class_predictions(posterior: Posterior, X: np.ndarray) -> Predictions:
-    """Latent outputs, the means of the links, and D (n, m), which makes the differences."""
-    assert isinstance(posterior.likelihood, ClassLikelihood)
-    latent = LatentClasses(posterior, X)
-    m = posterior.outputs
-    D = np.concatenate([-np.ones((m - 1, 1)), np.eye(m - 1)], axis=1)
+def class_predictions(model: Outputs, X: np.ndarray) -> Predictions:
+    """Latent outputs, the means of the links, and D (n, J), which makes the differences."""
+    latent, mixing = latent_classes(model, X), mixing_of(model)
+    D = mixing[1:] - mixing[:1]
     V = D @ latent.covariance @ D.T
-    return latent, class_means(posterior.likelihood, latent.mean @ D.T, V), D
+    assert isinstance(model.likelihood, ClassLikelihood)
+    return latent, class_means(model.likelihood, latent.mean @ D.T, V), D
+
+
+def mixing_of(model: Outputs) -> np.ndarray:
+    """(m, J): the classes' latent values as sums of the outputs."""
+    assert isinstance(model.likelihood, ClassLikelihood)
+    return model.likelihood.mixed(model.outputs)
 
 
 def weighted_gradient(found: Predictions, weights: np.ndarray) -> np.ndarray:
@@ -50,8 +46,9 @@ class ClassMargins(Margins):
 
     quantity = "probability of the decided class"
 
-    def __init__(self, posterior: Posterior, X: np.ndarray, class_weight: np.ndarray) -> None:
+    def __init__(self, posterior: Outputs, X: np.ndarray, class_weight: np.ndarray) -> None:
         self.posterior, self.weight = posterior, class_weight
+        self.mixing = mixing_of(posterior)
         self.winners = self._winners(X)
 
     @np.errstate(all="ignore")
@@ -59,8 +56,10 @@ class ClassMargins(Margins):
         """`min_j (mu_i - mu_j)`."""
         parts = [mean_and_gradient(self.posterior, X, c) for c in range(self.posterior.outputs)]
         winners = self.winners[rows]
-        value, rivals = least_lead(np.stack([part[0] for part in parts], 1), winners)
-        return value, lead_slopes(np.stack([part[1] for part in parts], 1), winners, rivals)
+        means = np.stack([part[0] for part in parts], 1) @ self.mixing.T
+        slopes = np.einsum("mj,kjd->kmd", self.mixing, np.stack([part[1] for part in parts], 1))
+        value, rivals = least_lead(means, winners)
+        return value, lead_slopes(slopes, winners, rivals)
 
     @np.errstate(all="ignore")
     def predicted(self, X: np.ndarray, rows: np.ndarray) -> Judged:
@@ -78,7 +77,7 @@ class ClassMargins(Margins):
         latent, means, _ = class_predictions(self.posterior, X)
         winners = self.winners[rows]
         predicted = least_lead(self.weight * means.probabilities, winners)[0]
-        return predicted, least_lead(latent.mean, winners)[0]
+        return predicted, least_lead(latent.mean @ self.mixing.T, winners)[0]
 
     def shown(self, X: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """The probability of the class decided on at the row's point."""
@@ -230,9 +229,9 @@ class PairVoteMargins(Margins):
         member, signs = self.member, self.weights[self.winners[rows]]
         favours = np.where(signs == 0, np.inf, signs * member.mean(X))
         least, k = np.argmin(favours, axis=1), np.arange(len(X))
-        sizes = signs[k, least] * member.scale[least]
-        weights = sizes[:, None] * member.weights[least]
-        return favours[k, least], cross_gradient(member, X, weights)
+        sizes = (signs[k, least] * member.scale[least])[:, None]
+        weights, slopes = sizes * member.weights[least], sizes * member.slope[least]
+        return favours[k, least], cross_gradient(member, X, weights, slopes)
 
     def predicted(self, X: np.ndarray, rows: np.ndarray) -> Judged:
         """`min_j (score_i - score_j)`."""

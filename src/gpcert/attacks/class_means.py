@@ -12,8 +12,6 @@ from gpcert.attacks.class_links import link_and_slope, points_for
 from gpcert.attacks.normal_nodes import normal_nodes
 from gpcert.likelihoods import ClassLikelihood
 
-__all__ = ["ClassMeans", "class_means"]
-
 SMALLEST_DEVIATION = 1e-3
 """Smallest eigenvalue of the root of the latent covariance, so that it can be differentiated."""
 

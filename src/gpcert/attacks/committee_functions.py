@@ -13,13 +13,6 @@ from gpcert.likelihoods import ScalarLikelihood
 from gpcert.posterior import Posterior
 from gpcert.quantities import Mean, Probability
 
-__all__ = [
-    "pair_votes_function",
-    "rest_margin_function",
-    "rest_probability_function",
-    "votes_margin_function",
-]
-
 
 def rest_margin_function(
     committee: Committee, winner: int, class_weight: Sequence[float]
@@ -96,8 +89,9 @@ def pair_votes_function(committee: Committee, winner: int) -> PlainFunction:
         least = np.argmin(favours, axis=1)
         pair, favour = own[least], favours.min(axis=1)
         size = 1.0 + np.abs(favour)
-        weights = member.weights[pair] * (signs * member.scale)[pair, None]
-        slope = cross_gradient(member, X, weights)
+        sizes = (signs * member.scale)[pair, None]
+        weights, slopes = member.weights[pair] * sizes, member.slope[pair] * sizes
+        slope = cross_gradient(member, X, weights, slopes)
         return value + favour / (3.0 * m * size), slope / (3.0 * m * size**2)[:, None]
 
     return function

@@ -17,8 +17,6 @@ from gpcert.errors import InputError
 from gpcert.likelihoods import ClassLikelihood
 from gpcert.posterior import Posterior
 
-__all__ = ["Decision", "decision_margins"]
-
 
 @dataclass(frozen=True)
 class Decision:
@@ -47,9 +45,8 @@ def decision_margins(model: Model, X: np.ndarray, decision: Decision) -> Margins
                 f"expected class_weight= for {len(labels)} classes, got delta= or threshold="
             )
         weight = None if decision.class_weight is None else _weights(labels, decision.class_weight)
-        if isinstance(model, Posterior):
+        if not isinstance(model, Committee):
             return ClassMargins(model, X, np.ones(len(labels)) if weight is None else weight)
-        assert isinstance(model, Committee), "separate outputs do not classify"
         checked = np.asarray(check_class_weight(model, None if weight is None else tuple(weight)))
         if model.scheme != "one_vs_rest":
             return PairVoteMargins(model, X) if model.shared else VoteMargins(model, X)

@@ -11,8 +11,6 @@ from gpcert.attacks.functions import PlainFunction
 from gpcert.deadline import checkpoint
 from gpcert.regions import Region
 
-__all__ = ["attack", "descend"]
-
 JUMPS = 6
 """Frank-Wolfe steps of full length: on nearly linear functions they land on the right vertex."""
 

@@ -11,17 +11,6 @@ from gpcert.posterior import Posterior
 from gpcert.quantities import Quantity
 from gpcert.several import Outputs
 
-__all__ = [
-    "PlainFunction",
-    "cross_gradient",
-    "deviation_function",
-    "deviation_of",
-    "diagonal_gradient",
-    "mean_and_gradient",
-    "scalar_function",
-    "variance_and_gradient",
-]
-
 PlainFunction = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 """Points (n, d) to values (n,) and gradients (n, d)."""
 
@@ -32,10 +21,10 @@ BLOCK = 32
 def mean_and_gradient(model: Outputs, X: np.ndarray, c: int) -> tuple[np.ndarray, np.ndarray]:
     """Latent mean (n,) of output c and its gradient (n, d)."""
     posterior, c = model.output(c)
-    K = posterior.cross(X)
-    t = posterior.weights[c]
-    gradient = cross_gradient(posterior, X, np.tile(t, (len(X), 1)))
-    return posterior.offset[c] + posterior.scale[c] * (K @ t), posterior.scale[c] * gradient
+    t, slope = posterior.weights[c], posterior.slope[c]
+    g = posterior.cross(X) @ t + posterior.seen(X) @ slope
+    gradient = cross_gradient(posterior, X, np.tile(t, (len(X), 1)), slope)
+    return posterior.offset[c] + posterior.scale[c] * g, posterior.scale[c] * gradient
 
 
 def variance_and_gradient(model: Outputs, X: np.ndarray, c: int) -> tuple[np.ndarray, np.ndarray]:
@@ -107,10 +96,13 @@ def deviation_of(gaps: np.ndarray, norm: float) -> tuple[np.ndarray, np.ndarray]
     return value, weight * np.sign(gaps)
 
 
-def cross_gradient(posterior: Posterior, X: np.ndarray, C: np.ndarray) -> np.ndarray:
-    """`sum_j C_ij d k(x_i, z_j) / d x_i`, (n, d)."""
+def cross_gradient(
+    posterior: Posterior, X: np.ndarray, C: np.ndarray, slopes: np.ndarray | float = 0.0
+) -> np.ndarray:
+    """Gradients (n, d) of `sum_j C_ij k(x, z_j) + slopes_i.x` at x_i, of features x that the kernel
+    sees; C (n, N), slopes (n, q)."""
     found = posterior.kernel.gradient_product(posterior.seen(X), posterior.points, C)
-    return _pulled(posterior, found)
+    return _pulled(posterior, found + slopes)
 
 
 def diagonal_gradient(posterior: Posterior, X: np.ndarray) -> np.ndarray:

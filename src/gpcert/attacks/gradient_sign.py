@@ -8,8 +8,6 @@ import numpy as np
 from gpcert.attacks.margins import Margins
 from gpcert.attacks.neighbourhoods import Neighbourhoods
 
-__all__ = ["gradient_sign"]
-
 
 def gradient_sign(
     margins: Margins, places: Neighbourhoods, starts: np.ndarray, *, latent: bool = True

@@ -19,8 +19,6 @@ from gpcert.likelihoods import ClassLikelihood, ScalarLikelihood
 from gpcert.posterior import Posterior
 from gpcert.quantities import Probability
 
-__all__ = ["prediction_and_gradient"]
-
 ROWS = 1024
 """Points whose kernel values are held at once."""
 
@@ -50,12 +48,12 @@ def _block(model: Model, X: np.ndarray, quantity: str | None) -> Both:
             raise InputError("quantity: a regression model has no probability; use 'mean'")
         parts = [mean_and_gradient(model, X, c) for c in range(model.outputs)]
         return _stacked(parts)
-    assert isinstance(model, Posterior), "separate outputs do not classify"
     if isinstance(model.likelihood, ClassLikelihood):
         found = class_predictions(model, X)
-        rows = np.eye(model.outputs)
+        rows = np.eye(found[1].probabilities.shape[1])
         slopes = [weighted_gradient(found, np.tile(row, (len(X), 1))) for row in rows]
         return found[1].probabilities, np.stack(slopes, axis=1)
+    assert isinstance(model, Posterior), "separate outputs are of several classes"
     assert isinstance(model.likelihood, ScalarLikelihood)
     return _stacked([scalar_function(model, Probability(model.likelihood, 0, 1))(X)])
 

@@ -6,8 +6,7 @@ import numpy as np
 
 from gpcert.attacks.functions import cross_gradient, diagonal_gradient
 from gpcert.posterior import Posterior
-
-__all__ = ["LatentClasses"]
+from gpcert.several import Outputs, SeparateOutputs
 
 
 class LatentClasses:
@@ -27,7 +26,7 @@ class LatentClasses:
     def __init__(self, posterior: Posterior, X: np.ndarray) -> None:
         self.posterior, self.X = posterior, X
         K = posterior.cross(X)
-        self.mean = posterior.offset + posterior.scale * (K @ posterior.weights.T)
+        self.mean = posterior.mean_from(X, K)
         m = posterior.outputs
         factors = [posterior.factors_of(c) for c in range(posterior.precision_count)]
         self.explained = [K @ A.T for A, _ in factors]
@@ -48,7 +47,8 @@ class LatentClasses:
         The factors are (k, m) and (k, m, m), symmetric.
         """
         posterior, X = self.posterior, self.X
-        weights = (posterior.scale * by_mean) @ posterior.weights
+        factors = posterior.scale * by_mean
+        weights = factors @ posterior.weights
         by_scaled = by_covariance * posterior.scale[:, None] * posterior.scale
         prior = np.zeros(len(X))
         for c in range(posterior.outputs):
@@ -58,10 +58,34 @@ class LatentClasses:
             weights = weights - 2.0 * own @ A
             weights = weights + 2.0 * (by_scaled[:, c, c, None] * self._of(c)[1]) @ C
             prior += 2.0 * by_scaled[:, c, c]
-        gradient = cross_gradient(posterior, X, weights)
+        gradient = cross_gradient(posterior, X, weights, factors @ posterior.slope)
         # of k(x, x): both arguments move, alike by symmetry
         return gradient + diagonal_gradient(posterior, X) * prior[:, None]
 
     def _of(self, c: int) -> tuple[np.ndarray, np.ndarray]:
         place = c if len(self.explained) > 1 else 0
         return self.explained[place], self.added[place]
+
+
+class SeparateClasses:
+    """The same for independent outputs with kernels of their own."""
+
+    def __init__(self, model: SeparateOutputs, X: np.ndarray) -> None:
+        self.parts = [LatentClasses(member, X) for member in model.members]
+        self.mean = np.concatenate([part.mean for part in self.parts], axis=1)
+        variances = np.concatenate([part.covariance[:, 0] for part in self.parts], axis=1)
+        self.covariance = variances[:, :, None] * np.eye(len(self.parts))
+
+    def gradient(self, by_mean: np.ndarray, by_covariance: np.ndarray) -> np.ndarray:
+        """The sum of the outputs' own."""
+        gradients = []
+        for j, part in enumerate(self.parts):
+            own = slice(j, j + 1)
+            gradients.append(part.gradient(by_mean[:, own], by_covariance[:, own, own]))
+        return np.sum(gradients, axis=0)
+
+
+def latent_classes(model: Outputs, X: np.ndarray) -> LatentClasses | SeparateClasses:
+    """Of one posterior, or of separate outputs."""
+    separate = isinstance(model, SeparateOutputs)
+    return SeparateClasses(model, X) if separate else LatentClasses(model, X)

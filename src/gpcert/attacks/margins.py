@@ -13,8 +13,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Judged", "Margins", "least_lead", "lead_slopes"]
-
 Judged = tuple[np.ndarray, np.ndarray]
 """Values (k,) and gradients (k, d)."""
 

@@ -17,8 +17,6 @@ from gpcert.regions import Ball, Region
 from gpcert.regions.ball import unit_minimizer
 from gpcert.regions.norms import norm
 
-__all__ = ["Neighbourhoods"]
-
 
 @dataclass(frozen=True, eq=False)
 class Neighbourhoods:

@@ -8,8 +8,6 @@ from functools import lru_cache
 import numpy as np
 import scipy.special
 
-__all__ = ["normal_nodes"]
-
 FEW = 2
 """Up to this many dimensions a grid, beyond quasi-random points."""
 

@@ -8,8 +8,6 @@ from gpcert.attacks.margins import Judged, Margins
 from gpcert.attacks.neighbourhoods import Neighbourhoods
 from gpcert.deadline import checkpoint
 
-__all__ = ["projected_gradient"]
-
 FIRST_STEP = 0.25
 """Part of a region's width that the first step may take."""
 

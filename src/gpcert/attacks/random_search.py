@@ -11,8 +11,6 @@ from gpcert.attacks.margins import Margins
 from gpcert.attacks.neighbourhoods import Neighbourhoods
 from gpcert.deadline import checkpoint
 
-__all__ = ["random_search"]
-
 FIRST_PART = 0.8
 """Part of the features that the first proposals change; it is halved as the search goes on."""
 

@@ -14,8 +14,6 @@ from gpcert.posterior import Posterior
 from gpcert.quantities import Probability
 from gpcert.several import Outputs
 
-__all__ = ["BinaryMargins", "DeviationMargins", "LevelMargins"]
-
 
 class BinaryMargins(Margins):
     """Two classes: `sign (pi - threshold)`, by default the sign of the latent mean.

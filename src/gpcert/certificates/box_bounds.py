@@ -14,8 +14,6 @@ from gpcert.certificates.io import package_version
 from gpcert.errors import InputError
 from gpcert.json_text import from_json, to_json
 
-__all__ = ["BoxBounds"]
-
 FORMAT = "gpcert-boxes-1"
 
 

@@ -12,8 +12,6 @@ import numpy as np
 from gpcert.errors import InputError
 from gpcert.json_text import from_json, to_json
 
-__all__ = ["BoxFile"]
-
 FORMAT = "gpcert-boxes-progress-1"
 
 NOTHING = (-np.inf, np.inf)

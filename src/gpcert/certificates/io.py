@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from gpcert.certificates.box_bounds import BoxBounds
 
-__all__ = ["FORMAT", "Record", "load", "package_version"]
-
 FORMAT = "gpcert-record-2"
 
 LARGEST_FILE = 2**30

@@ -11,7 +11,7 @@ import numpy as np
 from gpcert.certificates.io import Record
 from gpcert.certificates.schema import ADDED
 from gpcert.certificates.shown import Shown
-from gpcert.certificates.status import Interval, Status, Unit
+from gpcert.certificates.status import Interval, Status
 from gpcert.certificates.text import (
     certificate_shown,
     radius_shown,
@@ -23,8 +23,6 @@ from gpcert.search import StopReason
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-__all__ = ["Certificate", "Interval", "PredictionRange", "Radius", "Status", "Unit"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

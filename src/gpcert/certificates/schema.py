@@ -24,8 +24,6 @@ from gpcert.errors import InputError
 from gpcert.json_text import from_json, to_json
 from gpcert.regions.records import region_from_dict
 
-__all__ = ["ADDED", "Cell", "Codec", "cell", "codec_of", "decode", "encode", "label", "number"]
-
 T = TypeVar("T")
 
 ADDED: Mapping[str, Any] = {"added": True}

@@ -8,8 +8,6 @@ from html import escape
 
 from gpcert.certificates.status import Status
 
-__all__ = ["MOST_ROWS", "Shown"]
-
 MOST_ROWS = 10
 """Rows of a table that are shown; `to_frame()` has all."""
 

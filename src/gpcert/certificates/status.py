@@ -7,8 +7,6 @@ from enum import Enum, StrEnum
 
 from gpcert.errors import InputError
 
-__all__ = ["Interval", "Status", "Unit"]
-
 
 class Status(Enum):
     """Verdict of a certificate; the value is a sentence for people. Equal to its own name.

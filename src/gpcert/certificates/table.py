@@ -8,17 +8,16 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from gpcert.certificates.io import Record
-from gpcert.certificates.record import Certificate, Interval, PredictionRange, Radius, Status
+from gpcert.certificates.record import Certificate, PredictionRange, Radius
 from gpcert.certificates.schema import label
 from gpcert.certificates.shown import Shown
+from gpcert.certificates.status import Interval, Status
 from gpcert.certificates.text import table_shown
 from gpcert.errors import InputError
 from gpcert.extras import optional
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["COST", "CertificateTable", "RadiusTable", "RangeTable", "RecordTable", "cells_of"]
 
 T = TypeVar("T", bound=Record)
 

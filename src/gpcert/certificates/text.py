@@ -15,20 +15,6 @@ from gpcert.search import StopReason
 if TYPE_CHECKING:
     from gpcert.certificates.record import Certificate, PredictionRange, Radius
 
-__all__ = [
-    "above",
-    "below",
-    "certificate_shown",
-    "fields_shown",
-    "interval_text",
-    "radius_shown",
-    "range_shown",
-    "region_text",
-    "shortened",
-    "table_shown",
-    "verdict_text",
-]
-
 DIGITS = 4
 
 LONGEST = 60

@@ -19,8 +19,6 @@ from gpcert.cli.terminal import above, below, cells
 from gpcert.committee import Committee, Model
 from gpcert.errors import InputError
 
-__all__ = ["accuracy", "EXAMPLES"]
-
 EXAMPLES = """Examples:
 
 gpcert accuracy model.npz points.csv --labels labels.csv --radii 0:0.5:11 --plot accuracy.png

@@ -25,8 +25,6 @@ from gpcert.cli.exits import Commands
 from gpcert.cli.streams import flush, prepare_streams
 from gpcert.cli.terminal import say
 
-__all__ = ["app", "main"]
-
 EXAMPLES = """Examples:
 
 gpcert demo

@@ -15,8 +15,6 @@ from gpcert.cli.options import radius_of
 from gpcert.cli.pictures import Picture
 from gpcert.cli.results import Files
 
-__all__ = ["attack", "EXAMPLES"]
-
 EXAMPLES = """Examples:
 
 gpcert attack model.npz points.csv --radius 0.1

@@ -13,8 +13,6 @@ from gpcert.cli.options import radius_of
 from gpcert.cli.results import Files
 from gpcert.cli.terminal import cells
 
-__all__ = ["certify", "EXAMPLES"]
-
 EXAMPLES = """Examples:
 
 gpcert certify model.npz points.csv --radius 0.1

@@ -21,8 +21,6 @@ from gpcert.datasets import synthetic2d
 from gpcert.extras import optional
 from gpcert.search import Budget
 
-__all__ = ["demo", "EXAMPLES"]
-
 EXAMPLES = """Examples:
 
 gpcert demo

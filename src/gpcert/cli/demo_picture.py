@@ -12,8 +12,6 @@ from gpcert.cli.terminal import above, below
 from gpcert.plots import plot_decision_regions, plot_image_counterexample
 from gpcert.plots.axes import new_figure
 
-__all__ = ["draw"]
-
 IMAGE_SHAPE = (8, 8)
 PIXELS_AN_INCH = 110
 

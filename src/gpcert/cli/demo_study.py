@@ -18,8 +18,6 @@ from gpcert.posterior import Posterior
 from gpcert.regions import Ball
 from gpcert.search import Budget, stop_if_interrupted
 
-__all__ = ["Study", "fit", "study", "radii"]
-
 
 @dataclass(frozen=True, eq=False)
 class Study:

@@ -17,8 +17,6 @@ from gpcert.cli.terminal import error_console, say_error
 from gpcert.errors import InputError, MissingExtraError
 from gpcert.search import StopReason
 
-__all__ = ["ExitCode", "Commands", "exit_code", "settled"]
-
 
 class ExitCode(IntEnum):
     """What the shell is told."""

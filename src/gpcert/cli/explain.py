@@ -28,8 +28,6 @@ from gpcert.extras import optional
 from gpcert.plots.axes import new_figure
 from gpcert.search import StopReason
 
-__all__ = ["explain", "EXAMPLES"]
-
 EXAMPLES = """Examples:
 
 gpcert explain model.npz points.csv --radius 0.1 --mean --plot effects.png

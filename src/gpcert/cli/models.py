@@ -13,8 +13,6 @@ from gpcert.committee import Model
 from gpcert.errors import InputError
 from gpcert.extras import install_hint
 
-__all__ = ["load_model"]
-
 
 def load_model(path: Path) -> Model:
     """The model in a file; says on stderr when opening the file runs code from it."""

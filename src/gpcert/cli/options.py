@@ -21,23 +21,6 @@ from gpcert.committee import Committee, Model
 from gpcert.errors import InputError
 from gpcert.search import DEFAULT_BUDGET, Budget
 
-__all__ = [
-    "Ball",
-    "Decision",
-    "Inputs",
-    "Label",
-    "OptionalRadius",
-    "Quantity",
-    "Radius",
-    "Search",
-    "feature_of",
-    "grouped",
-    "label_of",
-    "named",
-    "parts_of",
-    "radius_of",
-]
-
 
 class MethodChoice(StrEnum):
     """Families of bounds; see `gpcert.prediction_range`."""

@@ -12,8 +12,6 @@ from gpcert.errors import InputError
 from gpcert.extras import optional
 from gpcert.plots.axes import new_figure
 
-__all__ = ["Picture", "radii_of"]
-
 KINDS = {".png", ".svg", ".pdf"}
 PIXELS_AN_INCH = 130
 WIDTH, HEIGHT = 6.4, 4.4

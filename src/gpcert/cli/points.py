@@ -16,8 +16,6 @@ import numpy as np
 from gpcert.certificates.table import RecordTable
 from gpcert.errors import InputError
 
-__all__ = ["Points", "read_points"]
-
 T = TypeVar("T", bound=RecordTable[Any])
 
 LABEL_NAMES = {"", "id", "index", "unnamed: 0"}

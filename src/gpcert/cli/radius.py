@@ -16,8 +16,6 @@ from gpcert.cli.results import Files
 from gpcert.cli.terminal import above, below, cells
 from gpcert.search import StopReason
 
-__all__ = ["COLUMNS", "EXAMPLES", "radius", "radius_cells"]
-
 EXAMPLES = """Examples:
 
 gpcert radius model.npz points.csv

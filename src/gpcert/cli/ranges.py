@@ -14,8 +14,6 @@ from gpcert.cli.options import label_of, radius_of
 from gpcert.cli.results import Files
 from gpcert.committee import Model
 
-__all__ = ["ranges", "EXAMPLES"]
-
 EXAMPLES = """Examples:
 
 gpcert range model.npz points.csv --radius 0.1

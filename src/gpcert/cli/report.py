@@ -11,8 +11,6 @@ import typer
 from gpcert.cli.terminal import say_written
 from gpcert.report import write_report
 
-__all__ = ["report", "EXAMPLES"]
-
 EXAMPLES = """Examples:
 
 gpcert report results

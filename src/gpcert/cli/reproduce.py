@@ -14,8 +14,6 @@ from gpcert.experiments import ExperimentResult, experiment_named, names
 from gpcert.experiments import redraw as drawn_anew
 from gpcert.experiments import reproduce as run
 
-__all__ = ["reproduce", "EXAMPLES"]
-
 EXAMPLES = """Examples:
 
 gpcert reproduce --list

@@ -18,8 +18,6 @@ from gpcert.cli.terminal import cells, console, error_console, say, table
 from gpcert.errors import InputError
 from gpcert.extras import optional
 
-__all__ = ["Files"]
-
 LARGEST_TABLE = 50
 """Rows printed; more scroll past unread, and files hold them all."""
 

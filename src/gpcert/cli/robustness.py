@@ -17,8 +17,6 @@ from gpcert.cli.pictures import Picture, radii_of
 from gpcert.cli.results import Files
 from gpcert.cli.terminal import above
 
-__all__ = ["robustness", "EXAMPLES"]
-
 EXAMPLES = """Examples:
 
 gpcert robustness model.npz points.csv --radius 0.1 --csv deltas.csv

@@ -16,8 +16,6 @@ from gpcert.cli.pictures import Picture, radii_of
 from gpcert.cli.results import Files
 from gpcert.cli.terminal import cells
 
-__all__ = ["safety", "EXAMPLES"]
-
 EXAMPLES = """Examples:
 
 gpcert safety model.npz points.csv --radii 0:0.5:11 --plot safety.png

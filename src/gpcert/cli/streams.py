@@ -8,8 +8,6 @@ import os
 import sys
 import unicodedata
 
-__all__ = ["flush", "prepare_streams"]
-
 HANDLER = "gpcert.spelled"
 
 SPELLED = {"≥": ">=", "≤": "<=", "…": "...", "±": "+-", "×": "x", "–": "-", "—": "-", "−": "-"}

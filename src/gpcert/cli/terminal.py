@@ -13,19 +13,6 @@ from rich.text import Text
 from gpcert.certificates import Interval, Status
 from gpcert.certificates.text import above, below
 
-__all__ = [
-    "console",
-    "error_console",
-    "say",
-    "say_error",
-    "below",
-    "cells",
-    "above",
-    "verdict",
-    "table",
-    "say_written",
-]
-
 PIPE_WIDTH = 120
 """Columns where no terminal says how many there are, so that tables are whole in a file."""
 

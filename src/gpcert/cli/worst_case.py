@@ -14,8 +14,6 @@ from gpcert.cli.pictures import Picture
 from gpcert.cli.results import Files
 from gpcert.cli.terminal import above
 
-__all__ = ["worst_case", "EXAMPLES"]
-
 EXAMPLES = """Examples:
 
 gpcert worst-case regressor.npz points.csv --radius 0.1

@@ -9,8 +9,6 @@ from sklearn.datasets import load_digits
 
 from gpcert.datasets.record import Dataset, checked_classes, shuffled_split
 
-__all__ = ["digits"]
-
 GREY_LEVELS = 16
 """Pixels of the embedded digits are whole numbers from 0 to 16."""
 

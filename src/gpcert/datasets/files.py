@@ -12,8 +12,6 @@ import numpy as np
 
 from gpcert.errors import InputError
 
-__all__ = ["first_file", "read_idx", "read_table"]
-
 LARGEST = 2**30
 """Bytes of an idx array: MNIST has 47 million."""
 

@@ -12,8 +12,6 @@ from gpcert.datasets.record import Dataset, checked_classes
 from gpcert.datasets.sources import download, read_npz
 from gpcert.errors import InputError
 
-__all__ = ["mnist", "fashion", "pooled"]
-
 KEYS = ("x_train", "y_train", "x_test", "y_test")
 IDX = (
     "train-images-idx3-ubyte",

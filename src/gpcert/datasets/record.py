@@ -11,8 +11,6 @@ from sklearn.model_selection import train_test_split
 from gpcert.arrays import finite_array
 from gpcert.errors import InputError
 
-__all__ = ["Dataset", "checked_classes", "shuffled_split", "standardised"]
-
 
 @dataclass(frozen=True, eq=False)
 class Dataset:

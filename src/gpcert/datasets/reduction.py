@@ -8,8 +8,6 @@ from sklearn.linear_model import LogisticRegression
 from gpcert.datasets.record import Dataset
 from gpcert.errors import InputError
 
-__all__ = ["l1_features"]
-
 
 def l1_features(data: Dataset, C: float = 0.01, loss: float | None = None) -> np.ndarray:
     """Features that are left when test accuracy starts to fall, in order; the paper's reduction.

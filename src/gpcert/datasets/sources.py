@@ -12,8 +12,6 @@ from sklearn.datasets import fetch_openml
 from gpcert.archive import open_archive
 from gpcert.errors import InputError
 
-__all__ = ["read_npz", "download"]
-
 KINDS = ("b1", "u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "f2", "f4", "f8")
 """Types of numbers that data sets come in."""
 

@@ -13,8 +13,6 @@ from gpcert.datasets.reduction import l1_features
 from gpcert.datasets.sources import download, read_npz
 from gpcert.errors import InputError
 
-__all__ = ["spambase", "PAPER_COLUMNS"]
-
 FEATURES = 57
 Features = Literal["all", "paper", "reduced"]
 

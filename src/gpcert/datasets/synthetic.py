@@ -8,8 +8,6 @@ from gpcert.arrays import finite_array
 from gpcert.datasets.record import Dataset, standardised
 from gpcert.errors import InputError
 
-__all__ = ["synthetic2d"]
-
 
 def synthetic2d(
     n: int = 1000, n_test: int = 200, shift: float = 3.0, random_state: int | None = 0

@@ -1,6 +1,6 @@
 """Degree 3 of an enclosure, kept beside it: what its error falls by where the cubic is added.
 
-Proofs: docs/mathematics.md, statement 5.8.
+Proofs: docs/mathematics.md, statement 5.9.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from gpcert.arrays import Array, namespace
 from gpcert.kernels.nodes.beyond import CubicPart
 from gpcert.rounding import down, gamma, up
-
-__all__ = ["CubicTerm"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,15 +28,6 @@ from gpcert.regions import Cells
 from gpcert.regions.frame import widths_as_units
 from gpcert.rounding import EXP_ULPS, U, down, gamma, nonnegative, up
 
-__all__ = [
-    "Enclosure",
-    "LevelBound",
-    "add_identity",
-    "plain_geometry",
-    "reach",
-    "region_units",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class LevelBound:
@@ -353,11 +344,8 @@ class Enclosure:
         if hessian is not None:
             return quadratic_minimum(self.geometry, self.gradient, hessian)
         xp, half = namespace(self.value), self.geometry.half
-        slope = self.geometry.unscaled_gradient(self.gradient)
-        lower = self.geometry.cells.linear_minimum(slope)
-        # scaling the gradient back rounds once a coordinate
-        lower = lower - up(gamma(8) * self.slopes, half.shape[1] + 4)
-        return QuadraticMinimum(lower, xp.where(self.gradient > 0, -half, half))
+        vertex = xp.where(self.gradient > 0, -half, half)
+        return QuadraticMinimum(self.geometry.least(self.gradient), vertex)
 
 
 def add_identity(hessian: Array, amount: Array) -> Array:

@@ -6,15 +6,14 @@ from collections.abc import Callable, Hashable
 from functools import cached_property
 from typing import Any
 
+from gpcert.arrays import Array
 from gpcert.deadline import checkpoint
-from gpcert.enclosures.local_posterior import LocalModel, LocalPosterior
+from gpcert.enclosures.local_posterior import LocalCommittee, LocalModel, LocalPosterior
 from gpcert.enclosures.mean import MeanEnclosure
 from gpcert.enclosures.portfolio import Portfolio
 from gpcert.enclosures.variance import VarianceEnclosure
 from gpcert.kernels.expansions.base import Expansion
 from gpcert.regions import Cells
-
-__all__ = ["Evaluation"]
 
 
 class Evaluation:
@@ -67,6 +66,16 @@ class Evaluation:
         own.portfolio, own._index = self.portfolio, index
         return own
 
+    def output(self, number: int) -> tuple[Evaluation, int]:
+        """Whose an output is, and its number there: a posterior's own, or of separate outputs,
+        each a member, that member's only one."""
+        return (self, number) if len(self.parts) == 1 else (self.member(number), 0)
+
+    def at_centers(self) -> Evaluation:
+        """The cells' centres as cells of their own."""
+        points = Cells(self.cells.region, self.cells.center, self.cells.center)
+        return Evaluation(LocalCommittee(self.parts), points, optional=False)
+
     @cached_property
     def expansion(self) -> Expansion:
         """Kernel values at the centres."""
@@ -83,6 +92,14 @@ class Evaluation:
         if pointwise:
             self.report("pointwise", enclosure.pointwise_gained)
         return enclosure
+
+    def mean_at_center(self, output: int) -> tuple[Array, Array]:
+        """Certified range (B,) of the mean at the centres; without the enclosure where that has not
+        been asked for, as at single points."""
+        if ("mean", output) in self._answers:
+            return self.mean(output).output_at_center
+        key = ("center", output)
+        return self.once(key, lambda: self.local.mean_at_center(self.expansion, output))
 
     def variance(self, output: int) -> VarianceEnclosure:
         """Enclosures of v_c and -v_c."""

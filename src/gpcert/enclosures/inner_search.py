@@ -5,7 +5,7 @@ alone, f^3 operations each, where another cell of the outer search takes N f^2 a
 relaxations of off-diagonal curvature and of degree 3 lose is split away here, and the outer search
 splits for the remainder only.
 
-Proofs: docs/mathematics.md, statement 5.8.
+Proofs: docs/mathematics.md, statement 5.9.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ from gpcert.deadline import checkpoint
 from gpcert.enclosures.quadratic_minimum import apply, box_minimum
 from gpcert.kernels.nodes.symmetric_tensors import dense_cubic
 from gpcert.rounding import TINY, U, gamma, up
-
-__all__ = ["Polynomial", "at_least"]
 
 MOST_PARTS = 64
 """Sub-boxes looked at for one cell: beyond, another cell of the outer search costs no more."""

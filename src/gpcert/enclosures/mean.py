@@ -1,12 +1,14 @@
-"""Second-order enclosure of the latent mean g = sum_i t_i k(., z_i) over cells."""
+"""Second-order enclosure of the latent mean g = sum_i t_i k(., z_i), and its trend, over cells."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
-from gpcert.arrays import Array
+from gpcert.arrays import Array, namespace
 from gpcert.enclosures.cubic_term import CubicTerm
 from gpcert.enclosures.enclosure import Enclosure
+from gpcert.enclosures.trend import CellTrend
 from gpcert.enclosures.two_sided import TwoSided, Units
 from gpcert.kernels.expansions.base import (
     Combination,
@@ -16,9 +18,7 @@ from gpcert.kernels.expansions.base import (
     LocalKernel,
 )
 from gpcert.kernels.expansions.geometry import Geometry
-from gpcert.rounding import up, up_float
-
-__all__ = ["MeanEnclosure", "first_order", "mean_enclosure"]
+from gpcert.rounding import gamma, up, up_float
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +30,28 @@ class MeanEnclosure(TwoSided):
 
     pointwise_gained: bool = False
     """Whether the point-by-point remainder was the smaller one on any cell."""
+
+    trend: CellTrend | None = None
+    """The linear trend that is part of g, where there is one: no function of the kernel's space.
+    Its value at the centre is in the units' shift."""
+
+    def with_trend(self, trend: CellTrend) -> MeanEnclosure:
+        """Of g and a trend on the same cells (Statement 5.8)."""
+        return replace(
+            self,
+            below=trend.added(self.below, 1),
+            above=trend.added(self.above, -1),
+            center_error=up(self.center_error + trend.center_error, 1),
+            units=replace(self.units, shift=trend.shift),
+            linear_error=up(self.linear_error + trend.error + gamma(8) * trend.size, 2),
+            trend=trend,
+        )
+
+    def plain(self, geometry: Geometry) -> MeanEnclosure:
+        """See `TwoSided`; where the first order alone says more, the models are that."""
+        sides = (side.unweighted(geometry, self.linear_error) for side in (self.below, self.above))
+        unknown = namespace(self.center).full_like(self.center, math.inf)
+        return replace(self, below=next(sides), above=next(sides), linear_error=unknown)
 
 
 def mean_enclosure(

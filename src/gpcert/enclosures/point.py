@@ -10,8 +10,6 @@ from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.local_posterior import local_model
 from gpcert.regions import Ball
 
-__all__ = ["evaluation_at"]
-
 
 def evaluation_at(model: Model, x: np.ndarray, variance: bool) -> Evaluation:
     """The evaluation of that cell; `variance` says whether variances are asked of it."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
-__all__ = ["Portfolio"]
-
 PATIENCE = 3
 """Batches in a row without a gain after which an optional bound rests."""
 

@@ -16,8 +16,6 @@ from gpcert.likelihoods.segments import LARGEST_SEGMENT
 from gpcert.likelihoods.smoothed_link import SmoothedLink
 from gpcert.rounding import U, down, gamma, nonnegative, up
 
-__all__ = ["LatentRange", "ProbabilityPlane", "certified_slopes", "latent_range"]
-
 STEP = 2.0**-7
 """Step of the differences that give F's slopes: near it their two errors, `h^2 |F_4| / 24` and
 `2 |error of F| / h^2`, are both below 1e-6 for scikit-learn's link."""

@@ -1,6 +1,6 @@
 """Does a function stay above a level on its cells? Asked of enclosures whose own minimum says no.
 
-Proofs: docs/mathematics.md, statements 5.1 and 5.8.
+Proofs: docs/mathematics.md, statements 5.1 and 5.9.
 """
 
 from __future__ import annotations
@@ -9,8 +9,6 @@ from gpcert.arrays import Array, namespace
 from gpcert.enclosures.enclosure import Enclosure
 from gpcert.enclosures.inner_search import Polynomial, at_least
 from gpcert.rounding import gamma, up
-
-__all__ = ["MOST_FEATURES", "stays_above"]
 
 MOST_FEATURES = 12
 """Beyond, halving boxes gains too little for the f^2 and f^3 operations that it takes."""

@@ -16,14 +16,6 @@ from gpcert.arrays import Array, namespace
 from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.rounding import down, gamma, nonnegative, root, up
 
-__all__ = [
-    "QuadraticMinimum",
-    "apply",
-    "box_minimum",
-    "quadratic_minimum",
-    "smallest_eigenvalue",
-]
-
 DESCENT_STEPS = 2
 """Steps towards a local minimum, from the vertex against the gradient. More of them leave the
 vertex where staying would be better: 2 needed the fewest boxes in the benchmarks (1 to 8 tried)."""

@@ -14,8 +14,6 @@ from gpcert.enclosures.precision import LocalPrecision
 from gpcert.kernels.expansions.base import SecondDegree
 from gpcert.rounding import gamma, root, up
 
-__all__ = ["SecondCovariance", "second_covariance"]
-
 
 @dataclass(frozen=True, eq=False)
 class SecondCovariance:

@@ -18,8 +18,6 @@ from gpcert.kernels.expansions.base import QuadraticForm, SecondDegree
 from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.rounding import gamma, up
 
-__all__ = ["second_square"]
-
 
 def second_square(
     degrees: SecondDegree,

@@ -18,15 +18,16 @@ from gpcert.kernels.expansions.squared_exponential_sections import Sections
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Box, Cells
 
-__all__ = ["SectionModel", "has_sections"]
-
 MOST_CELLS = 2048
 """Cells of one batch, however small the model is."""
 
 
 def has_sections(model: Model) -> bool:
-    """Whether the model's kernels are known on many sections at once."""
-    return all(member.kernel.has_sections and member.features is None for member in model.members)
+    """Whether the model's kernels are known on many sections at once; trends are not."""
+    return all(
+        member.kernel.has_sections and member.features is None and not member.has_trend
+        for member in model.members
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,9 +19,6 @@ from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.rounding import gamma, nonnegative, up
 from gpcert.unit_form import UnitForm
 
-__all__ = ["OperatorBounds", "Square", "posterior_square", "prior_square"]
-
-
 SMALLEST_RATIO = 1e-6
 """Keeps 1/eta and 1/(1 - theta) finite where the remainder vanishes; any positive value will do."""
 

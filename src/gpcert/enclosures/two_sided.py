@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import math
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 from gpcert.arrays import Array, namespace
 from gpcert.enclosures.enclosure import Enclosure
 from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.rounding import U, down, up
-
-__all__ = ["TwoSided", "Units", "unit_slope"]
 
 
 @dataclass(frozen=True)
@@ -59,15 +58,12 @@ class Units:
         """y in plain floating point."""
         return self.shift + self.factor * q
 
-    def level(self, y: float) -> float:
+    def level(self, y: float) -> float | Array:
         """About the q of a y."""
-        assert isinstance(self.shift, float), "of one output"
         return (y - self.shift) / self.factor
 
-    def safe_level(self, y: float) -> float:
+    def safe_level(self, y: float) -> float | Array:
         """A q, a few roundings above `level`, from which `below` finds at least y."""
-        assert isinstance(self.shift, float), "of one output"
-        assert isinstance(self.factor, float), "of one output"
         q = self.level(y)
         return q + 64.0 * U * (abs(q) + (abs(self.shift) + abs(y)) / self.factor)
 
@@ -113,6 +109,11 @@ class TwoSided:
     def output_at_center(self) -> tuple[Array, Array]:
         """The same in the output's units."""
         return self.units.range(*self.at_center)
+
+    def plain(self, geometry: Geometry) -> Self:
+        """Without a weight, in the coordinates of another geometry of the same cells."""
+        sides = (side.unweighted(geometry) for side in (self.below, self.above))
+        return replace(self, below=next(sides), above=next(sides))
 
     def times(self, coefficient: Array) -> Enclosure:
         """Of `coefficient q`, coefficients (B,) of any sign."""

@@ -25,9 +25,8 @@ from gpcert.enclosures.second_square import second_square
 from gpcert.enclosures.square import OperatorBounds, posterior_square, prior_square
 from gpcert.enclosures.two_sided import TwoSided, Units
 from gpcert.kernels.expansions.base import Combination, Expansion, LocalKernel
+from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.rounding import down, gamma, nonnegative, up
-
-__all__ = ["VarianceEnclosure", "VarianceOptions", "variance_enclosure"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +62,12 @@ class VarianceEnclosure(TwoSided):
         low, high = super().at_center
         return nonnegative(low), nonnegative(high)
 
+    def plain(self, geometry: Geometry) -> VarianceEnclosure:
+        """See `TwoSided`; the range stays the one of the models with their weight."""
+        found = super().plain(geometry)
+        vars(found)["range"] = self.range
+        return found
+
     def times(self, coefficient: Array) -> Enclosure:
         """Of `coefficient max(v, 0)`, with the mean's weight.
 
@@ -70,7 +75,7 @@ class VarianceEnclosure(TwoSided):
         """
         rises = coefficient > 0
         chosen = self.below.where(rises, self.above)
-        chosen = chosen.lighter(self.local.weight_rate, rises, self.range[0], self.dip)
+        chosen = chosen.lighter(0.5 * chosen.rate, rises, self.range[0], self.dip)
         scaled = chosen.scaled(abs(coefficient))
         return scaled.lowered(up(nonnegative(-coefficient) * self.dip * scaled.heaviest, 2))
 

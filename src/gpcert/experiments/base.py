@@ -22,8 +22,6 @@ from gpcert.experiments.sources import Sources
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Experiment", "Piece", "Row", "Rows", "Tables"]
-
 Row = Mapping[str, Cell]
 Rows = dict[str, list[Row]]
 """Rows by the name of the table that they are for; what a piece computes."""

@@ -7,8 +7,6 @@ from importlib import import_module
 from gpcert.errors import InputError
 from gpcert.experiments.base import Experiment
 
-__all__ = ["experiment_named", "names"]
-
 NAMES = (
     "safety",
     "robustness",

@@ -19,8 +19,6 @@ from gpcert.experiments.statistics import bootstrap, exceeds, numbers, share
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["EXPERIMENT"]
-
 METHODS: dict[str, dict[str, Any]] = {
     "taylor": {},
     "paper, closed forms": {"method": "paper", "variance_bound": "analytic"},

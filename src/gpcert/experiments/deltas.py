@@ -14,13 +14,11 @@ from gpcert.experiments.results import Cell, ResultTable
 from gpcert.experiments.statistics import Estimate, bootstrap, numbers
 from gpcert.models import GPClassifier
 
-__all__ = ["delta_rows", "deltas_of", "ratio_of"]
-
 SMALLEST = 1e-12
 """A delta that is taken for no movement at all: ratios to less would say nothing."""
 
 
-class Ranges(Protocol):
+class _Ranges(Protocol):
     """Settings of experiments that measure delta."""
 
     @property
@@ -34,7 +32,7 @@ class Ranges(Protocol):
 
 
 def delta_rows(
-    model: GPClassifier, name: str, X: np.ndarray, settings: Ranges, key: Mapping[str, Cell]
+    model: GPClassifier, name: str, X: np.ndarray, settings: _Ranges, key: Mapping[str, Cell]
 ) -> list[Row]:
     """Attained and proved delta around each row of X; of images a patch of pixels moves."""
     posterior = gpcert.as_posterior(model)

@@ -13,8 +13,6 @@ from gpcert.certificates.io import package_version
 from gpcert.experiments.parts import code_digest
 from gpcert.experiments.results import Environment
 
-__all__ = ["cpu_model", "environment"]
-
 
 def environment(data: Mapping[str, str], random_state: int) -> Environment:
     """Of this process; `data` are digests by name.

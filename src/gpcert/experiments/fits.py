@@ -13,8 +13,6 @@ from gpcert.experiments.pixels import key_patch
 from gpcert.kernels import SquaredExponential
 from gpcert.models import GPClassifier
 
-__all__ = ["IMAGES", "ball_words", "fit_cells", "fitted", "labelled"]
-
 IMAGES = ("digits38", "digits358", "mnist38", "mnist358", "fashion-ts", "fashion-tsp")
 
 LABELS = {

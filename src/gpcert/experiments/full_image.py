@@ -20,8 +20,6 @@ from gpcert.plots.accuracy import plot_accuracy
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["EXPERIMENT"]
-
 
 @dataclass(frozen=True)
 class Case:

@@ -21,8 +21,6 @@ from gpcert.explain import effects
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["EXPERIMENT"]
-
 SMALL, LARGE = "small step", "large step"
 LIMES = ("LIME (package)", "LIME (scripts)")
 COLOURS = {SMALL: "#56B4E9", LARGE: "#0072B2", LIMES[0]: "#D55E00", LIMES[1]: "#E69F00"}

@@ -14,8 +14,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-__all__ = ["lime_of_scripts", "lime_tabular"]
-
 Predict = Callable[[np.ndarray], np.ndarray]
 """Points (n, d) to predictions (n, outputs)."""
 

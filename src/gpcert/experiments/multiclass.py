@@ -19,8 +19,6 @@ from gpcert.experiments.statistics import share
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["EXPERIMENT"]
-
 STATUSES = ("ROBUST", "NOT_ROBUST", "UNKNOWN")
 LOOKS = {
     "ROBUST": ("#009E73", "", "proved"),

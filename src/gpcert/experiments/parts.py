@@ -16,8 +16,6 @@ from gpcert.experiments.base import Piece, Rows
 from gpcert.experiments.results import write_whole
 from gpcert.json_text import from_json, to_json
 
-__all__ = ["Part", "Parts", "code_digest", "piece_key"]
-
 FORMAT = "gpcert-part-1"
 LEFT_OUT = ("cli", "plots", "report", "testing")
 """Rooms of the package on which no number of an experiment depends."""

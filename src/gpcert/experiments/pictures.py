@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["logarithmic", "panels", "save", "shared_legend"]
-
 WIDTH, HEIGHT = 4.6, 3.6
 PIXELS_AN_INCH = 130
 MOST_NUMBERS = 8

@@ -8,8 +8,6 @@ from scipy.ndimage import gaussian_laplace
 from gpcert.arrays import finite_array
 from gpcert.errors import InputError
 
-__all__ = ["image_shape", "key_patch"]
-
 SCALES_AN_OCTAVE = 3
 SMALLEST_SCALE = 1.0
 """Blobs have at least the radius of a pixel."""

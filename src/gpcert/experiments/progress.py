@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["Bar", "progress_bar"]
-
 
 class Bar:
     """Says how much is done; silent without a display."""

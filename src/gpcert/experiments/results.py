@@ -24,18 +24,6 @@ from gpcert.extras import optional
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "AGREEMENTS",
-    "SCALES",
-    "Cell",
-    "Environment",
-    "ExperimentResult",
-    "Finding",
-    "ResultFigure",
-    "ResultTable",
-    "read_all",
-]
-
 SCALES = ("smallest", "quick", "full")
 AGREEMENTS = ("yes", "no", "unclear")
 FILE = "result.json"

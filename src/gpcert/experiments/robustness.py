@@ -20,8 +20,6 @@ from gpcert.plots.boxes import plot_boxes
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["EXPERIMENT"]
-
 INFERENCE = {"laplace": "Laplace", "ep": "EP"}
 MIDDLES = {"mean": np.mean, "median": np.median}
 """The paper shows box plots and does not say which number its ratios are of; the few points near

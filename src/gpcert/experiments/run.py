@@ -23,8 +23,6 @@ from gpcert.experiments.sources import Sources
 from gpcert.extras import optional
 from gpcert.json_text import from_json, to_json
 
-__all__ = ["redraw", "reproduce"]
-
 
 def reproduce(
     name: str,

@@ -20,8 +20,6 @@ from gpcert.plots.safety import plot_safety
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["EXPERIMENT"]
-
 
 @dataclass(frozen=True)
 class Case:

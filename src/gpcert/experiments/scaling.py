@@ -21,8 +21,6 @@ from gpcert.models import GPClassifier
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["EXPERIMENT"]
-
 AXES = {
     "train": "training points N",
     "features": "features d",

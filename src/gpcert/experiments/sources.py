@@ -13,8 +13,6 @@ import numpy as np
 from gpcert.datasets import Dataset, digits, fashion, mnist, spambase, synthetic2d
 from gpcert.errors import InputError
 
-__all__ = ["OFFLINE", "Sources", "subset"]
-
 LOADERS: dict[str, Callable[[str | None], Dataset]] = {
     "synthetic2d": lambda folder: synthetic2d(),
     "synthetic2d-published": lambda folder: synthetic2d(shift=5.0),

@@ -11,8 +11,6 @@ from scipy.stats import binomtest
 from gpcert.errors import InputError
 from gpcert.experiments.results import ResultTable
 
-__all__ = ["Estimate", "bootstrap", "exceeds", "numbers", "opposite", "share"]
-
 DRAWS = 2000
 LEVEL = 0.95
 

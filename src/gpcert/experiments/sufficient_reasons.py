@@ -22,8 +22,6 @@ from gpcert.plots.reasons import plot_kept_pixels
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["EXPERIMENT"]
-
 QUESTIONS = {"sufficient": sufficient, "contrastive": contrastive}
 SHOWN = 2
 """Images per data set in the figure."""

@@ -15,8 +15,6 @@ from gpcert.frames import row_labels
 from gpcert.regions import Ball, Region
 from gpcert.regions.arguments import check_domain, check_radius
 
-__all__ = ["Moves", "read_moves", "read_order", "read_some", "region_around"]
-
 Moves = tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray] | None]
 """Features that move (F,), how far (F,), and the ends of the valid inputs."""
 

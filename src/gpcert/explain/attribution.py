@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-__all__ = ["Attribution"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Attribution(Record):

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-__all__ = ["Effects", "effects"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Effects(Record):

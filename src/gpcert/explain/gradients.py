@@ -11,8 +11,6 @@ from gpcert.likelihoods import ClassLikelihood
 from gpcert.quantities import Mean
 from gpcert.regions import Region
 
-__all__ = ["decision_gradient", "importance_by_gradient"]
-
 
 def decision_gradient(model: Model, x: np.ndarray) -> np.ndarray:
     """(d,): gradient at x of the margin of the decision, in plain floating point.

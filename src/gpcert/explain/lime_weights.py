@@ -16,8 +16,6 @@ from gpcert.explain.names import named
 from gpcert.explain.predictions import output_labels, predictions
 from gpcert.extras import optional
 
-__all__ = ["lime"]
-
 
 @verb
 def lime(

@@ -8,8 +8,6 @@ from typing import Any
 from gpcert.api.questions import same_label
 from gpcert.errors import InputError
 
-__all__ = ["named", "output_index", "shown"]
-
 MOST_SHOWN = 8
 """Features that a text names before it only counts them."""
 

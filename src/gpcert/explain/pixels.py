@@ -53,8 +53,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-__all__ = ["PixelBudget", "PixelBudgetTable", "pixel_budget"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PixelBudget(Record):

@@ -10,8 +10,6 @@ from gpcert.committee import Committee, Model
 from gpcert.likelihoods import ClassLikelihood
 from gpcert.several import Outputs
 
-__all__ = ["output_labels", "predictions"]
-
 
 def output_labels(model: Model) -> tuple[Any, ...]:
     """The classes, or the numbers of the outputs of a regression."""

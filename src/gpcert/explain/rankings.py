@@ -16,8 +16,6 @@ from gpcert.explain.reasons import sufficient
 from gpcert.regions import Region
 from gpcert.search import stop_if_interrupted
 
-__all__ = ["RANKINGS", "Ranking", "ranked_features"]
-
 Ranking = Literal["effects", "lime", "gradient", "sufficient"]
 
 RANKING_TOLERANCE = 0.01

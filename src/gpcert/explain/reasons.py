@@ -34,8 +34,6 @@ from gpcert.explain.subsets import Answer, MinimalSubset, minimal_subset
 from gpcert.regions import Region
 from gpcert.search import Budget, StopReason
 
-__all__ = ["contrastive", "sufficient"]
-
 STEP_SHARE = 1.0 / 12.0
 """Part of the whole time that one step may take: an undecided one would take all of it."""
 

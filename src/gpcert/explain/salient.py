@@ -15,8 +15,6 @@ from gpcert.explain.gradients import decision_gradient
 from gpcert.extras import optional
 from gpcert.plots.images import image_shape
 
-__all__ = ["Salience", "key_points", "salient_features"]
-
 Salience = Literal["sift", "variance", "sensitivity"]
 
 

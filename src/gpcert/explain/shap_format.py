@@ -11,8 +11,6 @@ from gpcert.extras import optional
 if TYPE_CHECKING:
     from gpcert.explain.effects import Effects
 
-__all__ = ["shap_explanation"]
-
 
 def shap_explanation(effects: Effects, output: int) -> Any:
     """`shap.Explanation` (n, features): values, lower_bounds, upper_bounds, data, feature_names.

@@ -33,8 +33,6 @@ from gpcert.rounding import down, up
 from gpcert.search import Budget, SearchState, StopReason, Watch
 from gpcert.search.shared import SharedProblem, SharedResult, nothing_searched, solve_shared
 
-__all__ = ["Effort", "Intervals", "Sides", "one_sided_ranges"]
-
 NUMBERS_AT_ONCE = 800_000
 """Lines times points of one chunk, the work of one thread: fewer cost more calls per line."""
 

@@ -8,8 +8,6 @@ import numpy as np
 
 from gpcert.regions import Ball, Box, Region
 
-__all__ = ["with_free"]
-
 
 def with_free(region: Region, x: np.ndarray, free: Sequence[int]) -> Region:
     """The points of the region that agree with x but for the features `free`.

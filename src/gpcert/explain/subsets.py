@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-__all__ = ["MinimalSubset", "minimal_subset"]
-
 Answer = bool | None
 """Whether the property holds; None where it was not decided."""
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 from gpcert.arrays import Array, namespace
 from gpcert.rounding import up
 
-__all__ = ["PROBABILITY_LINES", "UNIMODAL_BOUNDS", "unimodal_bound"]
-
 UNIMODAL_BOUNDS = (0.39895, 0.48395, 0.57703, 1.10121, 1.93695, 4.61448, 10.22475, 28.35596)
 """`e_j >= max phi^(j-1) - min phi^(j-1)`, j = 1..8, phi the standard normal density.
 

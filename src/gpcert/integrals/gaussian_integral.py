@@ -11,8 +11,6 @@ from gpcert.arrays import Array, namespace
 from gpcert.integrals.special import normal_cdf_bounds
 from gpcert.rounding import U, down, nonnegative, up
 
-__all__ = ["gaussian_integral_range", "score"]
-
 PEAK_SLACK = 128.0 * U
 """What the rounding of the critical variance can cost: it is known to 64 U relative (two
 differences, a sum, a quotient and log1p), and `|v dP/dv| <= sup |z phi(z)| < 0.25`."""

@@ -21,8 +21,6 @@ from gpcert.integrals.gumbel_transforms import Transforms, transforms
 from gpcert.integrals.moments import IndependentMoments
 from gpcert.rounding import TINY, U, gamma, up, up_float
 
-__all__ = ["gumbel_moments"]
-
 CHUNK = 2**18
 """Numbers (boxes x classes x nodes) worked on at a time; they should fit into a cache."""
 

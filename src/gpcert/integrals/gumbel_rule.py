@@ -20,8 +20,6 @@ from scipy import special
 from gpcert.arrays import Array, namespace
 from gpcert.rounding import up, up_float
 
-__all__ = ["BELOW", "BLOCK", "Grid", "Plan", "aliasing", "lattice_error", "plan"]
-
 BLOCK = 64
 """Nodes in t that share one window of nodes of the latent value."""
 

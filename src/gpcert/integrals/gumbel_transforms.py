@@ -19,8 +19,6 @@ from gpcert.integrals.gumbel_rule import BELOW, BLOCK, Grid, lattice_error
 from gpcert.integrals.special import normal_cdf_bounds
 from gpcert.rounding import U, down, gamma, nonnegative, up
 
-__all__ = ["Transforms", "transforms"]
-
 COARSE = 1.5
 """A standard deviation of so many steps is resolved by the grid's own lattice: with the finest step
 `lattice_error` is then below 1e-12."""

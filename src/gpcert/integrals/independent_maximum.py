@@ -27,8 +27,6 @@ from gpcert.integrals.sectors import DERIVATIVE_BOUNDS
 from gpcert.integrals.special import normal_cdf, normal_pdf
 from gpcert.rounding import NORMAL_CDF_ULPS, U
 
-__all__ = ["independent_maximum"]
-
 REACH = 9.5
 """Standard deviations that the nodes cover: from `max_k (mu_k - 9.5 s_k)` to the largest
 `mu_k + 9.5 s_k`."""

@@ -7,8 +7,6 @@ from scipy.special import ndtr, ndtri, owens_t
 
 from gpcert.deadline import checkpoint
 
-__all__ = ["largest_probabilities"]
-
 POINTS = 4096
 """Points of the lattice rule for four classes and more."""
 

@@ -13,8 +13,6 @@ Proofs: docs/mathematics.md, statement 8.5.
 
 from __future__ import annotations
 
-__all__ = ["LOGISTIC_ERROR", "LOGISTIC_TERMS"]
-
 LOGISTIC_ERROR = 6e-14
 """Bound of the difference between the mixture and the logistic function."""
 

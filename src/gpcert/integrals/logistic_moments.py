@@ -15,8 +15,6 @@ from gpcert.integrals.logistic_mixture import LOGISTIC_ERROR, LOGISTIC_TERMS
 from gpcert.integrals.special import erf
 from gpcert.rounding import gamma
 
-__all__ = ["LOGISTIC_MOMENT_ERROR", "logistic_moments"]
-
 LOGISTIC_MOMENT_ERROR = 1.001 * LOGISTIC_ERROR + gamma(1024)
 """Error of `logistic_moments` for order r, divided by `sqrt(r!)`; see there."""
 

@@ -7,8 +7,6 @@ from typing import Annotated
 
 from gpcert.arrays import Array, PerCell
 
-__all__ = ["ClassMoments", "IndependentMoments"]
-
 
 @dataclass(frozen=True, eq=False)
 class ClassMoments:

@@ -20,16 +20,6 @@ import numpy as np
 
 from gpcert.rounding import gamma, up, up_float
 
-__all__ = [
-    "LARGEST_ORDER",
-    "REACH",
-    "SPREADS",
-    "NormalRule",
-    "graded_indices",
-    "normal_rule",
-    "trapezoid_error",
-]
-
 LARGEST_ORDER = 6
 """Largest |alpha|."""
 

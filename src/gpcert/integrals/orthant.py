@@ -17,15 +17,6 @@ from gpcert.arrays import Array, namespace, to_numpy
 from gpcert.integrals.special import normal_cdf, normal_cdf_bounds
 from gpcert.rounding import U, down, nonnegative, up
 
-__all__ = [
-    "FARTHEST",
-    "SMALLEST_SINE",
-    "bivariate_orthant",
-    "owen_t",
-    "score_bounds",
-    "slepian_bounds",
-]
-
 FARTHEST = 64.0
 """Scores are cut to +-64: the half-planes change by sets of probability `Phi(-64) < 2^-2900`."""
 

@@ -19,8 +19,6 @@ from gpcert.integrals.orthant import FARTHEST, SMALLEST_SINE, bivariate_orthant
 from gpcert.integrals.special import normal_cdf, normal_pdf
 from gpcert.rounding import U, nonnegative
 
-__all__ = ["DERIVATIVE_BOUNDS", "Sector", "normal_derivatives", "sector_moments"]
-
 DERIVATIVE_BOUNDS = (1.0, 0.39895, 0.48395, 0.75502, 1.40035)
 """`b_k >= E|He_k(z)| / 2`, k = 1..4 (`b_0 = 1`): the derivative of order k along a unit vector of
 any Gaussian smoothing `E link(s + z)`, 0 <= link <= 1, is at most b_k.

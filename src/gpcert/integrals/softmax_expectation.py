@@ -18,8 +18,6 @@ import scipy.special
 
 from gpcert.deadline import checkpoint
 
-__all__ = ["expected_softmax"]
-
 GRID_NODES = 128
 GRID_END = 8.5
 """Standard deviations; the normal has mass 2e-17 beyond."""

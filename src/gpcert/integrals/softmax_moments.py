@@ -34,8 +34,6 @@ from gpcert.integrals.normal_rule import (
 )
 from gpcert.rounding import gamma, up, up_float
 
-__all__ = ["LARGEST_GRID_DIMENSION", "softmax_moments"]
-
 LARGEST_GRID_DIMENSION = 3
 """Largest number n of differences."""
 

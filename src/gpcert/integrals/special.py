@@ -13,8 +13,6 @@ from scipy import special
 from gpcert.arrays import Array, namespace
 from gpcert.rounding import NORMAL_CDF_ULPS, TINY, U
 
-__all__ = ["ERF_ULPS", "erf", "normal_cdf", "normal_pdf", "normal_cdf_bounds"]
-
 ERF_ULPS = 8
 """Assumed: |fl(erf y) - erf y| <= ERF_ULPS * U * |erf y| where erf y is normal. Documented: 3.4 U
 for SciPy's Cephes code, 2 U for torch on a CPU (SLEEF), 4 U for CUDA; tested at 200 bits."""

@@ -20,8 +20,6 @@ from gpcert.kernels.nodes.beyond import Beyond
 from gpcert.kernels.nodes.feature_sizes import FeatureSizes
 from gpcert.regions.frame import Frame, Reach
 
-__all__ = ["ActiveDimensions"]
-
 
 @dataclass(frozen=True, eq=False)
 class ActiveDimensions(Kernel):

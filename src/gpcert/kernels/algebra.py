@@ -29,8 +29,6 @@ from gpcert.kernels.squared_exponential import SquaredExponential
 from gpcert.kernels.sum import Sum
 from gpcert.kernels.white import White
 
-__all__ = ["power_of", "product_of", "scaled_by", "sum_of"]
-
 HIGHEST_POWER = 16
 """A power of a kernel that has no closed form is a product of so many factors at most."""
 

@@ -28,8 +28,6 @@ from gpcert.kernels.unit import ORDINARY, even_exponent, exactly_scaled
 from gpcert.regions import Box, Region
 from gpcert.regions.frame import Frame, Reach
 
-__all__ = ["Kernel"]
-
 LARGEST_GRADIENT = 50_000_000
 """Numbers that `gradient_product` may hold at once."""
 

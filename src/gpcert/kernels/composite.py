@@ -11,8 +11,6 @@ import numpy as np
 from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
 
-__all__ = ["Composite", "checked_kernel"]
-
 
 def checked_kernel(name: str, kernel: Any) -> Kernel:
     """The kernel, or an `InputError` that names the argument."""

@@ -18,8 +18,6 @@ from gpcert.kernels.nodes.base import Jet, LocalNode, NodeBatch, Triple
 from gpcert.kernels.nodes.feature_sizes import FeatureSizes
 from gpcert.regions.frame import Frame, Reach
 
-__all__ = ["Constant", "ConstantNode"]
-
 
 @dataclass(frozen=True, eq=False)
 class Constant(Kernel):

@@ -13,8 +13,6 @@ from gpcert.kernels.base import Kernel
 from gpcert.kernels.nodes.cosine import LocalCosine
 from gpcert.regions.frame import Frame
 
-__all__ = ["Cosine"]
-
 
 @dataclass(frozen=True, eq=False)
 class Cosine(Kernel):

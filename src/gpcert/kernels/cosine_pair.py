@@ -13,8 +13,6 @@ from gpcert.kernels.base import Kernel
 from gpcert.kernels.nodes.cosine_pair import LocalCosinePair
 from gpcert.regions.frame import Frame
 
-__all__ = ["CosinePair"]
-
 
 @dataclass(frozen=True, eq=False)
 class CosinePair(Kernel):

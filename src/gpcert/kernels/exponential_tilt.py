@@ -14,8 +14,6 @@ from gpcert.kernels.base import Kernel
 from gpcert.kernels.nodes.exponential_tilt import LocalExponentialTilt
 from gpcert.regions.frame import Frame
 
-__all__ = ["ExponentialTilt"]
-
 
 @dataclass(frozen=True, eq=False)
 class ExponentialTilt(Kernel):

@@ -7,8 +7,6 @@ import math
 from gpcert.arrays import Array, namespace
 from gpcert.rounding import EXP_ULPS, U, up
 
-__all__ = ["LARGEST_EXPONENT", "exponential_tail", "growth_chord"]
-
 LARGEST_EXPONENT = 200.0
 """Beyond |d|^2 = 200 the weighted expansion is useless (its tail exceeds e^100): all remainders
 are reported as infinite, and weighted models of such cells are void. Squares of e^200 do not

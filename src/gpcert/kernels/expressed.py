@@ -11,8 +11,6 @@ from gpcert.kernels.base import Kernel
 from gpcert.kernels.nodes.base import LocalNode
 from gpcert.regions.frame import Frame
 
-__all__ = ["Expressed"]
-
 
 class Expressed(Kernel):
     """Everything but its parameters is that of `expression`."""

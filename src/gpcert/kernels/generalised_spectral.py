@@ -19,8 +19,6 @@ from gpcert.kernels.scale import Scale
 from gpcert.kernels.spectral_mixture import check_rows, check_variances
 from gpcert.kernels.sum import Sum
 
-__all__ = ["GeneralisedSpectral"]
-
 
 @dataclass(frozen=True, eq=False)
 class GeneralisedSpectral(Expressed):

@@ -15,8 +15,6 @@ from gpcert.kernels.nodes.linear import LinearNode
 from gpcert.kernels.unit import exactly_scaled
 from gpcert.regions.frame import Frame
 
-__all__ = ["Linear", "checked_center", "checked_weights", "fits"]
-
 
 def checked_weights(weights: Any) -> np.ndarray:
     """A number or a vector of numbers >= 0, or an `InputError`."""

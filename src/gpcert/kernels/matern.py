@@ -20,8 +20,6 @@ from gpcert.kernels.nodes.radial_profiles import infinite_beyond_zero, power
 from gpcert.kernels.radial import RadialKernel
 from gpcert.rounding import EXP_ULPS, U, up
 
-__all__ = ["Matern"]
-
 MOST_SMOOTH = 10
 """Largest p. Beyond it a Matern kernel is a squared exponential for all practical purposes."""
 

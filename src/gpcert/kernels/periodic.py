@@ -13,8 +13,6 @@ from gpcert.kernels.base import Kernel
 from gpcert.kernels.nodes.periodic import LocalPeriodic
 from gpcert.regions.frame import Frame
 
-__all__ = ["Periodic"]
-
 SMALLEST, LARGEST = 1e-100, 1e100
 """Periods and length-scales outside this range would overflow when squared."""
 

@@ -21,8 +21,6 @@ from gpcert.kernels.sum import Sum
 from gpcert.kernels.unit import even_exponent, exactly_scaled
 from gpcert.regions.frame import Frame
 
-__all__ = ["Polynomial"]
-
 HIGHEST_DEGREE = 6
 """Beyond, k varies over so many orders of magnitude that float64 leaves little of it."""
 

@@ -12,8 +12,6 @@ from gpcert.kernels.composite import Composite
 from gpcert.kernels.nodes.product import ProductNode
 from gpcert.regions.frame import Frame
 
-__all__ = ["Product"]
-
 
 @dataclass(frozen=True, eq=False)
 class Product(Composite):

@@ -19,9 +19,6 @@ from gpcert.kernels.nodes.radial_profiles import RadialProfile
 from gpcert.regions.frame import Frame
 from gpcert.rounding import TINY, gamma, up
 
-__all__ = ["RadialKernel"]
-
-
 ORDINARY = (1e-100, 1e100)
 """Lengths between which unscaled squares that leave float64 belong to kernel values of 0 or 1."""
 

@@ -17,8 +17,6 @@ from gpcert.errors import InputError
 from gpcert.kernels.radial import RadialKernel
 from gpcert.rounding import EXP_ULPS, U, nonnegative, up
 
-__all__ = ["RationalQuadratic"]
-
 SMALLEST_ALPHA, LARGEST_ALPHA = 1e-9, 1e15
 """Beyond, r^2 / (2 alpha) and alpha log1p of it leave what float64 can hold."""
 

@@ -24,8 +24,6 @@ from gpcert.kernels.unit import even_exponent, exactly_scaled
 from gpcert.regions.frame import Frame, Reach
 from gpcert.rounding import gamma
 
-__all__ = ["Scale"]
-
 
 @dataclass(frozen=True, eq=False)
 class Scale(Kernel):

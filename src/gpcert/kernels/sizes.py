@@ -16,18 +16,6 @@ import numpy as np
 from gpcert.arrays import Array, namespace
 from gpcert.rounding import up
 
-__all__ = [
-    "euclidean",
-    "frobenius",
-    "hypotenuse",
-    "leibniz",
-    "raised",
-    "root_above",
-    "signed_times",
-    "times",
-    "total",
-]
-
 
 def raised(size: Array, roundings: int) -> Array:
     """`up` for sizes, which keeps an exact zero."""

@@ -18,8 +18,6 @@ from gpcert.kernels.product import Product
 from gpcert.kernels.squared_exponential import SquaredExponential
 from gpcert.kernels.sum import Sum
 
-__all__ = ["SpectralMixture", "check_rows"]
-
 
 def check_rows(name: str, values: Any, rows: int, columns: int | None = None) -> np.ndarray:
     """A matrix of finite numbers with so many rows (and columns), or an `InputError`."""

@@ -21,8 +21,6 @@ from gpcert.kernels.radial import RadialKernel
 from gpcert.regions import Region
 from gpcert.rounding import EXP_ULPS, U
 
-__all__ = ["SquaredExponential"]
-
 
 @lru_cache(maxsize=1)
 def _series() -> tuple[PositiveSeries, PositiveSeries, PositiveSeries]:

@@ -13,8 +13,6 @@ from gpcert.kernels.nodes.sum import SumNode
 from gpcert.kernels.white import White
 from gpcert.regions.frame import Frame
 
-__all__ = ["Sum"]
-
 
 @dataclass(frozen=True, eq=False)
 class Sum(Composite):

@@ -17,8 +17,6 @@ import numpy as np
 
 from gpcert.errors import InputError
 
-__all__ = ["ORDINARY", "even_exponent", "exactly_scaled"]
-
 ORDINARY = 64
 """Kernels without a factor of their own are left alone while their exponents are below this."""
 

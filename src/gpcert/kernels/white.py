@@ -16,8 +16,6 @@ from gpcert.kernels.base import Kernel
 from gpcert.kernels.constant import ConstantNode
 from gpcert.regions.frame import Frame
 
-__all__ = ["White"]
-
 
 @dataclass(frozen=True, eq=False)
 class White(Kernel):

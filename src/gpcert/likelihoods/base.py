@@ -17,8 +17,6 @@ from typing import Any, ClassVar
 from gpcert.arrays import Array, namespace
 from gpcert.rounding import TINY
 
-__all__ = ["BinaryLikelihood", "Likelihood", "ScalarLikelihood"]
-
 
 class Likelihood(ABC):
     """What every likelihood has: a name and parameters. Subclasses are frozen records."""

@@ -17,11 +17,10 @@ from gpcert.arrays import Array
 from gpcert.integrals.moments import ClassMoments, IndependentMoments
 from gpcert.likelihoods.base import BinaryLikelihood, Likelihood
 
-__all__ = ["ClassLikelihood"]
-
 
 class ClassLikelihood(Likelihood):
-    """Probabilities of m >= 2 classes from m latent outputs. Subclasses are frozen records.
+    """Probabilities of m >= 2 classes from m latent values, each an output, or a sum of outputs
+    with mixing weights (`mixed`). Subclasses are frozen records.
 
     The links lie in [0, 1], add up to 1, are log-concave, and link_c does not increase in
     `d_k - d_c` for any k.
@@ -38,6 +37,14 @@ class ClassLikelihood(Likelihood):
     noise: float
     """Variance that the likelihood itself adds to every latent output; its link is applied to the
     sum. 0 for the softmax."""
+
+    mixes: bool = False
+    """Whether the classes' latent values are sums of outputs, not outputs themselves."""
+
+    def mixed(self, outputs: int) -> np.ndarray:
+        """(m, J): the latent values of the m classes as sums of the J outputs; the identity, or
+        weights on a grid, so that differences of them are exact."""
+        return np.eye(outputs)
 
     @property
     @abstractmethod
@@ -70,6 +77,11 @@ class ClassLikelihood(Likelihood):
         variances (B, m), the likelihood's noise not yet added; its time is O(m^2) at most."""
 
     @abstractmethod
+    def products(self, found: IndependentMoments, c: int) -> tuple[Array, Array]:
+        """The means (B, m) of `link_c link_k` at the law of `found`, the moments of class c alone
+        (weight 1, all others 0), and a bound (B,) of the error of each."""
+
+    @abstractmethod
     def probabilities(self, mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:
-        """(n, m) class probabilities for latent means (n, m) and covariances (n, m, m), in plain
-        floating point; proves nothing."""
+        """(n, m) class probabilities for means (n, J) and covariances (n, J, J) of the outputs, in
+        plain floating point; proves nothing."""

@@ -34,8 +34,6 @@ from gpcert.likelihoods.base import ScalarLikelihood
 from gpcert.likelihoods.segments import check_latent, check_segment, mean_lower
 from gpcert.rounding import U, down, gamma, nonnegative, up
 
-__all__ = ["Discretised"]
-
 Link = Callable[[np.ndarray], np.ndarray]
 
 WIDEST = 1e6

@@ -14,8 +14,6 @@ from gpcert.likelihoods.segments import check_latent
 from gpcert.likelihoods.smoothed_link import SmoothedLink
 from gpcert.rounding import U
 
-__all__ = ["ErfMixture"]
-
 _LARGEST_EXPONENT = 600.0
 """exp(-600) is a normal number: slopes are cut there and keep their ratio instead of vanishing."""
 

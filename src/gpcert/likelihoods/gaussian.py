@@ -9,8 +9,6 @@ from gpcert.arrays import Array, namespace
 from gpcert.likelihoods.base import ScalarLikelihood
 from gpcert.likelihoods.segments import check_latent, check_segment, mean_lower
 
-__all__ = ["Gaussian"]
-
 
 @dataclass(frozen=True)
 class Gaussian(ScalarLikelihood):

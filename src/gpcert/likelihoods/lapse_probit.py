@@ -11,8 +11,6 @@ from gpcert.likelihoods.base import BinaryLikelihood
 from gpcert.likelihoods.probit import Probit
 from gpcert.rounding import down, up
 
-__all__ = ["LapseProbit"]
-
 _ROUNDINGS = 3  # 1 - 2 e, the product and the sum; all of numbers >= 0, so that errors add up
 
 

@@ -12,8 +12,6 @@ from gpcert.arrays import Array, namespace
 from gpcert.integrals.logistic_mixture import LOGISTIC_ERROR, LOGISTIC_TERMS
 from gpcert.likelihoods.erf_mixture import ErfMixture
 
-__all__ = ["Logistic"]
-
 
 @dataclass(frozen=True)
 class Logistic(ErfMixture):

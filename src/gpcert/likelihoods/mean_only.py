@@ -7,8 +7,6 @@ from typing import ClassVar
 
 from gpcert.likelihoods.gaussian import Gaussian
 
-__all__ = ["MeanOnly", "SignOnly"]
-
 
 @dataclass(frozen=True)
 class MeanOnly(Gaussian):

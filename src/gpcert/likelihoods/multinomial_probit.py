@@ -28,8 +28,6 @@ from gpcert.likelihoods.classes import ClassLikelihood
 from gpcert.likelihoods.step_link import StepLink
 from gpcert.rounding import U
 
-__all__ = ["MultinomialProbit"]
-
 LARGEST_SCALE = 2.0**100
 """Largest standard deviation, and one over the smallest, that is accepted: nothing overflows."""
 
@@ -105,6 +103,12 @@ class MultinomialProbit(ClassLikelihood):
                 f"and |weights| <= 2^100, got shapes {tuple(mu.shape)} or numbers outside"
             )
         return independent_maximum(mu, xp.sqrt(v + self.noise), weights)
+
+    def products(self, found: IndependentMoments, c: int) -> tuple[Array, Array]:
+        """Only one class is the largest, so that `link_c^2 = link_c` and `link_c link_k = 0`."""
+        xp = namespace(found.value)
+        own = xp.asarray(np.eye(found.gradient.shape[1])[c], device=found.value.device)
+        return own * found.value[:, None], found.errors[:, 0]
 
     def probabilities(self, mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:
         """Owen's function for up to 3 classes, a deterministic lattice rule for more."""

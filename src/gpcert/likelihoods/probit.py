@@ -14,8 +14,6 @@ from gpcert.likelihoods.base import BinaryLikelihood
 from gpcert.likelihoods.segments import check_latent, check_segment, mean_lower
 from gpcert.rounding import down, nonnegative, up
 
-__all__ = ["Probit"]
-
 _SCORE_ROUNDINGS = 3  # mu / sqrt(1 + v): the sum (halved by the root), the root, the quotient
 
 

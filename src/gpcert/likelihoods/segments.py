@@ -10,8 +10,6 @@ from gpcert.errors import InputError
 from gpcert.likelihoods.base import BinaryLikelihood
 from gpcert.rounding import TINY, U
 
-__all__ = ["LARGEST_SEGMENT", "check_latent", "check_segment", "mean_lower", "monotone_minimum"]
-
 LARGEST_LATENT = 2.0**500
 """Largest |mu| and v accepted by `enclose`: nothing that is computed from them overflows."""
 

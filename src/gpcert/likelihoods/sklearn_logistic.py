@@ -12,8 +12,6 @@ from typing import ClassVar
 
 from gpcert.likelihoods.erf_mixture import ErfMixture
 
-__all__ = ["COEFS", "LAMBDAS", "SklearnLogistic"]
-
 LAMBDAS = (0.41, 0.4, 0.37, 0.44, 0.39)
 COEFS = (-1854.8214151, 3516.89893646, 221.29346712, 128.12323805, -2010.49422654)
 

@@ -12,8 +12,6 @@ from gpcert.likelihoods.base import BinaryLikelihood
 from gpcert.likelihoods.segments import check_segment, mean_lower, monotone_minimum
 from gpcert.rounding import TINY, down, nonnegative, up
 
-__all__ = ["PIECES", "SMOOTHING_BOUNDS", "SmoothedLink", "split_segment"]
-
 PIECES = 8
 """Pieces a segment is cut into; the slack of a bend falls with its square."""
 

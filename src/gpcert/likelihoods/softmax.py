@@ -6,11 +6,11 @@ Proofs: docs/mathematics.md, statement 9.5.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import Array
+from gpcert.arrays import Array, finite_array, namespace
 from gpcert.errors import InputError
 from gpcert.integrals.gumbel import gumbel_moments
 from gpcert.integrals.moments import ClassMoments, IndependentMoments
@@ -20,13 +20,19 @@ from gpcert.integrals.softmax_moments import LARGEST_GRID_DIMENSION, softmax_mom
 from gpcert.likelihoods.base import BinaryLikelihood
 from gpcert.likelihoods.classes import ClassLikelihood
 from gpcert.likelihoods.logistic import Logistic
+from gpcert.rounding import U, on_grid, up
 
-__all__ = ["Softmax"]
+LARGEST_WEIGHT = 2.0**100
+"""Largest mixing weight in size, and one over the smallest that may be the largest: squares of
+differences, at least 2^-300, neither overflow nor underflow."""
 
 
 @dataclass(frozen=True)
 class Softmax(ClassLikelihood):
-    """`pi_c = E[exp(f_c) / sum_k exp(f_k)]` for Gaussian latent outputs f.
+    """`pi_c = E[exp(f_c) / sum_k exp(f_k)]` for Gaussian latent values f.
+
+    `mixing` (m rows of J numbers): `f = mixing u` for J independent outputs u; None for f = u. The
+    weights are stored on a common grid, so that their differences are exact.
 
     `link_bounds`, statement: along u with `max_k u_k - min_k u_k <= 1`, `s(t) = softmax_c(f + t u)`
     has `|s^(j)| <= link_bounds[j - 1]`, j = 1..6.
@@ -51,7 +57,11 @@ class Softmax(ClassLikelihood):
 
     >>> Softmax().probabilities(np.zeros((1, 3)), np.eye(3)[None]).round(4).tolist()
     [[0.3333, 0.3333, 0.3333]]
+    >>> Softmax([[1.0], [-1.0]]).mixed(1).tolist()
+    [[1.0], [-1.0]]
     """
+
+    mixing: Any = None
 
     name: ClassVar[str] = "softmax"
     highest_order: ClassVar[int] = LARGEST_ORDER
@@ -60,6 +70,42 @@ class Softmax(ClassLikelihood):
     largest_coupled: ClassVar[int] = LARGEST_GRID_DIMENSION + 1
 
     noise: float = field(default=0.0, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.mixing is None:
+            return
+        weights = finite_array("mixing", self.mixing, ndim=2)
+        largest = float(np.abs(weights).max(initial=0.0))
+        if len(weights) < 2 or not 1.0 / LARGEST_WEIGHT <= largest <= LARGEST_WEIGHT:
+            raise InputError(
+                f"mixing: expected weights of shape (classes, outputs), two classes or more, the "
+                f"largest between 2^-100 and 2^100 in size, got shape {weights.shape} and {largest}"
+            )
+        rows = tuple(map(tuple, on_grid(weights).tolist()))
+        object.__setattr__(self, "mixing", rows)
+
+    def __repr__(self) -> str:
+        return "Softmax()" if self.mixing is None else f"Softmax(mixing={self.config()['mixing']})"
+
+    def config(self) -> dict[str, Any]:
+        """The mixing weights, if any."""
+        return {} if self.mixing is None else {"mixing": [list(row) for row in self.mixing]}
+
+    @property
+    def mixes(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Whether there are mixing weights."""
+        return self.mixing is not None
+
+    def mixed(self, outputs: int) -> np.ndarray:
+        """`mixing`, or the identity."""
+        if self.mixing is None:
+            return np.eye(outputs)
+        weights = np.asarray(self.mixing)
+        if weights.shape[1] != outputs:
+            raise InputError(
+                f"mixing: expected {outputs} weights a class, one an output, got {weights.shape[1]}"
+            )
+        return weights
 
     @property
     def pair(self) -> BinaryLikelihood:
@@ -80,12 +126,22 @@ class Softmax(ClassLikelihood):
         """`gumbel_moments`: one-dimensional integrals of products over the classes."""
         return gumbel_moments(mu, v, weights)
 
+    def products(self, found: IndependentMoments, c: int) -> tuple[Array, Array]:
+        """`d softmax_c / d f_k = softmax_c ([k = c] - softmax_k)`, and so on average."""
+        xp = namespace(found.value)
+        own = xp.asarray(np.eye(found.gradient.shape[1])[c], device=found.value.device)
+        error = up(found.errors[:, 0] + found.errors[:, 1] + 2.0 * U, 4)  # both are at most one
+        return own * found.value[:, None] - found.gradient, error
+
     def probabilities(self, mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:
         """`softmax_moments` for few classes, whose covariance is regular; else `expected_softmax`.
 
         A singular covariance of the differences is raised by 1e-9 of its size: this is no proof.
         """
         mean, covariance = np.asarray(mean, dtype=float), np.asarray(covariance, dtype=float)
+        if self.mixing is not None:
+            weights = self.mixed(mean.shape[1])
+            mean, covariance = mean @ weights.T, weights @ covariance @ weights.T
         if not 2 <= mean.shape[1] <= self.largest_coupled or len(mean) == 0:
             return expected_softmax(mean, covariance)
         d = mean[:, 1:] - mean[:, :1]

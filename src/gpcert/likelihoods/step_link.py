@@ -15,8 +15,6 @@ from gpcert.likelihoods.base import BinaryLikelihood
 from gpcert.likelihoods.segments import check_latent, check_segment, mean_lower
 from gpcert.rounding import TINY, down, nonnegative, up
 
-__all__ = ["StepLink"]
-
 
 @dataclass(frozen=True)
 class StepLink(BinaryLikelihood):

@@ -19,8 +19,6 @@ from gpcert.models.links import LINKS
 from gpcert.models.training import Covariances
 from gpcert.posterior import Posterior
 
-__all__ = ["Choices", "ClassInference", "Latent"]
-
 _ALLOWED = {
     "likelihood": ("probit", "logistic", "softmax"),
     "inference": ("laplace", "ep"),

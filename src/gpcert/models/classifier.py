@@ -27,8 +27,6 @@ from gpcert.models.training import (
 from gpcert.posterior import Posterior
 from gpcert.spread import spread_of
 
-__all__ = ["GPClassifier"]
-
 
 class GPClassifier(ClassifierMixin, BaseEstimator):
     """Gaussian process classification, `p(y | x) = link(g(x))`, `g ~ GP(0, k)`.

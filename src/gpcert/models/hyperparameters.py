@@ -19,8 +19,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 from gpcert.errors import InputError
 
-__all__ = ["Epoch", "Optimum", "Search", "Trace", "maximise"]
-
 AT_BOUND = 1e-6
 """A parameter this near its bound (in the vector's own unit) is reported as ending there."""
 

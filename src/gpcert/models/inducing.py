@@ -10,8 +10,6 @@ from sklearn.utils import check_array, check_random_state
 
 from gpcert.errors import InputError
 
-__all__ = ["INDUCING", "inducing_points"]
-
 INDUCING = ("random", "kmeans")
 
 LARGEST_KMEANS = 10_000

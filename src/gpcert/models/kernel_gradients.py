@@ -18,12 +18,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from gpcert.errors import InputError
-from gpcert.kernels import Kernel, Scale, White
+from gpcert.kernels import ActiveDimensions, Kernel, Product, Scale, Sum, White
 from gpcert.kernels.composite import Composite
-from gpcert.kernels.radial import RadialKernel
-from gpcert.models.leaf_gradients import LEAF_RULES, RADIAL_RULE, Derivatives, LeafRule, Pairs
-
-__all__ = ["LogParameters", "Parameter", "has_white_noise"]
+from gpcert.models.leaf_gradients import Derivatives, LeafRule, Pairs, rule_of
 
 
 @dataclass(frozen=True)
@@ -168,18 +165,6 @@ class _Diagonal:
         return _Diagonal(self.X[:, dimensions])
 
 
-def _rule(kernel: Any) -> LeafRule:
-    rule = LEAF_RULES.get(kernel.name)
-    if rule is None and isinstance(kernel, RadialKernel):
-        rule = RADIAL_RULE
-    if rule is None:
-        raise InputError(
-            f"kernel: expected one with a rule of gpcert.models.leaf_gradients, got {kernel!r}; "
-            "add its rule there, or fit with max_epochs=0"
-        )
-    return rule
-
-
 def _parameters(kernel: Any, path: str) -> Iterator[Parameter]:
     for field, logarithmic in _own_fields(kernel):
         yield from _field(kernel, field, path, logarithmic)
@@ -192,7 +177,7 @@ def _own_fields(kernel: Any) -> list[tuple[str, bool]]:
     """The fields that are trained, those of the parts apart, and whether by their logarithm."""
     if kernel.parts:
         return [("factor", True)] if isinstance(kernel, Scale) else []
-    rule = _rule(kernel)
+    rule = rule_of(kernel)
     return [(field, field in rule.logarithmic) for field in rule.fields]
 
 
@@ -224,9 +209,9 @@ def _new_field(kernel: Any, field: str, vector: Iterator[float], logarithmic: bo
 
 def _contractions(kernel: Any, covariance: _Covariance, W: np.ndarray) -> Iterator[float]:
     if kernel.parts:
-        yield from _COMPOSITES[kernel.name](kernel, covariance, W)
+        yield from _COMPOSITES[type(kernel)](kernel, covariance, W)
         return
-    found = covariance.derivatives(_rule(kernel), kernel, W)
+    found = covariance.derivatives(rule_of(kernel), kernel, W)
     for field, logarithmic in _own_fields(kernel):
         yield from _trained(kernel, field, found[field], logarithmic)
 
@@ -265,9 +250,9 @@ def _active(kernel: Any, covariance: _Covariance, W: np.ndarray) -> Iterator[flo
     yield from _contractions(kernel.kernel, covariance.columns(kernel.dimensions), W)
 
 
-_COMPOSITES: dict[str, Callable[[Any, _Covariance, np.ndarray], Iterator[float]]] = {
-    "sum": _sum,
-    "product": _product,
-    "scale": _scale,
-    "active_dimensions": _active,
+_COMPOSITES: dict[type[Kernel], Callable[[Any, _Covariance, np.ndarray], Iterator[float]]] = {
+    Sum: _sum,
+    Product: _product,
+    Scale: _scale,
+    ActiveDimensions: _active,
 }

@@ -18,7 +18,9 @@ from typing import Any
 import numpy as np
 from scipy.spatial.distance import cdist
 
-__all__ = ["LEAF_RULES", "RADIAL_RULE", "Derivatives", "LeafRule", "Pairs"]
+from gpcert import kernels as k
+from gpcert.errors import InputError
+from gpcert.kernels.radial import RadialKernel
 
 Derivatives = dict[str, Any]
 """Contracted derivatives by field; each has the shape of the field."""
@@ -330,36 +332,46 @@ def _white_training(kernel: Any, X: np.ndarray, W: np.ndarray) -> Derivatives:
 
 _RADIAL = ("variance", "length_scale")
 
-RADIAL_RULE = LeafRule(_RADIAL, _radial, _radial_diagonal)
-"""Of any radial kernel that has none of its own: the parameters of its shape are not trained."""
-
-LEAF_RULES: dict[str, LeafRule] = {
-    "squared_exponential": LeafRule(_RADIAL, _squared_exponential, _radial_diagonal),
-    "rational_quadratic": LeafRule(
+LEAF_RULES: dict[type[k.Kernel], LeafRule] = {
+    RadialKernel: LeafRule(_RADIAL, _radial, _radial_diagonal),
+    k.SquaredExponential: LeafRule(_RADIAL, _squared_exponential, _radial_diagonal),
+    k.RationalQuadratic: LeafRule(
         (*_RADIAL, "alpha"),
         _rational_quadratic,
         lambda kernel, X, w: _radial_diagonal(kernel, X, w) | {"alpha": 0.0},
     ),
-    "matern": RADIAL_RULE,
-    "periodic": LeafRule((*_RADIAL, "period"), _periodic, _periodic_diagonal),
-    "cosine": LeafRule(("variance",), _cosine, _cosine_diagonal, linear=("frequency",)),
-    "exponential_tilt": LeafRule((), _tilt, _tilt_diagonal, linear=("theta",)),
-    "cosine_pair": LeafRule((), _cosine_pair, _cosine_pair_diagonal, linear=("first", "second")),
-    "generalised_spectral": LeafRule(
+    k.Periodic: LeafRule((*_RADIAL, "period"), _periodic, _periodic_diagonal),
+    k.Cosine: LeafRule(("variance",), _cosine, _cosine_diagonal, linear=("frequency",)),
+    k.ExponentialTilt: LeafRule((), _tilt, _tilt_diagonal, linear=("theta",)),
+    k.CosinePair: LeafRule((), _cosine_pair, _cosine_pair_diagonal, linear=("first", "second")),
+    k.GeneralisedSpectral: LeafRule(
         ("variances",),
         _generalised_spectral,
         _generalised_spectral_diagonal,
         linear=("thetas", "first", "second"),
     ),
-    "spectral_mixture": LeafRule(
+    k.SpectralMixture: LeafRule(
         ("variances", "length_scales"),
         _spectral_mixture,
         _spectral_mixture_diagonal,
         linear=("frequencies",),
     ),
-    "linear": LeafRule(("weights",), _linear, _linear_diagonal),
-    "polynomial": LeafRule(("weights", "offset"), _polynomial, _polynomial_diagonal),
-    "constant": LeafRule(("variance",), _constant, _constant_diagonal),
-    "white": LeafRule(("variance",), _no_variance, _no_variance, training=_white_training),
+    k.Linear: LeafRule(("weights",), _linear, _linear_diagonal),
+    k.Polynomial: LeafRule(("weights", "offset"), _polynomial, _polynomial_diagonal),
+    k.Constant: LeafRule(("variance",), _constant, _constant_diagonal),
+    k.White: LeafRule(("variance",), _no_variance, _no_variance, training=_white_training),
 }
-"""One rule for every elementary kernel, by the name that the registry of kernels gives it."""
+"""One for every elementary kernel; that of all radial ones trains no parameters of the shape."""
+
+
+def rule_of(kernel: k.Kernel) -> LeafRule:
+    """The rule of the kernel's own class (one made from it may have other values), or of radial
+    kernels, which asks the kernel itself."""
+    kind = RadialKernel if isinstance(kernel, RadialKernel) else type(kernel)
+    rule = LEAF_RULES.get(type(kernel), LEAF_RULES.get(kind))
+    if rule is None:
+        raise InputError(
+            f"kernel: expected one with a rule of gpcert.models.leaf_gradients, got {kernel!r}; "
+            "add its rule there, or fit with max_epochs=0"
+        )
+    return rule

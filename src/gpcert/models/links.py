@@ -19,17 +19,6 @@ from scipy import special
 
 from gpcert.models.tilted_logistic import tilted_logistic
 
-__all__ = [
-    "LINKS",
-    "Derivatives",
-    "Link",
-    "LogisticLink",
-    "Moments",
-    "ProbitLink",
-    "softmax_log_likelihood",
-    "softmax_probabilities",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class Derivatives:

@@ -25,8 +25,6 @@ from gpcert.models.training import (
 from gpcert.posterior import Posterior
 from gpcert.spread import spread_of
 
-__all__ = ["GPRegressor"]
-
 
 class GPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     """Gaussian process regression, `y = g(x) + e`, `g ~ GP(0, k)`, `e ~ N(0, noise)`.

@@ -18,8 +18,6 @@ import math
 import numpy as np
 from scipy import special
 
-__all__ = ["tilted_logistic"]
-
 NODES = 112
 """Tested against high precision for variances up to 1e6: `log Z` to 1e-11, the tilted mean to
 1e-11 standard deviations, the tilted variance to 1e-10 of itself."""

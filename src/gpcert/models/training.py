@@ -20,18 +20,6 @@ from gpcert.models.inference import EvidenceGradient, Fit
 from gpcert.models.kernel_gradients import LogParameters, has_white_noise
 from gpcert.models.progress import progress_bar
 
-__all__ = [
-    "Covariances",
-    "Options",
-    "Trained",
-    "checked_count",
-    "checked_flag",
-    "checked_random",
-    "starting_kernel",
-    "train",
-    "white_noise",
-]
-
 WHITE_TOLERANCE = 1e-9
 """Relative differences of white noise between inputs that are rounding."""
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
 from gpcert.certificates import Status
 
-__all__ = ["plot_accuracy"]
-
 
 def plot_accuracy(
     ax: Axes | None,

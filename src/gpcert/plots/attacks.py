@@ -12,8 +12,6 @@ from gpcert.plots.style import ACCENT, DARK, LIGHT
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_attacks"]
-
 
 def plot_attacks(
     ax: Axes | None, before: np.ndarray, after: np.ndarray, success: np.ndarray, quantity: str

@@ -13,15 +13,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = [
-    "axes_or_current",
-    "new_figure",
-    "legend_above",
-    "name_rows",
-    "room_around",
-    "short_name",
-]
-
 MOST_NAMES, LONGEST_NAME = 25, 28
 """Rows that have a name each; of more, about so many have one. Characters of a name."""
 

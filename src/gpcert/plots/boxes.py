@@ -13,8 +13,6 @@ from gpcert.plots.style import CLASS_PALETTE
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_boxes"]
-
 HATCHES = ("", "//", "..", "xx", "--", "oo")
 """Repeat what the colours of the groups say."""
 

@@ -16,8 +16,6 @@ from gpcert.plots.surface import Surface, surface_of
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_decision_regions"]
-
 
 def plot_decision_regions(
     ax: Axes,

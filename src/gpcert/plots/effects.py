@@ -14,8 +14,6 @@ from gpcert.plots.style import ACCENT, DARK
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["EFFECT_COLOURS", "plot_effects", "plot_heat_map"]
-
 EFFECT_COLOURS = "RdBu_r"
 """Blue lowers, red raises, as in the paper; light in the middle, so grey print shows the size."""
 

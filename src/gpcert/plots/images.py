@@ -14,8 +14,6 @@ from gpcert.plots.style import PROBABILITY_COLOURS
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["image_shape", "plot_image_counterexample"]
-
 
 def image_shape(shape: Any, pixels: int) -> tuple[int, int]:
     """Rows and columns of an image of so many pixels, or an `InputError`.

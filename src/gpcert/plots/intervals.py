@@ -15,8 +15,6 @@ from gpcert.plots.style import ACCENT, DARK, LIGHT, NOMINAL
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_range"]
-
 HEIGHT = 0.56
 
 

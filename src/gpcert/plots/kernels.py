@@ -21,8 +21,6 @@ from gpcert.rounding import up_float
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["KernelLines", "kernel_lines", "plot_kernel_lines"]
-
 GRID = 241
 """Places of the interval at which curves are drawn."""
 

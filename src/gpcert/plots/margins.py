@@ -16,8 +16,6 @@ from gpcert.plots.style import LOOKS, NOMINAL
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_certificate", "plot_certificates"]
-
 FOUND = {Status.ROBUST: "v", Status.NOT_ROBUST: "X", Status.UNKNOWN: "v"}
 """Markers of the least margin that is known to be attained."""
 

@@ -10,8 +10,6 @@ import numpy as np
 
 from gpcert.errors import InputError
 
-__all__ = ["outline"]
-
 CORNERS = 128
 """Points of the outline of a round ball; a multiple of 8, so that corners are met exactly."""
 

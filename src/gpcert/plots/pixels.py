@@ -14,8 +14,6 @@ from gpcert.plots.style import ACCENT, DARK
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_gaps"]
-
 LOOKS = ((DARK, "o", "-"), (ACCENT, "s", "--"), ("#009E73", "^", "-."), ("#777777", "D", ":"))
 """Colour, marker and line of each ranking: any one of them tells them apart."""
 

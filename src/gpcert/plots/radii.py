@@ -15,8 +15,6 @@ from gpcert.plots.style import LOOKS
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_radii"]
-
 
 def plot_radii(ax: Axes | None, radii: Sequence[Radius], labels: Sequence[Any]) -> Axes:
     """One row a point, from the top: green up to the proved radius, hatched what is open, a cross

@@ -15,8 +15,6 @@ from gpcert.plots.style import ACCENT, DARK, LIGHT
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_kept_features", "plot_kept_pixels"]
-
 LOOKS = (
     ("white", "", "cannot move"),
     ("#DDDDDD", "", "not in the reason"),

@@ -19,8 +19,6 @@ from gpcert.plots.radii import plot_radii
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["PICTURES"]
-
 
 def _range(ax: Axes | None, found: PredictionRange) -> Axes:
     return plot_range(ax, [found])

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-__all__ = ["plot_safety"]
-
 LOW, ATTACK = "#009E73", "#CC79A7"
 """Bluish green and reddish purple of Okabe and Ito (2008); line styles and markers repeat them."""
 

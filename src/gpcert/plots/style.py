@@ -7,19 +7,6 @@ from typing import Any, Literal
 
 from gpcert.certificates import Status
 
-__all__ = [
-    "Look",
-    "LOOKS",
-    "DARK",
-    "LIGHT",
-    "ACCENT",
-    "CLASS_COLOURS",
-    "CLASS_MARKERS",
-    "CLASS_PALETTE",
-    "NOMINAL",
-    "PROBABILITY_COLOURS",
-]
-
 
 @dataclass(frozen=True)
 class Look:

@@ -17,8 +17,6 @@ from gpcert.posterior import Posterior
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["MarkerColours", "Surface", "surface_of"]
-
 GRID, CLASS_GRID = 120, 60
 """Points a side of the grid that contours are drawn from; the probabilities of several classes are
 integrals, milliseconds each."""

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from gpcert.models.hyperparameters import Trace
 
-__all__ = ["plot_training"]
-
 
 def plot_training(ax: Axes, trace: Trace) -> Axes:
     """A dot for each evaluation of the evidence, and the best so far as a line.

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-__all__ = ["plot_worst_cases"]
-
 
 def plot_worst_cases(ax: Axes | None, frame: pd.DataFrame) -> Axes:
     """Thin and light: the band that holds mean +- beta std of the whole region; thick and dark: the

@@ -14,8 +14,6 @@ from gpcert.quantities.base import Quantity
 from gpcert.quantities.moments import root_slope
 from gpcert.rounding import TINY, down, gamma, nonnegative, up
 
-__all__ = ["Band"]
-
 WORTHWHILE_SHARE = 1e-3
 """Part of the band's half-width that further lines must gain to be worth their time."""
 

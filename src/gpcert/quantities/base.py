@@ -11,8 +11,6 @@ from abc import ABC, abstractmethod
 
 from gpcert.arrays import Array
 
-__all__ = ["Quantity"]
-
 
 class Quantity(ABC):
     """`G(q, v)` of q = sign mu_c(x) and the variance v of output c, in the output's units (noise

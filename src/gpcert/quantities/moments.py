@@ -12,8 +12,6 @@ from gpcert.arrays import Array, namespace
 from gpcert.quantities.base import Quantity
 from gpcert.rounding import down, nonnegative, up
 
-__all__ = ["Mean", "Std", "Variance"]
-
 
 @dataclass(frozen=True)
 class Mean(Quantity):

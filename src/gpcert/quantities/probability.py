@@ -12,8 +12,6 @@ from gpcert.likelihoods import ScalarLikelihood
 from gpcert.likelihoods.segments import LARGEST_SEGMENT
 from gpcert.quantities.base import Quantity
 
-__all__ = ["Probability"]
-
 WORTHWHILE_GAIN = 1e-3
 """Probability that further lines must gain on some cell of a batch to be worth their time."""
 

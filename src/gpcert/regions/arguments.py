@@ -10,8 +10,6 @@ import numpy as np
 from gpcert.arrays import finite_array, number_array
 from gpcert.errors import InputError
 
-__all__ = ["check_norm", "check_radius", "check_features", "check_domain", "number_or_text"]
-
 
 def check_norm(norm: float | str, name: str = "norm") -> float:
     """The exponent p in [1, inf] of a norm given as a number or `"inf"`."""

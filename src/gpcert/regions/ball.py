@@ -27,8 +27,6 @@ from gpcert.regions.intersection import multiplier, response
 from gpcert.regions.norms import POW_ULPS, add_down, add_up, dual_exponent, norm, norm_upper
 from gpcert.rounding import U
 
-__all__ = ["Ball", "unit_minimizer"]
-
 
 @dataclass(frozen=True, eq=False, init=False)
 class Ball(Region):

@@ -15,8 +15,6 @@ from gpcert.arrays import Backend, backend_from_name, finite_array
 from gpcert.errors import InputError
 from gpcert.regions.cells import Cells
 
-__all__ = ["Region", "NormConstraint"]
-
 
 class NormConstraint(NamedTuple):
     """`||(x_free - center) / unit||_p <= radius`, p finite, two free features or more, radius > 0.

@@ -12,8 +12,6 @@ from gpcert.arrays import finite_array
 from gpcert.errors import InputError
 from gpcert.regions.base import Region
 
-__all__ = ["Box"]
-
 
 @dataclass(frozen=True, eq=False, init=False)
 class Box(Region):

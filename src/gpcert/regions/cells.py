@@ -22,8 +22,6 @@ from gpcert.rounding import TINY, U, nonnegative, up
 if TYPE_CHECKING:
     from gpcert.regions.base import Region
 
-__all__ = ["Cells"]
-
 
 @dataclass(frozen=True, eq=False)
 class Cells:

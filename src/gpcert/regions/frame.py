@@ -16,8 +16,6 @@ from gpcert.arrays import Array, Backend, namespace
 from gpcert.regions import Cells, Region
 from gpcert.rounding import nonnegative, up
 
-__all__ = ["Frame", "Reach", "power_of_two", "widths_as_units"]
-
 
 def power_of_two(lengths: np.ndarray) -> np.ndarray:
     """The power of two nearest to each length (in its logarithm); 1 for infinite ones."""

@@ -25,9 +25,6 @@ from gpcert.regions.linear_map import LinearMap
 from gpcert.rounding import TINY, U, down, gamma, nonnegative, root, up
 from gpcert.spectral import largest_eigenvalue
 
-__all__ = ["Image", "ImageCells"]
-
-
 STEPS = 20
 """Steps towards good weights of `|V y|^2 <= largest sum_j weights_j y_j^2`."""
 

@@ -26,17 +26,6 @@ from gpcert.arrays import Array, PerRow, Rows, namespace
 from gpcert.regions.norms import dual_exponent, norm, norm_upper
 from gpcert.rounding import TINY, U, down, up
 
-__all__ = [
-    "BoxAndBall",
-    "box_minimum",
-    "cell_minimum",
-    "split_bound",
-    "ball_minimum",
-    "multiplier",
-    "dual_vector",
-    "response",
-]
-
 STEPS = 50
 """Bisections of `log2 mu` in [-60, 40], which leaves a relative error of 1e-13 in mu."""
 

@@ -15,8 +15,6 @@ import numpy as np
 from gpcert.arrays import finite_array
 from gpcert.errors import InputError
 
-__all__ = ["LinearMap"]
-
 
 @dataclass(frozen=True, eq=False)
 class LinearMap:

@@ -23,17 +23,6 @@ import numpy as np
 from gpcert.arrays import Array, namespace
 from gpcert.rounding import U
 
-__all__ = [
-    "POW_ULPS",
-    "add_down",
-    "add_up",
-    "dual_exponent",
-    "norm",
-    "norm_lower",
-    "norm_upper",
-    "product_up",
-]
-
 POW_ULPS = 16
 """Assumed: |fl(a^b) - a^b| <= POW_ULPS * U * a^b; glibc, NumPy, SLEEF and CUDA keep within 4."""
 

@@ -25,8 +25,6 @@ from gpcert.regions.intersection import BoxAndBall
 from gpcert.regions.norms import norm_upper
 from gpcert.rounding import U, down, nonnegative, up
 
-__all__ = ["box_maximum", "hoelder_exponent", "split_maximum", "triangle_maximum", "threshold"]
-
 
 def box_maximum(weights: Array, half: Array) -> Array:
     """Certified `sum_j weights_j half_j^2`; each term carries two roundings, the sum f."""

@@ -10,8 +10,6 @@ from gpcert.regions.ball import Ball
 from gpcert.regions.base import Region
 from gpcert.regions.box import Box
 
-__all__ = ["region_from_dict"]
-
 
 def region_from_dict(record: Mapping[str, Any]) -> Region:
     """The region that `describe` wrote, with the same floats.

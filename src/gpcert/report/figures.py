@@ -8,8 +8,6 @@ from pathlib import Path
 from gpcert.errors import InputError
 from gpcert.experiments.results import ExperimentResult, ResultFigure
 
-__all__ = ["LARGEST_SVG", "figure_file", "picture_address"]
-
 LARGEST_SVG = 400_000
 """Bytes; a drawing of more lines than that is shown as pixels."""
 

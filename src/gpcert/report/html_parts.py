@@ -12,8 +12,6 @@ from gpcert.json_text import to_json
 from gpcert.report.figures import figure_file, picture_address
 from gpcert.report.wording import MARKS, REPORT_ROWS, shown, time_taken, where_computed
 
-__all__ = ["claims_html", "experiment_html", "figure_html", "table_html"]
-
 CHOSEN_BY = ("experiment", "agrees")
 """Columns of the claims with a menu; prose has none."""
 

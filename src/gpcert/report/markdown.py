@@ -11,8 +11,6 @@ from gpcert.experiments.results import FILE, ExperimentResult, ResultFigure, Res
 from gpcert.report.figures import figure_file
 from gpcert.report.wording import MARKS, agreement_counts, shown, time_taken, where_computed
 
-__all__ = ["MARKDOWN_ROWS", "markdown_page"]
-
 MARKDOWN_ROWS = 30
 """Rows of a table in the text; all are in its CSV file."""
 

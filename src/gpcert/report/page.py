@@ -11,8 +11,6 @@ from gpcert.experiments.results import ExperimentResult
 from gpcert.report.html_parts import claims_html, experiment_html
 from gpcert.report.wording import agreement_counts, time_taken
 
-__all__ = ["html_page"]
-
 POLICY = (
     "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
     "base-uri 'none'; form-action 'none'"

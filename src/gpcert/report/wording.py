@@ -7,8 +7,6 @@ from collections.abc import Iterable
 
 from gpcert.experiments.results import AGREEMENTS, Cell, ExperimentResult
 
-__all__ = ["MARKS", "REPORT_ROWS", "agreement_counts", "shown", "time_taken", "where_computed"]
-
 MARKS = {"yes": "✓", "no": "✗", "unclear": "?"}
 """Agreement is told by a mark and a word; the colour only repeats it."""
 

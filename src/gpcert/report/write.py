@@ -10,8 +10,6 @@ from gpcert.experiments.results import ExperimentResult, read_all, write_whole
 from gpcert.report.markdown import markdown_page
 from gpcert.report.page import html_page
 
-__all__ = ["FORMATS", "write_report"]
-
 FORMATS = {"html": "report.html", "markdown": "report.md"}
 """The formats, and the name of the file in the results' folder."""
 

@@ -5,6 +5,7 @@ Proofs: docs/mathematics.md, statement 14.1.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -22,10 +23,15 @@ from gpcert.search.branch_and_bound import bytes_per_cell, cells_at_once
 from gpcert.search.budget import Budget
 from gpcert.search.shared import SharedProblem, SharedResult, solve_shared
 
-__all__ = ["BoxFamily"]
+BATCH_BYTES = 5.0e8
+"""Most memory of one batch on a CPU."""
 
-BATCH_BYTES, GPU_BATCH_BYTES = 5.0e8, 2.0e10
-"""Memory of one batch; a GPU takes at most a quarter of what it has left."""
+NEAR_BYTES, FEW_CELLS = 1.0e8, 64
+"""Its memory where that is not for fewer cells: much of it stays in the caches."""
+
+GPU_SHARE = 0.8
+"""Of what a GPU has left, by an estimate that is twice what is used: the larger its batches, the
+less its launches cost (half a million boxes at a time are four times as fast as 65,536)."""
 
 TRIAL_BOXES = 64
 """Boxes on which it is tried whether the optional bounds pay."""
@@ -52,10 +58,13 @@ class BoxFamily:
     @property
     def cells_at_once(self) -> int:
         """Boxes per batch."""
-        f, gpu = len(self.whole.free), self.backend.gpu
-        room = min(GPU_BATCH_BYTES, self.backend.free_bytes / 4.0) if gpu else BATCH_BYTES
-        fitting = int(room / bytes_per_cell(self.model, f))
-        return max(1, min(fitting, cells_at_once(self.model, f, self.goals, self.backend)))
+        f = len(self.whole.free)
+        each = bytes_per_cell(self.model, f)
+        if self.backend.gpu:
+            return max(1, int(GPU_SHARE * self.backend.free_bytes / each))
+        usual = cells_at_once(self.model, f, self.goals, self.backend)
+        room = min(BATCH_BYTES, max(NEAR_BYTES, FEW_CELLS * each))
+        return max(1, min(int(room / each), usual))
 
     def evaluation(
         self,
@@ -69,6 +78,18 @@ class BoxFamily:
         del question
         cells = Cells(self.whole, self.backend.asarray(low), self.backend.asarray(high))
         return Evaluation(self.local, cells, optional, learnt)
+
+    def ceilings(self, points: np.ndarray, goals: Sequence[int]) -> np.ndarray:
+        """(n, len(goals)): certified values, from above, of some goals at points (n, f)."""
+        found = np.empty((len(points), len(goals)))
+        for start in range(0, len(points), self.cells_at_once):
+            x = points[start : start + self.cells_at_once]
+            evaluation = self.evaluation(np.empty(0), x, x, optional=False)
+            for k, g in enumerate(goals):
+                checkpoint()
+                values = to_numpy(self.goals[g].ceiling(evaluation))
+                found[start : start + len(x), k] = values
+        return found
 
     def bounded_once(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, int]:
         """(R, G): a proved lower bound of every goal over every box (R, f), from one evaluation

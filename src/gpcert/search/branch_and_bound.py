@@ -14,7 +14,7 @@ import numpy as np
 from gpcert.arrays import Backend, to_numpy
 from gpcert.committee import Model
 from gpcert.deadline import OutOfTime, checkpoint, until
-from gpcert.enclosures import Evaluation, Portfolio, local_model
+from gpcert.enclosures import Evaluation, LocalModel, Portfolio, local_model
 from gpcert.enclosures.goals import Goal
 from gpcert.errors import SoundnessError
 from gpcert.regions import Cells
@@ -22,8 +22,6 @@ from gpcert.search.budget import Clock, StopReason
 from gpcert.search.frontier import Boxes, Frontier
 from gpcert.search.incumbents import Incumbents
 from gpcert.search.problem import GoalResult, Problem, SearchResult, SearchState
-
-__all__ = ["bytes_per_cell", "cells_at_once", "solve"]
 
 LARGEST_BATCH = 8192
 """Boxes at a time; matrix products no longer gain beyond it on a CPU."""
@@ -37,6 +35,9 @@ FIRST_BOX_SECONDS = 0.5
 
 GPU_SPEED = 64
 """How many times more a GPU takes in its stride."""
+
+HOST_SHARE = 0.5
+"""Of a CPU's batch: what a search has before it moves to a GPU."""
 
 RANDOM_STARTS = 2
 """Random starting points of the local search at the root, beside the bound's own minimiser."""
@@ -79,6 +80,8 @@ class _Search:
         self.incumbents = Incumbents(problem)
         self.rng = np.random.default_rng(problem.random_state)
         self.portfolio = Portfolio()
+        self.backend = Backend() if problem.backend.gpu else problem.backend
+        """Where batches are bounded now: see `_move`."""
 
     def run(self) -> StopReason:
         """Evaluate the root, then split what is open until nothing is or the budget ends."""
@@ -95,6 +98,7 @@ class _Search:
                 index = self._select()
                 if len(index) == 0:
                     return StopReason.RESOLUTION
+                self._move()
                 self._split(index)
                 self._check()
 
@@ -117,21 +121,37 @@ class _Search:
     def _root(self) -> None:
         """Bind the model to the region and bound the region as one box."""
         problem = self.problem
-        goals = problem.goals
-        variance = any(goal.needs_variance for goal in goals)
-        self.local = local_model(problem.posterior, problem.region, problem.backend, variance)
-        self.incumbents.bind(self.local)
-        active = list(range(len(goals)))
+        self.local = self._local_model()
+        self.incumbents.bind(self.local, self.backend)
+        active = list(range(len(problem.goals)))
         # the centre first: an interrupt from here on finds at least one attained value
-        self.incumbents.offer_points(problem.region.center[None], active, problem.backend)
+        self.incumbents.offer_points(problem.region.center[None], active)
         root = np.zeros(1, dtype=int)
-        cells = self.frontier.cells(root, problem.backend)
+        cells = self.frontier.cells(root, self.backend)
         children, points = self._evaluate(
             cells, self.frontier.lower[root], self.frontier.axes[root], active
         )
         self.frontier.replace(root, children)
         self.starts = problem.region.project(points)
-        self.incumbents.offer_points(self.starts, active, problem.backend)
+        self.incumbents.offer_points(self.starts, active)
+
+    def _local_model(self) -> LocalModel:
+        problem = self.problem
+        variance = any(goal.needs_variance for goal in problem.goals)
+        return local_model(problem.posterior, problem.region, self.backend, variance)
+
+    def _move(self) -> None:
+        """To the GPU, once a batch of a CPU is open or done: its thousands of launches take a
+        quarter of a second whatever they compute. Single points stay where they are."""
+        problem = self.problem
+        if self.backend == problem.backend:
+            return
+        enough = cells_at_once(
+            problem.posterior, len(problem.region.free), problem.goals, self.backend
+        )
+        if max(self.boxes, len(self.frontier)) >= HOST_SHARE * enough:
+            self.backend = problem.backend
+            self.local = self._local_model()
 
     def _local_search(self) -> None:
         """Descend from where the root's bounds are attained, and from random points."""
@@ -141,7 +161,7 @@ class _Search:
         extra = problem.region.sample(RANDOM_STARTS, self.rng)
         for g in self._active():
             own = starts[[g]] if len(starts) > g else starts[:1]
-            self.incumbents.polish(g, np.concatenate([own, extra]), problem.backend)
+            self.incumbents.polish(g, np.concatenate([own, extra]))
 
     def _open(self) -> np.ndarray:
         """(n, G): boxes that keep a goal from being finished."""
@@ -189,7 +209,7 @@ class _Search:
     def _batch_size(self) -> int:
         """Parents per batch: bounded by work, memory, and the budget of boxes."""
         problem, f = self.problem, len(self.problem.region.free)
-        size = cells_at_once(problem.posterior, f, problem.goals, problem.backend) // 2
+        size = cells_at_once(problem.posterior, f, problem.goals, self.backend) // 2
         budget = problem.budget
         if budget.memory is not None:
             each = bytes_per_cell(problem.posterior, f)
@@ -202,7 +222,7 @@ class _Search:
         frontier = self.frontier
         active = self._active()
         worst = np.argmax(self._urgency()[index], axis=1)
-        cells = frontier.cells(index, self.problem.backend)
+        cells = frontier.cells(index, self.backend)
         axis = self._usable_axis(cells, frontier.axes[index, worst])
         before = self.incumbents.values.copy()
         parents = np.concatenate([index, index])
@@ -211,13 +231,11 @@ class _Search:
         )
         frontier.replace(index, children)
         if len(points):
-            self.incumbents.offer_points(
-                self.problem.region.project(points), active, self.problem.backend
-            )
+            self.incumbents.offer_points(self.problem.region.project(points), active)
         for g in active:
             gain = before[g] - self.incumbents.values[g]
             if gain > POLISH_GAIN * self.problem.tol:
-                self.incumbents.polish(g, self.incumbents.points[[g]], self.problem.backend)
+                self.incumbents.polish(g, self.incumbents.points[[g]])
 
     def _usable_axis(self, cells: Cells, axis: np.ndarray) -> np.ndarray:
         """The wished axis, or the widest one where that is too thin to split."""

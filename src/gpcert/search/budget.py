@@ -15,8 +15,6 @@ from gpcert.arrays import number_array
 from gpcert.deadline import deadline
 from gpcert.errors import InputError
 
-__all__ = ["DEFAULT_BUDGET", "Budget", "Clock", "StopReason"]
-
 
 class StopReason(Enum):
     """Why a search ended; the value is a sentence for people."""

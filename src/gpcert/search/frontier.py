@@ -12,8 +12,6 @@ import numpy as np
 from gpcert.arrays import Backend
 from gpcert.regions import Cells, Region
 
-__all__ = ["Boxes", "Frontier"]
-
 
 class Boxes(NamedTuple):
     """Corners (n, f), lower bounds (n, G) and split axes (n, G) of boxes, one row each."""

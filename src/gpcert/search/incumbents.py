@@ -16,8 +16,6 @@ from gpcert.enclosures import Evaluation, LocalModel
 from gpcert.regions import Cells
 from gpcert.search.problem import Problem
 
-__all__ = ["Incumbents"]
-
 
 class Incumbents:
     """For each goal the smallest certified upper value at a point of the region.
@@ -33,9 +31,9 @@ class Incumbents:
         # one entry a goal, replaced whole: an interrupt never finds a value without its point
         self._best = [(goal.known[1], self.region.center) for goal in self.goals]
 
-    def bind(self, local: LocalModel) -> None:
+    def bind(self, local: LocalModel, backend: Backend) -> None:
         """Say by which model the points are evaluated; needed before any is offered."""
-        self.local = local
+        self.local, self.backend = local, backend
 
     @property
     def values(self) -> np.ndarray:
@@ -58,21 +56,21 @@ class Incumbents:
             values = to_numpy(self.goals[g].ceiling(evaluation))
             self._take(g, np.where(inside, values, np.inf), points)
 
-    def offer_points(self, points: np.ndarray, active: Sequence[int], backend: Backend) -> None:
+    def offer_points(self, points: np.ndarray, active: Sequence[int]) -> None:
         """Evaluate the goals at points (n, d) that lie in the region."""
         points = points[np.asarray(self.region.contains(points))]
         if len(points) == 0:
             return
-        free = backend.asarray(points[:, self.region.free])
+        free = self.backend.asarray(points[:, self.region.free])
         evaluation = Evaluation(self.local, Cells(self.region, free, free), optional=False)
         for g in active:
             checkpoint()
             self._take(g, to_numpy(self.goals[g].ceiling(evaluation)), points)
 
-    def polish(self, g: int, starts: np.ndarray, backend: Backend) -> None:
+    def polish(self, g: int, starts: np.ndarray) -> None:
         """Descend from each start and offer what is found."""
         found = [descend(self.functions[g], self.region, start) for start in starts]
-        self.offer_points(np.stack(found), [g], backend)
+        self.offer_points(np.stack(found), [g])
 
     def _take(self, g: int, values: np.ndarray, points: np.ndarray) -> None:
         best = int(np.argmin(values))

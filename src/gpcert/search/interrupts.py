@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from gpcert.search.budget import StopReason
 
-__all__ = ["stop_if_interrupted"]
-
 
 def stop_if_interrupted(reason: StopReason) -> None:
     """Raise `KeyboardInterrupt` if that is what ended a search.

@@ -14,8 +14,6 @@ from gpcert.errors import InputError
 from gpcert.regions import Region
 from gpcert.search.budget import Budget, StopReason
 
-__all__ = ["GoalResult", "Problem", "SearchResult", "SearchState", "Watch"]
-
 
 @dataclass(frozen=True, eq=False)
 class SearchState:

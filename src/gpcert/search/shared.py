@@ -25,8 +25,6 @@ from gpcert.search.branch_and_bound import FIRST_BOX_SECONDS
 from gpcert.search.budget import Budget, Clock, StopReason
 from gpcert.search.problem import SearchState, Watch
 
-__all__ = ["Family", "SharedProblem", "SharedResult", "nothing_searched", "solve_shared"]
-
 
 class Family(Protocol):
     """Where the questions live: how boxes of any of them are enclosed in one batch."""

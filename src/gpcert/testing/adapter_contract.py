@@ -35,8 +35,6 @@ from gpcert.likelihoods import ClassLikelihood
 from gpcert.regions import Ball
 from gpcert.search import Budget
 
-__all__ = ["AdapterContract"]
-
 Build = Callable[[], Any]
 
 SAMPLES = 10_000
@@ -197,7 +195,8 @@ def _outputs(model: Model, quantity: str, count: int) -> list[tuple[int, Any]]:
     if isinstance(model, Committee):
         return list(enumerate(model.classes))
     if isinstance(model.likelihood, ClassLikelihood):
-        return list(enumerate(model.labels))
+        mixed = model.likelihood.mixes and quantity != "probability"
+        return list(enumerate(range(count) if mixed else model.labels))
     if model.likelihood.classifies:
         return [(0, None if quantity != "probability" else model.labels[1])]
     return [(index, index) for index in range(count)]

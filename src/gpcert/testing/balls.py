@@ -10,8 +10,6 @@ import numpy as np
 
 from gpcert.extras import optional
 
-__all__ = ["BITS", "coefficients", "dot", "exact", "flint", "series_length"]
-
 BITS = 200
 """Working precision: rounding is then near 1e-60, far below every float64 error bound."""
 

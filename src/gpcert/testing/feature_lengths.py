@@ -14,8 +14,6 @@ from typing import Any
 
 from gpcert.testing.balls import coefficients, flint
 
-__all__ = ["Surface", "diagonal_coefficients", "line_surface", "remainder_length"]
-
 Surface = Callable[[Any, Any], Any]
 """`K(s, t)` for numbers or power series s and t."""
 

@@ -31,8 +31,6 @@ from gpcert.testing.feature_lengths import (
 )
 from gpcert.testing.kernel_references import Formula, reference_of
 
-__all__ = ["KernelCase", "KernelContract"]
-
 seeds = st.integers(0, 2**32 - 1)
 sizes = st.sampled_from([0.0, 1e-12, 1e-4, 0.1, 0.9, 1.1, 3.0, 40.0, 1e6])
 

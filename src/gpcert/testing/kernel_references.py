@@ -15,8 +15,6 @@ import numpy as np
 from gpcert.errors import InputError
 from gpcert.testing.balls import dot, exact, flint
 
-__all__ = ["REFERENCES", "Formula", "partner_configs", "radial", "reference_of", "reference_value"]
-
 Point = Sequence[Any]
 Formula = Callable[[dict[str, Any], Point, Point], Any]
 

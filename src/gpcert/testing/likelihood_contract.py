@@ -22,8 +22,6 @@ from gpcert.likelihoods.base import BinaryLikelihood, ScalarLikelihood
 from gpcert.likelihoods.segments import mean_lower, monotone_minimum
 from gpcert.testing.effort import examples
 
-__all__ = ["LikelihoodContract", "segments", "means", "variances"]
-
 BITS = 200
 """Precision of the references."""
 

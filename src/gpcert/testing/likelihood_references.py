@@ -7,8 +7,6 @@ from typing import Any
 
 from flint import acb, arb, arb_series, ctx
 
-__all__ = ["largest_on", "logistic_normal", "normal_cdf", "sigmoid", "sklearn_probability"]
-
 TAYLOR_ORDER = 16
 """Terms of the Taylor models of `largest_on`."""
 

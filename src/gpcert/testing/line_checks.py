@@ -12,8 +12,6 @@ from gpcert.regions.frame import Reach
 from gpcert.testing.balls import dot, exact, flint
 from gpcert.testing.node_case import NodeCase
 
-__all__ = ["check_lines", "check_lines_at_points"]
-
 
 def check_lines(case: NodeCase) -> None:
     """`low <= k <= high`, and sums of lines stay below sums of `t_i k(x, z_i)`."""

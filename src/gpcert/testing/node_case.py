@@ -19,8 +19,6 @@ from gpcert.testing.balls import coefficients, exact, flint, series_length
 from gpcert.testing.kernel_references import reference_of
 from gpcert.testing.strategies import cell_points
 
-__all__ = ["NodeCase", "node_case"]
-
 Reference = Callable[[Sequence[Any], Sequence[Any]], Any]
 
 

@@ -24,10 +24,8 @@ from gpcert.testing.feature_lengths import (
 from gpcert.testing.line_checks import check_lines
 from gpcert.testing.node_case import NodeCase
 
-__all__ = ["CHECKS"]
 
-
-def norm(vector: Sequence[Any]) -> Any:
+def _norm(vector: Sequence[Any]) -> Any:
     return dot(vector, vector).sqrt()
 
 
@@ -53,13 +51,13 @@ def check_values(case: NodeCase) -> None:
         axes = [case.raw(exact(row)) for row in np.eye(f)]
         slope = [case.derivatives(x, axis, z, 1)[1] for axis in axes]
         gap = [s - arb(g) for s, g in zip(slope, gradients[b, :, i], strict=True)]
-        assert not norm(gap) > arb(errors[1][b, i]), "gradient off its error"
+        assert not _norm(gap) > arb(errors[1][b, i]), "gradient off its error"
         if math.isfinite(errors[1][b, i]):  # else there is none
-            assert not norm(slope) > arb(sizes[1][b, i]), "size of the gradient"
+            assert not _norm(slope) > arb(sizes[1][b, i]), "size of the gradient"
         if math.isfinite(errors[2][b, i]):
             for e in case.directions(1):
                 second = case.derivatives(x, case.raw(exact(e)), z, 2)[2]
-                assert not abs(second) > arb(sizes[2][b, i]) * norm(exact(e)) ** 2, "curvature"
+                assert not abs(second) > arb(sizes[2][b, i]) * _norm(exact(e)) ** 2, "curvature"
 
 
 def check_contraction(case: NodeCase) -> None:
@@ -110,7 +108,7 @@ def _check_jet(
                 real = [r + w * k for r, k in zip(real, found, strict=True)]
         slope = dot(exact(gradient), direction)
         curvature = _form(hessian, direction)
-        length = norm(direction)
+        length = _norm(direction)
         for n, found in enumerate((arb(float(value)), slope, curvature)):
             gap = abs(found - real[n])
             assert not gap > allowed[n] * length**n, f"derivative {n} of the jet off its error"
@@ -135,7 +133,7 @@ def check_itself(case: NodeCase) -> None:
             direction = exact(e)
             found = _form(matrix[b], direction)
             gap = abs(found - _mixed(case, here, case.raw(direction)))
-            assert not gap > arb(error[b]) * norm(direction) ** 2, "mixed derivatives"
+            assert not gap > arb(error[b]) * _norm(direction) ** 2, "mixed derivatives"
 
 
 def _mixed(case: NodeCase, x: list[Any], step: list[Any]) -> Any:

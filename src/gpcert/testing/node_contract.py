@@ -30,8 +30,6 @@ from gpcert.testing.line_checks import check_lines_at_points
 from gpcert.testing.node_case import NodeCase, node_case
 from gpcert.testing.node_checks import CHECKS
 
-__all__ = ["TESTED", "NodeContract"]
-
 TESTED: dict[str, type] = {}
 """The first contract class of each kernel, by the kernel's name."""
 

@@ -23,8 +23,6 @@ from functools import cached_property
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from typing import Any
 
-__all__ = ["ShapeError", "checked", "install"]
-
 
 class ShapeError(AssertionError):
     """An array has another shape than its annotation says."""

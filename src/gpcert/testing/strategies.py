@@ -21,20 +21,6 @@ from gpcert.likelihoods import Likelihood
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Box, Cells, Region
 
-__all__ = [
-    "Case",
-    "any_kernels",
-    "cases",
-    "cell_points",
-    "ill_conditioned",
-    "kernels",
-    "leaf_kernels",
-    "posteriors",
-    "random_cells",
-    "regions_near",
-    "regression_posterior",
-]
-
 NORMS = (1.0, 2.0, 3.5, np.inf)
 """Exponents of balls: both polyhedral ones, the round one, and one without a closed form."""
 
@@ -149,7 +135,8 @@ def posteriors(
     likelihood: Likelihood | None = None,
     make_kernels: KernelStrategy = kernels,
 ) -> Posterior:
-    """Regression-like models with a ridge of 1e-10..1, and arbitrary weights and factors.
+    """Regression-like models with a ridge of 1e-10..1, and arbitrary weights and factors; with and
+    without a linear trend.
 
     With a likelihood the posterior has one output, whose mean is of the size of one.
     """
@@ -170,6 +157,9 @@ def posteriors(
         options["offset"] = rng.normal(size=m) * draw(st.sampled_from([1.0, 1e3]))
         options["scale"] = 10.0 ** rng.uniform(-1.0, 1.0, m)
         options["noise"] = rng.random(m) * draw(st.sampled_from([0.0, 1.0]))
+    if draw(st.integers(0, 2)) == 0:
+        size = draw(st.sampled_from([1.0, 0.01] if likelihood else [1.0, 1e3, 1e-300]))
+        options["slope"] = size * rng.normal(size=(m, d)) / lengths
     ridge = 10.0 ** draw(st.sampled_from([-10.0, -4.0, -1.0, 0.0]))
     if draw(st.integers(0, 2)):
         return regression_posterior(kernel, points, rng.normal(size=(m, N)), ridge, **options)

@@ -17,8 +17,6 @@ from gpcert.testing.balls import exact, flint
 from gpcert.testing.feature_lengths import Surface, line_surface, remainder_length
 from gpcert.testing.kernel_contract import KernelCase, drawn, seeds
 
-__all__ = ["WeightedContract"]
-
 
 class WeightedContract(KernelCase):
     """Inherit, set `kernel`, `dim` and `weight`."""

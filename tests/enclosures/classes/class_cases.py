@@ -1,18 +1,20 @@
 """Random classifiers, cells of them, and their true class probabilities at points."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from hypothesis import strategies as st
 
 from gpcert.arrays import backend_from_name, to_numpy
 from gpcert.class_layout import class_layout
-from gpcert.enclosures import Evaluation, LocalPosterior
+from gpcert.enclosures import Evaluation
 from gpcert.enclosures.classes.bounds import ClassEvaluation
+from gpcert.enclosures.local_posterior import local_model
 from gpcert.kernels import Matern, SquaredExponential
-from gpcert.likelihoods import MultinomialProbit, Softmax
+from gpcert.likelihoods import Gaussian, MultinomialProbit, Softmax
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Box, Region
+from gpcert.several import SeparateOutputs
 from gpcert.testing.arb_reference import exact
 from gpcert.testing.strategies import cell_points, random_cells
 
@@ -33,7 +35,7 @@ class ClassCase:
 def evaluation_of(posterior, region, cells=None, optional=True):
     """`ClassEvaluation` of some cells; the region's root by default."""
     layout, searched = class_layout(posterior)
-    local = LocalPosterior.build(searched, region, backend_from_name("numpy"), True)
+    local = local_model(searched, region, backend_from_name("numpy"), True)
     evaluation = Evaluation(local, region.root() if cells is None else cells, optional)
     return ClassEvaluation(evaluation, layout, posterior.likelihood)
 
@@ -50,14 +52,17 @@ def true_sums(posterior, X, weights):
     """
     w = np.asarray(weights)
     mean, variance = posterior.predict(X)
-    likelihood, m = posterior.likelihood, posterior.outputs
+    likelihood = posterior.likelihood
     margin = np.abs(w).sum() * LATENT_ERROR
-    if not posterior.coupled:
+    if not posterior.coupled and not likelihood.mixes:
         found = likelihood.independent_moments(mean, variance, w)
         margin = margin + found.errors[:, 0]
         return found.value - margin, found.value + margin
-    T = np.concatenate([-np.ones((m - 1, 1)), np.eye(m - 1)], axis=1)
-    V = T @ posterior.covariances(X) @ T.T + likelihood.noise * (np.eye(m - 1) + 1.0)
+    mixing = likelihood.mixed(posterior.outputs)
+    T = mixing[1:] - mixing[:1]
+    own = variance[:, :, None] * np.eye(T.shape[1])
+    V = T @ (posterior.covariances(X) if posterior.coupled else own) @ T.T
+    V = V + likelihood.noise * (np.eye(len(T)) + 1.0)
     values, vectors = np.linalg.eigh(V)
     raised = (vectors * np.maximum(values, 1e-10)[:, None, :]) @ np.swapaxes(vectors, 1, 2)
     found = likelihood.moments(mean @ T.T, np.linalg.cholesky(raised), 0)
@@ -90,6 +95,9 @@ def random_classifier(rng, coupled, m, likelihood, dim):
         "noise": rng.random(m) * float(rng.choice([0.0, 0.5])),
         "likelihood": likelihood,
     }
+    apart = rng.spawn(1)[0]
+    if apart.random() < 0.4:
+        options["slope"] = apart.normal(size=(m, dim)) * float(apart.choice([0.3, 3.0, 1e-300]))
     if not coupled:
         scale = float(rng.choice([0.5, 1.0, 2.0])) * np.exp(0.5 * rng.normal(size=m))
         L = np.linalg.cholesky(K + ridge * np.eye(N))
@@ -116,7 +124,7 @@ def random_classifier(rng, coupled, m, likelihood, dim):
 def random_region(rng, posterior):
     """Boxes and balls, among them single points."""
     d = posterior.dim
-    center = posterior.points[rng.integers(len(posterior.points))] + rng.normal(size=d) * 0.5
+    center = posterior.places[rng.integers(len(posterior.places))] + rng.normal(size=d) * 0.5
     r = float(rng.choice([0.0, 1e-6, 0.02, 0.05, 0.1, 0.2, 0.4, 1.0]))
     if rng.random() < 0.5:
         return Box(center - r * rng.random(d), center + r * rng.random(d))
@@ -133,6 +141,49 @@ def class_cases(draw, coupled=None):
     m, dim = draw(st.sampled_from(largest)), draw(st.integers(1, 3))
     posterior = random_classifier(rng, together, m, likelihood, dim)
     return ClassCase(posterior, random_region(rng, posterior), rng)
+
+
+def random_weights(rng, classes, outputs):
+    """Mixing weights of several sizes; sometimes few, equal, or of one sign."""
+    weights = rng.normal(size=(classes, outputs)) * 10.0 ** rng.uniform(-1.0, 0.5, outputs)
+    if rng.random() < 0.3:
+        weights[rng.random(weights.shape) < 0.4] = 0.0
+    if rng.random() < 0.2:
+        weights = weights + 3.0
+    if rng.random() < 0.1:
+        weights[-1] = weights[0]  # two classes that are always as probable
+    return weights if weights.any() else weights + 1.0
+
+
+def random_separate(rng, outputs, likelihood, dim):
+    """Latent functions with kernels, points and units of their own."""
+    found = []
+    for _ in range(outputs):
+        own = random_classifier(rng, False, 2, Softmax(), dim)
+        names = ("weights", "offset", "scale", "noise", "slope")
+        changed = {name: getattr(own, name)[:1] for name in names}
+        found.append(replace(own, factor=own.factor[:1], likelihood=Gaussian(), **changed))
+    return SeparateOutputs(tuple(found), likelihood)
+
+
+@st.composite
+def mixed_cases(draw):
+    """Softmax of sums of independent outputs with real coefficients, and kernels of their own."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    separate, mixes = draw(st.sampled_from([(False, True), (True, True), (True, False)]))
+    m, dim = draw(st.sampled_from([2, 3, 4])), draw(st.integers(1, 3))
+    outputs = draw(st.integers(2 if separate else 1, 4)) if mixes else m
+    likelihood = Softmax(random_weights(rng, m, outputs)) if mixes else Softmax()
+    if not mixes and draw(st.booleans()):
+        likelihood = MultinomialProbit(0.5)
+    if separate:
+        model = random_separate(rng, outputs, likelihood, dim)
+    else:
+        plain = random_classifier(rng, False, max(outputs, 2), Softmax(), dim)
+        names = ("weights", "factor", "offset", "scale", "noise", "slope")
+        fields = {name: getattr(plain, name)[:outputs] for name in names}
+        model = replace(plain, likelihood=likelihood, **fields)
+    return ClassCase(model, random_region(rng, model), rng)
 
 
 def difference_map(m):

@@ -27,12 +27,12 @@ def check_bounds(case, optional=True):
     own = random_evaluation(case, optional)
     cells = own.evaluation.cells
     centers = cells.points_full(cells.center)
-    for weights in sums_of(posterior.outputs, rng):
+    for weights in sums_of(own.layout.classes, rng):
         found = own.lower(weights, None)
         lower, upper = to_numpy(found.lower), to_numpy(own.upper_at_center(weights))
         assert not np.isnan(lower).any()
         assert not np.isnan(upper).any()
-        moves = to_numpy(own.evaluation.expansion.geometry.unscaled(found.point))
+        moves = to_numpy(own.latent.geometry.unscaled(found.point))
         for b in range(len(cells)):
             suggested = (to_numpy(cells.center)[b] + moves[b])[None]
             points = cell_points(cells, b, rng, suggested)

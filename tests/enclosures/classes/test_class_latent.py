@@ -14,6 +14,7 @@ from gpcert.enclosures.classes.latent import (
     variance_first_order,
 )
 from gpcert.enclosures.classes.metric import measure
+from gpcert.enclosures.classes.outputs import LatentOutputs
 from gpcert.likelihoods import Softmax
 from gpcert.testing.arb_reference import ArbPosterior, exact, flint
 from gpcert.testing.effort import examples, variants
@@ -65,10 +66,14 @@ def check_latent(case, optional=True):
     local = LocalPosterior.build(case.posterior, case.region, backend_from_name("numpy"), True)
     evaluation = Evaluation(local, random_cells(case.region, case.rng, 5, 3), optional)
     reference, m = ArbPosterior(case.posterior), case.posterior.outputs
-    check_first_order(evaluation, mean_first_order(evaluation, m), reference.mean, case.rng)
-    check_first_order(evaluation, variance_first_order(evaluation, m), reference.variance, case.rng)
-    check_center(evaluation, mean_at_center(evaluation, m), reference.mean)
-    check_center(evaluation, variance_at_center(evaluation, m), reference.variance)
+    check_first_order(
+        evaluation, mean_first_order(LatentOutputs(evaluation), m), reference.mean, case.rng
+    )
+    check_first_order(
+        evaluation, variance_first_order(LatentOutputs(evaluation), m), reference.variance, case.rng
+    )
+    check_center(evaluation, mean_at_center(LatentOutputs(evaluation), m), reference.mean)
+    check_center(evaluation, variance_at_center(LatentOutputs(evaluation), m), reference.variance)
 
 
 @settings(max_examples=examples(50))
@@ -238,7 +243,7 @@ def test_the_center_of_a_wide_cell(optional):
         posterior = random_classifier(rng, bool(seed % 2), 3, Softmax(), 2)
         case = ClassCase(posterior, random_region(rng, posterior), rng)
         own = random_evaluation(case, optional, keep=2)
-        place, known = own.place.at_center(own.evaluation, own.layout)
+        place, known = own.place.at_center(own.latent, own.layout)
         truth, centers = Truth(own), own.evaluation.cells.points_full(own.evaluation.cells.center)
         for b, x in enumerate(centers):
             R = truth.inverse(b)

@@ -16,6 +16,7 @@ from gpcert.class_layout import ClassLayout
 from gpcert.enclosures.classes.latent import mean_first_order, variance_first_order
 from gpcert.enclosures.classes.metric import _coordinates, _nuclear, _spectral
 from gpcert.enclosures.classes.moments import ClassJet, weighted_jet
+from gpcert.enclosures.classes.outputs import LatentOutputs
 from gpcert.enclosures.classes.reference import _inverse_error
 from gpcert.enclosures.classes.remainder import degree_bound, higher_degrees, shrunk_bounds
 from gpcert.enclosures.classes.taylor_bound import _with_curvature
@@ -31,8 +32,8 @@ from gpcert.integrals.softmax_moments import _frobenius
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import MultinomialProbit, Softmax
 from gpcert.posterior import Posterior
-from gpcert.precision_factors import on_grid
 from gpcert.regions import Box
+from gpcert.rounding import on_grid
 from gpcert.spectral import largest_eigenvalue
 from gpcert.testing.effort import crossed, examples, variants
 from gpcert.testing.strategies import cell_points
@@ -79,7 +80,7 @@ def test_norms_of_covariances(seed, n):
 def test_layout_is_that_of_differences(classes, independent):
     """Means, variances and ranks for random outputs, coupled ones as `Posterior.differences`."""
     rng = np.random.default_rng(classes)
-    layout = ClassLayout(classes, independent)
+    layout = ClassLayout(classes, np.eye(classes) if independent else None)
     f = rng.normal(size=classes)
     root = rng.normal(size=(classes, classes))
     C = np.diag(rng.random(classes)) if independent else root @ root.T
@@ -230,7 +231,10 @@ def test_first_order_of_means_and_variances(case):
     evaluation, cells = own.evaluation, own.evaluation.cells
     searched, outputs = evaluation.local.posterior, own.layout.outputs
     inverse_length = to_numpy(evaluation.expansion.geometry.inverse_length)
-    models = (mean_first_order(evaluation, outputs), variance_first_order(evaluation, outputs))
+    models = (
+        mean_first_order(LatentOutputs(evaluation), outputs),
+        variance_first_order(LatentOutputs(evaluation), outputs),
+    )
     for b in range(len(cells)):
         points = cell_points(cells, b, case.rng)
         if len(points) == 0:
@@ -249,7 +253,7 @@ def test_first_order_at_a_maximum():
     weights = [[1.0], [-1.0], [0.5]]
     posterior = Posterior(SquaredExponential(1.0, 1.0), [[0.0]], weights, likelihood=Softmax())
     own = evaluation_of(posterior, Box([-0.5], [0.5]))
-    model = mean_first_order(own.evaluation, 3)
+    model = mean_first_order(LatentOutputs(own.evaluation), 3)
     x = np.linspace(-0.5, 0.5, 21)
     rest = np.outer(np.exp(-0.5 * x * x), [1.0, -1.0, 0.5]) - model.reference[0]
     assert np.all(np.abs(rest - np.outer(x, model.slope[0, :, 0])) <= model.bend[0])

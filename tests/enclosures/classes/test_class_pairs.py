@@ -9,7 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpcert.arrays import to_numpy
+from gpcert.class_layout import ClassLayout
 from gpcert.enclosures.classes.pairs import PairBounds
+from gpcert.enclosures.two_sided import Units
 from gpcert.integrals.orthant import score_bounds
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import MultinomialProbit, Softmax
@@ -208,7 +210,7 @@ def test_joint_ranges_at_the_ends():
 
 
 @pytest.mark.parametrize("likelihood", [Softmax(), MultinomialProbit()])
-def test_many_coupled_classes_have_bounds_by_pairs_alone(likelihood):
+def test_many_coupled_classes_hold_the_truth(likelihood):
     rng = np.random.default_rng(0)
     m, N = 6, 3
     Z = rng.normal(size=(N, 2))
@@ -218,7 +220,6 @@ def test_many_coupled_classes_have_bounds_by_pairs_alone(likelihood):
         kernel, Z, rng.normal(size=(m, N)), factor, likelihood=likelihood, coupled=True
     )
     own = evaluation_of(posterior, Box(Z[0] - 0.05, Z[0] + 0.05))
-    assert not own.integrates
     X = Z[0] + rng.uniform(-0.05, 0.05, (20, 2))
     mean, covariance = latent(posterior, X)
     # Monte Carlo: the true probabilities within six standard errors
@@ -275,11 +276,15 @@ class Known(PairBounds):
     """Ranges of the variances of differences as they are given."""
 
     def __init__(self, ranges):
-        self.evaluation = SimpleNamespace(cells=SimpleNamespace(lower=np.zeros((1, 1))))
-        self.ranges = ranges
-
-    def variance(self, c, k):
-        return self.ranges[min(c, k), max(c, k)]
+        outputs = [SimpleNamespace(units=Units(), range=ends) for ends in ranges.values()]
+        latent = SimpleNamespace(
+            cells=SimpleNamespace(lower=np.zeros((1, 1))),
+            geometry=SimpleNamespace(rho2=np.zeros(1)),
+            once=lambda key, compute: compute(),
+            variance=lambda j: outputs[j],
+            dip=lambda j: 0.0,
+        )
+        super().__init__(latent, ClassLayout(3), Softmax())
 
 
 @settings(max_examples=examples(100))

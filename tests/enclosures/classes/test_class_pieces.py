@@ -13,6 +13,7 @@ from gpcert.arrays import to_numpy
 from gpcert.class_layout import class_layout
 from gpcert.enclosures.classes.latent import Shapes, variance_first_order
 from gpcert.enclosures.classes.moments import class_jet, weighted_jet
+from gpcert.enclosures.classes.outputs import LatentOutputs
 from gpcert.enclosures.classes.taylor_bound import taylor_bound
 from gpcert.enclosures.classes.variance_pieces import _moved, _piece
 from gpcert.enclosures.goals.classes import Classes, ClassGoal, margins
@@ -146,7 +147,7 @@ def test_bends_of_sums(case):
     """Sums of variances bend at most as their common shape says."""
     own = random_evaluation(case, splits=2, keep=3)
     evaluation, J = own.evaluation, own.layout.outputs
-    found = variance_first_order(evaluation, J)
+    found = variance_first_order(LatentOutputs(evaluation), J)
     rows = case.rng.normal(size=(len(evaluation.cells), 4, J))
     bends = to_numpy(found.shapes.bends(rows, evaluation.expansion.geometry))
     searched = evaluation.local.posterior

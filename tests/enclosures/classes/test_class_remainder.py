@@ -301,7 +301,7 @@ def test_honest_errors_of_tensors_are_counted(order, size, m):
     own = evaluation_of(posterior, region)
     likelihood = Perturbed().with_error(order, size)
     moments = likelihood.moments(own.place.change.means.reference, own.place.L, 6)
-    problem = ClassProblem(own.evaluation, own.layout, likelihood, own.place)
+    problem = ClassProblem(own.latent, own.layout, likelihood, own.place)
     X = np.linspace(0.3, 0.9, 61)[:, None]
     for c in range(m):
         for sign in (1.0, -1.0):
@@ -349,7 +349,7 @@ def test_honest_errors_bite_where_little_else_is_lost():
         own = evaluation_of(posterior, region)
         likelihood = Perturbed().with_error(order, size)
         moments = likelihood.moments(own.place.change.means.reference, own.place.L, 6)
-        problem = ClassProblem(own.evaluation, own.layout, likelihood, own.place)
+        problem = ClassProblem(own.latent, own.layout, likelihood, own.place)
         for c, sign in ((0, 1.0), (0, -1.0), (1, 1.0), (1, -1.0)):
             weights = tuple(sign * float(k == c) for k in range(2))
             jet = weighted_jet(((sign, class_jet(moments, c)),))

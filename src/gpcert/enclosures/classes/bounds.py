@@ -1,20 +1,25 @@
 """All enclosures of class probabilities of a batch of cells, the best of them taken.
 
-Proofs: docs/mathematics.md, statement 10.11.
+Proofs: docs/mathematics.md, statement 10.9.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable
+from dataclasses import replace
 from typing import Any
-
-import numpy as np
 
 from gpcert.arrays import Array, namespace
 from gpcert.class_layout import ClassLayout
-from gpcert.enclosures.classes.log_concave import LogConcave
-from gpcert.enclosures.classes.moments import ClassJet, class_jet, independent_jet, weighted_jet
+from gpcert.enclosures.classes.moments import (
+    ClassJet,
+    class_jet,
+    independent_jet,
+    mean_square,
+    weighted_jet,
+)
+from gpcert.enclosures.classes.outputs import LatentOutputs
 from gpcert.enclosures.classes.pairs import PairBounds
 from gpcert.enclosures.classes.reference import Reference, reference
 from gpcert.enclosures.classes.taylor_bound import ClassProblem, center_range, taylor_bound
@@ -24,14 +29,15 @@ from gpcert.enclosures.evaluation import Evaluation
 from gpcert.integrals.derivative_bounds import UNIMODAL_BOUNDS
 from gpcert.integrals.moments import ClassMoments
 from gpcert.likelihoods import ClassLikelihood
-from gpcert.regions import Cells
 from gpcert.regions.image import ImageCells
 from gpcert.rounding import TINY, down, gamma, nonnegative
 
-__all__ = ["ClassEvaluation"]
-
 FEW_CLASSES = 4
 """Up to here all pairs are compared for every sum; beyond, only those of its own classes."""
+
+WIDE = 0.02
+"""Centres whose sum the expansion about the nearest independent law leaves open by more are looked
+at by comparisons of pairs, too."""
 
 Weights = tuple[float, ...]
 
@@ -43,26 +49,28 @@ class ClassEvaluation:
         self, evaluation: Evaluation, layout: ClassLayout, likelihood: ClassLikelihood
     ) -> None:
         self.evaluation = evaluation
+        self.latent = LatentOutputs(evaluation)
         self.layout = layout
         self.likelihood = likelihood
-        self.pairs = PairBounds(evaluation, layout, likelihood)
+        self.pairs = PairBounds(self.latent, layout, likelihood)
 
     def _once(self, key: Hashable, compute: Callable[[], Any]) -> Any:
         return self.evaluation.once((self.layout, key), compute)
 
     @property
-    def integrates(self) -> bool:
-        """Whether the class probabilities at a reference are known by an integral."""
-        return self.layout.independent or self._by_moments
+    def _by_moments(self) -> bool:
+        """Whether the reference's own law is integrated, and not one of independent classes."""
+        return self.layout.classes <= self.likelihood.largest_coupled
 
     @property
-    def _by_moments(self) -> bool:
-        return self.layout.classes <= self.likelihood.largest_coupled
+    def _about_nearest(self) -> bool:
+        """Whether the expansion is about the nearest independent law: too far for some models."""
+        return not self._by_moments and not self.layout.independent
 
     @property
     def place(self) -> Reference:
         """Where the cells are expanded."""
-        return self._once("place", lambda: reference(self.evaluation, self.layout, self.likelihood))
+        return self._once("place", lambda: reference(self.latent, self.layout, self.likelihood))
 
     @property
     def moments(self) -> ClassMoments:
@@ -78,8 +86,11 @@ class ClassEvaluation:
         """The weighted sum at the references."""
 
         def compute() -> ClassJet:
-            parts = ((w, self._single(c)) for c, w in enumerate(weights) if w != 0.0)
-            return weighted_jet(tuple(parts))
+            parts = {c: self._single(c) for c, w in enumerate(weights) if w != 0.0}
+            jet = weighted_jet(tuple((weights[c], part) for c, part in parts.items()))
+            if self._by_moments:
+                return jet
+            return replace(jet, square=mean_square(weights, parts))
 
         return self._once(("jet", weights), compute)
 
@@ -98,8 +109,6 @@ class ClassEvaluation:
         del target
         xp = namespace(self.evaluation.cells.lower)
         evaluation = self.evaluation
-        if not self.integrates:
-            return LevelBound(self._by_ranges(weights), self._steepest(weights))
         best = taylor_bound(self._problem, self.jet(weights))
         for name, bound in (("ranges", self._by_ranges), ("pieces", self._by_pieces)):
             key = f"{name} {weights}"
@@ -110,28 +119,15 @@ class ClassEvaluation:
         floor = xp.full_like(best.lower, min(weights))  # the probabilities add up to one
         return LevelBound(xp.maximum(best.lower, floor), best.point)
 
-    def range(self, c: int) -> tuple[Array, Array]:
-        """Certified `low <= pi_c <= high` over each cell, of any size: comparisons of pairs, and
-        log-concavity where there are integrals for it."""
-
-        def compute() -> tuple[Array, Array]:
-            xp = namespace(self.evaluation.cells.lower)
-            low, high = self.pairs.range(c)
-            if self._by_moments and self.evaluation.optional:
-                own = LogConcave(self.evaluation, self.layout, self.likelihood, self.place)
-                jet = self._single(c)
-                low = xp.maximum(low, own.lower(c, jet))
-                high = xp.minimum(high, own.upper(c, jet))
-            return low, high
-
-        return self._once(("range", c), compute)
+    def _range(self, c: int) -> tuple[Array, Array]:
+        return self._once(("range", c), lambda: self.pairs.range(c))
 
     def split_scores(self) -> Array:
         """(B, f): about how much the expansion's rest falls when an axis is halved."""
         xp = namespace(self.evaluation.cells.lower)
-        own = self.evaluation.expansion.geometry
-        if not self.integrates or isinstance(own.cells, ImageCells):  # whose axes are others
-            return own.split_scores()
+        own = self.latent.split_scores()
+        if isinstance(self.latent.geometry.cells, ImageCells):
+            return own  # the axes of an image are others
         sizes, half = self.place.sizes, self.place.geometry.half
         A, W = sizes.mean[:, None], sizes.spread[:, None]
         third, fourth, fifth, sixth = UNIMODAL_BOUNDS[2:6]
@@ -140,39 +136,36 @@ class ClassEvaluation:
         moved = xp.sqrt(xp.sum(sizes.slope**2, axis=1)) * half
         spread = xp.sqrt(xp.sum(sizes.spread_slope**2, axis=(1, 2))) * half
         # the bends grow with the squared widths
-        share = half**2 / (xp.sum(half**2, axis=1, keepdims=True) + TINY)
+        share = own / (xp.sum(own, axis=1, keepdims=True) + TINY)
         bend = 2.0 * sizes.mean_bend[:, None] * share, 2.0 * sizes.spread_bend[:, None] * share
         return by_mean * (moved + bend[0]) + by_spread * (spread + bend[1])
 
     def upper_at_center(self, weights: Weights) -> Array:
         """Certified upper bound (B,) at the centres of the cells."""
         xp = namespace(self.evaluation.cells.lower)
-        if not self.integrates:
-            return -self._point._by_ranges(tuple(-w for w in weights))
-        high = center_range(self._problem, self.jet(weights))[1]
+        low, high = center_range(self._problem, self.jet(weights))
+        if self._about_nearest and bool(xp.any(~(high - low <= WIDE))):
+            pairs = -self._point._by_ranges(tuple(-w for w in weights))
+            high = xp.where(pairs < high, pairs, high)
         return xp.minimum(high, xp.full_like(high, max(weights)))
 
     @property
     def _problem(self) -> ClassProblem:
-        return ClassProblem(self.evaluation, self.layout, self.likelihood, self.place)
+        return ClassProblem(self.latent, self.layout, self.likelihood, self.place)
 
     @property
     def _point(self) -> ClassEvaluation:
         """The cells' centres as cells of their own."""
-        cells = self.evaluation.cells
         if not self.evaluation.optional:
             return self
-        points = Cells(cells.region, cells.center, cells.center)
-        evaluation = self._once(
-            "point", lambda: Evaluation(self.evaluation.local, points, optional=False)
-        )
+        evaluation = self._once("point", self.evaluation.at_centers)
         return ClassEvaluation(evaluation, self.layout, self.likelihood)
 
     def _by_pieces(self, weights: Weights) -> Array:
         """`variance_pieces_bound`, where it is known."""
         xp = namespace(self.evaluation.cells.lower)
         if not self._by_moments or self.layout.n > MOST_DIFFERENCES:
-            return xp.full_like(self.evaluation.expansion.geometry.rho2, -math.inf)
+            return xp.full_like(self.latent.geometry.rho2, -math.inf)
         a, order = self.place.change.means.reference, self.likelihood.highest_order
 
         def jet_at(L: Array) -> ClassJet:
@@ -193,10 +186,10 @@ class ClassEvaluation:
         """
         xp = namespace(self.evaluation.cells.lower)
         m = len(weights)
-        zero = xp.zeros_like(self.evaluation.expansion.geometry.rho2)
+        zero = xp.zeros_like(self.latent.geometry.rho2)
         every = m <= FEW_CLASSES
         ranges = [
-            self.range(c) if every or w != 0.0 else (zero, zero + 1.0)
+            self._range(c) if every or w != 0.0 else (zero, zero + 1.0)
             for c, w in enumerate(weights)
         ]
         # rounding: more mass to give away, and the total, only ever fall on the safe side if
@@ -210,16 +203,3 @@ class ClassEvaluation:
             left = left - given
         size = max(map(abs, weights))
         return down(total - gamma(8 * m + 8) * (2.0 * m * size), 2)
-
-    def _steepest(self, weights: Weights) -> Array:
-        """A vertex (B, f) against the gradient of the sum for the softmax of the latent means."""
-        xp = namespace(self.evaluation.cells.lower)
-        means = self.place.change.means
-        logits = xp.concat([0.0 * means.center[:, :1], means.center], axis=1)
-        shares = xp.exp(logits - xp.max(logits, axis=1, keepdims=True))
-        shares = shares / xp.sum(shares, axis=1, keepdims=True)
-        w = xp.asarray(np.asarray(weights), device=shares.device)
-        slope = shares * (w - xp.sum(shares * w, axis=1, keepdims=True))
-        gradient = xp.sum(slope[:, 1:, None] * means.slope, axis=1)
-        half = self.evaluation.expansion.geometry.half
-        return xp.where(gradient > 0, -half, half)

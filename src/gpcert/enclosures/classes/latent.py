@@ -9,22 +9,13 @@ import math
 from dataclasses import dataclass, replace
 
 from gpcert.arrays import Array, namespace
+from gpcert.enclosures.classes.outputs import LatentOutputs
 from gpcert.enclosures.enclosure import reach
-from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.quadratic_minimum import smallest_eigenvalue
 from gpcert.enclosures.two_sided import TwoSided
 from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.kernels.exponentials import growth_chord
 from gpcert.rounding import gamma, nonnegative, up
-
-__all__ = [
-    "FirstOrder",
-    "mean_at_center",
-    "mean_first_order",
-    "linear_reach",
-    "variance_at_center",
-    "variance_first_order",
-]
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,30 +89,30 @@ class FirstOrder:
     shapes: Shapes | None = None
 
 
-def mean_first_order(evaluation: Evaluation, outputs: int) -> FirstOrder:
+def mean_first_order(latent: LatentOutputs, outputs: int) -> FirstOrder:
     """Means `offset + scale g` of all outputs, from the models of g.
 
     `omega g` lies between the models' polynomials, and `|omega g - g| <= (omega - 1) max |g|`; the
-    order-1 remainder of the plain features bounds the bend as well, and so does `|g| <= B s`.
+    order-1 remainder of the plain features bounds the bend as well, and so does `|g| <= B s` (and
+    what the trend reaches).
     """
-    local, geometry = evaluation.local, evaluation.expansion.geometry
-    xp = namespace(evaluation.cells.lower)
+    geometry, xp = latent.geometry, namespace(latent.cells.lower)
     rows = []
     for c in range(outputs):
-        enclosure = evaluation.mean(c)
+        enclosure = latent.mean(c)
         slopes = enclosure.below.slopes
-        whole = local.norms[c] * xp.sqrt(local.kernel.largest_variance(evaluation.expansion))
+        whole = latent.largest_on_cells(c)
         plain = up(whole + xp.abs(enclosure.center) + slopes, geometry.half.shape[1] + 8)
         linear = xp.minimum(enclosure.linear_error, plain)
         largest = xp.minimum(xp.abs(enclosure.center) + slopes + linear, up(whole, 8))
         low, high = _bends(enclosure)
-        lost = up(_growth(local.kernel.weight_rate, geometry) * largest, geometry.half.shape[1] + 8)
+        lost = up(_growth(enclosure.below.rate, geometry) * largest, geometry.half.shape[1] + 8)
         low, high = xp.maximum(low - lost, -linear), xp.minimum(high + lost, linear)
         rows.append(_Row(enclosure, enclosure.below.gradient, low, high, linear))
-    return _first_order(evaluation, rows)
+    return _first_order(geometry, rows)
 
 
-def variance_first_order(evaluation: Evaluation, outputs: int) -> FirstOrder:
+def variance_first_order(latent: LatentOutputs, outputs: int) -> FirstOrder:
     """Variances `scale^2 max(v, 0) + noise` of all outputs, from the models of v.
 
     With w = omega^2 v the models say `P_below - e <= w <= P_above + e`, quadratics with the same
@@ -129,12 +120,11 @@ def variance_first_order(evaluation: Evaluation, outputs: int) -> FirstOrder:
     rounded model; `max(v, 0) >= w - (omega^2 - 1) max v`. Where that says nothing the range of v
     and the slope alone bound the bend.
     """
-    local, geometry = evaluation.local, evaluation.expansion.geometry
-    xp = namespace(evaluation.cells.lower)
-    growth = _growth(2.0 * local.kernel.weight_rate, geometry)
+    geometry, xp = latent.geometry, namespace(latent.cells.lower)
     rows, shapes = [], []
     for c in range(outputs):
-        enclosure = evaluation.variance(c)
+        enclosure = latent.variance(c)
+        growth = _growth(enclosure.below.rate, geometry)
         v_low, v_high = enclosure.range
         slope, dip = enclosure.below.gradient, enclosure.dip
         slopes = up(xp.sum(xp.abs(slope) * geometry.half, axis=1), geometry.half.shape[1] + 4)
@@ -148,7 +138,7 @@ def variance_first_order(evaluation: Evaluation, outputs: int) -> FirstOrder:
         lost = up(enclosure.below.error + growth * v_high, 4)
         gained = up(enclosure.above.error + dip * (1.0 + growth), 4)
         shapes.append((enclosure, lost, gained))
-    found = _first_order(evaluation, rows)
+    found = _first_order(geometry, rows)
     return replace(found, shapes=_shapes(found, shapes))
 
 
@@ -165,16 +155,16 @@ def _shapes(found: FirstOrder, shapes: list[tuple[TwoSided, Array, Array]]) -> S
     )
 
 
-def mean_at_center(evaluation: Evaluation, outputs: int) -> FirstOrder:
+def mean_at_center(latent: LatentOutputs, outputs: int) -> FirstOrder:
     """`mean_first_order` for the cells' centres alone: nothing moves."""
-    means = [evaluation.mean(c) for c in range(outputs)]
-    return _first_order(evaluation, [_still(mean, mean.center_error) for mean in means])
+    means = [latent.mean(c) for c in range(outputs)]
+    return _first_order(latent.geometry, [_still(mean, mean.center_error) for mean in means])
 
 
-def variance_at_center(evaluation: Evaluation, outputs: int) -> FirstOrder:
+def variance_at_center(latent: LatentOutputs, outputs: int) -> FirstOrder:
     """`variance_first_order` for the cells' centres alone."""
-    found = [evaluation.variance(c) for c in range(outputs)]
-    return _first_order(evaluation, [_still(v, up(v.center_error + v.dip, 1)) for v in found])
+    found = [latent.variance(c) for c in range(outputs)]
+    return _first_order(latent.geometry, [_still(v, up(v.center_error + v.dip, 1)) for v in found])
 
 
 def linear_reach(geometry: Geometry, slope: Array) -> Array:
@@ -205,10 +195,9 @@ def _still(own: TwoSided, error: Array) -> _Row:
     return _Row(own, 0.0 * own.below.gradient, -error, error, 0.0)
 
 
-def _first_order(evaluation: Evaluation, rows: list[_Row]) -> FirstOrder:
+def _first_order(geometry: Geometry, rows: list[_Row]) -> FirstOrder:
     """In the units of the outputs."""
     xp = namespace(rows[0].low)
-    geometry = evaluation.expansion.geometry
     references, bends = [], []
     for row in rows:
         center, units = row.own.center, row.own.units

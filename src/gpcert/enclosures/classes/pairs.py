@@ -11,38 +11,36 @@ intersection of events, for the softmax with Gumbel noise added to the latent va
 associated, so that falling functions of them have `E prod >= prod E` (Pitt 1982; Esary, Proschan &
 Walkup 1967).
 
-Proofs: docs/mathematics.md, statements 1.7 and 10.10.
+Proofs: docs/mathematics.md, statements 1.7 and 10.8.
 """
 
 from __future__ import annotations
 
-import numpy as np
+from itertools import combinations
 
 from gpcert.arrays import Array, namespace
-from gpcert.class_layout import ClassLayout
+from gpcert.class_layout import ClassLayout, Terms
+from gpcert.enclosures.classes.outputs import LatentOutputs
 from gpcert.enclosures.classes.reference import negative_part
 from gpcert.enclosures.classes.sum_model import pair_model
-from gpcert.enclosures.evaluation import Evaluation
 from gpcert.likelihoods import ClassLikelihood
 from gpcert.likelihoods.segments import LARGEST_SEGMENT
 from gpcert.rounding import U, down, gamma, nonnegative, up
-
-__all__ = ["PairBounds"]
 
 
 class PairBounds:
     """Comparisons of classes on a batch of cells, each found when first asked for."""
 
     def __init__(
-        self, evaluation: Evaluation, layout: ClassLayout, likelihood: ClassLikelihood
+        self, latent: LatentOutputs, layout: ClassLayout, likelihood: ClassLikelihood
     ) -> None:
-        self.evaluation = evaluation
+        self.latent = latent
         self.layout = layout
         self.likelihood = likelihood
 
     def range(self, c: int) -> tuple[Array, Array]:
         """Certified `low <= pi_c <= high` over each cell."""
-        xp = namespace(self.evaluation.cells.lower)
+        xp = namespace(self.latent.cells.lower)
         others = [k for k in range(self.layout.classes) if k != c]
         wins = [self.win(c, k) for k in others]  # lower bounds of 1 - P_k
         losses = [self.win(k, c) for k in others]  # lower bounds of P_k
@@ -73,18 +71,18 @@ class PairBounds:
         beta, `q - beta D >= alpha` on the cell gives `P >= min_D pair(alpha + beta D, D)` over the
         range of D; beta = 0 and the slope of the level curve at the centre are tried.
         """
-        return self.evaluation.once((self.layout, "win", c, k), lambda: self._win(c, k))
+        return self.latent.once((self.layout, "win", c, k), lambda: self._win(c, k))
 
     def _win(self, c: int, k: int) -> Array:
-        evaluation, layout = self.evaluation, self.layout
-        xp = namespace(evaluation.cells.lower)
+        latent, layout = self.latent, self.layout
+        xp = namespace(latent.cells.lower)
         pair = self.likelihood.pair
         low, high = self.variance(c, k)
         center = self._center(c, k)
         steep = pair.level_slope(center[0], xp.clip(center[1], self._least(), None))
         best = None
         for beta in (0.0 * steep, steep):
-            model, constant = pair_model(evaluation, layout, (k, c), beta)
+            model, constant = pair_model(latent, layout, (k, c), beta)
             constant = constant - up(2.0 * self._raised * nonnegative(beta), 2)
             alpha = model.minimum().lower
             # noise of the likelihood is part of D but not of the model: it shifts the line
@@ -93,6 +91,7 @@ class PairBounds:
             alpha = down(alpha + moved - gamma(8) * size, 2)
             usable = (xp.abs(alpha) <= LARGEST_SEGMENT) & (high <= LARGEST_SEGMENT)
             usable = usable & (xp.abs(beta) <= LARGEST_SEGMENT)
+            usable = usable & (low <= high)  # crossed where a box's centre is not in the ball
             zero = xp.zeros_like(alpha)
             ends = [xp.where(usable, v, zero + self._least()) for v in (low, high)]
             found = pair.line_minimum(
@@ -110,42 +109,54 @@ class PairBounds:
     def variance(self, c: int, k: int) -> tuple[Array, Array]:
         """Certified range (B,) of `D = var(f_c - f_k)`, noise of the likelihood included."""
         key = (min(c, k), max(c, k))
-        return self.evaluation.once((self.layout, "variance", key), lambda: self._variance(*key))
+        return self.latent.once((self.layout, "variance", key), lambda: self._variance(*key))
 
     def _variance(self, c: int, k: int) -> tuple[Array, Array]:
-        low = high = 0.0
-        for j, _ in self.layout.pair(c, k):
-            own = self.evaluation.variance(j)
-            low = low + own.units.below(own.range[0])
-            high = high + own.units.above(own.range[1])
+        low, high = self._combined(self.layout.covariance(c, k, k))
         # the covariance meant is the nearest semi-definite one: |u|^2 <= 2 for a difference
         high = up(high + self._least() + 2.0 * self._raised, 4)
         return nonnegative(down(low + self._least(), 4)), high
 
+    def covariance(self, c: int, k: int, other: int) -> tuple[Array, Array]:
+        """Certified range (B,) of `cov(f_k - f_c, f_other - f_c)`, k and other not the same, noise
+        of the likelihood included."""
+        low, high = self._combined(self.layout.covariance(c, k, other))
+        # of class c; the nearest semi-definite covariance moves it by |u| |u'| = 2 times that
+        noise, slack = self.likelihood.noise, 2.0 * self._raised
+        return down(low + noise - slack, 4), up(high + noise + slack, 4)
+
+    def _combined(self, terms: Terms) -> tuple[Array, Array]:
+        """Certified range (B,) of a sum of outputs' variances; see `ClassLayout.covariance`."""
+        xp = namespace(self.latent.cells.lower)
+        low = high = size = xp.zeros_like(self.latent.geometry.rho2)
+        for j, factor in terms:
+            own = self.latent.variance(j)
+            ends = own.units.below(own.range[0]), own.units.above(own.range[1])
+            first, second = ends if factor > 0 else ends[::-1]
+            low, high = low + factor * first, high + factor * second
+            size = size + abs(factor) * ends[1]
+        lost = up((gamma(len(terms) + 2) + self.layout.rounding) * size, len(terms) + 8)
+        return low - lost, high + lost
+
     @property
     def _raised(self) -> float:
         """What coupled covariances are raised by at most; see `negative_part`."""
-        return 0.0 if self.layout.independent else negative_part(self.evaluation, self.layout)
+        return 0.0 if self.layout.mixing is not None else negative_part(self.latent, self.layout)
 
     def _center(self, c: int, k: int) -> tuple[Array, Array]:
         """Mean and variance of `f_c - f_k` at the centres, in plain floating point."""
         q, D = 0.0, self._least()
-        for j, sign in self.layout.pair(k, c):
-            mean, variance = self.evaluation.mean(j), self.evaluation.variance(j)
-            q = q + sign * mean.units.about(mean.center)
-            D = D + variance.units.about(nonnegative(variance.center))
-        return namespace(self.evaluation.cells.lower).asarray(q), D
+        for j, factor in self.layout.pair(k, c):
+            mean, variance = self.latent.mean(j), self.latent.variance(j)
+            q = q + factor * mean.units.about(mean.center)
+            D = D + factor * factor * variance.units.about(nonnegative(variance.center))
+        return namespace(self.latent.cells.lower).asarray(q), D
 
     def _correlation(self, c: int, k: int, other: int) -> tuple[Array, Array]:
         """Certified range (B,) of the correlation of `f_k - f_c` and `f_other - f_c`."""
-        xp = namespace(self.evaluation.cells.lower)
+        xp = namespace(self.latent.cells.lower)
         first, second = self.variance(c, k), self.variance(c, other)
-        between = self.variance(k, other)
-        size = first[1] + second[1] + between[1]
-        covariance = (
-            0.5 * (first[0] + second[0] - between[1]) - gamma(8) * size,
-            0.5 * (first[1] + second[1] - between[0]) + gamma(8) * size,
-        )
+        covariance = self.covariance(c, k, other)
         small, large = (xp.sqrt(first[end] * second[end]) for end in (0, 1))
         one = xp.ones_like(small)
 
@@ -162,14 +173,11 @@ class PairBounds:
 
     def _associated(self, c: int) -> Array:
         """(B,): every covariance of `f_k - f_c` and `f_l - f_c` is proved to be >= 0."""
-        xp = namespace(self.evaluation.cells.lower)
-        ok = xp.ones_like(self.evaluation.expansion.geometry.rho2) > 0
+        xp = namespace(self.latent.cells.lower)
+        ok = xp.ones_like(self.latent.geometry.rho2) > 0
         if self.layout.independent:
             return ok  # it is the variance of f_c
-        for k, other in np.argwhere(np.triu(np.ones((self.layout.classes,) * 2), 1)):
-            if c in (k, other):
-                continue
-            first, second = self.variance(c, int(k)), self.variance(c, int(other))
-            between = self.variance(int(k), int(other))
-            ok = ok & (down(first[0] + second[0], 2) >= between[1])
+        for k, other in combinations(range(self.layout.classes), 2):
+            if c not in (k, other):
+                ok = ok & (self.covariance(c, k, other)[0] >= 0)
         return ok

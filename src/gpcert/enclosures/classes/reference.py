@@ -12,6 +12,7 @@ import numpy as np
 
 from gpcert.arrays import Array, namespace
 from gpcert.class_layout import ClassLayout
+from gpcert.enclosures.classes.independent_law import nearest_variances
 from gpcert.enclosures.classes.latent import (
     FirstOrder,
     linear_reach,
@@ -21,12 +22,10 @@ from gpcert.enclosures.classes.latent import (
     variance_first_order,
 )
 from gpcert.enclosures.classes.metric import Change, Sizes, measure
-from gpcert.enclosures.evaluation import Evaluation
+from gpcert.enclosures.classes.outputs import LatentOutputs
 from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.likelihoods import ClassLikelihood
 from gpcert.rounding import gamma, root, up
-
-__all__ = ["Reference", "frobenius", "negative_part", "reference"]
 
 SMALLEST_VARIANCE = 1e-2
 """Smallest eigenvalue of the reference covariance: derivatives are found as averages over it. A
@@ -46,13 +45,14 @@ class Reference:
 
     `outputs` and `variances` are the searched outputs' means and variances, `change` the
     differences and covariance made from them; R is about L^-1, and `sizes` measures in its metric.
-    Independent outputs: `L L^T` is the covariance for variances `raised` (B, J), noise of the
-    likelihood added, up to `mismatch` (B,) in Frobenius norm.
+    Where the integral is that of independent classes (the outputs themselves, or the nearest such
+    law), those have means `apart_means` and variances `apart` (B, m): `L L^T` is the covariance of
+    their differences, noise of the likelihood added, up to `mismatch` (B,) in Frobenius norm.
     """
 
     geometry: Geometry
     outputs: FirstOrder
-    raised: Array
+    apart: Array
     mismatch: Array
     noise: Array
     change: Change
@@ -66,6 +66,12 @@ class Reference:
         """The outputs' variances."""
         return self.change.variances
 
+    @property
+    def apart_means(self) -> Array:
+        """(B, m): only differences matter; 0 for the first class, then those are exact."""
+        a = self.change.means.reference
+        return namespace(a).concat([0.0 * a[:, :1], a], axis=1)
+
     @cached_property
     def plain_sizes(self) -> Sizes:
         """Sizes in the links' own metric, `2 |u - mean(u)|^2 >= (max u - min u)^2` on R^m, u_0 = 0:
@@ -76,12 +82,12 @@ class Reference:
         metric = xp.asarray(C.T.copy(), device=self.L.device) + 0.0 * self.L
         return measure(self.change, metric, 0.0 * self.inflation, self.geometry)
 
-    def at_center(self, evaluation: Evaluation, layout: ClassLayout) -> tuple[Reference, Array]:
+    def at_center(self, latent: LatentOutputs, layout: ClassLayout) -> tuple[Reference, Array]:
         """The same reference for the cells' centres alone, and how well their means `center` are
         known (B, n); the step from the reference's means is part of the bend."""
-        outputs = mean_at_center(evaluation, layout.outputs)
-        variances = variance_at_center(evaluation, layout.outputs)
-        change = _change(self.L, self.noise, outputs, variances, evaluation, layout)
+        outputs = mean_at_center(latent, layout.outputs)
+        variances = variance_at_center(latent, layout.outputs)
+        change = _change(self.L, self.noise, (outputs, variances), latent, layout)
         # the means are measured from the reference's, not from the centre's
         xp = namespace(self.L)
         known = change.means.bend
@@ -92,13 +98,11 @@ class Reference:
         return replace(self, outputs=outputs, change=change, sizes=sizes), known
 
 
-def reference(
-    evaluation: Evaluation, layout: ClassLayout, likelihood: ClassLikelihood
-) -> Reference:
+def reference(latent: LatentOutputs, layout: ClassLayout, likelihood: ClassLikelihood) -> Reference:
     """Choose V_0 near the centre's covariance, noise of the likelihood included."""
-    geometry = evaluation.expansion.geometry
-    outputs = mean_first_order(evaluation, layout.outputs)
-    variances = variance_first_order(evaluation, layout.outputs)
+    geometry = latent.geometry
+    outputs = mean_first_order(latent, layout.outputs)
+    variances = variance_first_order(latent, layout.outputs)
     xp = namespace(outputs.center)
     matrices = xp.asarray(layout.matrices, device=outputs.center.device)
     noise = likelihood.noise * xp.asarray(np.eye(layout.n) + 1.0, device=matrices.device)
@@ -108,39 +112,59 @@ def reference(
     usable = xp.all(xp.abs(known) <= LARGEST_VARIANCE, axis=(1, 2))[:, None]
     raised = xp.where(usable, raised, xp.ones_like(raised))
     known = xp.where(usable[:, :, None], known, _weighted(raised, matrices) + noise)
-    wanted = _weighted(raised, matrices) + noise if layout.independent else _raised(known)
+    apart, wanted = raised, _raised(known)
+    if not layout.independent and layout.classes > likelihood.largest_coupled:
+        apart = nearest_variances(known - noise)
+    if layout.independent or layout.classes > likelihood.largest_coupled:
+        alone = ClassLayout(layout.classes, np.eye(layout.classes)).matrices
+        wanted = _weighted(apart, xp.asarray(alone, device=matrices.device)) + noise
     L = xp.linalg.cholesky(wanted)
-    change = _change(L, noise, outputs, variances, evaluation, layout)
+    change = _change(L, noise, (outputs, variances), latent, layout)
     n, J = layout.n, layout.outputs
-    size = xp.abs(L) @ xp.matrix_transpose(xp.abs(L)) + _weighted(raised, xp.abs(matrices)) + noise
+    size = xp.abs(L) @ xp.matrix_transpose(xp.abs(L)) + xp.abs(wanted)  # a sum of terms >= 0
     error = gamma(n + J + 4) * frobenius(size)
     mismatch = up(frobenius(L @ xp.matrix_transpose(L) - wanted) + error, n * n + 8)
     R = xp.linalg.inv(L)
     inflation = _inverse_error(R, L)
     sizes = measure(change, R, inflation, geometry)
-    return Reference(geometry, outputs, raised, mismatch, noise, change, L, R, inflation, sizes)
+    return Reference(geometry, outputs, apart, mismatch, noise, change, L, R, inflation, sizes)
 
 
 def _change(
     L: Array,
     noise: Array,
-    outputs: FirstOrder,
-    variances: FirstOrder,
-    evaluation: Evaluation,
+    moving: tuple[FirstOrder, FirstOrder],
+    latent: LatentOutputs,
     layout: ClassLayout,
 ) -> Change:
-    """What changes on the cells, measured from `L L^T`."""
+    """What changes on the cells, measured from `L L^T`; `moving` are the outputs' means and
+    variances. Coefficients that round count with `V - sum_j y_j matrices_j`, at most
+    `rounding sum_j |y_j| |matrices_j|` (Statement 10.11)."""
     xp = namespace(L)
+    outputs, variances = moving
     matrices = xp.asarray(layout.matrices, device=L.device)
-    means = _differences(outputs, layout, evaluation.expansion.geometry)
+    means = _differences(outputs, layout, latent.geometry)
     known = _weighted(variances.reference, matrices) + noise
     offset = L @ xp.matrix_transpose(L) - known
     size = xp.abs(L) @ xp.matrix_transpose(xp.abs(L)) + noise
     size = size + _weighted(xp.abs(variances.reference), xp.abs(matrices))
     error = up(gamma(layout.n + layout.outputs + 4) * frobenius(size), layout.n**2 + 8)
-    error = up(error + negative_part(evaluation, layout), 2)
+    error = up(error + negative_part(latent, layout), 2)
+    if layout.rounding > 0:
+        most = _weighted(xp.abs(variances.reference) + variances.reach, xp.abs(matrices))
+        error = up(error + layout.rounding * frobenius(most), layout.n**2 + layout.outputs + 8)
     root_ranks = np.sqrt(layout.ranks) * (1.0 + 2.0**-50)
-    return Change(means, variances, matrices, root_ranks, offset, error)
+    mixing = xp.asarray(_coefficient_sizes(layout), device=L.device)
+    return Change(means, variances, matrices, root_ranks, mixing, offset, error)
+
+
+def _coefficient_sizes(layout: ClassLayout) -> np.ndarray:
+    """(n, J): sizes of the coefficients of the outputs in the differences."""
+    found = np.zeros((layout.n, layout.outputs))
+    for k in range(layout.n):
+        for j, c in layout.pair(0, k + 1):
+            found[k, j] = abs(c)
+    return found
 
 
 def frobenius(matrix: Array) -> Array:
@@ -180,16 +204,21 @@ def _inverse_error(R: Array, L: Array) -> Array:
     return xp.where(e <= 0.5, 2.0 * e, xp.full_like(e, np.inf))
 
 
-def negative_part(evaluation: Evaluation, layout: ClassLayout) -> float:
+def negative_part(latent: LatentOutputs, layout: ClassLayout) -> float:
     """Frobenius bound of what is added to V to make it positive semi-definite.
 
-    With `e = excess s^2 scale^2`, s^2 the largest k(x, x) of the searched differences: the
-    covariance of the outputs is at least `-e/2 I`, so V at least `-e/2 (I + 1 1^T)`, of norm m e/2,
-    in n eigenvalues at most; and cutting the pairs' variances at 0 moves V by n e at most. Together
-    below m n e (Statement 1.7). The nearest semi-definite matrix is what is meant (outputs alone:
-    `max(v, 0)`).
+    Independent outputs: cutting the variances at 0 moves V by `sum_j e_j |matrices_j|` at most, e_j
+    how far y_j may lie below 0.
+    Coupled ones, with `e = excess s^2 scale^2`, s^2 the largest k(x, x) of the searched
+    differences: the covariance of the outputs is at least `-e/2 I`, so V at least
+    `-e/2 (I + 1 1^T)`, of norm m e/2, in n eigenvalues at most; and cutting the pairs' variances at
+    0 moves V by n e at most. Together below m n e (Statement 1.7). The nearest semi-definite matrix
+    is what is meant (outputs alone: `max(v, 0)`).
     """
-    return 1.01 * layout.classes * layout.n * evaluation.local.output_dip
+    dips = np.asarray([latent.dip(j) for j in range(layout.outputs)])
+    if layout.mixing is None:
+        return 1.01 * layout.classes * layout.n * float(dips.max())
+    return 1.01 * float(dips @ np.sqrt(np.square(layout.matrices).sum(axis=(1, 2))))
 
 
 def _differences(outputs: FirstOrder, layout: ClassLayout, geometry: Geometry) -> FirstOrder:
@@ -198,13 +227,17 @@ def _differences(outputs: FirstOrder, layout: ClassLayout, geometry: Geometry) -
     terms = [layout.pair(0, k) for k in range(1, layout.classes)]
 
     def summed(values: Array, signed: bool = True) -> Array:
-        rows = [sum((s if signed else 1) * values[:, j] for j, s in pair) for pair in terms]
+        rows = []
+        for pair in terms:
+            used = [(c if signed else abs(c), j) for j, c in pair if c != 0.0]  # not 0 times inf
+            rows.append(sum((c * values[:, j] for c, j in used), xp.zeros_like(values[:, 0])))
         return xp.stack(rows, axis=1)
 
     slope = summed(outputs.slope)
-    # a difference rounds once, its slope in every entry
+    # a sum of J products rounds, its slope in every entry
     moved = xp.sum(xp.abs(outputs.slope) * geometry.half[:, None, :], axis=2)
     size = xp.abs(outputs.reference) + xp.abs(outputs.center) + moved
-    bend = up(summed(outputs.bend, False) + gamma(2) * summed(size, False), 4)
+    count = max(map(len, terms))
+    bend = up(summed(outputs.bend, False) + gamma(count) * summed(size, False), 2 * count)
     reach = up(linear_reach(geometry, slope) + bend, 2)
     return FirstOrder(summed(outputs.reference), slope, bend, reach, summed(outputs.center))

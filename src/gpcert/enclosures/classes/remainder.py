@@ -18,8 +18,6 @@ from collections.abc import Sequence
 from gpcert.arrays import Array, namespace
 from gpcert.rounding import nonnegative, up
 
-__all__ = ["degree_bound", "higher_degrees", "shrunk_bounds"]
-
 HIGHEST_DERIVATIVE = 8
 """Up to here derivatives are bounded."""
 

@@ -27,33 +27,23 @@ from gpcert.arrays import Array, namespace
 from gpcert.class_layout import ClassLayout
 from gpcert.enclosures.classes.metric import Sizes
 from gpcert.enclosures.classes.moments import ClassJet
+from gpcert.enclosures.classes.orthogonal_rest import orthogonal_rest
+from gpcert.enclosures.classes.outputs import LatentOutputs
 from gpcert.enclosures.classes.reference import Reference
 from gpcert.enclosures.classes.remainder import degree_bound, higher_degrees, shrunk_bounds
 from gpcert.enclosures.classes.sum_model import sum_model
 from gpcert.enclosures.enclosure import Enclosure, LevelBound, reach
-from gpcert.enclosures.evaluation import Evaluation
 from gpcert.integrals.derivative_bounds import UNIMODAL_BOUNDS, unimodal_bound
 from gpcert.kernels.exponentials import growth_chord
 from gpcert.likelihoods import ClassLikelihood
 from gpcert.rounding import down, gamma, root, up
-
-__all__ = [
-    "ClassProblem",
-    "Slopes",
-    "center_range",
-    "derivative_norm",
-    "gaussian_bounds",
-    "least_sum",
-    "missed_bends",
-    "taylor_bound",
-]
 
 
 @dataclass(frozen=True, eq=False)
 class ClassProblem:
     """A batch of cells with its reference, and the model's layout and likelihood."""
 
-    evaluation: Evaluation
+    latent: LatentOutputs
     layout: ClassLayout
     likelihood: ClassLikelihood
     place: Reference
@@ -69,14 +59,15 @@ def least_sum(problem: ClassProblem, jet: ClassJet, slopes: Slopes, lost: Array)
     """Lower bound of `value + p.da + <Q, dV> / 2 + second-order part - lost` over the cells."""
     place = problem.place
     xp = namespace(place.L)
-    model, constant = sum_model(problem.evaluation, problem.layout, slopes.p, slopes.q)
+    model, constant = sum_model(problem.latent, problem.layout, slopes.p, slopes.q)
     # the constant is that of the cell's centre; the references lie beside it
     means, variances = place.change.means, place.variances
     aside = xp.sum(slopes.p * (means.reference - means.center), axis=1)
     aside = aside + 0.5 * xp.sum(slopes.q * (variances.reference - variances.center), axis=1)
     constant = constant + aside
     # both are sums of terms that may cancel
-    rounding = gamma(64 + 4 * problem.layout.outputs) * _terms(place, problem, slopes)
+    count = 64 + 4 * (problem.layout.outputs + problem.layout.classes)
+    rounding = gamma(count) * _terms(place, problem, slopes)
     bent, bend_error = _with_curvature(model, jet, place)
     best = bent.minimum()
     lost = up(lost + slopes.error + bend_error + rounding, 4)
@@ -89,7 +80,7 @@ def least_sum(problem: ClassProblem, jet: ClassJet, slopes: Slopes, lost: Array)
 def center_range(problem: ClassProblem, jet: ClassJet) -> tuple[Array, Array]:
     """Certified range (B,) of G at the cells' centres: the same expansion, where nothing moves but
     what rounding leaves open and the step from V_0 to the centre's covariance."""
-    place, known = problem.place.at_center(problem.evaluation, problem.layout)
+    place, known = problem.place.at_center(problem.latent, problem.layout)
     xp = namespace(place.L)
     slopes = Slopes.of(place, jet, jet.derivatives[1])
     means, variances = place.change.means, place.variances
@@ -112,14 +103,17 @@ def center_range(problem: ClassProblem, jet: ClassJet) -> tuple[Array, Array]:
 def _terms(place: Reference, problem: ClassProblem, slopes: Slopes) -> Array:
     """Upper bound (B,) of the sizes of the first-order part's terms, at centre and reference."""
     xp = namespace(place.L)
-    posterior = problem.evaluation.local.posterior
+    latent, numbers = problem.latent, range(problem.layout.outputs)
     outputs, variances = place.outputs, place.variances
-    offset = xp.asarray(np.abs(posterior.offset), device=place.L.device)
-    noise = xp.asarray(np.array(posterior.noise), device=place.L.device)  # torch wants its own
-    means = xp.sum(xp.abs(outputs.center) + xp.abs(outputs.reference) + 2.0 * offset, axis=1)
-    whole = xp.sum(xp.abs(slopes.p), axis=1) * means
+    zero = xp.zeros_like(outputs.center[:, 0])
+    offset = xp.stack([zero + abs(latent.mean_units(j).shift) for j in numbers], axis=1)
+    own = [latent.variance_units(j).shift for j in numbers]
+    noise = xp.asarray(np.asarray(own), device=place.L.device)
+    means = xp.abs(outputs.center) + xp.abs(outputs.reference) + 2.0 * offset
+    whole = xp.sum((xp.abs(slopes.p) @ place.change.mixing) * means, axis=1)
     spread = xp.abs(variances.center) + xp.abs(variances.reference) + 2.0 * noise
-    return up(whole + xp.sum(xp.abs(slopes.q) * spread, axis=1), 64)
+    count = 4 * problem.layout.classes + 2 * len(numbers) + 64
+    return up(whole + xp.sum(xp.abs(slopes.q) * spread, axis=1), count)
 
 
 def lost_beyond(problem: ClassProblem, place: Reference, jet: ClassJet) -> Array:
@@ -142,14 +136,12 @@ def _link_bounds(problem: ClassProblem, jet: ClassJet) -> list[float] | None:
 @dataclass(frozen=True, eq=False)
 class Slopes:
     """`p` (B, n) and `q` (B, J), q_j = <Q, matrices_j>; `shift` (B,), <Q, V_0 - sum y_j C_j> / 2;
-    `error` (B,): what their rounding costs on the cell; `gradient_error` (B,): how far p is from
-    the true gradient, in the metric of V_0."""
+    `error` (B,): what their rounding costs on the cell."""
 
     p: Array
     q: Array
     shift: Array
     error: Array
-    gradient_error: Array
 
     @staticmethod
     def of(place: Reference, jet: ClassJet, second: Array) -> Slopes:
@@ -184,10 +176,10 @@ class Slopes:
         norm = root(xp.sum(Q * Q, axis=(1, 2)))
         rounding = rounding + norm * change.offset_error
         rounding = rounding + gamma(n * n + 8) * xp.sum(q_size * change.variances.reach, axis=1)
-        whole = xp.sum(xp.abs(p), axis=1)[:, None] * place.outputs.reach
+        whole = (xp.abs(p) @ change.mixing) * place.outputs.reach
         rounding = rounding + gamma(n + 8) * xp.sum(whole, axis=1)
         error = off1 * sizes.mean + 0.5 * off2 * sizes.spread + rounding
-        return Slopes(p, q, shift, up(error, 4 * n * n + 4 * J + 32), off1)
+        return Slopes(p, q, shift, up(error, 4 * n * n + 4 * J + 32))
 
 
 def missed_bends(jet: ClassJet, sizes: Sizes) -> Array:
@@ -275,6 +267,8 @@ def _rest(problem: ClassProblem, place: Reference, jet: ClassJet) -> Array:
         # tensors of V_0's metric say nothing here, but that degree 2 is expanded
         other = higher_degrees(known[:4], own, plain.mean, plain.spread)
         best = xp.minimum(best, other)
+    if jet.square is not None:
+        best = xp.minimum(best, orthogonal_rest(jet, sizes))
     return best
 
 

@@ -35,8 +35,6 @@ from gpcert.enclosures.classes.taylor_bound import (
 )
 from gpcert.rounding import gamma, nonnegative, root, up
 
-__all__ = ["MOST_DIFFERENCES", "PIECES", "variance_pieces_bound"]
-
 MOST_DIFFERENCES = 2
 """Largest n for which trace and skew say all about the size of a change (see `_moved`)."""
 
@@ -124,6 +122,7 @@ def _moved(place: Reference, middle: Array, half: Array) -> Reference:
         spread=up(nuclear, 4),
         spread_bend=up(nuclear, 4),
         operator=up(spectral, 4),
+        frobenius=up(nuclear, 4),
         trace=trace,
         skew=skew,
         slope=sizes.slope / factor[:, None, None],

@@ -14,8 +14,6 @@ from gpcert.attacks.functions import PlainFunction
 from gpcert.committee import Model
 from gpcert.enclosures.evaluation import Evaluation
 
-__all__ = ["Goal", "GoalBound", "worst_of"]
-
 
 @dataclass(frozen=True, eq=False)
 class GoalBound:

@@ -10,8 +10,6 @@ from gpcert.committee import Model
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.goals.base import Goal, GoalBound
 
-__all__ = ["BothGoals"]
-
 
 @dataclass(frozen=True, eq=False)
 class BothGoals(Goal):

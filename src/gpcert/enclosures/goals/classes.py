@@ -1,6 +1,6 @@
 """Goal: the least of several weighted sums of class probabilities.
 
-Proofs: docs/mathematics.md, statement 10.12.
+Proofs: docs/mathematics.md, statement 10.10.
 """
 
 from __future__ import annotations
@@ -13,13 +13,11 @@ from gpcert.arrays import Array, namespace
 from gpcert.attacks.class_functions import class_function
 from gpcert.attacks.functions import PlainFunction
 from gpcert.class_layout import ClassLayout
-from gpcert.committee import Model
+from gpcert.committee import Committee, Model
 from gpcert.enclosures.classes.bounds import ClassEvaluation
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.goals.base import Goal, GoalBound, worst_of
 from gpcert.likelihoods import ClassLikelihood
-
-__all__ = ["ClassGoal", "Classes", "margins"]
 
 Weights = tuple[float, ...]
 
@@ -54,7 +52,7 @@ class ClassGoal(Goal):
     def bound(self, evaluation: Evaluation, target: float | None) -> GoalBound:
         """The least of the sums' own lower bounds."""
         own = self.classes.of(evaluation)
-        geometry, scores = evaluation.expansion.geometry, own.split_scores()
+        geometry, scores = own.latent.geometry, own.split_scores()
         found = (own.lower(weights, target) for weights in self.weights)
         return worst_of(
             [GoalBound(each.lower, geometry.unscaled(each.point), scores) for each in found]
@@ -74,8 +72,9 @@ class ClassGoal(Goal):
     def function(self, model: Model) -> PlainFunction:
         """The goal and a (sub)gradient in plain floating point."""
         layout = self.classes.layout
+        assert not isinstance(model, Committee), "a goal of one likelihood"
         return class_function(
-            model.members[0],
+            model,
             self.classes.likelihood,
             np.asarray(self.weights),
             (layout.matrices, [layout.pair(0, k) for k in range(1, layout.classes)]),

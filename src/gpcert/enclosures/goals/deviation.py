@@ -21,8 +21,6 @@ from gpcert.regions.norms import norm_lower, norm_upper
 from gpcert.rounding import down, nonnegative, up, up_float
 from gpcert.several import Outputs
 
-__all__ = ["DeviationGoal"]
-
 
 @dataclass(frozen=True)
 class DeviationGoal(Goal):
@@ -61,7 +59,7 @@ class DeviationGoal(Goal):
         xp = namespace(evaluation.cells.lower)
         spreads, points, scores = [], [], []
         for c, value in enumerate(self.reference):
-            sides = [least_mean(*_seen(evaluation, c), sign) for sign in (1, -1)]
+            sides = [least_mean(*evaluation.output(c), sign) for sign in (1, -1)]
             below = up(up(value - sides[0].lower, 2) + self.errors[c], 1)
             above = up(up(-sides[1].lower - value, 2) + self.errors[c], 1)
             wide = above > below
@@ -99,12 +97,6 @@ class DeviationGoal(Goal):
         return xp.where(finite, norm_upper(safe, self.norm), math.inf)
 
 
-def _seen(evaluation: Evaluation, output: int) -> tuple[Evaluation, int]:
-    """Who holds the output: a posterior, or of separate outputs the member that it is."""
-    separate = len(evaluation.parts) > 1
-    return (evaluation.member(output), 0) if separate else (evaluation, output)
-
-
 def _at_center(evaluation: Evaluation, output: int) -> tuple[Array, Array]:
-    own, c = _seen(evaluation, output)
-    return own.mean(c).output_at_center
+    own, c = evaluation.output(output)
+    return own.mean_at_center(c)

@@ -11,8 +11,6 @@ from gpcert.committee import Model
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.goals.base import Goal, GoalBound
 
-__all__ = ["MemberGoal", "output_goal"]
-
 
 @dataclass(frozen=True, eq=False)
 class MemberGoal(Goal):

@@ -20,14 +20,6 @@ from gpcert.likelihoods.smoothed_link import SmoothedLink
 from gpcert.quantities import Probability
 from gpcert.rounding import down, gamma, nonnegative, up
 
-__all__ = [
-    "latent_mean",
-    "probability",
-    "probability_at_center",
-    "split_scores",
-    "weighted_sum",
-]
-
 JOINT = "sum of probabilities"
 """The joint bound of `weighted_sum` in the portfolio: it seldom pays on large cells."""
 

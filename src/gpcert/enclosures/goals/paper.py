@@ -22,8 +22,6 @@ from gpcert.enclosures.paper.intervals import CellIntervals, PaperEnclosures, Si
 from gpcert.errors import InputError
 from gpcert.rounding import nonnegative, up
 
-__all__ = ["PaperGoal"]
-
 GRID_CELLS = 2
 """Parents split at a time where the latent space is discretised: up to a second for every box."""
 
@@ -128,7 +126,7 @@ def _scalar(
 
 def _least_mean(output: int, sign: int, intervals: CellIntervals, evaluation: Evaluation) -> Array:
     """Proposition "mean bound"."""
-    units = evaluation.local.mean_units(output).signed(sign)
+    units = evaluation.local.mean_units(output, evaluation.expansion).signed(sign)
     return units.below(intervals.mean(output, sign).bound)
 
 

@@ -26,8 +26,6 @@ from gpcert.enclosures.goals.votes import VotesGoal
 from gpcert.errors import InputError
 from gpcert.rounding import down, nonnegative, up
 
-__all__ = ["RestGoal", "RestMarginGoal", "committee_goal"]
-
 LEVEL_GRID = 2.0**-30
 """Levels of a probability are multiples of this, so that 1 - level is exact."""
 

@@ -24,8 +24,6 @@ from gpcert.likelihoods.segments import LARGEST_SEGMENT
 from gpcert.quantities import Quantity
 from gpcert.rounding import TINY, down, gamma, nonnegative, up
 
-__all__ = ["ScalarGoal", "least_mean"]
-
 LEVEL_STEPS = 2
 """Steps of the level of the joint bound; a third changed no count of boxes in the benchmarks."""
 
@@ -53,7 +51,8 @@ def least_mean(
 
     Order 1: `q >= q(c) + min grad.d - B R1(rho2)`; order 0: `q >= q(c) - B R0(rho2)` and
     `q >= -B s`; all Cauchy-Schwarz. They matter on large cells only, where the second order's
-    weight has grown: below, it dominates order 1 term by term.
+    weight has grown: below, it dominates order 1 term by term. A trend is added to lines and
+    quadratics before their minimum is taken, and to what is constant by its own.
     """
     key = ("least mean", output, sign, target, enough)
     return evaluation.once(key, lambda: _least_mean(evaluation, output, sign, target, enough))
@@ -66,7 +65,7 @@ def _least_mean(
     geometry, kernel, norm = expansion.geometry, local.kernel, local.norms[output]
     model, units = mean.side(sign), mean.units.signed(sign)
     xp = namespace(mean.center)
-    level = None if target is None else xp.full_like(model.value, units.level(target))
+    level = None if target is None else xp.zeros_like(model.value) + units.level(target)
     best = model.minimum(level)
     reach = finite_product(xp.full_like(geometry.rho2, norm), kernel.remainder(expansion, 0))
     rounding = gamma(8) * (xp.abs(model.value) + mean.center_error + reach)
@@ -75,6 +74,9 @@ def _least_mean(
     size = model.slopes + xp.abs(model.value)
     first = down(model.value + linear - mean.linear_error - gamma(8) * size, 4)
     q = -up(norm * xp.sqrt(kernel.largest_variance(expansion)), 4)
+    trend = mean.trend
+    if trend is not None:
+        zeroth, q = down(zeroth + trend.least(sign), 1), down(q + trend.least(sign), 1)
     for other in (zeroth, first, best.lower):
         q = xp.where(other > q, other, q)  # an overflow to NaN on huge cells loses
     if evaluation.wants("paper"):
@@ -86,10 +88,12 @@ def _least_mean(
     return GoalBound(units.below(q), geometry.unscaled(best.point), geometry.split_scores())
 
 
-def _refined(evaluation: Evaluation, name: str, model: Enclosure, q: Array, enough: float) -> Array:
-    """Bounds q (B,), raised to `enough` where sub-boxes prove that (Statement 5.8)."""
+def _refined(
+    evaluation: Evaluation, name: str, model: Enclosure, q: Array, enough: float | Array
+) -> Array:
+    """Bounds q (B,), raised to `enough` where sub-boxes prove that (Statement 5.9)."""
     xp = namespace(q)
-    level = xp.full_like(q, enough)
+    level = xp.zeros_like(q) + enough
     asked = (q < level) & xp.isfinite(model.error)
     if not bool(xp.any(asked)) or not evaluation.wants(name):
         return q
@@ -140,7 +144,7 @@ class ScalarGoal(Goal):
         rho2 = evaluation.expansion.geometry.rho2
         q = v_low = v_high = namespace(rho2).zeros_like(rho2)
         if quantity.by_mean:
-            low, high = evaluation.mean(c).output_at_center
+            low, high = evaluation.mean_at_center(c)
             q = high if quantity.sign > 0 else -low
         if quantity.by_variance:
             v_low, v_high = evaluation.variance(c).output_at_center

@@ -31,8 +31,6 @@ from gpcert.enclosures.goals.members import (
 )
 from gpcert.rounding import down, gamma, up, up_float
 
-__all__ = ["VotesGoal"]
-
 
 @dataclass(frozen=True)
 class VotesGoal(Goal):
@@ -123,10 +121,10 @@ class VotesGoal(Goal):
         for p, weight in enumerate(self._weights(rival).tolist()):
             member = evaluation.member(p)
             if weight > 0:  # y = 0 only where mu < 0 is certain
-                sure = member.mean(0).output_at_center[1] < 0
+                sure = member.mean_at_center(0)[1] < 0
                 total = total + xp.where(sure, 0.0 * total, weight + 0.0 * total)
             elif weight < 0:  # y = 1 only where mu > 0 is certain
-                sure = member.mean(0).output_at_center[0] > 0
+                sure = member.mean_at_center(0)[0] > 0
                 total = total + xp.where(sure, weight + 0.0 * total, 0.0 * total)
         return total
 

@@ -23,8 +23,6 @@ from gpcert.kernels.lines.quadratic_carrier import QuadraticCarrier
 from gpcert.kernels.lines.sinusoid_carrier import SinusoidCarrier
 from gpcert.rounding import EXP_ULPS, SIN_COS_ULPS, TINY, down, gamma, root, up
 
-__all__ = ["LiftedCarrier", "lift"]
-
 
 @dataclass(frozen=True, eq=False)
 class LiftedCarrier:

@@ -39,8 +39,6 @@ from gpcert.integrals.gaussian_integral import gaussian_integral_range
 from gpcert.likelihoods import ClassLikelihood
 from gpcert.rounding import TINY, down, gamma, nonnegative, up
 
-__all__ = ["MOST_CLASSES", "class_ranges", "grid_ranges", "pieces_for", "weighted_lower"]
-
 MOST_CLASSES = 3
 """More classes would need M^(m-1) boxes of the latent space for every cell."""
 

@@ -16,8 +16,6 @@ from gpcert.errors import InputError
 from gpcert.likelihoods import ClassLikelihood, MultinomialProbit, Softmax
 from gpcert.rounding import EXP_ULPS, TINY, down, gamma, up
 
-__all__ = ["cuts", "link_range"]
-
 REACH = 41.0
 """Standard deviations to the outermost cuts: beyond each lies less than Phi(-40) < 2^-1100."""
 

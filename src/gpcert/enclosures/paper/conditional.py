@@ -15,12 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpcert.arrays import Array, namespace
-from gpcert.class_layout import ClassLayout
+from gpcert.class_layout import ClassLayout, Terms
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.paper.intervals import CellIntervals
 from gpcert.rounding import down, nonnegative, up
-
-__all__ = ["LatentRanges", "Range", "conditional_mean", "conditional_variance", "latent_ranges"]
 
 Range = tuple[Array, Array]
 """Lower and upper ends, arrays of one shape."""
@@ -62,37 +60,35 @@ def latent_ranges(
 ) -> LatentRanges:
     """The paper's intervals of the outputs, combined by the layout; n = 1 or 2.
 
-    `mean of d_k = sum of sign * mean_j`, `V_kl = sum_j y_j matrices_jkl + noise (1 + [k = l])`, in
+    `mean of d_k = sum_j c_j mean_j`, `V_kl = sum_j y_j matrices_jkl + noise (1 + [k = l])`, in
     interval arithmetic; a covariance is semi-definite, so `V_12^2 <= V_11 V_22` besides.
     """
     local = evaluation.local
     outputs, spreads = [], []
     for j in range(layout.outputs):
-        units, ends = local.mean_units(j), (intervals.mean(j, sign).bound for sign in (1, -1))
+        units = local.mean_units(j, evaluation.expansion)
+        ends = (intervals.mean(j, sign).bound for sign in (1, -1))
         outputs.append(units.range(next(ends), -next(ends)))
         ends = (side.bound for side in intervals.variance(j))
         spreads.append(local.variance_units(j).range(*ends))
     slack = _repair(evaluation, layout)
-    means = tuple(
-        _combined(outputs, [(j, float(sign)) for j, sign in layout.pair(0, k)], 0.0)
-        for k in range(1, layout.classes)
-    )
+    means = tuple(_combined(outputs, layout.pair(0, k), 0.0) for k in range(1, layout.classes))
     found = []
     for k, other in ((0, 0), (layout.n - 1, layout.n - 1), (0, layout.n - 1)):
-        parts = layout.matrices[:, k, other]
-        terms = [(j, float(part)) for j, part in enumerate(parts) if part != 0.0]
+        terms = layout.covariance(0, k + 1, other + 1)
         low, high = _combined(spreads, terms, noise * (2.0 if k == other else 1.0))
         found.append((down(low - slack, 1), up(high + slack, 1)))
     return _consistent(means, found[: layout.n], found[2])
 
 
-def _combined(values: list[Range], terms: list[tuple[int, float]], shift: float) -> Range:
-    """`shift + sum of factor * values_j` for factors that are powers of two, or 0."""
+def _combined(values: list[Range], terms: Terms, shift: float) -> Range:
+    """`shift + sum of factor * values_j`, factors known to one rounding; none is 0."""
     xp = namespace(values[0][0])
     low = high = xp.full_like(values[0][0], shift)
     for j, factor in terms:
         first, second = values[j] if factor > 0 else values[j][::-1]
-        low, high = down(low + factor * first, 1), up(high + factor * second, 1)
+        low = down(low + down(factor * first, 3), 1)
+        high = up(high + up(factor * second, 3), 1)
     return low, high
 
 
@@ -105,7 +101,7 @@ def _repair(evaluation: Evaluation, layout: ClassLayout) -> float:
     `m e / 2 <= 1.5 e`. Variances cut at 0 move an entry of V by 1.5 e, hence V by 3 e, and the
     nearest semi-definite matrix, which is meant, is within `sqrt(2) (1.5 + 3) e + 3 e < 10 e`.
     """
-    if layout.independent:
+    if layout.mixing is not None:
         return 0.0
     return 10.0 * evaluation.local.output_dip
 

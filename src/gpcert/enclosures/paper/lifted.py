@@ -22,8 +22,6 @@ from gpcert.kernels.lines.sinusoid_carrier import sinusoid_minimum
 from gpcert.regions import Cells
 from gpcert.rounding import SIN_COS_ULPS, TINY, gamma, nonnegative, up
 
-__all__ = ["LiftedBox"]
-
 
 @dataclass(frozen=True, eq=False)
 class LiftedBox:

@@ -14,8 +14,6 @@ from gpcert.enclosures.paper.relaxation import Relaxation
 from gpcert.enclosures.paper.system import System, cell_system
 from gpcert.extras import optional
 
-__all__ = ["CellPrograms"]
-
 PRIMAL_SIMPLEX = 4
 """HiGHS' number of it: after a change of objective the last basis stays primal feasible."""
 

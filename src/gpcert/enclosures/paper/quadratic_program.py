@@ -11,8 +11,6 @@ import scipy.sparse as sp
 from gpcert.enclosures.paper.system import System
 from gpcert.extras import optional
 
-__all__ = ["solve_quadratic"]
-
 Found = tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]
 
 

@@ -25,8 +25,6 @@ from gpcert.regions import Cells
 from gpcert.regions.frame import Reach
 from gpcert.rounding import TINY, gamma, up
 
-__all__ = ["Planes", "Relaxation", "relax"]
-
 
 @dataclass(frozen=True, eq=False)
 class Planes:

@@ -15,8 +15,6 @@ from gpcert.enclosures.paper.relaxation import Relaxation
 from gpcert.enclosures.paper.safe_dual import Multipliers
 from gpcert.enclosures.paper.square_form import SquareForm
 
-__all__ = ["SolverPrograms"]
-
 
 class SolverPrograms:
     """Multipliers from solvers, cell by cell on the host; a failure gives none for that cell.

@@ -22,8 +22,6 @@ import scipy.linalg
 from gpcert.arrays import Array, Backend, namespace
 from gpcert.rounding import TINY, gamma, up
 
-__all__ = ["LinearForm", "SquareForm", "difference"]
-
 LARGEST_RESIDUAL = 1e-6
 """Relative to k(x, x), for the worst kernel row: above it the rows of A take the place of the
 eigenvectors, for which nothing is left over. A choice of tightness only."""

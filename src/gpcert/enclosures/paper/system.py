@@ -19,8 +19,6 @@ import scipy.sparse as sp
 from gpcert.arrays import to_numpy
 from gpcert.enclosures.paper.relaxation import Relaxation
 
-__all__ = ["System", "cell_system"]
-
 TANGENTS = (-1.0, -0.5, 0.0, 0.5, 1.0)
 """Where tangents of e^2 and of the arcs are taken, relative to the half-width."""
 

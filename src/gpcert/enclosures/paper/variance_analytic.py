@@ -12,8 +12,6 @@ from gpcert.enclosures.paper.relaxation import Relaxation
 from gpcert.enclosures.paper.safe_dual import Multipliers
 from gpcert.enclosures.paper.square_form import SquareForm
 
-__all__ = ["ClosedForms"]
-
 
 class ClosedForms:
     """Multipliers by the objective's signs, tangents at k(c): no solver."""

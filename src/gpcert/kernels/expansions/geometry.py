@@ -10,8 +10,6 @@ from gpcert.regions import Cells
 from gpcert.regions.image import ImageCells
 from gpcert.rounding import gamma, nonnegative, up
 
-__all__ = ["Geometry", "Pulled"]
-
 
 class Pulled(NamedTuple):
     """`g.e + e^T H e / 2` of an image's displacements e as a function of the cell's own, y.
@@ -111,6 +109,13 @@ class Geometry:
             up(lost, 2 * q + 8),
             A,
         )
+
+    def least(self, slope: Array) -> Array:
+        """Lower bound (B,) of `slope.d` over each cell, slope (B, f) to two roundings."""
+        xp = namespace(slope)
+        lower = self.cells.linear_minimum(self.unscaled_gradient(slope))
+        size = xp.sum(xp.abs(slope) * self.half, axis=1)
+        return lower - up(gamma(8) * size, slope.shape[1] + 4)
 
     def _units(self, like: Array) -> Array:
         """`inverse_length` for an array (B, ..., f): axes between cells and features are added."""

@@ -19,8 +19,6 @@ from gpcert.kernels.nodes.beyond import CubicPart
 from gpcert.kernels.nodes.symmetric_tensors import entry_sum, sorted_index
 from gpcert.rounding import U, gamma, nonnegative, up
 
-__all__ = ["HigherTerms", "cubic_terms", "exponential_remainder", "gram_terms"]
-
 HIGHEST_DEGREE = 6
 """Highest degree taken from the Gram matrix of the points; beyond it the tail is negligible."""
 

@@ -17,6 +17,7 @@ Proofs: docs/mathematics.md, statements 4.1, 4.2, 4.3 and 6.2.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -44,8 +45,6 @@ from gpcert.kernels.exponentials import growth_chord
 from gpcert.regions import Cells
 from gpcert.regions.image import ImageCells
 from gpcert.rounding import gamma, nonnegative, up
-
-__all__ = ["LocalSquaredExponential", "WeightedExpansion"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -266,7 +265,16 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
 
     def derivatives(self, expansion: WeightedExpansion) -> Array:
         """`k_i (z_ij - c_j)`."""
-        return expansion.K[:, None, :] * (self.points.T[None, :, :] - expansion.scaled[:, :, None])
+        return self._derivatives(expansion.K, expansion.scaled)
+
+    def derivative_parts(self, expansion: WeightedExpansion, cells: int) -> Iterator[Array]:
+        """The same of some cells."""
+        for start in range(0, len(expansion.K), cells):
+            part = slice(start, start + cells)
+            yield self._derivatives(expansion.K[part], expansion.scaled[part])
+
+    def _derivatives(self, K: Array, scaled: Array) -> Array:
+        return K[:, None, :] * (self.points.T[None, :, :] - scaled[:, :, None])
 
     def _pointwise(self, distances: Array, weights: Array, rho: Array) -> tuple[Array, Array]:
         """See `exponential_remainder`."""
@@ -296,7 +304,9 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         j, k = (xp.asarray(index, device=expansion.K.device) for index in (first, second))
         return expansion.K[:, None, :] * u[:, j] * u[:, k]
 
-    def paper_bound(self, expansion: WeightedExpansion, weights: Array) -> Array:
+    def paper_bound(
+        self, expansion: WeightedExpansion, weights: Array, slope: Array | None = None
+    ) -> Array:
         """See `gpcert.kernels.expansions.paper_lines`."""
         extents = self.point_norms + self.reach
         # relative_error >= 0.6 of every error of r^2, that of the fixed features included
@@ -304,4 +314,4 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         where = ScaledPoints(self.points, self.fixed_distances, extents, errors, self.variance)
         underflow = self.floor * float(namespace(weights).sum(abs(weights)))
         half = expansion.geometry.half
-        return paper_lower_bound(where, expansion.scaled, half, weights) - underflow
+        return paper_lower_bound(where, expansion.scaled, half, weights, slope) - underflow

@@ -42,14 +42,6 @@ from gpcert.rounding import (
     up_float,
 )
 
-__all__ = [
-    "SquaredExponentialTable",
-    "inverse_lengths",
-    "kernel_errors",
-    "length_below",
-    "subtraction_error",
-]
-
 UNDERFLOW_RADIUS = 40.0
 """A point further than 40 scaled units has k < s^2 exp(-800) < s^2 TINY."""
 

@@ -42,8 +42,6 @@ from gpcert.regions.frame import Frame, Reach
 from gpcert.regions.image import ImageCells
 from gpcert.rounding import down, gamma, nonnegative, up, up_float
 
-__all__ = ["LocalTaylor", "TaylorExpansion"]
-
 
 @dataclass(frozen=True, eq=False)
 class TaylorExpansion(Expansion):
@@ -239,9 +237,13 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
         """R1: the features carry no weight."""
         return self.remainder(expansion, 1)
 
-    def paper_bound(self, expansion: TaylorExpansion, weights: Array) -> Array:
-        """Lines under and over every k(., z_i), see `gpcert.kernels.lines.base`."""
-        return affine_lower_bound(expansion.batch.enclosed(), weights)
+    def paper_bound(
+        self, expansion: TaylorExpansion, weights: Array, slope: Array | None = None
+    ) -> Array:
+        """Lines under and over every k(., z_i), see `gpcert.kernels.lines.base`; a slope by its own
+        minimum, as the lines of other carriers have theirs."""
+        lower = affine_lower_bound(expansion.batch.enclosed(), weights)
+        return lower if slope is None else down(lower + expansion.geometry.least(slope), 1)
 
     def tree(self) -> tuple[LocalNode, Frame]:
         """The nodes that all of this comes from."""

@@ -17,8 +17,6 @@ from gpcert.kernels.nodes.feature_sizes import FeatureSizes
 from gpcert.kernels.sizes import euclidean
 from gpcert.rounding import gamma, up
 
-__all__ = ["OwnTerm", "coefficient_errors", "pointwise_remainder", "step_form"]
-
 
 @dataclass(frozen=True, eq=False)
 class OwnTerm:

@@ -30,15 +30,6 @@ from gpcert.kernels.lines.linear_carrier import LinearCarrier, joint_minimum
 from gpcert.kernels.sizes import signed_times, times
 from gpcert.rounding import TINY, down, gamma, nonnegative, up
 
-__all__ = [
-    "affine_lower_bound",
-    "combined",
-    "interval_term",
-    "lower_combination",
-    "negated",
-    "product_enclosed",
-]
-
 Term = tuple[Array, Enclosed]
 """A coefficient c, broadcastable to (B, N), and what encloses k."""
 

@@ -18,8 +18,6 @@ from dataclasses import dataclass
 
 from gpcert.arrays import Array
 
-__all__ = ["Affine", "Carrier", "Enclosed"]
-
 
 class Carrier(ABC):
     """phi(x, z_i) on a batch of cells."""

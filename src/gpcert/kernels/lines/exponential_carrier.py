@@ -14,8 +14,6 @@ from gpcert.arrays import Array, namespace
 from gpcert.kernels.lines.base import Carrier
 from gpcert.rounding import EXP_ULPS, TINY, down, gamma, up
 
-__all__ = ["ExponentialCarrier"]
-
 
 @dataclass(frozen=True, eq=False)
 class ExponentialCarrier(Carrier):

@@ -19,8 +19,6 @@ import numpy as np
 from gpcert.arrays import Array, namespace
 from gpcert.rounding import ASIN_LOG_ULPS, EXP_ULPS, TINY, U, down, gamma, up
 
-__all__ = ["Lines", "exponential_lines"]
-
 LARGEST_EXPONENT = 700.0
 """exp overflows beyond 709.78."""
 

@@ -17,8 +17,6 @@ from gpcert.kernels.lines.base import Carrier
 from gpcert.regions.frame import Reach
 from gpcert.rounding import TINY, gamma, up
 
-__all__ = ["LinearCarrier", "joint_minimum"]
-
 
 @dataclass(frozen=True, eq=False)
 class LinearCarrier(Carrier):

@@ -17,8 +17,6 @@ from gpcert.arrays import Array, namespace
 from gpcert.kernels.lines.base import Carrier
 from gpcert.rounding import TINY, gamma, root, up
 
-__all__ = ["QuadraticCarrier"]
-
 
 @dataclass(frozen=True, eq=False)
 class QuadraticCarrier(Carrier):

@@ -18,8 +18,6 @@ from gpcert.kernels.sizes import euclidean, frobenius
 from gpcert.regions.frame import Reach
 from gpcert.rounding import up
 
-__all__ = ["Jet", "LocalNode", "NodeBatch", "Triple"]
-
 Triple = tuple[Array, Array, Array]
 """Something about the derivatives of order 0, 1 and 2."""
 

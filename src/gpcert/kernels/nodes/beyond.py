@@ -1,6 +1,6 @@
 """What a polynomial of degree 2 leaves of a function on each cell, and what degree 3 would.
 
-Proofs: docs/mathematics.md, statements 3.6 and 5.8.
+Proofs: docs/mathematics.md, statements 3.6 and 5.9.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ from gpcert.arrays import Array, namespace
 from gpcert.kernels.nodes.symmetric_tensors import sorted_index
 from gpcert.kernels.sizes import times, total
 from gpcert.rounding import gamma, up
-
-__all__ = ["Beyond", "CubicPart"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,8 +19,6 @@ from gpcert.kernels.nodes.phases import circle_remainders, length_above, phase_r
 from gpcert.regions.frame import Frame, Reach
 from gpcert.rounding import SIN_COS_ULPS, TINY, U, down, gamma, up
 
-__all__ = ["LocalCosine", "one_phase"]
-
 LARGEST_PHASE_ERROR = 1.0
 """A phase known less well than this is not known at all: bounds fall back to |cos| <= 1."""
 

@@ -28,8 +28,6 @@ from gpcert.kernels.sizes import times
 from gpcert.regions.frame import Frame, Reach
 from gpcert.rounding import SIN_COS_ULPS, down, gamma, root, up
 
-__all__ = ["LocalCosinePair"]
-
 ROUNDING = 4.0 * gamma(2 * SIN_COS_ULPS + 16)
 """Of `cos C + sin S` from computed sines and cosines, |C|, |S| <= 2, and of products with it."""
 

@@ -22,8 +22,6 @@ from gpcert.kernels.sizes import times
 from gpcert.regions.frame import Frame, Reach
 from gpcert.rounding import EXP_ULPS, TINY, down, gamma, nonnegative, up
 
-__all__ = ["LocalExponentialTilt"]
-
 LARGEST_EXPONENT = 350.0
 """Beyond e^350 nothing is said, so that squares do not overflow."""
 

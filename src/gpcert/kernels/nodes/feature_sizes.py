@@ -20,8 +20,6 @@ from gpcert.arrays import Array, namespace
 from gpcert.kernels.sizes import hypotenuse, raised, root_above, times
 from gpcert.rounding import up, up_float
 
-__all__ = ["FeatureSizes", "spectral_gram"]
-
 ORDERS = 4
 """Derivatives 0 to 3 are kept: what a second-order expansion and its remainder need."""
 

@@ -24,8 +24,6 @@ from gpcert.kernels.sizes import euclidean, times
 from gpcert.regions.frame import Frame, Reach
 from gpcert.rounding import TINY, down, gamma, up
 
-__all__ = ["LinearNode"]
-
 
 @dataclass(frozen=True, eq=False)
 class LinearNode(LocalNode):

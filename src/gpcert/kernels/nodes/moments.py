@@ -10,8 +10,6 @@ from functools import cached_property
 
 from gpcert.arrays import Array, namespace
 
-__all__ = ["MomentTable"]
-
 MOST_FEATURES_AT_ONCE = 32
 """Up to here the second moments of all boxes are one matrix product."""
 

@@ -28,8 +28,6 @@ from gpcert.kernels.nodes.phases import QUARTER_TURN, swing
 from gpcert.regions.frame import Frame, Reach
 from gpcert.rounding import EXP_ULPS, SIN_COS_ULPS, TINY, U, down, gamma, nonnegative, root, up
 
-__all__ = ["LocalPeriodic"]
-
 LARGEST_EXPONENT_ERROR = 0.1
 """exp(e) - 1 <= 1.1 e holds up to here (convexity, and at 0.1)."""
 

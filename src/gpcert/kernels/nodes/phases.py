@@ -15,15 +15,6 @@ from gpcert.arrays import Array, namespace
 from gpcert.regions.frame import Frame, Reach
 from gpcert.rounding import SIN_COS_ULPS, gamma, nonnegative, up
 
-__all__ = [
-    "QUARTER_TURN",
-    "AffinePhase",
-    "circle_remainders",
-    "length_above",
-    "phase_reach",
-    "swing",
-]
-
 LARGEST_CLOSED = 100.0
 """From this u on, `|e^{iu}| + |polynomial|` is as good as the closed form."""
 

@@ -19,8 +19,6 @@ import numpy as np
 from gpcert.arrays import Array, namespace
 from gpcert.rounding import EXP_ULPS, U, up
 
-__all__ = ["PositiveSeries", "reverse_bessel"]
-
 TERMS = 30
 """Powers of x that are summed for x <= 1: the rest is below 1e-25 of the first term."""
 

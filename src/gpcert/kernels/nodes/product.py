@@ -21,8 +21,6 @@ from gpcert.kernels.sizes import leibniz, raised
 from gpcert.regions.frame import Reach
 from gpcert.rounding import gamma
 
-__all__ = ["ProductNode"]
-
 
 @dataclass(frozen=True, eq=False)
 class ProductNode(LocalNode):

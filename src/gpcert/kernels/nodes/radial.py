@@ -37,8 +37,6 @@ from gpcert.kernels.nodes.symmetric_tensors import HigherMoments
 from gpcert.regions.frame import Frame, Reach
 from gpcert.rounding import TINY, U, gamma, nonnegative, root, up
 
-__all__ = ["LocalRadial", "RadialBatch"]
-
 LARGEST_EXTENT = 1e60
 """Scaled coordinates beyond this are refused: their powers leave float64."""
 

@@ -24,8 +24,6 @@ from gpcert.rounding import TINY, U, gamma, nonnegative, up
 if TYPE_CHECKING:
     from gpcert.kernels.nodes.radial import LocalRadial
 
-__all__ = ["Accuracy", "radial_accuracy", "regular_accuracy", "relative_errors"]
-
 SMALLEST_SCALE = 1e-100
 """Scales below this count as this much in bounds: their squares must not vanish."""
 

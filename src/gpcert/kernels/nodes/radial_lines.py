@@ -21,8 +21,6 @@ from gpcert.rounding import TINY, U, gamma, nonnegative, up
 if TYPE_CHECKING:
     from gpcert.kernels.nodes.radial import LocalRadial
 
-__all__ = ["radial_lines"]
-
 FARTHEST = 1e140
 """Beyond this distance the lines are constants: its square would leave float64."""
 

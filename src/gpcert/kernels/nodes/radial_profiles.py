@@ -27,8 +27,6 @@ import numpy as np
 from gpcert.arrays import Array, namespace
 from gpcert.rounding import U, gamma, nonnegative, up
 
-__all__ = ["PEAK_SLACK", "RadialProfile", "infinite_beyond_zero", "power"]
-
 PEAK_SLACK = 1e-10
 """Relative: what a peak found in floating point may miss of the maximum. At the point found,
 `|w_n - k| <= 1e-12`, and between it and the peak the logarithm changes at most that fast."""

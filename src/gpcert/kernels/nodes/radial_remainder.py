@@ -36,8 +36,6 @@ from gpcert.rounding import TINY, U, gamma, up
 if TYPE_CHECKING:
     from gpcert.kernels.nodes.radial import RadialBatch
 
-__all__ = ["MOST_TENSOR_FEATURES", "radial_remainder"]
-
 MOST_TENSOR_FEATURES = 12
 """Up to here all fourth moments (f^4 / 24 columns) are formed."""
 

@@ -24,8 +24,6 @@ from gpcert.kernels.nodes.radial_profiles import PEAK_SLACK, RadialProfile
 from gpcert.kernels.nodes.range_maximum import RangeMaximum
 from gpcert.rounding import TINY, U, nonnegative, up
 
-__all__ = ["DistanceRange", "fifth", "fifth_remainder", "largest_third", "radial_variations"]
-
 FAR = 1e100
 """Upper ends are cut here: no profile changes beyond by anything that a float could show."""
 

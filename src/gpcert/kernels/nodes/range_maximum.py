@@ -12,8 +12,6 @@ import numpy as np
 
 from gpcert.arrays import Array, namespace
 
-__all__ = ["RangeMaximum"]
-
 STEPS = 4096
 """Intervals that cover [0, infinity): equal steps of `r / (1 + r)`."""
 

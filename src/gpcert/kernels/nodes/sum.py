@@ -21,8 +21,6 @@ from gpcert.kernels.sizes import frobenius, raised, total
 from gpcert.regions.frame import Reach
 from gpcert.rounding import gamma
 
-__all__ = ["SumNode"]
-
 
 @dataclass(frozen=True, eq=False)
 class SumNode(LocalNode):

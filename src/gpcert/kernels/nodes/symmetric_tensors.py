@@ -19,17 +19,6 @@ import numpy as np
 from gpcert.arrays import Array, namespace
 from gpcert.rounding import root, up
 
-__all__ = [
-    "HigherMoments",
-    "Index",
-    "dense_cubic",
-    "double_pairings",
-    "entry_sum",
-    "form_size",
-    "pairings",
-    "sorted_index",
-]
-
 
 class Index(NamedTuple):
     """`entries` (n, degree) sorted tuples of features, `orders` (n,) how many orders each has."""

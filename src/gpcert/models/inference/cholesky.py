@@ -12,14 +12,6 @@ from scipy.linalg import get_lapack_funcs
 from gpcert.errors import InputError
 from gpcert.models.inference.record import Fit
 
-__all__ = [
-    "checked_covariance",
-    "lower_factor",
-    "lower_solve",
-    "solve",
-    "with_jitter",
-]
-
 _potrf, _potrs, _trtrs = get_lapack_funcs(("potrf", "potrs", "trtrs"), dtype=np.float64)
 
 JITTERS = (0.0, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4)

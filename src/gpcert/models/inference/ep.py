@@ -20,8 +20,6 @@ from gpcert.models.links import Link, Moments
 from gpcert.rounding import U
 from gpcert.spectral import square, triangular_inverse
 
-__all__ = ["ep"]
-
 _TRUSTED = 1e-6
 """`precision * variance = 1 - (B^-1)_ii` below this has lost ten of its sixteen digits: such
 variances are computed from K itself."""

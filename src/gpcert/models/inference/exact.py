@@ -15,8 +15,6 @@ from gpcert.models.inference.cholesky import (
 from gpcert.models.inference.record import EvidenceGradient, Fit
 from gpcert.spectral import square, triangular_inverse
 
-__all__ = ["exact"]
-
 
 def exact(K: Any, y: Any, noise: float) -> Fit:
     """Posterior of `y = f + e`, `f ~ N(0, K)`, `e ~ N(0, noise I)`.

@@ -20,8 +20,6 @@ from gpcert.models.links import Derivatives, Link
 from gpcert.rounding import U
 from gpcert.spectral import square, triangular_inverse
 
-__all__ = ["laplace"]
-
 MODE_TOLERANCE = 1e-10
 """On `|a - grad log p(y | K a)|`, relative to the gradient. Newton is quadratic: the gap is mostly
 far smaller when it passes the test."""

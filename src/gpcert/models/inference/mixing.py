@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["Mixing"]
-
 _SMALLEST_DAMPING = 1.0 / 16.0
 
 

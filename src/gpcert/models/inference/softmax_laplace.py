@@ -22,8 +22,6 @@ from gpcert.models.links import softmax_log_likelihood, softmax_probabilities
 from gpcert.rounding import U
 from gpcert.spectral import square, triangular_inverse
 
-__all__ = ["softmax_laplace"]
-
 MODE_TOLERANCE = 1e-10
 """On `|a - (e_y - p)|`, whose entries lie in [-1, 1]; see `laplace`."""
 

@@ -16,8 +16,6 @@ from gpcert.models.inference.sparse_posterior import SparsePosterior
 from gpcert.models.inference.sparse_prior import SparsePrior
 from gpcert.models.links import Link
 
-__all__ = ["sparse_ep"]
-
 TOLERANCE = 1e-8
 
 

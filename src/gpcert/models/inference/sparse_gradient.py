@@ -20,8 +20,6 @@ from gpcert.models.inference.sparse_prior import SparsePrior
 from gpcert.models.inference.sparse_response import site_response
 from gpcert.models.links import Link
 
-__all__ = ["evidence_gradient"]
-
 
 @dataclass(frozen=True, eq=False)
 class _Whitened:

@@ -13,8 +13,6 @@ from gpcert.models.inference.sparse_prior import SparsePrior
 from gpcert.models.links import Link, Moments
 from gpcert.rounding import U
 
-__all__ = ["SMALLEST_VARIANCE", "SparsePosterior"]
-
 SMALLEST_VARIANCE = 1e-30
 """Of a cavity for which moments are asked: a point that no inducing point explains has 0."""
 

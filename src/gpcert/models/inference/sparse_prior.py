@@ -10,8 +10,6 @@ import numpy as np
 from gpcert.errors import InputError
 from gpcert.models.inference.cholesky import lower_factor, lower_solve
 
-__all__ = ["KINDS", "SparsePrior"]
-
 KINDS = ("fic", "dtc", "var")
 
 JITTERS = (1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4)

@@ -17,8 +17,6 @@ from sklearn.exceptions import ConvergenceWarning
 from gpcert.models.inference.sparse_posterior import SMALLEST_VARIANCE, SparsePosterior
 from gpcert.models.links import Link
 
-__all__ = ["site_response"]
-
 _STEP = 0.02
 """Of the differences that give the third and fourth derivatives of log Z, in its own length-scale
 `sqrt(1 + variance)`: their errors are of order step^4 = 2e-7, and 1e-11 / step^2 for moments by

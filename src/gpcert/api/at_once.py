@@ -1,0 +1,179 @@
+"""What one box answers of many points, in shared batches; the others have a search of their own.
+
+Most points of a test set are answered by their first box. Bounded together these cost a fraction of
+as many calls, and the answers are the same: the same rule, region, proof of the decision at x, and
+the same kinds of bounds.
+
+Proofs: docs/mathematics.md, statements 14.1, 14.3 and 14.4.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from gpcert.api.arguments import Means
+from gpcert.api.certify import certificate_of
+from gpcert.api.decisions import Candidates, margin_of
+from gpcert.api.methods import Method
+from gpcert.api.plain import plain_values
+from gpcert.api.questions import range_question
+from gpcert.api.ranges import RangeGoals
+from gpcert.api.rules import two_sided_candidates
+from gpcert.certificates import Certificate, PredictionRange
+from gpcert.committee import Model
+from gpcert.deadline import OutOfTime, until
+from gpcert.enclosures.goals import Goal, ScalarGoal
+from gpcert.enclosures.goals.member import MemberGoal
+from gpcert.regions import Box, Region
+from gpcert.rounding import difference_up
+from gpcert.search import GoalResult, SearchResult, StopReason
+from gpcert.search.box_family import BoxFamily
+from gpcert.search.branch_and_bound import FIRST_BOX_SECONDS
+from gpcert.search.one_box import OneBox, hull_of, one_box_each
+
+POINTS_AT_ONCE = 256
+"""Points of one piece of work: what Ctrl-C may lose, and one process's share."""
+
+
+def certified_at_once(work: Sequence[tuple[Any, ...]]) -> dict[int, Certificate]:
+    """The certificates, by number, of the points that one box decides.
+
+    `work` are the arguments of `certify_region`, of one model with the same options and means.
+    """
+    start = time.perf_counter()
+    posterior, _, _, options, means = work[0]
+    X, regions = np.stack([x for _, x, *_ in work]), [region for _, _, region, *_ in work]
+    each = two_sided_candidates(posterior, X, options)
+    if each is None or options.method.name != "taylor":
+        return {}
+    sides: dict[int, list[int]] = defaultdict(list)
+    for k, candidates in enumerate(each):
+        if not candidates.near:  # those are proved at x first
+            sides[candidates.order[0]].append(k)
+    found: dict[int, Certificate] = {}
+    try:
+        with until(_end(start, means)):
+            for rows in sides.values():
+                found |= _decided(rows, each, regions, means)
+    except OutOfTime:
+        pass  # what is not answered has a search of its own
+    seconds = (time.perf_counter() - start) / len(work)
+    return {k: replace(found[k], seconds=seconds) for k in sorted(found)}
+
+
+def ranged_at_once(work: Sequence[tuple[Any, ...]]) -> dict[int, tuple[PredictionRange, ...]]:
+    """The ranges, by number, of the regions that one box bounds to within the tolerance.
+
+    `work` are a model, a region and the words of `prediction_range` (with `output` and `sides`) or
+    of `prediction_ranges`; all but the region are the same.
+    """
+    start = time.perf_counter()
+    posterior, _, words = work[0]
+    regions = [region for _, region, _ in work]
+    question = range_question(posterior, words["quantity"], words["beta"])
+    asked = (
+        RangeGoals.of_one(question, words["output"], words["sides"])
+        if "sides" in words
+        else RangeGoals.of_all(question)
+    )
+    means, method, tol = Means.read(words), Method.read(words), words["tol"]
+    goals = method.goals(asked.goals, means.random_state, question.model)
+    family = _family(question.model, goals, regions, means)
+    if family is None or method.name != "taylor":
+        return {}
+
+    def converged(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+        return np.all(upper - lower <= tol, axis=1)
+
+    try:
+        with until(_end(start, means)):
+            box = one_box_each(family, regions, None, converged)
+    except OutOfTime:
+        return {}
+    done = np.flatnonzero(converged(box.lower, box.upper))
+    nominal = asked.nominal(regions)
+    seconds = (time.perf_counter() - start) / len(work)
+    found = _results(box)
+    return {
+        int(k): asked.records(
+            SearchResult(found[k], StopReason.CONVERGED, 1, seconds),
+            regions[k],
+            method,
+            [values[k] for values in nominal],
+        )
+        for k in done
+    }
+
+
+def _end(start: float, means: Means) -> float:
+    """A point's budget, or the time that a first box has anyway."""
+    return max(means.budget.ends(start), start + FIRST_BOX_SECONDS)
+
+
+def _family(
+    model: Model, goals: Sequence[Goal], regions: Sequence[Region], means: Means
+) -> BoxFamily | None:
+    """The regions' common coordinates, where the goals are bounded as a search would."""
+    plain = all(isinstance(goal, ScalarGoal | MemberGoal) for goal in goals)
+    hull = hull_of(regions)
+    return BoxFamily(model, tuple(goals), hull, means.backend) if plain and hull else None
+
+
+def _decided(
+    rows: Sequence[int], each: Sequence[Candidates], regions: Sequence[Region], means: Means
+) -> dict[int, Certificate]:
+    """Of the points `rows`, whose likeliest decision is the same, those that one box decides."""
+    places, rule = [regions[k] for k in rows], each[rows[0]].guess
+    goals = rule.method.goals([rule.goal], means.random_state, rule.model)
+    family = _family(rule.model, goals, places, means)
+    if family is None:
+        return {}
+
+    def answered(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+        return (lower[:, 0] > rule.target) | (upper[:, 0] < rule.target)
+
+    box = one_box_each(family, places, rule.target, answered)
+    goal = [result[0] for result in _results(box)]
+    margins = [margin_of(one.lower, one.upper, rule.level) for one in goal]
+    refuted = [k for k, margin in enumerate(margins) if margin.upper < 0]
+    sure = _proved_at_x([each[rows[k]] for k in refuted], means)
+    chosen = [k for k, margin in enumerate(margins) if margin.lower > 0]
+    chosen += [k for k, proved in zip(refuted, sure, strict=True) if proved]
+    X = np.stack([each[k].guess.x for k in rows])
+    plain = plain_values(rule.goal, rule.model, X)
+    return {
+        rows[k]: certificate_of(
+            places[k], each[rows[k]].guess, goal[k], StopReason.DECIDED, (1, 0.0), plain[k]
+        )
+        for k in chosen
+    }
+
+
+def _proved_at_x(candidates: Sequence[Candidates], means: Means) -> np.ndarray:
+    """(n,) whether the guess is what is decided at x: with two sides the margin of the other is its
+    negative, so that it is enough that the other's is proved to be negative."""
+    if not candidates:
+        return np.zeros(0, dtype=bool)
+    likely, other = candidates[0].order
+    rule = candidates[0].build(other)
+    assert rule.level == -candidates[0].build(likely).level, "two sides of one level"
+    X = np.stack([each.guess.x for each in candidates])
+    whole = Box(X.min(axis=0), X.max(axis=0))
+    family = BoxFamily(rule.model, (rule.goal,), whole, means.backend)
+    values = family.ceilings(X[:, whole.free], [0])[:, 0]
+    return np.array([difference_up(float(value), rule.level) < 0 for value in values])
+
+
+def _results(box: OneBox) -> list[tuple[GoalResult, ...]]:
+    """Of all goals, region by region."""
+    rows = zip(box.lower.tolist(), box.upper.tolist(), box.points, strict=True)
+    return [
+        tuple(GoalResult(*each) for each in zip(low, high, list(points), strict=True))
+        for low, high, points in rows
+    ]

@@ -1,0 +1,92 @@
+"""Means and variances of all outputs on a batch of cells, in coordinates that they share."""
+
+from __future__ import annotations
+
+from gpcert.arrays import Array, namespace
+from gpcert.enclosures.enclosure import plain_geometry
+from gpcert.enclosures.evaluation import Evaluation
+from gpcert.enclosures.mean import MeanEnclosure
+from gpcert.enclosures.two_sided import Units
+from gpcert.enclosures.variance import VarianceEnclosure
+from gpcert.kernels.expansions.geometry import Geometry
+
+
+class LatentOutputs:
+    """The outputs that a layout numbers: those of one posterior, or one of each of several.
+
+    One posterior has its own coordinates and weight. Outputs with kernels of their own meet without
+    weights in the cells' units (`plain_geometry`, Statement 5.4).
+    """
+
+    def __init__(self, evaluation: Evaluation) -> None:
+        self.evaluation = evaluation
+        self.cells, self.optional = evaluation.cells, evaluation.optional
+        self.once, self.wants, self.report = evaluation.once, evaluation.wants, evaluation.report
+
+    @property
+    def together(self) -> bool:
+        """Whether all outputs have one kernel."""
+        return len(self.evaluation.parts) == 1
+
+    @property
+    def geometry(self) -> Geometry:
+        """The cells in the coordinates of all enclosures."""
+        if self.together:
+            return self.evaluation.expansion.geometry
+        return self.once("geometry", lambda: plain_geometry(self.cells))
+
+    def mean(self, output: int) -> MeanEnclosure:
+        """Enclosures of g_j and -g_j."""
+        own, c = self.evaluation.output(output)
+        if self.together:
+            return own.mean(c)
+        return self.once(("plain mean", output), lambda: own.mean(c).plain(self.geometry))
+
+    def variance(self, output: int) -> VarianceEnclosure:
+        """Enclosures of v_j and -v_j."""
+        own, c = self.evaluation.output(output)
+        if self.together:
+            return own.variance(c)
+        return self.once(("plain variance", output), lambda: own.variance(c).plain(self.geometry))
+
+    def mean_units(self, output: int) -> Units:
+        """From g_j to the output's mean."""
+        own, c = self.evaluation.output(output)
+        return own.local.mean_units(c, own.expansion)
+
+    def variance_units(self, output: int) -> Units:
+        """From v_j to the output's variance."""
+        own, c = self.evaluation.output(output)
+        return own.local.variance_units(c)
+
+    def largest_on_cells(self, output: int) -> Array:
+        """About an upper bound (B,) of |g_j| on every cell: norm times length of the features."""
+        own, c = self.evaluation.output(output)
+        local = own.local
+        largest = local.kernel.largest_variance(own.expansion)
+        return local.norms[c] * namespace(largest).sqrt(largest) + _reach(own, c)
+
+    def largest(self, output: int) -> Array | float:
+        """About the largest |g_j| anywhere, for the rounding of coefficients."""
+        own, c = self.evaluation.output(output)
+        local = own.local
+        whole = local.norms[c] * (local.operator.gain * local.kernel.variance) ** 0.5
+        return whole + _reach(own, c)
+
+    def dip(self, output: int) -> float:
+        """The output's latent variance, in its units, is at least minus this."""
+        own, _ = self.evaluation.output(output)
+        return own.local.output_dip
+
+    def split_scores(self) -> Array:
+        """(B, f): what halving each axis gains; the sum over the kernels."""
+        count = len(self.evaluation.parts)
+        members = [self.evaluation.member(index).expansion.geometry for index in range(count)]
+        scores = [geometry.split_scores() for geometry in members]
+        return sum(scores[1:], scores[0])
+
+
+def _reach(own: Evaluation, output: int) -> Array | float:
+    """What a linear trend adds to |g| on every cell at most."""
+    trend = own.mean(output).trend
+    return 0.0 if trend is None else trend.reach

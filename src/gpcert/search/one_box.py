@@ -1,0 +1,122 @@
+"""One box each for many regions, in shared batches: what it answers needs no search of its own.
+
+Proofs: docs/mathematics.md, statement 14.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpcert.arrays import to_numpy
+from gpcert.deadline import checkpoint
+from gpcert.enclosures import Portfolio
+from gpcert.errors import SoundnessError
+from gpcert.regions import Box, Region
+from gpcert.search.box_family import BoxFamily
+
+MOST_IDLE_FEATURES = 32
+"""Features up to which regions that keep different ones fixed share their coordinates: they then
+cost time, as each kernel value has all of them."""
+
+
+@dataclass(frozen=True, eq=False)
+class OneBox:
+    """Proved `lower <= min goal <= upper` (R, G) over each region; `upper` is attained at `points`
+    (R, G, d), which lie in it."""
+
+    lower: np.ndarray
+    upper: np.ndarray
+    points: np.ndarray
+
+
+def hull_of(regions: Sequence[Region]) -> Box | None:
+    """The box around regions that are boxes; None where they do not share its coordinates."""
+    if any(region.norm_constraint is not None for region in regions):
+        return None
+    low, high = (np.stack([getattr(r, end) for r in regions]) for end in ("lower", "upper"))
+    hull = Box(low.min(axis=0), high.max(axis=0))
+    alike = bool(np.all((low < high)[:, hull.free]))
+    return hull if alike or len(hull.free) <= MOST_IDLE_FEATURES else None
+
+
+def one_box_each(
+    family: BoxFamily,
+    regions: Sequence[Region],
+    target: float | None,
+    answered: Callable[[np.ndarray, np.ndarray], np.ndarray],
+) -> OneBox:
+    """Bound every region, inside the family's `whole` box, as one cell, and evaluate the goals at
+    its centre and where they may be small.
+
+    `answered` says of bounds (n, G) and (n, G) which regions (n,) have their answer: the others are
+    tried again with the bounds that may not pay. A search of a region's own does the same first.
+    """
+    state = _State(family, regions, target)
+    every = np.arange(len(regions))
+    state.offer(every, state.middle, range(len(family.goals)))
+    for optional in (False, True):
+        left = every[~answered(state.lower, state.upper)]
+        if len(left) == 0:
+            break
+        state.bound(left, optional)
+    if np.any(state.lower > state.upper):
+        raise SoundnessError("crossed bounds: a defect of gpcert, please report this model")
+    points = np.repeat(state.center[:, None], len(family.goals), axis=1)
+    points[:, :, family.whole.free] = state.points
+    return OneBox(state.lower, state.upper, points)
+
+
+class _State:
+    """Bounds so far; coordinates are the free ones of the family's box."""
+
+    def __init__(self, family: BoxFamily, regions: Sequence[Region], target: float | None) -> None:
+        self.family, self.target = family, target
+        self.center = np.stack([region.center for region in regions])
+        ends = ("lower", "upper", "inner_lower", "inner_upper")
+        free = family.whole.free
+        self.low, self.high, self.inner_low, self.inner_high = (
+            np.stack([getattr(region, end) for region in regions])[:, free] for end in ends
+        )
+        self.middle = self.center[:, free]
+        known = np.array([goal.known for goal in family.goals], dtype=float)
+        self.lower, self.upper = (np.tile(known[:, side], (len(regions), 1)) for side in (0, 1))
+        self.points = np.repeat(self.middle[:, None], len(known), axis=1)
+        self.portfolio = Portfolio()
+
+    def bound(self, rows: np.ndarray, optional: bool) -> None:
+        """Bound the goals over some boxes, then evaluate each where its bound says."""
+        where = np.empty((len(rows), len(self.family.goals), self.low.shape[1]))
+        for start in range(0, len(rows), self.family.cells_at_once):
+            batch = rows[start : start + self.family.cells_at_once]
+            boxes = (self.low[batch], self.high[batch])
+            evaluation = self.family.evaluation(batch, *boxes, optional, self.portfolio)
+            center = to_numpy(evaluation.cells.center)
+            for g, goal in enumerate(self.family.goals):
+                checkpoint()
+                bound = goal.bound(evaluation, self.target)
+                lower = to_numpy(bound.lower)
+                if np.isnan(lower).any():
+                    raise SoundnessError(f"goal {g}: a bound is NaN; please report this model")
+                self.lower[batch, g] = np.maximum(self.lower[batch, g], lower)
+                self._take(batch, g, to_numpy(goal.ceiling(evaluation)), center)
+                where[start : start + len(batch), g] = center + to_numpy(bound.point)
+            self.portfolio = evaluation.portfolio
+        for g in range(len(self.family.goals)):
+            self.offer(rows, where[:, g], [g])
+
+    def offer(self, rows: np.ndarray, points: np.ndarray, goals: Sequence[int]) -> None:
+        """Certified values of some goals at points (n, f), drawn into their regions."""
+        points = np.clip(points, self.inner_low[rows], self.inner_high[rows])
+        values = self.family.ceilings(points, goals)
+        for k, g in enumerate(goals):
+            self._take(rows, g, values[:, k], points)
+
+    def _take(self, rows: np.ndarray, g: int, values: np.ndarray, points: np.ndarray) -> None:
+        """Keep what is smaller, at points of the region."""
+        inside = (points >= self.inner_low[rows]) & (points <= self.inner_high[rows])
+        better = inside.all(axis=1) & (values < self.upper[rows, g])
+        self.upper[rows[better], g] = values[better]
+        self.points[rows[better], g] = points[better]

@@ -1,0 +1,191 @@
+"""Many points in shared batches: the answers are those of separate calls."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import gpcert
+import gpcert.api.at_once as at_once
+from gpcert.api.arguments import Means
+from gpcert.api.regions import Where
+from gpcert.api.rules import RuleOptions
+from gpcert.arrays import backend_from_name
+from gpcert.certificates import Status
+from gpcert.enclosures.goals import ScalarGoal
+from gpcert.kernels import Matern, SquaredExponential
+from gpcert.likelihoods import Probit
+from gpcert.quantities import Mean, Probability
+from gpcert.regions import Ball, Box
+from gpcert.search import Budget
+from gpcert.search.box_family import BoxFamily
+from gpcert.search.one_box import hull_of, one_box_each
+from gpcert.testing.effort import examples
+
+KERNELS = (SquaredExponential([0.7, 0.9], 1.5), Matern([0.8, 0.6], nu=2.5))
+
+
+def _classifier(kernel, seed=0, n=20):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1.5, 1.5, (n, 2))
+    K = kernel.value(X, X) + 0.1 * np.eye(n)
+    weights = np.linalg.solve(K, 2.0 * np.sign(X[:, 0] + np.sin(2 * X[:, 1])))
+    factor = np.linalg.inv(np.linalg.cholesky(K))
+    return gpcert.Posterior(kernel, X, weights, factor, likelihood=Probit(), classes=("no", "yes"))
+
+
+MODELS = [_classifier(kernel) for kernel in KERNELS]
+
+
+def _essence(certificate):
+    same = certificate.status, certificate.decision, certificate.rule, certificate.region
+    return *same, certificate.unit, certificate.model, certificate.method
+
+
+def _overlap(one, two):
+    return one.lower <= two.upper and two.lower <= one.upper
+
+
+@settings(max_examples=examples(25), deadline=None)
+@given(
+    model=st.sampled_from(MODELS),
+    seed=st.integers(0, 10**6),
+    radius=st.sampled_from([0.0, 1e-300, 1e-3, 0.05, 0.2, 0.6]),
+    words=st.sampled_from(
+        [{}, {"threshold": 0.3}, {"class_weight": {"no": 2.0, "yes": 1.0}}, {"threshold": 0.5}]
+    ),
+    where=st.sampled_from([{}, {"features": [1]}, {"domain": (-1.5, 1.5)}, {"norm": 2}]),
+)
+def test_certificates_are_those_of_separate_calls(model, seed, radius, words, where):
+    X = np.random.default_rng(seed).uniform(-1.5, 1.5, (7, 2))
+    X[6] = X[5]
+    table = gpcert.certify_many(model, X, radius, budget=20, **words, **where)
+    for x, found in zip(X, table, strict=True):
+        alone = gpcert.certify(model, x, radius, budget=20, **words, **where)
+        assert _essence(found) == _essence(alone)
+        assert _overlap(found.margin, alone.margin)
+        assert found.margin_at_x == pytest.approx(alone.margin_at_x, rel=1e-9, abs=1e-12)
+        if found.counterexample is not None:
+            ball = Where(radius, **where).around(model, x)
+            assert ball.contains(found.counterexample)
+
+
+@settings(max_examples=examples(20), deadline=None)
+@given(
+    model=st.sampled_from(MODELS),
+    seed=st.integers(0, 10**6),
+    width=st.sampled_from([0.0, 1e-3, 0.05, 0.3]),
+    words=st.sampled_from(
+        [{}, {"quantity": "mean"}, {"quantity": "std"}, {"output": "no"}, {"all_outputs": True}]
+    ),
+)
+def test_ranges_are_those_of_separate_calls(model, seed, width, words):
+    rng = np.random.default_rng(seed)
+    low = rng.uniform(-1.5, 1.5, (5, 2))
+    boxes = [Box(a, a + width * rng.random(2)) for a in low]
+    table = gpcert.prediction_range_many(model, boxes, tol=0.02, **words)
+    every = words.get("all_outputs", False)
+    ask = gpcert.prediction_ranges if every else gpcert.prediction_range
+    options = {k: v for k, v in words.items() if k != "all_outputs"}
+    alone = [ask(model, box, tol=0.02, **options) for box in boxes]
+    flat = [row for rows in alone for row in rows] if every else alone
+    places = np.repeat(boxes, 2) if every else boxes
+    for found, single, box in zip(table, flat, places, strict=True):
+        assert found.converged
+        assert single.converged
+        assert (found.output, found.meaning) == (single.output, single.meaning)
+        assert found.nominal == pytest.approx(single.nominal, rel=1e-9)
+        for own, other in ((found.minimum, single.minimum), (found.maximum, single.maximum)):
+            assert own.upper - own.lower <= 0.02
+            assert _overlap(own, other)
+        assert box.contains(found.argmin)
+        assert box.contains(found.argmax)
+
+
+def _work(model, X, radius=0.05, means=None, **where):
+    regions = Where(radius, **where).around_each(model, X)
+    options = RuleOptions()
+    return [(model, x, r, options, means or Means()) for x, r in zip(X, regions, strict=True)]
+
+
+POINTS = np.random.default_rng(3).uniform(-1.5, 1.5, (30, 2))
+
+
+@pytest.mark.parametrize("model", MODELS, ids=["smooth", "rough"])
+def test_one_box_answers_most_points(model):
+    found = at_once.certified_at_once(_work(model, POINTS))
+    assert len(found) >= 25
+    assert {c.status for c in found.values()} == {Status.ROBUST, Status.NOT_ROBUST}
+    assert all(c.boxes == 1 for c in found.values())
+
+
+def test_what_shares_no_coordinates_is_left_to_searches_of_its_own():
+    assert at_once.certified_at_once(_work(MODELS[0], POINTS, norm=2)) == {}
+    assert hull_of([Box([0.0] * 40, [1.0] * 40), Box([0.0] * 40, [1.0] * 39 + [0.0])]) is None
+    assert hull_of([Box([0.0, 2.0], [1.0, 2.0]), Box([3.0, 3.0], [3.0, 4.0])]).upper.tolist() == [
+        3.0,
+        4.0,
+    ]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=["smooth", "rough"])
+def test_a_wrong_guess_refutes_nothing(model, monkeypatch):
+    """What is refuted of a decision that is not the one at x says nothing about x."""
+    honest = at_once.two_sided_candidates
+
+    def wrong(*arguments):
+        return [replace(each, order=each.order[::-1]) for each in honest(*arguments)]
+
+    monkeypatch.setattr(at_once, "two_sided_candidates", wrong)
+    assert at_once.certified_at_once(_work(model, POINTS)) == {}
+
+
+def test_a_deadline_leaves_the_points_to_searches_of_their_own(monkeypatch):
+    monkeypatch.setattr(at_once, "FIRST_BOX_SECONDS", 0.0)
+    means = Means(budget=Budget(seconds=1e-9))
+    assert at_once.certified_at_once(_work(MODELS[0], POINTS, means=means)) == {}
+
+
+@pytest.mark.parametrize("backend", ["numpy", "torch"])
+def test_one_box_holds(backend):
+    if backend == "torch":
+        pytest.importorskip("torch")
+    model = MODELS[0]
+    goals = tuple(
+        ScalarGoal(kind)
+        for sign in (1, -1)
+        for kind in (Mean(0, sign), Probability(Probit(), 0, sign))
+    )
+    places = [Ball(x, 0.1, domain=(-1.5, 1.5)) for x in POINTS]
+    hull = hull_of(places)
+    family = BoxFamily(model, goals, hull, backend_from_name(backend))
+    box = one_box_each(family, places, None, lambda low, high: np.all(high - low < 1e-3, axis=1))
+    for k, place in enumerate(places):
+        X = place.sample(200, k)
+        for g, goal in enumerate(goals):
+            values = goal.function(model)(X)[0]
+            assert box.lower[k, g] <= values.min() + 1e-9
+            assert place.contains(box.points[k, g])
+            attained = goal.function(model)(box.points[k, g][None])[0][0]
+            assert box.upper[k, g] == pytest.approx(attained, abs=1e-9)
+
+
+def test_ctrl_c_keeps_the_batches_that_are_done(monkeypatch):
+    monkeypatch.setattr("gpcert.api.many.POINTS_AT_ONCE", 10)
+    calls = []
+
+    def interrupted(work):
+        calls.append(len(work))
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return at_once.certified_at_once(work)
+
+    monkeypatch.setattr("gpcert.api.many.certified_at_once", interrupted)
+    table = gpcert.certify_many(MODELS[0], POINTS, 0.05)
+    assert not table.complete
+    assert 5 <= len(table) <= 10
+    assert set(table.labels) <= set(range(10))
