@@ -14,10 +14,9 @@ from gpcert.enclosures.inner_search import Polynomial, at_least
 from gpcert.enclosures.proved_level import stays_above
 from gpcert.kernels import Matern, SquaredExponential
 from gpcert.kernels.nodes.symmetric_tensors import dense_cubic, sorted_index
-from gpcert.testing.arb_reference import ArbPosterior
 from gpcert.testing.effort import examples
 from gpcert.testing.strategies import cases
-from tests.enclosures.enclosure_checks import arb, check_model, evaluation_of, points_of
+from tests.enclosures.enclosure_checks import arb, check_model, evaluation_of, points_of, unit_mean
 
 KINDS = ["mixed", "steep", "cubic", "flat", "cancelling", "huge", "tiny"]
 
@@ -131,11 +130,10 @@ def test_nothing_is_proved_of_no_number(need):
 def test_levels_that_are_proved_hold(case):
     """Of means, weighted or not, at levels around their values, against ball arithmetic."""
     evaluation = evaluation_of(case, variance=False)
-    reference = ArbPosterior(case.posterior.unit)
-    points = points_of(evaluation, case.rng)
+    points, g = points_of(evaluation, case.rng), unit_mean(evaluation, 0)
     for sign in (1, -1):
         model = evaluation.mean(0).side(sign)
-        values = [[sign * reference.canonical_mean(x, 0) for x in rows] for rows in points]
+        values = [[sign * g(x, b) for x in rows] for b, rows in enumerate(points)]
         least = np.array([min((float(v.mid()) for v in row), default=0.0) for row in values])
         for gap in (0.0, 1e-12, 1e-3, 0.1):
             level = least - gap * (1.0 + np.abs(least))
@@ -149,17 +147,16 @@ def test_levels_that_are_proved_hold(case):
 @given(case=cases(), factor=st.floats(0.1, 10.0))
 def test_multiples_and_sums_keep_degree_3(case, factor):
     evaluation = evaluation_of(case, variance=False)
-    reference = ArbPosterior(case.posterior.unit)
-    points = points_of(evaluation, case.rng)
+    points, g = points_of(evaluation, case.rng), unit_mean(evaluation, 0)
     mean = evaluation.mean(0)
     each = factor + 0.0 * mean.center
     times = mean.above.scaled(each)
 
-    def function(x, n=0):
-        return -(n + arb(factor)) * reference.canonical_mean(x, 0)
+    def function(x, b, more=0):
+        return -(more + arb(factor)) * g(x, b)
 
     check_model(evaluation, times, function, points, "multiple")
-    check_model(evaluation, times + mean.above, lambda x: function(x, 1), points, "sum")
+    check_model(evaluation, times + mean.above, lambda x, b: function(x, b, 1), points, "sum")
 
 
 @pytest.mark.parametrize(
