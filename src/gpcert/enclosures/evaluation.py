@@ -35,6 +35,9 @@ class Evaluation:
         self.cells = cells
         self.optional = optional
         """Whether bounds that may not pay are tried: not for cells that are single points."""
+        self.enough: float | None = None
+        """What a lower bound of the goal that is asked next need not exceed, if that is known: the
+        search sets it, and bounds that are refined stop there."""
         self.portfolio = Portfolio() if learnt is None else learnt.copy()
         self._index = 0
         self._answers: dict[Hashable, Any] = {}
