@@ -35,6 +35,9 @@ class Evaluation:
         self.cells = cells
         self.optional = optional
         """Whether bounds that may not pay are tried: not for cells that are single points."""
+        self.enough: float | None = None
+        """What a lower bound of the goal that is asked next need not exceed, if that is known: the
+        search sets it, and bounds that are refined stop there."""
         self.portfolio = Portfolio() if learnt is None else learnt.copy()
         self._index = 0
         self._answers: dict[Hashable, Any] = {}
@@ -93,10 +96,14 @@ class Evaluation:
     def mean_at_center(self, output: int) -> tuple[Array, Array]:
         """Certified range (B,) of the mean at the centres; without the enclosure where that has not
         been asked for, as at single points."""
-        if ("mean", output) in self._answers:
+        if self.knows("mean", output):
             return self.mean(output).output_at_center
-        key = ("center", output)
+        key = ("center range", output)
         return self.once(key, lambda: self.local.mean_at_center(self.expansion, output))
+
+    def knows(self, kind: str, output: int) -> bool:
+        """Whether the enclosure of that mean or variance has been asked for."""
+        return (kind, output) in self._answers
 
     def variance(self, output: int) -> VarianceEnclosure:
         """Enclosures of v_c and -v_c."""
