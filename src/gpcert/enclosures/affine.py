@@ -1,6 +1,6 @@
 """Affine functions that a mean, a variance or a standard deviation lies above on cells.
 
-Proofs: docs/mathematics.md, statement 5.9.
+Proofs: docs/mathematics.md, statement 5.10.
 """
 
 from __future__ import annotations

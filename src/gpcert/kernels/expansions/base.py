@@ -17,6 +17,7 @@ import numpy as np
 from gpcert.arrays import Array, namespace
 from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.kernels.nodes.base import LocalNode, NodeBatch
+from gpcert.kernels.nodes.beyond import CubicPart
 from gpcert.regions import Cells
 from gpcert.regions.frame import Frame
 from gpcert.regions.image import ImageCells
@@ -73,6 +74,8 @@ class FunctionModel:
     linear_error: Array
     gained: bool = False
     """Whether the remainder point by point was the smaller one on any cell."""
+    cubic: CubicPart | None = None
+    """Degree 3, where it is known: of omega f, rounding of the coefficients apart."""
 
     def slope_rounding(self, geometry: Geometry) -> Array:
         """What the errors of gradient and Hessian can cost on the cell, (B,): they meet |d|, |d|^2.
