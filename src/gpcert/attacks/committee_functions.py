@@ -83,14 +83,15 @@ def pair_votes_function(committee: Committee, winner: int) -> PlainFunction:
     own = np.flatnonzero(signs)
 
     def function(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        means = member.mean(X)
+        K = member.cross(X)
+        means = member.offset + member.scale * (K @ member.weights.T)
         value, _ = least_lead(vote_scores(means, m), np.full(len(X), winner))
         favours = signs[own] * means[:, own]
         least = np.argmin(favours, axis=1)
         pair, favour = own[least], favours.min(axis=1)
         size = 1.0 + np.abs(favour)
         weights = member.weights[pair] * (signs * member.scale)[pair, None]
-        slope = cross_gradient(member, X, weights)
+        slope = cross_gradient(member, X, weights, K)
         return value + favour / (3.0 * m * size), slope / (3.0 * m * size**2)[:, None]
 
     return function

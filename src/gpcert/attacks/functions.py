@@ -96,10 +96,14 @@ def deviation_of(gaps: np.ndarray, norm: float) -> tuple[np.ndarray, np.ndarray]
     return value, weight * np.sign(gaps)
 
 
-def cross_gradient(posterior: Posterior, X: np.ndarray, C: np.ndarray) -> np.ndarray:
-    """`sum_j C_ij d k(x_i, z_j) / d x_i`, (n, d)."""
-    found = posterior.kernel.gradient_product(posterior.seen(X), posterior.points, C)
-    return _pulled(posterior, found)
+def cross_gradient(
+    posterior: Posterior, X: np.ndarray, C: np.ndarray, K: np.ndarray | None = None
+) -> np.ndarray:
+    """`sum_j C_ij d k(x_i, z_j) / d x_i`, (n, d); `K` are the k(x_i, z_j), where known."""
+    kernel, seen, points = posterior.kernel, posterior.seen(X), posterior.points
+    if K is None:
+        return _pulled(posterior, kernel.gradient_product(seen, points, C))
+    return _pulled(posterior, kernel.known_gradient_product(seen, points, C, K))
 
 
 def diagonal_gradient(posterior: Posterior, X: np.ndarray) -> np.ndarray:

@@ -139,11 +139,13 @@ class PairVotesGoal(Goal):
         move = to_numpy(start)
         for _ in range(JUMPS):
             points = cells.region.project(cells.points_full(center + move))
-            scores = vote_scores(member.mean(points), self.classes)
+            K = member.cross(points)
+            means = member.offset + member.scale * (K @ member.weights.T)
+            scores = vote_scores(means, self.classes)
             if np.any(scores.argmax(axis=1) != self.winner):
                 return True
             weights = np.tile(sign * member.weights[output], (len(points), 1))
-            slope = cross_gradient(member, points, weights)
+            slope = cross_gradient(member, points, weights, K)
             move = -half * np.sign(slope[:, cells.region.free])
         return False
 
