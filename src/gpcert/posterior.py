@@ -1,13 +1,13 @@
 """The one canonical object: everything before it produces it, everything after reads only it.
 
-    g_c(x) = k(x, Z) t_c,     v_c(x) = k(x, x) - |A_c k(Z, x)|^2 + |C_c k(Z, x)|^2,
+    g_c(x) = k(x, Z) t_c + slope_c.x,   v_c(x) = k(x, x) - |A_c k(Z, x)|^2 + |C_c k(Z, x)|^2,
     latent mean  mu_c = offset_c + scale_c g_c,
     latent variance   = scale_c^2 max(v_c, 0) + noise_c,
 
-Z the training or inducing points; behind linear features, k(W x + b, .) stands for k(x, .). The
-stored float64 arrays *define* the model: a bound is proved
-for these formulas in real arithmetic. Factors of S = A^T A - C^T C are stored, not S itself: exact
-posteriors, Laplace, EP and most sparse ones have no C; variational ones may have an indefinite S.
+Z the training or inducing points; behind linear features, W x + b stands for x. The stored float64
+arrays *define* the model: a bound is proved for these formulas in real arithmetic. Factors of
+S = A^T A - C^T C are stored, not S itself: exact posteriors, Laplace, EP and most sparse ones have
+no C; variational ones may have an indefinite S.
 
 Proofs: docs/mathematics.md, statements 1.1 and 1.6.
 """
@@ -28,12 +28,12 @@ from gpcert.frames import checked_names, read_points
 from gpcert.kernels import Kernel
 from gpcert.kernels.algebra import scaled_by
 from gpcert.likelihoods import ClassLikelihood, Gaussian, Likelihood, ScalarLikelihood
+from gpcert.posterior_checks import check_parts, read_classes
 from gpcert.posterior_file import (
     ARRAYS,
     FORMAT,
-    check_class_count,
+    TREND,
     check_shapes,
-    checked_classes,
     header_fields,
     written_labels,
 )
@@ -41,6 +41,7 @@ from gpcert.precision_factors import Factored, checked_factor, factored_precisio
 from gpcert.regions.linear_map import LinearMap
 from gpcert.rounding import on_grid, raised_power
 from gpcert.spread import checked_spread
+from gpcert.trend import checked_slope, slope_on_grid
 from gpcert.unit_form import UnitForm
 
 LARGEST_BLOCK = 20_000_000
@@ -62,8 +63,9 @@ class Posterior(Factored):
     data frame that the model was fitted on, or None. `spread` (d,), the features' standard
     deviations in the training data, is the unit of `scale="std"` in the verbs; None where it is not
     known. `features`, a `LinearMap` z = W x + b or None, stands before the kernel: inputs x then
-    have its d features, the points and the kernel live in its q ones. The arrays can only be read:
-    norms and other bounds are derived from them once.
+    have its d features, the points and the kernel live in its q ones. `slope` (q,) or (m, q) is a
+    linear trend (`gpcert.trend`) added to k(x, Z) t_c: `slope_c.z`, z the q features that the
+    kernel sees; None for none. The arrays can only be read: norms and others are derived once.
 
     >>> from gpcert.kernels import SquaredExponential
     >>> p = Posterior(SquaredExponential(1.0), points=[[0.0]], weights=[2.0], factor=[[0.5]])
@@ -86,9 +88,10 @@ class Posterior(Factored):
     feature_names: tuple[str, ...] | None = None
     spread: Any = None
     features: LinearMap | None = None
+    slope: Any = None
 
     def __post_init__(self) -> None:
-        self._check_parts()
+        check_parts(self)
         points = finite_array("points", self.points, ndim=2)
         N, d = points.shape
         if N == 0 or d == 0:
@@ -108,6 +111,7 @@ class Posterior(Factored):
         set_field = object.__setattr__
         set_field(self, "points", points)
         set_field(self, "weights", weights)
+        set_field(self, "slope", checked_slope(self.slope, m, points.shape[1]))
         for name in ("factor", "negative_factor"):
             set_field(self, name, checked_factor(name, getattr(self, name), m, N))
         for name in ("offset", "scale", "noise"):
@@ -125,7 +129,8 @@ class Posterior(Factored):
         if self.coupled:
             for name in ("weights", "factor", "offset", "noise"):
                 set_field(self, name, on_grid(getattr(self, name)))
-        self._check_classes()
+            set_field(self, "slope", slope_on_grid(self.slope))
+        set_field(self, "classes", read_classes(self))
         set_field(self, "feature_names", checked_names(self.feature_names, d))
         set_field(self, "spread", checked_spread(self.spread, d))
         self._protect()
@@ -136,39 +141,10 @@ class Posterior(Factored):
         self._protect()
 
     def _protect(self) -> None:
-        for name in ARRAYS:
+        for name in (*ARRAYS, TREND):
             getattr(self, name).setflags(write=False)
         if self.spread is not None:
             self.spread.setflags(write=False)
-
-    def _check_parts(self) -> None:
-        """Kernel, likelihood and flags are of the right kind."""
-        if not isinstance(self.kernel, Kernel):
-            raise InputError(
-                f"kernel: expected a kernel of gpcert.kernels, got {self.kernel!r}; for a "
-                "scikit-learn kernel, gpcert.adapters.sklearn_kernels.convert_kernel makes one"
-            )
-        if not isinstance(self.likelihood, Likelihood):
-            raise InputError(
-                "likelihood: expected a likelihood of gpcert.likelihoods, such as Probit(), got "
-                f"{self.likelihood!r}"
-            )
-        if not isinstance(self.coupled, bool | np.bool_):
-            raise InputError(f"coupled: expected True or False, got {self.coupled!r}")
-        if not (self.features is None or isinstance(self.features, LinearMap)):
-            raise InputError(f"features: expected a LinearMap or None, got {self.features!r}")
-
-    def _check_classes(self) -> None:
-        m = self.outputs
-        object.__setattr__(self, "classes", checked_classes(self.classes))
-        if isinstance(self.likelihood, ClassLikelihood):
-            check_class_count(self.likelihood, m, self.classes)
-            if self.coupled and np.any(self.scale != self.scale[0]):
-                raise InputError("scale: expected the same for all coupled classes")
-            if self.coupled and self.likelihood.mixes:
-                raise InputError("mixing: expected independent outputs, got coupled ones")
-        elif self.classes is not None and (len(self.classes) != 2 or m != 1):
-            raise InputError(f"classes: expected two labels of one output, got {self.classes!r}")
 
     @staticmethod
     def from_precision(
@@ -223,6 +199,11 @@ class Posterior(Factored):
         """The same latent functions in units in which their numbers are about one."""
         return UnitForm.of(self)
 
+    @cached_property
+    def has_trend(self) -> bool:
+        """Whether any output has a slope."""
+        return bool(np.any(self.slope))
+
     def seen(self, X: np.ndarray) -> np.ndarray:
         """What the kernel sees of inputs X (n, d): themselves, or their linear features (n, q)."""
         return X if self.features is None else self.features(X)
@@ -239,7 +220,7 @@ class Posterior(Factored):
         """Latent mean and variance at X (n, d), each (n, m), in plain floating point."""
         X = self.check_inputs(X)
         K = self.cross(X)
-        mean = self.offset + self.scale * (K @ self.weights.T)
+        mean = self.mean_from(X, K)
         prior = self.prior(X)
         variance = np.empty_like(mean)
         for c in range(self.outputs):
@@ -256,7 +237,12 @@ class Posterior(Factored):
     def mean(self, X: Any) -> np.ndarray:
         """Latent mean alone at X (n, d), (n, m), in plain floating point."""
         X = self.check_inputs(X)
-        return self.offset + self.scale * (self.cross(X) @ self.weights.T)
+        return self.mean_from(X, self.cross(X))
+
+    def mean_from(self, X: np.ndarray, K: np.ndarray) -> np.ndarray:
+        """Latent mean (n, m) at X (n, d) from `cross(X)`, in plain floating point."""
+        trend = self.seen(X) @ self.slope.T if self.has_trend else 0.0
+        return self.offset + self.scale * (K @ self.weights.T + trend)
 
     def covariances(self, X: Any) -> np.ndarray:
         """Latent covariances of the outputs at X, (n, m, m), in plain floating point.
@@ -325,6 +311,7 @@ class Posterior(Factored):
             scale=self.scale[0],
             noise=self.noise[second] + self.noise[first],
             features=self.features,
+            slope=self.slope[second] - self.slope[first],
         )
         found.unit.__dict__["excess"] = self.unit.excess
         return found
@@ -339,7 +326,7 @@ class Posterior(Factored):
 
     @cached_property
     def norms(self) -> np.ndarray:
-        """(m,) upper bounds B_c of the RKHS norm of g_c: `B^2 = t^T K_ZZ t`, rounded up."""
+        """(m,) upper bounds B_c of the RKHS norm of k(., Z) t_c: `B^2 = t^T K_ZZ t`, rounded up."""
         e, exponents = self.unit.exponent, self.unit.weight_exponents
         pairs = zip(self.unit.norms.tolist(), exponents, strict=True)
         return np.asarray([raised_power(norm, w + e // 2) for norm, w in pairs])
@@ -392,7 +379,8 @@ class Posterior(Factored):
 
     def arrays(self) -> dict[str, np.ndarray]:
         """All numbers, by name."""
-        found = {name: getattr(self, name) for name in ARRAYS}
+        names = (*ARRAYS, TREND) if self.has_trend else ARRAYS
+        found = {name: getattr(self, name) for name in names}
         if self.features is not None:
             found |= {"matrix": self.features.matrix, "shift": self.features.shift}
         return found

@@ -19,6 +19,9 @@ ARRAYS = ("points", "weights", "factor", "negative_factor", "offset", "scale", "
 FEATURES = ("matrix", "shift")
 """Those of one behind linear features besides."""
 
+TREND = "slope"
+"""That of one with a linear trend besides."""
+
 
 def check_shapes(shapes: Mapping[str, Shape], prefix: str = "") -> None:
     """An `InputError` unless these are the shapes of one posterior's arrays.
@@ -31,6 +34,9 @@ def check_shapes(shapes: Mapping[str, Shape], prefix: str = "") -> None:
     mapped = {prefix + name for name in FEATURES} <= set(shapes)
     if mapped:
         names |= {prefix + name for name in FEATURES}
+    trend = prefix + TREND in shapes
+    if trend:
+        names.add(prefix + TREND)
     if set(shapes) != names:
         missing, unknown = sorted(names - set(shapes)), sorted(set(shapes) - names)
         raise InputError(
@@ -47,6 +53,8 @@ def check_shapes(shapes: Mapping[str, Shape], prefix: str = "") -> None:
     if mapped:
         matrix, shift = (shapes[prefix + name] for name in FEATURES)
         right = right and len(matrix) == 2 and (matrix[0],) == shift == of["points"][1:]
+    if trend:
+        right = right and shapes[prefix + TREND] == (m, of["points"][1])
     for name in ("factor", "negative_factor"):
         shape = of[name]
         right = right and len(shape) == 3 and shape[0] in {1, m} and shape[2] == N

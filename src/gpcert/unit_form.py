@@ -1,9 +1,10 @@
 """The latent functions of a posterior in units in which all their numbers are about one.
 
-    mu_c = offset_c + mean_scale_c k' t'_c,
+    mu_c = offset_c + mean_scale_c (k' t'_c + slope'_c.x),
     variance_c = variance_scale_c max(k' - |A'_c k'|^2 + |C'_c k'|^2, 0) + noise_c,
 
-with `k = 2^e k'`, `t_c = 2^w_c t'_c`, `A = 2^(-e/2) A'` (C alike), e even: powers of two, so that
+with `k = 2^e k'`, `t_c = 2^w_c t'_c`, `slope_c = 2^(e + w_c) slope'_c`, `A = 2^(-e/2) A'` (C
+alike), e even: powers of two, so that
 nothing is rounded and the model is the same. Squares of weights of 1e-200 and kernels of variance
 1e300 never arise, and what underflow is counted as (`gpcert.rounding.TINY`) is small beside all.
 
@@ -35,10 +36,12 @@ from gpcert.spectral import (
     square,
     triangular_eigenvalue,
 )
+from gpcert.trend import slope_exponent
 
 LOWEST, HIGHEST = -900, 1000
 """Exponents of `mean_scale`. Below, the weights stay small instead: their underflow is then less
-than TINY in the units of the output. Above, predictions leave float64."""
+than TINY in the units of the output. Above, predictions leave float64. Beside a trend, LOWEST is
+that of `mean_scale / offset` too: rounding the offset is counted in unit form."""
 
 SMALL_EXCESS = 1e-8
 """An excess that is as good as any other: beside it nothing is gained by the longer way."""
@@ -58,17 +61,24 @@ class UnitForm(Factored):
     exponent: int
     weight_exponents: tuple[int, ...]
     features: LinearMap | None
+    slope: np.ndarray
 
     @staticmethod
     def of(posterior: Any) -> UnitForm:
         """The unit form of a `gpcert.posterior.Posterior`."""
         kernel, e = posterior.kernel.in_units(posterior.points)
         factors = [_scaled(A, e // 2) for A in (posterior.factor, posterior.negative_factor)]
-        weights, exponents = [], []
-        for t, scale in zip(posterior.weights, posterior.scale.tolist(), strict=True):
+        weights, exponents, slopes = [], [], []
+        numbers = (posterior.weights, posterior.slope, posterior.scale, posterior.offset)
+        for t, slope, scale, offset in zip(*numbers, strict=True):
             exponent = scaled_to_one(t)[1] if np.any(t) else -e
+            trend = slope_exponent(slope, posterior.points)
+            if trend is not None:
+                trend = max(trend, math.frexp(offset)[1] - math.frexp(scale)[1] + LOWEST)
+                exponent = max(exponent, trend - e) if np.any(t) else trend - e
             exponent = max(exponent, LOWEST - e - math.frexp(scale)[1])
             weights.append(_scaled(t, -exponent))
+            slopes.append(_scaled(slope, -e - exponent))
             exponents.append(exponent)
         return UnitForm(
             kernel,
@@ -81,6 +91,7 @@ class UnitForm(Factored):
             e,
             tuple(exponents),
             posterior.features,
+            np.stack(slopes),
         )
 
     @property
@@ -148,7 +159,7 @@ class UnitForm(Factored):
 
     @cached_property
     def norms(self) -> np.ndarray:
-        """(m,) upper bounds B_c of the RKHS norm of g_c: `B^2 = t^T K_ZZ t`, rounded up.
+        """(m,) upper bounds B_c of the RKHS norm of k' t'_c: `B^2 = t^T K_ZZ t`, rounded up.
 
         Computed on weights whose largest is about one, so that what underflows in the products is
         below N^2 2^-1022, which TINY (an entry of K) times the largest weight squared covers.
@@ -209,7 +220,8 @@ def _scaled(values: np.ndarray, exponent: int) -> np.ndarray:
 
     That is counted: N such errors of weights meet kernel values below 2^51 (`LARGEST_VARIANCE`) and
     stay under TINY, which every enclosure adds; those of a factor are below the rounding
-    `gamma(N) || |A| ||` of its products, or `|A k|^2` itself is below TINY.
+    `gamma(N) || |A| ||` of its products, or `|A k|^2` itself is below TINY; those of a slope are
+    counted where it is used (`gpcert.enclosures.trend`).
     """
     if exponent == 0:
         return values
@@ -217,7 +229,8 @@ def _scaled(values: np.ndarray, exponent: int) -> np.ndarray:
         found = np.ldexp(values, exponent)
     if not np.all(np.isfinite(found)):
         raise InputError(
-            "factor: it is beyond float64 in units of the kernel; expected a factor A of the "
-            "precision (K + noise)^-1, of size about 1 / sqrt(noise)"
+            "factor or slope: it is beyond float64 in units of the kernel and of the points; "
+            "expected a factor A of the precision (K + noise)^-1, of size about 1 / sqrt(noise), "
+            "and a slope of about the outputs' size over the points'"
         )
     return found

@@ -16,6 +16,7 @@ models = pytest.importorskip("botorch.models")
 inputs = pytest.importorskip("botorch.models.transforms.input")
 outcomes = pytest.importorskip("botorch.models.transforms.outcome")
 kernels = pytest.importorskip("gpytorch.kernels")
+means = pytest.importorskip("gpytorch.means")
 
 # features of very different sizes, far from 0: the units must come out right
 X = torch.rand(14, 2, generator=torch.Generator().manual_seed(0)).double()
@@ -45,6 +46,9 @@ class TestBoTorch(AdapterContract):
     models: ClassVar = {
         "normalize": lambda: single(input_transform=inputs.Normalize(2)),
         "known noise": lambda: single(train_Yvar=0.1 + torch.rand(14, 1).double()),
+        "linear mean": lambda: single(
+            input_transform=inputs.Normalize(2), mean_module=means.LinearMean(2).double()
+        ),
         "list": lambda: several(0.3, 0.3),
         "kernels of their own": lambda: several(0.3, 0.4),
     }
@@ -83,6 +87,11 @@ OPTIONS = {
             first=outcomes.Standardize(1), then=outcomes.Standardize(1)
         ),
     },
+    "linear mean": {"mean_module": means.LinearMean(2).double()},
+    "linear mean of some features": {
+        "input_transform": inputs.Normalize(2, indices=[1]),
+        "mean_module": means.LinearMean(2, bias=False).double(),
+    },
     "another kernel": {
         "input_transform": inputs.Normalize(2),
         "covar_module": kernels.ScaleKernel(kernels.MaternKernel(2.5, ard_num_dims=2)),
@@ -94,6 +103,14 @@ OPTIONS = {
 @pytest.mark.filterwarnings("ignore")  # the library warns of data that are not scaled
 def test_transforms_are_folded_into_the_units_of_the_user(name):
     measured = gpcert.adapters.agreement(single(**OPTIONS[name]))
+    assert max(measured.mean, measured.variance) < 1e-8
+
+
+def test_linear_means_of_several_outputs():
+    mean = means.LinearMean(2, batch_shape=torch.Size([2])).double()
+    model = single(torch.cat([Y, Y**2], 1), mean_module=mean)
+    assert gpcert.as_posterior(model).slope.shape == (2, 2)
+    measured = gpcert.adapters.agreement(model)
     assert max(measured.mean, measured.variance) < 1e-8
 
 

@@ -27,8 +27,14 @@ def gpr(kernel=None, targets=Y, mean=None, noise=0.1):
     )
 
 
-def sgpr():
-    mean = gpflow.functions.Constant(9.0)
+def linear(outputs=1):
+    """A constant added to a Linear: another kind of mean function, their sum."""
+    A = np.array([[0.7], [-0.4]]) * np.arange(1.0, outputs + 1.0)
+    return gpflow.functions.Linear(A, 0.3 * np.ones(outputs)) + gpflow.functions.Constant(2.0)
+
+
+def sgpr(mean=None):
+    mean = mean or gpflow.functions.Constant(9.0)
     return gpflow.models.SGPR((X, Y), KERNEL(), Z, noise_variance=0.1, mean_function=mean)
 
 
@@ -82,6 +88,8 @@ class TestGPflow(AdapterContract):
     adapter = adapter
     models: ClassVar = {
         "gpr": lambda: gpr(mean=gpflow.functions.Constant(8.0)),
+        "linear mean": lambda: gpr(mean=gpflow.functions.Linear(np.array([[0.7], [-0.4]]))),
+        "sum of means": lambda: svgp(mean_function=linear()),
         "sgpr": sgpr,
         "vgp": vgp,
         "svgp": svgp,
@@ -102,8 +110,8 @@ class TestGPflow(AdapterContract):
         "kernel": (lambda: gpr(k.ArcCosine()), "ArcCosine is not supported.*Matern12"),
         "periodic": (lambda: gpr(k.Periodic(k.Matern12())), "Periodic of a Matern12"),
         "mean": (
-            lambda: gpr(mean=gpflow.functions.Linear(np.ones((2, 1)))),
-            "mean_function: Linear.*Linear kernel",
+            lambda: gpr(mean=gpflow.functions.Polynomial(2, 2)),
+            "mean_function: Polynomial.*Linear and sums.*less the mean",
         ),
         "link": (lambda: svgp(gl.Bernoulli(invlink=abs)), "invlink than inv_probit"),
         "likelihood": (lambda: svgp(gl.Poisson()), "Poisson is not supported.*Bernoulli"),
@@ -161,6 +169,11 @@ def test_several_outputs_and_white_noise_at_inducing_inputs():
         gpr(targets=np.hstack([Y, Y**2]), mean=gpflow.functions.Constant(np.array([8.0, 70.0]))),
         gpflow.models.SGPR((X, Y), KERNEL() + k.White(0.2), Z, noise_variance=0.1),
         svgp(gl.Gaussian(), 2, whiten=False),
+        gpr(targets=np.hstack([Y, Y**2]), mean=linear(2)),
+        gpr(targets=np.hstack([Y, Y**2]), mean=linear()),
+        sgpr(linear()),
+        svgp(gl.Gaussian(), 2, whiten=False, mean_function=linear(2)),
+        svgp(gl.Softmax(3), 3, mean_function=linear(3)),
     ):
         measured = gpcert.adapters.agreement(model)
         assert max(measured.mean, measured.variance) < 1e-8

@@ -33,6 +33,7 @@ class TestGPy(AdapterContract):
     adapter = adapter
     models: ClassVar = {
         "normalizer": lambda: regression(normalizer=True),
+        "linear mean": lambda: regression(mean_function=GPy.mappings.Linear(2, 1), normalizer=True),
         "ep": lambda: GPy.models.GPClassification(X, LABELS, k.RBF(2, 4.0)),
         "laplace": lambda: GPy.models.GPClassification(
             X, LABELS, k.RBF(2, 4.0), inference_method=Laplace()
@@ -44,8 +45,8 @@ class TestGPy(AdapterContract):
         "kernel": (lambda: regression(k.MLP(2)), "MLP is not supported.*RBF.*Fit"),
         "cosine": (lambda: regression(k.Cosine(2) * k.RBF(2)), "Cosine on 2.*positive definite"),
         "mean": (
-            lambda: regression(mean_function=GPy.mappings.Linear(2, 1)),
-            "mean_function: Linear.*Linear kernel",
+            lambda: regression(mean_function=GPy.mappings.MLP(2, 1)),
+            "mean_function: MLP.*Linear.*less the mean",
         ),
         "warped": (lambda: GPy.models.WarpedGP(X, Y), "WarpedGP is not supported"),
         "likelihood": (count_data, "Poisson.*Bernoulli"),
@@ -86,6 +87,12 @@ def test_several_outputs_constant_mean_and_noise_of_each_point():
     for model in (
         regression(targets=np.hstack([Y, Y**2]), normalizer=True),
         regression(mean_function=GPy.mappings.Constant(2, 1, 3.0)),
+        regression(
+            mean_function=GPy.mappings.Additive(
+                GPy.mappings.Constant(2, 1, 3.0), GPy.mappings.Linear(2, 1)
+            )
+        ),
+        regression(targets=np.hstack([Y, Y**2]), mean_function=GPy.mappings.Linear(2, 2)),
         GPy.models.GPHeteroscedasticRegression(X, Y),
     ):
         measured = gpcert.adapters.agreement(model)

@@ -28,11 +28,13 @@ class Exact(gpytorch.models.ExactGP):
 
 
 class Variational(gpytorch.models.ApproximateGP):
-    def __init__(self, strategy, distribution, kernel, tasks, Z):
+    def __init__(self, strategy, distribution, kernel, tasks, Z, linear=False):
         batch = torch.Size([tasks]) if tasks else torch.Size([])
         q = strategy(self, Z, distribution(Z.shape[-2], batch_shape=batch))
         super().__init__(gv.IndependentMultitaskVariationalStrategy(q, tasks) if tasks else q)
-        self.mean_module, self.covar_module = gpytorch.means.ConstantMean(batch_shape=batch), kernel
+        mean = gpytorch.means.LinearMean(2, batch) if linear else None
+        self.mean_module = mean or gpytorch.means.ConstantMean(batch_shape=batch)
+        self.covar_module = kernel
 
     def forward(self, x):
         return gpytorch.distributions.MultivariateNormal(self.mean_module(x), self.covar_module(x))
@@ -62,10 +64,11 @@ def variational(
     tasks=0,
     dtype=torch.float64,
     shape=(7, 2),
+    linear=False,
 ):
     Z = 3.0 * torch.rand(*shape, generator=torch.Generator().manual_seed(2))
     kernel = kernel or gk.ScaleKernel(gk.MaternKernel(1.5))
-    model = Variational(strategy, distribution, kernel, tasks, Z)
+    model = Variational(strategy, distribution, kernel, tasks, Z, linear)
     model(Z[..., :2, :] + 0.1)  # the library sets q at the first call, with noise
     if "Natural" not in distribution.__name__:
         return moved(model, dtype)
@@ -82,12 +85,12 @@ class Tasks(Exact):
         return gpytorch.distributions.MultitaskMultivariateNormal.from_batch_mvn(found)
 
 
-def tasks(rank=0):
+def tasks(rank=0, mean=None):
     random = torch.Generator().manual_seed(0)
     X = 2.0 * torch.rand(12, 2, generator=random).double()
     y = torch.stack([torch.sin(3.0 * X.sum(1)), X[:, 0] ** 2], 1)
     kernel = gk.ScaleKernel(gk.RBFKernel(ard_num_dims=2, batch_shape=TWO), batch_shape=TWO)
-    mean = gpytorch.means.ConstantMean(batch_shape=TWO)
+    mean = mean or gpytorch.means.ConstantMean(batch_shape=TWO)
     likelihood = gl.MultitaskGaussianLikelihood(num_tasks=2, rank=rank)
     return moved(Tasks(X, y, likelihood, kernel, mean), torch.float64)
 
@@ -158,6 +161,8 @@ class TestGPyTorch(AdapterContract):
             likelihood=gl.FixedNoiseGaussianLikelihood(0.01 + 0.1 * torch.rand(20)),
             mean=gpytorch.means.ZeroMean(),
         ),
+        "linear mean": lambda: exact(mean=gpytorch.means.LinearMean(2)),
+        "linear means of their own": lambda: tasks(mean=gpytorch.means.LinearMean(2, TWO)),
         "latent": variational,
         "kernels of their own": tasks,
         "batch": batch,
@@ -168,6 +173,7 @@ class TestGPyTorch(AdapterContract):
             kernel=gk.RBFKernel(batch_shape=THREE), tasks=3
         ),
         "probit": lambda: (variational(), gl.BernoulliLikelihood()),
+        "probit, linear mean": lambda: (variational(linear=True), gl.BernoulliLikelihood()),
         "softmax": lambda: softmax(
             kernel=gk.ScaleKernel(gk.RBFKernel(), batch_shape=THREE), shape=(3, 7, 2)
         ),
@@ -182,7 +188,10 @@ class TestGPyTorch(AdapterContract):
         "subclass": (lambda: exact(gk.PiecewisePolynomialKernel()), "PiecewisePolynomialKernel"),
         "cosine": (lambda: exact(gk.CosineKernel()), "CosineKernel on 2.*positive definite"),
         "power": (lambda: exact(gk.PolynomialKernel(power=9)), "PolynomialKernel.*1 to 6"),
-        "mean": (lambda: exact(mean=gpytorch.means.LinearMean(2)), "LinearMean.*LinearKernel"),
+        "mean": (
+            lambda: exact(mean=gpytorch.means.LinearMeanGrad(2)),
+            "LinearMeanGrad.*LinearMean.*less the mean",
+        ),
         "likelihood": (lambda: (variational(), gl.BetaLikelihood()), "BetaLikelihood.*Bernoulli"),
         "features": (
             lambda: (variational(tasks=3), gl.SoftmaxLikelihood(num_features=2, num_classes=3)),
@@ -222,6 +231,25 @@ def test_the_table_names_the_kernels_of_the_code():
     from gpcert.adapters.gpytorch_kernels import TREE
 
     assert TREE.names == adapter.KERNELS
+
+
+LINEAR = {
+    "float32": lambda: exact(mean=gpytorch.means.LinearMean(2), dtype=torch.float32),
+    "without a bias": lambda: exact(mean=gpytorch.means.LinearMean(2, bias=False)),
+    "not whitened": lambda: variational(gv.UnwhitenedVariationalStrategy, linear=True),
+    "of every class": lambda: softmax(linear=True),
+    "of every class, kernels up to a factor": lambda: softmax(
+        linear=True, kernel=gk.ScaleKernel(gk.RBFKernel(), batch_shape=THREE), shape=(3, 7, 2)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_linear_means_are_the_librarys(name):
+    model = LINEAR[name]()
+    measured = gpcert.adapters.agreement(model)
+    assert max(measured.mean, measured.variance) < 1e-8
+    assert gpcert.as_posterior(model).members[0].has_trend
 
 
 KERNELS = {

@@ -37,7 +37,14 @@ from gpcert.testing.strategies import (
     seeds,
     units,
 )
-from tests.enclosures.enclosure_checks import arb, below, check_goal, points_of, refused_growth
+from tests.enclosures.enclosure_checks import (
+    arb,
+    below,
+    check_goal,
+    points_of,
+    refused_growth,
+    unit_mean,
+)
 
 SCHEMES = ("one_vs_rest", "one_vs_one")
 
@@ -265,20 +272,20 @@ def check_models(case, evaluation, reference, likelihood):
     geometry = plain_geometry(evaluation.cells)
     mean, variance = evaluation.mean(0), evaluation.variance(0)
     own = ArbPosterior(reference.posterior.unit)  # enclosures are in unit form
-    v = own.canonical_variance
+    v, g = own.canonical_variance, unit_mean(evaluation)
     models = [
-        (mean.below.unweighted(geometry, mean.linear_error), own.canonical_mean),
-        (mean.above.unweighted(geometry), lambda x: -own.canonical_mean(x)),
-        (variance.below.unweighted(geometry), v),
-        (variance.above.unweighted(geometry), lambda x: -v(x)),
+        (mean.below.unweighted(geometry, mean.linear_error), g),
+        (mean.above.unweighted(geometry), lambda x, b: -g(x, b)),
+        (variance.below.unweighted(geometry), lambda x, _: v(x)),
+        (variance.above.unweighted(geometry), lambda x, _: -v(x)),
     ]
     for plane in planes:
         model = plane.model(evaluation, geometry)
-        models.append((model, lambda x, s=plane.sign: s * reference.probability(x)))
+        models.append((model, lambda x, _, s=plane.sign: s * reference.probability(x)))
     for b, rows in enumerate(points_of(evaluation, case.rng)):
         for x in rows:
             for model, function in models:
-                assert_above(model, b, evaluation, x, function(x))
+                assert_above(model, b, evaluation, x, function(x, b))
             for plane in planes:
                 assert_plane(plane, b, reference, x)
 

@@ -19,6 +19,7 @@ from tests.enclosures.enclosure_checks import (
     points_of,
     quadratic,
     squared,
+    unit_mean,
 )
 
 
@@ -33,9 +34,9 @@ def check_combination(case, beta_size, sign, v_low=lambda low: low):
         falls = variance.times(np.full(len(evaluation.cells), -beta))
         model = evaluation.mean(0).side(sign) + falls
 
-        def function(x, beta=beta):
+        def function(x, b, beta=beta):
             v = reference.canonical_variance(x, 0).max(arb(0))
-            return sign * reference.canonical_mean(x, 0) - arb(beta) * v
+            return sign * unit_mean(evaluation)(x, b) - arb(beta) * v
 
         check_model(evaluation, model, function, points, f"q - {beta} v")
 

@@ -31,12 +31,16 @@ def draw_extreme(rng: Rng, d: int) -> tuple[str, Any, float]:
     e = float(one_of(rng, (rng.uniform(-300, 300), rng.uniform(-170, -140), rng.uniform(130, 170))))
     c, root = 10.0**e, 10.0 ** (e / 2)
     if how == "weights":
-        return kind, _changed(model, weights=model.weights * c, scale=model.scale / c), 1.0
+        made = _changed(
+            model, weights=model.weights * c, slope=model.slope * c, scale=model.scale / c
+        )
+        return kind, made, 1.0
     if how == "variance":
         made = _changed(
             model,
             kernel=kernels.Scale(model.kernel, c),
             weights=model.weights / root,
+            slope=model.slope * root,
             scale=model.scale / root,
             factor=model.factor / root,
             negative_factor=model.negative_factor / root,
@@ -48,6 +52,7 @@ def draw_extreme(rng: Rng, d: int) -> tuple[str, Any, float]:
             model,
             kernel=kernels.SquaredExponential(length, one_of(rng, (1.0, 1e-3, 30.0))),
             points=model.points * length,
+            slope=model.slope / length,
         )
         return kind, made, length
     size = 10.0 ** float(rng.integers(1, 14))
@@ -185,6 +190,6 @@ def draw_tie(rng: Rng, d: int) -> tuple[str, Any, Any]:
 
 
 def _own_logistic(rng: Rng) -> Any:
-    from hunt_links import logistic_link
+    from tests.hunt.hunt_links import logistic_link
 
     return likelihoods.Discretised(logistic_link, pieces=one_of(rng, (16, 200)))

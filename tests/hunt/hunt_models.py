@@ -171,6 +171,9 @@ def draw_posterior(rng: Rng, d: int, kind: str) -> Any:
             options["negative_factor"] = 0.3 * rng.normal(size=(2, N)) / size
     if rng.random() < 0.3:
         options["noise"] = rng.random(m) * 0.3
+    apart = rng.spawn(1)[0]  # the other draws of a seed stay what they were
+    if apart.random() < 0.25:
+        options["slope"] = apart.normal(size=(m, d)) * one_of(apart, (1.0, 1.0, 0.1, 30.0, 1e-300))
     if kind == "binary":
         options["likelihood"] = draw_binary_likelihood(rng)
         options["classes"] = one_of(rng, (None, ("no", "yes"), (0, 1), (1, 0)))

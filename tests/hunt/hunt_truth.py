@@ -41,6 +41,7 @@ class Moments:
             "weights": [[arb(v) for v in row] for row in p.weights.tolist()],
             "factors": [self._factor(p.factor, c) for c in range(len(p.weights))],
             "added": [self._factor(p.negative_factor, c) for c in range(len(p.weights))],
+            "slope": [[arb(v) for v in row] for row in p.slope.tolist()],
             "offset": [arb(v) for v in p.offset.tolist()],
             "scale": [arb(v) for v in p.scale.tolist()],
             "noise": [arb(v) for v in p.noise.tolist()],
@@ -59,7 +60,8 @@ class Moments:
         row = [covariance(kernel, here, z, Balls) for z in a["points"]]
         prior = covariance(kernel, here, here, Balls)
         m = len(a["weights"])
-        mean = [a["offset"][c] + a["scale"][c] * _dot(a["weights"][c], row) for c in range(m)]
+        canonical = [_dot(a["weights"][c], row) + _dot(a["slope"][c], here) for c in range(m)]
+        mean = [a["offset"][c] + a["scale"][c] * canonical[c] for c in range(m)]
         images = [[_dot(r, row) for r in a["factors"][c]] for c in range(m)]
         cov = [[arb(0)] * m for _ in range(m)]
         for c in range(m):
@@ -84,7 +86,7 @@ class Moments:
             )
             own = [c[:, 0] for c in columns]
             prior = np.broadcast_to(covariance(p.kernel, own, own, Floats), (len(X),))
-            mean = p.offset + p.scale * (K @ p.weights.T)
+            mean = p.offset + p.scale * (K @ p.weights.T + X @ p.slope.T)
             variance = np.empty_like(mean)
             for c in range(mean.shape[1]):
                 A, C = (F[c if len(F) > 1 else 0] for F in (p.factor, p.negative_factor))

@@ -109,7 +109,9 @@ def test_predict_is_the_formula(posterior):
         )
         for c in range(posterior.outputs):
             g = sum(t * v for t, v in zip(posterior.weights[c], k, strict=True))
-            size = np.abs(posterior.weights[c]) @ k * posterior.scale[c] + abs(posterior.offset[c])
+            g += sum(s * v for s, v in zip(posterior.slope[c], x, strict=True))
+            size = np.abs(posterior.weights[c]) @ k + np.abs(posterior.slope[c]) @ np.abs(x)
+            size = size * posterior.scale[c] + abs(posterior.offset[c])
             expected = posterior.offset[c] + posterior.scale[c] * g
             assert mean[i, c] == pytest.approx(expected, rel=1e-9, abs=1e-9 * size + 1e-280)
             A, _ = posterior.factors_of(c)

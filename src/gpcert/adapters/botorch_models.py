@@ -22,6 +22,7 @@ from gpcert.adapters.gpytorch_exact import exact_posterior
 from gpcert.adapters.gpytorch_prior import in_blocks, native_of
 from gpcert.adapters.library import library
 from gpcert.adapters.outputs import join_outputs
+from gpcert.adapters.sklearn_features import FeatureMap
 from gpcert.adapters.torch_models import (
     exact_solves,
     numbers,
@@ -77,17 +78,15 @@ def _outputs(model: Any) -> list[Posterior]:
     found = [exact_posterior(model, model.train_inputs, model.train_targets, c) for c in each]
     scale, shift = _input_units(getattr(model, "input_transform", None), found[0].dim)
     factor, offset = _outcome_units(getattr(model, "outcome_transform", None), count)
+    units = FeatureMap(len(scale), np.arange(len(scale)), shift, scale)
     return [
         replace(
             output,
-            points=output.points * scale + shift,
-            kernel=output.kernel.rescaled(scale, shift),
-            spread=None if output.spread is None else output.spread * scale,
             offset=offset[c] + factor[c] * output.offset,
             scale=factor[c] * output.scale,
             noise=factor[c] ** 2 * output.noise,
         )
-        for c, output in enumerate(found)
+        for c, output in enumerate(map(units.fold, found))
     ]
 
 

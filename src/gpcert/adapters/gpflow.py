@@ -27,7 +27,12 @@ KERNELS = (
 )
 
 SUPPORTED = (
-    Supported("GPR, SGPR", "Gaussian", KERNELS, "Constant or Zero mean function; several outputs"),
+    Supported(
+        "GPR, SGPR",
+        "Gaussian",
+        KERNELS,
+        "Constant, Linear or Zero mean function, sums of these; several outputs",
+    ),
     Supported(
         "VGP, SVGP",
         "Gaussian, Bernoulli (inv_probit: 0.998 Phi + 0.001), Softmax",

@@ -26,6 +26,7 @@ from gpcert.adapters.conversion import Conversion, LibraryPrediction
 from gpcert.adapters.gpflow_kernels import convert_kernel
 from gpcert.adapters.library import library
 from gpcert.adapters.outputs import join_outputs
+from gpcert.adapters.prior_mean import PriorMean
 from gpcert.adapters.variational import (
     Canonical,
     exact_regression,
@@ -61,21 +62,20 @@ def convert(model: Any) -> Conversion:
         )
     likelihood = _likelihood(model.likelihood)
     latent = _latent(model)
-    constant = _constant(model.mean_function, len(latent))
+    mean = _mean(model.mean_function, len(latent), latent[0].points.shape[1])
     outputs = [
         Posterior(
-            own.kernel,
-            own.points,
+            latent[c].kernel,
+            latent[c].points,
             found.weights,
             found.factor,
             negative_factor=found.negative_factor,
-            offset=offset,
-            noise=own.white,
+            offset=mean.constant[c],
+            slope=mean.slope[c],
+            noise=latent[c].white,
             spread=spread_of(np.asarray(model.data[0])) if hasattr(model, "data") else None,
         )
-        for own, offset, found in zip(
-            latent, constant, reader(model, latent, constant), strict=True
-        )
+        for c, found in enumerate(reader(model, latent, mean))
     ]
     posterior = join_outputs(outputs, likelihood=likelihood)
     binary, dtype = isinstance(likelihood, LapseProbit), _precision(model)
@@ -172,24 +172,24 @@ def _noise(model: Any, X: np.ndarray) -> np.ndarray:
     return _numbers("likelihood.variance_at", model.likelihood.variance_at(X)).reshape(-1)
 
 
-def _exact(model: Any, latent: list[_Latent], constant: np.ndarray) -> list[Canonical]:
+def _exact(model: Any, latent: list[_Latent], mean: PriorMean) -> list[Canonical]:
     X, Y = _numbers("data[0]", model.data[0]), _numbers("data[1]", model.data[1])
     K = latent[0].covariance(_noise(model, X))
-    return [exact_regression(K, Y[:, c] - constant[c]) for c in range(Y.shape[1])]
+    return [exact_regression(K, errors) for errors in (Y - mean.at(X)).T]
 
 
-def _sparse(model: Any, latent: list[_Latent], constant: np.ndarray) -> list[Canonical]:
+def _sparse(model: Any, latent: list[_Latent], mean: PriorMean) -> list[Canonical]:
     X, Y = _numbers("data[0]", model.data[0]), _numbers("data[1]", model.data[1])
     sigma, own = np.sqrt(_noise(model, X)), latent[0]
     L = own.factor
     A = scipy.linalg.solve_triangular(L, own.kernel.value(own.points, X) / sigma, lower=True)
     root = lower_factor(np.eye(len(L)) + A @ A.T, "I + A A^T")
     spread = scipy.linalg.cho_solve((root, True), np.eye(len(L)))
-    errors = (Y - constant).T / sigma
+    errors = (Y - mean.at(X)).T / sigma
     return [whitened(L, scipy.linalg.cho_solve((root, True), A @ e), spread) for e in errors]
 
 
-def _variational(model: Any, latent: list[_Latent], constant: np.ndarray) -> list[Canonical]:
+def _variational(model: Any, latent: list[_Latent], mean: PriorMean) -> list[Canonical]:
     centers, roots = _numbers("q_mu", model.q_mu).T, _numbers("q_sqrt", model.q_sqrt)
     if roots.ndim == 2:  # standard deviations, (M, P)
         spreads = [np.diag(np.square(deviations)) for deviations in roots.T]
@@ -223,15 +223,21 @@ def _likelihood(likelihood: Any) -> Likelihood:
     )
 
 
-def _constant(mean: Any, count: int) -> np.ndarray:
-    """The prior's constant mean of every output."""
-    if type(mean) is gpflow.functions.Zero:
-        return np.zeros(count)
-    if type(mean) is gpflow.functions.Constant:
-        return np.broadcast_to(_numbers("mean_function.c", mean.c).reshape(-1), (count,))
+def _mean(mean: Any, count: int, d: int) -> PriorMean:
+    """The prior's mean of every output."""
+    kinds = gpflow.functions
+    if type(mean) is kinds.Zero:
+        return PriorMean.of(count, d)
+    if type(mean) is kinds.Constant:
+        return PriorMean.of(count, d, _numbers("mean_function.c", mean.c).reshape(-1))
+    if type(mean) is kinds.Linear:  # A (d, outputs) or (d, 1), b (outputs,) or (1,)
+        A, b = _numbers("mean_function.A", mean.A), _numbers("mean_function.b", mean.b)
+        return PriorMean.of(count, d, b.reshape(-1), A.T)
+    if type(mean) is kinds.Additive:
+        return _mean(mean.add_1, count, d) + _mean(mean.add_2, count, d)
     raise UnsupportedModelError(
-        f"mean_function: {type(mean).__name__} is not supported (supported: Constant, Zero); for a "
-        "linear trend add a Linear kernel instead, or fit the targets less the trend"
+        f"mean_function: {type(mean).__name__} is not supported (supported: Constant, Zero, "
+        "Linear and sums of these); fit the targets less the mean"
     )
 
 

@@ -32,7 +32,8 @@ SUPPORTED = (
         "GPRegression, GPHeteroscedasticRegression",
         "Gaussian, HeteroscedasticGaussian",
         KERNELS,
-        "constant mean function; normalizer; several outputs; Cosine on one feature",
+        "mean functions Constant, Linear and sums of these; normalizer; several outputs; Cosine on "
+        "one feature",
     ),
     Supported("SparseGPRegression", "Gaussian", KERNELS, "at its inducing inputs"),
     Supported(

@@ -16,6 +16,7 @@ import numpy as np
 from gpcert.adapters.conversion import Conversion, LibraryPrediction
 from gpcert.adapters.gpy_kernels import convert_kernel
 from gpcert.adapters.library import library
+from gpcert.adapters.prior_mean import PriorMean
 from gpcert.arrays import finite_array
 from gpcert.errors import InputError, UnsupportedModelError
 from gpcert.likelihoods import Gaussian, Likelihood, Probit
@@ -54,8 +55,10 @@ def convert(model: Any) -> Conversion:
     kernel, white = convert_kernel(model.kern, Z.shape[1])
     weights = finite_array("woodbury_vector", model.posterior.woodbury_vector).reshape(len(Z), -1).T
     shift, scale = _normalizer(model, len(weights))
+    mean = _mean(model.mean_function, len(weights), Z.shape[1])
     outputs = {
-        "offset": shift + scale * _constant(model.mean_function, len(weights)),
+        "offset": shift + scale * mean.constant,
+        "slope": mean.slope,
         "scale": scale,
         "noise": scale**2 * white,
         "likelihood": likelihood,
@@ -120,14 +123,17 @@ def _normalizer(model: Any, m: int) -> tuple[np.ndarray, np.ndarray]:
     return np.broadcast_to(shift, (m,)), np.broadcast_to(scale, (m,))
 
 
-def _constant(mean: Any, m: int) -> np.ndarray:
-    """The prior's constant mean of every output."""
+def _mean(mean: Any, m: int, d: int) -> PriorMean:
+    """The prior's mean of every output."""
     if mean is None:
-        return np.zeros(m)
+        return PriorMean.of(m, d)
     if type(mean) is GPy.mappings.Constant:
-        return np.broadcast_to(finite_array("mean_function", mean.C), (m,))
+        return PriorMean.of(m, d, mean.C)
+    if type(mean) is GPy.mappings.Linear:
+        return PriorMean.of(m, d, slope=np.asarray(mean.A).T)
+    if type(mean) is GPy.mappings.Additive:
+        return _mean(mean.mapping1, m, d) + _mean(mean.mapping2, m, d)
     raise UnsupportedModelError(
-        f"mean_function: {type(mean).__name__} is not supported (supported: Constant of "
-        "GPy.mappings); for a linear trend add a Linear kernel instead, or fit the targets less "
-        "the trend"
+        f"mean_function: {type(mean).__name__} is not supported (supported: Constant, Linear and "
+        "Additive of these of GPy.mappings); fit the targets less the mean"
     )

@@ -34,8 +34,9 @@ SUPPORTED = (
         "ExactGP",
         "GaussianLikelihood, FixedNoiseGaussianLikelihood",
         KERNELS,
-        "ConstantMean or ZeroMean; float64 Cholesky at any size; CosineKernel on one feature; "
-        "several independent outputs (a batch of kernels) with MultitaskGaussianLikelihood",
+        "ConstantMean, LinearMean or ZeroMean; float64 Cholesky at any size; CosineKernel on one "
+        "feature; several independent outputs (a batch of kernels) with "
+        "MultitaskGaussianLikelihood",
     ),
     Supported("IndependentModelList", "those of its ExactGPs", KERNELS),
     Supported(

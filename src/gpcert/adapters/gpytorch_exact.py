@@ -1,6 +1,6 @@
 """GPyTorch's `ExactGP`. With noise from its likelihood,
 
-    L L^T = k(X, X) + noise,  t = L^-T L^-1 (y - constant),  A = L^-1,  X = train_inputs[0],
+    L L^T = k(X, X) + noise,  t = L^-T L^-1 (y - mean(X)),  A = L^-1,  X = train_inputs[0],
 
 factored here in float64 whatever the size: beyond 800 points the library itself solves by conjugate
 gradients to a tolerance of 1e-2, and what is certified is the exact GP of the same parameters; the
@@ -110,10 +110,18 @@ def exact_posterior(model: Any, inputs: Any, targets: Any, output: int | None = 
             f"{y.shape}; several outputs are (N, tasks) with a MultitaskGaussianLikelihood, or a "
             "batch (tasks, N); train one model an output"
         )
-    constant, kernel = prior_of(model, X.shape[1], output)
+    mean, kernel = prior_of(model, X.shape[1], output)
     K = kernel.value(X, X) + np.diag(np.broadcast_to(noise, y.shape))
-    found = exact_regression(K, y - constant)
-    return Posterior(kernel, X, found.weights, found.factor, offset=constant, spread=spread_of(X))
+    found = exact_regression(K, y - mean.at(X)[:, 0])
+    return Posterior(
+        kernel,
+        X,
+        found.weights,
+        found.factor,
+        offset=mean.constant,
+        slope=mean.slope,
+        spread=spread_of(X),
+    )
 
 
 def _noise(likelihood: Any) -> np.ndarray:

@@ -9,6 +9,7 @@ import numpy as np
 
 from gpcert.adapters.conversion import LibraryPrediction
 from gpcert.adapters.gpytorch_kernels import convert_kernel
+from gpcert.adapters.prior_mean import PriorMean
 from gpcert.adapters.torch_models import gpytorch, numbers, one, torch, without_caches
 from gpcert.errors import UnsupportedModelError
 from gpcert.kernels import Kernel
@@ -27,8 +28,8 @@ ROWS = 512
 """Points asked of the library at once."""
 
 
-def prior_of(model: Any, features: int, output: int | None = None) -> tuple[float, Kernel]:
-    """The constant mean and the kernel, found among the model's parts; of one output of a batch."""
+def prior_of(model: Any, features: int, output: int | None = None) -> tuple[PriorMean, Kernel]:
+    """The mean and the kernel, found among the model's parts; of one output of a batch."""
     parts = dict(model.named_children())
     means = [part for part in parts.values() if isinstance(part, gpytorch.means.Mean)]
     kernels = [part for part in parts.values() if isinstance(part, gpytorch.kernels.Kernel)]
@@ -47,19 +48,26 @@ def prior_of(model: Any, features: int, output: int | None = None) -> tuple[floa
     kernel = kernels[0]
     if output is not None and len(kernel.batch_shape) == 1:
         kernel = kernel[output]
-    return _constant(means[0], output), convert_kernel(kernel, features)[0]
+    return _mean(means[0], features, output), convert_kernel(kernel, features)[0]
 
 
-def _constant(mean: Any, output: int | None) -> float:
+def _mean(mean: Any, features: int, output: int | None) -> PriorMean:
     if type(mean) is gpytorch.means.ZeroMean:
-        return 0.0
+        return PriorMean.of(1, features)
     if type(mean) is gpytorch.means.ConstantMean:
         several = output is not None and mean.constant.ndim == 1
-        return one("mean.constant", mean.constant[output] if several else mean.constant)
+        constant = one("mean.constant", mean.constant[output] if several else mean.constant)
+        return PriorMean.of(1, features, constant)
+    if type(mean) is gpytorch.means.LinearMean:  # weights (..., d, 1), bias (..., 1) or None
+        several = output is not None and mean.weights.ndim == 3
+        weights = numbers("mean.weights", mean.weights[output] if several else mean.weights)
+        constant = 0.0
+        if mean.bias is not None:
+            constant = one("mean.bias", mean.bias[output] if several else mean.bias)
+        return PriorMean.of(1, features, constant, weights.T)
     raise UnsupportedModelError(
-        f"mean: {type(mean).__name__} is not supported (supported: ConstantMean, ZeroMean), since "
-        "a posterior here has a constant mean; for a linear trend add a LinearKernel to the kernel "
-        "instead, or train on the targets less the trend"
+        f"mean: {type(mean).__name__} is not supported (supported: ConstantMean, LinearMean, "
+        "ZeroMean), since a posterior here has a linear mean; train on the targets less the mean"
     )
 
 

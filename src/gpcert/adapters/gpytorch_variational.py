@@ -132,18 +132,19 @@ def _output(model: Any, strategy: Any, output: int | None) -> Posterior:
             f"variational distribution: expected shape ({Z.shape[-2]},), got {center.shape}; wrap "
             "batches in IndependentMultitaskVariationalStrategy"
         )
-    constant, kernel = prior_of(model, Z.shape[1], output)
+    mean, kernel = prior_of(model, Z.shape[1], output)
     jitter = float(strategy.jitter_val)
     L = lower_factor(kernel.value(Z, Z) + jitter * np.eye(len(Z)), "covariance of inducing points")
     white = type(strategy) is gv.VariationalStrategy
-    found = STRATEGIES[type(strategy)](L, center if white else center - constant, spread)
+    found = STRATEGIES[type(strategy)](L, center if white else center - mean.at(Z)[:, 0], spread)
     return Posterior(
         kernel,
         Z,
         found.weights,
         found.factor,
         negative_factor=found.negative_factor,
-        offset=constant,
+        offset=mean.constant,
+        slope=mean.slope,
         noise=jitter if white else 0.0,
     )
 

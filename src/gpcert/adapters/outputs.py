@@ -55,6 +55,7 @@ def join_outputs(outputs: Sequence[Posterior], **options: Any) -> Outputs:
         "offset": np.concatenate([output.offset for output in outputs]),
         "scale": np.concatenate([output.scale for output in outputs]) * roots,
         "noise": np.concatenate([output.noise for output in outputs]),
+        "slope": np.concatenate([output.slope for output in outputs]) / roots[:, None],
         "likelihood": outputs[0].likelihood,
         "feature_names": outputs[0].feature_names,
         "spread": outputs[0].spread if shared else None,  # else the outputs' data differ

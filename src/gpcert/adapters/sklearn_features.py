@@ -134,7 +134,8 @@ class FeatureMap:
         return LinearMap(matrix, -self.shift / self.scale)
 
     def fold(self, posterior: Posterior) -> Posterior:
-        """Points `z = z' scale + shift`, 0 in inputs that are not used, and the kernel of them."""
+        """Points `z = z' scale + shift`, 0 in inputs that are not used, and the kernel of them; a
+        trend `slope.z'` is `(slope / scale).(z - shift)`."""
         points = np.zeros((len(posterior.points), self.inputs))
         points[:, self.index] = posterior.points * self.scale + self.shift
         kernel = self._seen(posterior.kernel.rescaled(self.scale, self.shift))
@@ -142,7 +143,18 @@ class FeatureMap:
         if posterior.spread is not None and len(self.index) == self.inputs:  # else not all known
             spread = np.empty(self.inputs)
             spread[self.index] = posterior.spread * self.scale
-        return replace(posterior, points=points, kernel=kernel, feature_names=None, spread=spread)
+        slope = np.zeros((posterior.outputs, self.inputs))
+        slope[:, self.index] = posterior.slope / self.scale
+        moved = posterior.scale * (slope[:, self.index] @ self.shift)
+        return replace(
+            posterior,
+            points=points,
+            kernel=kernel,
+            feature_names=None,
+            spread=spread,
+            slope=slope,
+            offset=posterior.offset - moved,
+        )
 
     def _seen(self, kernel: Kernel) -> Kernel:
         """The kernel of the inputs at `index`.

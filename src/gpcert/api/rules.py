@@ -134,7 +134,8 @@ def _near(scores: np.ndarray, costs: Sequence[float]) -> bool:
 
 def _near_level(posterior: Posterior, X: np.ndarray, level: Fraction) -> np.ndarray:
     """(n,) whether the mean of any output is within some thousand roundings of the level."""
-    terms = posterior.scale * (np.abs(posterior.cross(X)) @ np.abs(posterior.weights).T)
+    terms = np.abs(posterior.cross(X)) @ np.abs(posterior.weights).T
+    terms = posterior.scale * (terms + np.abs(posterior.seen(X)) @ np.abs(posterior.slope).T)
     sizes = np.abs(posterior.offset) + terms + abs(float(level))
     apart = np.abs(posterior.mean(X) - float(level))
     return np.any(apart <= NEAR_ROUNDING * sizes, axis=1)

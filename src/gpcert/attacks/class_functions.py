@@ -68,7 +68,7 @@ class _Latent:
     def __init__(self, posterior: Posterior, X: np.ndarray) -> None:
         self.posterior, self.X = posterior, X
         K = posterior.cross(X)
-        self.mean = posterior.offset + posterior.scale * (K @ posterior.weights.T)
+        self.mean = posterior.mean_from(X, K)
         prior = posterior.prior(X)
         variances, self.slopes = [], []
         for c in range(posterior.precision_count):
@@ -84,10 +84,11 @@ class _Latent:
         """(n, d) of `sum_j by_mean_j mean_j + by_variance_j variance_j`, factors (n, J)."""
         posterior, X = self.posterior, self.X
         factor = 2.0 * posterior.scale**2 * by_variance
-        weights = (posterior.scale * by_mean) @ posterior.weights
+        factors = posterior.scale * by_mean
+        weights = factors @ posterior.weights
         for c in range(posterior.outputs):
             own = self.slopes[c if len(self.slopes) > 1 else 0]
             weights = weights + factor[:, c : c + 1] * own
-        gradient = cross_gradient(posterior, X, weights)
+        gradient = cross_gradient(posterior, X, weights, factors @ posterior.slope)
         # of k(x, x): both arguments move, alike by symmetry
         return gradient + diagonal_gradient(posterior, X) * factor.sum(axis=1)[:, None]

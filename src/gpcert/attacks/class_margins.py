@@ -229,9 +229,9 @@ class PairVoteMargins(Margins):
         member, signs = self.member, self.weights[self.winners[rows]]
         favours = np.where(signs == 0, np.inf, signs * member.mean(X))
         least, k = np.argmin(favours, axis=1), np.arange(len(X))
-        sizes = signs[k, least] * member.scale[least]
-        weights = sizes[:, None] * member.weights[least]
-        return favours[k, least], cross_gradient(member, X, weights)
+        sizes = (signs[k, least] * member.scale[least])[:, None]
+        weights, slopes = sizes * member.weights[least], sizes * member.slope[least]
+        return favours[k, least], cross_gradient(member, X, weights, slopes)
 
     def predicted(self, X: np.ndarray, rows: np.ndarray) -> Judged:
         """`min_j (score_i - score_j)`."""

@@ -84,14 +84,15 @@ def pair_votes_function(committee: Committee, winner: int) -> PlainFunction:
 
     def function(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         K = member.cross(X)
-        means = member.offset + member.scale * (K @ member.weights.T)
+        means = member.mean_from(X, K)
         value, _ = least_lead(vote_scores(means, m), np.full(len(X), winner))
         favours = signs[own] * means[:, own]
         least = np.argmin(favours, axis=1)
         pair, favour = own[least], favours.min(axis=1)
         size = 1.0 + np.abs(favour)
-        weights = member.weights[pair] * (signs * member.scale)[pair, None]
-        slope = cross_gradient(member, X, weights, K)
+        sizes = (signs * member.scale)[pair, None]
+        weights, slopes = member.weights[pair] * sizes, member.slope[pair] * sizes
+        slope = cross_gradient(member, X, weights, slopes, K)
         return value + favour / (3.0 * m * size), slope / (3.0 * m * size**2)[:, None]
 
     return function

@@ -21,10 +21,10 @@ BLOCK = 32
 def mean_and_gradient(model: Outputs, X: np.ndarray, c: int) -> tuple[np.ndarray, np.ndarray]:
     """Latent mean (n,) of output c and its gradient (n, d)."""
     posterior, c = model.output(c)
-    K = posterior.cross(X)
-    t = posterior.weights[c]
-    gradient = cross_gradient(posterior, X, np.tile(t, (len(X), 1)))
-    return posterior.offset[c] + posterior.scale[c] * (K @ t), posterior.scale[c] * gradient
+    t, slope = posterior.weights[c], posterior.slope[c]
+    g = posterior.cross(X) @ t + posterior.seen(X) @ slope
+    gradient = cross_gradient(posterior, X, np.tile(t, (len(X), 1)), slope)
+    return posterior.offset[c] + posterior.scale[c] * g, posterior.scale[c] * gradient
 
 
 def variance_and_gradient(model: Outputs, X: np.ndarray, c: int) -> tuple[np.ndarray, np.ndarray]:
@@ -97,13 +97,20 @@ def deviation_of(gaps: np.ndarray, norm: float) -> tuple[np.ndarray, np.ndarray]
 
 
 def cross_gradient(
-    posterior: Posterior, X: np.ndarray, C: np.ndarray, K: np.ndarray | None = None
+    posterior: Posterior,
+    X: np.ndarray,
+    C: np.ndarray,
+    slopes: np.ndarray | float = 0.0,
+    K: np.ndarray | None = None,
 ) -> np.ndarray:
-    """`sum_j C_ij d k(x_i, z_j) / d x_i`, (n, d); `K` are the k(x_i, z_j), where known."""
+    """Gradients (n, d) of `sum_j C_ij k(x, z_j) + slopes_i.x` at x_i, of features x that the kernel
+    sees; C (n, N), slopes (n, q). `K` (n, N) are the k(x_i, z_j), where known."""
     kernel, seen, points = posterior.kernel, posterior.seen(X), posterior.points
     if K is None:
-        return _pulled(posterior, kernel.gradient_product(seen, points, C))
-    return _pulled(posterior, kernel.known_gradient_product(seen, points, C, K))
+        found = kernel.gradient_product(seen, points, C)
+    else:
+        found = kernel.known_gradient_product(seen, points, C, K)
+    return _pulled(posterior, found + slopes)
 
 
 def diagonal_gradient(posterior: Posterior, X: np.ndarray) -> np.ndarray:

@@ -26,7 +26,7 @@ class LatentClasses:
     def __init__(self, posterior: Posterior, X: np.ndarray) -> None:
         self.posterior, self.X = posterior, X
         K = posterior.cross(X)
-        self.mean = posterior.offset + posterior.scale * (K @ posterior.weights.T)
+        self.mean = posterior.mean_from(X, K)
         m = posterior.outputs
         factors = [posterior.factors_of(c) for c in range(posterior.precision_count)]
         self.explained = [K @ A.T for A, _ in factors]
@@ -47,7 +47,8 @@ class LatentClasses:
         The factors are (k, m) and (k, m, m), symmetric.
         """
         posterior, X = self.posterior, self.X
-        weights = (posterior.scale * by_mean) @ posterior.weights
+        factors = posterior.scale * by_mean
+        weights = factors @ posterior.weights
         by_scaled = by_covariance * posterior.scale[:, None] * posterior.scale
         prior = np.zeros(len(X))
         for c in range(posterior.outputs):
@@ -57,7 +58,7 @@ class LatentClasses:
             weights = weights - 2.0 * own @ A
             weights = weights + 2.0 * (by_scaled[:, c, c, None] * self._of(c)[1]) @ C
             prior += 2.0 * by_scaled[:, c, c]
-        gradient = cross_gradient(posterior, X, weights)
+        gradient = cross_gradient(posterior, X, weights, factors @ posterior.slope)
         # of k(x, x): both arguments move, alike by symmetry
         return gradient + diagonal_gradient(posterior, X) * prior[:, None]
 

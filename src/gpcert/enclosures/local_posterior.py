@@ -5,20 +5,23 @@ Proofs: docs/mathematics.md, statement 1.2.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from gpcert.arrays import Array, Backend, namespace
 from gpcert.committee import Model
 from gpcert.deadline import checkpoint
-from gpcert.enclosures.mean import MeanEnclosure, mean_enclosure
+from gpcert.enclosures.enclosure import Enclosure
+from gpcert.enclosures.mean import MeanEnclosure, first_order, mean_enclosure
 from gpcert.enclosures.precision import LocalPrecision
 from gpcert.enclosures.square import OperatorBounds
+from gpcert.enclosures.trend import CellTrend, LocalTrend
 from gpcert.enclosures.two_sided import Units
 from gpcert.enclosures.variance import (
     VarianceEnclosure,
     VarianceOptions,
+    center_of_variance,
     variance_enclosure,
 )
 from gpcert.kernels import LocalKernel
@@ -29,6 +32,9 @@ from gpcert.regions.frame import widths_as_units
 from gpcert.regions.image import Image
 from gpcert.rounding import down, up, up_float
 from gpcert.unit_form import UnitForm
+
+Term = tuple[int, int]
+"""An output and the sign that it is taken with."""
 
 CHEAP_WORK = 2.0e8
 """Multiplications up to which the derivative covariance is always worth its time (about 10 ms)."""
@@ -84,6 +90,8 @@ class LocalPosterior:
     operator: OperatorBounds
     image: Image | None = None
     """Linear features in front of the kernel, on this region: it then lives in those."""
+    trend: LocalTrend | None = None
+    """The linear trends of the means on this region."""
     parts: dict[int, _Part] = field(default_factory=dict)
     """Of outputs that use some of the points only: the kernel with those, and their numbers."""
 
@@ -117,6 +125,7 @@ class LocalPosterior:
             precisions=precisions,
             operator=operator,
             image=image,
+            trend=LocalTrend.of(posterior, seen, backend),
         )
 
     @property
@@ -124,9 +133,15 @@ class LocalPosterior:
         """The posterior itself; see `LocalCommittee`."""
         return (self,)
 
-    def mean_units(self, output: int) -> Units:
-        """`mu = offset + mean_scale g`."""
-        return Units(float(self.posterior.offset[output]), self.unit.mean_scale[output])
+    def mean_units(self, output: int, expansion: Expansion) -> Units:
+        """`mu = offset + mean_scale g`; with a trend, its value at the centres in the offset."""
+        trend = self.cell_trend(expansion, output)
+        shift = float(self.posterior.offset[output]) if trend is None else trend.shift
+        return Units(shift, self.unit.mean_scale[output])
+
+    def cell_trend(self, expansion: Expansion, output: int) -> CellTrend | None:
+        """The linear trend in g_c on the cells; None where the posterior has none."""
+        return None if self.trend is None else self.trend.on(expansion.geometry, output)
 
     def variance_units(self, output: int) -> Units:
         """`variance = noise + variance_scale max(v, 0)`."""
@@ -145,17 +160,26 @@ class LocalPosterior:
     def mean(self, expansion: Expansion, output: int, pointwise: bool) -> MeanEnclosure:
         """Enclosures of g_c in unit form; `pointwise`: also try bounds point by point."""
         kernel, seen, weights = self._seen_by(output, expansion)
-        norm, units = self.norms[output], self.mean_units(output)
-        return mean_enclosure(kernel, seen, weights, norm, pointwise, units)
+        units = Units(float(self.posterior.offset[output]), self.unit.mean_scale[output])
+        found = mean_enclosure(kernel, seen, weights, self.norms[output], pointwise, units)
+        trend = self.cell_trend(expansion, output)
+        return found if trend is None else found.with_trend(trend)
 
     def linear_model(self, expansion: Expansion, output: int) -> LinearModel | None:
-        """The first order of g_c alone, where it is cheap; see `LocalKernel.linear_model`."""
+        """The first order of k' t'_c alone, where it is cheap; see `LocalKernel.linear_model`."""
         kernel, seen, weights = self._seen_by(output, expansion)
         norm = self.norms[output]
         return kernel.linear_model(seen, Combination(weights, up_float(norm * norm, 1)))
 
-    def center_values(self, expansion: Expansion) -> tuple[Array, Array]:
-        """(B, m): all g_c at the centres, and their errors."""
+    def first_order(self, expansion: Expansion, model: LinearModel, term: Term) -> Enclosure:
+        """Of `sign g_c` for `term` = (c, sign), from the `linear_model`."""
+        output, sign = term
+        found = first_order(self.kernel, expansion, model, sign)
+        trend = self.cell_trend(expansion, output)
+        return found if trend is None else trend.added(found, sign)
+
+    def center_range(self, expansion: Expansion) -> tuple[Array, Array]:
+        """Certified range (B, m) of all means at the centres."""
         xp = namespace(expansion.K)
         values, errors = self.kernel.center_values(expansion, xp.stack(self.weights))
         shift = self.kernel.center_shift(expansion)
@@ -163,17 +187,47 @@ class LocalPosterior:
             norms = [self.norms[c] for c in range(len(self.weights))]
             moved = shift[:, None] * xp.asarray(norms, dtype=xp.float64, device=shift.device)
             errors = up(errors + moved, 3)
-        return values, errors
+        return self._center_range(expansion, values, errors, range(len(self.weights)))
 
     def mean_at_center(self, expansion: Expansion, output: int) -> tuple[Array, Array]:
         """Certified range (B,) of the mean at the centres alone, in the output's units: a product
         with the weights, where `mean` would also take slopes and curvatures."""
+        values, errors = (part[:, None] for part in self.mean_center(expansion, output))
+        low, high = self._center_range(expansion, values, errors, [output])
+        return low[:, 0], high[:, 0]
+
+    def mean_center(self, expansion: Expansion, output: int) -> tuple[Array, Array]:
+        """(B,): g_c at the centres, and its error."""
         kernel, seen, weights = self._seen_by(output, expansion)
         values, errors = (part[:, 0] for part in kernel.center_values(seen, weights[None]))
         shift = kernel.center_shift(seen)
         if shift is not None:
             errors = up(errors + self.norms[output] * shift, 3)
-        return self.mean_units(output).range(down(values - errors, 2), up(values + errors, 2))
+        return values, errors
+
+    def variance_center(self, expansion: Expansion, output: int) -> tuple[Array, Array]:
+        """(B,): about max(v_c, 0) at the centres, in unit form, and its error."""
+        found = center_of_variance(self.kernel, expansion, self._precision(output), self.operator)
+        dip = self.operator.excess * self.kernel.variance
+        return found.value, up(found.error + dip, 2)
+
+    def _center_range(
+        self, expansion: Expansion, values: Array, errors: Array, outputs: Sequence[int]
+    ) -> tuple[Array, Array]:
+        """Means (B, K) of outputs at the centres in their units, from those in unit form."""
+        xp = namespace(values)
+
+        def row(numbers: Sequence[float]) -> Array:
+            own = [float(numbers[c]) for c in outputs]
+            return xp.asarray(own, dtype=values.dtype, device=values.device)
+
+        shift = row(self.posterior.offset)
+        if self.trend is not None:
+            trends = [self.trend.on(expansion.geometry, c) for c in outputs]
+            shift = xp.stack([trend.shift for trend in trends], axis=1)
+            errors = up(errors + xp.stack([trend.center_error for trend in trends], axis=1), 1)
+        units = Units(shift, row(self.unit.mean_scale))
+        return units.range(down(values - errors, 2), up(values + errors, 2))
 
     def _seen_by(self, output: int, expansion: Expansion) -> tuple[LocalKernel, Expansion, Array]:
         """Kernel, expansion and weights of an output without the points that it gives no weight.
@@ -195,9 +249,13 @@ class LocalPosterior:
         return found.part, expansion.restricted_to(found.index), weights[found.index]
 
     def paper_mean(self, expansion: Expansion, output: int, sign: int) -> Array:
-        """The paper's lower bound of `sign * g_c` over every cell."""
+        """The paper's lower bound of `sign * g_c` over every cell; lines and trend together."""
         kernel, seen, weights = self._seen_by(output, expansion)
-        return kernel.paper_bound(seen, sign * weights)
+        trend = self.cell_trend(expansion, output)
+        if trend is None:
+            return kernel.paper_bound(seen, sign * weights)
+        lower = kernel.paper_bound(seen, sign * weights, sign * trend.gradient)
+        return down(lower - trend.error, 1)
 
     def variance(
         self, expansion: Expansion, output: int, options: VarianceOptions

@@ -55,7 +55,14 @@ def quadratic_minimum(geometry: Geometry, gradient: Array, hessian: Array) -> Qu
         found = quadratic_minimum(pulled.geometry, pulled.gradient, pulled.hessian)
         lower = down(found.lower - pulled.lost, 2)
         return QuadraticMinimum(lower, found.point @ xp.matrix_transpose(pulled.matrix))
-    w = geometry.half
+    found = box_minimum(geometry.half, gradient, hessian)
+    lower = _ball_improvement(geometry, gradient, hessian, found.lower)
+    return QuadraticMinimum(lower, found.point)
+
+
+def box_minimum(w: Array, gradient: Array, hessian: Array) -> QuadraticMinimum:
+    """The statement of `quadratic_minimum` over the boxes |d_j| <= w_j (B, f)."""
+    xp = namespace(gradient)
     curvature = xp.linalg.diagonal(hessian)
     absolute = xp.abs(hessian)
     z, slope = _local_minimum(gradient, hessian, absolute, w)
@@ -67,7 +74,7 @@ def quadratic_minimum(geometry: Geometry, gradient: Array, hessian: Array) -> Qu
     inside = xp.where(at_end, zero, xp.ones_like(w))
     sums = absolute @ xp.stack([outer, inner, inside, w], axis=2)
     # (s_j H_jk s_k)^- = (|H_jk| - s_j H_jk s_k) / 2
-    opposed = 0.5 * (sums[:, :, 0] - sign * _apply(hessian, sign * outer))
+    opposed = 0.5 * (sums[:, :, 0] - sign * apply(hessian, sign * outer))
     negative = opposed - nonnegative(-curvature) * outer
     reach = xp.where(at_end, 2.0 * w, inner)
     bent = curvature - xp.where(at_end, zero, sums[:, :, 2] - xp.abs(curvature))
@@ -84,7 +91,6 @@ def quadratic_minimum(geometry: Geometry, gradient: Array, hessian: Array) -> Qu
     # Nested dot products of length f: every term is below |g|.w + w|H|w in size, some eightfold.
     size = xp.sum(flank * w, axis=1) + magnitude
     lower = lower - up(gamma(4 * w.shape[1] + 48) * 16.0 * size, 4)
-    lower = _ball_improvement(geometry, gradient, hessian, lower)
     away = xp.where(at_end, sign * step, -xp.sign(slope) * step)
     point = z + away
     # coefficients beyond float64 say nothing about where to look
@@ -102,14 +108,14 @@ def _local_minimum(
     rows = xp.sum(absolute, axis=2)
     stiff = xp.where(rows > 0, rows, xp.ones_like(rows))
     z = xp.where(gradient > 0, -w, w)
-    slope = gradient + _apply(hessian, z)
+    slope = gradient + apply(hessian, z)
     for _ in range(DESCENT_STEPS):
         z = xp.minimum(xp.maximum(z - slope / stiff, -w), w)
-        slope = gradient + _apply(hessian, z)
+        slope = gradient + apply(hessian, z)
     return z, slope
 
 
-def _apply(matrix: Array, vector: Array) -> Array:
+def apply(matrix: Array, vector: Array) -> Array:
     """Batched matrix-vector product."""
     return (matrix @ vector[:, :, None])[:, :, 0]
 

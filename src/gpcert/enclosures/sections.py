@@ -23,8 +23,11 @@ MOST_CELLS = 2048
 
 
 def has_sections(model: Model) -> bool:
-    """Whether the model's kernels are known on many sections at once."""
-    return all(member.kernel.has_sections and member.features is None for member in model.members)
+    """Whether the model's kernels are known on many sections at once; trends are not."""
+    return all(
+        member.kernel.has_sections and member.features is None and not member.has_trend
+        for member in model.members
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -77,6 +77,11 @@ class ClassLikelihood(Likelihood):
         variances (B, m), the likelihood's noise not yet added; its time is O(m^2) at most."""
 
     @abstractmethod
+    def products(self, found: IndependentMoments, c: int) -> tuple[Array, Array]:
+        """The means (B, m) of `link_c link_k` at the law of `found`, the moments of class c alone
+        (weight 1, all others 0), and a bound (B,) of the error of each."""
+
+    @abstractmethod
     def probabilities(self, mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:
         """(n, m) class probabilities for means (n, J) and covariances (n, J, J) of the outputs, in
         plain floating point; proves nothing."""

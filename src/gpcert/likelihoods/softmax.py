@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import Array, finite_array
+from gpcert.arrays import Array, finite_array, namespace
 from gpcert.errors import InputError
 from gpcert.integrals.gumbel import gumbel_moments
 from gpcert.integrals.moments import ClassMoments, IndependentMoments
@@ -20,7 +20,7 @@ from gpcert.integrals.softmax_moments import LARGEST_GRID_DIMENSION, softmax_mom
 from gpcert.likelihoods.base import BinaryLikelihood
 from gpcert.likelihoods.classes import ClassLikelihood
 from gpcert.likelihoods.logistic import Logistic
-from gpcert.rounding import on_grid
+from gpcert.rounding import U, on_grid, up
 
 LARGEST_WEIGHT = 2.0**100
 """Largest mixing weight in size, and one over the smallest that may be the largest: squares of
@@ -125,6 +125,13 @@ class Softmax(ClassLikelihood):
     def independent_moments(self, mu: Array, v: Array, weights: Array) -> IndependentMoments:
         """`gumbel_moments`: one-dimensional integrals of products over the classes."""
         return gumbel_moments(mu, v, weights)
+
+    def products(self, found: IndependentMoments, c: int) -> tuple[Array, Array]:
+        """`d softmax_c / d f_k = softmax_c ([k = c] - softmax_k)`, and so on average."""
+        xp = namespace(found.value)
+        own = xp.asarray(np.eye(found.gradient.shape[1])[c], device=found.value.device)
+        error = up(found.errors[:, 0] + found.errors[:, 1] + 2.0 * U, 4)  # both are at most one
+        return own * found.value[:, None] - found.gradient, error
 
     def probabilities(self, mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:
         """`softmax_moments` for few classes, whose covariance is regular; else `expected_softmax`.

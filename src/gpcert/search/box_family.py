@@ -24,7 +24,10 @@ from gpcert.search.budget import Budget
 from gpcert.search.shared import SharedProblem, SharedResult, solve_shared
 
 BATCH_BYTES = 5.0e8
-"""Memory of one batch on a CPU."""
+"""Most memory of one batch on a CPU."""
+
+NEAR_BYTES, FEW_CELLS = 1.0e8, 64
+"""Its memory where that is not for fewer cells: much of it stays in the caches."""
 
 GPU_SHARE = 0.8
 """Of what a GPU has left, by an estimate that is twice what is used: the larger its batches, the
@@ -60,7 +63,8 @@ class BoxFamily:
         if self.backend.gpu:
             return max(1, int(GPU_SHARE * self.backend.free_bytes / each))
         usual = cells_at_once(self.model, f, self.goals, self.backend)
-        return max(1, min(int(BATCH_BYTES / each), usual))
+        room = min(BATCH_BYTES, max(NEAR_BYTES, FEW_CELLS * each))
+        return max(1, min(int(room / each), usual))
 
     def evaluation(
         self,

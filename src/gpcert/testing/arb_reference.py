@@ -68,8 +68,9 @@ class ArbPosterior:
         return [_dot(exact(row), exact(x)) + shift for row, shift in rows]
 
     def canonical_mean(self, x: Any, output: int = 0) -> Any:
-        """`g_c(x) = sum_i t_i k(x, z_i)`."""
-        return _dot(self.weights[output], self.row(x))
+        """`g_c(x) = sum_i t_i k(x, z_i) + slope_c.z`, z what the kernel sees of x."""
+        trend = _dot(exact(self.posterior.slope[output]), self.seen(x))
+        return _dot(self.weights[output], self.row(x)) + trend
 
     def canonical_variance(self, x: Any, output: int = 0) -> Any:
         """`v_c(x) = k(x, x) - |A_c k(Z, x)|^2 + |C_c k(Z, x)|^2`, which may be negative."""

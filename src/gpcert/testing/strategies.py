@@ -135,7 +135,8 @@ def posteriors(
     likelihood: Likelihood | None = None,
     make_kernels: KernelStrategy = kernels,
 ) -> Posterior:
-    """Regression-like models with a ridge of 1e-10..1, and arbitrary weights and factors.
+    """Regression-like models with a ridge of 1e-10..1, and arbitrary weights and factors; with and
+    without a linear trend.
 
     With a likelihood the posterior has one output, whose mean is of the size of one.
     """
@@ -156,6 +157,9 @@ def posteriors(
         options["offset"] = rng.normal(size=m) * draw(st.sampled_from([1.0, 1e3]))
         options["scale"] = 10.0 ** rng.uniform(-1.0, 1.0, m)
         options["noise"] = rng.random(m) * draw(st.sampled_from([0.0, 1.0]))
+    if draw(st.integers(0, 2)) == 0:
+        size = draw(st.sampled_from([1.0, 0.01] if likelihood else [1.0, 1e3, 1e-300]))
+        options["slope"] = size * rng.normal(size=(m, d)) / lengths
     ridge = 10.0 ** draw(st.sampled_from([-10.0, -4.0, -1.0, 0.0]))
     if draw(st.integers(0, 2)):
         return regression_posterior(kernel, points, rng.normal(size=(m, N)), ridge, **options)

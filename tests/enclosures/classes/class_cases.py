@@ -95,6 +95,9 @@ def random_classifier(rng, coupled, m, likelihood, dim):
         "noise": rng.random(m) * float(rng.choice([0.0, 0.5])),
         "likelihood": likelihood,
     }
+    apart = rng.spawn(1)[0]
+    if apart.random() < 0.4:
+        options["slope"] = apart.normal(size=(m, dim)) * float(apart.choice([0.3, 3.0, 1e-300]))
     if not coupled:
         scale = float(rng.choice([0.5, 1.0, 2.0])) * np.exp(0.5 * rng.normal(size=m))
         L = np.linalg.cholesky(K + ridge * np.eye(N))
@@ -157,7 +160,8 @@ def random_separate(rng, outputs, likelihood, dim):
     found = []
     for _ in range(outputs):
         own = random_classifier(rng, False, 2, Softmax(), dim)
-        changed = {name: getattr(own, name)[:1] for name in ("weights", "offset", "scale", "noise")}
+        names = ("weights", "offset", "scale", "noise", "slope")
+        changed = {name: getattr(own, name)[:1] for name in names}
         found.append(replace(own, factor=own.factor[:1], likelihood=Gaussian(), **changed))
     return SeparateOutputs(tuple(found), likelihood)
 
@@ -176,7 +180,7 @@ def mixed_cases(draw):
         model = random_separate(rng, outputs, likelihood, dim)
     else:
         plain = random_classifier(rng, False, max(outputs, 2), Softmax(), dim)
-        names = ("weights", "factor", "offset", "scale", "noise")
+        names = ("weights", "factor", "offset", "scale", "noise", "slope")
         fields = {name: getattr(plain, name)[:outputs] for name in names}
         model = replace(plain, likelihood=likelihood, **fields)
     return ClassCase(model, random_region(rng, model), rng)

@@ -181,7 +181,7 @@ def test_the_products_rounding_is_counted():
     assert Fraction(float(low[0])) <= true <= Fraction(float(high[0]))
 
 
-def test_many_mixed_classes_have_bounds_from_pairs_only():
+def test_many_mixed_classes_hold_the_truth():
     rng = np.random.default_rng(0)
     W = rng.normal(size=(7, 3))
     kernel = SquaredExponential([0.8, 1.1])
@@ -189,7 +189,6 @@ def test_many_mixed_classes_have_bounds_from_pairs_only():
         kernel, rng.normal(size=(5, 2)), rng.normal(size=(3, 5)), likelihood=Softmax(W)
     )
     own = evaluation_of(model, Box([0.0, 0.0], [0.1, 0.1]))
-    assert not own.integrates
     X = rng.uniform(0.0, 0.1, (200, 2))
     p = model.prediction(X)
     for c in range(7):

@@ -1,20 +1,24 @@
 """All enclosures of class probabilities of a batch of cells, the best of them taken.
 
-Proofs: docs/mathematics.md, statement 10.11.
+Proofs: docs/mathematics.md, statement 10.9.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable
+from dataclasses import replace
 from typing import Any
-
-import numpy as np
 
 from gpcert.arrays import Array, namespace
 from gpcert.class_layout import ClassLayout
-from gpcert.enclosures.classes.log_concave import LogConcave
-from gpcert.enclosures.classes.moments import ClassJet, class_jet, independent_jet, weighted_jet
+from gpcert.enclosures.classes.moments import (
+    ClassJet,
+    class_jet,
+    independent_jet,
+    mean_square,
+    weighted_jet,
+)
 from gpcert.enclosures.classes.outputs import LatentOutputs
 from gpcert.enclosures.classes.pairs import PairBounds
 from gpcert.enclosures.classes.reference import Reference, reference
@@ -30,6 +34,10 @@ from gpcert.rounding import TINY, down, gamma, nonnegative
 
 FEW_CLASSES = 4
 """Up to here all pairs are compared for every sum; beyond, only those of its own classes."""
+
+WIDE = 0.02
+"""Centres whose sum the expansion about the nearest independent law leaves open by more are looked
+at by comparisons of pairs, too."""
 
 Weights = tuple[float, ...]
 
@@ -50,13 +58,14 @@ class ClassEvaluation:
         return self.evaluation.once((self.layout, key), compute)
 
     @property
-    def integrates(self) -> bool:
-        """Whether the class probabilities at a reference are known by an integral."""
-        return self.layout.independent or self._by_moments
+    def _by_moments(self) -> bool:
+        """Whether the reference's own law is integrated, and not one of independent classes."""
+        return self.layout.classes <= self.likelihood.largest_coupled
 
     @property
-    def _by_moments(self) -> bool:
-        return self.layout.classes <= self.likelihood.largest_coupled
+    def _about_nearest(self) -> bool:
+        """Whether the expansion is about the nearest independent law: too far for some models."""
+        return not self._by_moments and not self.layout.independent
 
     @property
     def place(self) -> Reference:
@@ -77,8 +86,11 @@ class ClassEvaluation:
         """The weighted sum at the references."""
 
         def compute() -> ClassJet:
-            parts = ((w, self._single(c)) for c, w in enumerate(weights) if w != 0.0)
-            return weighted_jet(tuple(parts))
+            parts = {c: self._single(c) for c, w in enumerate(weights) if w != 0.0}
+            jet = weighted_jet(tuple((weights[c], part) for c, part in parts.items()))
+            if self._by_moments:
+                return jet
+            return replace(jet, square=mean_square(weights, parts))
 
         return self._once(("jet", weights), compute)
 
@@ -94,12 +106,11 @@ class ClassEvaluation:
 
     def lower(self, weights: Weights, target: float | None) -> LevelBound:
         """Certified lower bound over each cell, and where the sum may be small (scaled)."""
-        del target
         xp = namespace(self.evaluation.cells.lower)
         evaluation = self.evaluation
-        if not self.integrates:
-            return LevelBound(self._by_ranges(weights), self._steepest(weights))
         best = taylor_bound(self._problem, self.jet(weights))
+        if self._about_nearest and target is not None and bool(xp.all(best.lower > target)):
+            return best  # all that was asked; pairs of many classes are dear
         for name, bound in (("ranges", self._by_ranges), ("pieces", self._by_pieces)):
             key = f"{name} {weights}"
             if evaluation.wants(key):
@@ -109,27 +120,14 @@ class ClassEvaluation:
         floor = xp.full_like(best.lower, min(weights))  # the probabilities add up to one
         return LevelBound(xp.maximum(best.lower, floor), best.point)
 
-    def range(self, c: int) -> tuple[Array, Array]:
-        """Certified `low <= pi_c <= high` over each cell, of any size: comparisons of pairs, and
-        log-concavity where there are integrals for it."""
-
-        def compute() -> tuple[Array, Array]:
-            xp = namespace(self.evaluation.cells.lower)
-            low, high = self.pairs.range(c)
-            if self._by_moments and self.evaluation.optional:
-                own = LogConcave(self.latent, self.layout, self.likelihood, self.place)
-                jet = self._single(c)
-                low = xp.maximum(low, own.lower(c, jet))
-                high = xp.minimum(high, own.upper(c, jet))
-            return low, high
-
-        return self._once(("range", c), compute)
+    def _range(self, c: int) -> tuple[Array, Array]:
+        return self._once(("range", c), lambda: self.pairs.range(c))
 
     def split_scores(self) -> Array:
         """(B, f): about how much the expansion's rest falls when an axis is halved."""
         xp = namespace(self.evaluation.cells.lower)
         own = self.latent.split_scores()
-        if not self.integrates or isinstance(self.latent.geometry.cells, ImageCells):
+        if isinstance(self.latent.geometry.cells, ImageCells):
             return own  # the axes of an image are others
         sizes, half = self.place.sizes, self.place.geometry.half
         A, W = sizes.mean[:, None], sizes.spread[:, None]
@@ -146,9 +144,10 @@ class ClassEvaluation:
     def upper_at_center(self, weights: Weights) -> Array:
         """Certified upper bound (B,) at the centres of the cells."""
         xp = namespace(self.evaluation.cells.lower)
-        if not self.integrates:
-            return -self._point._by_ranges(tuple(-w for w in weights))
-        high = center_range(self._problem, self.jet(weights))[1]
+        low, high = center_range(self._problem, self.jet(weights))
+        if self._about_nearest and bool(xp.any(~(high - low <= WIDE))):
+            pairs = -self._point._by_ranges(tuple(-w for w in weights))
+            high = xp.where(pairs < high, pairs, high)
         return xp.minimum(high, xp.full_like(high, max(weights)))
 
     @property
@@ -191,7 +190,7 @@ class ClassEvaluation:
         zero = xp.zeros_like(self.latent.geometry.rho2)
         every = m <= FEW_CLASSES
         ranges = [
-            self.range(c) if every or w != 0.0 else (zero, zero + 1.0)
+            self._range(c) if every or w != 0.0 else (zero, zero + 1.0)
             for c, w in enumerate(weights)
         ]
         # rounding: more mass to give away, and the total, only ever fall on the safe side if
@@ -205,16 +204,3 @@ class ClassEvaluation:
             left = left - given
         size = max(map(abs, weights))
         return down(total - gamma(8 * m + 8) * (2.0 * m * size), 2)
-
-    def _steepest(self, weights: Weights) -> Array:
-        """A vertex (B, f) against the gradient of the sum for the softmax of the latent means."""
-        xp = namespace(self.evaluation.cells.lower)
-        means = self.place.change.means
-        logits = xp.concat([0.0 * means.center[:, :1], means.center], axis=1)
-        shares = xp.exp(logits - xp.max(logits, axis=1, keepdims=True))
-        shares = shares / xp.sum(shares, axis=1, keepdims=True)
-        w = xp.asarray(np.asarray(weights), device=shares.device)
-        slope = shares * (w - xp.sum(shares * w, axis=1, keepdims=True))
-        gradient = xp.sum(slope[:, 1:, None] * means.slope, axis=1)
-        half = self.latent.geometry.half
-        return xp.where(gradient > 0, -half, half)

@@ -23,8 +23,8 @@ class Change:
     `means` are the d_k (J = n), `variances` the y_j of `V = sum_j y_j matrices_j`; `offset`
     (B, n, n) is V_0 less `sum_j reference_j matrices_j`, known up to `offset_error`
     (B,), in Frobenius norm, which also counts what makes V positive semi-definite. `root_ranks`
-    (J,) are upper bounds of the square roots of the matrices' ranks; `mixing` (n, J) are the sizes
-    of the coefficients of the outputs' means in the d_k.
+    (J,) are upper bounds of the square roots of the matrices' ranks; `mixing` (n, outputs of
+    the means) are the sizes of the coefficients of the outputs' means in the d_k.
     """
 
     means: FirstOrder
@@ -39,16 +39,17 @@ class Change:
 @dataclass(frozen=True, eq=False)
 class Sizes:
     """Upper bounds (B,) in the metric of R: `|R (d - d_0)|` and the nuclear norm of
-    `R (V - V_0) R^T`, each whole and without its linear part; `operator` bounds the spectral norm
-    of the latter. For n <= 2, `trace` bounds the size of its trace and `skew` the difference of its
-    eigenvalues (infinite otherwise). `slope` (B, n, f) and `spread_slope` (B, n, n, f) are the
-    linear parts."""
+    `R (V - V_0) R^T`, each whole and without its linear part; `operator` and `frobenius` bound the
+    spectral and the Frobenius norm of the latter. For n <= 2, `trace` bounds the size of its trace
+    and `skew` the difference of its eigenvalues (infinite otherwise). `slope` (B, n, f) and
+    `spread_slope` (B, n, n, f) are the linear parts."""
 
     mean: Array
     mean_bend: Array
     spread: Array
     spread_bend: Array
     operator: Array
+    frobenius: Array
     trace: Array
     skew: Array
     slope: Array
@@ -77,7 +78,7 @@ def measure(change: Change, R: Array, inflation: Array, geometry: Geometry) -> S
     once, twice = 1.0 + inflation, (1.0 + inflation) ** 2
     mean = up((linear + mean_bend) * once, count)
 
-    spread, bend, whole = _covariance_sizes(change, R, geometry, count)
+    spread, bend, whole, length = _covariance_sizes(change, R, geometry, count)
     spread = up(spread * twice, count)
     bend = up(up(bend * twice, count) + 3.0 * inflation * spread, 2)
     flat = xp.reshape(_turn(R, change.matrices), (R.shape[0], J, n * n))
@@ -89,6 +90,7 @@ def measure(change: Change, R: Array, inflation: Array, geometry: Geometry) -> S
         spread=spread,
         spread_bend=bend,
         operator=up(_spectral(whole, n) * twice, count),
+        frobenius=up(length * twice, count),
         # |trace(T W T^T) - trace W| <= |T^T T - I| |W|, and eigenvalues move by as much at most
         trace=up(trace + 3.0 * inflation * spread, count),
         skew=up(skew + 6.0 * inflation * spread, count),
@@ -99,9 +101,9 @@ def measure(change: Change, R: Array, inflation: Array, geometry: Geometry) -> S
 
 def _covariance_sizes(
     change: Change, R: Array, geometry: Geometry, count: int
-) -> tuple[Array, Array, Array]:
-    """Nuclear norms (B,) of `R (V - V_0) R^T`, whole and without its linear part, and bounds (B, K)
-    of its coordinates; the inflation is left to the caller."""
+) -> tuple[Array, Array, Array, Array]:
+    """Nuclear norms (B,) of `R (V - V_0) R^T`, whole and without its linear part, bounds (B, K) of
+    its coordinates, and its Frobenius norm (B,); the inflation is left to the caller."""
     xp = namespace(R)
     n, variances = R.shape[1], change.variances
     size = xp.abs(R)
@@ -120,7 +122,8 @@ def _covariance_sizes(
     fixed = _fixed_part(change, R, count)
     bends = up(bends + lost + fixed, count)
     # output by output: a matrix of rank r has nuclear norm at most sqrt(r) times Frobenius
-    each = xp.asarray(change.root_ranks, device=R.device) * _frobenius(turned, sizes)
+    lengths = _frobenius(turned, sizes)
+    each = xp.asarray(change.root_ranks, device=R.device) * lengths
     still = _nuclear(fixed, n)
     apart = [
         up(xp.sum(each * part, axis=1) + still, count)
@@ -128,7 +131,9 @@ def _covariance_sizes(
     ]
     whole = swings + bends
     spread = xp.minimum(_nuclear(whole, n), apart[0])
-    return spread, xp.minimum(_nuclear(bends, n), apart[1]), whole
+    length = up(xp.sum(lengths * variances.reach, axis=1) + _entries_length(fixed, n), count)
+    length = xp.minimum(_entries_length(whole, n), length)
+    return spread, xp.minimum(_nuclear(bends, n), apart[1]), whole, length
 
 
 def _fixed_part(change: Change, R: Array, count: int) -> Array:
@@ -203,6 +208,11 @@ def _spectral(coordinates: Array, n: int) -> Array:
     if n == 2:
         return up(0.5 * (coordinates[:, 0] + _length(coordinates[:, 1:])), 4)
     return _length(coordinates)
+
+
+def _entries_length(coordinates: Array, n: int) -> Array:
+    """The same for the Frobenius norm: `sqrt((t^2 + s^2) / 2)`, or the length of all entries."""
+    return up(math.sqrt(0.5) * _length(coordinates), 4) if n == 2 else _length(coordinates)
 
 
 def _length(values: Array) -> Array:

@@ -21,13 +21,18 @@ class ClassJet:
     2 and, where known, more, with the errors of `ClassMoments` (B, 1 + orders).
 
     `parts` are the classes with a weight and their own jets, probabilities in [0, 1]; the jet of
-    one class has none.
+    one class has none. Where known, `products` (B, m) of one class c are the means of link_c link_k
+    at the reference, each up to `products_error` (B,), and `square` (B,) is an upper bound of the
+    mean of the squared sum.
     """
 
     value: Array
     derivatives: tuple[Array, ...]
     errors: Array
     parts: tuple[tuple[float, ClassJet], ...] = ()
+    products: Array | None = None
+    products_error: Array | None = None
+    square: Array | None = None
 
     @property
     def order(self) -> int:
@@ -66,29 +71,43 @@ def class_jet(moments: ClassMoments, c: int) -> ClassJet:
     )
 
 
+def mean_square(weights: tuple[float, ...], parts: dict[int, ClassJet]) -> Array:
+    """Upper bound (B,) of the mean of `(sum_c w_c link_c)^2` from the classes' products."""
+    xp = namespace(next(iter(parts.values())).value)
+    total, size = 0.0, 0.0
+    for c, jet in parts.items():
+        assert jet.products is not None
+        assert jet.products_error is not None
+        for k in parts:
+            weight = weights[c] * weights[k]
+            total = total + weight * jet.products[:, k]
+            size = size + abs(weight) * (xp.abs(jet.products[:, k]) * gamma(len(parts) ** 2 + 8))
+            size = size + abs(weight) * jet.products_error
+    return up(xp.asarray(total) + up(xp.asarray(size), len(parts) ** 2 + 8), 2)
+
+
 def independent_jet(likelihood: ClassLikelihood, place: Reference, c: int) -> ClassJet:
     """One class for independent outputs, from one-dimensional integrals; orders 1 and 2.
 
-    The integrals are taken at the outputs' means mu and variances `raised`: there the differences
-    have mean a_1 and covariance V_1, which are (a_0, V_0) up to rounding. A move by (da, E) changes
-    a derivative of order j by at most `b_(j+1) |da| + b_(j+2) |E|_nuclear / 2` in the metric of V_0
-    (b twice `UNIMODAL_BOUNDS` covers covariances between V_0 and V_1); this is added to the errors.
+    The integrals are taken at the reference's means and the variances `apart`, whose differences
+    have a covariance V_1 that is V_0 up to rounding. A move by E changes a derivative of order j by
+    at most `b_(j+2) |E|_nuclear / 2` in the metric of V_0 (b twice `UNIMODAL_BOUNDS` covers
+    covariances between V_0 and V_1); this is added to the errors, and to that of the products,
+    which are means of log-concave functions too.
     """
     xp = namespace(place.L)
-    mu, L, R = place.outputs.reference, place.L, place.R
+    mu, L, R = place.apart_means, place.L, place.R
     n = L.shape[1]
     unit = xp.asarray(np.eye(mu.shape[1])[c], device=mu.device)
-    found = likelihood.independent_moments(mu, place.raised, unit)
+    found = likelihood.independent_moments(mu, place.apart, unit)
     p, Q = found.gradient[:, 1:], found.hessian[:, 1:, 1:]
     Lt = xp.matrix_transpose(L)
     first, second = (Lt @ p[:, :, None])[:, :, 0], Lt @ Q @ L
     size = frobenius(L)
-    gaps = gamma(2) * (xp.abs(mu[:, 1:]) + xp.abs(mu[:, :1]))
     metric = frobenius(R) * (1.0 + place.inflation)
-    da = metric * root(xp.sum(gaps * gaps, axis=1))
     E = n**0.5 * metric**2 * place.mismatch
     b = [2.0 * bound for bound in UNIMODAL_BOUNDS]
-    moved = [b[j] * da + 0.5 * b[j + 1] * E for j in range(3)]
+    moved = [0.5 * b[j + 1] * E for j in range(3)]
     length = root(xp.sum(p * p, axis=1))
     errors = [
         found.errors[:, 0] + moved[0],
@@ -96,4 +115,6 @@ def independent_jet(likelihood: ClassLikelihood, place: Reference, c: int) -> Cl
         size**2 * (n * found.errors[:, 2] + gamma(2 * n + 4) * frobenius(Q)) + moved[2],
     ]
     errors = up(xp.stack(errors, axis=1), 4 * n * n + 32)
-    return ClassJet(found.value, (first, second), errors)
+    products, lost = likelihood.products(found, c)
+    lost = up(lost + moved[0], 4)
+    return ClassJet(found.value, (first, second), errors, (), products, lost)

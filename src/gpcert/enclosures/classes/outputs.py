@@ -9,6 +9,7 @@ from gpcert.enclosures.mean import MeanEnclosure
 from gpcert.enclosures.two_sided import Units
 from gpcert.enclosures.variance import VarianceEnclosure
 from gpcert.kernels.expansions.geometry import Geometry
+from gpcert.rounding import up
 
 
 class LatentOutputs:
@@ -49,10 +50,31 @@ class LatentOutputs:
             return own.variance(c)
         return self.once(("plain variance", output), lambda: own.variance(c).plain(self.geometry))
 
+    def mean_at_center(self, output: int) -> tuple[Array, Array, Units]:
+        """g_j at the centres, its error, and the units; without the enclosure at single points."""
+        own, c = self.evaluation.output(output)
+        trend = own.local.trend is not None  # whose shift belongs to a batch
+        if own.knows("mean", c) or trend or not self.together:
+            found = self.mean(output)
+            return found.center, found.center_error, found.units
+        value, error = own.once(("center", c), lambda: own.local.mean_center(own.expansion, c))
+        return value, error, own.local.mean_units(c, own.expansion)
+
+    def variance_at_center(self, output: int) -> tuple[Array, Array, Units]:
+        """The same for max(v_j, 0)."""
+        own, c = self.evaluation.output(output)
+        if own.knows("variance", c) or not self.together:
+            found = self.variance(output)
+            return found.center, up(found.center_error + found.dip, 1), found.units
+        value, error = own.once(
+            ("center variance", c), lambda: own.local.variance_center(own.expansion, c)
+        )
+        return value, error, own.local.variance_units(c)
+
     def mean_units(self, output: int) -> Units:
         """From g_j to the output's mean."""
         own, c = self.evaluation.output(output)
-        return own.local.mean_units(c)
+        return own.local.mean_units(c, own.expansion)
 
     def variance_units(self, output: int) -> Units:
         """From v_j to the output's variance."""
@@ -64,13 +86,14 @@ class LatentOutputs:
         own, c = self.evaluation.output(output)
         local = own.local
         largest = local.kernel.largest_variance(own.expansion)
-        return local.norms[c] * namespace(largest).sqrt(largest)
+        return local.norms[c] * namespace(largest).sqrt(largest) + _reach(own, c)
 
-    def largest(self, output: int) -> float:
+    def largest(self, output: int) -> Array | float:
         """About the largest |g_j| anywhere, for the rounding of coefficients."""
         own, c = self.evaluation.output(output)
         local = own.local
-        return local.norms[c] * (local.operator.gain * local.kernel.variance) ** 0.5
+        whole = local.norms[c] * (local.operator.gain * local.kernel.variance) ** 0.5
+        return whole + _reach(own, c)
 
     def dip(self, output: int) -> float:
         """The output's latent variance, in its units, is at least minus this."""
@@ -83,3 +106,9 @@ class LatentOutputs:
         members = [self.evaluation.member(index).expansion.geometry for index in range(count)]
         scores = [geometry.split_scores() for geometry in members]
         return sum(scores[1:], scores[0])
+
+
+def _reach(own: Evaluation, output: int) -> Array | float:
+    """What a linear trend adds to |g| on every cell at most."""
+    trend = own.mean(output).trend
+    return 0.0 if trend is None else trend.reach

@@ -11,7 +11,7 @@ intersection of events, for the softmax with Gumbel noise added to the latent va
 associated, so that falling functions of them have `E prod >= prod E` (Pitt 1982; Esary, Proschan &
 Walkup 1967).
 
-Proofs: docs/mathematics.md, statements 1.7 and 10.10.
+Proofs: docs/mathematics.md, statements 1.7 and 10.8.
 """
 
 from __future__ import annotations
@@ -91,6 +91,7 @@ class PairBounds:
             alpha = down(alpha + moved - gamma(8) * size, 2)
             usable = (xp.abs(alpha) <= LARGEST_SEGMENT) & (high <= LARGEST_SEGMENT)
             usable = usable & (xp.abs(beta) <= LARGEST_SEGMENT)
+            usable = usable & (low <= high)  # crossed where a box's centre is not in the ball
             zero = xp.zeros_like(alpha)
             ends = [xp.where(usable, v, zero + self._least()) for v in (low, high)]
             found = pair.line_minimum(

@@ -12,6 +12,7 @@ import numpy as np
 
 from gpcert.arrays import Array, namespace
 from gpcert.class_layout import ClassLayout
+from gpcert.enclosures.classes.independent_law import nearest_variances
 from gpcert.enclosures.classes.latent import (
     FirstOrder,
     linear_reach,
@@ -44,13 +45,14 @@ class Reference:
 
     `outputs` and `variances` are the searched outputs' means and variances, `change` the
     differences and covariance made from them; R is about L^-1, and `sizes` measures in its metric.
-    Independent outputs: `L L^T` is the covariance for variances `raised` (B, J), noise of the
-    likelihood added, up to `mismatch` (B,) in Frobenius norm.
+    Where the integral is that of independent classes (the outputs themselves, or the nearest such
+    law), those have means `apart_means` and variances `apart` (B, m): `L L^T` is the covariance of
+    their differences, noise of the likelihood added, up to `mismatch` (B,) in Frobenius norm.
     """
 
     geometry: Geometry
     outputs: FirstOrder
-    raised: Array
+    apart: Array
     mismatch: Array
     noise: Array
     change: Change
@@ -63,6 +65,12 @@ class Reference:
     def variances(self) -> FirstOrder:
         """The outputs' variances."""
         return self.change.variances
+
+    @property
+    def apart_means(self) -> Array:
+        """(B, m): only differences matter; 0 for the first class, then those are exact."""
+        a = self.change.means.reference
+        return namespace(a).concat([0.0 * a[:, :1], a], axis=1)
 
     @cached_property
     def plain_sizes(self) -> Sizes:
@@ -77,7 +85,7 @@ class Reference:
     def at_center(self, latent: LatentOutputs, layout: ClassLayout) -> tuple[Reference, Array]:
         """The same reference for the cells' centres alone, and how well their means `center` are
         known (B, n); the step from the reference's means is part of the bend."""
-        outputs = mean_at_center(latent, layout.outputs)
+        outputs = mean_at_center(latent, layout.mean_outputs)
         variances = variance_at_center(latent, layout.outputs)
         change = _change(self.L, self.noise, (outputs, variances), latent, layout)
         # the means are measured from the reference's, not from the centre's
@@ -93,9 +101,13 @@ class Reference:
 def reference(latent: LatentOutputs, layout: ClassLayout, likelihood: ClassLikelihood) -> Reference:
     """Choose V_0 near the centre's covariance, noise of the likelihood included."""
     geometry = latent.geometry
-    outputs = mean_first_order(latent, layout.outputs)
-    variances = variance_first_order(latent, layout.outputs)
-    xp = namespace(outputs.center)
+    xp = namespace(geometry.half)
+    if bool(xp.any(geometry.half > 0)):
+        outputs = mean_first_order(latent, layout.mean_outputs)
+        variances = variance_first_order(latent, layout.outputs)
+    else:  # single points
+        outputs = mean_at_center(latent, layout.mean_outputs)
+        variances = variance_at_center(latent, layout.outputs)
     matrices = xp.asarray(layout.matrices, device=outputs.center.device)
     noise = likelihood.noise * xp.asarray(np.eye(layout.n) + 1.0, device=matrices.device)
     known = _weighted(variances.reference, matrices) + noise
@@ -104,17 +116,22 @@ def reference(latent: LatentOutputs, layout: ClassLayout, likelihood: ClassLikel
     usable = xp.all(xp.abs(known) <= LARGEST_VARIANCE, axis=(1, 2))[:, None]
     raised = xp.where(usable, raised, xp.ones_like(raised))
     known = xp.where(usable[:, :, None], known, _weighted(raised, matrices) + noise)
-    wanted = _weighted(raised, matrices) + noise if layout.independent else _raised(known)
+    apart, wanted = raised, _raised(known)
+    if not layout.independent and layout.classes > likelihood.largest_coupled:
+        apart = nearest_variances(known - noise)
+    if layout.independent or layout.classes > likelihood.largest_coupled:
+        alone = ClassLayout(layout.classes, np.eye(layout.classes)).matrices
+        wanted = _weighted(apart, xp.asarray(alone, device=matrices.device)) + noise
     L = xp.linalg.cholesky(wanted)
     change = _change(L, noise, (outputs, variances), latent, layout)
     n, J = layout.n, layout.outputs
-    size = xp.abs(L) @ xp.matrix_transpose(xp.abs(L)) + _weighted(raised, xp.abs(matrices)) + noise
+    size = xp.abs(L) @ xp.matrix_transpose(xp.abs(L)) + xp.abs(wanted)  # a sum of terms >= 0
     error = gamma(n + J + 4) * frobenius(size)
     mismatch = up(frobenius(L @ xp.matrix_transpose(L) - wanted) + error, n * n + 8)
     R = xp.linalg.inv(L)
     inflation = _inverse_error(R, L)
     sizes = measure(change, R, inflation, geometry)
-    return Reference(geometry, outputs, raised, mismatch, noise, change, L, R, inflation, sizes)
+    return Reference(geometry, outputs, apart, mismatch, noise, change, L, R, inflation, sizes)
 
 
 def _change(
@@ -126,7 +143,7 @@ def _change(
 ) -> Change:
     """What changes on the cells, measured from `L L^T`; `moving` are the outputs' means and
     variances. Coefficients that round count with `V - sum_j y_j matrices_j`, at most
-    `rounding sum_j |y_j| |matrices_j|` (Statement 10.13)."""
+    `rounding sum_j |y_j| |matrices_j|` (Statement 10.11)."""
     xp = namespace(L)
     outputs, variances = moving
     matrices = xp.asarray(layout.matrices, device=L.device)
@@ -146,8 +163,8 @@ def _change(
 
 
 def _coefficient_sizes(layout: ClassLayout) -> np.ndarray:
-    """(n, J): sizes of the coefficients of the outputs in the differences."""
-    found = np.zeros((layout.n, layout.outputs))
+    """(n, mean_outputs): sizes of the coefficients of the outputs in the differences."""
+    found = np.zeros((layout.n, layout.mean_outputs))
     for k in range(layout.n):
         for j, c in layout.pair(0, k + 1):
             found[k, j] = abs(c)

@@ -122,6 +122,7 @@ def _moved(place: Reference, middle: Array, half: Array) -> Reference:
         spread=up(nuclear, 4),
         spread_bend=up(nuclear, 4),
         operator=up(spectral, 4),
+        frobenius=up(nuclear, 4),
         trace=trace,
         skew=skew,
         slope=sizes.slope / factor[:, None, None],

@@ -22,7 +22,6 @@ from gpcert.enclosures.enclosure import Enclosure
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.goals.base import Goal, GoalBound
 from gpcert.enclosures.goals.scalar import least_mean
-from gpcert.enclosures.mean import first_order
 from gpcert.enclosures.two_sided import Units
 from gpcert.rounding import down, up
 
@@ -140,12 +139,12 @@ class PairVotesGoal(Goal):
         for _ in range(JUMPS):
             points = cells.region.project(cells.points_full(center + move))
             K = member.cross(points)
-            means = member.offset + member.scale * (K @ member.weights.T)
-            scores = vote_scores(means, self.classes)
+            scores = vote_scores(member.mean_from(points, K), self.classes)
             if np.any(scores.argmax(axis=1) != self.winner):
                 return True
             weights = np.tile(sign * member.weights[output], (len(points), 1))
-            slope = cross_gradient(member, points, weights, K)
+            slopes = sign * member.slope[output]
+            slope = cross_gradient(member, points, weights, slopes, K)
             move = -half * np.sign(slope[:, cells.region.free])
         return False
 
@@ -186,7 +185,7 @@ def _second_order(evaluation: Evaluation, output: int, sign: int, cheap: GoalBou
 
 def _tested(model: Enclosure, units: Units) -> GoalBound:
     """Whether the mean is positive, and the bound in its units."""
-    level = namespace(model.value).full_like(model.value, units.level(0.0))
+    level = namespace(model.value).zeros_like(model.value) + units.level(0.0)
     bound, geometry = model.minimum(level), model.geometry
     point = geometry.unscaled(bound.point)
     return GoalBound(units.below(bound.lower), point, geometry.split_scores())
@@ -200,8 +199,8 @@ def _first_order(evaluation: Evaluation, output: int, sign: int) -> GoalBound | 
     model = evaluation.once(("linear", output), lambda: local.linear_model(expansion, output))
     if model is None:
         return None
-    enclosure = first_order(local.kernel, expansion, model, sign)
-    return _tested(enclosure, local.mean_units(output).signed(sign))
+    enclosure = local.first_order(expansion, model, (output, sign))
+    return _tested(enclosure, local.mean_units(output, expansion).signed(sign))
 
 
 def _at_point(evaluation: Evaluation, output: int, sign: int) -> GoalBound:
@@ -219,12 +218,7 @@ def _center_range(evaluation: Evaluation) -> tuple[Array, Array]:
     """Certified means (B, outputs) at the centres."""
 
     def compute() -> tuple[Array, Array]:
-        local = evaluation.local
-        values, errors = local.center_values(evaluation.expansion)
-        xp = namespace(values)
-        numbers = (local.posterior.offset.tolist(), local.unit.mean_scale)
-        units = Units(*(xp.asarray(n, dtype=values.dtype, device=values.device) for n in numbers))
-        return units.below(down(values - errors, 2)), units.above(up(values + errors, 2))
+        return evaluation.local.center_range(evaluation.expansion)
 
     return evaluation.once("center range", compute)
 

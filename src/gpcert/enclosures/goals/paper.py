@@ -126,7 +126,7 @@ def _scalar(
 
 def _least_mean(output: int, sign: int, intervals: CellIntervals, evaluation: Evaluation) -> Array:
     """Proposition "mean bound"."""
-    units = evaluation.local.mean_units(output).signed(sign)
+    units = evaluation.local.mean_units(output, evaluation.expansion).signed(sign)
     return units.below(intervals.mean(output, sign).bound)
 
 

@@ -66,7 +66,8 @@ def latent_ranges(
     local = evaluation.local
     outputs, spreads = [], []
     for j in range(layout.outputs):
-        units, ends = local.mean_units(j), (intervals.mean(j, sign).bound for sign in (1, -1))
+        units = local.mean_units(j, evaluation.expansion)
+        ends = (intervals.mean(j, sign).bound for sign in (1, -1))
         outputs.append(units.range(next(ends), -next(ends)))
         ends = (side.bound for side in intervals.variance(j))
         spreads.append(local.variance_units(j).range(*ends))

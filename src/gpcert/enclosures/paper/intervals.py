@@ -12,9 +12,8 @@ from gpcert.deadline import checkpoint
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.local_posterior import LocalPosterior
 from gpcert.enclosures.paper.relaxation import Relaxation, relax
-from gpcert.enclosures.paper.solver_programs import SolverPrograms
+from gpcert.enclosures.paper.solver_programs import ClosedForms, SolverPrograms
 from gpcert.enclosures.paper.square_form import SquareForm
-from gpcert.enclosures.paper.variance_analytic import ClosedForms
 from gpcert.enclosures.paper.variance_bound import (
     Programs,
     best_linear,
@@ -24,6 +23,7 @@ from gpcert.enclosures.paper.variance_bound import (
 from gpcert.kernels.nodes.base import NodeBatch
 from gpcert.regions import Cells
 from gpcert.regions.frame import Frame, Reach
+from gpcert.rounding import down
 
 VarianceMethod = Literal["solver", "analytic"]
 
@@ -150,13 +150,18 @@ class CellIntervals:
         return self.expansion.node_batch() or self.model.node.at(reach)
 
     def mean(self, output: int, sign: int) -> Side:
-        """Lower bound of `sign g`: Proposition "mean bound" (with U exact)."""
+        """Lower bound of `sign g`: Proposition "mean bound" (with U exact); a trend is one more
+        linear function of the displacements, minimised together with the lines."""
         key = (output, sign)
         if key not in self._means:
             weights = sign * self.local.weights[output][None, :]
-            found = [best_linear(part, weights, ClosedForms()) for part in self.relaxations]
+            slope, trend = None, self.local.cell_trend(self.expansion, output)
+            if self.local.trend is not None:  # exact: frame units are powers of two
+                slope = sign * self.local.trend.slopes[output] * self.relaxations[0].lifted.unit
+            found = [best_linear(part, weights, ClosedForms(), slope) for part in self.relaxations]
             xp = namespace(weights)
             lower = xp.concat([lower[:, 0] for lower, _ in found], axis=0)
+            lower = lower if trend is None else down(lower - trend.error, 1)
             point = xp.concat([point[:, 0] for _, point in found], axis=0)
             self._means[key] = Side(lower, self._shift(point))
         return self._means[key]

@@ -49,11 +49,14 @@ def sign_multipliers(c: Array) -> Multipliers:
 
 
 @np.errstate(over="ignore", invalid="ignore", under="ignore")
-def dual_bound(relaxation: Relaxation, c: Array, multipliers: Multipliers) -> DualBound:
-    """Certified lower bounds (B, M) of `c.r` over each cell, c (M, N) or (B, M, N).
+def dual_bound(
+    relaxation: Relaxation, c: Array, multipliers: Multipliers, slope: Array | None = None
+) -> DualBound:
+    """Certified lower bounds (B, M) of `c.r + slope.e` over each cell, c (M, N) or (B, M, N).
 
-    Rounding: sums over i are dot products of N terms, counted by their size; a coefficient of w
-    that is off costs it times |w_k|, one of r times |r_i|.
+    `slope` (f,), exact but for underflow, meets the displacements e of the features, which are
+    among w; None for none. Rounding: sums over i are dot products of N terms, counted by their
+    size; a coefficient of w that is off costs it times |w_k|, one of r times |r_i|.
     """
     xp = namespace(relaxation.low)
     y, z = (
@@ -64,6 +67,11 @@ def dual_bound(relaxation: Relaxation, c: Array, multipliers: Multipliers) -> Du
     under, over = relaxation.under, relaxation.over
     coefficients = y @ under.slopes - z @ over.slopes
     sizes = y @ xp.abs(under.slopes) + z @ xp.abs(over.slopes)
+    if slope is not None:
+        f = relaxation.lifted.features
+        trend = xp.zeros_like(coefficients[:, :1])
+        trend[:, 0, :f] = slope
+        coefficients, sizes = coefficients + trend, sizes + xp.abs(trend)
     errors = up(gamma(2 * N + 4) * sizes, 2 * N + 8) + TINY * N
     total = _dot(y, under.intercept) - _dot(z, over.intercept)
     size = _dot(y, xp.abs(under.intercept)) + _dot(z, xp.abs(over.intercept))

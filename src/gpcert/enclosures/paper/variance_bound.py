@@ -53,14 +53,23 @@ class LeastDifference(NamedTuple):
     point: Array
 
 
-def best_linear(relaxation: Relaxation, c: Array, programs: Programs) -> tuple[Array, Array]:
-    """Lower bounds (B, M) of `c.r`, the best of signs, intervals and programs; and points."""
+def best_linear(
+    relaxation: Relaxation, c: Array, programs: Programs, slope: Array | None = None
+) -> tuple[Array, Array]:
+    """Lower bounds (B, M) of `c.r + slope.e`, best of signs, intervals and programs; and points.
+
+    `slope` (f,), or None, meets the displacements e of the features, in frame units.
+    """
     xp = namespace(c)
-    bound = dual_bound(relaxation, c, sign_multipliers(c))
-    lower, point = xp.maximum(bound.lower, interval_bound(relaxation, c)), bound.point
+    bound = dual_bound(relaxation, c, sign_multipliers(c), slope)
+    flat = interval_bound(relaxation, c)
+    if slope is not None:  # multipliers zero: the slope has its own minimum
+        zero = xp.zeros_like(c)
+        flat = dual_bound(relaxation, c, Multipliers(zero, zero), slope).lower
+    lower, point = xp.maximum(bound.lower, flat), bound.point
     multipliers = programs.linear(relaxation, c)
     if multipliers is not None:
-        other = dual_bound(relaxation, c, multipliers)
+        other = dual_bound(relaxation, c, multipliers, slope)
         better = other.lower > lower
         lower = xp.where(better, other.lower, lower)
         point = xp.where(better[..., None], other.point, point)

@@ -58,6 +58,11 @@ class Geometry:
         return Geometry(cells, units, self.half[index], self.rho2[index])
 
     @property
+    def is_plain(self) -> bool:
+        """Whether d are the displacements of the cells themselves, not of an image of them."""
+        return not isinstance(self.cells, ImageCells)
+
+    @property
     def rho(self) -> Array:
         """Upper bound of |d|."""
         xp = namespace(self.rho2)
@@ -104,6 +109,13 @@ class Geometry:
             up(lost, 2 * q + 8),
             A,
         )
+
+    def least(self, slope: Array) -> Array:
+        """Lower bound (B,) of `slope.d` over each cell, slope (B, f) to two roundings."""
+        xp = namespace(slope)
+        lower = self.cells.linear_minimum(self.unscaled_gradient(slope))
+        size = xp.sum(xp.abs(slope) * self.half, axis=1)
+        return lower - up(gamma(8) * size, slope.shape[1] + 4)
 
     def _units(self, like: Array) -> Array:
         """`inverse_length` for an array (B, ..., f): axes between cells and features are added."""

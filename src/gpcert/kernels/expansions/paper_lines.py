@@ -29,8 +29,10 @@ class ScaledPoints(NamedTuple):
     variance: float
 
 
-def paper_lower_bound(where: ScaledPoints, scaled: Array, half: Array, weights: Array) -> Array:
-    """Certified lower bound (B,) of `sum_i t_i k(x, z_i)` over |d_j| <= half_j.
+def paper_lower_bound(
+    where: ScaledPoints, scaled: Array, half: Array, weights: Array, slope: Array | None = None
+) -> Array:
+    """Certified lower bound (B,) of `sum_i t_i k(x, z_i) + slope.d` over |d_j| <= half_j.
 
     A line is valid for whatever slope is taken: over the exponential if it lies over both ends of
     the interval (convexity), under it if it is the tangent of that slope, so the slopes' rounding
@@ -45,25 +47,27 @@ def paper_lower_bound(where: ScaledPoints, scaled: Array, half: Array, weights: 
     at_low, at_high = xp.exp(-0.5 * low), xp.exp(-0.5 * high)
     width = high - low
     chord = (at_high - at_low) / xp.where(width > 0, width, xp.ones_like(width))
-    slope = xp.where(positive, tangent, chord)
+    lines = xp.where(positive, tangent, chord)
 
     accuracy = gamma(EXP_ULPS + 16)
     # tangent of slope b: touches at phi = -2 log(-2b), within the error of exp of `middle`
-    under = -2.0 * slope * (1.0 + 0.5 * middle) * (1.0 - 4.0 * accuracy) + middle * (
-        4.0 * U * slope
+    under = -2.0 * lines * (1.0 + 0.5 * middle) * (1.0 - 4.0 * accuracy) + middle * (
+        4.0 * U * lines
     )
-    over = xp.maximum(at_low - slope * low, at_high - slope * high) * (1.0 + 4.0 * accuracy)
+    over = xp.maximum(at_low - lines * low, at_high - lines * high) * (1.0 + 4.0 * accuracy)
     intercept = xp.where(positive, under, over)
 
-    scaled_slope = weights * slope
+    scaled_slope = weights * lines
     flat = xp.sum(weights * intercept, axis=1)
     zeroth = xp.sum(scaled_slope, axis=1)
     first = scaled_slope @ where.points - zeroth[:, None] * scaled
+    trend = xp.zeros_like(first) if slope is None else (0.5 / where.variance) * slope
     second = scaled_slope @ xp.sum(where.points**2, axis=1)
     center2 = xp.sum(
         scaled * (2.0 * (scaled_slope @ where.points) - zeroth[:, None] * scaled), axis=1
     )
     second = second - center2 + scaled_slope @ where.fixed_distances
+    first, along = first - trend, xp.sum((xp.abs(first) + xp.abs(trend)) * half, axis=1)
     # min over |d| <= w of zeroth d^2 - 2 first d: at an end, or at first / zeroth if that is inside
     ends = zeroth[:, None] * half**2 - 2.0 * xp.abs(first) * half
     inside = xp.abs(first) < zeroth[:, None] * half
@@ -75,9 +79,7 @@ def paper_lower_bound(where: ScaledPoints, scaled: Array, half: Array, weights: 
     size = xp.sum(xp.abs(weights * intercept), axis=1)
     size = size + xp.abs(scaled_slope) @ (where.extents**2 + where.fixed_distances)
     reach2 = xp.sum(half**2, axis=1)
-    size = (
-        size + xp.sum(xp.abs(scaled_slope), axis=1) * reach2 + xp.sum(xp.abs(first) * half, axis=1)
-    )
+    size = size + xp.sum(xp.abs(scaled_slope), axis=1) * reach2 + along
     shifted = xp.abs(scaled_slope) @ where.distance_errors
     total = total - up(gamma(4 * N + 8 * f + 64) * 4.0 * size + shifted, 16)
     return down(where.variance * total, 2)

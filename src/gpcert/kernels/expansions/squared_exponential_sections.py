@@ -16,6 +16,7 @@ Proofs: docs/mathematics.md, statements 1.2 and 15.2.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -184,6 +185,18 @@ class SquaredExponentialSections(LocalSquaredExponential):
             term = term * self.extents
         return up(xp.stack(columns, axis=1), N + 16)
 
+    def center_values(self, expansion: WeightedExpansion, weights: Array) -> tuple[Array, Array]:
+        """As in the parent, with errors cell by cell."""
+        xp, N, sizes = namespace(expansion.K), expansion.K.shape[1], abs(weights)
+        terms = expansion.K * (gamma(N + 34) + self.relative_error)
+        errors = up(terms @ sizes.T, N + 16) + self.floor * xp.sum(sizes, axis=1)
+        return expansion.K @ weights.T, errors
+
+    def derivative_parts(self, expansion: WeightedExpansion, cells: int) -> Iterator[Array]:
+        """All at once: every cell has points of its own."""
+        del cells
+        yield self.derivatives(expansion)
+
     def derivatives(self, expansion: WeightedExpansion) -> Array:
         """(B, 1, N): `k_i (p_i - c)`."""
         return (expansion.K * (self.points - expansion.scaled))[:, None, :]
@@ -192,11 +205,14 @@ class SquaredExponentialSections(LocalSquaredExponential):
         """(B, 1, N): `k_i (p_i - c)^2`."""
         return (expansion.K * (self.points - expansion.scaled) ** 2)[:, None, :]
 
-    def paper_bound(self, expansion: WeightedExpansion, weights: Array) -> Array:
+    def paper_bound(
+        self, expansion: WeightedExpansion, weights: Array, slope: Array | None = None
+    ) -> Array:
         """`-s^2 sum max(-t_i, 0) exp(-F_i/2)`, as `0 <= k <= s^2 exp(-F/2)` on the whole section.
 
         The paper's own lines, which pay on large cells of several features, are not formed here.
         """
+        assert slope is None, "models with a trend have no sections"
         xp = namespace(expansion.K)
         # errors of F and of exp: relative_error covers both, as k itself has them
         caps = self.variance * xp.exp(-0.5 * self.fixed_distances) * (1.0 + self.relative_error)
