@@ -118,7 +118,9 @@ def classifier(name: str, d: int, half: float, seed: int) -> tuple[gpcert.Poster
     latent = np.linalg.cholesky(kernel.value(points, points) + 1e-6 * np.eye(N))
     labels = latent @ rng.normal(size=N) + rng.normal(size=N) > 0
     model = GPClassifier(kernel, likelihood="probit", max_epochs=0).fit(points, labels)
-    return gpcert.as_posterior(model), gpcert.Box(center - half, center + half)
+    posterior = gpcert.as_posterior(model)
+    assert isinstance(posterior, gpcert.Posterior)
+    return posterior, gpcert.Box(center - half, center + half)
 
 
 def images(options: argparse.Namespace) -> Section:
@@ -128,6 +130,7 @@ def images(options: argparse.Namespace) -> Section:
     for name, pixels in (("mnist38", 196), ("mnist38-28", 784)):
         model, split = fitted(name, options.data, options.cache)
         posterior = gpcert.as_posterior(model)
+        assert isinstance(posterior, gpcert.Posterior)
         _ = posterior.norms, posterior.excess
         quotients, seconds = [], []
         for x in split.X_test[:20]:

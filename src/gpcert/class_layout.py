@@ -50,6 +50,11 @@ class ClassLayout:
         """Number of searched outputs J."""
         return self.classes * self.n // 2 if self.mixing is None else self.mixing.shape[1]
 
+    @property
+    def mean_outputs(self) -> int:
+        """The first outputs, so many, whose means make up the differences `f_k - f_0`."""
+        return self.n if self.mixing is None else self.outputs
+
     @cached_property
     def independent(self) -> bool:
         """Whether the latent values of the classes are independent: each is an output."""

@@ -80,7 +80,10 @@ def least_sum(problem: ClassProblem, jet: ClassJet, slopes: Slopes, lost: Array)
 def center_range(problem: ClassProblem, jet: ClassJet) -> tuple[Array, Array]:
     """Certified range (B,) of G at the cells' centres: the same expansion, where nothing moves but
     what rounding leaves open and the step from V_0 to the centre's covariance."""
-    place, known = problem.place.at_center(problem.latent, problem.layout)
+    layout, latent = problem.layout, problem.latent
+    place, known = latent.once(
+        (layout, "still place"), lambda: problem.place.at_center(latent, layout)
+    )
     xp = namespace(place.L)
     slopes = Slopes.of(place, jet, jet.derivatives[1])
     means, variances = place.change.means, place.variances
@@ -105,8 +108,9 @@ def _terms(place: Reference, problem: ClassProblem, slopes: Slopes) -> Array:
     xp = namespace(place.L)
     latent, numbers = problem.latent, range(problem.layout.outputs)
     outputs, variances = place.outputs, place.variances
+    first = range(problem.layout.mean_outputs)
     zero = xp.zeros_like(outputs.center[:, 0])
-    offset = xp.stack([zero + abs(latent.mean_units(j).shift) for j in numbers], axis=1)
+    offset = xp.stack([zero + abs(latent.mean_units(j).shift) for j in first], axis=1)
     own = [latent.variance_units(j).shift for j in numbers]
     noise = xp.asarray(np.asarray(own), device=place.L.device)
     means = xp.abs(outputs.center) + xp.abs(outputs.reference) + 2.0 * offset

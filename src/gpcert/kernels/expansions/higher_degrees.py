@@ -89,14 +89,14 @@ def gram_terms(
     xp = namespace(coefficients)
     a = coefficients[:, :, None]
     products = points @ xp.matrix_transpose(points)
-    power = products if first == 2 else products * products
+    power = products ** (first - 1)
     weighted = a * points
     size, known = 0.0 * rho, 0.0 * rho
     for n in range(first, HIGHEST_DEGREE + 1):
         shorter = None
         if n == first == 3:
             shorter = spectral_norm(xp.matrix_transpose(weighted) @ (power @ weighted))
-        power = power * products
+        power *= products  # in place: new memory costs as much as the arithmetic
         square = xp.sum(a * (power @ a), axis=(1, 2))
         largest = square if shorter is None else xp.where(shorter < square, shorter, square)
         slack, shift = error[:, n - first], drift[:, n - first]
