@@ -71,30 +71,11 @@ def _higher_terms(kept: Callable[[int], bool]) -> Callable[[Any], Any]:
     return off
 
 
-class _NoLogConcavity:
-    """In the place of `LogConcave`."""
-
-    def __init__(self, *args: Any) -> None:
-        del args
-
-    def lower(self, c: int, jet: Any) -> float:
-        """A probability."""
-        del c, jet
-        return 0.0
-
-    def upper(self, c: int, jet: Any) -> float:
-        """A probability."""
-        del c, jet
-        return 1.0
-
-
 def _no_pairs(there: Any) -> Any:
-    """Comparisons say nothing where an integral does."""
+    """Comparisons say nothing."""
 
     def range_(self: Any, c: int) -> Any:
-        if not (self.layout.independent or self.layout.classes <= self.likelihood.largest_coupled):
-            return there(self, c)
-        zero = np.zeros(len(self.evaluation.cells.lower))
+        zero = np.zeros(len(self.latent.cells.lower))
         return zero, zero + 1.0
 
     return range_
@@ -201,7 +182,6 @@ PIECES = (
     # several classes
     Piece("ranges of the classes", PORTFOLIO, _resting("ranges"), "classes"),
     Piece("comparisons of pairs", f"{CLASSES}pairs:PairBounds.range", _no_pairs, "classes"),
-    Piece("log-concavity", f"{CLASSES}bounds:LogConcave", _constant(_NoLogConcavity), "classes"),
     Piece("pieces of the covariance", PORTFOLIO, _resting("pieces"), "classes"),
     Piece(
         "derivatives 5 and 6 of softmax",

@@ -1,6 +1,6 @@
 """Which outputs of the searched model make up the latent differences and their covariance.
 
-Proofs: docs/mathematics.md, statements 9.1, 10.1 and 10.13.
+Proofs: docs/mathematics.md, statements 9.1, 10.1 and 10.11.
 """
 
 from __future__ import annotations
@@ -49,6 +49,11 @@ class ClassLayout:
     def outputs(self) -> int:
         """Number of searched outputs J."""
         return self.classes * self.n // 2 if self.mixing is None else self.mixing.shape[1]
+
+    @property
+    def mean_outputs(self) -> int:
+        """The first outputs, so many, whose means make up the differences `f_k - f_0`."""
+        return self.n if self.mixing is None else self.outputs
 
     @cached_property
     def independent(self) -> bool:

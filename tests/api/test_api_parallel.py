@@ -25,7 +25,8 @@ def no_processes(monkeypatch):
         raise Started
 
     monkeypatch.setattr(joblib, "Parallel", parallel_work)
-    monkeypatch.setattr(joblib, "effective_n_jobs", lambda n_jobs: 16 if n_jobs == -1 else n_jobs)
+    number = {-1: 16, None: 1}
+    monkeypatch.setattr(joblib, "effective_n_jobs", lambda n_jobs: number.get(n_jobs, n_jobs))
 
 
 class Clock:

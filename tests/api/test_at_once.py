@@ -109,7 +109,7 @@ def test_ranges_are_those_of_separate_calls(model, seed, width, words):
 def _work(model, X, radius=0.05, means=None, **where):
     regions = Where(radius, **where).around_each(model, X)
     options = RuleOptions()
-    return [(model, x, r, options, means or Means()) for x, r in zip(X, regions, strict=True)]
+    return model, [(x, r, options, means or Means()) for x, r in zip(X, regions, strict=True)]
 
 
 POINTS = np.random.default_rng(3).uniform(-1.5, 1.5, (30, 2))
@@ -117,14 +117,14 @@ POINTS = np.random.default_rng(3).uniform(-1.5, 1.5, (30, 2))
 
 @pytest.mark.parametrize("model", MODELS, ids=["smooth", "rough"])
 def test_one_box_answers_most_points(model):
-    found = at_once.certified_at_once(_work(model, POINTS))
+    found = at_once.certified_at_once(*_work(model, POINTS))
     assert len(found) >= 25
     assert {c.status for c in found.values()} == {Status.ROBUST, Status.NOT_ROBUST}
     assert all(c.boxes == 1 for c in found.values())
 
 
 def test_what_shares_no_coordinates_is_left_to_searches_of_its_own():
-    assert at_once.certified_at_once(_work(MODELS[0], POINTS, norm=2)) == {}
+    assert at_once.certified_at_once(*_work(MODELS[0], POINTS, norm=2)) == {}
     assert hull_of([Box([0.0] * 40, [1.0] * 40), Box([0.0] * 40, [1.0] * 39 + [0.0])]) is None
     assert hull_of([Box([0.0, 2.0], [1.0, 2.0]), Box([3.0, 3.0], [3.0, 4.0])]).upper.tolist() == [
         3.0,
@@ -141,13 +141,13 @@ def test_a_wrong_guess_refutes_nothing(model, monkeypatch):
         return [replace(each, order=each.order[::-1]) for each in honest(*arguments)]
 
     monkeypatch.setattr(at_once, "two_sided_candidates", wrong)
-    assert at_once.certified_at_once(_work(model, POINTS)) == {}
+    assert at_once.certified_at_once(*_work(model, POINTS)) == {}
 
 
 def test_a_deadline_leaves_the_points_to_searches_of_their_own(monkeypatch):
     monkeypatch.setattr(at_once, "FIRST_BOX_SECONDS", 0.0)
     means = Means(budget=Budget(seconds=1e-9))
-    assert at_once.certified_at_once(_work(MODELS[0], POINTS, means=means)) == {}
+    assert at_once.certified_at_once(*_work(MODELS[0], POINTS, means=means)) == {}
 
 
 @pytest.mark.parametrize("backend", ["numpy", "torch"])
@@ -178,11 +178,11 @@ def test_ctrl_c_keeps_the_batches_that_are_done(monkeypatch):
     monkeypatch.setattr("gpcert.api.many.POINTS_AT_ONCE", 10)
     calls = []
 
-    def interrupted(work):
+    def interrupted(model, work):
         calls.append(len(work))
         if len(calls) == 2:
             raise KeyboardInterrupt
-        return at_once.certified_at_once(work)
+        return at_once.certified_at_once(model, work)
 
     monkeypatch.setattr("gpcert.api.many.certified_at_once", interrupted)
     table = gpcert.certify_many(MODELS[0], POINTS, 0.05)

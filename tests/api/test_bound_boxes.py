@@ -329,7 +329,7 @@ def test_wrong_words_are_named(words, match):
 
 def test_the_page_runs():
     page = Path(__file__).parents[2] / "docs" / "boxes.md"
-    (block,) = re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.S)
+    block = re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.S)[0]
     known = {}
     exec(compile(block, "docs/boxes.md", "exec"), known)
     assert known["bounds"].complete

@@ -14,6 +14,7 @@ from gpcert.arrays import backend_from_name, to_numpy
 from gpcert.enclosures import Evaluation, LocalPosterior
 from gpcert.errors import InputError
 from gpcert.kernels import SquaredExponential
+from gpcert.kernels.nodes.symmetric_tensors import sorted_index
 from gpcert.testing.arb_reference import ArbPosterior, assert_encloses, exact, flint
 from gpcert.testing.strategies import cell_points, random_cells
 
@@ -83,9 +84,19 @@ def quadratic(gradient, hessian, d):
     return total
 
 
+def cubic(tensor, d):
+    """`T[d, d, d] / 6` from the floats of T."""
+    total = arb(0)
+    entries, orders = sorted_index(len(d), 3)
+    for (j, k, m), order, t in zip(entries, orders, to_numpy(tensor), strict=True):
+        total += arb(float(order)) * arb(float(t)) * d[j] * d[k] * d[m] / 6
+    return total
+
+
 def check_model(evaluation, model, function, points, what):
-    """`exp(rate |d|^2) q >= value + g.d + d^T H d / 2 - error` at the points of every cell; q is a
-    function of a point and the number of its cell."""
+    """`exp(rate |d|^2) q >= value + g.d + d^T H d / 2 - error` at the points of every cell, and the
+    same with degree 3, where it is known, and a smaller error; q is a function of a point and the
+    number of its cell."""
     for b, rows in enumerate(points):
         error = float(to_numpy(model.error)[b])
         assert not math.isnan(error), f"{what}: the error is NaN"
@@ -97,6 +108,9 @@ def check_model(evaluation, model, function, points, what):
             right = arb(float(to_numpy(model.value)[b])) - arb(error)
             right += quadratic(model.gradient[b], model.hessian[b], d)
             assert not left < right, f"{what}: {left.str(20)} < {right.str(20)} at {x}"
+            if model.cubic is not None:
+                right += cubic(model.cubic.tensor[b], d) + arb(float(model.cubic.saved[b]))
+                assert not left < right, f"{what} with degree 3: {left.str(20)} at {x}"
 
 
 def points_of(evaluation, rng, suggested=None):

@@ -1,19 +1,23 @@
 """The small certified functions below the models: tails, chords, precision products."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import gpcert.enclosures.precision as precision_module
+from gpcert import Posterior
 from gpcert.arrays import Backend
+from gpcert.enclosures import local_model
 from gpcert.enclosures.enclosure import _fall
 from gpcert.enclosures.precision import LocalPrecision
 from gpcert.enclosures.second_covariance import second_covariance
 from gpcert.kernels import SquaredExponential
 from gpcert.kernels.exponentials import LARGEST_EXPONENT, exponential_tail, growth_chord
-from gpcert.regions import Box
+from gpcert.regions import Box, Cells
 from gpcert.testing.arb_reference import ArbPosterior, exact, flint
 from gpcert.testing.effort import examples
 from gpcert.testing.strategies import cases
@@ -101,6 +105,29 @@ def test_precision_products(form, case):
         assert not gap2.sqrt() > arb(float(y_error[b]))
         product = sum((k * r for k, r in zip(row, real, strict=True)), arb(0))
         assert not abs(product - arb(float(explained[b]))) > arb(float(explained_error[b]))
+
+
+@pytest.mark.parametrize("pieces", [1, 2**18])
+def test_triangular_factors_save_work_alone(pieces, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (20, 2))
+    kernel = SquaredExponential([0.5, 0.7])
+    factor = np.linalg.inv(np.linalg.cholesky(kernel.value(X, X) + 0.1 * np.eye(20)))
+    posterior = Posterior(kernel, X, rng.normal(size=20), np.tril(factor))
+    region = Box([-1.0, -1.0], [1.0, 1.0])
+    local = local_model(posterior, region, Backend(), True).members[0]
+    low = rng.uniform(-1, 0.9, (7, 2))
+    expansion = local.expand(Cells(region, low, low + 0.1))
+    assert local.precisions is not None
+    triangular = local.precisions[0]
+    assert triangular.triangular
+    monkeypatch.setattr(precision_module, "STRIP", 3)
+    monkeypatch.setattr(precision_module, "CACHE_NUMBERS", pieces)
+    found = triangular.derivative_covariance(local.kernel, expansion)
+    plain = replace(triangular, triangular=False).derivative_covariance(local.kernel, expansion)
+    gap = np.linalg.norm(found.matrix - plain.matrix, axis=(1, 2))
+    assert np.all(gap <= found.error + plain.error)
+    assert np.all(found.error < 1e-9)
 
 
 @settings(max_examples=examples(40))

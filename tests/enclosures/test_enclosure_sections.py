@@ -13,6 +13,7 @@ from gpcert.enclosures.goals import ScalarGoal
 from gpcert.enclosures.sections import SectionModel, has_sections
 from gpcert.errors import InputError
 from gpcert.kernels import Matern, SquaredExponential
+from gpcert.kernels.expansions.base import Combination
 from gpcert.kernels.expansions.squared_exponential_sections import Sections
 from gpcert.likelihoods import Probit
 from gpcert.posterior import Posterior
@@ -67,6 +68,25 @@ def points_on(rng, x, feature, low, high):
     found = np.tile(x, (len(steps), 1))
     found[:, feature] += np.clip(steps, low, high)
     return found
+
+
+@settings(max_examples=examples(20))
+@given(seed=seeds)
+def test_values_at_centres_have_the_errors_of_their_own_line(seed):
+    _, posterior, X, features, _, evaluation = line_case(seed)
+    kernel, weights = evaluation.local.kernel, np.stack([evaluation.local.weights[0]] * 2)
+    values, errors = kernel.center_values(evaluation.expansion, weights)
+    model = kernel.model(evaluation.expansion, Combination(weights[0], 1.0), False)
+    assert values.shape == errors.shape == (4, 2)
+    np.testing.assert_allclose(errors[:, 0], model.errors[:, 0], rtol=1e-9)
+    assert np.all(abs(values[:, 0] - model.value) <= errors[:, 0] + model.errors[:, 0])
+    reference = ArbPosterior(posterior)
+    low, high = evaluation.mean_at_center(0)
+    for k, t in enumerate(evaluation.cells.center[:, 0]):
+        x = exact(X[k])
+        x[features[k]] += arb(float(t))
+        assert not reference.mean(x) < arb(float(low[k]))
+        assert not reference.mean(x) > arb(float(high[k]))
 
 
 @pytest.mark.parametrize("backend", ["numpy", "torch"])

@@ -1,12 +1,13 @@
 """Compositions of kernels inside a region fulfil the whole contract."""
 
 from gpcert.kernels.active_dimensions import ActiveDimensions
+from gpcert.kernels.composite import Product, Sum
 from gpcert.kernels.constant import Constant
 from gpcert.kernels.linear import Linear
+from gpcert.kernels.matern import Matern
 from gpcert.kernels.polynomial import Polynomial
-from gpcert.kernels.product import Product
+from gpcert.kernels.rational_quadratic import RationalQuadratic
 from gpcert.kernels.scale import Scale
-from gpcert.kernels.sum import Sum
 from gpcert.kernels.white import White
 from gpcert.testing.node_contract import NodeContract
 
@@ -28,6 +29,18 @@ class TestScale(NodeContract):
 
 class TestActiveDimensions(NodeContract):
     kernel = ActiveDimensions(Linear([1.0, 0.5], center=[0.3, -2.0]), (2, 0))
+    dim = 3
+
+
+class TestScaledSumOfRadialsOnSomeFeatures(NodeContract):
+    """Degree 3 is known of two parts of three, and stands among other features."""
+
+    kernel = ActiveDimensions(
+        Scale(
+            Sum((Matern([1.0, 0.7], nu=4.5), RationalQuadratic(1.0, alpha=2.0), Linear(0.3))), 2.3
+        ),
+        (2, 0),
+    )
     dim = 3
 
 

@@ -45,7 +45,7 @@ def test_the_remainder_of_a_sum_is_bounded(kernel, d, seed):
     batch, frame = batch_of(kernel, points, center, half)
     third = batch.variations()[3]
     weights = np.where(np.isfinite(third[0]), rng.normal(size=30) * rng.choice([1, 100]), 0.0)
-    bound = float(batch.beyond_second(weights[None], third)[0])
+    bound = float(batch.beyond_second(weights[None], third).size[0])
     corners = center + half * rng.choice([-1.0, 1.0], (60, d))
     X = np.concatenate([corners, rng.uniform(center - half, center + half, (60, d))])
     found = left_of_degree_two(batch, frame, kernel, points, weights, center, X)
@@ -119,10 +119,13 @@ def test_one_point_on_a_line_is_bounded_to_the_last_percent(kernel):
         batch, frame = batch_of(kernel, np.array([[at]]), np.zeros(1), np.full(1, half))
         third = batch.variations()[3]
         one = np.ones(1)
-        bound = float(batch.beyond_second(one[None], third)[0])
+        beyond = batch.beyond_second(one[None], third)
+        bound, rest = float(beyond.size[0]), float(beyond.cubic.rest[0])
         ends = np.array([[-half], [half]])
         left = left_of_degree_two(batch, frame, kernel, np.array([[at]]), one, np.zeros(1), ends)
         assert np.abs(left).max() <= bound + 5e-16
+        cubic = beyond.cubic.tensor[0, 0] * (ends[:, 0] / frame.unit[0]) ** 3 / 6.0
+        assert np.abs(left - cubic).max() <= rest + 5e-16
 
 
 @pytest.mark.parametrize("size", [1e-150, 1e-163, 1e-170, 1e-250])

@@ -41,14 +41,14 @@ POINTS_AT_ONCE = 256
 """Points of one piece of work: what Ctrl-C may lose, and one process's share."""
 
 
-def certified_at_once(work: Sequence[tuple[Any, ...]]) -> dict[int, Certificate]:
+def certified_at_once(posterior: Model, work: Sequence[tuple[Any, ...]]) -> dict[int, Certificate]:
     """The certificates, by number, of the points that one box decides.
 
-    `work` are the arguments of `certify_region`, of one model with the same options and means.
+    `work` are the further arguments of `certify_region`, with the same options and means.
     """
     start = time.perf_counter()
-    posterior, _, _, options, means = work[0]
-    X, regions = np.stack([x for _, x, *_ in work]), [region for _, _, region, *_ in work]
+    _, _, options, means = work[0]
+    X, regions = np.stack([x for x, *_ in work]), [region for _, region, *_ in work]
     each = two_sided_candidates(posterior, X, options)
     if each is None or options.method.name != "taylor":
         return {}
@@ -67,15 +67,17 @@ def certified_at_once(work: Sequence[tuple[Any, ...]]) -> dict[int, Certificate]
     return {k: replace(found[k], seconds=seconds) for k in sorted(found)}
 
 
-def ranged_at_once(work: Sequence[tuple[Any, ...]]) -> dict[int, tuple[PredictionRange, ...]]:
+def ranged_at_once(
+    posterior: Model, work: Sequence[tuple[Any, ...]]
+) -> dict[int, tuple[PredictionRange, ...]]:
     """The ranges, by number, of the regions that one box bounds to within the tolerance.
 
-    `work` are a model, a region and the words of `prediction_range` (with `output` and `sides`) or
-    of `prediction_ranges`; all but the region are the same.
+    `work` are a region and the words of `prediction_range` (with `output` and `sides`) or
+    of `prediction_ranges`; the words are the same.
     """
     start = time.perf_counter()
-    posterior, _, words = work[0]
-    regions = [region for _, region, _ in work]
+    _, words = work[0]
+    regions = [region for region, _ in work]
     question = range_question(posterior, words["quantity"], words["beta"])
     asked = (
         RangeGoals.of_one(question, words["output"], words["sides"])

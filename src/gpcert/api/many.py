@@ -46,7 +46,8 @@ def certify_many(
     """`certify` for every row of X; the budget (60 seconds by default) is that of one point.
 
     `region` is one region for all points, or a list of one per point, which contain them. `n_jobs`
-    processes (joblib; -1: one a core) are started where what is left to do pays for their start;
+    processes (-1: one a core; None: what `joblib.parallel_config` says, a cluster of Dask's or
+    Ray's included) are started where what is left to do pays for their start;
     `progress` shows how many points are done, by default only on a terminal. Ctrl-C ends everything
     at once and returns the points finished so far, in a table with `complete=False`; its `labels`
     say which rows of X they are, by the index of a data frame. Other parameters as in `certify`.
@@ -174,12 +175,13 @@ def collect(
     words: Mapping[str, Any],
     *,
     doing: str = "",
-    at_once: Callable[[Sequence[tuple[Any, ...]]], dict[int, Any]] | None = None,
+    at_once: Callable[[Model, Sequence[tuple[Any, ...]]], dict[int, Any]] | None = None,
 ) -> tuple[dict[int, Any], bool]:
     """The function's answers by number, in order, and whether all were reached.
 
     `words` are those of a verb, of which `n_jobs` and `progress` count. `at_once` answers what it
-    can of many pieces of work together; the function is asked about the others.
+    can of many pieces of work together, which begin with the model; the function is asked about the
+    others.
     Ctrl-C, or an answer (or the first of several) that was interrupted, ends the run: what is
     finished is returned.
     """
@@ -187,7 +189,7 @@ def collect(
     done: dict[int, Any] = {}
     complete = True
     several = range(0, len(work), POINTS_AT_ONCE) if at_once and len(work) > 1 else range(0)
-    chunks = [(work[k : k + POINTS_AT_ONCE],) for k in several]
+    chunks = [(posterior, [own[1:] for own in work[k : k + POINTS_AT_ONCE]]) for k in several]
     try:
         prepare(posterior)
         with progress_line(shown) as line:

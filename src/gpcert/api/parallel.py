@@ -29,7 +29,8 @@ LONGEST_TRY = START_SECONDS
 def prepare(model: Model) -> None:
     """What all pieces of work need of the model is computed here, not once in every process."""
     for member in model.members:
-        _ = searched(member).norms
+        for part in searched(member).members:
+            _ = part.norms
 
 
 def numbered_results(
@@ -59,10 +60,11 @@ def numbered_results(
         first += 1
     if first == len(arguments):
         return
+    common, rest = _common(arguments)
     with _deaf():
         results: Any = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered")(
-            joblib.delayed(_piece)(os.getpid(), index, function, own)
-            for index, own in enumerate(arguments[first:], first)
+            joblib.delayed(_piece)(os.getpid(), index, function, common, rest[index])
+            for index in range(first, len(arguments))
         )
     try:
         yield from results
@@ -113,13 +115,38 @@ def _interrupted(found: Any) -> bool:
     return getattr(first, "reason", None) is StopReason.INTERRUPTED
 
 
+class Common:
+    """What all pieces of work have in common, a model mostly: one object, passed by itself.
+
+    joblib's Dask backend sends such an argument once, not with every piece, if it is large by
+    `sys.getsizeof`, which does not look into models; its processes read large arrays from one file.
+    """
+
+    def __init__(self, values: tuple[Any, ...]) -> None:
+        self.values = values
+
+    def __sizeof__(self) -> int:
+        return 2**20
+
+
+def _common(arguments: Sequence[tuple[Any, ...]]) -> tuple[Common, list[tuple[Any, ...]]]:
+    """The first argument, if it is the same object in all pieces, and the others."""
+    if not all(own and own[0] is arguments[0][0] for own in arguments):
+        return Common(()), list(arguments)
+    return Common((arguments[0][0],)), [own[1:] for own in arguments]
+
+
 def _piece(
-    parent: int, index: int, function: Callable[..., Any], arguments: tuple[Any, ...]
+    parent: int,
+    index: int,
+    function: Callable[..., Any],
+    common: Common,
+    rest: tuple[Any, ...],
 ) -> tuple[int, Any]:
     # a worker of a Dask cluster does its work in threads, where no signal arrives
     if os.getpid() != parent and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-    return index, function(*arguments)
+    return index, function(*common.values, *rest)
 
 
 @contextmanager

@@ -84,7 +84,6 @@ DEFAULTS: Mapping[str, Any] = {
     "backend": "numpy",
     "random_state": 0,
     "method": "taylor",
-    "n_jobs": 1,
 }
 """Defaults of the shared words; None of those that are not listed."""
 

@@ -200,7 +200,7 @@ class Search:
     memory: Annotated[
         float, typer.Option(help="gigabytes that the boxes of one point may hold")
     ] = 2.0
-    jobs: Annotated[int, typer.Option(help="processes; -1 for one a core")] = 1
+    jobs: Annotated[int | None, typer.Option(help="processes; -1 for one a core")] = None
     backend: Annotated[str, typer.Option(help="numpy, torch, torch:cpu or torch:cuda")] = "numpy"
     seed: Annotated[int, typer.Option(help="of the local search's starting points")] = 0
     method: Annotated[MethodChoice, typer.Option(help="family of bounds")] = MethodChoice.taylor

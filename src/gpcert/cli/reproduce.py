@@ -48,7 +48,7 @@ def reproduce(
     output: Annotated[
         Path, typer.Option(help="folder of the results, one folder per experiment in it")
     ] = Path("results"),
-    jobs: Annotated[int, typer.Option(help="processes; -1 for one a core")] = 1,
+    jobs: Annotated[int | None, typer.Option(help="processes; -1 for one a core")] = None,
     redraw: Annotated[
         bool, typer.Option("--redraw", help="make figures and findings anew from saved tables")
     ] = False,

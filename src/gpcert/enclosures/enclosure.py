@@ -19,6 +19,7 @@ from functools import cached_property
 from array_api_compat import device
 
 from gpcert.arrays import Array, namespace
+from gpcert.enclosures.cubic_term import CubicTerm
 from gpcert.enclosures.quadratic_minimum import QuadraticMinimum, quadratic_minimum
 from gpcert.kernels.expansions.base import finite_product
 from gpcert.kernels.expansions.geometry import Geometry
@@ -49,6 +50,8 @@ class Enclosure:
     rate: float = 0.0
     known_size: Array | None = None
     """The size, where it is known without another look at all entries."""
+    cubic: CubicTerm | None = None
+    """Degree 3, where it is known."""
 
     @staticmethod
     def of(
@@ -56,12 +59,13 @@ class Enclosure:
         coefficients: tuple[Array, Array, Array | None],
         error: Array,
         rate: float,
+        cubic: CubicTerm | None = None,
     ) -> Enclosure:
         """The error made infinite on cells too large for the weight (see `LARGEST_EXPONENT`)."""
         xp = namespace(error)
         small = geometry.rho2 <= (LARGEST_EXPONENT if rate > 0 else math.inf)
         error = xp.where(small & ~xp.isnan(error), error, xp.full_like(error, math.inf))
-        return Enclosure(geometry, *coefficients, error, rate)
+        return Enclosure(geometry, *coefficients, error, rate, cubic=cubic)
 
     @cached_property
     def size(self) -> Array:
@@ -109,6 +113,7 @@ class Enclosure:
             up(self.error + other.error + gamma(2) * size, 2),
             self.rate,
             size,
+            CubicTerm.sum(self.cubic, other.cubic),
         )
 
     def scaled(self, factor: Array | float) -> Enclosure:
@@ -123,6 +128,7 @@ class Enclosure:
             up(finite_product(each, self.error) + gamma(4) * size, 2),
             self.rate,
             size,
+            None if self.cubic is None else self.cubic.scaled(each),
         )
 
     def lowered(self, amount: Array) -> Enclosure:
@@ -299,7 +305,9 @@ class Enclosure:
             )
         return best
 
-    def _tested(self, level: Array) -> LevelBound:
+    def at_level(self, level: Array) -> tuple[Array | None, Array]:
+        """Hessian and error of a polynomial below `exp(rate |d|^2) (q - level)`, as in `minimum`;
+        its value is `value - level`, the gradient the same."""
         xp, geometry = namespace(self.value), self.geometry
         hessian, slack = self.hessian, self.error
         if self.rate > 0:
@@ -313,6 +321,11 @@ class Enclosure:
                 # rounding of hessian + amount I, entry by entry
                 diagonal = xp.sum(xp.abs(xp.linalg.diagonal(hessian)) * geometry.half**2, axis=1)
                 slack = slack + up(gamma(4) * (diagonal + xp.abs(amount) * geometry.rho2), 8)
+        return hessian, slack
+
+    def _tested(self, level: Array) -> LevelBound:
+        xp, geometry = namespace(self.value), self.geometry
+        hessian, slack = self.at_level(level)
         minimum = self._polynomial_minimum(hessian)
         margin = (self.value - level) + minimum.lower - slack
         size = xp.abs(self.value) + xp.abs(level) + xp.abs(minimum.lower) + slack

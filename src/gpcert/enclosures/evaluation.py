@@ -6,14 +6,22 @@ from collections.abc import Callable, Hashable
 from functools import cached_property
 from typing import Any
 
-from gpcert.arrays import Array
+import numpy as np
+
+from gpcert.arrays import Array, Backend
+from gpcert.committee import Model
 from gpcert.deadline import checkpoint
-from gpcert.enclosures.local_posterior import LocalCommittee, LocalModel, LocalPosterior
+from gpcert.enclosures.local_posterior import (
+    LocalCommittee,
+    LocalModel,
+    LocalPosterior,
+    local_model,
+)
 from gpcert.enclosures.mean import MeanEnclosure
 from gpcert.enclosures.portfolio import Portfolio
 from gpcert.enclosures.variance import VarianceEnclosure
 from gpcert.kernels.expansions.base import Expansion
-from gpcert.regions import Cells
+from gpcert.regions import Ball, Cells
 
 
 class Evaluation:
@@ -35,6 +43,9 @@ class Evaluation:
         self.cells = cells
         self.optional = optional
         """Whether bounds that may not pay are tried: not for cells that are single points."""
+        self.enough: float | None = None
+        """What a lower bound of the goal that is asked next need not exceed, if that is known: the
+        search sets it, and bounds that are refined stop there."""
         self.portfolio = Portfolio() if learnt is None else learnt.copy()
         self._index = 0
         self._answers: dict[Hashable, Any] = {}
@@ -93,10 +104,14 @@ class Evaluation:
     def mean_at_center(self, output: int) -> tuple[Array, Array]:
         """Certified range (B,) of the mean at the centres; without the enclosure where that has not
         been asked for, as at single points."""
-        if ("mean", output) in self._answers:
+        if self.knows("mean", output):
             return self.mean(output).output_at_center
-        key = ("center", output)
+        key = ("center range", output)
         return self.once(key, lambda: self.local.mean_at_center(self.expansion, output))
+
+    def knows(self, kind: str, output: int) -> bool:
+        """Whether the enclosure of that mean or variance has been asked for."""
+        return (kind, output) in self._answers
 
     def variance(self, output: int) -> VarianceEnclosure:
         """Enclosures of v_c and -v_c."""
@@ -122,3 +137,9 @@ class Evaluation:
         """A goal says whether the variance's slack mattered to it; decides for the next batches."""
         if variance.derivatives_used:
             self.report("derivatives", variance.derivatives_gained and relevant)
+
+
+def evaluation_at(model: Model, x: np.ndarray, variance: bool) -> Evaluation:
+    """The evaluation of that cell; `variance` says whether variances are asked of it."""
+    region = Ball(x, 0.0)
+    return Evaluation(local_model(model, region, Backend(), variance), region.root())

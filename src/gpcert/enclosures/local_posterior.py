@@ -21,6 +21,7 @@ from gpcert.enclosures.two_sided import Units
 from gpcert.enclosures.variance import (
     VarianceEnclosure,
     VarianceOptions,
+    center_of_variance,
     variance_enclosure,
 )
 from gpcert.kernels import LocalKernel
@@ -191,13 +192,24 @@ class LocalPosterior:
     def mean_at_center(self, expansion: Expansion, output: int) -> tuple[Array, Array]:
         """Certified range (B,) of the mean at the centres alone, in the output's units: a product
         with the weights, where `mean` would also take slopes and curvatures."""
-        kernel, seen, weights = self._seen_by(output, expansion)
-        values, errors = kernel.center_values(seen, weights[None])
-        shift = kernel.center_shift(seen)
-        if shift is not None:
-            errors = up(errors + self.norms[output] * shift[:, None], 3)
+        values, errors = (part[:, None] for part in self.mean_center(expansion, output))
         low, high = self._center_range(expansion, values, errors, [output])
         return low[:, 0], high[:, 0]
+
+    def mean_center(self, expansion: Expansion, output: int) -> tuple[Array, Array]:
+        """(B,): g_c at the centres, and its error."""
+        kernel, seen, weights = self._seen_by(output, expansion)
+        values, errors = (part[:, 0] for part in kernel.center_values(seen, weights[None]))
+        shift = kernel.center_shift(seen)
+        if shift is not None:
+            errors = up(errors + self.norms[output] * shift, 3)
+        return values, errors
+
+    def variance_center(self, expansion: Expansion, output: int) -> tuple[Array, Array]:
+        """(B,): about max(v_c, 0) at the centres, in unit form, and its error."""
+        found = center_of_variance(self.kernel, expansion, self._precision(output), self.operator)
+        dip = self.operator.excess * self.kernel.variance
+        return found.value, up(found.error + dip, 2)
 
     def _center_range(
         self, expansion: Expansion, values: Array, errors: Array, outputs: Sequence[int]

@@ -6,10 +6,17 @@ import math
 from dataclasses import dataclass, replace
 
 from gpcert.arrays import Array, namespace
+from gpcert.enclosures.cubic_term import CubicTerm
 from gpcert.enclosures.enclosure import Enclosure
 from gpcert.enclosures.trend import CellTrend
 from gpcert.enclosures.two_sided import TwoSided, Units
-from gpcert.kernels.expansions.base import Combination, Expansion, LinearModel, LocalKernel
+from gpcert.kernels.expansions.base import (
+    Combination,
+    Expansion,
+    FunctionModel,
+    LinearModel,
+    LocalKernel,
+)
 from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.rounding import gamma, up, up_float
 
@@ -64,17 +71,25 @@ def mean_enclosure(
     model = local.model(expansion, Combination(weights, up_float(norm * norm, 1)), pointwise)
     rounding = up(model.errors[:, 0] + model.slope_rounding(geometry), 4)
     rate, shift = local.weight_rate, local.center_shift(expansion)
-    lower = (model.value, model.gradient, model.hessian)
-    upper = (-model.value, -model.gradient, -model.hessian)
     return MeanEnclosure(
-        Enclosure.of(geometry, lower, up(model.below + rounding, 2), rate),
-        Enclosure.of(geometry, upper, up(model.above + rounding, 2), rate),
+        _side(geometry, model, rounding, rate, 1),
+        _side(geometry, model, rounding, rate, -1),
         model.value,
         model.errors[:, 0] if shift is None else up(model.errors[:, 0] + norm * shift, 3),
         units or Units(),
         up(model.linear_error + rounding, 4),
         model.gained,
     )
+
+
+def _side(
+    geometry: Geometry, model: FunctionModel, rounding: Array, rate: float, sign: int
+) -> Enclosure:
+    """Of `sign g`."""
+    left = model.below if sign > 0 else model.above
+    coefficients = (sign * model.value, sign * model.gradient, sign * model.hessian)
+    cubic = CubicTerm.of(model.cubic, left, sign)
+    return Enclosure.of(geometry, coefficients, up(left + rounding, 2), rate, cubic)
 
 
 def first_order(

@@ -9,15 +9,25 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from array_api_compat import is_numpy_namespace
+
 from gpcert.arrays import Array, Backend, namespace
 from gpcert.deadline import checkpoint
 from gpcert.kernels.expansions.base import Expansion, LocalKernel, QuadraticForm
 from gpcert.rounding import gamma, root, up
+from gpcert.spectral import is_triangular
 from gpcert.unit_form import UnitForm
 
 ACCEPTABLE_ERROR = 1e-6
 """Relative to the prior variance, for the worst kernel row: above it the product with S is replaced
 by two with its factor. A choice of speed only; both errors are bounded and added."""
+
+
+CACHE_NUMBERS = 2**18
+"""Numbers (2 MB) that a processor keeps near: larger pieces of work wait for the memory."""
+
+STRIP = 128
+"""Rows of a triangular factor that are multiplied at once."""
 
 
 class Applied(NamedTuple):
@@ -43,6 +53,8 @@ class LocalPrecision:
     size: float
     negative: LocalPrecision | None = None
     """C in the place of A, where there is one."""
+    triangular: bool = False
+    """Whether A has nothing above its diagonal."""
 
     @staticmethod
     def build(unit: UnitForm, index: int, variance: float, backend: Backend) -> LocalPrecision:
@@ -54,7 +66,7 @@ class LocalPrecision:
         worst = gamma(N + len(A) + len(C)) * (size * size + other * other) * variance * N
         S = backend.asarray(unit.precisions[index]) if worst <= ACCEPTABLE_ERROR else None
         negative = LocalPrecision(backend.asarray(C), None, other) if len(C) else None
-        return LocalPrecision(backend.asarray(A), S, size, negative)
+        return LocalPrecision(backend.asarray(A), S, size, negative, is_triangular(A))
 
     def apply(self, local: LocalKernel, expansion: Expansion) -> Applied:
         """`y = S k` and `k.y` with their errors.
@@ -132,15 +144,31 @@ class LocalPrecision:
         spread = spread + root(xp.sum(square**2, axis=(1, 2)))
         return QuadraticForm(matrix, up(error + gamma(8) * spread + prior.error, 8))
 
+    def _with_factor(self, rows: Array) -> Array:
+        """`rows A^T` (n, r); of a triangular A only with what is not zero, so in half the time."""
+        if not self.triangular:
+            return rows @ self.factor.T
+        r = len(self.factor)
+        ends = [(start, min(start + STRIP, r)) for start in range(0, r, STRIP)]
+        parts = [rows[:, :end] @ self.factor[start:end, :end].T for start, end in ends]
+        return namespace(rows).concat(parts, axis=1)
+
     def _derivative_square(self, local: LocalKernel, expansion: Expansion) -> tuple[Array, Array]:
         """`Q Q^T` and its error, infinite where the derivatives' is."""
         xp = namespace(expansion.K)
+        if self.precision is not None and self.negative is None and self._tall:
+            return self._derivative_square_by(self.precision, local, expansion)
         r, N = self.factor.shape
         B, f = expansion.geometry.half.shape
-        # one large product for all cells and features, not one small product a cell
-        rows = xp.reshape(local.derivatives(expansion), (B * f, N))
-        Q = xp.reshape(rows @ self.factor.T, (B, f, r))
-        square = Q @ xp.matrix_transpose(Q)
+        squares = []
+        # one product for many cells and features, not a small one a cell; on a CPU of as many as
+        # its cache holds
+        size = max(1, CACHE_NUMBERS // max(1, f * N)) if is_numpy_namespace(xp) else max(1, B)
+        for part in local.derivative_parts(expansion, size):
+            rows = self._with_factor(xp.reshape(part, (len(part) * f, N)))
+            Q = xp.reshape(rows, (len(part), f, r))
+            squares.append(Q @ xp.matrix_transpose(Q))
+        square = xp.concat(squares, axis=0)
         square = 0.5 * (square + xp.matrix_transpose(square))  # exactly symmetric
         norm, norm_error = local.derivative_sizes(expansion)
         known = xp.isfinite(norm) & xp.isfinite(norm_error)
@@ -150,3 +178,31 @@ class LocalPrecision:
         size = root(xp.sum(xp.linalg.diagonal(square), axis=1)) * (1.0 + gamma(r + 8))
         error = dQ * (2.0 * size + dQ) + gamma(r + 8) * size**2
         return square, xp.where(known, up(error, r + 16), xp.full_like(error, math.inf))
+
+    @property
+    def _tall(self) -> bool:
+        """Whether the factor has more rows than columns, as that of coupled classes."""
+        return self.factor.shape[0] > self.factor.shape[1]
+
+    def _derivative_square_by(
+        self, S: Array, local: LocalKernel, expansion: Expansion
+    ) -> tuple[Array, Array]:
+        """The same as `D k S (D k)^T`: fewer products where the factor is tall.
+
+        With j the Frobenius norm of the computed D k and e that of its error, two products and the
+        entries of S err by at most `gamma size^2 j^2`, and D k itself by `size^2 e (2 j + e)`.
+        """
+        xp = namespace(expansion.K)
+        r, N = self.factor.shape
+        B, f = expansion.geometry.half.shape
+        rows = local.derivatives(expansion)
+        turned = xp.reshape(xp.reshape(rows, (B * f, N)) @ S, (B, f, N))
+        square = turned @ xp.matrix_transpose(rows)
+        square = 0.5 * (square + xp.matrix_transpose(square))  # exactly symmetric
+        norm, norm_error = local.derivative_sizes(expansion)
+        known = xp.isfinite(norm) & xp.isfinite(norm_error)
+        norm, norm_error = (xp.where(known, x, xp.zeros_like(x)) for x in (norm, norm_error))
+        whole = norm + norm_error
+        error = gamma(2 * N + r + 32) * whole * whole + norm_error * (2.0 * whole + norm_error)
+        error = up(self.size * self.size * error, 16)
+        return square, xp.where(known, error, xp.full_like(error, math.inf))

@@ -55,7 +55,14 @@ def quadratic_minimum(geometry: Geometry, gradient: Array, hessian: Array) -> Qu
         found = quadratic_minimum(pulled.geometry, pulled.gradient, pulled.hessian)
         lower = down(found.lower - pulled.lost, 2)
         return QuadraticMinimum(lower, found.point @ xp.matrix_transpose(pulled.matrix))
-    w = geometry.half
+    found = box_minimum(geometry.half, gradient, hessian)
+    lower = _ball_improvement(geometry, gradient, hessian, found.lower)
+    return QuadraticMinimum(lower, found.point)
+
+
+def box_minimum(w: Array, gradient: Array, hessian: Array) -> QuadraticMinimum:
+    """The statement of `quadratic_minimum` over the boxes |d_j| <= w_j (B, f)."""
+    xp = namespace(gradient)
     curvature = xp.linalg.diagonal(hessian)
     absolute = xp.abs(hessian)
     z, slope = _local_minimum(gradient, hessian, absolute, w)
@@ -64,25 +71,24 @@ def quadratic_minimum(geometry: Geometry, gradient: Array, hessian: Array) -> Qu
     sign = xp.where(z > 0, -xp.ones_like(z), xp.ones_like(z))
     outer, inner = xp.where(at_end, w, zero), xp.where(at_end, zero, w + xp.abs(z))
     signed = hessian * sign[:, :, None] * sign[:, None, :]
-    negative = _apply(nonnegative(-signed), outer) - nonnegative(-curvature) * outer
+    negative = apply(nonnegative(-signed), outer) - nonnegative(-curvature) * outer
     reach = xp.where(at_end, 2.0 * w, inner)
     bent = curvature - xp.where(
-        at_end, zero, _apply(absolute, xp.where(at_end, zero, xp.ones_like(w))) - xp.abs(curvature)
+        at_end, zero, apply(absolute, xp.where(at_end, zero, xp.ones_like(w))) - xp.abs(curvature)
     )
-    steep = xp.where(at_end, sign * slope - negative - _apply(absolute, inner), -xp.abs(slope))
+    steep = xp.where(at_end, sign * slope - negative - apply(absolute, inner), -xp.abs(slope))
     around_point, step = _parabola_minimum(steep, bent, reach)
     value = 0.5 * xp.sum(z * (gradient + slope), axis=1)
     lower = value + xp.sum(around_point, axis=1)
 
     flank = xp.abs(gradient)
     separable, _ = _parabola_minimum(-flank, curvature, w)
-    magnitude = xp.sum(w * _apply(absolute, w), axis=1)
+    magnitude = xp.sum(w * apply(absolute, w), axis=1)
     own = xp.sum(xp.abs(curvature) * w**2, axis=1)
     lower = xp.maximum(lower, xp.sum(separable, axis=1) - 0.5 * (magnitude - own))
     # Nested dot products of length f: every term is below |g|.w + w|H|w in size, some eightfold.
     size = xp.sum(flank * w, axis=1) + magnitude
     lower = lower - up(gamma(4 * w.shape[1] + 48) * 16.0 * size, 4)
-    lower = _ball_improvement(geometry, gradient, hessian, lower)
     away = xp.where(at_end, sign * step, -xp.sign(slope) * step)
     point = z + away
     # coefficients beyond float64 say nothing about where to look
@@ -100,14 +106,14 @@ def _local_minimum(
     rows = xp.sum(absolute, axis=2)
     stiff = xp.where(rows > 0, rows, xp.ones_like(rows))
     z = xp.where(gradient > 0, -w, w)
-    slope = gradient + _apply(hessian, z)
+    slope = gradient + apply(hessian, z)
     for _ in range(DESCENT_STEPS):
         z = xp.minimum(xp.maximum(z - slope / stiff, -w), w)
-        slope = gradient + _apply(hessian, z)
+        slope = gradient + apply(hessian, z)
     return z, slope
 
 
-def _apply(matrix: Array, vector: Array) -> Array:
+def apply(matrix: Array, vector: Array) -> Array:
     """Batched matrix-vector product."""
     return (matrix @ vector[:, :, None])[:, :, 0]
 

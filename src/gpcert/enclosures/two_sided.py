@@ -13,7 +13,7 @@ from typing import Self
 from gpcert.arrays import Array, namespace
 from gpcert.enclosures.enclosure import Enclosure
 from gpcert.kernels.expansions.geometry import Geometry
-from gpcert.rounding import down, up
+from gpcert.rounding import U, down, up
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,11 @@ class Units:
     def level(self, y: float) -> float | Array:
         """About the q of a y."""
         return (y - self.shift) / self.factor
+
+    def safe_level(self, y: float) -> float | Array:
+        """A q, a few roundings above `level`, from which `below` finds at least y."""
+        q = self.level(y)
+        return q + 64.0 * U * (abs(q) + (abs(self.shift) + abs(y)) / self.factor)
 
 
 def unit_slope(mean: Units, variance: Units, beta: Array) -> Array:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from gpcert.arrays import Array, namespace
 from gpcert.enclosures.enclosure import Enclosure, reach
@@ -118,6 +119,34 @@ class VarianceOptions:
     pointwise: bool
 
 
+class Center(NamedTuple):
+    """At the centres: `y = S k`, the prior variance and v, each with its error."""
+
+    y: Array
+    y_error: Array
+    prior: Array
+    prior_error: Array
+    value: Array
+    error: Array
+
+
+def center_of_variance(
+    local: LocalKernel, expansion: Expansion, precision: LocalPrecision, operator: OperatorBounds
+) -> Center:
+    """v at the centres, and what it is made of."""
+    xp = namespace(expansion.K)
+    prior, prior_error = local.center_variance(expansion)
+    y, y_error, explained, explained_error = precision.apply(local, expansion)
+    value = prior - explained
+    # with a negative factor `explained` may have either sign
+    error0 = up(explained_error + prior_error + gamma(2) * (prior + xp.abs(explained)), 4)
+    shift = local.center_shift(expansion)
+    if shift is not None:  # |<p, P p> - <q, P q>| <= |P| |p - q| |p + q|
+        moved = operator.norm * shift * (2.0 * xp.sqrt(prior + prior_error) + shift)
+        error0 = up(error0 + moved, 12)
+    return Center(y, y_error, prior, prior_error, value, error0)
+
+
 def variance_enclosure(
     local: LocalKernel,
     expansion: Expansion,
@@ -131,16 +160,9 @@ def variance_enclosure(
     p = omega k~(c, .) is a function of squared norm at most
     `|P e0|^2 <= |P| (v(c) + 2 kappa k(c, c))`, modelled like a mean; see the module.
     """
-    xp, geometry = namespace(expansion.K), expansion.geometry
-    prior, prior_error = local.center_variance(expansion)
-    y, y_error, explained, explained_error = precision.apply(local, expansion)
-    value = prior - explained
-    # with a negative factor `explained` may have either sign
-    error0 = up(explained_error + prior_error + gamma(2) * (prior + xp.abs(explained)), 4)
-    shift = local.center_shift(expansion)
-    if shift is not None:  # |<p, P p> - <q, P q>| <= |P| |p - q| |p + q|
-        moved = operator.norm * shift * (2.0 * xp.sqrt(prior + prior_error) + shift)
-        error0 = up(error0 + moved, 12)
+    geometry = expansion.geometry
+    center = center_of_variance(local, expansion, precision, operator)
+    y, y_error, prior, prior_error, value, error0 = center
     whole = nonnegative(value + error0) + 2.0 * operator.excess * (prior + prior_error)
     whole = up(operator.norm * whole, 4)
     model = local.model(expansion, Combination(-y, whole, True, y_error), options.pointwise)

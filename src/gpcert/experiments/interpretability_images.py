@@ -232,9 +232,7 @@ def draw(name: str, tables: Tables) -> Figure:
         budgets = tables["budgets"].where(data=data, image=image)
         _column(column, pixels, gaps, budgets)
         column[0].set_title(f"{labelled(str(data))}: {label}", fontsize="medium")
-    for ax, text in zip(
-        axes[:, 0], ("image", "effect", "smallest gap", "adversarial"), strict=True
-    ):
+    for ax, text in zip(axes[:, 0], ROWS, strict=True):
         ax.set_ylabel(text)
     for ax in axes[2, 1:]:
         ax.set_ylabel("")

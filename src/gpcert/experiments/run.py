@@ -30,7 +30,7 @@ def reproduce(
     scale: str = "quick",
     data: str | Path | None = None,
     output: str | Path = "results",
-    n_jobs: int | None = 1,
+    n_jobs: int | None = None,
     progress: bool | None = None,
 ) -> ExperimentResult:
     """Run one experiment of the paper and write its tables, figures and findings.
@@ -48,8 +48,8 @@ def reproduce(
     data : a folder with the data files, see `gpcert.datasets`; without it those that are
         not generated come from OpenML.
     output : folder of the results; each experiment has one of its own in it.
-    n_jobs : processes, or None for what `joblib.parallel_config` says, which also chooses where
-        the pieces run: processes by default, a Dask or Ray cluster if its backend is set.
+    n_jobs : processes; by default what `joblib.parallel_config` says, which also chooses where
+        the pieces run: here, in processes, or on a Dask or Ray cluster if its backend is set.
     progress : a bar with the time left; by default only on a terminal.
     """
     experiment = experiment_named(name)

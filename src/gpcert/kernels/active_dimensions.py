@@ -10,12 +10,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, namespace, to_numpy
 from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.composite import checked_kernel
 from gpcert.kernels.lines.base import Enclosed
 from gpcert.kernels.nodes.base import Jet, LocalNode, NodeBatch, Triple
+from gpcert.kernels.nodes.beyond import Beyond
 from gpcert.kernels.nodes.feature_sizes import FeatureSizes
 from gpcert.regions.frame import Frame, Reach
 
@@ -186,9 +187,10 @@ class ActiveBatch(NodeBatch):
         """Those of k."""
         return self.part.variations()
 
-    def beyond_second(self, coefficients: Array, third: Array) -> Array:
-        """That of k."""
-        return self.part.beyond_second(coefficients, third)
+    def beyond_second(self, coefficients: Array, third: Array) -> Beyond:
+        """That of k, placed among all features."""
+        found = self.part.beyond_second(coefficients, third)
+        return found.placed(to_numpy(self.index), self.features)
 
     def own_beyond_second(self) -> Array | None:
         """That of k."""

@@ -17,6 +17,7 @@ from gpcert.kernels.composite import checked_kernel
 from gpcert.kernels.lines.affine_algebra import combined
 from gpcert.kernels.lines.base import Enclosed
 from gpcert.kernels.nodes.base import Jet, LocalNode, NodeBatch, Triple
+from gpcert.kernels.nodes.beyond import Beyond
 from gpcert.kernels.nodes.feature_sizes import FeatureSizes
 from gpcert.kernels.sizes import frobenius, raised, times
 from gpcert.kernels.unit import even_exponent, exactly_scaled
@@ -164,12 +165,11 @@ class ScaleBatch(NodeBatch):
         scaled = _scaled((others[0], others[1], others[2]), self.factor)
         return times(zeroth, namespace(zeroth).full_like(zeroth, self.factor)), *scaled
 
-    @np.errstate(over="ignore")
-    def beyond_second(self, coefficients: Array, third: Array) -> Array:
+    def beyond_second(self, coefficients: Array, third: Array) -> Beyond:
         """Scaled; the part's own third derivatives."""
         del third
         found = self.part.beyond_second(coefficients, self.part.variations()[3])
-        return times(found, namespace(found).full_like(found, self.factor))
+        return found.scaled(self.factor)
 
     @np.errstate(over="ignore")
     def own_beyond_second(self) -> Array | None:

@@ -5,6 +5,7 @@ Proofs: docs/mathematics.md, statements 14.1 and 14.2.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 
@@ -257,6 +258,7 @@ class _Search:
             evaluation = Evaluation(self.local, cells, learnt=self.portfolio)
             for g in active:
                 checkpoint()
+                evaluation.enough = self._enough(g)
                 bound = self.problem.goals[g].bound(evaluation, self.problem.target)
                 values = to_numpy(bound.lower)
                 if np.isnan(values).any():
@@ -271,6 +273,13 @@ class _Search:
         self.boxes += count
         points = cells.points_full(np.stack(candidates)) if candidates else np.empty((0, 0))
         return Boxes(to_numpy(cells.lower), to_numpy(cells.upper), lower, axes), points
+
+    def _enough(self, g: int) -> float | None:
+        """A lower bound that settles a box for goal g, and a little more: bounds are rounded."""
+        value, target = float(self.incumbents.values[g]), self.problem.target
+        settled = value - self.problem.tol if target is None else target
+        enough = settled + 1e-6 * (value - settled)
+        return enough if math.isfinite(enough) else None
 
     def _check(self) -> None:
         """A proved lower bound above an attained value is a defect, never an answer."""

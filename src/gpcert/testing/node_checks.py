@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from gpcert.arrays import to_numpy
+from gpcert.kernels.nodes.symmetric_tensors import sorted_index
 from gpcert.rounding import TINY, gamma
 from gpcert.testing.balls import coefficients, dot, exact, flint, series_length
 from gpcert.testing.feature_lengths import (
@@ -191,7 +193,8 @@ def check_variations(case: NodeCase) -> None:
 
 
 def check_beyond_second(case: NodeCase) -> None:
-    """What degree 2 leaves of a weighted sum, and of k(., c) itself, at points of the cells.
+    """What degree 2 leaves of a weighted sum, and of k(., c) itself, at points of the cells; and
+    what is left once the sum's own degree 3 is added, where it is known.
 
     Points whose third derivative is not bounded on a cell have no weight there, as for the caller.
     """
@@ -200,7 +203,9 @@ def check_beyond_second(case: NodeCase) -> None:
     third = case.batch.variations()[3]
     bounded = np.isfinite(case.host(third))
     a = np.where(bounded, case.rng.normal(size=case.shape) * case.rng.choice([1.0, 1e-3, 1e3]), 0.0)
-    bound = case.host(case.batch.beyond_second(case.place(a), third), (len(case.cells),))
+    beyond, count = case.batch.beyond_second(case.place(a), third), (len(case.cells),)
+    bound, cubic = case.host(beyond.size, count), beyond.cubic
+    rest = None if cubic is None else case.host(cubic.rest, count)
     own = case.batch.own_beyond_second()
     own = None if own is None else case.host(own, (len(case.cells),))
     with module.ctx.workprec(800):  # the differences cancel for tiny displacements
@@ -208,10 +213,27 @@ def check_beyond_second(case: NodeCase) -> None:
             for x in case.inside(b, 3):
                 targets = [(w, z) for w, z in zip(a[b], case.targets, strict=True) if w != 0]
                 weighted = [arb(float(w)) * _third_order(case, b, x, z) for w, z in targets]
-                assert not abs(sum(weighted, arb(0))) > arb(bound[b]), "what degree 2 leaves"
+                left = sum(weighted, arb(0))
+                assert not abs(left) > arb(bound[b]), "what degree 2 leaves"
+                if cubic is not None and rest is not None and math.isfinite(rest[b]):
+                    left = left - _cubic(case, b, x, to_numpy(cubic.tensor)[b])
+                    assert not abs(left) > arb(rest[b]), "what degree 3 leaves"
                 if own is not None and math.isfinite(own[b]):
                     left = _third_order(case, b, x, case.centers[b])
                     assert not abs(left) > arb(own[b]), "what degree 2 leaves of k(., c)"
+
+
+def _cubic(case: NodeCase, b: int, x: np.ndarray, tensor: np.ndarray) -> Any:
+    """`T[d, d, d] / 6` at x, d in the units of the frame."""
+    d = [
+        (s - case.centers[b][j]) / flint().arb(float(u))
+        for s, j, u in zip(exact(x[case.frame.free]), case.frame.free, case.frame.unit, strict=True)
+    ]
+    entries, orders = sorted_index(len(d), 3)
+    total = flint().arb(0)
+    for (j, k, m), order, t in zip(entries, orders, tensor, strict=True):
+        total += flint().arb(float(order * t)) * d[j] * d[k] * d[m] / 6
+    return total
 
 
 def _third_order(case: NodeCase, b: int, x: np.ndarray, z: list[Any]) -> Any:

@@ -1,6 +1,6 @@
 """All enclosures of class probabilities of a batch of cells, the best of them taken.
 
-Proofs: docs/mathematics.md, statement 10.11.
+Proofs: docs/mathematics.md, statement 10.9.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import Any
 
 from gpcert.arrays import Array, namespace
 from gpcert.class_layout import ClassLayout
-from gpcert.enclosures.classes.log_concave import LogConcave
 from gpcert.enclosures.classes.moments import (
     ClassJet,
     class_jet,
@@ -107,10 +106,11 @@ class ClassEvaluation:
 
     def lower(self, weights: Weights, target: float | None) -> LevelBound:
         """Certified lower bound over each cell, and where the sum may be small (scaled)."""
-        del target
         xp = namespace(self.evaluation.cells.lower)
         evaluation = self.evaluation
         best = taylor_bound(self._problem, self.jet(weights))
+        if self._about_nearest and target is not None and bool(xp.all(best.lower > target)):
+            return best  # all that was asked; pairs of many classes are dear
         for name, bound in (("ranges", self._by_ranges), ("pieces", self._by_pieces)):
             key = f"{name} {weights}"
             if evaluation.wants(key):
@@ -120,21 +120,8 @@ class ClassEvaluation:
         floor = xp.full_like(best.lower, min(weights))  # the probabilities add up to one
         return LevelBound(xp.maximum(best.lower, floor), best.point)
 
-    def range(self, c: int) -> tuple[Array, Array]:
-        """Certified `low <= pi_c <= high` over each cell, of any size: comparisons of pairs, and
-        log-concavity where there are integrals for it."""
-
-        def compute() -> tuple[Array, Array]:
-            xp = namespace(self.evaluation.cells.lower)
-            low, high = self.pairs.range(c)
-            if self._by_moments and self.evaluation.optional:
-                own = LogConcave(self.latent, self.layout, self.likelihood, self.place)
-                jet = self._single(c)
-                low = xp.maximum(low, own.lower(c, jet))
-                high = xp.minimum(high, own.upper(c, jet))
-            return low, high
-
-        return self._once(("range", c), compute)
+    def _range(self, c: int) -> tuple[Array, Array]:
+        return self._once(("range", c), lambda: self.pairs.range(c))
 
     def split_scores(self) -> Array:
         """(B, f): about how much the expansion's rest falls when an axis is halved."""
@@ -203,7 +190,7 @@ class ClassEvaluation:
         zero = xp.zeros_like(self.latent.geometry.rho2)
         every = m <= FEW_CLASSES
         ranges = [
-            self.range(c) if every or w != 0.0 else (zero, zero + 1.0)
+            self._range(c) if every or w != 0.0 else (zero, zero + 1.0)
             for c, w in enumerate(weights)
         ]
         # rounding: more mass to give away, and the total, only ever fall on the safe side if

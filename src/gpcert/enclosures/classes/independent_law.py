@@ -4,7 +4,7 @@ Class probabilities do not see a shift that all latent values share, and the lik
 inform it: the posterior covariance of coupled classes is nearly a diagonal plus a multiple of
 `1 1^T`. Any variances are sound; the closer, the less is left to the expansion.
 
-Proofs: docs/mathematics.md, statement 10.15.
+Proofs: docs/mathematics.md, statement 10.13.
 """
 
 from __future__ import annotations

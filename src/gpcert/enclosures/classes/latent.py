@@ -12,7 +12,7 @@ from gpcert.arrays import Array, namespace
 from gpcert.enclosures.classes.outputs import LatentOutputs
 from gpcert.enclosures.enclosure import reach
 from gpcert.enclosures.quadratic_minimum import smallest_eigenvalue
-from gpcert.enclosures.two_sided import TwoSided
+from gpcert.enclosures.two_sided import TwoSided, Units
 from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.kernels.exponentials import growth_chord
 from gpcert.rounding import gamma, nonnegative, up
@@ -108,7 +108,9 @@ def mean_first_order(latent: LatentOutputs, outputs: int) -> FirstOrder:
         low, high = _bends(enclosure)
         lost = up(_growth(enclosure.below.rate, geometry) * largest, geometry.half.shape[1] + 8)
         low, high = xp.maximum(low - lost, -linear), xp.minimum(high + lost, linear)
-        rows.append(_Row(enclosure, enclosure.below.gradient, low, high, linear))
+        rows.append(
+            _Row(enclosure.center, enclosure.units, enclosure.below.gradient, low, high, linear)
+        )
     return _first_order(geometry, rows)
 
 
@@ -134,7 +136,7 @@ def variance_first_order(latent: LatentOutputs, outputs: int) -> FirstOrder:
         plain = (v_low - enclosure.center - slopes, v_high - enclosure.center + slopes)
         low = xp.where(low > plain[0], low, plain[0])  # undefined values lose
         high = xp.where(high < plain[1], high, plain[1])
-        rows.append(_Row(enclosure, slope, low, high, v_high + slopes))
+        rows.append(_Row(enclosure.center, enclosure.units, slope, low, high, v_high + slopes))
         lost = up(enclosure.below.error + growth * v_high, 4)
         gained = up(enclosure.above.error + dip * (1.0 + growth), 4)
         shapes.append((enclosure, lost, gained))
@@ -157,14 +159,14 @@ def _shapes(found: FirstOrder, shapes: list[tuple[TwoSided, Array, Array]]) -> S
 
 def mean_at_center(latent: LatentOutputs, outputs: int) -> FirstOrder:
     """`mean_first_order` for the cells' centres alone: nothing moves."""
-    means = [latent.mean(c) for c in range(outputs)]
-    return _first_order(latent.geometry, [_still(mean, mean.center_error) for mean in means])
+    rows = [_still(latent, *latent.mean_at_center(c)) for c in range(outputs)]
+    return _first_order(latent.geometry, rows)
 
 
 def variance_at_center(latent: LatentOutputs, outputs: int) -> FirstOrder:
     """`variance_first_order` for the cells' centres alone."""
-    found = [latent.variance(c) for c in range(outputs)]
-    return _first_order(latent.geometry, [_still(v, up(v.center_error + v.dip, 1)) for v in found])
+    rows = [_still(latent, *latent.variance_at_center(c)) for c in range(outputs)]
+    return _first_order(latent.geometry, rows)
 
 
 def linear_reach(geometry: Geometry, slope: Array) -> Array:
@@ -182,17 +184,19 @@ def linear_reach(geometry: Geometry, slope: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class _Row:
-    """`low <= q - center - slope.d <= high`; `size` of what was added besides the centre."""
+    """`low <= q - center - slope.d <= high` in unit form; `size` of what was added besides the
+    centre."""
 
-    own: TwoSided
+    center: Array
+    units: Units
     slope: Array
     low: Array
     high: Array
     size: Array | float
 
 
-def _still(own: TwoSided, error: Array) -> _Row:
-    return _Row(own, 0.0 * own.below.gradient, -error, error, 0.0)
+def _still(latent: LatentOutputs, center: Array, error: Array, units: Units) -> _Row:
+    return _Row(center, units, 0.0 * latent.geometry.half, -error, error, 0.0)
 
 
 def _first_order(geometry: Geometry, rows: list[_Row]) -> FirstOrder:
@@ -200,19 +204,19 @@ def _first_order(geometry: Geometry, rows: list[_Row]) -> FirstOrder:
     xp = namespace(rows[0].low)
     references, bends = [], []
     for row in rows:
-        center, units = row.own.center, row.own.units
+        center, units = row.center, row.units
         middle = 0.5 * (row.low + row.high)
         references.append(units.about(center + middle))
         bend = xp.maximum(row.high - middle, middle - row.low)
         size = abs(units.shift) + units.factor * (xp.abs(center) + row.size)
         size = size + units.factor * (xp.abs(row.low) + xp.abs(row.high))
         bends.append(up(units.factor * bend + gamma(8) * size, 4))
-    slope = xp.stack([row.own.units.factor * row.slope for row in rows], axis=1)
+    slope = xp.stack([row.units.factor * row.slope for row in rows], axis=1)
     # scaling a slope rounds each of its entries
     rounding = gamma(4) * xp.sum(xp.abs(slope) * geometry.half[:, None, :], axis=2)
     bend = up(xp.stack(bends, axis=1) + rounding, geometry.half.shape[1] + 4)
     whole = up(linear_reach(geometry, slope) + bend, 2)
-    centers = xp.stack([row.own.units.about(row.own.center) for row in rows], axis=1)
+    centers = xp.stack([row.units.about(row.center) for row in rows], axis=1)
     return FirstOrder(xp.stack(references, axis=1), slope, bend, whole, centers)
 
 

@@ -23,8 +23,8 @@ class Change:
     `means` are the d_k (J = n), `variances` the y_j of `V = sum_j y_j matrices_j`; `offset`
     (B, n, n) is V_0 less `sum_j reference_j matrices_j`, known up to `offset_error`
     (B,), in Frobenius norm, which also counts what makes V positive semi-definite. `root_ranks`
-    (J,) are upper bounds of the square roots of the matrices' ranks; `mixing` (n, J) are the sizes
-    of the coefficients of the outputs' means in the d_k.
+    (J,) are upper bounds of the square roots of the matrices' ranks; `mixing` (n, outputs of
+    the means) are the sizes of the coefficients of the outputs' means in the d_k.
     """
 
     means: FirstOrder

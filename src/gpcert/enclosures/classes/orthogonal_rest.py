@@ -1,6 +1,6 @@
 """What an expansion of second degree about one Gaussian law leaves for another, to all orders.
 
-Proofs: docs/mathematics.md, statements 9.16 and 10.14.
+Proofs: docs/mathematics.md, statements 9.16 and 10.12.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from gpcert.enclosures.mean import MeanEnclosure
 from gpcert.enclosures.two_sided import Units
 from gpcert.enclosures.variance import VarianceEnclosure
 from gpcert.kernels.expansions.geometry import Geometry
+from gpcert.rounding import up
 
 
 class LatentOutputs:
@@ -48,6 +49,27 @@ class LatentOutputs:
         if self.together:
             return own.variance(c)
         return self.once(("plain variance", output), lambda: own.variance(c).plain(self.geometry))
+
+    def mean_at_center(self, output: int) -> tuple[Array, Array, Units]:
+        """g_j at the centres, its error, and the units; without the enclosure at single points."""
+        own, c = self.evaluation.output(output)
+        trend = own.local.trend is not None  # whose shift belongs to a batch
+        if own.knows("mean", c) or trend or not self.together:
+            found = self.mean(output)
+            return found.center, found.center_error, found.units
+        value, error = own.once(("center", c), lambda: own.local.mean_center(own.expansion, c))
+        return value, error, own.local.mean_units(c, own.expansion)
+
+    def variance_at_center(self, output: int) -> tuple[Array, Array, Units]:
+        """The same for max(v_j, 0)."""
+        own, c = self.evaluation.output(output)
+        if own.knows("variance", c) or not self.together:
+            found = self.variance(output)
+            return found.center, up(found.center_error + found.dip, 1), found.units
+        value, error = own.once(
+            ("center variance", c), lambda: own.local.variance_center(own.expansion, c)
+        )
+        return value, error, own.local.variance_units(c)
 
     def mean_units(self, output: int) -> Units:
         """From g_j to the output's mean."""

@@ -11,7 +11,7 @@ intersection of events, for the softmax with Gumbel noise added to the latent va
 associated, so that falling functions of them have `E prod >= prod E` (Pitt 1982; Esary, Proschan &
 Walkup 1967).
 
-Proofs: docs/mathematics.md, statements 1.7 and 10.10.
+Proofs: docs/mathematics.md, statements 1.7 and 10.8.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ class Reference:
     def at_center(self, latent: LatentOutputs, layout: ClassLayout) -> tuple[Reference, Array]:
         """The same reference for the cells' centres alone, and how well their means `center` are
         known (B, n); the step from the reference's means is part of the bend."""
-        outputs = mean_at_center(latent, layout.outputs)
+        outputs = mean_at_center(latent, layout.mean_outputs)
         variances = variance_at_center(latent, layout.outputs)
         change = _change(self.L, self.noise, (outputs, variances), latent, layout)
         # the means are measured from the reference's, not from the centre's
@@ -101,9 +101,13 @@ class Reference:
 def reference(latent: LatentOutputs, layout: ClassLayout, likelihood: ClassLikelihood) -> Reference:
     """Choose V_0 near the centre's covariance, noise of the likelihood included."""
     geometry = latent.geometry
-    outputs = mean_first_order(latent, layout.outputs)
-    variances = variance_first_order(latent, layout.outputs)
-    xp = namespace(outputs.center)
+    xp = namespace(geometry.half)
+    if bool(xp.any(geometry.half > 0)):
+        outputs = mean_first_order(latent, layout.mean_outputs)
+        variances = variance_first_order(latent, layout.outputs)
+    else:  # single points
+        outputs = mean_at_center(latent, layout.mean_outputs)
+        variances = variance_at_center(latent, layout.outputs)
     matrices = xp.asarray(layout.matrices, device=outputs.center.device)
     noise = likelihood.noise * xp.asarray(np.eye(layout.n) + 1.0, device=matrices.device)
     known = _weighted(variances.reference, matrices) + noise
@@ -139,7 +143,7 @@ def _change(
 ) -> Change:
     """What changes on the cells, measured from `L L^T`; `moving` are the outputs' means and
     variances. Coefficients that round count with `V - sum_j y_j matrices_j`, at most
-    `rounding sum_j |y_j| |matrices_j|` (Statement 10.13)."""
+    `rounding sum_j |y_j| |matrices_j|` (Statement 10.11)."""
     xp = namespace(L)
     outputs, variances = moving
     matrices = xp.asarray(layout.matrices, device=L.device)
@@ -159,8 +163,8 @@ def _change(
 
 
 def _coefficient_sizes(layout: ClassLayout) -> np.ndarray:
-    """(n, J): sizes of the coefficients of the outputs in the differences."""
-    found = np.zeros((layout.n, layout.outputs))
+    """(n, mean_outputs): sizes of the coefficients of the outputs in the differences."""
+    found = np.zeros((layout.n, layout.mean_outputs))
     for k in range(layout.n):
         for j, c in layout.pair(0, k + 1):
             found[k, j] = abs(c)

@@ -50,25 +50,6 @@ def pair_model(
     return model, constant - up(lost, 8)
 
 
-def mean_sum_model(
-    latent: LatentOutputs, layout: ClassLayout, weights: dict[int, Array]
-) -> tuple[Enclosure, Array]:
-    """Of `sum_k weights_k mu_k` over classes, and the constant (B,) to be added.
-
-    The weights add up to zero (or nearly: the caller counts it), so that the sum is one of
-    differences from class 0. The constant holds offsets and takes off the coefficients' rounding.
-    """
-    used = [(k, weight) for k, weight in weights.items() if k != 0]
-    means, sizes = _combined(layout, used)
-    model, _ = _summed(latent, means, {})
-    constant, lost = 0.0, 0.0
-    for j, c in means.items():
-        units = latent.mean_units(j)
-        constant = constant + c * units.shift
-        lost = lost + sizes[j] * (abs(units.shift) + units.factor * latent.largest(j))
-    return model, constant - up(gamma(16 + 2 * layout.classes) * lost, 8 + len(means))
-
-
 def _summed(
     latent: LatentOutputs, means: dict[int, Array], variances: dict[int, Array]
 ) -> tuple[Enclosure, Array]:
@@ -82,18 +63,10 @@ def _summed(
 
 
 def _mean_coefficients(layout: ClassLayout, p: Array) -> dict[int, Array]:
-    return _combined(layout, [(k, p[:, k - 1]) for k in range(1, layout.classes)])[0]
-
-
-def _combined(
-    layout: ClassLayout, weights: list[tuple[int, Array]]
-) -> tuple[dict[int, Array], dict[int, Array]]:
-    """Coefficients of the outputs in `sum_k weights_k d_k`, and the sizes of their terms."""
+    """Coefficients of the outputs in `sum_k p_k d_k`."""
     found: dict[int, Array] = {}
-    sizes: dict[int, Array] = {}
-    for k, weight in weights:
+    for k in range(1, layout.classes):
         for j, c in layout.pair(0, k):
-            term = c * weight
+            term = c * p[:, k - 1]
             found[j] = found[j] + term if j in found else term
-            sizes[j] = sizes[j] + abs(term) if j in sizes else abs(term)
-    return found, sizes
+    return found

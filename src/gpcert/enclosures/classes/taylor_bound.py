@@ -80,7 +80,10 @@ def least_sum(problem: ClassProblem, jet: ClassJet, slopes: Slopes, lost: Array)
 def center_range(problem: ClassProblem, jet: ClassJet) -> tuple[Array, Array]:
     """Certified range (B,) of G at the cells' centres: the same expansion, where nothing moves but
     what rounding leaves open and the step from V_0 to the centre's covariance."""
-    place, known = problem.place.at_center(problem.latent, problem.layout)
+    layout, latent = problem.layout, problem.latent
+    place, known = latent.once(
+        (layout, "still place"), lambda: problem.place.at_center(latent, layout)
+    )
     xp = namespace(place.L)
     slopes = Slopes.of(place, jet, jet.derivatives[1])
     means, variances = place.change.means, place.variances
@@ -105,8 +108,9 @@ def _terms(place: Reference, problem: ClassProblem, slopes: Slopes) -> Array:
     xp = namespace(place.L)
     latent, numbers = problem.latent, range(problem.layout.outputs)
     outputs, variances = place.outputs, place.variances
+    first = range(problem.layout.mean_outputs)
     zero = xp.zeros_like(outputs.center[:, 0])
-    offset = xp.stack([zero + abs(latent.mean_units(j).shift) for j in numbers], axis=1)
+    offset = xp.stack([zero + abs(latent.mean_units(j).shift) for j in first], axis=1)
     own = [latent.variance_units(j).shift for j in numbers]
     noise = xp.asarray(np.asarray(own), device=place.L.device)
     means = xp.abs(outputs.center) + xp.abs(outputs.reference) + 2.0 * offset
@@ -136,14 +140,12 @@ def _link_bounds(problem: ClassProblem, jet: ClassJet) -> list[float] | None:
 @dataclass(frozen=True, eq=False)
 class Slopes:
     """`p` (B, n) and `q` (B, J), q_j = <Q, matrices_j>; `shift` (B,), <Q, V_0 - sum y_j C_j> / 2;
-    `error` (B,): what their rounding costs on the cell; `gradient_error` (B,): how far p is from
-    the true gradient, in the metric of V_0."""
+    `error` (B,): what their rounding costs on the cell."""
 
     p: Array
     q: Array
     shift: Array
     error: Array
-    gradient_error: Array
 
     @staticmethod
     def of(place: Reference, jet: ClassJet, second: Array) -> Slopes:
@@ -181,7 +183,7 @@ class Slopes:
         whole = (xp.abs(p) @ change.mixing) * place.outputs.reach
         rounding = rounding + gamma(n + 8) * xp.sum(whole, axis=1)
         error = off1 * sizes.mean + 0.5 * off2 * sizes.spread + rounding
-        return Slopes(p, q, shift, up(error, 4 * n * n + 4 * J + 32), off1)
+        return Slopes(p, q, shift, up(error, 4 * n * n + 4 * J + 32))
 
 
 def missed_bends(jet: ClassJet, sizes: Sizes) -> Array:

@@ -1,6 +1,6 @@
 """Goal: the least of several weighted sums of class probabilities.
 
-Proofs: docs/mathematics.md, statement 10.12.
+Proofs: docs/mathematics.md, statement 10.10.
 """
 
 from __future__ import annotations

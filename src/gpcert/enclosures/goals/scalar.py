@@ -12,10 +12,11 @@ import numpy as np
 from gpcert.arrays import Array, namespace
 from gpcert.attacks.functions import PlainFunction, scalar_function
 from gpcert.committee import Model
-from gpcert.enclosures.enclosure import LevelBound
+from gpcert.enclosures.enclosure import Enclosure, LevelBound
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.goals.base import Goal, GoalBound
 from gpcert.enclosures.mean import MeanEnclosure
+from gpcert.enclosures.proved_level import stays_above
 from gpcert.enclosures.two_sided import unit_slope
 from gpcert.enclosures.variance import VarianceEnclosure
 from gpcert.kernels.expansions.base import finite_product
@@ -40,7 +41,11 @@ FEW_FEATURES = 3
 
 
 def least_mean(
-    evaluation: Evaluation, output: int, sign: int, target: float | None = None
+    evaluation: Evaluation,
+    output: int,
+    sign: int,
+    target: float | None = None,
+    enough: float | None = None,
 ) -> GoalBound:
     """`sign mu >= lower`: the best of the orders 2, 1 and 0 and the paper's bound of q = sign g.
 
@@ -49,11 +54,13 @@ def least_mean(
     weight has grown: below, it dominates order 1 term by term. A trend is added to lines and
     quadratics before their minimum is taken, and to what is constant by its own.
     """
-    key = ("least mean", output, sign, target)
-    return evaluation.once(key, lambda: _least_mean(evaluation, output, sign, target))
+    key = ("least mean", output, sign, target, enough)
+    return evaluation.once(key, lambda: _least_mean(evaluation, output, sign, target, enough))
 
 
-def _least_mean(evaluation: Evaluation, output: int, sign: int, target: float | None) -> GoalBound:
+def _least_mean(
+    evaluation: Evaluation, output: int, sign: int, target: float | None, enough: float | None
+) -> GoalBound:
     mean, local, expansion = evaluation.mean(output), evaluation.local, evaluation.expansion
     geometry, kernel, norm = expansion.geometry, local.kernel, local.norms[output]
     model, units = mean.side(sign), mean.units.signed(sign)
@@ -76,7 +83,23 @@ def _least_mean(evaluation: Evaluation, output: int, sign: int, target: float | 
         paper = local.paper_mean(expansion, output, sign)
         evaluation.report("paper", bool(xp.any(paper > q)))
         q = xp.where(paper > q, paper, q)
+    if enough is not None:
+        q = _refined(evaluation, f"inner {output} {sign}", model, q, units.safe_level(enough))
     return GoalBound(units.below(q), geometry.unscaled(best.point), geometry.split_scores())
+
+
+def _refined(
+    evaluation: Evaluation, name: str, model: Enclosure, q: Array, enough: float | Array
+) -> Array:
+    """Bounds q (B,), raised to `enough` where sub-boxes prove that (Statement 5.9)."""
+    xp = namespace(q)
+    level = xp.zeros_like(q) + enough
+    asked = (q < level) & xp.isfinite(model.error)
+    if not bool(xp.any(asked)) or not evaluation.wants(name):
+        return q
+    proved = stays_above(model, level, asked)
+    evaluation.report(name, bool(xp.any(proved)))
+    return xp.where(proved, level, q)
 
 
 @dataclass(frozen=True)
@@ -103,7 +126,8 @@ class ScalarGoal(Goal):
         if quantity.by_mean and quantity.by_variance:
             return _Joint(quantity, evaluation).bound()
         if quantity.by_mean:
-            found = least_mean(evaluation, quantity.output, quantity.sign, target)
+            output, sign, enough = quantity.output, quantity.sign, evaluation.enough
+            found = least_mean(evaluation, output, sign, target, enough)
             lower = quantity.lowest(found.lower, zero, zero, zero)
             return GoalBound(lower, found.point, found.scores)
         variance = evaluation.variance(quantity.output)

@@ -8,6 +8,7 @@ whose weighted features Psi = omega phi are orthogonal; rate 0, plain Taylor, fo
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
@@ -16,6 +17,7 @@ import numpy as np
 from gpcert.arrays import Array, namespace
 from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.kernels.nodes.base import LocalNode, NodeBatch
+from gpcert.kernels.nodes.beyond import CubicPart
 from gpcert.regions import Cells
 from gpcert.regions.frame import Frame
 from gpcert.regions.image import ImageCells
@@ -72,6 +74,8 @@ class FunctionModel:
     linear_error: Array
     gained: bool = False
     """Whether the remainder point by point was the smaller one on any cell."""
+    cubic: CubicPart | None = None
+    """Degree 3, where it is known: of omega f, rounding of the coefficients apart."""
 
     def slope_rounding(self, geometry: Geometry) -> Array:
         """What the errors of gradient and Hessian can cost on the cell, (B,): they meet |d|, |d|^2.
@@ -222,6 +226,11 @@ class LocalKernel(ABC, Generic[E]):
     @abstractmethod
     def derivatives(self, expansion: E) -> Array:
         """(B, f, N): `D_j (omega k)(c_b, z_i)`."""
+
+    def derivative_parts(self, expansion: E, cells: int) -> Iterator[Array]:
+        """`derivatives` of about so many cells at a time (n, f, N), in order; by default of all."""
+        del cells
+        yield self.derivatives(expansion)
 
     @abstractmethod
     def derivative_sizes(self, expansion: E) -> tuple[Array, Array]:

@@ -58,6 +58,11 @@ class Geometry:
         return Geometry(cells, units, self.half[index], self.rho2[index])
 
     @property
+    def is_plain(self) -> bool:
+        """Whether d are the displacements of the cells themselves, not of an image of them."""
+        return not isinstance(self.cells, ImageCells)
+
+    @property
     def rho(self) -> Array:
         """Upper bound of |d|."""
         xp = namespace(self.rho2)

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 
 from gpcert.arrays import Array, namespace
 from gpcert.kernels.exponentials import LARGEST_EXPONENT
-from gpcert.kernels.nodes.symmetric_tensors import sorted_index
+from gpcert.kernels.nodes.beyond import CubicPart
+from gpcert.kernels.nodes.symmetric_tensors import entry_sum, sorted_index
 from gpcert.rounding import U, gamma, nonnegative, up
 
 HIGHEST_DEGREE = 6
@@ -30,11 +31,12 @@ the number of terms and powers of the extents. Far above that, far below any bou
 class HigherTerms:
     """Degrees 3 (or 2, see `gram_terms`) to `order`: `size` (B,) bounds their sum on each cell;
     `known` (B,) is a lower bound of the sum of `|T_n|_F^2 / n!`, their share of the squared RKHS
-    norm times s^2."""
+    norm times s^2. `cubic`: degree 3 itself, if that is all, with what its errors leave."""
 
     order: int
     size: Array
     known: Array
+    cubic: CubicPart | None = None
 
 
 def cubic_terms(
@@ -62,11 +64,14 @@ def cubic_terms(
     T = T - g[:, j] * (ck * cm) - g[:, k] * (cj * cm) - g[:, m] * (cj * ck)
     T = T - zeroth[:, None] * (cj * ck * cm)
     frobenius = xp.sqrt(T**2 @ count)
-    weighted = (xp.abs(T) * half[:, j] * half[:, k] * half[:, m]) @ count
+    weighted = entry_sum(T, half, 3)
     roundings = len(orders) + 64
-    size = xp.minimum(weighted, frobenius * rho**3) + error * rho**3
+    lost = error * rho**3
+    size = xp.minimum(weighted, frobenius * rho**3) + lost
     known = nonnegative(frobenius * (1.0 - gamma(roundings)) - error) ** 2 / 6.0
-    return HigherTerms(3, up(size / 6.0, roundings) + UNDERFLOW, known * (1.0 - gamma(8)))
+    cubic = CubicPart(T, up(lost / 6.0, 8) + UNDERFLOW, up(weighted / 6.0, 1))
+    size = up(size / 6.0, roundings) + UNDERFLOW
+    return HigherTerms(3, size, known * (1.0 - gamma(8)), cubic)
 
 
 def gram_terms(

@@ -17,6 +17,7 @@ Proofs: docs/mathematics.md, statements 4.1, 4.2, 4.3 and 6.2.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -97,6 +98,10 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         moments = (zeroth, gradient, hessian)
         higher = self.higher_terms(coefficients, expansion.scaled, moments, box, drift)
         remainder = self._tail_bound(geometry, combination.squared_norm, known, higher)
+        cubic = None
+        if higher is not None and higher.cubic is not None:
+            tail = self._tail_beyond(geometry, combination.squared_norm, known, higher)
+            cubic = replace(higher.cubic, rest=up(higher.cubic.rest + tail, 2))
         below = above = remainder
         gained = False
         if pointwise and not combination.own:
@@ -105,7 +110,7 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
             below, above = xp.minimum(below, remainder), xp.minimum(above, remainder)
         norm = xp.sqrt(combination.squared_norm + 0.0 * value)
         linear = up(norm * self.remainder(expansion, 1), 4)
-        return FunctionModel(value, gradient, hessian, errors, below, above, linear, gained)
+        return FunctionModel(value, gradient, hessian, errors, below, above, linear, gained, cubic)
 
     def linear_model(
         self, expansion: WeightedExpansion, combination: Combination
@@ -189,10 +194,16 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         )
         if higher is None:
             return plain
+        beyond = self._tail_beyond(geometry, squared_norm, known, higher)
+        return xp.minimum(plain, up(higher.size + beyond, 4))
+
+    def _tail_beyond(
+        self, geometry: Geometry, squared_norm: float | Array, known: Array, higher: HigherTerms
+    ) -> Array:
+        """Bound of the terms beyond the known degrees, see `_tail_bound`."""
         left = squared_norm - known - higher.known / self.variance
-        rest = xp.sqrt(nonnegative(left + gamma(16) * squared_norm))
-        finer = up(higher.size + finite_product(rest, self.tail(higher.order, geometry.rho2)), 4)
-        return xp.minimum(plain, finer)
+        rest = namespace(known).sqrt(nonnegative(left + gamma(16) * squared_norm))
+        return finite_product(rest, self.tail(higher.order, geometry.rho2))
 
     def center_variance(self, expansion: WeightedExpansion) -> tuple[Array, Array]:
         """s^2, exactly."""
@@ -254,7 +265,16 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
 
     def derivatives(self, expansion: WeightedExpansion) -> Array:
         """`k_i (z_ij - c_j)`."""
-        return expansion.K[:, None, :] * (self.points.T[None, :, :] - expansion.scaled[:, :, None])
+        return self._derivatives(expansion.K, expansion.scaled)
+
+    def derivative_parts(self, expansion: WeightedExpansion, cells: int) -> Iterator[Array]:
+        """The same of some cells."""
+        for start in range(0, len(expansion.K), cells):
+            part = slice(start, start + cells)
+            yield self._derivatives(expansion.K[part], expansion.scaled[part])
+
+    def _derivatives(self, K: Array, scaled: Array) -> Array:
+        return K[:, None, :] * (self.points.T[None, :, :] - scaled[:, :, None])
 
     def _pointwise(self, distances: Array, weights: Array, rho: Array) -> tuple[Array, Array]:
         """See `exponential_remainder`."""

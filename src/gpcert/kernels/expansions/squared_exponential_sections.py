@@ -16,6 +16,7 @@ Proofs: docs/mathematics.md, statements 1.2 and 15.2.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -183,6 +184,18 @@ class SquaredExponentialSections(LocalSquaredExponential):
             columns.append(xp.sum(term, axis=1))
             term = term * self.extents
         return up(xp.stack(columns, axis=1), N + 16)
+
+    def center_values(self, expansion: WeightedExpansion, weights: Array) -> tuple[Array, Array]:
+        """As in the parent, with errors cell by cell."""
+        xp, N, sizes = namespace(expansion.K), expansion.K.shape[1], abs(weights)
+        terms = expansion.K * (gamma(N + 34) + self.relative_error)
+        errors = up(terms @ sizes.T, N + 16) + self.floor * xp.sum(sizes, axis=1)
+        return expansion.K @ weights.T, errors
+
+    def derivative_parts(self, expansion: WeightedExpansion, cells: int) -> Iterator[Array]:
+        """All at once: every cell has points of its own."""
+        del cells
+        yield self.derivatives(expansion)
 
     def derivatives(self, expansion: WeightedExpansion) -> Array:
         """(B, 1, N): `k_i (p_i - c)`."""

@@ -34,6 +34,7 @@ from gpcert.kernels.expansions.taylor_terms import (
 )
 from gpcert.kernels.lines.affine_algebra import affine_lower_bound
 from gpcert.kernels.nodes.base import Jet, LocalNode, NodeBatch
+from gpcert.kernels.nodes.beyond import CubicPart
 from gpcert.kernels.nodes.feature_sizes import FeatureSizes
 from gpcert.kernels.sizes import euclidean
 from gpcert.regions import Cells, Region
@@ -111,17 +112,18 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
             error = xp.where(better, tails[n], error)
             degree = xp.where(better, xp.full_like(norm, float(n)), degree)
         near = xp.zeros_like(a) > 0
-        gained = False
+        gained, cubic = False, None
         if pointwise:
             local, left_out = pointwise_remainder(batch, a, combination.slack)
             if own is not None:
-                local = up(local + xp.minimum(own.kept, own.dropped), 1)
-            better = local < error
+                local = local.raised(xp.minimum(own.kept, own.dropped))
+            better = local.size < error
             gained = bool(xp.any(better))
-            error = xp.where(better, local, error)
+            cubic = None if local.cubic is None else local.cubic.where(better)
+            error = xp.where(better, local.size, error)
             degree = xp.where(better, xp.full_like(norm, POINTWISE), degree)
             near = left_out & better[:, None]
-        choice = _Choice(degree, near, error, tails, gained)
+        choice = _Choice(degree, near, error, tails, gained, cubic)
         return self._assemble(expansion, combination, own, choice)
 
     def _assemble(
@@ -166,6 +168,7 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
             choice.error,
             linear,
             choice.gained,
+            choice.cubic,
         )
 
     def center_variance(self, expansion: TaylorExpansion) -> tuple[Array, Array]:
@@ -258,10 +261,12 @@ POINTWISE = 3.0
 @dataclass(frozen=True, eq=False)
 class _Choice:
     """Which polynomial each cell takes: `degree` (B,), the points `near` (B, N) left out of its
-    derivatives, the `error` that it leaves, and the `tails` B R_n of the orders 0 to 2."""
+    derivatives, the `error` that it leaves, the `tails` B R_n of the orders 0 to 2, and degree 3
+    where it is known."""
 
     degree: Array
     near: Array
     error: Array
     tails: list[Array]
     gained: bool
+    cubic: CubicPart | None

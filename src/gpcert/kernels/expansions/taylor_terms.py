@@ -12,6 +12,7 @@ from gpcert.arrays import Array, namespace
 from gpcert.kernels.expansions.base import QuadraticForm, finite_product
 from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.kernels.nodes.base import Jet, NodeBatch, Triple
+from gpcert.kernels.nodes.beyond import Beyond
 from gpcert.kernels.nodes.feature_sizes import FeatureSizes
 from gpcert.kernels.sizes import euclidean
 from gpcert.rounding import gamma, up
@@ -51,8 +52,8 @@ class OwnTerm:
 
 def pointwise_remainder(
     batch: NodeBatch, weights: Array, slack: Array | None
-) -> tuple[Array, Array]:
-    """What the second degree leaves of `sum_i a_i k(., z_i)`, (B,), and the points left out (B, N).
+) -> tuple[Beyond, Array]:
+    """What the second degree leaves of `sum_i a_i k(., z_i)`, and the points left out (B, N).
 
     That of the points which are not near is `NodeBatch.beyond_second`; for a point so near that
     `S_3i / 6` is larger than S_1i, its value alone is kept, which leaves at most S_1i. The weights'
@@ -67,10 +68,9 @@ def pointwise_remainder(
     magnitudes = xp.where(near, xp.abs(weights), zero)
     terms = xp.where(magnitudes > 0, magnitudes * left, zero)
     total = up(xp.sum(terms, axis=1), weights.shape[1] + 4)
-    total = up(total + batch.beyond_second(xp.where(near, zero, weights), third), 1)
     if slack is not None:
-        total = total + finite_product(slack, euclidean(left))
-    return total, near
+        total = up(total + finite_product(slack, euclidean(left)), 1)
+    return batch.beyond_second(xp.where(near, zero, weights), third).raised(total), near
 
 
 def coefficient_errors(

@@ -17,9 +17,6 @@ from gpcert.rounding import SIN_COS_ULPS, TINY, gamma, root, up
 HALF_TURN = 3.14
 """An interval of at least this half-width may hold a sinusoid's minimum wherever it begins."""
 
-LARGEST_PHASE_ERROR = 2.0
-"""cos moves by at most 2, whatever its argument does."""
-
 
 def sinusoid_minimum(C: Array, S: Array, spread: Array, error: Array) -> Array:
     """Lower bound of `C cos e - S sin e` over |e| <= spread.

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from gpcert.arrays import Array, namespace
 from gpcert.kernels.lines.base import Enclosed
+from gpcert.kernels.nodes.beyond import Beyond
 from gpcert.kernels.nodes.feature_sizes import FeatureSizes
 from gpcert.kernels.sizes import euclidean, frobenius
 from gpcert.regions.frame import Reach
@@ -78,8 +79,8 @@ class NodeBatch(ABC):
         `|k(x, z_i) - k(c, z_i)|` also where k is only Lipschitz continuous.
         """
 
-    def beyond_second(self, coefficients: Array, third: Array) -> Array:
-        """Upper bound (B,) of what degree 2 leaves of `sum_i a_bi k(., z_i)` on each cell.
+    def beyond_second(self, coefficients: Array, third: Array) -> Beyond:
+        """What degree 2 leaves of `sum_i a_bi k(., z_i)` on each cell.
 
         `third` (B, N) is S_3 of `variations`. Here point by point, `|e_i| <= S_3i / 6` (Taylor, the
         third derivative along the segment); a node that knows higher degrees overrides it.
@@ -87,7 +88,7 @@ class NodeBatch(ABC):
         xp = namespace(coefficients)
         sizes = xp.abs(coefficients)
         left = xp.where(sizes > 0, up(third / 6.0, 1), xp.zeros_like(sizes))
-        return up(xp.sum(sizes * left, axis=1), coefficients.shape[1] + 4)
+        return Beyond(up(xp.sum(sizes * left, axis=1), coefficients.shape[1] + 4))
 
     def own_beyond_second(self) -> Array | None:
         """Likewise (B,) of `x -> k(x, c_b)`; None where the features' remainder is all there is."""

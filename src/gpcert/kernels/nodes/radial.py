@@ -21,6 +21,7 @@ from gpcert.arrays import Array, namespace
 from gpcert.errors import InputError
 from gpcert.kernels.lines.base import Enclosed
 from gpcert.kernels.nodes.base import Jet, LocalNode, NodeBatch, Triple
+from gpcert.kernels.nodes.beyond import Beyond
 from gpcert.kernels.nodes.feature_sizes import FeatureSizes, spectral_gram
 from gpcert.kernels.nodes.moments import MomentTable
 from gpcert.kernels.nodes.radial_accuracy import radial_accuracy, regular_accuracy
@@ -258,7 +259,7 @@ class RadialBatch(NodeBatch):
         node = self.node
         return radial_variations(node.profile, node.variance, self.distance_range, self.rho)
 
-    def beyond_second(self, coefficients: Array, third: Array) -> Array:
+    def beyond_second(self, coefficients: Array, third: Array) -> Beyond:
         """Degrees 3 and 4 as tensors of all points, see `radial_remainder`."""
         if not 0 < self.centers.shape[1] <= MOST_TENSOR_FEATURES:
             return super().beyond_second(coefficients, third)

@@ -21,9 +21,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpcert.arrays import Array, namespace
+from gpcert.kernels.nodes.beyond import Beyond, CubicPart
 from gpcert.kernels.nodes.radial_accuracy import COORDINATE, relative_errors
 from gpcert.kernels.nodes.radial_variations import DistanceRange, fifth_remainder
-from gpcert.kernels.nodes.symmetric_tensors import double_pairings, form_size, pairings
+from gpcert.kernels.nodes.symmetric_tensors import (
+    double_pairings,
+    entry_sum,
+    form_size,
+    pairings,
+    sorted_index,
+)
 from gpcert.rounding import TINY, U, gamma, up
 
 if TYPE_CHECKING:
@@ -34,8 +41,8 @@ MOST_TENSOR_FEATURES = 12
 
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")
-def radial_remainder(batch: RadialBatch, coefficients: Array, third: Array) -> Array:
-    """Upper bound (B,) of what degree 2 leaves of `sum_i a_bi k(., z_i)` on each cell.
+def radial_remainder(batch: RadialBatch, coefficients: Array, third: Array) -> Beyond:
+    """What degree 2 leaves of `sum_i a_bi k(., z_i)` on each cell.
 
     Statement: it is at most `|T_3[d,d,d]| / 6 + |T_4[d,d,d,d]| / 24 + sum_i |a_i| S_5i / 120`, the
     tensors summed over the points (Taylor along the segment; k is four times continuously
@@ -64,10 +71,21 @@ def radial_remainder(batch: RadialBatch, coefficients: Array, third: Array) -> A
     weighted = [a * xp.where(goes_on, factor, zero) for factor in F]
     cubic, quartic = _tensors(batch, weighted)
     half = batch.half
-    total = total + form_size(cubic, half, rho, 3) / 6.0 + form_size(quartic, half, rho, 4) / 24.0
     # what underflows: below 2^-1022 a product, of which each entry has fewer than 2^30
     reach = (1.0 + rho + node.largest_extent) ** 8
-    return xp.minimum(up(total + TINY * reach, 8), plain)
+    rest = up(total + form_size(quartic, half, rho, 4) / 24.0 + TINY * reach, 8)
+    size = xp.minimum(up(rest + form_size(cubic, half, rho, 3) / 6.0, 4), plain)
+    absolute = up(entry_sum(cubic, half, 3) / 6.0, 1)
+    rest = up(rest + gamma(8) * absolute, 2)  # of the tensor's change of coordinates
+    return Beyond(size, CubicPart(_in_frame(cubic, node.scale), rest, absolute))
+
+
+def _in_frame(cubic: Array, scale: Array) -> Array:
+    """A tensor of scaled coordinates in those of the frame."""
+    xp = namespace(cubic)
+    entries = sorted_index(scale.shape[0], 3).entries
+    first, second, last = (xp.asarray(entries[:, p], device=cubic.device) for p in range(3))
+    return cubic * (scale[first] * scale[second] * scale[last])
 
 
 def _rounding(batch: RadialBatch, F: list[Array]) -> Array:

@@ -15,6 +15,7 @@ from gpcert.arrays import Array, namespace
 from gpcert.kernels.lines.affine_algebra import combined
 from gpcert.kernels.lines.base import Enclosed
 from gpcert.kernels.nodes.base import Jet, LocalNode, NodeBatch, Triple
+from gpcert.kernels.nodes.beyond import Beyond
 from gpcert.kernels.nodes.feature_sizes import FeatureSizes
 from gpcert.kernels.sizes import frobenius, raised, total
 from gpcert.regions.frame import Reach
@@ -87,11 +88,11 @@ class SumBatch(NodeBatch):
         return zeroth, first, second, third
 
     @np.errstate(over="ignore")
-    def beyond_second(self, coefficients: Array, third: Array) -> Array:
+    def beyond_second(self, coefficients: Array, third: Array) -> Beyond:
         """Sum of the parts', each by its own third derivatives."""
         del third
         each = [part.beyond_second(coefficients, part.variations()[3]) for part in self.parts]
-        return total(each)
+        return Beyond.of_sum(each)
 
     @np.errstate(over="ignore")
     def own_beyond_second(self) -> Array | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import combinations, combinations_with_replacement
+from itertools import combinations, combinations_with_replacement, permutations
 from typing import NamedTuple
 
 import numpy as np
@@ -147,15 +147,40 @@ class HigherMoments:
 def form_size(tensor: Array, half: Array, rho: Array, degree: int) -> Array:
     """Upper bound (B,) of `|T[d, ..., d]|` over |d_j| <= half_j, |d| <= rho.
 
-    The smaller of the sum of absolute entries times half-widths, and `|T|_F rho^degree`; squares of
-    entries below 2^-511 vanish, which `root` makes up for (Statement 16.4).
+    The smaller of `entry_sum` and `|T|_F rho^degree`; squares of entries below 2^-511 vanish, which
+    `root` makes up for (Statement 16.4).
     """
     xp = namespace(tensor)
-    entries, orders = sorted_index(half.shape[1], degree)
+    orders = sorted_index(half.shape[1], degree).orders
     count = xp.asarray(orders, device=tensor.device)
+    together = root(tensor**2 @ count) * rho**degree
+    together = up(together, len(orders) + 32)
+    return xp.minimum(entry_sum(tensor, half, degree), together)
+
+
+def entry_sum(tensor: Array, half: Array, degree: int) -> Array:
+    """Upper bound (B,) of the sum of all absolute entries times their half-widths."""
+    xp = namespace(tensor)
+    entries, orders = sorted_index(half.shape[1], degree)
     widths = half[:, xp.asarray(entries[:, 0], device=half.device)]
     for place in range(1, degree):
         widths = widths * half[:, xp.asarray(entries[:, place], device=half.device)]
-    separate = (xp.abs(tensor) * widths) @ count
-    together = root(tensor**2 @ count) * rho**degree
-    return up(xp.minimum(separate, together), len(orders) + 32)
+    total = (xp.abs(tensor) * widths) @ xp.asarray(orders, device=tensor.device)
+    return up(total, len(orders) + 32)
+
+
+def dense_cubic(tensor: Array, features: int) -> Array:
+    """All entries (B, f, f, f) of a symmetric tensor of degree 3."""
+    xp = namespace(tensor)
+    index = xp.asarray(_places(features), device=tensor.device)
+    return xp.reshape(tensor[:, index], (tensor.shape[0], features, features, features))
+
+
+@lru_cache(maxsize=64)
+def _places(features: int) -> np.ndarray:
+    """(f^3,): where each entry of a tensor of degree 3 stands among the sorted triples."""
+    found = np.zeros((features,) * 3, dtype=int)
+    entries = sorted_index(features, 3).entries
+    for order in permutations(range(3)):
+        found[tuple(entries[:, place] for place in order)] = np.arange(len(entries))
+    return found.reshape(-1)

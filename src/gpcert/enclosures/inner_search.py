@@ -1,0 +1,206 @@
+"""Is a polynomial of degree 3 at least a number on a box? Branch and bound without the kernel.
+
+The polynomial of a cell holds on all of its sub-boxes: about their centres it is known by algebra
+alone, f^3 operations each, where another cell of the outer search takes N f^2 and more. So what the
+relaxations of off-diagonal curvature and of degree 3 lose is split away here, and the outer search
+splits for the remainder only.
+
+Proofs: docs/mathematics.md, statement 5.9.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gpcert.arrays import Array, namespace, to_numpy
+from gpcert.deadline import checkpoint
+from gpcert.enclosures.quadratic_minimum import apply, box_minimum
+from gpcert.kernels.nodes.symmetric_tensors import dense_cubic
+from gpcert.rounding import TINY, U, gamma, up
+
+MOST_PARTS = 64
+"""Sub-boxes looked at for one cell: beyond, another cell of the outer search costs no more."""
+
+BLOCK = 2**18
+"""Entries of the tensors of the cells that are searched together: bounds the memory."""
+
+
+class Polynomial(NamedTuple):
+    """`p(d) = gradient.d + d^T hessian d / 2 + T[d, d, d] / 6` on `|d_j| <= half_j`, a batch.
+
+    `gradient`, `half` (B, f), `hessian` (B, f, f); `tensor` (B, n), T over sorted triples, or None.
+    """
+
+    gradient: Array
+    hessian: Array
+    tensor: Array | None
+    half: Array
+
+    def take(self, index: Array) -> Polynomial:
+        """Those of some of the cells."""
+        tensor = None if self.tensor is None else self.tensor[index]
+        return Polynomial(self.gradient[index], self.hessian[index], tensor, self.half[index])
+
+
+class _Parts(NamedTuple):
+    """Sub-boxes of cells: the number of their cell (S,), on the host, and their corners (S, f)."""
+
+    cell: np.ndarray
+    low: Array
+    high: Array
+
+    def take(self, mask: np.ndarray) -> _Parts:
+        index = namespace(self.low).asarray(np.flatnonzero(mask), device=self.low.device)
+        return _Parts(self.cell[mask], self.low[index], self.high[index])
+
+    def split(self, axis: Array, middle: Array) -> _Parts:
+        xp = namespace(self.low)
+        features = xp.arange(self.low.shape[1], device=self.low.device)
+        at = axis[:, None] == features[None, :]
+        return _joined(
+            _Parts(self.cell, self.low, xp.where(at, middle, self.high)),
+            _Parts(self.cell, xp.where(at, middle, self.low), self.high),
+        )
+
+
+def _joined(first: _Parts, second: _Parts) -> _Parts:
+    xp = namespace(first.low)
+    cell = np.concatenate([first.cell, second.cell])
+    low, high = (xp.concat([a, b], axis=0) for a, b in zip(first[1:], second[1:], strict=True))
+    return _Parts(cell, low, high)
+
+
+def at_least(polynomial: Polynomial, need: Array) -> Array:
+    """Mask (B,): `p >= need` (B,) is proved on the whole box.
+
+    Not proved is no statement: p may be less somewhere, or the sub-boxes ran out.
+    """
+    xp = namespace(need)
+    f = polynomial.half.shape[1]
+    size = max(1, BLOCK // f**3)
+    found = []
+    for start in range(0, len(need), size):
+        index = xp.arange(start, min(start + size, len(need)), device=need.device)
+        checkpoint()
+        found.append(_search(_Block(polynomial.take(index), need[index])))
+    return xp.asarray(np.concatenate(found), device=need.device)
+
+
+def _search(block: _Block) -> np.ndarray:
+    """Split sub-boxes until every one is proved, one is refuted, or there are too many."""
+    cells = len(block.need)
+    spent, failed = np.zeros(cells, dtype=int), np.zeros(cells, dtype=bool)
+    half = block.polynomial.half
+    parts = _Parts(np.arange(cells), -half, half)
+    while len(parts.cell):
+        local = block.about(parts)
+        proved, refuted = (to_numpy(mask) for mask in local.judged())
+        spent += np.bincount(parts.cell, minlength=cells)
+        failed[parts.cell[refuted]] = True
+        failed[parts.cell[~proved & (spent[parts.cell] >= MOST_PARTS)]] = True
+        open_ = ~proved & ~failed[parts.cell]
+        parts = local.children(open_)
+    return ~failed
+
+
+class _Block:
+    """Some cells' polynomials with dense tensors, and what rounding may do to them."""
+
+    def __init__(self, polynomial: Polynomial, need: Array) -> None:
+        self.polynomial, self.need = polynomial, need
+        xp = namespace(need)
+        w, f = polynomial.half, polynomial.half.shape[1]
+        self.tensor = None if polynomial.tensor is None else dense_cubic(polynomial.tensor, f)
+        slopes = xp.abs(polynomial.gradient) + apply(xp.abs(polynomial.hessian), w)
+        if self.tensor is not None:
+            slopes = slopes + apply(_along(xp.abs(self.tensor), w), w)
+        # nested dot products of length f of terms below `slopes`; what underflows meets 1, d, d^2
+        underflow = TINY * (1.0 + xp.sum(w, axis=1)) ** 3
+        self.slopes = up(gamma(8 * f + 64) * 8.0 * slopes, 2 * f + 16) + underflow[:, None]
+        self.slack = up(xp.sum(self.slopes * w, axis=1) + underflow, f + 4)
+
+    def about(self, parts: _Parts) -> _Local:
+        """The polynomials about the centres of sub-boxes."""
+        xp = namespace(self.need)
+        p = self.polynomial
+        index = xp.asarray(parts.cell, device=self.need.device)
+        middle = xp.minimum(xp.maximum(0.5 * parts.low + 0.5 * parts.high, parts.low), parts.high)
+        half = xp.maximum(parts.high - middle, middle - parts.low) * (1.0 + 4.0 * U)
+        gradient, hessian = p.gradient[index], p.hessian[index]
+        turned = apply(hessian, middle)
+        value = xp.sum(middle * (gradient + 0.5 * turned), axis=1)
+        gradient = gradient + turned
+        cubes, T = xp.zeros_like(half), None
+        if self.tensor is not None:
+            T = self.tensor[index]
+            bent = _along(T, middle)
+            twice = apply(bent, middle)
+            value = value + xp.sum(middle * twice, axis=1) / 6.0
+            gradient = gradient + 0.5 * twice
+            hessian = hessian + bent
+            cubes = 0.5 * apply(_along(xp.abs(T), half), half)
+        need = up(self.need[index] + self.slack[index], 2)
+        lost = self.slopes[index]
+        return _Local(parts, need, lost, middle, half, value, gradient, hessian, cubes, T)
+
+
+class _Local(NamedTuple):
+    """`value + gradient.y + y^T hessian y / 2 + T[y, y, y] / 6`, |y_j| <= half_j, about `middle`;
+    `cubes` (S, f) bounds half of `T[e_j, y, y]`, `lost` (S, f) the rounding of all slopes."""
+
+    parts: _Parts
+    need: Array
+    lost: Array
+    middle: Array
+    half: Array
+    value: Array
+    gradient: Array
+    hessian: Array
+    cubes: Array
+    tensor: Array | None
+
+    def judged(self) -> tuple[Array, Array]:
+        """Masks (S,): proved to be at least what is needed; less than it at some point (about)."""
+        xp, f = namespace(self.need), self.half.shape[1]
+        found = box_minimum(self.half, self.gradient, self.hessian)
+        cubic = up(xp.sum(self.cubes * self.half, axis=1) / 3.0, 4 * f + 16)
+        lower = self.value + found.lower - cubic
+        rounding = gamma(8) * (xp.abs(self.value) + xp.abs(found.lower) + cubic)
+        y = xp.minimum(xp.maximum(found.point, -self.half), self.half)
+        slope = self.gradient + 0.5 * apply(self.hessian, y)
+        if self.tensor is not None:
+            slope = slope + apply(_along(self.tensor, y), y) / 6.0
+        reached = self.value + xp.sum(y * slope, axis=1)
+        return lower - rounding >= self.need, reached < self.need
+
+    def children(self, open_: np.ndarray) -> _Parts:
+        """Sub-boxes on whose faces the minima of the open ones lie, or their halves.
+
+        Where `|gradient_j| > sum_k |H_jk| half_k + cubes_j`, p is monotone in y_j: a face will do.
+        """
+        xp, f = namespace(self.need), self.half.shape[1]
+        size = xp.abs(self.hessian)
+        bends = apply(size, self.half)
+        limit = up(bends + self.cubes + self.lost, 4 * f + 16)
+        wide = self.half > 0
+        falls, rises = (self.gradient < -limit) & wide, (self.gradient > limit) & wide
+        low = xp.where(falls, self.parts.high, self.parts.low)
+        high = xp.where(rises, self.parts.low, self.parts.high)
+        flat = to_numpy(xp.any(falls | rises, axis=1))
+        faces = _Parts(self.parts.cell, low, high).take(open_ & flat)
+        own = xp.abs(xp.linalg.diagonal(self.hessian)) * self.half
+        loss = self.half * (bends - own + self.cubes)
+        whole = open_ & ~flat
+        index = xp.asarray(np.flatnonzero(whole), device=self.need.device)
+        halves = self.parts.take(whole).split(xp.argmax(loss, axis=1)[index], self.middle[index])
+        return _joined(faces, halves)
+
+
+def _along(tensor: Array, vector: Array) -> Array:
+    """`T[., ., v]` (S, f, f) for dense tensors (S, f, f, f)."""
+    xp = namespace(tensor)
+    S, f = vector.shape
+    flat = xp.reshape(tensor, (S, f * f, f)) @ vector[:, :, None]
+    return xp.reshape(flat, (S, f, f))

@@ -1,0 +1,178 @@
+"""Polynomials of degree 3 on boxes: what sub-boxes prove, against rational arithmetic."""
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import gpcert
+from gpcert.enclosures import inner_search
+from gpcert.enclosures.inner_search import Polynomial, at_least
+from gpcert.enclosures.proved_level import stays_above
+from gpcert.kernels import Matern, SquaredExponential
+from gpcert.kernels.nodes.symmetric_tensors import dense_cubic, sorted_index
+from gpcert.testing.effort import examples
+from gpcert.testing.strategies import cases
+from tests.enclosures.enclosure_checks import arb, check_model, evaluation_of, points_of, unit_mean
+
+KINDS = ["mixed", "steep", "cubic", "flat", "cancelling", "huge", "tiny"]
+
+
+def random_polynomial(rng, f, kind, B=1):
+    n = len(sorted_index(f, 3).orders)
+    g, H, T = rng.normal(size=(B, f)), rng.normal(size=(B, f, f)), rng.normal(size=(B, n))
+    H = H + np.swapaxes(H, 1, 2)
+    half = rng.uniform(0.0, 1.5, (B, f)) * rng.choice([0.0, 1.0, 1.0, 1.0], (B, f))
+    if kind == "steep":
+        g = 20.0 * g
+    elif kind == "cubic":
+        g, H = 0.1 * g, 0.1 * H
+    elif kind == "flat":
+        g, H, T = (np.round(part) for part in (g, H, T))
+    elif kind == "cancelling":
+        g = -np.einsum("bjk,bk->bj", H, half)
+    elif kind in ("huge", "tiny"):
+        size = 1e100 if kind == "huge" else 1e-100
+        g, H, T = size * g, size * H, size * T
+    return Polynomial(g, H, T, half)
+
+
+def rational(polynomial, b, d):
+    """p(d), exactly, for floats d."""
+    g, H, T, _ = (part[b] for part in polynomial)
+    dense = dense_cubic(T[None], len(d))[0]
+    d = [Fraction(float(x)) for x in d]
+    total = Fraction(0)
+    for j, x in enumerate(d):
+        total += Fraction(float(g[j])) * x
+        for k, y in enumerate(d):
+            total += Fraction(float(H[j, k])) * x * y / 2
+            for m, z in enumerate(d):
+                total += Fraction(float(dense[j, k, m])) * x * y * z / 6
+    return total
+
+
+def about(polynomial, b, D):
+    """p in floating point at rows of D."""
+    g, H, T, _ = (part[b] for part in polynomial)
+    dense = dense_cubic(T[None], D.shape[1])[0]
+    bend = np.einsum("nj,jk,nk->n", D, H, D)
+    return D @ g + bend / 2 + np.einsum("nj,nk,nl,jkl->n", D, D, D, dense) / 6
+
+
+def lowest_point(polynomial, b, rng):
+    """The best of corners, random points and steps from them."""
+    half = polynomial.half[b]
+    f = len(half)
+    corners = np.array(list(itertools.product([-1.0, 1.0], repeat=f))) * half
+    D = np.concatenate([np.zeros((1, f)), corners, rng.uniform(-1, 1, (300, f)) * half])
+    best = D[np.argmin(about(polynomial, b, D))]
+    for scale in (0.3, 0.1, 0.03, 0.01):
+        near = np.clip(best + scale * half * rng.normal(size=(200, f)), -half, half)
+        near = np.concatenate([best[None], near])
+        best = near[np.argmin(about(polynomial, b, near))]
+    return best
+
+
+@settings(max_examples=examples(150), deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 5), st.sampled_from(KINDS))
+def test_what_is_proved_holds(seed, f, kind):
+    rng = np.random.default_rng(seed)
+    polynomial = random_polynomial(rng, f, kind)
+    without = rng.random() < 0.3
+    if without:
+        polynomial = polynomial._replace(tensor=0.0 * polynomial.tensor)
+    exact = rational(polynomial, 0, lowest_point(polynomial, 0, rng))
+    size = float(np.abs(about(polynomial, 0, polynomial.half)).max()) + abs(float(exact))
+    asked = polynomial._replace(tensor=None) if without else polynomial
+    for gap in (0.0, 1e-15, 1e-9, 1e-3, 0.3):
+        need = np.array([float(exact) + gap * size])
+        if Fraction(float(need[0])) > exact:
+            assert not at_least(asked, need)[0]
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 4), st.sampled_from(KINDS[:4]))
+def test_what_holds_by_a_tenth_is_proved(seed, f, kind):
+    rng = np.random.default_rng(seed)
+    polynomial = random_polynomial(rng, f, kind)
+    least = about(polynomial, 0, lowest_point(polynomial, 0, rng)[None])[0]
+    need = np.array([least - 0.1 * (1e-6 + abs(least))])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(inner_search, "MOST_PARTS", 4096)
+        assert at_least(polynomial, need)[0]
+
+
+def test_a_batch_is_its_cells_one_by_one():
+    rng = np.random.default_rng(3)
+    batch = random_polynomial(rng, 3, "mixed", 40)
+    need = np.array([about(batch, b, lowest_point(batch, b, rng)[None])[0] for b in range(40)])
+    need = need - rng.choice([-0.1, 0.02, 0.5], 40)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(inner_search, "BLOCK", 7 * 27)
+        together = at_least(batch, need)
+    alone = [at_least(Polynomial(*(p[[b]] for p in batch)), need[[b]])[0] for b in range(40)]
+    assert together.tolist() == alone
+    assert 0 < sum(alone) < 40
+
+
+@pytest.mark.parametrize("need", [np.nan, np.inf])
+def test_nothing_is_proved_of_no_number(need):
+    polynomial = random_polynomial(np.random.default_rng(0), 2, "mixed")
+    assert not at_least(polynomial, np.array([need]))[0]
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(case=cases())
+def test_levels_that_are_proved_hold(case):
+    """Of means, weighted or not, at levels around their values, against ball arithmetic."""
+    evaluation = evaluation_of(case, variance=False)
+    points, g = points_of(evaluation, case.rng), unit_mean(evaluation, 0)
+    for sign in (1, -1):
+        model = evaluation.mean(0).side(sign)
+        values = [[sign * g(x, b) for x in rows] for b, rows in enumerate(points)]
+        least = np.array([min((float(v.mid()) for v in row), default=0.0) for row in values])
+        for gap in (0.0, 1e-12, 1e-3, 0.1):
+            level = least - gap * (1.0 + np.abs(least))
+            proved = stays_above(model, level, np.isfinite(model.error))
+            for b in np.flatnonzero(proved):
+                for v in values[b]:
+                    assert not v < arb(float(level[b]))
+
+
+@settings(max_examples=examples(30), deadline=None)
+@given(case=cases(), factor=st.floats(0.1, 10.0))
+def test_multiples_and_sums_keep_degree_3(case, factor):
+    evaluation = evaluation_of(case, variance=False)
+    points, g = points_of(evaluation, case.rng), unit_mean(evaluation, 0)
+    mean = evaluation.mean(0)
+    each = factor + 0.0 * mean.center
+    times = mean.above.scaled(each)
+
+    def function(x, b, more=0):
+        return -(more + arb(factor)) * g(x, b)
+
+    check_model(evaluation, times, function, points, "multiple")
+    check_model(evaluation, times + mean.above, lambda x, b: function(x, b, 1), points, "sum")
+
+
+@pytest.mark.parametrize(
+    ("kernel", "most"), [(Matern([0.5] * 7, nu=2.5), 120), (SquaredExponential([0.5] * 7), 75)]
+)
+def test_a_range_needs_fewer_boxes(kernel, most):
+    """Where degree 3 and the off-diagonal curvature are most of what is lost."""
+    rng = np.random.default_rng(5)
+    X = rng.uniform(0.0, 1.0, (150, 7))
+    y = np.sin(4.0 * X).sum(axis=1) + 3.0 * X[:, 0] * X[:, 1]
+    t = np.linalg.solve(kernel.value(X, X) + 0.01 * np.eye(150), y)
+    model, box = gpcert.Posterior(kernel, X, t), gpcert.Box([0.4] * 7, [0.6] * 7)
+    found = gpcert.prediction_range(model, box, tol=0.01)
+    assert found.boxes <= most
+    D = rng.uniform(0.4, 0.6, (2000, 7))
+    values = kernel.value(D, X) @ t
+    assert found.minimum.lower <= values.min()
+    assert values.max() <= found.maximum.upper
+    assert max(found.minimum.width, found.maximum.width) <= 0.01
