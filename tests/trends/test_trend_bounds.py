@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 import gpcert
 from gpcert.arrays import Backend, to_numpy
 from gpcert.enclosures import LocalPosterior
+from gpcert.enclosures.evaluation import evaluation_at
 from gpcert.enclosures.goals import DeviationGoal, ScalarGoal
 from gpcert.enclosures.goals.paper import PaperGoal
 from gpcert.enclosures.paper import PaperEnclosures
-from gpcert.enclosures.point import evaluation_at
 from gpcert.errors import InputError
 from gpcert.kernels import Matern, SquaredExponential
 from gpcert.likelihoods import Probit

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from gpcert.explain.dependence import features_seen
 
 import gpcert
 from gpcert import Ball, Box, Posterior, explain
@@ -11,7 +12,6 @@ from gpcert.archive import write_arrays
 from gpcert.attacks.latent_classes import LatentClasses
 from gpcert.committee import Committee, load_model
 from gpcert.errors import InputError
-from gpcert.explain.dependence import features_seen
 from gpcert.kernels import ActiveDimensions, Matern, Product, SquaredExponential, Sum
 from gpcert.likelihoods import Gaussian, MeanOnly, MultinomialProbit, Probit, Softmax
 from gpcert.regions.linear_map import LinearMap
@@ -23,7 +23,7 @@ arb = flint().arb
 
 KERNELS = {
     "squared_exponential": SquaredExponential([0.8, 1.1]),
-    "matern": Matern([0.8, 1.1], nu=2.5),
+    "matern": Matern([0.8, 1.1], nu=2.5, variance=20.0),
     "sum": Sum((SquaredExponential(1.0, 0.5), Matern(2.0, nu=1.5, variance=0.2))),
     "product": Product((SquaredExponential(1.5), Matern(1.0, nu=2.5))),
 }
