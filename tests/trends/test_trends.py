@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from gpcert.explain.dependence import features_seen
 
 import gpcert
 from gpcert import Ball, Box, Posterior, explain
@@ -12,6 +11,7 @@ from gpcert.archive import write_arrays
 from gpcert.attacks.latent_classes import LatentClasses
 from gpcert.committee import Committee, load_model
 from gpcert.errors import InputError
+from gpcert.explain.predictions import features_seen
 from gpcert.kernels import ActiveDimensions, Matern, Product, SquaredExponential, Sum
 from gpcert.likelihoods import Gaussian, MeanOnly, MultinomialProbit, Probit, Softmax
 from gpcert.regions.linear_map import LinearMap
