@@ -33,7 +33,7 @@ GAUSSIAN = Gaussian()
 
 
 Question = Callable[[gpcert.Budget], Any]
-Source = str | tuple[int, int, int, int]
+Source = str | tuple[int, ...]
 
 
 class Outcome(NamedTuple):
@@ -112,11 +112,13 @@ def ranged(
 
 
 def data(source: Source) -> tuple[np.ndarray, np.ndarray]:
-    """A scikit-learn data set, standardised, in an order of its own; or overlapping classes."""
+    """A scikit-learn data set, standardised, in an order of its own; or classes, overlapping unless
+    said to be so many standard deviations apart."""
     if not isinstance(source, str):
-        m, d, N, seed = source
+        m, d, N, seed, *apart = source
         rng, y = np.random.default_rng(SEED + seed), np.arange(N) % m
-        return (1.5 * rng.normal(size=(m, d))[y] + rng.normal(size=(N, d))) / np.sqrt(d), y
+        far = apart[0] if apart else 1.5
+        return (far * rng.normal(size=(m, d))[y] + rng.normal(size=(N, d))) / np.sqrt(d), y
     X, y = {"wine": load_wine, "cancer": load_breast_cancer}[source](return_X_y=True)
     order = np.random.default_rng(SEED).permutation(len(X))
     return StandardScaler().fit_transform(X)[order], y[order]
@@ -130,6 +132,9 @@ def fitted(kind: str, X: np.ndarray, y: np.ndarray) -> Any:
         return SVC(C=2.0, gamma=0.5).fit(X, y)
     if kind == "softmax":
         kernel = SE(each(d, length), variance=4.0)
+        return GPClassifier(kernel, likelihood="softmax", max_epochs=0).fit(X, y)
+    if kind == "varying":  # beside the data the variance changes a lot
+        kernel = SE(each(d, 0.5 * length), variance=30.0)
         return GPClassifier(kernel, likelihood="softmax", max_epochs=0).fit(X, y)
     if kind == "matern":
         return GPClassifier(Matern(each(d, length), nu=2.5), max_epochs=0).fit(X, y)
@@ -229,6 +234,7 @@ SEEDS = (*range(17), *range(19, 19 + len(RANGES) - 17))
 
 FIRST: dict[str, Any] = {"output": 0, "tol": 0.02}
 THREE: dict[str, Any] = {"features": [0, 7, 20]}
+TIGHT: dict[str, Any] = {"output": 0, "tol": 0.002}
 CLOSE, COARSE = {"rtol": 0.02}, {"rtol": 0.1}
 REST, PAIRS = "one_vs_rest", "one_vs_one"
 
@@ -265,6 +271,11 @@ CLASSIFIERS: list[tuple[str, str, tuple[Any, ...], int]] = [
         ("apart", (10, 30, 200, 34), 0, 0.03, {}),
         20,
     ),
+    ("3 softmax, tight, d=2", "classes", ("softmax", (3, 2, 60, 51), 0, 0.3, TIGHT), 1000),
+    ("3 softmax, varying, d=3", "classes", ("varying", (3, 3, 60, 36), 0, 0.25, FIRST), 1000),
+    ("3 softmax apart, d=3", "classes", ("varying", (3, 3, 90, 38, 4), 1, 0.3, TIGHT), 1000),
+    ("3 one-vs-rest, tight, d=2", "committee", (REST, (3, 2, 60, 37), 0, 0.3, TIGHT), 1000),
+    ("wine one-vs-rest, tight, d=3", "committee", (REST, "wine", 4, 0.3, TIGHT, 3), 1000),
     ("wine one-vs-rest, d=4", "committee", (REST, "wine", 4, 0.4, FIRST, 4), 1000),
     (
         "wine one-vs-rest, radius, d=13",

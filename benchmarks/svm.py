@@ -5,11 +5,13 @@
 Ten classes, 784 inputs, about 900 support vectors, rbf: the shape of SAVer's MNIST model. Ten-class
 MNIST is not among our data, so scikit-learn's 8 x 8 digits are enlarged to 28 x 28 (bilinear). With
 `--data` also real MNIST pixels of the three classes of `mnist_358.npz`. One box a point, all pixels
-free: `proved` is the strength of the root bound. Target: at most 50 ms a point.
+free: `proved` is the strength of the root bound. Times are the best of three runs over all points,
+on one thread. Target: at most 50 ms a point.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,7 @@ from gpcert.datasets import mnist
 from report import Section, command_line, merge
 
 RADII = (0.05, 0.07, 0.10)
+RUNS = 3
 SIDE = 28
 
 
@@ -49,10 +52,13 @@ def measure(section: Section, name: str, model: SVC, X: np.ndarray) -> None:
     posterior = gpcert.as_posterior(model)
     gpcert.certify(posterior, X[0], 0.01, budget=gpcert.Budget(boxes=1))  # what is done once
     for radius in RADII:
-        wall, cpu = time.perf_counter(), time.process_time()
-        found = [gpcert.certify(posterior, x, radius, budget=gpcert.Budget(boxes=1)) for x in X]
-        wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-        names = [certificate.status.name for certificate in found]
+        names, wall, cpu = [], math.inf, math.inf
+        for _ in range(RUNS):
+            start = time.perf_counter(), time.process_time()
+            found = [gpcert.certify(posterior, x, radius, budget=gpcert.Budget(boxes=1)) for x in X]
+            wall = min(wall, time.perf_counter() - start[0])
+            cpu = min(cpu, time.process_time() - start[1])
+            names = [certificate.status.name for certificate in found]
         section.add(
             model=name,
             classes=len(model.classes_),

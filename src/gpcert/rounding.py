@@ -113,7 +113,7 @@ def raised_power(value: float, exponent: int) -> float:
 def nonnegative(x: Array) -> Array:
     """`max(x, 0)` elementwise; NaN stays NaN, so that no bound is made from one."""
     xp = namespace(x)
-    return xp.where(x <= 0, xp.zeros_like(x), x)
+    return xp.maximum(x, xp.zeros((), dtype=x.dtype, device=x.device))
 
 
 def difference_down(a: float, b: Fraction) -> float:

@@ -56,6 +56,30 @@ def svgp(likelihood=None, outputs=1, **options):
     return with_q(model, len(Z))
 
 
+def separate(likelihood, kernel=None, own_points=False, **options):
+    """Three latent functions with a kernel each."""
+    iv = gpflow.inducing_variables
+    kernel = kernel or k.SeparateIndependent(
+        [KERNEL(), k.Matern52(lengthscales=0.8), k.RationalQuadratic() + k.White(0.1)]
+    )
+    points = iv.SharedIndependentInducingVariables(iv.InducingPoints(Z.copy()))
+    if own_points:
+        each = [iv.InducingPoints(Z + 0.1 * c) for c in range(3)]
+        points = iv.SeparateIndependentInducingVariables(each)
+    mean = gpflow.functions.Constant(np.array([0.5, -0.3, 0.1]))
+    model = gpflow.models.SVGP(
+        kernel, likelihood, points, num_latent_gps=3, mean_function=mean, **options
+    )
+    return with_q(model, len(Z))
+
+
+def coregional():
+    kernel = k.LinearCoregionalization([KERNEL(), k.Matern52()], W=np.ones((3, 2)))
+    iv = gpflow.inducing_variables
+    points = iv.SharedIndependentInducingVariables(iv.InducingPoints(Z.copy()))
+    return gpflow.models.SVGP(kernel, gl.Softmax(3), points, num_latent_gps=2)
+
+
 def vgp():
     return with_q(gpflow.models.VGP((X, LABELS), KERNEL(), gl.Bernoulli()), len(X))
 
@@ -71,6 +95,16 @@ class TestGPflow(AdapterContract):
         "svgp": svgp,
         "svgp, diagonal and not whitened": lambda: svgp(whiten=False, q_diag=True),
         "softmax": lambda: svgp(gl.Softmax(3), 3),
+        "kernels of their own": lambda: separate(gl.Gaussian()),
+        "kernels of their own, not whitened": lambda: separate(
+            gl.Gaussian(), whiten=False, q_diag=True
+        ),
+        "softmax, kernels of their own": lambda: separate(gl.Softmax(3)),
+        "softmax, points of their own": lambda: separate(gl.Softmax(3), own_points=True),
+        "one kernel as several": lambda: separate(gl.Softmax(3), k.SharedIndependent(KERNEL(), 3)),
+        "one kernel, points of their own": lambda: separate(
+            gl.Gaussian(), k.SharedIndependent(KERNEL(), 3), own_points=True
+        ),
     }
     refused: ClassVar = {
         "kernel": (lambda: gpr(k.ArcCosine()), "ArcCosine is not supported.*Matern12"),
@@ -81,6 +115,17 @@ class TestGPflow(AdapterContract):
         ),
         "link": (lambda: svgp(gl.Bernoulli(invlink=abs)), "invlink than inv_probit"),
         "likelihood": (lambda: svgp(gl.Poisson()), "Poisson is not supported.*Bernoulli"),
+        "coupled kernels": (coregional, "LinearCoregionalization.*couples the outputs"),
+        "kernels of an exact model": (
+            lambda: gpr(k.SeparateIndependent([KERNEL()]), np.hstack([Y])),
+            "GPR with a SeparateIndependent kernel.*SVGP only",
+        ),
+        "inducing patches": (
+            lambda: gpflow.models.SVGP(
+                KERNEL(), gl.Gaussian(), gpflow.inducing_variables.Multiscale(Z, np.ones_like(Z))
+            ),
+            "Multiscale is not supported.*InducingPoints",
+        ),
         "model": (
             lambda: gpflow.models.GPRFITC((X, Y), KERNEL(), Z),
             "GPRFITC is not supported.*SGPR",
@@ -139,3 +184,60 @@ def test_the_probability_is_that_of_predict_y():
     found = gpcert.prediction_range(model, gpcert.Ball(Z[0], 0.0))
     said = float(model.predict_y(Z[:1])[0][0, 0])
     assert found.minimum.lower - 1e-12 <= said <= found.maximum.upper + 1e-12
+
+
+def test_classes_with_kernels_of_their_own_are_those_that_the_library_samples():
+    """`predict_y` averages over samples: equal up to their noise."""
+    model = separate(gl.Softmax(3))
+    posterior = gpcert.as_posterior(model)
+    assert isinstance(posterior, gpcert.SeparateOutputs)
+    model.likelihood.num_monte_carlo_points = 20_000
+    said = model.predict_y(X[:4])[0].numpy()
+    np.testing.assert_allclose(posterior.prediction(X[:4]), said, atol=0.015)
+    cert = gpcert.certify(model, X[0], 1e-3)
+    assert (cert.status.name, cert.decision) == ("ROBUST", int(said[0].argmax()))
+    found = gpcert.prediction_range(model, gpcert.Ball(X[0], 0.05), output=1, tol=0.02)
+    p = posterior.prediction(gpcert.Ball(X[0], 0.05).sample(500, 0))[:, 1]
+    assert found.minimum.lower <= p.min() <= p.max() <= found.maximum.upper
+
+
+@pytest.fixture
+def single():
+    """GPflow in float32."""
+    before = gpflow.config.config()
+    gpflow.config.set_default_float(np.float32)
+    yield np.float32
+    gpflow.config.set_config(before)
+
+
+def test_float32_is_the_float64_function_of_the_same_numbers(single):
+    x, y, z = (part.astype(single) for part in (X, Y - 10.0, Z))
+    models = [
+        gpflow.models.GPR((x, y), k.SquaredExponential(2.0, [0.9, 1.3]), noise_variance=0.1),
+        gpflow.models.SGPR((x, y), k.Matern32(2.0), z, noise_variance=0.1),
+        with_q(gpflow.models.SVGP(k.Matern52(), gl.Bernoulli(), z), len(z)),
+    ]
+    for model in models:
+        measured = gpcert.adapters.agreement(model)
+        assert 1e-9 < measured.native < 1e-2
+        posterior = gpcert.as_posterior(model)
+        assert posterior.points.dtype == np.float64
+        held = np.asarray(model.data[0] if hasattr(model, "data") else model.inducing_variable.Z)
+        if not isinstance(model, gpflow.models.SGPR):
+            np.testing.assert_array_equal(posterior.points, held.astype(float))
+        found = gpcert.prediction_range(model, gpcert.Ball(X[0], 0.05), quantity="mean", tol=0.01)
+        said = np.asarray(model.predict_f(x[:1])[0])[0, 0]
+        slack = 1e-2 * max(1.0, abs(float(said)))
+        assert found.minimum.lower - slack <= said <= found.maximum.upper + slack
+
+
+def test_a_model_is_asked_in_its_own_precision(single):
+    """Whatever the library's default is by then."""
+    x, y = X.astype(single), (Y - 10.0).astype(single)
+    model = gpflow.models.GPR((x, y), k.SquaredExponential(), noise_variance=0.1)
+    gpflow.config.set_default_float(np.float64)
+    double = gpr()
+    assert gpcert.adapters.agreement(model).native < 1e-2
+    gpflow.config.set_default_float(np.float32)
+    assert gpcert.adapters.agreement(double).native is None
+    assert gpcert.adapters.agreement(double).mean < 1e-8

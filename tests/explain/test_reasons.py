@@ -15,7 +15,7 @@ from gpcert.attacks import attack
 from gpcert.attacks.functions import scalar_function
 from gpcert.certificates import Status
 from gpcert.errors import InputError
-from gpcert.explain.slices import with_free
+from gpcert.explain.arguments import with_free
 from gpcert.explain.subsets import minimal_subset
 from gpcert.quantities import Mean
 from gpcert.search import StopReason

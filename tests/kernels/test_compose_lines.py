@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from gpcert.arrays import Backend, backend_from_name, to_numpy
 from gpcert.kernels.active_dimensions import ActiveDimensions
+from gpcert.kernels.composite import Product, Sum
 from gpcert.kernels.constant import Constant
 from gpcert.kernels.linear import Linear
 from gpcert.kernels.lines.affine_algebra import (
@@ -19,9 +20,7 @@ from gpcert.kernels.lines.affine_algebra import (
 )
 from gpcert.kernels.lines.base import Affine, Carrier, Enclosed
 from gpcert.kernels.polynomial import Polynomial
-from gpcert.kernels.product import Product
 from gpcert.kernels.scale import Scale
-from gpcert.kernels.sum import Sum
 from gpcert.kernels.white import White
 from gpcert.regions import Ball, Box
 from gpcert.regions.frame import Frame, Reach

@@ -1,4 +1,4 @@
-"""GPflow models: exact, sparse and variational, of one kernel."""
+"""GPflow models: exact, sparse and variational."""
 
 from __future__ import annotations
 
@@ -37,8 +37,10 @@ SUPPORTED = (
         "VGP, SVGP",
         "Gaussian, Bernoulli (inv_probit: 0.998 Phi + 0.001), Softmax",
         KERNELS,
-        "whitened or not, diagonal or full q; one kernel for all latent functions; Softmax is the "
-        "exact expectation, which predict_y estimates by sampling",
+        "whitened or not, diagonal or full q; one kernel for all latent functions, in an SVGP also "
+        "their own (SeparateIndependent, SharedIndependent, with shared or separate inducing "
+        "points); Softmax is the exact expectation, which predict_y estimates by sampling; float32 "
+        "models too",
     ),
 )
 

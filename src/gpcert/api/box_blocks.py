@@ -42,9 +42,11 @@ class Asked(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Ranges by quantity (n, outputs, 2); how many boxes were reached, and why it ended."""
+    """Ranges by quantity (n, outputs, 2) and affine functions (n, outputs, 2, d + 1), if asked for;
+    how many boxes were reached, and why it ended."""
 
     ranges: Mapping[str, np.ndarray]
+    lines: Mapping[str, np.ndarray]
     reached: int
     boxes: int
     reason: StopReason
@@ -64,6 +66,7 @@ class BoxWork:
     whole: Box
     backend: Backend
     tol: float | None
+    affine: bool
     fingerprints: tuple[str, ...]
 
     @staticmethod
@@ -72,6 +75,7 @@ class BoxWork:
         whole: Box,
         backend: Backend,
         tol: float | None,
+        affine: bool = False,
     ) -> BoxWork:
         """Goals of quantities that are searched in the same model share their enclosures."""
         asked: dict[int, Asked] = {}
@@ -84,7 +88,7 @@ class BoxWork:
                 _add(group, question, first)
                 first += len(question.labels)
         prints = tuple(question.fingerprint for own in questions.values() for question in own)
-        return BoxWork(tuple(asked.values()), outputs, whole, backend, tol, prints)
+        return BoxWork(tuple(asked.values()), outputs, whole, backend, tol, affine, prints)
 
 
 def _add(group: Asked, question: RangeQuestion, first: int) -> None:
@@ -106,25 +110,70 @@ def work_on(work: BoxWork, low: np.ndarray, high: np.ndarray, budget: Budget, en
         name: np.tile([-np.inf, np.inf], (len(low), len(labels), 1))
         for name, labels in work.outputs.items()
     }
+    lines = {
+        name: np.tile(nothing(work.whole.dim), (len(low), len(labels), 1, 1))
+        for name, labels in work.outputs.items()
+        if work.affine
+    }
     reached, boxes, reason = len(low), 0, StopReason.CONVERGED
     with until(time.perf_counter() + ends - time.time()):
         for group in work.asked:
-            family = BoxFamily(group.model, tuple(group.goals), work.whole, work.backend)
-            if work.tol is None:
-                lower, done = family.bounded_once(low, high)
-                boxes, ended = boxes + done, StopReason.CONVERGED
-                if done < len(low):
-                    ended = StopReason.TIME
-            else:
-                found = family.refined(low, high, work.tol, budget)
-                lower, ended = found.lower, found.reason
-                boxes, done = boxes + found.boxes, len(low)
-            _fill(ranges, group.slots, lower)
-            reached = min(reached, done)
-            reason = ended if reason is StopReason.CONVERGED else reason
-            if ended is StopReason.INTERRUPTED:
-                return Block(ranges, 0, boxes, ended)
-    return Block(ranges, reached, boxes, reason)
+            goals = tuple(group.goals)
+            family = BoxFamily(group.model, goals, work.whole, work.backend, work.affine)
+            found = _bounded(family, (low, high), work.tol, budget)
+            _fill(ranges, group.slots, found.lower)
+            if found.lines is not None:
+                _fill_lines(lines, group.slots, found.lines, free)
+            boxes, reached = boxes + found.boxes, min(reached, found.reached)
+            reason = found.reason if reason is StopReason.CONVERGED else reason
+            if found.reason is StopReason.INTERRUPTED:
+                return Block(ranges, lines, 0, boxes, found.reason)
+    return Block(ranges, lines, reached, boxes, reason)
+
+
+class _Bounded(NamedTuple):
+    """What is known of the goals of one family, and what it cost."""
+
+    lower: np.ndarray
+    lines: np.ndarray | None
+    reached: int
+    boxes: int
+    reason: StopReason
+
+
+def _bounded(
+    family: BoxFamily, corners: tuple[np.ndarray, np.ndarray], tol: float | None, budget: Budget
+) -> _Bounded:
+    """One box each, or a search where a tolerance is asked for; lines are of one box anyway."""
+    lower, boxes, reason = None, 0, StopReason.CONVERGED
+    if tol is not None:
+        found = family.refined(*corners, tol, budget)
+        lower, boxes, reason = found.lower, found.boxes, found.reason
+        if not family.affine or reason is StopReason.INTERRUPTED:
+            return _Bounded(lower, None, len(lower), boxes, reason)
+    once = family.bounded_once(*corners)
+    if once.reached < len(once.lower):
+        reason = StopReason.TIME
+    lower = once.lower if lower is None else lower
+    return _Bounded(lower, once.lines, once.reached, boxes + once.reached, reason)
+
+
+def nothing(dim: int) -> np.ndarray:
+    """(2, d + 1): affine functions below and above everything."""
+    found = np.zeros((2, dim + 1))
+    found[:, dim] = -np.inf, np.inf
+    return found
+
+
+def _fill_lines(
+    lines: Mapping[str, np.ndarray], slots: Iterable[Slot], found: np.ndarray, free: np.ndarray
+) -> None:
+    """From lines (n, G, f + 1) below goals and their negatives to lines below and above."""
+    for slot in slots:
+        for side, sign in enumerate((1.0, -1.0)):
+            own = sign * found[:, 2 * slot.pair + side]
+            into = lines[slot.quantity][:, slot.output, side]
+            into[:, free], into[:, -1] = own[:, :-1], own[:, -1]
 
 
 def _fill(ranges: Mapping[str, np.ndarray], slots: Iterable[Slot], lower: np.ndarray) -> None:

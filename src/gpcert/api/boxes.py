@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +19,7 @@ from gpcert.api.arguments import (
     read_jobs,
     read_tolerance,
 )
-from gpcert.api.box_blocks import Block, BoxWork, work_on
+from gpcert.api.box_blocks import Block, BoxWork, nothing, work_on
 from gpcert.api.parallel import numbered_results, prepare
 from gpcert.api.progress import progress_line
 from gpcert.api.questions import Quantity, RangeQuestion, range_question
@@ -27,6 +29,7 @@ from gpcert.arrays import Backend, backend_from_name
 from gpcert.certificates.box_bounds import BoxBounds
 from gpcert.certificates.box_file import BoxFile
 from gpcert.committee import Model
+from gpcert.enclosures.goals.affine import affine_known
 from gpcert.errors import InputError
 from gpcert.regions import Box
 from gpcert.search import Budget, stop_if_interrupted
@@ -44,6 +47,7 @@ def bound_boxes(
     *,
     quantity: Quantity | Sequence[Quantity] = "mean",
     beta: float | None = None,
+    affine: bool = False,
     tol: float | None = None,
     budget: BudgetLike = None,
     backend: str | Backend = "numpy",
@@ -60,6 +64,8 @@ def bound_boxes(
     lower, upper : (R, d), the corners of the boxes, in the units of the model's inputs.
     quantity : "mean", "std", "variance", "band" or "probability", or several of them.
     beta : how many standard deviations a band reaches; see `prediction_range`.
+    affine : also find, for every box, an affine function that the mean, std or variance is proved
+        to lie above in the whole box, and one that it lies below: `BoxBounds.lines`.
     tol : None bounds every box once, which is tight on small boxes; with a number, boxes are split
         until every end is known to within it.
     budget : seconds or a `Budget` for the whole call. By default 60 seconds where `tol` is given,
@@ -67,7 +73,8 @@ def bound_boxes(
     backend : "numpy", "torch" or "torch:cuda".
     out : where the ranges go instead of new arrays: an array (R, outputs, 2), such as a memory map,
         a path ending in `.npy`, or `{quantity: array or path}`. Paths are written block by block,
-        with a `.progress.json` beside each: the same call goes on where a killed one was.
+        with a `.progress.json` beside each: the same call goes on where a killed one was. Affine
+        functions of `mean.npy` go to `mean.affine.npy`.
     n_jobs : processes; by default what `joblib.parallel_config` says, else one.
     progress : show how far it is; by default only on a terminal.
 
@@ -95,7 +102,9 @@ def bound_boxes(
     free = budget is None and accuracy is None
     limit = Budget(seconds=None) if free else read_budget(budget)
     whole = Box(low.min(axis=0), high.max(axis=0))
-    work = BoxWork.of(questions, whole, backend_from_name(backend), accuracy)
+    wanted = bool(read_flag("affine", affine))
+    work = BoxWork.of(questions, whole, backend_from_name(backend), accuracy, wanted)
+    _check_affine(work)
     size = GPU_BLOCK if work.backend.gpu else BLOCK
     files = _files(out, work, (low, high), {"beta": beta, "tol": accuracy, "block": size})
     jobs, shown = read_jobs(n_jobs), read_flag("progress", progress)
@@ -118,7 +127,7 @@ def bound_boxes(
     return BoxBounds(
         lower=low,
         upper=high,
-        ranges={name: file.values for name, file in files.items()},
+        ranges={name: file.values for name, file in files.ranges.items()},
         outputs=work.outputs,
         reached=blocks.reached,
         converged=blocks.converged,
@@ -126,17 +135,30 @@ def bound_boxes(
         boxes=blocks.boxes,
         seconds=time.perf_counter() - start,
         models=tuple(each.fingerprint for each in models),
+        lines={name: file.values for name, file in files.lines.items()},
     )
+
+
+class Files(NamedTuple):
+    """Where ranges and affine functions of every quantity go."""
+
+    ranges: Mapping[str, BoxFile]
+    lines: Mapping[str, BoxFile]
+
+    @property
+    def all(self) -> list[BoxFile]:
+        """Every one."""
+        return [*self.ranges.values(), *self.lines.values()]
 
 
 class Blocks:
     """The boxes in blocks: which are left, and what is known of the others."""
 
-    def __init__(self, files: Mapping[str, BoxFile], count: int, size: int) -> None:
+    def __init__(self, files: Files, count: int, size: int) -> None:
         self.files = files
         self.count = count
         self.rows = [slice(k, min(k + size, count)) for k in range(0, count, size)]
-        done = set.intersection(*(file.done for file in files.values()))
+        done = set.intersection(*(file.done for file in files.all))
         self.numbers = [k for k in range(len(self.rows)) if k not in done]
         self.reached = count - sum(rows.stop - rows.start for rows in self.left())
         self.before = self.reached
@@ -149,15 +171,17 @@ class Blocks:
     def take(self, number: int, found: Block) -> None:
         """Put the bounds of one block away."""
         k = self.numbers[number]
-        for name, file in self.files.items():
+        for name, file in self.files.ranges.items():
             file.write(k, self.rows[k], found.ranges[name], found.finished)
+        for name, file in self.files.lines.items():
+            file.write(k, self.rows[k], found.lines[name], found.finished)
         self.reached += found.reached
         self.boxes += found.boxes
 
     @property
     def converged(self) -> bool:
         """Whether every block ended as it was asked to."""
-        return all(len(file.done) == len(self.rows) for file in self.files.values())
+        return all(len(file.done) == len(self.rows) for file in self.files.all)
 
     def told(self, seconds: float) -> str:
         """How far it is."""
@@ -202,8 +226,8 @@ def _corners(models: Sequence[Model], lower: Any, upper: Any) -> tuple[np.ndarra
 
 def _files(
     out: Any, work: BoxWork, corners: tuple[np.ndarray, np.ndarray], asked: Mapping[str, Any]
-) -> dict[str, BoxFile]:
-    """Where the ranges of every quantity go."""
+) -> Files:
+    """What exists already is of the same call, or an error."""
     names = list(work.outputs)
     if isinstance(out, Mapping):
         if set(out) != set(names):
@@ -215,10 +239,40 @@ def _files(
         targets = dict.fromkeys(names, out)
     header = {"models": work.fingerprints, **asked}
     identity = fingerprint(header, {"lower": corners[0], "upper": corners[1]})
-    return {
-        name: BoxFile.of(targets[name], (len(corners[0]), len(labels), 2), f"{name} {identity}")
-        for name, labels in work.outputs.items()
-    }
+    ranges, lines = {}, {}
+    for name, labels in work.outputs.items():
+        rows = (len(corners[0]), len(labels))
+        ranges[name] = BoxFile.of(targets[name], rows, f"{name} {identity}")
+        if work.affine:
+            place = _beside(targets[name])
+            unknown = nothing(work.whole.dim)
+            lines[name] = BoxFile.of(place, rows, f"{name} affine {identity}", unknown)
+    return Files(ranges, lines)
+
+
+def _beside(target: Any) -> Path | None:
+    """`mean.affine.npy` for `mean.npy`; a new array where ranges go to one."""
+    if not isinstance(target, str | os.PathLike):
+        return None
+    path = Path(target)
+    return path.with_name(f"{path.stem}.affine{path.suffix}")
+
+
+def _check_affine(work: BoxWork) -> None:
+    """That there are affine functions of all that is asked about."""
+    if not work.affine:
+        return
+    if not all(affine_known(goal) for group in work.asked for goal in group.goals):
+        raise InputError(
+            "affine: expected quantities out of 'mean', 'std' and 'variance', got "
+            f"{list(work.outputs)}; ask for the others in a call of their own"
+        )
+    members = [member for group in work.asked for member in group.model.members]
+    if any(member.features is not None for member in members):
+        raise InputError(
+            "affine: not known for a model behind linear features (PCA); leave it out, or bound "
+            "boxes of the features: fit on them, without a pipeline"
+        )
 
 
 def _share(budget: Budget, part: float) -> Budget:

@@ -23,8 +23,8 @@ from gpcert.certificates import Interval, Unit
 from gpcert.committee import Model
 from gpcert.deadline import OutOfTime, until
 from gpcert.enclosures import Evaluation
+from gpcert.enclosures.evaluation import evaluation_at
 from gpcert.enclosures.goals import Goal
-from gpcert.enclosures.point import evaluation_at
 from gpcert.rounding import difference_down, difference_up
 from gpcert.search import StopReason
 

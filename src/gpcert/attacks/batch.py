@@ -7,7 +7,6 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from gpcert.attacks.gradient_sign import gradient_sign
 from gpcert.attacks.margins import Margins
 from gpcert.attacks.neighbourhoods import Neighbourhoods
 from gpcert.attacks.projected_gradient import projected_gradient
@@ -111,4 +110,26 @@ def _best(margins: Margins, candidates: list[np.ndarray], rows: np.ndarray) -> n
         better = (reached < value) | ((reached == value) & (below < latent))
         best = np.where(better[:, None], other, best)
         value, latent = np.where(better, reached, value), np.where(better, below, latent)
+    return best
+
+
+def gradient_sign(
+    margins: Margins, places: Neighbourhoods, starts: np.ndarray, *, latent: bool = True
+) -> np.ndarray:
+    """GPFGS (Grosse, Pfaff, Smith and Backes, *How wrong am I?*, 2017), one step (n, d): from every
+    start to the point of its region that minimises the margin's gradient.
+
+    In an l_inf ball that is `x - radius sign(gradient)`, clipped to the domain, as in the paper; in
+    other norms the vertex or the point of the sphere that the gradient points away from. Where the
+    deviation from the start itself is attacked, its gradient is 0: each mean is raised and lowered,
+    and the worse one counts. `latent=False`: the gradient of the prediction.
+    """
+    rows = np.arange(len(starts))
+    best, value = starts, np.full(len(starts), np.inf)
+    for gradient in margins.first_gradients(starts, rows, latent=latent):
+        found = places.linear_minimizers(gradient, rows)
+        reached = margins.values(found, rows)[0 if not latent else 1]
+        better = reached < value
+        best = np.where(better[:, None], found, best)
+        value = np.where(better, reached, value)
     return best

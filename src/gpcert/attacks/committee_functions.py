@@ -83,7 +83,8 @@ def pair_votes_function(committee: Committee, winner: int) -> PlainFunction:
     own = np.flatnonzero(signs)
 
     def function(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        means = member.mean(X)
+        K = member.cross(X)
+        means = member.mean_from(X, K)
         value, _ = least_lead(vote_scores(means, m), np.full(len(X), winner))
         favours = signs[own] * means[:, own]
         least = np.argmin(favours, axis=1)
@@ -91,7 +92,7 @@ def pair_votes_function(committee: Committee, winner: int) -> PlainFunction:
         size = 1.0 + np.abs(favour)
         sizes = (signs * member.scale)[pair, None]
         weights, slopes = member.weights[pair] * sizes, member.slope[pair] * sizes
-        slope = cross_gradient(member, X, weights, slopes)
+        slope = cross_gradient(member, X, weights, slopes, K)
         return value + favour / (3.0 * m * size), slope / (3.0 * m * size**2)[:, None]
 
     return function

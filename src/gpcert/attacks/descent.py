@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy.optimize import Bounds, minimize
 
 from gpcert.attacks.functions import PlainFunction
 from gpcert.deadline import checkpoint
@@ -130,7 +130,7 @@ def _quasi_newton(
         np.ldexp(x[free], -unit),
         jac=True,
         method="L-BFGS-B",
-        bounds=bounds,
+        bounds=Bounds(bounds[:, 0], bounds[:, 1]),  # pairs would be read one by one
         options={"maxiter": iterations},
     )
     return region.project(inside(np.clip(result.x, bounds[:, 0], bounds[:, 1]))[None])[0]

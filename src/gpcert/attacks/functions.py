@@ -97,11 +97,19 @@ def deviation_of(gaps: np.ndarray, norm: float) -> tuple[np.ndarray, np.ndarray]
 
 
 def cross_gradient(
-    posterior: Posterior, X: np.ndarray, C: np.ndarray, slopes: np.ndarray | float = 0.0
+    posterior: Posterior,
+    X: np.ndarray,
+    C: np.ndarray,
+    slopes: np.ndarray | float = 0.0,
+    K: np.ndarray | None = None,
 ) -> np.ndarray:
     """Gradients (n, d) of `sum_j C_ij k(x, z_j) + slopes_i.x` at x_i, of features x that the kernel
-    sees; C (n, N), slopes (n, q)."""
-    found = posterior.kernel.gradient_product(posterior.seen(X), posterior.points, C)
+    sees; C (n, N), slopes (n, q). `K` (n, N) are the k(x_i, z_j), where known."""
+    kernel, seen, points = posterior.kernel, posterior.seen(X), posterior.points
+    if K is None:
+        found = kernel.gradient_product(seen, points, C)
+    else:
+        found = kernel.known_gradient_product(seen, points, C, K)
     return _pulled(posterior, found + slopes)
 
 

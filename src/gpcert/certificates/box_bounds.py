@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,9 @@ class BoxBounds:
     boxes : enclosures that were evaluated, with those of the refinement.
     seconds : wall-clock time.
     models : fingerprints of the models.
+    lines : {quantity: (R, outputs, 2, d + 1)}, if `affine=True` was asked for: with
+        `*slope, offset = lines["mean"][r, o, 0]` the mean is at least `slope.x + offset` for every
+        real point x of box r, and at most that of `lines["mean"][r, o, 1]`.
     """
 
     lower: np.ndarray
@@ -47,6 +50,7 @@ class BoxBounds:
     boxes: int
     seconds: float
     models: tuple[str, ...]
+    lines: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.lower)
@@ -79,8 +83,10 @@ class BoxBounds:
             "boxes": self.boxes,
             "seconds": self.seconds,
             "models": list(self.models),
+            "affine": list(self.lines),
         }
         arrays = {f"range_{name}": values for name, values in self.ranges.items()}
+        arrays |= {f"lines_{name}": values for name, values in self.lines.items()}
         write_arrays(path, header, {"lower": self.lower, "upper": self.upper, **arrays})
 
     @staticmethod
@@ -108,6 +114,7 @@ class BoxBounds:
             header["boxes"],
             header["seconds"],
             tuple(header["models"]),
+            {name: arrays[f"lines_{name}"] for name in header.get("affine", [])},
         )
 
     def save_imdp(self, folder: str | Path) -> None:
@@ -150,7 +157,12 @@ def _check(header: dict[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> Non
     if "lower" not in shapes or len(shapes["lower"]) != 2:
         raise InputError("lower: expected an array of shape (R, d)")
     expected = {"lower": shapes["lower"], "upper": shapes["lower"]}
-    rows = shapes["lower"][0]
+    rows, dim = shapes["lower"]
+    affine = header.get("affine", [])
+    if not isinstance(affine, list) or not set(affine) <= set(outputs):
+        raise InputError(f"affine: expected some of {list(outputs)}, got {affine!r}")
+    lined = {f"lines_{name}": (rows, len(outputs[name]), 2, dim + 1) for name in affine}
+    expected |= lined
     expected |= {f"range_{name}": (rows, len(each), 2) for name, each in outputs.items()}
     if dict(shapes) != expected:
         raise InputError(f"expected arrays of shapes {expected}, got {dict(shapes)}")

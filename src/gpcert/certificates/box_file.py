@@ -14,13 +14,13 @@ from gpcert.json_text import from_json, to_json
 
 FORMAT = "gpcert-boxes-progress-1"
 
-NOTHING = (-np.inf, np.inf)
+NOTHING = np.array([-np.inf, np.inf])
 """The range of a box that has not been bounded: true of every model."""
 
 
 @dataclass(eq=False)
 class BoxFile:
-    """`values` (R, outputs, 2), infinite where nothing is known; the numbers of `done` blocks.
+    """`values` (R, outputs, ...), infinite where nothing is known; the numbers of `done` blocks.
 
     A file has its progress beside it, from which a run that was killed goes on.
     """
@@ -31,10 +31,14 @@ class BoxFile:
     done: set[int] = field(default_factory=set)
 
     @staticmethod
-    def of(target: Any, shape: tuple[int, ...], identity: str) -> BoxFile:
-        """A new array, an array of the user's, or a file: a new one, or one of the same call."""
+    def of(
+        target: Any, rows: tuple[int, int], identity: str, nothing: np.ndarray = NOTHING
+    ) -> BoxFile:
+        """A new array, an array of the user's, or a file: a new one, or one of the same call;
+        (boxes, outputs) times `nothing`, which is true of every box."""
+        shape = (*rows, *nothing.shape)
         if isinstance(target, str | os.PathLike):
-            return _opened(Path(target), shape, identity)
+            return _opened(Path(target), shape, identity, nothing)
         if target is None:
             target = np.empty(shape)
         if not isinstance(target, np.ndarray) or target.shape != shape or target.dtype != float:
@@ -42,7 +46,7 @@ class BoxFile:
             raise InputError(f"out: expected a float64 array of shape {shape}, got {got}")
         if not target.flags.writeable:
             raise InputError("out: expected an array that can be written, got a read-only one")
-        target[...] = NOTHING
+        target[...] = nothing
         return BoxFile(target, identity)
 
     def write(self, block: int, rows: slice, values: np.ndarray, finished: bool) -> None:
@@ -65,7 +69,7 @@ class BoxFile:
         new.replace(self.progress)  # a kill finds the old text or the new one
 
 
-def _opened(path: Path, shape: tuple[int, ...], identity: str) -> BoxFile:
+def _opened(path: Path, shape: tuple[int, ...], identity: str, nothing: np.ndarray) -> BoxFile:
     if path.suffix != ".npy":
         raise InputError(f"out: expected a path that ends in .npy, got {str(path)!r}")
     progress = path.with_name(path.name + ".progress.json")
@@ -73,7 +77,7 @@ def _opened(path: Path, shape: tuple[int, ...], identity: str) -> BoxFile:
         file = BoxFile(np.empty(0), identity, progress)
         file.note()
         file.values = np.lib.format.open_memmap(path, mode="w+", dtype=np.float64, shape=shape)
-        file.values[...] = NOTHING
+        file.values[...] = nothing
         return file
     found = from_json(progress.read_text()) if progress.exists() else None
     about = found if isinstance(found, dict) else {}
@@ -87,5 +91,5 @@ def _opened(path: Path, shape: tuple[int, ...], identity: str) -> BoxFile:
         raise InputError(f"out: expected a float64 array of shape {shape}, got {values.shape}")
     done = {int(k) for k in about["done"]}
     if not done:  # the kill may have come before all of it was filled
-        values[...] = NOTHING
+        values[...] = nothing
     return BoxFile(values, identity, progress, done)

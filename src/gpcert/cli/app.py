@@ -10,6 +10,7 @@ from gpcert.certificates.io import package_version
 from gpcert.cli import (
     accuracy,
     attack,
+    boxes,
     certify,
     demo,
     explain,
@@ -47,6 +48,7 @@ app = typer.Typer(
 app.command("demo", epilog=demo.EXAMPLES)(demo.demo)
 app.command("certify", epilog=certify.EXAMPLES)(certify.certify)
 app.command("range", epilog=ranges.EXAMPLES)(ranges.ranges)
+app.command("boxes", epilog=boxes.EXAMPLES)(boxes.boxes)
 app.command("radius", epilog=radius.EXAMPLES)(radius.radius)
 app.command("attack", epilog=attack.EXAMPLES)(attack.attack)
 app.command("safety", epilog=safety.EXAMPLES)(safety.safety)

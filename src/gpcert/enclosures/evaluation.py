@@ -6,14 +6,22 @@ from collections.abc import Callable, Hashable
 from functools import cached_property
 from typing import Any
 
-from gpcert.arrays import Array
+import numpy as np
+
+from gpcert.arrays import Array, Backend
+from gpcert.committee import Model
 from gpcert.deadline import checkpoint
-from gpcert.enclosures.local_posterior import LocalCommittee, LocalModel, LocalPosterior
+from gpcert.enclosures.local_posterior import (
+    LocalCommittee,
+    LocalModel,
+    LocalPosterior,
+    local_model,
+)
 from gpcert.enclosures.mean import MeanEnclosure
 from gpcert.enclosures.portfolio import Portfolio
 from gpcert.enclosures.variance import VarianceEnclosure
 from gpcert.kernels.expansions.base import Expansion
-from gpcert.regions import Cells
+from gpcert.regions import Ball, Cells
 
 
 class Evaluation:
@@ -129,3 +137,9 @@ class Evaluation:
         """A goal says whether the variance's slack mattered to it; decides for the next batches."""
         if variance.derivatives_used:
             self.report("derivatives", variance.derivatives_gained and relevant)
+
+
+def evaluation_at(model: Model, x: np.ndarray, variance: bool) -> Evaluation:
+    """The evaluation of that cell; `variance` says whether variances are asked of it."""
+    region = Ball(x, 0.0)
+    return Evaluation(local_model(model, region, Backend(), variance), region.root())

@@ -70,20 +70,22 @@ def box_minimum(w: Array, gradient: Array, hessian: Array) -> QuadraticMinimum:
     zero = xp.zeros_like(w)
     sign = xp.where(z > 0, -xp.ones_like(z), xp.ones_like(z))
     outer, inner = xp.where(at_end, w, zero), xp.where(at_end, zero, w + xp.abs(z))
-    signed = hessian * sign[:, :, None] * sign[:, None, :]
-    negative = apply(nonnegative(-signed), outer) - nonnegative(-curvature) * outer
+    # |H| is read once for all that it multiplies: of many features that is most of the time
+    inside = xp.where(at_end, zero, xp.ones_like(w))
+    sums = absolute @ xp.stack([outer, inner, inside, w], axis=2)
+    # (s_j H_jk s_k)^- = (|H_jk| - s_j H_jk s_k) / 2
+    opposed = 0.5 * (sums[:, :, 0] - sign * apply(hessian, sign * outer))
+    negative = opposed - nonnegative(-curvature) * outer
     reach = xp.where(at_end, 2.0 * w, inner)
-    bent = curvature - xp.where(
-        at_end, zero, apply(absolute, xp.where(at_end, zero, xp.ones_like(w))) - xp.abs(curvature)
-    )
-    steep = xp.where(at_end, sign * slope - negative - apply(absolute, inner), -xp.abs(slope))
+    bent = curvature - xp.where(at_end, zero, sums[:, :, 2] - xp.abs(curvature))
+    steep = xp.where(at_end, sign * slope - negative - sums[:, :, 1], -xp.abs(slope))
     around_point, step = _parabola_minimum(steep, bent, reach)
     value = 0.5 * xp.sum(z * (gradient + slope), axis=1)
     lower = value + xp.sum(around_point, axis=1)
 
     flank = xp.abs(gradient)
     separable, _ = _parabola_minimum(-flank, curvature, w)
-    magnitude = xp.sum(w * apply(absolute, w), axis=1)
+    magnitude = xp.sum(w * sums[:, :, 3], axis=1)
     own = xp.sum(xp.abs(curvature) * w**2, axis=1)
     lower = xp.maximum(lower, xp.sum(separable, axis=1) - 0.5 * (magnitude - own))
     # Nested dot products of length f: every term is below |g|.w + w|H|w in size, some eightfold.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from gpcert.api.regions import Where
 from gpcert.committee import Model
 from gpcert.errors import InputError
 from gpcert.frames import row_labels
-from gpcert.regions import Ball, Region
+from gpcert.regions import Ball, Box, Region
 from gpcert.regions.arguments import check_domain, check_radius
 
 Moves = tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray] | None]
@@ -71,3 +71,18 @@ def read_order(name: str, order: Any, model: Model) -> list[int]:
             f"{name}: expected distinct features of 0 to {model.dim - 1}, got {order!r}"
         )
     return found
+
+
+def with_free(region: Region, x: np.ndarray, free: Sequence[int]) -> Region:
+    """The points of the region that agree with x but for the features `free`.
+
+    >>> with_free(Box([0.0, 0.0], [1.0, 2.0]), np.array([0.5, 1.0]), [1]).lower
+    array([0.5, 0. ])
+    """
+    index = np.asarray(sorted(free), dtype=int)
+    if isinstance(region, Ball):
+        chosen = np.intersect1d(index, region.features)
+        return Ball(region.center, region.radius, region.norm, chosen, region.domain)
+    low, high = x.copy(), x.copy()
+    low[index], high[index] = region.lower[index], region.upper[index]
+    return Box(low, high)

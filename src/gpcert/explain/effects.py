@@ -26,8 +26,8 @@ from gpcert.certificates.text import interval_text
 from gpcert.committee import Model
 from gpcert.errors import InputError
 from gpcert.explain.arguments import read_moves, read_some
-from gpcert.explain.dependence import features_seen
 from gpcert.explain.names import named, output_index
+from gpcert.explain.predictions import features_seen
 from gpcert.explain.sides import Effort, Intervals, Sides, one_sided_ranges
 from gpcert.extras import optional
 from gpcert.plots.effects import plot_effects, plot_heat_map

@@ -30,9 +30,8 @@ from gpcert.certificates.text import table_shown
 from gpcert.committee import Committee, Model
 from gpcert.enclosures.goals import ScalarGoal
 from gpcert.errors import InputError
-from gpcert.explain.arguments import region_around
+from gpcert.explain.arguments import region_around, with_free
 from gpcert.explain.rankings import ranked_features
-from gpcert.explain.slices import with_free
 from gpcert.extras import optional
 from gpcert.likelihoods import ScalarLikelihood
 from gpcert.plots.pixels import plot_gaps

@@ -1,4 +1,4 @@
-"""What a model predicts, as one table of outputs, in plain floating point."""
+"""What a model predicts, its slope and the features it looks at, in plain floating point."""
 
 from __future__ import annotations
 
@@ -6,8 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from gpcert.api.rules import RuleOptions, decision_candidates
+from gpcert.attacks.functions import PlainFunction, scalar_function
 from gpcert.committee import Committee, Model
 from gpcert.likelihoods import ClassLikelihood
+from gpcert.posterior import Posterior
+from gpcert.quantities import Mean
+from gpcert.regions import Region
 from gpcert.several import Outputs
 
 
@@ -37,3 +42,45 @@ def predictions(model: Model, X: np.ndarray) -> np.ndarray:
 def _probable(posterior: Outputs) -> bool:
     """Whether it predicts probabilities of classes."""
     return posterior.likelihood.classifies and posterior.likelihood.has_variance
+
+
+def features_seen(model: Model) -> np.ndarray:
+    """(d,) mask: False where no kernel and no trend of the model depends on the feature.
+
+    A prediction is a function of kernel values, of k(x, x) and of trends, so it cannot change there
+    at all. Behind linear features, an input is seen if a feature is that depends on it.
+
+    >>> from gpcert import Posterior
+    >>> from gpcert.kernels import ActiveDimensions, SquaredExponential
+    >>> kernel = ActiveDimensions(SquaredExponential(1.0), (0, 2))
+    >>> features_seen(Posterior(kernel, [[0.0, 0.0, 0.0]], [1.0])).tolist()
+    [True, False, True]
+    """
+    return np.any([_seen(member) for member in model.members], axis=0)
+
+
+def _seen(member: Posterior) -> np.ndarray:
+    found = member.kernel.features_seen(member.points.shape[1]) | np.any(member.slope, axis=0)
+    return found if member.features is None else np.any(member.features.matrix[found], axis=0)
+
+
+def decision_gradient(model: Model, x: np.ndarray) -> np.ndarray:
+    """(d,): gradient at x of the margin of the decision, in plain floating point.
+
+    For two classes, and in regression, that of the (first) latent mean: it has the direction in
+    which the decision changes.
+    """
+    return _function(model, x)(x[None])[1][0]
+
+
+def _function(model: Model, x: np.ndarray) -> PlainFunction:
+    if not isinstance(model, Committee) and not isinstance(model.likelihood, ClassLikelihood):
+        return scalar_function(model.members[0], Mean(0, 1))
+    rule = decision_candidates(model, x, RuleOptions()).guess  # an order needs no proof
+    return rule.goal.function(rule.model)
+
+
+def importance_by_gradient(model: Model, x: np.ndarray, region: Region) -> np.ndarray:
+    """All features, the most important first: |slope| times how far the feature may move."""
+    reach = np.maximum(region.upper - x, x - region.lower)
+    return np.argsort(-np.abs(decision_gradient(model, x)) * reach, kind="stable")

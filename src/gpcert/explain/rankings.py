@@ -10,8 +10,8 @@ from gpcert.committee import Model
 from gpcert.errors import InputError
 from gpcert.explain.arguments import read_order
 from gpcert.explain.effects import effects
-from gpcert.explain.gradients import importance_by_gradient
 from gpcert.explain.lime_weights import lime
+from gpcert.explain.predictions import importance_by_gradient
 from gpcert.explain.reasons import sufficient
 from gpcert.regions import Region
 from gpcert.search import stop_if_interrupted

@@ -25,11 +25,10 @@ from gpcert.api.words import DecisionWords, verb
 from gpcert.certificates import Certificate, Status
 from gpcert.committee import Model
 from gpcert.errors import InputError
-from gpcert.explain.arguments import read_order, region_around
-from gpcert.explain.gradients import importance_by_gradient
+from gpcert.explain.arguments import read_order, region_around, with_free
 from gpcert.explain.names import named
+from gpcert.explain.predictions import importance_by_gradient
 from gpcert.explain.reason_record import Reason, Step
-from gpcert.explain.slices import with_free
 from gpcert.explain.subsets import Answer, MinimalSubset, minimal_subset
 from gpcert.regions import Region
 from gpcert.search import Budget, StopReason

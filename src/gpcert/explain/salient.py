@@ -11,7 +11,7 @@ from gpcert.api.arguments import read_x
 from gpcert.api.words import verb
 from gpcert.arrays import finite_array
 from gpcert.errors import InputError
-from gpcert.explain.gradients import decision_gradient
+from gpcert.explain.predictions import decision_gradient
 from gpcert.extras import optional
 from gpcert.plots.images import image_shape
 

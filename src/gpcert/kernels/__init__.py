@@ -7,6 +7,7 @@ from typing import Any
 from gpcert.errors import GPCertError, InputError
 from gpcert.kernels.active_dimensions import ActiveDimensions
 from gpcert.kernels.base import Kernel
+from gpcert.kernels.composite import Product, Sum
 from gpcert.kernels.constant import Constant
 from gpcert.kernels.cosine import Cosine
 from gpcert.kernels.cosine_pair import CosinePair
@@ -17,12 +18,10 @@ from gpcert.kernels.linear import Linear
 from gpcert.kernels.matern import Matern
 from gpcert.kernels.periodic import Periodic
 from gpcert.kernels.polynomial import Polynomial
-from gpcert.kernels.product import Product
 from gpcert.kernels.rational_quadratic import RationalQuadratic
 from gpcert.kernels.scale import Scale
 from gpcert.kernels.spectral_mixture import SpectralMixture
 from gpcert.kernels.squared_exponential import SquaredExponential
-from gpcert.kernels.sum import Sum
 from gpcert.kernels.white import White
 from gpcert.registry import Registry
 

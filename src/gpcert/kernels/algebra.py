@@ -19,14 +19,12 @@ import numpy as np
 from gpcert.arrays import number_array
 from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
-from gpcert.kernels.composite import Composite
+from gpcert.kernels.composite import Composite, Product, Sum
 from gpcert.kernels.constant import Constant
 from gpcert.kernels.periodic import Periodic
-from gpcert.kernels.product import Product
 from gpcert.kernels.rational_quadratic import RationalQuadratic
 from gpcert.kernels.scale import Scale
 from gpcert.kernels.squared_exponential import SquaredExponential
-from gpcert.kernels.sum import Sum
 from gpcert.kernels.white import White
 
 HIGHEST_POWER = 16

@@ -200,6 +200,13 @@ class Kernel(ABC):
         ]
         return np.concatenate(parts) if parts else np.zeros((0, X.shape[1]))
 
+    def known_gradient_product(
+        self, X: np.ndarray, Y: np.ndarray, C: np.ndarray, values: np.ndarray
+    ) -> np.ndarray:
+        """`gradient_product` where `value(X, Y)` is known already."""
+        del values
+        return self.gradient_product(X, Y, C)
+
     def feature_sizes(self, delta: Any, center: Any = None) -> FeatureSizes:
         """How far the feature map bends over boxes `|x_j - center_j| <= |delta_j|`, arrays (B, d).
 

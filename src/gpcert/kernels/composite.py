@@ -1,15 +1,19 @@
-"""What sums and products of kernels share: a tuple of kernels."""
+"""Sums of kernels (independent parts of one function) and products (one modulates the other)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
+from gpcert.kernels.nodes.product import ProductNode
+from gpcert.kernels.nodes.sum import SumNode
+from gpcert.kernels.white import White
+from gpcert.regions.frame import Frame
 
 
 def checked_kernel(name: str, kernel: Any) -> Kernel:
@@ -56,3 +60,97 @@ class Composite(Kernel):
         """Every part must fit."""
         for kernel in self.kernels:
             kernel.check_dimension(d)
+
+
+@dataclass(frozen=True, eq=False)
+class Sum(Composite):
+    """Sum of kernels.
+
+    >>> from gpcert.kernels.constant import Constant
+    >>> Sum([Constant(1.0), Constant(2.0)]).value(np.zeros((1, 1)), np.zeros((1, 1))).tolist()
+    [[3.0]]
+    """
+
+    name: ClassVar[str] = "sum"
+
+    def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """Sum of the values."""
+        return np.sum([kernel.value(X, Y) for kernel in self.kernels], axis=0)
+
+    def diagonal(self, X: np.ndarray) -> np.ndarray:
+        """Sum of the diagonals."""
+        return np.sum([kernel.diagonal(X) for kernel in self.kernels], axis=0)
+
+    def gradient(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """Sum of the gradients."""
+        return np.sum([kernel.gradient(X, Y) for kernel in self.kernels], axis=0)
+
+    def gradient_product(self, X: np.ndarray, Y: np.ndarray, C: np.ndarray) -> np.ndarray:
+        """Sum of the parts' own products."""
+        return np.sum([kernel.gradient_product(X, Y, C) for kernel in self.kernels], axis=0)
+
+    def training_covariance(self, X: np.ndarray) -> np.ndarray:
+        """Sum of the parts', white noise included."""
+        return np.sum([kernel.training_covariance(X) for kernel in self.kernels], axis=0)
+
+    def in_units(self, points: np.ndarray) -> tuple[Kernel, int]:
+        """Every part in the units of the largest; white noise vanishes and has no size."""
+        units = [part.in_units(points) for part in self.kernels]
+        each = zip(self.kernels, units, strict=True)
+        largest = max((e for part, (_, e) in each if not isinstance(part, White)), default=0)
+        return Sum(tuple(part.with_factor(e - largest) for part, e in units)), largest
+
+    def with_factor(self, exponent: int) -> Kernel:
+        """Every part has it."""
+        return Sum(tuple(part.with_factor(exponent) for part in self.kernels))
+
+    def node(self, points: np.ndarray, frame: Frame) -> SumNode:
+        """See `gpcert.kernels.nodes.sum`."""
+        return SumNode(tuple(kernel.node(points, frame) for kernel in self.kernels))
+
+
+@dataclass(frozen=True, eq=False)
+class Product(Composite):
+    """Product of kernels.
+
+    >>> from gpcert.kernels.constant import Constant
+    >>> Product([Constant(3.0), Constant(2.0)]).value(np.zeros((1, 1)), np.zeros((1, 1))).tolist()
+    [[6.0]]
+    """
+
+    name: ClassVar[str] = "product"
+
+    def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """Product of the values."""
+        return np.prod([kernel.value(X, Y) for kernel in self.kernels], axis=0)
+
+    def diagonal(self, X: np.ndarray) -> np.ndarray:
+        """Product of the diagonals."""
+        return np.prod([kernel.diagonal(X) for kernel in self.kernels], axis=0)
+
+    def gradient(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """Leibniz' rule, one factor after the other (no division: factors may vanish)."""
+        value, gradient = self.kernels[0].value(X, Y), self.kernels[0].gradient(X, Y)
+        for kernel in self.kernels[1:]:
+            other = kernel.value(X, Y)
+            gradient = gradient * other[..., None] + value[..., None] * kernel.gradient(X, Y)
+            value = value * other
+        return gradient
+
+    def training_covariance(self, X: np.ndarray) -> np.ndarray:
+        """Product of the parts' entries: white noise times k is noise of variance `s^2 k(x, x)`."""
+        return np.prod([kernel.training_covariance(X) for kernel in self.kernels], axis=0)
+
+    def in_units(self, points: np.ndarray) -> tuple[Kernel, int]:
+        """Every factor in units of its own."""
+        units = [part.in_units(points) for part in self.kernels]
+        return Product(tuple(part for part, _ in units)), sum(e for _, e in units)
+
+    def with_factor(self, exponent: int) -> Kernel:
+        """The first factor has it."""
+        first, *others = self.kernels
+        return Product((first.with_factor(exponent), *others))
+
+    def node(self, points: np.ndarray, frame: Frame) -> ProductNode:
+        """See `gpcert.kernels.nodes.product`."""
+        return ProductNode(tuple(kernel.node(points, frame) for kernel in self.kernels))

@@ -11,13 +11,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gpcert.errors import InputError
+from gpcert.kernels.composite import Product, Sum
 from gpcert.kernels.cosine_pair import CosinePair
 from gpcert.kernels.exponential_tilt import ExponentialTilt
 from gpcert.kernels.expressed import Expressed
-from gpcert.kernels.product import Product
 from gpcert.kernels.scale import Scale
 from gpcert.kernels.spectral_mixture import check_rows, check_variances
-from gpcert.kernels.sum import Sum
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,11 +13,10 @@ import numpy as np
 from gpcert.arrays import finite_array
 from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
+from gpcert.kernels.composite import Product, Sum
 from gpcert.kernels.constant import Constant
 from gpcert.kernels.linear import Linear, checked_center, checked_weights
 from gpcert.kernels.nodes.product import ProductNode
-from gpcert.kernels.product import Product
-from gpcert.kernels.sum import Sum
 from gpcert.kernels.unit import even_exponent, exactly_scaled
 from gpcert.regions.frame import Frame
 

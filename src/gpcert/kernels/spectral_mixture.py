@@ -12,11 +12,10 @@ import numpy as np
 
 from gpcert.arrays import constant_array
 from gpcert.errors import InputError
+from gpcert.kernels.composite import Product, Sum
 from gpcert.kernels.cosine import Cosine
 from gpcert.kernels.expressed import Expressed
-from gpcert.kernels.product import Product
 from gpcert.kernels.squared_exponential import SquaredExponential
-from gpcert.kernels.sum import Sum
 
 
 def check_rows(name: str, values: Any, rows: int, columns: int | None = None) -> np.ndarray:

@@ -99,6 +99,17 @@ class SquaredExponential(RadialKernel):
         """Matrix `k(x_i, y_j)` in plain floating point; no root is needed here."""
         return self.variance * np.exp(-0.5 * self._distances(X, Y, squared=True))
 
+    def gradient_product(self, X: np.ndarray, Y: np.ndarray, C: np.ndarray) -> np.ndarray:
+        """From the values: the derivative is `k (y - x) / l^2`."""
+        return self.known_gradient_product(X, Y, C, self.value(X, Y))
+
+    def known_gradient_product(
+        self, X: np.ndarray, Y: np.ndarray, C: np.ndarray, values: np.ndarray
+    ) -> np.ndarray:
+        """`sum_j C_ij k_ij (y_j - x_i) / l^2` by one matrix product."""
+        W = C * values
+        return (W @ Y - W.sum(1)[:, None] * X) / self.length_scale / self.length_scale
+
     def localize(
         self, points: np.ndarray, region: Region, backend: Backend
     ) -> LocalSquaredExponential:

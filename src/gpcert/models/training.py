@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -18,7 +19,6 @@ from gpcert.kernels import Kernel, SquaredExponential
 from gpcert.models.hyperparameters import Epoch, Search, Trace, maximise
 from gpcert.models.inference import EvidenceGradient, Fit
 from gpcert.models.kernel_gradients import LogParameters, has_white_noise
-from gpcert.models.progress import progress_bar
 
 WHITE_TOLERANCE = 1e-9
 """Relative differences of white noise between inputs that are rounding."""
@@ -241,3 +241,36 @@ def checked_random(random_state: Any) -> np.random.RandomState:
             "random_state: expected None, a whole number from 0 to 2^32 - 1 or a "
             f"numpy.random.RandomState, got {random_state!r}"
         ) from error
+
+
+@contextmanager
+def progress_bar(verbose: bool, total: int) -> Iterator[Callable[[float], None] | None]:
+    """Yield `report(evidence)`, called after every evaluation; None where nothing is shown.
+
+    It is drawn on standard error, so that what a program prints stays as it is, and only where
+    that is a terminal.
+    """
+    if not verbose or total < 1:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("training"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("best evidence {task.fields[best]:.6g}"),
+    )
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
+        task = bar.add_task("", total=total, best=float("-inf"))
+        best = float("-inf")
+
+        def report(evidence: float) -> None:
+            nonlocal best
+            best = max(best, evidence)
+            bar.update(task, advance=1, best=best)
+
+        yield report

@@ -1,8 +1,7 @@
 """Search: branch and bound over batches of boxes."""
 
 from gpcert.search.branch_and_bound import solve
-from gpcert.search.budget import DEFAULT_BUDGET, Budget, StopReason
-from gpcert.search.interrupts import stop_if_interrupted
+from gpcert.search.budget import DEFAULT_BUDGET, Budget, StopReason, stop_if_interrupted
 from gpcert.search.problem import GoalResult, Problem, SearchResult, SearchState, Watch
 
 __all__ = [

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,7 +16,9 @@ from gpcert.arrays import Backend, to_numpy
 from gpcert.committee import Model
 from gpcert.deadline import OutOfTime, checkpoint
 from gpcert.enclosures import Evaluation, Portfolio, local_model
+from gpcert.enclosures.affine import through_origin
 from gpcert.enclosures.goals import Goal
+from gpcert.enclosures.goals.affine import affine_below
 from gpcert.enclosures.local_posterior import LocalModel
 from gpcert.errors import SoundnessError
 from gpcert.regions import Box, Cells
@@ -40,6 +43,15 @@ TRIAL_GAIN = 0.05
 """Part of the width that they must take off."""
 
 
+class Once(NamedTuple):
+    """`lower` (R, G) bounds of the goals; `lines` (R, G, f + 1), slopes and offsets of affine
+    functions below them, if they were asked for; and how many boxes were `reached` in time."""
+
+    lower: np.ndarray
+    lines: np.ndarray | None
+    reached: int
+
+
 @dataclass(frozen=True, eq=False)
 class BoxFamily:
     """Boxes inside `whole`, enclosed in shared batches; a `shared.Family`."""
@@ -48,6 +60,8 @@ class BoxFamily:
     goals: tuple[Goal, ...]
     whole: Box
     backend: Backend
+    affine: bool = False
+    """Whether `bounded_once` also finds affine functions below the goals."""
 
     @cached_property
     def local(self) -> LocalModel:
@@ -91,13 +105,18 @@ class BoxFamily:
                 found[start : start + len(x), k] = values
         return found
 
-    def bounded_once(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, int]:
-        """(R, G): a proved lower bound of every goal over every box (R, f), from one evaluation
-        each; and how many were reached before the deadline: the others have what is known anyway.
+    def bounded_once(self, low: np.ndarray, high: np.ndarray) -> Once:
+        """A proved lower bound of every goal over every box (R, f), from one evaluation each; boxes
+        that are not reached before the deadline have what is known anyway.
 
         Goals come in pairs, a quantity and its negative.
         """
-        lower = np.tile([goal.known[0] for goal in self.goals], (len(low), 1))
+        known = np.array([goal.known[0] for goal in self.goals], dtype=float)
+        lower = np.tile(known, (len(low), 1))
+        lines = None
+        if self.affine:
+            lines = np.zeros((len(low), len(known), low.shape[1] + 1))
+            lines[:, :, -1] = known
         start, learnt = 0, Portfolio()
         try:
             paying = self._paying(low, high)
@@ -107,33 +126,30 @@ class BoxFamily:
                     own = np.flatnonzero(paying == optional)
                     if len(own):
                         boxes = (low[rows], high[rows])
-                        lower[rows, own], learnt = self._bounds(boxes, own, optional, learnt)
+                        evaluation = self.evaluation(np.empty(0), *boxes, optional, learnt)
+                        lower[rows, own] = self._bounds(evaluation, own)
+                        if lines is not None:
+                            lines[rows, own] = self._lines(evaluation, own, lower[rows])
+                        learnt = evaluation.portfolio
         except OutOfTime:
-            return lower, start
-        return lower, len(low)
+            return Once(lower, lines, start)
+        return Once(lower, lines, len(low))
 
     def _paying(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         """(G,) whether the bounds that may not pay take something off a pair's widths, by trial."""
         rows = np.linspace(0, len(low) - 1, min(TRIAL_BOXES, len(low))).astype(int)
         every = np.arange(len(self.goals))
         plain, tried = (
-            np.sum(self._bounds((low[rows], high[rows]), every, optional, Portfolio())[0], axis=0)
-            for optional in (False, True)
+            np.sum(self._bounds(self.evaluation(rows, low[rows], high[rows], each), every), axis=0)
+            for each in (False, True)
         )
         # widths are minus the sums of a pair's bounds; infinite ones are worth every try
         before, after = -(plain[0::2] + plain[1::2]), -(tried[0::2] + tried[1::2])
         pays = ~(after > (1.0 - TRIAL_GAIN) * before) | ~np.isfinite(before)
         return np.repeat(pays, 2)
 
-    def _bounds(
-        self,
-        boxes: tuple[np.ndarray, np.ndarray],
-        goals: np.ndarray,
-        optional: bool,
-        learnt: Portfolio,
-    ) -> tuple[np.ndarray, Portfolio]:
-        """(n, len(goals)): bounds of some goals over some boxes, and what is learnt from them."""
-        evaluation = self.evaluation(np.empty(0), *boxes, optional, learnt)
+    def _bounds(self, evaluation: Evaluation, goals: np.ndarray) -> np.ndarray:
+        """(n, len(goals)): bounds of some goals over the boxes of an evaluation."""
         found = []
         for g in map(int, goals):
             checkpoint()
@@ -141,7 +157,23 @@ class BoxFamily:
             if np.isnan(bound).any():
                 raise SoundnessError("a bound is NaN; please report this model")
             found.append(np.maximum(bound, self.goals[g].known[0]))
-        return np.stack(found, axis=1), evaluation.portfolio
+        return np.stack(found, axis=1)
+
+    def _lines(self, evaluation: Evaluation, goals: np.ndarray, lower: np.ndarray) -> np.ndarray:
+        """(n, len(goals), f + 1): slopes and offsets of affine functions below some goals; `lower`
+        (n, G) is taken where none is known."""
+        found = []
+        for g in map(int, goals):
+            checkpoint()
+            constant = self.backend.asarray(lower[:, g])
+            line = affine_below(self.goals[g], evaluation).or_constant(constant)
+            offset = through_origin(line, evaluation.cells.center)
+            parts = (to_numpy(line.slope), to_numpy(offset)[:, None])
+            found.append(np.concatenate(parts, axis=1))
+        lines = np.stack(found, axis=1)
+        if np.isnan(lines).any():
+            raise SoundnessError("an affine bound is NaN; please report this model")
+        return lines
 
     def refined(
         self, low: np.ndarray, high: np.ndarray, tol: float, budget: Budget

@@ -111,3 +111,15 @@ class Clock:
         if budget.memory is not None and memory >= budget.memory:
             return StopReason.MEMORY
         return None
+
+
+def stop_if_interrupted(reason: StopReason) -> None:
+    """Raise `KeyboardInterrupt` if that is what ended a search.
+
+    One search catches the first Ctrl-C and returns the bounds it has. What runs several must not go
+    on to the next: it calls this after it has put the result away.
+
+    >>> stop_if_interrupted(StopReason.CONVERGED)
+    """
+    if reason is StopReason.INTERRUPTED:
+        raise KeyboardInterrupt

@@ -98,7 +98,8 @@ def test_bounds_without_the_optional_ones_hold(case):
 def test_first_orders_hold_in_coordinates_that_all_share(case):
     own = random_evaluation(case, keep=2)
     cells, latent, J = own.evaluation.cells, own.latent, own.layout.outputs
-    models = (mean_first_order(latent, J), variance_first_order(latent, J))
+    models = (mean_first_order(latent, J), variance_first_order(latent, J), own.place.change.means)
+    mixing = case.posterior.likelihood.mixed(J)
     scale = to_numpy(latent.geometry.inverse_length)
     for b in range(len(cells)):
         points = cell_points(cells, b, case.rng)
@@ -106,10 +107,23 @@ def test_first_orders_hold_in_coordinates_that_all_share(case):
             continue
         free = points[:, cells.region.free]
         d = (free - to_numpy(cells.center)[b]) * scale
-        for model, truth in zip(models, case.posterior.predict(points), strict=True):
+        mean, variance = case.posterior.predict(points)
+        differences = mean @ (mixing[1:] - mixing[:1]).T
+        for model, truth in zip(models, (mean, variance, differences), strict=True):
             line = to_numpy(model.reference)[b] + d @ to_numpy(model.slope)[b].T
             room = to_numpy(model.bend)[b] + 1e-9 * (1.0 + np.abs(truth).max())
             assert np.all(np.abs(truth - line) <= room)
+
+
+def test_large_coefficients_enlarge_what_the_outputs_bend():
+    weights = [[0.0, 0.0], [100.0, 0.0], [0.0, -100.0]]
+    model = Posterior(SquaredExponential(1.0), [[0.0]], [[1.0], [0.5]], likelihood=Softmax(weights))
+    own = evaluation_of(model, Box([-0.4], [0.4]))
+    means, x = own.place.change.means, np.linspace(-0.4, 0.4, 41)
+    truth = model.mean(x[:, None]) @ np.array([[100.0, 0.0], [0.0, -100.0]])
+    d = x * float(own.latent.geometry.inverse_length[0])
+    line = to_numpy(means.reference)[0] + d[:, None] * to_numpy(means.slope)[0, :, 0]
+    assert np.all(np.abs(truth - line).max(0) <= to_numpy(means.bend)[0])
 
 
 def mixed_pair(weights, radius=0.02):

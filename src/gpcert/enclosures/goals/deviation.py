@@ -13,10 +13,9 @@ import numpy as np
 from gpcert.arrays import Array, namespace, to_numpy
 from gpcert.attacks.functions import PlainFunction, deviation_function
 from gpcert.committee import Committee, Model
-from gpcert.enclosures.evaluation import Evaluation
+from gpcert.enclosures.evaluation import Evaluation, evaluation_at
 from gpcert.enclosures.goals.base import Goal, GoalBound
 from gpcert.enclosures.goals.scalar import least_mean
-from gpcert.enclosures.point import evaluation_at
 from gpcert.regions.norms import norm_lower, norm_upper
 from gpcert.rounding import down, nonnegative, up, up_float
 from gpcert.several import Outputs

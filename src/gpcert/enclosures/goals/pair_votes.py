@@ -138,11 +138,13 @@ class PairVotesGoal(Goal):
         move = to_numpy(start)
         for _ in range(JUMPS):
             points = cells.region.project(cells.points_full(center + move))
-            scores = vote_scores(member.mean(points), self.classes)
+            K = member.cross(points)
+            scores = vote_scores(member.mean_from(points, K), self.classes)
             if np.any(scores.argmax(axis=1) != self.winner):
                 return True
             weights = np.tile(sign * member.weights[output], (len(points), 1))
-            slope = cross_gradient(member, points, weights, sign * member.slope[output])
+            slopes = sign * member.slope[output]
+            slope = cross_gradient(member, points, weights, slopes, K)
             move = -half * np.sign(slope[:, cells.region.free])
         return False
 

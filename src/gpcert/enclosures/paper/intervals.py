@@ -12,9 +12,8 @@ from gpcert.deadline import checkpoint
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.local_posterior import LocalPosterior
 from gpcert.enclosures.paper.relaxation import Relaxation, relax
-from gpcert.enclosures.paper.solver_programs import SolverPrograms
+from gpcert.enclosures.paper.solver_programs import ClosedForms, SolverPrograms
 from gpcert.enclosures.paper.square_form import SquareForm
-from gpcert.enclosures.paper.variance_analytic import ClosedForms
 from gpcert.enclosures.paper.variance_bound import (
     Programs,
     best_linear,

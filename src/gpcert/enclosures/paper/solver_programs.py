@@ -1,4 +1,5 @@
-"""The paper's programs by solvers: HiGHS for linear ones, Clarabel for the quadratic one.
+"""The paper's programs by solvers (HiGHS for linear ones, Clarabel for the quadratic one), or in
+closed form.
 
 Proofs: docs/mathematics.md, statement 12.8.
 """
@@ -66,3 +67,24 @@ class SolverPrograms:
         device = relaxation.low.device
         multipliers = Multipliers(xp.asarray(under, device=device), xp.asarray(over, device=device))
         return xp.asarray(p, device=device), multipliers
+
+
+class ClosedForms:
+    """Multipliers by the objective's signs, tangents at k(c): no solver.
+
+    Eigenvector ranges by the mean bound applied to +-u_j (the paper's U, one matrix product for all
+    of them), chords, and the tangent plane of the convex form at k(c): each a relaxation of the
+    program that it stands for, as its multipliers are only one choice.
+    """
+
+    def linear(self, relaxation: Relaxation, c: Array) -> Multipliers | None:
+        """Nothing better than the signs."""
+        del relaxation, c
+        return None
+
+    def quadratic(
+        self, relaxation: Relaxation, form: SquareForm, c: Array
+    ) -> tuple[Array, Multipliers | None]:
+        """Nothing better than the tangent at the centre."""
+        del c
+        return relaxation.center @ form.factor.T, None

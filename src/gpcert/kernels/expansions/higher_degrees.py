@@ -83,11 +83,11 @@ def gram_terms(
     `drift`, alike, bounds the Frobenius error of T_n from the coefficients' own errors.
     """
     xp = namespace(coefficients)
-    weighted = coefficients[:, :, None] * coefficients[:, None, :] * products ** (first - 1)
+    power = products ** (first - 1)
     size, known = 0.0 * rho, 0.0 * rho
     for n in range(first, HIGHEST_DEGREE + 1):
-        weighted = weighted * products
-        square = xp.sum(weighted, axis=(1, 2))
+        power *= products
+        square = xp.sum(coefficients * (power @ coefficients[:, :, None])[:, :, 0], axis=1)
         slack, shift = error[:, n - first], drift[:, n - first]
         factor = math.factorial(n)
         size = size + (xp.sqrt(nonnegative(square + slack)) + shift) * rho**n / factor

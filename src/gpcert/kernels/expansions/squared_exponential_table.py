@@ -224,8 +224,9 @@ class SquaredExponentialTable:
             return None
         magnitudes = xp.abs(coefficients)
         along = scaled @ self.points.T
-        products = self._products[None] - along[:, :, None] - along[:, None, :]
-        products = products + xp.sum(scaled**2, axis=1)[:, None, None]
+        products = self._products[None] - along[:, :, None]
+        products -= along[:, None, :]  # in place: new memory costs as much as the arithmetic
+        products += xp.sum(scaled**2, axis=1)[:, None, None]
         # |u_i.u_j| <= m_i m_j, each factor and each a_i with its relative error: the error of the
         # double sum is at most 2 n eta (sum |a_i| m_i^n)^2
         eta = gamma(2 * N + 8 * f + 64) + 2.0 * xp.max(self.relative_error)

@@ -8,7 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from gpcert.arrays import Array, namespace
+import numpy as np
+
+from gpcert.arrays import Array, namespace, to_numpy
 
 MOST_FEATURES_AT_ONCE = 32
 """Up to here the second moments of all boxes are one matrix product."""
@@ -45,6 +47,28 @@ class MomentTable:
         raw = coefficients @ self._linear
         return raw[:, 0], raw[:, 1:] - raw[:, :1] * centers
 
+    @cached_property
+    def _used(self) -> np.ndarray:
+        """Features that are not 0 at all points: images have margins."""
+        return np.flatnonzero(np.any(to_numpy(self.points) != 0.0, axis=0))
+
+    def _second(self, coefficients: Array) -> Array:
+        """`sum a z z^T` (B, f, f); in NumPy as a difference of two squares R^T R, which BLAS forms
+        in half the time. The rows `sqrt|a_i| z_i` of R carry two roundings each."""
+        xp, f = namespace(coefficients), self.points.shape[1]
+        if not isinstance(coefficients, np.ndarray):
+            return (coefficients[:, None, :] * self.points.T[None]) @ self.points
+        used, found = self._used, np.zeros((len(coefficients), f, f))
+        points = self.points if len(used) == f else self.points[:, used]
+        place = np.ix_(used, used)
+        for square, own in zip(found, coefficients, strict=True):
+            sides = []
+            for rows in (own > 0, own < 0):
+                R = xp.sqrt(np.abs(own[rows]))[:, None] * points[rows]
+                sides.append(R.T @ R)
+            square[place] = sides[0] - sides[1]
+        return found
+
     def moments(self, coefficients: Array, centers: Array) -> tuple[Array, Array, Array]:
         """`sum a`, `sum a u` and `sum a u u^T` (B, f, f), exactly symmetric."""
         xp = namespace(centers)
@@ -55,7 +79,7 @@ class MomentTable:
             second = xp.reshape(raw[:, 1 + f :], (len(raw), f, f))
         else:  # few boxes of many features: z z^T of all points would fill the memory
             zeroth, first = xp.sum(coefficients, axis=1), coefficients @ self.points
-            second = (coefficients[:, None, :] * self.points.T[None]) @ self.points
+            second = self._second(coefficients)
         gradient = first - zeroth[:, None] * centers
         # sum a (z-c)(z-c)^T = sum a z z^T - c (sum a z)^T - (sum a (z-c)) c^T
         hessian = second - centers[:, :, None] * first[:, None, :]

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from gpcert.errors import InputError
-from gpcert.models.inference.mixing import Mixing
+from gpcert.models.inference.ep import Mixing
 from gpcert.models.inference.record import Fit
 from gpcert.models.inference.sparse_gradient import evidence_gradient
 from gpcert.models.inference.sparse_posterior import SparsePosterior

@@ -1,0 +1,217 @@
+"""`gpcert boxes`: proved ranges over many boxes, from arrays of their corners."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from gpcert.api import bound_boxes
+from gpcert.certificates.box_bounds import BoxBounds
+from gpcert.cli import options
+from gpcert.cli.exits import ExitCode
+from gpcert.cli.models import load_model
+from gpcert.cli.points import read_points
+from gpcert.cli.terminal import console, say, table
+from gpcert.committee import Model
+from gpcert.errors import InputError
+from gpcert.search import Budget
+
+EXAMPLES = """Examples:
+
+gpcert boxes model.npz lower.npy upper.npy --output bounds.npz
+
+gpcert boxes position.npz corners.npz --with speed.npz --quantity mean,std --imdp abstraction
+
+gpcert boxes model.npz lower.csv upper.csv --quantity mean,std --affine --out folder --jobs 2
+
+Exit code: 0 all boxes bounded (with --tol: to within it); 2 some not (their bounds hold all the
+same; with --out the same command goes on); 3 bad input; 4 a defect."""
+
+
+@dataclass(frozen=True)
+class Corners:
+    """The models and the boxes."""
+
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="a .npz or .joblib file as in gpcert certify")
+    ]
+    lower: Annotated[
+        Path,
+        typer.Argument(
+            metavar="LOWER",
+            help="least corners, one box a row: a .npy or CSV file; or a .npz file with the arrays "
+            "lower and upper, and then no UPPER",
+        ),
+    ]
+    upper: Annotated[
+        Path | None, typer.Argument(metavar="UPPER", help="greatest corners, .npy or CSV")
+    ] = None
+    others: Annotated[
+        list[Path] | None,
+        typer.Option("--with", help="further models, whose outputs follow; may be repeated"),
+    ] = None
+
+    def read(self) -> tuple[list[Model], np.ndarray, np.ndarray]:
+        """Models and corners from their files."""
+        models = [load_model(path) for path in (self.model, *(self.others or ()))]
+        if self.lower.suffix == ".npz":
+            if self.upper is not None:
+                raise InputError("UPPER: expected none beside a .npz file with lower and upper")
+            return models, *_both(self.lower)
+        if self.upper is None:
+            raise InputError(
+                "UPPER: expected a file with the greatest corners, got none; or give one .npz file "
+                "with the arrays lower and upper"
+            )
+        return models, _rows(self.lower, models[0]), _rows(self.upper, models[0])
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is bounded, and how well."""
+
+    quantity: Annotated[
+        str, typer.Option(help="mean, std, variance, band, probability, or several: mean,std")
+    ] = "mean"
+    beta: Annotated[
+        float | None, typer.Option(help="standard deviations that a band reaches; 2 by default")
+    ] = None
+    affine: Annotated[
+        bool, typer.Option("--affine", help="also affine functions below and above each box")
+    ] = False
+    tol: Annotated[
+        float | None, typer.Option(help="split boxes until every end is known to within it")
+    ] = None
+
+
+@dataclass(frozen=True)
+class Effort:
+    """What it may cost."""
+
+    seconds: Annotated[
+        float | None, typer.Option(help="for all boxes; by default 60 with --tol, else no limit")
+    ] = None
+    boxes: Annotated[int | None, typer.Option(help="most boxes that are bounded")] = None
+    memory: Annotated[float, typer.Option(help="gigabytes that open boxes may hold")] = 2.0
+    jobs: Annotated[int | None, typer.Option(help="processes; -1 for one a core")] = None
+    backend: Annotated[str, typer.Option(help="numpy, torch, torch:cpu or torch:cuda")] = "numpy"
+    progress: Annotated[
+        bool | None,
+        typer.Option("--progress/--no-progress", help="how far it is; by default on a terminal"),
+    ] = None
+
+    def budget(self, tol: float | None) -> Budget:
+        """The limits; without a tolerance the work has an end of its own."""
+        usual = None if tol is None else Budget().seconds
+        seconds = usual if self.seconds is None else self.seconds
+        return Budget(seconds, self.boxes, 1e9 * self.memory)
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where the bounds go."""
+
+    output: Annotated[Path | None, typer.Option(help="one .npz file; gpcert.load reads it")] = None
+    out: Annotated[
+        Path | None,
+        typer.Option(help="a folder of .npy files, written while it runs: a killed run goes on"),
+    ] = None
+    imdp: Annotated[
+        Path | None, typer.Option(help="a folder of arrays for tools for interval MDPs")
+    ] = None
+
+    def streamed(self, names: Sequence[str]) -> dict[str, Path] | None:
+        """A file of every quantity."""
+        if self.out is None:
+            return None
+        self.out.mkdir(parents=True, exist_ok=True)
+        return {name: self.out / f"{name}.npy" for name in names}
+
+    def check(self) -> None:
+        """That results can be written, before the work."""
+        if self.output is not None and self.output.suffix != ".npz":
+            raise InputError(f"--output: expected a name that ends in .npz, got {self.output}")
+        for path in (self.output, self.out, self.imdp):
+            if path is not None and not path.absolute().parent.is_dir():
+                raise InputError(f"output: expected an existing folder, got {str(path.parent)!r}")
+
+    def write(self, bounds: BoxBounds) -> None:
+        """The files that are not there yet, and where all are."""
+        if self.output is not None:
+            bounds.save(self.output)
+        if self.imdp is not None and bounds.complete:
+            bounds.save_imdp(self.imdp)
+        for path in (self.output, self.out, self.imdp if bounds.complete else None):
+            if path is not None:
+                say(f"written: {path}", console())
+
+
+@options.grouped
+def boxes(corners: Corners, asked: Asked, effort: Effort, places: Places) -> None:
+    """Bound means, standard deviations and probabilities over each of many boxes."""
+    places.check()
+    models, lower, upper = corners.read()
+    names: Any = options.parts_of(asked.quantity)
+    if effort.jobs == 0:
+        raise InputError("--jobs: expected a number of processes, or -1 for one a core; got 0")
+    found = bound_boxes(
+        models,
+        lower,
+        upper,
+        quantity=names,
+        beta=asked.beta,
+        affine=asked.affine,
+        tol=asked.tol,
+        budget=effort.budget(asked.tol),
+        backend=effort.backend,
+        out=places.streamed(names),
+        n_jobs=effort.jobs,
+        progress=effort.progress,
+    )
+    _show(found)
+    places.write(found)
+    met = found.complete and (asked.tol is None or found.converged)
+    raise typer.Exit(ExitCode.PROVED if met else ExitCode.UNDECIDED)
+
+
+def _show(found: BoxBounds) -> None:
+    """Widths of the ranges of every output, and how many boxes were bounded."""
+    rows = table("Ranges over boxes", ["quantity", "output", "least width", "median", "largest"])
+    for name, values in found.ranges.items():
+        for k, label in enumerate(found.outputs[name]):
+            widths = values[:, k, 1] - values[:, k, 0]
+            ends = (widths.min(), np.median(widths), widths.max())
+            rows.add_row(name, str(label), *(f"{width:.4g}" for width in ends))
+    place = console()
+    place.print(rows)
+    done = f"{found.reached} of {len(found)} boxes bounded in {found.seconds:.1f} s"
+    say(done if found.complete else f"{done}; the others have infinite ends", place)
+
+
+def _rows(path: Path, model: Model) -> np.ndarray:
+    """(R, d) from a .npy or CSV file."""
+    if path.suffix != ".npy":
+        return read_points(path, None, model.dim, model.feature_names).X
+    return _loaded(path)
+
+
+def _both(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """The arrays lower and upper of a .npz file."""
+    archive = _loaded(path)
+    if not {"lower", "upper"} <= set(archive):
+        raise InputError(f"{path}: expected the arrays lower and upper, got {sorted(archive)}")
+    return archive["lower"], archive["upper"]
+
+
+def _loaded(path: Path) -> Any:
+    """The arrays of a file of NumPy's, without code."""
+    try:
+        found = np.load(path, allow_pickle=False)
+        return found if isinstance(found, np.ndarray) else dict(found)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: expected a file of NumPy's arrays ({error})") from error

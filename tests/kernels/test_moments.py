@@ -1,0 +1,48 @@
+"""Weighted moments of points about centres: within the error that they are said to have."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpcert.kernels.nodes.moments import MOST_FEATURES_AT_ONCE, MomentTable
+from gpcert.rounding import gamma
+from gpcert.testing.effort import examples
+
+
+@pytest.mark.parametrize("f", [2, MOST_FEATURES_AT_ONCE, MOST_FEATURES_AT_ONCE + 9])
+@settings(max_examples=examples(30, quick=8))
+@given(seed=st.integers(0, 2**32 - 1))
+def test_moments_are_within_their_error(f, seed):
+    """Few and many features, some of them 0 at all points; coefficients of both signs and sizes."""
+    rng = np.random.default_rng(seed)
+    N, B = int(rng.integers(1, 9)), int(rng.integers(1, 4))
+    z = rng.normal(size=(N, f)) * 10.0 ** rng.uniform(-3, 3, f)
+    z[:, rng.random(f) < rng.choice([0.0, 0.5, 1.0])] = 0.0
+    a = rng.normal(size=(B, N)) * 10.0 ** rng.uniform(-200, 3, (B, N))
+    a[rng.random((B, N)) < 0.2] = 0.0
+    c = rng.normal(size=(B, f))
+    zeroth, first, second = MomentTable(z).moments(a, c)
+    assert np.array_equal(second, np.swapaxes(second, 1, 2))
+    wide = np.longdouble
+    u = z[None].astype(wide) - c[:, None].astype(wide)
+    exact = (
+        a.astype(wide).sum(1),
+        np.einsum("bi,bij->bj", a.astype(wide), u),
+        np.einsum("bi,bij,bik->bjk", a.astype(wide), u, u),
+    )
+    sizes = np.linalg.norm(z, axis=1) + np.linalg.norm(c, axis=1)[:, None]
+    for n, (found, true) in enumerate(zip((zeroth, first, second), exact, strict=True)):
+        error = gamma(N + 2 * f + 32) * (np.abs(a) * sizes**n).sum(1)
+        off = np.sqrt((np.asarray(found - true, float).reshape(B, -1) ** 2).sum(1))
+        assert np.all(off <= error + 1e-290)
+
+
+def test_many_features_are_the_same_on_torch():
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+    z, a, c = rng.normal(size=(7, 40)), rng.normal(size=(2, 7)), rng.normal(size=(2, 40))
+    plain = MomentTable(z).moments(a, c)
+    other = MomentTable(torch.as_tensor(z)).moments(torch.as_tensor(a), torch.as_tensor(c))
+    for first, second in zip(plain, other, strict=True):
+        np.testing.assert_allclose(first, second.numpy(), atol=1e-12)
