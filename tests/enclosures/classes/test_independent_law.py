@@ -403,7 +403,7 @@ def test_pieces_of_many_classes_where_only_the_variance_changes(shift, ends):
         coupled=True,
     )
     own = evaluation_of(posterior, Box([ends[0]], [ends[1]]))
-    X = np.linspace(*ends, 50)[:, None]
+    X = np.linspace(ends[0], ends[1], 50)[:, None]
     mean, variance = posterior.predict(X)
     for weights in ((1.0, 0.0, 0.0, 0.0, 0.0), (-1.0, 0.0, 0.0, 0.0, 0.0), (1.0, -1.0, 0, 0, 0)):
         found = Softmax().independent_moments(mean, variance, np.asarray(weights))
