@@ -16,7 +16,7 @@ import numpy as np
 
 from gpcert.arrays import Array, namespace
 from gpcert.class_layout import ClassLayout
-from gpcert.enclosures.classes.latent import FirstOrder, growth, linear_reach
+from gpcert.enclosures.classes.latent import FirstOrder, linear_reach, weight_growth
 from gpcert.enclosures.classes.outputs import LatentOutputs
 from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.rounding import gamma, root, up
@@ -62,7 +62,7 @@ def joint_bends(
         middle=0.5 * (operator.gain - operator.excess) * step,
         half=up(0.5 * (operator.gain + operator.excess) * step, 4),
         prior=xp.asarray(np.tensordot(factors, matrices, axes=1), device=device),
-        growth=growth(2.0 * local.kernel.weight_rate, geometry) + xp.zeros_like(step),
+        growth=weight_growth(2.0 * local.kernel.weight_rate, geometry) + xp.zeros_like(step),
         constant=xp.asarray(constant, device=device) + noise,
     )
 
