@@ -83,7 +83,8 @@ def _piece(
     lost = jet.errors[:, 0] + missed_bends(plain, place.sizes)
     beyond = higher_degrees(known, gaussian_bounds(jet, place), A, W)
     if jet.square is None:
-        lost = lost + up(0.5 * known[2] * A * W + 0.125 * known[3] * W * W, 8)
+        crossed = 0.5 * known[2] * A * W + 0.125 * known[3] * W * W
+        lost = lost + up(crossed, 8)
     else:  # the orders beyond 2 are not known, and `higher_degrees` counts them
         beyond = xp.minimum(beyond, orthogonal_rest(jet, place.sizes))
     lost = up(lost + beyond, 4)
