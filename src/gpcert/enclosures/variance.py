@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, PerCell, namespace
 from gpcert.enclosures.enclosure import Enclosure, reach
 from gpcert.enclosures.precision import LocalPrecision
 from gpcert.enclosures.second_square import second_square
@@ -37,8 +37,8 @@ class VarianceEnclosure(TwoSided):
     local: LocalKernel
     expansion: Expansion
     operator: OperatorBounds
-    spread: Array
-    """(B,): how far the prior alone lets v vary on each cell; says where better bounds may pay."""
+    spread: PerCell
+    """How far the prior alone lets v vary on each cell; says where better bounds may pay."""
 
     middle: Array
     """(B,): bound of `|omega^2 v - v(c) - gradient.d - <Psi - e0, P (Psi - e0)>|` on each cell."""

@@ -9,7 +9,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, PerCell, PerCellAndFeature, namespace
 from gpcert.attacks.functions import PlainFunction
 from gpcert.committee import Model
 from gpcert.enclosures.evaluation import Evaluation
@@ -17,13 +17,12 @@ from gpcert.enclosures.evaluation import Evaluation
 
 @dataclass(frozen=True, eq=False)
 class GoalBound:
-    """For each cell: `lower` (B,) <= goal on the cell; `point` (B, f), a displacement from the
-    centre (user's units) where the goal may be small; `scores` (B, f), what halving each axis would
-    gain."""
+    """For each cell: `lower` <= goal on the cell; `point`, a displacement from the centre (user's
+    units) where the goal may be small; `scores`, what halving each axis would gain."""
 
-    lower: Array
-    point: Array
-    scores: Array
+    lower: PerCell
+    point: PerCellAndFeature
+    scores: PerCellAndFeature
 
 
 class Goal(ABC):

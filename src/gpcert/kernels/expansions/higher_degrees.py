@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, PerCell, namespace
 from gpcert.kernels.exponentials import LARGEST_EXPONENT
 from gpcert.kernels.nodes.beyond import CubicPart
 from gpcert.kernels.nodes.symmetric_tensors import entry_sum, sorted_index
@@ -34,8 +34,8 @@ class HigherTerms:
     norm times s^2. `cubic`: degree 3 itself, if that is all, with what its errors leave."""
 
     order: int
-    size: Array
-    known: Array
+    size: PerCell
+    known: PerCell
     cubic: CubicPart | None = None
 
 
