@@ -9,6 +9,8 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
+import numpy as np
+
 from gpcert.arrays import Array, PerCell, PerCellAndFeature, namespace
 from gpcert.attacks.functions import PlainFunction
 from gpcert.committee import Model
@@ -53,6 +55,13 @@ class Goal(ABC):
     @abstractmethod
     def function(self, model: Model) -> PlainFunction:
         """The goal and its gradient in plain floating point, for local search."""
+
+    def plain_values(self, model: Model, X: np.ndarray) -> list[float | None]:
+        """The goal at points (n, d), for pictures, never for verdicts; None where plain floating
+        point has no finite value."""
+        with np.errstate(all="ignore"):  # extreme models overflow; bounds do not rest on this
+            found = self.function(model)(X)[0].tolist()
+        return [value if math.isfinite(value) else None for value in found]
 
 
 def worst_of(bounds: list[GoalBound]) -> GoalBound:
