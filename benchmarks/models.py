@@ -21,8 +21,9 @@ def dataset(name: str, folder: Path) -> Dataset:
     """The data set of a model, with a random choice of training points and test points."""
     if name.startswith("synthetic2d"):
         return synthetic2d(TRAINING, shift=float(name.rpartition("-")[2]))
-    whole = spambase(folder, features="paper") if name == "spam" else mnist((3, 8), folder)
-    return sampled(whole)
+    if name == "spam":
+        return sampled(spambase(folder, features="paper"))
+    return sampled(mnist((3, 8), folder, size=28 if name == "mnist38-28" else 14))
 
 
 def sampled(whole: Dataset) -> Dataset:
@@ -63,7 +64,7 @@ def _kernel(name: str, dim: int) -> Any:
     if name == "spam":
         each: Any = np.ones(dim)
         return ConstantKernel(1.0, (1e-2, 1e3)) * RBF(each, (0.1, 100.0))
-    lengths: Any = 3.0 if name == "mnist38" else np.ones(dim)
+    lengths: Any = {"mnist38": 3.0, "mnist38-28": 6.0}.get(name, np.ones(dim))
     return ConstantKernel(1.0) * RBF(lengths)
 
 

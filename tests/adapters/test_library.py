@@ -14,5 +14,8 @@ def test_a_missing_library_is_named_with_its_extra(monkeypatch):
     with pytest.raises(MissingExtraError, match=r"botorch.*gpcert\[botorch\]") as found:
         module.library("botorch.models")
     assert found.value.name == "botorch"
+    for name in ("torch", "gpytorch", "GPy", "gpjax", "tinygp"):
+        with pytest.raises(MissingExtraError, match=rf"{name}.*gpcert\[{name.lower()}\]"):
+            module.library(name)
     with pytest.raises(MissingExtraError, match=r"gpflow.*numpy>=2"):
         module.library("gpflow")

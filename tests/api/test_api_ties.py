@@ -1,6 +1,7 @@
 """Models whose decision is constant by construction and barely so: no wrong verdict near a tie."""
 
 import importlib
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -189,10 +190,13 @@ def test_a_wrong_guess_is_found_out_after_the_search_as_well(monkeypatch):
     assert certificate.boxes >= 2  # those of both searches
 
 
-def test_coupled_classes_that_only_pairs_compare():
-    """Five coupled classes: bounds at a point do not meet, and x may be undecided, and says so."""
-    posterior, winner = several(0, 5, 1e-3, Softmax(), True)
+def test_coupled_classes_about_their_nearest_independent_law():
+    """Five coupled classes: one leads by little and wins; all equal is a tie, never claimed."""
+    posterior, winner = several(0, 5, 1e-9, Softmax(), True)
     certificate = gpcert.certify(posterior, [0.1], 0.1, budget=FEW)
+    assert (certificate.status, certificate.decision) == (ROBUST, winner)
+    tied = replace(posterior, weights=0.0 * posterior.weights, offset=0.0)
+    certificate = gpcert.certify(tied, [0.1], 0.1, budget=FEW)
     assert certificate.reason is UNDECIDED
     assert certificate.status is UNKNOWN
     far, winner = several(0, 5, 9.0, Softmax(), True)

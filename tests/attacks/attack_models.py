@@ -6,9 +6,10 @@ import numpy as np
 
 from gpcert.committee import Committee
 from gpcert.kernels import Linear, Matern, SquaredExponential
-from gpcert.likelihoods import MultinomialProbit, Probit, Softmax
+from gpcert.likelihoods import MeanOnly, MultinomialProbit, Probit, Softmax
 from gpcert.models import GPClassifier
 from gpcert.posterior import Posterior
+from gpcert.regions.linear_map import LinearMap
 from gpcert.several import SeparateOutputs
 
 D = 3
@@ -38,6 +39,10 @@ MODELS = {
     ),
     "regression": lambda: _posterior(1),
     "two_targets": lambda: _posterior(2, outputs=2),
+    "trend": lambda: _posterior(0, likelihood=Probit(), slope=[0.7, -1.0, 0.2]),
+    "trends": lambda: _posterior(
+        2, 3, likelihood=Softmax(), slope=SLOPES, scale=[0.5, 1.0, 2.0], features=FEATURES
+    ),
     "softmax": lambda: _posterior(3, outputs=3, likelihood=Softmax(), noise=0.1),
     "multinomial_probit": lambda: _posterior(4, outputs=3, likelihood=MultinomialProbit()),
     "coupled": coupled,
@@ -48,10 +53,19 @@ MODELS = {
     "one_vs_one": lambda: _committee("one_vs_one"),
 }
 
+SLOPES = ((0.7, -1.0, 0.2), (0.0, 0.3, -0.5), (-0.4, 0.1, 0.6))
+FEATURES = LinearMap([[1.0, 0.2, 0.0], [-0.3, 0.8, 0.1], [0.0, 0.4, 1.2]], [0.1, 0.0, -0.2])
 WEIGHTS = ((1.0, 0.3), (-0.7, 1.1), (0.2, -1.4))
 
 WORDS = {"regression": {"delta": 0.3}, "two_targets": {"delta": 0.3, "output_norm": 2.0}}
 """Words that a model's decision needs."""
+
+
+def pairs():
+    """Votes of all pairs of three classes, each a mean with a trend."""
+    options = {"slope": SLOPES, "features": FEATURES, "scale": [0.5, 1.0, 2.0]}
+    member = _posterior(2, 3, likelihood=MeanOnly(), **options)
+    return Committee((member,), ("a", "b", "c"), "pair_votes")
 
 
 def _separate(likelihood, classes=None):

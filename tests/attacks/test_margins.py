@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from gpcert.attacks import Decision, decision_margins, prediction_and_gradient
+from gpcert.attacks.committee_functions import pair_votes_function
 from gpcert.committee import Committee, committee_decision
 from gpcert.errors import InputError
 from gpcert.likelihoods import ClassLikelihood
-from tests.attacks.attack_models import MODELS, WORDS, D, points
+from tests.attacks.attack_models import MODELS, WORDS, D, pairs, points
 
 STEP = 1e-5
 
@@ -39,6 +40,17 @@ def test_gradients_are_those_of_the_margins(name, latent):
     )
     np.testing.assert_allclose(gradient, numbers, atol=2e-5)
     np.testing.assert_allclose(value, margins.values(Y, rows)[1 if latent else 0], atol=1e-12)
+
+
+def test_gradients_of_pairs_with_trends():
+    """Of the winner's least mean, and of what local search descends."""
+    committee, X = pairs(), points()
+    margins, rows = decision_margins(committee, X, Decision()), np.arange(len(X))
+    Y = X + 0.3 * points(seed=10)
+    function = pair_votes_function(committee, 1)
+    for judge in (lambda at: margins.latent(at, rows), function):
+        slopes = [(judge(Y + STEP * e)[0] - judge(Y - STEP * e)[0]) / (2 * STEP) for e in np.eye(D)]
+        np.testing.assert_allclose(judge(Y)[1], np.stack(slopes, axis=1), atol=2e-5)
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -67,7 +67,9 @@ def mapped(draw, likelihood=None, make_kernels=kernels):
     x = rng.normal(size=d) * draw(st.sampled_from([0.0, 1.0, 1e4]))
     features = LinearMap(W, inner.points[0] + 0.3 * lengths * rng.normal(size=q) - W @ x)
     region = region_about(rng, x, draw(st.sampled_from([0.0, 1e-12, 0.03, 0.3, 1.0, 30.0])))
-    fields = {name: getattr(inner, name) for name in ("weights", "offset", "scale", "noise")}
+    fields = {
+        name: getattr(inner, name) for name in ("weights", "offset", "scale", "noise", "slope")
+    }
     posterior = Posterior(
         inner.kernel,
         inner.points,

@@ -6,17 +6,12 @@ from importlib import import_module
 from typing import Any
 
 from gpcert.errors import MissingExtraError
+from gpcert.extras import install_hint
 
-INSTALL = {
-    "torch": "pip install 'gpcert[torch]'",
-    "gpytorch": "pip install 'gpcert[gpytorch]'",
-    "botorch": "pip install 'gpcert[botorch]'",
-    "GPy": "pip install 'gpcert[gpy]'",
-    "gpflow": "pip install gpflow, then pip install 'numpy>=2,<2.3' (see docs/models.md)",
-    "gpjax": "pip install gpjax",
-    "tinygp": "pip install tinygp",
-}
-"""How a library is installed whose models are taken."""
+GPFLOW = (
+    "install it with: pip install gpflow, then pip install 'numpy>=2,<2.3' (see docs/models.md)"
+)
+"""It asks for a NumPy older than ours, though it runs with this one: there is no extra for it."""
 
 
 def library(name: str) -> Any:
@@ -29,9 +24,9 @@ def library(name: str) -> Any:
         return import_module(name)
     except ImportError as error:
         package = name.partition(".")[0]
-        how = INSTALL.get(package, f"pip install {package}")
+        how = GPFLOW if package == "gpflow" else install_hint(package)
         raise MissingExtraError(
             f"models of this kind need the package {package}, which cannot be imported ({error}); "
-            f"install it with: {how}",
+            f"{how}",
             name=package,
         ) from error

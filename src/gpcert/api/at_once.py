@@ -21,7 +21,6 @@ from gpcert.api.arguments import Means
 from gpcert.api.certify import certificate_of
 from gpcert.api.decisions import Candidates, margin_of
 from gpcert.api.methods import Method
-from gpcert.api.plain import plain_values
 from gpcert.api.questions import range_question
 from gpcert.api.ranges import RangeGoals
 from gpcert.api.rules import two_sided_candidates
@@ -158,7 +157,7 @@ def _decided(
     chosen = [k for k, margin in enumerate(margins) if margin.lower > 0]
     chosen += [k for k, proved in zip(refuted, sure, strict=True) if proved]
     X = np.stack([each[k].guess.x for k in rows])
-    plain = plain_values(rule.goal, rule.model, X)
+    plain = rule.goal.plain_values(rule.model, X)
     return {
         rows[k]: certificate_of(
             places[k], each[rows[k]].guess, goal[k], StopReason.DECIDED, (1, 0.0), plain[k]

@@ -17,7 +17,6 @@ from gpcert.api.arguments import (
     read_x,
 )
 from gpcert.api.decisions import Rule, margin_of
-from gpcert.api.plain import plain_value
 from gpcert.api.progress import margin_text, progress_line
 from gpcert.api.regions import Where
 from gpcert.api.rules import RuleOptions, decision_candidates
@@ -209,7 +208,7 @@ def _certificate(
 
 
 def _plain_goal(rule: Rule) -> float | None:
-    return plain_value(rule.goal, rule.model, rule.x) if rule.decided else None
+    return rule.goal.plain_values(rule.model, rule.x[None])[0] if rule.decided else None
 
 
 def _verdict(margin: Interval) -> Status:

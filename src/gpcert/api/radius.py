@@ -46,6 +46,9 @@ GROWTH = 4.0
 MOST_HALVINGS = 41
 """Searches for the radius; halving a bracket more often than this is below its rounding."""
 
+FIRST_TRY = 0.97
+"""Part of a counter-example's distance that one box is tried on first: often that is proved."""
+
 ONE_BOX = Budget(seconds=None, boxes=1)
 
 
@@ -237,18 +240,23 @@ class _RadiusSearch:
     def _attack(self, largest: float) -> None:
         """Shrink the radius at which plain local search still finds another decision.
 
-        It may take half of the time that is left; the rest is for proofs.
+        It may take half of the time that is left; the rest is for proofs. Values are plain until
+        the end: the nearest point found whose decision is proved to differ counts.
         """
+        suspects: list[np.ndarray] = []
         try:
             with until(time.perf_counter() + ATTACK_SHARE * remaining()):
-                self._close_in(largest)
+                self._close_in(largest, suspects)
         except OutOfTime:
             checkpoint()  # the half, or all of it?
+        for point in reversed(suspects):
+            if distance_of(self.shape, self.x, point) >= self.upper or self._confirmed(point):
+                return
 
-    def _close_in(self, largest: float) -> None:
+    def _close_in(self, largest: float, suspects: list[np.ndarray]) -> None:
+        """Add points with another decision, about, each nearer to x than the last."""
         function = self.rule.goal.function(self.rule.model)
-        low, high = 0.0, largest
-        found = self._attacked(function, high)
+        found = self._attacked(function, largest)
         if found is None:
             # a huge ball can hide a near counter-example from local search: look closer in
             scale = float(np.abs(self.posterior.places - self.x).max(initial=0.0)) or 1.0
@@ -256,34 +264,40 @@ class _RadiusSearch:
                 found = self._attacked(function, min(radius, largest))
                 if found is not None:
                     break
+        if found is None:
+            return
+        self._confirmed(found)  # whatever ends the attack, an upper end is known
+        low = 0.0
         for _ in range(ATTACK_STEPS):
-            if found is None:
-                break
-            high = found
-            middle = 0.5 * (low + high)
+            suspects.append(found)
+            middle = 0.5 * (low + distance_of(self.shape, self.x, found))
             closer = self._attacked(function, middle)
             low, found = (middle, found) if closer is None else (low, closer)
 
-    def _attacked(self, function: Any, radius: float) -> float | None:
-        """Distance of a certified counter-example inside the ball, if local search finds one."""
+    def _attacked(self, function: Any, radius: float) -> np.ndarray | None:
+        """A point of the ball with another decision, if local search finds one; not proved."""
         self._show()
-        ball = self._ball(radius)
         point = attack(
-            function, ball, starts=2, random_state=self.means.random_state, enough=self.rule.target
+            function,
+            self._ball(radius),
+            starts=2,
+            random_state=self.means.random_state,
+            enough=self.rule.target,
         )
-        if not function(point[None])[0][0] < self.rule.target:
-            return None
-        proof = self._certify(Ball(point, 0.0), ONE_BOX)
-        if proof.margin.upper >= 0:
-            return None
-        return self._take(point)
+        return point if function(point[None])[0][0] < self.rule.target else None
 
-    def _take(self, point: np.ndarray) -> float:
+    def _confirmed(self, point: np.ndarray) -> bool:
+        """Whether the decision at the point is proved to be another; it is then put away."""
+        if self._certify(Ball(point, 0.0), ONE_BOX).margin.upper >= 0:
+            return False
+        self._take(point)
+        return True
+
+    def _take(self, point: np.ndarray) -> None:
         distance = distance_of(self.shape, self.x, point)
         if distance < self.upper:
             # one statement: an interrupt leaves both or neither
             self.upper, self.counterexample = distance, point
-        return distance
 
     def _certify(self, region: Ball, budget: Budget) -> Certificate:
         """The rule made at x, over a region that need not contain x."""
@@ -333,14 +347,26 @@ class _RadiusSearch:
             self._tried(largest, budget)
 
     def _bisect(self, ceiling: float, tol: float) -> None:
+        """Prove from below with one box, whose margin falls nearly linearly with the radius.
+
+        Tries lie just beyond where the line through the last two margins ends: both ends close in.
+        """
         low, high = self.lower, ceiling
-        for step in range(60):
+        function = self.rule.goal.function(self.rule.model)
+        inner = (0.0, float(function(self.x[None])[0][0]) - self.rule.target)
+        outer: tuple[float, float] | None = None
+        radius = FIRST_TRY * high
+        for _ in range(60):
             if low >= (1.0 - 0.5 * tol) * high:
                 break
             checkpoint()
-            # one box often proves nearly all that is true: try that first
-            radius = 0.9 * high if step == 0 else 0.5 * (low + high)
-            if self._tried(radius, ONE_BOX).status is Status.ROBUST:
-                low = radius
+            certificate = self._tried(radius, ONE_BOX)
+            tried = (radius, certificate.margin.lower)
+            if certificate.status is Status.ROBUST:
+                low, inner = radius, tried
             else:
-                high = radius
+                high, outer = radius, tried
+            radius = 0.5 * (low + high)
+            if outer is not None and 0.0 < inner[1] < np.inf and -np.inf < outer[1] < 0.0:
+                end = inner[0] + (outer[0] - inner[0]) * inner[1] / (inner[1] - outer[1])
+                radius = min(max(end * (1.0 + 0.2 * tol), low + 0.1 * (high - low)), radius)

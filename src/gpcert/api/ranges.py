@@ -17,7 +17,6 @@ from gpcert.api.arguments import (
     read_tolerance,
 )
 from gpcert.api.methods import Method
-from gpcert.api.plain import plain_values
 from gpcert.api.progress import progress_line, ranges_text
 from gpcert.api.questions import Quantity, RangeQuestion, range_question
 from gpcert.api.regions import Where, region_of
@@ -168,7 +167,7 @@ class RangeGoals:
         return [self._nominal(index, X) for index, _ in self.rows]
 
     def _nominal(self, index: int, X: np.ndarray) -> list[float | None]:
-        values = plain_values(self.question.goal(index, 1), self.question.model, X)
+        values = self.question.goal(index, 1).plain_values(self.question.model, X)
         if self.question.two and index == 0:
             return [None if value is None else 1.0 - value for value in values]
         return values

@@ -18,7 +18,7 @@ from functools import cached_property
 
 from array_api_compat import device
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, PerCell, PerCellAndFeature, PerCellMatrix, namespace
 from gpcert.enclosures.cubic_term import CubicTerm
 from gpcert.enclosures.quadratic_minimum import QuadraticMinimum, quadratic_minimum
 from gpcert.kernels.expansions.base import finite_product
@@ -31,24 +31,24 @@ from gpcert.rounding import EXP_ULPS, U, down, gamma, nonnegative, up
 
 @dataclass(frozen=True, eq=False)
 class LevelBound:
-    """`lower` (B,): certified bound of q; `point` (B, f): a displacement where q may be small."""
+    """`lower`: certified bound of q; `point`: a displacement where q may be small."""
 
-    lower: Array
-    point: Array
+    lower: PerCell
+    point: PerCellAndFeature
 
 
 @dataclass(frozen=True, eq=False)
 class Enclosure:
-    """See the module. `value`, `error` (B,), `gradient` (B, f), `hessian` (B, f, f), or None for a
-    first order alone; d in the coordinates of `geometry`."""
+    """See the module. `hessian` is None for a first order alone; d in the coordinates of
+    `geometry`."""
 
     geometry: Geometry
-    value: Array
-    gradient: Array
-    hessian: Array | None
-    error: Array
+    value: PerCell
+    gradient: PerCellAndFeature
+    hessian: PerCellMatrix | None
+    error: PerCell
     rate: float = 0.0
-    known_size: Array | None = None
+    known_size: PerCell | None = None
     """The size, where it is known without another look at all entries."""
     cubic: CubicTerm | None = None
     """Degree 3, where it is known."""

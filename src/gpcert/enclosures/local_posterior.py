@@ -121,7 +121,7 @@ class LocalPosterior:
             unit=unit,
             kernel=kernel,
             weights=tuple(backend.asarray(t) for t in unit.weights),
-            norms=SliceNorms(unit, kernel if len(seen.fixed) else None),
+            norms=SliceNorms(unit, kernel if len(seen.fixed) and len(seen.free) else None),
             precisions=precisions,
             operator=operator,
             image=image,

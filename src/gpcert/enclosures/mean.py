@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, PerCell, namespace
 from gpcert.enclosures.cubic_term import CubicTerm
 from gpcert.enclosures.enclosure import Enclosure
 from gpcert.enclosures.trend import CellTrend
@@ -25,8 +25,8 @@ from gpcert.rounding import gamma, up, up_float
 class MeanEnclosure(TwoSided):
     """The mean g of one output."""
 
-    linear_error: Array
-    """(B,): `|g - center - gradient.d|` is at most this, rounding included."""
+    linear_error: PerCell
+    """`|g - center - gradient.d|` is at most this, rounding included."""
 
     pointwise_gained: bool = False
     """Whether the point-by-point remainder was the smaller one on any cell."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, PerCell, PerCellMatrix, namespace
 from gpcert.enclosures.enclosure import reach
 from gpcert.enclosures.precision import LocalPrecision
 from gpcert.kernels.expansions.base import Expansion, LocalKernel, QuadraticForm
@@ -54,10 +54,10 @@ class OperatorBounds:
 class Square:
     """`d^T below d - below_error <= term <= d^T above d + above_error` on every cell."""
 
-    below: Array
-    below_error: Array
-    above: Array
-    above_error: Array
+    below: PerCellMatrix
+    below_error: PerCell
+    above: PerCellMatrix
+    above_error: PerCell
 
     def better(self, other: Square, geometry: Geometry) -> tuple[Square, bool]:
         """Per cell and side, the form that leaves less room (both are valid); and whether the

@@ -63,18 +63,17 @@ class CellTrend:
 class LocalTrend:
     """The trends of all outputs on a region:
 
-        mu = offset' + mean_scale (k' t' + slope'.(z - origin) + rest),
+        mu = offset' + mean_scale (k' t' + slope'.(z - origin)),
 
-    where `offsets` (m,) are the floats next to `offset + scale slope.origin`.
+    where `offsets` (m,) are the floats next to `offset' = offset + scale slope.origin`.
 
-    `slopes` (m, f) are those of the features that the region leaves free; `rests` (m,) what
-    rounding the offset leaves, to one rounding; `scales` (m,) are `mean_scale`.
+    `slopes` (m, f) are those of the features that the region leaves free, `scales` (m,) are
+    `mean_scale`.
     """
 
     slopes: Array
     origin: Array
     offsets: tuple[float, ...]
-    rests: tuple[float, ...]
     scales: tuple[float, ...]
 
     @staticmethod
@@ -83,7 +82,7 @@ class LocalTrend:
         if not posterior.has_trend:
             return None
         unit, origin = posterior.unit, seen.center
-        offsets, rests = [], []
+        offsets = []
         for c, slope in enumerate(posterior.slope):
             moved = Fraction(float(posterior.offset[c]))
             if np.any(slope):
@@ -91,7 +90,6 @@ class LocalTrend:
                 moved += Fraction(float(posterior.scale[c])) * along
             try:
                 offsets.append(float(moved))
-                rests.append(float((moved - Fraction(offsets[c])) / Fraction(unit.mean_scale[c])))
             except OverflowError as error:
                 raise InputError(
                     f"output {c}: its linear trend leaves float64 on this region; expected "
@@ -99,29 +97,28 @@ class LocalTrend:
                 ) from error
         slopes = backend.asarray(unit.slope[:, seen.free])
         place = backend.asarray(origin[seen.free])
-        return LocalTrend(slopes, place, tuple(offsets), tuple(rests), unit.mean_scale)
+        return LocalTrend(slopes, place, tuple(offsets), unit.mean_scale)
 
     @np.errstate(over="ignore", invalid="ignore")  # huge boxes: bounds become trivial
     def on(self, geometry: Geometry, output: int) -> CellTrend:
         """The trend of an output on cells.
 
-        Differences of centres carry one rounding, their products and sums f + 2 more, the step to
-        output units three; TINY counts what underflows, of a slope in unit form too, which meets
-        |z - origin|.
+        Differences of centres carry one rounding, their products and sums f + 1 more, the offset
+        and the step to output units three; TINY counts what underflows, of a slope in unit form
+        too, which meets |z - origin|.
         """
-        cells, slope, rest = geometry.cells, self.slopes[output], self.rests[output]
+        cells, slope = geometry.cells, self.slopes[output]
         offset, scale = self.offsets[output], self.scales[output]
         xp = namespace(cells.center)
         f = slope.shape[0]
         away, rows = cells.center - self.origin, xp.zeros_like(cells.center) + slope
-        value = away @ slope + rest
-        terms = xp.abs(away) @ xp.abs(slope) + abs(rest) + abs(offset) / scale
+        terms = xp.abs(away) @ xp.abs(slope) + abs(offset) / scale
         lost = TINY * (f + 4.0 + xp.sum(xp.abs(away) + cells.half + geometry.half, axis=1))
         error = center_error = up(gamma(f + 8) * terms + lost, f + 12)
         if isinstance(cells, ImageCells):
             center_error = up(error + xp.sum(xp.abs(slope) * cells.offset), f + 8)
         return CellTrend(
-            offset + scale * value,
+            offset + scale * (away @ slope),
             rows / geometry.inverse_length,
             error,
             center_error,

@@ -10,7 +10,7 @@ import sys
 from dataclasses import dataclass, replace
 from typing import Self
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, PerCell, namespace
 from gpcert.enclosures.enclosure import Enclosure
 from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.rounding import U, down, up
@@ -87,8 +87,8 @@ class TwoSided:
 
     below: Enclosure
     above: Enclosure
-    center: Array
-    center_error: Array
+    center: PerCell
+    center_error: PerCell
     units: Units
 
     @property

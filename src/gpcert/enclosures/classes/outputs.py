@@ -110,5 +110,5 @@ class LatentOutputs:
 
 def _reach(own: Evaluation, output: int) -> Array | float:
     """What a linear trend adds to |g| on every cell at most."""
-    trend = own.mean(output).trend
+    trend = own.local.cell_trend(own.expansion, output)
     return 0.0 if trend is None else trend.reach

@@ -9,7 +9,9 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
-from gpcert.arrays import Array, namespace
+import numpy as np
+
+from gpcert.arrays import Array, PerCell, PerCellAndFeature, namespace
 from gpcert.attacks.functions import PlainFunction
 from gpcert.committee import Model
 from gpcert.enclosures.evaluation import Evaluation
@@ -17,13 +19,12 @@ from gpcert.enclosures.evaluation import Evaluation
 
 @dataclass(frozen=True, eq=False)
 class GoalBound:
-    """For each cell: `lower` (B,) <= goal on the cell; `point` (B, f), a displacement from the
-    centre (user's units) where the goal may be small; `scores` (B, f), what halving each axis would
-    gain."""
+    """For each cell: `lower` <= goal on the cell; `point`, a displacement from the centre (user's
+    units) where the goal may be small; `scores`, what halving each axis would gain."""
 
-    lower: Array
-    point: Array
-    scores: Array
+    lower: PerCell
+    point: PerCellAndFeature
+    scores: PerCellAndFeature
 
 
 class Goal(ABC):
@@ -54,6 +55,13 @@ class Goal(ABC):
     @abstractmethod
     def function(self, model: Model) -> PlainFunction:
         """The goal and its gradient in plain floating point, for local search."""
+
+    def plain_values(self, model: Model, X: np.ndarray) -> list[float | None]:
+        """The goal at points (n, d), for pictures, never for verdicts; None where plain floating
+        point has no finite value."""
+        with np.errstate(all="ignore"):  # extreme models overflow; bounds do not rest on this
+            found = self.function(model)(X)[0].tolist()
+        return [value if math.isfinite(value) else None for value in found]
 
 
 def worst_of(bounds: list[GoalBound]) -> GoalBound:

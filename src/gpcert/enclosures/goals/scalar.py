@@ -5,6 +5,7 @@ Proofs: docs/mathematics.md, statements 2.1, 7.1 and 7.2.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -79,21 +80,19 @@ def _least_mean(
         zeroth, q = down(zeroth + trend.least(sign), 1), down(q + trend.least(sign), 1)
     for other in (zeroth, first, best.lower):
         q = xp.where(other > q, other, q)  # an overflow to NaN on huge cells loses
-    if evaluation.wants("paper"):
+    level = xp.zeros_like(q) + (math.inf if enough is None else units.safe_level(enough))
+    if bool(xp.any(q < level)) and evaluation.wants("paper"):
         paper = local.paper_mean(expansion, output, sign)
         evaluation.report("paper", bool(xp.any(paper > q)))
         q = xp.where(paper > q, paper, q)
     if enough is not None:
-        q = _refined(evaluation, f"inner {output} {sign}", model, q, units.safe_level(enough))
+        q = _refined(evaluation, f"inner {output} {sign}", model, q, level)
     return GoalBound(units.below(q), geometry.unscaled(best.point), geometry.split_scores())
 
 
-def _refined(
-    evaluation: Evaluation, name: str, model: Enclosure, q: Array, enough: float | Array
-) -> Array:
-    """Bounds q (B,), raised to `enough` where sub-boxes prove that (Statement 5.9)."""
+def _refined(evaluation: Evaluation, name: str, model: Enclosure, q: Array, level: Array) -> Array:
+    """Bounds q (B,), raised to the level where sub-boxes prove that (Statement 5.9)."""
     xp = namespace(q)
-    level = xp.zeros_like(q) + enough
     asked = (q < level) & xp.isfinite(model.error)
     if not bool(xp.any(asked)) or not evaluation.wants(name):
         return q

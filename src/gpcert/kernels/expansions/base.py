@@ -10,11 +10,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
+from typing import Annotated, Generic, TypeVar
 
 import numpy as np
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, PerCell, PerCellAndFeature, PerCellMatrix, namespace
 from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.kernels.nodes.base import LocalNode, NodeBatch
 from gpcert.kernels.nodes.beyond import CubicPart
@@ -29,7 +29,7 @@ class Expansion:
     """Kernel values K (B, N) at the centres of a batch of cells, shared by mean and variance."""
 
     geometry: Geometry
-    K: Array
+    K: Annotated[Array, "B N"]
 
     def restricted_to(self, index: Array) -> Expansion:
         """The same for some of the points."""
@@ -65,13 +65,13 @@ class FunctionModel:
     does not pay may be zero; the value is always f(c).
     """
 
-    value: Array
-    gradient: Array
-    hessian: Array
-    errors: Array
-    below: Array
-    above: Array
-    linear_error: Array
+    value: PerCell
+    gradient: PerCellAndFeature
+    hessian: PerCellMatrix
+    errors: Annotated[Array, "B 3"]
+    below: PerCell
+    above: PerCell
+    linear_error: PerCell
     gained: bool = False
     """Whether the remainder point by point was the smaller one on any cell."""
     cubic: CubicPart | None = None
@@ -91,18 +91,18 @@ class LinearModel:
     """`|omega f - (value + gradient.d)| <= remainder` (B,) on every cell, rounding apart; `errors`
     (B, 2) bound that of both coefficients (Euclidean norm)."""
 
-    value: Array
-    gradient: Array
-    errors: Array
-    remainder: Array
+    value: PerCell
+    gradient: PerCellAndFeature
+    errors: Annotated[Array, "B 2"]
+    remainder: PerCell
 
 
 @dataclass(frozen=True, eq=False)
 class QuadraticForm:
-    """`d^T matrix d + error`, (B, f, f) and (B,)."""
+    """`d^T matrix d + error`."""
 
-    matrix: Array
-    error: Array
+    matrix: PerCellMatrix
+    error: PerCell
 
     def reach(self, geometry: Geometry) -> Array:
         """Upper bound (B,) over the cell."""
@@ -123,10 +123,10 @@ class SecondDegree:
     |d|^2n), and of their errors; `variance` is s^2.
     """
 
-    rows: Array
-    squared_sizes: Array
-    squared_errors: Array
-    tail: Array
+    rows: Annotated[Array, "B r N"]
+    squared_sizes: Annotated[Array, "B 3"]
+    squared_errors: Annotated[Array, "B 3"]
+    tail: PerCell
     variance: float
 
 

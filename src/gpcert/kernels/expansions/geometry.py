@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, PerCell, PerCellAndFeature, namespace
 from gpcert.regions import Cells
 from gpcert.regions.image import ImageCells
 from gpcert.rounding import gamma, nonnegative, up
@@ -35,8 +35,8 @@ class Geometry:
 
     cells: Cells
     inverse_length: Array
-    half: Array
-    rho2: Array
+    half: PerCellAndFeature
+    rho2: PerCell
 
     @staticmethod
     def of(cells: Cells, inverse_length: Array, squared_lengths: Array, unit: Array) -> Geometry:

@@ -5,7 +5,7 @@ Degree n is the form `sum_i a_i (u_i.d)^n / n!` with the tensor `T_n = sum_i a_i
 `|T_n|_F^2 = sum_ij a_i a_j (u_i.u_j)^n`. Knowing some degrees leaves only the tail beyond them to
 Cauchy-Schwarz, and the norm left for it is what those degrees do not use up.
 
-Proofs: docs/mathematics.md, statements 4.4 and 4.6.
+Proofs: docs/mathematics.md, statements 4.4, 4.6 and 4.7.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, PerCell, namespace
 from gpcert.kernels.exponentials import LARGEST_EXPONENT
 from gpcert.kernels.nodes.beyond import CubicPart
 from gpcert.kernels.nodes.symmetric_tensors import entry_sum, sorted_index
+from gpcert.kernels.sizes import spectral_norm
 from gpcert.rounding import U, gamma, nonnegative, up
 
 HIGHEST_DEGREE = 6
@@ -34,8 +35,8 @@ class HigherTerms:
     norm times s^2. `cubic`: degree 3 itself, if that is all, with what its errors leave."""
 
     order: int
-    size: Array
-    known: Array
+    size: PerCell
+    known: PerCell
     cubic: CubicPart | None = None
 
 
@@ -75,22 +76,32 @@ def cubic_terms(
 
 
 def gram_terms(
-    coefficients: Array, products: Array, error: Array, drift: Array, rho: Array, first: int = 3
+    coefficients: Array, points: Array, error: Array, drift: Array, rho: Array, first: int = 3
 ) -> HigherTerms:
-    """Degrees `first` to 6 from `products` (B, N, N) = u_i.u_j, for few cells of many features.
+    """Degrees `first` to 6 from the products of the `points` u_i (B, N, f), for few cells.
 
-    `error` (B, 7 - first) bounds the absolute error of `|T_n|_F^2` for the coefficients as given;
-    `drift`, alike, bounds the Frobenius error of T_n from the coefficients' own errors.
+    Degree 3 by the spectral norm of the matrix (f, f^2) of T_3, whose square is
+    `sum_ij a_i a_j (u_i.u_j)^2 u_i u_j^T`, where that is less (Statement 4.7). `error`
+    (B, 7 - first) bounds the absolute error of `|T_n|_F^2`, and that of this matrix, for the
+    coefficients as given; `drift`, alike, bounds the Frobenius error of T_n from the coefficients'
+    own errors.
     """
     xp = namespace(coefficients)
+    a = coefficients[:, :, None]
+    products = points @ xp.matrix_transpose(points)
     power = products ** (first - 1)
+    weighted = a * points
     size, known = 0.0 * rho, 0.0 * rho
     for n in range(first, HIGHEST_DEGREE + 1):
-        power *= products
-        square = xp.sum(coefficients * (power @ coefficients[:, :, None])[:, :, 0], axis=1)
+        shorter = None
+        if n == first == 3:
+            shorter = spectral_norm(xp.matrix_transpose(weighted) @ (power @ weighted))
+        power *= products  # in place: new memory costs as much as the arithmetic
+        square = xp.sum(a * (power @ a), axis=(1, 2))
+        largest = square if shorter is None else xp.where(shorter < square, shorter, square)
         slack, shift = error[:, n - first], drift[:, n - first]
         factor = math.factorial(n)
-        size = size + (xp.sqrt(nonnegative(square + slack)) + shift) * rho**n / factor
+        size = size + (xp.sqrt(nonnegative(largest + slack)) + shift) * rho**n / factor
         least = xp.sqrt(nonnegative(square - slack)) * (1.0 - gamma(8)) - shift
         known = known + nonnegative(least) ** 2 / factor
     return HigherTerms(HIGHEST_DEGREE, up(size, 64) + UNDERFLOW, known * (1.0 - gamma(32)))

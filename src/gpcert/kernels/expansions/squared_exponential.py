@@ -19,10 +19,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 import numpy as np
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, PerCellAndFeature, namespace
 from gpcert.kernels.expansions.base import (
     Combination,
     Expansion,
@@ -51,8 +52,8 @@ from gpcert.rounding import gamma, nonnegative, up
 class WeightedExpansion(Expansion):
     """`scaled` (B, f): the centres; `distances` (B, N): their squared distances from the points."""
 
-    scaled: Array
-    distances: Array
+    scaled: PerCellAndFeature
+    distances: Annotated[Array, "B N"]
 
     def restricted_to(self, index: Array) -> WeightedExpansion:
         """The same for some of the points."""

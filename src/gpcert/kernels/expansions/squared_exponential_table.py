@@ -185,11 +185,6 @@ class SquaredExponentialTable:
         j, k, m = (xp.asarray(triples[:, i], device=z.device) for i in range(3))
         return z[:, j] * z[:, k] * z[:, m]
 
-    @cached_property
-    def _products(self) -> Array:
-        """(N, N) inner products of the scaled points."""
-        return self.points @ self.points.T
-
     def higher_terms(
         self,
         coefficients: Array,
@@ -220,20 +215,17 @@ class SquaredExponentialTable:
         """Degrees `first` (2 or 3) to 6 from the points' Gram matrix; None where that is large."""
         xp = namespace(coefficients)
         N, f = self.points.shape
-        if f == 0 or len(coefficients) * N * N > MOST_GRAM_ENTRIES:
-            return None
+        if f == 0 or len(coefficients) * N * N > MOST_GRAM_ENTRIES or not bool(xp.any(rho > 0)):
+            return None  # single points have no higher degrees
         magnitudes = xp.abs(coefficients)
-        along = scaled @ self.points.T
-        products = self._products[None] - along[:, :, None]
-        products -= along[:, None, :]  # in place: new memory costs as much as the arithmetic
-        products += xp.sum(scaled**2, axis=1)[:, None, None]
         # |u_i.u_j| <= m_i m_j, each factor and each a_i with its relative error: the error of the
         # double sum is at most 2 n eta (sum |a_i| m_i^n)^2
         eta = gamma(2 * N + 8 * f + 64) + 2.0 * xp.max(self.relative_error)
         extent = self.point_norms + self.reach
         powers = xp.stack([extent**n for n in range(first, HIGHEST_DEGREE + 1)], axis=1)
         error = up(16.0 * eta * (magnitudes @ powers + self._cubic_floor) ** 2, N + 32)
-        return gram_terms(coefficients, products, error, drifts, rho, first)
+        points = self.points[None] - scaled[:, None, :]
+        return gram_terms(coefficients, points, error, drifts, rho, first)
 
     def first_moments(self, coefficients: Array, scaled: Array) -> tuple[Array, Array]:
         """The first two of `moments`."""

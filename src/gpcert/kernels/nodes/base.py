@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, PerCell, PerCellAndFeature, PerCellMatrix, namespace
 from gpcert.kernels.lines.base import Enclosed
 from gpcert.kernels.nodes.beyond import Beyond
 from gpcert.kernels.nodes.feature_sizes import FeatureSizes
@@ -24,11 +24,11 @@ Triple = tuple[Array, Array, Array]
 
 @dataclass(frozen=True, eq=False)
 class Jet:
-    """Value (B,), gradient (B, f) and Hessian (B, f, f), exactly symmetric, of a function."""
+    """Value, gradient and Hessian, exactly symmetric, of a function."""
 
-    value: Array
-    gradient: Array
-    hessian: Array
+    value: PerCell
+    gradient: PerCellAndFeature
+    hessian: PerCellMatrix
 
     @property
     def sizes(self) -> Triple:
