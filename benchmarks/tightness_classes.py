@@ -10,6 +10,8 @@ N = 1000: 1400 to 1403 of the shuffled digits); the points reported were not loo
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from typing import TypeVar
 
 import numpy as np
 from sklearn.datasets import load_digits
@@ -18,6 +20,8 @@ import gpcert
 from gpcert.kernels import SquaredExponential
 from gpcert.models import GPClassifier
 from report import Row, Section, command_line, merge
+
+T = TypeVar("T")
 
 RADIUS, TOLERANCE, RANGE_SECONDS = 0.02, 0.02, 10.0
 
@@ -33,7 +37,7 @@ def digits(classes: int) -> tuple[np.ndarray, np.ndarray]:
     return X[order], y[order]
 
 
-def timed(call) -> tuple[object, float]:
+def timed(call: Callable[[], T]) -> tuple[T, float]:
     """What a call returns, and its CPU seconds."""
     start = time.process_time()
     return call(), time.process_time() - start
@@ -82,6 +86,7 @@ def main() -> None:
         model = GPClassifier(kernel, likelihood="softmax", max_epochs=0)
         fitted, fit = timed(lambda m=model, X=X, y=y, N=N: m.fit(X[:N], y[:N]))
         posterior = gpcert.as_posterior(fitted)
+        assert isinstance(posterior, gpcert.Posterior)
         _, setup = timed(lambda p=posterior, X=X: gpcert.certify(p, X[-1], radius=1e-3))
         points = X[first : first + options.points]
         row = answers(posterior, points, options.seconds)
