@@ -31,7 +31,7 @@ SHAPES = [(10, 300, 1200), (6, 300, 900), (3, 300, 450), (10, 1000, 1500)]
 
 def digits(classes: int) -> tuple[np.ndarray, np.ndarray]:
     """The digits 0..classes-1 in a fixed order."""
-    X, y = load_digits(return_X_y=True)
+    X, y = (np.asarray(part) for part in load_digits(return_X_y=True))
     X, y = X[y < classes] / 16.0, y[y < classes]
     order = np.random.default_rng(0).permutation(len(X))
     return X[order], y[order]
