@@ -5,7 +5,7 @@ Doctests of an adapter's modules need its library; every other module must be im
 
 from importlib.util import find_spec
 
-from gpcert.testing.shapes import install
+from tests.shapes import install
 
 install()
 

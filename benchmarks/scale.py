@@ -1,10 +1,13 @@
 """Many boxes in one call, and what a model costs before its first box; see results/scale.md.
 
     python benchmarks/scale.py [--boxes 16384] [--sizes 1000 4000 8000] [--backend numpy]
+                               [--data FOLDER] [--streamed 1000000]
 
 Boxes: N = 1000, d = 3, squared exponential, cells of a fortieth of the domain, three outputs with
 hyper-parameters of their own. Beside the rate stands its target, and the width of the proved ranges
 over that of 200 sampled points a box (a physical limit: below 1 is impossible, but for sampling).
+Points (with --data): a thousand test points decided in one call. Streamed: a million boxes to a
+file, killed on the way and gone on with, and their memory (`benchmarks/many.py`).
 Set-up: norms, excess and precisions of an exact regressor beside scikit-learn's fit of it.
 """
 
@@ -13,9 +16,11 @@ from __future__ import annotations
 import os
 import resource
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from many import many_points, streamed
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 
@@ -56,24 +61,28 @@ def sampled_width(models: list[Any], low: np.ndarray, quantity: str, boxes: int 
     return widths
 
 
-def many_boxes(count: int, backend: str) -> Section:
+def many_boxes(count: int, backend: str, jobs: list[int]) -> Section:
     """Rates of one call, the model's set-up included."""
     section = Section("boxes", f"Boxes a second: N = {N}, d = {D}, cells 1/40, three outputs")
-    section.notes.append("rates per CPU second of one thread; targets: per second on two cores")
-    models = learned_dynamics()
+    section.notes.append("per CPU second: of one process alone; targets: per second on two cores")
+    fits = learned_dynamics()
+    models = [gpcert.as_posterior(each) for each in fits]
     low = np.random.default_rng(2).uniform(0.0, 1.0 - CELL, (count, D))
     for name, target in TARGETS.items():
-        quantity = tuple(name.split(", "))
-        wall, cpu = time.perf_counter(), time.process_time()
-        found = gpcert.bound_boxes(models, low, low + CELL, quantity=quantity, backend=backend)
-        wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-        rows: dict[str, Any] = {"quantity": name, "backend": backend, "boxes": count}
-        rows |= {"per CPU second": count / cpu, "per second": count / wall, "target": target}
-        for each in quantity:
-            widths = found[each][:40, :, 1] - found[each][:40, :, 0]
-            ratio = np.median(widths / sampled_width(models, low, each))
-            rows[f"{each}: proved / sampled width"] = float(ratio)
-        section.add(**rows)
+        quantity: Any = tuple(name.split(", "))
+        for n_jobs in jobs:
+            ask = {"quantity": quantity, "backend": backend, "n_jobs": n_jobs}
+            wall, cpu = time.perf_counter(), time.process_time()
+            found = gpcert.bound_boxes(models, low, low + CELL, **ask)
+            wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+            rows: dict[str, Any] = {"quantity": name, "backend": backend, "boxes": count}
+            rows |= {"n_jobs": n_jobs, "per CPU second": count / cpu if n_jobs == 1 else None}
+            rows |= {"per second": count / wall, "target": target}
+            for each in quantity:
+                widths = found[each][:40, :, 1] - found[each][:40, :, 0]
+                ratio = np.median(widths / sampled_width(fits, low, each))
+                rows[f"{each}: proved / sampled width"] = float(ratio)
+            section.add(**rows)
     return section
 
 
@@ -111,13 +120,25 @@ def timed(work: Any) -> tuple[float, Any]:
 
 
 def main() -> None:
-    """Both tables."""
+    """The tables that are asked for."""
     parser = command_line(__doc__)
     parser.add_argument("--boxes", type=int, default=16384)
+    parser.add_argument("--jobs", type=int, nargs="*", default=[1, 2])
     parser.add_argument("--sizes", type=int, nargs="*", default=[1000, 4000, 8000])
     parser.add_argument("--backend", default="numpy")
+    parser.add_argument("--points", type=int, default=1000)
+    parser.add_argument("--data", type=Path, help="folder of spambase and MNIST: section points")
+    parser.add_argument("--cache", type=Path, help="folder where fits are kept")
+    parser.add_argument("--streamed", type=int, default=0, help="boxes of section streamed")
     options = parser.parse_args()
-    merge(options.results, many_boxes(options.boxes, options.backend), "boxes", "scale")
+    if options.boxes:
+        section = many_boxes(options.boxes, options.backend, options.jobs)
+        merge(options.results, section, "boxes", "scale")
+    if options.data is not None:
+        section = many_points(options.points, options.data, options.cache)
+        merge(options.results, section, "points", "scale")
+    if options.streamed:
+        merge(options.results, streamed(options.streamed), "streamed", "scale")
     if options.sizes:
         merge(options.results, set_up(options.sizes), "set-up", "scale")
 

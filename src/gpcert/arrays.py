@@ -19,7 +19,7 @@ from gpcert.extras import optional
 
 Array = Any  # numpy.ndarray or torch.Tensor, always float64 inside the engine
 
-# Shapes in annotations: letters of GLOSSARY.md, checked while tests run (`gpcert.testing.shapes`).
+# Shapes in annotations: letters of GLOSSARY.md, checked while tests run (`tests/shapes.py`).
 PerCell = Annotated[Array, "B"]
 PerCellAndFeature = Annotated[Array, "B f"]
 PerCellMatrix = Annotated[Array, "B f f"]

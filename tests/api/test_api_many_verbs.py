@@ -16,7 +16,10 @@ def test_radii_are_those_of_single_points():
     table = gpcert.certified_radius_many(P, X, threshold=0.0, rtol=0.05)
     for x, row in zip(X, table, strict=True):
         single = gpcert.certified_radius(P, x, threshold=0.0, rtol=0.05)
-        assert (row.lower, row.upper) == (single.lower, single.upper)
+        # both bracket the same radius
+        assert row.lower <= single.upper
+        assert single.lower <= row.upper
+        assert row.lower >= 0.95 * row.upper
 
 
 def test_ranges_around_points_and_over_regions():
@@ -60,7 +63,8 @@ def test_an_interrupt_keeps_what_is_finished(verb, monkeypatch):
         return plain(*arguments, **options)
 
     monkeypatch.setattr(many, name, interrupted)
-    monkeypatch.setattr(many, "ranged_at_once", None)  # one by one
+    for each in ("ranged_at_once", "radii_at_once"):
+        monkeypatch.setattr(many, each, None)  # one by one
     if verb == "radius":
         table = gpcert.certified_radius_many(P, X, threshold=0.0, rtol=0.05)
     else:

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 import gpcert
 import gpcert.api.at_once as at_once
 from gpcert.api.arguments import Means
+from gpcert.api.radii_at_once import radii_at_once
+from gpcert.api.radius import RadiusQuestion
 from gpcert.api.regions import Where
 from gpcert.api.rules import RuleOptions
 from gpcert.arrays import backend_from_name
@@ -106,12 +108,64 @@ def test_ranges_are_those_of_separate_calls(model, seed, width, words):
         assert box.contains(found.argmax)
 
 
+@settings(max_examples=examples(10), deadline=None)
+@given(
+    model=st.sampled_from(MODELS),
+    seed=st.integers(0, 10**6),
+    words=st.sampled_from(
+        [
+            {},
+            {"threshold": 0.3},
+            {"scale": [1.0, 0.2]},
+            {"domain": (-1.5, 1.5)},
+            {"norm": 2},
+            {"max_radius": 0.05},
+        ]
+    ),
+)
+def test_radii_are_those_of_separate_calls(model, seed, words):
+    X = np.random.default_rng(seed).uniform(-1.5, 1.5, (5, 2))
+    table = gpcert.certified_radius_many(model, X, rtol=0.05, budget=20, **words)
+    for x, found in zip(X, table, strict=True):
+        alone = gpcert.certified_radius(model, x, rtol=0.05, budget=20, **words)
+        same = ("decision", "rule", "unit", "norm", "model", "method")
+        assert [getattr(found, name) for name in same] == [getattr(alone, name) for name in same]
+        assert _overlap(found, alone)
+        assert found.reason is alone.reason
+        if found.counterexample is not None:
+            moved = np.abs(found.counterexample - x) / words.get("scale", 1.0)
+            order = words.get("norm", np.inf)
+            assert np.linalg.norm(moved, ord=order) <= found.upper
+        else:
+            assert found.lower == words["max_radius"]
+
+
+def test_brackets_of_many_radii_hold():
+    work = [(x, RadiusQuestion.read(WORDS, MODELS[0], None, 0.05)) for x in POINTS]
+    found = radii_at_once(MODELS[0], work)
+    done = {k for k, item in found.items() if not isinstance(item, at_once.Hint)}
+    assert 5 <= len(done) < len(found)
+    decide = ScalarGoal(Mean(0, 1)).function(MODELS[0])
+    for k, each in found.items():
+        item = each if k in done else each.value
+        assert item.lower >= 0.95 * item.upper or k not in done
+        sign = np.sign(decide(POINTS[[k]])[0][0])
+        inside = Ball(POINTS[k], item.lower).sample(300, k)
+        assert np.all(sign * decide(inside)[0] > 0)
+        assert sign * decide(item.counterexample[None])[0][0] < 0
+
+
 def _work(model, X, radius=0.05, means=None, **where):
     regions = Where(radius, **where).around_each(model, X)
     options = RuleOptions()
     return model, [(x, r, options, means or Means()) for x, r in zip(X, regions, strict=True)]
 
 
+WORDS = {
+    "norm": np.inf, "features": None, "domain": None, "scale": None, "threshold": None,
+    "class_weight": None, "delta": None, "output_norm": np.inf, "budget": None,
+    "backend": "numpy", "random_state": 0,
+}  # fmt: skip
 POINTS = np.random.default_rng(3).uniform(-1.5, 1.5, (30, 2))
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from gpcert.arrays import Backend, to_numpy
 from gpcert.enclosures import Evaluation, LocalPosterior
 from gpcert.enclosures.goals import ScalarGoal
-from gpcert.enclosures.goals.both import BothGoals
+from gpcert.enclosures.goals.member import BothGoals
 from gpcert.enclosures.goals.paper import PaperGoal
 from gpcert.enclosures.paper import PaperEnclosures
 from gpcert.kernels import SquaredExponential

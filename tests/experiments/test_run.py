@@ -172,4 +172,5 @@ def test_pieces_may_run_in_a_thread_of_another_process():
     # as workers of a Dask cluster do; signals can be set in main threads only
     elsewhere = os.getpid() + 1
     with ThreadPoolExecutor(1) as pool:
-        assert pool.submit(parallel._piece, elsewhere, 3, abs, (-2,)).result() == (3, 2)
+        found = pool.submit(parallel._piece, elsewhere, 3, max, parallel.Common((2,)), (-2,))
+        assert found.result() == (3, 2)

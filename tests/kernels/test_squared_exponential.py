@@ -6,7 +6,7 @@ import pytest
 from gpcert.errors import InputError
 from gpcert.kernels import SquaredExponential, kernel_from_config
 from gpcert.testing.kernel_contract import KernelContract
-from gpcert.testing.weighted_contract import WeightedContract
+from tests.kernels.weighted_contract import WeightedContract
 
 
 class TestPlain(WeightedContract, KernelContract):

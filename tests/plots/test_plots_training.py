@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from gpcert.errors import InputError
 from gpcert.models.hyperparameters import Epoch, Trace
-from gpcert.plots.training import plot_training
+from gpcert.plots.curves import plot_training
 
 
 @pytest.fixture

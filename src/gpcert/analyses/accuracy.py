@@ -22,7 +22,7 @@ from gpcert.committee import Committee, Model
 from gpcert.errors import InputError
 from gpcert.extras import optional
 from gpcert.frames import labels_of
-from gpcert.plots.accuracy import plot_accuracy
+from gpcert.plots.curves import plot_accuracy
 from gpcert.regions.arguments import check_norm
 from gpcert.search import StopReason
 from gpcert.several import Outputs

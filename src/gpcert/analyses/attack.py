@@ -27,7 +27,7 @@ from gpcert.certificates import Record, Status
 from gpcert.certificates.table import RecordTable
 from gpcert.committee import Model
 from gpcert.frames import labels_of
-from gpcert.plots.attacks import plot_attacks
+from gpcert.plots.points import plot_attacks
 from gpcert.regions import Ball, Region
 from gpcert.regions.norms import norm as norm_of
 from gpcert.search import Budget

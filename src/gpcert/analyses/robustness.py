@@ -19,7 +19,7 @@ from gpcert.certificates.table import COST, RecordTable, cells_of
 from gpcert.committee import Model
 from gpcert.errors import InputError
 from gpcert.frames import labels_of
-from gpcert.plots.boxes import plot_boxes
+from gpcert.plots.points import plot_boxes
 from gpcert.rounding import down, up
 from gpcert.search import StopReason
 

@@ -30,7 +30,7 @@ from gpcert.certificates.schema import ADDED
 from gpcert.certificates.table import COST, RecordTable
 from gpcert.committee import Model
 from gpcert.errors import InputError
-from gpcert.plots.safety import plot_safety
+from gpcert.plots.curves import plot_safety
 from gpcert.regions import Ball
 from gpcert.search import StopReason
 

@@ -19,7 +19,7 @@ from gpcert.certificates.table import COST, RecordTable
 from gpcert.committee import Committee
 from gpcert.errors import InputError
 from gpcert.frames import labels_of
-from gpcert.plots.worst_case import plot_worst_cases
+from gpcert.plots.points import plot_worst_cases
 from gpcert.regions import Region
 from gpcert.search import StopReason
 

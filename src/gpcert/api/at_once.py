@@ -13,7 +13,7 @@ import time
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,6 +39,15 @@ from gpcert.search.one_box import OneBox, hull_of, one_box_each
 POINTS_AT_ONCE = 256
 """Points of one piece of work: what Ctrl-C may lose, and one process's share."""
 
+SHARE = 0.25
+"""Part of all points' seconds that a shared batch may take: what it leaves has its own again."""
+
+
+class Hint(NamedTuple):
+    """No answer, but something that the search for it begins with."""
+
+    value: Any
+
 
 def certified_at_once(posterior: Model, work: Sequence[tuple[Any, ...]]) -> dict[int, Certificate]:
     """The certificates, by number, of the points that one box decides.
@@ -57,7 +66,7 @@ def certified_at_once(posterior: Model, work: Sequence[tuple[Any, ...]]) -> dict
             sides[candidates.order[0]].append(k)
     found: dict[int, Certificate] = {}
     try:
-        with until(_end(start, means)):
+        with until(end_of(start, means, len(work))):
             for rows in sides.values():
                 found |= _decided(rows, each, regions, means)
     except OutOfTime:
@@ -85,7 +94,7 @@ def ranged_at_once(
     )
     means, method, tol = Means.read(words), Method.read(words), words["tol"]
     goals = method.goals(asked.goals, means.random_state, question.model)
-    family = _family(question.model, goals, regions, means)
+    family = family_of(question.model, goals, regions, means)
     if family is None or method.name != "taylor":
         return {}
 
@@ -93,7 +102,7 @@ def ranged_at_once(
         return np.all(upper - lower <= tol, axis=1)
 
     try:
-        with until(_end(start, means)):
+        with until(end_of(start, means, len(work))):
             box = one_box_each(family, regions, None, converged)
     except OutOfTime:
         return {}
@@ -112,12 +121,13 @@ def ranged_at_once(
     }
 
 
-def _end(start: float, means: Means) -> float:
-    """A point's budget, or the time that a first box has anyway."""
-    return max(means.budget.ends(start), start + FIRST_BOX_SECONDS)
+def end_of(start: float, means: Means, points: int) -> float:
+    """A part of the points' budgets, or the time that a first box has anyway."""
+    seconds = means.budget.ends(0.0)
+    return start + max(SHARE * points * seconds, FIRST_BOX_SECONDS)
 
 
-def _family(
+def family_of(
     model: Model, goals: Sequence[Goal], regions: Sequence[Region], means: Means
 ) -> BoxFamily | None:
     """The regions' common coordinates, where the goals are bounded as a search would."""
@@ -132,7 +142,7 @@ def _decided(
     """Of the points `rows`, whose likeliest decision is the same, those that one box decides."""
     places, rule = [regions[k] for k in rows], each[rows[0]].guess
     goals = rule.method.goals([rule.goal], means.random_state, rule.model)
-    family = _family(rule.model, goals, places, means)
+    family = family_of(rule.model, goals, places, means)
     if family is None:
         return {}
 
@@ -143,7 +153,7 @@ def _decided(
     goal = [result[0] for result in _results(box)]
     margins = [margin_of(one.lower, one.upper, rule.level) for one in goal]
     refuted = [k for k, margin in enumerate(margins) if margin.upper < 0]
-    sure = _proved_at_x([each[rows[k]] for k in refuted], means)
+    sure = proved_at_x([each[rows[k]] for k in refuted], means)
     chosen = [k for k, margin in enumerate(margins) if margin.lower > 0]
     chosen += [k for k, proved in zip(refuted, sure, strict=True) if proved]
     X = np.stack([each[k].guess.x for k in rows])
@@ -156,7 +166,7 @@ def _decided(
     }
 
 
-def _proved_at_x(candidates: Sequence[Candidates], means: Means) -> np.ndarray:
+def proved_at_x(candidates: Sequence[Candidates], means: Means) -> np.ndarray:
     """(n,) whether the guess is what is decided at x: with two sides the margin of the other is its
     negative, so that it is enough that the other's is proved to be negative."""
     if not candidates:

@@ -16,12 +16,13 @@ from gpcert.api.arguments import (
     read_jobs,
     read_tolerance,
 )
-from gpcert.api.at_once import POINTS_AT_ONCE, certified_at_once, ranged_at_once
+from gpcert.api.at_once import POINTS_AT_ONCE, Hint, certified_at_once, ranged_at_once
 from gpcert.api.certify import certify_region
 from gpcert.api.parallel import numbered_results, prepare
 from gpcert.api.progress import progress_line
 from gpcert.api.questions import Quantity, RangeQuestion, range_question
-from gpcert.api.radius import RadiusQuestion
+from gpcert.api.radii_at_once import radii_at_once
+from gpcert.api.radius import Bracket, RadiusQuestion
 from gpcert.api.ranges import Sides, prediction_range, prediction_ranges
 from gpcert.api.regions import Where, is_list_of_regions
 from gpcert.api.rules import RuleOptions
@@ -89,6 +90,7 @@ def certified_radius_many(
 ) -> RadiusTable:
     """`certified_radius` for every row of X; the budget (60 seconds by default) is one point's.
 
+    Of up to 12 features, single boxes around all points are bounded in shared batches first.
     `n_jobs`, `progress` and Ctrl-C as in `certify_many`.
 
     Example
@@ -104,7 +106,7 @@ def certified_radius_many(
     points = posterior.check_inputs(X)
     question = RadiusQuestion.read(words, posterior, max_radius, rtol)
     work = [(posterior, x, question) for x in points]
-    found, complete = collect(posterior, _radius, work, words)
+    found, complete = collect(posterior, _radius, work, words, at_once=radii_at_once)
     return RadiusTable(tuple(found.values()), complete, labels_of(X, tuple(found)))
 
 
@@ -181,12 +183,13 @@ def collect(
 
     `words` are those of a verb, of which `n_jobs` and `progress` count. `at_once` answers what it
     can of many pieces of work together, which begin with the model; the function is asked about the
-    others.
+    others, with one more argument where there is a `Hint`.
     Ctrl-C, or an answer (or the first of several) that was interrupted, ends the run: what is
     finished is returned.
     """
     jobs, shown = read_jobs(words["n_jobs"]), read_flag("progress", words["progress"])
     done: dict[int, Any] = {}
+    hints: dict[int, Any] = {}
     complete = True
     several = range(0, len(work), POINTS_AT_ONCE) if at_once and len(work) > 1 else range(0)
     chunks = [(posterior, [own[1:] for own in work[k : k + POINTS_AT_ONCE]]) for k in several]
@@ -195,10 +198,14 @@ def collect(
         with progress_line(shown) as line:
             told = f" of {len(work)} points done"
             for chunk, answers in numbered_results(at_once or function, chunks, jobs):
-                done |= {chunk * POINTS_AT_ONCE + k: answer for k, answer in answers.items()}
+                for k, answer in answers.items():
+                    known = isinstance(answer, Hint)
+                    into = hints if known else done
+                    into[chunk * POINTS_AT_ONCE + k] = answer.value if known else answer
                 line.show(f"{doing}{len(done)}{told}")
             left = [k for k in range(len(work)) if k not in done]
-            for number, answer in numbered_results(function, [work[k] for k in left], jobs):
+            rest = [(*work[k], hints[k]) if k in hints else work[k] for k in left]
+            for number, answer in numbered_results(function, rest, jobs):
                 done[left[number]] = answer
                 line.show(f"{doing}{len(done)}{told}")
                 stop_if_interrupted((answer[0] if isinstance(answer, tuple) else answer).reason)
@@ -217,8 +224,10 @@ def _regions(model: Model, X: Any, where: Where) -> list[Region]:
     return where.around_each(model, model.check_inputs(X))
 
 
-def _radius(posterior: Model, x: np.ndarray, question: RadiusQuestion) -> Radius:
-    return question.answer(posterior, x)
+def _radius(
+    posterior: Model, x: np.ndarray, question: RadiusQuestion, known: Bracket | None = None
+) -> Radius:
+    return question.answer(posterior, x, known=known)
 
 
 def _ranges(

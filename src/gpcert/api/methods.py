@@ -8,9 +8,8 @@ from typing import Any, Literal
 
 from gpcert.committee import Model
 from gpcert.enclosures.goals import DeviationGoal, Goal, ScalarGoal
-from gpcert.enclosures.goals.both import BothGoals
 from gpcert.enclosures.goals.classes import ClassGoal
-from gpcert.enclosures.goals.member import MemberGoal
+from gpcert.enclosures.goals.member import BothGoals, MemberGoal
 from gpcert.enclosures.goals.paper import PaperGoal
 from gpcert.enclosures.paper import PaperEnclosures
 from gpcert.errors import InputError

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Unpack
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from gpcert.api.arguments import (
     read_x,
 )
 from gpcert.api.certify import certify_rule
+from gpcert.api.decisions import Rule
 from gpcert.api.progress import Line, progress_line
 from gpcert.api.regions import Shape, Where
 from gpcert.api.rules import RuleOptions, decision_candidates
@@ -49,6 +50,14 @@ FIRST_TRY = 0.97
 """Part of a counter-example's distance that one box is tried on first: often that is proved."""
 
 ONE_BOX = Budget(seconds=None, boxes=1)
+
+
+class Bracket(NamedTuple):
+    """Proved up to `lower`; a counter-example at distance `upper`, infinite if none is known."""
+
+    lower: float
+    upper: float
+    counterexample: np.ndarray | None
 
 
 @verb
@@ -120,12 +129,13 @@ class RadiusQuestion:
         x: np.ndarray,
         start: float | None = None,
         progress: bool | None = False,
+        known: Bracket | None = None,
     ) -> Radius:
-        """The bracket at x."""
+        """The bracket at x; what is `known` of it already is not searched for again."""
         begun = time.perf_counter() if start is None else start
         search = _RadiusSearch(posterior, x, self.shape, self.options, self.means, begun)
         with progress_line(progress) as line:
-            return search.run(self.largest(posterior, x), self.rtol, line)
+            return search.run(self.largest(posterior, x), self.rtol, line, known)
 
     def largest(self, posterior: Model, x: np.ndarray) -> float:
         """The radius at which the search for a counter-example ends, in units of the scale."""
@@ -140,6 +150,44 @@ class RadiusQuestion:
                 return float(reach.sum())  # the l_1 distance is the largest of all norms
         spread = np.abs(posterior.places - x).max(axis=0)[moves] / unit[moves]
         return 16.0 * max(float(spread.sum()), 1.0)
+
+
+def radius_of(
+    rule: Rule, shape: Shape, bracket: Bracket, reason: StopReason, cost: tuple[int, float]
+) -> Radius:
+    """The record of what was found around the rule's point, at a cost of boxes and seconds."""
+    return Radius(
+        lower=bracket.lower,
+        upper=bracket.upper,
+        counterexample=bracket.counterexample,
+        decision=rule.decision,
+        boxes=cost[0],
+        seconds=cost[1],
+        norm=shape.norm,
+        reason=reason,
+        rule=rule.text,
+        region=shape.ball(rule.x, bracket.lower).describe(),
+        unit=rule.unit.value,
+        method=rule.method.name,
+        model=rule.fingerprint,
+        scale=shape.unit,
+    )
+
+
+def distance_of(shape: Shape, x: np.ndarray, point: np.ndarray) -> float:
+    """How far the point is from x at most, in units of the scale.
+
+    The difference rounds once a coordinate, and so does a quotient, which a step up keeps from
+    underflowing; the norm is rounded up. Features whose unit is 0 have not moved.
+    """
+    moved = np.abs(point - x)
+    if shape.unit is None:
+        return float(norm_upper(moved, shape.norm, roundings=2))
+    unit, free = shape.unit, (shape.unit > 0) & (moved > 0)
+    with np.errstate(over="ignore", under="ignore"):
+        parts = np.divide(moved, unit, out=np.zeros_like(moved), where=free)
+    parts[free] = np.nextafter(parts[free], np.inf)
+    return float(norm_upper(parts, shape.norm, roundings=6))
 
 
 @dataclass(eq=False)
@@ -158,7 +206,7 @@ class _RadiusSearch:
     boxes: int = 0
     reason: StopReason = StopReason.CONVERGED
 
-    def run(self, largest: float, tol: float, line: Line) -> Radius:
+    def run(self, largest: float, tol: float, line: Line, known: Bracket | None = None) -> Radius:
         """Attack for an upper end, then prove from below with one box, then with many.
 
         Everything runs under one deadline; whoever ends early leaves a bracket that holds.
@@ -169,7 +217,12 @@ class _RadiusSearch:
         try:
             if self.rule.decided:
                 with until(end):
-                    self._attack(largest)
+                    if known is None:
+                        self._attack(largest)
+                        self._try_all(largest, ONE_BOX)
+                        self._bisect(min(self.upper, largest), tol)
+                    else:  # one box at a time has said what it can
+                        self.lower, self.upper, self.counterexample = known
                     self._prove(largest, tol)
             else:
                 self.reason = self.rule.undecided or StopReason.UNDECIDED_AT_X
@@ -177,22 +230,9 @@ class _RadiusSearch:
             self.reason = StopReason.TIME
         except KeyboardInterrupt:
             self.reason = StopReason.INTERRUPTED
-        return Radius(
-            lower=self.lower,
-            upper=self.upper,
-            counterexample=self.counterexample,
-            decision=self.rule.decision,
-            boxes=self.boxes,
-            seconds=time.perf_counter() - self.start,
-            norm=self.shape.norm,
-            reason=self.reason,
-            rule=self.rule.text,
-            region=self._ball(self.lower).describe(),
-            unit=self.rule.unit.value,
-            method=self.options.method.name,
-            model=self.rule.fingerprint,
-            scale=self.shape.unit,
-        )
+        bracket = Bracket(self.lower, self.upper, self.counterexample)
+        cost = (self.boxes, time.perf_counter() - self.start)
+        return radius_of(self.rule, self.shape, bracket, self.reason, cost)
 
     def _ball(self, radius: float) -> Ball:
         return self.shape.ball(self.x, radius)
@@ -210,7 +250,7 @@ class _RadiusSearch:
         except OutOfTime:
             checkpoint()  # the half, or all of it?
         for point in reversed(suspects):
-            if self._distance(point) >= self.upper or self._confirmed(point):
+            if distance_of(self.shape, self.x, point) >= self.upper or self._confirmed(point):
                 return
 
     def _close_in(self, largest: float, suspects: list[np.ndarray]) -> None:
@@ -230,7 +270,7 @@ class _RadiusSearch:
         low = 0.0
         for _ in range(ATTACK_STEPS):
             suspects.append(found)
-            middle = 0.5 * (low + self._distance(found))
+            middle = 0.5 * (low + distance_of(self.shape, self.x, found))
             closer = self._attacked(function, middle)
             low, found = (middle, found) if closer is None else (low, closer)
 
@@ -254,25 +294,10 @@ class _RadiusSearch:
         return True
 
     def _take(self, point: np.ndarray) -> None:
-        distance = self._distance(point)
+        distance = distance_of(self.shape, self.x, point)
         if distance < self.upper:
             # one statement: an interrupt leaves both or neither
             self.upper, self.counterexample = distance, point
-
-    def _distance(self, point: np.ndarray) -> float:
-        """How far the point is from x at most, in units of the scale.
-
-        The difference rounds once a coordinate, and so does a quotient, which a step up keeps from
-        underflowing; the norm is rounded up. Features whose unit is 0 have not moved.
-        """
-        moved = np.abs(point - self.x)
-        if self.shape.unit is None:
-            return float(norm_upper(moved, self.shape.norm, roundings=2))
-        unit, free = self.shape.unit, (self.shape.unit > 0) & (moved > 0)
-        with np.errstate(over="ignore", under="ignore"):
-            parts = np.divide(moved, unit, out=np.zeros_like(moved), where=free)
-        parts[free] = np.nextafter(parts[free], np.inf)
-        return float(norm_upper(parts, self.shape.norm, roundings=6))
 
     def _certify(self, region: Ball, budget: Budget) -> Certificate:
         """The rule made at x, over a region that need not contain x."""
@@ -299,9 +324,7 @@ class _RadiusSearch:
         )
 
     def _prove(self, largest: float, tol: float) -> None:
-        """Bisect on proved radii: one box first (cheap), then searches with what time is left."""
-        self._try_all(largest, ONE_BOX)
-        self._bisect(min(self.upper, largest), tol)
+        """Bisect on proved radii by searches with what time is left."""
         for _ in range(MOST_HALVINGS):
             top = min(self.upper, largest)
             if self.lower >= (1.0 - tol) * top:

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
 from rich.table import Table
+from sklearn.gaussian_process import GaussianProcessClassifier
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from threadpoolctl import threadpool_limits
 
-from gpcert.certificates import RadiusTable, RangeTable
-from gpcert.cli.demo_picture import draw
-from gpcert.cli.demo_study import Study, radii, study
+from gpcert.adapters import as_posterior
+from gpcert.api import certified_radius, certify_many, prediction_range
+from gpcert.certificates import CertificateTable, PredictionRange, Radius, RadiusTable, RangeTable
 from gpcert.cli.radius import COLUMNS, radius_cells
 from gpcert.cli.terminal import above, below, console, say, say_written, table, verdict
+from gpcert.datasets import Dataset, synthetic2d
 from gpcert.datasets import digits as digits_of
-from gpcert.datasets import synthetic2d
 from gpcert.extras import optional
-from gpcert.search import Budget
+from gpcert.plots import plot_decision_regions, plot_image_counterexample
+from gpcert.plots.axes import new_figure
+from gpcert.posterior import Posterior
+from gpcert.regions import Ball
+from gpcert.search import Budget, stop_if_interrupted
 
 EXAMPLES = """Examples:
 
@@ -124,3 +132,123 @@ def _table(done: Study) -> Table:
             f"{1e3 * r.seconds:.1f}",
         )
     return rows
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """Certificates and ranges of chosen test points, radius after radius."""
+
+    data: Dataset
+    posterior: Posterior
+    accuracy: float
+    chosen: list[int]
+    radii: tuple[float, ...]
+    certificates: CertificateTable
+    ranges: list[PredictionRange]
+
+
+def fit(data: Dataset) -> GaussianProcessClassifier:
+    """scikit-learn's Laplace classifier with a squared exponential kernel."""
+    kernel = ConstantKernel(10.0) * RBF(2.0)
+    return GaussianProcessClassifier(kernel, random_state=0).fit(data.X_train, data.y_train)
+
+
+def study(
+    data: Dataset, radii: tuple[float, ...], count: int, domain: Any, budget: Budget
+) -> Study:
+    """Fit a model and certify `count` of its test points at each radius."""
+    model = fit(data)
+    posterior = as_posterior(model)
+    assert isinstance(posterior, Posterior), "the demo's problems have two classes"
+    chosen = _spread(posterior, data.X_test, count)
+    points = data.X_test[chosen]
+    certificates, ranges = [], []
+    for radius in radii:
+        table = certify_many(
+            posterior, points, radius, domain=domain, budget=budget, progress=False
+        )
+        if not table.complete:
+            raise KeyboardInterrupt
+        certificates += table
+        for x in points:
+            found = prediction_range(posterior, Ball(x, radius, domain=domain), budget=budget)
+            stop_if_interrupted(found.reason)
+            ranges.append(found)
+    return Study(
+        data=data,
+        posterior=posterior,
+        accuracy=float(model.score(data.X_test, data.y_test)),
+        chosen=chosen,
+        radii=radii,
+        certificates=CertificateTable(tuple(certificates)),
+        ranges=ranges,
+    )
+
+
+def radii(done: Study, chosen: Sequence[int], domain: Any, budget: Budget) -> list[Radius]:
+    """Certified radii of some test points."""
+    found = []
+    for index in chosen:
+        x = done.data.X_test[index]
+        found.append(certified_radius(done.posterior, x, domain=domain, budget=budget))
+        stop_if_interrupted(found[-1].reason)
+    return found
+
+
+def _spread(posterior: Posterior, X: np.ndarray, count: int) -> list[int]:
+    """The least certain test point, then always the one farthest from those chosen so far."""
+    chosen = [int(np.argmin(np.abs(posterior.prediction(X)[:, 0] - 0.5)))]
+    while len(chosen) < min(count, len(X)):
+        distances = np.linalg.norm(X[:, None] - X[chosen], axis=-1).min(axis=1)
+        chosen.append(int(np.argmax(distances)))
+    return chosen
+
+
+IMAGE_SHAPE = (8, 8)
+PIXELS_AN_INCH = 110
+
+
+def draw(
+    path: Path, plane: Study, digits: Study, images: Sequence[int], found: Sequence[Radius]
+) -> None:
+    """Write the picture as PNG."""
+    shown = [(k, r) for k, r in zip(images, found, strict=True) if r.counterexample is not None]
+    figure = new_figure(12.0, 5.4)
+    halves: Any = figure.subfigures(1, 2, width_ratios=(1.35, 1.0), wspace=0.03)
+    left, right = halves
+    _draw_plane(left, plane)
+    if shown:
+        _draw_digits(right, digits, shown)
+    figure.savefig(path, dpi=PIXELS_AN_INCH)
+
+
+def _draw_plane(figure: Any, plane: Study) -> None:
+    ax = figure.add_subplot()
+    data = plane.data
+    plot_decision_regions(ax, plane.posterior, plane.certificates, X=data.X_test, y=data.y_test)
+    sizes = " and ".join(f"{radius:g}" for radius in plane.radii)
+    ax.set_title(
+        f"{data.name}: is the decision the same in the whole box?\n"
+        f"(boxes of radius {sizes} around test points)"
+    )
+
+
+def _draw_digits(figure: Any, digits: Study, shown: Sequence[tuple[int, Radius]]) -> None:
+    grid = figure.subplots(len(shown), 3, squeeze=False)
+    first, second = digits.posterior.classes or (0, 1)
+    for axes, (index, found) in zip(grid, shown, strict=True):
+        other = second if found.decision == first else first
+        plot_image_counterexample(
+            list(axes),
+            digits.data.X_test[index],
+            found.counterexample,
+            IMAGE_SHAPE,
+            labels=(found.decision, other),
+        )
+        axes[0].set_ylabel(
+            f"proved to {below(found.lower)}\nrefuted at {above(found.upper)}", fontsize="small"
+        )
+    grid[-1, 2].set_xlabel("purple: more ink\norange: less", fontsize="small")
+    figure.suptitle(
+        "Digits, all 64 pixels free:\nhow far until the decision changes?", fontsize="large"
+    )

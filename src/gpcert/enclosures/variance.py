@@ -40,6 +40,9 @@ class VarianceEnclosure(TwoSided):
     spread: PerCell
     """How far the prior alone lets v vary on each cell; says where better bounds may pay."""
 
+    middle: Array
+    """(B,): bound of `|omega^2 v - v(c) - gradient.d - <Psi - e0, P (Psi - e0)>|` on each cell."""
+
     derivatives_used: bool = False
     derivatives_gained: bool = False
     """Whether the posterior's derivative covariance was the better one on any cell."""
@@ -160,7 +163,7 @@ def variance_enclosure(
     p = omega k~(c, .) is a function of squared norm at most
     `|P e0|^2 <= |P| (v(c) + 2 kappa k(c, c))`, modelled like a mean; see the module.
     """
-    geometry = expansion.geometry
+    xp, geometry = namespace(expansion.K), expansion.geometry
     center = center_of_variance(local, expansion, precision, operator)
     y, y_error, prior, prior_error, value, error0 = center
     whole = nonnegative(value + error0) + 2.0 * operator.excess * (prior + prior_error)
@@ -195,6 +198,7 @@ def variance_enclosure(
         expansion,
         operator,
         step.reach(geometry),
+        up(reach(hessian, geometry) + 2.0 * xp.maximum(model.below, model.above) + rounding, 8),
         options.derivatives,
         gained,
         model.gained,

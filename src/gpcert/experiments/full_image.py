@@ -15,7 +15,7 @@ from gpcert.experiments.pictures import panels
 from gpcert.experiments.results import Finding, ResultFigure, ResultTable
 from gpcert.experiments.sources import Sources, subset
 from gpcert.experiments.statistics import bootstrap
-from gpcert.plots.accuracy import plot_accuracy
+from gpcert.plots.curves import plot_accuracy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -20,8 +20,8 @@ from gpcert.experiments.sources import Sources, subset
 from gpcert.experiments.statistics import bootstrap
 from gpcert.explain import PixelBudget, effects, pixel_budget
 from gpcert.plots.axes import new_figure
+from gpcert.plots.curves import plot_gaps
 from gpcert.plots.effects import plot_heat_map
-from gpcert.plots.pixels import plot_gaps
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -15,7 +15,7 @@ from gpcert.experiments.pictures import panels, shared_legend
 from gpcert.experiments.results import Finding, ResultFigure, ResultTable
 from gpcert.experiments.sources import Sources, subset
 from gpcert.experiments.statistics import Estimate, bootstrap, exceeds, numbers
-from gpcert.plots.boxes import plot_boxes
+from gpcert.plots.points import plot_boxes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

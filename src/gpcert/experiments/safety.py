@@ -15,7 +15,7 @@ from gpcert.experiments.pictures import panels, shared_legend
 from gpcert.experiments.results import Finding, ResultFigure, ResultTable
 from gpcert.experiments.sources import Sources, subset
 from gpcert.experiments.statistics import bootstrap, exceeds, opposite, share
-from gpcert.plots.safety import plot_safety
+from gpcert.plots.curves import plot_safety
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

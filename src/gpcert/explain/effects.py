@@ -147,8 +147,6 @@ class Effects(Record):
 
     def to_shap(self, *, output: Any = None) -> Any:
         """A `shap.Explanation` of the middles with lower and upper bounds (extra `explain`)."""
-        from gpcert.explain.shap_format import shap_explanation
-
         return shap_explanation(self, self._output(output))
 
     def _output(self, output: Any) -> int:
@@ -345,3 +343,19 @@ def _sum_up(terms: list[np.ndarray]) -> np.ndarray:
     with np.errstate(invalid="ignore"):
         found = np.asarray(total + (gamma(8) * size + TINY))
     return np.where(np.isnan(found), np.inf, found)
+
+
+def shap_explanation(effects: Effects, output: int) -> Any:
+    """`shap.Explanation` (n, features): values, lower_bounds, upper_bounds, data, feature_names.
+
+    Effects are no Shapley values: they do not sum to the prediction, so there is no base value.
+    """
+    shap = optional("shap", "to_shap")
+    return shap.Explanation(
+        values=effects.values[:, output],
+        lower_bounds=effects.lower[:, output],
+        upper_bounds=effects.upper[:, output],
+        base_values=np.zeros(len(effects.lower)),
+        data=effects.X[:, list(effects.features)],
+        feature_names=list(effects.feature_names),
+    )

@@ -34,7 +34,7 @@ from gpcert.explain.arguments import region_around, with_free
 from gpcert.explain.rankings import ranked_features
 from gpcert.extras import optional
 from gpcert.likelihoods import ScalarLikelihood
-from gpcert.plots.pixels import plot_gaps
+from gpcert.plots.curves import plot_gaps
 from gpcert.posterior import Posterior
 from gpcert.quantities import Probability
 from gpcert.regions import Region

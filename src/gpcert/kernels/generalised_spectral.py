@@ -11,10 +11,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gpcert.errors import InputError
-from gpcert.kernels.composite import Product, Sum
+from gpcert.kernels.composite import Expressed, Product, Sum
 from gpcert.kernels.cosine_pair import CosinePair
 from gpcert.kernels.exponential_tilt import ExponentialTilt
-from gpcert.kernels.expressed import Expressed
 from gpcert.kernels.scale import Scale
 from gpcert.kernels.spectral_mixture import check_rows, check_variances
 

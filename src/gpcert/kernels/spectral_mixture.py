@@ -12,9 +12,8 @@ import numpy as np
 
 from gpcert.arrays import constant_array
 from gpcert.errors import InputError
-from gpcert.kernels.composite import Product, Sum
+from gpcert.kernels.composite import Expressed, Product, Sum
 from gpcert.kernels.cosine import Cosine
-from gpcert.kernels.expressed import Expressed
 from gpcert.kernels.squared_exponential import SquaredExponential
 
 

@@ -3,16 +3,15 @@
 matplotlib is imported by the functions that need it, not with the package.
 """
 
+from gpcert.plots.curves import plot_gaps, plot_training
 from gpcert.plots.decision import plot_decision_regions
 from gpcert.plots.effects import plot_effects, plot_heat_map
 from gpcert.plots.images import plot_image_counterexample
 from gpcert.plots.intervals import plot_range
 from gpcert.plots.kernels import plot_kernel_lines
 from gpcert.plots.margins import plot_certificates
-from gpcert.plots.pixels import plot_gaps
 from gpcert.plots.radii import plot_radii
 from gpcert.plots.reasons import plot_kept_features, plot_kept_pixels
-from gpcert.plots.training import plot_training
 
 __all__ = [
     "plot_certificates",

@@ -21,6 +21,9 @@ MOST_IDLE_FEATURES = 32
 """Features up to which regions that keep different ones fixed share their coordinates: they then
 cost time, as each kernel value has all of them."""
 
+JUMPS = 6
+"""Most jumps from vertex to vertex in search of a small value."""
+
 
 @dataclass(frozen=True, eq=False)
 class OneBox:
@@ -62,6 +65,7 @@ def one_box_each(
         if len(left) == 0:
             break
         state.bound(left, optional)
+        state.jump(left[~answered(state.lower[left], state.upper[left])])
     if np.any(state.lower > state.upper):
         raise SoundnessError("crossed bounds: a defect of gpcert, please report this model")
     points = np.repeat(state.center[:, None], len(family.goals), axis=1)
@@ -106,6 +110,28 @@ class _State:
             self.portfolio = evaluation.portfolio
         for g in range(len(self.family.goals)):
             self.offer(rows, where[:, g], [g])
+
+    @np.errstate(all="ignore")  # far away a function may leave float64: such points are not taken
+    def jump(self, rows: np.ndarray) -> None:
+        """From the best points known to the vertices against the gradients, as long as the goals
+        fall in plain floating point; on nearly linear functions that is the right vertex."""
+        low, high, free = self.inner_low[rows], self.inner_high[rows], self.family.whole.free
+        for g, goal in enumerate(self.family.goals if len(rows) else ()):
+            function = goal.function(self.family.model)
+            X = self.center[rows].copy()
+            X[:, free] = self.points[rows, g]
+            value, slope = function(X)
+            for _ in range(JUMPS):
+                checkpoint()
+                Y, along = X.copy(), slope[:, free]
+                Y[:, free] = np.where(along > 0, low, np.where(along < 0, high, X[:, free]))
+                reached, steepness = function(Y)
+                better = reached < value
+                if not better.any():
+                    break
+                for own, new in ((X, Y), (value, reached), (slope, steepness)):
+                    own[better] = new[better]
+            self.offer(rows, X[:, free], [g])
 
     def offer(self, rows: np.ndarray, points: np.ndarray, goals: Sequence[int]) -> None:
         """Certified values of some goals at points (n, f), drawn into their regions."""

@@ -199,7 +199,10 @@ def test_a_piece_pays_for_its_second_order(order):
     middle, half = np.array([0.1]), np.array([0.2])
     place = replace(own.place, sizes=replace(own.place.sizes, mean=own.place.sizes.mean + 0.5))
     problem = replace(own._problem, place=place)
-    lower = [float(_piece(problem, lambda L, x=x: jet_at(L, x), middle, half)[0]) for x in (0, 20)]
+    lower = [
+        float(_piece(problem, lambda place, x=x: jet_at(place.L, x), middle, half)[0])
+        for x in (0, 20)
+    ]
     sizes = _moved(place, middle, half).sizes
     A, W = float(sizes.mean[0]), float(sizes.spread[0])
     cost = 0.5 * A * W if order == 3 else 0.125 * W * W

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 import gpcert
 from gpcert.arrays import backend_from_name, to_numpy
 from gpcert.class_layout import class_layout
-from gpcert.enclosures.goals.both import BothGoals
 from gpcert.enclosures.goals.classes import Classes, ClassGoal, margins
+from gpcert.enclosures.goals.member import BothGoals
 from gpcert.enclosures.goals.paper import PaperGoal
 from gpcert.enclosures.paper import PaperEnclosures, class_bound, conditional
 from gpcert.enclosures.paper.class_bound import grid_ranges, pieces_for, weighted_lower

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 
 from gpcert.arrays import to_numpy
 from gpcert.enclosures.goals import DeviationGoal, Goal, ScalarGoal
-from gpcert.enclosures.goals.both import BothGoals
+from gpcert.enclosures.goals.member import BothGoals
 from gpcert.enclosures.goals.paper import PaperGoal
 from gpcert.enclosures.paper import PaperEnclosures
 from gpcert.errors import InputError

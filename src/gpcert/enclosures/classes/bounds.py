@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable
-from dataclasses import replace
 from typing import Any
 
 from gpcert.arrays import Array, namespace
@@ -16,7 +15,7 @@ from gpcert.enclosures.classes.moments import (
     ClassJet,
     class_jet,
     independent_jet,
-    mean_square,
+    law_jet,
     weighted_jet,
 )
 from gpcert.enclosures.classes.outputs import LatentOutputs
@@ -68,6 +67,12 @@ class ClassEvaluation:
         return not self._by_moments and not self.layout.independent
 
     @property
+    def _scales(self) -> bool:
+        """Whether multiples of the reference's covariance are known as laws of independent classes,
+        and the change's trace apart from the rest of it."""
+        return self.likelihood.noise == 0.0 and self.place.change.joint is not None
+
+    @property
     def place(self) -> Reference:
         """Where the cells are expanded."""
         return self._once("place", lambda: reference(self.latent, self.layout, self.likelihood))
@@ -87,10 +92,9 @@ class ClassEvaluation:
 
         def compute() -> ClassJet:
             parts = {c: self._single(c) for c, w in enumerate(weights) if w != 0.0}
-            jet = weighted_jet(tuple((weights[c], part) for c, part in parts.items()))
-            if self._by_moments:
-                return jet
-            return replace(jet, square=mean_square(weights, parts))
+            if not self._by_moments:
+                return law_jet(weights, parts)
+            return weighted_jet(tuple((weights[c], part) for c, part in parts.items()))
 
         return self._once(("jet", weights), compute)
 
@@ -165,15 +169,18 @@ class ClassEvaluation:
     def _by_pieces(self, weights: Weights) -> Array:
         """`variance_pieces_bound`, where it is known."""
         xp = namespace(self.evaluation.cells.lower)
-        if not self._by_moments or self.layout.n > MOST_DIFFERENCES:
+        known = self.layout.n <= MOST_DIFFERENCES if self._by_moments else self._scales
+        if not known:
             return xp.full_like(self.latent.geometry.rho2, -math.inf)
+        parts = [c for c, w in enumerate(weights) if w != 0.0]
         a, order = self.place.change.means.reference, self.likelihood.highest_order
 
-        def jet_at(L: Array) -> ClassJet:
-            moments = self.likelihood.moments(a, L, order)
-            return weighted_jet(
-                tuple((w, class_jet(moments, c)) for c, w in enumerate(weights) if w != 0.0)
-            )
+        def jet_at(place: Reference) -> ClassJet:
+            if self._by_moments:
+                moments = self.likelihood.moments(a, place.L, order)
+                return weighted_jet(tuple((weights[c], class_jet(moments, c)) for c in parts))
+            own = {c: independent_jet(self.likelihood, place, c) for c in parts}
+            return law_jet(weights, own)
 
         return variance_pieces_bound(self._problem, jet_at)
 

@@ -106,7 +106,9 @@ def mean_first_order(latent: LatentOutputs, outputs: int) -> FirstOrder:
         linear = xp.minimum(enclosure.linear_error, plain)
         largest = xp.minimum(xp.abs(enclosure.center) + slopes + linear, up(whole, 8))
         low, high = _bends(enclosure)
-        lost = up(_growth(enclosure.below.rate, geometry) * largest, geometry.half.shape[1] + 8)
+        lost = up(
+            weight_growth(enclosure.below.rate, geometry) * largest, geometry.half.shape[1] + 8
+        )
         low, high = xp.maximum(low - lost, -linear), xp.minimum(high + lost, linear)
         rows.append(
             _Row(enclosure.center, enclosure.units, enclosure.below.gradient, low, high, linear)
@@ -126,7 +128,7 @@ def variance_first_order(latent: LatentOutputs, outputs: int) -> FirstOrder:
     rows, shapes = [], []
     for c in range(outputs):
         enclosure = latent.variance(c)
-        growth = _growth(enclosure.below.rate, geometry)
+        growth = weight_growth(enclosure.below.rate, geometry)
         v_low, v_high = enclosure.range
         slope, dip = enclosure.below.gradient, enclosure.dip
         slopes = up(xp.sum(xp.abs(slope) * geometry.half, axis=1), geometry.half.shape[1] + 4)
@@ -253,7 +255,7 @@ def _least_bend(hessian: Array, geometry: Geometry) -> Array:
     return -xp.where(curved < apart, curved, apart)
 
 
-def _growth(rate: float, geometry: Geometry) -> Array | float:
+def weight_growth(rate: float, geometry: Geometry) -> Array | float:
     """Upper bound of `exp(rate |d|^2) - 1` on every cell."""
     if rate == 0.0:
         return 0.0

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpcert.arrays import Array, namespace
+from gpcert.enclosures.classes.joint_change import JointBends, joint_sizes
 from gpcert.enclosures.classes.latent import FirstOrder, linear_reach
+from gpcert.enclosures.enclosure import reach
 from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.rounding import gamma, root, up
 
@@ -24,7 +26,8 @@ class Change:
     (B, n, n) is V_0 less `sum_j reference_j matrices_j`, known up to `offset_error`
     (B,), in Frobenius norm, which also counts what makes V positive semi-definite. `root_ranks`
     (J,) are upper bounds of the square roots of the matrices' ranks; `mixing` (n, outputs of
-    the means) are the sizes of the coefficients of the outputs' means in the d_k.
+    the means) are the sizes of the coefficients of the outputs' means in the d_k. `joint`, of many
+    classes, says how the outputs' variances bend together.
     """
 
     means: FirstOrder
@@ -34,14 +37,16 @@ class Change:
     mixing: Array
     offset: Array
     offset_error: Array
+    joint: JointBends | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Sizes:
     """Upper bounds (B,) in the metric of R: `|R (d - d_0)|` and the nuclear norm of
     `R (V - V_0) R^T`, each whole and without its linear part; `operator` and `frobenius` bound the
-    spectral and the Frobenius norm of the latter. For n <= 2, `trace` bounds the size of its trace
-    and `skew` the difference of its eigenvalues (infinite otherwise). `slope` (B, n, f) and
+    spectral and the Frobenius norm of the latter. `trace` bounds the size of its trace, and `skew`,
+    for n <= 2, the difference of its eigenvalues, else the Frobenius norm of it less its trace's
+    part; both are infinite for n > 2 unless the change is known jointly. `slope` (B, n, f) and
     `spread_slope` (B, n, n, f) are the linear parts."""
 
     mean: Array
@@ -73,7 +78,7 @@ def measure(change: Change, R: Array, inflation: Array, geometry: Geometry) -> S
     size = xp.abs(R)
     moved = xp.sum(xp.abs(means.slope) * geometry.half[:, None, :], axis=2)
     lost = gamma(n + 2) * (size @ moved[:, :, None])[:, :, 0]
-    linear = _length(linear_reach(geometry, slope))
+    linear = xp.minimum(_length(linear_reach(geometry, slope)), _box_length(slope, geometry))
     mean_bend = _length((size @ means.bend[:, :, None])[:, :, 0] + lost)
     once, twice = 1.0 + inflation, (1.0 + inflation) ** 2
     mean = up((linear + mean_bend) * once, count)
@@ -84,6 +89,11 @@ def measure(change: Change, R: Array, inflation: Array, geometry: Geometry) -> S
     flat = xp.reshape(_turn(R, change.matrices), (R.shape[0], J, n * n))
     spread_slope = xp.matrix_transpose(flat) @ change.variances.slope
     trace, skew = _trace_and_skew(whole, n)
+    if change.joint is not None and n > 2:
+        offset = (change.offset, change.offset_error)
+        metric = (R, change.matrices)
+        trace, skew = joint_sizes(change.joint, change.variances, offset, metric, geometry)
+        length = xp.minimum(length, up(root(trace * trace / n + skew * skew), 8))
     return Sizes(
         mean=mean,
         mean_bend=up(mean_bend * once + inflation * mean, count),
@@ -208,6 +218,17 @@ def _spectral(coordinates: Array, n: int) -> Array:
     if n == 2:
         return up(0.5 * (coordinates[:, 0] + _length(coordinates[:, 1:])), 4)
     return _length(coordinates)
+
+
+def _box_length(slope: Array, geometry: Geometry) -> Array:
+    """Upper bound (B,) of `|slope d|` on every cell: `d^T G d <= sum_ij |G_ij| w_i w_j` for
+    `G = slope^T slope`, in which the rows cancel where `linear_reach` adds up their sizes."""
+    xp = namespace(slope)
+    n = slope.shape[1]
+    gram = xp.matrix_transpose(slope) @ slope
+    rows = xp.sum(xp.abs(slope) * geometry.half[:, None, :], axis=2)
+    rounding = gamma(n + 8) * xp.sum(rows * rows, axis=1)
+    return up(root(reach(gram, geometry) + rounding), slope.shape[2] ** 2 + 16)
 
 
 def _entries_length(coordinates: Array, n: int) -> Array:

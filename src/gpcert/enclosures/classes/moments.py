@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -71,7 +71,13 @@ def class_jet(moments: ClassMoments, c: int) -> ClassJet:
     )
 
 
-def mean_square(weights: tuple[float, ...], parts: dict[int, ClassJet]) -> Array:
+def law_jet(weights: tuple[float, ...], parts: dict[int, ClassJet]) -> ClassJet:
+    """`weighted_jet` of classes at a law of independent ones, with the mean square of the sum."""
+    jet = weighted_jet(tuple((weights[c], part) for c, part in parts.items()))
+    return replace(jet, square=_mean_square(weights, parts))
+
+
+def _mean_square(weights: tuple[float, ...], parts: dict[int, ClassJet]) -> Array:
     """Upper bound (B,) of the mean of `(sum_c w_c link_c)^2` from the classes' products."""
     xp = namespace(next(iter(parts.values())).value)
     total, size = 0.0, 0.0

@@ -13,6 +13,7 @@ import numpy as np
 from gpcert.arrays import Array, namespace
 from gpcert.class_layout import ClassLayout
 from gpcert.enclosures.classes.independent_law import nearest_variances
+from gpcert.enclosures.classes.joint_change import joint_bends
 from gpcert.enclosures.classes.latent import (
     FirstOrder,
     linear_reach,
@@ -102,7 +103,8 @@ def reference(latent: LatentOutputs, layout: ClassLayout, likelihood: ClassLikel
     """Choose V_0 near the centre's covariance, noise of the likelihood included."""
     geometry = latent.geometry
     xp = namespace(geometry.half)
-    if bool(xp.any(geometry.half > 0)):
+    moves = bool(xp.any(geometry.half > 0))
+    if moves:
         outputs = mean_first_order(latent, layout.mean_outputs)
         variances = variance_first_order(latent, layout.outputs)
     else:  # single points
@@ -117,13 +119,14 @@ def reference(latent: LatentOutputs, layout: ClassLayout, likelihood: ClassLikel
     raised = xp.where(usable, raised, xp.ones_like(raised))
     known = xp.where(usable[:, :, None], known, _weighted(raised, matrices) + noise)
     apart, wanted = raised, _raised(known)
-    if not layout.independent and layout.classes > likelihood.largest_coupled:
+    by_law = layout.classes > likelihood.largest_coupled
+    if by_law and not layout.independent:
         apart = nearest_variances(known - noise)
-    if layout.independent or layout.classes > likelihood.largest_coupled:
+    if by_law or layout.independent:
         alone = ClassLayout(layout.classes, np.eye(layout.classes)).matrices
         wanted = _weighted(apart, xp.asarray(alone, device=matrices.device)) + noise
     L = xp.linalg.cholesky(wanted)
-    change = _change(L, noise, (outputs, variances), latent, layout)
+    change = _change(L, noise, (outputs, variances), latent, layout, moves and by_law)
     n, J = layout.n, layout.outputs
     size = xp.abs(L) @ xp.matrix_transpose(xp.abs(L)) + xp.abs(wanted)  # a sum of terms >= 0
     error = gamma(n + J + 4) * frobenius(size)
@@ -140,10 +143,11 @@ def _change(
     moving: tuple[FirstOrder, FirstOrder],
     latent: LatentOutputs,
     layout: ClassLayout,
+    many: bool = False,
 ) -> Change:
     """What changes on the cells, measured from `L L^T`; `moving` are the outputs' means and
-    variances. Coefficients that round count with `V - sum_j y_j matrices_j`, at most
-    `rounding sum_j |y_j| |matrices_j|` (Statement 10.11)."""
+    variances, whose bends are taken together for many classes. Coefficients that round count with
+    `V - sum_j y_j matrices_j`, at most `rounding sum_j |y_j| |matrices_j|` (Statement 10.11)."""
     xp = namespace(L)
     outputs, variances = moving
     matrices = xp.asarray(layout.matrices, device=L.device)
@@ -159,7 +163,8 @@ def _change(
         error = up(error + layout.rounding * frobenius(most), layout.n**2 + layout.outputs + 8)
     root_ranks = np.sqrt(layout.ranks) * (1.0 + 2.0**-50)
     mixing = xp.asarray(_coefficient_sizes(layout), device=L.device)
-    return Change(means, variances, matrices, root_ranks, mixing, offset, error)
+    joint = joint_bends(latent, layout, variances, noise) if many else None
+    return Change(means, variances, matrices, root_ranks, mixing, offset, error, joint)
 
 
 def _coefficient_sizes(layout: ClassLayout) -> np.ndarray:

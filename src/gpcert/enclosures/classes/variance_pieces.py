@@ -23,6 +23,7 @@ from gpcert.arrays import Array, namespace
 from gpcert.deadline import checkpoint
 from gpcert.enclosures.classes.metric import Sizes
 from gpcert.enclosures.classes.moments import ClassJet
+from gpcert.enclosures.classes.orthogonal_rest import orthogonal_rest
 from gpcert.enclosures.classes.reference import Reference, frobenius
 from gpcert.enclosures.classes.remainder import higher_degrees
 from gpcert.enclosures.classes.taylor_bound import (
@@ -42,9 +43,9 @@ PIECES = 6
 """Pieces of the range of the trace."""
 
 
-def variance_pieces_bound(problem: ClassProblem, jet_at: Callable[[Array], ClassJet]) -> Array:
-    """Certified lower bound (B,) of the sum whose jet at (a_0, L L^T) is `jet_at(L)`; n at most
-    `MOST_DIFFERENCES`.
+def variance_pieces_bound(problem: ClassProblem, jet_at: Callable[[Reference], ClassJet]) -> Array:
+    """Certified lower bound (B,) of the sum whose jet at a reference is `jet_at(reference)`; n at
+    most `MOST_DIFFERENCES`, or jets that know their mean square.
 
     The trace is at least -n: V is positive semi-definite.
     """
@@ -66,22 +67,27 @@ def variance_pieces_bound(problem: ClassProblem, jet_at: Callable[[Array], Class
 
 
 def _piece(
-    problem: ClassProblem, jet_at: Callable[[Array], ClassJet], middle: Array, half: Array
+    problem: ClassProblem, jet_at: Callable[[Reference], ClassJet], middle: Array, half: Array
 ) -> Array:
     """The bound for the points of the cell whose trace is within `half` of `middle`."""
     checkpoint()
     place = _moved(problem.place, middle, half)
     xp = namespace(place.L)
     own = replace(problem, place=place)
-    jet = jet_at(place.L)
+    jet = jet_at(place)
     n = place.L.shape[1]
     A, W = place.sizes.mean, place.sizes.spread
     known = [derivative_norm(jet, order) for order in range(1, jet.order + 1)]
     # only the means' own second-order part is expanded; the rest of degree 2 is bounded
     plain = ClassJet(jet.value, jet.derivatives[:2], jet.errors[:, :3], jet.parts)
-    crossed = 0.5 * known[2] * A * W + 0.125 * known[3] * W * W
-    lost = jet.errors[:, 0] + missed_bends(plain, place.sizes) + up(crossed, 8)
-    lost = up(lost + higher_degrees(known, gaussian_bounds(jet, place), A, W), 4)
+    lost = jet.errors[:, 0] + missed_bends(plain, place.sizes)
+    beyond = higher_degrees(known, gaussian_bounds(jet, place), A, W)
+    if jet.square is None:
+        crossed = 0.5 * known[2] * A * W + 0.125 * known[3] * W * W
+        lost = lost + up(crossed, 8)
+    else:  # the orders beyond 2 are not known, and `higher_degrees` counts them
+        beyond = xp.minimum(beyond, orthogonal_rest(jet, place.sizes))
+    lost = up(lost + beyond, 4)
     second = jet.derivatives[1]
     diagonal = xp.linalg.diagonal(second)
     level = xp.sum(diagonal, axis=1) / n
@@ -98,7 +104,8 @@ def _piece(
 def _moved(place: Reference, middle: Array, half: Array) -> Reference:
     """The reference V_k, and the sizes of what is left of the change for the points of the piece.
 
-    In the metric of V_0 the change is `W - (t_k / n) I` with trace within `half` and the same
+    Variances `apart` move with their law, whose noise is then none. In the metric of V_0 the change
+    is `W - (t_k / n) I` with trace within `half` and the same
     difference of eigenvalues; the metric of V_k divides by `1 + t_k / n`. The entries of the float
     factor L_k carry a few roundings each: in the metric they count `| |L^-1| |L| |` times.
     """
@@ -115,14 +122,19 @@ def _moved(place: Reference, middle: Array, half: Array) -> Reference:
     trace = up(trace + gamma(32) * n * skeel, 4)
     skew = up(skew + gamma(32) * n * skeel, 4)
     nuclear = trace if n == 1 else xp.maximum(trace, skew)
-    spectral = trace if n == 1 else 0.5 * (trace + skew)
+    spectral = length = trace if n == 1 else 0.5 * (trace + skew)
+    if n == 2:
+        length = nuclear
+    if n > 2:
+        spectral = length = up(root(trace * trace / n + skew * skew), 8)
+        nuclear = up(math.sqrt(n) * length, 4)
     moved = Sizes(
         mean=up(sizes.mean / factor * (1.0 + gamma(16) * skeel), 8),
         mean_bend=up(sizes.mean_bend / factor + gamma(16) * skeel * sizes.mean / factor, 8),
         spread=up(nuclear, 4),
         spread_bend=up(nuclear, 4),
         operator=up(spectral, 4),
-        frobenius=up(nuclear, 4),
+        frobenius=up(length, 4),
         trace=trace,
         skew=skew,
         slope=sizes.slope / factor[:, None, None],
@@ -138,4 +150,6 @@ def _moved(place: Reference, middle: Array, half: Array) -> Reference:
         offset=place.change.offset + (square - before),
         offset_error=up(place.change.offset_error + error, n * n + 8),
     )
-    return replace(place, L=L, R=R, change=change, sizes=moved)
+    mismatch = up(ratio * place.mismatch + 2.0 * error, n * n + 8)
+    apart = place.apart * ratio[:, None]
+    return replace(place, L=L, R=R, change=change, sizes=moved, apart=apart, mismatch=mismatch)

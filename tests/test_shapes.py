@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gpcert.regions import Box, Cells
-from gpcert.testing.shapes import ShapeError, checked, fit, install
+from tests.shapes import ShapeError, checked, fit, install
 
 MODULE = """
     from __future__ import annotations
@@ -93,4 +93,4 @@ def test_the_suite_checks_the_engine():
     cells = Box([0.0, 0.0], [1.0, 1.0]).root()
     with pytest.raises(ShapeError, match=r"Cells.upper"):
         Cells(cells.region, cells.lower, cells.upper[:, :1])
-    assert "install()" in (Path(__file__).parents[2] / "conftest.py").read_text(encoding="utf-8")
+    assert "install()" in (Path(__file__).parents[1] / "conftest.py").read_text(encoding="utf-8")

@@ -1,0 +1,170 @@
+"""The change of the covariance of many classes on a cell, with what its outputs bend together.
+
+The variances of the outputs bend by `X_j = <Psi - e0, P_j (Psi - e0)>` (Statement 6.1), of which
+each alone may be anything up to the prior's. Together they are one matrix between 0 and the prior's
+own; and the weight of the models is one factor for all of them.
+
+Proofs: docs/mathematics.md, statement 10.14.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpcert.arrays import Array, namespace
+from gpcert.class_layout import ClassLayout
+from gpcert.enclosures.classes.latent import FirstOrder, linear_reach, weight_growth
+from gpcert.enclosures.classes.outputs import LatentOutputs
+from gpcert.kernels.expansions.geometry import Geometry
+from gpcert.rounding import gamma, root, up
+
+
+@dataclass(frozen=True, eq=False)
+class JointBends:
+    """On every cell, `omega^2 y_j = center_j + slope_j.d + N_j + X_j`, noise apart: `|N_j| <= left`
+    (B, J), and the matrix `sum_j X_j C_j` is within `half` (B,) times `prior` (n, n) of `middle`
+    (B,) times it, in the order of semi-definite matrices. `growth` (B,) >= omega^2 - 1; `constant`
+    (n, n) is the part of V that is noise."""
+
+    left: Array
+    middle: Array
+    half: Array
+    prior: Array
+    growth: Array
+    constant: Array
+
+
+def joint_bends(
+    latent: LatentOutputs, layout: ClassLayout, variances: FirstOrder, noise: Array
+) -> JointBends | None:
+    """Of outputs of one posterior; None where they have kernels of their own or are seen through
+    linear features, whose centres are not the cells'."""
+    local = latent.evaluation.local
+    if not latent.together or local.image is not None:
+        return None
+    xp, geometry = namespace(variances.center), latent.geometry
+    found = [latent.variance(j) for j in range(layout.outputs)]
+    factors = np.array([float(v.units.factor) for v in found])
+    shifts = np.array([float(v.units.shift) for v in found])
+    device = variances.center.device
+    middles = xp.stack([v.middle for v in found], axis=1)
+    size = xp.abs(variances.center) + 2.0 * xp.asarray(np.abs(shifts), device=device)
+    size = size + xp.sum(xp.abs(variances.slope) * geometry.half[:, None, :], axis=2)
+    left = xp.asarray(factors, device=device) * middles + gamma(16) * size
+    operator, step = local.operator, found[0].spread  # one kernel: one step for all
+    matrices = layout.matrices
+    constant = np.tensordot(np.abs(shifts), matrices, axes=1)
+    return JointBends(
+        left=up(left, geometry.half.shape[1] + 16),
+        middle=0.5 * (operator.gain - operator.excess) * step,
+        half=up(0.5 * (operator.gain + operator.excess) * step, 4),
+        prior=xp.asarray(np.tensordot(factors, matrices, axes=1), device=device),
+        growth=weight_growth(2.0 * local.kernel.weight_rate, geometry) + xp.zeros_like(step),
+        constant=xp.asarray(constant, device=device) + noise,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Turned:
+    """The outputs' matrices in the metric, `R C_j R^T` as rows (B, n n, J), and their sizes."""
+
+    rows: Array
+    sizes: Array
+
+    @staticmethod
+    def of(R: Array, matrices: Array) -> Turned:
+        """For R (B, n, n) and matrices (J, n, n)."""
+        return Turned(_rows(R, matrices), _rows(namespace(R).abs(R), namespace(R).abs(matrices)))
+
+
+def joint_sizes(
+    joint: JointBends,
+    variances: FirstOrder,
+    offset: tuple[Array, Array],
+    metric: tuple[Array, Array],
+    geometry: Geometry,
+) -> tuple[Array, Array]:
+    """Upper bounds (B,) of the size of the trace of `W = R (V - V_0) R^T` and of the Frobenius norm
+    of `W - trace(W) / n`.
+
+    `offset` is V_0 less the variances' references as a matrix, and its error; `metric` are R and
+    the matrices C_j.
+    """
+    (known, known_error), (R, matrices) = offset, metric
+    xp, n, J = namespace(R), R.shape[1], matrices.shape[0]
+    turned = Turned.of(R, matrices)
+    eye = xp.asarray(np.eye(n).reshape(n * n, 1), device=R.device)
+    trace, trace_size = (
+        xp.sum(x * eye, axis=1, keepdims=True) for x in (turned.rows, turned.sizes)
+    )
+    rows, rows_size = turned.rows - eye * trace / n, turned.sizes + eye * trace_size / n
+    moved = xp.sum(xp.abs(variances.slope) * geometry.half[:, None, :], axis=2)
+    count = 2 * n * n + 4 * J + 64
+    fixed, fixed_error = _fixed(joint, variances, (known, known_error), metric)
+    fixed_trace = xp.sum(fixed * eye[:, 0], axis=1, keepdims=True)
+    parts = []
+    for own, size, still in (
+        (trace, trace_size, fixed_trace),
+        (rows, rows_size, fixed - eye[:, 0] * fixed_trace / n),
+    ):
+        bend = _product(xp.abs(own), joint.left)
+        lost = gamma(count) * _product(size, moved + joint.left) + (n + 1.0) * fixed_error[:, None]
+        parts.append(
+            up(xp.abs(still) + linear_reach(geometry, own @ variances.slope), 4) + bend + lost
+        )
+    bent = _rows(R, joint.prior[None])[:, :, 0]
+    bent_size = _rows(xp.abs(R), xp.abs(joint.prior)[None])[:, :, 0] * gamma(count)
+    prior = xp.abs(bent) + bent_size
+    constant = _length(_rows(xp.abs(R), xp.abs(joint.constant)[None])[:, :, 0])
+    whole = parts[0][:, 0] + joint.half * xp.sum(prior * eye[:, 0], axis=1) + n * joint.growth
+    skew = _length(parts[1]) + joint.half * _length(prior) + joint.growth * constant
+    usable = joint.growth <= 0.5
+    rest = xp.where(usable, 1.0 - joint.growth, xp.ones_like(skew))
+    found = (up(x / rest, count) for x in (whole, skew))
+    infinite = xp.full_like(skew, math.inf)
+    total, apart = (xp.where(usable & ~xp.isnan(x), x, infinite) for x in found)
+    return total, apart
+
+
+def _fixed(
+    joint: JointBends,
+    variances: FirstOrder,
+    offset: tuple[Array, Array],
+    metric: tuple[Array, Array],
+) -> tuple[Array, Array]:
+    """`R (V(c) + middle prior - V_0) R^T` as rows (B, n n), and a bound (B,) of every entry's
+    error; the references' own offset is known up to an error in Frobenius norm."""
+    (known, known_error), (R, matrices) = offset, metric
+    xp, n, J = namespace(R), R.shape[1], matrices.shape[0]
+    flat = xp.reshape(matrices, (J, n * n))
+    B = R.shape[0]
+    step = (variances.center - variances.reference) @ flat
+    matrix = xp.reshape(step, (B, n, n)) + joint.middle[:, None, None] * joint.prior - known
+    sizes = (xp.abs(variances.center) + xp.abs(variances.reference)) @ xp.abs(flat)
+    size = xp.reshape(sizes, (B, n, n)) + joint.middle[:, None, None] * xp.abs(joint.prior)
+    size = size + xp.abs(known)
+    Rt, At = xp.matrix_transpose(R), xp.matrix_transpose(xp.abs(R))
+    found = xp.reshape(R @ matrix @ Rt, (B, n * n))
+    rounding = gamma(2 * n + J + 32) * _length(xp.reshape(xp.abs(R) @ size @ At, (B, n * n)))
+    norm = xp.sum(R * R, axis=(1, 2))
+    return found, up(rounding + 4.0 * n**0.5 * norm * known_error, n * n + 16)
+
+
+def _rows(R: Array, matrices: Array) -> Array:
+    """(B, n n, J): the entries of `R C_j R^T`."""
+    xp, n = namespace(R), R.shape[1]
+    turned = R[:, None] @ matrices[None] @ xp.matrix_transpose(R)[:, None]
+    return xp.matrix_transpose(xp.reshape(turned, (R.shape[0], matrices.shape[0], n * n)))
+
+
+def _product(rows: Array, sizes: Array) -> Array:
+    """(B, K): rows (B, K, J) times sizes (B, J); undefined where a size is infinite."""
+    return (rows @ sizes[:, :, None])[:, :, 0]
+
+
+def _length(values: Array) -> Array:
+    """Euclidean length over the last axis, rounded up."""
+    return up(root(namespace(values).sum(values * values, axis=-1)), values.shape[-1] + 4)

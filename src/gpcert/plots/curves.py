@@ -1,0 +1,160 @@
+"""Curves: certified accuracy and safety over the radius, gaps over pixels, evidence over epochs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gpcert.certificates import Status
+from gpcert.errors import InputError
+from gpcert.plots.axes import axes_or_current
+from gpcert.plots.style import ACCENT, DARK, LIGHT, LOOKS
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+    from gpcert.models.hyperparameters import Trace
+
+
+def plot_accuracy(
+    ax: Axes | None,
+    radii: np.ndarray,
+    certified: np.ndarray,
+    attacked: np.ndarray,
+    *,
+    label: str = "",
+) -> Axes:
+    """Solid: right and proved robust. Dashed: right and not known to break; shaded between them is
+    what is undecided. `label` is put before the names in the legend."""
+    ax = axes_or_current(ax)
+    start = f"{label}: " if label else ""
+    proved = LOOKS[Status.ROBUST]
+    ax.fill_between(
+        radii,
+        certified,
+        attacked,
+        color="#BBBBBB",
+        alpha=0.6,
+        linewidth=0,
+        label=f"{start}undecided",
+    )
+    look = {"color": proved.colour, "linestyle": "-", "linewidth": 3.0}
+    ax.plot(radii, certified, **look, label=f"{start}proved robust")
+    # thin and on top: where the two agree both are seen
+    above = {"color": ACCENT, "linestyle": "--", "linewidth": 1.2}
+    ax.plot(radii, attacked, **above, label=f"{start}no attack known")
+    ax.set_xlabel("radius of the balls")
+    ax.set_ylabel("share of the test points, right and robust")
+    ax.set_ylim(-0.02, 1.02)
+    ax.legend(fontsize="small", framealpha=0.9)
+    return ax
+
+
+LOW, ATTACK = "#009E73", "#CC79A7"
+"""Bluish green and reddish purple of Okabe and Ito (2008); line styles and markers repeat them."""
+
+
+def plot_safety(
+    ax: Axes | None,
+    frame: pd.DataFrame,
+    *,
+    levels: Sequence[float],
+    label: str,
+    attack: str,
+    first_unsafe: float | None,
+) -> Axes:
+    """Against the radius: bounds of the maximum (blue) and of the minimum (green).
+
+    Solid lines are proved for the whole ball, dashed ones attained at a point of it; the truth lies
+    between a pair of them. Pink with crosses: the attack. Horizontal: the threshold; vertical: the
+    first radius at which a counter-example is known. Infinite bounds are left out.
+    """
+    ax = axes_or_current(ax)
+    radius = frame["radius"].to_numpy()
+    lines = (
+        ("maximum_upper", DARK, "-", "maximum: proved"),
+        ("maximum_lower", DARK, "--", "maximum: attained"),
+        ("minimum_upper", LOW, "--", "minimum: attained"),
+        ("minimum_lower", LOW, "-", "minimum: proved"),
+    )
+    for column, colour, line, text in lines:
+        values = frame[column].to_numpy(dtype=float)
+        values = np.where(np.isfinite(values), values, np.nan)
+        ax.plot(radius, values, color=colour, linestyle=line, linewidth=1.6, label=text)
+    ax.plot(
+        radius,
+        frame["attack"],
+        color=ATTACK,
+        marker="x",
+        markersize=4,
+        linewidth=1.2,
+        label=f"attack ({attack.replace('_', ', ')})",
+    )
+    for number, level in enumerate(levels):
+        text = "decision" if number == 0 else None
+        ax.axhline(level, color="black", linestyle=":", linewidth=1.2, label=text)
+    if first_unsafe is not None:
+        ax.axvline(first_unsafe, color=ACCENT, linestyle="-.", linewidth=1.2, label="first unsafe")
+    ax.set_xlabel("radius of the ball")
+    ax.set_ylabel(label)
+    ax.legend(fontsize="small", framealpha=0.9)
+    return ax
+
+
+LINES = ((DARK, "o", "-"), (ACCENT, "s", "--"), ("#009E73", "^", "-."), ("#777777", "D", ":"))
+"""Colour, marker and line of each ranking: any one of them tells them apart."""
+
+Gaps = tuple[str, Sequence[int], np.ndarray, np.ndarray]
+
+
+def plot_gaps(ax: Axes | None, rows: Sequence[Gaps]) -> Axes:
+    """For each ranking the smallest gap that is attained, above the band of what is proved.
+
+    Below the dashed grey line, 0, an adversarial image is known.
+    """
+    ax = axes_or_current(ax)
+    if not rows:
+        raise InputError("rows: expected at least one ranking, got none")
+    for k, (name, betas, lower, upper) in enumerate(rows):
+        colour, marker, line = LINES[k % len(LINES)]
+        ax.fill_between(betas, lower, upper, color=colour, alpha=0.2, linewidth=0)
+        ax.plot(betas, upper, color=colour, marker=marker, linestyle=line, ms=4, label=name)
+    ax.axhline(0.0, color="#777777", linestyle="--", linewidth=1.2, label="decision changes below")
+    ax.set_xlabel("pixels that may change (β)")
+    ax.set_ylabel("smallest gap π_gap")
+    ax.legend(fontsize="small", framealpha=0.9)
+    return ax
+
+
+def plot_training(ax: Axes, trace: Trace) -> Axes:
+    """A dot for each evaluation of the evidence, and the best so far as a line.
+
+    `trace` is `model.trace_`. Restarts are divided by thin lines; parameters at which inference
+    failed are crosses on the lower rim.
+    """
+    if len(trace) == 0:
+        raise InputError("trace: expected at least one evaluation, got none")
+    evidence, epochs = trace.evidence, np.arange(1, len(trace) + 1)
+    works = np.isfinite(evidence)
+    best = np.maximum.accumulate(np.where(works, evidence, -np.inf))
+    known = np.isfinite(best)
+    ax.scatter(epochs[works], evidence[works], color=LIGHT, s=18, label="evaluation")
+    ax.step(epochs[known], best[known], where="post", color=DARK, label="best so far")
+    if not np.all(works):
+        floor = evidence[works].min() if np.any(works) else 0.0
+        ax.scatter(
+            epochs[~works],
+            np.full(int((~works).sum()), floor),
+            color=ACCENT,
+            marker="x",
+            label="inference failed",
+        )
+    for start in epochs[1:][np.diff(trace.runs) != 0]:
+        ax.axvline(start - 0.5, color="#777777", linestyle=":", linewidth=0.8)
+    ax.set_xlabel("epochs (evaluations of the evidence)")
+    ax.set_ylabel("log evidence")
+    ax.legend(fontsize="small", framealpha=0.9)
+    return ax
