@@ -81,6 +81,11 @@ def _no_pairs(there: Any) -> Any:
     return range_
 
 
+def _far(there: Any) -> Any:
+    """(B,) infinite, for functions whose first argument begins with a batch or holds a value."""
+    return lambda first, *rest: np.full(len(getattr(first, "value", first)), math.inf)
+
+
 def _uniform(there: Any) -> Any:
     """Bounds of derivatives that hold for any probability."""
     bounds = there.__globals__["UNIMODAL_BOUNDS"]
@@ -205,6 +210,9 @@ PIECES = (
         _uniform,
         "classes",
     ),
+    Piece("rest by orthogonality", f"{CLASSES}taylor_bound:orthogonal_rest", _far, "classes"),
+    Piece("bends together", f"{CLASSES}reference:joint_bends", _answer(None), "classes"),
+    Piece("length of the means' slopes", f"{CLASSES}metric:_box_length", _far, "classes"),
     Piece("probability plane", PORTFOLIO, _resting("sum of probabilities"), "committee"),
     Piece("resting of bounds", PORTFOLIO, _answer(True), "mean latent committee"),
 )
