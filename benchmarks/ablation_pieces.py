@@ -115,6 +115,13 @@ PIECES = (
         _infinite(-1.0),
         "mean latent committee svm",
     ),
+    Piece("sub-boxes of a cell", PORTFOLIO, _resting("inner"), "mean"),
+    Piece(
+        "spectral norm of degree 3",
+        "kernels.expansions.higher_degrees:spectral_norm",
+        lambda there: lambda matrix: np.full(len(matrix), math.inf),
+        "many",
+    ),
     Piece("point by point, mean", PORTFOLIO, _resting("pointwise", POINTWISE), "mean latent"),
     Piece(
         "degree 3, few features",

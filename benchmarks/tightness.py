@@ -36,6 +36,8 @@ SHAPES: list[tuple[str, int, float, int | None]] = [
     ("Matern 3/2", 6, 0.1, None),
     ("squared exponential", 4, 0.2, None),
     ("squared exponential", 10, 0.1, 6000),
+    ("squared exponential", 14, 0.04, None),
+    ("squared exponential", 20, 0.03, None),
 ]
 """Kernel, features, half-width, and the most boxes wanted."""
 

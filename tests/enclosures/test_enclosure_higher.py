@@ -22,15 +22,17 @@ from tests.enclosures.enclosure_checks import (
     points_of,
 )
 
-PATHS = ["cubic", "gram"]
+PATHS = ["cubic", "gram", "gram in pieces"]
 
 
 @pytest.fixture(params=PATHS, autouse=True)
 def path(request):
     """Both ways to form the higher terms; the second is meant for many features."""
     with pytest.MonkeyPatch.context() as patch:
-        if request.param == "gram":
+        if request.param != "cubic":
             patch.setattr(squared_exponential_table, "MOST_CUBIC_FEATURES", 0)
+        if request.param == "gram in pieces":
+            patch.setattr(squared_exponential_table, "MOST_GRAM_ENTRIES", 1)
         yield request.param
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from scipy.optimize import Bounds, minimize
@@ -125,12 +126,13 @@ def _quasi_newton(
 
     bounds = np.stack([region.inner_lower[free], region.inner_upper[free]], axis=1)
     bounds = np.ldexp(bounds, -unit)
+    ends: Any = bounds.T  # SciPy's annotations know numbers only
     result = minimize(
         objective,
         np.ldexp(x[free], -unit),
         jac=True,
         method="L-BFGS-B",
-        bounds=Bounds(bounds[:, 0], bounds[:, 1]),  # pairs would be read one by one
+        bounds=Bounds(*ends),  # pairs would be read one by one
         options={"maxiter": iterations},
     )
     return region.project(inside(np.clip(result.x, bounds[:, 0], bounds[:, 1]))[None])[0]

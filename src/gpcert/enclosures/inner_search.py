@@ -79,7 +79,7 @@ def at_least(polynomial: Polynomial, need: Array) -> Array:
     """
     xp = namespace(need)
     f = polynomial.half.shape[1]
-    size = max(1, BLOCK // f**3)
+    size = max(1, BLOCK // (f**2 if polynomial.tensor is None else f**3))
     found = []
     for start in range(0, len(need), size):
         index = xp.arange(start, min(start + size, len(need)), device=need.device)

@@ -10,8 +10,8 @@ from gpcert.enclosures.enclosure import Enclosure
 from gpcert.enclosures.inner_search import Polynomial, at_least
 from gpcert.rounding import gamma, up
 
-MOST_FEATURES = 12
-"""Beyond, halving boxes gains too little for the f^2 and f^3 operations that it takes."""
+MOST_FEATURES = 32
+"""Beyond, halving boxes gains too little for the f^2 operations that it takes."""
 
 
 def stays_above(enclosure: Enclosure, level: Array, asked: Array) -> Array:

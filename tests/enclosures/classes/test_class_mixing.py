@@ -126,6 +126,18 @@ def test_large_coefficients_enlarge_what_the_outputs_bend():
     assert np.all(np.abs(truth - line).max(0) <= to_numpy(means.bend)[0])
 
 
+def test_differences_of_opposite_signs_are_not_associated():
+    """f = (0, u, -u): class 0 seldom wins, though it beats each of the others half of the time."""
+    kernel = SquaredExponential(1.0, 100.0)
+    model = Posterior(kernel, [[50.0]], [0.0], likelihood=Softmax([[0.0], [1.0], [-1.0]]))
+    own = evaluation_of(model, Box([-0.1], [0.1]))
+    pi = float(model.prediction(np.zeros((1, 1)))[0, 0])
+    assert pi < 0.15
+    low, high = own.pairs.range(0)
+    assert float(low[0]) <= pi <= float(high[0])
+    assert float(own.pairs.covariance(0, 1, 2)[1][0]) < 0.0
+
+
 def mixed_pair(weights, radius=0.02):
     """Two latent functions with an exact normal law, mixed; the region's bounds."""
     kernel = SquaredExponential(1.0, 2.0)

@@ -11,6 +11,7 @@ Proofs: docs/mathematics.md, statements 4.4, 4.6 and 4.7.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gpcert.arrays import Array, PerCell, namespace
@@ -38,6 +39,16 @@ class HigherTerms:
     size: PerCell
     known: PerCell
     cubic: CubicPart | None = None
+
+    @staticmethod
+    def joined(parts: Sequence[HigherTerms | None]) -> HigherTerms | None:
+        """Those of all cells from some cells at a time, without degree 3 itself."""
+        known = [part for part in parts if part is not None]
+        if len(known) < len(parts):
+            return None
+        xp = namespace(known[0].size)
+        size, share = (xp.concat([getattr(p, key) for p in known]) for key in ("size", "known"))
+        return HigherTerms(known[0].order, size, share)
 
 
 def cubic_terms(

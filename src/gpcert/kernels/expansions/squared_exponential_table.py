@@ -16,6 +16,7 @@ from typing import Self
 import numpy as np
 
 from gpcert.arrays import Array, Backend, namespace
+from gpcert.deadline import checkpoint
 from gpcert.errors import InputError
 from gpcert.kernels.expansions.higher_degrees import (
     HIGHEST_DEGREE,
@@ -53,7 +54,11 @@ MOST_CUBIC_FEATURES = 12
 """Up to here all third moments (f^3/6 columns) cost less than one product with an N x N matrix."""
 
 MOST_GRAM_ENTRIES = 20_000_000
-"""Entries of the (B, N, N) arrays of inner products that one batch may form."""
+"""Entries of the (B, N, N) arrays of inner products that are formed at once."""
+
+MOST_GRAM_FEATURES, MOST_GRAM_WORK = 32, 256_000_000
+"""Up to so many features a batch may form so many, one piece after the other: halving boxes gains
+less there than the degrees 3 to 6 do. Beyond, `MOST_GRAM_ENTRIES` in all."""
 
 LARGEST_DISTANCE_ERROR = 0.1
 """exp(e/2) - 1 <= 0.6 e holds for absolute errors e of r^2 up to here (convexity, and at 0.1)."""
@@ -207,6 +212,8 @@ class SquaredExponentialTable:
             third = coefficients @ self._cubes
             error = self.moment_errors(magnitudes)[:, 3] + self._cubic_floor + up(drifts[:, 0], 4)
             return cubic_terms(third, moments, scaled, error, box)
+        if not bool(xp.any(box[1] > 0)):
+            return None  # single points have no higher degrees
         return self.gram_degrees(coefficients, scaled, box[1], 3, up(drifts, 8))
 
     def gram_degrees(
@@ -215,8 +222,18 @@ class SquaredExponentialTable:
         """Degrees `first` (2 or 3) to 6 from the points' Gram matrix; None where that is large."""
         xp = namespace(coefficients)
         N, f = self.points.shape
-        if f == 0 or len(coefficients) * N * N > MOST_GRAM_ENTRIES or not bool(xp.any(rho > 0)):
-            return None  # single points have no higher degrees
+        most = MOST_GRAM_WORK if first == 3 and f <= MOST_GRAM_FEATURES else MOST_GRAM_ENTRIES
+        if f == 0 or len(coefficients) * N * N > most:
+            return None
+        each = max(1, MOST_GRAM_ENTRIES // N**2)
+        if len(coefficients) > each:  # piece by piece: bounds the memory
+            parts = (coefficients, scaled, rho, drifts)
+            found = []
+            for start in range(0, len(coefficients), each):
+                checkpoint()
+                a, c, r, lost = (part[start : start + each] for part in parts)
+                found.append(self.gram_degrees(a, c, r, first, lost))
+            return HigherTerms.joined(found)
         magnitudes = xp.abs(coefficients)
         # |u_i.u_j| <= m_i m_j, each factor and each a_i with its relative error: the error of the
         # double sum is at most 2 n eta (sum |a_i| m_i^n)^2
