@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 import gpcert
@@ -115,8 +115,11 @@ def test_the_value_at_a_point_is_enclosed_and_sharp(case, far):
     moved = replace(posterior, points=posterior.points + far) if far else posterior
     taken = moved.scale * (moved.slope @ (x + far))
     moved = replace(moved, offset=moved.offset - taken)
-    with refused_growth():
+    try:
         evaluation = evaluation_at(moved, x + far, variance=False)
+    except InputError:  # polynomials there leave float64
+        assert far
+        reject()
     reference = ArbPosterior(moved)
     for c in range(moved.outputs):
         low, high = (float(end[0]) for end in evaluation.mean(c).output_at_center)
