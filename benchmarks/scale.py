@@ -65,6 +65,7 @@ def many_boxes(count: int, backend: str, jobs: list[int]) -> Section:
     """Rates of one call, the model's set-up included."""
     section = Section("boxes", f"Boxes a second: N = {N}, d = {D}, cells 1/40, three outputs")
     section.notes.append("per CPU second: of one process alone; targets: per second on two cores")
+    section.notes.append("rates per second are those beside all other work (see load_average)")
     fits = learned_dynamics()
     models = [gpcert.as_posterior(each) for each in fits]
     low = np.random.default_rng(2).uniform(0.0, 1.0 - CELL, (count, D))

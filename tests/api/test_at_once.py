@@ -8,6 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.decomposition import PCA
+from sklearn.gaussian_process import GaussianProcessClassifier
+from sklearn.gaussian_process.kernels import RBF
+from sklearn.pipeline import make_pipeline
 
 import gpcert
 import gpcert.api.at_once as at_once
@@ -243,3 +247,16 @@ def test_ctrl_c_keeps_the_batches_that_are_done(monkeypatch):
     assert not table.complete
     assert 5 <= len(table) <= 10
     assert set(table.labels) <= set(range(10))
+
+
+def test_models_behind_linear_features_share_batches_too():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 4))
+    gp = GaussianProcessClassifier(4.0 * RBF(1.0), optimizer=None)
+    model = make_pipeline(PCA(2), gp).fit(X, X[:, 0] + np.sin(X[:, 1]) > 0)
+    points = rng.normal(size=(8, 4))
+    table = gpcert.certify_many(model, points, 0.1)
+    for x, found in zip(points, table, strict=True):
+        alone = gpcert.certify(model, x, 0.1)
+        assert (found.status, found.decision) == (alone.status, alone.decision)
+        assert _overlap(found.margin, alone.margin)
