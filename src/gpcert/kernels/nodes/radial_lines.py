@@ -48,13 +48,9 @@ def radial_lines(
     low, high = xp.where(near, low, zero), xp.where(near, high, zero)
     q_low, q_high = low * low * (1.0 - 4.0 * U), up(high * high, 2)
 
-    def value(r: Array) -> tuple[Array, Array]:
-        """s F_0(r) and its relative error."""
-        return s * profile.terms(r, (0, 0))[0], (1.1 * U) * (profile.roundings(r) + 4.0)
-
-    at_low, error = value(low)
+    at_low, error = _value(node, low)
     most = up(at_low * (1.0 + error), 4) + floor
-    at_high, error = value(high)
+    at_high, error = _value(node, high)
     least = nonnegative(at_high * (1.0 - error) * (1.0 - 4.0 * U) - floor)
     end = up(at_high * (1.0 + error), 4) + floor
 
@@ -93,3 +89,9 @@ def radial_lines(
     return Enclosed(
         least, most, Affine(under, ((carrier, tangent),)), Affine(over, ((carrier, chord),))
     )
+
+
+def _value(node: LocalRadial, r: Array) -> tuple[Array, Array]:
+    """s F_0(r) and its relative error."""
+    value = node.variance * node.profile.terms(r, (0, 0))[0]
+    return value, (1.1 * U) * (node.profile.roundings(r) + 4.0)
