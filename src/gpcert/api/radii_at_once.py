@@ -161,8 +161,8 @@ class _Radii:
         for k, done in enumerate(self.done):
             upper = float(self.upper[k])
             point = self.points[k].copy() if np.isfinite(upper) else None
-            bracket = Bracket(float(self.lower[k]), upper, point)
-            rule, cost = self.candidates[k].guess, (int(self.boxes[k]), seconds)
+            bracket = Bracket(float(self.lower[k]), upper, point, int(self.boxes[k]))
+            rule, cost = self.candidates[k].guess, (bracket.boxes, seconds)
             if done:
                 item = radius_of(rule, self.question.shape, bracket, StopReason.CONVERGED, cost)
                 found.append((self.rows[k], item))

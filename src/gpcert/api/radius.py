@@ -58,6 +58,8 @@ class Bracket(NamedTuple):
     lower: float
     upper: float
     counterexample: np.ndarray | None
+    boxes: int = 0
+    """What it cost."""
 
 
 @verb
@@ -222,7 +224,7 @@ class _RadiusSearch:
                         self._try_all(largest, ONE_BOX)
                         self._bisect(min(self.upper, largest), tol)
                     else:  # one box at a time has said what it can
-                        self.lower, self.upper, self.counterexample = known
+                        self.lower, self.upper, self.counterexample, self.boxes = known
                     self._prove(largest, tol)
             else:
                 self.reason = self.rule.undecided or StopReason.UNDECIDED_AT_X
