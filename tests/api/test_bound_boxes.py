@@ -333,3 +333,22 @@ def test_the_page_runs():
     known = {}
     exec(compile(block, "docs/boxes.md", "exec"), known)
     assert known["bounds"].complete
+
+
+@pytest.mark.parametrize("limit", [0.0, 1e9])
+def test_long_work_is_given_to_processes_without_a_try(limit, monkeypatch):
+    """What is known of a box's cost decides; the numbers are the same."""
+    asked = []
+
+    def here(function, arguments, n_jobs, *, at_once):
+        asked.append(at_once)
+        return ((k, function(*own)) for k, own in enumerate(arguments))
+
+    boxes = sys.modules["gpcert.api.boxes"]
+    monkeypatch.setattr(boxes, "numbered_results", here)
+    monkeypatch.setattr(boxes, "LONG_SECONDS", limit)
+    bump = gpcert.Posterior(SquaredExponential(1.0), [[0.0]], [1.0])
+    edges = np.linspace(0.0, 1.0, 5)[:, None]
+    found = gpcert.bound_boxes(bump, edges[:-1], edges[1:], n_jobs=2)
+    assert asked == [limit == 0.0]
+    assert found.complete

@@ -21,6 +21,10 @@ from gpcert.regions import Box
 from gpcert.rounding import down, up
 from gpcert.search import Budget, StopReason
 from gpcert.search.box_family import BoxFamily
+from gpcert.search.branch_and_bound import cells_at_once
+
+BATCH_SECONDS = (0.2, 0.8)
+"""About what a batch of `cells_at_once` takes on one core, of means alone and with variances."""
 
 
 class Slot(NamedTuple):
@@ -89,6 +93,16 @@ class BoxWork:
                 first += len(question.labels)
         prints = tuple(question.fingerprint for own in questions.values() for question in own)
         return BoxWork(tuple(asked.values()), outputs, whole, backend, tol, affine, prints)
+
+    def seconds(self, count: int) -> float:
+        """About what one process takes for so many boxes, each bounded once."""
+        f = len(self.whole.free)
+        found = 0.0
+        for each in self.asked:
+            slow = any(goal.needs_variance for goal in each.goals)
+            cells = cells_at_once(each.model, f, each.goals, self.backend)
+            found += BATCH_SECONDS[slow] * count / cells
+        return found
 
 
 def _add(group: Asked, question: RangeQuestion, first: int) -> None:

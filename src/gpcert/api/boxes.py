@@ -20,7 +20,7 @@ from gpcert.api.arguments import (
     read_tolerance,
 )
 from gpcert.api.box_blocks import Block, BoxWork, nothing, work_on
-from gpcert.api.parallel import numbered_results, prepare
+from gpcert.api.parallel import START_SECONDS, numbered_results, prepare
 from gpcert.api.progress import progress_line
 from gpcert.api.questions import Quantity, RangeQuestion, range_question
 from gpcert.api.words import verb
@@ -33,6 +33,9 @@ from gpcert.enclosures.goals.affine import affine_known
 from gpcert.errors import InputError
 from gpcert.regions import Box
 from gpcert.search import Budget, stop_if_interrupted
+
+LONG_SECONDS = 2.0 * START_SECONDS
+"""Work beyond which other processes start at once: a block is too long to be tried here first."""
 
 BLOCK, GPU_BLOCK = 8192, 2**20
 """Boxes of one piece of work: one process's, and what a run that is killed may lose. Fixed, so that
@@ -118,7 +121,8 @@ def bound_boxes(
         for each in models:
             prepare(each)
         with progress_line(shown) as line:
-            for number, found in numbered_results(work_on, pieces, jobs):
+            long = work.seconds(sum(len(piece[1]) for piece in pieces)) > LONG_SECONDS
+            for number, found in numbered_results(work_on, pieces, jobs, at_once=long):
                 blocks.take(number, found)
                 line.show(blocks.told(time.perf_counter() - start))
                 stop_if_interrupted(found.reason)

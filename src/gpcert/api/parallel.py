@@ -46,7 +46,7 @@ def numbered_results(
     raises `KeyboardInterrupt`, and the workers are ended with the iterator. Workers are started
     with SIGINT blocked, and ignore it from their first piece of work on (they may have been started
     by somebody else). `n_jobs=None` leaves the number to `joblib.parallel_config`, which also
-    chooses the backend. `at_once` starts the processes without a try here: for pieces of minutes.
+    chooses the backend. `at_once` starts the processes without a try here: for long work.
     """
     effective: Any = joblib.effective_n_jobs  # takes None, whatever its annotation says
     jobs = min(effective(n_jobs), max(len(arguments), 1))
