@@ -23,7 +23,7 @@ from gpcert.api.rules import RuleOptions
 from gpcert.arrays import backend_from_name
 from gpcert.certificates import Status
 from gpcert.enclosures.goals import ScalarGoal
-from gpcert.kernels import Matern, SquaredExponential
+from gpcert.kernels import ExponentialTilt, Matern, SquaredExponential
 from gpcert.likelihoods import Probit
 from gpcert.quantities import Mean, Probability
 from gpcert.regions import Ball, Box
@@ -260,3 +260,16 @@ def test_models_behind_linear_features_share_batches_too():
         alone = gpcert.certify(model, x, 0.1)
         assert (found.status, found.decision) == (alone.status, alone.decision)
         assert _overlap(found.margin, alone.margin)
+
+
+def test_points_between_which_the_kernel_leaves_float64_are_asked_alone():
+    """exp(x_1 + x_2) is about 1 at every point, and 1e28 squared at a corner of the box around."""
+    model = gpcert.Posterior(ExponentialTilt([1.0, 1.0]), [[0.0, 0.0]], [1.0])
+    X = np.array([[33.0, -33.0], [-33.0, 33.0], [0.0, 0.0]])
+    found = gpcert.certify_many(model, X, 0.01, threshold=0.5)
+    assert [each.status for each in found] == [Status.ROBUST] * 3
+    ranges = gpcert.prediction_range_many(model, X, radius=0.01)
+    assert all(each.minimum.lower <= 1.0 <= each.maximum.upper for each in ranges)
+    radii = gpcert.certified_radius_many(model, X, threshold=0.5, max_radius=1.0)
+    truth = np.log(2.0) / 2.0
+    assert all(each.lower <= truth <= each.upper * (1 + 1e-12) for each in radii)

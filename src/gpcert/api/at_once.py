@@ -29,6 +29,7 @@ from gpcert.committee import Model
 from gpcert.deadline import OutOfTime, until
 from gpcert.enclosures.goals import Goal, ScalarGoal
 from gpcert.enclosures.goals.member import MemberGoal
+from gpcert.errors import InputError
 from gpcert.regions import Box, Region
 from gpcert.rounding import difference_up
 from gpcert.search import GoalResult, SearchResult, StopReason
@@ -130,10 +131,21 @@ def end_of(start: float, means: Means, points: int) -> float:
 def family_of(
     model: Model, goals: Sequence[Goal], regions: Sequence[Region], means: Means
 ) -> BoxFamily | None:
-    """The regions' common coordinates, where the goals are bounded as a search would."""
+    """The regions' common coordinates, where the goals are bounded as a search would.
+
+    None where they share none, or where the box around them is refused: a growing kernel may leave
+    float64 between regions in which it does not.
+    """
     plain = all(isinstance(goal, ScalarGoal | MemberGoal) for goal in goals)
     hull = hull_of(regions)
-    return BoxFamily(model, tuple(goals), hull, means.backend) if plain and hull else None
+    if not plain or hull is None:
+        return None
+    family = BoxFamily(model, tuple(goals), hull, means.backend)
+    try:
+        _ = family.local
+    except InputError:
+        return None
+    return family
 
 
 def _decided(
@@ -176,7 +188,9 @@ def proved_at_x(candidates: Sequence[Candidates], means: Means) -> np.ndarray:
     assert rule.level == -candidates[0].build(likely).level, "two sides of one level"
     X = np.stack([each.guess.x for each in candidates])
     whole = Box(X.min(axis=0), X.max(axis=0))
-    family = BoxFamily(rule.model, (rule.goal,), whole, means.backend)
+    family = family_of(rule.model, [rule.goal], [whole], means)
+    if family is None:
+        return np.zeros(len(X), dtype=bool)
     values = family.ceilings(X[:, whole.free], [0])[:, 0]
     return np.array([difference_up(float(value), rule.level) < 0 for value in values])
 
