@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Unpack, get_args
+from typing import Any, ClassVar, Literal, Unpack, get_args
 
 import numpy as np
 
@@ -25,14 +25,12 @@ from gpcert.attacks import (
 from gpcert.certificates import Record, Status
 from gpcert.certificates.table import RecordTable
 from gpcert.committee import Model
+from gpcert.extras import Axes
 from gpcert.frames import labels_of
 from gpcert.plots.points import plot_attacks
 from gpcert.regions import Ball, Region
 from gpcert.regions.norms import norm as norm_of
 from gpcert.search import Budget
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Unpack, get_args
+from typing import Any, ClassVar, Unpack, get_args
 
 import numpy as np
 
@@ -37,12 +37,10 @@ from gpcert.certificates.schema import ADDED
 from gpcert.certificates.table import COST, RecordTable
 from gpcert.committee import Model
 from gpcert.errors import InputError
+from gpcert.extras import Axes
 from gpcert.plots.curves import plot_safety
 from gpcert.regions import Ball
 from gpcert.search import StopReason
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Unpack
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
@@ -17,13 +17,11 @@ from gpcert.certificates import Interval, PredictionRange, Record
 from gpcert.certificates.table import COST, RecordTable
 from gpcert.committee import Committee
 from gpcert.errors import InputError
+from gpcert.extras import Axes
 from gpcert.frames import labels_of
 from gpcert.plots.points import plot_worst_cases
 from gpcert.regions import Region
 from gpcert.search import StopReason
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Unpack
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
@@ -33,7 +33,7 @@ from gpcert.enclosures.goals import ScalarGoal
 from gpcert.errors import InputError
 from gpcert.explain.arguments import region_around, with_free
 from gpcert.explain.rankings import ranked_features
-from gpcert.extras import optional
+from gpcert.extras import Axes, DataFrame, optional
 from gpcert.likelihoods import ScalarLikelihood
 from gpcert.plots.curves import plot_gaps
 from gpcert.posterior import Posterior
@@ -48,10 +48,6 @@ from gpcert.search import (
     solve,
     stop_if_interrupted,
 )
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -83,7 +79,7 @@ class PixelBudget(Record):
     method: str = "taylor"
     model: str = ""
 
-    def to_frame(self) -> pd.DataFrame:
+    def to_frame(self) -> DataFrame:
         """One row per beta."""
         return optional("pandas", "to_frame").DataFrame(self._columns())
 
