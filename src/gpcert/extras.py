@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gpcert.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from pandas import DataFrame
+else:  # types of libraries that may be missing: annotations name them, nothing else does
+    Axes = Figure = DataFrame = Any
+
+__all__ = ["Axes", "Figure", "DataFrame", "optional", "install_hint"]
 
 EXTRAS = {
     **dict.fromkeys(("clarabel", "highspy"), "paper"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpcert.errors import InputError
 from gpcert.experiments.results import (
@@ -18,9 +18,7 @@ from gpcert.experiments.results import (
     check_name,
 )
 from gpcert.experiments.sources import Sources
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from gpcert.extras import Figure
 
 Row = Mapping[str, Cell]
 Rows = dict[str, list[Row]]

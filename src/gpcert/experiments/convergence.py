@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,9 +15,7 @@ from gpcert.experiments.pictures import logarithmic, panels, shared_legend
 from gpcert.experiments.results import Finding, ResultFigure, ResultTable
 from gpcert.experiments.sources import Sources, subset
 from gpcert.experiments.statistics import bootstrap, exceeds, numbers, share
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from gpcert.extras import Figure
 
 METHODS: dict[str, dict[str, Any]] = {
     "taylor": {},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,9 +17,7 @@ from gpcert.experiments.results import Finding, ResultFigure, ResultTable
 from gpcert.experiments.sources import Sources, subset
 from gpcert.experiments.statistics import bootstrap, opposite
 from gpcert.explain import effects
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from gpcert.extras import Figure
 
 SMALL, LARGE = "small step", "large step"
 LIMES = ("LIME (package)", "LIME (scripts)")

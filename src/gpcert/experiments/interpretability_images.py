@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,13 +19,10 @@ from gpcert.experiments.results import Cell, Finding, ResultFigure, ResultTable
 from gpcert.experiments.sources import Sources, subset
 from gpcert.experiments.statistics import bootstrap
 from gpcert.explain import PixelBudget, effects, pixel_budget
+from gpcert.extras import Axes, Figure
 from gpcert.plots.axes import new_figure
 from gpcert.plots.curves import plot_gaps
 from gpcert.plots.effects import plot_heat_map
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 OURS = "effects"
 LIMES = ("LIME (package)", "LIME (scripts)")

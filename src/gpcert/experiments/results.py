@@ -14,15 +14,12 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from gpcert.certificates import Record
 from gpcert.certificates.schema import Cell, cell
 from gpcert.errors import InputError
-from gpcert.extras import optional
-
-if TYPE_CHECKING:
-    import pandas as pd
+from gpcert.extras import DataFrame, optional
 
 SCALES = ("smallest", "quick", "full")
 AGREEMENTS = ("yes", "no", "unclear")
@@ -119,7 +116,7 @@ class ResultTable:
         writer.writerows(tuple(map(_csv_cell, row)) for row in self.rows)
         return text.getvalue()
 
-    def to_frame(self) -> pd.DataFrame:
+    def to_frame(self) -> DataFrame:
         """One row per row."""
         pandas = optional("pandas", "to_frame")
         return pandas.DataFrame(list(self.rows), columns=list(self.columns))

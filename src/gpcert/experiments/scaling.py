@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,11 +15,9 @@ from gpcert.experiments.pictures import logarithmic, panels
 from gpcert.experiments.results import Finding, ResultFigure, ResultTable
 from gpcert.experiments.sources import Sources
 from gpcert.experiments.statistics import Estimate, bootstrap, exceeds, numbers, opposite
+from gpcert.extras import Figure
 from gpcert.kernels import SquaredExponential
 from gpcert.models import GPClassifier
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 AXES = {
     "train": "training points N",

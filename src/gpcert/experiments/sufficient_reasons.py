@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,10 +17,8 @@ from gpcert.experiments.results import Finding, ResultFigure, ResultTable
 from gpcert.experiments.sources import Sources, subset
 from gpcert.experiments.statistics import bootstrap
 from gpcert.explain import Reason, contrastive, sufficient
+from gpcert.extras import Figure
 from gpcert.plots.reasons import plot_kept_pixels
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 QUESTIONS = {"sufficient": sufficient, "contrastive": contrastive}
 SHOWN = 2
