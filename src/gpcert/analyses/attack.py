@@ -10,11 +10,10 @@ import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.analyses.arguments import plain_decision
-from gpcert.api.arguments import Means, one_of, read_flag, read_seed
 from gpcert.api.certify import certify_rule
 from gpcert.api.regions import Where
 from gpcert.api.rules import RuleOptions, decision_candidates, decision_rule
-from gpcert.api.words import AttackWords, verb
+from gpcert.api.words import AttackWords, Means, one_of, read_flag, read_seed, verb
 from gpcert.attacks import (
     AttackName,
     Effort,

@@ -10,10 +10,9 @@ import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.api import prediction_range_many
-from gpcert.api.arguments import read_tolerance
 from gpcert.api.questions import range_question
 from gpcert.api.regions import Where
-from gpcert.api.words import RangeTableWords, search_words, verb
+from gpcert.api.words import RangeTableWords, read_tolerance, search_words, verb
 from gpcert.certificates import Interval, PredictionRange, Record
 from gpcert.certificates.table import COST, RecordTable
 from gpcert.committee import Committee

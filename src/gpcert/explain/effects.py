@@ -13,13 +13,14 @@ from typing import Any, ClassVar, Unpack
 import numpy as np
 
 from gpcert.adapters import as_posterior
-from gpcert.api.arguments import (
-    read_tolerance,
-)
 from gpcert.api.progress import progress_line
 from gpcert.api.questions import Quantity, RangeQuestion, range_question
 from gpcert.api.regions import Where
-from gpcert.api.words import TableWords, verb
+from gpcert.api.words import (
+    TableWords,
+    read_tolerance,
+    verb,
+)
 from gpcert.certificates import Interval, Record
 from gpcert.certificates.shown import MOST_ROWS, Shown
 from gpcert.certificates.text import interval_text

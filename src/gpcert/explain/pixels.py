@@ -13,16 +13,17 @@ from typing import Any, ClassVar, Unpack
 import numpy as np
 
 from gpcert.adapters import as_posterior
-from gpcert.api.arguments import (
-    Means,
-    read_tolerance,
-    read_x,
-)
-from gpcert.api.methods import Method
+from gpcert.api.decisions import Method
 from gpcert.api.progress import Line, margin_text, progress_line
 from gpcert.api.regions import Where
 from gpcert.api.rules import RuleOptions, decision_rule
-from gpcert.api.words import RangeWords, verb
+from gpcert.api.words import (
+    Means,
+    RangeWords,
+    read_tolerance,
+    read_x,
+    verb,
+)
 from gpcert.certificates import Record
 from gpcert.certificates.shown import Shown
 from gpcert.certificates.table import COST, RecordTable, cells_of
