@@ -130,8 +130,8 @@ class Kernel(ABC):
 
     def features_seen(self, d: int) -> np.ndarray:
         """(d,) mask: False where k does not depend on the feature."""
-        own = any(parameter.features for parameter in self.parameters.values())
-        return np.any([np.full(d, own), *(part.features_seen(d) for part in self.parts)], axis=0)
+        seen = [part.features_seen(d) for part in self.parts]
+        return np.any(seen, axis=0) if seen else np.ones(d, dtype=bool)
 
     white: ClassVar[bool] = False
     """Whether it is noise of observations, zero as a function of the inputs."""

@@ -42,6 +42,10 @@ class Constant(Kernel):
         """Zero."""
         return np.zeros((len(X), len(Y), X.shape[1]))
 
+    def features_seen(self, d: int) -> np.ndarray:
+        """None of them."""
+        return np.zeros(d, dtype=bool)
+
     def node(self, points: np.ndarray, frame: Frame) -> ConstantNode:
         """Only the number of points matters."""
         return ConstantNode(self.variance, len(points))
@@ -89,6 +93,10 @@ class White(Kernel):
     def with_factor(self, exponent: int) -> Kernel:
         """As it is: its noise belongs to the training covariance, which no bound sees."""
         return self
+
+    def features_seen(self, d: int) -> np.ndarray:
+        """None of them."""
+        return np.zeros(d, dtype=bool)
 
     def node(self, points: np.ndarray, frame: Frame) -> ConstantNode:
         """The kernel that vanishes."""
