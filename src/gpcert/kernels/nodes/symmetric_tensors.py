@@ -108,8 +108,8 @@ class HigherMoments:
     points: Array
 
     @cached_property
-    def _monomials(self) -> tuple[Array, ...]:
-        """(N, n) of each degree 0, ..., 4, over sorted tuples."""
+    def _monomials(self) -> Array:
+        """(N, n) of the degrees 0, ..., 4, over sorted tuples."""
         xp = namespace(self.points)
         N, f = self.points.shape
         found = [xp.ones((N, 1), dtype=xp.float64, device=self.points.device)]
@@ -119,15 +119,18 @@ class HigherMoments:
             for place in range(1, degree):
                 product = product * self.points[:, self._place(entries[:, place])]
             found.append(product)
-        return tuple(found)
+        return xp.concat(found, axis=1)
 
     def _place(self, index: np.ndarray) -> Array:
         xp = namespace(self.points)
         return xp.asarray(index, device=self.points.device)
 
     def raw(self, coefficients: Array, highest: int) -> list[Array]:
-        """`sum_i a_bi z_i^(x n)` for n = 0, ..., highest: one matrix product a degree."""
-        return [coefficients @ self._monomials[n] for n in range(highest + 1)]
+        """`sum_i a_bi z_i^(x n)` for n = 0, ..., highest: one matrix product."""
+        f = self.points.shape[1]
+        ends = [math.comb(f + n, n) for n in range(highest + 1)]  # of all degrees up to n
+        raw = coefficients @ self._monomials[:, : ends[-1]]
+        return [raw[:, start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
     def centred(self, raw: list[Array], centers: Array, degree: int) -> Array:
         """(B, n) about the centres: `sum over places of (-1)^count c...c raw(rest)`."""
