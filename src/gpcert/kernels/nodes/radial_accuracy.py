@@ -74,8 +74,9 @@ def is_regular(node: LocalRadial, r: Array) -> bool:
     xp = namespace(r)
     if node.expanded or node.largest_extent > LARGEST_SHIFT / COORDINATE:
         return False
-    shift = COORDINATE * (node.largest_extent + xp.zeros_like(r[:1, :1]))
-    farthest = xp.max(r) + xp.zeros_like(shift)  # the error increases with r
+    # the error increases with r and the extents
+    farthest = xp.max(r, axis=1, keepdims=True) if r.shape[1] else r
+    shift = COORDINATE * node.largest_extent + xp.zeros_like(farthest)
     relative = node.profile.uniform_error(farthest, gamma(node.roundings), shift)
     return relative is not None and bool(xp.all(relative <= SMALL_CHANGE))
 

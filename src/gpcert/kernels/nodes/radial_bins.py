@@ -61,9 +61,9 @@ SHARES = tuple(j / 8 for j in range(1, 9))
 def serves(batch: RadialBatch) -> bool:
     """Whether bins are the cheaper way, and bound what lies in the last one."""
     node, r = batch.node, batch.r
-    if not isinstance(r, np.ndarray) or r.shape[1] < FEWEST_POINTS or not batch.regular:
+    if not isinstance(r, np.ndarray) or len(r) == 0 or r.shape[1] < FEWEST_POINTS:
         return False
-    if not float(batch.rho.max()) <= LARGEST_RHO:
+    if not batch.regular or not float(batch.rho.max()) <= LARGEST_RHO:
         return False
     last = ((BINS - 1) / FINENESS) ** 2
     return node.profile.peak(0, STEEP) <= last or float(r.max()) < (BINS / FINENESS) ** 2

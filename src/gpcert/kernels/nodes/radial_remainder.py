@@ -115,13 +115,14 @@ def raw_tensors(batch: RadialBatch, weights: Array, goes_on: Array | None) -> Ra
             mask = goes_on[block]
             weighted = [xp.where(mask, part, xp.zeros_like(part)) for part in weighted]
         found.append(_raw(batch, weighted))
-    return tuple(
-        [
-            xp.concat([each[n][degree] for each in found], axis=0)
-            for degree in range(len(found[0][n]))
-        ]
-        for n in range(3)
-    )
+    low, middle, high = zip(*found, strict=True)
+    return _joined(low), _joined(middle), _joined(high)
+
+
+def _joined(blocks: tuple[list[Array], ...]) -> list[Array]:
+    """The moments of each degree, of all blocks."""
+    xp = namespace(blocks[0][0])
+    return [xp.concat(list(parts), axis=1) for parts in zip(*blocks, strict=True)]
 
 
 def _raw(batch: RadialBatch, weighted: list[Array]) -> RawMoments:
@@ -184,4 +185,4 @@ def _tensors(batch: RadialBatch, raw: RawMoments) -> tuple[Array, Array]:
     quartic = moments.centred(high, centers, 4)
     once, twice = (xp.asarray(m, device=g.device) for m in (pairings(f, 3), pairings(f, 4)))
     both = xp.asarray(double_pairings(f), device=g.device)
-    return cubic - g @ once, quartic - H @ twice + low[0] * both
+    return cubic - g @ once, quartic - H @ twice + low[0].T * both
