@@ -28,7 +28,7 @@ from multiclass_models import (
 )
 
 import gpcert
-from gpcert.api.methods import Method
+from gpcert.api.decisions import Method
 from gpcert.attacks.functions import scalar_function
 from gpcert.quantities import Mean
 from report import Section, command_line, merge

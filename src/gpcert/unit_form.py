@@ -221,7 +221,7 @@ def _scaled(values: np.ndarray, exponent: int) -> np.ndarray:
     That is counted: N such errors of weights meet kernel values below 2^51 (`LARGEST_VARIANCE`) and
     stay under TINY, which every enclosure adds; those of a factor are below the rounding
     `gamma(N) || |A| ||` of its products, or `|A k|^2` itself is below TINY; those of a slope are
-    counted where it is used (`gpcert.enclosures.trend`).
+    counted where it is used (`gpcert.enclosures.mean`).
     """
     if exponent == 0:
         return values

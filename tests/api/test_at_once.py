@@ -15,11 +15,11 @@ from sklearn.pipeline import make_pipeline
 
 import gpcert
 import gpcert.api.at_once as at_once
-from gpcert.api.arguments import Means
 from gpcert.api.radii_at_once import radii_at_once
 from gpcert.api.radius import RadiusQuestion
 from gpcert.api.regions import Where
 from gpcert.api.rules import RuleOptions
+from gpcert.api.words import Means
 from gpcert.arrays import backend_from_name
 from gpcert.certificates import Status
 from gpcert.enclosures.goals import ScalarGoal

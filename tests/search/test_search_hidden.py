@@ -9,7 +9,7 @@ from gpcert.attacks import attack
 from gpcert.attacks.functions import scalar_function
 from gpcert.kernels import SquaredExponential
 from gpcert.quantities import Mean
-from gpcert.search.incumbents import Incumbents
+from gpcert.search.frontier import Incumbents
 
 PLATEAU = float(np.sqrt(2 * np.pi))
 """Height, in units of the weights, of Gaussians spaced by their own length (ripple 1e-8)."""

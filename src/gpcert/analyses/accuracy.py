@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Unpack
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
@@ -20,16 +20,12 @@ from gpcert.certificates.schema import ADDED, number
 from gpcert.certificates.table import COST, RecordTable
 from gpcert.committee import Committee, Model
 from gpcert.errors import InputError
-from gpcert.extras import optional
+from gpcert.extras import Axes, DataFrame, optional
 from gpcert.frames import labels_of
 from gpcert.plots.curves import plot_accuracy
 from gpcert.regions.arguments import check_norm
 from gpcert.search import StopReason
 from gpcert.several import Outputs
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -97,7 +93,7 @@ class CertifiedAccuracy(RecordTable[TestPoint]):
         found = np.array([(row.right, row.upper) for row in self]).reshape(-1, 2)
         return ((found[:, :1] > 0) & (found[:, 1:] > r)).mean(axis=0) if len(self) else 0.0 * r
 
-    def curve(self, radii: Any = None) -> pd.DataFrame:
+    def curve(self, radii: Any = None) -> DataFrame:
         """Radius, certified share, attacked share."""
         pandas = optional("pandas", "curve")
         return pandas.DataFrame(

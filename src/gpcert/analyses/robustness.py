@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Unpack
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
@@ -18,13 +18,11 @@ from gpcert.certificates import Interval, PredictionRange, Record
 from gpcert.certificates.table import COST, RecordTable, cells_of
 from gpcert.committee import Model
 from gpcert.errors import InputError
+from gpcert.extras import Axes
 from gpcert.frames import labels_of
 from gpcert.plots.points import plot_boxes
 from gpcert.rounding import down, up
 from gpcert.search import StopReason
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Unpack, get_args
+from typing import Any, ClassVar, Unpack, get_args
 
 import numpy as np
 
@@ -11,12 +11,19 @@ from gpcert.adapters import as_posterior
 from gpcert.analyses.arguments import check_radii, is_several, plain_decision
 from gpcert.analyses.attack import attack_regions
 from gpcert.api import certify, prediction_range
-from gpcert.api.arguments import one_of, read_tolerance, read_x
 from gpcert.api.progress import progress_line
 from gpcert.api.questions import RangeQuestion, range_question
 from gpcert.api.regions import Where
 from gpcert.api.rules import RuleOptions, decision_candidates
-from gpcert.api.words import DecisionWords, rule_words, search_words, verb
+from gpcert.api.words import (
+    DecisionWords,
+    one_of,
+    read_tolerance,
+    read_x,
+    rule_words,
+    search_words,
+    verb,
+)
 from gpcert.attacks import (
     AttackName,
     Effort,
@@ -30,12 +37,10 @@ from gpcert.certificates.schema import ADDED
 from gpcert.certificates.table import COST, RecordTable
 from gpcert.committee import Model
 from gpcert.errors import InputError
+from gpcert.extras import Axes
 from gpcert.plots.curves import plot_safety
 from gpcert.regions import Ball
 from gpcert.search import StopReason
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, eq=False, repr=False)

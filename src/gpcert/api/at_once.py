@@ -17,13 +17,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpcert.api.arguments import Means
 from gpcert.api.certify import certificate_of
-from gpcert.api.decisions import Candidates, margin_of
-from gpcert.api.methods import Method
+from gpcert.api.decisions import Candidates, Method, margin_of
 from gpcert.api.questions import range_question
 from gpcert.api.ranges import RangeGoals
 from gpcert.api.rules import two_sided_candidates
+from gpcert.api.words import Means
 from gpcert.certificates import Certificate, PredictionRange
 from gpcert.committee import Model
 from gpcert.deadline import OutOfTime, until

@@ -12,18 +12,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpcert.adapters import as_posterior
-from gpcert.api.arguments import (
+from gpcert.api.box_blocks import Block, BoxWork, nothing, work_on
+from gpcert.api.parallel import START_SECONDS, numbered_results, prepare
+from gpcert.api.progress import progress_line
+from gpcert.api.questions import Quantity, RangeQuestion, range_question
+from gpcert.api.words import (
     BudgetLike,
     read_budget,
     read_flag,
     read_jobs,
     read_tolerance,
+    verb,
 )
-from gpcert.api.box_blocks import Block, BoxWork, nothing, work_on
-from gpcert.api.parallel import START_SECONDS, numbered_results, prepare
-from gpcert.api.progress import progress_line
-from gpcert.api.questions import Quantity, RangeQuestion, range_question
-from gpcert.api.words import verb
 from gpcert.archive import fingerprint
 from gpcert.arrays import Backend, backend_from_name
 from gpcert.certificates.box_bounds import BoxBounds

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from gpcert.api.arguments import one_of, read_beta
+from gpcert.api.words import one_of, read_beta
 from gpcert.class_layout import class_layout
 from gpcert.committee import Committee, Model
 from gpcert.enclosures.goals import Goal, ScalarGoal

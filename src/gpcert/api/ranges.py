@@ -11,16 +11,17 @@ from typing import Any, Literal, Unpack, get_args
 import numpy as np
 
 from gpcert.adapters import as_posterior
-from gpcert.api.arguments import (
-    Means,
-    one_of,
-    read_tolerance,
-)
-from gpcert.api.methods import Method
+from gpcert.api.decisions import Method
 from gpcert.api.progress import progress_line, ranges_text
 from gpcert.api.questions import Quantity, RangeQuestion, range_question
 from gpcert.api.regions import Where, region_of
-from gpcert.api.words import RangeWords, verb
+from gpcert.api.words import (
+    Means,
+    RangeWords,
+    one_of,
+    read_tolerance,
+    verb,
+)
 from gpcert.certificates import Interval, PredictionRange
 from gpcert.committee import Model
 from gpcert.enclosures.goals import Goal

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.api.arguments import read_x
+from gpcert.api.words import read_x
 from gpcert.arrays import finite_array, number_array
 from gpcert.committee import Model
 from gpcert.errors import InputError

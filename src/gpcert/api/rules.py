@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.api.arguments import read_class_weight
-from gpcert.api.decisions import Candidates, Rule
-from gpcert.api.methods import Method
+from gpcert.api.decisions import Candidates, Method, Rule
+from gpcert.api.words import read_class_weight
 from gpcert.arrays import finite_array
 from gpcert.certificates import Unit
 from gpcert.class_layout import class_layout

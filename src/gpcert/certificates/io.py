@@ -16,11 +16,10 @@ from gpcert.certificates.shown import Shown
 from gpcert.certificates.text import fields_shown, shortened
 from gpcert.committee import Model, load_model
 from gpcert.errors import InputError
+from gpcert.extras import Axes
 from gpcert.json_text import from_json, to_json
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from gpcert.certificates.box_bounds import BoxBounds
 
 FORMAT = "gpcert-record-2"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from gpcert.certificates.io import Record
 from gpcert.certificates.record import Certificate, PredictionRange, Radius
@@ -14,10 +14,7 @@ from gpcert.certificates.shown import Shown
 from gpcert.certificates.status import Interval, Status
 from gpcert.certificates.text import table_shown
 from gpcert.errors import InputError
-from gpcert.extras import optional
-
-if TYPE_CHECKING:
-    import pandas as pd
+from gpcert.extras import DataFrame, optional
 
 T = TypeVar("T", bound=Record)
 
@@ -69,7 +66,7 @@ class RecordTable(Record, Generic[T]):
     def __getitem__(self, index: int) -> T:
         return self.rows[index]
 
-    def to_frame(self) -> pd.DataFrame:
+    def to_frame(self) -> DataFrame:
         """One row a record, with its point's label in front."""
         pandas = optional("pandas", "to_frame")
         return pandas.DataFrame(self._lines())

@@ -13,10 +13,9 @@ from gpcert.arrays import Array, Backend, namespace
 from gpcert.committee import Model
 from gpcert.deadline import checkpoint
 from gpcert.enclosures.enclosure import Enclosure
-from gpcert.enclosures.mean import MeanEnclosure, first_order, mean_enclosure
+from gpcert.enclosures.mean import CellTrend, LocalTrend, MeanEnclosure, first_order, mean_enclosure
 from gpcert.enclosures.precision import LocalPrecision
 from gpcert.enclosures.square import OperatorBounds
-from gpcert.enclosures.trend import CellTrend, LocalTrend
 from gpcert.enclosures.two_sided import Units
 from gpcert.enclosures.variance import (
     VarianceEnclosure,

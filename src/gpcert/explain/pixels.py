@@ -8,21 +8,22 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Unpack
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
 from gpcert.adapters import as_posterior
-from gpcert.api.arguments import (
-    Means,
-    read_tolerance,
-    read_x,
-)
-from gpcert.api.methods import Method
+from gpcert.api.decisions import Method
 from gpcert.api.progress import Line, margin_text, progress_line
 from gpcert.api.regions import Where
 from gpcert.api.rules import RuleOptions, decision_rule
-from gpcert.api.words import RangeWords, verb
+from gpcert.api.words import (
+    Means,
+    RangeWords,
+    read_tolerance,
+    read_x,
+    verb,
+)
 from gpcert.certificates import Record
 from gpcert.certificates.shown import Shown
 from gpcert.certificates.table import COST, RecordTable, cells_of
@@ -32,7 +33,7 @@ from gpcert.enclosures.goals import ScalarGoal
 from gpcert.errors import InputError
 from gpcert.explain.arguments import region_around, with_free
 from gpcert.explain.rankings import ranked_features
-from gpcert.extras import optional
+from gpcert.extras import Axes, DataFrame, optional
 from gpcert.likelihoods import ScalarLikelihood
 from gpcert.plots.curves import plot_gaps
 from gpcert.posterior import Posterior
@@ -47,10 +48,6 @@ from gpcert.search import (
     solve,
     stop_if_interrupted,
 )
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -82,7 +79,7 @@ class PixelBudget(Record):
     method: str = "taylor"
     model: str = ""
 
-    def to_frame(self) -> pd.DataFrame:
+    def to_frame(self) -> DataFrame:
         """One row per beta."""
         return optional("pandas", "to_frame").DataFrame(self._columns())
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,13 +14,9 @@ from gpcert.certificates.table import COST, RecordTable, cells_of
 from gpcert.certificates.text import region_text
 from gpcert.errors import InputError
 from gpcert.explain.names import shown
-from gpcert.extras import optional
+from gpcert.extras import Axes, DataFrame, optional
 from gpcert.plots.reasons import plot_kept_features, plot_kept_pixels
 from gpcert.search import StopReason
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True)
@@ -92,7 +88,7 @@ class Reason(Record):
         """Whether there is a reason: a region that holds one decision has no contrastive one."""
         return self.what == "sufficient" or self.counterexample is not None
 
-    def to_frame(self) -> pd.DataFrame:
+    def to_frame(self) -> DataFrame:
         """One row per step."""
         pandas = optional("pandas", "to_frame")
         return pandas.DataFrame(

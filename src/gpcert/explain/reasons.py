@@ -13,15 +13,16 @@ from typing import Any, Unpack
 import numpy as np
 
 from gpcert.adapters import as_posterior
-from gpcert.api.arguments import (
-    Means,
-    read_x,
-)
 from gpcert.api.certify import certify_region
 from gpcert.api.progress import Line, progress_line
 from gpcert.api.regions import Where
 from gpcert.api.rules import RuleOptions
-from gpcert.api.words import DecisionWords, verb
+from gpcert.api.words import (
+    DecisionWords,
+    Means,
+    read_x,
+    verb,
+)
 from gpcert.certificates import Certificate, Status
 from gpcert.committee import Model
 from gpcert.errors import InputError

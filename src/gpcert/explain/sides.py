@@ -19,11 +19,10 @@ import joblib
 import numpy as np
 
 from gpcert.api import prediction_ranges
-from gpcert.api.arguments import Means, read_jobs
-from gpcert.api.methods import Method
+from gpcert.api.decisions import Method
 from gpcert.api.progress import Line, ranges_text
 from gpcert.api.questions import RangeQuestion
-from gpcert.api.words import search_words
+from gpcert.api.words import Means, read_jobs, search_words
 from gpcert.committee import Model
 from gpcert.deadline import deadline, until
 from gpcert.enclosures.goals import Goal

@@ -23,7 +23,7 @@ from gpcert.enclosures.local_posterior import LocalModel
 from gpcert.errors import SoundnessError
 from gpcert.regions import Box, Cells
 from gpcert.search.branch_and_bound import bytes_per_cell, cells_at_once
-from gpcert.search.budget import Budget
+from gpcert.search.problem import Budget
 from gpcert.search.shared import SharedProblem, SharedResult, solve_shared
 
 BATCH_BYTES = 5.0e8

@@ -18,10 +18,8 @@ from gpcert.enclosures import Evaluation, LocalModel, Portfolio, local_model
 from gpcert.enclosures.goals import Goal
 from gpcert.errors import SoundnessError
 from gpcert.regions import Cells
-from gpcert.search.budget import Clock, StopReason
-from gpcert.search.frontier import Boxes, Frontier
-from gpcert.search.incumbents import Incumbents
-from gpcert.search.problem import GoalResult, Problem, SearchResult, SearchState
+from gpcert.search.frontier import Boxes, Frontier, Incumbents
+from gpcert.search.problem import Clock, GoalResult, Problem, SearchResult, SearchState, StopReason
 
 LARGEST_BATCH = 8192
 """Boxes at a time; matrix products no longer gain beyond it on a CPU."""
