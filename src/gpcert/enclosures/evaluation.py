@@ -178,6 +178,10 @@ class Evaluation:
         """Whether to compute the optional bound called `name`."""
         return self.optional and self.portfolio.wants((self._index, name))
 
+    def gained(self, name: str) -> bool:
+        """Whether that bound tightened any cell when it was last tried."""
+        return self.portfolio.gained((self._index, name))
+
     def report(self, name: str, gained: bool) -> None:
         """Say whether that bound tightened any cell."""
         self.portfolio.report((self._index, name), gained)
