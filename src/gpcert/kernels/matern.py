@@ -13,10 +13,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import Array, finite_array, namespace
-from gpcert.errors import InputError
+from gpcert.arrays import Array, namespace
 from gpcert.kernels.nodes.positive_series import PositiveSeries, reverse_bessel
 from gpcert.kernels.nodes.radial_profiles import infinite_beyond_zero, power
+from gpcert.kernels.parameters import Parameter, number
 from gpcert.kernels.radial import RadialKernel
 from gpcert.rounding import EXP_ULPS, U, up
 
@@ -104,17 +104,15 @@ class Matern(RadialKernel):
     variance: float = 1.0
 
     name: ClassVar[str] = "matern"
+    parameters: ClassVar[dict[str, Parameter]] = {
+        **RadialKernel.parameters,
+        "nu": number(
+            f"0.5, 1.5, 2.5, ..., {MOST_SMOOTH + 0.5}",
+            lambda nu: nu - 0.5 in range(MOST_SMOOTH + 1),
+            "; the limit of large nu is SquaredExponential",
+        ),
+    }
     zero_slack: ClassVar[float] = 0.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        nu = float(finite_array("nu", self.nu, ndim=0))
-        if nu - 0.5 not in range(MOST_SMOOTH + 1):
-            raise InputError(
-                f"nu: expected 0.5, 1.5, 2.5, ..., {MOST_SMOOTH + 0.5}, got {self.nu!r}; the limit "
-                "of large nu is SquaredExponential"
-            )
-        object.__setattr__(self, "nu", nu)
 
     @property
     def p(self) -> int:
