@@ -27,6 +27,17 @@ def mean_and_gradient(model: Outputs, X: np.ndarray, c: int) -> tuple[np.ndarray
     return posterior.offset[c] + posterior.scale[c] * g, posterior.scale[c] * gradient
 
 
+def means_and_gradients(model: Outputs, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Latent means (n, m) of all outputs and their gradients (n, m, d)."""
+    return stacked([mean_and_gradient(model, X, c) for c in range(model.outputs)])
+
+
+def stacked(parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
+    """Values (n, k) and gradients (n, k, d) of k functions."""
+    values, gradients = zip(*parts, strict=True)
+    return np.stack(values, axis=1), np.stack(gradients, axis=1)
+
+
 def variance_and_gradient(model: Outputs, X: np.ndarray, c: int) -> tuple[np.ndarray, np.ndarray]:
     """Latent variance (n,) of output c and its gradient (n, d)."""
     posterior, c = model.output(c)
@@ -64,17 +75,14 @@ def scalar_function(posterior: Outputs, quantity: Quantity) -> PlainFunction:
 
 
 def deviation_function(
-    posterior: Outputs, reference: Sequence[float], norm: float
+    posterior: Outputs, reference: Sequence[float] | np.ndarray, norm: float
 ) -> PlainFunction:
-    """`-||mu(x) - reference||_p` and a (sub)gradient."""
+    """`-||mu(x) - reference||_p` and a (sub)gradient; one reference, or one a row."""
 
     def function(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        parts = [mean_and_gradient(posterior, X, c) for c in range(len(reference))]
-        gaps = np.stack([value for value, _ in parts], axis=1) - np.asarray(reference)
-        slopes = np.stack([gradient for _, gradient in parts], axis=1)
-        value, weight = deviation_of(gaps, norm)
-        gradient = np.einsum("nc,ncd->nd", weight, slopes)
-        return -value, -gradient
+        means, slopes = means_and_gradients(posterior, X)
+        value, weight = deviation_of(means - np.asarray(reference), norm)
+        return -value, -np.einsum("nc,ncd->nd", weight, slopes)
 
     return function
 
