@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from gpcert.arrays import to_numpy
+from gpcert import Box, Posterior
+from gpcert.arrays import Backend, to_numpy
 from gpcert.enclosures import Evaluation
 from gpcert.enclosures.goals import QuantityGoal
+from gpcert.enclosures.local_posterior import LocalPosterior
+from gpcert.kernels import Matern
 from gpcert.likelihoods import Logistic, Probit, SklearnLogistic
 from gpcert.quantities import Deviation, Mean, Probability, Variance
 from gpcert.testing.arb_reference import ArbPosterior, exact
@@ -130,3 +133,30 @@ def test_children_are_never_looser_once_clipped(case):
         inside = case.region.contains(children.cells.points_full(children.cells.center))
         assert np.all(clipped[keep] >= parents[keep])
         assert np.all(clipped[keep & inside] <= ceiling[keep & inside])
+
+
+def test_lines_that_gained_nothing_are_tried_on_few_cells(monkeypatch):
+    """On batches of many cells; where the few gain, all cells have them."""
+    rng = np.random.default_rng(0)
+    Z = rng.uniform(-1.0, 1.0, (30, 1))
+    posterior = Posterior(Matern(0.3, nu=0.5), Z, rng.normal(size=30))
+    cells = Box([-1.0], [1.0]).root()
+    for _ in range(7):
+        cells = cells.split(np.zeros(len(cells), dtype=int))
+    asked, shift = [], [0.0]
+    lines = LocalPosterior.paper_mean
+
+    def counted(self, expansion, output, sign):
+        found = lines(self, expansion, output, sign)
+        asked.append(len(found))
+        return found - shift[0]
+
+    monkeypatch.setattr(LocalPosterior, "paper_mean", counted)
+    lower = []
+    for shift[0] in (10.0, 0.0):
+        local = LocalPosterior.build(posterior, cells.region, Backend(), variance=False)
+        lower.append(QuantityGoal(Mean(0, 1)).bound(Evaluation(local, cells), None).lower)
+    assert asked[0] <= 16
+    assert asked[2] == len(cells) == 128
+    assert np.all(lower[1] >= lower[0])
+    assert np.any(lower[1] > lower[0])

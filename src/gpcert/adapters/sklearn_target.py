@@ -15,11 +15,16 @@ import numpy as np
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.preprocessing import FunctionTransformer
 
-from gpcert.adapters.conversion import Conversion, LibraryPrediction
+from gpcert.adapters.conversion import Conversion, LibraryPrediction, unsupported
 from gpcert.adapters.sklearn_features import SCALERS, Scaling
 from gpcert.arrays import finite_array
 from gpcert.errors import InputError, UnsupportedModelError
 from gpcert.posterior import Posterior
+
+NOT_GAUSSIAN = (
+    "its prediction is not Gaussian in the user's units; ask about the regressor_ inside, whose "
+    "targets are the transformed ones"
+)
 
 
 def convert_target(
@@ -51,18 +56,13 @@ def _scaling(transformer: Any) -> Scaling:
         if transformer.func is None and transformer.inverse_func is None:
             return Scaling()
         raise UnsupportedModelError(
-            "TransformedTargetRegressor with func= and inverse_func= is not supported: its "
-            "prediction is not Gaussian in the user's units; ask about the regressor_ inside, "
-            "whose targets are the transformed ones"
+            f"TransformedTargetRegressor with func= and inverse_func= is not supported: "
+            f"{NOT_GAUSSIAN}"
         )
     converter = SCALERS.get(type(transformer))
     if converter is None:
-        supported = ", ".join(cls.__name__ for cls in SCALERS)
-        raise UnsupportedModelError(
-            f"TransformedTargetRegressor with {type(transformer).__name__} is not supported "
-            f"(supported: {supported}): its prediction is not Gaussian in the user's units; ask "
-            "about the regressor_ inside, whose targets are the transformed ones"
-        )
+        why = f": {NOT_GAUSSIAN}"
+        raise unsupported("TransformedTargetRegressor", transformer, SCALERS, why)
     return converter(transformer)
 
 

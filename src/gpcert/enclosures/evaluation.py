@@ -48,10 +48,11 @@ class Portfolio:
     idle: dict[Hashable, int] = field(default_factory=dict)
     resting: dict[Hashable, int] = field(default_factory=dict)
     rest: dict[Hashable, int] = field(default_factory=dict)
+    useful: dict[Hashable, bool] = field(default_factory=dict)
 
     def copy(self) -> Portfolio:
         """The same, to be learnt from apart."""
-        return Portfolio(dict(self.idle), dict(self.resting), dict(self.rest))
+        return Portfolio(dict(self.idle), dict(self.resting), dict(self.rest), dict(self.useful))
 
     def wants(self, name: Hashable) -> bool:
         """Whether to compute the bound called `name` for the next batch."""
@@ -61,8 +62,13 @@ class Portfolio:
             return False
         return True
 
+    def gained(self, name: Hashable) -> bool:
+        """Whether the bound tightened a cell when it was last computed."""
+        return self.useful.get(name, False)
+
     def report(self, name: Hashable, gained: bool) -> None:
         """Say whether the bound tightened any cell of the batch."""
+        self.useful[name] = gained
         if gained:
             self.idle[name] = 0
             self.rest[name] = FIRST_REST
@@ -173,6 +179,10 @@ class Evaluation(Memo):
     def wants(self, name: str) -> bool:
         """Whether to compute the optional bound called `name`."""
         return self.optional and self.portfolio.wants((self._index, name))
+
+    def gained(self, name: str) -> bool:
+        """Whether that bound tightened any cell when it was last tried."""
+        return self.portfolio.gained((self._index, name))
 
     def report(self, name: str, gained: bool) -> None:
         """Say whether that bound tightened any cell."""

@@ -5,7 +5,7 @@ Proofs: docs/mathematics.md, statement 2.11.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -58,10 +58,6 @@ class ActiveDimensions(Kernel):
         """The kernel inside."""
         return (self.kernel,)
 
-    def with_parts(self, parts: tuple[Kernel, ...]) -> ActiveDimensions:
-        """The same of another kernel."""
-        return replace(self, kernel=parts[0])
-
     def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         """k of the columns."""
         return self.kernel.value(self._seen(X), self._seen(Y))
@@ -108,10 +104,6 @@ class ActiveDimensions(Kernel):
         """That of the kernel inside, at what it sees of the points."""
         part, e = self.kernel.in_units(self._seen(points))
         return self.with_parts((part,)), e
-
-    def with_factor(self, exponent: int) -> ActiveDimensions:
-        """The kernel inside has it."""
-        return self.with_parts((self.kernel.with_factor(exponent),))
 
     def rescaled(self, scale: np.ndarray, shift: np.ndarray) -> ActiveDimensions:
         """k rescaled by what belongs to its inputs."""

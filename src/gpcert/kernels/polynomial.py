@@ -10,13 +10,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import finite_array
-from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.composite import Product, Sum
 from gpcert.kernels.constant import Constant
-from gpcert.kernels.linear import Linear, checked_center, checked_weights
+from gpcert.kernels.linear import CENTER, WEIGHTS, Linear
 from gpcert.kernels.nodes.product import ProductNode
+from gpcert.kernels.parameters import NONNEGATIVE, Parameter, number
 from gpcert.kernels.unit import even_exponent, exactly_scaled
 from gpcert.regions.frame import Frame
 
@@ -39,20 +38,16 @@ class Polynomial(Kernel):
     center: Any = 0.0
 
     name: ClassVar[str] = "polynomial"
-
-    def __post_init__(self) -> None:
-        degree = float(finite_array("degree", self.degree, ndim=0))
-        if degree not in range(1, HIGHEST_DEGREE + 1):
-            raise InputError(
-                f"degree: expected an integer from 1 to {HIGHEST_DEGREE}, got {self.degree!r}"
-            )
-        offset = float(finite_array("offset", self.offset, ndim=0))
-        if offset < 0:
-            raise InputError(f"offset: expected a number >= 0, got {self.offset!r}")
-        object.__setattr__(self, "degree", int(degree))
-        object.__setattr__(self, "offset", offset)
-        object.__setattr__(self, "weights", checked_weights(self.weights))
-        object.__setattr__(self, "center", checked_center(self.center))
+    parameters: ClassVar[dict[str, Parameter]] = {
+        "degree": number(
+            f"an integer from 1 to {HIGHEST_DEGREE}",
+            lambda degree: degree in range(1, HIGHEST_DEGREE + 1),
+            kind=int,
+        ),
+        "weights": WEIGHTS,
+        "offset": NONNEGATIVE,
+        "center": CENTER,
+    }
 
     @property
     def base(self) -> Kernel:
@@ -102,7 +97,3 @@ class Polynomial(Kernel):
         """The linear kernel rescaled."""
         linear = Linear(self.weights, self.center).rescaled(scale, shift)
         return Polynomial(self.degree, linear.weights, self.offset, linear.center)
-
-    def check_dimension(self, d: int) -> None:
-        """As the linear kernel does."""
-        self.base.check_dimension(d)

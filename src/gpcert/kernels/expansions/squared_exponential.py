@@ -40,7 +40,6 @@ from gpcert.kernels.expansions.paper_lines import ScaledPoints, paper_lower_boun
 from gpcert.kernels.expansions.squared_exponential_table import (
     MOST_CUBIC_FEATURES,
     SquaredExponentialTable,
-    length_below,
 )
 from gpcert.kernels.exponentials import growth_chord
 from gpcert.regions import Cells
@@ -131,7 +130,8 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         geometry = expansion.geometry
         coefficients = expansion.K * combination.weights
         none = xp.zeros_like(coefficients[:, :1]) + xp.zeros_like(expansion.scaled[0, :5])
-        higher = self.gram_degrees(coefficients, expansion.scaled, geometry.rho, 2, none)
+        box = (geometry.half, geometry.rho)
+        higher = self.gram_degrees(coefficients, expansion.scaled, box, 2, none)
         if higher is None:
             return None
         value, gradient = self.first_moments(coefficients, expansion.scaled)
@@ -316,3 +316,11 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         underflow = self.floor * float(namespace(weights).sum(abs(weights)))
         half = expansion.geometry.half
         return paper_lower_bound(where, expansion.scaled, half, weights, slope) - underflow
+
+
+def length_below(x: Array, dims: int) -> Array:
+    """Lower bound of the Euclidean (Frobenius) norm over the last `dims` axes."""
+    xp = namespace(x)
+    axes = tuple(range(1, 1 + dims))
+    total = xp.sqrt(xp.sum(x**2, axis=axes))
+    return total * (1.0 - gamma(x.shape[-1] ** dims + 8))

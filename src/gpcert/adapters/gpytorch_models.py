@@ -1,4 +1,7 @@
-"""GPyTorch's `ApproximateGP`: a normal distribution of values at inducing points.
+"""GPyTorch's models: exact ones (`gpytorch_exact`), and normal distributions at inducing points.
+
+`ExactGP` knows its likelihood. To an `ApproximateGP` it is given as the pair `(model, likelihood)`,
+or found in its attribute `likelihood`; without one the latent function is certified.
 
     VariationalStrategy            q is that of L^-1 (u - m_Z); jitter in K_ZZ and in k(x, x),
     UnwhitenedVariationalStrategy  q is that of u itself; jitter in K_ZZ only,
@@ -11,19 +14,25 @@ precision (1e-4 in float32, 1e-6 in float64 unless given), and belongs to the mo
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from gpcert.adapters.conversion import Conversion, LibraryPrediction, check_inherited
-from gpcert.adapters.gpytorch_prior import in_blocks, native_of, prior_of
+from gpcert.adapters.conversion import (
+    Conversion,
+    LibraryPrediction,
+    check_inherited,
+    unsupported,
+)
+from gpcert.adapters.gpytorch_exact import convert_exact
+from gpcert.adapters.gpytorch_prior import compared, prior_of
 from gpcert.adapters.outputs import join_outputs
 from gpcert.adapters.torch_models import (
     exact_solves,
     gpytorch,
     numbers,
     read_only_copy,
-    supported_names,
     torch,
     without_caches,
 )
@@ -49,8 +58,24 @@ DISTRIBUTIONS = (
 )
 
 
-def convert_variational(model: Any, likelihood: Any) -> Conversion:
-    """Convert the model with its likelihood; None stands for the latent function itself."""
+def convert(model: Any) -> Conversion:
+    """Convert an `ExactGP`, an `ApproximateGP`, or a pair of that and its likelihood."""
+    kinds = gpytorch.models
+    if isinstance(model, tuple):
+        return _variational(*model)
+    if isinstance(model, kinds.ExactGP | kinds.IndependentModelList):
+        return convert_exact(model)
+    if isinstance(model, kinds.ApproximateGP):
+        return _variational(model, getattr(model, "likelihood", None))
+    known = (
+        "ExactGP, ApproximateGP, IndependentModelList, or a pair (ApproximateGP, likelihood) of "
+        "gpytorch.models"
+    )
+    raise unsupported("model", model, known)
+
+
+def _variational(model: Any, likelihood: Any) -> Conversion:
+    """The model with its likelihood; None stands for the latent function itself."""
     check_inherited(model, gpytorch.models.ApproximateGP, ("__call__",))
     link = _likelihood(likelihood)
     copy = read_only_copy(model)
@@ -68,7 +93,7 @@ def convert_variational(model: Any, likelihood: Any) -> Conversion:
     posterior = join_outputs(outputs, likelihood=link)
     binary = isinstance(link, Probit)
 
-    def said(own: Any, X: Any, marginal: Any) -> LibraryPrediction:
+    def said(marginal: Any, own: Any, X: Any) -> LibraryPrediction:
         distribution = own(X)
         shape = (len(X), posterior.outputs)
         mean = numbers("mean", distribution.mean).reshape(shape)
@@ -76,12 +101,8 @@ def convert_variational(model: Any, likelihood: Any) -> Conversion:
         probability = numbers("probability", marginal(distribution).mean) if binary else None
         return LibraryPrediction(mean, variance, probability)
 
-    def predict(X: np.ndarray) -> LibraryPrediction:
-        with exact_solves():
-            return in_blocks(lambda own, rows: said(own, rows, asked), copy, torch.as_tensor(X))
-
-    native = native_of(model, lambda own, X: said(own, X, likelihood))
-    return Conversion(posterior, predict, native=native)
+    of_copy, of_model = (partial(said, each) for each in (asked, likelihood))
+    return compared(posterior, model, copy, of_copy, of_model)
 
 
 def _strategy(strategy: Any) -> tuple[Any, int]:
@@ -90,15 +111,11 @@ def _strategy(strategy: Any) -> tuple[Any, int]:
     if type(strategy) is gv.IndependentMultitaskVariationalStrategy:
         count, strategy = strategy.num_tasks, strategy.base_variational_strategy
     if type(strategy) not in STRATEGIES:
-        names = supported_names((*STRATEGIES, gv.IndependentMultitaskVariationalStrategy))
-        raise UnsupportedModelError(
-            f"variational_strategy: {type(strategy).__name__} is not supported (supported: {names})"
-        )
-    if type(strategy._variational_distribution) not in DISTRIBUTIONS:
-        raise UnsupportedModelError(
-            f"variational distribution: {type(strategy._variational_distribution).__name__} is not "
-            f"supported (supported: {supported_names(DISTRIBUTIONS)})"
-        )
+        known = (*STRATEGIES, gv.IndependentMultitaskVariationalStrategy)
+        raise unsupported("variational_strategy", strategy, known)
+    distribution = strategy._variational_distribution
+    if type(distribution) not in DISTRIBUTIONS:
+        raise unsupported("variational distribution", distribution, DISTRIBUTIONS)
     if not strategy.variational_params_initialized.item():
         raise InputError(
             "model: expected a trained model, got one whose variational distribution was never "
@@ -155,11 +172,8 @@ def _likelihood(likelihood: Any) -> Likelihood:
         return Gaussian()
     link = LIKELIHOODS.get(type(likelihood))
     if link is None:
-        raise UnsupportedModelError(
-            f"likelihood: {type(likelihood).__name__} is not supported (supported: "
-            f"{supported_names(LIKELIHOODS)}); pass the model without it to certify the latent "
-            "function"
-        )
+        why = "; pass the model without it to certify the latent function"
+        raise unsupported("likelihood", likelihood, LIKELIHOODS, why)
     if isinstance(link, Softmax) and likelihood.mixing_weights is not None:
         return Softmax(numbers("likelihood.mixing_weights", likelihood.mixing_weights))
     return link
