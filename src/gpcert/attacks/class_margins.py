@@ -10,7 +10,6 @@ import numpy as np
 
 from gpcert.attacks.class_means import ClassMeans, class_means
 from gpcert.attacks.functions import (
-    PlainFunction,
     cross_gradient,
     mean_and_gradient,
     means_and_gradients,
@@ -64,11 +63,6 @@ class LeadMargins(Margins):
         """Judge by the decisions at X."""
         self.winners = np.argmax(self.scores(X), axis=1)
         return self
-
-    def of(self, winner: int) -> PlainFunction:
-        """The margin of one class, whatever is decided."""
-        self.winners = np.array([winner])
-        return lambda X: self.predicted(X, np.zeros(len(X), dtype=int))
 
     def led(self, scores: np.ndarray, slopes: np.ndarray, rows: np.ndarray) -> Judged:
         """The leads, and their gradients from those of all scores (k, m, d)."""
@@ -232,18 +226,6 @@ class PairVoteMargins(VoteMargins):
         """The lead in votes."""
         lead, _, slope = self._judged(X, rows)
         return lead, slope
-
-    def of(self, winner: int) -> PlainFunction:
-        """The lead of one class, to which less than half of its steps is added, growing with the
-        latent margin, whose gradient it has: votes are constant almost everywhere."""
-        self.winners, m = np.array([winner]), len(self.labels)
-
-        def function(X: np.ndarray) -> Judged:
-            lead, favour, slope = self._judged(X, np.zeros(len(X), dtype=int))
-            size = 1.0 + np.abs(favour)
-            return lead + favour / (3.0 * m * size), slope / (3.0 * m * size**2)[:, None]
-
-        return function
 
     def _judged(self, X: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The lead in votes, the least mean in favour of the winner, and its gradient."""

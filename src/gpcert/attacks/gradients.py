@@ -13,8 +13,7 @@ from gpcert.attacks.class_margins import (
     vote_scores,
     weighted_gradient,
 )
-from gpcert.attacks.committee_functions import normalised
-from gpcert.attacks.functions import means_and_gradients, scalar_function, stacked
+from gpcert.attacks.functions import Both, means_and_gradients, plain_function, stacked
 from gpcert.committee import Committee, Model
 from gpcert.errors import InputError
 from gpcert.likelihoods import ClassLikelihood, ScalarLikelihood
@@ -23,8 +22,6 @@ from gpcert.quantities import Probability
 
 ROWS = 1024
 """Points whose kernel values are held at once."""
-
-Both = tuple[np.ndarray, np.ndarray]
 
 
 def prediction_and_gradient(
@@ -56,7 +53,7 @@ def _block(model: Model, X: np.ndarray, quantity: str | None) -> Both:
         return found[1].probabilities, np.stack(slopes, axis=1)
     assert isinstance(model, Posterior), "separate outputs are of several classes"
     assert isinstance(model.likelihood, ScalarLikelihood)
-    return stacked([scalar_function(model, Probability(model.likelihood, 0, 1))(X)])
+    return stacked([plain_function(model, Probability(model.likelihood, 0, 1))(X)])
 
 
 def _committee(committee: Committee, X: np.ndarray, quantity: str | None) -> Both:
@@ -71,4 +68,8 @@ def _committee(committee: Committee, X: np.ndarray, quantity: str | None) -> Bot
         if quantity == "probability":
             committee.check_has_probabilities()
         return vote_scores(all_pair_weights(committee), means, F, slopes)
-    return normalised(F, slopes)
+    total = F.sum(axis=1, keepdims=True)
+    safe = np.where(total != 0, total, 1.0)
+    value = np.where(total != 0, F / safe, 0.0)
+    by_x = (slopes - value[:, :, None] * slopes.sum(axis=1, keepdims=True)) / safe[:, :, None]
+    return value, by_x

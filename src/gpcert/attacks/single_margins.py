@@ -8,17 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.attacks.functions import (
-    deviation_function,
-    deviation_of,
-    mean_and_gradient,
-    means_and_gradients,
-    scalar_function,
-)
+from gpcert.attacks.functions import mean_and_gradient, means_and_gradients, plain_function
 from gpcert.attacks.margins import Judged, Margins
 from gpcert.likelihoods import ScalarLikelihood
 from gpcert.posterior import Posterior
 from gpcert.quantities import Probability
+from gpcert.quantities.deviation import deviation_of
 from gpcert.several import Outputs
 
 
@@ -39,7 +34,7 @@ class BinaryMargins(Margins):
             f"probability of class {posterior.labels[1]}" if probable else "decision function"
         )
         self.signs = np.where(self._second(X), 1.0, -1.0)
-        self.probability = scalar_function(posterior, Probability(self.likelihood, 0, 1))
+        self.probability = plain_function(posterior, Probability(self.likelihood, 0, 1))
 
     def latent(self, X: np.ndarray, rows: np.ndarray) -> Judged:
         """`sign mu`."""
@@ -130,8 +125,9 @@ class DeviationMargins(RegressionMargins):
 
     def latent(self, X: np.ndarray, rows: np.ndarray) -> Judged:
         """`delta - deviation` and a (sub)gradient."""
-        value, gradient = deviation_function(self.posterior, self.reference[rows], self.norm)(X)
-        return self.delta + value, gradient
+        means, slopes = means_and_gradients(self.posterior, X)
+        value, weight = deviation_of(means - self.reference[rows], self.norm)
+        return self.delta - value, -np.einsum("kc,kcd->kd", weight, slopes)
 
     def shown(self, X: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """The mean of one output; of several the size of the deviation."""
