@@ -9,7 +9,7 @@ import gpcert
 from gpcert import fusion
 from gpcert.arrays import Backend, backend_from_name, to_numpy
 from gpcert.enclosures import Evaluation, LocalPosterior
-from gpcert.enclosures.goals import ScalarGoal
+from gpcert.enclosures.goals import QuantityGoal
 from gpcert.errors import InputError
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit
@@ -52,7 +52,7 @@ def _bounds(backend: Backend) -> list[np.ndarray]:
     high = low + np.array([0.0, 0.1, 0.4])
     cells = Cells(region, backend.asarray(low), backend.asarray(high))
     evaluation = Evaluation(local, cells)
-    goals = [ScalarGoal(Probability(posterior.likelihood, 0, sign)) for sign in (1, -1)]
+    goals = [QuantityGoal(Probability(posterior.likelihood, 0, sign)) for sign in (1, -1)]
     with fusion.running_on(backend):
         return [to_numpy(goal.bound(evaluation, None).lower) for goal in goals]
 

@@ -57,7 +57,6 @@ class WeightedExpansion(Expansion):
     distances: Annotated[Array, "B N"]
 
     def restricted_to(self, index: Array) -> WeightedExpansion:
-        """The same for some of the points."""
         return replace(self, K=self.K[:, index], distances=self.distances[:, index])
 
 
@@ -66,7 +65,6 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
     """The table, as the enclosures ask for it."""
 
     def expand(self, cells: Cells) -> WeightedExpansion:
-        """Kernel values at the centres of the cells."""
         scaled = self.scaled_centers(cells.center)
         distances = self.squared_distances(scaled)
         return WeightedExpansion(self.geometry(cells), self.matrix(distances), scaled, distances)
@@ -209,17 +207,14 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         return finite_product(rest, self.tail(higher.order, geometry.rho2))
 
     def center_variance(self, expansion: WeightedExpansion) -> tuple[Array, Array]:
-        """s^2, exactly."""
         xp = namespace(expansion.K)
         zero = xp.zeros_like(expansion.geometry.rho2)
         return zero + self.variance, zero
 
     def largest_variance(self, expansion: WeightedExpansion) -> Array:
-        """s^2 everywhere."""
         return self.center_variance(expansion)[0]
 
     def variance_range(self, expansion: WeightedExpansion) -> tuple[Array, Array]:
-        """s^2 everywhere, exactly."""
         value, _ = self.center_variance(expansion)
         return value, value
 
@@ -252,7 +247,6 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         return QuadraticForm(up(form.matrix * chord[:, None, None], 2), form.error)
 
     def remainder(self, expansion: WeightedExpansion, order: int) -> Array:
-        """R0 or R1 of the plain features."""
         rho2 = expansion.geometry.rho2
         return self.zeroth_remainder(rho2) if order == 0 else self.first_remainder(rho2)
 
@@ -263,7 +257,6 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         return self.zeroth_remainder(rho2 + 0.0 * cells.center[:, 0])
 
     def first_tail(self, expansion: WeightedExpansion) -> Array:
-        """`tail_1(rho2)`."""
         return self.tail(1, expansion.geometry.rho2)
 
     def derivatives(self, expansion: WeightedExpansion) -> Array:
@@ -271,7 +264,6 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         return self._derivatives(expansion.K, expansion.scaled)
 
     def derivative_parts(self, expansion: WeightedExpansion, cells: int) -> Iterator[Array]:
-        """The same of some cells."""
         for start in range(0, len(expansion.K), cells):
             part = slice(start, start + cells)
             yield self._derivatives(expansion.K[part], expansion.scaled[part])
@@ -317,7 +309,6 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
     def paper_bound(
         self, expansion: WeightedExpansion, weights: Array, slope: Array | None = None
     ) -> Array:
-        """See `gpcert.kernels.expansions.paper_lines`."""
         extents = self.point_norms + self.reach
         # relative_error >= 0.6 of every error of r^2, that of the fixed features included
         errors = 2.0 * self.relative_error
