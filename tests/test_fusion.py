@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 
@@ -20,7 +22,7 @@ CPU = Backend("torch", "cpu", compiled=True)
 
 
 @pytest.fixture
-def traced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def traced(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """Functions are traced whole and then run operation by operation; their names."""
     torch = pytest.importorskip("torch")
     names: list[str] = []
@@ -52,7 +54,7 @@ def _bounds(backend: Backend) -> list[np.ndarray]:
     high = low + np.array([0.0, 0.1, 0.4])
     cells = Cells(region, backend.asarray(low), backend.asarray(high))
     evaluation = Evaluation(local, cells)
-    goals = [QuantityGoal(Probability(posterior.likelihood, 0, sign)) for sign in (1, -1)]
+    goals = [QuantityGoal(Probability(Probit(), 0, sign)) for sign in (1, -1)]
     with fusion.running_on(backend):
         return [to_numpy(goal.bound(evaluation, None).lower) for goal in goals]
 

@@ -275,8 +275,8 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
     def _columns(self) -> Array:
         """(f, N): the points' features in rows of their own, as what is formed from them lies in
         memory; a transposed view would hand its own order down, and every product would copy."""
-        f = self.points.shape[1]
-        return namespace(self.points).stack([self.points[:, j] for j in range(f)])
+        rows = [self.points[:, j] for j in range(self.points.shape[1])]
+        return namespace(self.points).stack(rows) if rows else self.points.T
 
     def _pointwise(self, distances: Array, weights: Array, rho: Array) -> tuple[Array, Array]:
         """See `exponential_remainder`."""
