@@ -14,7 +14,7 @@ from problems import exact
 import gpcert
 from gpcert.arrays import Array, Backend, backend_from_name
 from gpcert.enclosures import Evaluation, LocalPosterior, Portfolio
-from gpcert.enclosures.goals import Goal, ScalarGoal
+from gpcert.enclosures.goals import Goal, QuantityGoal
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit
 from gpcert.quantities import Probability
@@ -67,7 +67,7 @@ class Batch:
 
     def goals(self, sides: int) -> list[Goal]:
         likelihood = self.posterior.likelihood
-        return [ScalarGoal(Probability(likelihood, 0, sign)) for sign in (1, -1)[:sides]]
+        return [QuantityGoal(Probability(likelihood, 0, sign)) for sign in (1, -1)[:sides]]
 
     def rest(self, names: tuple[str, ...]) -> None:
         """Leave optional bounds out of all batches to come; `()` computes all of them."""

@@ -9,12 +9,12 @@ import math
 from dataclasses import dataclass
 
 from gpcert.arrays import Array, namespace
-from gpcert.quantities.base import Quantity
+from gpcert.quantities.base import OutputQuantity
 from gpcert.rounding import down, nonnegative, up
 
 
 @dataclass(frozen=True)
-class Mean(Quantity):
+class Mean(OutputQuantity):
     """`sign mu_c`, sign = 1 for the minimum, -1 for the maximum."""
 
     output: int
@@ -44,7 +44,7 @@ class Mean(Quantity):
 
 
 @dataclass(frozen=True)
-class Variance(Quantity):
+class Variance(OutputQuantity):
     """`sign V_c`: noise included where the output has some."""
 
     output: int

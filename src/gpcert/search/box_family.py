@@ -16,9 +16,8 @@ from gpcert.arrays import Backend, to_numpy
 from gpcert.committee import Model
 from gpcert.deadline import OutOfTime, checkpoint
 from gpcert.enclosures import Evaluation, Portfolio, local_model
-from gpcert.enclosures.affine import through_origin
-from gpcert.enclosures.goals import Goal
-from gpcert.enclosures.goals.affine import affine_below
+from gpcert.enclosures.affine import least_affine, through_origin
+from gpcert.enclosures.goals import Goal, QuantityGoal
 from gpcert.enclosures.local_posterior import LocalModel
 from gpcert.errors import SoundnessError
 from gpcert.regions import Box, Cells
@@ -165,8 +164,9 @@ class BoxFamily:
         found = []
         for g in map(int, goals):
             checkpoint()
-            constant = self.backend.asarray(lower[:, g])
-            line = affine_below(self.goals[g], evaluation).or_constant(constant)
+            constant, goal = self.backend.asarray(lower[:, g]), self.goals[g]
+            assert isinstance(goal, QuantityGoal), "asked for where it is known"
+            line = least_affine(evaluation, goal.quantity).or_constant(constant)
             offset = through_origin(line, evaluation.cells.center)
             parts = (to_numpy(line.slope), to_numpy(offset)[:, None])
             found.append(np.concatenate(parts, axis=1))

@@ -40,7 +40,6 @@ from gpcert.kernels.expansions.paper_lines import ScaledPoints, paper_lower_boun
 from gpcert.kernels.expansions.squared_exponential_table import (
     MOST_CUBIC_FEATURES,
     SquaredExponentialTable,
-    length_below,
 )
 from gpcert.kernels.exponentials import growth_chord
 from gpcert.regions import Cells
@@ -56,7 +55,6 @@ class WeightedExpansion(Expansion):
     distances: Annotated[Array, "B N"]
 
     def restricted_to(self, index: Array) -> WeightedExpansion:
-        """The same for some of the points."""
         return replace(self, K=self.K[:, index], distances=self.distances[:, index])
 
 
@@ -65,7 +63,6 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
     """The table, as the enclosures ask for it."""
 
     def expand(self, cells: Cells) -> WeightedExpansion:
-        """Kernel values at the centres of the cells."""
         scaled = self.scaled_centers(cells.center)
         distances = self.squared_distances(scaled)
         return WeightedExpansion(self.geometry(cells), self.matrix(distances), scaled, distances)
@@ -131,7 +128,8 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         geometry = expansion.geometry
         coefficients = expansion.K * combination.weights
         none = xp.zeros_like(coefficients[:, :1]) + xp.zeros_like(expansion.scaled[0, :5])
-        higher = self.gram_degrees(coefficients, expansion.scaled, geometry.rho, 2, none)
+        box = (geometry.half, geometry.rho)
+        higher = self.gram_degrees(coefficients, expansion.scaled, box, 2, none)
         if higher is None:
             return None
         value, gradient = self.first_moments(coefficients, expansion.scaled)
@@ -207,17 +205,14 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         return finite_product(rest, self.tail(higher.order, geometry.rho2))
 
     def center_variance(self, expansion: WeightedExpansion) -> tuple[Array, Array]:
-        """s^2, exactly."""
         xp = namespace(expansion.K)
         zero = xp.zeros_like(expansion.geometry.rho2)
         return zero + self.variance, zero
 
     def largest_variance(self, expansion: WeightedExpansion) -> Array:
-        """s^2 everywhere."""
         return self.center_variance(expansion)[0]
 
     def variance_range(self, expansion: WeightedExpansion) -> tuple[Array, Array]:
-        """s^2 everywhere, exactly."""
         value, _ = self.center_variance(expansion)
         return value, value
 
@@ -250,7 +245,6 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         return QuadraticForm(up(form.matrix * chord[:, None, None], 2), form.error)
 
     def remainder(self, expansion: WeightedExpansion, order: int) -> Array:
-        """R0 or R1 of the plain features."""
         rho2 = expansion.geometry.rho2
         return self.zeroth_remainder(rho2) if order == 0 else self.first_remainder(rho2)
 
@@ -261,7 +255,6 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         return self.zeroth_remainder(rho2 + 0.0 * cells.center[:, 0])
 
     def first_tail(self, expansion: WeightedExpansion) -> Array:
-        """`tail_1(rho2)`."""
         return self.tail(1, expansion.geometry.rho2)
 
     def derivatives(self, expansion: WeightedExpansion) -> Array:
@@ -269,7 +262,6 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         return self._derivatives(expansion.K, expansion.scaled)
 
     def derivative_parts(self, expansion: WeightedExpansion, cells: int) -> Iterator[Array]:
-        """The same of some cells."""
         for start in range(0, len(expansion.K), cells):
             part = slice(start, start + cells)
             yield self._derivatives(expansion.K[part], expansion.scaled[part])
@@ -308,7 +300,6 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
     def paper_bound(
         self, expansion: WeightedExpansion, weights: Array, slope: Array | None = None
     ) -> Array:
-        """See `gpcert.kernels.expansions.paper_lines`."""
         extents = self.point_norms + self.reach
         # relative_error >= 0.6 of every error of r^2, that of the fixed features included
         errors = 2.0 * self.relative_error
@@ -316,3 +307,11 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         underflow = self.floor * float(namespace(weights).sum(abs(weights)))
         half = expansion.geometry.half
         return paper_lower_bound(where, expansion.scaled, half, weights, slope) - underflow
+
+
+def length_below(x: Array, dims: int) -> Array:
+    """Lower bound of the Euclidean (Frobenius) norm over the last `dims` axes."""
+    xp = namespace(x)
+    axes = tuple(range(1, 1 + dims))
+    total = xp.sqrt(xp.sum(x**2, axis=axes))
+    return total * (1.0 - gamma(x.shape[-1] ** dims + 8))

@@ -9,7 +9,7 @@ Proofs: docs/mathematics.md, statements 1.2, 2.6, 4.3, 16.5 and 16.6.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
 
@@ -18,6 +18,7 @@ import numpy as np
 from gpcert.arrays import Array, Backend, namespace
 from gpcert.deadline import checkpoint
 from gpcert.errors import InputError
+from gpcert.kernels.expansions.box_metric import Box, box_metric
 from gpcert.kernels.expansions.higher_degrees import (
     HIGHEST_DEGREE,
     HigherTerms,
@@ -195,7 +196,7 @@ class SquaredExponentialTable:
         coefficients: Array,
         scaled: Array,
         moments: tuple[Array, Array, Array],
-        box: tuple[Array, Array],
+        box: Box,
         drift: Array | None = None,
     ) -> HigherTerms | None:
         """Third moments by one matrix product for few features; else the points' Gram matrix.
@@ -214,10 +215,10 @@ class SquaredExponentialTable:
             return cubic_terms(third, moments, scaled, error, box)
         if not bool(xp.any(box[1] > 0)):
             return None  # single points have no higher degrees
-        return self.gram_degrees(coefficients, scaled, box[1], 3, up(drifts, 8))
+        return self.gram_degrees(coefficients, scaled, box, 3, up(drifts, 8))
 
     def gram_degrees(
-        self, coefficients: Array, scaled: Array, rho: Array, first: int, drifts: Array
+        self, coefficients: Array, scaled: Array, box: Box, first: int, drifts: Array
     ) -> HigherTerms | None:
         """Degrees `first` (2 or 3) to 6 from the points' Gram matrix; None where that is large."""
         xp = namespace(coefficients)
@@ -227,22 +228,28 @@ class SquaredExponentialTable:
             return None
         each = max(1, MOST_GRAM_ENTRIES // N**2)
         if len(coefficients) > each:  # piece by piece: bounds the memory
-            parts = (coefficients, scaled, rho, drifts)
+            parts = (coefficients, scaled, *box, drifts)
             found = []
             for start in range(0, len(coefficients), each):
                 checkpoint()
-                a, c, r, lost = (part[start : start + each] for part in parts)
-                found.append(self.gram_degrees(a, c, r, first, lost))
+                a, c, half, rho, lost = (part[start : start + each] for part in parts)
+                found.append(self.gram_degrees(a, c, (half, rho), first, lost))
             return HigherTerms.joined(found)
         magnitudes = xp.abs(coefficients)
         # |u_i.u_j| <= m_i m_j, each factor and each a_i with its relative error: the error of the
         # double sum is at most 2 n eta (sum |a_i| m_i^n)^2
         eta = gamma(2 * N + 8 * f + 64) + 2.0 * xp.max(self.relative_error)
-        extent = self.point_norms + self.reach
-        powers = xp.stack([extent**n for n in range(first, HIGHEST_DEGREE + 1)], axis=1)
-        error = up(16.0 * eta * (magnitudes @ powers + self._cubic_floor) ** 2, N + 32)
+        orders = range(first, HIGHEST_DEGREE + 1)
         points = self.points[None] - scaled[:, None, :]
-        return gram_terms(coefficients, points, error, drifts, rho, first)
+        metric = box_metric(magnitudes, points, *box)
+        extent = metric.lengths(xp.abs(self.points)[None] + xp.abs(scaled)[:, None, :])
+        growth = xp.stack([metric.growth**n for n in orders], axis=1)
+        sums = xp.stack([xp.sum(magnitudes * extent**n, axis=1) for n in orders], axis=1)
+        error = up(16.0 * eta * (sums + self._cubic_floor * growth) ** 2, N + 32)
+        points = points / metric.delta[:, None, :]
+        found = gram_terms(coefficients, points, error, up(drifts * growth, 12), metric.rho, first)
+        known = xp.where(metric.plain, found.known, 0.0 * found.known)  # of T_n, not of T'_n
+        return replace(found, known=known)
 
     def first_moments(self, coefficients: Array, scaled: Array) -> tuple[Array, Array]:
         """The first two of `moments`."""
@@ -340,14 +347,6 @@ class SquaredExponentialTable:
         squares = self._squares
         distances = squares[:, None] + squares[None, :] - 2.0 * (self.points @ self.points.T)
         return self.variance * xp.exp(-0.5 * nonnegative(distances))
-
-
-def length_below(x: Array, dims: int) -> Array:
-    """Lower bound of the Euclidean (Frobenius) norm over the last `dims` axes."""
-    xp = namespace(x)
-    axes = tuple(range(1, 1 + dims))
-    total = xp.sqrt(xp.sum(x**2, axis=axes))
-    return total * (1.0 - gamma(x.shape[-1] ** dims + 8))
 
 
 def subtraction_error(extent: np.ndarray, f: int) -> np.ndarray:
