@@ -15,6 +15,7 @@ import gpcert
 from gpcert.arrays import Array, Backend, backend_from_name
 from gpcert.enclosures import Evaluation, LocalPosterior, Portfolio
 from gpcert.enclosures.goals import Goal, QuantityGoal
+from gpcert.fusion import running_on
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit
 from gpcert.quantities import Probability
@@ -76,7 +77,8 @@ class Batch:
     def bound(self, goals: list[Goal], local: LocalPosterior | None = None) -> list[Array]:
         """What a search does with a batch: enclosures of mean and variance, then the goals."""
         evaluation = Evaluation(local or self.local, self.cells, learnt=self.learnt)
-        return [goal.bound(evaluation, None).lower for goal in goals]
+        with running_on(self.backend):
+            return [goal.bound(evaluation, None).lower for goal in goals]
 
     def wait(self) -> None:
         """Let a GPU finish: its calls return before their work is done."""

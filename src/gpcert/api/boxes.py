@@ -73,7 +73,7 @@ def bound_boxes(
         until every end is known to within it.
     budget : seconds or a `Budget` for the whole call. By default 60 seconds where `tol` is given,
         and no limit where it is not.
-    backend : "numpy", "torch" or "torch:cuda".
+    backend : "numpy", "torch", "torch:cuda" or, for long work, "torch:cuda:compiled".
     out : where the ranges go instead of new arrays: an array (R, outputs, 2), such as a memory map,
         a path ending in `.npy`, or `{quantity: array or path}`. Paths are written block by block,
         with a `.progress.json` beside each: the same call goes on where a killed one was. Affine

@@ -83,10 +83,11 @@ class Method:
         """
         mapped = any(member.features is not None for member in model.members)
         if self.variance_bound is None:
-            closed = None if mapped else PaperEnclosures("analytic", random_state)
+            rough = [not mapped and _by_rough_variance(each, model) for each in quantities]
+            closed = PaperEnclosures("analytic", random_state) if any(rough) else None
             return [
-                QuantityGoal(each, closed if _by_rough_variance(each, model) else None)
-                for each in quantities
+                QuantityGoal(each, closed if own else None)
+                for each, own in zip(quantities, rough, strict=True)
             ]
         if len(model.members) > 1 and any(isinstance(each, ClassSums) for each in quantities):
             raise InputError(

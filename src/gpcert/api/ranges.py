@@ -71,7 +71,7 @@ def prediction_range(
         valid but useless bounds.
     budget : `Budget(seconds, boxes, memory)`, or a number of seconds; 60 seconds by default. When
         it ends the bounds so far are returned; `Budget` says what may overrun it.
-    backend : "numpy", "torch" or "torch:cuda".
+    backend : "numpy", "torch", "torch:cuda" or, for long work, "torch:cuda:compiled".
     random_state : seed of the local search's starting points, and of the paper's random splits: a
         whole number, None, or a generator of NumPy's, from which a seed is drawn.
     method : "taylor" (default), "paper" (Algorithm 1 of the paper with its own bounds and random

@@ -26,7 +26,7 @@ from gpcert.posterior import Posterior
 from gpcert.quantities import ClassSums, Mean, Probability
 from gpcert.quantities.classes import margins
 from gpcert.quantities.votes import committee_margin
-from gpcert.regions.arguments import check_norm
+from gpcert.regions.base import check_norm
 from gpcert.several import Outputs
 
 ZERO, HALF = Fraction(0), Fraction(1, 2)

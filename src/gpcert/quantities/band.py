@@ -10,8 +10,7 @@ import sys
 from dataclasses import dataclass
 
 from gpcert.arrays import Array, namespace
-from gpcert.quantities.base import OutputQuantity
-from gpcert.quantities.moments import root_slope
+from gpcert.quantities.output import OutputQuantity, root_slope
 from gpcert.rounding import TINY, down, gamma, nonnegative, up
 
 WORTHWHILE_SHARE = 1e-3

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from gpcert.class_layout import ClassLayout
 from gpcert.likelihoods import ClassLikelihood
-from gpcert.quantities.base import Quantity
+from gpcert.quantities.output import Quantity
 
 Weights = tuple[float, ...]
 

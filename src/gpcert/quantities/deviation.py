@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpcert.arrays import Array, namespace
-from gpcert.quantities.base import Compound, Ends
-from gpcert.quantities.moments import Mean
+from gpcert.quantities.compound import Compound, Ends
+from gpcert.quantities.output import Mean
 from gpcert.regions.norms import norm_lower, norm_upper
 from gpcert.rounding import down, nonnegative, up
 

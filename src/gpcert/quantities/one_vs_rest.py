@@ -13,8 +13,8 @@ import numpy as np
 from gpcert.arrays import Array, namespace
 from gpcert.committee import Committee
 from gpcert.likelihoods import ScalarLikelihood
-from gpcert.quantities.base import Compound, Ends
 from gpcert.quantities.classes import Weights
+from gpcert.quantities.compound import Compound, Ends
 from gpcert.quantities.probability import Probability
 from gpcert.rounding import down, nonnegative, up
 

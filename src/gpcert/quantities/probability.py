@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from gpcert.arrays import Array, namespace
 from gpcert.likelihoods import ScalarLikelihood
 from gpcert.likelihoods.segments import LARGEST_SEGMENT
-from gpcert.quantities.base import OutputQuantity
+from gpcert.quantities.output import OutputQuantity
 
 WORTHWHILE_GAIN = 1e-3
 """Probability that further lines must gain on some cell of a batch to be worth their time."""

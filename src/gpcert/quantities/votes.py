@@ -24,10 +24,10 @@ import numpy as np
 from gpcert.arrays import Array, namespace
 from gpcert.committee import Committee, check_class_weight, pair_weights, vote_scores
 from gpcert.errors import InputError
-from gpcert.quantities.base import Compound, Ends
 from gpcert.quantities.classes import margins
-from gpcert.quantities.moments import Mean
+from gpcert.quantities.compound import Compound, Ends
 from gpcert.quantities.one_vs_rest import LeastSum, least_of, member_probabilities
+from gpcert.quantities.output import Mean
 from gpcert.quantities.probability import Probability
 from gpcert.rounding import down, gamma, up, up_float
 
