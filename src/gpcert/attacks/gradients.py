@@ -12,7 +12,7 @@ from gpcert.attacks.class_margins import (
     vote_scores,
     weighted_gradient,
 )
-from gpcert.attacks.functions import mean_and_gradient, scalar_function
+from gpcert.attacks.functions import mean_and_gradient, plain_function
 from gpcert.committee import Committee, Model, pair_weights
 from gpcert.errors import InputError
 from gpcert.likelihoods import ClassLikelihood, ScalarLikelihood
@@ -55,7 +55,7 @@ def _block(model: Model, X: np.ndarray, quantity: str | None) -> Both:
         return found[1].probabilities, np.stack(slopes, axis=1)
     assert isinstance(model, Posterior), "separate outputs are of several classes"
     assert isinstance(model.likelihood, ScalarLikelihood)
-    return _stacked([scalar_function(model, Probability(model.likelihood, 0, 1))(X)])
+    return _stacked([plain_function(model, Probability(model.likelihood, 0, 1))(X)])
 
 
 def _committee(committee: Committee, X: np.ndarray, quantity: str | None) -> Both:

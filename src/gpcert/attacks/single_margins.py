@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.attacks.functions import deviation_of, mean_and_gradient, scalar_function
+from gpcert.attacks.functions import mean_and_gradient, plain_function
 from gpcert.attacks.margins import Judged, Margins
 from gpcert.likelihoods import ScalarLikelihood
 from gpcert.posterior import Posterior
 from gpcert.quantities import Probability
+from gpcert.quantities.deviation import deviation_of
 from gpcert.several import Outputs
 
 
@@ -32,7 +33,7 @@ class BinaryMargins(Margins):
             f"probability of class {posterior.labels[1]}" if probable else "decision function"
         )
         self.signs = np.where(self._second(X), 1.0, -1.0)
-        self.probability = scalar_function(posterior, Probability(self.likelihood, 0, 1))
+        self.probability = plain_function(posterior, Probability(self.likelihood, 0, 1))
 
     def latent(self, X: np.ndarray, rows: np.ndarray) -> Judged:
         """`sign mu`."""

@@ -49,11 +49,9 @@ class Composite(Kernel):
 
     @property
     def parts(self) -> tuple[Kernel, ...]:
-        """All of them."""
         return self.kernels
 
     def with_parts(self, parts: tuple[Kernel, ...]) -> Self:
-        """The same of other kernels."""
         return type(self)(parts)
 
     def _each(self, method: str, *arguments: Any) -> list[Any]:
@@ -61,11 +59,9 @@ class Composite(Kernel):
         return [getattr(kernel, method)(*arguments) for kernel in self.kernels]
 
     def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        """Those of all, joined."""
         return self.joined.reduce(self._each("value", X, Y), axis=0)
 
     def diagonal(self, X: np.ndarray) -> np.ndarray:
-        """Those of all, joined."""
         return self.joined.reduce(self._each("diagonal", X), axis=0)
 
     def training_covariance(self, X: np.ndarray) -> np.ndarray:
@@ -73,7 +69,6 @@ class Composite(Kernel):
         return self.joined.reduce(self._each("training_covariance", X), axis=0)
 
     def node(self, points: np.ndarray, frame: Frame) -> LocalNode:
-        """See `gpcert.kernels.nodes`."""
         return self.local(tuple(self._each("node", points, frame)))
 
 
@@ -91,11 +86,9 @@ class Sum(Composite):
     local = SumNode
 
     def gradient(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        """Sum of the gradients."""
         return np.sum(self._each("gradient", X, Y), axis=0)
 
     def gradient_product(self, X: np.ndarray, Y: np.ndarray, C: np.ndarray) -> np.ndarray:
-        """Sum of the parts' own products."""
         return np.sum(self._each("gradient_product", X, Y, C), axis=0)
 
     def in_units(self, points: np.ndarray) -> tuple[Kernel, int]:
@@ -143,7 +136,6 @@ class Product(Composite):
         return Product((first.with_factor(exponent), *others))
 
     def parted(self) -> tuple[float, Kernel]:
-        """The factor of the first."""
         first, *others = self.kernels
         factor, inside = first.parted()
         return factor, Product((inside, *others))
@@ -162,21 +154,16 @@ class Expressed(Kernel):
         return self.express()
 
     def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        """Matrix `k(x_i, y_j)` in plain floating point."""
         return self.expression.value(X, Y)
 
     def diagonal(self, X: np.ndarray) -> np.ndarray:
-        """`k(x, x)`."""
         return self.expression.diagonal(X)
 
     def gradient(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        """`d k / d x`, by the product rule."""
         return self.expression.gradient(X, Y)
 
     def in_units(self, points: np.ndarray) -> tuple[Kernel, int]:
-        """That of the expression, which has the factors."""
         return self.expression.in_units(points)
 
     def node(self, points: np.ndarray, frame: Frame) -> LocalNode:
-        """That of the expression."""
         return self.expression.node(points, frame)

@@ -35,15 +35,12 @@ class Constant(Kernel):
     parameters: ClassVar[dict[str, Parameter]] = {"variance": POSITIVE}
 
     def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        """`s^2` everywhere."""
         return np.full((len(X), len(Y)), self.variance)
 
     def gradient(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        """Zero."""
         return np.zeros((len(X), len(Y), X.shape[1]))
 
     def features_seen(self, d: int) -> np.ndarray:
-        """None of them."""
         return np.zeros(d, dtype=bool)
 
     def node(self, points: np.ndarray, frame: Frame) -> ConstantNode:
@@ -71,7 +68,6 @@ class White(Kernel):
     parameters: ClassVar[dict[str, Parameter]] = {"variance": NONNEGATIVE}
 
     def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        """Zero."""
         return np.zeros((len(X), len(Y)))
 
     def diagonal(self, X: np.ndarray) -> np.ndarray:
@@ -79,11 +75,9 @@ class White(Kernel):
         return np.zeros(len(X))
 
     def gradient(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        """Zero."""
         return np.zeros((len(X), len(Y), X.shape[1]))
 
     def training_covariance(self, X: np.ndarray) -> np.ndarray:
-        """`variance * I`."""
         return self.variance * np.eye(len(X))
 
     def in_units(self, points: np.ndarray) -> tuple[Kernel, int]:
@@ -95,7 +89,6 @@ class White(Kernel):
         return self
 
     def features_seen(self, d: int) -> np.ndarray:
-        """None of them."""
         return np.zeros(d, dtype=bool)
 
     def node(self, points: np.ndarray, frame: Frame) -> ConstantNode:
@@ -122,7 +115,6 @@ class ConstantNode(LocalNode):
         return FeatureSizes(gram, (none, none, none), stationary=True)
 
     def at(self, reach: Reach) -> ConstantBatch:
-        """The same number for all."""
         xp, half = namespace(reach.half), reach.half
         B, f = half.shape
         none = xp.zeros((B, self.count), dtype=half.dtype, device=half.device)
@@ -162,11 +154,9 @@ class ConstantBatch(NodeBatch):
         return self._jet(self.variance * namespace(coefficients).sum(coefficients, axis=1))
 
     def gradients(self) -> Array:
-        """Zeros."""
         return self._zeros(self.features, self.value.shape[1])
 
     def variations(self) -> tuple[Array, Array, Array, Array]:
-        """The constant, and zeros."""
         value, none, _ = self.sizes
         return value, none, none, none
 

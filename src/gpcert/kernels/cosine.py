@@ -42,7 +42,6 @@ class Cosine(Kernel):
         return phase
 
     def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        """Matrix `k(x_i, y_j)` in plain floating point."""
         return self.variance * np.cos(self._phase(X, Y))
 
     def gradient(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
@@ -50,5 +49,4 @@ class Cosine(Kernel):
         return -self.variance * np.sin(self._phase(X, Y))[:, :, None] * self.frequency
 
     def node(self, points: np.ndarray, frame: Frame) -> LocalCosine:
-        """Bind to points and to the free coordinates of a region."""
         return LocalCosine.build(points, self.frequency, self.variance, frame)

@@ -53,7 +53,6 @@ class CosinePair(Kernel):
         return np.stack([X @ self.first, X @ self.second]) + self.phases[:, None]
 
     def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        """Matrix `k(x_i, y_j)` in plain floating point."""
         left, right = (np.exp(1j * self._angles(Z)).sum(axis=0) for Z in (X, Y))
         return np.real(left[:, None] * np.conj(right)[None, :])
 
@@ -70,7 +69,6 @@ class CosinePair(Kernel):
         return total
 
     def node(self, points: np.ndarray, frame: Frame) -> LocalCosinePair:
-        """Bind to points and to the free coordinates of a region."""
         return LocalCosinePair.build(points, (self.first, self.second), self.phases, frame)
 
     def in_units(self, points: np.ndarray) -> tuple[Kernel, int]:

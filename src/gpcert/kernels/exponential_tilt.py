@@ -37,21 +37,17 @@ class ExponentialTilt(Kernel):
     }
 
     def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        """Matrix `k(x_i, y_j)` in plain floating point."""
         with np.errstate(over="ignore"):
             return np.exp((X @ self.theta)[:, None] + (Y @ self.theta)[None, :] + self.log_factor)
 
     def diagonal(self, X: np.ndarray) -> np.ndarray:
-        """`e^{2 theta.x + log_factor}`."""
         with np.errstate(over="ignore"):
             return np.exp(2.0 * (X @ self.theta) + self.log_factor)
 
     def gradient(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        """`d k / d x = k theta`."""
         return self.value(X, Y)[:, :, None] * self.theta
 
     def node(self, points: np.ndarray, frame: Frame) -> LocalExponentialTilt:
-        """Bind to points and to the free coordinates of a region."""
         return LocalExponentialTilt.build(points, self.theta, self.log_factor, frame)
 
     def in_units(self, points: np.ndarray) -> tuple[Kernel, int]:

@@ -51,7 +51,6 @@ class GeneralisedSpectral(Mixture):
         super().__post_init__()
 
     def express(self) -> Sum:
-        """The sum of products that this kernel is."""
         rows = zip(self.variances, self.thetas, self.first, self.second, self.phases, strict=True)
         return Sum(
             [

@@ -39,7 +39,6 @@ class Linear(Kernel):
         return ((X - self.center) * self.weights) @ (Y - self.center).T
 
     def diagonal(self, X: np.ndarray) -> np.ndarray:
-        """`sum_j w_j (x_j - o_j)^2`."""
         apart = X - self.center
         return (self.weights * apart * apart).sum(axis=1)
 
@@ -54,7 +53,6 @@ class Linear(Kernel):
             return np.broadcast_to(1.0 / np.sqrt(self.weights), (d,)).copy()
 
     def node(self, points: np.ndarray, frame: Frame) -> LinearNode:
-        """See `gpcert.kernels.nodes.linear`."""
         d = points.shape[1]
         weights, center = (np.broadcast_to(a, (d,)) for a in (self.weights, self.center))
         return LinearNode.build(points, weights, center, frame)
@@ -72,7 +70,6 @@ class Linear(Kernel):
         return self.with_factor(-exponent), exponent
 
     def with_factor(self, exponent: int) -> Linear:
-        """The weights have it."""
         return Linear(exactly_scaled("kernel", self.weights, exponent), self.center)
 
     def rescaled(self, scale: np.ndarray, shift: np.ndarray) -> Linear:

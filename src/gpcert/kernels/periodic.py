@@ -54,7 +54,6 @@ class Periodic(Kernel):
         return np.broadcast_to(self.period, (d,)), np.broadcast_to(self.length_scale, (d,))
 
     def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        """Matrix `k(x_i, y_j)` in plain floating point."""
         exponent = np.zeros((len(X), len(Y)))
         for j, (p, length) in enumerate(zip(*self._parameters(X.shape[1]), strict=True)):
             sine = np.sin(np.pi * (X[:, j, None] - Y[None, :, j]) / p)
@@ -74,6 +73,5 @@ class Periodic(Kernel):
         return p * np.minimum(length, 1.0) / (2.0 * np.pi)
 
     def node(self, points: np.ndarray, frame: Frame) -> LocalPeriodic:
-        """Bind to points and to the free coordinates of a region."""
         p, length = self._parameters(points.shape[1])
         return LocalPeriodic.build(points, p, length, self.variance, frame)

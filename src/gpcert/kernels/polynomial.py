@@ -60,11 +60,9 @@ class Polynomial(Kernel):
         return Product((self.base,) * self.degree)
 
     def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        """The power, in plain floating point."""
         return self.base.value(X, Y) ** self.degree
 
     def diagonal(self, X: np.ndarray) -> np.ndarray:
-        """The power."""
         return self.base.diagonal(X) ** self.degree
 
     def gradient(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
@@ -78,7 +76,6 @@ class Polynomial(Kernel):
         return (C * slope) @ (self.weights * (Y - self.center))
 
     def typical_lengths(self, d: int) -> np.ndarray:
-        """Those of the linear kernel."""
         return self.base.typical_lengths(d)
 
     def node(self, points: np.ndarray, frame: Frame) -> ProductNode:
@@ -94,6 +91,5 @@ class Polynomial(Kernel):
         return Polynomial(self.degree, weights, offset, self.center), self.degree * exponent
 
     def rescaled(self, scale: np.ndarray, shift: np.ndarray) -> Polynomial:
-        """The linear kernel rescaled."""
         linear = Linear(self.weights, self.center).rescaled(scale, shift)
         return Polynomial(self.degree, linear.weights, self.offset, linear.center)

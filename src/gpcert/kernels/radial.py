@@ -57,7 +57,6 @@ class RadialKernel(Kernel, RadialProfile):
         return found / lengths if squared else found
 
     def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        """Matrix `k(x_i, y_j)` in plain floating point."""
         return self.variance * self.profile.terms(self._distances(X, Y), (0, 0))[0]
 
     def slopes(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
@@ -76,7 +75,6 @@ class RadialKernel(Kernel, RadialProfile):
         return (W @ Y - W.sum(1)[:, None] * X) / self.length_scale / self.length_scale
 
     def node(self, points: np.ndarray, frame: Frame) -> LocalRadial:
-        """Bind to points and to the free coordinates of a region."""
         lengths = np.broadcast_to(self.length_scale, points.shape[1:])
         return LocalRadial.build(points, lengths, self.variance, self.profile, frame)
 

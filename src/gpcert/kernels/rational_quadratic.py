@@ -84,7 +84,6 @@ class RationalQuadratic(RadialKernel):
         return found
 
     def growth(self, n: int, r: Array) -> Array:
-        """`2 (alpha + n) q / (1 + q)`."""
         xp = namespace(r)
         q = self._ratio(r)
         q = xp.minimum(q, xp.full_like(q, LARGEST_RATIO))

@@ -46,31 +46,24 @@ class Scale(Kernel):
 
     @property
     def parts(self) -> tuple[Kernel, ...]:
-        """The kernel inside."""
         return (self.kernel,)
 
     def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        """`factor * k`."""
         return self.factor * self.kernel.value(X, Y)
 
     def diagonal(self, X: np.ndarray) -> np.ndarray:
-        """`factor * k`."""
         return self.factor * self.kernel.diagonal(X)
 
     def gradient(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        """`factor * gradient of k`."""
         return self.factor * self.kernel.gradient(X, Y)
 
     def gradient_product(self, X: np.ndarray, Y: np.ndarray, C: np.ndarray) -> np.ndarray:
-        """`factor * that of k`."""
         return self.factor * self.kernel.gradient_product(X, Y, C)
 
     def training_covariance(self, X: np.ndarray) -> np.ndarray:
-        """`factor * that of k`, white noise included."""
         return self.factor * self.kernel.training_covariance(X)
 
     def node(self, points: np.ndarray, frame: Frame) -> ScaleNode:
-        """The scaled node."""
         return ScaleNode(self.kernel.node(points, frame), self.factor)
 
     def in_units(self, points: np.ndarray) -> tuple[Kernel, int]:
@@ -81,7 +74,6 @@ class Scale(Kernel):
         return (part if factor == 1.0 else Scale(part, factor)), e + own
 
     def parted(self) -> tuple[float, Kernel]:
-        """The factors of both."""
         factor, inside = self.kernel.parted()
         return factor * self.factor, inside
 
@@ -99,7 +91,6 @@ class ScaleNode(LocalNode):
         return self.part.feature_sizes(reach).scaled(self.factor)
 
     def at(self, reach: Reach) -> ScaleBatch:
-        """The scaled batch."""
         part = self.part.at(reach)
         return ScaleBatch(
             self.factor * part.value,
@@ -139,11 +130,9 @@ class ScaleBatch(NodeBatch):
         return self.part.contract(self.factor * coefficients)
 
     def gradients(self) -> Array:
-        """Scaled."""
         return self.factor * self.part.gradients()
 
     def variations(self) -> tuple[Array, Array, Array, Array]:
-        """Scaled."""
         zeroth, *others = self.part.variations()
         scaled = _scaled((others[0], others[1], others[2]), self.factor)
         return times(zeroth, namespace(zeroth).full_like(zeroth, self.factor)), *scaled
@@ -156,7 +145,6 @@ class ScaleBatch(NodeBatch):
 
     @np.errstate(over="ignore")
     def own_beyond_second(self) -> Array | None:
-        """Scaled."""
         found = self.part.own_beyond_second()
         return (
             None if found is None else times(found, namespace(found).full_like(found, self.factor))
@@ -175,7 +163,6 @@ class ScaleBatch(NodeBatch):
         return self.factor * matrix, times(zeroth, namespace(error).full_like(error, self.factor))
 
     def enclosed(self) -> Enclosed:
-        """Intervals and lines scaled."""
         return combined(
             [(namespace(self.value).full_like(self.value, self.factor), self.part.enclosed())]
         )

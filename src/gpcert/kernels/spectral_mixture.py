@@ -62,6 +62,5 @@ class SpectralMixture(Mixture):
     }
 
     def express(self) -> Sum:
-        """The sum of products that this kernel is."""
         rows = zip(self.variances, self.frequencies, self.length_scales, strict=True)
         return Sum([Product([SquaredExponential(lengths, v), Cosine(w)]) for v, w, lengths in rows])

@@ -53,7 +53,6 @@ class TaylorExpansion(Expansion):
     sizes: FeatureSizes
 
     def node_batch(self) -> NodeBatch:
-        """The tree at the centres."""
         return self.batch
 
 
@@ -91,7 +90,6 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
         )
 
     def expand(self, cells: Cells) -> TaylorExpansion:
-        """Evaluate all nodes at the centres of the cells."""
         reach = Reach.of(cells, self.frame)
         batch = self.node.at(reach)
         sizes = self.node.feature_sizes(reach)
@@ -179,12 +177,10 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
         )
 
     def center_variance(self, expansion: TaylorExpansion) -> tuple[Array, Array]:
-        """The value of k(., c) at c."""
         jet, errors = expansion.batch.itself()
         return jet.value, errors[0]
 
     def largest_variance(self, expansion: TaylorExpansion) -> Array:
-        """The squared length of the features."""
         return up(expansion.sizes.lengths[0] ** 2, 2)
 
     def variance_range(self, expansion: TaylorExpansion) -> tuple[Array, Array]:
@@ -202,11 +198,9 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
         return low, xp.minimum(high, largest)
 
     def row_sizes(self, expansion: TaylorExpansion) -> tuple[Array, Array]:
-        """Norms over the points of value and error."""
         return self._norms(expansion, 0)
 
     def derivative_sizes(self, expansion: TaylorExpansion) -> tuple[Array, Array]:
-        """Norms over the points of the gradients and their errors."""
         return self._norms(expansion, 1)
 
     def _norms(self, expansion: TaylorExpansion, order: int) -> tuple[Array, Array]:
@@ -217,7 +211,6 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
         return euclidean(size), euclidean(error)
 
     def derivatives(self, expansion: TaylorExpansion) -> Array:
-        """Gradients of the kernel's functions."""
         return expansion.batch.gradients()
 
     def derivative_covariance(self, expansion: TaylorExpansion) -> QuadraticForm:
@@ -225,12 +218,10 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
         return QuadraticForm(*expansion.batch.mixed())
 
     def squared_step(self, expansion: TaylorExpansion) -> QuadraticForm:
-        """See `step_form`."""
         covariance = self.derivative_covariance(expansion)
         return step_form(expansion.sizes, covariance, expansion.geometry)
 
     def remainder(self, expansion: TaylorExpansion, order: int) -> Array:
-        """R0 or R1."""
         return expansion.sizes.remainder(order)
 
     def step_length(self, cells: ImageCells) -> Array:
@@ -253,7 +244,6 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
         return lower if slope is None else down(lower + expansion.geometry.least(slope), 1)
 
     def tree(self) -> tuple[LocalNode, Frame]:
-        """The nodes that all of this comes from."""
         return self.node, self.frame
 
 

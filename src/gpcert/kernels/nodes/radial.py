@@ -154,7 +154,6 @@ class LocalRadial(LocalNode):
         return infinite_beyond_zero(rho2)
 
     def at(self, reach: Reach) -> RadialBatch:
-        """Distances, and the profile at them."""
         return RadialBatch(self, reach)
 
     @cached_property
@@ -250,7 +249,6 @@ class RadialBatch(NodeBatch):
         return self._accuracy.first, self._accuracy.second
 
     def binned(self, weights: Array) -> BinnedSums | None:
-        """See `NodeBatch`."""
         return BinnedSums(self, weights) if serves(self) else None
 
     def contract(self, coefficients: Array) -> Jet:
