@@ -18,7 +18,7 @@ from gpcert.models.inference.cholesky import (
 from gpcert.models.inference.record import EvidenceGradient, Fit
 from gpcert.models.links import Derivatives, Link
 from gpcert.rounding import U
-from gpcert.spectral import square, triangular_inverse
+from gpcert.triangular import square, triangular_inverse
 
 MODE_TOLERANCE = 1e-10
 """On `|a - grad log p(y | K a)|`, relative to the gradient. Newton is quadratic: the gap is mostly

@@ -20,7 +20,7 @@ from gpcert.models.inference.cholesky import (
 from gpcert.models.inference.record import EvidenceGradient, Fit
 from gpcert.models.links import softmax_log_likelihood, softmax_probabilities
 from gpcert.rounding import U
-from gpcert.spectral import square, triangular_inverse
+from gpcert.triangular import square, triangular_inverse
 
 MODE_TOLERANCE = 1e-10
 """On `|a - (e_y - p)|`, whose entries lie in [-1, 1]; see `laplace`."""
