@@ -3,10 +3,9 @@ bounds are worth their cost: decided by what they gained, not by a flag."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -17,12 +16,15 @@ from gpcert.enclosures.local_posterior import (
     LocalCommittee,
     LocalModel,
     LocalPosterior,
+    Memo,
     local_model,
 )
 from gpcert.enclosures.mean import MeanEnclosure
 from gpcert.enclosures.variance import VarianceEnclosure
 from gpcert.kernels.expansions.base import Expansion
+from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Cells
+from gpcert.several import Several
 
 PATIENCE = 3
 """Batches in a row without a gain after which an optional bound rests."""
@@ -79,7 +81,7 @@ class Portfolio:
             self.idle[name] = 0
 
 
-class Evaluation:
+class Evaluation(Memo):
     """Enclosures of a batch of cells; each is computed once, when a goal first asks.
 
     It holds all that is remembered of a batch (`once`), and what the search has learnt about
@@ -94,6 +96,7 @@ class Evaluation:
         optional: bool = True,
         learnt: Portfolio | None = None,
     ) -> None:
+        super().__init__()
         self.parts = local.members
         self.cells = cells
         self.optional = optional
@@ -103,20 +106,17 @@ class Evaluation:
         search sets it, and bounds that are refined stop there."""
         self.portfolio = Portfolio() if learnt is None else learnt.copy()
         self._index = 0
-        self._answers: dict[Hashable, Any] = {}
 
     @property
     def local(self) -> LocalPosterior:
         """The posterior; of a committee the first member."""
         return self.parts[0]
 
-    def once(self, key: Hashable, compute: Callable[[], Any]) -> Any:
-        """The answer to `key`, computed once; it must not refer to this evaluation, which would
-        then outlive its batch."""
-        if key not in self._answers:
-            checkpoint()
-            self._answers[key] = compute()
-        return self._answers[key]
+    @property
+    def model(self) -> Posterior | Several:
+        """The posterior, or all of them."""
+        members = tuple(part.posterior for part in self.parts)
+        return members[0] if len(members) == 1 else Several(members)
 
     def member(self, index: int) -> Evaluation:
         """The same cells as a committee's member sees them."""
@@ -163,10 +163,6 @@ class Evaluation:
             return self.mean(output).output_at_center
         key = ("center range", output)
         return self.once(key, lambda: self.local.mean_at_center(self.expansion, output))
-
-    def knows(self, kind: str, output: int) -> bool:
-        """Whether the enclosure of that mean or variance has been asked for."""
-        return (kind, output) in self._answers
 
     def variance(self, output: int) -> VarianceEnclosure:
         """Enclosures of v_c and -v_c."""

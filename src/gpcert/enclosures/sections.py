@@ -53,8 +53,7 @@ class SectionModel:
         parts = []
         for member in model.members:
             nowhere = Ball(member.points[0], 0.0)  # its kernel and norms are not used
-            local = LocalPosterior.build(member, nowhere, backend, variance)
-            parts.append(replace(local, norms=tuple(float(b) for b in local.unit.norms)))
+            parts.append(LocalPosterior.build(member, nowhere, backend, variance))
         return tuple(parts)
 
     @staticmethod

@@ -86,13 +86,13 @@ class LatentOutputs:
         own, c = self.evaluation.output(output)
         local = own.local
         largest = local.kernel.largest_variance(own.expansion)
-        return local.norms[c] * namespace(largest).sqrt(largest) + _reach(own, c)
+        return local.norm(c) * namespace(largest).sqrt(largest) + _reach(own, c)
 
     def largest(self, output: int) -> Array | float:
         """About the largest |g_j| anywhere, for the rounding of coefficients."""
         own, c = self.evaluation.output(output)
         local = own.local
-        whole = local.norms[c] * (local.operator.gain * local.kernel.variance) ** 0.5
+        whole = local.norm(c) * (local.operator.gain * local.kernel.variance) ** 0.5
         return whole + _reach(own, c)
 
     def dip(self, output: int) -> float:

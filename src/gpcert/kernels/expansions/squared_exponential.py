@@ -19,11 +19,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Annotated
 
 import numpy as np
 
 from gpcert.arrays import Array, PerCellAndFeature, namespace
+from gpcert.fusion import fused
 from gpcert.kernels.expansions.base import (
     Combination,
     Expansion,
@@ -267,7 +269,14 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
             yield self._derivatives(expansion.K[part], expansion.scaled[part])
 
     def _derivatives(self, K: Array, scaled: Array) -> Array:
-        return K[:, None, :] * (self.points.T[None, :, :] - scaled[:, :, None])
+        return _times_offsets(K, self._columns, scaled)
+
+    @cached_property
+    def _columns(self) -> Array:
+        """(f, N): the points' features in rows of their own, as what is formed from them lies in
+        memory; a transposed view would hand its own order down, and every product would copy."""
+        rows = [self.points[:, j] for j in range(self.points.shape[1])]
+        return namespace(self.points).stack(rows) if rows else self.points.T
 
     def _pointwise(self, distances: Array, weights: Array, rho: Array) -> tuple[Array, Array]:
         """See `exponential_remainder`."""
@@ -315,3 +324,9 @@ def length_below(x: Array, dims: int) -> Array:
     axes = tuple(range(1, 1 + dims))
     total = xp.sqrt(xp.sum(x**2, axis=axes))
     return total * (1.0 - gamma(x.shape[-1] ** dims + 8))
+
+
+@fused
+def _times_offsets(K: Array, columns: Array, scaled: Array) -> Array:
+    """(B, f, N): `k_i (z_ij - c_j)`."""
+    return K[:, None, :] * (columns[None, :, :] - scaled[:, :, None])

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gpcert.arrays import Array, namespace
+from gpcert.fusion import fused
 from gpcert.rounding import root, up
 
 
@@ -167,11 +168,19 @@ def entry_sum(tensor: Array, half: Array, degree: int) -> Array:
     """Upper bound (B,) of the sum of all absolute entries times their half-widths."""
     xp = namespace(tensor)
     entries, orders = sorted_index(half.shape[1], degree)
-    widths = half[:, xp.asarray(entries[:, 0], device=half.device)]
-    for place in range(1, degree):
-        widths = widths * half[:, xp.asarray(entries[:, place], device=half.device)]
-    total = (xp.abs(tensor) * widths) @ xp.asarray(orders, device=tensor.device)
+    places = [xp.asarray(entries[:, place], device=half.device) for place in range(degree)]
+    total = _weighted(tensor, half, places) @ xp.asarray(orders, device=tensor.device)
     return up(total, len(orders) + 32)
+
+
+@fused
+def _weighted(tensor: Array, half: Array, places: list[Array]) -> Array:
+    """(B, n): absolute entries times their half-widths."""
+    xp = namespace(tensor)
+    widths = half[:, places[0]]
+    for place in places[1:]:
+        widths = widths * half[:, place]
+    return xp.abs(tensor) * widths
 
 
 def dense_cubic(tensor: Array, features: int) -> Array:

@@ -13,7 +13,7 @@ from gpcert.models.inference.cholesky import checked_covariance, scaled_factor, 
 from gpcert.models.inference.record import EvidenceGradient, Fit
 from gpcert.models.links import Link, Moments
 from gpcert.rounding import U
-from gpcert.spectral import square, triangular_inverse
+from gpcert.triangular import square, triangular_inverse
 
 _TRUSTED = 1e-6
 """`precision * variance = 1 - (B^-1)_ii` below this has lost ten of its sixteen digits: such

@@ -10,7 +10,7 @@ from gpcert.models.inference.cholesky import checked_covariance, scaled_factor, 
 from gpcert.models.inference.newton import Mode, Problem, find_mode
 from gpcert.models.inference.record import EvidenceGradient, Fit
 from gpcert.models.links import Derivatives, Link
-from gpcert.spectral import square, triangular_inverse
+from gpcert.triangular import square, triangular_inverse
 
 
 def laplace(K: Any, y: Any, link: Link, start: Any = None, *, max_iterations: int = 100) -> Fit:

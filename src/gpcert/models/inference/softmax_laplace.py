@@ -19,7 +19,7 @@ from gpcert.models.inference.cholesky import (
 from gpcert.models.inference.newton import Problem, find_mode
 from gpcert.models.inference.record import EvidenceGradient, Fit
 from gpcert.models.links import softmax_log_likelihood, softmax_probabilities
-from gpcert.spectral import square, triangular_inverse
+from gpcert.triangular import square, triangular_inverse
 
 _FAST_STEPS = 25
 
