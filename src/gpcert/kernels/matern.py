@@ -206,7 +206,7 @@ class Matern(RadialKernel):
         evaluation = U * float(EXP_ULPS + 6 * self.p + 64)
         return (slope * rate + 3.3 * U * self._rate) * most + (slope * shift + evaluation)
 
-    def squared_remainders(self, rho2: Array) -> tuple[Array, Array, Array]:
+    def squared_remainders(self, rho2: Array) -> tuple[Array, ...]:
         """See `_series`; of order n only for p >= n."""
         xp = namespace(rho2)
         t = xp.where(rho2 > 0, up(self._rate * xp.sqrt(rho2), 4), xp.zeros_like(rho2))
