@@ -115,6 +115,17 @@ def test_the_minimum_along_a_line(alpha, slope, ends, beta, share):
             below(lower, arb(alpha) + arb(slope) * arb(v) - arb(beta) * arb(v).sqrt(), "line")
 
 
+@settings(max_examples=examples(200))
+@given(q=LINES, v=RANGES, beta=betas)
+def test_an_attained_end_is_rounded_up(q, v, beta):
+    """Not below `q - beta sqrt(v)`, where that is a float: a unit in the last place counts."""
+    with np.errstate(over="ignore"):
+        (found,) = Band(0, 1, beta).highest(*(np.array([a]) for a in (q, v, v)))
+    true = arb(q) - arb(beta) * arb(v).sqrt()
+    if abs(true) < 1e308:
+        below(-found, -true, "attained end")
+
+
 def test_the_minimum_along_a_line_is_exact():
     """Vertex inside the range (tangent), beyond either end, and a falling line."""
     band = Band(0, 1, 2.0)

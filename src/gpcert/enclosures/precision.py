@@ -15,7 +15,7 @@ from gpcert.arrays import Array, Backend, namespace
 from gpcert.deadline import checkpoint
 from gpcert.kernels.expansions.base import Expansion, LocalKernel, QuadraticForm
 from gpcert.rounding import gamma, root, up
-from gpcert.spectral import is_triangular
+from gpcert.triangular import is_triangular
 from gpcert.unit_form import UnitForm
 
 ACCEPTABLE_ERROR = 1e-6

@@ -12,14 +12,17 @@ from scipy.spatial.distance import cdist
 
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.nodes.radial import LocalRadial
-from gpcert.kernels.nodes.radial_accuracy import relative_errors
+from gpcert.kernels.nodes.radial_accuracy import SMALL_CHANGE, relative_errors
 from gpcert.kernels.nodes.radial_profiles import RadialProfile
 from gpcert.kernels.parameters import LENGTHS, POSITIVE, Parameter
 from gpcert.regions.frame import Frame
-from gpcert.rounding import TINY, gamma, up
+from gpcert.rounding import TINY, gamma, up, up_float
 
 ORDINARY = (1e-100, 1e100)
 """Lengths between which unscaled squares that leave float64 belong to kernel values of 0 or 1."""
+
+FARTHEST = 1e100
+"""Scaled distances are cut here in Gram matrices, so that their squares stay in float64."""
 
 
 class RadialKernel(Kernel, RadialProfile):
@@ -81,23 +84,42 @@ class RadialKernel(Kernel, RadialProfile):
     def gram_with_error(
         self, points: np.ndarray, rows: slice = slice(None), columns: slice = slice(None)
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Gram matrix; subtracting first, the relative error of r stays below gamma(d + 8)."""
-        X, Z, d = points[rows], points[columns], points.shape[1]
-        lengths = np.broadcast_to(self.length_scale, (d,))
-        total = np.zeros((len(X), len(Z)))
-        with np.errstate(over="ignore"):
-            for j in range(d):
-                difference = X[:, j, None] - Z[None, :, j]
-                difference /= lengths[j]
-                difference *= difference
-                total += difference
-        r = np.sqrt(np.minimum(total, 1e200))
-        error = gamma(d + 8) * r
+        """Gram matrix; subtracting first, the relative error of r stays below gamma(d + 8).
+
+        Where the profile knows a relative error that grows with r, that of the largest r serves all
+        entries: one number instead of a dozen passes over the matrix.
+        """
+        total = self._squared_distances(points[rows], points[columns])
+        rate = gamma(points.shape[1] + 8)
+        farthest = float(total.max(initial=0.0))
+        r = np.sqrt(np.minimum(total, FARTHEST**2, out=total), out=total)
         value = self.variance * self.profile.terms(r, (0, 0))[0]
-        relative = relative_errors(self.profile, 0, r, error)
-        good = np.isfinite(relative) & (total <= 1e200)
+        floor = TINY * max(1.0, self.variance)
+        if farthest <= FARTHEST**2:
+            last = np.full(1, math.sqrt(farthest))
+            uniform = self.profile.uniform_error(last, rate, np.zeros(1))
+            if uniform is not None and uniform[0] <= SMALL_CHANGE:
+                return value, up_float(float(uniform[0]), 16) * value + floor
+        relative = relative_errors(self.profile, 0, r, rate * r)
+        good = np.isfinite(relative) & (r < FARTHEST)
         known = np.where(good, np.where(good, relative, 0.0) * value, self.variance)
-        return value, np.asarray(up(known, 8)) + TINY * max(1.0, self.variance)
+        return value, np.asarray(up(known, 8)) + floor
+
+    def _squared_distances(self, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
+        """Scaled ones, (n, p), with d + 7 relative roundings: differences come first."""
+        lengths = np.broadcast_to(self.length_scale, (X.shape[1],))
+        ordinary = np.all((lengths > ORDINARY[0]) & (lengths < ORDINARY[1]))
+        total, part = np.zeros((len(X), len(Z))), np.empty((len(X), len(Z)))
+        with np.errstate(over="ignore"):
+            for j, length in enumerate(lengths.tolist()):
+                np.subtract(X[:, j, None], Z[None, :, j], out=part)
+                if ordinary:
+                    part *= 1.0 / length  # faster than a division
+                else:
+                    part /= length
+                part *= part
+                total += part
+        return total
 
 
 @lru_cache(maxsize=128)

@@ -143,7 +143,9 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
             errors = coefficient_errors(batch, a, near, combination.slack, roundings)
         else:
             errors = binned_errors(choice.binned, combination.slack, roundings)
-        value, gradient, hessian = xp.sum(a * expansion.K, axis=1), jet.gradient, jet.hessian
+        value, gradient, hessian = jet.value, jet.gradient, jet.hessian
+        if near is not None:
+            value = xp.sum(a * expansion.K, axis=1)
         first, second = choice.degree >= 1.0, choice.degree >= 2.0
         zero = xp.zeros_like(choice.error)
         # what is left out is missing in the gradient: nothing is known of it as a first order

@@ -17,7 +17,7 @@ from functools import cached_property
 
 import numpy as np
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, namespace, row_blocks
 from gpcert.errors import InputError
 from gpcert.kernels.lines.base import Enclosed
 from gpcert.kernels.nodes.base import Jet, LocalNode, NodeBatch, Triple
@@ -201,10 +201,18 @@ class RadialBatch(NodeBatch):
     def __init__(self, node: LocalRadial, reach: Reach) -> None:
         self.node, self.reach = node, reach
         self.centers = reach.center * node.scale
-        self.r = node.distances(self.centers)
-        value, first, second = node.profile.terms(self.r, (0, 0), (1, 0), (2, 0))
-        self.profile = value, first, second
-        self.value = node.variance * value
+        xp, shape = namespace(self.centers), (len(self.centers), len(node.extents))
+        device = self.centers.device
+        self.r, self.value, F0, F1, F2 = (
+            xp.empty(shape, dtype=xp.float64, device=device) for _ in range(5)
+        )
+        self.profile = F0, F1, F2
+        for block in row_blocks(*shape):
+            self.r[block] = node.distances(self.centers[block])
+            F0[block], F1[block], F2[block] = node.profile.terms(
+                self.r[block], (0, 0), (1, 0), (2, 0)
+            )
+            self.value[block] = node.variance * F0[block]
 
     @cached_property
     def regular(self) -> bool:
@@ -247,15 +255,29 @@ class RadialBatch(NodeBatch):
         """First moments of a F_1 and second moments of a F_2: two matrix products."""
         xp = namespace(self.r)
         node = self.node
-        scaled = node.variance * coefficients
-        first, second = self._factors
-        slope, gradient = node.table.first_moments(scaled * first, self.centers)
-        _, _, hessian = node.table.moments(scaled * second, self.centers)
+        parts = [self._contracted(coefficients, block) for block in row_blocks(*self.r.shape)]
+        if len(parts) == 1:
+            value, slope, gradient, hessian = parts[0]
+        else:
+            value, slope, gradient, hessian = (
+                xp.concat(list(each), axis=0) for each in zip(*parts, strict=True)
+            )
         hessian = hessian * (node.scale[:, None] * node.scale[None, :])
         f = node.scale.shape[0]
         identity = xp.eye(f, dtype=xp.float64, device=self.r.device)
         hessian = hessian - slope[:, None, None] * (identity * node.scale**2)
-        return Jet(xp.sum(coefficients * self.value, axis=1), gradient * node.scale, hessian)
+        return Jet(value, gradient * node.scale, hessian)
+
+    def _contracted(self, coefficients: Array, block: slice) -> tuple[Array, Array, Array, Array]:
+        """Value and moments of some of the cells."""
+        xp, table, centers = namespace(self.r), self.node.table, self.centers[block]
+        first, second = (factor[block] for factor in self._factors)
+        a = coefficients[block]
+        value = xp.sum(a * self.value[block], axis=1)
+        a = self.node.variance * a
+        slope, gradient = table.first_moments(a * first, centers)
+        a *= second
+        return value, slope, gradient, table.moments(a, centers)[2]
 
     def gradients(self) -> Array:
         """`s F_1 S (z - c)`."""

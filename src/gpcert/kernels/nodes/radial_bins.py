@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from gpcert.arrays import Array
+from gpcert.arrays import Array, row_blocks
 from gpcert.kernels.nodes.beyond import Beyond
 from gpcert.kernels.nodes.radial_accuracy import regular_accuracy
 from gpcert.kernels.nodes.radial_remainder import (
@@ -71,7 +71,7 @@ def serves(batch: RadialBatch) -> bool:
 
 class SizeTable(NamedTuple):
     """For one rho: bins whose points are near, those that go on to order 5, and columns (BINS, 6)
-    of what a weight of 1 costs there, apart from powers of rho (see `BinTables.of_size`)."""
+    of what a weight of 1 costs there, apart from powers of rho (see `BinTables.of_sizes`)."""
 
     near: np.ndarray
     goes_on: np.ndarray
@@ -113,7 +113,7 @@ class BinTables:
         )
         return (1.0 + SLACK) * cubic, (1.0 + SLACK) * quartic
 
-    def of_size(self, rho: float, tensors: bool) -> SizeTable:
+    def of_sizes(self, sizes: list[float], tensors: bool) -> list[SizeTable]:
         """Which points end where is free to choose; costs are, with s the variance,
 
             s rho first                                     near: the value alone,
@@ -122,24 +122,27 @@ class BinTables:
 
         and `squares` those of the first two, for errors of the weights.
         """
-        if rho not in self._sizes:
-            self._sizes[rho] = self._of_size(rho, tensors)
-        return self._sizes[rho]
+        missing = [rho for rho in sizes if rho not in self._sizes]
+        if missing:
+            found = self._of_sizes(np.asarray(missing)[:, None], tensors)
+            tables = (SizeTable(*parts) for parts in zip(*found, strict=True))
+            self._sizes.update(zip(missing, tables, strict=True))
+        return [self._sizes[rho] for rho in sizes]
 
     @np.errstate(over="ignore", invalid="ignore", divide="ignore")
-    def _of_size(self, rho: float, tensors: bool) -> SizeTable:
+    def _of_sizes(self, rho: np.ndarray, tensors: bool) -> SizeTable:
+        """Of all sizes (S, 1) at once."""
         node, profile = self.node, self.node.profile
         moved = up(self.error + rho, 4)
         high = up(self.high + moved, 2)
-        high[-1] = FAR
+        high[:, -1] = FAR
         distances = DistanceRange(np.maximum(self.low - moved, 0.0) * (1.0 - 1e-12), high)
         alone = first(profile, *distances)
         ends = up(np.minimum(third(profile, *distances), largest_third(profile)) / 6.0, 1)
         center = DistanceRange(self.low - self.error, up(self.high + self.error, 2))
         center.high[-1] = FAR
-        fifth = fifth_shares(profile, center, distances, np.full(BINS, rho), SHARES)
-        fifth = up(fifth / 120.0, 2)
-        cubic, quartic = self.rounding
+        fifth = up(fifth_shares(profile, center, distances, rho, SHARES) / 120.0, 2)
+        cubic, quartic = (part + 0.0 * rho for part in self.rounding)
         smooth = rho**3 * (cubic + rho * quartic) + node.variance * (rho**5 * fifth)
         rough = node.variance * (rho**3 * ends)
         near = ~(rough <= node.variance * (rho * alone))
@@ -147,7 +150,7 @@ class BinTables:
         columns = [near * alone, _where(~near & ~goes_on, ends), _where(goes_on, fifth)]
         columns += [_where(goes_on, cubic), _where(goes_on, quartic), _where(~near, ends)]
         squares = [near * alone**2, _where(~near, ends) ** 2]
-        return SizeTable(near, goes_on, np.stack(columns, axis=1), np.stack(squares, axis=1))
+        return SizeTable(near, goes_on, np.stack(columns, axis=2), np.stack(squares, axis=2))
 
 
 def _where(mask: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -160,26 +163,37 @@ class BinnedSums:
     def __init__(self, batch: RadialBatch, weights: Array) -> None:
         self.batch, self.weights = batch, weights
         self.tables = batch.node.bin_tables
-        B, N = batch.r.shape
-        numbers = np.sqrt(batch.r)
+        self.totals = self._added(np.abs(weights))
+        self.roundings = batch.r.shape[1] + BINS + 64
+
+    def _numbers(self, block: slice) -> np.ndarray:
+        """(rows, N): the bin of each point of some of the cells, cell after cell."""
+        numbers = np.sqrt(self.batch.r[block])
         numbers *= FINENESS
         np.minimum(numbers, BINS - 1.0, out=numbers)
-        self.numbers = numbers.astype(np.int64)
-        self.numbers += (BINS * np.arange(B))[:, None]
-        sizes = np.broadcast_to(np.abs(weights), (B, N))
-        self.totals = self._added(np.ascontiguousarray(sizes).reshape(-1))
-        self.roundings = N + BINS + 64
+        found = numbers.astype(np.int64)
+        found += (BINS * np.arange(len(found)))[:, None]
+        return found
 
     def _added(self, sizes: np.ndarray | None) -> np.ndarray:
-        """(B, BINS): sums of sizes (B N,), or counts."""
-        B = len(self.numbers)
-        found = np.bincount(self.numbers.reshape(-1), weights=sizes, minlength=B * BINS)
-        return found.reshape(B, BINS)
+        """(B, BINS): sums of sizes (N,) or (B, N), or counts."""
+        found = np.empty((len(self.batch.r), BINS))
+        for block in row_blocks(*self.batch.r.shape):
+            numbers = self._numbers(block)
+            own = None
+            if sizes is not None:
+                own = sizes if sizes.ndim == 1 else sizes[block]
+                own = np.broadcast_to(own, numbers.shape).reshape(-1)
+            cells = len(numbers)
+            found[block] = np.bincount(
+                numbers.reshape(-1), weights=own, minlength=cells * BINS
+            ).reshape(cells, BINS)
+        return found
 
     @cached_property
     def counts(self) -> np.ndarray:
         """(B, BINS): points."""
-        return self._added(None).astype(np.float64)
+        return self._added(None)
 
     @cached_property
     def _sizes(self) -> tuple[list[SizeTable], np.ndarray]:
@@ -189,7 +203,7 @@ class BinnedSums:
         sizes, whose = np.unique(rounded, return_inverse=True)
         features = self.batch.centers.shape[1]
         tensors = 0 < features <= MOST_TENSOR_FEATURES
-        return [self.tables.of_size(float(rho), tensors) for rho in sizes], whose
+        return self.tables.of_sizes(sizes.tolist(), tensors), whose
 
     def _dot(self, weights: np.ndarray, name: str) -> np.ndarray:
         """(B, columns): weights (B, BINS) times each cell's own table."""
@@ -207,7 +221,11 @@ class BinnedSums:
         usual = name == "goes_on"
         if not np.any((kinds != usual) & (self.totals > 0)):
             return None
-        return kinds.reshape(-1)[self.numbers]
+        found = [
+            kinds[block].reshape(-1)[self._numbers(block)]
+            for block in row_blocks(*self.batch.r.shape)
+        ]
+        return np.concatenate(found)
 
     def remainder(self) -> tuple[Beyond, np.ndarray | None]:
         """What degree 2 leaves, and the points (B, N) left out of it; None: no point is."""

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, namespace, row_blocks
 from gpcert.kernels.nodes.beyond import Beyond, CubicPart
 from gpcert.kernels.nodes.radial_accuracy import COORDINATE, errors_between
 from gpcert.kernels.nodes.radial_variations import DistanceRange, fifth_remainder
@@ -38,9 +38,6 @@ if TYPE_CHECKING:
 
 MOST_TENSOR_FEATURES = 12
 """Up to here all fourth moments (f^4 / 24 columns) are formed."""
-
-BLOCK = 2**15
-"""Numbers of an array (cells times points) that stay in the cache from one pass to the next."""
 
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")
@@ -104,10 +101,8 @@ def beyond_of_tensors(batch: RadialBatch, raw: RawMoments, total: Array, plain: 
 def raw_tensors(batch: RadialBatch, weights: Array, goes_on: Array | None) -> RawMoments:
     """The moments of points that go on (B, N), None: all do; by blocks that stay in the cache."""
     xp, node = namespace(batch.r), batch.node
-    rows = max(1, BLOCK // batch.r.shape[1])
     found = []
-    for start in range(0, batch.r.shape[0], rows):
-        block = slice(start, start + rows)
+    for block in row_blocks(*batch.r.shape):
         a = node.variance * (weights if weights.ndim == 1 else weights[block])
         F = [batch.profile[2][block], *node.profile.terms(batch.r[block], (3, 0), (4, 0))]
         weighted = [a * factor for factor in F]
