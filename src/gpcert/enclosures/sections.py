@@ -82,7 +82,7 @@ class SectionModel:
     ) -> Evaluation:
         """Enclosures over the intervals [low, high] (B, 1) of the sections `question` (B,)."""
         bound = tuple(
-            replace(part, kernel=sections.batch(question, self.backend))
+            replace(part, kernel=sections.batch(question, self.backend), one_batch=True)
             for part, sections in zip(self.members, self.sections, strict=True)
         )
         local = bound[0] if isinstance(self.model, Posterior) else LocalCommittee(bound)
