@@ -12,14 +12,14 @@ import gpcert
 from gpcert.arrays import backend_from_name, to_numpy
 from gpcert.class_layout import class_layout
 from gpcert.enclosures.goals import QuantityGoal
-from gpcert.enclosures.paper import PaperEnclosures, class_bound, conditional
+from gpcert.enclosures.paper import PaperEnclosures, class_bound, latent_grid
 from gpcert.enclosures.paper.class_bound import grid_ranges, pieces_for, weighted_lower
-from gpcert.enclosures.paper.class_grid import link_range
-from gpcert.enclosures.paper.conditional import (
+from gpcert.enclosures.paper.latent_grid import (
     LatentRanges,
     conditional_mean,
     conditional_variance,
     latent_ranges,
+    link_range,
 )
 from gpcert.errors import InputError
 from gpcert.kernels import SquaredExponential
