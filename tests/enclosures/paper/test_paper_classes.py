@@ -313,7 +313,7 @@ def test_wide_ranges_and_no_variance():
     one = np.ones(4)
     mean = (np.array([-np.inf, 0.5, -1e300, 0.0]), np.array([np.inf, 0.5, 1e300, 0.0]))
     variance = (np.array([0.0, 0.0, 0.0, 0.0]), np.array([np.inf, 0.0, 1.0, 1e90]))
-    ranges = conditional._consistent(
+    ranges = latent_grid._consistent(
         (mean, mean), [variance, variance], (-np.inf * one, np.inf * one)
     )
     assert ranges.known.tolist() == [False, True, False, True]
