@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
-from gpcert.attacks.class_functions import class_function
+from gpcert.attacks.functions import plain_function
 from gpcert.class_layout import class_layout
 from gpcert.kernels import Matern, SquaredExponential
 from gpcert.likelihoods import MultinomialProbit, Softmax
 from gpcert.posterior import Posterior
+from gpcert.quantities import ClassSums
 from gpcert.testing.effort import crossed
 
 LIKELIHOODS = [Softmax(), MultinomialProbit(0.5)]
@@ -33,8 +34,8 @@ def classifier(coupled, m, likelihood, seed=0):
 
 def function_of(posterior, weights):
     layout, searched = class_layout(posterior)
-    how = (layout.matrices, [layout.pair(0, k) for k in range(1, layout.classes)])
-    return class_function(searched, posterior.likelihood, np.atleast_2d(weights), how)
+    rows = tuple(map(tuple, np.atleast_2d(weights).tolist()))
+    return plain_function(searched, ClassSums(layout, posterior.likelihood, rows))
 
 
 def slopes_by_differences(function, X, step=1e-5):

@@ -30,8 +30,8 @@ from gpcert.extras import library
 from gpcert.kernels import RationalQuadratic, SquaredExponential
 from gpcert.likelihoods import Gaussian, LapseProbit, Likelihood
 from gpcert.posterior import Posterior
-from gpcert.spectral import triangular_inverse
 from gpcert.spread import spread_of
+from gpcert.triangular import Inverse
 
 gpx: Any = library("gpjax")
 jax: Any = library("jax")
@@ -65,7 +65,7 @@ def convert(model: Any) -> Conversion:
         kernel,
         Z,
         POSTERIORS[type(model)](model, L),
-        triangular_inverse(L),
+        Inverse.of(L),
         offset=_constant(model.prior.mean_function),
         noise=float(model.prior.jitter),
         likelihood=likelihood,

@@ -42,8 +42,8 @@ from gpcert.kernels import (
 )
 from gpcert.kernels.algebra import product_of
 from gpcert.posterior import Posterior
-from gpcert.spectral import triangular_inverse
 from gpcert.spread import spread_of
+from gpcert.triangular import Inverse
 
 jax: Any = library("jax")
 gk: Any = library("tinygp.kernels")
@@ -69,7 +69,7 @@ def convert(model: Any) -> Conversion:
         found,
         Z,
         numbers("alpha", mean.alpha),
-        triangular_inverse(numbers("scale_tril", kernel.solver.scale_tril)),
+        Inverse.of(numbers("scale_tril", kernel.solver.scale_tril)),
         offset=_constant(mean),
         spread=spread_of(Z),
     )

@@ -15,7 +15,7 @@ from gpcert.adapters import as_posterior
 from gpcert.api.box_blocks import Block, BoxWork, nothing, work_on
 from gpcert.api.parallel import START_SECONDS, numbered_results, prepare
 from gpcert.api.progress import progress_line
-from gpcert.api.questions import Quantity, RangeQuestion, range_question
+from gpcert.api.questions import QuantityName, RangeQuestion, range_question
 from gpcert.api.words import (
     BudgetLike,
     read_budget,
@@ -29,7 +29,7 @@ from gpcert.arrays import Backend, backend_from_name
 from gpcert.certificates.box_bounds import BoxBounds
 from gpcert.certificates.box_file import BoxFile
 from gpcert.committee import Model
-from gpcert.enclosures.goals.affine import affine_known
+from gpcert.enclosures.affine import has_affine
 from gpcert.errors import InputError
 from gpcert.regions import Box
 from gpcert.search import Budget, stop_if_interrupted
@@ -48,7 +48,7 @@ def bound_boxes(
     lower: Any,
     upper: Any,
     *,
-    quantity: Quantity | Sequence[Quantity] = "mean",
+    quantity: QuantityName | Sequence[QuantityName] = "mean",
     beta: float | None = None,
     affine: bool = False,
     tol: float | None = None,
@@ -68,12 +68,12 @@ def bound_boxes(
     quantity : "mean", "std", "variance", "band" or "probability", or several of them.
     beta : how many standard deviations a band reaches; see `prediction_range`.
     affine : also find, for every box, an affine function that the mean, std or variance is proved
-        to lie above in the whole box, and one that it lies below: `BoxBounds.lines`.
+        to lie above in the whole box, and one that it lies below: `BoxBounds.affine`.
     tol : None bounds every box once, which is tight on small boxes; with a number, boxes are split
         until every end is known to within it.
     budget : seconds or a `Budget` for the whole call. By default 60 seconds where `tol` is given,
         and no limit where it is not.
-    backend : "numpy", "torch" or "torch:cuda".
+    backend : "numpy", "torch", "torch:cuda" or, for long work, "torch:cuda:compiled".
     out : where the ranges go instead of new arrays: an array (R, outputs, 2), such as a memory map,
         a path ending in `.npy`, or `{quantity: array or path}`. Paths are written block by block,
         with a `.progress.json` beside each: the same call goes on where a killed one was. Affine
@@ -139,7 +139,7 @@ def bound_boxes(
         boxes=blocks.boxes,
         seconds=time.perf_counter() - start,
         models=tuple(each.fingerprint for each in models),
-        lines={name: file.values for name, file in files.lines.items()},
+        affine={name: file.values for name, file in files.affine.items()},
     )
 
 
@@ -147,12 +147,12 @@ class Files(NamedTuple):
     """Where ranges and affine functions of every quantity go."""
 
     ranges: Mapping[str, BoxFile]
-    lines: Mapping[str, BoxFile]
+    affine: Mapping[str, BoxFile]
 
     @property
     def all(self) -> list[BoxFile]:
         """Every one."""
-        return [*self.ranges.values(), *self.lines.values()]
+        return [*self.ranges.values(), *self.affine.values()]
 
 
 class Blocks:
@@ -177,8 +177,8 @@ class Blocks:
         k = self.numbers[number]
         for name, file in self.files.ranges.items():
             file.write(k, self.rows[k], found.ranges[name], found.finished)
-        for name, file in self.files.lines.items():
-            file.write(k, self.rows[k], found.lines[name], found.finished)
+        for name, file in self.files.affine.items():
+            file.write(k, self.rows[k], found.affine[name], found.finished)
         self.reached += found.reached
         self.boxes += found.boxes
 
@@ -243,15 +243,15 @@ def _files(
         targets = dict.fromkeys(names, out)
     header = {"models": work.fingerprints, **asked}
     identity = fingerprint(header, {"lower": corners[0], "upper": corners[1]})
-    ranges, lines = {}, {}
+    ranges, affine = {}, {}
     for name, labels in work.outputs.items():
         rows = (len(corners[0]), len(labels))
         ranges[name] = BoxFile.of(targets[name], rows, f"{name} {identity}")
         if work.affine:
             place = _beside(targets[name])
             unknown = nothing(work.whole.dim)
-            lines[name] = BoxFile.of(place, rows, f"{name} affine {identity}", unknown)
-    return Files(ranges, lines)
+            affine[name] = BoxFile.of(place, rows, f"{name} affine {identity}", unknown)
+    return Files(ranges, affine)
 
 
 def _beside(target: Any) -> Path | None:
@@ -266,7 +266,7 @@ def _check_affine(work: BoxWork) -> None:
     """That there are affine functions of all that is asked about."""
     if not work.affine:
         return
-    if not all(affine_known(goal) for group in work.asked for goal in group.goals):
+    if not all(has_affine(goal.quantity) for group in work.asked for goal in group.goals):
         raise InputError(
             "affine: expected quantities out of 'mean', 'std' and 'variance', got "
             f"{list(work.outputs)}; ask for the others in a call of their own"

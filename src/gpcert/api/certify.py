@@ -149,7 +149,7 @@ def certify_rule(
     problem = Problem(
         rule.model,
         region,
-        rule.method.goals([rule.goal], means.random_state, rule.model),
+        rule.method.goals([rule.quantity], means.random_state, rule.model),
         tol=0.0,
         target=rule.target,
         budget=means.budget,

@@ -24,18 +24,15 @@ from gpcert.committee import Model
 from gpcert.deadline import OutOfTime, until
 from gpcert.enclosures import Evaluation
 from gpcert.enclosures.evaluation import evaluation_at
-from gpcert.enclosures.goals import DeviationGoal, Goal, ScalarGoal
-from gpcert.enclosures.goals.classes import ClassGoal
-from gpcert.enclosures.goals.member import BothGoals, MemberGoal
-from gpcert.enclosures.goals.paper import PaperGoal
+from gpcert.enclosures.goals import Goal, QuantityGoal
 from gpcert.enclosures.paper import PaperEnclosures
+from gpcert.enclosures.paper.intervals import VarianceBound
 from gpcert.errors import InputError
-from gpcert.quantities import Probability
+from gpcert.quantities import ClassSums, OutputQuantity, Probability, Quantity
 from gpcert.rounding import difference_down, difference_up
 from gpcert.search import StopReason
 
 MethodName = Literal["taylor", "paper", "both"]
-VarianceBound = Literal["solver", "analytic"]
 
 
 @dataclass(frozen=True)
@@ -75,29 +72,27 @@ class Method:
             default = "solver" if self.name == "paper" else "analytic"
             object.__setattr__(self, "variance_bound", default)
 
-    def goals(self, plain: Sequence[Goal], random_state: int | None, model: Model) -> list[Goal]:
+    def goals(
+        self, quantities: Sequence[Quantity], random_state: int | None, model: Model
+    ) -> list[Goal]:
         """The goals of one search, bounded by this method; they share the paper's intervals.
 
         The default takes the paper's closed forms as well where they pay: for the variance of a
         rough kernel, whose Taylor bounds are of order 0 or 1 only (measured in
         benchmarks/results/methods.md), and so for its std and band.
         """
-        if any(isinstance(goal, MemberGoal) for goal in plain):
-            return [self._of_member(goal, random_state, model) for goal in plain]
         mapped = any(member.features is not None for member in model.members)
         if self.variance_bound is None:
-            if mapped or not any(member.kernel.rough for member in model.members):
-                return list(plain)
-            closed = PaperEnclosures("analytic", random_state)
+            rough = [not mapped and _by_rough_variance(each, model) for each in quantities]
+            closed = PaperEnclosures("analytic", random_state) if any(rough) else None
             return [
-                BothGoals(goal, PaperGoal(goal, closed)) if _by_rough_variance(goal) else goal
-                for goal in plain
+                QuantityGoal(each, closed if own else None)
+                for each, own in zip(quantities, rough, strict=True)
             ]
-        joint = (DeviationGoal, ClassGoal)
-        if len(model.members) > 1 and any(isinstance(goal, joint) for goal in plain):
+        if len(model.members) > 1 and any(isinstance(each, ClassSums) for each in quantities):
             raise InputError(
-                "method: the paper's method bounds deviations and class probabilities of outputs "
-                "that share a kernel; for outputs with kernels of their own use method='taylor'"
+                "method: the paper's method bounds class probabilities of outputs that share a "
+                "kernel; for outputs with kernels of their own use method='taylor'"
             )
         if mapped:
             raise InputError(
@@ -105,23 +100,15 @@ class Method:
                 "leave it out, or ask about regions of the features: fit on them, without a "
                 "pipeline"
             )
-        enclosures = PaperEnclosures(self.variance_bound, random_state)
-        paper = [PaperGoal(goal, enclosures) for goal in plain]
-        if self.name == "paper":
-            return list(paper)
-        return [BothGoals(goal, own) for goal, own in zip(plain, paper, strict=True)]
-
-    def _of_member(self, goal: Goal, random_state: int | None, model: Model) -> Goal:
-        assert isinstance(goal, MemberGoal), "goals of separate outputs are not mixed with others"
-        (own,) = self.goals([goal.plain], random_state, model.members[goal.index])
-        return MemberGoal(goal.index, own)
+        paper = PaperEnclosures(self.variance_bound, random_state)
+        return [QuantityGoal(each, paper, self.name == "both") for each in quantities]
 
 
-def _by_rough_variance(goal: Goal) -> bool:
-    """Whether the paper's closed forms pay for the goal: variances, stds and bands."""
-    if not isinstance(goal, ScalarGoal):
+def _by_rough_variance(quantity: Quantity, model: Model) -> bool:
+    """Whether the paper's closed forms pay: variances, stds and bands of a rough kernel."""
+    if not isinstance(quantity, OutputQuantity) or isinstance(quantity, Probability):
         return False
-    return goal.quantity.by_variance and not isinstance(goal.quantity, Probability)
+    return quantity.by_variance and model.output(quantity.output)[0].kernel.rough
 
 
 GRACE = 0.5
@@ -134,7 +121,7 @@ should another one win, x is left undecided."""
 
 @dataclass(frozen=True, eq=False)
 class Rule:
-    """`margin(x) = goal(x) - level`, positive exactly where the decision is `decision`, ties apart.
+    """`margin(x) = quantity(x) - level`, positive exactly where `decision` is made, ties apart.
 
     `level` is an exact number. `decision` is a label, or None in regression, and where it is
     `undecided` for a reason: then the margin at x of whatever is decided there is at most `most`.
@@ -144,7 +131,7 @@ class Rule:
     """
 
     model: Model
-    goal: Goal
+    quantity: Quantity
     level: Fraction
     decision: Any
     text: str
@@ -154,6 +141,11 @@ class Rule:
     fingerprint: str = ""
     undecided: StopReason | None = None
     most: float = np.inf
+
+    @property
+    def goal(self) -> QuantityGoal:
+        """The quantity as it is bounded at a point, whatever the method."""
+        return QuantityGoal(self.quantity)
 
     @property
     def decided(self) -> bool:

@@ -13,7 +13,7 @@ from gpcert.api.at_once import POINTS_AT_ONCE, Hint, certified_at_once, ranged_a
 from gpcert.api.certify import certify_region
 from gpcert.api.parallel import numbered_results, prepare
 from gpcert.api.progress import progress_line
-from gpcert.api.questions import Quantity, RangeQuestion, range_question
+from gpcert.api.questions import QuantityName, RangeQuestion, range_question
 from gpcert.api.radii_at_once import radii_at_once
 from gpcert.api.radius import Bracket, RadiusQuestion
 from gpcert.api.ranges import Sides, prediction_range, prediction_ranges
@@ -121,7 +121,7 @@ def prediction_range_many(
     *,
     region: Region | Sequence[Region] | None = None,
     tol: float = 0.01,
-    quantity: Quantity | None = None,
+    quantity: QuantityName | None = None,
     beta: float | None = None,
     output: Any = None,
     sides: Sides = "both",

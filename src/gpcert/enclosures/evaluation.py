@@ -3,10 +3,9 @@ bounds are worth their cost: decided by what they gained, not by a flag."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -17,12 +16,15 @@ from gpcert.enclosures.local_posterior import (
     LocalCommittee,
     LocalModel,
     LocalPosterior,
+    Memo,
     local_model,
 )
 from gpcert.enclosures.mean import MeanEnclosure
 from gpcert.enclosures.variance import VarianceEnclosure
 from gpcert.kernels.expansions.base import Expansion
+from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Cells
+from gpcert.several import Several
 
 PATIENCE = 3
 """Batches in a row without a gain after which an optional bound rests."""
@@ -46,10 +48,11 @@ class Portfolio:
     idle: dict[Hashable, int] = field(default_factory=dict)
     resting: dict[Hashable, int] = field(default_factory=dict)
     rest: dict[Hashable, int] = field(default_factory=dict)
+    useful: dict[Hashable, bool] = field(default_factory=dict)
 
     def copy(self) -> Portfolio:
         """The same, to be learnt from apart."""
-        return Portfolio(dict(self.idle), dict(self.resting), dict(self.rest))
+        return Portfolio(dict(self.idle), dict(self.resting), dict(self.rest), dict(self.useful))
 
     def wants(self, name: Hashable) -> bool:
         """Whether to compute the bound called `name` for the next batch."""
@@ -59,8 +62,13 @@ class Portfolio:
             return False
         return True
 
+    def gained(self, name: Hashable) -> bool:
+        """Whether the bound tightened a cell when it was last computed."""
+        return self.useful.get(name, False)
+
     def report(self, name: Hashable, gained: bool) -> None:
         """Say whether the bound tightened any cell of the batch."""
+        self.useful[name] = gained
         if gained:
             self.idle[name] = 0
             self.rest[name] = FIRST_REST
@@ -73,7 +81,7 @@ class Portfolio:
             self.idle[name] = 0
 
 
-class Evaluation:
+class Evaluation(Memo):
     """Enclosures of a batch of cells; each is computed once, when a goal first asks.
 
     It holds all that is remembered of a batch (`once`), and what the search has learnt about
@@ -88,7 +96,8 @@ class Evaluation:
         optional: bool = True,
         learnt: Portfolio | None = None,
     ) -> None:
-        self.parts = local.members
+        super().__init__()
+        self.members = local.members
         self.cells = cells
         self.optional = optional
         """Whether bounds that may not pay are tried: not for cells that are single points."""
@@ -97,20 +106,17 @@ class Evaluation:
         search sets it, and bounds that are refined stop there."""
         self.portfolio = Portfolio() if learnt is None else learnt.copy()
         self._index = 0
-        self._answers: dict[Hashable, Any] = {}
 
     @property
     def local(self) -> LocalPosterior:
         """The posterior; of a committee the first member."""
-        return self.parts[0]
+        return self.members[0]
 
-    def once(self, key: Hashable, compute: Callable[[], Any]) -> Any:
-        """The answer to `key`, computed once; it must not refer to this evaluation, which would
-        then outlive its batch."""
-        if key not in self._answers:
-            checkpoint()
-            self._answers[key] = compute()
-        return self._answers[key]
+    @property
+    def model(self) -> Posterior | Several:
+        """The posterior, or all of them."""
+        members = tuple(part.posterior for part in self.members)
+        return members[0] if len(members) == 1 else Several(members)
 
     def member(self, index: int) -> Evaluation:
         """The same cells as a committee's member sees them."""
@@ -119,19 +125,19 @@ class Evaluation:
         return self.once(("member", index), lambda: self._member(index))
 
     def _member(self, index: int) -> Evaluation:
-        own = Evaluation(self.parts[index], self.cells, self.optional)
+        own = Evaluation(self.members[index], self.cells, self.optional)
         own.portfolio, own._index = self.portfolio, index
         return own
 
     def output(self, number: int) -> tuple[Evaluation, int]:
         """Whose an output is, and its number there: a posterior's own, or of separate outputs,
         each a member, that member's only one."""
-        return (self, number) if len(self.parts) == 1 else (self.member(number), 0)
+        return (self, number) if len(self.members) == 1 else (self.member(number), 0)
 
     def at_centers(self) -> Evaluation:
         """The cells' centres as cells of their own."""
         points = Cells(self.cells.region, self.cells.center, self.cells.center)
-        return Evaluation(LocalCommittee(self.parts), points, optional=False)
+        return Evaluation(LocalCommittee(self.members), points, optional=False)
 
     @cached_property
     def expansion(self) -> Expansion:
@@ -158,10 +164,6 @@ class Evaluation:
         key = ("center range", output)
         return self.once(key, lambda: self.local.mean_at_center(self.expansion, output))
 
-    def knows(self, kind: str, output: int) -> bool:
-        """Whether the enclosure of that mean or variance has been asked for."""
-        return (kind, output) in self._answers
-
     def variance(self, output: int) -> VarianceEnclosure:
         """Enclosures of v_c and -v_c."""
         return self.once(("variance", output), lambda: self._variance(output))
@@ -177,6 +179,10 @@ class Evaluation:
     def wants(self, name: str) -> bool:
         """Whether to compute the optional bound called `name`."""
         return self.optional and self.portfolio.wants((self._index, name))
+
+    def gained(self, name: str) -> bool:
+        """Whether that bound tightened any cell when it was last tried."""
+        return self.portfolio.gained((self._index, name))
 
     def report(self, name: str, gained: bool) -> None:
         """Say whether that bound tightened any cell."""

@@ -9,13 +9,13 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from array_api_compat import is_numpy_namespace
+from array_api_compat import device, is_numpy_namespace
 
 from gpcert.arrays import Array, Backend, namespace
 from gpcert.deadline import checkpoint
 from gpcert.kernels.expansions.base import Expansion, LocalKernel, QuadraticForm
 from gpcert.rounding import gamma, root, up
-from gpcert.spectral import is_triangular
+from gpcert.triangular import is_triangular
 from gpcert.unit_form import UnitForm
 
 ACCEPTABLE_ERROR = 1e-6
@@ -105,8 +105,8 @@ class LocalPrecision:
         spread = up(gamma(N + r + 8) * k_norm + k_error, 8)
         y = K @ S
         y_error = up(size2 * spread, 8)
-        product = xp.sum(K * y, axis=1)
-        size = xp.sum(xp.abs(K * y), axis=1)
+        terms = K * y
+        product, size = xp.sum(terms, axis=1), xp.sum(xp.abs(terms), axis=1)
         # k.y: the error of y, the error of k against the true y, and the summation
         error = y_error * (k_norm + k_error) + k_error * root(xp.sum(y**2, axis=1))
         return Applied(y, y_error, product, up(error + gamma(N + 4) * size, N + 16))
@@ -144,14 +144,20 @@ class LocalPrecision:
         spread = spread + root(xp.sum(square**2, axis=(1, 2)))
         return QuadraticForm(matrix, up(error + gamma(8) * spread + prior.error, 8))
 
-    def _with_factor(self, rows: Array) -> Array:
-        """`rows A^T` (n, r); of a triangular A only with what is not zero, so in half the time."""
-        if not self.triangular:
-            return rows @ self.factor.T
+    def _square(self, rows: Array) -> Array:
+        """`Q Q^T` (B, f, f) for Q = rows A^T, rows (B, f, N); of a triangular A strip by strip, and
+        only with what is not zero, so in half the time."""
+        xp = namespace(rows)
+        B, f, N = rows.shape
         r = len(self.factor)
-        ends = [(start, min(start + STRIP, r)) for start in range(0, r, STRIP)]
-        parts = [rows[:, :end] @ self.factor[start:end, :end].T for start, end in ends]
-        return namespace(rows).concat(parts, axis=1)
+        flat = xp.reshape(rows, (B * f, N))
+        total = xp.zeros((B, f, f), dtype=rows.dtype, device=device(rows))
+        for start in range(0, r, STRIP if self.triangular else max(1, r)):
+            end = min(start + STRIP, r) if self.triangular else r
+            own = end if self.triangular else N
+            Q = xp.reshape(flat[:, :own] @ self.factor[start:end, :own].T, (B, f, end - start))
+            total += Q @ xp.matrix_transpose(Q)
+        return total
 
     def _derivative_square(self, local: LocalKernel, expansion: Expansion) -> tuple[Array, Array]:
         """`Q Q^T` and its error, infinite where the derivatives' is."""
@@ -165,9 +171,7 @@ class LocalPrecision:
         # its cache holds
         size = max(1, CACHE_NUMBERS // max(1, f * N)) if is_numpy_namespace(xp) else max(1, B)
         for part in local.derivative_parts(expansion, size):
-            rows = self._with_factor(xp.reshape(part, (len(part) * f, N)))
-            Q = xp.reshape(rows, (len(part), f, r))
-            squares.append(Q @ xp.matrix_transpose(Q))
+            squares.append(self._square(part))
         square = xp.concat(squares, axis=0)
         square = 0.5 * (square + xp.matrix_transpose(square))  # exactly symmetric
         norm, norm_error = local.derivative_sizes(expansion)

@@ -36,7 +36,7 @@ def limes(
     """(d,) the weights for one class at x by either version; `settings` have samples and a seed."""
 
     def predict(Z: np.ndarray) -> np.ndarray:
-        return model.predict_proba(Z)[:, [output]]
+        return model.predict_proba(Z)[:, output : output + 1]
 
     how = (settings.samples, settings.random_state)
     package = lime_tabular(predict, x, data.X_train, *how)[0]

@@ -14,7 +14,7 @@ import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.api.progress import progress_line
-from gpcert.api.questions import Quantity, RangeQuestion, range_question
+from gpcert.api.questions import QuantityName, RangeQuestion, range_question
 from gpcert.api.regions import Where
 from gpcert.api.words import (
     TableWords,
@@ -208,7 +208,7 @@ def effects(
     features: Any = None,
     domain: Any = None,
     scale: Any = None,
-    quantity: Quantity | None = None,
+    quantity: QuantityName | None = None,
     tol: float | None = None,
     **words: Unpack[TableWords],
 ) -> Effects:

@@ -25,7 +25,7 @@ from gpcert.api.questions import RangeQuestion
 from gpcert.api.words import Means, read_jobs, search_words
 from gpcert.committee import Model
 from gpcert.deadline import deadline, until
-from gpcert.enclosures.goals import Goal
+from gpcert.enclosures.goals import Goal, QuantityGoal
 from gpcert.enclosures.sections import SectionModel, has_sections
 from gpcert.regions import Ball
 from gpcert.rounding import down, up
@@ -123,11 +123,13 @@ def one_sided_ranges(
 ) -> Sides:
     """The ranges of every searched output on both sides of every feature and point."""
     shape = (len(intervals.X), len(intervals.features), 2, question.searched)
-    goals = [question.goal(c, sign) for c in range(question.searched) for sign in (1, -1)]
+    goals = [
+        QuantityGoal(question.asked(c, sign)) for c in range(question.searched) for sign in (1, -1)
+    ]
     if shape[1] == 0:
         found = [nothing_searched(goals, (0, 1), StopReason.CONVERGED)]
     elif effort.method.name == "taylor" and has_sections(question.model):
-        found = _by_lines(question, goals, intervals, effort, line)
+        found = _by_sections(question, goals, intervals, effort, line)
     else:
         found = _by_regions(question, model, goals, intervals, effort, line)
     # goals come in pairs: each output, and its negative
@@ -143,7 +145,7 @@ def one_sided_ranges(
     return Sides(lower[..., 0], upper[..., 0], -upper[..., 1], -lower[..., 1], reason, boxes)
 
 
-def _by_lines(
+def _by_sections(
     question: RangeQuestion,
     goals: Sequence[Goal],
     intervals: Intervals,

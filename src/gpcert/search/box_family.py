@@ -6,6 +6,7 @@ Proofs: docs/mathematics.md, statement 14.1.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -16,11 +17,11 @@ from gpcert.arrays import Backend, to_numpy
 from gpcert.committee import Model
 from gpcert.deadline import OutOfTime, checkpoint
 from gpcert.enclosures import Evaluation, Portfolio, local_model
-from gpcert.enclosures.affine import through_origin
-from gpcert.enclosures.goals import Goal
-from gpcert.enclosures.goals.affine import affine_below
+from gpcert.enclosures.affine import least_affine, through_origin
+from gpcert.enclosures.goals import Goal, QuantityGoal
 from gpcert.enclosures.local_posterior import LocalModel
 from gpcert.errors import SoundnessError
+from gpcert.fusion import running_on
 from gpcert.regions import Box, Cells
 from gpcert.search.branch_and_bound import bytes_per_cell, cells_at_once
 from gpcert.search.problem import Budget
@@ -44,11 +45,11 @@ TRIAL_GAIN = 0.05
 
 
 class Once(NamedTuple):
-    """`lower` (R, G) bounds of the goals; `lines` (R, G, f + 1), slopes and offsets of affine
+    """`lower` (R, G) bounds of the goals; `affine` (R, G, f + 1), slopes and offsets of affine
     functions below them, if they were asked for; and how many boxes were `reached` in time."""
 
     lower: np.ndarray
-    lines: np.ndarray | None
+    affine: np.ndarray | None
     reached: int
 
 
@@ -113,12 +114,12 @@ class BoxFamily:
         """
         known = np.array([goal.known[0] for goal in self.goals], dtype=float)
         lower = np.tile(known, (len(low), 1))
-        lines = None
+        affine = None
         if self.affine:
-            lines = np.zeros((len(low), len(known), low.shape[1] + 1))
-            lines[:, :, -1] = known
+            affine = np.zeros((len(low), len(known), low.shape[1] + 1))
+            affine[:, :, -1] = known
         start, learnt = 0, Portfolio()
-        try:
+        with running_on(self.backend), suppress(OutOfTime):
             paying = self._paying(low, high)
             for start in range(0, len(low), self.cells_at_once):
                 rows = slice(start, start + self.cells_at_once)
@@ -128,12 +129,11 @@ class BoxFamily:
                         boxes = (low[rows], high[rows])
                         evaluation = self.evaluation(np.empty(0), *boxes, optional, learnt)
                         lower[rows, own] = self._bounds(evaluation, own)
-                        if lines is not None:
-                            lines[rows, own] = self._lines(evaluation, own, lower[rows])
+                        if affine is not None:
+                            affine[rows, own] = self._affine(evaluation, own, lower[rows])
                         learnt = evaluation.portfolio
-        except OutOfTime:
-            return Once(lower, lines, start)
-        return Once(lower, lines, len(low))
+            return Once(lower, affine, len(low))
+        return Once(lower, affine, start)
 
     def _paying(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         """(G,) whether the bounds that may not pay take something off a pair's widths, by trial."""
@@ -159,21 +159,22 @@ class BoxFamily:
             found.append(np.maximum(bound, self.goals[g].known[0]))
         return np.stack(found, axis=1)
 
-    def _lines(self, evaluation: Evaluation, goals: np.ndarray, lower: np.ndarray) -> np.ndarray:
+    def _affine(self, evaluation: Evaluation, goals: np.ndarray, lower: np.ndarray) -> np.ndarray:
         """(n, len(goals), f + 1): slopes and offsets of affine functions below some goals; `lower`
         (n, G) is taken where none is known."""
         found = []
         for g in map(int, goals):
             checkpoint()
-            constant = self.backend.asarray(lower[:, g])
-            line = affine_below(self.goals[g], evaluation).or_constant(constant)
+            constant, goal = self.backend.asarray(lower[:, g]), self.goals[g]
+            assert isinstance(goal, QuantityGoal), "asked for where it is known"
+            line = least_affine(evaluation, goal.quantity).or_constant(constant)
             offset = through_origin(line, evaluation.cells.center)
             parts = (to_numpy(line.slope), to_numpy(offset)[:, None])
             found.append(np.concatenate(parts, axis=1))
-        lines = np.stack(found, axis=1)
-        if np.isnan(lines).any():
+        affine = np.stack(found, axis=1)
+        if np.isnan(affine).any():
             raise SoundnessError("an affine bound is NaN; please report this model")
-        return lines
+        return affine
 
     def refined(
         self, low: np.ndarray, high: np.ndarray, tol: float, budget: Budget
@@ -182,4 +183,5 @@ class BoxFamily:
         problem = SharedProblem(
             self, self.goals, low, high, low, high, np.full(len(self.goals), tol), budget=budget
         )
-        return solve_shared(problem)
+        with running_on(self.backend):
+            return solve_shared(problem)

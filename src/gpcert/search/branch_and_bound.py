@@ -17,6 +17,7 @@ from gpcert.deadline import OutOfTime, checkpoint, until
 from gpcert.enclosures import Evaluation, LocalModel, Portfolio, local_model
 from gpcert.enclosures.goals import Goal
 from gpcert.errors import SoundnessError
+from gpcert.fusion import running_on
 from gpcert.regions import Cells
 from gpcert.search.frontier import Boxes, Frontier, Incumbents
 from gpcert.search.problem import Clock, GoalResult, Problem, SearchResult, SearchState, StopReason
@@ -136,7 +137,7 @@ class _Search:
     def _local_model(self) -> LocalModel:
         problem = self.problem
         variance = any(goal.needs_variance for goal in problem.goals)
-        return local_model(problem.posterior, problem.region, self.backend, variance)
+        return local_model(problem.model, problem.region, self.backend, variance)
 
     def _move(self) -> None:
         """To the GPU, once a batch of a CPU is open or done: its thousands of launches take a
@@ -144,9 +145,7 @@ class _Search:
         problem = self.problem
         if self.backend == problem.backend:
             return
-        enough = cells_at_once(
-            problem.posterior, len(problem.region.free), problem.goals, self.backend
-        )
+        enough = cells_at_once(problem.model, len(problem.region.free), problem.goals, self.backend)
         if max(self.boxes, len(self.frontier)) >= HOST_SHARE * enough:
             self.backend = problem.backend
             self.local = self._local_model()
@@ -207,10 +206,10 @@ class _Search:
     def _batch_size(self) -> int:
         """Parents per batch: bounded by work, memory, and the budget of boxes."""
         problem, f = self.problem, len(self.problem.region.free)
-        size = cells_at_once(problem.posterior, f, problem.goals, self.backend) // 2
+        size = cells_at_once(problem.model, f, problem.goals, self.backend) // 2
         budget = problem.budget
         if budget.memory is not None:
-            each = bytes_per_cell(problem.posterior, f)
+            each = bytes_per_cell(problem.model, f)
             size = min(size, int((budget.memory - self.frontier.bytes) / (2 * each)))
         if budget.boxes is not None:
             size = min(size, (budget.boxes - self.boxes + 1) // 2)
@@ -245,6 +244,12 @@ class _Search:
         self, cells: Cells, inherited: np.ndarray, axes: np.ndarray, active: list[int]
     ) -> tuple[Boxes, np.ndarray]:
         """Bounds of a batch, no worse than the inherited ones, and promising points (full)."""
+        with running_on(self.backend):
+            return self._evaluated(cells, inherited, axes, active)
+
+    def _evaluated(
+        self, cells: Cells, inherited: np.ndarray, axes: np.ndarray, active: list[int]
+    ) -> tuple[Boxes, np.ndarray]:
         count = len(cells)
         keep = np.flatnonzero(~to_numpy(cells.empty()))
         if len(keep) < len(cells):  # proved to lie outside the region

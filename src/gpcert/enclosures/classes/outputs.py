@@ -27,7 +27,7 @@ class LatentOutputs:
     @property
     def together(self) -> bool:
         """Whether all outputs have one kernel."""
-        return len(self.evaluation.parts) == 1
+        return len(self.evaluation.members) == 1
 
     @property
     def geometry(self) -> Geometry:
@@ -86,13 +86,13 @@ class LatentOutputs:
         own, c = self.evaluation.output(output)
         local = own.local
         largest = local.kernel.largest_variance(own.expansion)
-        return local.norms[c] * namespace(largest).sqrt(largest) + _reach(own, c)
+        return local.norm(c) * namespace(largest).sqrt(largest) + _reach(own, c)
 
     def largest(self, output: int) -> Array | float:
         """About the largest |g_j| anywhere, for the rounding of coefficients."""
         own, c = self.evaluation.output(output)
         local = own.local
-        whole = local.norms[c] * (local.operator.gain * local.kernel.variance) ** 0.5
+        whole = local.norm(c) * (local.operator.gain * local.kernel.variance) ** 0.5
         return whole + _reach(own, c)
 
     def dip(self, output: int) -> float:
@@ -102,7 +102,7 @@ class LatentOutputs:
 
     def split_scores(self) -> Array:
         """(B, f): what halving each axis gains; the sum over the kernels."""
-        count = len(self.evaluation.parts)
+        count = len(self.evaluation.members)
         members = [self.evaluation.member(index).expansion.geometry for index in range(count)]
         scores = [geometry.split_scores() for geometry in members]
         return sum(scores[1:], scores[0])

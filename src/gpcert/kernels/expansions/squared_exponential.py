@@ -19,11 +19,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Annotated
 
 import numpy as np
 
 from gpcert.arrays import Array, PerCellAndFeature, namespace
+from gpcert.fusion import fused
 from gpcert.kernels.expansions.base import (
     Combination,
     Expansion,
@@ -55,7 +57,6 @@ class WeightedExpansion(Expansion):
     distances: Annotated[Array, "B N"]
 
     def restricted_to(self, index: Array) -> WeightedExpansion:
-        """The same for some of the points."""
         return replace(self, K=self.K[:, index], distances=self.distances[:, index])
 
 
@@ -64,7 +65,6 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
     """The table, as the enclosures ask for it."""
 
     def expand(self, cells: Cells) -> WeightedExpansion:
-        """Kernel values at the centres of the cells."""
         scaled = self.scaled_centers(cells.center)
         distances = self.squared_distances(scaled)
         return WeightedExpansion(self.geometry(cells), self.matrix(distances), scaled, distances)
@@ -82,7 +82,9 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         geometry = expansion.geometry
         coefficients = expansion.K * combination.weights
         zeroth, gradient, hessian = self.moments(coefficients, expansion.scaled)
-        errors = self._coefficient_errors(expansion, combination, coefficients)
+        magnitudes = xp.abs(coefficients)
+        rounding = self.moment_errors(magnitudes)
+        errors = self._coefficient_errors(expansion, combination, magnitudes, rounding)
         # omega k(., c) = s^2 exactly: the function at the centre itself is the constant
         value = zeroth + self.variance if combination.own else zeroth
         known = self.known_squared_norm(
@@ -96,7 +98,9 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
             drift = up(combination.slack * xp.sqrt(sizes2[:, 2]), 8)
         box = (geometry.half, geometry.rho)
         moments = (zeroth, gradient, hessian)
-        higher = self.higher_terms(coefficients, expansion.scaled, moments, box, drift)
+        higher = self.higher_terms(
+            coefficients, expansion.scaled, moments, box, rounding[:, 3], drift
+        )
         remainder = self._tail_bound(geometry, combination.squared_norm, known, higher)
         cubic = None
         if higher is not None and higher.cubic is not None:
@@ -135,7 +139,9 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         if higher is None:
             return None
         value, gradient = self.first_moments(coefficients, expansion.scaled)
-        errors = self._coefficient_errors(expansion, combination, coefficients)[:, :2]
+        magnitudes = xp.abs(coefficients)
+        rounding = self.moment_errors(magnitudes)
+        errors = self._coefficient_errors(expansion, combination, magnitudes, rounding)[:, :2]
         known = self.known_squared_norm(
             xp.abs(value) - errors[:, 0],
             length_below(gradient, 1) - errors[:, 1],
@@ -159,20 +165,22 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         return expansion.K @ weights.T, errors
 
     def _coefficient_errors(
-        self, expansion: WeightedExpansion, combination: Combination, coefficients: Array
+        self,
+        expansion: WeightedExpansion,
+        combination: Combination,
+        magnitudes: Array,
+        rounding: Array,
     ) -> Array:
         """(B, 3): rounding of the moments, underflow, and the errors of the weights themselves."""
-        xp = namespace(coefficients)
-        errors = self.moment_errors(xp.abs(coefficients))[:, :3]
-        weights = xp.reshape(combination.weights, (-1, coefficients.shape[1]))
-        errors = errors + self.floor * xp.sum(xp.abs(weights), axis=1)[:, None]
+        xp = namespace(magnitudes)
+        weights = xp.reshape(combination.weights, (-1, magnitudes.shape[1]))
+        errors = rounding[:, :3] + self.floor * xp.sum(xp.abs(weights), axis=1)[:, None]
         if combination.slack is not None:
             sizes2, _ = self.squared_sizes(expansion.K)
             errors = errors + up(combination.slack[:, None] * xp.sqrt(sizes2), 8)
         if combination.own:
-            size = xp.abs(coefficients)
-            rounding = up(gamma(4) * (self.variance + xp.sum(size, axis=1)), 4)
-            errors = errors + xp.stack([rounding, 0.0 * rounding, 0.0 * rounding], axis=1)
+            last = up(gamma(4) * (self.variance + xp.sum(magnitudes, axis=1)), 4)
+            errors = errors + xp.stack([last, 0.0 * last, 0.0 * last], axis=1)
         return errors
 
     def _tail_bound(
@@ -207,17 +215,14 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         return finite_product(rest, self.tail(higher.order, geometry.rho2))
 
     def center_variance(self, expansion: WeightedExpansion) -> tuple[Array, Array]:
-        """s^2, exactly."""
         xp = namespace(expansion.K)
         zero = xp.zeros_like(expansion.geometry.rho2)
         return zero + self.variance, zero
 
     def largest_variance(self, expansion: WeightedExpansion) -> Array:
-        """s^2 everywhere."""
         return self.center_variance(expansion)[0]
 
     def variance_range(self, expansion: WeightedExpansion) -> tuple[Array, Array]:
-        """s^2 everywhere, exactly."""
         value, _ = self.center_variance(expansion)
         return value, value
 
@@ -250,7 +255,6 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         return QuadraticForm(up(form.matrix * chord[:, None, None], 2), form.error)
 
     def remainder(self, expansion: WeightedExpansion, order: int) -> Array:
-        """R0 or R1 of the plain features."""
         rho2 = expansion.geometry.rho2
         return self.zeroth_remainder(rho2) if order == 0 else self.first_remainder(rho2)
 
@@ -261,7 +265,6 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         return self.zeroth_remainder(rho2 + 0.0 * cells.center[:, 0])
 
     def first_tail(self, expansion: WeightedExpansion) -> Array:
-        """`tail_1(rho2)`."""
         return self.tail(1, expansion.geometry.rho2)
 
     def derivatives(self, expansion: WeightedExpansion) -> Array:
@@ -269,13 +272,19 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         return self._derivatives(expansion.K, expansion.scaled)
 
     def derivative_parts(self, expansion: WeightedExpansion, cells: int) -> Iterator[Array]:
-        """The same of some cells."""
         for start in range(0, len(expansion.K), cells):
             part = slice(start, start + cells)
             yield self._derivatives(expansion.K[part], expansion.scaled[part])
 
     def _derivatives(self, K: Array, scaled: Array) -> Array:
-        return K[:, None, :] * (self.points.T[None, :, :] - scaled[:, :, None])
+        return _times_offsets(K, self._columns, scaled)
+
+    @cached_property
+    def _columns(self) -> Array:
+        """(f, N): the points' features in rows of their own, as what is formed from them lies in
+        memory; a transposed view would hand its own order down, and every product would copy."""
+        rows = [self.points[:, j] for j in range(self.points.shape[1])]
+        return namespace(self.points).stack(rows) if rows else self.points.T
 
     def _pointwise(self, distances: Array, weights: Array, rho: Array) -> tuple[Array, Array]:
         """See `exponential_remainder`."""
@@ -308,7 +317,6 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
     def paper_bound(
         self, expansion: WeightedExpansion, weights: Array, slope: Array | None = None
     ) -> Array:
-        """See `gpcert.kernels.expansions.paper_lines`."""
         extents = self.point_norms + self.reach
         # relative_error >= 0.6 of every error of r^2, that of the fixed features included
         errors = 2.0 * self.relative_error
@@ -324,3 +332,9 @@ def length_below(x: Array, dims: int) -> Array:
     axes = tuple(range(1, 1 + dims))
     total = xp.sqrt(xp.sum(x**2, axis=axes))
     return total * (1.0 - gamma(x.shape[-1] ** dims + 8))
+
+
+@fused
+def _times_offsets(K: Array, columns: Array, scaled: Array) -> Array:
+    """(B, f, N): `k_i (z_ij - c_j)`."""
+    return K[:, None, :] * (columns[None, :, :] - scaled[:, :, None])

@@ -1,4 +1,9 @@
-"""Mean, variance and standard deviation themselves.
+"""What is asked of a model: one scalar function of x, written once, read by bounds and by attacks.
+
+Enclosures bound it over cells and at points, so do the paper's intervals, and an attack takes its
+values and slopes: a new quantity is one file here. The maximum of a quantity is minus the minimum
+of its negative, so every one is minimised. Of one output: the interface, and mean, variance and
+standard deviation themselves.
 
 Proofs: docs/mathematics.md, statements 7.1 and 7.6.
 """
@@ -6,15 +11,87 @@ Proofs: docs/mathematics.md, statements 7.1 and 7.6.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import Self
 
 from gpcert.arrays import Array, namespace
-from gpcert.quantities.base import Quantity
 from gpcert.rounding import down, nonnegative, up
 
 
+class Quantity:
+    """A function of x by latent means and variances. Subclasses are frozen records."""
+
+    by_variance: bool = True
+    """Whether it depends on variances."""
+
+    @property
+    def known(self) -> tuple[float, float]:
+        """Bounds that hold for every x whatever the model."""
+        return -math.inf, math.inf
+
+
+class OutputQuantity(Quantity, ABC):
+    """`G(q, v)` of q = sign mu_c(x) and the variance v of output c, in the output's units (noise
+    included), for a G that does not decrease in q."""
+
+    output: int
+    """Its number among all outputs of the model, whichever member has it."""
+    sign: int
+
+    by_mean: bool = True
+    """Whether G depends on q; else q is not looked at."""
+
+    @property
+    def parts(self) -> tuple[OutputQuantity, ...]:
+        """Itself alone; see `Compound`."""
+        return (self,)
+
+    @property
+    def negative(self) -> Self:
+        """That of the other sign, which is minus this one for all but a band."""
+        return replace(self, sign=-self.sign)  # pyright: ignore[reportArgumentType, reportCallIssue]
+
+    # proved
+
+    @abstractmethod
+    def lowest(self, alpha: Array, beta: Array, v_low: Array, v_high: Array) -> Array:
+        """Certified lower bound of G where `q >= alpha + beta v` and v lies in the range.
+
+        alpha may be infinite or NaN where nothing is known: the bound is then a trivial one.
+        """
+
+    @abstractmethod
+    def highest(self, q: Array, v_low: Array, v_high: Array) -> Array:
+        """Certified upper bound of G for means up to q and variances of the range."""
+
+    # in plain floating point: guides choices and attacks, proves nothing
+
+    @abstractmethod
+    def value(self, q: Array, v: Array) -> Array:
+        """G."""
+
+    @abstractmethod
+    def slopes(self, q: Array, v: Array) -> tuple[Array, Array]:
+        """Partial derivatives `(G_q, G_v)`; 0 where there is none."""
+
+    def level_slope(self, q: Array, v: Array) -> Array:
+        """Slope d q / d v of G's level curve."""
+        by_q, by_v = self.slopes(q, v)
+        return -by_v / by_q
+
+    def corners(self, v_low: Array, v_high: Array) -> tuple[Array, Array]:
+        """Two variances of a range at which level curves may differ most: by default its ends."""
+        return v_low, v_high
+
+    def worthwhile(self, v_high: Array) -> Array | float:
+        """What further lines must gain on some cell of a batch to be worth their time."""
+        del v_high
+        return 0.0
+
+
 @dataclass(frozen=True)
-class Mean(Quantity):
+class Mean(OutputQuantity):
     """`sign mu_c`, sign = 1 for the minimum, -1 for the maximum."""
 
     output: int
@@ -44,7 +121,7 @@ class Mean(Quantity):
 
 
 @dataclass(frozen=True)
-class Variance(Quantity):
+class Variance(OutputQuantity):
     """`sign V_c`: noise included where the output has some."""
 
     output: int
