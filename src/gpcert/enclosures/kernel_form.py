@@ -29,8 +29,8 @@ from gpcert.rounding import TINY, gamma, nonnegative, up, up_float
 from gpcert.unit_form import UnitForm
 
 MOST_POINTS, MOST_PRODUCTS = 1024, 2.0e8
-"""Up to so many points the forms are made: four products of matrices (N, N) a cell. Of several cells
-only up to so many times N^3, about 0.1 s; one cell of 1000 points takes half a second."""
+"""Up to so many points the forms are made: four products of matrices (N, N) a cell. Of several
+cells only up to so many times N^3."""
 
 LARGEST = 300.0
 """Exponents of the rounding's bound, beyond which a cell is too large for it."""
