@@ -10,9 +10,12 @@ from gpcert.attacks.class_means import class_means
 from gpcert.committee import Model
 from gpcert.posterior import Posterior
 from gpcert.quantities import ClassSums, Compound, OutputQuantity, Quantity
-from gpcert.several import Several
+from gpcert.several import Outputs, Several
 
-PlainFunction = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+Both = tuple[np.ndarray, np.ndarray]
+"""Values and gradients."""
+
+PlainFunction = Callable[[np.ndarray], Both]
 """Points (n, d) to values (n,) and gradients (n, d)."""
 
 BLOCK = 32
@@ -168,6 +171,17 @@ def _class_function(model: Model | Several, quantity: ClassSums) -> PlainFunctio
         return value, latent.gradient(p @ mixing, by_variance)
 
     return function
+
+
+def means_and_gradients(model: Outputs, X: np.ndarray) -> Both:
+    """Latent means (n, m) of all outputs and their gradients (n, m, d)."""
+    return stacked([mean_and_gradient(model, X, c) for c in range(model.outputs)])
+
+
+def stacked(parts: Sequence[Both]) -> Both:
+    """Values (n, k) and gradients (n, k, d) of k functions."""
+    values, gradients = zip(*parts, strict=True)
+    return np.stack(values, axis=1), np.stack(gradients, axis=1)
 
 
 def mean_and_gradient(model: Model, X: np.ndarray, c: int) -> tuple[np.ndarray, np.ndarray]:

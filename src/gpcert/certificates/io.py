@@ -105,11 +105,11 @@ class Record:
 
     def check(self) -> None:
         """An `InputError` where fields contradict each other; asked of what was loaded."""
-        fields = vars(self)
-        seconds = fields.get("seconds", 0.0)
+        own = vars(self)
+        seconds = own.get("seconds", 0.0)
         if not 0 <= seconds < math.inf:
             raise InputError(f"seconds: expected a time, got {seconds!r}")
-        region = fields.get("region", {})
+        region = own.get("region", {})
         sizes = {np.shape(point)[-1] for point in self.inputs()}
         sizes |= {len(region[name]) for name in ("center", "lower") if name in region}
         if len(sizes) > 1:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from gpcert.certificates import Certificate, Interval, Record, Status
+from gpcert.certificates import Interval, Record, Status
 from gpcert.certificates.shown import Shown
 from gpcert.certificates.table import COST, RecordTable, cells_of
 from gpcert.certificates.text import region_text
@@ -31,20 +30,6 @@ class Step:
     reason: StopReason
     boxes: int
     seconds: float
-
-    @staticmethod
-    def of(free: Sequence[int], certificate: Certificate) -> Step:
-        """What is kept of a certificate."""
-        return Step(
-            tuple(sorted(free)),
-            certificate.status,
-            certificate.margin,
-            certificate.decision,
-            certificate.rule,
-            certificate.reason,
-            certificate.boxes,
-            certificate.seconds,
-        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)

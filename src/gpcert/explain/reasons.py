@@ -24,6 +24,7 @@ from gpcert.api.words import (
     verb,
 )
 from gpcert.certificates import Certificate, Status
+from gpcert.certificates.schema import like
 from gpcert.committee import Model
 from gpcert.errors import InputError
 from gpcert.explain.arguments import read_order, region_around, with_free
@@ -188,7 +189,7 @@ class _Search:
             return Status.UNKNOWN
         certificate = self.ask(with_free(self.region, self.x, free))
         self.stopped = certificate.reason is StopReason.INTERRUPTED
-        self.steps.append(Step.of(free, certificate))
+        self.steps.append(like(Step, certificate, free=tuple(sorted(free))))
         self.last = certificate
         self.line.show(f"{len(self.steps)} certificates, {len(free)} features free in the last")
         if certificate.counterexample is not None:
