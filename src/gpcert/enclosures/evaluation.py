@@ -19,6 +19,7 @@ from gpcert.enclosures.local_posterior import (
 )
 from gpcert.enclosures.mean import MeanEnclosure
 from gpcert.enclosures.portfolio import Portfolio
+from gpcert.enclosures.stacked import StackedVariances
 from gpcert.enclosures.variance import VarianceEnclosure
 from gpcert.kernels.expansions.base import Expansion
 from gpcert.regions import Ball, Cells
@@ -111,11 +112,28 @@ class Evaluation:
 
     def knows(self, kind: str, output: int) -> bool:
         """Whether the enclosure of that mean or variance has been asked for."""
-        return (kind, output) in self._answers
+        both = kind == "variance" and self.local.stacks
+        return ("variances" if both else (kind, output)) in self._answers
 
     def variance(self, output: int) -> VarianceEnclosure:
         """Enclosures of v_c and -v_c."""
+        stacked = self.variances
+        if stacked is not None:
+            return stacked.output(output)
         return self.once(("variance", output), lambda: self._variance(output))
+
+    @property
+    def variances(self) -> StackedVariances | None:
+        """Those of all outputs together, where they are made so."""
+        return self.once("variances", self._variances) if self.local.stacks else None
+
+    def _variances(self) -> StackedVariances:
+        local, expansion = self.local, self.expansion
+        options = local.variance_options(expansion, 0, self.optional, self.wants)
+        found = local.variances(self.cells, expansion, options)
+        if options.pointwise:
+            self.report("pointwise variance", found.whole.pointwise_gained)
+        return found
 
     def _variance(self, output: int) -> VarianceEnclosure:
         local, expansion = self.local, self.expansion

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from gpcert.arrays import Array, PerCell, PerCellMatrix, namespace
 from gpcert.enclosures.enclosure import reach
-from gpcert.enclosures.precision import LocalPrecision
+from gpcert.enclosures.precision import Precision
 from gpcert.kernels.expansions.base import Expansion, LocalKernel, QuadraticForm
 from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.rounding import gamma, nonnegative, up
@@ -92,7 +92,7 @@ def prior_square(step: QuadraticForm, geometry: Geometry, operator: OperatorBoun
 def posterior_square(
     local: LocalKernel,
     expansion: Expansion,
-    precision: LocalPrecision,
+    precision: Precision,
     step: QuadraticForm,
     operator: OperatorBounds,
 ) -> Square:

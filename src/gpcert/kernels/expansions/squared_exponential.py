@@ -54,6 +54,12 @@ class WeightedExpansion(Expansion):
 
     scaled: PerCellAndFeature
     distances: Annotated[Array, "B N"]
+    copies: int = 1
+    """How often the same cells are repeated, one batch of them after the other."""
+
+    def copied(self, count: int) -> WeightedExpansion:
+        """The same, with its copies known."""
+        return replace(self, copies=count)
 
     def restricted_to(self, index: Array) -> WeightedExpansion:
         """The same for some of the points."""
@@ -97,7 +103,9 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
             drift = up(combination.slack * xp.sqrt(sizes2[:, 2]), 8)
         box = (geometry.half, geometry.rho)
         moments = (zeroth, gradient, hessian)
-        higher = self.higher_terms(coefficients, expansion.scaled, moments, box, drift)
+        higher = self.higher_terms(
+            coefficients, expansion.scaled, moments, box, drift, expansion.copies
+        )
         remainder = self._tail_bound(geometry, combination.squared_norm, known, higher)
         cubic = None
         if higher is not None and higher.cubic is not None:

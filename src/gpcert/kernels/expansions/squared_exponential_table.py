@@ -23,6 +23,7 @@ from gpcert.kernels.expansions.higher_degrees import (
     HigherTerms,
     cubic_terms,
     gram_terms,
+    shared_gram_terms,
 )
 from gpcert.kernels.exponentials import exponential_tail
 from gpcert.kernels.nodes.moments import MomentTable
@@ -197,10 +198,12 @@ class SquaredExponentialTable:
         moments: tuple[Array, Array, Array],
         box: tuple[Array, Array],
         drift: Array | None = None,
+        copies: int = 1,
     ) -> HigherTerms | None:
         """Third moments by one matrix product for few features; else the points' Gram matrix.
 
-        The latter costs N^2 a cell, so it is used only where a batch of it stays cheap.
+        The latter costs N^2 a cell, so it is used only where a batch of it stays cheap. The same
+        centres may be repeated so often, one batch of them after the other.
         """
         xp = namespace(coefficients)
         f = self.points.shape[1]
@@ -214,19 +217,25 @@ class SquaredExponentialTable:
             return cubic_terms(third, moments, scaled, error, box)
         if not bool(xp.any(box[1] > 0)):
             return None  # single points have no higher degrees
-        return self.gram_degrees(coefficients, scaled, box[1], 3, up(drifts, 8))
+        return self.gram_degrees(coefficients, scaled, box[1], 3, up(drifts, 8), copies)
 
     def gram_degrees(
-        self, coefficients: Array, scaled: Array, rho: Array, first: int, drifts: Array
+        self,
+        coefficients: Array,
+        scaled: Array,
+        rho: Array,
+        first: int,
+        drifts: Array,
+        copies: int = 1,
     ) -> HigherTerms | None:
         """Degrees `first` (2 or 3) to 6 from the points' Gram matrix; None where that is large."""
         xp = namespace(coefficients)
         N, f = self.points.shape
         most = MOST_GRAM_WORK if first == 3 and f <= MOST_GRAM_FEATURES else MOST_GRAM_ENTRIES
-        if f == 0 or len(coefficients) * N * N > most:
+        if f == 0 or len(coefficients) // copies * N * N > most:
             return None
         each = max(1, MOST_GRAM_ENTRIES // N**2)
-        if len(coefficients) > each:  # piece by piece: bounds the memory
+        if copies == 1 and len(coefficients) > each:  # piece by piece: bounds the memory
             parts = (coefficients, scaled, rho, drifts)
             found = []
             for start in range(0, len(coefficients), each):
@@ -241,7 +250,9 @@ class SquaredExponentialTable:
         extent = self.point_norms + self.reach
         powers = xp.stack([extent**n for n in range(first, HIGHEST_DEGREE + 1)], axis=1)
         error = up(16.0 * eta * (magnitudes @ powers + self._cubic_floor) ** 2, N + 32)
-        points = self.points[None] - scaled[:, None, :]
+        points = self.points[None] - scaled[: len(scaled) // copies, None, :]
+        if copies > 1:
+            return shared_gram_terms(coefficients, points, error, drifts, rho)
         return gram_terms(coefficients, points, error, drifts, rho, first)
 
     def first_moments(self, coefficients: Array, scaled: Array) -> tuple[Array, Array]:
