@@ -113,12 +113,12 @@ class PairUnits(UnitForm):
         first, second = (tuple(absolute_norm(F) for F in factors) for factors in both)
         return first, second
 
-    @property
+    @cached_property
     def excess(self) -> float:
         """That of the outputs together."""
         return self.joint.excess
 
-    @property
+    @cached_property
     def gain(self) -> float:
         """That of the outputs together."""
         return self.joint.gain

@@ -58,13 +58,14 @@ class Posterior(Factored):
     weights; `negative_factor` C like `factor`, or None; `coupled` for outputs whose factors share
     their rows, so that the covariance of outputs c and c' is `-(A_c k).(A_c' k)`, or, where there
     is a C, `(C_c k).(C_c' k)`, the A being the outputs' own (see `covariances`). The numbers that
-    coupled outputs share are stored on a common grid, so that their differences are exact. `feature_names`, one per feature, are those of the
-    data frame that the model was fitted on, or None. `spread` (d,), the features' standard
-    deviations in the training data, is the unit of `scale="std"` in the verbs; None where it is not
-    known. `features`, a `LinearMap` z = W x + b or None, stands before the kernel: inputs x then
-    have its d features, the points and the kernel live in its q ones. `slope` (q,) or (m, q) is a
-    linear trend (`gpcert.trend`) added to k(x, Z) t_c: `slope_c.z`, z the q features that the
-    kernel sees; None for none. The arrays can only be read: norms and others are derived once.
+    coupled outputs share are stored on a common grid, so that their differences are exact (see
+    `differences`). `feature_names`, one per feature, are those of the data frame that the model was
+    fitted on, or None. `spread` (d,), the features' standard deviations in the training data, is
+    the unit of `scale="std"` in the verbs; None where it is not known. `features`, a `LinearMap`
+    z = W x + b or None, stands before the kernel: inputs x then have its d features, the points and
+    the kernel live in its q ones. `slope` (q,) or (m, q) is a linear trend (`gpcert.trend`) added
+    to k(x, Z) t_c: `slope_c.z`, z the q features that the kernel sees; None for none. The arrays
+    can only be read: norms and others are derived once.
 
     >>> from gpcert.kernels import SquaredExponential
     >>> p = Posterior(SquaredExponential(1.0), points=[[0.0]], weights=[2.0], factor=[[0.5]])

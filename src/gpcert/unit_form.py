@@ -223,7 +223,9 @@ class UnitForm(Factored):
         groups = [(C,) for C in self.negative_factor]
         if self.coupled:
             trace = up_float(sum(b.trace for b in self.gram_blocks() if b.diagonal), 8)
-            least = coupling_excess(self.factor, self.negative_factor, self.excess, trace)
+            least = coupling_excess(
+                list(self.factor), list(self.negative_factor), self.excess, trace
+            )
             if least <= SMALL_GAIN:
                 return up_float(1.0 + least, 2)
             groups = [tuple(self.negative_factor)]

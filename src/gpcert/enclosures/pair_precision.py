@@ -90,7 +90,7 @@ class PairPrecision(Precision):
         terms by the terms' lengths; `|w_l - w_k|^2` from the difference of the vectors.
         """
         del expansion
-        xp = namespace(self.base.K)
+        xp, N = namespace(self.base.K), self.base.K.shape[1]
         own = {c: self.classes.own[c].apply(local, self.base) for c in self._used}
         w = self._coupled(local)
         crossed = self._crossed(w)
@@ -98,11 +98,11 @@ class PairPrecision(Precision):
         for k, j in self.pairs:
             parts = [own[k].y, own[j].y, -crossed[j, j][0], crossed[j, k][0], crossed[k, j][0]]
             parts.append(-crossed[k, k][0])
-            y = sum(parts[1:], parts[0])
+            y: Array = sum(parts[1:], parts[0])
             error = own[k].y_error + own[j].y_error
             error = error + sum(crossed[a, b][1] for a in (k, j) for b in (k, j))
             size = sum(root(xp.sum(part * part, axis=1)) for part in parts)
-            y_error = up(error + gamma(16) * size, y.shape[1] + 16)
+            y_error = up(error + gamma(16) * size, N + 16)
             sides = own[k][2:], own[j][2:]
             product, product_error = _explained(*sides, w[k], w[j])
             found.append((y, y_error, product, product_error))
@@ -166,8 +166,7 @@ class PairPrecision(Precision):
         """For every pair `(W_l - W_k) (W_l - W_k)^T` (B, f, f), exactly symmetric, and the sum (B,)
         of the Frobenius norms of W_k and W_l."""
         xp, base = namespace(self.base.K), self.base
-        B, f = base.geometry.half.shape
-        N = base.K.shape[1]
+        f, N = base.geometry.half.shape[1], base.K.shape[1]
         parts: list[list[tuple[Array, Array]]] = [[] for _ in self.pairs]
         for part in local.derivative_parts(base, max(1, CACHE_NUMBERS // max(1, f * N))):
             checkpoint()
@@ -188,9 +187,7 @@ class PairPrecision(Precision):
         ]
 
 
-def _explained(
-    first: Explained, second: Explained, before: _Coupled, after: _Coupled
-) -> Explained:
+def _explained(first: Explained, second: Explained, before: _Coupled, after: _Coupled) -> Explained:
     """`|A_k k|^2 + |A_l k|^2 - |w_l - w_k|^2`, and its error."""
     xp = namespace(after.value)
     step = after.value - before.value

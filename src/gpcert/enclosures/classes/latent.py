@@ -208,7 +208,7 @@ class _Row:
 
     def part(self, rows: slice, units: Units) -> _Row:
         """Of some cells, which have these units."""
-        size = self.size if isinstance(self.size, float) else self.size[rows]
+        size = (self.size + 0.0 * self.center)[rows]
         ends = self.slope[rows], self.low[rows], self.high[rows]
         return _Row(self.center[rows], units, *ends, size)
 

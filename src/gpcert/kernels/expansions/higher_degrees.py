@@ -127,7 +127,7 @@ def shared_gram_terms(
     the points' products are formed once; degree 3 is bounded by its Frobenius norm alone.
     """
     xp = namespace(coefficients)
-    B, N = points.shape[:2]
+    B = points.shape[0]
     J = len(coefficients) // B
     size, known = 0.0 * rho, 0.0 * rho
     squares: list[list[Array]] = []

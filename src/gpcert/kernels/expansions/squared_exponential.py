@@ -139,7 +139,7 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         geometry = expansion.geometry
         coefficients = expansion.K * combination.weights
         none = xp.zeros_like(coefficients[:, :1]) + xp.zeros_like(expansion.scaled[0, :5])
-        higher = self.gram_degrees(coefficients, expansion.scaled, geometry.rho, 2, none)
+        higher = self.gram_degrees(coefficients, expansion.scaled, geometry.rho, 2, none, 1)
         if higher is None:
             return None
         value, gradient = self.first_moments(coefficients, expansion.scaled)

@@ -200,10 +200,8 @@ class SquaredExponentialTable:
         drift: Array | None = None,
         copies: int = 1,
     ) -> HigherTerms | None:
-        """Third moments by one matrix product for few features; else the points' Gram matrix.
-
-        The latter costs N^2 a cell, so it is used only where a batch of it stays cheap. The same
-        centres may be repeated so often, one batch of them after the other.
+        """Third moments by one matrix product for few features; else the points' Gram matrix: N^2
+        a cell, so only where a batch of it stays cheap; once for all `copies` of the same cells.
         """
         xp = namespace(coefficients)
         f = self.points.shape[1]
@@ -220,13 +218,7 @@ class SquaredExponentialTable:
         return self.gram_degrees(coefficients, scaled, box[1], 3, up(drifts, 8), copies)
 
     def gram_degrees(
-        self,
-        coefficients: Array,
-        scaled: Array,
-        rho: Array,
-        first: int,
-        drifts: Array,
-        copies: int = 1,
+        self, coefficients: Array, scaled: Array, rho: Array, first: int, drifts: Array, copies: int
     ) -> HigherTerms | None:
         """Degrees `first` (2 or 3) to 6 from the points' Gram matrix; None where that is large."""
         xp = namespace(coefficients)
@@ -241,7 +233,7 @@ class SquaredExponentialTable:
             for start in range(0, len(coefficients), each):
                 checkpoint()
                 a, c, r, lost = (part[start : start + each] for part in parts)
-                found.append(self.gram_degrees(a, c, r, first, lost))
+                found.append(self.gram_degrees(a, c, r, first, lost, 1))
             return HigherTerms.joined(found)
         magnitudes = xp.abs(coefficients)
         # |u_i.u_j| <= m_i m_j, each factor and each a_i with its relative error: the error of the
@@ -251,9 +243,8 @@ class SquaredExponentialTable:
         powers = xp.stack([extent**n for n in range(first, HIGHEST_DEGREE + 1)], axis=1)
         error = up(16.0 * eta * (magnitudes @ powers + self._cubic_floor) ** 2, N + 32)
         points = self.points[None] - scaled[: len(scaled) // copies, None, :]
-        if copies > 1:
-            return shared_gram_terms(coefficients, points, error, drifts, rho)
-        return gram_terms(coefficients, points, error, drifts, rho, first)
+        terms = (coefficients, points, error, drifts, rho)
+        return shared_gram_terms(*terms) if copies > 1 else gram_terms(*terms, first)
 
     def first_moments(self, coefficients: Array, scaled: Array) -> tuple[Array, Array]:
         """The first two of `moments`."""
