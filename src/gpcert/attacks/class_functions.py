@@ -12,18 +12,19 @@ import numpy as np
 
 from gpcert.attacks.class_means import class_means
 from gpcert.attacks.functions import PlainFunction, cross_gradient, diagonal_gradient
+from gpcert.differences import Differences
 from gpcert.likelihoods import ClassLikelihood
 from gpcert.posterior import Posterior
 from gpcert.several import Outputs
 
 Pairs = Sequence[tuple[tuple[int, float], ...]]
-Differences = tuple[np.ndarray, Pairs]
+Made = tuple[np.ndarray, Pairs]
 """(J, n, n) what every output's variance adds to the covariance of the latent differences, and the
 outputs (with coefficients) that make each difference."""
 
 
 def class_function(
-    model: Outputs, likelihood: ClassLikelihood, weights: np.ndarray, how: Differences
+    model: Outputs, likelihood: ClassLikelihood, weights: np.ndarray, how: Made
 ) -> PlainFunction:
     """`min_j sum_c weights_jc pi_c(x)` and the gradient of the least sum.
 
@@ -69,15 +70,11 @@ class _Latent:
         self.posterior, self.X = posterior, X
         K = posterior.cross(X)
         self.mean = posterior.mean_from(X, K)
-        prior = posterior.prior(X)
-        variances, self.slopes = [], []
-        for c in range(posterior.precision_count):
-            A, C = posterior.factors_of(c)
-            q, added = K @ A.T, K @ C.T
-            v = prior - np.square(q).sum(1) + np.square(added).sum(1)
-            variances.append(np.maximum(v, 0.0))
-            self.slopes.append(added @ C - q @ A)  # half the weights of the variance's gradient
-        v = np.stack(variances, axis=1) * np.ones(posterior.outputs)
+        if isinstance(posterior, Differences):
+            self.explained = _Pairs(posterior, K)
+        else:
+            self.explained = _Explained(posterior, K)
+        v = np.maximum(posterior.prior(X)[:, None] - self.explained.values, 0.0)
         self.variance = posterior.scale**2 * v + posterior.noise
 
     def gradient(self, by_mean: np.ndarray, by_variance: np.ndarray) -> np.ndarray:
@@ -85,10 +82,56 @@ class _Latent:
         posterior, X = self.posterior, self.X
         factor = 2.0 * posterior.scale**2 * by_variance
         factors = posterior.scale * by_mean
-        weights = factors @ posterior.weights
-        for c in range(posterior.outputs):
-            own = self.slopes[c if len(self.slopes) > 1 else 0]
-            weights = weights + factor[:, c : c + 1] * own
+        weights = factors @ posterior.weights - self.explained.weights(factor)
         gradient = cross_gradient(posterior, X, weights, factors @ posterior.slope)
         # of k(x, x): both arguments move, alike by symmetry
         return gradient + diagonal_gradient(posterior, X) * factor.sum(axis=1)[:, None]
+
+
+class _Explained:
+    """`k.S_j k` (n, J) of all outputs, and sums of the S_j k."""
+
+    def __init__(self, posterior: Posterior, K: np.ndarray) -> None:
+        values, self.products = [], []
+        for c in range(posterior.precision_count):
+            A, C = posterior.factors_of(c)
+            q, added = K @ A.T, K @ C.T
+            values.append(np.square(q).sum(1) - np.square(added).sum(1))
+            self.products.append(q @ A - added @ C)
+        self.values = np.stack(values, axis=1) * np.ones(posterior.outputs)
+
+    def weights(self, factor: np.ndarray) -> np.ndarray:
+        """(n, N): `sum_j factor_j S_j k`, factor (n, J)."""
+        if len(self.products) == 1:
+            return factor.sum(axis=1)[:, None] * self.products[0]
+        return np.einsum("nj,jnk->nk", factor, np.stack(self.products))
+
+
+class _Pairs:
+    """The same of pairs of classes, by halves of their own factors: `S_j = E_k + E_l - D^T D`,
+    `D = C_l - C_k`, `E = A^T A`; a sum over pairs is one over classes."""
+
+    def __init__(self, posterior: Differences, K: np.ndarray) -> None:
+        own = posterior.outputs_of
+        self.A, self.C = own.factor, own.negative_factor
+        self.first, self.second = np.triu_indices(len(self.A), 1)
+        self.q = [0.5 * (K @ A.T) for A in self.A]
+        self.w = np.stack([0.5 * (K @ C.T) for C in self.C])  # (m, n, r)
+        squares = np.stack([np.square(q).sum(1) for q in self.q], axis=1)
+        step = self.w[self.second] - self.w[self.first]
+        self.values = squares[:, self.first] + squares[:, self.second]
+        self.values -= np.square(step).sum(2).T
+
+    def weights(self, factor: np.ndarray) -> np.ndarray:
+        """See `_Explained.weights`."""
+        m, n = len(self.A), len(factor)
+        laplacian = np.zeros((n, m, m))
+        for j, (k, c) in enumerate(zip(self.first, self.second, strict=True)):
+            laplacian[:, [k, c], [k, c]] += factor[:, j : j + 1]
+            laplacian[:, [k, c], [c, k]] -= factor[:, j : j + 1]
+        shared = np.einsum("ncd,dnr->cnr", laplacian, self.w)
+        total = np.zeros((n, self.A.shape[2]))
+        for c in range(m):
+            own = laplacian[:, c, c][:, None] * self.q[c]
+            total += own @ self.A[c] - shared[c] @ self.C[c]
+        return 0.5 * total

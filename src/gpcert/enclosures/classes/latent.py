@@ -18,6 +18,9 @@ from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.kernels.exponentials import growth_chord
 from gpcert.rounding import gamma, nonnegative, up
 
+MOST_SHAPES = 6
+"""Variances up to which their shapes are kept: beyond, nothing reads them."""
+
 
 @dataclass(frozen=True, eq=False)
 class Shapes:
@@ -126,14 +129,15 @@ def variance_first_order(latent: LatentOutputs, outputs: int) -> FirstOrder:
     and the slope alone bound the bend.
     """
     stacked = latent.variances
-    if stacked is not None:
-        whole = _variance_row(stacked.whole)
-        cut = [stacked.rows(c) for c in range(outputs)]
-        rows = [whole.part(own, units) for own, units in zip(cut, stacked.units, strict=True)]
-        return _first_order(latent.geometry, rows)
-    enclosures = [latent.variance(c) for c in range(outputs)]
-    found = _first_order(latent.geometry, [_variance_row(own) for own in enclosures])
-    return replace(found, shapes=_shapes(found, enclosures))
+    if stacked is None:
+        rows = [_variance_row(latent.variance(c)) for c in range(outputs)]
+    else:
+        whole, numbers = _variance_row(stacked.whole), range(outputs)
+        rows = [whole.part(stacked.rows(c), stacked.units[c]) for c in numbers]
+    found = _first_order(latent.geometry, rows)
+    if outputs > MOST_SHAPES:
+        return found
+    return replace(found, shapes=_shapes(found, [latent.variance(c) for c in range(outputs)]))
 
 
 def _variance_row(own: VarianceEnclosure) -> _Row:
