@@ -100,7 +100,7 @@ def _no_squares(there: Any) -> Any:
     return lambda derivatives, second, pointwise: there(False, False, pointwise)
 
 
-PORTFOLIO = "enclosures.portfolio:Portfolio.wants"
+PORTFOLIO = "enclosures.evaluation:Portfolio.wants"
 SCALAR = "enclosures.goals.scalar:"
 LOCAL = "enclosures.local_posterior:"
 CLASSES = "enclosures.classes."

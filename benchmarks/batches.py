@@ -14,7 +14,8 @@ from problems import exact
 import gpcert
 from gpcert.arrays import Array, Backend, backend_from_name
 from gpcert.enclosures import Evaluation, LocalPosterior, Portfolio
-from gpcert.enclosures.goals import Goal, ScalarGoal
+from gpcert.enclosures.goals import Goal, QuantityGoal
+from gpcert.fusion import running_on
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit
 from gpcert.quantities import Probability
@@ -67,7 +68,7 @@ class Batch:
 
     def goals(self, sides: int) -> list[Goal]:
         likelihood = self.posterior.likelihood
-        return [ScalarGoal(Probability(likelihood, 0, sign)) for sign in (1, -1)[:sides]]
+        return [QuantityGoal(Probability(likelihood, 0, sign)) for sign in (1, -1)[:sides]]
 
     def rest(self, names: tuple[str, ...]) -> None:
         """Leave optional bounds out of all batches to come; `()` computes all of them."""
@@ -76,7 +77,8 @@ class Batch:
     def bound(self, goals: list[Goal], local: LocalPosterior | None = None) -> list[Array]:
         """What a search does with a batch: enclosures of mean and variance, then the goals."""
         evaluation = Evaluation(local or self.local, self.cells, learnt=self.learnt)
-        return [goal.bound(evaluation, None).lower for goal in goals]
+        with running_on(self.backend):
+            return [goal.bound(evaluation, None).lower for goal in goals]
 
     def wait(self) -> None:
         """Let a GPU finish: its calls return before their work is done."""

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import gpcert
-from gpcert.attacks.functions import scalar_function
+from gpcert.attacks.functions import plain_function
 from gpcert.quantities import Mean
 from models import fitted
 from report import Section
@@ -30,7 +30,7 @@ def all_features(posterior: gpcert.Posterior, x: np.ndarray, seed: int) -> None:
 
 def steepest_pixels(posterior: gpcert.Posterior, x: np.ndarray, seed: int) -> np.ndarray:
     """The pixels with the largest gradient of the latent mean at x: the hardest choice."""
-    gradient = scalar_function(posterior, Mean(0, 1))(x[None])[1][0]
+    gradient = plain_function(posterior, Mean(0, 1))(x[None])[1][0]
     return np.sort(np.argsort(-np.abs(gradient), kind="stable")[:PIXELS])
 
 

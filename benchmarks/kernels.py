@@ -21,7 +21,7 @@ import gpcert
 from gpcert import kernels as k
 from gpcert.arrays import Backend
 from gpcert.enclosures import Evaluation, LocalPosterior
-from gpcert.enclosures.goals import ScalarGoal
+from gpcert.enclosures.goals import QuantityGoal
 from gpcert.quantities import Mean
 from report import Section, command_line, merge
 
@@ -86,7 +86,7 @@ def root_widths(model: gpcert.Posterior, box: gpcert.Box) -> tuple[float, float]
     local = LocalPosterior.build(model, box, Backend(), variance=False)
     evaluation = Evaluation(local, box.root())
     evaluation.portfolio.resting[0, "paper"] = 10**6
-    taylor = [float(ScalarGoal(Mean(0, s)).bound(evaluation, None).lower[0]) for s in (1, -1)]
+    taylor = [float(QuantityGoal(Mean(0, s)).bound(evaluation, None).lower[0]) for s in (1, -1)]
     paper = [float(local.paper_mean(evaluation.expansion, 0, s)[0]) for s in (1, -1)]
     return -sum(taylor), -sum(paper)
 

@@ -20,8 +20,8 @@ from sklearn.gaussian_process import GaussianProcessClassifier
 
 import gpcert
 from gpcert import kernels as k
-from gpcert.api.methods import Method
-from gpcert.enclosures.goals import ScalarGoal
+from gpcert.api.decisions import Method
+from gpcert.enclosures.goals import QuantityGoal
 from gpcert.quantities import Mean, Variance
 from gpcert.search import Problem, solve
 from gpcert.testing.strategies import regression_posterior
@@ -39,7 +39,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "paper (analytic)": {"name": "paper", "variance_bound": "analytic"},
     "paper (solver)": {"name": "paper", "variance_bound": "solver"},
 }
-"""Arguments of `gpcert.api.methods.Method`; the verbs call the name `method`."""
+"""Arguments of `gpcert.api.decisions.Method`; the verbs call the name `method`."""
 
 
 class Question(NamedTuple):
@@ -201,7 +201,7 @@ def _root(
 ) -> float:
     """Proved over attained width after one box; the plain goals, without what the verbs add."""
     kind = Mean if quantity == "mean" else Variance
-    plain = [ScalarGoal(kind(0, sign)) for sign in (1, -1)]
+    plain = [QuantityGoal(kind(0, sign)) for sign in (1, -1)]
     goals = Method(**how).goals(plain, 0, posterior) if how else plain
     one = gpcert.Budget(seconds=None, boxes=1)
     low, high = solve(Problem(posterior, box, goals, tol=0.0, budget=one)).goals

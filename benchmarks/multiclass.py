@@ -28,8 +28,8 @@ from multiclass_models import (
 )
 
 import gpcert
-from gpcert.api.methods import Method
-from gpcert.attacks.functions import scalar_function
+from gpcert.api.decisions import Method
+from gpcert.attacks.functions import plain_function
 from gpcert.quantities import Mean
 from report import Section, command_line, merge
 
@@ -68,9 +68,7 @@ MODELS_NOTE = (
 def steepest_pixels(posterior: gpcert.Posterior, x: np.ndarray, count: int, _: int) -> np.ndarray:
     """The largest gradients, at x, of the latent margin between the two foremost classes."""
     first, second = np.argsort(-posterior.predict(x[None])[0][0], kind="stable")[:2]
-    gradients = [
-        scalar_function(posterior, Mean(int(c), 1))(x[None])[1][0] for c in (first, second)
-    ]
+    gradients = [plain_function(posterior, Mean(int(c), 1))(x[None])[1][0] for c in (first, second)]
     order = np.argsort(-np.abs(gradients[0] - gradients[1]), kind="stable")
     return np.sort(order[:count])
 

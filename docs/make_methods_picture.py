@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 import gpcert
 from gpcert.arrays import Backend
 from gpcert.enclosures import Evaluation, LocalPosterior
-from gpcert.enclosures.goals import ScalarGoal
+from gpcert.enclosures.goals import QuantityGoal
 from gpcert.enclosures.paper import PaperEnclosures
 from gpcert.enclosures.paper.safe_dual import sign_multipliers
 from gpcert.kernels import SquaredExponential
@@ -60,7 +60,7 @@ def lower_functions(
     taylor = (value - below.error[0]) * np.exp(-below.rate * d**2)
     proved = (
         float(intervals.mean(0, 1).bound[0]),
-        float(ScalarGoal(Mean(0, 1)).bound(evaluation, None).lower[0]),
+        float(QuantityGoal(Mean(0, 1)).bound(evaluation, None).lower[0]),
     )
     return x, paper, taylor, proved
 

@@ -37,6 +37,8 @@ class Backend:
 
     name: str = "numpy"
     device: str | None = None
+    compiled: bool = False
+    """Whether elementwise work is compiled (`gpcert.fusion`)."""
 
     @property
     def xp(self) -> Any:
@@ -72,25 +74,28 @@ def _torch() -> Any:
 
 
 def backend_from_name(name: str | Backend = "numpy") -> Backend:
-    """Return the backend called `"numpy"`, `"torch"`, `"torch:cpu"` or `"torch:cuda"`."""
+    """The backend `"numpy"`, `"torch"`, `"torch:cpu"`, `"torch:cuda"` or one of several GPUs,
+    `"torch:cuda:1"`; `"torch:cuda:compiled"` for long work, see `gpcert.fusion`."""
     if isinstance(name, Backend):
         return name
-    known = re.fullmatch(r"numpy|torch(?::(cpu|cuda)(?::(\d{1,3}))?)?", str(name))
+    form = r"numpy|torch(?::(cpu|cuda(?::(\d{1,3}))?(:compiled)?))?"
+    known = re.fullmatch(form, str(name))
     if not isinstance(name, str) or known is None:
         raise InputError(
-            "backend: expected 'numpy', 'torch', 'torch:cpu', 'torch:cuda' or 'torch:cuda:1', got "
-            f"{name!r}"
+            "backend: expected 'numpy', 'torch', 'torch:cpu', 'torch:cuda', 'torch:cuda:1' or "
+            f"'torch:cuda:compiled', got {name!r}"
         )
     if name == "numpy":
         return Backend()
-    device, number = known.groups()
-    count = _torch().cuda.device_count() if device == "cuda" else 1
+    device, number, compiled = known.groups()
+    count = _torch().cuda.device_count() if device and device.startswith("cuda") else 1
     if count == 0:
         raise InputError(f"backend {name!r} asks for a GPU, but torch finds none; use 'torch:cpu'")
     if number is not None and int(number) >= count:
         raise InputError(f"backend {name!r}: expected a device below {count}, got {number}")
     _torch()
-    return Backend("torch", name.partition(":")[2] or "cpu")
+    place = (device or "cpu").removesuffix(":compiled")
+    return Backend("torch", place, compiled is not None)
 
 
 _KNOWN: dict[type, Any] = {}
@@ -108,6 +113,20 @@ def namespace(*arrays: Array) -> Any:
                 _KNOWN[kind] = array_api_compat.array_namespace(*arrays)
             return _KNOWN[kind]
     return array_api_compat.array_namespace(*arrays)  # raises: no arrays
+
+
+CACHED = 2**15
+"""Numbers of an array that stay in a processor's cache from one pass to the next."""
+
+
+def row_blocks(rows: int, columns: int) -> list[slice]:
+    """Rows of an array, in blocks of about `CACHED` numbers.
+
+    >>> row_blocks(3, 2**14)
+    [slice(0, 2, None), slice(2, 3, None)]
+    """
+    step = max(1, CACHED // max(1, columns))
+    return [slice(start, min(start + step, rows)) for start in range(0, max(1, rows), step)]
 
 
 def to_numpy(array: Array) -> np.ndarray:

@@ -1,6 +1,6 @@
 """What couples many classes: how far the joint posterior covariance can exceed the prior's.
 
-Proofs: docs/mathematics.md, statement 1.10.
+Proofs: docs/mathematics.md, statement 1.11.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import numpy as np
 import scipy.linalg
 
 from gpcert.rounding import TINY, gamma, up_float
-from gpcert.spectral import frobenius, is_triangular
+from gpcert.spectral import frobenius
+from gpcert.triangular import is_triangular
 
 RIDGE = 1e-8
 """Columns of a factor that are shorter, beside the largest, are not divided by."""

@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gpcert.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from pandas import DataFrame
+else:  # types of libraries that may be missing: annotations name them, nothing else does
+    Axes = Figure = DataFrame = Any
+
+__all__ = ["Axes", "Figure", "DataFrame", "optional", "install_hint"]
 
 EXTRAS = {
     **dict.fromkeys(("clarabel", "highspy"), "paper"),
@@ -31,16 +40,27 @@ def optional(module: str, purpose: str) -> Any:
         if error.name is None or error.name.partition(".")[0] != package:
             raise  # it is there, but lacks a part of its own
         raise MissingExtraError(
-            f"{purpose} needs {package}, which is not installed; {install_hint(package)}"
+            f"{purpose} needs {package}, which is not installed; {install_hint(package)}",
+            name=package,
         ) from error
 
 
-def install_hint(package: str) -> str:
-    """How to install a package that an extra brings.
+def library(module: str) -> Any:
+    """A module of the library of a model that is converted."""
+    return optional(module, "a model of this kind")
 
-    >>> install_hint("pandas"), install_hint("gpflow")
-    ("install it with: pip install 'gpcert[plots]'", 'install it with: pip install gpflow')
+
+def install_hint(package: str) -> str:
+    """How to install a package that an extra brings, or one that stands alone.
+
+    >>> install_hint("pandas"), install_hint("jax")
+    ("install it with: pip install 'gpcert[plots]'", 'install it with: pip install jax')
     """
+    if package == "gpflow":  # asks for a NumPy older than ours, though it runs with this one
+        return (
+            "install it with: pip install gpflow, then pip install 'numpy>=2,<2.3' (see "
+            "docs/models.md)"
+        )
     extra = EXTRAS.get(package)
     what = f"'gpcert[{extra}]'" if extra else package
     return f"install it with: pip install {what}"

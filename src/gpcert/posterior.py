@@ -27,7 +27,7 @@ from gpcert.errors import InputError
 from gpcert.frames import checked_names, read_points
 from gpcert.kernels import Kernel
 from gpcert.likelihoods import ClassLikelihood, Gaussian, Likelihood, ScalarLikelihood
-from gpcert.posterior_checks import check_parts, read_classes
+from gpcert.posterior_checks import check_parts, check_signs, per_output, read_classes
 from gpcert.posterior_file import (
     ARRAYS,
     FORMAT,
@@ -36,11 +36,12 @@ from gpcert.posterior_file import (
     header_fields,
     written_labels,
 )
-from gpcert.precision_factors import Factored, checked_factor, factored_precision
+from gpcert.precision_factors import Factored, factored_precision, read_factors
 from gpcert.regions.linear_map import LinearMap
 from gpcert.rounding import on_grid, raised_power
 from gpcert.spread import checked_spread
 from gpcert.trend import checked_slope, slope_on_grid
+from gpcert.triangular import Inverse
 from gpcert.unit_form import UnitForm
 
 LARGEST_BLOCK = 20_000_000
@@ -64,8 +65,9 @@ class Posterior(Factored):
     the unit of `scale="std"` in the verbs; None where it is not known. `features`, a `LinearMap`
     z = W x + b or None, stands before the kernel: inputs x then have its d features, the points and
     the kernel live in its q ones. `slope` (q,) or (m, q) is a linear trend (`gpcert.trend`) added
-    to k(x, Z) t_c: `slope_c.z`, z the q features that the kernel sees; None for none. The arrays
-    can only be read: norms and others are derived once.
+    to k(x, Z) t_c: `slope_c.z`, z the q features that the kernel sees; None for none. A `factor`
+    that is a `gpcert.triangular.Inverse` brings what is proved of it: `inverse`, which spares half
+    a set-up and is not saved. Arrays can only be read.
 
     >>> from gpcert.kernels import SquaredExponential
     >>> p = Posterior(SquaredExponential(1.0), points=[[0.0]], weights=[2.0], factor=[[0.5]])
@@ -89,6 +91,7 @@ class Posterior(Factored):
     spread: Any = None
     features: LinearMap | None = None
     slope: Any = None
+    inverse: Inverse | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         check_parts(self)
@@ -112,15 +115,11 @@ class Posterior(Factored):
         set_field(self, "points", points)
         set_field(self, "weights", weights)
         set_field(self, "slope", checked_slope(self.slope, m, points.shape[1]))
-        for name in ("factor", "negative_factor"):
-            set_field(self, name, checked_factor(name, getattr(self, name), m, N))
+        for name, value in read_factors(self, m, N).items():
+            set_field(self, name, value)
         for name in ("offset", "scale", "noise"):
-            values = finite_array(name, getattr(self, name))
-            if values.shape not in {(), (1,), (m,)}:
-                raise InputError(f"{name}: expected a number or shape ({m},), got {values.shape}")
-            set_field(self, name, np.broadcast_to(values, (m,)).copy())
-        if np.any(self.scale <= 0) or np.any(self.noise < 0):
-            raise InputError("expected scale > 0 and noise >= 0 for every output")
+            set_field(self, name, per_output(name, getattr(self, name), m))
+        check_signs(self)
         parts = [self.factor, *([self.negative_factor] if self.negative_factor.size else [])]
         if self.coupled and any(len(part) != m for part in parts):
             raise InputError(

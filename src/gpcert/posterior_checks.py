@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gpcert.arrays import finite_array
 from gpcert.errors import InputError
 from gpcert.kernels import Kernel
 from gpcert.likelihoods import ClassLikelihood, Likelihood
@@ -29,6 +30,20 @@ def check_parts(posterior: Any) -> None:
         raise InputError(f"coupled: expected True or False, got {posterior.coupled!r}")
     if not (posterior.features is None or isinstance(posterior.features, LinearMap)):
         raise InputError(f"features: expected a LinearMap or None, got {posterior.features!r}")
+
+
+def per_output(name: str, value: Any, m: int) -> np.ndarray:
+    """(m,): one number an output, or the same for all."""
+    values = finite_array(name, value)
+    if values.shape not in {(), (1,), (m,)}:
+        raise InputError(f"{name}: expected a number or shape ({m},), got {values.shape}")
+    return np.broadcast_to(values, (m,)).copy()
+
+
+def check_signs(posterior: Any) -> None:
+    """Scales are positive, noise is not negative."""
+    if np.any(posterior.scale <= 0) or np.any(posterior.noise < 0):
+        raise InputError("expected scale > 0 and noise >= 0 for every output")
 
 
 def read_classes(posterior: Any) -> tuple[Any, ...] | None:

@@ -8,6 +8,7 @@ Proofs: docs/mathematics.md, statements 1.6 and 16.9.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import scipy.linalg
 from gpcert.arrays import finite_array
 from gpcert.errors import InputError
 from gpcert.spectral import symmetric_eigh
+from gpcert.triangular import Inverse
 
 MOST_ROWS = 100
 """Rows of a factor for each number it multiplies: m N rows express every S there is."""
@@ -84,7 +86,7 @@ def checked_factor(name: str, factor: Any, m: int, N: int) -> np.ndarray:
     """A factor as (1 or m, r, N), of no rows where there is none."""
     if factor is None:
         return np.zeros((1, 0, N))
-    A = finite_array(name, factor)
+    A = finite_array(name, factor.matrix if isinstance(factor, Inverse) else factor)
     if A.ndim == 2:
         A = A[None]
     if A.ndim != 3 or A.shape[0] not in {1, m} or A.shape[2] != N:
@@ -95,3 +97,19 @@ def checked_factor(name: str, factor: Any, m: int, N: int) -> np.ndarray:
             "factor of its QR decomposition has the same S"
         )
     return A
+
+
+def read_factors(posterior: Any, m: int, N: int) -> dict[str, Any]:
+    """`factor`, `negative_factor` and `inverse` of a posterior of m outputs and N points, by name.
+
+    The inverse is kept if it is that of this factor, bit by bit: what is proved of another matrix
+    is of no use. Coupled outputs round their factors afterwards.
+    """
+    given = posterior.factor
+    inverse = given if isinstance(given, Inverse) else posterior.inverse
+    names = ("factor", "negative_factor")
+    found: dict[str, Any] = {n: checked_factor(n, getattr(posterior, n), m, N) for n in names}
+    A = found["factor"]
+    same = inverse is not None and len(A) == 1 and np.array_equal(A[0], inverse.matrix)
+    keep = same and not posterior.coupled
+    return found | {"inverse": replace(inverse, matrix=A[0]) if inverse and keep else None}

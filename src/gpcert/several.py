@@ -67,6 +67,11 @@ class Several:
         """Inputs at all points that any member knows."""
         return np.concatenate([member.places for member in self.members])
 
+    def output(self, c: int) -> tuple[Posterior, int]:
+        """The posterior that has output c, and its number there: each member has one, or the only
+        one has all."""
+        return (self.members[c], 0) if len(self.members) > 1 else (self.members[0], c)
+
     def check_inputs(self, X: Any, name: str = "X") -> np.ndarray:
         """X as a finite (n, d) array, or an `InputError`."""
         return self.members[0].check_inputs(X, name)
@@ -212,10 +217,6 @@ class SeparateOutputs(Several):
     def outputs(self) -> int:
         """Number of outputs m."""
         return len(self.members)
-
-    def output(self, c: int) -> tuple[Posterior, int]:
-        """The posterior that has output c, and its number there."""
-        return self.members[c], 0
 
     @property
     def noise(self) -> np.ndarray:

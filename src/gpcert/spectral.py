@@ -14,19 +14,13 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
-from scipy.linalg import get_lapack_funcs
 
 from gpcert.errors import InputError
 from gpcert.rounding import TINY, gamma, raised_power, scaled_to_one, up, up_float
-
-trtri, lauum = get_lapack_funcs(("trtri", "lauum"), dtype=np.float64)
-"""Inverse of a triangular matrix; product of one with its transpose."""
+from gpcert.triangular import Inverse, blocks, largest_entry
 
 DRIVERS = ("evd", "ev", "evr")
 """LAPACK's routines for symmetric eigenproblems, in the order in which they are tried."""
-
-SIDE = 512
-"""Of blocks of matrices: intermediate results stay in the caches, and what is zero is left out."""
 
 
 class GramBlock(NamedTuple):
@@ -46,46 +40,6 @@ class GramBlock(NamedTuple):
     def trace(self) -> float:
         """Upper bound of the sum of a block's own diagonal."""
         return up_float(float(np.sum(np.diag(self.K) + np.diag(self.errors))), len(self.K) + 4)
-
-
-def blocks(N: int) -> list[slice]:
-    """0, ..., N - 1 in pieces of `SIDE`."""
-    return [slice(start, min(start + SIDE, N)) for start in range(0, N, SIDE)]
-
-
-def is_triangular(A: np.ndarray) -> bool:
-    """Whether A is a square matrix with nothing above its diagonal and no zero on it."""
-    if not (A.shape[0] == A.shape[1] > 0 and np.diag(A).all()):
-        return False
-    return not any(A[b, b.stop :].any() or np.triu(A[b, b], 1).any() for b in blocks(len(A)))
-
-
-def triangular_inverse(L: np.ndarray) -> np.ndarray:
-    """`L^-1` of a lower triangular matrix in plain floating point; a `LinAlgError` if singular.
-
-    What stands above the diagonal of L is not read.
-    """
-    flipped = not L.flags.f_contiguous
-    inverse, info = trtri(L.T if flipped else L, lower=not flipped)
-    if info != 0:
-        raise np.linalg.LinAlgError(f"singular triangular factor at row {info}")
-    inverse = inverse.T if flipped else inverse
-    return inverse if is_triangular(inverse) else np.tril(inverse)  # LAPACK leaves it there
-
-
-def square(A: np.ndarray) -> np.ndarray:
-    """`A^T A` in floating point, every entry a sum of len(A) products in some order; a third of the
-    work where A is triangular."""
-    if not is_triangular(A):
-        return A.T @ A
-    found, info = lauum(A.T)  # U U^T of U = A^T, on and above the diagonal
-    if info != 0:
-        return A.T @ A
-    for block in blocks(len(found)):
-        found[block, : block.start] = found[: block.start, block].T
-        upper = np.triu(found[block, block])
-        found[block, block] = upper + np.triu(upper, 1).T
-    return found
 
 
 def absolute_norm(A: np.ndarray) -> float:
@@ -140,87 +94,58 @@ def largest_eigenvalue(factors: Sequence[np.ndarray], K: np.ndarray, errors: np.
     return found
 
 
-def triangular_eigenvalue(A: np.ndarray, gram: Iterable[GramBlock]) -> float:
+def triangular_eigenvalue(inverse: Inverse, gram: Iterable[GramBlock]) -> float:
     """Upper bound of the largest eigenvalue of `A K A^T`, A lower triangular; inf if none is found.
 
-    Statement: for any L, with `F = A L - I`, `f >= |F|_2`, and any mu with `L L^T - K >= mu I`,
+    Statement: for any L, with `f >= |A L - I|_2` and any mu with `L L^T - K >= mu I`,
 
         lambda_max(A K A^T) <= (1 + f)^2 - mu ((1 - f) / |L|_2)^2   if mu >= 0 and f < 1,
         lambda_max(A K A^T) <= (1 + f)^2 - mu |A|_2^2               if mu < 0.
 
     Reason: `A K A^T <= A L L^T A^T - mu A A^T`, `A L = I + F`, and the least singular value of
-    `A = (I + F) L^-1` is at least `(1 - f) / |L|_2` (Statement 1.9). L is what LAPACK returns as
-    the inverse of A, whatever its errors: both residuals are computed, with their rounding. mu is
-    found by Gershgorin's circles: a factor of `(K + D)^-1` has `L L^T - K` about the diagonal D.
+    `A = (I + F) L^-1` is at least `(1 - f) / |L|_2` (Statement 1.9). f is proved with the inverse,
+    mu found by Gershgorin's circles of the computed residual: a factor of `(K + D)^-1` has
+    `L L^T - K` about the diagonal D.
     """
+    f = inverse.residual
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        try:
-            L = triangular_inverse(A)
-        except np.linalg.LinAlgError:
-            return math.inf
-        if not np.isfinite(L).all():
-            return math.inf
-        f = _inverse_residual(A, L)
-        mu = _least_circle(L, gram)
-        if not (f < 0.5 and math.isfinite(mu)):
+        mu = _least_circle(inverse.root, gram) if f < 0.5 else math.nan
+        if not math.isfinite(mu):
             return math.inf
         if mu >= 0:
-            least = (1.0 - f) / frobenius(L)
+            least = (1.0 - f) / frobenius(inverse.root)
             less = mu * least * least * (1.0 - gamma(16))
             return up_float(up_float((1.0 + f) ** 2, 8) - less, 1)
-        largest = absolute_norm(A)
+        largest = absolute_norm(inverse.matrix)
         return up_float((1.0 + f) ** 2 - mu * largest * largest, 16)
 
 
-def _inverse_residual(A: np.ndarray, L: np.ndarray) -> float:
-    """Upper bound of `|A L - I|_2`.
-
-    Reason: the spectral norm is below Frobenius'; the product's rounding is below
-    `gamma(N) |A| |L|` entry by entry, whose norm is below the root of its largest row sum times its
-    largest column sum.
-    """
-    N, squares = len(A), 0.0
-    for number, rows in enumerate(blocks(N)):
-        for columns in blocks(N)[: number + 1]:
-            inner = slice(columns.start, rows.stop)  # elsewhere one of the factors is zero
-            product = A[rows, inner] @ L[inner, columns]
-            if rows == columns:
-                product[np.diag_indices(len(product))] -= 1.0
-            squares += float(np.vdot(product, product)) + product.size * TINY
-    absolute_A, absolute_L = np.abs(A), np.abs(L)
-    largest_row = float((absolute_A @ absolute_L.sum(axis=1)).max())
-    largest_column = float((absolute_A.sum(axis=0) @ absolute_L).max())
-    rounding = gamma(N + 4) * math.sqrt(up_float(largest_row * largest_column, 4 * N + 8))
-    length = math.sqrt(up_float(squares, N + SIDE * SIDE))  # sums of blocks, and of these
-    return up_float(length + rounding + TINY, 8)
-
-
 def _least_circle(L: np.ndarray, gram: Iterable[GramBlock]) -> float:
-    """A number mu with `L L^T - K >= mu I`, by Gershgorin's circles.
+    """A number mu with `L L^T - K >= mu I`, by Gershgorin's circles; NaN where it is none.
 
-    Reason: no eigenvalue of `E = L L^T - K` is below the least `E_ii - sum_j |E_ij|`. Computed
-    entries are off by `gamma(N) |L| |L|^T`, the rounding of the difference, and the errors of K;
-    all of these are taken off as row sums.
+    Reason: no eigenvalue of `E = L L^T - K` is below the least `E_ii - sum_j |E_ij|`. A computed
+    entry is off by `gamma(N) |L| |L|^T`, by the error of K, and by a rounding of its own size.
     """
     N = len(L)
-    flipped, info = lauum(np.asfortranarray(L[::-1, ::-1]))  # its U U^T is L L^T flipped
-    if info != 0:
-        return math.nan
-    product = flipped[::-1, ::-1]  # on and below the diagonal
-    center, radius = np.empty(N), np.zeros(N)
+    center, radius = np.empty(N), np.full(N, N * TINY)
     for rows, columns, K, errors in gram:
-        P = product[rows, columns]
-        E = P - K
-        lost = gamma(4) * (np.abs(P) + np.abs(K)) + errors + TINY
+        inner = slice(0, columns.stop)  # elsewhere one of the factors is zero
+        E = L[rows, inner] @ L[columns, inner].T
+        E -= K
         if rows.start == columns.start:
             center[rows] = np.diag(E)
-            radius[rows] += np.diag(lost)
-            E, lost = np.tril(E, -1), np.tril(lost, -1)
-        outside = np.abs(E) + lost
-        radius[rows] += outside.sum(axis=1)
-        radius[columns] += outside.sum(axis=0)
-    absolute = np.abs(L)
-    radius += gamma(N + 4) * (absolute @ absolute.sum(axis=0))
+            np.fill_diagonal(E, 0.0)
+        np.abs(E, out=E)
+        E += errors
+        radius[rows] += E.sum(axis=1)
+        if rows.start != columns.start:
+            radius[columns] += E.sum(axis=0)
+    sums, around = np.zeros(N), np.zeros(N)
+    for rows in blocks(N):
+        sums[: rows.stop] += np.abs(L[rows, : rows.stop]).sum(axis=0)
+    for rows in blocks(N):
+        around[rows] = np.abs(L[rows, : rows.stop]) @ sums[: rows.stop]
+    radius += gamma(N + 4) * around
     return float((center - up(radius, 2 * N + 16) - gamma(4) * np.abs(center)).min())
 
 
@@ -262,8 +187,10 @@ def frobenius(matrix: np.ndarray) -> float:
 
     Row after row, or by halves: either way at most as many roundings as rows and columns, and 64.
     """
-    scaled, exponent = scaled_to_one(matrix)
-    total = up_float(float(np.square(scaled).sum()), 64 + sum(matrix.shape))
+    exponent, total = math.frexp(largest_entry(matrix))[1], 0.0
+    for rows in blocks(len(matrix)):  # squares of numbers of size one; no second matrix
+        total += float(np.square(np.ldexp(matrix[rows], -exponent)).sum())
+    total = up_float(total, 64 + sum(matrix.shape))
     return raised_power(up_float(np.sqrt(total), 4), exponent)
 
 

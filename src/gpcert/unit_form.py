@@ -31,13 +31,11 @@ from gpcert.rounding import TINY, gamma, raised_power, scaled_to_one, up_float
 from gpcert.spectral import (
     GramBlock,
     absolute_norm,
-    blocks,
-    is_triangular,
     largest_eigenvalue,
-    square,
     triangular_eigenvalue,
 )
 from gpcert.trend import slope_exponent
+from gpcert.triangular import Inverse, blocks, is_triangular, square
 
 LOWEST, HIGHEST = -900, 1000
 """Exponents of `mean_scale`. Below, the weights stay small instead: their underflow is then less
@@ -66,6 +64,8 @@ class UnitForm(Factored):
     weight_exponents: tuple[int, ...]
     features: LinearMap | None
     slope: np.ndarray
+    inverse: Inverse | None
+    """Of the factor before it was scaled by 2^(e/2), where it is known."""
 
     @staticmethod
     def of(posterior: Any) -> UnitForm:
@@ -96,6 +96,7 @@ class UnitForm(Factored):
             tuple(exponents),
             posterior.features,
             np.stack(slopes),
+            posterior.inverse,
         )
 
     @property
@@ -175,9 +176,11 @@ class UnitForm(Factored):
         for block in self.gram_blocks():
             left, right = T[:, block.rows], T[:, block.columns]
             both = 1.0 if block.diagonal else 2.0  # the block above the diagonal is the same
-            # sums of at most N rows, N columns and N blocks
-            rounded = gamma(3 * N + 16) * np.abs(block.K) + 2.0 * block.errors + TINY
             squares += both * np.sum((left @ block.K) * right, axis=1)
+            # sums of at most N rows, N columns and N blocks
+            rounded = np.abs(block.K)
+            rounded *= gamma(3 * N + 16)
+            rounded += 2.0 * block.errors + TINY
             error += both * np.sum((np.abs(left) @ rounded) * np.abs(right), axis=1)
         bounds = np.empty(self.outputs)
         for c, (t, exponent) in enumerate(scaled):
@@ -207,16 +210,24 @@ class UnitForm(Factored):
     def _largest_eigenvalue(self, factors: tuple[np.ndarray, ...]) -> float:
         """Upper bound of that of `sum_c A_c K_ZZ A_c^T`; the short way where it is as good."""
         if len(factors) == 1 and is_triangular(factors[0]):
-            found = triangular_eigenvalue(factors[0], self.gram_blocks())
+            found = triangular_eigenvalue(self._inverse(factors[0]), self.gram_blocks())
             if found <= 1.0 + SMALL_EXCESS:
                 return found
         return largest_eigenvalue(factors, *self.gram)
+
+    def _inverse(self, A: np.ndarray) -> Inverse:
+        """A matrix that A is proved the inverse of: the known one, or one that is found."""
+        if self.inverse is not None:
+            known = self.inverse.scaled(self.exponent // 2)
+            if known.residual < 0.5:
+                return known
+        return Inverse.with_matrix(A)
 
     @cached_property
     def gain(self) -> float:
         """1 + an upper bound of the largest eigenvalue of `C K_ZZ C^T`: 1 where there is no C.
 
-        Of a C that couples outputs: how far it exceeds what the A take off (Statement 1.10).
+        Of a C that couples outputs: how far it exceeds what the A take off (Statement 1.11).
         """
         if not self.negative_factor.size:
             return 1.0
@@ -239,7 +250,7 @@ def in_units(values: np.ndarray, exponent: int) -> np.ndarray:
     That is counted: N such errors of weights meet kernel values below 2^51 (`LARGEST_VARIANCE`) and
     stay under TINY, which every enclosure adds; those of a factor are below the rounding
     `gamma(N) || |A| ||` of its products, or `|A k|^2` itself is below TINY; those of a slope are
-    counted where it is used (`gpcert.enclosures.trend`).
+    counted where it is used (`gpcert.enclosures.mean`).
     """
     if exponent == 0:
         return values

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import gpcert
-from gpcert.adapters import botorch as adapter
+from gpcert.adapters.libraries import BOTORCH as adapter
 from gpcert.errors import ModelWarning
 from gpcert.testing.adapter_contract import AdapterContract
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import gpcert
-from gpcert.adapters import gpflow as adapter
+from gpcert.adapters.libraries import GPFLOW as adapter
 from gpcert.testing.adapter_contract import AdapterContract
 
 gpflow = pytest.importorskip("gpflow")
@@ -134,7 +134,7 @@ class TestGPflow(AdapterContract):
 
 
 def test_the_table_names_the_kernels_of_the_code():
-    from gpcert.adapters.gpflow_kernels import TREE
+    from gpcert.adapters.gpflow_models import TREE
 
     assert TREE.names == adapter.KERNELS
 

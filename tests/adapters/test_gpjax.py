@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gpcert
-from gpcert.adapters import gpjax as adapter
+from gpcert.adapters.libraries import GPJAX as adapter
 from gpcert.testing.adapter_contract import AdapterContract
 
 jax = pytest.importorskip("jax")

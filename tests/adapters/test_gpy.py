@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gpcert
-from gpcert.adapters import gpy as adapter
+from gpcert.adapters.libraries import GPY as adapter
 from gpcert.testing.adapter_contract import AdapterContract
 
 GPy = pytest.importorskip("GPy")
@@ -55,7 +55,7 @@ class TestGPy(AdapterContract):
 
 
 def test_the_table_names_the_kernels_of_the_code():
-    from gpcert.adapters.gpy_kernels import TREE
+    from gpcert.adapters.gpy_models import TREE
 
     assert TREE.names == adapter.KERNELS
 

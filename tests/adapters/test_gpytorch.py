@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import gpcert
-from gpcert.adapters import gpytorch as adapter
 from gpcert.adapters.fingerprint import fingerprint
+from gpcert.adapters.libraries import GPYTORCH as adapter
 from gpcert.errors import InputError, ModelWarning, UnsupportedModelError
 from gpcert.testing.adapter_contract import AdapterContract
 

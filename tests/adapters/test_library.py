@@ -2,20 +2,20 @@
 
 import pytest
 
-from gpcert.adapters import library as module
+from gpcert import extras
 from gpcert.errors import MissingExtraError
 
 
 def test_a_missing_library_is_named_with_its_extra(monkeypatch):
     def missing(name):
-        raise ModuleNotFoundError(f"No module named {name!r}")
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
-    monkeypatch.setattr(module, "import_module", missing)
+    monkeypatch.setattr(extras, "import_module", missing)
     with pytest.raises(MissingExtraError, match=r"botorch.*gpcert\[botorch\]") as found:
-        module.library("botorch.models")
+        extras.library("botorch.models")
     assert found.value.name == "botorch"
     for name in ("torch", "gpytorch", "GPy", "gpjax", "tinygp"):
         with pytest.raises(MissingExtraError, match=rf"{name}.*gpcert\[{name.lower()}\]"):
-            module.library(name)
+            extras.library(name)
     with pytest.raises(MissingExtraError, match=r"gpflow.*numpy>=2"):
-        module.library("gpflow")
+        extras.library("gpflow")

@@ -12,8 +12,11 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from gpcert.adapters import agreement, as_posterior
 from gpcert.committee import Committee, committee_decision
-from gpcert.enclosures.goals.rest import RestGoal, committee_goal
+from gpcert.enclosures.goals import QuantityGoal
 from gpcert.errors import InputError, UnsupportedModelError
+from gpcert.quantities import Share
+from gpcert.quantities.one_vs_rest import member_probabilities
+from gpcert.quantities.votes import committee_margin
 from gpcert.regions import Ball
 from gpcert.search import Budget, Problem, solve
 from gpcert.testing.effort import examples, variants
@@ -79,7 +82,7 @@ def test_committee_predicts_what_the_library_predicts(name):
 
 
 def decide(committee, x, radius, winner, norm=np.inf):
-    goal = committee_goal(committee, winner)
+    goal = QuantityGoal(committee_margin(committee, winner))
     region = Ball(x, radius, norm=norm)
     problem = Problem(committee, region, [goal], tol=0.0, target=0.0, budget=Budget(seconds=20))
     return region, solve(problem).goals[0]
@@ -114,7 +117,9 @@ def test_ranges_contain_the_probabilities(classes):
     rng = np.random.default_rng(3)
     for x in rng.uniform(-4, 4, size=(4, 2)):
         region = Ball(x, 0.5)
-        goals = [RestGoal(c, sign) for c in range(classes) for sign in (1, -1)]
+        parts = member_probabilities(committee)
+        shares = [Share(parts, c, sign) for c in range(classes) for sign in (1, -1)]
+        goals = list(map(QuantityGoal, shares))
         found = solve(Problem(committee, region, goals, tol=0.01, budget=Budget(seconds=30))).goals
         proba = model.predict_proba(region.sample(500, rng))
         for c in range(classes):
@@ -136,7 +141,7 @@ def test_class_weights_move_the_decision():
     np.testing.assert_array_equal(committee_decision(committee, X, weights), expected)
     assert np.any(expected != committee_decision(committee, X))
     x, winner = X[0], int(expected[0])
-    goal = committee_goal(committee, winner, weights)
+    goal = QuantityGoal(committee_margin(committee, winner, weights))
     region = Ball(x, 0.3)
     (found,) = solve(Problem(committee, region, [goal], tol=0.0, target=0.0)).goals
     decided = np.argmax(model.predict_proba(region.sample(200, RNG)) * weights, axis=1)

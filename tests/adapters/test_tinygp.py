@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import gpcert
-from gpcert.adapters import tinygp as adapter
+from gpcert.adapters.libraries import TINYGP as adapter
 from gpcert.testing.adapter_contract import AdapterContract
 
 jax = pytest.importorskip("jax")

@@ -13,7 +13,7 @@ import numpy as np
 
 import gpcert
 from gpcert.attacks import attack
-from gpcert.attacks.functions import scalar_function
+from gpcert.attacks.functions import plain_function
 from gpcert.kernels import SquaredExponential
 from gpcert.quantities import Mean
 
@@ -52,7 +52,7 @@ def ranges(found):
 def hard_level(posterior):
     """A level just below the least mean that local search finds: nobody proves it soon."""
     box = gpcert.Box([-1.0] * DIM, [1.0] * DIM)
-    function = scalar_function(posterior, Mean(0, 1))
+    function = plain_function(posterior, Mean(0, 1))
     x = attack(function, box, starts=10, random_state=0)
     return float(function(x[None])[0][0]) - 0.1
 

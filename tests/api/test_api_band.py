@@ -6,7 +6,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 
 import gpcert
-from gpcert.attacks.functions import scalar_function
+from gpcert.attacks.functions import plain_function
 from gpcert.committee import Committee
 from gpcert.errors import InputError
 from gpcert.explain import effects
@@ -168,8 +168,8 @@ def test_plain_functions_have_their_gradients(sign):
     model = posterior(noise=0.1)
     X = BOX.sample(5, 0)
     for function in (
-        scalar_function(model, Band(0, sign, 2.0)),
-        scalar_function(model, Std(0, sign)),
+        plain_function(model, Band(0, sign, 2.0)),
+        plain_function(model, Std(0, sign)),
     ):
         value, gradient = function(X)
         for j in range(2):
@@ -178,7 +178,7 @@ def test_plain_functions_have_their_gradients(sign):
             np.testing.assert_allclose(gradient[:, j], slope, atol=1e-5)
         assert np.all(np.isfinite(value))
     bare = gpcert.Posterior(SquaredExponential(1.0), [[0.0, 0.0]], [1.0], [[1.0]])
-    value, gradient = scalar_function(bare, Std(0, sign))(
+    value, gradient = plain_function(bare, Std(0, sign))(
         np.zeros((1, 2))
     )  # where the variance is 0
     assert value[0] == 0.0

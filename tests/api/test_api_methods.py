@@ -8,9 +8,9 @@ from typer.testing import CliRunner
 
 import gpcert
 from gpcert import Budget
-from gpcert.api.methods import Method
+from gpcert.api.decisions import Method
 from gpcert.cli.app import app
-from gpcert.enclosures.goals import ScalarGoal
+from gpcert.enclosures.goals import QuantityGoal
 from gpcert.errors import InputError
 from gpcert.kernels import Linear, Matern, Product, SquaredExponential, Sum
 from gpcert.likelihoods import Logistic, Probit
@@ -148,7 +148,7 @@ def test_the_default_takes_closed_forms_for_rough_kernels():
     model = posterior(Matern([0.7, 1.0], 0.5))
     box = gpcert.Box([-0.05, 0.15], [0.15, 0.35])
     found = gpcert.prediction_range(model, box, tol=0.02, quantity="variance")
-    plain = [ScalarGoal(Variance(0, sign)) for sign in (1, -1)]
+    plain = [QuantityGoal(Variance(0, sign)) for sign in (1, -1)]
     alone = solve(Problem(model, box, plain, tol=0.02))
     assert found.converged
     assert 10 * found.boxes < alone.boxes

@@ -10,7 +10,7 @@ from gpcert.api import radius
 from gpcert.errors import InputError
 from gpcert.kernels import SquaredExponential
 from gpcert.search import StopReason
-from gpcert.search.incumbents import Incumbents
+from gpcert.search.frontier import Incumbents
 from gpcert.testing.effort import crossed, variants
 
 TWO_BUMPS = gpcert.Posterior(

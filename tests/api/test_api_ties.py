@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scipy.special import expit
 
 import gpcert
-from gpcert.api.arguments import Means
 from gpcert.api.rules import RuleOptions, decision_candidates, decision_rule
+from gpcert.api.words import Means
 from gpcert.certificates import Status
 from gpcert.committee import Committee
 from gpcert.kernels import SquaredExponential

@@ -15,14 +15,14 @@ from sklearn.pipeline import make_pipeline
 
 import gpcert
 import gpcert.api.at_once as at_once
-from gpcert.api.arguments import Means
 from gpcert.api.radii_at_once import radii_at_once
 from gpcert.api.radius import RadiusQuestion
 from gpcert.api.regions import Where
 from gpcert.api.rules import RuleOptions
+from gpcert.api.words import Means
 from gpcert.arrays import backend_from_name
 from gpcert.certificates import Status
-from gpcert.enclosures.goals import ScalarGoal
+from gpcert.enclosures.goals import QuantityGoal
 from gpcert.kernels import ExponentialTilt, Matern, SquaredExponential
 from gpcert.likelihoods import Probit
 from gpcert.quantities import Mean, Probability
@@ -149,7 +149,7 @@ def test_brackets_of_many_radii_hold():
     found = radii_at_once(MODELS[0], work)
     done = {k for k, item in found.items() if not isinstance(item, at_once.Hint)}
     assert 5 <= len(done) < len(found)
-    decide = ScalarGoal(Mean(0, 1)).function(MODELS[0])
+    decide = QuantityGoal(Mean(0, 1)).function(MODELS[0])
     for k, each in found.items():
         item = each if k in done else each.value
         assert item.lower >= 0.95 * item.upper or k not in done
@@ -214,7 +214,7 @@ def test_one_box_holds(backend):
         pytest.importorskip("torch")
     model = MODELS[0]
     goals = tuple(
-        ScalarGoal(kind)
+        QuantityGoal(kind)
         for sign in (1, -1)
         for kind in (Mean(0, sign), Probability(Probit(), 0, sign))
     )

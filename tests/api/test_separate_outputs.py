@@ -106,6 +106,17 @@ def test_outputs_are_joined_where_one_kernel_will_do():
     assert (classes.likelihood, classes.labels) == (Softmax(), ("a", "b", "c"))
 
 
+def test_deviations_by_the_papers_intervals_of_each_kernel():
+    for delta in (0.02, 2.0):
+        certs = [
+            gpcert.certify(MODEL, X, 0.1, delta=delta, method=method, variance_bound=how)
+            for method, how in (("taylor", None), ("paper", "analytic"), ("both", None))
+        ]
+        assert len({cert.status for cert in certs}) == 1
+        for one in certs:
+            assert all(one.margin.lower <= other.margin.upper for other in certs)
+
+
 def test_mistakes_are_named():
     with pytest.raises(InputError, match="two or more"):
         gpcert.SeparateOutputs(MEMBERS[:1])
@@ -116,8 +127,9 @@ def test_mistakes_are_named():
     one = Posterior(SquaredExponential(1.0), [[0.0]], [1.0])
     with pytest.raises(InputError, match="number of features"):
         gpcert.SeparateOutputs((MEMBERS[0], one))
+    classes = gpcert.SeparateOutputs(MEMBERS, Softmax())
     with pytest.raises(InputError, match="kernels of their own use method='taylor'"):
-        gpcert.certify(MODEL, X, 0.1, delta=0.5, method="paper")
+        gpcert.certify(classes, X, 0.1, method="paper")
     with pytest.raises(InputError, match="one output"):
         gpcert.certify(MODEL, X, 0.1, threshold=0.5)
     with pytest.raises(InputError, match="no probability"):

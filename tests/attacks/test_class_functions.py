@@ -5,11 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gpcert.attacks.class_functions import class_function
+from gpcert.attacks.functions import plain_function
+from gpcert.attacks.latent_classes import LatentClasses
 from gpcert.class_layout import class_layout
 from gpcert.kernels import Matern, SquaredExponential
 from gpcert.likelihoods import MultinomialProbit, Softmax
 from gpcert.posterior import Posterior
+from gpcert.quantities import ClassSums
 from gpcert.testing.effort import crossed
 from tests.enclosures.classes.class_cases import coupled_by_one
 
@@ -36,8 +38,8 @@ def classifier(coupled, m, likelihood, seed=0):
 
 def function_of(posterior, weights):
     layout, searched = class_layout(posterior)
-    how = (layout.matrices, [layout.pair(0, k) for k in range(1, layout.classes)])
-    return class_function(searched, posterior.likelihood, np.atleast_2d(weights), how)
+    rows = tuple(map(tuple, np.atleast_2d(weights).tolist()))
+    return plain_function(searched, ClassSums(layout, posterior.likelihood, rows))
 
 
 def slopes_by_differences(function, X, step=1e-5):
@@ -96,6 +98,18 @@ def test_classes_with_factors_of_their_own(m):
     room = 2e-6 if m < 4 else ROUGHER * np.abs(weights).sum()
     np.testing.assert_allclose(value, posterior.prediction(X) @ weights, atol=room)
     np.testing.assert_allclose(gradient, slopes_by_differences(function, X), atol=2e-5)
+    latent = LatentClasses(posterior, X)
+    np.testing.assert_allclose(latent.covariance, posterior.covariances(X), atol=1e-12)
+    by_mean, by_covariance = rng.normal(size=(7, m)), rng.normal(size=(7, m, m))
+    by_covariance = by_covariance + np.swapaxes(by_covariance, 1, 2)
+
+    def whole(X):
+        own = LatentClasses(posterior, X)
+        sums = (by_covariance * own.covariance).sum(axis=(1, 2))
+        return [(by_mean * own.mean).sum(axis=1) + sums]
+
+    found = latent.gradient(by_mean, by_covariance)
+    np.testing.assert_allclose(found, slopes_by_differences(whole, X), atol=1e-6)
 
 
 @pytest.mark.parametrize("likelihood", LIKELIHOODS)

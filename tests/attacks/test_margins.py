@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from gpcert.attacks import Decision, decision_margins, prediction_and_gradient
-from gpcert.attacks.committee_functions import pair_votes_function
+from gpcert.attacks.functions import plain_function
 from gpcert.committee import Committee, committee_decision
 from gpcert.errors import InputError
 from gpcert.likelihoods import ClassLikelihood
+from gpcert.quantities import PairVotes
 from tests.attacks.attack_models import MODELS, WORDS, D, pairs, points
 
 STEP = 1e-5
@@ -47,7 +48,7 @@ def test_gradients_of_pairs_with_trends():
     committee, X = pairs(), points()
     margins, rows = decision_margins(committee, X, Decision()), np.arange(len(X))
     Y = X + 0.3 * points(seed=10)
-    function = pair_votes_function(committee, 1)
+    function = plain_function(committee, PairVotes(1, len(committee.classes)))
     for judge in (lambda at: margins.latent(at, rows), function):
         slopes = [(judge(Y + STEP * e)[0] - judge(Y - STEP * e)[0]) / (2 * STEP) for e in np.eye(D)]
         np.testing.assert_allclose(judge(Y)[1], np.stack(slopes, axis=1), atol=2e-5)

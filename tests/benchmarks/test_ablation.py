@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gpcert
-from gpcert.enclosures.portfolio import Portfolio
+from gpcert.enclosures.evaluation import Portfolio
 from gpcert.kernels import Matern, SquaredExponential
 from gpcert.likelihoods import Probit
 from gpcert.models import GPClassifier

@@ -6,9 +6,7 @@ import joblib
 import numpy as np
 import pytest
 
-import gpcert.cli.certify as command
-import gpcert.cli.radius
-import gpcert.cli.ranges
+from gpcert.cli import verbs as command
 from gpcert.errors import GPCertError, SoundnessError
 
 GOOD = "1.0,0.0\n"
@@ -174,11 +172,8 @@ def test_no_failure_ends_as_a_verdict(run, npz, csv, monkeypatch, kind, verb):
     def fail(*arguments, **options):
         raise kind("no bound")
 
-    module, name = {
-        "range": (gpcert.cli.ranges, "prediction_range_many"),
-        "radius": (gpcert.cli.radius, "certified_radius_many"),
-    }[verb]
-    monkeypatch.setattr(module, name, fail)
+    name = {"range": "prediction_range_many", "radius": "certified_radius_many"}[verb]
+    monkeypatch.setattr(command, name, fail)
     radius = ["--radius", 0.1] if verb == "range" else []
     assert run(verb, npz, csv(GOOD), *radius).exit_code == 4
 

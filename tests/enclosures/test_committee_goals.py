@@ -13,9 +13,9 @@ from gpcert.arrays import backend_from_name, to_numpy
 from gpcert.committee import Committee, committee_decision, pair_weights
 from gpcert.enclosures import Evaluation, local_model
 from gpcert.enclosures.enclosure import plain_geometry, region_units
-from gpcert.enclosures.goals.members import latent_mean, weighted_sum
-from gpcert.enclosures.goals.rest import RestGoal, RestMarginGoal, committee_goal
-from gpcert.enclosures.goals.votes import VotesGoal
+from gpcert.enclosures.goals import QuantityGoal
+from gpcert.enclosures.goals.committee import weighted_sum
+from gpcert.enclosures.goals.scalar import least_mean
 from gpcert.enclosures.probability_plane import (
     ProbabilityPlane,
     latent_range,
@@ -24,6 +24,9 @@ from gpcert.errors import InputError
 from gpcert.kernels import Matern, SquaredExponential
 from gpcert.likelihoods import Gaussian, Logistic, Probit, SklearnLogistic
 from gpcert.posterior import Posterior
+from gpcert.quantities import Share
+from gpcert.quantities.one_vs_rest import member_probabilities
+from gpcert.quantities.votes import committee_margin
 from gpcert.regions import Ball, Box, Region
 from gpcert.search import Budget, Problem, solve
 from gpcert.testing.arb_reference import ArbPosterior, exact
@@ -47,6 +50,14 @@ from tests.enclosures.enclosure_checks import (
 )
 
 SCHEMES = ("one_vs_rest", "one_vs_one")
+
+
+def margin_goal(committee, winner, weights=None):
+    return QuantityGoal(committee_margin(committee, winner, weights))
+
+
+def share_goal(committee, c, sign):
+    return QuantityGoal(Share(member_probabilities(committee), c, sign))
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +171,7 @@ def test_rest_margin(case, data):
         weights = tuple(case.rng.uniform(0.2, 3.0, m).tolist())
     reference, evaluation = Reference(case.committee), case.evaluation()
     for winner in range(m):
-        goal = RestMarginGoal(winner, weights)
+        goal = margin_goal(case.committee, winner, weights)
         for target in (None, 0.0):
             check_goal(
                 case,
@@ -177,7 +188,7 @@ def test_rest_probability(case):
     reference, evaluation = Reference(case.committee), case.evaluation()
     for c in range(len(case.committee.classes)):
         for sign in (1, -1):
-            goal = RestGoal(c, sign)
+            goal = share_goal(case.committee, c, sign)
             check_goal(
                 case, goal, lambda x, c=c, sign=sign: sign * reference.ratio(x, c), evaluation
             )
@@ -191,7 +202,7 @@ def test_votes(case):
     for winner in range(len(case.committee.classes)):
         check_goal(
             case,
-            VotesGoal(winner, len(case.committee.classes)),
+            margin_goal(case.committee, winner),
             lambda x, i=winner: reference.vote_margin(x, i),
             evaluation,
             0.0,
@@ -210,7 +221,7 @@ def test_other_kernels(case):
                 return reference.margin(x, i, (1.0,) * reference.m)
             return reference.vote_margin(x, i)
 
-        check_goal(case, committee_goal(case.committee, winner), margin, evaluation, 0.0)
+        check_goal(case, margin_goal(case.committee, winner), margin, evaluation, 0.0)
 
 
 @settings(max_examples=examples(30))
@@ -222,7 +233,7 @@ def test_likelihoods_without_a_plane(case):
     def margin(x):
         return reference.margin(x, 0, (1.0,) * reference.m) if rest else reference.vote_margin(x, 0)
 
-    check_goal(case, committee_goal(case.committee, 0), margin, evaluation, 0.0)
+    check_goal(case, margin_goal(case.committee, 0), margin, evaluation, 0.0)
 
 
 @settings(max_examples=examples(60, quick=6))
@@ -230,10 +241,10 @@ def test_likelihoods_without_a_plane(case):
 def test_joint_sum_of_probabilities(case):
     """Also with weights of several sizes, and one model at a time."""
     reference, evaluation = Reference(case.committee), case.evaluation()
-    m = len(case.committee.classes)
+    m, parts = len(case.committee.classes), member_probabilities(case.committee)
     choices = [np.eye(m)[0], -np.eye(m)[1], case.rng.normal(size=m), 1e3 * case.rng.normal(size=m)]
     for weights in choices:
-        bound = weighted_sum(evaluation, weights.tolist())
+        bound = weighted_sum(evaluation, parts, weights.tolist())
         lower = to_numpy(bound.lower)
         for b, rows in enumerate(points_of(evaluation, case.rng, bound.point)):
             for x in rows:
@@ -260,7 +271,7 @@ def test_planes_and_plain_models_of_other_kernels(case):
 
 def check_models(case, evaluation, reference, likelihood):
     """Mean, variance and probability lie above their plain models, F above its planes."""
-    low, high = (latent_mean(evaluation, 0, sign, None).lower for sign in (1, -1))
+    low, high = (least_mean(evaluation, 0, sign).lower for sign in (1, -1))
     latent = latent_range(evaluation, low, -high)
     slopes = likelihood.slopes(latent.mean, latent.variance)
     far = likelihood.slopes(latent.mean_low, latent.variance_high)
@@ -337,10 +348,11 @@ def smooth_committee(scheme, likelihood=None):
     return Committee(tuple(posteriors), ("a", "b", "c"), scheme)
 
 
-@pytest.mark.parametrize("goal", [RestMarginGoal(0, (1.0, 1.0, 1.0)), RestGoal(1, 1)])
-def test_gap_is_of_second_order(goal):
+@pytest.mark.parametrize("share", [False, True])
+def test_gap_is_of_second_order(share):
     """A quarter of the width leaves about a sixteenth of the gap; separate extremes a quarter."""
     committee = smooth_committee("one_vs_rest")
+    goal = share_goal(committee, 1, 1) if share else margin_goal(committee, 0)
     center = np.array([0.3, -0.2])
     gaps = []
     for width in (0.2, 0.05, 0.0125):
@@ -359,10 +371,10 @@ def test_gap_is_of_second_order(goal):
 def test_functions_are_the_goals_and_their_gradients(scheme):
     committee = smooth_committee(scheme)
     X = np.random.default_rng(0).normal(size=(20, 2))
-    goals = [committee_goal(committee, c) for c in range(3)]
+    goals = [margin_goal(committee, c) for c in range(3)]
     if scheme == "one_vs_rest":
-        goals += [RestGoal(c, sign) for c in range(3) for sign in (1, -1)]
-        goals.append(committee_goal(committee, 1, [0.3, 1.0, 2.0]))
+        goals += [share_goal(committee, c, sign) for c in range(3) for sign in (1, -1)]
+        goals.append(margin_goal(committee, 1, [0.3, 1.0, 2.0]))
     scores = committee.scores(X)
     for c in range(3):
         others = np.delete(scores, c, axis=1)
@@ -402,7 +414,7 @@ def test_cyclic_votes_are_broken_by_confidences(means):
     reference = Reference(committee)
     region = Box([-1.0, -1.0], [1.0, 1.0])
     for winner in range(3):
-        goal = committee_goal(committee, winner)
+        goal = margin_goal(committee, winner)
         problem = Problem(committee, region, [goal], tol=0.0, target=0.0, budget=Budget(seconds=20))
         (found,) = solve(problem).goals
         assert found.lower > 0 if winner == 2 else found.upper < 0
@@ -428,9 +440,9 @@ def test_no_bound_is_nan(scheme, size):
     region = Box([-size, -size], [size, size])
     local = local_model(committee, region, backend_from_name("numpy"), True)
     evaluation = Evaluation(local, region.root())
-    goals = [committee_goal(committee, c) for c in range(3)]
+    goals = [margin_goal(committee, c) for c in range(3)]
     if scheme == "one_vs_rest":
-        goals += [RestGoal(c, sign) for c in range(3) for sign in (1, -1)]
+        goals += [share_goal(committee, c, sign) for c in range(3) for sign in (1, -1)]
     for goal in goals:
         bound = goal.bound(evaluation, None)
         assert not np.isnan(bound.lower).any()
@@ -445,9 +457,9 @@ def test_saturated_members_stay_within_zero_and_one():
     local = local_model(committee, region, backend_from_name("numpy"), True)
     evaluation = Evaluation(local, region.root())
     for sign in (1, -1):
-        bound = RestGoal(0, sign).bound(evaluation, None).lower
+        bound = share_goal(committee, 0, sign).bound(evaluation, None).lower
         assert -1.0 <= bound[0] <= sign * 0.0
-        assert not np.isnan(RestGoal(0, sign).ceiling(evaluation)).any()
+        assert not np.isnan(share_goal(committee, 0, sign).ceiling(evaluation)).any()
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -455,9 +467,9 @@ def test_torch_agrees(scheme):
     pytest.importorskip("torch")
     committee = smooth_committee(scheme)
     region = Ball([0.2, 0.1], 0.6, norm=2)
-    goals = [committee_goal(committee, c) for c in range(3)]
+    goals = [margin_goal(committee, c) for c in range(3)]
     if scheme == "one_vs_rest":
-        goals += [RestGoal(c, sign) for c in range(3) for sign in (1, -1)]
+        goals += [share_goal(committee, c, sign) for c in range(3) for sign in (1, -1)]
     results = []
     for name in ("numpy", "torch"):
         local = local_model(committee, region, backend_from_name(name), True)
@@ -491,12 +503,12 @@ def test_committees_check_their_parts():
 def test_goals_check_their_arguments():
     rest, pairs = smooth_committee("one_vs_rest"), smooth_committee("one_vs_one")
     with pytest.raises(InputError, match="winner: expected 0 to 2, got 3"):
-        committee_goal(rest, 3)
+        margin_goal(rest, 3)
     with pytest.raises(InputError, match="class_weight: expected 3 positive weights"):
-        committee_goal(rest, 0, [1.0, 2.0])
+        margin_goal(rest, 0, [1.0, 2.0])
     with pytest.raises(InputError, match="class_weight: expected 3 positive weights"):
         committee_decision(rest, [[0.0, 0.0]], [1.0, 2.0, 0.0])
     with pytest.raises(InputError, match="counts votes, not probabilities"):
-        committee_goal(pairs, 0, [1.0, 2.0, 3.0])
+        margin_goal(pairs, 0, [1.0, 2.0, 3.0])
     with pytest.raises(InputError, match="one-vs-one classifier has no class probabilities"):
         pairs.probabilities([[0.0, 0.0]])

@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 
 from gpcert.arrays import Backend, to_numpy
 from gpcert.enclosures import Evaluation, LocalPosterior
-from gpcert.enclosures.goals import ScalarGoal
-from gpcert.enclosures.goals.member import BothGoals
-from gpcert.enclosures.goals.paper import PaperGoal
+from gpcert.enclosures.goals import QuantityGoal
 from gpcert.enclosures.paper import PaperEnclosures
 from gpcert.kernels import SquaredExponential
 from gpcert.posterior import Posterior
@@ -44,9 +42,9 @@ def check(case, beta, evaluation, make=lambda goal: [goal]):
             def std(x, c=c, sign=sign):
                 return sign * reference.variance(x, c).sqrt()
 
-            for goal in make(ScalarGoal(Band(c, sign, beta))):
+            for goal in make(QuantityGoal(Band(c, sign, beta))):
                 check_goal(case, goal, band, evaluation)
-            for goal in make(ScalarGoal(Std(c, sign))):
+            for goal in make(QuantityGoal(Std(c, sign))):
                 check_goal(case, goal, std, evaluation)
 
 
@@ -66,8 +64,8 @@ def test_bands_and_deviations_of_any_kernel(case, beta):
 @given(case=cases(max_points=4, max_dim=2), beta=betas)
 def test_bands_and_deviations_by_the_papers_intervals(case, beta):
     def both(goal):
-        paper = PaperGoal(goal, PaperEnclosures("analytic"))
-        return paper, BothGoals(goal, paper)
+        paper = PaperEnclosures("analytic")
+        return [QuantityGoal(goal.quantity, paper, taylor) for taylor in (False, True)]
 
     check(case, beta, evaluation_of(case, splits=2, keep=2), both)
 
@@ -117,6 +115,17 @@ def test_the_minimum_along_a_line(alpha, slope, ends, beta, share):
             below(lower, arb(alpha) + arb(slope) * arb(v) - arb(beta) * arb(v).sqrt(), "line")
 
 
+@settings(max_examples=examples(200))
+@given(q=LINES, v=RANGES, beta=betas)
+def test_an_attained_end_is_rounded_up(q, v, beta):
+    """Not below `q - beta sqrt(v)`, where that is a float: a unit in the last place counts."""
+    with np.errstate(over="ignore"):
+        (found,) = Band(0, 1, beta).highest(*(np.array([a]) for a in (q, v, v)))
+    true = arb(q) - arb(beta) * arb(v).sqrt()
+    if abs(true) < 1e308:
+        below(-found, -true, "attained end")
+
+
 def test_the_minimum_along_a_line_is_exact():
     """Vertex inside the range (tangent), beyond either end, and a falling line."""
     band = Band(0, 1, 2.0)
@@ -143,7 +152,7 @@ def test_the_joint_bound_is_of_second_order_and_tighter_than_both_apart(sign):
     evaluation = Evaluation(
         local, Cells(region, center - halves[:, None], center + halves[:, None])
     )
-    lower = to_numpy(ScalarGoal(Band(0, sign, beta)).bound(evaluation, None).lower)
+    lower = to_numpy(QuantityGoal(Band(0, sign, beta)).bound(evaluation, None).lower)
     slack = []
     for half, bound in zip(halves, lower, strict=True):
         axis = np.linspace(-half, half, 201)
@@ -152,8 +161,8 @@ def test_the_joint_bound_is_of_second_order_and_tighter_than_both_apart(sign):
         slack.append((sign * mean - beta * np.sqrt(variance)).min() - bound)
     assert np.all(np.asarray(slack) > 0)
     assert np.polyfit(np.log(halves), np.log(slack), 1)[0] >= 1.8
-    mean = to_numpy(ScalarGoal(Mean(0, sign)).bound(evaluation, None).lower)
-    largest = -to_numpy(ScalarGoal(Variance(0, -1)).bound(evaluation, None).lower)
+    mean = to_numpy(QuantityGoal(Mean(0, sign)).bound(evaluation, None).lower)
+    largest = -to_numpy(QuantityGoal(Variance(0, -1)).bound(evaluation, None).lower)
     apart = mean - beta * np.sqrt(largest)
     assert np.all(lower >= apart - 1e-12)
     assert np.all((lower - apart)[2:] > 5.0 * np.asarray(slack)[2:])
@@ -167,10 +176,10 @@ def test_torch_has_the_same_bounds():
         case = Case(model(), region, np.random.default_rng(0))
         evaluation = evaluation_of(case, backend=name)
         goals = [
-            ScalarGoal(Band(0, 1, 2.0)),
-            ScalarGoal(Band(0, -1, 2.0)),
-            ScalarGoal(Std(0, 1)),
-            ScalarGoal(Std(0, -1)),
+            QuantityGoal(Band(0, 1, 2.0)),
+            QuantityGoal(Band(0, -1, 2.0)),
+            QuantityGoal(Std(0, 1)),
+            QuantityGoal(Std(0, -1)),
         ]
         found.append([to_numpy(goal.bound(evaluation, None).lower) for goal in goals])
     np.testing.assert_allclose(found[0], found[1], rtol=1e-9)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import gpcert
 from gpcert.arrays import Backend
 from gpcert.enclosures.enclosure import plain_geometry
-from gpcert.enclosures.goals import ScalarGoal
+from gpcert.enclosures.goals import QuantityGoal
 from gpcert.enclosures.quadratic_minimum import quadratic_minimum
 from gpcert.errors import InputError
 from gpcert.kernels import Matern, SquaredExponential
@@ -120,9 +120,9 @@ def test_goals_of_mean_and_variance(case):
                 lambda x, f=f, c=c, sign=sign: sign * f(x, c)
                 for f in (reference.mean, reference.variance)
             )
-            check_goal(case, ScalarGoal(Mean(c, sign)), mean, evaluation)
-            check_goal(case, ScalarGoal(Mean(c, sign)), mean, evaluation, 0.0)
-            check_goal(case, ScalarGoal(Variance(c, sign)), variance, evaluation)
+            check_goal(case, QuantityGoal(Mean(c, sign)), mean, evaluation)
+            check_goal(case, QuantityGoal(Mean(c, sign)), mean, evaluation, 0.0)
+            check_goal(case, QuantityGoal(Variance(c, sign)), variance, evaluation)
 
 
 @pytest.mark.parametrize("likelihood", [Probit(), SklearnLogistic()])
@@ -135,7 +135,7 @@ def test_goals_of_probabilities(likelihood, data):
     for sign in (1, -1):
         check_goal(
             case,
-            ScalarGoal(Probability(likelihood, 0, sign)),
+            QuantityGoal(Probability(likelihood, 0, sign)),
             lambda x, sign=sign: sign * reference.probability(x),
             evaluation,
             0.5 * sign,

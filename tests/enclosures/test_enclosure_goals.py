@@ -4,11 +4,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from gpcert.arrays import to_numpy
+from gpcert import Box, Posterior
+from gpcert.arrays import Backend, to_numpy
 from gpcert.enclosures import Evaluation
-from gpcert.enclosures.goals import DeviationGoal, ScalarGoal
+from gpcert.enclosures.goals import QuantityGoal
+from gpcert.enclosures.local_posterior import LocalPosterior
+from gpcert.kernels import Matern
 from gpcert.likelihoods import Logistic, Probit, SklearnLogistic
-from gpcert.quantities import Mean, Probability, Variance
+from gpcert.quantities import Deviation, Mean, Probability, Variance
 from gpcert.testing.arb_reference import ArbPosterior, exact
 from gpcert.testing.effort import examples
 from gpcert.testing.strategies import cases
@@ -26,7 +29,7 @@ def test_mean_goal(case):
             for target in (None, middle, 0.0):
                 check_goal(
                     case,
-                    ScalarGoal(Mean(c, sign)),
+                    QuantityGoal(Mean(c, sign)),
                     lambda x, c=c, sign=sign: sign * reference.mean(x, c),
                     evaluation,
                     target,
@@ -42,7 +45,7 @@ def test_variance_goal(case):
         for sign in (1, -1):
             check_goal(
                 case,
-                ScalarGoal(Variance(c, sign)),
+                QuantityGoal(Variance(c, sign)),
                 lambda x, c=c, sign=sign: sign * reference.variance(x, c),
                 evaluation,
             )
@@ -60,7 +63,7 @@ def check_probability(case):
         return values[key]
 
     for sign in (1, -1):
-        goal = ScalarGoal(Probability(case.posterior.likelihood, 0, sign))
+        goal = QuantityGoal(Probability(case.posterior.likelihood, 0, sign))
         check_goal(case, goal, lambda x, sign=sign: sign * probability(x), evaluation)
 
 
@@ -91,7 +94,7 @@ def test_deviation_goal(norm, case):
     reference = ArbPosterior(case.posterior)
     evaluation = evaluation_of(case, variance=False)
     values = case.posterior.predict(case.region.center[None])[0][0]
-    goal = DeviationGoal(tuple(map(float, values)), (0.0,) * len(values), norm)
+    goal = QuantityGoal(Deviation(tuple(map(float, values)), (0.0,) * len(values), norm))
 
     def deviation(x):
         gaps = [abs(reference.mean(x, c) - value) for c, value in enumerate(exact(values))]
@@ -118,9 +121,9 @@ def test_children_are_never_looser_once_clipped(case):
     axis = to_numpy(cells.widths).argmax(axis=1)
     children = Evaluation(evaluation.local, cells.split(axis))
     for goal in (
-        ScalarGoal(Mean(0, 1)),
-        ScalarGoal(Variance(0, -1)),
-        ScalarGoal(Probability(Probit(), 0, 1)),
+        QuantityGoal(Mean(0, 1)),
+        QuantityGoal(Variance(0, -1)),
+        QuantityGoal(Probability(Probit(), 0, 1)),
     ):
         parents = np.tile(to_numpy(goal.bound(evaluation, None).lower), 2)
         own = to_numpy(goal.bound(children, None).lower)
@@ -130,3 +133,30 @@ def test_children_are_never_looser_once_clipped(case):
         inside = case.region.contains(children.cells.points_full(children.cells.center))
         assert np.all(clipped[keep] >= parents[keep])
         assert np.all(clipped[keep & inside] <= ceiling[keep & inside])
+
+
+def test_lines_that_gained_nothing_are_tried_on_few_cells(monkeypatch):
+    """On batches of many cells; where the few gain, all cells have them."""
+    rng = np.random.default_rng(0)
+    Z = rng.uniform(-1.0, 1.0, (30, 1))
+    posterior = Posterior(Matern(0.3, nu=0.5), Z, rng.normal(size=30))
+    cells = Box([-1.0], [1.0]).root()
+    for _ in range(7):
+        cells = cells.split(np.zeros(len(cells), dtype=int))
+    asked, shift = [], [0.0]
+    lines = LocalPosterior.paper_mean
+
+    def counted(self, expansion, output, sign):
+        found = lines(self, expansion, output, sign)
+        asked.append(len(found))
+        return found - shift[0]
+
+    monkeypatch.setattr(LocalPosterior, "paper_mean", counted)
+    lower = []
+    for shift[0] in (10.0, 0.0):
+        local = LocalPosterior.build(posterior, cells.region, Backend(), variance=False)
+        lower.append(QuantityGoal(Mean(0, 1)).bound(Evaluation(local, cells), None).lower)
+    assert asked[0] <= 16
+    assert asked[2] == len(cells) == 128
+    assert np.all(lower[1] >= lower[0])
+    assert np.any(lower[1] > lower[0])

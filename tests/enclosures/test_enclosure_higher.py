@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from gpcert.kernels import SquaredExponential
 from gpcert.kernels.expansions import squared_exponential_table
@@ -107,3 +108,39 @@ def test_many_features_use_the_gram_matrix(path):
     case = Case(posterior, Ball(points[0] + 0.1, 0.8, norm=2), rng)
     check_mean(case, pointwise=False)
     check_variance(case)
+
+
+@settings(max_examples=examples(20))
+@given(seed=st.integers(0, 2**31), far=st.sampled_from([0.0, 1e-3, 0.3]))
+def test_features_along_which_points_hardly_differ(seed, far):
+    """The box's own lengths: bounds hold, and the norm of higher degrees is not overstated."""
+    rng = np.random.default_rng(seed)
+    spread = np.where(np.arange(16) < 4, 1.0, far)
+    points = rng.normal(size=(5, 16)) * spread
+    posterior = regression_posterior(SquaredExponential(2.0), points, rng.normal(size=(1, 5)), 0.1)
+    half = 0.3 * rng.uniform(0.0, 1.0, 16) ** 2
+    case = Case(posterior, Box(points[0] - half, points[0] + half), rng)
+    check_sizes(case)
+    check_mean(case, pointwise=False)
+
+
+def test_the_margin_of_an_image_costs_nothing(path):
+    """Twelve features in which no point differs: without them the remainder is about the same."""
+    if path == "gram in pieces":
+        return
+    rng = np.random.default_rng(1)
+    inner = rng.normal(size=(8, 13))
+    sizes = []
+    for margin in (0, 12):
+        points = np.concatenate([inner, np.zeros((8, margin))], axis=1)
+        posterior = Posterior(SquaredExponential(2.0), points, rng.permutation(8) - 3.5)
+        case = Case(posterior, Ball(points[0], 0.3, norm=math.inf), rng)
+        evaluation = evaluation_of(case, variance=False)
+        local, expansion = evaluation.local.kernel, evaluation.expansion
+        coefficients = expansion.K * posterior.unit.weights[0]
+        box = (expansion.geometry.half, expansion.geometry.rho)
+        found = local.gram_degrees(coefficients, expansion.scaled, box, 3, np.zeros((1, 4)))
+        sizes.append(float(found.size[0]))
+        rng = np.random.default_rng(1)
+        rng.normal(size=(8, 13))
+    assert sizes[1] <= 1.2 * sizes[0]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.enclosures.goals import ScalarGoal
+from gpcert.enclosures.goals import QuantityGoal
 from gpcert.kernels import Matern, SquaredExponential
 from gpcert.likelihoods import Probit
 from gpcert.posterior import Posterior
@@ -48,9 +48,9 @@ def test_goals(case, sign):
     evaluation = evaluation_of(case, keep=3)
     reference = ArbPosterior(case.posterior)
     check_goal(
-        case, ScalarGoal(Variance(0, sign)), lambda x: sign * reference.variance(x, 0), evaluation
+        case, QuantityGoal(Variance(0, sign)), lambda x: sign * reference.variance(x, 0), evaluation
     )
-    goal = ScalarGoal(Probability(Probit(), 0, sign))
+    goal = QuantityGoal(Probability(Probit(), 0, sign))
     check_goal(case, goal, lambda x: sign * reference.probability(x), evaluation)
 
 

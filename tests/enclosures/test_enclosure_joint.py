@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpcert.arrays import to_numpy
-from gpcert.enclosures.second_square import second_square
-from gpcert.enclosures.square import posterior_square, prior_square
+from gpcert.enclosures.square import posterior_square, prior_square, second_square
 from gpcert.testing.arb_reference import ArbPosterior, exact, kernel_reference
 from gpcert.testing.effort import examples
 from gpcert.testing.strategies import cases

@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import gpcert
-from gpcert.enclosures.goals import ScalarGoal
+from gpcert.enclosures.goals import QuantityGoal
 from gpcert.errors import InputError
 from gpcert.kernels import ExponentialTilt, Polynomial, SquaredExponential
 from gpcert.likelihoods import Probit
@@ -57,9 +57,9 @@ def test_variance(case, optional):
 def test_mean_and_variance_goals(case, sign):
     evaluation = evaluated(case, keep=3)
     reference = ArbPosterior(case.posterior)
-    check_goal(case, ScalarGoal(Mean(0, sign)), lambda x: sign * reference.mean(x, 0), evaluation)
+    check_goal(case, QuantityGoal(Mean(0, sign)), lambda x: sign * reference.mean(x, 0), evaluation)
     check_goal(
-        case, ScalarGoal(Variance(0, sign)), lambda x: sign * reference.variance(x, 0), evaluation
+        case, QuantityGoal(Variance(0, sign)), lambda x: sign * reference.variance(x, 0), evaluation
     )
 
 
@@ -71,7 +71,7 @@ def test_mean_and_variance_goals(case, sign):
 def test_probability_goal(case, sign):
     evaluation = evaluated(case, keep=3)
     reference = ArbPosterior(case.posterior)
-    goal = ScalarGoal(Probability(case.posterior.likelihood, 0, sign))
+    goal = QuantityGoal(Probability(case.posterior.likelihood, 0, sign))
     check_goal(case, goal, lambda x: sign * reference.probability(x), evaluation)
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from gpcert.arrays import Backend
 from gpcert.enclosures import Evaluation, LocalPosterior
-from gpcert.enclosures.goals import ScalarGoal
+from gpcert.enclosures.goals import QuantityGoal
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit, SklearnLogistic
 from gpcert.quantities import Mean, Probability, Variance
@@ -62,7 +62,7 @@ def test_mean_model_is_third_order():
 def test_mean_bound_is_at_least_second_order(sign):
     posterior = model()
     slack = gaps(
-        ScalarGoal(Mean(0, sign)),
+        QuantityGoal(Mean(0, sign)),
         shrinking(posterior),
         lambda X: sign * posterior.predict(X)[0][:, 0],
     )
@@ -73,7 +73,7 @@ def test_mean_bound_is_at_least_second_order(sign):
 def test_variance_bound_is_second_order(sign):
     posterior = model()
     slack = gaps(
-        ScalarGoal(Variance(0, sign)),
+        QuantityGoal(Variance(0, sign)),
         shrinking(posterior),
         lambda X: sign * posterior.predict(X)[1][:, 0],
     )
@@ -84,7 +84,7 @@ def test_variance_bound_is_second_order(sign):
 def test_probability_bound_is_second_order(likelihood, sign):
     posterior = model(likelihood)
     slack = gaps(
-        ScalarGoal(Probability(likelihood, 0, sign)),
+        QuantityGoal(Probability(likelihood, 0, sign)),
         shrinking(posterior),
         lambda X: sign * posterior.prediction(X)[:, 0],
     )

@@ -14,7 +14,7 @@ from gpcert.arrays import Backend
 from gpcert.enclosures import local_model
 from gpcert.enclosures.enclosure import _fall
 from gpcert.enclosures.precision import LocalPrecision
-from gpcert.enclosures.second_covariance import second_covariance
+from gpcert.enclosures.square import second_covariance
 from gpcert.kernels import SquaredExponential
 from gpcert.kernels.exponentials import LARGEST_EXPONENT, exponential_tail, growth_chord
 from gpcert.regions import Box, Cells

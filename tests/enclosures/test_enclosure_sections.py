@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpcert.arrays import backend_from_name, to_numpy
-from gpcert.enclosures.goals import ScalarGoal
+from gpcert.enclosures.goals import QuantityGoal
 from gpcert.enclosures.sections import SectionModel, has_sections
 from gpcert.errors import InputError
 from gpcert.kernels import Matern, SquaredExponential
@@ -99,9 +99,9 @@ def test_goals_hold_on_every_line(backend, seed):
     reference = ArbPosterior(posterior)
     for sign in (1, -1):
         for goal, function in (
-            (ScalarGoal(Mean(0, sign)), reference.mean),
-            (ScalarGoal(Variance(0, sign)), reference.variance),
-            (ScalarGoal(Probability(posterior.likelihood, 0, sign)), reference.probability),
+            (QuantityGoal(Mean(0, sign)), reference.mean),
+            (QuantityGoal(Variance(0, sign)), reference.variance),
+            (QuantityGoal(Probability(posterior.likelihood, 0, sign)), reference.probability),
         ):
             lower = to_numpy(goal.bound(evaluation, None).lower)
             ceiling = to_numpy(goal.ceiling(evaluation))
@@ -174,9 +174,9 @@ def test_other_units_have_the_same_bounds(seed, a, c):
     expected, found = (line_case(seed, exponents=e)[-1] for e in ((0, 0, 0), (a, -a // 2, c)))
     for sign in (1, -1):
         for goal in (
-            ScalarGoal(Mean(0, sign)),
-            ScalarGoal(Variance(0, sign)),
-            ScalarGoal(Probability(Probit(), 0, sign)),
+            QuantityGoal(Mean(0, sign)),
+            QuantityGoal(Variance(0, sign)),
+            QuantityGoal(Probability(Probit(), 0, sign)),
         ):
             for way in (lambda e, goal=goal: goal.bound(e, None).lower, goal.ceiling):
                 np.testing.assert_allclose(way(found), way(expected), rtol=1e-13, atol=1e-280)
@@ -187,7 +187,7 @@ def test_extreme_models_hold_on_every_line(exponents):
     _, posterior, X, features, ends, evaluation = line_case(1, exponents=exponents)
     reference = ArbPosterior(posterior)
     for sign in (1, -1):
-        goal = ScalarGoal(Mean(0, sign))
+        goal = QuantityGoal(Mean(0, sign))
         lower, ceiling = goal.bound(evaluation, None).lower, goal.ceiling(evaluation)
         for b, (low, high) in enumerate(ends):
             for step in (low, 0.5 * low + 0.5 * high, high):

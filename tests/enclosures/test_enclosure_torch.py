@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 
 from gpcert.arrays import to_numpy
-from gpcert.enclosures.goals import ScalarGoal
+from gpcert.enclosures.goals import QuantityGoal
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit
 from gpcert.quantities import Mean, Probability, Variance
@@ -39,9 +39,9 @@ def test_same_bounds(seed):
     host, there = evaluations(usual_case(seed))
     for sign in (1, -1):
         for goal in (
-            ScalarGoal(Mean(0, sign)),
-            ScalarGoal(Variance(0, sign)),
-            ScalarGoal(Probability(Probit(), 0, sign)),
+            QuantityGoal(Mean(0, sign)),
+            QuantityGoal(Variance(0, sign)),
+            QuantityGoal(Probability(Probit(), 0, sign)),
         ):
             for name in ("bound", "ceiling"):
                 if name == "bound":

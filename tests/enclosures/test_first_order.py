@@ -11,12 +11,11 @@ import gpcert
 from gpcert.arrays import Backend, backend_from_name, to_numpy
 from gpcert.committee import Committee
 from gpcert.enclosures import Evaluation, local_model
-from gpcert.enclosures.goals import ScalarGoal
-from gpcert.enclosures.goals.pair_votes import PairVotesGoal
+from gpcert.enclosures.goals import QuantityGoal
 from gpcert.enclosures.mean import first_order
 from gpcert.kernels import Matern, SquaredExponential
 from gpcert.likelihoods import MeanOnly
-from gpcert.quantities import Mean
+from gpcert.quantities import Mean, PairVotes
 from gpcert.regions import Ball, Box
 from gpcert.testing.balls import flint
 from gpcert.testing.effort import examples
@@ -146,8 +145,8 @@ def test_points_without_weight_do_not_matter(seed):
         )
         own = Evaluation(local_model(alone, region, Backend(), False), region.root(), False)
         for sign in (1, -1):
-            shared = ScalarGoal(Mean(c, sign)).bound(evaluation, 0.0).lower
-            single = ScalarGoal(Mean(0, sign)).bound(own, 0.0).lower
+            shared = QuantityGoal(Mean(c, sign)).bound(evaluation, 0.0).lower
+            single = QuantityGoal(Mean(0, sign)).bound(own, 0.0).lower
             np.testing.assert_allclose(shared, single, rtol=1e-9, atol=1e-9)
 
 
@@ -171,7 +170,7 @@ def test_bounds_of_votes_hold_at_samples(seed, f, size):
     inside = np.concatenate([region.sample(200, rng), x[None]])
     scores = committee.scores(inside)
     for winner in range(classes):
-        goal = PairVotesGoal(winner, classes)
+        goal = QuantityGoal(PairVotes(winner, classes))
         lower = float(goal.bound(evaluation, 0.0).lower[0])
         others = np.delete(scores, winner, axis=1).max(axis=1)
         margins = scores[:, winner] - others
@@ -208,7 +207,7 @@ def test_votes_on_torch_are_the_same():
             backend = backend_from_name(name)
             local = local_model(committee, region, backend, False)
             evaluation = Evaluation(local, region.root(backend))
-            goal = PairVotesGoal(1, 4)
+            goal = QuantityGoal(PairVotes(1, 4))
             found = (goal.bound(evaluation, 0.0).lower, goal.ceiling(evaluation))
             bounds.append([float(to_numpy(each)[0]) for each in found])
         assert bounds[0] == bounds[1]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from matplotlib.figure import Figure
 
 from gpcert.experiments.base import Experiment, Piece
-from gpcert.experiments.results import Finding, ResultFigure, ResultTable
+from gpcert.experiments.results import Finding, ResultFigure
 
 COMPUTED = []
 FAILS = {}
@@ -29,16 +29,12 @@ def compute(settings, arguments, sources):
     return {"squares": [{"k": k, "square": k * k, "dim": sources.load("digits38").dim}]}
 
 
-def tables(settings, rows):
-    return [ResultTable.of("squares", "Squares", rows["squares"])]
-
-
 def findings(tables):
     total = sum(tables["squares"].column("square"))
     return [Finding("squares are positive", "yes", str(total), "yes" if total > 0 else "no")]
 
 
-def draw(name, tables):
+def draw(tables):
     figure = Figure()
     figure.subplots().plot(tables["squares"].column("square"))
     return figure
@@ -48,10 +44,9 @@ EXPERIMENT = Experiment(
     name="toy",
     title="Squares",
     settings={"smallest": Settings(2), "quick": Settings(4), "full": Settings(6)},
-    pieces=pieces,
     compute=compute,
-    tables=tables,
+    captions={"squares": "Squares"},
+    figures={ResultFigure("curve", "Squares", ("squares",)): draw},
+    pieces=pieces,
     findings=findings,
-    draw=draw,
-    figures=(ResultFigure("curve", "Squares", ("squares",)),),
 )

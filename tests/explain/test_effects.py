@@ -8,7 +8,7 @@ import pytest
 
 import gpcert
 from gpcert import explain
-from gpcert.attacks.functions import scalar_function
+from gpcert.attacks.functions import plain_function
 from gpcert.errors import InputError
 from gpcert.explain.predictions import predictions
 from gpcert.kernels import ActiveDimensions, Constant, Linear, Matern, SquaredExponential
@@ -103,9 +103,9 @@ def test_small_radii_give_the_gradient(binary, kind):
     radius = 1e-3
     found = explain.effects(binary, x, radius, quantity=kind, tol=1e-7)
     function = (
-        scalar_function(binary, Probability(binary.likelihood, 0, 1))
+        plain_function(binary, Probability(binary.likelihood, 0, 1))
         if kind == "probability"
-        else scalar_function(binary, Mean(0, 1))
+        else plain_function(binary, Mean(0, 1))
     )
     slope = function(x)[1][0]
     assert np.allclose(found.values[0, -1] / (2 * radius), slope, atol=2e-3 * np.abs(slope).max())

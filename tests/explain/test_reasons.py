@@ -12,7 +12,7 @@ import gpcert
 from gpcert import explain
 from gpcert.api.certify import certify_region
 from gpcert.attacks import attack
-from gpcert.attacks.functions import scalar_function
+from gpcert.attacks.functions import plain_function
 from gpcert.certificates import Status
 from gpcert.errors import InputError
 from gpcert.explain.arguments import with_free
@@ -63,7 +63,7 @@ def test_sufficient_reasons_survive_samples_and_attacks(binary, seed):
     assert np.all(samples[:, list(reason.features)] == x[list(reason.features)])
     assert np.all(decided(binary, samples) == decided(binary, x[None]))
     sign = 1 if decided(binary, x[None])[0] else -1
-    function = scalar_function(binary, Mean(0, sign))
+    function = plain_function(binary, Mean(0, sign))
     assert function(attack(function, part, starts=5)[None])[0][0] > 0
     assert reason.minimal
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from gpcert.arrays import Backend, backend_from_name, to_numpy
 from gpcert.kernels.active_dimensions import ActiveDimensions
 from gpcert.kernels.composite import Product, Sum
-from gpcert.kernels.constant import Constant
+from gpcert.kernels.constant import Constant, White
 from gpcert.kernels.linear import Linear
 from gpcert.kernels.lines.affine_algebra import (
     affine_lower_bound,
@@ -21,7 +21,6 @@ from gpcert.kernels.lines.affine_algebra import (
 from gpcert.kernels.lines.base import Affine, Carrier, Enclosed
 from gpcert.kernels.polynomial import Polynomial
 from gpcert.kernels.scale import Scale
-from gpcert.kernels.white import White
 from gpcert.regions import Ball, Box
 from gpcert.regions.frame import Frame, Reach
 from gpcert.testing.balls import exact, flint

@@ -2,13 +2,12 @@
 
 from gpcert.kernels.active_dimensions import ActiveDimensions
 from gpcert.kernels.composite import Product, Sum
-from gpcert.kernels.constant import Constant
+from gpcert.kernels.constant import Constant, White
 from gpcert.kernels.linear import Linear
 from gpcert.kernels.matern import Matern
 from gpcert.kernels.polynomial import Polynomial
 from gpcert.kernels.rational_quadratic import RationalQuadratic
 from gpcert.kernels.scale import Scale
-from gpcert.kernels.white import White
 from gpcert.testing.node_contract import NodeContract
 
 

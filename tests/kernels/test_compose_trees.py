@@ -2,7 +2,7 @@
 
 from gpcert.kernels.active_dimensions import ActiveDimensions
 from gpcert.kernels.composite import Product, Sum
-from gpcert.kernels.constant import Constant
+from gpcert.kernels.constant import Constant, White
 from gpcert.kernels.cosine import Cosine
 from gpcert.kernels.linear import Linear
 from gpcert.kernels.matern import Matern
@@ -11,7 +11,6 @@ from gpcert.kernels.polynomial import Polynomial
 from gpcert.kernels.rational_quadratic import RationalQuadratic
 from gpcert.kernels.scale import Scale
 from gpcert.kernels.squared_exponential import SquaredExponential
-from gpcert.kernels.white import White
 from gpcert.testing.node_contract import NodeContract
 
 

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from gpcert.errors import InputError
-from gpcert.kernels.constant import Constant
+from gpcert.kernels.constant import Constant, White
 from gpcert.kernels.linear import Linear
-from gpcert.kernels.white import White
 from gpcert.testing.node_contract import NodeContract
 
 

@@ -87,7 +87,7 @@ def test_both_accuracies_agree(kernel):
     batch = batch_at(kernel, points, np.zeros(3), 1.0)
     node = batch.node
     factors = tuple(node.profile.terms(batch.r, (0, 0), (1, 0), (2, 0)))
-    short = regular_accuracy(node, batch.r, factors)
+    short = regular_accuracy(node, batch.r, node.extents, factors)
     whole = radial_accuracy(node, batch.r, batch.distance_error, factors)
     for n in range(3):
         ratio = short.errors[n] / whole.errors[n]

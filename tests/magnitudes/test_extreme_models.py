@@ -222,7 +222,7 @@ def test_norms_of_any_weights_are_upper_bounds():
         assert not arb(float(model.norms[0])) ** 2 < square
         assert float(model.norms[0]) <= 2.01 * size + 1e-300
         local = LocalPosterior.build(model, Box([-1.0], [1.0]), Backend(), False)
-        assert local.norms[0] > 0.0
+        assert local.norm(0) > 0.0
         assert Evaluation(local, Box([-1.0], [1.0]).root()).mean(0).below.error[0] > 0.0
 
 

@@ -314,7 +314,7 @@ def test_works_in_pipelines_searches_and_cross_validation(data):
             },
             "White",
         ),
-        ({"kernel": SquaredExponential([1.0])}, "expected 2 length-scales"),
+        ({"kernel": SquaredExponential([1.0])}, "expected 2 entries of length_scale"),
         ({"kernel": "rbf"}, "expected a kernel"),
         ({"max_epochs": None}, "max_epochs"),
     ],

@@ -195,7 +195,7 @@ def test_a_constant_target_is_no_reason_to_fail(data):
     ("options", "message"),
     [
         ({"kernel": RBF(1.0)}, "convert_kernel"),
-        ({"kernel": SquaredExponential([1.0, 1.0, 1.0])}, "expected 2 length-scales"),
+        ({"kernel": SquaredExponential([1.0, 1.0, 1.0])}, "expected 2 entries of length_scale"),
         ({"noise": -1.0}, "noise"),
         ({"noise": np.nan}, "noise"),
         ({"max_epochs": -1}, "max_epochs"),

@@ -32,7 +32,7 @@ GOOD = {
         ({"weights": [1.0]}, r"weights.*\(2,\)"),
         ({"weights": [1.0, np.nan]}, "weights.*finite"),
         ({"weights": np.zeros((1, 1, 2))}, "weights"),
-        ({"kernel": SquaredExponential([1.0, 1.0, 1.0])}, "length-scales"),
+        ({"kernel": SquaredExponential([1.0, 1.0, 1.0])}, "entries of length_scale"),
         ({"factor": [[1.0]]}, "factor"),
         ({"factor": [1.0, 2.0]}, "factor"),
         ({"factor": np.zeros((3, 2, 2))}, "factor"),

@@ -9,18 +9,12 @@ import scipy.linalg
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import gpcert.spectral as spectral
+import gpcert.triangular as triangular
 from gpcert import Posterior
 from gpcert.kernels import Matern, SquaredExponential
-from gpcert.spectral import (
-    GramBlock,
-    absolute_norm,
-    is_triangular,
-    square,
-    triangular_eigenvalue,
-    triangular_inverse,
-)
+from gpcert.spectral import GramBlock, absolute_norm, triangular_eigenvalue
 from gpcert.testing.effort import examples
+from gpcert.triangular import Inverse
 
 
 def _exact_eigenvalue(A, K):
@@ -65,7 +59,7 @@ def test_never_below_the_largest_eigenvalue(seed, noise):
         A = A * rng.uniform(0.5, 2.0)
     elif kind == 3:
         A = np.tril(rng.normal(size=(N, N)))
-    found = triangular_eigenvalue(A, _blocks(K, np.zeros_like(K)))
+    found = triangular_eigenvalue(Inverse.with_matrix(A), _blocks(K, np.zeros_like(K)))
     assert found >= _exact_eigenvalue(A, K)
 
 
@@ -74,14 +68,19 @@ def test_exact_factors_have_no_excess(noise):
     rng = np.random.default_rng(0)
     K = _gram(rng, 60)
     A = np.linalg.inv(np.linalg.cholesky(K + noise * np.eye(60)))
-    assert triangular_eigenvalue(np.tril(A), _blocks(K, np.zeros_like(K), 16)) <= 1.0
+    assert (
+        triangular_eigenvalue(Inverse.with_matrix(np.tril(A)), _blocks(K, np.zeros_like(K), 16))
+        <= 1.0
+    )
 
 
 @pytest.mark.parametrize("size", [1, 2])
 def test_every_row_sees_both_sides_of_the_diagonal(size):
     """The circle of the first row alone says that K does not lie below the identity."""
     K = np.array([[1.0, 0.5], [0.5, 0.3]])
-    found = triangular_eigenvalue(np.eye(2), _blocks(K, np.zeros_like(K), size))
+    found = triangular_eigenvalue(
+        Inverse.with_matrix(np.eye(2)), _blocks(K, np.zeros_like(K), size)
+    )
     assert _exact_eigenvalue(np.eye(2), K) <= found <= 1.5 + 1e-12
 
 
@@ -91,37 +90,17 @@ def test_errors_of_the_gram_matrix_count():
     K = _gram(rng, 8)
     A = np.tril(np.linalg.inv(np.linalg.cholesky(K + 0.01 * np.eye(8))))
     errors = 0.004 * np.ones_like(K)
-    found = triangular_eigenvalue(A, _blocks(K, errors))
+    found = triangular_eigenvalue(Inverse.with_matrix(A), _blocks(K, errors))
     assert found >= _exact_eigenvalue(A, K + errors)
-    assert found > triangular_eigenvalue(A, _blocks(K, np.zeros_like(K)))
+    assert found > triangular_eigenvalue(Inverse.with_matrix(A), _blocks(K, np.zeros_like(K)))
 
 
 def test_what_cannot_be_inverted_is_not_believed():
     K = np.eye(2)
     for A in ([[1.0, 0.0], [1.0, 1e-320]], [[1e300, 0.0], [0.0, 1e-300]]):
-        assert triangular_eigenvalue(np.array(A), _blocks(K, 0 * K)) >= _exact_eigenvalue(
-            np.array(A), K
-        )
-
-
-@pytest.mark.parametrize("side", [1, 3, 512])
-@pytest.mark.parametrize("order", ["C", "F"])
-def test_inverse_and_what_it_leaves(side, order, monkeypatch):
-    """Residuals are never below the truth, wherever the inverse is wrong."""
-    monkeypatch.setattr(spectral, "SIDE", side)
-    rng = np.random.default_rng(side)
-    L = np.asarray(np.tril(rng.normal(size=(8, 8))) + 3 * np.eye(8), order=order)
-    A = triangular_inverse(L + np.triu(np.ones((8, 8)), 1))  # what stands above is not read
-    np.testing.assert_allclose(A @ L, np.eye(8), atol=1e-13)
-    assert is_triangular(A)
-    assert spectral._inverse_residual(A, L) < 1e-12
-    for i, j in zip(*np.tril_indices(8), strict=True):
-        wrong = A.copy()
-        wrong[i, j] += 0.1
-        true = np.linalg.norm(wrong @ L - np.eye(8), 2)
-        assert true * (1 - 1e-12) <= spectral._inverse_residual(wrong, L)
-    with pytest.raises(np.linalg.LinAlgError):
-        triangular_inverse(np.asarray([[1.0, 0.0], [1.0, 0.0]], order=order))
+        assert triangular_eigenvalue(
+            Inverse.with_matrix(np.array(A)), _blocks(K, 0 * K)
+        ) >= _exact_eigenvalue(np.array(A), K)
 
 
 @given(st.integers(0, 2**32 - 1))
@@ -135,26 +114,6 @@ def test_norms_of_sizes_are_bounded_well(seed):
     assert absolute_norm(A + 1.0) <= 1.1 * np.linalg.norm(np.abs(A + 1.0), 2)
 
 
-@pytest.mark.parametrize("side", [2, 512])
-def test_triangular_matrices_are_told_apart(side, monkeypatch):
-    monkeypatch.setattr(spectral, "SIDE", side)
-    A = np.tril(np.ones((3, 3)))
-    assert is_triangular(A)
-    assert not is_triangular(A.T)
-    assert not is_triangular(A[:2])
-    assert not is_triangular(np.diag([1.0, 0.0, 1.0]))
-    assert not is_triangular(np.empty((0, 0)))
-
-
-@pytest.mark.parametrize("side", [7, 512])
-def test_square_is_a_transposed_a(side, monkeypatch):
-    monkeypatch.setattr(spectral, "SIDE", side)
-    rng = np.random.default_rng(2)
-    for A in (np.tril(rng.normal(size=(70, 70))), rng.normal(size=(20, 70))):
-        np.testing.assert_allclose(square(A), A.T @ A, rtol=1e-12, atol=1e-12)
-        np.testing.assert_array_equal(square(A), square(A).T)
-
-
 @pytest.mark.parametrize("kernel", [SquaredExponential([0.4, 0.6]), Matern([0.4, 0.6], nu=1.5)])
 def test_norm_and_excess_do_not_depend_on_the_blocks(kernel, monkeypatch):
     rng = np.random.default_rng(3)
@@ -162,7 +121,7 @@ def test_norm_and_excess_do_not_depend_on_the_blocks(kernel, monkeypatch):
     A = np.linalg.inv(np.linalg.cholesky(kernel.value(X, X) + 0.01 * np.eye(40)))
     posteriors = [Posterior(kernel, X, t, np.tril(A)) for _ in range(2)]
     whole = posteriors[0].norms, posteriors[0].excess
-    monkeypatch.setattr(spectral, "SIDE", 7)
+    monkeypatch.setattr(triangular, "SIDE", 7)
     np.testing.assert_allclose(posteriors[1].norms, whole[0], rtol=1e-12)
     assert posteriors[1].excess == whole[1] == 0.0
     K = kernel.value(X, X)

@@ -6,19 +6,19 @@ import numpy as np
 import pytest
 
 import gpcert
-from gpcert.attacks.functions import scalar_function
-from gpcert.enclosures.goals import ScalarGoal
-from gpcert.enclosures.goals.paper import PaperGoal
+from gpcert.attacks.functions import plain_function
+from gpcert.enclosures.goals import QuantityGoal
 from gpcert.enclosures.paper import PaperEnclosures
 from gpcert.kernels import SquaredExponential
-from gpcert.quantities import Quantity
+from gpcert.quantities import Compound, Mean, OutputQuantity
 from gpcert.rounding import TINY, down, gamma, up
 from gpcert.search import Budget, Problem, solve
+from gpcert.several import SeparateOutputs
 from gpcert.testing.strategies import regression_posterior
 
 
 @dataclass(frozen=True)
-class Penalised(Quantity):
+class Penalised(OutputQuantity):
     """`sign mu - price V`."""
 
     output: int
@@ -42,21 +42,39 @@ class Penalised(Quantity):
         return 1.0 + 0.0 * q, -self.price + 0.0 * v
 
 
-def model():
-    rng = np.random.default_rng(3)
+@dataclass(frozen=True)
+class Gap(Compound):
+    """`mu_0 - mu_1`, of whatever kernels."""
+
+    parts: tuple[Mean, ...] = (Mean(0, 1), Mean(1, 1))
+
+    def lowest(self, low, high):
+        return down(low[0] - high[1], 1)
+
+    def highest(self, low, high):
+        return up(high[0] - low[1], 1)
+
+    def value(self, y):
+        return y[:, 0] - y[:, 1]
+
+    def slopes(self, y):
+        return np.tile([1.0, -1.0], (len(y), 1))
+
+
+def model(seed=3, outputs=1):
+    rng = np.random.default_rng(seed)
     points = rng.normal(size=(9, 2))
-    return regression_posterior(
-        SquaredExponential([0.8, 1.2]), points, rng.normal(size=(1, 9)), 0.1
-    )
+    kernel = SquaredExponential([0.8, 1.2 + 0.1 * seed])
+    return regression_posterior(kernel, points, rng.normal(size=(outputs, 9)), 0.1)
 
 
 @pytest.mark.parametrize("sign", [1, -1])
 def test_it_is_searched_and_attacked(sign):
     posterior, region = model(), gpcert.Box([-0.4, -0.3], [0.3, 0.4])
     quantity = Penalised(0, sign, 1.5)
-    plain = ScalarGoal(quantity)
-    paper = PaperGoal(plain, PaperEnclosures("analytic"))
-    function = scalar_function(posterior, quantity)
+    plain = QuantityGoal(quantity)
+    paper = QuantityGoal(quantity, PaperEnclosures("analytic"), taylor=False)
+    function = plain_function(posterior, quantity)
     X = region.sample(400, 0)
     values, gradients = function(X)
     mean, variance = posterior.predict(X)
@@ -70,3 +88,23 @@ def test_it_is_searched_and_attacked(sign):
     assert found.upper <= values.min() + 1e-4
     other = solve(Problem(posterior, region, [paper], tol=1e-4, budget=Budget(boxes=4)))
     assert other.goals[0].lower <= found.upper
+
+
+@pytest.mark.parametrize("separate", [False, True])
+def test_one_of_several_others_is_one_class_too(separate):
+    posterior = SeparateOutputs((model(), model(4))) if separate else model(outputs=2)
+    region = gpcert.Box([-0.2, -0.1], [0.1, 0.2])
+    plain = QuantityGoal(Gap())
+    X = region.sample(400, 0)
+    values, gradients = plain.function(posterior)(X)
+    mean = posterior.mean(X)
+    np.testing.assert_allclose(values, mean[:, 0] - mean[:, 1], atol=1e-12)
+    moved = plain.function(posterior)(X + np.array([0.0, 1e-6]))[0]
+    np.testing.assert_allclose((moved - values) / 1e-6, gradients[:, 1], atol=1e-4)
+    paper = QuantityGoal(Gap(), PaperEnclosures("analytic"), taylor=False)
+    for goal, boxes in ((plain, 2000), (paper, 40)):
+        problem = Problem(posterior, region, [goal], tol=1e-2, budget=Budget(boxes=boxes))
+        (found,) = solve(problem).goals
+        assert found.lower <= values.min()
+        assert found.upper - found.lower <= (1e-2 if goal is plain else 1.0)
+        assert found.upper <= values.min() + (found.upper - found.lower)

@@ -10,9 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpcert.regions import Ball, Box
-from gpcert.regions.intersection import BoxAndBall
+from gpcert.regions.intersection import (
+    BoxAndBall,
+    hoelder_exponent,
+    split_maximum,
+    triangle_maximum,
+)
 from gpcert.regions.norms import dual_exponent, norm_lower, norm_upper
-from gpcert.regions.quadratic import hoelder_exponent, split_maximum, triangle_maximum
 from gpcert.rounding import TINY
 from gpcert.testing.effort import examples
 from tests.regions.region_strategies import NORMS, cell_around, regions, weighted_square
@@ -82,7 +86,7 @@ def test_extreme_radii_do_not_overflow(radius):
 @given(seeds, NORMS.filter(np.isfinite), st.integers(2, 6))
 @settings(max_examples=examples(100), deadline=None)
 def test_every_theta_gives_a_bound(seed, p, f):
-    # the statement of gpcert.regions.quadratic, for arbitrary theta in [0, w]
+    # the statement of gpcert.regions.intersection, for arbitrary theta in [0, w]
     rng = np.random.default_rng(seed)
     region = Ball(rng.normal(size=f), 1.0, p)
     x = region.sample(1, rng)[0]

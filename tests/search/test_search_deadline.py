@@ -8,7 +8,7 @@ import pytest
 
 import gpcert
 from gpcert.deadline import OutOfTime, checkpoint, deadline, remaining, until
-from gpcert.enclosures.goals import ScalarGoal
+from gpcert.enclosures.goals import QuantityGoal
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import MultinomialProbit, Softmax
 from gpcert.posterior import Posterior
@@ -91,7 +91,7 @@ def test_setting_up_counts_and_leaves_what_is_always_known():
     late = Watch(start=time.perf_counter() - 100.0)
     budget = Budget(seconds=1.0)
     problem = Problem(
-        bump(1), cube(1), [ScalarGoal(Mean(0, 1))], tol=0.0, budget=budget, watch=late
+        bump(1), cube(1), [QuantityGoal(Mean(0, 1))], tol=0.0, budget=budget, watch=late
     )
     result = solve(problem)
     assert result.reason is StopReason.TIME

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from gpcert.arrays import Backend
 from gpcert.enclosures import Evaluation, LocalPosterior
 from gpcert.regions import Ball
-from gpcert.search.frontier import Boxes, Frontier
-from gpcert.search.incumbents import Incumbents
+from gpcert.search.frontier import Boxes, Frontier, Incumbents
 from gpcert.search.problem import Problem
 from gpcert.testing.effort import examples
 from tests.search.search_problems import bump, cones, cube

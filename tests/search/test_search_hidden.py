@@ -6,10 +6,10 @@ import pytest
 
 import gpcert
 from gpcert.attacks import attack
-from gpcert.attacks.functions import scalar_function
+from gpcert.attacks.functions import plain_function
 from gpcert.kernels import SquaredExponential
 from gpcert.quantities import Mean
-from gpcert.search.incumbents import Incumbents
+from gpcert.search.frontier import Incumbents
 
 PLATEAU = float(np.sqrt(2 * np.pi))
 """Height, in units of the weights, of Gaussians spaced by their own length (ripple 1e-8)."""
@@ -82,7 +82,7 @@ def test_hidden_counter_examples_are_found(d, count, monkeypatch):
         assert certificate.margin.lower <= posterior.predict(hole[None])[0][0, 0] + 1e-12
         boxes.append(certificate.boxes)
         if case % 4 == 0:
-            attacked = attack(scalar_function(posterior, Mean(0, 1)), region, starts=1)
+            attacked = attack(plain_function(posterior, Mean(0, 1)), region, starts=1)
             blind += posterior.predict(attacked[None])[0][0, 0] > 0
     assert blind > 0.9 * count / 4
     assert np.median(boxes) > 3

@@ -4,7 +4,7 @@ import pytest
 
 import gpcert.search.branch_and_bound as branch_and_bound
 from gpcert.arrays import Backend, backend_from_name
-from gpcert.enclosures.goals import ScalarGoal
+from gpcert.enclosures.goals import QuantityGoal
 from gpcert.quantities import Mean, Probability
 from gpcert.regions import Box
 from gpcert.search.problem import Problem
@@ -30,7 +30,7 @@ def places(monkeypatch):
 
 def _asked(backend, half=1.0, tol=1e-3):
     posterior = random_posterior(4, binary=True)
-    goals = [ScalarGoal(Mean(0, 1)), ScalarGoal(Probability(posterior.likelihood, 0, -1))]
+    goals = [QuantityGoal(Mean(0, 1)), QuantityGoal(Probability(posterior.likelihood, 0, -1))]
     region = Box([-half, -half], [half, half])
     return Problem(posterior, region, goals, tol=tol, backend=backend_from_name(backend))
 

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize
 
 import gpcert
-from gpcert.enclosures.goals import ScalarGoal
+from gpcert.enclosures.goals import QuantityGoal
 from gpcert.quantities import Mean, Probability, Variance
 from gpcert.search import Budget, Problem, StopReason, solve
 from gpcert.testing.effort import variants
@@ -17,13 +17,13 @@ SLACK = 1e-9
 
 def all_goals(posterior, binary):
     goals = [
-        ScalarGoal(Mean(0, 1)),
-        ScalarGoal(Mean(0, -1)),
-        ScalarGoal(Variance(0, 1)),
-        ScalarGoal(Variance(0, -1)),
+        QuantityGoal(Mean(0, 1)),
+        QuantityGoal(Mean(0, -1)),
+        QuantityGoal(Variance(0, 1)),
+        QuantityGoal(Variance(0, -1)),
     ]
     if binary:
-        goals += [ScalarGoal(Probability(posterior.likelihood, 0, sign)) for sign in (1, -1)]
+        goals += [QuantityGoal(Probability(posterior.likelihood, 0, sign)) for sign in (1, -1)]
     return goals
 
 
@@ -137,7 +137,7 @@ def test_one_tree_answers_as_separate_ones_do():
 def test_interrupt_of_a_real_search(at, monkeypatch):
     posterior, region = random_posterior(1, 2, binary=True), random_region(2, 2)
     goals = all_goals(posterior, binary=True)
-    calls, bound = [], ScalarGoal.bound
+    calls, bound = [], QuantityGoal.bound
 
     def interrupted(self, evaluation, target):
         calls.append(1)
@@ -145,7 +145,7 @@ def test_interrupt_of_a_real_search(at, monkeypatch):
             raise KeyboardInterrupt
         return bound(self, evaluation, target)
 
-    monkeypatch.setattr(ScalarGoal, "bound", interrupted)
+    monkeypatch.setattr(QuantityGoal, "bound", interrupted)
     limits = Budget(seconds=None)
     result = solve(Problem(posterior, region, goals, tol=1e-9, budget=limits))
     assert result.reason is StopReason.INTERRUPTED

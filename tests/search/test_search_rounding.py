@@ -8,7 +8,8 @@ import pytest
 import gpcert
 from gpcert.arrays import Backend
 from gpcert.enclosures import Evaluation, LocalPosterior
-from gpcert.enclosures.goals import DeviationGoal
+from gpcert.enclosures.goals import QuantityGoal
+from gpcert.quantities import Deviation
 from tests.search.search_problems import random_posterior
 
 
@@ -39,7 +40,7 @@ def test_deviation_from_every_reference_within_the_errors(seed, norm):
     center = posterior.predict(region.center[None])[0][0]
     # far from the reference on one side, so that one end of the error decides
     reference, errors = center + rng.choice([-1.0, 1.0], 2), np.array([0.3, 0.2])
-    goal = DeviationGoal(tuple(reference), tuple(errors), norm)
+    goal = QuantityGoal(Deviation(tuple(reference), tuple(errors), norm))
     local = LocalPosterior.build(posterior, region, Backend(), variance=False)
     evaluation = Evaluation(local, region.root())
     lower = float(goal.bound(evaluation, None).lower[0])

@@ -8,7 +8,7 @@ import pytest
 import gpcert
 from gpcert.arrays import Backend
 from gpcert.deadline import OutOfTime
-from gpcert.enclosures.goals import ScalarGoal
+from gpcert.enclosures.goals import QuantityGoal
 from gpcert.enclosures.sections import SectionModel
 from gpcert.errors import InputError, SoundnessError
 from gpcert.likelihoods import Probit
@@ -29,7 +29,7 @@ def problem_of(posterior, X, reach, tol=1e-4, budget=None, family=None):
     low, high = np.full((P * d, 1), -reach), np.full((P * d, 1), reach)
     return SharedProblem(
         family,
-        [ScalarGoal(Mean(0, 1)), ScalarGoal(Mean(0, -1))],
+        [QuantityGoal(Mean(0, 1)), QuantityGoal(Mean(0, -1))],
         low,
         high,
         low,
@@ -135,7 +135,7 @@ def test_a_deadline_leaves_valid_bounds(calls):
 
 def test_trivial_bounds_are_known_before_any_search():
     posterior = random_posterior(1, d=2, n=9)
-    goals = [ScalarGoal(Probability(Probit(), 0, sign)) for sign in (1, -1)]
+    goals = [QuantityGoal(Probability(Probit(), 0, sign)) for sign in (1, -1)]
     known = nothing_searched(goals, (3, 1), StopReason.TIME)
     assert np.all(known.lower == [0.0, -1.0])
     assert np.all(known.upper == [1.0, 0.0])

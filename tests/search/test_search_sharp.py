@@ -13,7 +13,7 @@ import pytest
 import gpcert
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit
-from gpcert.search.incumbents import Incumbents
+from gpcert.search.frontier import Incumbents
 from gpcert.testing.effort import crossed, variants
 
 ONE_BOX = gpcert.Budget(seconds=None, boxes=1)

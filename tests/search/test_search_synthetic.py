@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from gpcert.enclosures.goals import ScalarGoal
+from gpcert.enclosures.goals import QuantityGoal
 from gpcert.errors import InputError, SoundnessError
 from gpcert.quantities import Mean
 from gpcert.regions import Ball, Box
@@ -308,7 +308,7 @@ def test_degenerate_regions(region):
         Problem(
             posterior,
             region,
-            [ScalarGoal(Mean(0, 1)), ScalarGoal(Mean(0, -1))],
+            [QuantityGoal(Mean(0, 1)), QuantityGoal(Mean(0, -1))],
             tol=1e-6,
             budget=UNLIMITED,
         )

@@ -12,8 +12,7 @@ import gpcert
 from gpcert.arrays import Backend, to_numpy
 from gpcert.enclosures import LocalPosterior
 from gpcert.enclosures.evaluation import evaluation_at
-from gpcert.enclosures.goals import DeviationGoal, ScalarGoal
-from gpcert.enclosures.goals.paper import PaperGoal
+from gpcert.enclosures.goals import QuantityGoal, deviation_around
 from gpcert.enclosures.paper import PaperEnclosures
 from gpcert.errors import InputError
 from gpcert.kernels import Matern, SquaredExponential
@@ -69,8 +68,8 @@ def test_least_means(case, paper):
         evaluation = evaluation_of(case, variance=False, splits=4, keep=3)
     reference = ArbPosterior(case.posterior)
     for sign in (1, -1):
-        goal = ScalarGoal(Mean(0, sign))
-        goal = PaperGoal(goal, PaperEnclosures("analytic")) if paper else goal
+        how = (PaperEnclosures("analytic"), False) if paper else ()
+        goal = QuantityGoal(Mean(0, sign), *how)
         check_goal(case, goal, lambda x, s=sign: s * reference.mean(x, 0), evaluation)
 
 
@@ -82,9 +81,9 @@ def test_bands_and_deviations(case, sign):
     def band(x):
         return sign * reference.mean(x, 0) - arb(1.5) * reference.variance(x, 0).sqrt()
 
-    check_goal(case, ScalarGoal(Band(0, sign, 1.5)), band, evaluation)
+    check_goal(case, QuantityGoal(Band(0, sign, 1.5)), band, evaluation)
     x = case.region.sample(1, case.rng)[0]
-    goal = DeviationGoal.around(case.posterior, x, np.inf)
+    goal = QuantityGoal(deviation_around(case.posterior, x, np.inf))
     means = [reference.mean(x, c) for c in range(case.posterior.outputs)]
 
     def deviation(y):
@@ -100,7 +99,7 @@ def test_bands_and_deviations(case, sign):
 @given(case=trending(likelihood=Probit(), sizes=[0.1, 1.0, 5.0]), sign=st.sampled_from([1, -1]))
 def test_probabilities(case, sign):
     reference = ArbPosterior(case.posterior)
-    goal = ScalarGoal(Probability(Probit(), 0, sign))
+    goal = QuantityGoal(Probability(Probit(), 0, sign))
     check_goal(case, goal, lambda x: sign * reference.probability(x), evaluation_of(case))
 
 

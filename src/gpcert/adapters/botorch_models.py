@@ -17,20 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.adapters.conversion import Conversion, LibraryPrediction
+from gpcert.adapters.conversion import Conversion, LibraryPrediction, unsupported
 from gpcert.adapters.gpytorch_exact import exact_posterior
-from gpcert.adapters.gpytorch_prior import in_blocks, native_of
-from gpcert.adapters.library import library
+from gpcert.adapters.gpytorch_prior import compared
 from gpcert.adapters.outputs import join_outputs
 from gpcert.adapters.sklearn_features import FeatureMap
-from gpcert.adapters.torch_models import (
-    exact_solves,
-    numbers,
-    read_only_copy,
-    supported_names,
-    torch,
-)
+from gpcert.adapters.torch_models import numbers, read_only_copy
 from gpcert.errors import InputError, UnsupportedModelError
+from gpcert.extras import library
 from gpcert.posterior import Posterior
 
 models: Any = library("botorch.models")
@@ -46,20 +40,12 @@ MODELS = (SingleTaskGP, ModelListGP)
 def convert(model: Any) -> Conversion:
     """Convert a BoTorch model; the result predicts in the units of the user."""
     if type(model) not in MODELS:
-        raise UnsupportedModelError(
-            f"model: {type(model).__name__} is not supported (supported: "
-            f"{supported_names(MODELS)} of botorch.models, not classes derived from them)"
-        )
+        raise unsupported("model", model, MODELS, "; classes derived from them neither")
     copy = read_only_copy(model)
     each = list(copy.models) if type(copy) is ModelListGP else [copy]
     posterior = join_outputs([output for one in each for output in _outputs(one)])
-
-    def predict(X: np.ndarray) -> LibraryPrediction:
-        with exact_solves():
-            return in_blocks(_said, copy, torch.as_tensor(X))
-
-    native = native_of(model, _said, max(len(each.points) for each in posterior.members))
-    return Conversion(posterior, predict, native=native)
+    points = max(len(each.points) for each in posterior.members)
+    return compared(posterior, model, copy, _said, points=points)
 
 
 def _said(model: Any, X: Any) -> LibraryPrediction:
@@ -70,9 +56,7 @@ def _said(model: Any, X: Any) -> LibraryPrediction:
 def _outputs(model: Any) -> list[Posterior]:
     """The posteriors of the outputs of one copied model, in the units of the user."""
     if type(model) is not SingleTaskGP:
-        raise UnsupportedModelError(
-            f"ModelListGP: {type(model).__name__} inside is not supported (supported: SingleTaskGP)"
-        )
+        raise unsupported("ModelListGP", model, (SingleTaskGP,))
     count = model.num_outputs
     each = [None] if count == 1 else list(range(count))
     found = [exact_posterior(model, model.train_inputs, model.train_targets, c) for c in each]
@@ -101,11 +85,12 @@ def _input_units(transform: Any, d: int) -> tuple[np.ndarray, np.ndarray]:
             scale, shift = scale * a, shift + scale * b
         return scale, shift
     if type(transform) not in AFFINE_INPUTS:
-        raise UnsupportedModelError(
-            f"input_transform: {type(transform).__name__} is not supported (supported: "
-            f"{supported_names(AFFINE_INPUTS)} and ChainedInputTransform of these), since a region "
-            "in the user's units has no exact image under it; transform the data first and ask "
-            "about regions of the result"
+        raise unsupported(
+            "input_transform",
+            transform,
+            (*AFFINE_INPUTS, inputs.ChainedInputTransform),
+            ", since a region in the user's units has no exact image under it; transform the data "
+            "first and ask about regions of the result",
         )
     if not transform.transform_on_eval:
         return scale, shift
@@ -136,10 +121,12 @@ def _outcome_units(transform: Any, m: int) -> tuple[np.ndarray, np.ndarray]:
             factor, offset = factor * a, offset + factor * b
         return factor, offset
     if type(transform) is not outcomes.Standardize:
-        raise UnsupportedModelError(
-            f"outcome_transform: {type(transform).__name__} is not supported (supported: "
-            "Standardize and ChainedOutcomeTransform of it), since its prediction is not Gaussian "
-            "in the user's units; transform the targets first and ask about the result"
+        raise unsupported(
+            "outcome_transform",
+            transform,
+            (outcomes.Standardize, outcomes.ChainedOutcomeTransform),
+            ", since its prediction is not Gaussian in the user's units; transform the targets "
+            "first and ask about the result",
         )
     means, deviations = numbers("means", transform.means), numbers("stdvs", transform.stdvs)
     if means.size != m:

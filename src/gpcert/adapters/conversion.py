@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -81,6 +81,16 @@ def check_fitted(model: Any, attribute: str) -> Any:
             "call fit(X, y) first (a search: with refit=True)"
         )
     return model
+
+
+def unsupported(
+    part: str, got: Any, known: Iterable[type] | str, why: str = ""
+) -> UnsupportedModelError:
+    """The refusal of a part by the name of its class: what is supported, and `why`, what to do."""
+    names = known if isinstance(known, str) else ", ".join(kind.__name__ for kind in known)
+    return UnsupportedModelError(
+        f"{part}: {type(got).__name__} is not supported (supported: {names}){why}"
+    )
 
 
 def check_inherited(model: Any, base: type, names: Sequence[str]) -> None:

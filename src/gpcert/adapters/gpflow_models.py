@@ -6,7 +6,13 @@
     SGPR   the same at its optimum: with A = L^-1 K_uf / sigma and B = I + A A^T the whitened values
            have the covariance B^-1 and the mean B^-1 A (y - m) / sigma (Titsias 2009).
 
-See `gpcert.adapters.variational`. Jitter is in K_uu only. Certified is the latent function
+See `gpcert.adapters.variational`. Jitter is in K_uu only. Kernels that differ from ours:
+
+    Exponential   v exp(-r / 2)                                  Matern 1/2 of twice the length,
+    Periodic      of a SquaredExponential: v exp(-1/2 sum_j (sin(pi d_j / p_j) / l_j)^2); our
+                  length-scale is twice it,
+    Cosine        v cos(2 pi sum_j d_j / l_j).
+ Certified is the latent function
 (`predict_f`), and of a classifier the probability of `predict_y`. Latent functions of an SVGP may
 have kernels and inducing inputs of their own. Of a float32 model the float64 function of the same
 numbers is certified; how far its own predictions are from that is measured.
@@ -16,15 +22,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 
-from gpcert.adapters.conversion import Conversion, LibraryPrediction
-from gpcert.adapters.gpflow_kernels import convert_kernel
-from gpcert.adapters.library import library
+from gpcert.adapters.conversion import Conversion, LibraryPrediction, unsupported
+from gpcert.adapters.kernel_tree import (
+    KernelTree,
+    Parameters,
+    constant,
+    linear,
+    number,
+    polynomial,
+    vector,
+    white,
+)
 from gpcert.adapters.outputs import join_outputs
 from gpcert.adapters.prior_mean import PriorMean
 from gpcert.adapters.variational import (
@@ -36,12 +50,14 @@ from gpcert.adapters.variational import (
 )
 from gpcert.arrays import finite_array
 from gpcert.errors import UnsupportedModelError
-from gpcert.kernels import Kernel
+from gpcert.extras import library
+from gpcert.kernels import Cosine, Kernel, Matern, Periodic, RationalQuadratic, SquaredExponential
 from gpcert.likelihoods import Gaussian, LapseProbit, Likelihood, Softmax
 from gpcert.posterior import Posterior
 from gpcert.spread import spread_of
 
 gpflow: Any = library("gpflow")
+gk: Any = gpflow.kernels
 
 LAPSE = 1e-3
 """Hard-coded in gpflow/likelihoods/utils.py, `inv_probit`."""
@@ -55,11 +71,7 @@ def convert(model: Any) -> Conversion:
     """Convert a GPflow model."""
     reader = READERS.get(type(model))
     if reader is None:
-        names = ", ".join(kind.__name__ for kind in READERS)
-        raise UnsupportedModelError(
-            f"model: {type(model).__name__} is not supported (supported: {names} of gpflow.models, "
-            "not classes derived from them)"
-        )
+        raise unsupported("model", model, READERS, "; classes derived from them neither")
     likelihood = _likelihood(model.likelihood)
     latent = _latent(model)
     mean = _mean(model.mean_function, len(latent), latent[0].points.shape[1])
@@ -133,7 +145,7 @@ def _latent(model: Any) -> list[_Latent]:
     kernels, points = (each * pairs if len(each) == 1 else each for each in (kernels, points))
     found = []
     for own, Z in zip(kernels, points, strict=True):
-        converted, white = convert_kernel(own, Z.shape[1])
+        converted, white = TREE.convert(own, Z.shape[1])
         found.append(_Latent(converted, white, Z))
     return found * count if len(found) == 1 else found
 
@@ -160,11 +172,8 @@ def _points(model: Any) -> list[np.ndarray]:
     each = inducing.inducing_variables if type(inducing) in several else (inducing,)
     for own in each:
         if type(own) is not kinds.InducingPoints:
-            raise UnsupportedModelError(
-                f"inducing_variable: {type(own).__name__} is not supported (supported: "
-                "InducingPoints, also in SharedIndependentInducingVariables and "
-                "SeparateIndependentInducingVariables)"
-            )
+            known = "InducingPoints, also in " + " and ".join(kind.__name__ for kind in several)
+            raise unsupported("inducing_variable", own, known)
     return [_numbers("inducing_variable.Z", own.Z) for own in each]
 
 
@@ -217,10 +226,7 @@ def _likelihood(likelihood: Any) -> Likelihood:
             "likelihood: Bernoulli with another invlink than inv_probit is not supported: "
             "predict_y approximates it by quadrature; use Bernoulli()"
         )
-    raise UnsupportedModelError(
-        f"likelihood: {type(likelihood).__name__} is not supported (supported: Gaussian, "
-        "Bernoulli, Softmax)"
-    )
+    raise unsupported("likelihood", likelihood, "Gaussian, Bernoulli, Softmax")
 
 
 def _mean(mean: Any, count: int, d: int) -> PriorMean:
@@ -235,10 +241,8 @@ def _mean(mean: Any, count: int, d: int) -> PriorMean:
         return PriorMean.of(count, d, b.reshape(-1), A.T)
     if type(mean) is kinds.Additive:
         return _mean(mean.add_1, count, d) + _mean(mean.add_2, count, d)
-    raise UnsupportedModelError(
-        f"mean_function: {type(mean).__name__} is not supported (supported: Constant, Zero, "
-        "Linear and sums of these); fit the targets less the mean"
-    )
+    known = "Constant, Zero, Linear and sums of these"
+    raise unsupported("mean_function", mean, known, "; fit the targets less the mean")
 
 
 INDEPENDENT = (gpflow.kernels.SeparateIndependent, gpflow.kernels.SharedIndependent)
@@ -250,3 +254,48 @@ READERS: dict[type, Callable[..., list[Canonical]]] = {
     gpflow.models.VGP: _variational,
     gpflow.models.SVGP: _variational,
 }
+
+
+PARAMETERS = Parameters("lengthscales", "variance")
+
+
+def _periodic(kernel: Any, d: int) -> Kernel:
+    base = kernel.base_kernel
+    if type(base) is not gk.SquaredExponential:
+        raise UnsupportedModelError(
+            f"Periodic of a {type(base).__name__} is not supported (supported: of a "
+            "SquaredExponential)"
+        )
+    lengths = 2.0 * vector(base, "lengthscales")
+    return Periodic(vector(kernel, "period"), lengths, number(base, "variance"))
+
+
+def _cosine(kernel: Any, d: int) -> Kernel:
+    frequency = 2.0 * np.pi / vector(kernel, "lengthscales")
+    return Cosine(np.broadcast_to(frequency, (d,)), number(kernel, "variance"))
+
+
+def _polynomial(kernel: Any, d: int) -> Kernel:
+    degree = np.asarray(kernel.degree)
+    return polynomial(kernel, degree, vector(kernel, "variance"), number(kernel, "offset"))
+
+
+TREE = KernelTree(
+    converters={
+        gk.SquaredExponential: PARAMETERS.radial(SquaredExponential),
+        **PARAMETERS.materns({gk.Matern12: 0.5, gk.Matern32: 1.5, gk.Matern52: 2.5}),
+        gk.Exponential: PARAMETERS.radial(partial(Matern, nu=0.5), 2.0),
+        gk.RationalQuadratic: PARAMETERS.radial(RationalQuadratic, alpha="alpha"),
+        gk.Periodic: _periodic,
+        gk.Cosine: _cosine,
+        gk.Linear: linear("variance"),
+        gk.Polynomial: _polynomial,
+        gk.Constant: constant("variance"),
+        gk.White: white("variance"),
+    },
+    sums=gk.Sum,
+    products=gk.Product,
+    parts=lambda kernel: kernel.kernels,
+    dimensions=lambda kernel, d: np.arange(d)[kernel.active_dims].tolist(),
+    example="SquaredExponential",
+)

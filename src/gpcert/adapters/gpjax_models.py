@@ -15,24 +15,23 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from gpcert.adapters.conversion import Conversion, LibraryPrediction
+from gpcert.adapters.conversion import Conversion, LibraryPrediction, unsupported
 from gpcert.adapters.jax_models import compared, numbers, points
-from gpcert.adapters.kernel_tree import Converter, KernelTree, number, polynomial, vector
-from gpcert.adapters.library import library
-from gpcert.errors import InputError, UnsupportedModelError
-from gpcert.kernels import (
-    Constant,
-    Kernel,
-    Linear,
-    Matern,
-    Periodic,
-    RationalQuadratic,
-    SquaredExponential,
+from gpcert.adapters.kernel_tree import (
+    KernelTree,
+    Parameters,
+    constant,
+    linear,
+    number,
+    polynomial,
 )
+from gpcert.errors import InputError
+from gpcert.extras import library
+from gpcert.kernels import RationalQuadratic, SquaredExponential
 from gpcert.likelihoods import Gaussian, LapseProbit, Likelihood
 from gpcert.posterior import Posterior
-from gpcert.spectral import triangular_inverse
 from gpcert.spread import spread_of
+from gpcert.triangular import Inverse
 
 gpx: Any = library("gpjax")
 jax: Any = library("jax")
@@ -55,10 +54,7 @@ def convert(model: Any) -> Conversion:
                 "model: expected a posterior conditioned on data, got "
                 f"{type(model).__name__}; pass model.condition(train_data)"
             )
-        names = ", ".join(kind.__name__ for kind in POSTERIORS)
-        raise UnsupportedModelError(
-            f"model: {type(model).__name__} is not supported (supported: {names})"
-        )
+        raise unsupported("model", model, POSTERIORS)
     with jax.enable_x64(True):  # else float64 parameters would be rounded
         model = unwrap(model)
     likelihood = _likelihood(model.likelihood)
@@ -69,7 +65,7 @@ def convert(model: Any) -> Conversion:
         kernel,
         Z,
         POSTERIORS[type(model)](model, L),
-        triangular_inverse(L),
+        Inverse.of(L),
         offset=_constant(model.prior.mean_function),
         noise=float(model.prior.jitter),
         likelihood=likelihood,
@@ -106,52 +102,33 @@ def _likelihood(likelihood: Any) -> Likelihood:
         return Gaussian()
     if type(likelihood) is kinds.Bernoulli:
         return LapseProbit(LAPSE)
-    raise UnsupportedModelError(
-        f"likelihood: {type(likelihood).__name__} is not supported (supported: Gaussian, Bernoulli)"
-    )
+    raise unsupported("likelihood", likelihood, "Gaussian, Bernoulli")
 
 
 def _constant(mean: Any) -> float:
     if type(mean) in (gpx.mean_functions.Constant, gpx.mean_functions.Zero):
         return float(numbers("mean_function.constant", mean.constant).reshape(()))
-    raise UnsupportedModelError(
-        f"mean_function: {type(mean).__name__} is not supported (supported: Constant, Zero); for a "
-        "linear trend add a Linear kernel instead, or fit the targets less the trend"
+    raise unsupported(
+        "mean_function",
+        mean,
+        "Constant, Zero",
+        "; for a linear trend add a Linear kernel instead, or fit the targets less the trend",
     )
 
 
-def _matern(nu: float) -> Converter:
-    def converter(kernel: Any, d: int) -> Kernel:
-        return Matern(vector(kernel, "lengthscale"), nu, number(kernel, "variance"))
-
-    return converter
-
-
-def _rational_quadratic(kernel: Any, d: int) -> Kernel:
-    alpha, variance = number(kernel, "alpha"), number(kernel, "variance")
-    return RationalQuadratic(vector(kernel, "lengthscale"), alpha, variance)
-
-
-def _periodic(kernel: Any, d: int) -> Kernel:
-    lengths = 2.0 * vector(kernel, "lengthscale")
-    return Periodic(number(kernel, "period"), lengths, number(kernel, "variance"))
-
+PARAMETERS = Parameters("lengthscale", "variance")
 
 TREE = KernelTree(
     converters={
-        gk.RBF: lambda kernel, d: SquaredExponential(
-            vector(kernel, "lengthscale"), number(kernel, "variance")
-        ),
-        gk.Matern12: _matern(0.5),
-        gk.Matern32: _matern(1.5),
-        gk.Matern52: _matern(2.5),
-        gk.RationalQuadratic: _rational_quadratic,
-        gk.Periodic: _periodic,
-        gk.Linear: lambda kernel, d: Linear(number(kernel, "variance")),
+        gk.RBF: PARAMETERS.radial(SquaredExponential),
+        **PARAMETERS.materns({gk.Matern12: 0.5, gk.Matern32: 1.5, gk.Matern52: 2.5}),
+        gk.RationalQuadratic: PARAMETERS.radial(RationalQuadratic, alpha="alpha"),
+        gk.Periodic: PARAMETERS.periodic(2.0),
+        gk.Linear: linear("variance"),
         gk.Polynomial: lambda kernel, d: polynomial(
             kernel, kernel.degree, number(kernel, "variance"), number(kernel, "shift")
         ),
-        gk.Constant: lambda kernel, d: Constant(number(kernel, "constant")),
+        gk.Constant: constant("constant"),
     },
     sums=gk.SumKernel,
     products=gk.ProductKernel,

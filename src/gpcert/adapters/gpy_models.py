@@ -4,7 +4,16 @@
 
 with Z the training inputs or, of a sparse model, the inducing ones; `normalizer` scales outputs.
 Certified is the latent function (`predict_noiseless`; its mean is that of `predict`), and of a
-classifier the probability that `predict` returns.
+classifier the probability that `predict` returns. Kernels that differ from ours:
+
+    RatQuad       v (1 + r^2 / 2)^-power              our length-scale is theirs / sqrt(power),
+    StdPeriodic   v exp(-1/2 sum_j (sin(pi d_j / p_j) / l_j)^2)    our length-scale is twice it,
+    Cosine        v cos(r), r the scaled distance     one feature only: else not positive definite,
+    Poly          v (scale x.y + bias)^order.
+
+>>> k, white = TREE.convert(gk.RBF(2, variance=3.0, lengthscale=2.0) + gk.White(2, 0.5), 2)
+>>> k.config(), white
+({'length_scale': 2.0, 'variance': 3.0}, 0.5)
 """
 
 from __future__ import annotations
@@ -13,17 +22,30 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.adapters.conversion import Conversion, LibraryPrediction
-from gpcert.adapters.gpy_kernels import convert_kernel
-from gpcert.adapters.library import library
+from gpcert.adapters.conversion import Conversion, LibraryPrediction, unsupported
+from gpcert.adapters.kernel_tree import (
+    KernelTree,
+    Parameters,
+    constant,
+    linear,
+    number,
+    one_feature,
+    polynomial,
+    vector,
+    white,
+)
 from gpcert.adapters.prior_mean import PriorMean
 from gpcert.arrays import finite_array
 from gpcert.errors import InputError, UnsupportedModelError
+from gpcert.extras import library
+from gpcert.kernels import Cosine, Kernel, RationalQuadratic, SquaredExponential
+from gpcert.kernels.algebra import scaled_by
 from gpcert.likelihoods import Gaussian, Likelihood, Probit
 from gpcert.posterior import Posterior
 from gpcert.spread import spread_of
 
 GPy: Any = library("GPy")
+gk: Any = GPy.kern
 
 MODELS = (
     GPy.models.GPRegression,
@@ -39,10 +61,7 @@ MODELS = (
 def convert(model: Any) -> Conversion:
     """Convert a GPy model."""
     if type(model) not in MODELS:  # others predict by other formulas: warped, multi-output, ...
-        names = ", ".join(kind.__name__ for kind in MODELS)
-        raise UnsupportedModelError(
-            f"model: {type(model).__name__} is not supported (supported: {names} of GPy)"
-        )
+        raise unsupported("model", model, MODELS)
     likelihood = _likelihood(model.likelihood)
     Z = model._predictive_variable
     if not isinstance(Z, np.ndarray) or not isinstance(model.X, np.ndarray):
@@ -52,7 +71,7 @@ def convert(model: Any) -> Conversion:
     if model.posterior is None:
         raise InputError("model: expected a model with a posterior, got none; call initialize")
     Z = np.asarray(Z)
-    kernel, white = convert_kernel(model.kern, Z.shape[1])
+    kernel, noise = TREE.convert(model.kern, Z.shape[1])
     weights = finite_array("woodbury_vector", model.posterior.woodbury_vector).reshape(len(Z), -1).T
     shift, scale = _normalizer(model, len(weights))
     mean = _mean(model.mean_function, len(weights), Z.shape[1])
@@ -60,7 +79,7 @@ def convert(model: Any) -> Conversion:
         "offset": shift + scale * mean.constant,
         "slope": mean.slope,
         "scale": scale,
-        "noise": scale**2 * white,
+        "noise": scale**2 * noise,
         "likelihood": likelihood,
         "spread": spread_of(np.asarray(model.X)),
     }
@@ -115,10 +134,8 @@ def _normalizer(model: Any, m: int) -> tuple[np.ndarray, np.ndarray]:
     if normalizer is None:
         return np.zeros(m), np.ones(m)
     if type(normalizer).__name__ != "Standardize":
-        raise UnsupportedModelError(
-            f"normalizer: {type(normalizer).__name__} is not supported (supported: Standardize); "
-            "scale the targets before fitting"
-        )
+        why = "; scale the targets before fitting"
+        raise unsupported("normalizer", normalizer, "Standardize", why)
     shift, scale = finite_array("mean", normalizer.mean), finite_array("std", normalizer.std)
     return np.broadcast_to(shift, (m,)), np.broadcast_to(scale, (m,))
 
@@ -133,7 +150,55 @@ def _mean(mean: Any, m: int, d: int) -> PriorMean:
         return PriorMean.of(m, d, slope=np.asarray(mean.A).T)
     if type(mean) is GPy.mappings.Additive:
         return _mean(mean.mapping1, m, d) + _mean(mean.mapping2, m, d)
-    raise UnsupportedModelError(
-        f"mean_function: {type(mean).__name__} is not supported (supported: Constant, Linear and "
-        "Additive of these of GPy.mappings); fit the targets less the mean"
+    known = "Constant, Linear and Additive of these of GPy.mappings"
+    raise unsupported("mean_function", mean, known, "; fit the targets less the mean")
+
+
+PARAMETERS = Parameters("lengthscale", "variance")
+
+
+def _rational_quadratic(kernel: Any, d: int) -> Kernel:
+    power = number(kernel, "power")
+    lengths = vector(kernel, "lengthscale") / np.sqrt(power)
+    return RationalQuadratic(lengths, power, number(kernel, "variance"))
+
+
+def _cosine(kernel: Any, d: int) -> Kernel:
+    one_feature(
+        kernel,
+        d,
+        "it is a cosine of the Euclidean distance, which for more than one feature is not "
+        "positive definite",
     )
+    return Cosine([1.0 / number(kernel, "lengthscale")], number(kernel, "variance"))
+
+
+def _polynomial(kernel: Any, d: int) -> Kernel:
+    power = polynomial(kernel, kernel.order, number(kernel, "scale"), number(kernel, "bias"))
+    return scaled_by(power, number(kernel, "variance"))
+
+
+def _dimensions(kernel: Any, d: int) -> list[int]:
+    # a sum or product hands all features to its parts, which select
+    joined = type(kernel) in (gk.Add, gk.Prod)
+    return list(range(d)) if joined else [int(j) for j in kernel.active_dims]
+
+
+TREE = KernelTree(
+    converters={
+        **dict.fromkeys((gk.RBF, gk.ExpQuad), PARAMETERS.radial(SquaredExponential)),
+        **PARAMETERS.materns({gk.Exponential: 0.5, gk.OU: 0.5, gk.Matern32: 1.5, gk.Matern52: 2.5}),
+        gk.RatQuad: _rational_quadratic,
+        gk.StdPeriodic: PARAMETERS.periodic(2.0),
+        gk.Cosine: _cosine,
+        gk.Linear: linear("variances"),
+        gk.Poly: _polynomial,
+        gk.Bias: constant("variance"),
+        gk.White: white("variance"),
+    },
+    sums=gk.Add,
+    products=gk.Prod,
+    parts=lambda kernel: kernel.parts,
+    dimensions=_dimensions,
+    example="GPy.kern.RBF",
+)

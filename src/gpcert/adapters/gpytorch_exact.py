@@ -15,23 +15,15 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.adapters.conversion import Conversion, LibraryPrediction, check_inherited
-from gpcert.adapters.gpytorch_prior import (
-    in_blocks,
-    latent,
-    native_of,
-    prior_of,
-    side_by_side,
+from gpcert.adapters.conversion import (
+    Conversion,
+    LibraryPrediction,
+    check_inherited,
+    unsupported,
 )
+from gpcert.adapters.gpytorch_prior import compared, latent, prior_of, side_by_side
 from gpcert.adapters.outputs import join_outputs
-from gpcert.adapters.torch_models import (
-    exact_solves,
-    gpytorch,
-    numbers,
-    read_only_copy,
-    supported_names,
-    torch,
-)
+from gpcert.adapters.torch_models import gpytorch, numbers, read_only_copy
 from gpcert.adapters.variational import exact_regression
 from gpcert.errors import InputError, UnsupportedModelError
 from gpcert.posterior import Posterior
@@ -59,12 +51,8 @@ def convert_exact(model: Any) -> Conversion:
     def said(own: Any, X: Any) -> LibraryPrediction:
         return side_by_side([latent(each, X) for each in _models(own)])
 
-    def predict(X: np.ndarray) -> LibraryPrediction:
-        with exact_solves():
-            return in_blocks(said, copy, torch.as_tensor(X))
-
-    native = native_of(model, said, max(len(each.points) for each in found))
-    return Conversion(join_outputs(found), predict, native=native)
+    points = max(len(each.points) for each in found)
+    return compared(join_outputs(found), model, copy, said, points=points)
 
 
 def _models(model: Any) -> list[Any]:
@@ -73,10 +61,8 @@ def _models(model: Any) -> list[Any]:
         return [model]
     for each in model.models:
         if not isinstance(each, gpytorch.models.ExactGP):
-            raise UnsupportedModelError(
-                f"IndependentModelList: {type(each).__name__} inside is not supported (supported: "
-                "ExactGP); ask about one model at a time"
-            )
+            why = "; ask about one model at a time"
+            raise unsupported("IndependentModelList", each, (gpytorch.models.ExactGP,), why)
     return list(model.models)
 
 
@@ -127,10 +113,7 @@ def exact_posterior(model: Any, inputs: Any, targets: Any, output: int | None = 
 def _noise(likelihood: Any) -> np.ndarray:
     """One number, one a point, or (tasks, 1) or (tasks, N)."""
     if type(likelihood) not in LIKELIHOODS:
-        raise UnsupportedModelError(
-            f"likelihood: {type(likelihood).__name__} is not supported for an ExactGP "
-            f"(supported: {supported_names(LIKELIHOODS)})"
-        )
+        raise unsupported("likelihood of an ExactGP", likelihood, LIKELIHOODS)
     if not _is_multitask(likelihood):
         return numbers("likelihood.noise", likelihood.noise)
     if likelihood.rank > 0:

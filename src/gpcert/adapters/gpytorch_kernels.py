@@ -22,15 +22,23 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.adapters.kernel_tree import Converted, KernelTree, number, polynomial, vector
+from gpcert.adapters.kernel_tree import (
+    Converted,
+    KernelTree,
+    Parameters,
+    constant,
+    linear,
+    number,
+    one_feature,
+    polynomial,
+    vector,
+)
 from gpcert.adapters.torch_models import gpytorch
 from gpcert.errors import UnsupportedModelError
 from gpcert.kernels import (
     ActiveDimensions,
-    Constant,
     Cosine,
     Kernel,
-    Linear,
     Matern,
     Periodic,
     RationalQuadratic,
@@ -57,21 +65,17 @@ def _described(kernel: Any) -> str:
     return type(kernel).__name__ + (f"({', '.join(parts)})" if parts else "")
 
 
-def _rational_quadratic(kernel: Any, d: int) -> Kernel:
-    return RationalQuadratic(vector(kernel, "lengthscale"), number(kernel, "alpha"))
-
-
 def _periodic(kernel: Any, d: int) -> Kernel:
     return Periodic(vector(kernel, "period_length"), np.sqrt(vector(kernel, "lengthscale")))
 
 
 def _cosine(kernel: Any, d: int) -> Kernel:
-    if d != 1:
-        raise UnsupportedModelError(
-            f"CosineKernel on {d} features is not supported: it is a cosine of the Euclidean "
-            "distance, which for more than one feature is not positive definite, so that no "
-            "Gaussian process has this covariance"
-        )
+    one_feature(
+        kernel,
+        d,
+        "it is a cosine of the Euclidean distance, which for more than one feature is not "
+        "positive definite, so that no Gaussian process has this covariance",
+    )
     return Cosine([np.pi / number(kernel, "period_length")])
 
 
@@ -95,19 +99,21 @@ def _scale(kernel: Any, d: int) -> Converted:
     return Converted(d, scaled_by(inside, number(kernel, "outputscale")))
 
 
+PARAMETERS = Parameters("lengthscale")
+
 TREE = KernelTree(
     converters={
-        gk.RBFKernel: lambda kernel, d: SquaredExponential(vector(kernel, "lengthscale")),
+        gk.RBFKernel: PARAMETERS.radial(SquaredExponential),
         gk.MaternKernel: lambda kernel, d: Matern(vector(kernel, "lengthscale"), float(kernel.nu)),
-        gk.RQKernel: _rational_quadratic,
+        gk.RQKernel: PARAMETERS.radial(RationalQuadratic, alpha="alpha"),
         gk.PeriodicKernel: _periodic,
         gk.CosineKernel: _cosine,
-        gk.LinearKernel: lambda kernel, d: Linear(vector(kernel, "variance")),
+        gk.LinearKernel: linear("variance"),
         gk.PolynomialKernel: lambda kernel, d: polynomial(
             kernel, kernel.power, 1.0, number(kernel, "offset")
         ),
         gk.SpectralMixtureKernel: _spectral_mixture,
-        gk.ConstantKernel: lambda kernel, d: Constant(number(kernel, "constant")),
+        gk.ConstantKernel: constant("constant"),
         gk.ScaleKernel: _scale,
     },
     sums=gk.AdditiveKernel,

@@ -7,10 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.adapters.conversion import LibraryPrediction
+from gpcert.adapters.conversion import Conversion, LibraryPrediction, unsupported
 from gpcert.adapters.gpytorch_kernels import convert_kernel
 from gpcert.adapters.prior_mean import PriorMean
-from gpcert.adapters.torch_models import gpytorch, numbers, one, torch, without_caches
+from gpcert.adapters.torch_models import (
+    exact_solves,
+    gpytorch,
+    numbers,
+    one,
+    torch,
+    without_caches,
+)
+from gpcert.committee import Model
 from gpcert.errors import UnsupportedModelError
 from gpcert.kernels import Kernel
 
@@ -65,47 +73,51 @@ def _mean(mean: Any, features: int, output: int | None) -> PriorMean:
         if mean.bias is not None:
             constant = one("mean.bias", mean.bias[output] if several else mean.bias)
         return PriorMean.of(1, features, constant, weights.T)
-    raise UnsupportedModelError(
-        f"mean: {type(mean).__name__} is not supported (supported: ConstantMean, LinearMean, "
-        "ZeroMean), since a posterior here has a linear mean; train on the targets less the mean"
+    why = ", since a posterior here has a linear mean; train on the targets less the mean"
+    raise unsupported("mean", mean, "ConstantMean, LinearMean, ZeroMean", why)
+
+
+Said = Callable[[Any, Any], LibraryPrediction]
+"""What a model predicts at points (n, d), a tensor."""
+
+
+def compared(
+    posterior: Model, model: Any, copy: Any, said: Said, native: Said | None = None, points: int = 0
+) -> Conversion:
+    """The conversion of a model that was read from a `copy`, whose predictions are `said`.
+
+    Where the model itself computes otherwise (in float32, on another device, or, of so many
+    `points`, by conjugate gradients) what it returns is `native`, or `said` again, asked of a copy
+    in its own precision and on its own device.
+    """
+
+    def predict(X: np.ndarray) -> LibraryPrediction:
+        with exact_solves():
+            return _in_blocks(said, copy, torch.as_tensor(X))
+
+    def returned(X: np.ndarray) -> LibraryPrediction:
+        own = without_caches(model)
+        with torch.no_grad():
+            return _in_blocks(native or said, own, torch.as_tensor(X).to(tensor))
+
+    tensor = next(iter(model.parameters()), None)
+    settings = gpytorch.settings
+    direct = points <= settings.max_cholesky_size.value() or settings.fast_computations.solves.off()
+    same = tensor is None or (
+        direct and tensor.dtype == torch.float64 and tensor.device.type == "cpu"
     )
+    return Conversion(posterior, predict, native=None if same else returned)
 
 
-def in_blocks(
-    predict: Callable[[Any, Any], LibraryPrediction], model: Any, X: Any
-) -> LibraryPrediction:
-    """`predict(model, X)` a few rows at a time: the library may form (n, n) covariances."""
-    parts = [predict(model, rows) for rows in torch.split(X, ROWS)]
+def _in_blocks(said: Said, model: Any, X: Any) -> LibraryPrediction:
+    """`said(model, X)` a few rows at a time: the library may form (n, n) covariances."""
+    parts = [said(model, rows) for rows in torch.split(X, ROWS)]
 
     def joined(name: str) -> np.ndarray | None:
         each = [getattr(part, name) for part in parts]
         return None if each[0] is None else np.concatenate(each)
 
     return LibraryPrediction(joined("mean"), joined("variance"), joined("probability"))
-
-
-def native_of(
-    model: Any, predict: Callable[[Any, Any], LibraryPrediction], points: int = 0
-) -> Callable[[np.ndarray], LibraryPrediction] | None:
-    """What the model itself predicts, where it computes otherwise than `predict` of a conversion:
-    in float32, on another device, or by conjugate gradients; None where it does not.
-
-    `predict(own, X)` is asked of a copy `own` in the model's own precision, on its own device.
-    """
-    tensor = next(iter(model.parameters()), None)
-    if tensor is None:
-        return None
-    settings = gpytorch.settings
-    direct = points <= settings.max_cholesky_size.value() or settings.fast_computations.solves.off()
-    if direct and tensor.dtype == torch.float64 and tensor.device.type == "cpu":
-        return None
-
-    def native(X: np.ndarray) -> LibraryPrediction:
-        own = without_caches(model)
-        with torch.no_grad():
-            return in_blocks(predict, own, torch.as_tensor(X).to(tensor))
-
-    return native
 
 
 def latent(model: Any, X: Any) -> LibraryPrediction:

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from gpcert.adapters.conversion import Conversion, LibraryPrediction
-from gpcert.adapters.library import library
 from gpcert.arrays import finite_array
+from gpcert.extras import library
 from gpcert.posterior import Posterior
 
 jax: Any = library("jax")

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
 
 from gpcert.arrays import finite_array
 from gpcert.errors import InputError, UnsupportedModelError
-from gpcert.kernels import ActiveDimensions, Kernel, Polynomial
+from gpcert.kernels import ActiveDimensions, Constant, Kernel, Linear, Matern, Periodic, Polynomial
 from gpcert.kernels.algebra import product_of, sum_of
 
 
@@ -141,6 +141,57 @@ def number(kernel: Any, name: str) -> float:
             f"{type(kernel).__name__}.{name}: expected one number, got {values.size}"
         )
     return float(values)
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """How a library names the length-scales and, where it has one, the variance of its kernels."""
+
+    lengths: str
+    variance: str = ""
+
+    def radial(self, make: Callable[..., Kernel], factor: float = 1.0, **others: str) -> Converter:
+        """Of a kernel `make(factor * lengths, variance=...)`; `others` by our names are theirs."""
+
+        def converter(kernel: Any, d: int) -> Kernel:
+            names = {"variance": self.variance, **others} if self.variance else others
+            found = {ours: number(kernel, theirs) for ours, theirs in names.items()}
+            return make(factor * vector(kernel, self.lengths), **found)
+
+        return converter
+
+    def materns(self, kinds: Mapping[type, float]) -> dict[type, Converter]:
+        """Of Matern kernels whose smoothness nu is in their names."""
+        return {kind: self.radial(partial(Matern, nu=nu)) for kind, nu in kinds.items()}
+
+    def periodic(self, factor: float = 1.0) -> Converter:
+        """Of a periodic kernel whose length-scales are ours over the factor."""
+        return lambda kernel, d: self.radial(partial(Periodic, vector(kernel, "period")), factor)(
+            kernel, d
+        )
+
+
+def constant(name: str) -> Converter:
+    """Of a kernel that is this number."""
+    return lambda kernel, d: Constant(number(kernel, name))
+
+
+def white(name: str) -> Converter:
+    """Of white noise of this variance."""
+    return lambda kernel, d: Converted(d, None, number(kernel, name))
+
+
+def linear(name: str) -> Converter:
+    """Of a linear kernel with these weights."""
+    return lambda kernel, d: Linear(vector(kernel, name))
+
+
+def one_feature(kernel: Any, d: int, why: str) -> None:
+    """Refuse a kernel that is positive definite on one feature only."""
+    if d > 1:
+        raise UnsupportedModelError(
+            f"{type(kernel).__name__} on {d} features is not supported: {why}"
+        )
 
 
 def polynomial(kernel: Any, degree: Any, variance: Any, offset: float) -> Kernel:

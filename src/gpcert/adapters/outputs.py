@@ -8,14 +8,13 @@ others.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from gpcert.kernels import Kernel, Product, Scale
+from gpcert.kernels import Kernel
 from gpcert.posterior import Posterior
 from gpcert.several import Outputs, SeparateOutputs
 
@@ -78,24 +77,10 @@ def _separate(outputs: Sequence[Posterior], **options: Any) -> SeparateOutputs:
 
 def _common_kernel(kernels: Sequence[Kernel]) -> tuple[Kernel, np.ndarray] | None:
     """The kernel, and the factor of each output's own; None where they differ otherwise."""
-    parts = [_parted(kernel) for kernel in kernels]
+    parts = [kernel.parted() for kernel in kernels]
     first = parts[0][1]
     if any((each.name, each.config()) != (first.name, first.config()) for _, each in parts):
         return None
     if len({factor for factor, _ in parts}) == 1:
         return kernels[0], np.ones(len(kernels))
     return first, np.asarray([factor for factor, _ in parts])
-
-
-def _parted(kernel: Any) -> tuple[float, Kernel]:
-    """A factor in front and the kernel behind it; the product is the kernel, up to rounding."""
-    if isinstance(kernel, Scale):
-        factor, inside = _parted(kernel.kernel)
-        return factor * kernel.factor, inside
-    if isinstance(kernel, Product):
-        first, *rest = kernel.kernels
-        factor, inside = _parted(first)
-        return factor, Product((inside, *rest))
-    if kernel.has_variance and math.isfinite(1.0 / kernel.variance):
-        return float(kernel.variance), replace(kernel, variance=1.0)
-    return 1.0, kernel

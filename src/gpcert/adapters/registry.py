@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from pkgutil import resolve_name
 from typing import Any
 
 from gpcert.adapters.adapter import Adapter, check_adapter
@@ -27,29 +27,29 @@ GROUP = "gpcert.adapters"
 
 @dataclass(frozen=True)
 class Place:
-    """A package of models, and our module that is imported once one of them is met."""
+    """A package of models, and our module (or a record of one) that is imported once one is met."""
 
     package: str
-    module: str
+    where: str
 
     def load(self) -> Adapter:
         """The adapter."""
-        return check_adapter(import_module(self.module), self.module)
+        return check_adapter(resolve_name(f"gpcert.adapters.{self.where}"), self.where)
 
 
 BUILT_IN: tuple[Place, ...] = (
     # first: our estimators derive from scikit-learn's base classes
-    Place("gpcert", "gpcert.adapters.own"),
-    Place("sklearn", "gpcert.adapters.sklearn"),
-    Place("sklearn", "gpcert.adapters.sklearn_scores"),
-    Place("sklearn", "gpcert.adapters.sklearn_wrappers"),
+    Place("gpcert", "own"),
+    Place("sklearn", "sklearn"),
+    Place("sklearn", "sklearn_scores"),
+    Place("sklearn", "sklearn_wrappers"),
     # before GPyTorch's, whose classes its models derive from
-    Place("botorch", "gpcert.adapters.botorch"),
-    Place("gpytorch", "gpcert.adapters.gpytorch"),
-    Place("gpflow", "gpcert.adapters.gpflow"),
-    Place("GPy", "gpcert.adapters.gpy"),
-    Place("gpjax", "gpcert.adapters.gpjax"),
-    Place("tinygp", "gpcert.adapters.tinygp"),
+    Place("botorch", "libraries:BOTORCH"),
+    Place("gpytorch", "libraries:GPYTORCH"),
+    Place("gpflow", "libraries:GPFLOW"),
+    Place("GPy", "libraries:GPY"),
+    Place("gpjax", "libraries:GPJAX"),
+    Place("tinygp", "libraries:TINYGP"),
 )
 
 REGISTERED: list[tuple[str, Adapter]] = []

@@ -35,8 +35,8 @@ from gpcert.committee import Committee, Scheme
 from gpcert.errors import UnsupportedModelError
 from gpcert.likelihoods import SklearnLogistic
 from gpcert.posterior import Posterior
-from gpcert.spectral import triangular_inverse
 from gpcert.spread import spread_of
+from gpcert.triangular import Inverse, triangular_inverse
 
 SCHEMES: dict[type, Scheme] = {
     OneVsRestClassifier: "one_vs_rest",
@@ -84,7 +84,7 @@ def _convert_regressor(model: GaussianProcessRegressor) -> Conversion:
         kernel=kernel,
         points=points,
         weights=finite_array("alpha_", model.alpha_).T,
-        factor=_inverse(model.L_),
+        factor=Inverse.of(finite_array("L_", model.L_, ndim=2)),
         offset=model._y_train_mean,
         scale=std,
         noise=std**2 * white,
@@ -156,16 +156,12 @@ def _laplace(estimator: Any) -> Posterior:
             f"{type(estimator).__name__}; fit on data in which every class occurs"
         )
     kernel, white = convert_kernel(estimator.kernel_, estimator.X_train_.shape[1])
+    L = finite_array("L_", estimator.L_, ndim=2)
     return Posterior(
         kernel=kernel,
         points=estimator.X_train_,
         weights=estimator.y_train_ - estimator.pi_,
-        factor=_inverse(estimator.L_) * finite_array("W_sr_", estimator.W_sr_),
+        factor=triangular_inverse(L) * finite_array("W_sr_", estimator.W_sr_),
         noise=white,
         likelihood=SklearnLogistic(),
     )
-
-
-def _inverse(L: Any) -> np.ndarray:
-    """L^-1 of a lower triangular matrix."""
-    return triangular_inverse(finite_array("L_", L, ndim=2))

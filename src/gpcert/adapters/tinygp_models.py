@@ -10,18 +10,28 @@ Matern function of it is no kernel of ours.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from gpcert.adapters.conversion import Conversion, LibraryPrediction
+from gpcert.adapters.conversion import Conversion, LibraryPrediction, unsupported
 from gpcert.adapters.jax_models import compared, numbers, points
-from gpcert.adapters.kernel_tree import Converted, Converter, KernelTree, number, polynomial, vector
-from gpcert.adapters.library import library
+from gpcert.adapters.kernel_tree import (
+    Converted,
+    Converter,
+    KernelTree,
+    Parameters,
+    constant,
+    number,
+    one_feature,
+    polynomial,
+    vector,
+)
 from gpcert.errors import InputError, UnsupportedModelError
+from gpcert.extras import library
 from gpcert.kernels import (
     ActiveDimensions,
-    Constant,
     Cosine,
     Kernel,
     Linear,
@@ -32,8 +42,8 @@ from gpcert.kernels import (
 )
 from gpcert.kernels.algebra import product_of
 from gpcert.posterior import Posterior
-from gpcert.spectral import triangular_inverse
 from gpcert.spread import spread_of
+from gpcert.triangular import Inverse
 
 jax: Any = library("jax")
 gk: Any = library("tinygp.kernels")
@@ -51,17 +61,15 @@ def convert(model: Any) -> Conversion:
             "gp.condition(y).gp"
         )
     if type(kernel.solver) is not DirectSolver:
-        raise UnsupportedModelError(
-            f"solver: {type(kernel.solver).__name__} is not supported (supported: DirectSolver, "
-            "with the kernels of tinygp.kernels)"
-        )
+        known = "DirectSolver, with the kernels of tinygp.kernels"
+        raise unsupported("solver", kernel.solver, known)
     Z = points("X", mean.X)
     found, _ = TREE.convert(kernel.kernel, Z.shape[1])
     posterior = Posterior(
         found,
         Z,
         numbers("alpha", mean.alpha),
-        triangular_inverse(numbers("scale_tril", kernel.solver.scale_tril)),
+        Inverse.of(numbers("scale_tril", kernel.solver.scale_tril)),
         offset=_constant(mean),
         spread=spread_of(Z),
     )
@@ -97,21 +105,21 @@ def _check_distance(kernel: Any, d: int) -> None:
         )
 
 
-def _one_feature(kernel: Any, d: int) -> None:
-    if d > 1:
-        name = type(kernel).__name__
-        raise UnsupportedModelError(
-            f"{name} on {d} features is not supported: a periodic function of a distance is not "
-            f"positive definite there; use a product of Subspace(j, {name}(...))"
-        )
-
-
-def _matern(nu: float) -> Converter:
-    def converter(kernel: Any, d: int) -> Kernel:
+def _of_distance(converter: Converter) -> Converter:
+    def checked(kernel: Any, d: int) -> Kernel | Converted:
         _check_distance(kernel, d)
-        return Matern(number(kernel, "scale"), nu)
+        return converter(kernel, d)
 
-    return converter
+    return checked
+
+
+def _one_feature(kernel: Any, d: int) -> None:
+    one_feature(
+        kernel,
+        d,
+        "a periodic function of a distance is not positive definite there; use a product of "
+        f"Subspace(j, {type(kernel).__name__}(...))",
+    )
 
 
 def _exponential(kernel: Any, d: int) -> Kernel:
@@ -120,16 +128,6 @@ def _exponential(kernel: Any, d: int) -> Kernel:
         _check_distance(kernel, d)
         return part
     return product_of([ActiveDimensions(part, (j,)) for j in range(d)])
-
-
-def _squared_exponential(kernel: Any, d: int) -> Kernel:
-    _check_distance(kernel, d)
-    return SquaredExponential(number(kernel, "scale"))
-
-
-def _rational_quadratic(kernel: Any, d: int) -> Kernel:
-    _check_distance(kernel, d)
-    return RationalQuadratic(number(kernel, "scale"), number(kernel, "alpha"))
 
 
 def _periodic(kernel: Any, d: int) -> Kernel:
@@ -175,18 +173,20 @@ def _subspace(kernel: Any, d: int) -> Converted:
     return TREE.called(kernel.kernel, len(dimensions)).on(dimensions, d)
 
 
+PARAMETERS = Parameters("scale")
+
 TREE = KernelTree(
     converters={
-        gk.ExpSquared: _squared_exponential,
+        gk.ExpSquared: _of_distance(PARAMETERS.radial(SquaredExponential)),
         gk.Exp: _exponential,
-        gk.Matern32: _matern(1.5),
-        gk.Matern52: _matern(2.5),
-        gk.RationalQuadratic: _rational_quadratic,
+        gk.Matern32: _of_distance(PARAMETERS.radial(partial(Matern, nu=1.5))),
+        gk.Matern52: _of_distance(PARAMETERS.radial(partial(Matern, nu=2.5))),
+        gk.RationalQuadratic: _of_distance(PARAMETERS.radial(RationalQuadratic, alpha="alpha")),
         gk.ExpSineSquared: _periodic,
         gk.Cosine: _cosine,
         gk.DotProduct: lambda kernel, d: Linear(1.0),
         gk.Polynomial: _polynomial,
-        gk.Constant: lambda kernel, d: Constant(number(kernel, "value")),
+        gk.Constant: constant("value"),
         transforms.Linear: _scaled("scale", 1),
         transforms.Cholesky: _scaled("factor", -1),
         transforms.Subspace: _subspace,

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.adapters.library import library
 from gpcert.arrays import finite_array
 from gpcert.errors import ModelWarning, UnsupportedModelError
+from gpcert.extras import library
 
 torch: Any = library("torch")
 gpytorch: Any = library("gpytorch")
@@ -85,8 +85,3 @@ def one(name: str, tensor: Any) -> float:
             "supported here: pass the models one by one"
         )
     return float(values.reshape(()))
-
-
-def supported_names(kinds: Any) -> str:
-    """Names of classes, for messages."""
-    return ", ".join(kind.__name__ for kind in kinds)

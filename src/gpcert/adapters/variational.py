@@ -18,7 +18,8 @@ import numpy as np
 import scipy.linalg
 
 from gpcert.errors import UnsupportedModelError
-from gpcert.spectral import symmetric_eigh, triangular_inverse
+from gpcert.spectral import symmetric_eigh
+from gpcert.triangular import triangular_inverse
 
 
 @dataclass(frozen=True, eq=False)

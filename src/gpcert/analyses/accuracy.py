@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Unpack
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
@@ -16,20 +16,16 @@ from gpcert.api.words import DecisionTableWords, search_words, verb
 from gpcert.arrays import finite_array
 from gpcert.attacks import decision_margins
 from gpcert.certificates import Radius, Record
-from gpcert.certificates.schema import ADDED, number
+from gpcert.certificates.schema import ADDED, like
 from gpcert.certificates.table import COST, RecordTable
 from gpcert.committee import Committee, Model
 from gpcert.errors import InputError
-from gpcert.extras import optional
+from gpcert.extras import Axes, DataFrame, optional
 from gpcert.frames import labels_of
 from gpcert.plots.curves import plot_accuracy
-from gpcert.regions.arguments import check_norm
+from gpcert.regions.base import check_norm
 from gpcert.search import StopReason
 from gpcert.several import Outputs
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -97,7 +93,7 @@ class CertifiedAccuracy(RecordTable[TestPoint]):
         found = np.array([(row.right, row.upper) for row in self]).reshape(-1, 2)
         return ((found[:, :1] > 0) & (found[:, 1:] > r)).mean(axis=0) if len(self) else 0.0 * r
 
-    def curve(self, radii: Any = None) -> pd.DataFrame:
+    def curve(self, radii: Any = None) -> DataFrame:
         """Radius, certified share, attacked share."""
         pandas = optional("pandas", "curve")
         return pandas.DataFrame(
@@ -119,19 +115,6 @@ class CertifiedAccuracy(RecordTable[TestPoint]):
         fine = np.unique([r for step in steps for r in (step, np.nextafter(step, np.inf))])
         fine = fine[fine <= end]
         return plot_accuracy(ax, fine, self.certified(fine), self.attacked(fine), label=label)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and text, for JSON."""
-        return {**super().to_dict(), "radii": [float(radius) for radius in self.radii]}
-
-    @classmethod
-    def from_dict(cls, record: dict[str, Any]) -> Any:
-        """Inverse of `to_dict`."""
-        if not isinstance(record, dict) or not isinstance(record.get("radii"), list):
-            raise InputError("radii: expected a list of numbers")
-        radii = tuple(map(number, record["radii"]))
-        rest = super().from_dict({k: v for k, v in record.items() if k != "radii"})
-        return cls(rest.rows, rest.complete, rest.labels, radii)
 
     def _radii(self, radii: Any) -> np.ndarray:
         chosen = self.radii if radii is None else radii
@@ -202,13 +185,7 @@ def certified_accuracy(
         searched = ~_proved_wrong(posterior, points, labels, right, options)
     rows = np.flatnonzero(searched)
     largest = float(grid[-1]) if grid[-1] > 0 else None
-    table = certified_radius_many(
-        posterior,
-        points[rows],
-        max_radius=largest,
-        rtol=rtol,
-        **effort,
-    )
+    table = certified_radius_many(posterior, points[rows], max_radius=largest, rtol=rtol, **effort)
     blank = TestPoint(
         None, None, False, 0.0, 0.0, check_norm(effort["norm"]), StopReason.CONVERGED, 0, 0.0,
         effort["method"], posterior.fingerprint,
@@ -236,18 +213,8 @@ def _point(blank: TestPoint, item: Radius) -> TestPoint:
     """
     decision = blank.decision if item.decision is None else item.decision
     right = item.decision is None or bool(item.decision == blank.label)
-    return replace(
-        blank,
-        decision=decision,
-        right=right,
-        lower=item.lower if right else 0.0,
-        upper=item.upper if right else 0.0,
-        norm=item.norm,
-        reason=item.reason,
-        boxes=item.boxes,
-        seconds=item.seconds,
-        scale=item.scale,
-    )
+    ends = {} if right else {"lower": 0.0, "upper": 0.0}
+    return like(TestPoint, item, label=blank.label, decision=decision, right=right, **ends)
 
 
 def _proved_wrong(

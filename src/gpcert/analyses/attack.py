@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Unpack, get_args
+from typing import Any, ClassVar, Literal, Unpack, get_args
 
 import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.analyses.arguments import plain_decision
-from gpcert.api.arguments import Means, one_of, read_flag, read_seed
 from gpcert.api.certify import certify_rule
 from gpcert.api.regions import Where
 from gpcert.api.rules import RuleOptions, decision_candidates, decision_rule
-from gpcert.api.words import AttackWords, verb
+from gpcert.api.words import AttackWords, Means, one_of, read_flag, read_seed, verb
 from gpcert.attacks import (
     AttackName,
     Effort,
@@ -26,14 +25,12 @@ from gpcert.attacks import (
 from gpcert.certificates import Record, Status
 from gpcert.certificates.table import RecordTable
 from gpcert.committee import Model
+from gpcert.extras import Axes
 from gpcert.frames import labels_of
 from gpcert.plots.points import plot_attacks
 from gpcert.regions import Ball, Region
 from gpcert.regions.norms import norm as norm_of
 from gpcert.search import Budget
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, eq=False, repr=False)

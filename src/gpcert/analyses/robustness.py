@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Unpack
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
@@ -15,16 +15,15 @@ from gpcert.api.questions import range_question
 from gpcert.api.words import RangeTableWords, search_words, verb
 from gpcert.attacks import Decision, decision_margins
 from gpcert.certificates import Interval, PredictionRange, Record
+from gpcert.certificates.schema import like
 from gpcert.certificates.table import COST, RecordTable, cells_of
 from gpcert.committee import Model
 from gpcert.errors import InputError
+from gpcert.extras import Axes
 from gpcert.frames import labels_of
 from gpcert.plots.points import plot_boxes
 from gpcert.rounding import down, up
 from gpcert.search import StopReason
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -74,13 +73,10 @@ class RobustnessTable(RecordTable[Robustness]):
 
     def deltas(self, group: str | None = None, setting: str | None = None) -> np.ndarray:
         """(k,) the proved deltas of one group and setting; of all by default."""
-        return np.array(
-            [
-                row.delta.upper
-                for row in self
-                if group in {None, row.group} and setting in {None, row.setting}
-            ]
-        )
+        asked = [
+            row for row in self if group in {None, row.group} and setting in {None, row.setting}
+        ]
+        return np.array([row.delta.upper for row in asked])
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """A box plot of the proved deltas for each group and radius; returns the Axes."""
@@ -93,8 +89,8 @@ class RobustnessTable(RecordTable[Robustness]):
             for group in groups
             for setting in settings
         }
-        what = "probability" if self[0].quantity == "probability" else self[0].quantity
-        return plot_boxes(ax, values, groups, settings, label=f"delta of the {what} (proved)")
+        label = f"delta of the {self[0].quantity} (proved)"
+        return plot_boxes(ax, values, groups, settings, label=label)
 
     def __repr__(self) -> str:
         groups = list(dict.fromkeys((row.group, row.setting) for row in self))
@@ -162,11 +158,11 @@ def robustness(
                 table = prediction_range_many(
                     posterior, points[chosen], setting, output=own, **effort
                 )
+                about = {"group": str(name), "setting": _text(setting, effort["scale"])}
                 for row, found in zip(table.labels, table, strict=True):
                     labels.append(int(chosen[row]))
-                    rows.append(
-                        _row(found, points[chosen[row]], str(name), _text(setting, effort["scale"]))
-                    )
+                    words_of = {"delta": difference(found), "x": points[chosen[row]], **about}
+                    rows.append(like(Robustness, found, **words_of))
                 if not table.complete:
                     return _sorted(rows, labels, X, complete=False)
     return _sorted(rows, labels, X, complete=True)
@@ -183,25 +179,6 @@ def _outputs(model: Model, points: np.ndarray, output: Any) -> list[tuple[np.nda
     decided = decision_margins(model, points, Decision()).decided(points)
     labels = list(dict.fromkeys(decided))
     return [(np.array([k for k in every if decided[k] == label]), label) for label in labels]
-
-
-def _row(found: PredictionRange, x: np.ndarray, group: str, setting: str) -> Robustness:
-    return Robustness(
-        delta=difference(found),
-        minimum=found.minimum,
-        maximum=found.maximum,
-        group=group,
-        setting=setting,
-        x=x,
-        output=found.output,
-        quantity=found.quantity,
-        reason=found.reason,
-        boxes=found.boxes,
-        seconds=found.seconds,
-        region=found.region,
-        method=found.method,
-        model=found.model,
-    )
 
 
 def difference(found: PredictionRange) -> Interval:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Unpack, get_args
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Unpack, get_args
 
 import numpy as np
 
@@ -11,12 +11,19 @@ from gpcert.adapters import as_posterior
 from gpcert.analyses.arguments import check_radii, is_several, plain_decision
 from gpcert.analyses.attack import attack_regions
 from gpcert.api import certify, prediction_range
-from gpcert.api.arguments import one_of, read_tolerance, read_x
 from gpcert.api.progress import progress_line
 from gpcert.api.questions import RangeQuestion, range_question
 from gpcert.api.regions import Where
 from gpcert.api.rules import RuleOptions, decision_candidates
-from gpcert.api.words import DecisionWords, rule_words, search_words, verb
+from gpcert.api.words import (
+    DecisionWords,
+    one_of,
+    read_tolerance,
+    read_x,
+    rule_words,
+    search_words,
+    verb,
+)
 from gpcert.attacks import (
     AttackName,
     Effort,
@@ -26,16 +33,14 @@ from gpcert.attacks import (
 )
 from gpcert.attacks.single_margins import BinaryMargins, DeviationMargins, LevelMargins
 from gpcert.certificates import Interval, PredictionRange, Record, Status
-from gpcert.certificates.schema import ADDED
+from gpcert.certificates.schema import ADDED, like
 from gpcert.certificates.table import COST, RecordTable
 from gpcert.committee import Model
 from gpcert.errors import InputError
+from gpcert.extras import Axes
 from gpcert.plots.curves import plot_safety
 from gpcert.regions import Ball
 from gpcert.search import StopReason
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -197,11 +202,24 @@ def safety_curve(
         except KeyboardInterrupt:
             search.complete = False
     shown = _Shown(margins, posterior, point, index, question)
-    steps = []
-    for k, ball in enumerate(balls):
-        values = shown.values(attacks.points[k : k + 1])
-        step = search.step(k, ball, values, attacks[k].point, attack, shown)
-        steps.append(replace(step, radius=float(grid[k]), scale=shape.unit))
+    reached = [shown.values(x[None])[0] for x in attacks.points]
+    steps = [
+        like(
+            SafetyStep,
+            shown,
+            radius=float(grid[k]),
+            scale=shape.unit,
+            attack=float(reached[k]),
+            attack_point=attacks[k].point,
+            attacked_by=attack,
+            lower_level=shown.levels[0],
+            upper_level=shown.levels[1],
+            region=ball.describe(),
+            model=posterior.fingerprint,
+            **search.known(k),
+        )
+        for k, ball in enumerate(balls)
+    ]
     return SafetyCurve(tuple(steps), search.complete)
 
 
@@ -321,41 +339,20 @@ class _Curve:
         upper = min((r.maximum.upper for j, r in self.ranges.items() if j >= k), default=np.inf)
         return Interval(lower, upper)
 
-    def step(
-        self,
-        k: int,
-        ball: Ball,
-        attacked: np.ndarray,
-        point: np.ndarray | None,
-        attacked_by: str,
-        shown: _Shown,
-    ) -> SafetyStep:
-        """The record of one radius."""
+    def known(self, k: int) -> dict[str, Any]:
+        """What a step says of the bounds at a radius."""
         minimum, maximum = self.minimum(k), self.maximum(k)
         own = self.ranges.get(k)
         unsearched = StopReason.CONVERGED if self.complete else StopReason.INTERRUPTED
         smaller = [r for j, r in self.ranges.items() if j <= k]
-        argmin = next((r.argmin for r in smaller if r.minimum.upper == minimum.upper), None)
-        argmax = next((r.argmax for r in smaller if r.maximum.lower == maximum.lower), None)
-        return SafetyStep(
-            radius=float(np.max(ball.radius)),
-            minimum=minimum,
-            maximum=maximum,
-            argmin=argmin,
-            argmax=argmax,
-            status=self.status[k],
-            attack=float(attacked[0]),
-            attack_point=point,
-            attacked_by=attacked_by,
-            value=shown.value,
-            lower_level=shown.levels[0],
-            upper_level=shown.levels[1],
-            decision=shown.decision,
-            quantity=shown.quantity,
-            reason=unsearched if own is None else own.reason,
-            boxes=0 if own is None else own.boxes,
-            seconds=0.0 if own is None else own.seconds,
-            region=ball.describe(),
-            method=self.choices["method"],
-            model=self.model.fingerprint,
-        )
+        return {
+            "minimum": minimum,
+            "maximum": maximum,
+            "argmin": next((r.argmin for r in smaller if r.minimum.upper == minimum.upper), None),
+            "argmax": next((r.argmax for r in smaller if r.maximum.lower == maximum.lower), None),
+            "status": self.status[k],
+            "reason": unsearched if own is None else own.reason,
+            "boxes": 0 if own is None else own.boxes,
+            "seconds": 0.0 if own is None else own.seconds,
+            "method": self.choices["method"],
+        }

@@ -4,27 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Unpack
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.api import prediction_range_many
-from gpcert.api.arguments import read_tolerance
 from gpcert.api.questions import range_question
 from gpcert.api.regions import Where
-from gpcert.api.words import RangeTableWords, search_words, verb
+from gpcert.api.words import RangeTableWords, read_tolerance, search_words, verb
 from gpcert.certificates import Interval, PredictionRange, Record
+from gpcert.certificates.schema import like
 from gpcert.certificates.table import COST, RecordTable
 from gpcert.committee import Committee
 from gpcert.errors import InputError
+from gpcert.extras import Axes
 from gpcert.frames import labels_of
 from gpcert.plots.points import plot_worst_cases
 from gpcert.regions import Region
 from gpcert.search import StopReason
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -155,24 +153,15 @@ def worst_case(
 
 
 def _row(value: float, x: np.ndarray, mean: PredictionRange, band: PredictionRange) -> WorstCase:
-    assert band.beta is not None, "asked for as a band"
-    return WorstCase(
+    ends = ("minimum", "maximum", "argmin", "argmax")
+    return like(
+        WorstCase,
+        mean,
         mean=value,
-        minimum=mean.minimum,
-        maximum=mean.maximum,
-        argmin=mean.argmin,
-        argmax=mean.argmax,
-        band_minimum=band.minimum,
-        band_maximum=band.maximum,
-        band_argmin=band.argmin,
-        band_argmax=band.argmax,
-        beta=band.beta,
         x=x,
-        output=mean.output,
+        **{f"band_{name}": getattr(band, name) for name in ends},
+        beta=band.beta,
         reason=band.reason if mean.converged else mean.reason,
         boxes=mean.boxes + band.boxes,
         seconds=mean.seconds + band.seconds,
-        region=mean.region,
-        method=mean.method,
-        model=mean.model,
     )

@@ -17,19 +17,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpcert.api.arguments import Means
 from gpcert.api.certify import certificate_of
-from gpcert.api.decisions import Candidates, margin_of
-from gpcert.api.methods import Method
+from gpcert.api.decisions import Candidates, Method, margin_of
 from gpcert.api.questions import range_question
 from gpcert.api.ranges import RangeGoals
 from gpcert.api.rules import two_sided_candidates
+from gpcert.api.words import Means
 from gpcert.certificates import Certificate, PredictionRange
 from gpcert.committee import Model
 from gpcert.deadline import OutOfTime, until
-from gpcert.enclosures.goals import Goal, ScalarGoal
-from gpcert.enclosures.goals.member import MemberGoal
+from gpcert.enclosures.goals import Goal, QuantityGoal
 from gpcert.errors import InputError
+from gpcert.quantities import OutputQuantity
 from gpcert.regions import Box, Region
 from gpcert.rounding import difference_up
 from gpcert.search import GoalResult, SearchResult, StopReason
@@ -94,7 +93,7 @@ def ranged_at_once(
         else RangeGoals.of_all(question)
     )
     means, method, tol = Means.read(words), Method.read(words), words["tol"]
-    goals = method.goals(asked.goals, means.random_state, question.model)
+    goals = method.goals(asked.quantities, means.random_state, question.model)
     family = family_of(question.model, goals, regions, means)
     if family is None or method.name != "taylor":
         return {}
@@ -136,9 +135,8 @@ def family_of(
     None where they share none, or where the box around them is refused: a growing kernel may leave
     float64 between regions in which it does not.
     """
-    plain = all(isinstance(goal, ScalarGoal | MemberGoal) for goal in goals)
     hull = hull_of(regions)
-    if not plain or hull is None:
+    if not all(map(_plain, goals)) or hull is None:
         return None
     family = BoxFamily(model, tuple(goals), hull, means.backend)
     try:
@@ -148,12 +146,19 @@ def family_of(
     return family
 
 
+def _plain(goal: Goal) -> bool:
+    """Whether a goal is one output's, and bounded by Taylor enclosures alone."""
+    if not isinstance(goal, QuantityGoal) or goal.paper is not None:
+        return False
+    return isinstance(goal.quantity, OutputQuantity)
+
+
 def _decided(
     rows: Sequence[int], each: Sequence[Candidates], regions: Sequence[Region], means: Means
 ) -> dict[int, Certificate]:
     """Of the points `rows`, whose likeliest decision is the same, those that one box decides."""
     places, rule = [regions[k] for k in rows], each[rows[0]].guess
-    goals = rule.method.goals([rule.goal], means.random_state, rule.model)
+    goals = rule.method.goals([rule.quantity], means.random_state, rule.model)
     family = family_of(rule.model, goals, places, means)
     if family is None:
         return {}

@@ -16,7 +16,7 @@ from gpcert.api.questions import RangeQuestion
 from gpcert.arrays import Backend
 from gpcert.committee import Model
 from gpcert.deadline import until
-from gpcert.enclosures.goals import Goal
+from gpcert.enclosures.goals import QuantityGoal
 from gpcert.regions import Box
 from gpcert.rounding import down, up
 from gpcert.search import Budget, StopReason
@@ -41,7 +41,7 @@ class Asked(NamedTuple):
     """One searched model: its goals in pairs, of signs 1 and -1, and where each pair goes."""
 
     model: Model
-    goals: list[Goal]
+    goals: list[QuantityGoal]
     slots: list[Slot]
 
 
@@ -109,7 +109,7 @@ def _add(group: Asked, question: RangeQuestion, first: int) -> None:
     """A question's goals and slots; its outputs are numbered from `first` on."""
     pairs = len(group.goals) // 2
     for index in range(question.searched):
-        group.goals.extend(question.goal(index, sign) for sign in (1, -1))
+        group.goals.extend(QuantityGoal(question.asked(index, sign)) for sign in (1, -1))
     for index in range(len(question.labels)):
         pair = pairs + min(index, question.searched - 1)
         rest = question.two and index == 0

@@ -12,24 +12,24 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpcert.adapters import as_posterior
-from gpcert.api.arguments import (
+from gpcert.api.box_blocks import Block, BoxWork, nothing, work_on
+from gpcert.api.parallel import START_SECONDS, numbered_results, prepare
+from gpcert.api.progress import progress_line
+from gpcert.api.questions import QuantityName, RangeQuestion, range_question
+from gpcert.api.words import (
     BudgetLike,
     read_budget,
     read_flag,
     read_jobs,
     read_tolerance,
+    verb,
 )
-from gpcert.api.box_blocks import Block, BoxWork, nothing, work_on
-from gpcert.api.parallel import START_SECONDS, numbered_results, prepare
-from gpcert.api.progress import progress_line
-from gpcert.api.questions import Quantity, RangeQuestion, range_question
-from gpcert.api.words import verb
 from gpcert.archive import fingerprint
 from gpcert.arrays import Backend, backend_from_name
 from gpcert.certificates.box_bounds import BoxBounds
 from gpcert.certificates.box_file import BoxFile
 from gpcert.committee import Model
-from gpcert.enclosures.goals.affine import affine_known
+from gpcert.enclosures.affine import has_affine
 from gpcert.errors import InputError
 from gpcert.regions import Box
 from gpcert.search import Budget, stop_if_interrupted
@@ -48,7 +48,7 @@ def bound_boxes(
     lower: Any,
     upper: Any,
     *,
-    quantity: Quantity | Sequence[Quantity] = "mean",
+    quantity: QuantityName | Sequence[QuantityName] = "mean",
     beta: float | None = None,
     affine: bool = False,
     tol: float | None = None,
@@ -73,7 +73,7 @@ def bound_boxes(
         until every end is known to within it.
     budget : seconds or a `Budget` for the whole call. By default 60 seconds where `tol` is given,
         and no limit where it is not.
-    backend : "numpy", "torch" or "torch:cuda".
+    backend : "numpy", "torch", "torch:cuda" or, for long work, "torch:cuda:compiled".
     out : where the ranges go instead of new arrays: an array (R, outputs, 2), such as a memory map,
         a path ending in `.npy`, or `{quantity: array or path}`. Paths are written block by block,
         with a `.progress.json` beside each: the same call goes on where a killed one was. Affine
@@ -266,7 +266,7 @@ def _check_affine(work: BoxWork) -> None:
     """That there are affine functions of all that is asked about."""
     if not work.affine:
         return
-    if not all(affine_known(goal) for group in work.asked for goal in group.goals):
+    if not all(has_affine(goal.quantity) for group in work.asked for goal in group.goals):
         raise InputError(
             "affine: expected quantities out of 'mean', 'std' and 'variance', got "
             f"{list(work.outputs)}; ask for the others in a call of their own"

@@ -12,15 +12,16 @@ from typing import Any, Unpack
 import numpy as np
 
 from gpcert.adapters import as_posterior
-from gpcert.api.arguments import (
-    Means,
-    read_x,
-)
 from gpcert.api.decisions import Rule, margin_of
 from gpcert.api.progress import margin_text, progress_line
 from gpcert.api.regions import Where
 from gpcert.api.rules import RuleOptions, decision_candidates
-from gpcert.api.words import DecisionWords, verb
+from gpcert.api.words import (
+    DecisionWords,
+    Means,
+    read_x,
+    verb,
+)
 from gpcert.certificates import Certificate, Interval, Status
 from gpcert.committee import Model
 from gpcert.regions import Region
@@ -148,7 +149,7 @@ def certify_rule(
     problem = Problem(
         rule.model,
         region,
-        rule.method.goals([rule.goal], means.random_state, rule.model),
+        rule.method.goals([rule.quantity], means.random_state, rule.model),
         tol=0.0,
         target=rule.target,
         budget=means.budget,

@@ -9,24 +9,27 @@ from typing import Any, Unpack, get_args
 import numpy as np
 
 from gpcert.adapters import as_posterior
-from gpcert.api.arguments import (
-    Means,
-    one_of,
-    read_flag,
-    read_jobs,
-    read_tolerance,
-)
 from gpcert.api.at_once import POINTS_AT_ONCE, Hint, certified_at_once, ranged_at_once
 from gpcert.api.certify import certify_region
 from gpcert.api.parallel import numbered_results, prepare
 from gpcert.api.progress import progress_line
-from gpcert.api.questions import Quantity, RangeQuestion, range_question
+from gpcert.api.questions import QuantityName, RangeQuestion, range_question
 from gpcert.api.radii_at_once import radii_at_once
 from gpcert.api.radius import Bracket, RadiusQuestion
 from gpcert.api.ranges import Sides, prediction_range, prediction_ranges
 from gpcert.api.regions import Where, is_list_of_regions
 from gpcert.api.rules import RuleOptions
-from gpcert.api.words import DecisionTableWords, RangeTableWords, search_words, verb
+from gpcert.api.words import (
+    DecisionTableWords,
+    Means,
+    RangeTableWords,
+    one_of,
+    read_flag,
+    read_jobs,
+    read_tolerance,
+    search_words,
+    verb,
+)
 from gpcert.certificates import CertificateTable, PredictionRange, Radius, RadiusTable, RangeTable
 from gpcert.committee import Model
 from gpcert.errors import InputError
@@ -118,7 +121,7 @@ def prediction_range_many(
     *,
     region: Region | Sequence[Region] | None = None,
     tol: float = 0.01,
-    quantity: Quantity | None = None,
+    quantity: QuantityName | None = None,
     beta: float | None = None,
     output: Any = None,
     sides: Sides = "both",

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-from gpcert.api.arguments import read_flag
+from gpcert.api.words import read_flag
 from gpcert.search import SearchState
 
 DELAY = 0.5

@@ -4,43 +4,51 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, get_args
 
 import numpy as np
 
-from gpcert.api.arguments import one_of, read_beta
+from gpcert.api.words import one_of, read_beta
 from gpcert.class_layout import class_layout
 from gpcert.committee import Committee, Model
-from gpcert.enclosures.goals import Goal, ScalarGoal
-from gpcert.enclosures.goals.classes import Classes, ClassGoal
-from gpcert.enclosures.goals.member import output_goal
-from gpcert.enclosures.goals.rest import RestGoal
 from gpcert.errors import InputError
 from gpcert.likelihoods import ClassLikelihood, ScalarLikelihood
-from gpcert.quantities import Band, Mean, Probability, Std, Variance
+from gpcert.quantities import (
+    Band,
+    ClassSums,
+    Mean,
+    OutputQuantity,
+    Probability,
+    Quantity,
+    Share,
+    Std,
+    Variance,
+)
+from gpcert.quantities.one_vs_rest import member_probabilities
 from gpcert.several import Outputs
 
-Quantity = Literal["probability", "mean", "variance", "std", "band"]
+QuantityName = Literal["probability", "mean", "variance", "std", "band"]
 
-QUANTITIES: tuple[Quantity, ...] = get_args(Quantity)
+QUANTITIES: tuple[QuantityName, ...] = get_args(QuantityName)
 
 
 @dataclass(frozen=True, eq=False)
 class RangeQuestion:
-    """`goal(index, sign)` is sign times the quantity of an output; `labels` name the outputs:
+    """`asked(index, sign)` is sign times the quantity of an output; `labels` name the outputs:
     labels of classes, numbers of targets, or None for the one latent function of two classes.
 
     `default` is the output that is meant where none is named, None if one must be. `two` classes
-    have one probability: `goal` is that of the second, whatever the index, and the first has
+    have one probability: `asked` is that of the second, whatever the index, and the first has
     1 less it. `meanings` say in words what is bounded, an output each. `fingerprint` is that of
-    the user's model, which the searched one may differ from. The goals of a band are not each
+    the user's model, which the searched one may differ from. Those of a band are not each
     other's negatives: `mean - beta std` for sign 1, and minus `mean + beta std`.
     """
 
     model: Model
-    quantity: Quantity
+    quantity: QuantityName
     labels: tuple[Any, ...]
-    goal: Callable[[int, int], Goal]
+    asked: Callable[[int, int], Quantity]
     meanings: tuple[str, ...]
     default: int | None = 0
     two: bool = False
@@ -49,7 +57,7 @@ class RangeQuestion:
 
     @property
     def searched(self) -> int:
-        """How many outputs have a goal of their own: of two classes one."""
+        """How many outputs have a quantity of their own: of two classes one."""
         return 1 if self.two else len(self.labels)
 
     def index(self, output: Any) -> int:
@@ -88,7 +96,7 @@ def same_label(label: Any, output: Any) -> bool:
 
 
 def range_question(
-    model: Model, quantity: Quantity | None, beta: float | None = None
+    model: Model, quantity: QuantityName | None, beta: float | None = None
 ) -> RangeQuestion:
     """The question that the model's kind and the quantity ask; `beta` belongs to a band."""
     asked = one_of("quantity", quantity, (None, *QUANTITIES))
@@ -96,13 +104,13 @@ def range_question(
     return replace(_question(model, asked, reach), fingerprint=model.fingerprint, beta=reach)
 
 
-def _question(model: Model, quantity: Quantity | None, beta: float | None) -> RangeQuestion:
+def _question(model: Model, quantity: QuantityName | None, beta: float | None) -> RangeQuestion:
     if isinstance(model, Committee):
         return _committee(model, quantity)
     likelihood = model.likelihood
     classifies = likelihood.classifies
     probable = classifies and likelihood.has_variance
-    name: Quantity = quantity or ("probability" if probable else "mean")
+    name: QuantityName = quantity or ("probability" if probable else "mean")
     if name != "mean":
         model.check_has_variance(f"quantity {name!r}")
     if name != "probability":
@@ -116,7 +124,7 @@ def _question(model: Model, quantity: Quantity | None, beta: float | None) -> Ra
         model,
         name,
         model.labels,
-        lambda _, sign: ScalarGoal(Probability(likelihood, 0, sign)),
+        lambda _, sign: Probability(likelihood, 0, sign),
         _class_meanings(model.labels),
         default=1,
         two=True,
@@ -127,10 +135,9 @@ def _class_meanings(labels: tuple[Any, ...]) -> tuple[str, ...]:
     return tuple(f"probability of class {label}" for label in labels)
 
 
-def _latent(model: Outputs, name: Quantity, beta: float | None) -> RangeQuestion:
+def _latent(model: Outputs, name: QuantityName, beta: float | None) -> RangeQuestion:
     """Of every latent function; variance, std and band include the model's noise term."""
-    kind, members = _latent_goal(name, beta), len(model.members)
-    likelihood = model.likelihood
+    kind, likelihood = _latent_kind(name, beta), model.likelihood
     several = isinstance(likelihood, ClassLikelihood)
     labels: tuple[Any, ...]
     if several and likelihood.mixes:
@@ -147,23 +154,19 @@ def _latent(model: Outputs, name: Quantity, beta: float | None) -> RangeQuestion
     for owner, noise in zip(owners, model.noise.tolist(), strict=True):
         meanings.append(_latent_meaning(name, owner, noise, beta))
 
-    def goal(output: int, sign: int) -> Goal:
-        return output_goal(members, kind, output, sign)
-
     default = None if several else 0
-    return RangeQuestion(model, name, labels, goal, tuple(meanings), default)
+    return RangeQuestion(model, name, labels, kind, tuple(meanings), default)
 
 
-def _latent_goal(name: Quantity, beta: float | None) -> Callable[[int, int], Goal]:
+def _latent_kind(name: QuantityName, beta: float | None) -> Callable[[int, int], OutputQuantity]:
     if name == "mean" or beta == 0:  # a band of no deviations is the mean, and needs no variance
-        return lambda output, sign: ScalarGoal(Mean(output, sign))
+        return Mean
     if beta is not None:
-        return lambda output, sign: ScalarGoal(Band(output, sign, beta))
-    kind = Variance if name == "variance" else Std
-    return lambda output, sign: ScalarGoal(kind(output, sign))
+        return lambda output, sign: Band(output, sign, beta)
+    return Variance if name == "variance" else Std
 
 
-def _latent_meaning(name: Quantity, owner: str, noise: float, beta: float | None) -> str:
+def _latent_meaning(name: QuantityName, owner: str, noise: float, beta: float | None) -> str:
     """In words, for people who did not ask: which function, and whether noise is in it."""
     whose = f"of the latent function {owner}"
     if beta is not None:
@@ -178,17 +181,16 @@ def _latent_meaning(name: Quantity, owner: str, noise: float, beta: float | None
 
 def _classes(posterior: Outputs, likelihood: ClassLikelihood) -> RangeQuestion:
     layout, searched = class_layout(posterior)
-    classes = Classes(layout, likelihood)
 
-    def goal(index: int, sign: int) -> Goal:
+    def asked(index: int, sign: int) -> ClassSums:
         weights = tuple(float(sign) if c == index else 0.0 for c in range(layout.classes))
-        return ClassGoal(classes, (weights,))
+        return ClassSums(layout, likelihood, (weights,))
 
     labels = posterior.labels
-    return RangeQuestion(searched, "probability", labels, goal, _class_meanings(labels), None)
+    return RangeQuestion(searched, "probability", labels, asked, _class_meanings(labels), None)
 
 
-def _committee(committee: Committee, quantity: Quantity | None) -> RangeQuestion:
+def _committee(committee: Committee, quantity: QuantityName | None) -> RangeQuestion:
     if quantity not in {None, "probability"}:
         raise InputError(
             f"quantity: a one-vs-rest or one-vs-one classifier has several latent functions; ask "
@@ -203,4 +205,5 @@ def _committee(committee: Committee, quantity: Quantity | None) -> RangeQuestion
             "scikit-learn's predict_proba); use certify, or multi_class='one_vs_rest'"
         )
     labels = committee.classes
-    return RangeQuestion(committee, "probability", labels, RestGoal, _class_meanings(labels), None)
+    asked = partial(Share, member_probabilities(committee))
+    return RangeQuestion(committee, "probability", labels, asked, _class_meanings(labels), None)

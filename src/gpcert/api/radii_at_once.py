@@ -127,7 +127,7 @@ class _Radii:
         rules = [self.candidates[k].guess for k in left]
         balls = [shape.ball(rule.x, r) for rule, r in zip(rules, radius.tolist(), strict=True)]
         rule = rules[0]
-        goals = rule.method.goals([rule.goal], means.random_state, rule.model)
+        goals = rule.method.goals([rule.quantity], means.random_state, rule.model)
         family = family_of(rule.model, goals, balls, means)
         if family is None:
             return False

@@ -13,17 +13,18 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 
 from gpcert.adapters import as_posterior
-from gpcert.api.arguments import (
-    Means,
-    read_tolerance,
-    read_x,
-)
 from gpcert.api.certify import certify_rule
 from gpcert.api.decisions import Rule
 from gpcert.api.progress import Line, progress_line
 from gpcert.api.regions import Shape, Where
 from gpcert.api.rules import RuleOptions, decision_candidates
-from gpcert.api.words import DecisionWords, verb
+from gpcert.api.words import (
+    DecisionWords,
+    Means,
+    read_tolerance,
+    read_x,
+    verb,
+)
 from gpcert.arrays import finite_array
 from gpcert.attacks import attack
 from gpcert.certificates import Certificate, Radius, Status

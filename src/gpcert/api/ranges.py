@@ -11,19 +11,21 @@ from typing import Any, Literal, Unpack, get_args
 import numpy as np
 
 from gpcert.adapters import as_posterior
-from gpcert.api.arguments import (
+from gpcert.api.decisions import Method
+from gpcert.api.progress import progress_line, ranges_text
+from gpcert.api.questions import QuantityName, RangeQuestion, range_question
+from gpcert.api.regions import Where, region_of
+from gpcert.api.words import (
     Means,
+    RangeWords,
     one_of,
     read_tolerance,
+    verb,
 )
-from gpcert.api.methods import Method
-from gpcert.api.progress import progress_line, ranges_text
-from gpcert.api.questions import Quantity, RangeQuestion, range_question
-from gpcert.api.regions import Where, region_of
-from gpcert.api.words import RangeWords, verb
 from gpcert.certificates import Interval, PredictionRange
 from gpcert.committee import Model
-from gpcert.enclosures.goals import Goal
+from gpcert.enclosures.goals import QuantityGoal
+from gpcert.quantities import Quantity
 from gpcert.regions import Ball, Region
 from gpcert.rounding import difference_down, difference_up
 from gpcert.search import GoalResult, Problem, SearchResult, StopReason, Watch, solve
@@ -39,7 +41,7 @@ def prediction_range(
     *,
     region: Region | None = None,
     tol: float = 0.01,
-    quantity: Quantity | None = None,
+    quantity: QuantityName | None = None,
     beta: float | None = None,
     output: Any = None,
     sides: Sides = "both",
@@ -69,7 +71,7 @@ def prediction_range(
         valid but useless bounds.
     budget : `Budget(seconds, boxes, memory)`, or a number of seconds; 60 seconds by default. When
         it ends the bounds so far are returned; `Budget` says what may overrun it.
-    backend : "numpy", "torch" or "torch:cuda".
+    backend : "numpy", "torch", "torch:cuda" or, for long work, "torch:cuda:compiled".
     random_state : seed of the local search's starting points, and of the paper's random splits: a
         whole number, None, or a generator of NumPy's, from which a seed is drawn.
     method : "taylor" (default), "paper" (Algorithm 1 of the paper with its own bounds and random
@@ -100,7 +102,7 @@ def prediction_range(
     where = Where.read(words, radius, region)
     question, place = _asked(model, x, where, quantity, beta, "prediction_range_many")
     asked = RangeGoals.of_one(question, output, sides)
-    result = _search(question.model, place, asked.goals, tol, words, start)
+    result = _search(question.model, place, asked.quantities, tol, words, start)
     (found,) = asked.records(result, place, Method.read(words))
     return found
 
@@ -113,7 +115,7 @@ def prediction_ranges(
     *,
     region: Region | None = None,
     tol: float = 0.01,
-    quantity: Quantity | None = None,
+    quantity: QuantityName | None = None,
     beta: float | None = None,
     **words: Unpack[RangeWords],
 ) -> tuple[PredictionRange, ...]:
@@ -124,7 +126,7 @@ def prediction_ranges(
     several = "prediction_range_many(..., all_outputs=True)"
     question, place = _asked(model, x, where, quantity, beta, several)
     asked = RangeGoals.of_all(question)
-    result = _search(question.model, place, asked.goals, tol, words, start)
+    result = _search(question.model, place, asked.quantities, tol, words, start)
     return asked.records(result, place, Method.read(words))
 
 
@@ -134,7 +136,7 @@ class RangeGoals:
     the places of its goals by sign."""
 
     question: RangeQuestion
-    goals: list[Goal]
+    quantities: list[Quantity]
     rows: list[tuple[int, dict[int, int]]]
 
     @staticmethod
@@ -145,17 +147,17 @@ class RangeGoals:
         index = question.index(output)
         if question.two and index == 0:
             signs = tuple(-sign for sign in signs)  # least where the second class has most
-        goals = [question.goal(index, sign) for sign in signs]
-        return RangeGoals(question, goals, [(index, {sign: k for k, sign in enumerate(signs)})])
+        asked = [question.asked(index, sign) for sign in signs]
+        return RangeGoals(question, asked, [(index, {sign: k for k, sign in enumerate(signs)})])
 
     @staticmethod
     def of_all(question: RangeQuestion) -> RangeGoals:
         """All outputs, on both sides."""
         last = question.searched - 1
-        goals = [question.goal(c, sign) for c in range(last + 1) for sign in (1, -1)]
+        asked = [question.asked(c, sign) for c in range(last + 1) for sign in (1, -1)]
         pairs = [min(c, last) for c in range(len(question.labels))]
         return RangeGoals(
-            question, goals, [(c, {1: 2 * k, -1: 2 * k + 1}) for c, k in enumerate(pairs)]
+            question, asked, [(c, {1: 2 * k, -1: 2 * k + 1}) for c, k in enumerate(pairs)]
         )
 
     def nominal(self, regions: Sequence[Region]) -> list[list[float | None]]:
@@ -167,7 +169,8 @@ class RangeGoals:
         return [self._nominal(index, X) for index, _ in self.rows]
 
     def _nominal(self, index: int, X: np.ndarray) -> list[float | None]:
-        values = self.question.goal(index, 1).plain_values(self.question.model, X)
+        goal = QuantityGoal(self.question.asked(index, 1))
+        values = goal.plain_values(self.question.model, X)
         if self.question.two and index == 0:
             return [None if value is None else 1.0 - value for value in values]
         return values
@@ -232,7 +235,12 @@ def _middle(region: Region) -> np.ndarray:
 
 
 def _asked(
-    model: Any, x: Any, where: Where, quantity: Quantity | None, beta: float | None, several: str
+    model: Any,
+    x: Any,
+    where: Where,
+    quantity: QuantityName | None,
+    beta: float | None,
+    several: str,
 ) -> tuple[RangeQuestion, Region]:
     posterior = as_posterior(model)
     place = region_of(posterior, x, where, several)
@@ -242,14 +250,14 @@ def _asked(
 def _search(
     model: Model,
     region: Region,
-    plain: list[Goal],
+    quantities: list[Quantity],
     tol: float,
     words: Mapping[str, Any],
     start: float,
 ) -> SearchResult:
     """Minimise the goals, bounded and paid for as the words say."""
     means = Means.read(words)
-    goals = Method.read(words).goals(plain, means.random_state, model)
+    goals = Method.read(words).goals(quantities, means.random_state, model)
     with progress_line(words["progress"]) as line:
         return solve(
             Problem(

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.api.arguments import read_x
+from gpcert.api.words import read_x
 from gpcert.arrays import finite_array, number_array
 from gpcert.committee import Model
 from gpcert.errors import InputError
 from gpcert.regions import Ball, Region
-from gpcert.regions.arguments import check_features, check_norm, check_radius
+from gpcert.regions.base import check_features, check_norm, check_radius
 from gpcert.regions.norms import product_up
 
 

@@ -13,21 +13,20 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.api.arguments import read_class_weight
-from gpcert.api.decisions import Candidates, Rule
-from gpcert.api.methods import Method
+from gpcert.api.decisions import Candidates, Method, Rule
+from gpcert.api.words import read_class_weight
 from gpcert.arrays import finite_array
 from gpcert.certificates import Unit
 from gpcert.class_layout import class_layout
 from gpcert.committee import Committee, Model
-from gpcert.enclosures.goals import DeviationGoal, ScalarGoal
-from gpcert.enclosures.goals.classes import Classes, ClassGoal, margins
-from gpcert.enclosures.goals.rest import committee_goal
+from gpcert.enclosures.goals import deviation_around
 from gpcert.errors import InputError
 from gpcert.likelihoods import ClassLikelihood, ScalarLikelihood
 from gpcert.posterior import Posterior
-from gpcert.quantities import Mean, Probability
-from gpcert.regions.arguments import check_norm
+from gpcert.quantities import ClassSums, Mean, Probability
+from gpcert.quantities.classes import margins
+from gpcert.quantities.votes import committee_margin
+from gpcert.regions.base import check_norm
 from gpcert.several import Outputs
 
 ZERO, HALF = Fraction(0), Fraction(1, 2)
@@ -146,13 +145,12 @@ def _classes(
 ) -> Candidates:
     costs = _costs(posterior.labels, options)
     layout, searched = class_layout(posterior)
-    classes = Classes(layout, likelihood)
     unit = Unit.PROBABILITY if options.class_weight is None else Unit.WEIGHTED
     text = "the most probable class" if options.class_weight is None else WEIGHED
 
     def build(winner: int) -> Rule:
-        goal = ClassGoal(classes, margins(layout.classes, winner, costs))
-        return Rule(searched, goal, ZERO, posterior.labels[winner], text, unit, x)
+        margin = ClassSums(layout, likelihood, margins(layout.classes, winner, costs))
+        return Rule(searched, margin, ZERO, posterior.labels[winner], text, unit, x)
 
     scores = posterior.prediction(x[None])[0] * np.asarray(costs)
     return Candidates(_ranked(scores), build, text, near=_near(scores, costs))
@@ -167,8 +165,8 @@ def _committee(committee: Committee, x: np.ndarray, options: RuleOptions) -> Can
         unit = Unit.VOTES
 
     def build(winner: int) -> Rule:
-        goal = committee_goal(committee, winner, weights)
-        return Rule(committee, goal, ZERO, committee.classes[winner], text, unit, x)
+        margin = committee_margin(committee, winner, weights)
+        return Rule(committee, margin, ZERO, committee.classes[winner], text, unit, x)
 
     scores = committee.scores(x[None])[0] * np.asarray(costs)
     # a vote may hang on a mean near 0 while the scores are far apart
@@ -221,12 +219,8 @@ def _classification(posterior: Posterior, X: np.ndarray, options: RuleOptions) -
 
     def rule(x: np.ndarray, second: int) -> Rule:
         sign = 1 if second else -1
-        goal = (
-            ScalarGoal(Mean(0, sign))
-            if threshold is None
-            else ScalarGoal(Probability(likelihood, 0, sign))
-        )
-        return Rule(posterior, goal, sign * level, labels[second], text, unit, x)
+        asked = Mean(0, sign) if threshold is None else Probability(likelihood, 0, sign)
+        return Rule(posterior, asked, sign * level, labels[second], text, unit, x)
 
     return _sides(X, values, level, near, rule, text)
 
@@ -244,7 +238,7 @@ def _signs(posterior: Posterior, X: np.ndarray, options: RuleOptions) -> list[Ca
     def rule(x: np.ndarray, second: int) -> Rule:
         sign = 1 if second else -1
         label = posterior.labels[second]
-        return Rule(posterior, ScalarGoal(Mean(0, sign)), sign * level, label, text, Unit.LATENT, x)
+        return Rule(posterior, Mean(0, sign), sign * level, label, text, Unit.LATENT, x)
 
     near = _near_level(posterior, X, level)
     return _sides(X, posterior.mean(X)[:, 0], level, near, rule, text)
@@ -311,8 +305,8 @@ def _deviation(posterior: Outputs, x: np.ndarray, options: RuleOptions) -> Candi
         raise InputError(f"delta: expected a positive number, got {delta!r}")
     norm = check_norm(options.output_norm)
     text = f"deviation of the mean at most {delta!r} (l_{norm:g})"
-    goal = DeviationGoal.around(posterior, x, norm)
-    rule = Rule(posterior, goal, -Fraction(delta), None, text, Unit.TARGET, x)
+    asked = deviation_around(posterior, x, norm)
+    rule = Rule(posterior, asked, -Fraction(delta), None, text, Unit.TARGET, x)
     # at x itself the deviation is 0: the margin delta is positive
     return _completed(Candidates((0,), lambda _: rule, text, sure=True), posterior, options)
 
@@ -322,8 +316,8 @@ def _level(posterior: Posterior, X: np.ndarray, level: float) -> list[Candidates
 
     def rule(x: np.ndarray, above: int) -> Rule:
         sign, side = (1, "above") if above else (-1, "below")
-        goal, bar = ScalarGoal(Mean(0, sign)), sign * Fraction(level)
-        return Rule(posterior, goal, bar, None, f"mean {side} {level!r}", Unit.TARGET, x)
+        bar = sign * Fraction(level)
+        return Rule(posterior, Mean(0, sign), bar, None, f"mean {side} {level!r}", Unit.TARGET, x)
 
     near, values = _near_level(posterior, X, Fraction(level)), posterior.mean(X)[:, 0]
     return _sides(X, values, Fraction(level), near, rule, f"mean on one side of {level!r}")

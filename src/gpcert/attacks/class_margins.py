@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from itertools import combinations
-from typing import Any
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, Self
 
 import numpy as np
 
 from gpcert.attacks.class_means import ClassMeans, class_means
-from gpcert.attacks.functions import cross_gradient, mean_and_gradient, variance_and_gradient
+from gpcert.attacks.functions import (
+    cross_gradient,
+    mean_and_gradient,
+    means_and_gradients,
+    stacked,
+    variance_and_gradient,
+)
 from gpcert.attacks.latent_classes import LatentClasses, SeparateClasses, latent_classes
-from gpcert.attacks.margins import Judged, Margins, lead_slopes, least_lead
+from gpcert.attacks.margins import Judged, Margins, least_lead
 from gpcert.committee import Committee, pair_weights
 from gpcert.committee import vote_scores as shared_scores
 from gpcert.likelihoods import ClassLikelihood, ScalarLikelihood
@@ -41,25 +48,50 @@ def weighted_gradient(found: Predictions, weights: np.ndarray) -> np.ndarray:
     return latent.gradient(p @ D, D.T @ by_covariance @ D)
 
 
-class ClassMargins(Margins):
-    """`min_j (w_i pi_i - w_j pi_j)`, i the class decided on at a row's point."""
+class LeadMargins(Margins):
+    """Several classes: `min_j (score_i - score_j)`, i the class decided on at a row's point."""
 
     quantity = "probability of the decided class"
+    labels: tuple[Any, ...]
+    winners: np.ndarray
 
-    def __init__(self, posterior: Outputs, X: np.ndarray, class_weight: np.ndarray) -> None:
-        self.posterior, self.weight = posterior, class_weight
+    @abstractmethod
+    def scores(self, X: np.ndarray) -> np.ndarray:
+        """(k, m) what decides: the class with the largest."""
+
+    def at(self, X: np.ndarray) -> Self:
+        """Judge by the decisions at X."""
+        self.winners = np.argmax(self.scores(X), axis=1)
+        return self
+
+    def led(self, scores: np.ndarray, slopes: np.ndarray, rows: np.ndarray) -> Judged:
+        """The leads, and their gradients from those of all scores (k, m, d)."""
+        winners, k = self.winners[rows], np.arange(len(scores))
+        value, rivals = least_lead(scores, winners)
+        return value, slopes[k, winners] - slopes[k, rivals]
+
+    def decided(self, X: np.ndarray) -> list[Any]:
+        """The labels of the classes."""
+        return [self.labels[int(c)] for c in np.argmax(self.scores(X), axis=1)]
+
+
+class ClassMargins(LeadMargins):
+    """`min_j (w_i pi_i - w_j pi_j)`."""
+
+    def __init__(self, posterior: Outputs, class_weight: np.ndarray) -> None:
+        self.posterior, self.weight, self.labels = posterior, class_weight, posterior.labels
         self.mixing = mixing_of(posterior)
-        self.winners = self._winners(X)
+
+    @np.errstate(all="ignore")
+    def scores(self, X: np.ndarray) -> np.ndarray:
+        """`w_c pi_c`."""
+        return self.weight * class_predictions(self.posterior, X)[1].probabilities
 
     @np.errstate(all="ignore")
     def latent(self, X: np.ndarray, rows: np.ndarray) -> Judged:
         """`min_j (mu_i - mu_j)`."""
-        parts = [mean_and_gradient(self.posterior, X, c) for c in range(self.posterior.outputs)]
-        winners = self.winners[rows]
-        means = np.stack([part[0] for part in parts], 1) @ self.mixing.T
-        slopes = np.einsum("mj,kjd->kmd", self.mixing, np.stack([part[1] for part in parts], 1))
-        value, rivals = least_lead(means, winners)
-        return value, lead_slopes(slopes, winners, rivals)
+        means, slopes = means_and_gradients(self.posterior, X)
+        return self.led(means @ self.mixing.T, np.einsum("mj,kjd->kmd", self.mixing, slopes), rows)
 
     @np.errstate(all="ignore")
     def predicted(self, X: np.ndarray, rows: np.ndarray) -> Judged:
@@ -79,179 +111,144 @@ class ClassMargins(Margins):
         predicted = least_lead(self.weight * means.probabilities, winners)[0]
         return predicted, least_lead(latent.mean @ self.mixing.T, winners)[0]
 
+    @np.errstate(all="ignore")
     def shown(self, X: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """The probability of the class decided on at the row's point."""
-        return self._probabilities(X)[np.arange(len(X)), self.winners[rows]]
-
-    def decided(self, X: np.ndarray) -> list[Any]:
-        """The labels of the classes."""
-        return [self.posterior.labels[int(c)] for c in self._winners(X)]
-
-    @np.errstate(all="ignore")
-    def _probabilities(self, X: np.ndarray) -> np.ndarray:
-        return class_predictions(self.posterior, X)[1].probabilities
-
-    def _winners(self, X: np.ndarray) -> np.ndarray:
-        return np.argmax(self.weight * self._probabilities(X), axis=1)
+        found = class_predictions(self.posterior, X)[1].probabilities
+        return found[np.arange(len(X)), self.winners[rows]]
 
 
 def member_values(
     committee: Committee, X: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Every member's mean and probability (k, members), and their gradients (k, members, d)."""
-    means, mean_slopes, values, slopes = [], [], [], []
+    found = []
     for member in committee.members:
         likelihood = member.likelihood
         assert isinstance(likelihood, ScalarLikelihood), "a committee checks its members"
         mu, by_x = mean_and_gradient(member, X, 0)
         v, v_by_x = variance_and_gradient(member, X, 0)
         by_mu, by_v = likelihood.slopes(mu, v)
-        means.append(mu)
-        mean_slopes.append(by_x)
-        values.append(likelihood.value(mu, v))
-        slopes.append(by_mu[:, None] * by_x + by_v[:, None] * v_by_x)
-    stacked = [np.stack(part, axis=1) for part in (means, values, mean_slopes, slopes)]
-    return stacked[0], stacked[1], stacked[2], stacked[3]
+        slope = by_mu[:, None] * by_x + by_v[:, None] * v_by_x
+        found.append((mu, likelihood.value(mu, v), by_x, slope))
+    means, values, mean_slopes, slopes = (np.stack(part, 1) for part in zip(*found, strict=True))
+    return means, values, mean_slopes, slopes
 
 
-class RestMargins(Margins):
+class RestMargins(LeadMargins):
     """One-vs-rest: `min_j (w_i F_i - w_j F_j)`."""
 
-    quantity = "probability of the decided class"
+    def __init__(self, committee: Committee, class_weight: Sequence[float] | np.ndarray) -> None:
+        self.committee, self.labels = committee, committee.classes
+        self.weight = np.asarray(class_weight)
 
-    def __init__(self, committee: Committee, X: np.ndarray, class_weight: np.ndarray) -> None:
-        self.committee, self.weight = committee, class_weight
-        self.winners = self._winners(X)
+    def scores(self, X: np.ndarray) -> np.ndarray:
+        """`w_c F_c`."""
+        return self.weight * self.committee.member_probabilities(X)
 
     def latent(self, X: np.ndarray, rows: np.ndarray) -> Judged:
         """`min_j (mu_i - mu_j)` of the members' means."""
-        parts = [mean_and_gradient(member, X, 0) for member in self.committee.members]
-        winners = self.winners[rows]
-        value, rivals = least_lead(np.stack([part[0] for part in parts], 1), winners)
-        return value, lead_slopes(np.stack([part[1] for part in parts], 1), winners, rivals)
+        return self.led(*member_means(self.committee, X), rows)
 
     def predicted(self, X: np.ndarray, rows: np.ndarray) -> Judged:
         """`min_j (w_i F_i - w_j F_j)`."""
         _, F, _, slopes = member_values(self.committee, X)
-        winners = self.winners[rows]
-        value, rivals = least_lead(self.weight * F, winners)
-        return value, lead_slopes(slopes * self.weight[:, None], winners, rivals)
+        return self.led(self.weight * F, slopes * self.weight[:, None], rows)
 
     def values(self, X: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Both margins."""
         winners = self.winners[rows]
         means = np.concatenate([member.predict(X)[0] for member in self.committee.members], axis=1)
-        F = self.committee.member_probabilities(X)
-        return least_lead(self.weight * F, winners)[0], least_lead(means, winners)[0]
+        return least_lead(self.scores(X), winners)[0], least_lead(means, winners)[0]
 
     def shown(self, X: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """`F_i / sum_k F_k` of the class decided on at the row's point."""
         return self.committee.probabilities(X)[np.arange(len(X)), self.winners[rows]]
 
-    def decided(self, X: np.ndarray) -> list[Any]:
-        """The labels of the classes."""
-        return [self.committee.classes[int(c)] for c in self._winners(X)]
 
-    def _winners(self, X: np.ndarray) -> np.ndarray:
-        return np.argmax(self.weight * self.committee.member_probabilities(X), axis=1)
-
-
-class VoteMargins(Margins):
+class VoteMargins(LeadMargins):
     """One-vs-one: `min_j (score_i - score_j)`, votes and sums of confidences.
 
-    The votes are constant almost everywhere: the gradient of a score is that of its sum.
+    The votes are constant almost everywhere: the gradient of a score is that of its sum, which
+    points to where the pairs that matter become less certain, and there votes change.
     """
 
     quantity = "lead of the decided class"
 
-    def __init__(self, committee: Committee, X: np.ndarray) -> None:
-        self.committee = committee
-        self.m = len(committee.classes)
-        self.pairs = list(combinations(range(self.m), 2))
-        self.weights = np.stack([pair_weights(self.m, c) for c in range(self.m)])
-        self.winners = np.argmax(committee.scores(X), axis=1)
+    def __init__(self, committee: Committee) -> None:
+        self.committee, self.labels = committee, committee.classes
+        self.weights = all_pair_weights(committee)
+
+    def scores(self, X: np.ndarray) -> np.ndarray:
+        """Those of the committee."""
+        return self.committee.scores(X)
+
+    def favours(self, means: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(k, pairs) the means in favour of the winner, infinite of pairs that it is not in; and
+        the signs: 1 where the winner is the pair's second class, -1 the first, else 0."""
+        signs = self.weights[self.winners[rows]]
+        return np.where(signs == 0, np.inf, signs * means), signs
 
     def latent(self, X: np.ndarray, rows: np.ndarray) -> Judged:
         """The least mean in favour of the winner, over its pairs."""
-        parts = [mean_and_gradient(member, X, 0) for member in self.committee.members]
-        signs = self._signs(rows)
-        values = signs * np.stack([part[0] for part in parts], axis=1)
-        least = np.argmin(np.where(signs == 0, np.inf, values), axis=1)
-        k = np.arange(len(X))
-        slopes = np.stack([part[1] for part in parts], axis=1)
-        return values[k, least], signs[k, least, None] * slopes[k, least]
+        means, slopes = member_means(self.committee, X)
+        favours, signs = self.favours(means, rows)
+        least, k = np.argmin(favours, axis=1), np.arange(len(X))
+        return favours[k, least], signs[k, least, None] * slopes[k, least]
 
     def predicted(self, X: np.ndarray, rows: np.ndarray) -> Judged:
         """`min_j (score_i - score_j)`."""
         means, F, _, slopes = member_values(self.committee, X)
-        scores, by_x = vote_scores(self.weights, means, F, slopes)
-        winners = self.winners[rows]
-        value, rivals = least_lead(scores, winners)
-        return value, lead_slopes(by_x, winners, rivals)
+        return self.led(*vote_scores(self.weights, means, F, slopes), rows)
 
     def values(self, X: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Both margins."""
         means = np.concatenate([member.predict(X)[0] for member in self.committee.members], axis=1)
-        signs = self._signs(rows)
-        latent = np.where(signs == 0, np.inf, signs * means).min(axis=1)
-        return least_lead(self.committee.scores(X), self.winners[rows])[0], latent
+        latent = self.favours(means, rows)[0].min(axis=1)
+        return self.shown(X, rows), latent
 
     def shown(self, X: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """The lead itself."""
-        return self.values(X, rows)[0]
-
-    def decided(self, X: np.ndarray) -> list[Any]:
-        """The labels of the classes."""
-        winners = np.argmax(self.committee.scores(X), axis=1)
-        return [self.committee.classes[int(c)] for c in winners]
-
-    def _signs(self, rows: np.ndarray) -> np.ndarray:
-        """(k, pairs): 1 where the winner is the pair's second class, -1 the first, else 0."""
-        return self.weights[self.winners[rows]]
+        return least_lead(self.scores(X), self.winners[rows])[0]
 
 
-class PairVoteMargins(Margins):
-    """Votes of a committee whose member holds all pairs: `min_j (score_i - score_j)`.
+class PairVoteMargins(VoteMargins):
+    """Votes of a committee whose member holds all pairs: `min_j (V_i - V_j + (j - i) / m)`.
 
     Both margins have the gradient of the winner's pair that is nearest to being lost.
     """
 
-    quantity = "lead of the decided class"
-
-    def __init__(self, committee: Committee, X: np.ndarray) -> None:
-        self.committee, (self.member,) = committee, committee.members
-        self.m = len(committee.classes)
-        self.weights = np.stack([pair_weights(self.m, c) for c in range(self.m)])
-        self.winners = np.argmax(committee.scores(X), axis=1)
-
     def latent(self, X: np.ndarray, rows: np.ndarray) -> Judged:
         """The least mean in favour of the winner, over its pairs."""
-        member, signs = self.member, self.weights[self.winners[rows]]
-        favours = np.where(signs == 0, np.inf, signs * member.mean(X))
+        return self._judged(X, rows)[1:]
+
+    def predicted(self, X: np.ndarray, rows: np.ndarray) -> Judged:
+        """The lead in votes."""
+        lead, _, slope = self._judged(X, rows)
+        return lead, slope
+
+    def _judged(self, X: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The lead in votes, the least mean in favour of the winner, and its gradient."""
+        (member,) = self.committee.members
+        K = member.cross(X)
+        means = member.mean_from(X, K)
+        lead, _ = least_lead(shared_scores(means, len(self.labels)), self.winners[rows])
+        favours, signs = self.favours(means, rows)
         least, k = np.argmin(favours, axis=1), np.arange(len(X))
         sizes = (signs[k, least] * member.scale[least])[:, None]
         weights, slopes = sizes * member.weights[least], sizes * member.slope[least]
-        return favours[k, least], cross_gradient(member, X, weights, slopes)
+        return lead, favours[k, least], cross_gradient(member, X, weights, slopes, K)
 
-    def predicted(self, X: np.ndarray, rows: np.ndarray) -> Judged:
-        """`min_j (score_i - score_j)`."""
-        return self.values(X, rows)[0], self.latent(X, rows)[1]
 
-    def values(self, X: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Both margins."""
-        winners, means = self.winners[rows], self.member.mean(X)
-        signs = self.weights[winners]
-        latent = np.where(signs == 0, np.inf, signs * means).min(axis=1)
-        return least_lead(shared_scores(means, self.m), winners)[0], latent
+def member_means(committee: Committee, X: np.ndarray) -> Judged:
+    """Every member's mean (k, members) and gradient (k, members, d)."""
+    return stacked([mean_and_gradient(member, X, 0) for member in committee.members])
 
-    def shown(self, X: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """The lead itself."""
-        return self.values(X, rows)[0]
 
-    def decided(self, X: np.ndarray) -> list[Any]:
-        """The labels of the classes."""
-        winners = np.argmax(self.committee.scores(X), axis=1)
-        return [self.committee.classes[int(c)] for c in winners]
+def all_pair_weights(committee: Committee) -> np.ndarray:
+    """(m, pairs) in which pairs each class is the first, -1, or the second, 1."""
+    m = len(committee.classes)
+    return np.stack([pair_weights(m, c) for c in range(m)])
 
 
 def vote_scores(

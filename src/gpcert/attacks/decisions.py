@@ -46,11 +46,11 @@ def decision_margins(model: Model, X: np.ndarray, decision: Decision) -> Margins
             )
         weight = None if decision.class_weight is None else _weights(labels, decision.class_weight)
         if not isinstance(model, Committee):
-            return ClassMargins(model, X, np.ones(len(labels)) if weight is None else weight)
+            return ClassMargins(model, np.ones(len(labels)) if weight is None else weight).at(X)
         checked = np.asarray(check_class_weight(model, None if weight is None else tuple(weight)))
         if model.scheme != "one_vs_rest":
-            return PairVoteMargins(model, X) if model.shared else VoteMargins(model, X)
-        return RestMargins(model, X, checked)
+            return (PairVoteMargins(model) if model.shared else VoteMargins(model)).at(X)
+        return RestMargins(model, checked).at(X)
     if isinstance(model, Posterior) and model.likelihood.classifies:
         threshold = decision.threshold
         if decision.class_weight is not None:

@@ -2,98 +2,245 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from gpcert.attacks.class_means import class_means
+from gpcert.committee import Model
+from gpcert.differences import Differences
 from gpcert.posterior import Posterior
-from gpcert.quantities import Quantity
-from gpcert.several import Outputs
+from gpcert.quantities import ClassSums, Compound, OutputQuantity, Quantity
+from gpcert.several import Outputs, Several
 
-PlainFunction = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+Both = tuple[np.ndarray, np.ndarray]
+"""Values and gradients."""
+
+PlainFunction = Callable[[np.ndarray], Both]
 """Points (n, d) to values (n,) and gradients (n, d)."""
 
 BLOCK = 32
 """Rows whose own kernel values are taken at once."""
 
 
-def mean_and_gradient(model: Outputs, X: np.ndarray, c: int) -> tuple[np.ndarray, np.ndarray]:
-    """Latent mean (n,) of output c and its gradient (n, d)."""
-    posterior, c = model.output(c)
-    t, slope = posterior.weights[c], posterior.slope[c]
-    g = posterior.cross(X) @ t + posterior.seen(X) @ slope
-    gradient = cross_gradient(posterior, X, np.tile(t, (len(X), 1)), slope)
-    return posterior.offset[c] + posterior.scale[c] * g, posterior.scale[c] * gradient
+class Latent:
+    """Latent means and variances of a model's outputs at points, and gradients of sums of them.
 
-
-def variance_and_gradient(model: Outputs, X: np.ndarray, c: int) -> tuple[np.ndarray, np.ndarray]:
-    """Latent variance (n,) of output c and its gradient (n, d)."""
-    posterior, c = model.output(c)
-    K = posterior.cross(X)
-    A, C = posterior.factors_of(c)
-    q, added = K @ A.T, K @ C.T
-    prior = posterior.prior(X)
-    variance = np.maximum(prior - np.square(q).sum(1) + np.square(added).sum(1), 0.0)
-    weights = added @ C - q @ A
-    gradient = 2.0 * cross_gradient(posterior, X, weights)
-    # of k(x, x): both arguments move, alike by symmetry
-    gradient += 2.0 * diagonal_gradient(posterior, X)
-    scale = posterior.scale[c]  # its square may leave float64 where the products do not
-    with np.errstate(over="ignore"):
-        return scale * (scale * variance) + posterior.noise[c], scale * (scale * gradient)
-
-
-def scalar_function(posterior: Outputs, quantity: Quantity) -> PlainFunction:
-    """The quantity, and its gradient by the chain rule."""
-    c, sign = quantity.output, quantity.sign
-
-    def function(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        q, q_by_x = np.zeros(len(X)), np.zeros_like(X)
-        v, v_by_x = q, q_by_x
-        if quantity.by_mean:
-            q, q_by_x = (sign * part for part in mean_and_gradient(posterior, X, c))
-        if quantity.by_variance:
-            v, v_by_x = variance_and_gradient(posterior, X, c)
-        by_q, by_v = quantity.slopes(q, v)
-        with np.errstate(over="ignore", invalid="ignore"):
-            gradient = by_q[:, None] * q_by_x + by_v[:, None] * v_by_x
-            return quantity.value(q, v), gradient
-
-    return function
-
-
-def deviation_function(
-    posterior: Outputs, reference: Sequence[float], norm: float
-) -> PlainFunction:
-    """`-||mu(x) - reference||_p` and a (sub)gradient."""
-
-    def function(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        parts = [mean_and_gradient(posterior, X, c) for c in range(len(reference))]
-        gaps = np.stack([value for value, _ in parts], axis=1) - np.asarray(reference)
-        slopes = np.stack([gradient for _, gradient in parts], axis=1)
-        value, weight = deviation_of(gaps, norm)
-        gradient = np.einsum("nc,ncd->nd", weight, slopes)
-        return -value, -gradient
-
-    return function
-
-
-def deviation_of(gaps: np.ndarray, norm: float) -> tuple[np.ndarray, np.ndarray]:
-    """`||gaps||_p` of rows (n, m), and a (sub)gradient (n, m) of it.
-
-    >>> deviation_of(np.array([[3.0, -4.0]]), 2.0)
-    (array([5.]), array([[ 0.6, -0.8]]))
+    `mean` (n, k) are those of the outputs `means`, `variance` (n, l) those of `variances`.
     """
-    size = np.abs(gaps)
-    if math.isinf(norm):
-        value = size.max(axis=1)
-        weight = (size == value[:, None]).astype(float)
-    else:
-        value = np.linalg.norm(gaps, ord=norm, axis=1)
-        safe = np.where(value > 0, value, 1.0)[:, None]
-        weight = (size / safe) ** (norm - 1.0)
-    return value, weight * np.sign(gaps)
+
+    def __init__(
+        self,
+        model: Model | Several,
+        X: np.ndarray,
+        means: Sequence[int],
+        variances: Sequence[int] = (),
+    ) -> None:
+        self.count, self.shape = (len(means), len(variances)), X.shape
+        owners: dict[int, tuple[Posterior, list[list[int]], list[list[int]]]] = {}
+        for kind, outputs in enumerate((means, variances)):
+            for place, output in enumerate(outputs):
+                posterior, c = model.output(output)
+                _, own, places = owners.setdefault(id(posterior), (posterior, [[], []], [[], []]))
+                own[kind].append(c)
+                places[kind].append(place)
+        self.mean, self.variance = (np.zeros((len(X), k)) for k in self.count)
+        self.parts = []
+        for posterior, own, places in owners.values():
+            part = _OfOne(posterior, X, own[0], own[1])
+            self.mean[:, places[0]], self.variance[:, places[1]] = part.mean, part.variance
+            self.parts.append((part, places))
+
+    def gradient(self, by_mean: np.ndarray, by_variance: np.ndarray) -> np.ndarray:
+        """(n, d) of the sum of all means and variances, with factors (n, k) and (n, l)."""
+        gradients = [
+            part.gradient(by_mean[:, places[0]], by_variance[:, places[1]])
+            for part, places in self.parts
+        ]
+        return sum(gradients[1:], gradients[0]) if gradients else np.zeros(self.shape)
+
+
+class _OfOne:
+    """`Latent` of one posterior: all weights of its points are added up before the gradient."""
+
+    def __init__(
+        self, posterior: Posterior, X: np.ndarray, means: list[int], variances: list[int]
+    ) -> None:
+        self.posterior, self.X, self.means, self.variances = posterior, X, means, variances
+        self.K = posterior.cross(X)
+        t, slope = posterior.weights[means], posterior.slope[means]
+        trend = posterior.seen(X) @ slope.T if posterior.has_trend else 0.0
+        self.mean = posterior.offset[means] + posterior.scale[means] * (self.K @ t.T + trend)
+        v = np.zeros((len(X), 0))
+        if variances:
+            self.explained = _explained(posterior, self.K, variances)
+            v = np.maximum(posterior.prior(X)[:, None] - self.explained.values, 0.0)
+        scale = posterior.scale[variances]  # its square may leave float64 where the products do not
+        with np.errstate(over="ignore"):
+            self.variance = scale * (scale * v) + posterior.noise[variances]
+
+    def gradient(self, by_mean: np.ndarray, by_variance: np.ndarray) -> np.ndarray:
+        posterior = self.posterior
+        factors = posterior.scale[self.means] * by_mean
+        weights, slopes = (
+            factors @ posterior.weights[self.means],
+            factors @ posterior.slope[self.means],
+        )
+        if not self.variances:
+            return cross_gradient(posterior, self.X, weights, slopes, self.K)
+        scale = posterior.scale[self.variances]
+        with np.errstate(over="ignore", invalid="ignore"):
+            factor = 2.0 * (scale * (scale * by_variance))
+            weights = weights - self.explained.weights(factor)
+            found = cross_gradient(posterior, self.X, weights, slopes, self.K)
+            # of k(x, x): both arguments move, alike by symmetry
+            return found + diagonal_gradient(posterior, self.X) * factor.sum(axis=1)[:, None]
+
+
+def _explained(posterior: Posterior, K: np.ndarray, outputs: Sequence[int]) -> _Explained | _Pairs:
+    if isinstance(posterior, Differences):
+        return _Pairs(posterior, K, outputs)
+    return _Explained(posterior, K, outputs)
+
+
+class _Explained:
+    """`k.S_c k` (n, l) of some outputs, and sums of their S_c k."""
+
+    def __init__(self, posterior: Posterior, K: np.ndarray, outputs: Sequence[int]) -> None:
+        places = outputs if posterior.precision_count > 1 else [0] * len(outputs)
+        known: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        for c in dict.fromkeys(places):
+            A, C = posterior.factors_of(c)
+            q, added = K @ A.T, K @ C.T
+            known[c] = np.square(q).sum(1) - np.square(added).sum(1), q @ A - added @ C
+        self.values = np.stack([known[c][0] for c in places], axis=1)
+        self.products = [known[c][1] for c in places]
+
+    def weights(self, factor: np.ndarray) -> np.ndarray:
+        """(n, N): `sum_c factor_c S_c k`, factor (n, l)."""
+        parts = (factor[:, k : k + 1] * own for k, own in enumerate(self.products))
+        return sum(parts, np.zeros_like(self.products[0]))
+
+
+class _Pairs:
+    """The same of pairs of coupled classes, by halves of the classes' own factors:
+    `S = E_k + E_l - D^T D`, `D = C_l - C_k`, `E = A^T A`; a sum over pairs is one over classes."""
+
+    def __init__(self, posterior: Differences, K: np.ndarray, outputs: Sequence[int]) -> None:
+        own = posterior.outputs_of
+        self.A, self.C = own.factor, own.negative_factor
+        first, second = np.triu_indices(len(self.A), 1)
+        self.first, self.second = first[list(outputs)], second[list(outputs)]
+        self.q = [0.5 * (K @ A.T) for A in self.A]
+        self.w = np.stack([0.5 * (K @ C.T) for C in self.C])  # (m, n, r)
+        squares = np.stack([np.square(q).sum(1) for q in self.q], axis=1)
+        step = self.w[self.second] - self.w[self.first]
+        self.values = squares[:, self.first] + squares[:, self.second]
+        self.values -= np.square(step).sum(2).T
+
+    def weights(self, factor: np.ndarray) -> np.ndarray:
+        """See `_Explained.weights`."""
+        m, n = len(self.A), len(factor)
+        laplacian = np.zeros((n, m, m))
+        for j, (k, c) in enumerate(zip(self.first, self.second, strict=True)):
+            laplacian[:, [k, c], [k, c]] += factor[:, j : j + 1]
+            laplacian[:, [k, c], [c, k]] -= factor[:, j : j + 1]
+        shared = np.einsum("ncd,dnr->cnr", laplacian, self.w)
+        total = np.zeros((n, self.A.shape[2]))
+        for c in range(m):
+            own = laplacian[:, c, c][:, None] * self.q[c]
+            total += own @ self.A[c] - shared[c] @ self.C[c]
+        return 0.5 * total
+
+
+def plain_function(model: Model | Several, quantity: Quantity) -> PlainFunction:
+    """The quantity, and its (sub)gradient by the chain rule."""
+    if isinstance(quantity, ClassSums):
+        return _class_function(model, quantity)
+    assert isinstance(quantity, OutputQuantity | Compound), "a quantity is one of three kinds"
+    parts = quantity.parts
+    means = list(dict.fromkeys(part.output for part in parts if part.by_mean))
+    variances = list(dict.fromkeys(part.output for part in parts if part.by_variance))
+    zero = np.zeros(1)
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def function(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        latent = Latent(model, X, means, variances)
+        by_mean, by_variance = np.zeros_like(latent.mean), np.zeros_like(latent.variance)
+        values, slopes = [], []
+        for part in parts:
+            k = means.index(part.output) if part.by_mean else None
+            j = variances.index(part.output) if part.by_variance else None
+            q = zero if k is None else part.sign * latent.mean[:, k]
+            v = zero if j is None else latent.variance[:, j]
+            values.append(part.value(q, v))
+            slopes.append((k, j, part.sign, *part.slopes(q, v)))
+        if isinstance(quantity, Compound):
+            y = np.stack(values, axis=1)
+            value, outer = quantity.value(y), quantity.slopes(y)
+        else:
+            value, outer = values[0], np.ones((len(X), 1))
+        for p, (k, j, sign, by_q, by_v) in enumerate(slopes):
+            if k is not None:
+                by_mean[:, k] += outer[:, p] * (sign * by_q)
+            if j is not None:
+                by_variance[:, j] += outer[:, p] * by_v
+        return value, latent.gradient(by_mean, by_variance)
+
+    return function
+
+
+def _class_function(model: Model | Several, quantity: ClassSums) -> PlainFunction:
+    """`min_j sum_c weights_jc pi_c(x)` and the gradient of the least sum.
+
+    With p and Q / 2 its derivatives in the differences' mean a and covariance V, the gradient is
+    that of a kernel expansion, `sum_k p_k d a_k + <Q, dV> / 2`. Nothing here comes from a certified
+    integral: the latent differences are put on a fixed set of nodes and the links averaged, so that
+    a bound and an attack cannot err alike.
+    """
+    layout, weights = quantity.layout, np.asarray(quantity.weights)
+    outputs = range(layout.outputs)
+    mixing = np.zeros((layout.n, layout.outputs))
+    for k in range(layout.n):
+        for output, factor in layout.pair(0, k + 1):
+            mixing[k, output] = factor
+
+    @np.errstate(all="ignore")
+    def function(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        latent = Latent(model, X, outputs, outputs)
+        V = np.einsum("bj,jkl->bkl", latent.variance, layout.matrices)
+        means = class_means(quantity.likelihood, latent.mean @ mixing.T, V)
+        sums = means.probabilities @ weights.T
+        least = np.argmin(sums, axis=1)
+        p, Q_half = means.slopes(weights[least])
+        by_variance = np.einsum("bkl,jkl->bj", Q_half, layout.matrices)
+        value = sums[np.arange(len(X)), least]
+        return value, latent.gradient(p @ mixing, by_variance)
+
+    return function
+
+
+def means_and_gradients(model: Outputs, X: np.ndarray) -> Both:
+    """Latent means (n, m) of all outputs and their gradients (n, m, d)."""
+    return stacked([mean_and_gradient(model, X, c) for c in range(model.outputs)])
+
+
+def stacked(parts: Sequence[Both]) -> Both:
+    """Values (n, k) and gradients (n, k, d) of k functions."""
+    values, gradients = zip(*parts, strict=True)
+    return np.stack(values, axis=1), np.stack(gradients, axis=1)
+
+
+def mean_and_gradient(model: Model, X: np.ndarray, c: int) -> tuple[np.ndarray, np.ndarray]:
+    """Latent mean (n,) of output c and its gradient (n, d)."""
+    latent = Latent(model, X, [c])
+    return latent.mean[:, 0], latent.gradient(np.ones((len(X), 1)), latent.variance)
+
+
+def variance_and_gradient(model: Model, X: np.ndarray, c: int) -> tuple[np.ndarray, np.ndarray]:
+    """Latent variance (n,) of output c and its gradient (n, d)."""
+    latent = Latent(model, X, [], [c])
+    return latent.variance[:, 0], latent.gradient(latent.mean, np.ones((len(X), 1)))
 
 
 def cross_gradient(

@@ -7,13 +7,14 @@ from typing import Literal
 import numpy as np
 
 from gpcert.attacks.class_margins import (
+    all_pair_weights,
     class_predictions,
     member_values,
     vote_scores,
     weighted_gradient,
 )
-from gpcert.attacks.functions import mean_and_gradient, scalar_function
-from gpcert.committee import Committee, Model, pair_weights
+from gpcert.attacks.functions import Both, means_and_gradients, plain_function, stacked
+from gpcert.committee import Committee, Model
 from gpcert.errors import InputError
 from gpcert.likelihoods import ClassLikelihood, ScalarLikelihood
 from gpcert.posterior import Posterior
@@ -21,8 +22,6 @@ from gpcert.quantities import Probability
 
 ROWS = 1024
 """Points whose kernel values are held at once."""
-
-Both = tuple[np.ndarray, np.ndarray]
 
 
 def prediction_and_gradient(
@@ -46,8 +45,7 @@ def _block(model: Model, X: np.ndarray, quantity: str | None) -> Both:
     if quantity == "mean" or not (model.likelihood.classifies and model.likelihood.has_variance):
         if quantity == "probability":
             raise InputError("quantity: a regression model has no probability; use 'mean'")
-        parts = [mean_and_gradient(model, X, c) for c in range(model.outputs)]
-        return _stacked(parts)
+        return means_and_gradients(model, X)
     if isinstance(model.likelihood, ClassLikelihood):
         found = class_predictions(model, X)
         rows = np.eye(found[1].probabilities.shape[1])
@@ -55,7 +53,7 @@ def _block(model: Model, X: np.ndarray, quantity: str | None) -> Both:
         return found[1].probabilities, np.stack(slopes, axis=1)
     assert isinstance(model, Posterior), "separate outputs are of several classes"
     assert isinstance(model.likelihood, ScalarLikelihood)
-    return _stacked([scalar_function(model, Probability(model.likelihood, 0, 1))(X)])
+    return stacked([plain_function(model, Probability(model.likelihood, 0, 1))(X)])
 
 
 def _committee(committee: Committee, X: np.ndarray, quantity: str | None) -> Both:
@@ -66,17 +64,12 @@ def _committee(committee: Committee, X: np.ndarray, quantity: str | None) -> Bot
     means, F, mean_slopes, slopes = member_values(committee, X)
     if quantity == "mean":
         return means, mean_slopes
-    m = len(committee.classes)
     if committee.scheme == "one_vs_one":
         if quantity == "probability":
             committee.check_has_probabilities()
-        return vote_scores(np.stack([pair_weights(m, c) for c in range(m)]), means, F, slopes)
+        return vote_scores(all_pair_weights(committee), means, F, slopes)
     total = F.sum(axis=1, keepdims=True)
     safe = np.where(total != 0, total, 1.0)
     value = np.where(total != 0, F / safe, 0.0)
     by_x = (slopes - value[:, :, None] * slopes.sum(axis=1, keepdims=True)) / safe[:, :, None]
     return value, by_x
-
-
-def _stacked(parts: list[Both]) -> Both:
-    return np.stack([part[0] for part in parts], 1), np.stack([part[1] for part in parts], 1)

@@ -69,9 +69,3 @@ def least_lead(scores: np.ndarray, winners: np.ndarray) -> tuple[np.ndarray, np.
     others[rows, winners] = -np.inf
     rivals = np.argmax(others, axis=1)
     return scores[rows, winners] - scores[rows, rivals], rivals
-
-
-def lead_slopes(slopes: np.ndarray, winners: np.ndarray, rivals: np.ndarray) -> np.ndarray:
-    """Gradients (k, d) of the leads from those of all scores (k, m, d)."""
-    rows = np.arange(len(slopes))
-    return slopes[rows, winners] - slopes[rows, rivals]

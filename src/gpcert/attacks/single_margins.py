@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from gpcert.attacks.functions import deviation_of, mean_and_gradient, scalar_function
+from gpcert.attacks.functions import mean_and_gradient, means_and_gradients, plain_function
 from gpcert.attacks.margins import Judged, Margins
 from gpcert.likelihoods import ScalarLikelihood
 from gpcert.posterior import Posterior
 from gpcert.quantities import Probability
+from gpcert.quantities.deviation import deviation_of
 from gpcert.several import Outputs
 
 
@@ -32,7 +34,7 @@ class BinaryMargins(Margins):
             f"probability of class {posterior.labels[1]}" if probable else "decision function"
         )
         self.signs = np.where(self._second(X), 1.0, -1.0)
-        self.probability = scalar_function(posterior, Probability(self.likelihood, 0, 1))
+        self.probability = plain_function(posterior, Probability(self.likelihood, 0, 1))
 
     def latent(self, X: np.ndarray, rows: np.ndarray) -> Judged:
         """`sign mu`."""
@@ -64,25 +66,23 @@ class BinaryMargins(Margins):
         return self.posterior.prediction(X)[:, 0] > self.threshold
 
 
-class LevelMargins(Margins):
-    """Regression: `sign (mu - level)`."""
+class RegressionMargins(Margins):
+    """Of means, which are latent and predicted alike; regression has no labels."""
 
+    posterior: Outputs
     quantity = "mean"
 
-    def __init__(self, posterior: Outputs, X: np.ndarray, level: float) -> None:
-        self.posterior, self.level = posterior, level
-        self.signs = np.where(posterior.predict(X)[0][:, 0] > level, 1.0, -1.0)
+    @abstractmethod
+    def judged(self, means: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """(k,) the margin from the means (k, m)."""
 
-    def latent(self, X: np.ndarray, rows: np.ndarray) -> Judged:
-        """`sign (mu - level)`."""
-        value, gradient = mean_and_gradient(self.posterior, X, 0)
-        return self.signs[rows] * (value - self.level), self.signs[rows, None] * gradient
-
-    predicted = latent
+    def predicted(self, X: np.ndarray, rows: np.ndarray) -> Judged:
+        """The latent one."""
+        return self.latent(X, rows)
 
     def values(self, X: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The same twice: the mean is the prediction."""
-        margin = self.signs[rows] * (self.shown(X, rows) - self.level)
+        margin = self.judged(self.posterior.mean(X), rows)
         return margin, margin
 
     def shown(self, X: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -90,49 +90,53 @@ class LevelMargins(Margins):
         return self.posterior.mean(X)[:, 0]
 
     def decided(self, X: np.ndarray) -> list[Any]:
-        """Regression has no labels."""
+        """None."""
         return [None] * len(X)
 
 
-class DeviationMargins(Margins):
+class LevelMargins(RegressionMargins):
+    """Regression: `sign (mu - level)`."""
+
+    def __init__(self, posterior: Outputs, X: np.ndarray, level: float) -> None:
+        self.posterior, self.level = posterior, level
+        self.signs = np.where(posterior.predict(X)[0][:, 0] > level, 1.0, -1.0)
+
+    def judged(self, means: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """`sign (mu - level)`."""
+        return self.signs[rows] * (means[:, 0] - self.level)
+
+    def latent(self, X: np.ndarray, rows: np.ndarray) -> Judged:
+        """`sign (mu - level)`."""
+        value, gradient = mean_and_gradient(self.posterior, X, 0)
+        return self.signs[rows] * (value - self.level), self.signs[rows, None] * gradient
+
+
+class DeviationMargins(RegressionMargins):
     """Regression: `delta - ||mu(x') - mu(x)||_p` over the outputs."""
 
     def __init__(self, posterior: Outputs, X: np.ndarray, delta: float, norm: float) -> None:
         self.posterior, self.delta, self.norm = posterior, delta, norm
-        self.reference = self._means(X)
+        self.reference = posterior.mean(X)
         self.quantity = "mean" if posterior.outputs == 1 else "deviation of the mean"
+
+    def judged(self, means: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """`delta - deviation`."""
+        return self.delta - deviation_of(means - self.reference[rows], self.norm)[0]
 
     def latent(self, X: np.ndarray, rows: np.ndarray) -> Judged:
         """`delta - deviation` and a (sub)gradient."""
-        parts = [mean_and_gradient(self.posterior, X, c) for c in range(self.posterior.outputs)]
-        gaps = np.stack([value for value, _ in parts], axis=1) - self.reference[rows]
-        slopes = np.stack([gradient for _, gradient in parts], axis=1)
-        value, weight = deviation_of(gaps, self.norm)
+        means, slopes = means_and_gradients(self.posterior, X)
+        value, weight = deviation_of(means - self.reference[rows], self.norm)
         return self.delta - value, -np.einsum("kc,kcd->kd", weight, slopes)
-
-    predicted = latent
-
-    def values(self, X: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The same twice: the mean is the prediction."""
-        margin = self.delta - deviation_of(self._means(X) - self.reference[rows], self.norm)[0]
-        return margin, margin
 
     def shown(self, X: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """The mean of one output; of several the size of the deviation."""
-        if self.posterior.outputs == 1:
-            return self._means(X)[:, 0]
-        return self.delta - self.values(X, rows)[0]
-
-    def decided(self, X: np.ndarray) -> list[Any]:
-        """Regression has no labels."""
-        return [None] * len(X)
+        one = self.posterior.outputs == 1
+        return super().shown(X, rows) if one else self.delta - self.values(X, rows)[0]
 
     def first_gradients(
         self, X: np.ndarray, rows: np.ndarray, *, latent: bool
     ) -> Sequence[np.ndarray]:
         """At x itself the deviation has no slope: every mean may be raised or lowered."""
-        slopes = [mean_and_gradient(self.posterior, X, c)[1] for c in range(self.posterior.outputs)]
-        return [sign * slope for slope in slopes for sign in (1.0, -1.0)]
-
-    def _means(self, X: np.ndarray) -> np.ndarray:
-        return self.posterior.mean(X)
+        slopes = means_and_gradients(self.posterior, X)[1]
+        return [sign * slopes[:, c] for c in range(slopes.shape[1]) for sign in (1.0, -1.0)]

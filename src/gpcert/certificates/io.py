@@ -16,11 +16,10 @@ from gpcert.certificates.shown import Shown
 from gpcert.certificates.text import fields_shown, shortened
 from gpcert.committee import Model, load_model
 from gpcert.errors import InputError
+from gpcert.extras import Axes
 from gpcert.json_text import from_json, to_json
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from gpcert.certificates.box_bounds import BoxBounds
 
 FORMAT = "gpcert-record-2"
@@ -106,11 +105,11 @@ class Record:
 
     def check(self) -> None:
         """An `InputError` where fields contradict each other; asked of what was loaded."""
-        fields = vars(self)
-        seconds = fields.get("seconds", 0.0)
+        own = vars(self)
+        seconds = own.get("seconds", 0.0)
         if not 0 <= seconds < math.inf:
             raise InputError(f"seconds: expected a time, got {seconds!r}")
-        region = fields.get("region", {})
+        region = own.get("region", {})
         sizes = {np.shape(point)[-1] for point in self.inputs()}
         sizes |= {len(region[name]) for name in ("center", "lower") if name in region}
         if len(sizes) > 1:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,10 +19,8 @@ from gpcert.certificates.text import (
     verdict_text,
 )
 from gpcert.errors import InputError
+from gpcert.extras import Axes
 from gpcert.search import StopReason
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, eq=False, repr=False)

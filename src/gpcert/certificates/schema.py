@@ -57,6 +57,12 @@ def decode(cls: type[T], fields: Mapping[str, Any]) -> T:
     return cls(**{name: _read(name, known[name], value) for name, value in fields.items()})
 
 
+def like(kind: type[T], other: Any, **own: Any) -> T:
+    """A record with the fields that another one has, where these do not say otherwise."""
+    names = [name for name, _ in _codecs(kind) if hasattr(other, name)]
+    return kind(**{name: getattr(other, name) for name in names} | own)
+
+
 @cache
 def _added(cls: Any) -> frozenset[str]:
     return frozenset(field.name for field in dataclasses.fields(cls) if field.metadata == ADDED)
@@ -73,21 +79,24 @@ def _read(name: str, codec: Codec, value: Any) -> Any:
 
 
 @cache
-def _codecs(cls: type) -> tuple[tuple[str, Codec], ...]:
+def _codecs(cls: Any) -> tuple[tuple[str, Codec], ...]:
     types = typing.get_type_hints(cls)
+    if hasattr(cls, "row_kind"):  # of a table
+        types["rows"] = tuple[cls.row_kind, ...]
     return tuple((field.name, codec_of(types[field.name])) for field in dataclasses.fields(cls))
 
 
 def codec_of(kind: Any) -> Codec:
     """How values of an annotated type are written and read."""
     if isinstance(kind, type) and issubclass(kind, Enum):
-        return Codec(
-            lambda value: value.name, _member(kind), f"one of {', '.join(kind.__members__)}"
-        )
-    if kind is Interval:
-        return _INTERVAL
-    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
-        return Codec(encode, lambda value: _fields(kind, value), "a record of its own fields")
+        names = kind.__members__
+        read = _where(lambda value: isinstance(value, str) and value in names, names.get)
+        return Codec(lambda value: value.name, read, f"one of {', '.join(names)}")
+    if hasattr(kind, "from_dict"):
+        return Codec(lambda value: value.to_dict(), kind.from_dict, f"a {kind.kind}")
+    if isinstance(kind, type) and dataclasses.is_dataclass(kind) and kind is not Interval:
+        read = _where(_is(dict), lambda value: decode(kind, value))
+        return Codec(encode, read, "a record of its own fields")
     if typing.get_origin(kind) is tuple:
         return _list(codec_of(typing.get_args(kind)[0]))
     if kind not in _PLAIN:
@@ -150,62 +159,42 @@ def _text(value: Any) -> str:
     return str(value)  # of an enumeration of texts, its text
 
 
-def _count(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise InputError("")
-    return value
+def _is(kind: type) -> Callable[[Any], bool]:
+    return lambda value: type(value) is kind
 
 
-def _of(kind: type) -> Callable[[Any], Any]:
+def _where(
+    good: Callable[[Any], bool], made: Callable[[Any], Any] = lambda value: value
+) -> Callable[[Any], Any]:
+    """A reader of what is good; the codec says what was expected."""
+
     def read(value: Any) -> Any:
-        if type(value) is not kind:
+        if not good(value):
             raise InputError("")
-        return value
-
-    return read
-
-
-def _member(kind: type[Enum]) -> Callable[[Any], Enum]:
-    def read(value: Any) -> Enum:
-        if not isinstance(value, str) or value not in kind.__members__:
-            raise InputError("")
-        return kind[value]
+        return made(value)
 
     return read
 
 
 def _interval(value: Any) -> Interval:
     """Two numbers of which the first is not the larger."""
-    if not isinstance(value, list) or len(value) != 2:
-        raise InputError("")
     lower, upper = map(number, value)
-    if not lower <= upper:
-        raise InputError("")
-    return Interval(lower, upper)
-
-
-_INTERVAL = Codec(
-    lambda value: [_written(value.lower), _written(value.upper)],
-    _interval,
-    "[lower, upper] with lower <= upper",
-)
-
-
-def _fields(kind: type[T], value: Any) -> T:
-    if not isinstance(value, dict):
-        raise InputError("")
-    return decode(kind, value)
+    return _where(lambda ends: ends.lower <= ends.upper)(Interval(lower, upper))
 
 
 def _list(item: Codec) -> Codec:
-    def read(value: Any) -> tuple[Any, ...]:
-        if not isinstance(value, list):
-            raise InputError("")
-        return tuple(map(item.read, value))
+    def items(value: list[Any]) -> tuple[Any, ...]:
+        found = []
+        for index, each in enumerate(value):
+            try:
+                found.append(item.read(each))
+            except InputError as error:
+                raise InputError(f"item {index}: {error}" if str(error) else "") from error
+        return tuple(found)
 
     return Codec(
         lambda value: [item.write(each) for each in value],
-        read,
+        _where(_is(list), items),
         f"a list, each item {item.expected}",
     )
 
@@ -215,77 +204,74 @@ def _nested(value: Any) -> Any:
     return [_nested(each) for each in value] if np.ndim(value) else _written(value)
 
 
-def _array(value: Any) -> np.ndarray:
+def _array(value: list[Any]) -> np.ndarray:
     """An array of numbers, infinities included, from lists of lists of equal lengths."""
 
     def read(part: Any) -> Any:
         return [read(each) for each in part] if isinstance(part, list) else number(part)
 
-    if not isinstance(value, list):
-        raise InputError("")
     try:
         return np.array(read(value), dtype=np.float64)
     except (ValueError, RecursionError) as error:
         raise InputError(f"lists of unequal lengths, {error}") from error
 
 
-def _point(value: Any) -> np.ndarray | None:
-    if value is None:
-        return None
-    if not isinstance(value, list):
-        raise InputError("")
+def _point(value: list[Any]) -> np.ndarray:
     found = np.array([number(item) for item in value], dtype=np.float64)
-    if found.size == 0 or not np.all(np.isfinite(found)):
-        raise InputError("")
-    return found
+    return _where(lambda point: bool(point.size and np.all(np.isfinite(point))))(found)
 
 
-def _region(value: Any) -> dict[str, Any]:
-    """The description of a region that can be built again; {} where none is given."""
-    if not isinstance(value, dict):
-        raise InputError("")
-    return region_from_dict(value).describe() if value else {}
+def _or_none(codec: Codec, expected: str) -> Codec:
+    write, read = (
+        lambda value, each=each: None if value is None else each(value)
+        for each in (codec.write, codec.read)
+    )
+    return Codec(write, read, expected)
 
 
-def _table(value: Any) -> dict[str, Any]:
-    """Any JSON values, by name."""
-    if not isinstance(value, dict):
-        raise InputError("")
-    return value
-
-
-def _texts(value: Any) -> dict[str, str]:
-    return {name: _of(str)(text) for name, text in _table(value).items()}
-
+_COUNT = Codec(
+    operator.index, _where(lambda value: type(value) is int and value >= 0), "a whole number >= 0"
+)
+_NUMBER = Codec(_written, number, 'a number, "inf" or "-inf"')
+_TEXT = Codec(_text, _where(_is(str)), "text")
+_POINT = Codec(
+    lambda point: np.asarray(point, dtype=np.float64).tolist(), _where(_is(list), _point), ""
+)
 
 _PLAIN: dict[Any, Codec] = {
-    bool: Codec(bool, _of(bool), "true or false"),
-    int: Codec(operator.index, _count, "a whole number >= 0"),
-    float: Codec(_written, number, 'a number, "inf" or "-inf"'),
-    float | None: Codec(
-        lambda value: None if value is None else _written(value),
-        lambda value: None if value is None else number(value),
-        'a number, "inf", "-inf" or null',
-    ),
-    int | None: Codec(
-        lambda value: None if value is None else operator.index(value),
-        lambda value: None if value is None else _count(value),
-        "a whole number >= 0, or null",
-    ),
-    str: Codec(_text, _of(str), "text"),
+    bool: Codec(bool, _where(_is(bool)), "true or false"),
+    int: _COUNT,
+    float: _NUMBER,
+    float | None: _or_none(_NUMBER, 'a number, "inf", "-inf" or null'),
+    int | None: _or_none(_COUNT, "a whole number >= 0, or null"),
+    str: _TEXT,
     Any: Codec(label, label, "a label (text, number, truth value) or null"),
-    np.ndarray | None: Codec(
-        lambda point: None if point is None else np.asarray(point, dtype=np.float64).tolist(),
-        _point,
-        "a list of finite numbers, or null",
+    Interval: Codec(
+        lambda value: [_written(value.lower), _written(value.upper)],
+        _where(lambda value: isinstance(value, list) and len(value) == 2, _interval),
+        "[lower, upper] with lower <= upper",
     ),
-    np.ndarray: Codec(_nested, _array, "lists (of lists) of numbers, of equal lengths"),
+    np.ndarray | None: _or_none(_POINT, "a list of finite numbers, or null"),
+    np.ndarray: Codec(
+        _nested, _where(_is(list), _array), "lists (of lists) of numbers, of equal lengths"
+    ),
     Cell: Codec(
         lambda value: str(value) if value in {math.inf, -math.inf} else label(value),
         cell,
         'a number, "inf" or "-inf", text, true or false, or null',
     ),
-    dict[str, Any]: Codec(dict, _region, "the description of a region"),
-    Mapping[str, Any]: Codec(lambda value: from_json(to_json(value)), _table, "names and values"),
-    dict[str, str]: Codec(dict, _texts, "names and texts"),
+    # of a region that can be built again; {} where none is given
+    dict[str, Any]: Codec(
+        dict,
+        _where(_is(dict), lambda value: region_from_dict(value).describe() if value else {}),
+        "the description of a region",
+    ),
+    Mapping[str, Any]: Codec(
+        lambda value: from_json(to_json(value)), _where(_is(dict)), "names and values"
+    ),
+    dict[str, str]: Codec(
+        dict,
+        _where(_is(dict), lambda texts: {name: _TEXT.read(text) for name, text in texts.items()}),
+        "names and texts",
+    ),
 }

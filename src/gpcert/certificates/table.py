@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from gpcert.certificates.io import Record
 from gpcert.certificates.record import Certificate, PredictionRange, Radius
-from gpcert.certificates.schema import label
 from gpcert.certificates.shown import Shown
 from gpcert.certificates.status import Interval, Status
 from gpcert.certificates.text import table_shown
 from gpcert.errors import InputError
-from gpcert.extras import optional
-
-if TYPE_CHECKING:
-    import pandas as pd
+from gpcert.extras import DataFrame, optional
 
 T = TypeVar("T", bound=Record)
 
@@ -69,7 +65,7 @@ class RecordTable(Record, Generic[T]):
     def __getitem__(self, index: int) -> T:
         return self.rows[index]
 
-    def to_frame(self) -> pd.DataFrame:
+    def to_frame(self) -> DataFrame:
         """One row a record, with its point's label in front."""
         pandas = optional("pandas", "to_frame")
         return pandas.DataFrame(self._lines())
@@ -96,32 +92,9 @@ class RecordTable(Record, Generic[T]):
         return cells_of(row, self.columns)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and text, for JSON."""
-        return {
-            "kind": self.kind,
-            "complete": self.complete,
-            "labels": [label(name) for name in self.labels],
-            "rows": [row.to_dict() for row in self.rows],
-        }
-
-    @classmethod
-    def from_dict(cls, record: dict[str, Any]) -> Any:
-        """Inverse of `to_dict`; an `InputError` says which row is not as it should be."""
-        if not isinstance(record, dict) or record.get("kind") != cls.kind:
-            found = record.get("kind") if isinstance(record, dict) else type(record).__name__
-            raise InputError(f"expected a {cls.kind}, got a {found}")
-        rows, labels, complete = (record.get(name) for name in ("rows", "labels", "complete"))
-        if set(record) != {"kind", "rows", "labels", "complete"}:
-            raise InputError(f"expected rows, labels and complete, got {sorted(record)[:9]}")
-        if not (isinstance(rows, list) and isinstance(labels, list) and type(complete) is bool):
-            raise InputError("expected lists of rows and labels, and complete as true or false")
-        found = []
-        for index, row in enumerate(rows):
-            try:
-                found.append(cls.row_kind.from_dict(row))
-            except InputError as error:
-                raise InputError(f"row {index}: {error}") from error
-        return cls(tuple(found), complete, tuple(map(label, labels)))
+        """Plain numbers and text, for JSON; the rows, which may be many, last."""
+        found = super().to_dict()
+        return {**found, "rows": found.pop("rows")}
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -7,36 +7,25 @@ from typing import Annotated
 import typer
 
 from gpcert.certificates.io import package_version
-from gpcert.cli import (
-    accuracy,
-    attack,
-    boxes,
-    certify,
-    demo,
-    explain,
-    radius,
-    ranges,
-    report,
-    reproduce,
-    robustness,
-    safety,
-    worst_case,
-)
+from gpcert.cli.analyses import accuracy, attack, robustness, safety, worst_case
+from gpcert.cli.boxes import boxes
+from gpcert.cli.demo import demo
 from gpcert.cli.exits import Commands
+from gpcert.cli.explain import explain
+from gpcert.cli.report import report
+from gpcert.cli.reproduce import reproduce
 from gpcert.cli.streams import flush, prepare_streams
 from gpcert.cli.terminal import say
+from gpcert.cli.verbs import certify, radius, ranges
 
-EXAMPLES = """Examples:
-
-gpcert demo
-
-gpcert certify model.npz points.csv --radius 0.1
-
-gpcert range model.npz points.csv --radius 0.1
-
-gpcert radius model.npz points.csv
-
-gpcert explain model.npz points.csv --radius 0.1"""
+EXAMPLES = (
+    "Examples:",
+    "gpcert demo",
+    "gpcert certify model.npz points.csv --radius 0.1",
+    "gpcert range model.npz points.csv --radius 0.1",
+    "gpcert radius model.npz points.csv",
+    "gpcert explain model.npz points.csv --radius 0.1",
+)
 
 app = typer.Typer(
     cls=Commands,
@@ -45,19 +34,10 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
-app.command("demo", epilog=demo.EXAMPLES)(demo.demo)
-app.command("certify", epilog=certify.EXAMPLES)(certify.certify)
-app.command("range", epilog=ranges.EXAMPLES)(ranges.ranges)
-app.command("boxes", epilog=boxes.EXAMPLES)(boxes.boxes)
-app.command("radius", epilog=radius.EXAMPLES)(radius.radius)
-app.command("attack", epilog=attack.EXAMPLES)(attack.attack)
-app.command("safety", epilog=safety.EXAMPLES)(safety.safety)
-app.command("robustness", epilog=robustness.EXAMPLES)(robustness.robustness)
-app.command("accuracy", epilog=accuracy.EXAMPLES)(accuracy.accuracy)
-app.command("worst-case", epilog=worst_case.EXAMPLES)(worst_case.worst_case)
-app.command("explain", epilog=explain.EXAMPLES)(explain.explain)
-app.command("report", epilog=report.EXAMPLES)(report.report)
-app.command("reproduce", epilog=reproduce.EXAMPLES)(reproduce.reproduce)
+CALCULATE = (certify, ranges, boxes, radius)
+ANALYSE = (attack, safety, robustness, accuracy, worst_case, explain)
+for each in (demo, *CALCULATE, *ANALYSE, report, reproduce):
+    app.command(**each.__dict__["registered"])(each)
 
 
 def _print_version(wanted: bool) -> None:
@@ -66,7 +46,7 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(epilog=EXAMPLES)
+@app.callback(epilog="\n\n".join(EXAMPLES))
 def options(
     version: Annotated[
         bool,

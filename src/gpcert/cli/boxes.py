@@ -21,17 +21,6 @@ from gpcert.committee import Model
 from gpcert.errors import InputError
 from gpcert.search import Budget
 
-EXAMPLES = """Examples:
-
-gpcert boxes model.npz lower.npy upper.npy --output bounds.npz
-
-gpcert boxes position.npz corners.npz --with speed.npz --quantity mean,std --imdp abstraction
-
-gpcert boxes model.npz lower.csv upper.csv --quantity mean,std --affine --out folder --jobs 2
-
-Exit code: 0 all boxes bounded (with --tol: to within it); 2 some not (their bounds hold all the
-same; with --out the same command goes on); 3 bad input; 4 a defect."""
-
 
 @dataclass(frozen=True)
 class Corners:
@@ -105,6 +94,10 @@ class Effort:
         typer.Option("--progress/--no-progress", help="how far it is; by default on a terminal"),
     ] = None
 
+    def check(self) -> None:
+        """Find out before files are read that the number of processes makes no sense."""
+        options.check_jobs(self.jobs)
+
     def budget(self, tol: float | None) -> Budget:
         """The limits; without a tolerance the work has an end of its own."""
         usual = None if tol is None else Budget().seconds
@@ -151,14 +144,19 @@ class Places:
                 say(f"written: {path}", console())
 
 
-@options.grouped
+@options.command(
+    "boxes",
+    "Examples:",
+    "gpcert boxes model.npz lower.npy upper.npy --output bounds.npz",
+    "gpcert boxes position.npz corners.npz --with speed.npz --quantity mean,std --imdp abstraction",
+    "gpcert boxes model.npz lower.csv upper.csv --quantity mean,std --affine --out folder --jobs 2",
+    "Exit code: 0 all boxes bounded (with --tol: to within it); 2 some not (their bounds hold all "
+    "the same; with --out the same command goes on); 3 bad input; 4 a defect.",
+)
 def boxes(corners: Corners, asked: Asked, effort: Effort, places: Places) -> None:
     """Bound means, standard deviations and probabilities over each of many boxes."""
-    places.check()
     models, lower, upper = corners.read()
     names: Any = options.parts_of(asked.quantity)
-    if effort.jobs == 0:
-        raise InputError("--jobs: expected a number of processes, or -1 for one a core; got 0")
     found = bound_boxes(
         models,
         lower,

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
 import typer
@@ -16,32 +16,34 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from threadpoolctl import threadpool_limits
 
 from gpcert.adapters import as_posterior
-from gpcert.api import certified_radius, certify_many, prediction_range
+from gpcert.api import certified_radius_many, certify_many, prediction_range_many
 from gpcert.certificates import CertificateTable, PredictionRange, Radius, RadiusTable, RangeTable
-from gpcert.cli.radius import COLUMNS, radius_cells
-from gpcert.cli.terminal import above, below, console, say, say_written, table, verdict
+from gpcert.certificates.table import RecordTable
+from gpcert.cli.options import command
+from gpcert.cli.terminal import above, below, cells, console, say, say_written, table
+from gpcert.cli.verbs import RADIUS_COLUMNS, radius_cells
 from gpcert.datasets import Dataset, synthetic2d
 from gpcert.datasets import digits as digits_of
 from gpcert.extras import optional
 from gpcert.plots import plot_decision_regions, plot_image_counterexample
 from gpcert.plots.axes import new_figure
 from gpcert.posterior import Posterior
-from gpcert.regions import Ball
-from gpcert.search import Budget, stop_if_interrupted
+from gpcert.search import Budget
 
-EXAMPLES = """Examples:
-
-gpcert demo
-
-gpcert demo --quick --output-dir /tmp/demo
-
-The picture is demo.png; the results are JSON files beside it (gpcert.load)."""
+T = TypeVar("T", bound=RecordTable[Any])
 
 PIXELS = (0.0, 1.0)
 IMAGES = 3
 """Digits whose radius is sought and that are drawn."""
 
 
+@command(
+    "demo",
+    "Examples:",
+    "gpcert demo",
+    "gpcert demo --quick --output-dir /tmp/demo",
+    "The picture is demo.png; the results are JSON files beside it (gpcert.load).",
+)
 def demo(
     output_dir: Annotated[
         Path, typer.Option(help="folder for the picture and the results; made if missing")
@@ -73,18 +75,28 @@ def _run(output_dir: Path, budget: Budget, quick: bool) -> list[Path]:
     # the most certain ones: their counter-examples are far enough away to be seen
     certainty = np.abs(digits.posterior.prediction(digits.data.X_test[digits.chosen])[:, 0] - 0.5)
     images = [digits.chosen[k] for k in np.argsort(-certainty)[:IMAGES]]
-    found = radii(digits, images, PIXELS, budget)
+    found = whole(
+        certified_radius_many(
+            digits.posterior,
+            digits.data.X_test[images],
+            domain=PIXELS,
+            budget=budget,
+            progress=False,
+        )
+    )
     title = f"{digits.data.name}: certified l_inf radii, all 64 pixels, domain [0, 1]"
     written = [
         output_dir / name
         for name in ("demo.png", "synthetic2d.json", "digits.json", "ranges.json", "radii.json")
     ]
     draw(written[0], plane, digits, images, found)
-    plane.certificates.save(written[1])
-    digits.certificates.save(written[2])
-    RangeTable(tuple(plane.ranges + digits.ranges)).save(written[3])
-    RadiusTable(tuple(found), labels=tuple(images)).save(written[4])
-    rows = table(title, ["point", *COLUMNS])
+    ranges = RangeTable(tuple(plane.ranges + digits.ranges))
+    radii = RadiusTable(found.rows, labels=tuple(images))
+    for path, each in zip(
+        written[1:], (plane.certificates, digits.certificates, ranges, radii), strict=True
+    ):
+        each.save(path)
+    rows = table(title, ["point", *RADIUS_COLUMNS])
     for name, item in zip(images, found, strict=True):
         rows.add_row(str(name), *radius_cells(item))
     console().print(rows)
@@ -104,32 +116,18 @@ def _show(done: Study) -> None:
 
 def _table(done: Study) -> Table:
     second = (done.posterior.classes or (0, 1))[1]
-    rows = table(
-        f"{done.data.name}: is the decision the same in the whole l_inf ball?",
-        [
-            "point",
-            "decision",
-            "radius",
-            "status",
-            "boxes",
-            "ms",
-            f"proved range of p({second})",
-            "boxes",
-            "ms",
-        ],
-    )
+    title = f"{done.data.name}: is the decision the same in the whole l_inf ball?"
+    first = ["point", "decision", "radius", "status", "boxes", "ms"]
+    rows = table(title, [*first, f"proved range of p({second})", "boxes", "ms"])
     names = done.chosen * len(done.radii)
     for name, c, r in zip(names, done.certificates, done.ranges, strict=True):
         rows.add_row(
             str(name),
-            str(c.decision),
+            *cells(c, "decision"),
             f"{c.region['radius']:g}",
-            verdict(c.status),
-            str(c.boxes),
-            f"{1e3 * c.seconds:.1f}",
-            f"[{below(r.minimum.lower)}, {above(r.maximum.upper)}]".replace("[", r"\["),
-            str(r.boxes),
-            f"{1e3 * r.seconds:.1f}",
+            *cells(c, "status boxes ms"),
+            f"\\[{below(r.minimum.lower)}, {above(r.maximum.upper)}]",
+            *cells(r, "boxes ms"),
         )
     return rows
 
@@ -164,16 +162,9 @@ def study(
     points = data.X_test[chosen]
     certificates, ranges = [], []
     for radius in radii:
-        table = certify_many(
-            posterior, points, radius, domain=domain, budget=budget, progress=False
-        )
-        if not table.complete:
-            raise KeyboardInterrupt
-        certificates += table
-        for x in points:
-            found = prediction_range(posterior, Ball(x, radius, domain=domain), budget=budget)
-            stop_if_interrupted(found.reason)
-            ranges.append(found)
+        words = {"domain": domain, "budget": budget, "progress": False}
+        certificates += whole(certify_many(posterior, points, radius, **words))
+        ranges += whole(prediction_range_many(posterior, points, radius, **words))
     return Study(
         data=data,
         posterior=posterior,
@@ -185,14 +176,11 @@ def study(
     )
 
 
-def radii(done: Study, chosen: Sequence[int], domain: Any, budget: Budget) -> list[Radius]:
-    """Certified radii of some test points."""
-    found = []
-    for index in chosen:
-        x = done.data.X_test[index]
-        found.append(certified_radius(done.posterior, x, domain=domain, budget=budget))
-        stop_if_interrupted(found[-1].reason)
-    return found
+def whole(table: T) -> T:
+    """The table, unless Ctrl-C ended it."""
+    if not table.complete:
+        raise KeyboardInterrupt
+    return table
 
 
 def _spread(posterior: Posterior, X: np.ndarray, count: int) -> list[int]:
@@ -209,7 +197,7 @@ PIXELS_AN_INCH = 110
 
 
 def draw(
-    path: Path, plane: Study, digits: Study, images: Sequence[int], found: Sequence[Radius]
+    path: Path, plane: Study, digits: Study, images: Sequence[int], found: RadiusTable
 ) -> None:
     """Write the picture as PNG."""
     shown = [(k, r) for k, r in zip(images, found, strict=True) if r.counterexample is not None]

@@ -6,40 +6,27 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import numpy as np
 import typer
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.text import Text
 
 from gpcert import explain as verbs
 from gpcert.api.many import collect
 from gpcert.cli import options
 from gpcert.cli.exits import ExitCode
-from gpcert.cli.options import MethodChoice, feature_of, named, parts_of, radius_of
+from gpcert.cli.options import MethodChoice, features_of, named, parts_of, radius_of
 from gpcert.cli.points import Points, read_points
 from gpcert.cli.results import Files
-from gpcert.cli.terminal import above, below, say, table
+from gpcert.cli.terminal import above, below, cells, say, table
 from gpcert.committee import Model
 from gpcert.errors import InputError
 from gpcert.explain.names import shown
 from gpcert.extras import optional
 from gpcert.plots.axes import new_figure
 from gpcert.search import StopReason
-
-EXAMPLES = """Examples:
-
-gpcert explain model.npz points.csv --radius 0.1 --mean --plot effects.png
-
-gpcert explain digits.joblib image.csv --radius 0.5 --domain 0,1 --shape 14,14 --plot map.png
-
-gpcert explain model.npz point.csv --what sufficient --radius 0.3 --output reason.json
-
-gpcert explain digits.joblib image.csv --what pixels --radius 1 --domain 0,1 --ranking gradient
-
-Exit code: 0 all steps decided or within the tolerance; 2 some not (bounds hold all the same); 3 bad
-input; 4 a defect."""
 
 LARGEST_TABLE = 20
 """Rows printed for a point."""
@@ -137,6 +124,14 @@ class Asked:
         """Whether a reason is asked for."""
         return self.what in {What.sufficient, What.contrastive}
 
+    def draw(self, draw: Callable[[Any], Any], files: Files) -> None:
+        """The picture, where one is asked for."""
+        if self.plot is not None:
+            figure = new_figure(6.4, 4.8)
+            draw(figure.subplots())
+            figure.savefig(self.plot)
+            say(f"written: {self.plot}", files.place)
+
     def check(self) -> None:
         """Find out before the work that the picture cannot be drawn."""
         image = self.image
@@ -147,7 +142,17 @@ class Asked:
             optional("matplotlib", "--plot")
 
 
-@options.grouped
+@options.command(
+    "explain",
+    "Examples:",
+    "gpcert explain model.npz points.csv --radius 0.1 --mean --plot effects.png",
+    "gpcert explain digits.joblib image.csv --radius 0.5 --domain 0,1 --shape 14,14 --plot map.png",
+    "gpcert explain model.npz point.csv --what sufficient --radius 0.3 --output reason.json",
+    "gpcert explain digits.joblib image.csv --what pixels --radius 1 --domain 0,1 "
+    "--ranking gradient",
+    "Exit code: 0 all steps decided or within the tolerance; 2 some not (bounds hold all the "
+    "same); 3 bad input; 4 a defect.",
+)
 def explain(
     inputs: options.Inputs,
     radius: options.Radius,
@@ -163,33 +168,36 @@ def explain(
     model, points = inputs.read()
     region = {"radius": radius_of(radius, model), **ball.arguments(model)}
     if asked.what is What.lime:
-        found = _lime(model, points, asked, search.seed)
-        _features(found, points, asked, files)
+        _features(_lime(model, points, asked, search.seed), points, asked, files)
     if asked.what is What.effects:
         del region["norm"]
         kind = None if asked.quantity is None else asked.quantity.value
-        work = {"quantity": kind, "tol": asked.tol, "n_jobs": search.jobs, **effort}
-        _features(verbs.effects(model, points.X, **region, **work), points, asked, files)
-    effort["progress"] = False  # of each point; that of all is shown
+        found = verbs.effects(model, points.X, **region, quantity=kind, tol=asked.tol, **effort)
+        _features(found, points, asked, files)
+    words = {**region, **effort, "progress": False}  # of each point; that of all is shown
+    del words["n_jobs"]
     if asked.what is What.pixels:
-        choices = {"ranking": asked.ranking.value, **region, **effort}
+        words["ranking"] = asked.ranking.value
+        words["betas"] = None if asked.betas is None else _counts(asked.betas)
         if asked.tol is not None:
-            choices["tol"] = asked.tol
-        betas = None if asked.betas is None else _counts(asked.betas)
+            words["tol"] = asked.tol
+        verb, kind = verbs.pixel_budget, verbs.PixelBudgetTable
+    else:
+        words |= decision.arguments(model)
+        if asked.order is not None:
+            words["order"] = features_of(asked.order, model, "--order")
+        verb = verbs.sufficient if asked.what is What.sufficient else verbs.contrastive
+        kind = verbs.ReasonTable
 
-        def gaps(x: np.ndarray) -> Any:
-            return verbs.pixel_budget(model, x, betas, **choices)
-
-        _rows(model, gaps, verbs.PixelBudgetTable, points, asked, search, files)
-    verb = verbs.sufficient if asked.what is What.sufficient else verbs.contrastive
-    words = {**region, **decision.arguments(model), **effort}
-    if asked.order is not None:
-        words["order"] = [feature_of("--order", part, model) for part in parts_of(asked.order)]
-
-    def reason(x: np.ndarray) -> Any:
+    def ask(x: np.ndarray) -> Any:
         return verb(model, x, **words)
 
-    _rows(model, reason, verbs.ReasonTable, points, asked, search, files)
+    work = [(x,) for x in model.check_inputs(points.X)]
+    found, complete = collect(
+        model, ask, work, {"n_jobs": search.jobs, "progress": search.progress}
+    )
+    labels = tuple(points.labels[row] for row in found)
+    _rows(kind(tuple(found.values()), complete, labels), asked, files)
 
 
 def _lime(model: Model, points: Points, asked: Asked, seed: int) -> Any:
@@ -230,56 +238,35 @@ def _refuse_what_says_nothing(
             raise InputError(f"{option}: expected none with --what {what.value}; leave it out")
 
 
-def _features(answer: Any, points: Points, asked: Asked, files: Files) -> None:
+def _features(answer: Any, points: Points, asked: Asked, files: Files) -> NoReturn:
     """Effects, or LIME's weights, of all points at once."""
     found = replace(answer, labels=points.labels)
     label = found.outputs[-1]
     if asked.label is not None:
         label = named("--class", asked.label, [each for each in found.outputs if each is not None])
     found = found.mean() if asked.mean else found
-    _report(files, found, lambda place: _show(found, label, place))
-
-    def draw(ax: Any) -> None:
-        if asked.image is None:
-            found.plot(ax, output=label)
-        else:
-            found.heat_map(asked.image, ax, output=label)
-
-    _draw(asked.plot, draw, files)
+    files.report(found, lambda files: _show(found, label, files))
+    if asked.image is None:
+        asked.draw(lambda ax: found.plot(ax, output=label), files)
+    else:
+        asked.draw(lambda ax: found.heat_map(asked.image, ax, output=label), files)
     settled = asked.what is What.lime or found.converged
     raise typer.Exit(ExitCode.PROVED if settled else ExitCode.UNDECIDED)
 
 
-def _rows(
-    model: Model,
-    function: Callable[[np.ndarray], Any],
-    kind: type[Any],
-    points: Points,
-    asked: Asked,
-    search: options.Search,
-    files: Files,
-) -> None:
+def _rows(result: Any, asked: Asked, files: Files) -> NoReturn:
     """A record for every point, in a table."""
-    work = [(x,) for x in model.check_inputs(points.X)]
-    found, complete = collect(
-        model, function, work, {"n_jobs": search.jobs, "progress": search.progress}
-    )
-    labels = tuple(points.labels[row] for row in found)
-    result = kind(tuple(found.values()), complete, labels)
     good = sum(map(_settled, result))
     summary = f"{len(result)} points: {good} decided, {len(result) - good} not"
     title = f"{asked.what.value.capitalize()}, the others fixed at the point"
     if asked.what is What.pixels:
         title = f"Pixels that flip the decision, by {asked.ranking.value}"
     columns = REASON_COLUMNS if asked.reasons else PIXEL_COLUMNS
-    files.report(result, title, columns, _cells, summary)
-
-    def draw(ax: Any) -> None:
-        result[0].plot(ax, **({"shape": asked.image} if asked.reasons else {}))
-
+    files.report(result, lambda files: files.show(result, title, columns, _cells, summary))
     if len(result):
-        _draw(asked.plot, draw, files)
-    settled = complete and good == len(result)
+        shape = {"shape": asked.image} if asked.reasons else {}
+        asked.draw(lambda ax: result[0].plot(ax, **shape), files)
+    settled = result.complete and good == len(result)
     raise typer.Exit(ExitCode.PROVED if settled else ExitCode.UNDECIDED)
 
 
@@ -290,46 +277,32 @@ def _settled(answer: Any) -> bool:
 
 
 def _cells(answer: Any) -> list[RenderableType]:
-    decision = "" if answer.decision is None else str(answer.decision)
-    cost = [str(answer.boxes), f"{1e3 * answer.seconds:.1f}"]
     if isinstance(answer, verbs.Reason):
         names = shown(answer.feature_names) if answer.found else "no reason"
-        return [decision, names, str(len(answer.undecided)), str(len(answer.steps)), *cost]
-    least, safe = (
-        "none" if beta is None else str(beta) for beta in (answer.least_beta, answer.safe_beta)
-    )
-    ends = [below(float(answer.lower[-1])), above(float(answer.upper[-1]))]
-    return [decision, least, safe, *ends, *cost]
+        found = [names, str(len(answer.undecided)), str(len(answer.steps))]
+    else:
+        betas = (answer.least_beta, answer.safe_beta)
+        found = ["none" if beta is None else str(beta) for beta in betas]
+        found += [below(float(answer.lower[-1])), above(float(answer.upper[-1]))]
+    return [*cells(answer, "decision"), *found, *cells(answer, "boxes ms")]
 
 
-def _report(files: Files, result: Any, show: Callable[[Console], None]) -> None:
-    """Write the files, then show the result; also where the files cannot be written."""
-    try:
-        files.save(result)
-    except OSError:
-        show(Files().place)
-        raise
-    show(files.place)
-    files.say_written()
-
-
-def _show(answer: Any, label: Any, place: Console) -> None:
+def _show(answer: Any, label: Any, files: Files) -> None:
     """A table per point, the largest first."""
+    proved = isinstance(answer, verbs.Effects)
+    heads = ["feature", *(["≥", "≤"] if proved else [answer.method])]
     for point, name in enumerate(answer.labels[:MOST_POINTS]):
-        rows = table(f"Point {name}" + ("" if label is None else f", {label}"), _heads(answer))
+        rows = table(f"Point {name}" + ("" if label is None else f", {label}"), heads)
         for feature in answer.ranking(point=point, output=label)[:LARGEST_TABLE]:
-            cells = _row(answer, int(feature), point, label)
-            rows.add_row(*map(Text, cells))  # names are not read as markup
-        place.print(rows)
+            row = _row(answer, int(feature), point, label)
+            rows.add_row(*map(Text, row))  # names are not read as markup
+        files.place.print(rows)
     if len(answer.labels) > MOST_POINTS:
         more = len(answer.labels) - MOST_POINTS
-        say(f"... and {more} more points; --output and --csv write all", place)
-    if isinstance(answer, verbs.Effects) and not answer.converged:
-        say(f"some intervals are wider than was asked for: {answer.reason.value}", place)
-
-
-def _heads(answer: Any) -> list[str]:
-    return ["feature", *(["≥", "≤"] if isinstance(answer, verbs.Effects) else [answer.method])]
+        say(f"... and {more} more points; --output and --csv write all", files.place)
+    if proved and not answer.converged:
+        say(f"some intervals are wider than was asked for: {answer.reason.value}", files.place)
+    files.say_written()
 
 
 def _row(answer: Any, feature: int, point: int, label: Any) -> list[str]:
@@ -339,13 +312,3 @@ def _row(answer: Any, feature: int, point: int, label: Any) -> list[str]:
         return [name, below(found.lower), above(found.upper)]
     value = answer.values[point, list(answer.outputs).index(label), feature]
     return [answer.feature_names[feature], f"{value:.4g}"]
-
-
-def _draw(path: Path | None, draw: Callable[[Any], None], files: Files) -> None:
-    """The picture."""
-    if path is None:
-        return
-    figure = new_figure(6.4, 4.8)
-    draw(figure.subplots())
-    figure.savefig(path)
-    say(f"written: {path}", files.place)

@@ -7,7 +7,7 @@ import inspect
 import math
 import typing
 from collections.abc import Callable
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -132,16 +132,15 @@ class Ball:
 
     def arguments(self, model: Model) -> dict[str, Any]:
         """`norm`, `features`, `domain` and `scale` of the verbs."""
-        chosen = None
-        if self.features is not None:
-            chosen = [feature_of("--features", part, model) for part in parts_of(self.features)]
-        ends = None if self.domain is None else _domain(self.domain, model)
-        return {
-            "norm": self.norm,
-            "features": chosen,
-            "domain": ends,
-            "scale": None if self.scale is None else _scale(self.scale, model),
-        }
+        features, domain, scale = (
+            None if text is None else read(text, model)
+            for read, text in (
+                (features_of, self.features),
+                (_domain, self.domain),
+                (_scale, self.scale),
+            )
+        )
+        return {"norm": self.norm, "features": features, "domain": domain, "scale": scale}
 
 
 @dataclass(frozen=True)
@@ -179,14 +178,11 @@ class Decision:
     def _weights(self, model: Model) -> Any:
         if self.class_weight is None:
             return None
-        parts = parts_of(self.class_weight)
-        if not any("=" in part for part in parts):
-            return [_number("--class-weight", part) for part in parts]
+        found = _numbers("--class-weight", self.class_weight)
+        if isinstance(found, list):
+            return found
         labels = model.classes if isinstance(model, Committee) else model.labels
-        return {
-            named("--class-weight", name, labels): _number("--class-weight", value)
-            for name, value in (_pair("--class-weight", part) for part in parts)
-        }
+        return {named("--class-weight", name, labels): value for name, value in found}
 
 
 @dataclass(frozen=True)
@@ -216,17 +212,27 @@ class Search:
     ] = None
 
     def arguments(self) -> dict[str, Any]:
-        """The effort words of the verbs, but for the number of processes."""
-        if self.jobs == 0:
-            raise InputError("--jobs: expected a number of processes, or -1 for one a core; got 0")
+        """The effort words of the verbs of many points."""
         return {
             "budget": Budget(self.seconds, self.boxes, 1e9 * self.memory),
             "backend": self.backend,
             "random_state": self.seed,
             "method": self.method.value,
             "variance_bound": None if self.variance_bound is None else self.variance_bound.value,
+            "n_jobs": self.jobs,
             "progress": self.progress,
         }
+
+    def check(self) -> None:
+        """Find out before files are read that limits make no sense."""
+        check_jobs(self.jobs)
+        self.arguments()
+
+
+def check_jobs(jobs: int | None) -> None:
+    """An `InputError` for no processes."""
+    if jobs == 0:
+        raise InputError("--jobs: expected a number of processes, or -1 for one a core; got 0")
 
 
 def radius_of(text: str, model: Model) -> Any:
@@ -238,25 +244,23 @@ def radius_of(text: str, model: Model) -> Any:
     >>> radius_of("0.5", model), radius_of("0.5,1", model), radius_of("b=2", model)
     (0.5, [0.5, 1.0], [0.0, 2.0])
     """
-    parts = parts_of(text)
-    if any("=" in part for part in parts):
-        radii = [0.0] * model.dim
-        for name, value in (_pair("--radius", part) for part in parts):
-            radii[feature_of("--radius", name, model)] = _number("--radius", value)
-        return radii
-    numbers = [_number("--radius", part) for part in parts]
-    return numbers[0] if len(numbers) == 1 else numbers
+    found = _numbers("--radius", text)
+    if isinstance(found, list):
+        return found[0] if len(found) == 1 else found
+    radii = [0.0] * model.dim
+    for name, value in found:
+        radii[feature_of("--radius", name, model)] = value
+    return radii
 
 
 def _scale(text: str, model: Model) -> Any:
     """The word std, a list with one number per feature, or a mapping from features."""
-    parts = parts_of(text)
-    if parts == ["std"]:
+    if parts_of(text) == ["std"]:
         return "std"
-    if any("=" in part for part in parts):
-        pairs = [_pair("--scale", part) for part in parts]
-        return {feature_of("--scale", name, model): _number("--scale", v) for name, v in pairs}
-    return [_number("--scale", part) for part in parts]
+    found = _numbers("--scale", text)
+    if isinstance(found, list):
+        return found
+    return {feature_of("--scale", name, model): value for name, value in found}
 
 
 def _domain(text: str, model: Model) -> tuple[Any, Any]:
@@ -295,46 +299,62 @@ def named(option: str, text: str, labels: Any) -> Any:
     return same[0]
 
 
-def grouped(function: Callable[..., None]) -> Callable[..., None]:
-    """A command whose parameters that are groups of options are spread into these options, each
-    group checked before the work begins."""
-    hints = typing.get_type_hints(function, include_extras=True)
-    spread: list[inspect.Parameter] = []
-    groups: dict[str, Any] = {}
-    for name, parameter in inspect.signature(function).parameters.items():
-        kind = hints[name]
-        if not is_dataclass(kind):
-            spread.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=kind))
-            continue
-        groups[name] = kind
-        own = typing.get_type_hints(kind, include_extras=True)
-        spread += [
-            inspect.Parameter(
-                field.name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=inspect.Parameter.empty if field.default is MISSING else field.default,
-                annotation=own[field.name],
-            )
-            for field in fields(kind)
-        ]
+Command = Callable[..., None]
 
-    def command(**given: Any) -> None:
-        for name, kind in groups.items():
-            group = kind(**{field.name: given.pop(field.name) for field in fields(kind)})
-            if hasattr(group, "check"):  # before the work, not after it
-                group.check()
-            given[name] = group
-        function(**given)
 
-    command.__name__, command.__doc__ = function.__name__, function.__doc__
-    command.__dict__["__signature__"] = inspect.Signature(spread)
-    command.__annotations__ = {each.name: each.annotation for each in spread}
-    return command
+def command(name: str, *epilog: str) -> Callable[[Command], Command]:
+    """A command, with the paragraphs below its help (examples, exit codes). Its parameters that are
+    groups of options are spread into these options, each group checked before the work begins."""
+
+    def decorated(function: Command) -> Command:
+        hints = typing.get_type_hints(function, include_extras=True)
+        spread: list[inspect.Parameter] = []
+        groups: dict[str, Any] = {}
+        for own, parameter in inspect.signature(function).parameters.items():
+            if is_dataclass(hints[own]):
+                groups[own] = hints[own]
+                spread += inspect.signature(hints[own], eval_str=True).parameters.values()
+            else:
+                spread.append(parameter.replace(annotation=hints[own]))
+        spread = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in spread]
+
+        def called(**given: Any) -> None:
+            for own, kind in groups.items():
+                group = kind(**{field.name: given.pop(field.name) for field in fields(kind)})
+                if hasattr(group, "check"):  # before the work, not after it
+                    group.check()
+                given[own] = group
+            function(**given)
+
+        called.__doc__ = function.__doc__
+        called.__dict__["__signature__"] = inspect.Signature(spread)
+        called.__annotations__ = {each.name: each.annotation for each in spread}
+        called.__dict__["registered"] = {"name": name, "epilog": "\n\n".join(epilog)}
+        return called
+
+    return decorated
+
+
+def exits_within(what: str, bounds: str = "they") -> str:
+    """The exit codes of a command whose searches end within a tolerance."""
+    return (
+        f"Exit code: 0 all {what} within the tolerance; 2 some not ({bounds} hold all the same); 3 "
+        "bad input; 4 a defect."
+    )
 
 
 def parts_of(text: str) -> list[str]:
     """The parts between commas; quotes protect commas in names."""
     return [part.strip() for part in next(csv.reader([text], skipinitialspace=True), None) or [""]]
+
+
+def _numbers(option: str, text: str) -> list[float] | tuple[tuple[str, float], ...]:
+    """Numbers between commas: a list, or pairs of a name and a number where there are names."""
+    parts = parts_of(text)
+    if not any("=" in part for part in parts):
+        return [_number(option, part) for part in parts]
+    pairs = (_pair(option, part) for part in parts)
+    return tuple((name, _number(option, value)) for name, value in pairs)
 
 
 def _pair(option: str, part: str) -> tuple[str, str]:
@@ -349,6 +369,11 @@ def _number(option: str, text: str) -> float:
         return float(text)
     except ValueError as error:
         raise InputError(f"{option}: expected numbers as in 0,1, got {text!r}") from error
+
+
+def features_of(text: str, model: Model, option: str = "--features") -> list[int]:
+    """The numbers of features, from names or numbers between commas."""
+    return [feature_of(option, part, model) for part in parts_of(text)]
 
 
 def feature_of(option: str, text: str, model: Model) -> int:

@@ -8,16 +8,9 @@ from typing import Annotated
 
 import typer
 
+from gpcert.cli.options import command
 from gpcert.cli.terminal import say_written
 from gpcert.report import write_report
-
-EXAMPLES = """Examples:
-
-gpcert report results
-
-gpcert report results --format markdown --output RESULTS.md
-
-Exit code: 0 written; 3 bad input; 4 a defect."""
 
 
 class Format(Enum):
@@ -27,6 +20,13 @@ class Format(Enum):
     markdown = "markdown"
 
 
+@command(
+    "report",
+    "Examples:",
+    "gpcert report results",
+    "gpcert report results --format markdown --output RESULTS.md",
+    "Exit code: 0 written; 3 bad input; 4 a defect.",
+)
 def report(
     folder: Annotated[
         Path, typer.Argument(metavar="DIR", help="where `gpcert reproduce --output DIR` wrote")

@@ -8,27 +8,25 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from gpcert.cli.options import check_jobs, command
 from gpcert.cli.terminal import console, say, table
 from gpcert.errors import InputError
 from gpcert.experiments import ExperimentResult, experiment_named, names
 from gpcert.experiments import redraw as drawn_anew
 from gpcert.experiments import reproduce as run
 
-EXAMPLES = """Examples:
-
-gpcert reproduce --list
-
-gpcert reproduce safety
-
-gpcert reproduce all --full --data DIR --output results --jobs 2
-
-gpcert reproduce safety --redraw
-
-A run that was interrupted goes on where it was when the same command is given again."""
-
 STYLES = {"yes": "bold green", "no": "bold red", "unclear": "bold yellow"}
 
 
+@command(
+    "reproduce",
+    "Examples:",
+    "gpcert reproduce --list",
+    "gpcert reproduce safety",
+    "gpcert reproduce all --full --data DIR --output results --jobs 2",
+    "gpcert reproduce safety --redraw",
+    "A run that was interrupted goes on where it was when the same command is given again.",
+)
 def reproduce(
     name: Annotated[
         str | None, typer.Argument(metavar="NAME", help="an experiment (see --list), or all")
@@ -66,8 +64,7 @@ def reproduce(
     ]
     if len(scales) > 1:
         raise InputError(f"expected one of --quick, --full and --smallest, got {scales}")
-    if jobs == 0:
-        raise InputError("--jobs: expected a number of processes, or -1 for one a core; got 0")
+    check_jobs(jobs)
     if output.exists() and not output.is_dir():
         raise InputError(f"--output: expected a folder, got the file {str(output)!r}")
     for each in names() if name == "all" else [name]:

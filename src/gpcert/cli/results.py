@@ -7,16 +7,21 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console, RenderableType
 from rich.text import Text
 
 from gpcert.certificates.table import RecordTable
+from gpcert.cli.exits import ExitCode, settled
+from gpcert.cli.pictures import Picture
 from gpcert.cli.terminal import cells, console, error_console, say, table
 from gpcert.errors import InputError
 from gpcert.extras import optional
+
+Fields = str | Callable[[Any], Sequence[RenderableType]]
+"""Names of a row's fields, or a function that gives its cells."""
 
 LARGEST_TABLE = 50
 """Rows printed; more scroll past unread, and files hold them all."""
@@ -57,27 +62,41 @@ class Files:
         if self.csv is not None:
             _write(self.csv, result.to_frame().to_csv(index=False, lineterminator="\n"))
 
-    def report(self, result: RecordTable[Any], *shown: Any) -> None:
-        """Write the files, then `show` the result; also where the files cannot be written."""
+    def end(
+        self,
+        result: RecordTable[Any],
+        title: str,
+        columns: Sequence[str],
+        fields: Fields,
+        summary: str,
+        picture: Picture | None = None,
+        *,
+        code: Callable[[Any], ExitCode] = settled,
+    ) -> NoReturn:
+        """Draw, write and show the result, and end the command with the code that it has."""
+        if picture is not None:
+            picture.draw(result)
+        self.report(result, lambda files: files.show(result, title, columns, fields, summary))
+        raise typer.Exit(code(result))
+
+    def report(self, result: Any, show: Callable[[Files], None]) -> None:
+        """Write the files, then show the result; also where the files cannot be written."""
         try:
             self.save(result)
         except OSError:
-            Files().show(result, *shown)
+            show(Files())
             raise
-        self.show(result, *shown)
+        show(self)
 
     def show(
         self,
         result: RecordTable[Any],
         title: str,
         columns: Sequence[str],
-        fields: str | Callable[[Any], Sequence[RenderableType]],
+        fields: Fields,
         summary: str,
     ) -> None:
-        """The table, cut where it is long, one line of summary, and where the files are.
-
-        `fields` are names of a row's fields, or a function that gives its cells.
-        """
+        """The table, cut where it is long, one line of summary, and where the files are."""
         place = self.place
         rows = table(title, ["point", *columns])
         for label, row in list(zip(result.labels, result, strict=True))[:LARGEST_TABLE]:

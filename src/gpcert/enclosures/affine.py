@@ -14,7 +14,7 @@ from gpcert.arrays import Array, namespace
 from gpcert.enclosures.enclosure import Enclosure
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.two_sided import TwoSided, Units
-from gpcert.quantities import Mean, Quantity, Std, Variance
+from gpcert.quantities import Mean, OutputQuantity, Quantity, Std, Variance
 from gpcert.rounding import TINY, down, gamma, nonnegative, up
 
 
@@ -43,7 +43,8 @@ def has_affine(quantity: Quantity) -> bool:
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # huge cells: nothing is known
 def least_affine(evaluation: Evaluation, quantity: Quantity) -> Affine:
     """An affine function below the quantity (times its sign) on every cell."""
-    output, sign = quantity.output, quantity.sign
+    assert isinstance(quantity, OutputQuantity), "asked for where it is known"
+    sign, (evaluation, output) = quantity.sign, evaluation.output(quantity.output)
     if isinstance(quantity, Mean):
         mean = evaluation.mean(output)
         return _least(mean, sign, mean.units.signed(sign))

@@ -21,6 +21,7 @@ from array_api_compat import device
 from gpcert.arrays import Array, PerCell, PerCellAndFeature, PerCellMatrix, namespace
 from gpcert.enclosures.cubic_term import CubicTerm
 from gpcert.enclosures.quadratic_minimum import QuadraticMinimum, quadratic_minimum
+from gpcert.fusion import fused
 from gpcert.kernels.expansions.base import finite_product
 from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.kernels.exponentials import LARGEST_EXPONENT, growth_chord
@@ -348,6 +349,7 @@ class Enclosure:
         return QuadraticMinimum(self.geometry.least(self.gradient), vertex)
 
 
+@fused
 def add_identity(hessian: Array, amount: Array) -> Array:
     """`hessian + amount I` for a batch."""
     xp = namespace(hessian)
@@ -355,6 +357,7 @@ def add_identity(hessian: Array, amount: Array) -> Array:
     return hessian + amount[:, None, None] * identity
 
 
+@fused
 def reach(hessian: Array, geometry: Geometry) -> Array:
     """`sum_jk |H_jk| w_j w_k` (B,)."""
     xp = namespace(hessian)
@@ -381,6 +384,7 @@ def _sum(first: Array | None, second: Array | None) -> Array | None:
     return first + second
 
 
+@fused
 def _fall(rate: float, rho2: Array) -> Array:
     """`(1 - exp(-rate rho2)) / rho2`, rounded down; `rate (1 - x/2)` in the limit of small x."""
     xp = namespace(rho2)

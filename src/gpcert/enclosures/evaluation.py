@@ -1,10 +1,11 @@
-"""One batch of cells, its enclosures computed on demand and shared by all goals."""
+"""One batch of cells, its enclosures computed on demand and shared by all goals; and which optional
+bounds are worth their cost: decided by what they gained, not by a flag."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -15,17 +16,73 @@ from gpcert.enclosures.local_posterior import (
     LocalCommittee,
     LocalModel,
     LocalPosterior,
+    Memo,
     local_model,
 )
 from gpcert.enclosures.mean import MeanEnclosure
-from gpcert.enclosures.portfolio import Portfolio
 from gpcert.enclosures.stacked import StackedVariances
 from gpcert.enclosures.variance import VarianceEnclosure
 from gpcert.kernels.expansions.base import Expansion
+from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Cells
+from gpcert.several import Several
+
+PATIENCE = 3
+"""Batches in a row without a gain after which an optional bound rests."""
+
+FIRST_REST = 4
+"""Batches of the first rest; each further rest is twice as long."""
 
 
-class Evaluation:
+@dataclass(eq=False)
+class Portfolio:
+    """Remembers, for each optional bound, when it last tightened anything.
+
+    Every bound is valid, so the choice only costs or saves time: a bound that has not tightened a
+    cell for `PATIENCE` batches rests for 4, 8, 16, ... batches, then is tried again. Deterministic.
+
+    >>> p = Portfolio()
+    >>> p.wants("pointwise")
+    True
+    """
+
+    idle: dict[Hashable, int] = field(default_factory=dict)
+    resting: dict[Hashable, int] = field(default_factory=dict)
+    rest: dict[Hashable, int] = field(default_factory=dict)
+    useful: dict[Hashable, bool] = field(default_factory=dict)
+
+    def copy(self) -> Portfolio:
+        """The same, to be learnt from apart."""
+        return Portfolio(dict(self.idle), dict(self.resting), dict(self.rest), dict(self.useful))
+
+    def wants(self, name: Hashable) -> bool:
+        """Whether to compute the bound called `name` for the next batch."""
+        left = self.resting.get(name, 0)
+        if left > 0:
+            self.resting[name] = left - 1
+            return False
+        return True
+
+    def gained(self, name: Hashable) -> bool:
+        """Whether the bound tightened a cell when it was last computed."""
+        return self.useful.get(name, False)
+
+    def report(self, name: Hashable, gained: bool) -> None:
+        """Say whether the bound tightened any cell of the batch."""
+        self.useful[name] = gained
+        if gained:
+            self.idle[name] = 0
+            self.rest[name] = FIRST_REST
+            return
+        self.idle[name] = self.idle.get(name, 0) + 1
+        if self.idle[name] >= PATIENCE:
+            length = self.rest.get(name, FIRST_REST)
+            self.resting[name] = length
+            self.rest[name] = 2 * length
+            self.idle[name] = 0
+
+
+class Evaluation(Memo):
     """Enclosures of a batch of cells; each is computed once, when a goal first asks.
 
     It holds all that is remembered of a batch (`once`), and what the search has learnt about
@@ -40,6 +97,7 @@ class Evaluation:
         optional: bool = True,
         learnt: Portfolio | None = None,
     ) -> None:
+        super().__init__()
         self.parts = local.members
         self.cells = cells
         self.optional = optional
@@ -49,20 +107,17 @@ class Evaluation:
         search sets it, and bounds that are refined stop there."""
         self.portfolio = Portfolio() if learnt is None else learnt.copy()
         self._index = 0
-        self._answers: dict[Hashable, Any] = {}
 
     @property
     def local(self) -> LocalPosterior:
         """The posterior; of a committee the first member."""
         return self.parts[0]
 
-    def once(self, key: Hashable, compute: Callable[[], Any]) -> Any:
-        """The answer to `key`, computed once; it must not refer to this evaluation, which would
-        then outlive its batch."""
-        if key not in self._answers:
-            checkpoint()
-            self._answers[key] = compute()
-        return self._answers[key]
+    @property
+    def model(self) -> Posterior | Several:
+        """The posterior, or all of them."""
+        members = tuple(part.posterior for part in self.parts)
+        return members[0] if len(members) == 1 else Several(members)
 
     def member(self, index: int) -> Evaluation:
         """The same cells as a committee's member sees them."""
@@ -110,11 +165,6 @@ class Evaluation:
         key = ("center range", output)
         return self.once(key, lambda: self.local.mean_at_center(self.expansion, output))
 
-    def knows(self, kind: str, output: int) -> bool:
-        """Whether the enclosure of that mean or variance has been asked for."""
-        both = kind == "variance" and self.local.stacks
-        return ("variances" if both else (kind, output)) in self._answers
-
     def variance(self, output: int) -> VarianceEnclosure:
         """Enclosures of v_c and -v_c."""
         stacked = self.variances
@@ -125,7 +175,7 @@ class Evaluation:
     @property
     def variances(self) -> StackedVariances | None:
         """Those of all outputs together, where they are made so."""
-        return self.once("variances", self._variances) if self.local.stacks else None
+        return self.once(("variances",), self._variances) if self.local.stacks else None
 
     def _variances(self) -> StackedVariances:
         local, expansion = self.local, self.expansion
@@ -146,6 +196,10 @@ class Evaluation:
     def wants(self, name: str) -> bool:
         """Whether to compute the optional bound called `name`."""
         return self.optional and self.portfolio.wants((self._index, name))
+
+    def gained(self, name: str) -> bool:
+        """Whether that bound tightened any cell when it was last tried."""
+        return self.portfolio.gained((self._index, name))
 
     def report(self, name: str, gained: bool) -> None:
         """Say whether that bound tightened any cell."""

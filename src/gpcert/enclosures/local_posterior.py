@@ -5,21 +5,20 @@ Proofs: docs/mathematics.md, statement 1.2.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any
 
 from gpcert.arrays import Array, Backend, namespace
 from gpcert.committee import Model
 from gpcert.deadline import checkpoint
 from gpcert.differences import PairUnits
 from gpcert.enclosures.enclosure import Enclosure
-from gpcert.enclosures.mean import MeanEnclosure, first_order, mean_enclosure
+from gpcert.enclosures.mean import CellTrend, LocalTrend, MeanEnclosure, first_order, mean_enclosure
 from gpcert.enclosures.pair_precision import ClassPrecisions
 from gpcert.enclosures.precision import LocalPrecision, Precision
 from gpcert.enclosures.square import OperatorBounds
 from gpcert.enclosures.stacked import StackedVariances, repeated, stacked_variances
-from gpcert.enclosures.trend import CellTrend, LocalTrend
 from gpcert.enclosures.two_sided import Units
 from gpcert.enclosures.variance import (
     VarianceEnclosure,
@@ -50,32 +49,23 @@ MOST_SECOND_FEATURES = 3
 """Up to here the covariance of second derivatives is tried: f (f+1)/2 products with the factor."""
 
 
-@dataclass(frozen=True, eq=False)
-class SliceNorms:
-    """`norms[c]`: upper bounds of the RKHS norms of the functions on the region, when asked for.
+class Memo:
+    """Answers that are computed once: of a region those of a `LocalPosterior`, of a batch those of
+    an `Evaluation`. Each is a function of what its holder was made from, whoever asks first."""
 
-    The norm over all features is known once and for all; of a region that fixes some (`kernel` is
-    then not None) a slice's own can be smaller.
-    """
+    def __init__(self) -> None:
+        self._answers: dict[Hashable, Any] = {}
 
-    unit: UnitForm
-    kernel: LocalKernel | None
-    known: dict[int, float] = field(default_factory=dict)
+    def once(self, key: Hashable, compute: Callable[[], Any]) -> Any:
+        """The answer to `key`; it must not refer to the holder, which would outlive its use."""
+        if key not in self._answers:
+            checkpoint()
+            self._answers[key] = compute()
+        return self._answers[key]
 
-    def __getitem__(self, output: int) -> float:
-        if output not in self.known:
-            whole = float(self.unit.norms[output])
-            own = None if self.kernel is None else self.kernel.slice_norm(self.unit.weights[output])
-            self.known[output] = whole if own is None else min(whole, own)
-        return self.known[output]
-
-
-class _Part(NamedTuple):
-    """A kernel, and the same of the points `index` alone; None where that is not worth it."""
-
-    whole: LocalKernel
-    part: LocalKernel | None
-    index: Array
+    def knows(self, *key: Hashable) -> bool:
+        """Whether that has been asked for."""
+        return key in self._answers
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,15 +79,15 @@ class LocalPosterior:
     unit: UnitForm
     kernel: LocalKernel
     weights: tuple[Array, ...]
-    norms: SliceNorms
     precisions: tuple[LocalPrecision, ...] | ClassPrecisions | None
     operator: OperatorBounds
     image: Image | None = None
     """Linear features in front of the kernel, on this region: it then lives in those."""
     trend: LocalTrend | None = None
     """The linear trends of the means on this region."""
-    parts: dict[int, _Part] = field(default_factory=dict)
-    """Of outputs that use some of the points only: the kernel with those, and their numbers."""
+    sliced: bool = False
+    """Whether the region fixes features, so that its functions may be shorter than on the whole."""
+    memo: Memo = field(default_factory=Memo, init=False)
 
     @staticmethod
     def build(
@@ -122,12 +112,25 @@ class LocalPosterior:
             unit=unit,
             kernel=kernel,
             weights=tuple(backend.asarray(t) for t in unit.weights),
-            norms=SliceNorms(unit, kernel if len(seen.fixed) and len(seen.free) else None),
             precisions=precisions,
             operator=operator,
             image=image,
             trend=LocalTrend.of(posterior, seen, backend),
+            sliced=bool(len(seen.fixed) and len(seen.free)),
         )
+
+    def norm(self, output: int) -> float:
+        """Upper bound of the RKHS norm of g_c on the region: that over all features, known once and
+        for all, or that of the slice of a region that fixes some."""
+        whole = float(self.unit.norms[output])
+        if not self.sliced:
+            return whole
+
+        def compute() -> float:
+            own = self.kernel.slice_norm(self.unit.weights[output])
+            return whole if own is None else min(whole, own)
+
+        return self.memo.once(("norm", output), compute)
 
     @property
     def members(self) -> tuple[LocalPosterior, ...]:
@@ -162,14 +165,14 @@ class LocalPosterior:
         """Enclosures of g_c in unit form; `pointwise`: also try bounds point by point."""
         kernel, seen, weights = self._seen_by(output, expansion)
         units = Units(float(self.posterior.offset[output]), self.unit.mean_scale[output])
-        found = mean_enclosure(kernel, seen, weights, self.norms[output], pointwise, units)
+        found = mean_enclosure(kernel, seen, weights, self.norm(output), pointwise, units)
         trend = self.cell_trend(expansion, output)
         return found if trend is None else found.with_trend(trend)
 
     def linear_model(self, expansion: Expansion, output: int) -> LinearModel | None:
         """The first order of k' t'_c alone, where it is cheap; see `LocalKernel.linear_model`."""
         kernel, seen, weights = self._seen_by(output, expansion)
-        norm = self.norms[output]
+        norm = self.norm(output)
         return kernel.linear_model(seen, Combination(weights, up_float(norm * norm, 1)))
 
     def first_order(self, expansion: Expansion, model: LinearModel, term: Term) -> Enclosure:
@@ -185,7 +188,7 @@ class LocalPosterior:
         values, errors = self.kernel.center_values(expansion, xp.stack(self.weights))
         shift = self.kernel.center_shift(expansion)
         if shift is not None:
-            norms = [self.norms[c] for c in range(len(self.weights))]
+            norms = [self.norm(c) for c in range(len(self.weights))]
             moved = shift[:, None] * xp.asarray(norms, dtype=xp.float64, device=shift.device)
             errors = up(errors + moved, 3)
         return self._center_range(expansion, values, errors, range(len(self.weights)))
@@ -203,7 +206,7 @@ class LocalPosterior:
         values, errors = (part[:, 0] for part in kernel.center_values(seen, weights[None]))
         shift = kernel.center_shift(seen)
         if shift is not None:
-            errors = up(errors + self.norms[output] * shift, 3)
+            errors = up(errors + self.norm(output) * shift, 3)
         return values, errors
 
     def variance_center(self, expansion: Expansion, output: int) -> tuple[Array, Array]:
@@ -240,15 +243,16 @@ class LocalPosterior:
         weights = self.weights[output]
         if len(self.weights) == 1:
             return self.kernel, expansion, weights
-        found = self.parts.get(output)
-        if found is None or found.whole is not self.kernel:  # a copy may have another kernel
+
+        def compute() -> tuple[LocalKernel | None, Array]:
             (index,) = namespace(weights).nonzero(weights)
             few = 0 < len(index) <= FEW * len(weights)
-            part = self.kernel.restricted_to(index) if few else None
-            found = self.parts[output] = _Part(self.kernel, part, index)
-        if found.part is None:
+            return (self.kernel.restricted_to(index) if few else None), index
+
+        part, index = self.memo.once(("part", output), compute)
+        if part is None:
             return self.kernel, expansion, weights
-        return found.part, expansion.restricted_to(found.index), weights[found.index]
+        return part, expansion.restricted_to(index), weights[index]
 
     def paper_mean(self, expansion: Expansion, output: int, sign: int) -> Array:
         """The paper's lower bound of `sign * g_c` over every cell; lines and trend together."""

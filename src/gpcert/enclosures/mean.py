@@ -1,15 +1,25 @@
-"""Second-order enclosure of the latent mean g = sum_i t_i k(., z_i), and its trend, over cells."""
+"""Second-order enclosure of the latent mean g = sum_i t_i k(., z_i), and its trend, over cells.
+
+A weighted enclosure pays for constants, and a trend far from zero is one. So the trend at one point
+of the region goes into the offset, exactly, and its value at a cell's centre into the step to
+output units there; to the enclosures it is `slope.d` alone.
+
+Proofs: docs/mathematics.md, statement 5.8.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
-from gpcert.arrays import Array, PerCell, namespace
+import numpy as np
+
+from gpcert.arrays import Array, Backend, PerCell, namespace
 from gpcert.enclosures.cubic_term import CubicTerm
 from gpcert.enclosures.enclosure import Enclosure
-from gpcert.enclosures.trend import CellTrend
 from gpcert.enclosures.two_sided import TwoSided, Units
+from gpcert.errors import InputError
 from gpcert.kernels.expansions.base import (
     Combination,
     Expansion,
@@ -18,7 +28,114 @@ from gpcert.kernels.expansions.base import (
     LocalKernel,
 )
 from gpcert.kernels.expansions.geometry import Geometry
-from gpcert.rounding import gamma, up, up_float
+from gpcert.posterior import Posterior
+from gpcert.regions import Region
+from gpcert.regions.image import ImageCells
+from gpcert.rounding import TINY, down, gamma, up, up_float
+from gpcert.trend import exact_dot
+
+
+@dataclass(frozen=True, eq=False)
+class CellTrend:
+    """`mu = shift + mean_scale (q + gradient.d)` on each cell, up to `error` (B,) in unit form, q
+    the kernel's part and d in the coordinates of the cells' geometry.
+
+    `shift` (B,) is in output units; the gradient (B, f) is to two roundings an entry, `gradient.d`
+    lies between `fall` and `rise` (B,), and `size` (B,) is at least its terms'. At the point that
+    the centre stands for (see `LocalKernel.center_shift`) the error is `center_error`.
+    """
+
+    shift: Array
+    gradient: Array
+    error: Array
+    center_error: Array
+    size: Array
+    fall: Array
+    rise: Array
+
+    def added(self, enclosure: Enclosure, sign: int) -> Enclosure:
+        """Of `sign (q + gradient.d)`, error included, from one of `sign q`."""
+        zero = namespace(self.error).zeros_like(self.error)
+        found = enclosure.shifted(zero, self.size, sign * self.gradient)
+        return found.lowered(up(self.error * enclosure.heaviest, 2))
+
+    def least(self, sign: int) -> Array:
+        """Lower bound (B,) of `sign gradient.d` over the cell, less the error."""
+        return down((self.fall if sign > 0 else -self.rise) - self.error, 1)
+
+    @property
+    def reach(self) -> Array:
+        """Upper bound (B,) of `|gradient.d|` over the cell, and the error."""
+        return up(namespace(self.error).maximum(-self.fall, self.rise) + self.error, 1)
+
+
+@dataclass(frozen=True, eq=False)
+class LocalTrend:
+    """The trends of all outputs on a region:
+
+        mu = offset' + mean_scale (k' t' + slope'.(z - origin)),
+
+    where `offsets` (m,) are the floats next to `offset' = offset + scale slope.origin`.
+
+    `slopes` (m, f) are those of the features that the region leaves free, `scales` (m,) are
+    `mean_scale`.
+    """
+
+    slopes: Array
+    origin: Array
+    offsets: tuple[float, ...]
+    scales: tuple[float, ...]
+
+    @staticmethod
+    def of(posterior: Posterior, seen: Region, backend: Backend) -> LocalTrend | None:
+        """On the region `seen`, in the features that the kernel sees; None without a trend."""
+        if not posterior.has_trend:
+            return None
+        unit, origin = posterior.unit, seen.center
+        offsets = []
+        for c, slope in enumerate(posterior.slope):
+            moved = Fraction(float(posterior.offset[c]))
+            if np.any(slope):
+                along = exact_dot(slope.tolist(), origin.tolist())
+                moved += Fraction(float(posterior.scale[c])) * along
+            try:
+                offsets.append(float(moved))
+            except OverflowError as error:
+                raise InputError(
+                    f"output {c}: its linear trend leaves float64 on this region; expected "
+                    "predictions below 1e300: take a smaller region, or rescale the targets"
+                ) from error
+        slopes = backend.asarray(unit.slope[:, seen.free])
+        place = backend.asarray(origin[seen.free])
+        return LocalTrend(slopes, place, tuple(offsets), unit.mean_scale)
+
+    @np.errstate(over="ignore", invalid="ignore")  # huge boxes: bounds become trivial
+    def on(self, geometry: Geometry, output: int) -> CellTrend:
+        """The trend of an output on cells.
+
+        Differences of centres carry one rounding, their products and sums f + 1 more, the offset
+        and the step to output units three; TINY counts what underflows, of a slope in unit form
+        too, which meets |z - origin|.
+        """
+        cells, slope = geometry.cells, self.slopes[output]
+        offset, scale = self.offsets[output], self.scales[output]
+        xp = namespace(cells.center)
+        f = slope.shape[0]
+        away, rows = cells.center - self.origin, xp.zeros_like(cells.center) + slope
+        terms = xp.abs(away) @ xp.abs(slope) + abs(offset) / scale
+        lost = TINY * (f + 4.0 + xp.sum(xp.abs(away) + cells.half + geometry.half, axis=1))
+        error = center_error = up(gamma(f + 8) * terms + lost, f + 12)
+        if isinstance(cells, ImageCells):
+            center_error = up(error + xp.sum(xp.abs(slope) * cells.offset), f + 8)
+        return CellTrend(
+            offset + scale * (away @ slope),
+            rows / geometry.inverse_length,
+            error,
+            center_error,
+            up(cells.half @ xp.abs(slope), f + 16),
+            down(cells.linear_minimum(rows), 1),
+            up(cells.linear_maximum(rows), 1),
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from array_api_compat import is_numpy_namespace
+from array_api_compat import device, is_numpy_namespace
 
 from gpcert.arrays import Array, Backend, namespace
 from gpcert.deadline import checkpoint
 from gpcert.kernels.expansions.base import Expansion, LocalKernel, QuadraticForm
 from gpcert.rounding import gamma, root, up
-from gpcert.spectral import is_triangular
+from gpcert.triangular import is_triangular
 from gpcert.unit_form import UnitForm
 
 ACCEPTABLE_ERROR = 1e-6
@@ -131,7 +131,7 @@ class LocalPrecision(Precision):
         return Applied(y, y_error, product, up(error + gamma(N + 4) * size, N + 16))
 
     def _by_factor(self, local: LocalKernel, expansion: Expansion) -> Applied:
-        q, q_error, product, error = self._square(local, expansion)
+        q, q_error, product, error = self._explained(local, expansion)
         r, q_norm = len(self.factor), root(product)
         y = q @ self.factor
         y_error = up(self.size * (q_error + gamma(r + 4) * (q_norm + q_error)), 8)
@@ -139,9 +139,9 @@ class LocalPrecision(Precision):
 
     def explained(self, local: LocalKernel, expansion: Expansion) -> tuple[Array, Array]:
         """`|A k|^2` (B,) and its error, by the factor."""
-        return self._square(local, expansion)[2:]
+        return self._explained(local, expansion)[2:]
 
-    def _square(
+    def _explained(
         self, local: LocalKernel, expansion: Expansion
     ) -> tuple[Array, Array, Array, Array]:
         """`q = A k` (B, r), a bound (B,) of its error, `|q|^2` and its error."""
@@ -149,7 +149,7 @@ class LocalPrecision(Precision):
         r, N = self.factor.shape
         k_norm, k_error = local.row_sizes(expansion)
         spread = up(gamma(N + r + 8) * k_norm + k_error, 8)
-        q = self.with_factor(expansion.K)
+        q = expansion.K @ self.factor.T
         q_error = up(self.size * spread, 8)
         product = xp.sum(q**2, axis=1)
         q_norm = root(product)
@@ -175,14 +175,20 @@ class LocalPrecision(Precision):
         spread = spread + root(xp.sum(square**2, axis=(1, 2)))
         return QuadraticForm(matrix, up(error + gamma(8) * spread + prior.error, 8))
 
-    def with_factor(self, rows: Array) -> Array:
-        """`rows A^T` (n, r); of a triangular A only with what is not zero, so in half the time."""
-        if not self.triangular:
-            return rows @ self.factor.T
+    def _square(self, rows: Array) -> Array:
+        """`Q Q^T` (B, f, f) for Q = rows A^T, rows (B, f, N); of a triangular A strip by strip, and
+        only with what is not zero, so in half the time."""
+        xp = namespace(rows)
+        B, f, N = rows.shape
         r = len(self.factor)
-        ends = [(start, min(start + STRIP, r)) for start in range(0, r, STRIP)]
-        parts = [rows[:, :end] @ self.factor[start:end, :end].T for start, end in ends]
-        return namespace(rows).concat(parts, axis=1)
+        flat = xp.reshape(rows, (B * f, N))
+        total = xp.zeros((B, f, f), dtype=rows.dtype, device=device(rows))
+        for start in range(0, r, STRIP if self.triangular else max(1, r)):
+            end = min(start + STRIP, r) if self.triangular else r
+            own = end if self.triangular else N
+            Q = xp.reshape(flat[:, :own] @ self.factor[start:end, :own].T, (B, f, end - start))
+            total += Q @ xp.matrix_transpose(Q)
+        return total
 
     def derivative_square(self, local: LocalKernel, expansion: Expansion) -> tuple[Array, Array]:
         """`Q Q^T` and its error, infinite where the derivatives' is."""
@@ -196,9 +202,7 @@ class LocalPrecision(Precision):
         # its cache holds
         size = max(1, CACHE_NUMBERS // max(1, f * N)) if is_numpy_namespace(xp) else max(1, B)
         for part in local.derivative_parts(expansion, size):
-            rows = self.with_factor(xp.reshape(part, (len(part) * f, N)))
-            Q = xp.reshape(rows, (len(part), f, r))
-            squares.append(Q @ xp.matrix_transpose(Q))
+            squares.append(self._square(part))
         square = xp.concat(squares, axis=0)
         square = 0.5 * (square + xp.matrix_transpose(square))  # exactly symmetric
         norm, norm_error = local.derivative_sizes(expansion)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpcert.arrays import Array, namespace
+from gpcert.fusion import fused, products
 from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.rounding import down, gamma, nonnegative, root, up
 
@@ -60,6 +61,7 @@ def quadratic_minimum(geometry: Geometry, gradient: Array, hessian: Array) -> Qu
     return QuadraticMinimum(lower, found.point)
 
 
+@fused
 def box_minimum(w: Array, gradient: Array, hessian: Array) -> QuadraticMinimum:
     """The statement of `quadratic_minimum` over the boxes |d_j| <= w_j (B, f)."""
     xp = namespace(gradient)
@@ -72,20 +74,20 @@ def box_minimum(w: Array, gradient: Array, hessian: Array) -> QuadraticMinimum:
     outer, inner = xp.where(at_end, w, zero), xp.where(at_end, zero, w + xp.abs(z))
     # |H| is read once for all that it multiplies: of many features that is most of the time
     inside = xp.where(at_end, zero, xp.ones_like(w))
-    sums = absolute @ xp.stack([outer, inner, inside, w], axis=2)
+    bulk, near, crowd, whole = products(absolute, outer, inner, inside, w)
     # (s_j H_jk s_k)^- = (|H_jk| - s_j H_jk s_k) / 2
-    opposed = 0.5 * (sums[:, :, 0] - sign * apply(hessian, sign * outer))
+    opposed = 0.5 * (bulk - sign * apply(hessian, sign * outer))
     negative = opposed - nonnegative(-curvature) * outer
     reach = xp.where(at_end, 2.0 * w, inner)
-    bent = curvature - xp.where(at_end, zero, sums[:, :, 2] - xp.abs(curvature))
-    steep = xp.where(at_end, sign * slope - negative - sums[:, :, 1], -xp.abs(slope))
+    bent = curvature - xp.where(at_end, zero, crowd - xp.abs(curvature))
+    steep = xp.where(at_end, sign * slope - negative - near, -xp.abs(slope))
     around_point, step = _parabola_minimum(steep, bent, reach)
     value = 0.5 * xp.sum(z * (gradient + slope), axis=1)
     lower = value + xp.sum(around_point, axis=1)
 
     flank = xp.abs(gradient)
     separable, _ = _parabola_minimum(-flank, curvature, w)
-    magnitude = xp.sum(w * sums[:, :, 3], axis=1)
+    magnitude = xp.sum(w * whole, axis=1)
     own = xp.sum(xp.abs(curvature) * w**2, axis=1)
     lower = xp.maximum(lower, xp.sum(separable, axis=1) - 0.5 * (magnitude - own))
     # Nested dot products of length f: every term is below |g|.w + w|H|w in size, some eightfold.
@@ -117,7 +119,7 @@ def _local_minimum(
 
 def apply(matrix: Array, vector: Array) -> Array:
     """Batched matrix-vector product."""
-    return (matrix @ vector[:, :, None])[:, :, 0]
+    return products(matrix, vector)[0]
 
 
 def _parabola_minimum(linear: Array, curvature: Array, width: Array) -> tuple[Array, Array]:

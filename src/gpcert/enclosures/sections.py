@@ -11,9 +11,8 @@ import numpy as np
 
 from gpcert.arrays import Backend
 from gpcert.committee import Model
-from gpcert.enclosures.evaluation import Evaluation
+from gpcert.enclosures.evaluation import Evaluation, Portfolio
 from gpcert.enclosures.local_posterior import CHEAP_WORK, LocalCommittee, LocalPosterior
-from gpcert.enclosures.portfolio import Portfolio
 from gpcert.kernels.expansions.squared_exponential_sections import Sections
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Box, Cells
@@ -54,8 +53,7 @@ class SectionModel:
         parts = []
         for member in model.members:
             nowhere = Ball(member.points[0], 0.0)  # its kernel and norms are not used
-            local = LocalPosterior.build(member, nowhere, backend, variance)
-            parts.append(replace(local, norms=tuple(float(b) for b in local.unit.norms)))
+            parts.append(LocalPosterior.build(member, nowhere, backend, variance))
         return tuple(parts)
 
     @staticmethod

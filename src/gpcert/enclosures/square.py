@@ -1,9 +1,10 @@
 """The term `<Psi - e0, P (Psi - e0)>` of the variance, between two quadratic forms.
 
 Psi - e0 = D d + r with `||r||` at most the kernel's `first_tail`, P the posterior covariance
-operator, -kappa I <= P <= gain I.
+operator, -kappa I <= P <= gain I. For few features also with the second degree, Psi - e0 =
+D d + E(d) + r: E(d) the part of degree two, `||r|| <= tail_2(rho2)`.
 
-Proofs: docs/mathematics.md, statements 6.2, 6.3 and 6.5.
+Proofs: docs/mathematics.md, statements 6.2 to 6.5.
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from gpcert.arrays import Array, PerCell, PerCellMatrix, namespace
-from gpcert.enclosures.enclosure import reach
-from gpcert.enclosures.precision import Precision
-from gpcert.kernels.expansions.base import Expansion, LocalKernel, QuadraticForm
+from gpcert.enclosures.enclosure import add_identity, reach
+from gpcert.enclosures.precision import LocalPrecision, Precision
+from gpcert.kernels.expansions.base import Expansion, LocalKernel, QuadraticForm, SecondDegree
 from gpcert.kernels.expansions.geometry import Geometry
-from gpcert.rounding import gamma, nonnegative, up
+from gpcert.rounding import gamma, nonnegative, root, up
 from gpcert.unit_form import UnitForm
 
 SMALLEST_RATIO = 1e-6
@@ -48,6 +51,144 @@ class OperatorBounds:
     def shifted(self) -> float:
         """Upper bound of P + excess I, which is positive; rounded up."""
         return (self.gain + self.excess) * (1.0 + 2.0**-50)
+
+
+@dataclass(frozen=True, eq=False)
+class SecondCovariance:
+    """Posterior covariance of the parts of degree one and two, D d and E(d), of omega phi at c.
+
+    `<D d, P D d> = d^T first d`, `2 <D d, P E(d)> = sum mixed_jkl d_j d_k d_l` and
+    `<E(d), P E(d)> = sum second_jklm d_j d_k d_l d_m`, each up to its error times |d|^2, 3, 4.
+    """
+
+    first: Array
+    first_error: Array
+    mixed: Array
+    mixed_error: Array
+    second: Array
+    second_error: Array
+
+
+def second_covariance(precision: LocalPrecision, degrees: SecondDegree, f: int) -> SecondCovariance:
+    """For f features, with Q, T the products of A with `k u_j` and `k u_j u_k`:
+
+        first = s^2 I - Q Q^T,  mixed_jkl = -sym(Q_j.T_kl),
+        second_jklm = s^2 (1_jl 1_km + 1_jm 1_kl) / 4 - T_jk.T_lm / 4.
+
+    Reason: P = I - Phi A^T A Phi*, `Phi* E(d) = k_i (u_i.d)^2 / 2`, degrees one and two are
+    orthogonal and `|E(d)|^2 = s^2 |d|^4 / 2`. The errors: those of Q and T
+    (`_product_error`), and `||Q^T d|| <= |Q|_F |d|`, `||T^T (d d)|| <= |T|_F |d|^2`.
+    """
+    rows = degrees.rows
+    xp = namespace(rows)
+    A, s2 = precision.factor, degrees.variance
+    r = A.shape[0]
+    B, count, N = rows.shape
+    products = xp.reshape(rows, (B * count, N)) @ A.T
+    products = xp.reshape(products, (B, count, r))
+    places = xp.asarray(f + _places(f), device=rows.device)
+    Q, T = products[:, :f], products[:, places]
+    one = xp.eye(f, dtype=A.dtype, device=A.device)
+    square = Q @ xp.matrix_transpose(Q)
+    first = s2 * one - 0.5 * (square + xp.matrix_transpose(square))  # exactly symmetric
+    mixed = xp.reshape(Q @ xp.matrix_transpose(T), (B, f, f, f))
+    turned = xp.permute_dims(mixed, (0, 2, 1, 3)), xp.permute_dims(mixed, (0, 3, 2, 1))
+    mixed = -(mixed + turned[0] + turned[1]) / 3.0
+    prior = one[:, None, :, None] * one[None, :, None, :]
+    prior = 0.25 * s2 * (prior + one[:, None, None, :] * one[None, :, :, None])
+    second = prior[None] - 0.25 * xp.reshape(T @ xp.matrix_transpose(T), (B, f, f, f, f))
+    dQ, dT = (_product_error(precision, degrees, degree) for degree in (1, 2))
+    size1 = root(xp.sum(Q**2, axis=(1, 2))) * (1.0 + gamma(r * f + 8))
+    size2 = root(xp.sum(T**2, axis=(1, 2))) * (1.0 + gamma(r * f * f + 8))
+    dot = gamma(r + 16)
+    first_error = dQ * (2.0 * size1 + dQ) + dot * (size1**2 + s2)
+    mixed_error = dQ * size2 + dT * size1 + dQ * dT + dot * size1 * size2
+    second_error = dT * (2.0 * size2 + dT) + dot * (size2**2 + f * s2)
+    return SecondCovariance(
+        first,
+        up(first_error, r + 16),
+        mixed,
+        up(mixed_error, r + 16),
+        second,
+        up(second_error, r + 16),
+    )
+
+
+def _product_error(precision: LocalPrecision, degrees: SecondDegree, degree: int) -> Array:
+    """(B,) e: the product of A with `k_i (u_i.d)^degree` errs by at most e |d|^degree."""
+    xp, N = namespace(degrees.rows), degrees.rows.shape[2]
+    # each further factor u_i.d carries fewer than 16 roundings of size |z_i| + |c|
+    spread = gamma(N + 16 * degree) * xp.sqrt(degrees.squared_sizes[:, degree])
+    return up(precision.size * (spread + xp.sqrt(degrees.squared_errors[:, degree])), 8)
+
+
+def _places(f: int) -> np.ndarray:
+    """(f^2,): where each pair (j, k) stands among the pairs j <= k in lexicographic order.
+
+    >>> _places(2).tolist()
+    [0, 1, 1, 2]
+    """
+    table = np.zeros((f, f), dtype=int)
+    j, k = np.triu_indices(f)
+    table[j, k] = table[k, j] = np.arange(len(j))
+    return table.reshape(-1)
+
+
+def second_square(
+    degrees: SecondDegree,
+    geometry: Geometry,
+    precision: LocalPrecision,
+    step: QuadraticForm,
+    operator: OperatorBounds,
+) -> Square:
+    """With a = D d, b = E(d), G = D* (P + kappa I) D, R^2 = (1 + kappa) tail_2^2, and bounds
+    t3 >= |2 <a, P b>|, t4 >= |b|^2 (in the seminorm of P + kappa I), for any 0 < eta <= 1:
+
+        (1 - eta) d^T G d - R^2/eta - t3 - kappa step <= term
+                            <= (1 + eta) d^T G d + R^2/eta + t3 + (sqrt(t4) + R)^2.
+
+    Reason: P + kappa I >= 0 defines a seminorm, in which `|a + b + r|^2 = |a|^2 + 2 <a, b>
+    + 2 <a, r> + |b + r|^2`, where `|2 <a, r>| <= eta |a|^2 + R^2/eta` (Young) and
+    `0 <= |b + r|^2 <= (|b| + R)^2`; degrees one and two are orthogonal, so kappa does not enter
+    <a, b>. eta = R/g, g the largest |a| on the cell, is the best choice at the far end. For a
+    precision without a negative factor.
+    """
+    assert precision.negative is None, "the covariance of the second degree needs S = A^T A"
+    xp, excess = namespace(geometry.rho2), operator.excess
+    rho2, s2 = geometry.rho2, degrees.variance
+    covariance = second_covariance(precision, degrees, geometry.half.shape[1])
+    shift = up(covariance.first_error + excess * s2, 4)
+    G = add_identity(covariance.first, shift)
+    tail = up(operator.shifted**0.5 * degrees.tail, 8)
+    usable = xp.isfinite(tail)
+    R = xp.where(usable, tail, xp.zeros_like(tail))
+    w = geometry.half
+    plane = w[:, :, None] * w[:, None, :]
+    space = plane[:, :, :, None] * w[:, None, None, :]
+    count = 8 * w.shape[1] ** 2 + 64
+    t3 = xp.sum(xp.abs(covariance.mixed) * space, axis=(1, 2, 3))
+    t3 = up(t3 + covariance.mixed_error * (rho2 * geometry.rho), count)
+    quartic = plane[:, :, :, None, None] * plane[:, None, None, :, :]
+    t4 = xp.sum(xp.abs(covariance.second) * quartic, axis=(1, 2, 3, 4))
+    t4 = up(t4 + (covariance.second_error + 0.5 * excess * s2) * rho2**2, count)
+    t4 = xp.minimum(t4, up((0.5 * operator.shifted * s2) * rho2**2, 8))
+    g = xp.sqrt(xp.sum(xp.abs(G) * plane, axis=(1, 2)))
+    ratio = R / xp.where(g > 0, g, xp.ones_like(g))
+    eta = xp.minimum(xp.maximum(ratio, xp.full_like(ratio, SMALLEST_RATIO)), xp.ones_like(ratio))
+    common = up(R * R / eta + t3, 8)
+    above_error = up(common + (xp.sqrt(t4) + R) ** 2, 8)
+    # below uses G on its upper side: take back the error, and the kappa part
+    take_back = up(2.0 * (covariance.first_error + excess * s2) * rho2, 8)
+    below_error = up(common + take_back + excess * step.reach(geometry), 4)
+    # |first| <= |G| + shift: the addition may cancel
+    rounding = up(gamma(16) * (g * g + 2.0 * shift * xp.sum(w * w, axis=1)), w.shape[1] + 8)
+    infinite = xp.full_like(R, math.inf)
+    return Square(
+        (1.0 - eta)[:, None, None] * G,
+        xp.where(usable, below_error + rounding, infinite),
+        (1.0 + eta)[:, None, None] * G,
+        xp.where(usable, above_error + 2.0 * rounding, infinite),
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,8 +22,7 @@ from typing import NamedTuple
 from gpcert.arrays import Array, PerCell, namespace
 from gpcert.enclosures.enclosure import Enclosure, reach
 from gpcert.enclosures.precision import LocalPrecision, Precision
-from gpcert.enclosures.second_square import second_square
-from gpcert.enclosures.square import OperatorBounds, posterior_square, prior_square
+from gpcert.enclosures.square import OperatorBounds, posterior_square, prior_square, second_square
 from gpcert.enclosures.two_sided import TwoSided, Units
 from gpcert.kernels.expansions.base import Combination, Expansion, LocalKernel
 from gpcert.kernels.expansions.geometry import Geometry

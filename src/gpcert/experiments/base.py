@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpcert.errors import InputError
 from gpcert.experiments.results import (
@@ -18,9 +18,7 @@ from gpcert.experiments.results import (
     check_name,
 )
 from gpcert.experiments.sources import Sources
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from gpcert.extras import Figure
 
 Row = Mapping[str, Cell]
 Rows = dict[str, list[Row]]
@@ -47,6 +45,11 @@ class Piece:
         check_name("piece", self.name)
 
 
+def one_per_case(settings: Any) -> list[Piece]:
+    """A piece for each of `settings.cases`, named after its data set."""
+    return [Piece(case.data, {"case": k}, (case.data,)) for k, case in enumerate(settings.cases)]
+
+
 @dataclass(frozen=True, eq=False)
 class Experiment:
     """One experiment: a module `gpcert.experiments.NAME` holds it as `EXPERIMENT`.
@@ -56,13 +59,14 @@ class Experiment:
     name, title : as in `gpcert reproduce NAME`, and a line about it.
     settings : a frozen dataclass of plain values for each of the scales "smallest" (tests), "quick"
         (no download, a minute) and "full" (the paper's).
-    pieces : `settings -> pieces`; what is computed, taken apart.
     compute : `(settings, arguments of a piece, sources) -> rows by table`; a function of a module,
         as it may run in another process. Numbers depend on nothing but its arguments.
-    tables : `(settings, rows of all pieces) -> tables`.
+    captions : the tables in their order; a setting is named in braces.
+    figures : the figures, and what draws them from the tables.
+    pieces : `settings -> pieces`; what is computed, taken apart.
+    summary : `tables of the computed rows -> rows by table`, those that follow from these; a table
+        of the same name is replaced.
     findings : `tables -> findings`; the claims of the paper beside our numbers.
-    draw : `(name of a figure, tables) -> matplotlib Figure`.
-    figures : the figures that `draw` knows.
     notes : what a reader should know about the settings and where they differ from the paper's.
     random_state : the seed that the settings hold, written beside the numbers.
     """
@@ -70,12 +74,12 @@ class Experiment:
     name: str
     title: str
     settings: Mapping[str, Any]
-    pieces: Callable[[Any], Sequence[Piece]]
     compute: Callable[[Any, Mapping[str, Any], Sources], Rows]
-    tables: Callable[[Any, Rows], Sequence[ResultTable]]
-    findings: Callable[[Tables], Sequence[Finding]]
-    draw: Callable[[str, Tables], Figure]
-    figures: tuple[ResultFigure, ...] = ()
+    captions: Mapping[str, str]
+    figures: Mapping[ResultFigure, Callable[[Tables], Figure]]
+    pieces: Callable[[Any], Sequence[Piece]] = one_per_case
+    summary: Callable[[Tables], Rows] = lambda tables: {}
+    findings: Callable[[Tables], Sequence[Finding]] = lambda tables: ()
     notes: tuple[str, ...] = ()
     random_state: int = 0
 
@@ -100,12 +104,24 @@ class Experiment:
             raise InputError(f"{self.name}: expected pieces with different names, got {names}")
         return found
 
+    def tables(self, scale: str, rows: Rows) -> tuple[ResultTable, ...]:
+        """All tables, from the rows of all pieces."""
+        words = vars(self.settings_of(scale))
+        titles = {name: text.format(**words) for name, text in self.captions.items()}
+
+        def made(rows: Rows) -> dict[str, ResultTable]:
+            return {name: ResultTable.of(name, titles[name], own) for name, own in rows.items()}
+
+        found = made(rows)
+        found |= made(self.summary(found))
+        return tuple(found[name] for name in titles)
+
     def judged(self, result: ExperimentResult) -> ExperimentResult:
         """The result with findings, figures and notes made anew from its tables."""
         by_name = {table.name: table for table in result.tables}
         return dataclasses.replace(
             result,
             findings=tuple(self.findings(by_name)),
-            figures=self.figures,
+            figures=tuple(self.figures),
             notes=self.notes,
         )

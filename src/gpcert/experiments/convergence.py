@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,10 +14,8 @@ from gpcert.experiments.fits import ball_words, fitted, labelled
 from gpcert.experiments.pictures import logarithmic, panels, shared_legend
 from gpcert.experiments.results import Finding, ResultFigure, ResultTable
 from gpcert.experiments.sources import Sources, subset
-from gpcert.experiments.statistics import bootstrap, exceeds, numbers, share
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from gpcert.experiments.statistics import bootstrap, exceeds, share
+from gpcert.extras import Figure
 
 METHODS: dict[str, dict[str, Any]] = {
     "taylor": {},
@@ -25,6 +23,8 @@ METHODS: dict[str, dict[str, Any]] = {
     "paper, solvers": {"method": "paper", "variance_bound": "solver"},
 }
 """Arguments of `gpcert.prediction_range`: ours, and Algorithm 1 with the paper's bounds."""
+
+COLUMNS = ("data", "method", "point", "boxes", "gap", "converged", "seconds")
 
 LOOKS = {
     "taylor": ("#0072B2", "o", "-"),
@@ -103,26 +103,10 @@ def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) 
     return rows
 
 
-def tables(settings: Settings, rows: Rows) -> list[ResultTable]:
-    """What every search needed, and its course."""
-    gaps = ResultTable.of("gaps", "Bounds of the least probability by boxes spent", rows["gaps"])
-    last: dict[tuple[Any, ...], Any] = {}
-    for row in rows["gaps"]:
-        last[row["data"], row["method"], row["point"]] = row
-    ends = [
-        {
-            "data": row["data"],
-            "method": row["method"],
-            "point": row["point"],
-            "boxes": row["boxes"],
-            "gap": row["gap"],
-            "converged": row["converged"],
-            "seconds": row["seconds"],
-        }
-        for row in last.values()
-    ]
-    caption = f"Boxes until the gap is {settings.tol:g}, or gap where the boxes end before"
-    return [ResultTable.of("ends", caption, ends), gaps]
+def summary(tables: Tables) -> Rows:
+    """What every search needed: the last row of its course."""
+    last = [group.records()[-1] for group in tables["gaps"].groups(*COLUMNS[:3]).values()]
+    return {"ends": [{name: row[name] for name in COLUMNS} for row in last]}
 
 
 def findings(tables: Tables) -> list[Finding]:
@@ -144,7 +128,7 @@ def findings(tables: Tables) -> list[Finding]:
                 "yes: the interval of the latter lies above one half",
             )
         )
-        ours, theirs = (numbers(ends.where(method=method), "boxes") for method in ("taylor", paper))
+        ours, theirs = (ends.where(method=method).numbers("boxes") for method in ("taylor", paper))
         saved = bootstrap(theirs / ours)
         found.append(
             Finding(
@@ -162,51 +146,37 @@ def findings(tables: Tables) -> list[Finding]:
 def _falls(gaps: ResultTable) -> list[bool]:
     """Of every point: whether its search converged, or at least halved its first gap."""
     found = []
-    for point in gaps.distinct("point"):
-        column = numbers(gaps.where(point=point), "gap")
-        converged = any(gaps.where(point=point).column("converged"))
-        found.append(bool(converged or column[-1] <= 0.5 * column[0]))
+    for own in gaps.groups("point").values():
+        column = own.numbers("gap")
+        found.append(bool(any(own.column("converged")) or column[-1] <= 0.5 * column[0]))
     return found
 
 
-def draw(name: str, tables: Tables) -> Figure:
+def draw(tables: Tables) -> Figure:
     """Median gap over the points against boxes, with quartiles; converged searches stay."""
-    del name
-    names = tables["gaps"].distinct("data")
-    figure, axes = panels(len(names), columns=3)
-    for ax, data in zip(axes, names, strict=True):
+    figure, each = panels(tables["gaps"].groups("data").items(), columns=3)
+    for ax, (data, gaps) in each:
         for method, (colour, marker, line) in LOOKS.items():
-            table = tables["gaps"].where(data=data, method=method)
-            budgets, values = _courses(table)
+            budgets, values = _courses(gaps.where(method=method))
             low, middle, high = np.quantile(values, [0.25, 0.5, 0.75], axis=0)
             ax.fill_between(budgets, low, high, color=colour, alpha=0.15, linewidth=0)
             ax.plot(budgets, middle, line, color=colour, marker=marker, markersize=4, label=method)
-        logarithmic(ax, budgets_of(tables["gaps"].where(data=data)))
+        logarithmic(ax, np.unique(gaps.numbers("allowed")))
         ax.set_xlabel("boxes allowed")
         ax.set_ylabel("attained less proved minimum")
-        ax.set_title(labelled(str(data)))
-    shared_legend(figure, axes)
+        ax.set_title(labelled(data))
+    shared_legend(figure)
     return figure
 
 
 def _courses(table: ResultTable) -> tuple[np.ndarray, np.ndarray]:
-    """Budgets (b,), and gaps (points, b); after its end a search keeps its gap."""
-    records: list[Any] = table.records()
-    budgets = budgets_of(table)
-    points = table.distinct("point")
-    values = np.empty((len(points), len(budgets)))
-    for k, point in enumerate(points):
-        known = {row["allowed"]: row["gap"] for row in records if row["point"] == point}
-        gap = known[budgets[0]]
-        for j, budget in enumerate(budgets):
-            gap = known.get(budget, gap)
-            values[k, j] = max(gap, 1e-12)  # a logarithmic axis has no zero
-    return budgets, values
-
-
-def budgets_of(table: ResultTable) -> np.ndarray:
-    """The numbers of boxes that were allowed, growing."""
-    return np.unique(numbers(table, "allowed"))
+    """Budgets (b,), growing, and gaps (points, b); after its end a search keeps its gap."""
+    budgets = np.unique(table.numbers("allowed"))
+    values = []
+    for own in table.groups("point").values():
+        last = np.searchsorted(own.numbers("allowed"), budgets, side="right") - 1
+        values.append(np.maximum(own.numbers("gap")[last], 1e-12))  # a logarithm has no zero
+    return budgets, np.array(values)
 
 
 EXPERIMENT = Experiment(
@@ -221,19 +191,22 @@ EXPERIMENT = Experiment(
         ),
         "full": Settings(("synthetic2d", "spam", "mnist38")),
     },
-    pieces=pieces,
     compute=compute,
-    tables=tables,
-    findings=findings,
-    draw=draw,
-    figures=(
+    captions={
+        "ends": "Boxes until the gap is {tol:g}, or gap where the boxes end before",
+        "gaps": "Bounds of the least probability by boxes spent",
+    },
+    figures={
         ResultFigure(
             "gaps",
             "Median (and quartiles) over test points of the gap between the proved and the "
             "attained least probability, against the number of boxes",
             ("gaps",),
-        ),
-    ),
+        ): draw
+    },
+    pieces=pieces,
+    findings=findings,
+    summary=summary,
     notes=(
         "Beyond the paper, which proves convergence and shows no curve of it.",
         "Small models, as the paper's variance bound by solvers takes seconds per box.",

@@ -11,7 +11,7 @@ import gpcert
 from gpcert.experiments.base import Row
 from gpcert.experiments.fits import ball_words
 from gpcert.experiments.results import Cell, ResultTable
-from gpcert.experiments.statistics import Estimate, bootstrap, numbers
+from gpcert.experiments.statistics import Estimate, bootstrap
 from gpcert.models import GPClassifier
 
 SMALLEST = 1e-12
@@ -49,7 +49,7 @@ def delta_rows(
 
 def deltas_of(table: ResultTable, **chosen: Cell) -> np.ndarray:
     """(points,) the proved deltas of one model, in the order of the points."""
-    return numbers(table.where(**chosen), "proved")
+    return table.where(**chosen).numbers("proved")
 
 
 def ratio_of(middle: Callable[..., np.ndarray], above: np.ndarray, below: np.ndarray) -> Estimate:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from gpcert.datasets import Dataset
 from gpcert.experiments.pixels import key_patch
+from gpcert.experiments.sources import Sources, subset
 from gpcert.kernels import SquaredExponential
 from gpcert.models import GPClassifier
 
@@ -47,6 +49,18 @@ def fitted(data: Dataset, epochs: int, random_state: int = 0, **options: Any) ->
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return model.fit(data.X_train, data.y_train)
+
+
+def trained(
+    settings: Any, arguments: Mapping[str, Any], sources: Sources, points: int | None, **words: Any
+) -> tuple[Any, Dataset, GPClassifier]:
+    """The case of a piece (`one_per_case`), its data with so many test points (None: all of them),
+    and the model."""
+    case = settings.cases[arguments["case"]]
+    whole = sources.load(case.data)
+    count = len(whole.X_test) if points is None else points
+    data = subset(whole, settings.train, count, settings.random_state)
+    return case, data, fitted(data, case.epochs, settings.random_state, **words)
 
 
 def ball_words(name: str, x: np.ndarray, pixels: int) -> dict[str, Any]:

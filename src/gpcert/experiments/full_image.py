@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 import gpcert
-from gpcert.experiments.base import Experiment, Piece, Row, Rows, Tables
-from gpcert.experiments.fits import fitted, labelled
+from gpcert.experiments.base import Experiment, Row, Rows, Tables
+from gpcert.experiments.fits import labelled, trained
 from gpcert.experiments.pictures import panels
-from gpcert.experiments.results import Finding, ResultFigure, ResultTable
-from gpcert.experiments.sources import Sources, subset
-from gpcert.experiments.statistics import bootstrap
+from gpcert.experiments.results import ResultFigure, ResultTable, fields
+from gpcert.experiments.sources import Sources
+from gpcert.experiments.statistics import median_cells
+from gpcert.extras import Figure
 from gpcert.plots.curves import plot_accuracy
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -43,16 +41,9 @@ class Settings:
     random_state: int = 0
 
 
-def pieces(settings: Settings) -> list[Piece]:
-    """One per data set."""
-    return [Piece(case.data, {"case": k}, (case.data,)) for k, case in enumerate(settings.cases)]
-
-
 def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) -> Rows:
     """The robustness radius of every image, bracketed, and both curves."""
-    case = settings.cases[arguments["case"]]
-    data = subset(sources.load(case.data), settings.train, settings.points, settings.random_state)
-    model = fitted(data, case.epochs, settings.random_state)
+    case, data, model = trained(settings, arguments, sources, settings.points)
     radii = np.linspace(0.0, case.largest, settings.radii)
     found = gpcert.certified_accuracy(
         model,
@@ -67,9 +58,7 @@ def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) 
         {
             "data": case.data,
             "point": i,
-            "label": row.label,
-            "decision": row.decision,
-            "right": row.right,
+            **fields(row, "label decision right"),
             "proved up to": row.lower,
             "refuted at": row.upper if np.isfinite(row.upper) else None,
             "boxes": row.boxes,
@@ -84,60 +73,36 @@ def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) 
     return {"curves": curves, "points": points}
 
 
-def tables(settings: Settings, rows: Rows) -> list[ResultTable]:
-    """The curves, how near the bounds are, and the radii."""
-    del settings
+def summary(tables: Tables) -> Rows:
+    """How near the bounds are."""
     tightness = []
-    for data in dict.fromkeys(row["data"] for row in rows["points"]):
-        own: list[Any] = [row for row in rows["points"] if row["data"] == data]
-        right = [row for row in own if row["right"]]
+    for data, points in tables["points"].groups("data").items():
+        right = points.where(right=True).records()
         both = [row for row in right if row["refuted at"] is not None]
         tightness.append(
             {
                 "data": data,
-                "points": len(own),
+                "points": len(points.rows),
                 "right": len(right),
-                **_estimate("median proved", [row["proved up to"] for row in right]),
+                **_median("median proved", [row["proved up to"] for row in right]),
                 "refuted": len(both),
-                **_estimate("ratio", [row["proved up to"] / row["refuted at"] for row in both]),
+                **_median("ratio", [row["proved up to"] / row["refuted at"] for row in both]),
             }
         )
-    return [
-        ResultTable.of(
-            "tightness",
-            "Median proved radius of the images that are right, and the median ratio of proved to "
-            "refuted radius of those with a counter-example, with 95 % intervals",
-            tightness,
-        ),
-        ResultTable.of(
-            "curves", "Shares that are right and proved, and right and not refuted", rows["curves"]
-        ),
-        ResultTable.of("points", "Radii image by image, every pixel free", rows["points"]),
-    ]
+    return {"tightness": tightness}
 
 
-def _estimate(name: str, values: list[Any]) -> dict[str, float | None]:
-    if not values:
-        return {name: None, f"{name} low": None, f"{name} high": None}
-    found = bootstrap(values)
-    return {name: found.value, f"{name} low": found.low, f"{name} high": found.high}
+def _median(name: str, values: list[float]) -> dict[str, Any]:
+    return median_cells(values, name, f"{name} low", f"{name} high")
 
 
-def findings(tables: Tables) -> list[Finding]:
-    """The paper says nothing about whole images."""
-    del tables
-    return []
-
-
-def draw(name: str, tables: Tables) -> Figure:
+def draw(tables: Tables) -> Figure:
     """Both shares against the radius."""
-    del name
-    data = tables["curves"].distinct("data")
-    figure, axes = panels(len(data), sharey=True)
-    for ax, each in zip(axes, data, strict=True):
-        end = max(tables["curves"].where(data=each).column("radius"))
-        plot_accuracy(ax, *_steps(tables["points"].where(data=each), end))
-        ax.set_title(labelled(each))
+    figure, each = panels(tables["curves"].groups("data").items(), sharey=True)
+    for ax, (data, curves) in each:
+        end = max(curves.column("radius"))
+        plot_accuracy(ax, *_steps(tables["points"].where(data=data), end))
+        ax.set_title(labelled(data))
     return figure
 
 
@@ -145,8 +110,8 @@ def _steps(points: ResultTable, end: float) -> tuple[np.ndarray, np.ndarray, np.
     """Radii and both shares, with every step of them: a line from one reported radius to the next
     would lie above what is proved between them."""
     right = np.array(points.column("right"), dtype=bool)[:, None]
-    proved = np.array(points.column("proved up to"), dtype=float)[:, None]
-    refuted = np.array([np.inf if r is None else r for r in points.column("refuted at")])[:, None]
+    proved, refuted = (points.numbers(c)[:, None] for c in ("proved up to", "refuted at"))
+    refuted = np.where(np.isnan(refuted), np.inf, refuted)
     jumps = np.concatenate([[0.0], proved[right], refuted[right]])
     # a share changes just after a proved radius, and just before a counter-example
     sides = [np.nextafter(jumps, -np.inf), jumps, np.nextafter(jumps, np.inf)]
@@ -164,19 +129,22 @@ EXPERIMENT = Experiment(
         "quick": Settings((Case("digits38", 0.4),), train=250, points=20, radii=9, boxes=2),
         "full": Settings((Case("mnist38", 0.2), Case("fashion-ts", 0.2))),
     },
-    pieces=pieces,
     compute=compute,
-    tables=tables,
-    findings=findings,
-    draw=draw,
-    figures=(
+    captions={
+        "tightness": "Median proved radius of the images that are right, and the median ratio of "
+        "proved to refuted radius of those with a counter-example, with 95 % intervals",
+        "curves": "Shares that are right and proved, and right and not refuted",
+        "points": "Radii image by image, every pixel free",
+    },
+    figures={
         ResultFigure(
             "accuracy",
             "Share of test images that are right and proved robust (solid), and right and not "
             "refuted (dashed), against the l-infinity radius, every pixel free within [0, 1]",
             ("points", "curves"),
-        ),
-    ),
+        ): draw
+    },
+    summary=summary,
     notes=(
         "Beyond the paper, which moves ten pixels of an image: here all of them move.",
         "The true share lies between both curves.",

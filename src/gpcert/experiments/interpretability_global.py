@@ -4,25 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 import gpcert
-from gpcert.experiments.base import Experiment, Piece, Rows, Tables
-from gpcert.experiments.fits import fitted, labelled
-from gpcert.experiments.lime_fits import lime_of_scripts, lime_tabular
+from gpcert.experiments.base import Experiment, Rows, Tables
+from gpcert.experiments.fits import labelled, trained
+from gpcert.experiments.lime_fits import LIMES, limes
 from gpcert.experiments.pictures import panels, shared_legend
-from gpcert.experiments.results import Finding, ResultFigure, ResultTable
-from gpcert.experiments.sources import Sources, subset
+from gpcert.experiments.results import Finding, ResultFigure
+from gpcert.experiments.sources import Sources
 from gpcert.experiments.statistics import bootstrap, opposite
 from gpcert.explain import effects
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from gpcert.extras import Figure
 
 SMALL, LARGE = "small step", "large step"
-LIMES = ("LIME (package)", "LIME (scripts)")
 COLOURS = {SMALL: "#56B4E9", LARGE: "#0072B2", LIMES[0]: "#D55E00", LIMES[1]: "#E69F00"}
 HATCHES = {SMALL: "", LARGE: "..", LIMES[0]: "//", LIMES[1]: "xx"}
 MOST_BARS = 11
@@ -54,16 +51,9 @@ class Settings:
 PLANE = (Case("synthetic2d", 40, 0.02, 2.0), Case("synthetic2d-published", 40, 0.02, 2.0))
 
 
-def pieces(settings: Settings) -> list[Piece]:
-    """One per data set."""
-    return [Piece(case.data, {"case": k}, (case.data,)) for k, case in enumerate(settings.cases)]
-
-
 def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) -> Rows:
     """Effects on the probability of the first class, and LIME's weights, at every point."""
-    case = settings.cases[arguments["case"]]
-    data = subset(sources.load(case.data), settings.train, settings.points, settings.random_state)
-    model = fitted(data, case.epochs, settings.random_state)
+    case, data, model = trained(settings, arguments, sources, settings.points)
     target = model.classes_[0]
     budget = gpcert.Budget(seconds=None, boxes=settings.boxes)
     rows = []
@@ -71,27 +61,14 @@ def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) 
         found = effects(model, data.X_test, step, tol=settings.tol, budget=budget).of(target)
         bounds = (found.lower[:, 0], found.upper[:, 0])
         rows += _rows(case.data, method, step, found.values[:, 0], bounds)
-    for method, weights in zip(LIMES, _lime(settings, model, data), strict=True):
-        rows += _rows(case.data, method, None, weights, None)
+    weights = [limes(model, 0, x, data, settings, image=False) for x in data.X_test]
+    for method in LIMES:
+        values = np.array([each[method] for each in weights])
+        rows += _rows(case.data, method, None, values, None)
     return {"points": rows}
 
 
-def _lime(settings: Settings, model: Any, data: Any) -> tuple[np.ndarray, np.ndarray]:
-    """(points, d) weights for the first class, by both versions."""
-
-    def predict(Z: np.ndarray) -> np.ndarray:
-        return model.predict_proba(Z)[:, :1]
-
-    n, seed = settings.samples, settings.random_state
-    spread = data.X_train
-    return (
-        np.array([lime_tabular(predict, x, spread, n, seed)[0] for x in data.X_test]),
-        np.array([lime_of_scripts(predict, x, n, seed, image=False)[0] for x in data.X_test]),
-    )
-
-
 def _rows(data: str, method: str, step: float | None, values: np.ndarray, bounds: Any) -> list[Any]:
-    lower, upper = bounds or (None, None)
     return [
         {
             "data": data,
@@ -100,59 +77,33 @@ def _rows(data: str, method: str, step: float | None, values: np.ndarray, bounds
             "point": i,
             "feature": j + 1,
             "value": float(values[i, j]),
-            "proved lower": None if lower is None else float(lower[i, j]),
-            "proved upper": None if upper is None else float(upper[i, j]),
+            "proved lower": None if bounds is None else float(bounds[0][i, j]),
+            "proved upper": None if bounds is None else float(bounds[1][i, j]),
         }
         for i, j in np.ndindex(values.shape)
     ]
 
 
-def tables(settings: Settings, rows: Rows) -> list[ResultTable]:
-    """The values at all points, and their means with the intervals of the means."""
-    del settings
-    points = ResultTable.of("points", "Effects and LIME's weights, point by point", rows["points"])
+def summary(tables: Tables) -> Rows:
+    """Means over the points with their intervals."""
     means = []
-    for data, method, feature in dict.fromkeys(
-        (r["data"], r["method"], r["feature"]) for r in rows["points"]
-    ):
-        own = [
-            r
-            for r in rows["points"]
-            if (r["data"], r["method"], r["feature"]) == (data, method, feature)
-        ]
-        mean = bootstrap([r["value"] for r in own], np.mean)
-        means.append(
-            {
-                "data": data,
-                "method": method,
-                "gamma": own[0]["gamma"],
-                "feature": feature,
-                **mean.cells("mean"),
-                "proved lower": _mean(own, "proved lower"),
-                "proved upper": _mean(own, "proved upper"),
-            }
-        )
-    return [
-        ResultTable.of(
-            "means",
-            "Mean effect of a feature on the probability of the first class: 95 % interval over "
-            "test points (low, high), and for the effects the mean's proved bounds at these points",
-            means,
-        ),
-        points,
-    ]
-
-
-def _mean(rows: list[Any], name: str) -> float | None:
-    values = [row[name] for row in rows]
-    return None if values[0] is None else float(np.mean(values))
+    for key, own in tables["points"].groups("data", "method", "gamma", "feature").items():
+        row = dict(zip(("data", "method", "gamma", "feature"), key, strict=True))
+        row |= bootstrap(own.numbers("value"), np.mean).cells("mean")
+        for end in ("proved lower", "proved upper"):
+            row[end] = None if row["method"] in LIMES else float(np.mean(own.numbers(end)))
+        means.append(row)
+    return {"means": means}
 
 
 def findings(tables: Tables) -> list[Finding]:
     """Signs of means count where their interval leaves 0 out."""
     found = []
-    for data in tables["means"].distinct("data"):
-        signs = _signs(tables["means"].where(data=data))
+    for data, means in tables["means"].groups("data").items():
+        signs = {
+            method: np.array([_sign(row) for row in own.records()])
+            for method, own in means.groups("method").items()
+        }
         found += _plane(labelled(data), signs) if "synthetic" in data else _linear(data, signs)
     return found
 
@@ -160,13 +111,6 @@ def findings(tables: Tables) -> list[Finding]:
 Signs = dict[str, np.ndarray]
 """By method, per feature 1 or -1, or 0 where the interval of the mean, over points or proved at
 these, holds 0."""
-
-
-def _signs(means: ResultTable) -> Signs:
-    return {
-        method: np.array([_sign(row) for row in means.where(method=method).records()])
-        for method in means.distinct("method")
-    }
 
 
 def _sign(row: dict[str, Any]) -> int:
@@ -239,42 +183,34 @@ def _told(signs: np.ndarray) -> str:
     return "(" + ", ".join({1: "+", -1: "-", 0: "unsure"}[int(sign)] for sign in signs) + ")"
 
 
-def draw(name: str, tables: Tables) -> Figure:
+def draw(tables: Tables) -> Figure:
     """Bars per feature and method, each method in units of its largest mean."""
-    del name
-    means = tables["means"]
-    data = means.distinct("data")
-    figure, axes = panels(len(data))
-    for ax, each in zip(axes, data, strict=True):
-        own = means.where(data=each)
-        size = np.abs(np.array(own.where(method=LARGE).column("mean"), dtype=float))
+    figure, each = panels(tables["means"].groups("data").items())
+    for ax, (data, means) in each:
+        own = means.groups("method")
+        size = np.abs(own[LARGE].numbers("mean"))
         kept = np.sort(np.argsort(-size, kind="stable")[:MOST_BARS])
         for k, method in enumerate(COLOURS):
-            _bars(ax, own.where(method=method).records(), kept, (k, method))
+            mean, low, high = (own[method].numbers(c) for c in ("mean", "low", "high"))
+            unit = np.abs(mean).max() or 1.0
+            ax.bar(
+                np.arange(len(kept)) + 0.2 * (k - 1.5),
+                mean[kept] / unit,
+                0.18,
+                yerr=np.array([mean - low, high - mean])[:, kept] / unit,
+                color=COLOURS[method],
+                hatch=HATCHES[method],
+                edgecolor="white",
+                error_kw={"linewidth": 0.8, "ecolor": "#222222"},
+                label=method if method in LIMES else f"effects, {method}",
+            )
         ax.axhline(0.0, color="#444444", linewidth=0.8)
         ax.set_xticks(range(len(kept)), [str(j + 1) for j in kept])
-        steps = " and ".join(f"{own.where(method=m).column('gamma')[0]:g}" for m in (SMALL, LARGE))
-        ax.set_title(f"{labelled(each)}, γ = {steps}")
+        steps = " and ".join(f"{own[m].column('gamma')[0]:g}" for m in (SMALL, LARGE))
+        ax.set_title(f"{labelled(data)}, γ = {steps}")
         ax.set(xlabel="feature", ylabel="mean, largest = 1")
-    shared_legend(figure, axes, columns=2)
+    shared_legend(figure, columns=2)
     return figure
-
-
-def _bars(ax: Any, rows: list[Any], kept: np.ndarray, which: tuple[int, str]) -> None:
-    k, method = which
-    mean, low, high = (np.array([row[c] for row in rows]) for c in ("mean", "low", "high"))
-    unit = np.abs(mean).max() or 1.0
-    ax.bar(
-        np.arange(len(kept)) + 0.2 * (k - 1.5),
-        mean[kept] / unit,
-        0.18,
-        yerr=np.array([mean - low, high - mean])[:, kept] / unit,
-        color=COLOURS[method],
-        hatch=HATCHES[method],
-        edgecolor="white",
-        error_kw={"linewidth": 0.8, "ecolor": "#222222"},
-        label=method if method in LIMES else f"effects, {method}",
-    )
 
 
 EXPERIMENT = Experiment(
@@ -289,20 +225,24 @@ EXPERIMENT = Experiment(
         ),
         "full": Settings((*PLANE, Case("spam", 40, 0.02, 1.0))),
     },
-    pieces=pieces,
     compute=compute,
-    tables=tables,
-    findings=findings,
-    draw=draw,
-    figures=(
+    captions={
+        "means": "Mean effect of a feature on the probability of the first class: 95 % interval "
+        "over test points (low, high), and for the effects the mean's proved bounds at these "
+        "points",
+        "points": "Effects and LIME's weights, point by point",
+    },
+    figures={
         ResultFigure(
             "means",
             "Mean effect of each feature on the probability of the first class, with 95 % "
             "intervals over test points; each method in units of its largest mean. At most "
             f"{MOST_BARS} features, the largest at the large step",
             ("means",),
-        ),
-    ),
+        ): draw
+    },
+    summary=summary,
+    findings=findings,
     notes=(
         "Steps (gamma), epochs and tolerance are those of the published scripts; 50 random test "
         "points as in the text (the scripts use one).",

@@ -4,31 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 import gpcert
 from gpcert.datasets import Dataset
-from gpcert.experiments.base import Experiment, Piece, Rows, Tables
-from gpcert.experiments.fits import fitted, labelled
-from gpcert.experiments.lime_fits import lime_of_scripts, lime_tabular
+from gpcert.experiments.base import Experiment, Rows, Tables
+from gpcert.experiments.fits import labelled, trained
+from gpcert.experiments.lime_fits import LIMES, limes
 from gpcert.experiments.pictures import shared_legend
 from gpcert.experiments.pixels import image_shape
 from gpcert.experiments.results import Cell, Finding, ResultFigure, ResultTable
-from gpcert.experiments.sources import Sources, subset
+from gpcert.experiments.sources import Sources
 from gpcert.experiments.statistics import bootstrap
-from gpcert.explain import PixelBudget, effects, pixel_budget
+from gpcert.explain import effects, pixel_budget
+from gpcert.extras import Axes, Figure
 from gpcert.plots.axes import new_figure
 from gpcert.plots.curves import plot_gaps
 from gpcert.plots.effects import plot_heat_map
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
 OURS = "effects"
-LIMES = ("LIME (package)", "LIME (scripts)")
 ROWS = ("image", "effect", "smallest gap", "adversarial")
 
 
@@ -57,17 +53,9 @@ class Settings:
     random_state: int = 0
 
 
-def pieces(settings: Settings) -> list[Piece]:
-    """One per data set: its images share the model."""
-    return [Piece(case.data, {"case": k}, (case.data,)) for k, case in enumerate(settings.cases)]
-
-
 def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) -> Rows:
     """Effects, both versions of LIME, and the gaps by the order that each gives."""
-    case = settings.cases[arguments["case"]]
-    whole = sources.load(case.data)
-    data = subset(whole, settings.train, len(whole.X_test), settings.random_state)
-    model = fitted(data, case.epochs, settings.random_state, likelihood="softmax")
+    case, data, model = trained(settings, arguments, sources, None, likelihood="softmax")
     rows: Rows = {"budgets": [], "gaps": [], "pixels": []}
     for number, i in enumerate(_chosen(model, data)[: settings.images]):
         for table, found in _image(settings, model, data, i).items():
@@ -88,16 +76,7 @@ def _image(settings: Settings, model: Any, data: Dataset, i: int) -> dict[str, l
     around = {"radius": settings.radius, "domain": (0.0, 1.0)}
     budget = gpcert.Budget(seconds=None, boxes=settings.boxes)
     found = effects(model, x, tol=settings.tol, budget=budget, **around).of(label)
-    n, seed = settings.samples, settings.random_state
-
-    def predict(Z: np.ndarray) -> np.ndarray:
-        return model.predict_proba(Z)[:, k : k + 1]
-
-    values = {
-        OURS: found.values[0, 0],
-        LIMES[0]: lime_tabular(predict, x, data.X_train, n, seed)[0],
-        LIMES[1]: lime_of_scripts(predict, x, n, seed, image=True)[0],
-    }
+    values = {OURS: found.values[0, 0], **limes(model, k, x, data, settings, image=True)}
     betas = [beta for beta in settings.betas if beta <= x.size]
     limits = gpcert.Budget(seconds=None, boxes=settings.gap_boxes)
     curves = {
@@ -107,7 +86,15 @@ def _image(settings: Settings, model: Any, data: Dataset, i: int) -> dict[str, l
         for name, v in values.items()
     }
     return {
-        "budgets": [{"ranking": name, **_budget(curve)} for name, curve in curves.items()],
+        "budgets": [
+            {
+                "ranking": name,
+                "proved up to": curve.safe_beta,
+                "flips at": curve.least_beta,
+                "boxes": curve.boxes,
+            }
+            for name, curve in curves.items()
+        ],
         "gaps": [
             {"ranking": name, "beta": beta, "lower": float(low), "upper": float(high)}
             for name, c in curves.items()
@@ -120,10 +107,6 @@ def _image(settings: Settings, model: Any, data: Dataset, i: int) -> dict[str, l
 def _order(values: np.ndarray) -> list[int]:
     """Pixels, the largest value in size first."""
     return [int(j) for j in np.argsort(-np.abs(values), kind="stable")]
-
-
-def _budget(curve: PixelBudget) -> dict[str, Cell]:
-    return {"proved up to": curve.safe_beta, "flips at": curve.least_beta, "boxes": curve.boxes}
 
 
 def _pixels(
@@ -139,21 +122,6 @@ def _pixels(
             "adversarial": None if adversarial is None else float(adversarial[j]),
         }
         for j in range(x.size)
-    ]
-
-
-def tables(settings: Settings, rows: Rows) -> list[ResultTable]:
-    """Pixels to flip the decision, gaps, and the images themselves."""
-    del settings
-    return [
-        ResultTable.of(
-            "budgets",
-            "Pixels, the most important first by each ranking: proved not to flip the decision up "
-            "to, known to flip it at (empty: not within the numbers tried)",
-            rows["budgets"],
-        ),
-        ResultTable.of("gaps", "Proved bounds of the smallest gap, by pixels", rows["gaps"]),
-        ResultTable.of("pixels", "Images, effects, weights, adversarial images", rows["pixels"]),
     ]
 
 
@@ -216,43 +184,30 @@ def _more(count: Any) -> int:
     return 1 if count is None else int(count) + 1
 
 
-def draw(name: str, tables: Tables) -> Figure:
+def draw(tables: Tables) -> Figure:
     """Per image: itself, its effects, the gaps, and the adversarial image with fewest pixels."""
-    del name
-    images = list(
-        dict.fromkeys(
-            zip(*(tables["pixels"].column(c) for c in ("data", "image", "label")), strict=True)
-        )
-    )
+    images = tables["pixels"].groups("data", "image", "label")
     figure = new_figure(max(5.0, 2.3 * len(images)), 6.6, layout="compressed")
     axes = figure.subplots(4, len(images), squeeze=False)
-    for column, (data, image, label) in zip(axes.T, images, strict=True):
-        pixels = tables["pixels"].where(data=data, image=image)
-        gaps = tables["gaps"].where(data=data, image=image)
-        budgets = tables["budgets"].where(data=data, image=image)
+    for column, ((data, image, label), pixels) in zip(axes.T, images.items(), strict=True):
+        gaps, budgets = (tables[name].where(data=data, image=image) for name in ("gaps", "budgets"))
         _column(column, pixels, gaps, budgets)
-        column[0].set_title(f"{labelled(str(data))}: {label}", fontsize="medium")
+        column[0].set_title(f"{labelled(data)}: {label}", fontsize="medium")
     for ax, text in zip(axes[:, 0], ROWS, strict=True):
         ax.set_ylabel(text)
     for ax in axes[2, 1:]:
         ax.set_ylabel("")
-    shared_legend(figure, axes[2])
+    shared_legend(figure)
     return figure
 
 
 def _column(axes: Any, pixels: ResultTable, gaps: ResultTable, budgets: ResultTable) -> None:
     shape = image_shape(len(pixels.rows))
-    image, low, high = (
-        np.array(pixels.column(name), dtype=float)
-        for name in ("value", "effect lower", "effect upper")
-    )
+    image, low, high = map(pixels.numbers, ("value", "effect lower", "effect upper"))
     _grey(axes[0], image, shape)
     plot_heat_map(axes[1], 0.5 * (low + high), shape, label="", image=image)
-    curves = []
-    for ranking in gaps.distinct("ranking"):
-        own = gaps.where(ranking=ranking)
-        columns = [np.array(own.column(c), dtype=float) for c in ("beta", "lower", "upper")]
-        curves.append((str(ranking), *columns))
+    rankings = gaps.groups("ranking").items()
+    curves: Any = [(r, *map(own.numbers, ("beta", "lower", "upper"))) for r, own in rankings]
     plot_gaps(axes[2], curves)
     betas = sorted(set(gaps.column("beta")))
     axes[2].set_xscale("log", base=2)
@@ -260,12 +215,12 @@ def _column(axes: Any, pixels: ResultTable, gaps: ResultTable, budgets: ResultTa
     axes[2].minorticks_off()
     axes[2].set_box_aspect(1)
     axes[2].set_xlabel("pixels that may change", fontsize="small")
-    flipped = pixels.column("adversarial")
-    if flipped[0] is None:
+    flipped = pixels.numbers("adversarial")
+    if np.isnan(flipped[0]):
         axes[3].set(xticks=[], yticks=[], box_aspect=1)
         axes[3].set_title("none found", fontsize="small")
         return
-    _grey(axes[3], np.array(flipped, dtype=float), shape)
+    _grey(axes[3], flipped, shape)
     count = budgets.where(ranking=OURS).column("flips at")[0]
     axes[3].set_title(f"pixels changed: {count}", fontsize="small")
 
@@ -280,24 +235,19 @@ EXPERIMENT = Experiment(
     title="Images: effects of pixels, and how few of them flip the decision, against LIME",
     settings={
         "smallest": Settings(
-            (Case("digits358", 1),),
-            train=20,
-            images=1,
-            betas=(1, 2),
-            samples=100,
-            tol=0.1,
-            boxes=64,
-            gap_boxes=1,
+            (Case("digits358", 1),), 20, 1, 0.5, (1, 2), samples=100, tol=0.1, boxes=64, gap_boxes=1
         ),
         "quick": Settings((Case("digits358"),), train=250, samples=1000, gap_boxes=50),
         "full": Settings((Case("mnist358"), Case("fashion-tsp"))),
     },
-    pieces=pieces,
     compute=compute,
-    tables=tables,
-    findings=findings,
-    draw=draw,
-    figures=(
+    captions={
+        "budgets": "Pixels, the most important first by each ranking: proved not to flip the "
+        "decision up to, known to flip it at (empty: not within the numbers tried)",
+        "gaps": "Proved bounds of the smallest gap, by pixels",
+        "pixels": "Images, effects, weights, adversarial images",
+    },
+    figures={
         ResultFigure(
             "images",
             "Per column a test image; the effect of each pixel on the probability of its class "
@@ -305,8 +255,9 @@ EXPERIMENT = Experiment(
             "important pixels are free, by three rankings; the adversarial image with the fewest "
             "pixels that the effects lead to",
             ("pixels", "gaps", "budgets"),
-        ),
-    ),
+        ): draw
+    },
+    findings=findings,
     notes=(
         "One test image of each class, the first in random order that the model gets right.",
         "Pixels move by at most 0.5 within [0, 1], the step of the published scripts; softmax "

@@ -11,8 +11,11 @@ x, least squares. Of an image only pixels that are not 0 can get a weight there.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+
+from gpcert.datasets import Dataset
 
 Predict = Callable[[np.ndarray], np.ndarray]
 """Points (n, d) to predictions (n, outputs)."""
@@ -21,6 +24,24 @@ RIDGE = 1.0
 TABULAR_WIDTH = 0.75
 SCRIPTS_WIDTH = 0.25
 LEAST_WEIGHT = 0.01
+
+
+LIMES = ("LIME (package)", "LIME (scripts)")
+"""The two versions, as tables and figures call them."""
+
+
+def limes(
+    model: Any, output: int, x: np.ndarray, data: Dataset, settings: Any, *, image: bool
+) -> dict[str, np.ndarray]:
+    """(d,) the weights for one class at x by either version; `settings` have samples and a seed."""
+
+    def predict(Z: np.ndarray) -> np.ndarray:
+        return model.predict_proba(Z)[:, output : output + 1]
+
+    how = (settings.samples, settings.random_state)
+    package = lime_tabular(predict, x, data.X_train, *how)[0]
+    scripts = lime_of_scripts(predict, x, *how, image=image)[0]
+    return dict(zip(LIMES, (package, scripts), strict=True))
 
 
 def lime_tabular(

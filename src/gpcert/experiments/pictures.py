@@ -5,43 +5,44 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
+from gpcert.extras import Axes, Figure
 from gpcert.plots.axes import new_figure
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 WIDTH, HEIGHT = 4.6, 3.6
 PIXELS_AN_INCH = 130
 MOST_NUMBERS = 8
 
+T = TypeVar("T")
 
 WIDE_RANGE = 300.0
 """Quotient of the ends of an axis from which on only powers of ten have their number."""
 
 
-def panels(count: int, columns: int = 2, **options: Any) -> tuple[Figure, list[Axes]]:
-    """A figure with `count` axes in rows of at most `columns`; options are those of `subplots`.
+def panels(
+    items: Iterable[T], columns: int = 2, **options: Any
+) -> tuple[Figure, list[tuple[Axes, T]]]:
+    """A figure with axes for each item, in rows of at most `columns`; options are `subplots`'.
 
-    >>> figure, axes = panels(3)
-    >>> len(axes)
-    3
+    >>> figure, each = panels("abc")
+    >>> [item for ax, item in each]
+    ['a', 'b', 'c']
     """
-    columns = min(columns, count)
-    rows = math.ceil(count / columns)
+    given = list(items)
+    columns = min(columns, len(given))
+    rows = math.ceil(len(given) / columns)
     figure = new_figure(WIDTH * columns, HEIGHT * rows)
     axes = figure.subplots(rows, columns, squeeze=False, **options).ravel().tolist()
-    for unused in axes[count:]:
+    for unused in axes[len(given) :]:
         unused.remove()
-    return figure, axes[:count]
+    return figure, list(zip(axes, given, strict=False))
 
 
-def shared_legend(figure: Figure, axes: Iterable[Axes], columns: int = 4) -> None:
+def shared_legend(figure: Figure, columns: int = 4) -> None:
     """One legend below the figure in place of one in every panel."""
     known = {}
-    for ax in axes:
+    for ax in figure.axes:
         handles, labels = ax.get_legend_handles_labels()
         known |= dict(zip(labels, handles, strict=True))
         if (own := ax.get_legend()) is not None:

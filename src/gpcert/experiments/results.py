@@ -14,15 +14,15 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
+
+import numpy as np
 
 from gpcert.certificates import Record
 from gpcert.certificates.schema import Cell, cell
+from gpcert.certificates.table import cells_of
 from gpcert.errors import InputError
-from gpcert.extras import optional
-
-if TYPE_CHECKING:
-    import pandas as pd
+from gpcert.extras import DataFrame, optional
 
 SCALES = ("smallest", "quick", "full")
 AGREEMENTS = ("yes", "no", "unclear")
@@ -87,6 +87,10 @@ class ResultTable:
         k = self.columns.index(name)
         return tuple(row[k] for row in self.rows)
 
+    def numbers(self, name: str) -> np.ndarray:
+        """(rows,) a column of numbers as an array; None is NaN."""
+        return np.array(self.column(name), dtype=np.float64)
+
     def distinct(self, name: str) -> list[Any]:
         """The different cells of a column, in their order.
 
@@ -111,6 +115,22 @@ class ResultTable:
         rows = tuple(row for row, *found in keep if tuple(found) == wanted)
         return type(self)(self.name, self.caption, self.columns, rows)
 
+    def groups(self, *names: str) -> dict[Any, Self]:
+        """The rows that agree in these columns, by what they have there, in their order.
+
+        >>> table = ResultTable("t", "", ("a", "b"), ((1, 2), (3, 4), (1, 5)))
+        >>> {key: group.column("b") for key, group in table.groups("a").items()}
+        {1: (2, 5), 3: (4,)}
+        """
+        found: dict[Any, list[Any]] = {}
+        for row, *key in zip(self.rows, *map(self.column, names), strict=True):
+            found.setdefault(tuple(key) if len(key) > 1 else key[0], []).append(row)
+        make = type(self)
+        return {
+            key: make(self.name, self.caption, self.columns, tuple(rows))
+            for key, rows in found.items()
+        }
+
     def to_csv(self) -> str:
         """Comma separated, a heading first; floats exact, infinities by name, None empty."""
         text = io.StringIO()
@@ -119,7 +139,7 @@ class ResultTable:
         writer.writerows(tuple(map(_csv_cell, row)) for row in self.rows)
         return text.getvalue()
 
-    def to_frame(self) -> pd.DataFrame:
+    def to_frame(self) -> DataFrame:
         """One row per row."""
         pandas = optional("pandas", "to_frame")
         return pandas.DataFrame(list(self.rows), columns=list(self.columns))
@@ -252,6 +272,11 @@ def read_all(folder: str | Path) -> dict[Path, ExperimentResult]:
             "`gpcert reproduce NAME --output DIR` writes them"
         )
     return {path.parent: ExperimentResult.read(path.parent) for path in found}
+
+
+def fields(record: Any, names: str) -> dict[str, Any]:
+    """Fields of a record as cells of a row, both ends of an interval."""
+    return {name.replace("_", " "): value for name, value in cells_of(record, names).items()}
 
 
 def write_whole(path: Path, text: str) -> None:

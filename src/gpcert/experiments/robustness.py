@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,11 +14,9 @@ from gpcert.experiments.fits import fit_cells, fitted, labelled
 from gpcert.experiments.pictures import panels, shared_legend
 from gpcert.experiments.results import Finding, ResultFigure, ResultTable
 from gpcert.experiments.sources import Sources, subset
-from gpcert.experiments.statistics import Estimate, bootstrap, exceeds, numbers
+from gpcert.experiments.statistics import Estimate, bootstrap, exceeds
+from gpcert.extras import Figure
 from gpcert.plots.points import plot_boxes
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 INFERENCE = {"laplace": "Laplace", "ep": "EP"}
 MIDDLES = {"mean": np.mean, "median": np.median}
@@ -69,47 +67,28 @@ def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) 
     }
 
 
-def tables(settings: Settings, rows: Rows) -> list[ResultTable]:
-    """The models with their mean delta, how many times less EP's is, and all deltas."""
-    deltas = ResultTable.of("deltas", "delta at every point: attained and proved", rows["deltas"])
+def summary(tables: Tables) -> Rows:
+    """The models with their mean delta, and how many times less EP's is: the points are resampled,
+    each with both of its deltas."""
+    deltas = tables["deltas"]
     models = []
-    for row in rows["models"]:
-        key = {name: row[name] for name in ("data", "inference", "epochs")}
-        values = deltas_of(deltas, **key)
+    for row in tables["models"].records():
+        values = deltas_of(deltas, **{name: row[name] for name in ("data", "inference", "epochs")})
         mean = bootstrap(values, np.mean)
         models.append({**row, **mean.cells("mean delta"), "median delta": float(np.median(values))})
-    ratios = [
-        {
-            "data": data,
-            "epochs": epochs,
-            "of": middle,
-            **_ratio(deltas, data, epochs, middle)._asdict(),
-        }
-        for data in settings.data
-        for epochs in settings.epochs
-        for middle in MIDDLES
-    ]
-    return [
-        ResultTable.of(
-            "models", "Models, and their mean proved delta with its 95 % interval", models
-        ),
-        ResultTable.of(
-            "ratios", "Delta of Laplace over that of EP, with its 95 % interval", ratios
-        ),
-        deltas,
-    ]
-
-
-def _ratio(deltas: ResultTable, data: str, epochs: Any, middle: str) -> Estimate:
-    """Delta of Laplace over EP's; the points are resampled, each with both of its deltas."""
-    columns = [deltas_of(deltas, data=data, epochs=epochs, inference=each) for each in INFERENCE]
-    return ratio_of(MIDDLES[middle], *columns)
+    ratios = []
+    for (data, epochs), group in deltas.groups("data", "epochs").items():
+        columns = [deltas_of(group, inference=each) for each in INFERENCE]
+        for name, middle in MIDDLES.items():
+            ratio = ratio_of(middle, *columns)
+            ratios.append({"data": data, "epochs": epochs, "of": name, **ratio._asdict()})
+    return {"models": models, "ratios": ratios}
 
 
 def findings(tables: Tables) -> list[Finding]:
     """Laplace against EP, then the epochs."""
     ratios = tables["ratios"]
-    last = int(max(numbers(ratios, "epochs")))
+    last = max(ratios.column("epochs"))
     found = []
     for middle in MIDDLES:
         records: list[Any] = ratios.where(epochs=last, of=middle).records()
@@ -175,7 +154,7 @@ NOTICEABLE = 0.05
 def _epochs(deltas: ResultTable) -> list[Finding]:
     """Whether delta falls from the fewest to the most epochs, for every data set and inference."""
     found = []
-    few, many = (int(f(numbers(deltas, "epochs"))) for f in (min, max))
+    few, many = (f(deltas.column("epochs")) for f in (min, max))
     for data in deltas.distinct("data"):
         for inference, label in INFERENCE.items():
             before, after = (
@@ -201,22 +180,20 @@ def _both(deltas: np.ndarray) -> str:
     return f"{np.mean(deltas):.3g} ({np.median(deltas):.2g})"
 
 
-def draw(name: str, tables: Tables) -> Figure:
+def draw(tables: Tables) -> Figure:
     """Box plots: one panel per data set, the epochs along the axis."""
-    del name
-    deltas = tables["deltas"]
-    names, epochs = deltas.distinct("data"), deltas.distinct("epochs")
-    figure, axes = panels(len(names))
-    for ax, data in zip(axes, names, strict=True):
+    epochs = tables["deltas"].distinct("epochs")
+    figure, each_data = panels(tables["deltas"].groups("data").items())
+    for ax, (data, deltas) in each_data:
         values = {
-            (label, str(each)): deltas_of(deltas, data=data, inference=inference, epochs=each)
+            (label, str(each)): deltas_of(deltas, inference=inference, epochs=each)
             for inference, label in INFERENCE.items()
             for each in epochs
         }
         plot_boxes(ax, values, list(INFERENCE.values()), [str(e) for e in epochs], label="delta")
         ax.set_xlabel("epochs of training")
         ax.set_title(labelled(data))
-    shared_legend(figure, axes)
+    shared_legend(figure)
     return figure
 
 
@@ -228,19 +205,23 @@ EXPERIMENT = Experiment(
         "quick": Settings(("synthetic2d", "digits38"), train=200, test=100, points=20),
         "full": Settings(("synthetic2d", "spam", "mnist38", "fashion-ts")),
     },
-    pieces=pieces,
     compute=compute,
-    tables=tables,
-    findings=findings,
-    draw=draw,
-    figures=(
+    captions={
+        "models": "Models, and their mean proved delta with its 95 % interval",
+        "ratios": "Delta of Laplace over that of EP, with its 95 % interval",
+        "deltas": "delta at every point: attained and proved",
+    },
+    figures={
         ResultFigure(
             "boxes",
             "Proved delta of random test points, by data set, inference and epochs of training; "
             "smaller is more robust",
             ("deltas",),
-        ),
-    ),
+        ): draw
+    },
+    pieces=pieces,
+    summary=summary,
+    findings=findings,
     notes=(
         "delta is proved to within 0.001 (the paper: 0.01), as most values are smaller than that.",
         "An epoch is one evaluation of evidence and gradient; training stops earlier where it "

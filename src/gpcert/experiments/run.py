@@ -71,7 +71,7 @@ def reproduce(
         settings=from_json(to_json(asdict(settings))),
         environment=environment(digests, experiment.random_state),
         seconds=sum(part.seconds for part in found),
-        tables=tuple(experiment.tables(settings, _joined(found))),
+        tables=experiment.tables(scale, _joined(found)),
     )
     return _written(experiment, result, place)
 
@@ -150,6 +150,6 @@ def _written(experiment: Experiment, result: ExperimentResult, place: Path) -> E
     judged = experiment.judged(result)
     judged.write(place)
     tables = {table.name: table for table in judged.tables}
-    for figure in judged.figures:
-        save(experiment.draw(figure.name, tables), place / figure.name)
+    for figure, draw in experiment.figures.items():
+        save(draw(tables), place / figure.name)
     return judged

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 import gpcert
-from gpcert.experiments.base import Experiment, Piece, Rows, Tables
-from gpcert.experiments.fits import ball_words, fit_cells, fitted, labelled
+from gpcert.experiments.base import Experiment, Rows, Tables
+from gpcert.experiments.fits import ball_words, fit_cells, labelled, trained
 from gpcert.experiments.pictures import panels, shared_legend
-from gpcert.experiments.results import Finding, ResultFigure, ResultTable
-from gpcert.experiments.sources import Sources, subset
+from gpcert.experiments.results import Finding, ResultFigure
+from gpcert.experiments.sources import Sources
 from gpcert.experiments.statistics import bootstrap, exceeds, opposite, share
+from gpcert.extras import Figure
 from gpcert.plots.curves import plot_safety
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -55,36 +53,19 @@ FULL = (
 )
 
 
-def pieces(settings: Settings) -> list[Piece]:
-    """One per data set."""
-    return [Piece(case.data, {"case": k}, (case.data,)) for k, case in enumerate(settings.cases)]
-
-
 def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) -> Rows:
     """The model, and the curve of every point."""
-    case = settings.cases[arguments["case"]]
-    whole = sources.load(case.data)
-    data = subset(whole, settings.train, len(whole.X_test), settings.random_state)
-    model = fitted(data, case.epochs, settings.random_state)
-    rows: Rows = {
-        "models": [
-            {
-                "data": case.data,
-                "training points": len(data.X_train),
-                "features": data.dim,
-                **fit_cells(model, data),
-            }
-        ],
-        "curves": [],
-        "points": [],
-    }
+    case, data, model = trained(settings, arguments, sources, None)
+    about = {"data": case.data, "training points": len(data.X_train), "features": data.dim}
+    rows: Rows = {"models": [{**about, **fit_cells(model, data)}], "curves": [], "points": []}
     radii = np.linspace(0.0, case.largest, settings.radii)[1:]
     budget = gpcert.Budget(seconds=None, boxes=settings.boxes)
     for k, x in enumerate(data.X_test[: settings.points]):
         words = ball_words(case.data, x, settings.pixels)
         curve = gpcert.safety_curve(model, x, radii, tol=settings.tol, budget=budget, **words)
-        rows["curves"] += [{"data": case.data, "point": k, **curve.cells(step)} for step in curve]
-        rows["points"].append({"data": case.data, "point": k, **_summary(curve)})
+        head = {"data": case.data, "point": k}
+        rows["curves"] += [{**head, **curve.cells(step)} for step in curve]
+        rows["points"].append({**head, **_summary(curve)})
     return rows
 
 
@@ -109,26 +90,11 @@ def _summary(curve: gpcert.SafetyCurve) -> dict[str, Any]:
     }
 
 
-def tables(settings: Settings, rows: Rows) -> list[ResultTable]:
-    """Models, points, and the curves themselves."""
-    return [
-        ResultTable.of("models", "The models: Laplace, probit, test accuracy", rows["models"]),
-        ResultTable.of(
-            "points",
-            "First radius with a proved counter-example, with a successful attack (none: empty), "
-            "and how far the attack stays from the worst value known at the largest radius",
-            rows["points"],
-        ),
-        ResultTable.of("curves", "Bounds and attack at every radius", rows["curves"]),
-    ]
-
-
 def findings(tables: Tables) -> list[Finding]:
     """The claims about the attack, each as a share of all points that have a counter-example."""
     found = []
-    for table in _by_data(tables["points"]):
-        label = labelled(str(table.column("data")[0]))
-        paper = PAPER[str(table.column("data")[0])]
+    for data, table in tables["points"].groups("data").items():
+        label = labelled(data)
         unsafe = [row for row in table.records() if row["first unsafe"] is not None]
         found.append(
             Finding(
@@ -139,7 +105,7 @@ def findings(tables: Tables) -> list[Finding]:
             )
         )
         if unsafe:
-            found += _about_attack(label, paper, unsafe)
+            found.append(_about_attack(label, PAPER[data], unsafe))
     return found
 
 
@@ -158,51 +124,40 @@ NEGLIGIBLE = 0.02
 """A difference in probability that nobody would see in the paper's figure: two tolerances."""
 
 
-def _about_attack(label: str, paper: str, unsafe: list[dict[str, Any]]) -> list[Finding]:
+def _about_attack(label: str, paper: str, unsafe: list[dict[str, Any]]) -> Finding:
     missed = share([row["first attacked"] is None for row in unsafe])
+    shown = "at the one point shown"
     if paper == "misses":
-        return [
-            Finding(
-                f"{label}: GPFGS misses counter-examples at every radius",
-                "at the one point shown",
-                f"share {missed} of {len(unsafe)} points",
-                "yes" if missed.value > 0 else ("no" if missed.high < FEW else "unclear"),
-                "yes: there are such points, whose counter-examples are proved; no: there is none, "
-                f"and the interval excludes that {FEW:.0%} are such",
-            )
-        ]
+        return Finding(
+            f"{label}: GPFGS misses counter-examples at every radius",
+            shown,
+            f"share {missed} of {len(unsafe)} points",
+            "yes" if missed.value > 0 else ("no" if missed.high < FEW else "unclear"),
+            "yes: there are such points, whose counter-examples are proved; no: there is none, "
+            f"and the interval excludes that {FEW:.0%} are such",
+        )
     gap = bootstrap([row["missed by attack"] for row in unsafe])
     if paper == "underestimates":
-        return [
-            Finding(
-                f"{label}: GPFGS underestimates the worst case",
-                "at the one point shown",
-                f"median difference in probability {gap}; never successful: {missed}",
-                exceeds(gap, NEGLIGIBLE),
-                f"yes: the interval of the median lies above {NEGLIGIBLE}",
-            )
-        ]
-    return [
-        Finding(
-            f"{label}: the model is locally linear, GPFGS does as well as the search",
-            "at the one point shown",
-            f"median difference in probability {gap}",
-            opposite(exceeds(gap, NEGLIGIBLE)),
-            f"yes: the interval of the median lies below {NEGLIGIBLE}",
+        return Finding(
+            f"{label}: GPFGS underestimates the worst case",
+            shown,
+            f"median difference in probability {gap}; never successful: {missed}",
+            exceeds(gap, NEGLIGIBLE),
+            f"yes: the interval of the median lies above {NEGLIGIBLE}",
         )
-    ]
+    return Finding(
+        f"{label}: the model is locally linear, GPFGS does as well as the search",
+        shown,
+        f"median difference in probability {gap}",
+        opposite(exceeds(gap, NEGLIGIBLE)),
+        f"yes: the interval of the median lies below {NEGLIGIBLE}",
+    )
 
 
-def _by_data(table: ResultTable) -> list[ResultTable]:
-    return [table.where(data=name) for name in table.distinct("data")]
-
-
-def draw(name: str, tables: Tables) -> Figure:
+def draw(tables: Tables) -> Figure:
     """The curve of one point per data set: the first that the attack misses, if there is one."""
-    del name
-    groups = _by_data(tables["points"])
-    figure, axes = panels(len(groups), columns=3)
-    for ax, table in zip(axes, groups, strict=True):
+    figure, each = panels(tables["points"].groups("data").values(), columns=3)
+    for ax, table in each:
         every: list[Any] = table.records()
         rows = [row for row in every if row["first unsafe"] is not None] or every
         row = next((row for row in rows if row["first attacked"] is None), rows[0])
@@ -216,7 +171,7 @@ def draw(name: str, tables: Tables) -> Figure:
             first_unsafe=row["first unsafe"],
         )
         ax.set_title(f"{labelled(row['data'])}, test point {row['point']}")
-    shared_legend(figure, axes)
+    shared_legend(figure)
     return figure
 
 
@@ -228,20 +183,23 @@ EXPERIMENT = Experiment(
         "quick": Settings(QUICK, train=250, points=8, radii=8, boxes=500),
         "full": Settings(FULL),
     },
-    pieces=pieces,
     compute=compute,
-    tables=tables,
-    findings=findings,
-    draw=draw,
-    figures=(
+    captions={
+        "models": "The models: Laplace, probit, test accuracy",
+        "points": "First radius with a proved counter-example, with a successful attack (none: "
+        "empty), and how far the attack stays from the worst value known at the largest radius",
+        "curves": "Bounds and attack at every radius",
+    },
+    figures={
         ResultFigure(
             "curves",
             "Proved (solid) and attained (dashed) bounds of the least and the greatest probability "
             "in a ball, against its radius, and the attack; one point per data set, the first that "
             "the attack misses where there is one",
             ("points", "curves"),
-        ),
-    ),
+        ): draw
+    },
+    findings=findings,
     notes=(
         "The paper shows one selected point per data set; here the first test points in random "
         "order are taken, and the figure shows one of them.",

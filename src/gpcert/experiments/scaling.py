@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,12 +14,10 @@ from gpcert.experiments.base import Experiment, Piece, Rows, Tables
 from gpcert.experiments.pictures import logarithmic, panels
 from gpcert.experiments.results import Finding, ResultFigure, ResultTable
 from gpcert.experiments.sources import Sources
-from gpcert.experiments.statistics import Estimate, bootstrap, exceeds, numbers, opposite
+from gpcert.experiments.statistics import Estimate, bootstrap, exceeds, opposite
+from gpcert.extras import Figure
 from gpcert.kernels import SquaredExponential
 from gpcert.models import GPClassifier
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 AXES = {
     "train": "training points N",
@@ -43,29 +41,21 @@ class Settings:
     boxes: int = 20000
     random_state: int = 0
 
-    def values(self, axis: str) -> tuple[float, ...]:
-        """What one axis runs through."""
-        return {"train": self.train, "features": self.features, "radius": self.radius}[axis]
-
 
 def pieces(settings: Settings) -> list[Piece]:
     """One per axis and value."""
     return [
         Piece(f"{axis}-{number}", {"axis": axis, "value": value})
         for axis in AXES
-        for number, value in enumerate(settings.values(axis))
+        for number, value in enumerate(getattr(settings, axis))
     ]
 
 
 def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) -> Rows:
     """Ranges around random points of one model, timed after the model's own set-up."""
     del sources
-    chosen: dict[str, Any] = {
-        "train": settings.base_train,
-        "features": settings.base_features,
-        "radius": settings.base_radius,
-        arguments["axis"]: arguments["value"],
-    }
+    chosen: dict[str, Any] = {axis: getattr(settings, f"base_{axis}") for axis in AXES}
+    chosen[arguments["axis"]] = arguments["value"]
     model, X = _model(chosen["train"], chosen["features"], settings)
     rows: Rows = {"times": []}
     budget = gpcert.Budget(seconds=None, boxes=settings.boxes)
@@ -103,27 +93,20 @@ def _model(train: int, features: int, settings: Settings) -> tuple[gpcert.Poster
     return model.posterior_, X[train:]
 
 
-def tables(settings: Settings, rows: Rows) -> list[ResultTable]:
-    """Medians, and every search."""
-    times = ResultTable.of(
-        "times", "CPU seconds and boxes of every range, both sides", rows["times"]
-    )
+def summary(tables: Tables) -> Rows:
+    """Medians over the points."""
     medians = []
-    for axis in AXES:
-        for value in settings.values(axis):
-            found = times.where(axis=axis, value=float(value))
-            seconds = bootstrap(numbers(found, "seconds"))
-            medians.append(
-                {
-                    "axis": axis,
-                    "value": float(value),
-                    **seconds.cells("median seconds"),
-                    "median boxes": float(np.median(numbers(found, "boxes"))),
-                    "converged": float(np.mean(numbers(found, "converged"))),
-                }
-            )
-    caption = "Median CPU seconds with their 95 % interval, boxes, and share of converged searches"
-    return [ResultTable.of("medians", caption, medians), times]
+    for (axis, value), found in tables["times"].groups("axis", "value").items():
+        medians.append(
+            {
+                "axis": axis,
+                "value": value,
+                **bootstrap(found.numbers("seconds")).cells("median seconds"),
+                "median boxes": float(np.median(found.numbers("boxes"))),
+                "converged": float(np.mean(found.numbers("converged"))),
+            }
+        )
+    return {"medians": medians}
 
 
 def findings(tables: Tables) -> list[Finding]:
@@ -155,7 +138,7 @@ def findings(tables: Tables) -> list[Finding]:
 
 def _slope(values: list[float], times: ResultTable, what: str, scale: Any) -> Estimate:
     """Slope of log `what` against these values of the scaled axis, the points resampled."""
-    columns = [numbers(times.where(value=value), what) for value in values]
+    columns = [times.where(value=value).numbers(what) for value in values]
     logs = np.log(np.stack(columns, axis=1))
     x = np.asarray(scale(np.array(values, float)), float)
     x = x - x.mean()
@@ -166,27 +149,19 @@ def _slope(values: list[float], times: ResultTable, what: str, scale: Any) -> Es
     return bootstrap(logs, slope)
 
 
-def draw(name: str, tables: Tables) -> Figure:
+def draw(tables: Tables) -> Figure:
     """Seconds against each axis, both logarithmic; numbers are median boxes."""
-    del name
-    figure, axes = panels(len(AXES), columns=3)
-    for ax, (axis, label) in zip(axes, AXES.items(), strict=True):
-        rows: list[Any] = tables["medians"].where(axis=axis).records()
-        x = np.array([row["value"] for row in rows])
-        middle, low, high = (
-            np.array([row[key] for row in rows]) for key in ("median seconds", "low", "high")
+    figure, each = panels(AXES.items(), columns=3)
+    for ax, (axis, label) in each:
+        rows = tables["medians"].where(axis=axis)
+        x, middle, low, high, boxes = map(
+            rows.numbers, ("value", "median seconds", "low", "high", "median boxes")
         )
         ax.fill_between(x, low, high, color="#0072B2", alpha=0.2, linewidth=0)
         ax.plot(x, middle, color="#0072B2", marker="o")
-        for row in rows:
-            ax.annotate(
-                f"{row['median boxes']:g}",
-                (row["value"], row["median seconds"]),
-                xytext=(0, 7),
-                textcoords="offset points",
-                ha="center",
-                fontsize="small",
-            )
+        beside = {"xytext": (0, 7), "textcoords": "offset points", "ha": "center"}
+        for count, *place in zip(boxes, x, middle, strict=True):
+            ax.annotate(f"{count:g}", tuple(place), **beside, fontsize="small")
         ax.margins(y=0.2)
         logarithmic(ax, x)
         ax.set_xlabel(label)
@@ -206,19 +181,23 @@ EXPERIMENT = Experiment(
         ),
         "full": Settings(),
     },
-    pieces=pieces,
     compute=compute,
-    tables=tables,
-    findings=findings,
-    draw=draw,
-    figures=(
+    captions={
+        "medians": "Median CPU seconds with their 95 % interval, boxes, and share of converged "
+        "searches",
+        "times": "CPU seconds and boxes of every range, both sides",
+    },
+    figures={
         ResultFigure(
             "times",
             "Median CPU seconds (band: 95 % interval) and boxes (numbers) of the range of a "
             "probability, both sides, against one quantity while the others are fixed",
             ("medians",),
-        ),
-    ),
+        ): draw
+    },
+    pieces=pieces,
+    summary=summary,
+    findings=findings,
     notes=(
         "Beyond the paper, which states orders of growth. Laplace classifiers of generated data "
         "with fixed kernel parameters, all features free; one BLAS thread; the model's own "

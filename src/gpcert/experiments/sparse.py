@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -12,16 +13,15 @@ from gpcert.experiments.base import Experiment, Piece, Rows, Tables
 from gpcert.experiments.deltas import delta_rows, deltas_of
 from gpcert.experiments.fits import fit_cells, fitted, labelled
 from gpcert.experiments.pictures import panels, shared_legend
-from gpcert.experiments.results import Finding, ResultFigure, ResultTable
+from gpcert.experiments.results import Finding, ResultFigure
 from gpcert.experiments.sources import Sources, subset
 from gpcert.experiments.statistics import Estimate, bootstrap, exceeds, opposite
+from gpcert.extras import Axes, Figure
 from gpcert.plots.points import plot_boxes
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
 METHODS = ("fic", "dtc", "var")
+KEY = ("data", "method", "train", "inducing")
+"""What a model is known by."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def pieces(settings: Settings) -> list[Piece]:
 
 def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) -> Rows:
     """One model, and delta at every point."""
-    key = {name: arguments[name] for name in ("data", "method", "train", "inducing")}
+    key = {name: arguments[name] for name in KEY}
     data = subset(sources.load(key["data"]), key["train"], settings.test, settings.random_state)
     model = fitted(
         data,
@@ -75,16 +75,13 @@ def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) 
     return {"models": [{**key, **fit_cells(model, data)}], "deltas": deltas}
 
 
-def tables(settings: Settings, rows: Rows) -> list[ResultTable]:
-    """The models with their mean delta, and all deltas."""
-    deltas = ResultTable.of("deltas", "delta at every point: attained and proved", rows["deltas"])
+def summary(tables: Tables) -> Rows:
+    """The models with their mean delta."""
     models = []
-    for row in rows["models"]:
-        key = {name: row[name] for name in ("data", "method", "train", "inducing")}
-        mean = bootstrap(deltas_of(deltas, **key), np.mean)
-        models.append({**row, **mean.cells("mean delta")})
-    caption = "Models, their test accuracy, and mean proved delta with its 95 % interval"
-    return [ResultTable.of("models", caption, models), deltas]
+    for row in tables["models"].records():
+        values = deltas_of(tables["deltas"], **{name: row[name] for name in KEY})
+        models.append({**row, **bootstrap(values, np.mean).cells("mean delta")})
+    return {"models": models}
 
 
 class _Grid:
@@ -94,25 +91,22 @@ class _Grid:
         self.models: list[Any] = tables["models"].where(data=data, method=method).records()
         self.train = sorted({row["train"] for row in self.models})
         self.inducing = sorted({row["inducing"] for row in self.models})
-        self.pairs = {(row["train"], row["inducing"]) for row in self.models}
-        self.deltas = {
-            pair: deltas_of(
-                tables["deltas"], data=data, method=method, train=pair[0], inducing=pair[1]
-            )
-            for pair in self.pairs
-        }
+        own = tables["deltas"].where(data=data, method=method).groups("train", "inducing")
+        self.deltas = {pair: group.numbers("proved") for pair, group in own.items()}
 
     def fall_with_training(self) -> np.ndarray:
         """(points,) from the fewest to the most training points, over common inducing points."""
         few, many = self.train[0], self.train[-1]
-        common = [m for m in self.inducing if {(few, m), (many, m)} <= self.pairs]
-        return np.mean([self.deltas[few, m] - self.deltas[many, m] for m in common], axis=0)
+        return self._fall([((few, m), (many, m)) for m in self.inducing])
 
     def fall_with_inducing(self) -> np.ndarray:
         """(points,) from the fewest to the most inducing points, over training points with both."""
         few, many = self.inducing[0], self.inducing[-1]
-        common = [n for n in self.train if {(n, few), (n, many)} <= self.pairs]
-        return np.mean([self.deltas[n, few] - self.deltas[n, many] for n in common], axis=0)
+        return self._fall([((n, few), (n, many)) for n in self.train])
+
+    def _fall(self, pairs: list[Any]) -> np.ndarray:
+        both = [(a, b) for a, b in pairs if {a, b} <= self.deltas.keys()]
+        return np.mean([self.deltas[a] - self.deltas[b] for a, b in both], axis=0)
 
     def gain(self) -> float:
         """Best accuracy with the most training points less the worst with the fewest."""
@@ -124,11 +118,9 @@ def findings(tables: Tables) -> list[Finding]:
     """The claims of Section 6.3, one by one."""
     found = []
     for data in tables["models"].distinct("data"):
-        grids = {method: _Grid(tables, data, method) for method in METHODS}
-        found.append(_accuracy(str(data), list(grids.values())))
-        for method, grid in grids.items():
-            found.append(_training(str(data), method, grid))
-        found.append(_inducing(str(data), list(grids.values())))
+        grids = [_Grid(tables, data, method) for method in METHODS]
+        falls = [_training(data, method, g) for method, g in zip(METHODS, grids, strict=True)]
+        found += [_accuracy(data, grids), *falls, _inducing(data, grids)]
     return found
 
 
@@ -186,15 +178,13 @@ def _inducing(data: str, grids: list[_Grid]) -> Finding:
     )
 
 
-def draw(name: str, tables: Tables) -> Figure:
+def draw(tables: Tables) -> Figure:
     """Rows: methods; columns: data sets; the accuracy on a second axis."""
-    del name
     names = tables["models"].distinct("data")
-    figure, axes = panels(len(METHODS) * len(names), columns=len(names))
-    cells = [(method, data) for method in METHODS for data in names]
-    for ax, (method, data) in zip(axes, cells, strict=True):
-        _panel(ax, _Grid(tables, data, method), f"{labelled(str(data))}, {method.upper()}")
-    shared_legend(figure, axes, columns=3)
+    figure, each = panels(product(METHODS, names), columns=len(names))
+    for ax, (method, data) in each:
+        _panel(ax, _Grid(tables, data, method), f"{labelled(data)}, {method.upper()}")
+    shared_legend(figure, columns=3)
     return figure
 
 
@@ -228,19 +218,22 @@ EXPERIMENT = Experiment(
         "quick": Settings(("digits38",), (50, 100, 249), (20, 40), test=108, points=20),
         "full": Settings(("mnist38", "fashion-ts")),
     },
-    pieces=pieces,
     compute=compute,
-    tables=tables,
-    findings=findings,
-    draw=draw,
-    figures=(
+    captions={
+        "models": "Models, their test accuracy, and mean proved delta with its 95 % interval",
+        "deltas": "delta at every point: attained and proved",
+    },
+    figures={
         ResultFigure(
             "boxes",
             "Proved delta of random test points (boxes) and test accuracy (diamonds), by training "
             "points (groups) and inducing points (within a group)",
             ("models", "deltas"),
-        ),
-    ),
+        ): draw
+    },
+    pieces=pieces,
+    summary=summary,
+    findings=findings,
     notes=(
         "The paper computed these models with a toolbox whose DTC and VAR variance has a wrong "
         "sign (GPstuff, issue 53): ours are expected to differ there.",

@@ -9,7 +9,6 @@ import numpy as np
 from scipy.stats import binomtest
 
 from gpcert.errors import InputError
-from gpcert.experiments.results import ResultTable
 
 DRAWS = 2000
 LEVEL = 0.95
@@ -29,15 +28,13 @@ class Estimate(NamedTuple):
     def __str__(self) -> str:
         return f"{self.value:.3g} [{self.low:.3g}, {self.high:.3g}]"
 
-    def cells(self, name: str) -> dict[str, float]:
+    def cells(self, name: str) -> dict[str, Any]:
         """Three cells of a row: the number under its name, `low` and `high`."""
         return {name: self.value, "low": self.low, "high": self.high}
 
 
 def bootstrap(
-    values: Any,
-    statistic: Callable[..., Any] = np.median,
-    random_state: int = 0,
+    values: Any, statistic: Callable[..., Any] = np.median, random_state: int = 0
 ) -> Estimate:
     """A statistic of the rows of `values`, with its interval by resampling rows.
 
@@ -58,6 +55,12 @@ def bootstrap(
     return Estimate(float(statistic(rows[None], axis=1)[0]), float(low), float(high))
 
 
+def median_cells(values: Any, name: str, low: str = "low", high: str = "high") -> dict[str, Any]:
+    """The cells of a median, empty where there are no values."""
+    found = bootstrap(values) if len(values) else (None, None, None)
+    return dict(zip((name, low, high), found, strict=True))
+
+
 def share(successes: Any) -> Estimate:
     """The share of True, with Wilson's interval: of no success in n it still says how many there
     may be, where resampling would say none.
@@ -71,12 +74,6 @@ def share(successes: Any) -> Estimate:
         raise InputError("successes: expected one or more, got none")
     ends = binomtest(int(flags.sum()), len(flags)).proportion_ci(LEVEL, method="wilson")
     return Estimate(float(flags.mean()), float(ends.low), float(ends.high))
-
-
-def numbers(table: ResultTable, column: str) -> np.ndarray:
-    """(rows,) a column of numbers as an array."""
-    cells: Any = table.column(column)
-    return np.array(cells, dtype=np.float64)
 
 
 def exceeds(estimate: Estimate, level: float) -> str:

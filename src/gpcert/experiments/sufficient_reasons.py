@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 import gpcert
-from gpcert.experiments.base import Experiment, Piece, Rows, Tables
-from gpcert.experiments.fits import fitted, labelled
+from gpcert.experiments.base import Experiment, Rows, Tables
+from gpcert.experiments.fits import labelled, trained
 from gpcert.experiments.pictures import panels
 from gpcert.experiments.pixels import image_shape
-from gpcert.experiments.results import Finding, ResultFigure, ResultTable
-from gpcert.experiments.sources import Sources, subset
-from gpcert.experiments.statistics import bootstrap
+from gpcert.experiments.results import ResultFigure
+from gpcert.experiments.sources import Sources
+from gpcert.experiments.statistics import median_cells
 from gpcert.explain import Reason, contrastive, sufficient
+from gpcert.extras import Figure
 from gpcert.plots.reasons import plot_kept_pixels
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 QUESTIONS = {"sufficient": sufficient, "contrastive": contrastive}
 SHOWN = 2
@@ -48,16 +46,9 @@ class Settings:
     random_state: int = 0
 
 
-def pieces(settings: Settings) -> list[Piece]:
-    """One per data set."""
-    return [Piece(case.data, {"case": k}, (case.data,)) for k, case in enumerate(settings.cases)]
-
-
 def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) -> Rows:
     """Both kinds of reason at every radius; the pixels of the first images."""
-    case = settings.cases[arguments["case"]]
-    data = subset(sources.load(case.data), settings.train, settings.points, settings.random_state)
-    model = fitted(data, case.epochs, settings.random_state)
+    case, data, model = trained(settings, arguments, sources, settings.points)
     budget = gpcert.Budget(seconds=None, boxes=settings.boxes)
     rows: Rows = {"reasons": [], "pixels": []}
     for i, x in enumerate(data.X_test):
@@ -92,62 +83,33 @@ def _pixels(x: np.ndarray, found: Reason) -> list[dict[str, Any]]:
     ]
 
 
-def tables(settings: Settings, rows: Rows) -> list[ResultTable]:
-    """Sizes, and the reasons one by one."""
-    del settings
+def summary(tables: Tables) -> Rows:
+    """Sizes of the reasons."""
     sizes = []
-    for key in dict.fromkeys((r["data"], r["what"], r["radius"]) for r in rows["reasons"]):
-        own = [r for r in rows["reasons"] if (r["data"], r["what"], r["radius"]) == key]
-        known = [r["pixels"] for r in own if r["pixels"] is not None]
-        median = bootstrap(known) if known else None
+    for key, own in tables["reasons"].groups("data", "what", "radius").items():
+        known = [count for count in own.column("pixels") if count is not None]
         sizes.append(
             {
-                "data": key[0],
-                "what": key[1],
-                "radius": key[2],
-                "images": len(own),
+                **dict(zip(("data", "what", "radius"), key, strict=True)),
+                "images": len(own.rows),
                 "with a reason": len(known),
-                "median pixels": None if median is None else median.value,
-                "low": None if median is None else median.low,
-                "high": None if median is None else median.high,
-                "proved minimal": sum(r["maybe superfluous"] == 0 for r in own),
+                **median_cells(known, "median pixels"),
+                "proved minimal": own.column("maybe superfluous").count(0),
             }
         )
-    return [
-        ResultTable.of(
-            "sizes",
-            "Pixels of the smallest reasons found, their median with its 95 % interval; proved "
-            "minimal: no pixel of the reason can be left out",
-            sizes,
-        ),
-        ResultTable.of("reasons", "Reason by reason", rows["reasons"]),
-        ResultTable.of("pixels", "The images of the figure", rows["pixels"]),
-    ]
+    return {"sizes": sizes}
 
 
-def findings(tables: Tables) -> list[Finding]:
-    """The paper has no such reasons."""
-    del tables
-    return []
-
-
-def draw(name: str, tables: Tables) -> Figure:
+def draw(tables: Tables) -> Figure:
     """Images with the pixels of their reasons at the largest radius."""
-    del name
-    pixels = tables["pixels"]
-    keys = list(
-        dict.fromkeys(
-            zip(*(pixels.column(c) for c in ("data", "point", "what", "radius")), strict=True)
-        )
-    )
-    figure, axes = panels(len(keys), columns=4)
-    for ax, (data, point, what, radius) in zip(axes, keys, strict=True):
-        own = pixels.where(data=data, point=point, what=what)
-        image = np.array(own.column("value"), dtype=float)
+    images = tables["pixels"].groups("data", "point", "what", "radius")
+    figure, each = panels(images.items(), columns=4)
+    for ax, ((data, point, what, radius), own) in each:
+        image = own.numbers("value")
         kept, weak = (np.flatnonzero(own.column(c)) for c in ("in the reason", "undecided"))
         none = what == "contrastive" and len(kept) == 0
         count = "none found" if none else f"{len(kept)} pixels"
-        title = f"{labelled(str(data))}, point {point}\n{what}: {count} at {radius:g}"
+        title = f"{labelled(data)}, point {point}\n{what}: {count} at {radius:g}"
         shape = image_shape(image.size)
         plot_kept_pixels(ax, image, kept.tolist(), shape, title=title, weak=weak.tolist())
     return figure
@@ -161,19 +123,22 @@ EXPERIMENT = Experiment(
         "quick": Settings((Case("digits38"),), train=250, points=6, radii=(0.1, 0.3), boxes=4),
         "full": Settings((Case("mnist38"), Case("fashion-ts"))),
     },
-    pieces=pieces,
     compute=compute,
-    tables=tables,
-    findings=findings,
-    draw=draw,
-    figures=(
+    captions={
+        "sizes": "Pixels of the smallest reasons found, their median with its 95 % interval; "
+        "proved minimal: no pixel of the reason can be left out",
+        "reasons": "Reason by reason",
+        "pixels": "The images of the figure",
+    },
+    figures={
         ResultFigure(
             "reasons",
             "Test images with the pixels of a smallest reason: kept as they are they prove the "
             "decision whatever the others do (sufficient), or moving them flips it (contrastive)",
             ("pixels",),
-        ),
-    ),
+        ): draw
+    },
+    summary=summary,
     notes=(
         "Beyond the paper. A sufficient reason is proved by its last certificate; that it is "
         "minimal is proved but for the pixels counted as maybe superfluous.",

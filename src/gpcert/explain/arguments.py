@@ -1,4 +1,4 @@
-"""What is special about the arguments of `gpcert.explain`; the rest is `gpcert.api.arguments`."""
+"""What is special about the arguments of `gpcert.explain`; the rest is `gpcert.api.words`."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.api.arguments import read_x
 from gpcert.api.regions import Where
+from gpcert.api.words import read_x
 from gpcert.committee import Model
 from gpcert.errors import InputError
 from gpcert.frames import row_labels
 from gpcert.regions import Ball, Box, Region
-from gpcert.regions.arguments import check_domain, check_radius
+from gpcert.regions.base import check_domain, check_radius
 
 Moves = tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray] | None]
 """Features that move (F,), how far (F,), and the ends of the valid inputs."""

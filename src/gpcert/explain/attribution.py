@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -11,12 +11,8 @@ from gpcert.certificates import Record
 from gpcert.certificates.shown import MOST_ROWS, Shown
 from gpcert.errors import InputError
 from gpcert.explain.names import output_index
-from gpcert.extras import optional
+from gpcert.extras import Axes, DataFrame, optional
 from gpcert.plots.effects import plot_effects, plot_heat_map
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -45,7 +41,7 @@ class Attribution(Record):
         size = np.abs(self.values[point, self._output(output)])
         return np.argsort(-size, kind="stable")
 
-    def to_frame(self) -> pd.DataFrame:
+    def to_frame(self) -> DataFrame:
         """One row per point, output and feature."""
         pandas = optional("pandas", "to_frame")
         P, C, F = self.values.shape

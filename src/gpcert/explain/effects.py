@@ -8,18 +8,19 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Unpack
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
 from gpcert.adapters import as_posterior
-from gpcert.api.arguments import (
-    read_tolerance,
-)
 from gpcert.api.progress import progress_line
-from gpcert.api.questions import Quantity, RangeQuestion, range_question
+from gpcert.api.questions import QuantityName, RangeQuestion, range_question
 from gpcert.api.regions import Where
-from gpcert.api.words import TableWords, verb
+from gpcert.api.words import (
+    TableWords,
+    read_tolerance,
+    verb,
+)
 from gpcert.certificates import Interval, Record
 from gpcert.certificates.shown import MOST_ROWS, Shown
 from gpcert.certificates.text import interval_text
@@ -29,15 +30,11 @@ from gpcert.explain.arguments import read_moves, read_some
 from gpcert.explain.names import named, output_index
 from gpcert.explain.predictions import features_seen
 from gpcert.explain.sides import Effort, Intervals, Sides, one_sided_ranges
-from gpcert.extras import optional
+from gpcert.extras import Axes, DataFrame, optional
 from gpcert.plots.effects import plot_effects, plot_heat_map
 from gpcert.posterior import Posterior
 from gpcert.rounding import TINY, gamma
 from gpcert.search import StopReason
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -114,7 +111,7 @@ class Effects(Record):
         size = np.abs(self.values[point, self._output(output)])
         return np.asarray(self.features)[np.argsort(-size, kind="stable")]
 
-    def to_frame(self) -> pd.DataFrame:
+    def to_frame(self) -> DataFrame:
         """One row per point, output and feature."""
         pandas = optional("pandas", "to_frame")
         P, C, F = self.lower.shape
@@ -211,7 +208,7 @@ def effects(
     features: Any = None,
     domain: Any = None,
     scale: Any = None,
-    quantity: Quantity | None = None,
+    quantity: QuantityName | None = None,
     tol: float | None = None,
     **words: Unpack[TableWords],
 ) -> Effects:

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from gpcert.adapters import as_posterior
-from gpcert.api.arguments import read_seed
-from gpcert.api.words import verb
+from gpcert.api.words import read_seed, verb
 from gpcert.errors import InputError
 from gpcert.explain.arguments import read_some
 from gpcert.explain.attribution import Attribution

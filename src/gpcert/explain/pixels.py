@@ -8,35 +8,35 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Unpack
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
 from gpcert.adapters import as_posterior
-from gpcert.api.arguments import (
-    Means,
-    read_tolerance,
-    read_x,
-)
-from gpcert.api.methods import Method
+from gpcert.api.decisions import Method
 from gpcert.api.progress import Line, margin_text, progress_line
 from gpcert.api.regions import Where
 from gpcert.api.rules import RuleOptions, decision_rule
-from gpcert.api.words import RangeWords, verb
+from gpcert.api.words import (
+    Means,
+    RangeWords,
+    read_tolerance,
+    read_x,
+    verb,
+)
 from gpcert.certificates import Record
 from gpcert.certificates.shown import Shown
 from gpcert.certificates.table import COST, RecordTable, cells_of
 from gpcert.certificates.text import table_shown
 from gpcert.committee import Committee, Model
-from gpcert.enclosures.goals import ScalarGoal
 from gpcert.errors import InputError
 from gpcert.explain.arguments import region_around, with_free
 from gpcert.explain.rankings import ranked_features
-from gpcert.extras import optional
+from gpcert.extras import Axes, DataFrame, optional
 from gpcert.likelihoods import ScalarLikelihood
 from gpcert.plots.curves import plot_gaps
 from gpcert.posterior import Posterior
-from gpcert.quantities import Probability
+from gpcert.quantities import Probability, Quantity
 from gpcert.regions import Region
 from gpcert.rounding import down, up
 from gpcert.search import (
@@ -47,10 +47,6 @@ from gpcert.search import (
     solve,
     stop_if_interrupted,
 )
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -82,7 +78,7 @@ class PixelBudget(Record):
     method: str = "taylor"
     model: str = ""
 
-    def to_frame(self) -> pd.DataFrame:
+    def to_frame(self) -> DataFrame:
         """One row per beta."""
         return optional("pandas", "to_frame").DataFrame(self._columns())
 
@@ -222,10 +218,10 @@ def pixel_budget(
 
 @dataclass(frozen=True, eq=False)
 class _Gap:
-    """The gap as `factor * goal + shift`: of two classes it is `2 pi - 1` of the one decided."""
+    """The gap as `factor * quantity + shift`: of two classes `2 pi - 1` of the one decided."""
 
     model: Model
-    goal: Any
+    quantity: Quantity
     label: Any
     factor: float = 1.0
     shift: float = 0.0
@@ -250,13 +246,13 @@ def _gap(model: Model, x: np.ndarray) -> _Gap:
             "tie), so that there is no decision to flip; take another point"
         )
     if not two:
-        return _Gap(rule.model, rule.goal, rule.decision)
+        return _Gap(rule.model, rule.quantity, rule.decision)
     assert not isinstance(model, Committee)
     assert isinstance(model.likelihood, ScalarLikelihood)
     second = rule.decision == model.labels[1]
-    goal = ScalarGoal(Probability(model.likelihood, 0, 1 if second else -1))
+    asked = Probability(model.likelihood, 0, 1 if second else -1)
     # of the second class 2 pi - 1, of the first 1 - 2 pi
-    return _Gap(model, goal, rule.decision, 2.0, -1.0 if second else 1.0)
+    return _Gap(model, asked, rule.decision, 2.0, -1.0 if second else 1.0)
 
 
 @dataclass(eq=False)
@@ -289,7 +285,7 @@ class _Search:
             problem = Problem(
                 self.gap.model,
                 part,
-                self.method.goals([self.gap.goal], self.means.random_state, self.gap.model),
+                self.method.goals([self.gap.quantity], self.means.random_state, self.gap.model),
                 tol=self.tol / self.gap.factor,
                 budget=self.means.budget,
                 backend=self.means.backend,

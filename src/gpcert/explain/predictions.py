@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gpcert.api.rules import RuleOptions, decision_candidates
-from gpcert.attacks.functions import PlainFunction, scalar_function
+from gpcert.attacks.functions import PlainFunction, plain_function
 from gpcert.committee import Committee, Model
 from gpcert.likelihoods import ClassLikelihood
 from gpcert.posterior import Posterior
@@ -75,7 +75,7 @@ def decision_gradient(model: Model, x: np.ndarray) -> np.ndarray:
 
 def _function(model: Model, x: np.ndarray) -> PlainFunction:
     if not isinstance(model, Committee) and not isinstance(model.likelihood, ClassLikelihood):
-        return scalar_function(model.members[0], Mean(0, 1))
+        return plain_function(model, Mean(0, 1))
     rule = decision_candidates(model, x, RuleOptions()).guess  # an order needs no proof
     return rule.goal.function(rule.model)
 

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from gpcert.certificates import Certificate, Interval, Record, Status
+from gpcert.certificates import Interval, Record, Status
 from gpcert.certificates.shown import Shown
 from gpcert.certificates.table import COST, RecordTable, cells_of
 from gpcert.certificates.text import region_text
 from gpcert.errors import InputError
 from gpcert.explain.names import shown
-from gpcert.extras import optional
+from gpcert.extras import Axes, DataFrame, optional
 from gpcert.plots.reasons import plot_kept_features, plot_kept_pixels
 from gpcert.search import StopReason
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True)
@@ -35,20 +30,6 @@ class Step:
     reason: StopReason
     boxes: int
     seconds: float
-
-    @staticmethod
-    def of(free: Sequence[int], certificate: Certificate) -> Step:
-        """What is kept of a certificate."""
-        return Step(
-            tuple(sorted(free)),
-            certificate.status,
-            certificate.margin,
-            certificate.decision,
-            certificate.rule,
-            certificate.reason,
-            certificate.boxes,
-            certificate.seconds,
-        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -92,7 +73,7 @@ class Reason(Record):
         """Whether there is a reason: a region that holds one decision has no contrastive one."""
         return self.what == "sufficient" or self.counterexample is not None
 
-    def to_frame(self) -> pd.DataFrame:
+    def to_frame(self) -> DataFrame:
         """One row per step."""
         pandas = optional("pandas", "to_frame")
         return pandas.DataFrame(

@@ -13,16 +13,18 @@ from typing import Any, Unpack
 import numpy as np
 
 from gpcert.adapters import as_posterior
-from gpcert.api.arguments import (
-    Means,
-    read_x,
-)
 from gpcert.api.certify import certify_region
 from gpcert.api.progress import Line, progress_line
 from gpcert.api.regions import Where
 from gpcert.api.rules import RuleOptions
-from gpcert.api.words import DecisionWords, verb
+from gpcert.api.words import (
+    DecisionWords,
+    Means,
+    read_x,
+    verb,
+)
 from gpcert.certificates import Certificate, Status
+from gpcert.certificates.schema import like
 from gpcert.committee import Model
 from gpcert.errors import InputError
 from gpcert.explain.arguments import read_order, region_around, with_free
@@ -187,7 +189,7 @@ class _Search:
             return Status.UNKNOWN
         certificate = self.ask(with_free(self.region, self.x, free))
         self.stopped = certificate.reason is StopReason.INTERRUPTED
-        self.steps.append(Step.of(free, certificate))
+        self.steps.append(like(Step, certificate, free=tuple(sorted(free))))
         self.last = certificate
         self.line.show(f"{len(self.steps)} certificates, {len(free)} features free in the last")
         if certificate.counterexample is not None:

@@ -7,8 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from gpcert.adapters import as_posterior
-from gpcert.api.arguments import read_x
-from gpcert.api.words import verb
+from gpcert.api.words import read_x, verb
 from gpcert.arrays import finite_array
 from gpcert.errors import InputError
 from gpcert.explain.predictions import decision_gradient

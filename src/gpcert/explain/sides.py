@@ -19,14 +19,13 @@ import joblib
 import numpy as np
 
 from gpcert.api import prediction_ranges
-from gpcert.api.arguments import Means, read_jobs
-from gpcert.api.methods import Method
+from gpcert.api.decisions import Method
 from gpcert.api.progress import Line, ranges_text
 from gpcert.api.questions import RangeQuestion
-from gpcert.api.words import search_words
+from gpcert.api.words import Means, read_jobs, search_words
 from gpcert.committee import Model
 from gpcert.deadline import deadline, until
-from gpcert.enclosures.goals import Goal
+from gpcert.enclosures.goals import Goal, QuantityGoal
 from gpcert.enclosures.sections import SectionModel, has_sections
 from gpcert.regions import Ball
 from gpcert.rounding import down, up
@@ -124,7 +123,9 @@ def one_sided_ranges(
 ) -> Sides:
     """The ranges of every searched output on both sides of every feature and point."""
     shape = (len(intervals.X), len(intervals.features), 2, question.searched)
-    goals = [question.goal(c, sign) for c in range(question.searched) for sign in (1, -1)]
+    goals = [
+        QuantityGoal(question.asked(c, sign)) for c in range(question.searched) for sign in (1, -1)
+    ]
     if shape[1] == 0:
         found = [nothing_searched(goals, (0, 1), StopReason.CONVERGED)]
     elif effort.method.name == "taylor" and has_sections(question.model):

@@ -8,7 +8,7 @@ from gpcert.errors import GPCertError, InputError
 from gpcert.kernels.active_dimensions import ActiveDimensions
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.composite import Product, Sum
-from gpcert.kernels.constant import Constant
+from gpcert.kernels.constant import Constant, White
 from gpcert.kernels.cosine import Cosine
 from gpcert.kernels.cosine_pair import CosinePair
 from gpcert.kernels.expansions.base import LocalKernel
@@ -22,7 +22,6 @@ from gpcert.kernels.rational_quadratic import RationalQuadratic
 from gpcert.kernels.scale import Scale
 from gpcert.kernels.spectral_mixture import SpectralMixture
 from gpcert.kernels.squared_exponential import SquaredExponential
-from gpcert.kernels.white import White
 from gpcert.registry import Registry
 
 __all__ = [

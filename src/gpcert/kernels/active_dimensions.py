@@ -5,7 +5,7 @@ Proofs: docs/mathematics.md, statement 2.11.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -55,19 +55,12 @@ class ActiveDimensions(Kernel):
 
     @property
     def parts(self) -> tuple[Kernel, ...]:
-        """The kernel inside."""
         return (self.kernel,)
 
-    def with_parts(self, parts: tuple[Kernel, ...]) -> ActiveDimensions:
-        """The same of another kernel."""
-        return replace(self, kernel=parts[0])
-
     def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        """k of the columns."""
         return self.kernel.value(self._seen(X), self._seen(Y))
 
     def diagonal(self, X: np.ndarray) -> np.ndarray:
-        """k of the columns."""
         return self.kernel.diagonal(self._seen(X))
 
     def gradient(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
@@ -83,7 +76,6 @@ class ActiveDimensions(Kernel):
         return product
 
     def training_covariance(self, X: np.ndarray) -> np.ndarray:
-        """That of k, white noise included."""
         return self.kernel.training_covariance(self._seen(X))
 
     def typical_lengths(self, d: int) -> np.ndarray:
@@ -99,22 +91,15 @@ class ActiveDimensions(Kernel):
         return mask
 
     def node(self, points: np.ndarray, frame: Frame) -> ActiveNode:
-        """The node of k in the frame of its own inputs."""
         dimensions = np.asarray(self.dimensions, dtype=int)
         part = self.kernel.node(points[:, dimensions], frame.restricted(dimensions))
         return ActiveNode(part, frame.columns(dimensions))
 
     def in_units(self, points: np.ndarray) -> tuple[Kernel, int]:
-        """That of the kernel inside, at what it sees of the points."""
         part, e = self.kernel.in_units(self._seen(points))
         return self.with_parts((part,)), e
 
-    def with_factor(self, exponent: int) -> ActiveDimensions:
-        """The kernel inside has it."""
-        return self.with_parts((self.kernel.with_factor(exponent),))
-
     def rescaled(self, scale: np.ndarray, shift: np.ndarray) -> ActiveDimensions:
-        """k rescaled by what belongs to its inputs."""
         seen = [np.asarray(a, dtype=np.float64)[list(self.dimensions)] for a in (scale, shift)]
         return ActiveDimensions(self.kernel.rescaled(seen[0], seen[1]), self.dimensions)
 
@@ -173,36 +158,29 @@ class ActiveBatch(NodeBatch):
         return namespace(value).zeros(shape, dtype=value.dtype, device=value.device)
 
     def contract(self, coefficients: Array) -> Jet:
-        """That of k, placed among all features."""
         return self._placed(self.part.contract(coefficients))
 
     def gradients(self) -> Array:
-        """Those of k, placed among all features."""
         B, N = self.value.shape
         gradients = self._zeros(B, self.features, N)
         gradients[:, self.index, :] = self.part.gradients()
         return gradients
 
     def variations(self) -> tuple[Array, Array, Array, Array]:
-        """Those of k."""
         return self.part.variations()
 
     def beyond_second(self, coefficients: Array, third: Array) -> Beyond:
-        """That of k, placed among all features."""
         found = self.part.beyond_second(coefficients, third)
         return found.placed(to_numpy(self.index), self.features)
 
     def own_beyond_second(self) -> Array | None:
-        """That of k."""
         return self.part.own_beyond_second()
 
     def itself(self) -> tuple[Jet, Triple]:
-        """That of k, placed among all features."""
         jet, errors = self.part.itself()
         return self._placed(jet), errors
 
     def mixed(self) -> tuple[Array, Array]:
-        """That of k, placed among all features."""
         jet, _ = self.part.itself()
         matrix, error = self.part.mixed()
         return self._placed(Jet(jet.value, jet.gradient, matrix)).hessian, error

@@ -20,12 +20,11 @@ from gpcert.arrays import number_array
 from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.composite import Composite, Product, Sum
-from gpcert.kernels.constant import Constant
+from gpcert.kernels.constant import Constant, White
 from gpcert.kernels.periodic import Periodic
 from gpcert.kernels.rational_quadratic import RationalQuadratic
 from gpcert.kernels.scale import Scale
 from gpcert.kernels.squared_exponential import SquaredExponential
-from gpcert.kernels.white import White
 
 HIGHEST_POWER = 16
 """A power of a kernel that has no closed form is a product of so many factors at most."""

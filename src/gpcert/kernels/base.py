@@ -12,6 +12,7 @@ coordinates that a region leaves free, which is what runs over batches of boxes.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import fields, replace
 from typing import Any, ClassVar
@@ -19,11 +20,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gpcert.arrays import Backend
+from gpcert.errors import InputError
 from gpcert.kernels.expansions.base import LocalKernel
 from gpcert.kernels.expansions.squared_exponential_sections import Sections
 from gpcert.kernels.expansions.taylor import LocalTaylor
 from gpcert.kernels.nodes.base import LocalNode
 from gpcert.kernels.nodes.feature_sizes import FeatureSizes
+from gpcert.kernels.parameters import Parameter
 from gpcert.kernels.unit import ORDINARY, even_exponent, exactly_scaled
 from gpcert.regions import Box, Region
 from gpcert.regions.frame import Frame, Reach
@@ -38,26 +41,49 @@ class Kernel(ABC):
     name: ClassVar[str]
     """Key of the registry; written to saved posteriors."""
 
+    parameters: ClassVar[dict[str, Parameter]] = {}
+    """How its fields are checked and stored, those that are no kernels."""
+
+    def __post_init__(self) -> None:
+        for name, parameter in self.parameters.items():
+            object.__setattr__(self, name, parameter.check(name, getattr(self, name)))
+
     __array_ufunc__ = None  # an array times a kernel is no array of kernels: `__rmul__` answers
 
     @abstractmethod
     def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         """Matrix `k(x_i, y_j)`, shape (n, p), in plain floating point."""
 
-    @abstractmethod
     def diagonal(self, X: np.ndarray) -> np.ndarray:
-        """`k(x_i, x_i)`, shape (n,)."""
+        """`k(x_i, x_i)`, shape (n,); here of a stationary kernel with a variance."""
+        self._needs_stationary("diagonal")
+        return np.full(len(X), self.variance)  # pyright: ignore[reportAttributeAccessIssue]
+
+    stationary: ClassVar[bool] = False
+    """Whether k is a function of x - y, and parameters with a unit are all that scales with it."""
+
+    def _needs_stationary(self, method: str) -> None:
+        if not self.stationary:
+            raise NotImplementedError(f"{type(self).__name__}: expected `{method}` of its own")
 
     @abstractmethod
     def gradient(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         """`d k(x_i, y_j) / d x_i`, shape (n, p, d), in plain floating point."""
 
-    @abstractmethod
     def typical_lengths(self, d: int) -> np.ndarray:
         """(d,) lengths over which k varies in each input; infinite where it does not depend on it.
 
-        Only a choice of units: any positive numbers are valid.
+        Only a choice of units: any positive numbers are valid. The shortest of the parts' lengths,
+        of the parameters that are lengths and of a radian of those that are frequencies.
         """
+        found = [np.full((1, d), np.inf), *(part.typical_lengths(d)[None] for part in self.parts)]
+        with np.errstate(divide="ignore", over="ignore"):
+            for name, parameter in self.parameters.items():
+                if parameter.unit:
+                    sizes = np.abs(np.atleast_2d(getattr(self, name)))
+                    sizes = np.broadcast_to(sizes, (len(sizes), d))
+                    found.append(sizes if parameter.unit > 0 else 1.0 / sizes)
+        return np.concatenate(found).min(axis=0)
 
     @abstractmethod
     def node(self, points: np.ndarray, frame: Frame) -> LocalNode:
@@ -90,10 +116,12 @@ class Kernel(ABC):
         """The kernels that this one is made of, in order; none for a leaf."""
         return ()
 
+    several: ClassVar[bool] = False
+    """Whether it may have more parts than one."""
+
     def with_parts(self, parts: tuple[Kernel, ...]) -> Kernel:
-        """The same kernel of other parts, as many as it has."""
-        assert not parts, "a leaf has no parts"
-        return self
+        """The same kernel of other parts, as many as it has; here of one, its field `kernel`."""
+        return replace(self, kernel=parts[0]) if parts else self  # pyright: ignore
 
     @property
     def rough(self) -> bool:
@@ -104,6 +132,21 @@ class Kernel(ABC):
         """(d,) mask: False where k does not depend on the feature."""
         seen = [part.features_seen(d) for part in self.parts]
         return np.any(seen, axis=0) if seen else np.ones(d, dtype=bool)
+
+    white: ClassVar[bool] = False
+    """Whether it is noise of observations, zero as a function of the inputs."""
+
+    @property
+    def has_white_noise(self) -> bool:
+        """Whether `training_covariance` is more than `value`: a white part anywhere in the tree."""
+        return self.white or any(part.has_white_noise for part in self.parts)
+
+    def parted(self) -> tuple[float, Kernel]:
+        """A factor in front and the kernel behind it; the product is the kernel, up to rounding."""
+        variance = getattr(self, "variance", 0.0) if self.has_variance else 0.0
+        if variance and math.isfinite(1.0 / variance):
+            return variance, replace(self, variance=1.0)  # pyright: ignore[reportArgumentType]
+        return 1.0, self
 
     has_variance: ClassVar[bool] = False
     """Whether the field `variance` is a factor of k."""
@@ -141,18 +184,35 @@ class Kernel(ABC):
             own = self.variance  # pyright: ignore[reportAttributeAccessIssue]
             variance = float(exactly_scaled("kernel", own, exponent))
             return replace(self, variance=variance)  # pyright: ignore[reportArgumentType]
+        if len(self.parts) == 1:
+            return self.with_parts((self.parts[0].with_factor(exponent),))
         return _algebra().Scale(self, float(exactly_scaled("kernel", 1.0, exponent)))
 
-    @abstractmethod
     def rescaled(self, scale: np.ndarray, shift: np.ndarray) -> Kernel:
         """The kernel `k'(x, y) = k((x - shift) / scale, (y - shift) / scale)`, feature by feature.
 
-        A stationary kernel does not see the shift.
+        Here of parts, or of a stationary kernel, which does not see the shift.
         """
+        if self.parts:
+            return self.with_parts(tuple(part.rescaled(scale, shift) for part in self.parts))
+        self._needs_stationary("rescaled")
+        units = {name: p.unit for name, p in self.parameters.items() if p.unit}
+        old = {name: getattr(self, name) for name in units}
+        factor = np.asarray(scale)
+        new = {n: v * factor if units[n] > 0 else v / factor for n, v in old.items()}
+        return replace(self, **new)  # pyright: ignore[reportArgumentType]
 
-    @abstractmethod
     def check_dimension(self, d: int) -> None:
         """Raise an `InputError` if the kernel does not fit inputs with d features."""
+        for part in self.parts:
+            part.check_dimension(d)
+        for name, parameter in self.parameters.items():
+            shape = np.shape(getattr(self, name))
+            if parameter.features and shape and shape[-1] != d:
+                raise InputError(
+                    f"kernel: expected {d} entries of {name} (one a feature of the points), "
+                    f"got {shape[-1]}"
+                )
 
     def config(self) -> dict[str, Any]:
         """Its fields (numbers, lists, nested [name, config]): the registry rebuilds it so."""

@@ -16,7 +16,6 @@ from gpcert.kernels.base import Kernel
 from gpcert.kernels.nodes.base import LocalNode
 from gpcert.kernels.nodes.product import ProductNode
 from gpcert.kernels.nodes.sum import SumNode
-from gpcert.kernels.white import White
 from gpcert.regions.frame import Frame
 
 
@@ -33,6 +32,11 @@ class Composite(Kernel):
 
     kernels: Any
 
+    several: ClassVar[bool] = True
+    joined: ClassVar[np.ufunc]
+    """How values are made of the parts' values."""
+    local: ClassVar[type[SumNode | ProductNode]]
+
     def __post_init__(self) -> None:
         if isinstance(self.kernels, Kernel):
             raise InputError(f"kernels: expected several kernels, got one: {self.kernels!r}")
@@ -45,25 +49,27 @@ class Composite(Kernel):
 
     @property
     def parts(self) -> tuple[Kernel, ...]:
-        """All of them."""
         return self.kernels
 
     def with_parts(self, parts: tuple[Kernel, ...]) -> Self:
-        """The same of other kernels."""
         return type(self)(parts)
 
-    def typical_lengths(self, d: int) -> np.ndarray:
-        """The shortest of the parts' lengths."""
-        return np.min([kernel.typical_lengths(d) for kernel in self.kernels], axis=0)
+    def _each(self, method: str, *arguments: Any) -> list[Any]:
+        """What every kernel answers."""
+        return [getattr(kernel, method)(*arguments) for kernel in self.kernels]
 
-    def rescaled(self, scale: np.ndarray, shift: np.ndarray) -> Composite:
-        """Every part rescaled."""
-        return type(self)(tuple(kernel.rescaled(scale, shift) for kernel in self.kernels))
+    def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        return self.joined.reduce(self._each("value", X, Y), axis=0)
 
-    def check_dimension(self, d: int) -> None:
-        """Every part must fit."""
-        for kernel in self.kernels:
-            kernel.check_dimension(d)
+    def diagonal(self, X: np.ndarray) -> np.ndarray:
+        return self.joined.reduce(self._each("diagonal", X), axis=0)
+
+    def training_covariance(self, X: np.ndarray) -> np.ndarray:
+        """Entries joined: white noise times k is noise of variance `s^2 k(x, x)`."""
+        return self.joined.reduce(self._each("training_covariance", X), axis=0)
+
+    def node(self, points: np.ndarray, frame: Frame) -> LocalNode:
+        return self.local(tuple(self._each("node", points, frame)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,41 +82,25 @@ class Sum(Composite):
     """
 
     name: ClassVar[str] = "sum"
-
-    def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        """Sum of the values."""
-        return np.sum([kernel.value(X, Y) for kernel in self.kernels], axis=0)
-
-    def diagonal(self, X: np.ndarray) -> np.ndarray:
-        """Sum of the diagonals."""
-        return np.sum([kernel.diagonal(X) for kernel in self.kernels], axis=0)
+    joined: ClassVar[np.ufunc] = np.add
+    local = SumNode
 
     def gradient(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        """Sum of the gradients."""
-        return np.sum([kernel.gradient(X, Y) for kernel in self.kernels], axis=0)
+        return np.sum(self._each("gradient", X, Y), axis=0)
 
     def gradient_product(self, X: np.ndarray, Y: np.ndarray, C: np.ndarray) -> np.ndarray:
-        """Sum of the parts' own products."""
-        return np.sum([kernel.gradient_product(X, Y, C) for kernel in self.kernels], axis=0)
-
-    def training_covariance(self, X: np.ndarray) -> np.ndarray:
-        """Sum of the parts', white noise included."""
-        return np.sum([kernel.training_covariance(X) for kernel in self.kernels], axis=0)
+        return np.sum(self._each("gradient_product", X, Y, C), axis=0)
 
     def in_units(self, points: np.ndarray) -> tuple[Kernel, int]:
         """Every part in the units of the largest; white noise vanishes and has no size."""
-        units = [part.in_units(points) for part in self.kernels]
+        units = self._each("in_units", points)
         each = zip(self.kernels, units, strict=True)
-        largest = max((e for part, (_, e) in each if not isinstance(part, White)), default=0)
+        largest = max((e for part, (_, e) in each if not part.white), default=0)
         return Sum(tuple(part.with_factor(e - largest) for part, e in units)), largest
 
     def with_factor(self, exponent: int) -> Kernel:
         """Every part has it."""
-        return Sum(tuple(part.with_factor(exponent) for part in self.kernels))
-
-    def node(self, points: np.ndarray, frame: Frame) -> SumNode:
-        """See `gpcert.kernels.nodes.sum`."""
-        return SumNode(tuple(kernel.node(points, frame) for kernel in self.kernels))
+        return Sum(tuple(self._each("with_factor", exponent)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,14 +113,8 @@ class Product(Composite):
     """
 
     name: ClassVar[str] = "product"
-
-    def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        """Product of the values."""
-        return np.prod([kernel.value(X, Y) for kernel in self.kernels], axis=0)
-
-    def diagonal(self, X: np.ndarray) -> np.ndarray:
-        """Product of the diagonals."""
-        return np.prod([kernel.diagonal(X) for kernel in self.kernels], axis=0)
+    joined: ClassVar[np.ufunc] = np.multiply
+    local = ProductNode
 
     def gradient(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         """Leibniz' rule, one factor after the other (no division: factors may vanish)."""
@@ -141,13 +125,9 @@ class Product(Composite):
             value = value * other
         return gradient
 
-    def training_covariance(self, X: np.ndarray) -> np.ndarray:
-        """Product of the parts' entries: white noise times k is noise of variance `s^2 k(x, x)`."""
-        return np.prod([kernel.training_covariance(X) for kernel in self.kernels], axis=0)
-
     def in_units(self, points: np.ndarray) -> tuple[Kernel, int]:
         """Every factor in units of its own."""
-        units = [part.in_units(points) for part in self.kernels]
+        units = self._each("in_units", points)
         return Product(tuple(part for part, _ in units)), sum(e for _, e in units)
 
     def with_factor(self, exponent: int) -> Kernel:
@@ -155,9 +135,10 @@ class Product(Composite):
         first, *others = self.kernels
         return Product((first.with_factor(exponent), *others))
 
-    def node(self, points: np.ndarray, frame: Frame) -> ProductNode:
-        """See `gpcert.kernels.nodes.product`."""
-        return ProductNode(tuple(kernel.node(points, frame) for kernel in self.kernels))
+    def parted(self) -> tuple[float, Kernel]:
+        first, *others = self.kernels
+        factor, inside = first.parted()
+        return factor, Product((inside, *others))
 
 
 class Expressed(Kernel):
@@ -173,25 +154,16 @@ class Expressed(Kernel):
         return self.express()
 
     def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        """Matrix `k(x_i, y_j)` in plain floating point."""
         return self.expression.value(X, Y)
 
     def diagonal(self, X: np.ndarray) -> np.ndarray:
-        """`k(x, x)`."""
         return self.expression.diagonal(X)
 
     def gradient(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        """`d k / d x`, by the product rule."""
         return self.expression.gradient(X, Y)
 
-    def typical_lengths(self, d: int) -> np.ndarray:
-        """The shortest of the components' lengths."""
-        return self.expression.typical_lengths(d)
-
     def in_units(self, points: np.ndarray) -> tuple[Kernel, int]:
-        """That of the expression, which has the factors."""
         return self.expression.in_units(points)
 
     def node(self, points: np.ndarray, frame: Frame) -> LocalNode:
-        """That of the expression."""
         return self.expression.node(points, frame)

@@ -1,4 +1,4 @@
-"""k(x, y) = s^2: a function that does not depend on the inputs, the prior of an unknown offset.
+"""k(x, y) = s^2, the prior of an unknown offset, and white noise: the inputs do not matter.
 
 Proofs: docs/mathematics.md, statement 2.11.
 """
@@ -10,12 +10,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from gpcert.arrays import Array, finite_array, namespace
-from gpcert.errors import InputError
+from gpcert.arrays import Array, namespace
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.lines.base import Affine, Enclosed
 from gpcert.kernels.nodes.base import Jet, LocalNode, NodeBatch, Triple
 from gpcert.kernels.nodes.feature_sizes import FeatureSizes
+from gpcert.kernels.parameters import NONNEGATIVE, POSITIVE, Parameter
 from gpcert.regions.frame import Frame, Reach
 
 
@@ -31,43 +31,69 @@ class Constant(Kernel):
 
     name: ClassVar[str] = "constant"
     has_variance: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        variance = float(finite_array("variance", self.variance, ndim=0))
-        if variance <= 0:
-            raise InputError(f"variance: expected a positive number, got {self.variance!r}")
-        object.__setattr__(self, "variance", variance)
+    stationary: ClassVar[bool] = True
+    parameters: ClassVar[dict[str, Parameter]] = {"variance": POSITIVE}
 
     def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        """`s^2` everywhere."""
         return np.full((len(X), len(Y)), self.variance)
 
-    def diagonal(self, X: np.ndarray) -> np.ndarray:
-        """`s^2`."""
-        return np.full(len(X), self.variance)
-
     def gradient(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        """Zero."""
         return np.zeros((len(X), len(Y), X.shape[1]))
 
     def features_seen(self, d: int) -> np.ndarray:
-        """None of them."""
         return np.zeros(d, dtype=bool)
-
-    def typical_lengths(self, d: int) -> np.ndarray:
-        """Infinite: it does not vary."""
-        return np.full(d, np.inf)
 
     def node(self, points: np.ndarray, frame: Frame) -> ConstantNode:
         """Only the number of points matters."""
         return ConstantNode(self.variance, len(points))
 
-    def rescaled(self, scale: np.ndarray, shift: np.ndarray) -> Constant:
-        """Itself."""
+
+@dataclass(frozen=True, eq=False)
+class White(Kernel):
+    """Independent noise of this variance on every observation.
+
+    Between an input of a region and a training point it is zero, and the latent function has none
+    of it: `value` and `diagonal` vanish. Only `training_covariance` sees it.
+
+    >>> White(0.1).training_covariance(np.zeros((2, 1))).tolist()
+    [[0.1, 0.0], [0.0, 0.1]]
+    """
+
+    variance: float
+
+    name: ClassVar[str] = "white"
+    has_variance: ClassVar[bool] = True
+    stationary: ClassVar[bool] = True
+    white: ClassVar[bool] = True
+    parameters: ClassVar[dict[str, Parameter]] = {"variance": NONNEGATIVE}
+
+    def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        return np.zeros((len(X), len(Y)))
+
+    def diagonal(self, X: np.ndarray) -> np.ndarray:
+        """Zero: the latent function has no noise."""
+        return np.zeros(len(X))
+
+    def gradient(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        return np.zeros((len(X), len(Y), X.shape[1]))
+
+    def training_covariance(self, X: np.ndarray) -> np.ndarray:
+        return self.variance * np.eye(len(X))
+
+    def in_units(self, points: np.ndarray) -> tuple[Kernel, int]:
+        """As it is: a function that vanishes has no size."""
+        return self, 0
+
+    def with_factor(self, exponent: int) -> Kernel:
+        """As it is: its noise belongs to the training covariance, which no bound sees."""
         return self
 
-    def check_dimension(self, d: int) -> None:
-        """Fits every dimension."""
+    def features_seen(self, d: int) -> np.ndarray:
+        return np.zeros(d, dtype=bool)
+
+    def node(self, points: np.ndarray, frame: Frame) -> ConstantNode:
+        """The kernel that vanishes."""
+        return ConstantNode(0.0, len(points))
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +115,6 @@ class ConstantNode(LocalNode):
         return FeatureSizes(gram, (none, none, none), stationary=True)
 
     def at(self, reach: Reach) -> ConstantBatch:
-        """The same number for all."""
         xp, half = namespace(reach.half), reach.half
         B, f = half.shape
         none = xp.zeros((B, self.count), dtype=half.dtype, device=half.device)
@@ -129,11 +154,9 @@ class ConstantBatch(NodeBatch):
         return self._jet(self.variance * namespace(coefficients).sum(coefficients, axis=1))
 
     def gradients(self) -> Array:
-        """Zeros."""
         return self._zeros(self.features, self.value.shape[1])
 
     def variations(self) -> tuple[Array, Array, Array, Array]:
-        """The constant, and zeros."""
         value, none, _ = self.sizes
         return value, none, none, none
 

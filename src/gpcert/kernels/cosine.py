@@ -7,10 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import constant_array, finite_array
-from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.nodes.cosine import LocalCosine
+from gpcert.kernels.parameters import FREQUENCIES, POSITIVE, Parameter
 from gpcert.regions.frame import Frame
 
 
@@ -32,14 +31,8 @@ class Cosine(Kernel):
 
     name: ClassVar[str] = "cosine"
     has_variance: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        frequency = constant_array("frequency", self.frequency, ndim=1)
-        variance = float(finite_array("variance", self.variance, ndim=0))
-        if variance <= 0:
-            raise InputError(f"variance: expected a positive number, got {self.variance!r}")
-        object.__setattr__(self, "frequency", frequency)
-        object.__setattr__(self, "variance", variance)
+    stationary: ClassVar[bool] = True
+    parameters: ClassVar[dict[str, Parameter]] = {"frequency": FREQUENCIES, "variance": POSITIVE}
 
     def _phase(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         # Subtract first: the phase of two near points keeps its digits.
@@ -49,34 +42,11 @@ class Cosine(Kernel):
         return phase
 
     def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        """Matrix `k(x_i, y_j)` in plain floating point."""
         return self.variance * np.cos(self._phase(X, Y))
-
-    def diagonal(self, X: np.ndarray) -> np.ndarray:
-        """`k(x, x) = v`."""
-        return np.full(len(X), self.variance)
 
     def gradient(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         """`d k / d x = -v sin(w.(x - y)) w`."""
         return -self.variance * np.sin(self._phase(X, Y))[:, :, None] * self.frequency
 
-    def typical_lengths(self, d: int) -> np.ndarray:
-        """1 / |w_j|: a radian."""
-        with np.errstate(divide="ignore", over="ignore"):
-            return 1.0 / np.abs(self.frequency)
-
     def node(self, points: np.ndarray, frame: Frame) -> LocalCosine:
-        """Bind to points and to the free coordinates of a region."""
         return LocalCosine.build(points, self.frequency, self.variance, frame)
-
-    def rescaled(self, scale: np.ndarray, shift: np.ndarray) -> Cosine:
-        """Frequencies in the units of the unscaled inputs: `w / scale`."""
-        return Cosine(self.frequency / np.asarray(scale), self.variance)
-
-    def check_dimension(self, d: int) -> None:
-        """One frequency a feature."""
-        if len(self.frequency) != d:
-            raise InputError(
-                f"kernel: expected {d} frequencies (one a feature of the points), "
-                f"got {len(self.frequency)}"
-            )

@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import constant_array
 from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.nodes.cosine_pair import LocalCosinePair
+from gpcert.kernels.parameters import FREQUENCIES, Parameter, numbers
 from gpcert.regions.frame import Frame
 
 
@@ -32,27 +32,27 @@ class CosinePair(Kernel):
     phases: Any = None
 
     name: ClassVar[str] = "cosine_pair"
+    parameters: ClassVar[dict[str, Parameter]] = {
+        "first": FREQUENCIES,
+        "second": FREQUENCIES,
+        "phases": numbers("two numbers", lambda p: p.shape == (2,), ndim=1, features=False),
+    }
 
     def __post_init__(self) -> None:
-        first = constant_array("first", self.first, ndim=1)
-        second = constant_array("second", self.second, ndim=1)
-        given = (0.0, 0.0) if self.phases is None else self.phases
-        phases = constant_array("phases", given, ndim=1)
-        if len(first) != len(second):
+        if self.phases is None:
+            object.__setattr__(self, "phases", (0.0, 0.0))
+        super().__post_init__()
+        if len(self.first) != len(self.second):
             raise InputError(
-                f"second: expected {len(first)} frequencies as in first, got {len(second)}"
+                f"second: expected {len(self.first)} frequencies as in first, "
+                f"got {len(self.second)}"
             )
-        if phases.shape != (2,):
-            raise InputError(f"phases: expected two numbers, got {self.phases!r}")
-        for name, value in (("first", first), ("second", second), ("phases", phases)):
-            object.__setattr__(self, name, value)
 
     def _angles(self, X: np.ndarray) -> np.ndarray:
         """(2, n): `w_a.x + p_a`."""
         return np.stack([X @ self.first, X @ self.second]) + self.phases[:, None]
 
     def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        """Matrix `k(x_i, y_j)` in plain floating point."""
         left, right = (np.exp(1j * self._angles(Z)).sum(axis=0) for Z in (X, Y))
         return np.real(left[:, None] * np.conj(right)[None, :])
 
@@ -68,13 +68,7 @@ class CosinePair(Kernel):
             total += np.real(1j * circle[:, None] * right[None, :])[:, :, None] * w
         return total
 
-    def typical_lengths(self, d: int) -> np.ndarray:
-        """A radian of the faster of the two."""
-        with np.errstate(divide="ignore", over="ignore"):
-            return 1.0 / np.maximum(np.abs(self.first), np.abs(self.second))
-
     def node(self, points: np.ndarray, frame: Frame) -> LocalCosinePair:
-        """Bind to points and to the free coordinates of a region."""
         return LocalCosinePair.build(points, (self.first, self.second), self.phases, frame)
 
     def in_units(self, points: np.ndarray) -> tuple[Kernel, int]:
@@ -86,11 +80,3 @@ class CosinePair(Kernel):
         pair = [w / np.asarray(scale) for w in (self.first, self.second)]
         moved = [p - float(w @ np.asarray(shift)) for w, p in zip(pair, self.phases, strict=True)]
         return CosinePair(pair[0], pair[1], moved)
-
-    def check_dimension(self, d: int) -> None:
-        """One frequency a feature."""
-        if len(self.first) != d:
-            raise InputError(
-                f"kernel: expected {d} frequencies (one a feature of the points), "
-                f"got {len(self.first)}"
-            )

@@ -8,10 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import constant_array, finite_array
-from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.nodes.exponential_tilt import LocalExponentialTilt
+from gpcert.kernels.parameters import FREQUENCIES, Parameter, number
 from gpcert.regions.frame import Frame
 
 
@@ -32,33 +31,23 @@ class ExponentialTilt(Kernel):
     log_factor: float = 0.0
 
     name: ClassVar[str] = "exponential_tilt"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "theta", constant_array("theta", self.theta, ndim=1))
-        factor = float(finite_array("log_factor", self.log_factor, ndim=0))
-        object.__setattr__(self, "log_factor", factor)
+    parameters: ClassVar[dict[str, Parameter]] = {
+        "theta": FREQUENCIES,
+        "log_factor": number("a number", math.isfinite),
+    }
 
     def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        """Matrix `k(x_i, y_j)` in plain floating point."""
         with np.errstate(over="ignore"):
             return np.exp((X @ self.theta)[:, None] + (Y @ self.theta)[None, :] + self.log_factor)
 
     def diagonal(self, X: np.ndarray) -> np.ndarray:
-        """`e^{2 theta.x + log_factor}`."""
         with np.errstate(over="ignore"):
             return np.exp(2.0 * (X @ self.theta) + self.log_factor)
 
     def gradient(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        """`d k / d x = k theta`."""
         return self.value(X, Y)[:, :, None] * self.theta
 
-    def typical_lengths(self, d: int) -> np.ndarray:
-        """1 / |theta_j|."""
-        with np.errstate(divide="ignore", over="ignore"):
-            return 1.0 / np.abs(self.theta)
-
     def node(self, points: np.ndarray, frame: Frame) -> LocalExponentialTilt:
-        """Bind to points and to the free coordinates of a region."""
         return LocalExponentialTilt.build(points, self.theta, self.log_factor, frame)
 
     def in_units(self, points: np.ndarray) -> tuple[Kernel, int]:
@@ -73,11 +62,3 @@ class ExponentialTilt(Kernel):
         """theta / scale; the shift is a constant factor `e^{-2 theta.shift / scale}`."""
         theta = self.theta / np.asarray(scale)
         return ExponentialTilt(theta, self.log_factor - 2.0 * float(theta @ np.asarray(shift)))
-
-    def check_dimension(self, d: int) -> None:
-        """One rate a feature."""
-        if len(self.theta) != d:
-            raise InputError(
-                f"kernel: expected {d} rates theta (one a feature of the points), "
-                f"got {len(self.theta)}"
-            )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from gpcert.arrays import Array, namespace
+from gpcert.fusion import fused
 from gpcert.rounding import EXP_ULPS, U, up
 
 LARGEST_EXPONENT = 200.0
@@ -37,6 +38,7 @@ def exponential_tail(x: Array, order: int) -> Array:
     return xp.where(x <= LARGEST_EXPONENT, result, xp.full_like(x, math.inf))
 
 
+@fused
 def growth_chord(rate: float, rho2: Array) -> Array:
     """`(exp(rate rho2) - 1) / rho2`, rounded up: exp(rate r) - 1 <= chord * r for 0 <= r <= rho2.
 

@@ -10,16 +10,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpcert.errors import InputError
-from gpcert.kernels.composite import Expressed, Product, Sum
+from gpcert.kernels.composite import Product, Sum
 from gpcert.kernels.cosine_pair import CosinePair
 from gpcert.kernels.exponential_tilt import ExponentialTilt
+from gpcert.kernels.parameters import Parameter, numbers
 from gpcert.kernels.scale import Scale
-from gpcert.kernels.spectral_mixture import check_rows, check_variances
+from gpcert.kernels.spectral_mixture import RATES, VARIANCES, Mixture
 
 
 @dataclass(frozen=True, eq=False)
-class GeneralisedSpectral(Expressed):
+class GeneralisedSpectral(Mixture):
     """The non-stationary generalised spectral kernel (Samo and Roberts 2015; paper's appendix).
 
     Component q has the features `sqrt(v_q) e^{theta_q.x} Psi_q(x)`, Psi_q those of `CosinePair`
@@ -39,23 +39,18 @@ class GeneralisedSpectral(Expressed):
     phases: Any = None
 
     name: ClassVar[str] = "generalised_spectral"
+    parameters: ClassVar[dict[str, Parameter]] = {
+        "variances": VARIANCES,
+        **dict.fromkeys(("thetas", "first", "second"), RATES),
+        "phases": numbers("two numbers a row", lambda p: p.shape[1] == 2, ndim=2, features=False),
+    }
 
     def __post_init__(self) -> None:
-        variances = check_variances(self.variances)
-        thetas = check_rows("thetas", self.thetas, len(variances))
-        given = np.zeros((len(variances), 2)) if self.phases is None else self.phases
-        found = {
-            "variances": variances,
-            "thetas": thetas,
-            "first": check_rows("first", self.first, *thetas.shape),
-            "second": check_rows("second", self.second, *thetas.shape),
-            "phases": check_rows("phases", given, len(variances), 2),
-        }
-        for name, value in found.items():
-            object.__setattr__(self, name, value)
+        if self.phases is None:
+            object.__setattr__(self, "phases", np.zeros((np.size(self.variances), 2)))
+        super().__post_init__()
 
     def express(self) -> Sum:
-        """The sum of products that this kernel is."""
         rows = zip(self.variances, self.thetas, self.first, self.second, self.phases, strict=True)
         return Sum(
             [
@@ -73,10 +68,3 @@ class GeneralisedSpectral(Expressed):
         phases = self.phases - np.stack([first @ moved, second @ moved], axis=1)
         variances = self.variances * np.exp(-2.0 * (thetas @ moved))
         return GeneralisedSpectral(variances, thetas, first, second, phases)
-
-    def check_dimension(self, d: int) -> None:
-        """One rate and two frequencies a feature."""
-        if self.thetas.shape[1] != d:
-            raise InputError(
-                f"kernel: expected components of {d} features, got {self.thetas.shape[1]}"
-            )

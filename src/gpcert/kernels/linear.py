@@ -8,37 +8,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import constant_array
-from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.nodes.linear import LinearNode
+from gpcert.kernels.parameters import Parameter, numbers
 from gpcert.kernels.unit import exactly_scaled
 from gpcert.regions.frame import Frame
 
-
-def checked_weights(weights: Any) -> np.ndarray:
-    """A number or a vector of numbers >= 0, or an `InputError`."""
-    array = constant_array("weights", weights)
-    if array.ndim > 1 or np.any(array < 0):
-        raise InputError(f"weights: expected a number or a vector of numbers >= 0, got {weights!r}")
-    return array
-
-
-def checked_center(center: Any) -> np.ndarray:
-    """A number or a vector of numbers, or an `InputError`."""
-    array = constant_array("center", center)
-    if array.ndim > 1:
-        raise InputError(f"center: expected a number or a vector of numbers, got {center!r}")
-    return array
-
-
-def fits(name: str, parameter: np.ndarray, d: int) -> None:
-    """Raise an `InputError` if a vector has not d entries; a number fits every d."""
-    if parameter.ndim == 1 and len(parameter) != d:
-        raise InputError(
-            f"kernel: expected {d} entries of {name} (one a feature of the points), "
-            f"got {len(parameter)}"
-        )
+WEIGHTS = numbers("a number or a vector of numbers >= 0", lambda x: x >= 0)
+CENTER = numbers("a number or a vector of numbers")
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,17 +32,13 @@ class Linear(Kernel):
     center: Any = 0.0
 
     name: ClassVar[str] = "linear"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "weights", checked_weights(self.weights))
-        object.__setattr__(self, "center", checked_center(self.center))
+    parameters: ClassVar[dict[str, Parameter]] = {"weights": WEIGHTS, "center": CENTER}
 
     def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         """`sum_j w_j (x_j - o_j)(y_j - o_j)` in plain floating point."""
         return ((X - self.center) * self.weights) @ (Y - self.center).T
 
     def diagonal(self, X: np.ndarray) -> np.ndarray:
-        """`sum_j w_j (x_j - o_j)^2`."""
         apart = X - self.center
         return (self.weights * apart * apart).sum(axis=1)
 
@@ -80,7 +53,6 @@ class Linear(Kernel):
             return np.broadcast_to(1.0 / np.sqrt(self.weights), (d,)).copy()
 
     def node(self, points: np.ndarray, frame: Frame) -> LinearNode:
-        """See `gpcert.kernels.nodes.linear`."""
         d = points.shape[1]
         weights, center = (np.broadcast_to(a, (d,)) for a in (self.weights, self.center))
         return LinearNode.build(points, weights, center, frame)
@@ -98,15 +70,9 @@ class Linear(Kernel):
         return self.with_factor(-exponent), exponent
 
     def with_factor(self, exponent: int) -> Linear:
-        """The weights have it."""
         return Linear(exactly_scaled("kernel", self.weights, exponent), self.center)
 
     def rescaled(self, scale: np.ndarray, shift: np.ndarray) -> Linear:
         """Weights `w / scale^2`, centre `o scale + shift`."""
         factor = np.asarray(scale, dtype=np.float64)
         return Linear(self.weights / factor / factor, self.center * factor + np.asarray(shift))
-
-    def check_dimension(self, d: int) -> None:
-        """Vectors of weights and of the centre must have d entries; numbers fit every d."""
-        fits("weights", self.weights, d)
-        fits("center", self.center, d)

@@ -13,10 +13,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import Array, finite_array, namespace
-from gpcert.errors import InputError
+from gpcert.arrays import Array, namespace
 from gpcert.kernels.nodes.positive_series import PositiveSeries, reverse_bessel
 from gpcert.kernels.nodes.radial_profiles import infinite_beyond_zero, power
+from gpcert.kernels.parameters import Parameter, number
 from gpcert.kernels.radial import RadialKernel
 from gpcert.rounding import EXP_ULPS, U, up
 
@@ -60,6 +60,16 @@ def _series(p: int) -> tuple[PositiveSeries, ...]:
     return tuple(found)
 
 
+def _quotient(a: Array, b: Array) -> Array:
+    """a / b for b >= 0, infinite where b is 0."""
+    xp = namespace(a)
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        if bool(xp.all(b > 0)):
+            return a / b
+        safe = xp.where(b > 0, b, xp.ones_like(b))
+        return xp.where(b > 0, a / safe, xp.full_like(a, math.inf))
+
+
 @dataclass(frozen=True, eq=False)
 class Matern(RadialKernel):
     """Matern kernel: `phi` has p derivatives in the mean-square sense, nu = p + 1/2.
@@ -94,17 +104,15 @@ class Matern(RadialKernel):
     variance: float = 1.0
 
     name: ClassVar[str] = "matern"
+    parameters: ClassVar[dict[str, Parameter]] = {
+        **RadialKernel.parameters,
+        "nu": number(
+            f"0.5, 1.5, 2.5, ..., {MOST_SMOOTH + 0.5}",
+            lambda nu: nu - 0.5 in range(MOST_SMOOTH + 1),
+            "; the limit of large nu is SquaredExponential",
+        ),
+    }
     zero_slack: ClassVar[float] = 0.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        nu = float(finite_array("nu", self.nu, ndim=0))
-        if nu - 0.5 not in range(MOST_SMOOTH + 1):
-            raise InputError(
-                f"nu: expected 0.5, 1.5, 2.5, ..., {MOST_SMOOTH + 0.5}, got {self.nu!r}; the limit "
-                "of large nu is SquaredExponential"
-            )
-        object.__setattr__(self, "nu", nu)
 
     @property
     def p(self) -> int:
@@ -131,11 +139,12 @@ class Matern(RadialKernel):
         one, two, three = found
         return 1.0, one, two, three
 
-    def _polynomial(self, m: int, t: Array) -> Array:
-        coefficients = reverse_bessel(m)
-        total = namespace(t).full_like(t, float(coefficients[-1]))
-        for c in coefficients[-2::-1]:
-            total = total * t + float(c)
+    def _polynomial(self, m: int, t: Array) -> Array | float:
+        """theta_m; its first coefficient is 1."""
+        total: Array | float = 1.0
+        for n, c in enumerate(reverse_bessel(m)[-2::-1]):
+            total = total * t if n else 1.0 * t
+            total += float(c)
         return total
 
     def _scaled(self, r: Array) -> Array:
@@ -151,14 +160,12 @@ class Matern(RadialKernel):
         found = []
         for n, k in pairs:
             m, exponent = (p - n, k) if n <= p else (n - p - 1, k - 2 * (n - p) + 1)
-            term = (self._rate ** (2 * n - k)) * value * self._polynomial(m, t)
+            term = (self._rate ** (2 * n - k)) * value
+            term *= self._polynomial(m, t)
             if exponent > 0:
-                term = term * power(t, exponent)
+                term *= power(t, exponent)
             elif exponent < 0:
-                there = t > 0
-                safe = xp.where(there, t, xp.ones_like(t))
-                with np.errstate(over="ignore", divide="ignore"):
-                    term = xp.where(there, term / power(safe, -exponent), xp.full_like(t, math.inf))
+                term = _quotient(term, power(t, -exponent))
             found.append(term)
         return found
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import constant_array, finite_array
-from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.nodes.periodic import LocalPeriodic
+from gpcert.kernels.parameters import POSITIVE, Parameter, numbers
 from gpcert.regions.frame import Frame
 
 SMALLEST, LARGEST = 1e-100, 1e100
 """Periods and length-scales outside this range would overflow when squared."""
+
+_ORDINARY = numbers(
+    f"a positive number or a vector of positive numbers, between {SMALLEST} and {LARGEST}",
+    lambda x: (x >= SMALLEST) & (x <= LARGEST),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,37 +42,23 @@ class Periodic(Kernel):
 
     name: ClassVar[str] = "periodic"
     has_variance: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        for name in ("period", "length_scale"):
-            given = getattr(self, name)
-            values = constant_array(name, given)
-            if values.ndim > 1 or np.any(values < SMALLEST) or np.any(values > LARGEST):
-                raise InputError(
-                    f"{name}: expected a positive number or a vector of positive numbers, between "
-                    f"{SMALLEST} and {LARGEST}, got {given!r}"
-                )
-            object.__setattr__(self, name, values)
-        variance = float(finite_array("variance", self.variance, ndim=0))
-        if variance <= 0:
-            raise InputError(f"variance: expected a positive number, got {self.variance!r}")
-        object.__setattr__(self, "variance", variance)
+    stationary: ClassVar[bool] = True
+    parameters: ClassVar[dict[str, Parameter]] = {
+        "period": replace(_ORDINARY, unit=1),
+        "length_scale": _ORDINARY,
+        "variance": POSITIVE,
+    }
 
     def _parameters(self, d: int) -> tuple[np.ndarray, np.ndarray]:
         """Periods and length-scales, one a feature."""
         return np.broadcast_to(self.period, (d,)), np.broadcast_to(self.length_scale, (d,))
 
     def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        """Matrix `k(x_i, y_j)` in plain floating point."""
         exponent = np.zeros((len(X), len(Y)))
         for j, (p, length) in enumerate(zip(*self._parameters(X.shape[1]), strict=True)):
             sine = np.sin(np.pi * (X[:, j, None] - Y[None, :, j]) / p)
             exponent += 2.0 * np.square(sine / length)
         return self.variance * np.exp(-exponent)
-
-    def diagonal(self, X: np.ndarray) -> np.ndarray:
-        """`k(x, x) = v`."""
-        return np.full(len(X), self.variance)
 
     def gradient(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         """`d k / d x_j = -k (2 pi / p_j) sin(2 pi (x_j - y_j) / p_j) / l_j^2`."""
@@ -83,19 +73,5 @@ class Periodic(Kernel):
         return p * np.minimum(length, 1.0) / (2.0 * np.pi)
 
     def node(self, points: np.ndarray, frame: Frame) -> LocalPeriodic:
-        """Bind to points and to the free coordinates of a region."""
         p, length = self._parameters(points.shape[1])
         return LocalPeriodic.build(points, p, length, self.variance, frame)
-
-    def rescaled(self, scale: np.ndarray, shift: np.ndarray) -> Periodic:
-        """Periods in the units of the unscaled inputs: `p * scale`."""
-        return Periodic(self.period * np.asarray(scale), self.length_scale, self.variance)
-
-    def check_dimension(self, d: int) -> None:
-        """A vector of parameters must have d entries; a scalar fits every d."""
-        for name in ("period", "length_scale"):
-            values = getattr(self, name)
-            if values.ndim == 1 and len(values) != d:
-                raise InputError(
-                    f"kernel: expected a {name} for each of {d} features, got {len(values)}"
-                )

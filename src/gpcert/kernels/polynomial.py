@@ -10,13 +10,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import finite_array
-from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.composite import Product, Sum
 from gpcert.kernels.constant import Constant
-from gpcert.kernels.linear import Linear, checked_center, checked_weights
+from gpcert.kernels.linear import CENTER, WEIGHTS, Linear
 from gpcert.kernels.nodes.product import ProductNode
+from gpcert.kernels.parameters import NONNEGATIVE, Parameter, number
 from gpcert.kernels.unit import even_exponent, exactly_scaled
 from gpcert.regions.frame import Frame
 
@@ -39,20 +38,16 @@ class Polynomial(Kernel):
     center: Any = 0.0
 
     name: ClassVar[str] = "polynomial"
-
-    def __post_init__(self) -> None:
-        degree = float(finite_array("degree", self.degree, ndim=0))
-        if degree not in range(1, HIGHEST_DEGREE + 1):
-            raise InputError(
-                f"degree: expected an integer from 1 to {HIGHEST_DEGREE}, got {self.degree!r}"
-            )
-        offset = float(finite_array("offset", self.offset, ndim=0))
-        if offset < 0:
-            raise InputError(f"offset: expected a number >= 0, got {self.offset!r}")
-        object.__setattr__(self, "degree", int(degree))
-        object.__setattr__(self, "offset", offset)
-        object.__setattr__(self, "weights", checked_weights(self.weights))
-        object.__setattr__(self, "center", checked_center(self.center))
+    parameters: ClassVar[dict[str, Parameter]] = {
+        "degree": number(
+            f"an integer from 1 to {HIGHEST_DEGREE}",
+            lambda degree: degree in range(1, HIGHEST_DEGREE + 1),
+            kind=int,
+        ),
+        "weights": WEIGHTS,
+        "offset": NONNEGATIVE,
+        "center": CENTER,
+    }
 
     @property
     def base(self) -> Kernel:
@@ -65,11 +60,9 @@ class Polynomial(Kernel):
         return Product((self.base,) * self.degree)
 
     def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        """The power, in plain floating point."""
         return self.base.value(X, Y) ** self.degree
 
     def diagonal(self, X: np.ndarray) -> np.ndarray:
-        """The power."""
         return self.base.diagonal(X) ** self.degree
 
     def gradient(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
@@ -83,7 +76,6 @@ class Polynomial(Kernel):
         return (C * slope) @ (self.weights * (Y - self.center))
 
     def typical_lengths(self, d: int) -> np.ndarray:
-        """Those of the linear kernel."""
         return self.base.typical_lengths(d)
 
     def node(self, points: np.ndarray, frame: Frame) -> ProductNode:
@@ -99,10 +91,5 @@ class Polynomial(Kernel):
         return Polynomial(self.degree, weights, offset, self.center), self.degree * exponent
 
     def rescaled(self, scale: np.ndarray, shift: np.ndarray) -> Polynomial:
-        """The linear kernel rescaled."""
         linear = Linear(self.weights, self.center).rescaled(scale, shift)
         return Polynomial(self.degree, linear.weights, self.offset, linear.center)
-
-    def check_dimension(self, d: int) -> None:
-        """As the linear kernel does."""
-        self.base.check_dimension(d)

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import math
-from dataclasses import fields, replace
+from dataclasses import fields
 from functools import lru_cache
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from gpcert.arrays import constant_array, finite_array
-from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.nodes.radial import LocalRadial
-from gpcert.kernels.nodes.radial_accuracy import relative_errors
+from gpcert.kernels.nodes.radial_accuracy import SMALL_CHANGE, relative_errors
 from gpcert.kernels.nodes.radial_profiles import RadialProfile
+from gpcert.kernels.parameters import LENGTHS, POSITIVE, Parameter
 from gpcert.regions.frame import Frame
-from gpcert.rounding import TINY, gamma, up
+from gpcert.rounding import TINY, gamma, up, up_float
 
 ORDINARY = (1e-100, 1e100)
 """Lengths between which unscaled squares that leave float64 belong to kernel values of 0 or 1."""
+
+FARTHEST = 1e100
+"""Scaled distances are cut here in Gram matrices, so that their squares stay in float64."""
 
 
 class RadialKernel(Kernel, RadialProfile):
@@ -31,6 +33,8 @@ class RadialKernel(Kernel, RadialProfile):
     """
 
     has_variance: ClassVar[bool] = True
+    stationary: ClassVar[bool] = True
+    parameters: ClassVar[dict[str, Parameter]] = {"length_scale": LENGTHS, "variance": POSITIVE}
 
     length_scale: Any
     variance: float
@@ -46,19 +50,6 @@ class RadialKernel(Kernel, RadialProfile):
         """Whether F_2(0) is infinite."""
         return not math.isfinite(self.profile.at_zero[2])
 
-    def __post_init__(self) -> None:
-        lengths = constant_array("length_scale", self.length_scale)
-        if lengths.ndim > 1 or np.any(lengths <= 0):
-            raise InputError(
-                "length_scale: expected a positive number or a vector of positive numbers, "
-                f"got {self.length_scale!r}"
-            )
-        variance = float(finite_array("variance", self.variance, ndim=0))
-        if variance <= 0:
-            raise InputError(f"variance: expected a positive number, got {self.variance!r}")
-        object.__setattr__(self, "length_scale", lengths)
-        object.__setattr__(self, "variance", variance)
-
     def _distances(self, X: np.ndarray, Y: np.ndarray, squared: bool = False) -> np.ndarray:
         """(n, p) scaled distances, or their squares."""
         metric, lengths = "sqeuclidean" if squared else "euclidean", self.length_scale
@@ -69,12 +60,7 @@ class RadialKernel(Kernel, RadialProfile):
         return found / lengths if squared else found
 
     def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        """Matrix `k(x_i, y_j)` in plain floating point."""
         return self.variance * self.profile.terms(self._distances(X, Y), (0, 0))[0]
-
-    def diagonal(self, X: np.ndarray) -> np.ndarray:
-        """`k(x, x) = s^2`."""
-        return np.full(len(X), self.variance)
 
     def slopes(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         """`s^2 F_1(r)` (n, p); 0 at r = 0, where the gradient is 0 or does not exist."""
@@ -91,47 +77,49 @@ class RadialKernel(Kernel, RadialProfile):
         W = C * self.slopes(X, Y)
         return (W @ Y - W.sum(1)[:, None] * X) / self.length_scale / self.length_scale
 
-    def typical_lengths(self, d: int) -> np.ndarray:
-        """The length-scales."""
-        return np.broadcast_to(self.length_scale, (d,))
-
     def node(self, points: np.ndarray, frame: Frame) -> LocalRadial:
-        """Bind to points and to the free coordinates of a region."""
-        lengths = self.typical_lengths(points.shape[1])
+        lengths = np.broadcast_to(self.length_scale, points.shape[1:])
         return LocalRadial.build(points, lengths, self.variance, self.profile, frame)
-
-    def rescaled(self, scale: np.ndarray, shift: np.ndarray) -> Self:
-        """Length-scales in the units of the unscaled inputs: `l * scale`."""
-        return replace(self, length_scale=self.length_scale * np.asarray(scale))  # pyright: ignore
-
-    def check_dimension(self, d: int) -> None:
-        """A vector of length-scales must have d entries; a scalar fits every d."""
-        if self.length_scale.ndim == 1 and len(self.length_scale) != d:
-            raise InputError(
-                f"kernel: expected {d} length-scales (one a feature of the points), "
-                f"got {len(self.length_scale)}"
-            )
 
     def gram_with_error(
         self, points: np.ndarray, rows: slice = slice(None), columns: slice = slice(None)
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Gram matrix; subtracting first, the relative error of r stays below gamma(d + 8)."""
-        X, Z, d = points[rows], points[columns], points.shape[1]
-        lengths = self.typical_lengths(d)
-        total = np.zeros((len(X), len(Z)))
-        with np.errstate(over="ignore"):
-            for j in range(d):
-                difference = X[:, j, None] - Z[None, :, j]
-                difference /= lengths[j]
-                difference *= difference
-                total += difference
-        r = np.sqrt(np.minimum(total, 1e200))
-        error = gamma(d + 8) * r
+        """Gram matrix; subtracting first, the relative error of r stays below gamma(d + 8).
+
+        Where the profile knows a relative error that grows with r, that of the largest r serves all
+        entries: one number instead of a dozen passes over the matrix.
+        """
+        total = self._squared_distances(points[rows], points[columns])
+        rate = gamma(points.shape[1] + 8)
+        farthest = float(total.max(initial=0.0))
+        r = np.sqrt(np.minimum(total, FARTHEST**2, out=total), out=total)
         value = self.variance * self.profile.terms(r, (0, 0))[0]
-        relative = relative_errors(self.profile, 0, r, error)
-        good = np.isfinite(relative) & (total <= 1e200)
+        floor = TINY * max(1.0, self.variance)
+        if farthest <= FARTHEST**2:
+            last = np.full(1, math.sqrt(farthest))
+            uniform = self.profile.uniform_error(last, rate, np.zeros(1))
+            if uniform is not None and uniform[0] <= SMALL_CHANGE:
+                return value, up_float(float(uniform[0]), 16) * value + floor
+        relative = relative_errors(self.profile, 0, r, rate * r)
+        good = np.isfinite(relative) & (r < FARTHEST)
         known = np.where(good, np.where(good, relative, 0.0) * value, self.variance)
-        return value, np.asarray(up(known, 8)) + TINY * max(1.0, self.variance)
+        return value, np.asarray(up(known, 8)) + floor
+
+    def _squared_distances(self, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
+        """Scaled ones, (n, p), with d + 7 relative roundings: differences come first."""
+        lengths = np.broadcast_to(self.length_scale, (X.shape[1],))
+        ordinary = np.all((lengths > ORDINARY[0]) & (lengths < ORDINARY[1]))
+        total, part = np.zeros((len(X), len(Z))), np.empty((len(X), len(Z)))
+        with np.errstate(over="ignore"):
+            for j, length in enumerate(lengths.tolist()):
+                np.subtract(X[:, j, None], Z[None, :, j], out=part)
+                if ordinary:
+                    part *= 1.0 / length  # faster than a division
+                else:
+                    part /= length
+                part *= part
+                total += part
+        return total
 
 
 @lru_cache(maxsize=128)

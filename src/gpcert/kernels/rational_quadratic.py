@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import Array, finite_array, namespace
-from gpcert.errors import InputError
+from gpcert.arrays import Array, namespace
+from gpcert.kernels.parameters import Parameter, number
 from gpcert.kernels.radial import RadialKernel
 from gpcert.rounding import EXP_ULPS, U, nonnegative, up
 
@@ -45,17 +45,14 @@ class RationalQuadratic(RadialKernel):
     variance: float = 1.0
 
     name: ClassVar[str] = "rational_quadratic"
+    parameters: ClassVar[dict[str, Parameter]] = {
+        **RadialKernel.parameters,
+        "alpha": number(
+            f"a number between {SMALLEST_ALPHA} and {LARGEST_ALPHA}",
+            lambda alpha: SMALLEST_ALPHA <= alpha <= LARGEST_ALPHA,
+        ),
+    }
     zero_slack: ClassVar[float] = 0.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        alpha = float(finite_array("alpha", self.alpha, ndim=0))
-        if not SMALLEST_ALPHA <= alpha <= LARGEST_ALPHA:
-            raise InputError(
-                f"alpha: expected a number between {SMALLEST_ALPHA} and {LARGEST_ALPHA}, "
-                f"got {self.alpha!r}"
-            )
-        object.__setattr__(self, "alpha", alpha)
 
     def _coefficient(self, n: int) -> float:
         return math.prod(1.0 + i / self.alpha for i in range(n))
@@ -87,7 +84,6 @@ class RationalQuadratic(RadialKernel):
         return found
 
     def growth(self, n: int, r: Array) -> Array:
-        """`2 (alpha + n) q / (1 + q)`."""
         xp = namespace(r)
         q = self._ratio(r)
         q = xp.minimum(q, xp.full_like(q, LARGEST_RATIO))

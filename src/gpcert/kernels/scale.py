@@ -5,13 +5,12 @@ Proofs: docs/mathematics.md, statement 2.11.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from gpcert.arrays import Array, finite_array, namespace
-from gpcert.errors import InputError
+from gpcert.arrays import Array, namespace
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.composite import checked_kernel
 from gpcert.kernels.lines.affine_algebra import combined
@@ -19,6 +18,7 @@ from gpcert.kernels.lines.base import Enclosed
 from gpcert.kernels.nodes.base import Jet, LocalNode, NodeBatch, Triple
 from gpcert.kernels.nodes.beyond import Beyond
 from gpcert.kernels.nodes.feature_sizes import FeatureSizes
+from gpcert.kernels.parameters import POSITIVE, Parameter
 from gpcert.kernels.sizes import frobenius, raised, times
 from gpcert.kernels.unit import even_exponent, exactly_scaled
 from gpcert.regions.frame import Frame, Reach
@@ -38,49 +38,32 @@ class Scale(Kernel):
     factor: float
 
     name: ClassVar[str] = "scale"
+    parameters: ClassVar[dict[str, Parameter]] = {"factor": POSITIVE}
 
     def __post_init__(self) -> None:
         checked_kernel("kernel", self.kernel)
-        factor = float(finite_array("factor", self.factor, ndim=0))
-        if factor <= 0:
-            raise InputError(f"factor: expected a positive number, got {self.factor!r}")
-        object.__setattr__(self, "factor", factor)
+        super().__post_init__()
 
     @property
     def parts(self) -> tuple[Kernel, ...]:
-        """The kernel inside."""
         return (self.kernel,)
 
-    def with_parts(self, parts: tuple[Kernel, ...]) -> Scale:
-        """The same of another kernel."""
-        return replace(self, kernel=parts[0])
-
     def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        """`factor * k`."""
         return self.factor * self.kernel.value(X, Y)
 
     def diagonal(self, X: np.ndarray) -> np.ndarray:
-        """`factor * k`."""
         return self.factor * self.kernel.diagonal(X)
 
     def gradient(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        """`factor * gradient of k`."""
         return self.factor * self.kernel.gradient(X, Y)
 
     def gradient_product(self, X: np.ndarray, Y: np.ndarray, C: np.ndarray) -> np.ndarray:
-        """`factor * that of k`."""
         return self.factor * self.kernel.gradient_product(X, Y, C)
 
     def training_covariance(self, X: np.ndarray) -> np.ndarray:
-        """`factor * that of k`, white noise included."""
         return self.factor * self.kernel.training_covariance(X)
 
-    def typical_lengths(self, d: int) -> np.ndarray:
-        """Those of k."""
-        return self.kernel.typical_lengths(d)
-
     def node(self, points: np.ndarray, frame: Frame) -> ScaleNode:
-        """The scaled node."""
         return ScaleNode(self.kernel.node(points, frame), self.factor)
 
     def in_units(self, points: np.ndarray) -> tuple[Kernel, int]:
@@ -90,17 +73,9 @@ class Scale(Kernel):
         factor = float(exactly_scaled("factor", self.factor, -own))
         return (part if factor == 1.0 else Scale(part, factor)), e + own
 
-    def with_factor(self, exponent: int) -> Scale:
-        """The kernel inside has it."""
-        return self.with_parts((self.kernel.with_factor(exponent),))
-
-    def rescaled(self, scale: np.ndarray, shift: np.ndarray) -> Scale:
-        """k rescaled, the same factor."""
-        return Scale(self.kernel.rescaled(scale, shift), self.factor)
-
-    def check_dimension(self, d: int) -> None:
-        """As k does."""
-        self.kernel.check_dimension(d)
+    def parted(self) -> tuple[float, Kernel]:
+        factor, inside = self.kernel.parted()
+        return factor * self.factor, inside
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +91,6 @@ class ScaleNode(LocalNode):
         return self.part.feature_sizes(reach).scaled(self.factor)
 
     def at(self, reach: Reach) -> ScaleBatch:
-        """The scaled batch."""
         part = self.part.at(reach)
         return ScaleBatch(
             self.factor * part.value,
@@ -156,11 +130,9 @@ class ScaleBatch(NodeBatch):
         return self.part.contract(self.factor * coefficients)
 
     def gradients(self) -> Array:
-        """Scaled."""
         return self.factor * self.part.gradients()
 
     def variations(self) -> tuple[Array, Array, Array, Array]:
-        """Scaled."""
         zeroth, *others = self.part.variations()
         scaled = _scaled((others[0], others[1], others[2]), self.factor)
         return times(zeroth, namespace(zeroth).full_like(zeroth, self.factor)), *scaled
@@ -173,7 +145,6 @@ class ScaleBatch(NodeBatch):
 
     @np.errstate(over="ignore")
     def own_beyond_second(self) -> Array | None:
-        """Scaled."""
         found = self.part.own_beyond_second()
         return (
             None if found is None else times(found, namespace(found).full_like(found, self.factor))
@@ -192,7 +163,6 @@ class ScaleBatch(NodeBatch):
         return self.factor * matrix, times(zeroth, namespace(error).full_like(error, self.factor))
 
     def enclosed(self) -> Enclosed:
-        """Intervals and lines scaled."""
         return combined(
             [(namespace(self.value).full_like(self.value, self.factor), self.part.enclosed())]
         )

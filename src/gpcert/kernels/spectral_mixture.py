@@ -8,34 +8,36 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-
-from gpcert.arrays import constant_array
 from gpcert.errors import InputError
 from gpcert.kernels.composite import Expressed, Product, Sum
 from gpcert.kernels.cosine import Cosine
+from gpcert.kernels.parameters import Parameter, numbers
 from gpcert.kernels.squared_exponential import SquaredExponential
 
-
-def check_rows(name: str, values: Any, rows: int, columns: int | None = None) -> np.ndarray:
-    """A matrix of finite numbers with so many rows (and columns), or an `InputError`."""
-    matrix = constant_array(name, values, ndim=2)
-    if matrix.shape[0] != rows or (columns is not None and matrix.shape[1] != columns):
-        wanted = f"({rows}, {'d' if columns is None else columns})"
-        raise InputError(f"{name}: expected shape {wanted}, got {matrix.shape}")
-    return matrix
+VARIANCES = numbers("positive numbers", lambda x: x > 0, ndim=1, features=False)
+RATES = numbers("a matrix of numbers", ndim=2, unit=-1)
 
 
-def check_variances(values: Any) -> np.ndarray:
-    """At least one positive number, or an `InputError`."""
-    variances = constant_array("variances", values, ndim=1)
-    if len(variances) == 0 or np.any(variances <= 0):
-        raise InputError(f"variances: expected one or more positive numbers, got {values!r}")
-    return variances
+class Mixture(Expressed):
+    """A sum of components, one a row of every parameter."""
+
+    variances: Any
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        rows = len(self.variances)
+        d: int | None = None
+        for name, parameter in self.parameters.items():
+            shape = getattr(self, name).shape
+            columns = d if parameter.features else None
+            if shape[0] != rows or (columns is not None and shape[1] != columns):
+                wanted = f"({rows}, {'d' if columns is None else columns})"
+                raise InputError(f"{name}: expected shape {wanted}, got {shape}")
+            d = shape[1] if parameter.features else d
 
 
 @dataclass(frozen=True, eq=False)
-class SpectralMixture(Expressed):
+class SpectralMixture(Mixture):
     """Spectral mixture (Wilson and Adams 2013): Q components, each a Gaussian in the spectrum.
 
     Component q has variance v_q, angular frequency w_q (d,) and length-scales l_q (d,): its
@@ -52,34 +54,13 @@ class SpectralMixture(Expressed):
     length_scales: Any
 
     name: ClassVar[str] = "spectral_mixture"
-
-    def __post_init__(self) -> None:
-        variances = check_variances(self.variances)
-        frequencies = check_rows("frequencies", self.frequencies, len(variances))
-        lengths = check_rows("length_scales", self.length_scales, *frequencies.shape)
-        if np.any(lengths <= 0):
-            raise InputError(
-                f"length_scales: expected positive numbers, got {self.length_scales!r}"
-            )
-        object.__setattr__(self, "variances", variances)
-        object.__setattr__(self, "frequencies", frequencies)
-        object.__setattr__(self, "length_scales", lengths)
+    stationary: ClassVar[bool] = True
+    parameters: ClassVar[dict[str, Parameter]] = {
+        "variances": VARIANCES,
+        "frequencies": RATES,
+        "length_scales": numbers("positive numbers", lambda x: x > 0, ndim=2, unit=1),
+    }
 
     def express(self) -> Sum:
-        """The sum of products that this kernel is."""
         rows = zip(self.variances, self.frequencies, self.length_scales, strict=True)
         return Sum([Product([SquaredExponential(lengths, v), Cosine(w)]) for v, w, lengths in rows])
-
-    def rescaled(self, scale: np.ndarray, shift: np.ndarray) -> SpectralMixture:
-        """Frequencies divided, length-scales multiplied by the scale."""
-        factor = np.asarray(scale)
-        return SpectralMixture(
-            self.variances, self.frequencies / factor, self.length_scales * factor
-        )
-
-    def check_dimension(self, d: int) -> None:
-        """One frequency and one length-scale a feature."""
-        if self.frequencies.shape[1] != d:
-            raise InputError(
-                f"kernel: expected components of {d} features, got {self.frequencies.shape[1]}"
-            )

@@ -60,22 +60,18 @@ class SquaredExponential(RadialKernel):
 
     @cached_property
     def at_zero(self) -> tuple[float, float, float, float]:
-        """All one."""
         return 1.0, 1.0, 1.0, 1.0
 
     def terms(self, r: Array, *pairs: tuple[int, int]) -> list[Array]:
-        """One exponential for all."""
         xp = namespace(r)
         most = xp.minimum(r, xp.full_like(r, 60.0))  # r^k exp(-r^2/2) is 0 from 40 on
         value = xp.exp(-0.5 * most * most)
         return [value * power(most, k) if k else value for _, k in pairs]
 
     def growth(self, n: int, r: Array) -> Array:
-        """r^2."""
         return r * r
 
     def steepness(self, n: int, low: Array, high: Array) -> Array:
-        """r."""
         return high
 
     def roundings(self, r: Array) -> Array:
@@ -124,6 +120,5 @@ class SquaredExponential(RadialKernel):
         sections: tuple[np.ndarray, np.ndarray],
         extent: np.ndarray,
     ) -> Sections:
-        """See `gpcert.kernels.expansions.squared_exponential_sections`."""
         seen = (self.typical_lengths(points.shape[1]), self.variance)
         return Sections.build(seen, points, X, sections, extent)

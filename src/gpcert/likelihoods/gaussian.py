@@ -23,12 +23,10 @@ class Gaussian(ScalarLikelihood):
     name: ClassVar[str] = "gaussian"
 
     def value(self, mu: Array, v: Array) -> Array:
-        """`mu`."""
         mu, _ = namespace(mu, v).broadcast_arrays(mu, v)
         return mu
 
     def slopes(self, mu: Array, v: Array) -> tuple[Array, Array]:
-        """`(1, 0)`."""
         xp = namespace(mu, v)
         mu, _ = xp.broadcast_arrays(mu, v)
         return xp.ones_like(mu), xp.zeros_like(mu)

@@ -43,7 +43,6 @@ class LapseProbit(BinaryLikelihood):
         return (1.0 - 2.0 * self.lapse) * probability + self.lapse
 
     def value(self, mu: Array, v: Array) -> Array:
-        """The image of the probit's value, in plain floating point."""
         return self._image(Probit().value(mu, v))
 
     def slopes(self, mu: Array, v: Array) -> tuple[Array, Array]:
@@ -62,5 +61,4 @@ class LapseProbit(BinaryLikelihood):
         return down(self._image(lower), _ROUNDINGS)
 
     def config(self) -> dict[str, Any]:
-        """`{"lapse": ...}`."""
         return {"lapse": self.lapse}

@@ -62,7 +62,6 @@ class MultinomialProbit(ClassLikelihood):
             )
 
     def config(self) -> dict[str, Any]:
-        """The noise variance."""
         return {"noise": self.noise}
 
     @property

@@ -31,7 +31,6 @@ class Probit(BinaryLikelihood):
     name: ClassVar[str] = "probit"
 
     def value(self, mu: Array, v: Array) -> Array:
-        """`Phi(mu / sqrt(1 + v))` in plain floating point."""
         return normal_cdf(mu / namespace(mu, v).sqrt(1.0 + v))
 
     def slopes(self, mu: Array, v: Array) -> tuple[Array, Array]:

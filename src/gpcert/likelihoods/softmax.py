@@ -88,16 +88,13 @@ class Softmax(ClassLikelihood):
         return "Softmax()" if self.mixing is None else f"Softmax(mixing={self.config()['mixing']})"
 
     def config(self) -> dict[str, Any]:
-        """The mixing weights, if any."""
         return {} if self.mixing is None else {"mixing": [list(row) for row in self.mixing]}
 
     @property
     def mixes(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Whether there are mixing weights."""
         return self.mixing is not None
 
     def mixed(self, outputs: int) -> np.ndarray:
-        """`mixing`, or the identity."""
         if self.mixing is None:
             return np.eye(outputs)
         weights = np.asarray(self.mixing)
@@ -113,7 +110,6 @@ class Softmax(ClassLikelihood):
         return Logistic()
 
     def link_bound(self, order: int) -> float:
-        """`link_bounds` by order, 1..6."""
         if not 1 <= order <= len(self.link_bounds):
             raise InputError(f"link_bound: expected an order in 1..6, got {order}")
         return self.link_bounds[order - 1]

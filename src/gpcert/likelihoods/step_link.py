@@ -30,7 +30,6 @@ class StepLink(BinaryLikelihood):
     name: ClassVar[str] = "step"
 
     def value(self, mu: Array, v: Array) -> Array:
-        """`Phi(mu / sqrt(v))` in plain floating point."""
         return normal_cdf(mu / _root(v))
 
     def slopes(self, mu: Array, v: Array) -> tuple[Array, Array]:

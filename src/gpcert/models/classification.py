@@ -14,7 +14,6 @@ from gpcert.likelihoods import Softmax, likelihood_from_config
 from gpcert.models.inducing import INDUCING, inducing_points
 from gpcert.models.inference import Fit, ep, laplace, softmax_laplace
 from gpcert.models.inference.sparse_ep import sparse_ep
-from gpcert.models.kernel_gradients import has_white_noise
 from gpcert.models.links import LINKS
 from gpcert.models.training import Covariances
 from gpcert.posterior import Posterior
@@ -60,7 +59,7 @@ class Choices:
         self, kernel: Kernel, X: np.ndarray, count: Any, random: np.random.RandomState
     ) -> np.ndarray:
         """(count, d) inducing points, at most as many as there are training points."""
-        if has_white_noise(kernel):
+        if kernel.has_white_noise:
             raise InputError(
                 "kernel: expected no White part in a sparse model, whose inducing points carry no "
                 "noise; leave it out"

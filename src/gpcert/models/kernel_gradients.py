@@ -13,14 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from gpcert.errors import InputError
-from gpcert.kernels import ActiveDimensions, Kernel, Product, Scale, Sum, White
-from gpcert.kernels.composite import Composite
-from gpcert.models.leaf_gradients import Derivatives, LeafRule, Pairs, rule_of
+from gpcert.kernels import ActiveDimensions, Kernel, Product, Scale, Sum
+from gpcert.models.leaf_gradients import Pairs, rule_of
 
 
 @dataclass(frozen=True)
@@ -87,96 +86,37 @@ class LogParameters:
 
         `values`: `kernel.value(X, Y)`, where it is known already.
         """
-        return self._contracted(_Cross(self._pairs(X, Y, values)), W)
+        return self._contracted(Pairs(X, Y, self._known(values)), W)
 
     def training_gradient(
         self, X: np.ndarray, W: np.ndarray, values: np.ndarray | None = None
     ) -> np.ndarray:
         """The same for `kernel.training_covariance(X)`, which has white noise too; W (n, n)."""
-        return self._contracted(_Training(self._pairs(X, X, values)), W)
+        return self._contracted(Pairs(X, X, self._known(values), observed=True), W)
 
     def diagonal_gradient(self, X: np.ndarray, w: np.ndarray) -> np.ndarray:
         """`sum_i w_i dk(x_i, x_i) / dtheta`, w (n,)."""
-        return self._contracted(_Diagonal(X), w)
+        return self._contracted(Pairs(X), w)
 
-    def _pairs(self, X: np.ndarray, Y: np.ndarray, values: np.ndarray | None) -> Pairs:
-        return Pairs(X, Y, None if values is None else (self.kernel, values))
+    def _known(self, values: np.ndarray | None) -> tuple[Kernel, np.ndarray] | None:
+        return None if values is None else (self.kernel, values)
 
-    def _contracted(self, covariance: _Covariance, W: np.ndarray) -> np.ndarray:
-        return np.array(list(_contractions(self.kernel, covariance, W)), dtype=np.float64)
-
-
-def has_white_noise(kernel: Any) -> bool:
-    """Whether `training_covariance` is more than `value`: a White part anywhere in the tree."""
-    return isinstance(kernel, White) or any(has_white_noise(part) for part in kernel.parts)
-
-
-class _Covariance(Protocol):
-    """Which values of a kernel the weights belong to."""
-
-    def values(self, kernel: Kernel) -> np.ndarray: ...
-
-    def derivatives(self, rule: LeafRule, kernel: Kernel, W: np.ndarray) -> Derivatives: ...
-
-    def columns(self, dimensions: Any) -> _Covariance: ...
-
-
-@dataclass(frozen=True, eq=False)
-class _Cross:
-    pairs: Pairs
-
-    def values(self, kernel: Kernel) -> np.ndarray:
-        return self.pairs.values(kernel)
-
-    def derivatives(self, rule: LeafRule, kernel: Kernel, W: np.ndarray) -> Derivatives:
-        return rule.pairs(kernel, self.pairs, W)
-
-    def columns(self, dimensions: Any) -> _Cross:
-        return _Cross(self.pairs.columns(dimensions))
-
-
-@dataclass(frozen=True, eq=False)
-class _Training:
-    pairs: Pairs
-
-    def values(self, kernel: Kernel) -> np.ndarray:
-        return kernel.training_covariance(self.pairs.X)
-
-    def derivatives(self, rule: LeafRule, kernel: Kernel, W: np.ndarray) -> Derivatives:
-        if rule.training is not None:
-            return rule.training(kernel, self.pairs.X, W)
-        return rule.pairs(kernel, self.pairs, W)
-
-    def columns(self, dimensions: Any) -> _Training:
-        return _Training(self.pairs.columns(dimensions))
-
-
-@dataclass(frozen=True, eq=False)
-class _Diagonal:
-    X: np.ndarray
-
-    def values(self, kernel: Kernel) -> np.ndarray:
-        return kernel.diagonal(self.X)
-
-    def derivatives(self, rule: LeafRule, kernel: Kernel, W: np.ndarray) -> Derivatives:
-        return rule.diagonal(kernel, self.X, W)
-
-    def columns(self, dimensions: Any) -> _Diagonal:
-        return _Diagonal(self.X[:, dimensions])
+    def _contracted(self, pairs: Pairs, W: np.ndarray) -> np.ndarray:
+        return np.array(list(_contractions(self.kernel, pairs, W)), dtype=np.float64)
 
 
 def _parameters(kernel: Any, path: str) -> Iterator[Parameter]:
     for field, logarithmic in _own_fields(kernel):
         yield from _field(kernel, field, path, logarithmic)
     for i, part in enumerate(kernel.parts):
-        inner = f"{i + 1}." if isinstance(kernel, Composite) else ""
+        inner = f"{i + 1}." if kernel.several else ""
         yield from _parameters(part, path + inner)
 
 
 def _own_fields(kernel: Any) -> list[tuple[str, bool]]:
     """The fields that are trained, those of the parts apart, and whether by their logarithm."""
     if kernel.parts:
-        return [("factor", True)] if isinstance(kernel, Scale) else []
+        return [(field, True) for field in kernel.parameters]
     rule = rule_of(kernel)
     return [(field, field in rule.logarithmic) for field in rule.fields]
 
@@ -207,11 +147,11 @@ def _new_field(kernel: Any, field: str, vector: Iterator[float], logarithmic: bo
     return values if values.ndim else float(values)
 
 
-def _contractions(kernel: Any, covariance: _Covariance, W: np.ndarray) -> Iterator[float]:
+def _contractions(kernel: Any, pairs: Pairs, W: np.ndarray) -> Iterator[float]:
     if kernel.parts:
-        yield from _COMPOSITES[type(kernel)](kernel, covariance, W)
+        yield from _COMPOSITES[type(kernel)](kernel, pairs, W)
         return
-    found = covariance.derivatives(rule_of(kernel), kernel, W)
+    found = rule_of(kernel).derivatives(kernel, pairs, W)
     for field, logarithmic in _own_fields(kernel):
         yield from _trained(kernel, field, found[field], logarithmic)
 
@@ -224,33 +164,33 @@ def _trained(kernel: Any, field: str, found: Any, logarithmic: bool) -> Iterator
             yield float(derivatives[index])
 
 
-def _sum(kernel: Any, covariance: _Covariance, W: np.ndarray) -> Iterator[float]:
+def _sum(kernel: Any, pairs: Pairs, W: np.ndarray) -> Iterator[float]:
     for part in kernel.kernels:
-        yield from _contractions(part, covariance, W)
+        yield from _contractions(part, pairs, W)
 
 
-def _product(kernel: Any, covariance: _Covariance, W: np.ndarray) -> Iterator[float]:
+def _product(kernel: Any, pairs: Pairs, W: np.ndarray) -> Iterator[float]:
     """Every factor sees W times the others (no division: factors may vanish)."""
-    values = [covariance.values(part) for part in kernel.kernels]
+    values = [pairs.covariances(part) for part in kernel.kernels]
     for i, part in enumerate(kernel.kernels):
         others = W
         for j, value in enumerate(values):
             if j != i:
                 others = others * value
-        yield from _contractions(part, covariance, others)
+        yield from _contractions(part, pairs, others)
 
 
-def _scale(kernel: Any, covariance: _Covariance, W: np.ndarray) -> Iterator[float]:
+def _scale(kernel: Any, pairs: Pairs, W: np.ndarray) -> Iterator[float]:
     if kernel.factor > 0.0:
-        yield float(kernel.factor * np.vdot(W, covariance.values(kernel.kernel)))
-    yield from _contractions(kernel.kernel, covariance, kernel.factor * W)
+        yield float(kernel.factor * np.vdot(W, pairs.covariances(kernel.kernel)))
+    yield from _contractions(kernel.kernel, pairs, kernel.factor * W)
 
 
-def _active(kernel: Any, covariance: _Covariance, W: np.ndarray) -> Iterator[float]:
-    yield from _contractions(kernel.kernel, covariance.columns(kernel.dimensions), W)
+def _active(kernel: Any, pairs: Pairs, W: np.ndarray) -> Iterator[float]:
+    yield from _contractions(kernel.kernel, pairs.columns(kernel.dimensions), W)
 
 
-_COMPOSITES: dict[type[Kernel], Callable[[Any, _Covariance, np.ndarray], Iterator[float]]] = {
+_COMPOSITES: dict[type[Kernel], Callable[[Any, Pairs, np.ndarray], Iterator[float]]] = {
     Sum: _sum,
     Product: _product,
     Scale: _scale,

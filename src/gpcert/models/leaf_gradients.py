@@ -28,11 +28,16 @@ Derivatives = dict[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Points X (n, d) and Y (p, d); `known`: a kernel whose values there have been computed."""
+    """The covariances that weights belong to: between points X (n, d) and Y (p, d), or, without Y,
+    of each point of X with itself; `observed`: of observations at X = Y, white noise included.
+
+    `known`: a kernel whose values there have been computed.
+    """
 
     X: np.ndarray
-    Y: np.ndarray
+    Y: Any = None
     known: tuple[Any, np.ndarray] | None = None
+    observed: bool = False
 
     def values(self, kernel: Any) -> np.ndarray:
         """`k(x_i, y_j)`, (n, p)."""
@@ -40,9 +45,16 @@ class Pairs:
             return self.known[1]
         return kernel.value(self.X, self.Y)
 
+    def covariances(self, kernel: Any) -> np.ndarray:
+        """What the weights are multiplied with, (n, p), or (n,) without Y."""
+        if self.observed:
+            return kernel.training_covariance(self.X)
+        return kernel.diagonal(self.X) if self.Y is None else self.values(kernel)
+
     def columns(self, dimensions: Any) -> Pairs:
         """The same points in some of their features."""
-        return Pairs(self.X[:, dimensions], self.Y[:, dimensions])
+        Y = None if self.Y is None else self.Y[:, dimensions]
+        return Pairs(self.X[:, dimensions], Y, observed=self.observed)
 
 
 @dataclass(frozen=True)
@@ -51,13 +63,13 @@ class LeafRule:
 
     `logarithmic`: positive fields, trained by their logarithm. `linear`: real fields, trained as
     they are. `pairs(kernel, pairs, W)`: `sum_ij W_ij dk(x_i, y_j)`; `diagonal(kernel, X, w)`:
-    `sum_i w_i dk(x_i, x_i)`; `training(kernel, X, W)`: of `kernel.training_covariance(X)`, where
-    that is not `value(X, X)`.
+    `sum_i w_i dk(x_i, x_i)`, None for a stationary kernel with a variance; `training(kernel, X,
+    W)`: of `kernel.training_covariance(X)`, where that is not `value(X, X)`.
     """
 
     logarithmic: tuple[str, ...]
     pairs: Callable[[Any, Pairs, np.ndarray], Derivatives]
-    diagonal: Callable[[Any, np.ndarray, np.ndarray], Derivatives]
+    diagonal: Callable[[Any, np.ndarray, np.ndarray], Derivatives] | None = None
     linear: tuple[str, ...] = ()
     training: Callable[[Any, np.ndarray, np.ndarray], Derivatives] | None = None
 
@@ -65,6 +77,17 @@ class LeafRule:
     def fields(self) -> tuple[str, ...]:
         """All fields that are trained, in the order of the parameter vector."""
         return self.logarithmic + self.linear
+
+    def derivatives(self, kernel: Any, pairs: Pairs, W: np.ndarray) -> Derivatives:
+        """Of the contraction of `pairs.covariances(kernel)` with W."""
+        if pairs.observed and self.training is not None:
+            return self.training(kernel, pairs.X, W)
+        if pairs.Y is not None:
+            return self.pairs(kernel, pairs, W)
+        if self.diagonal is not None:
+            return self.diagonal(kernel, pairs.X, W)
+        still = {name: np.zeros_like(getattr(kernel, name)) for name in self.fields}
+        return still | {"variance": W @ kernel.diagonal(pairs.X)}
 
 
 def _squared_differences(X: np.ndarray, Y: np.ndarray, V: np.ndarray) -> np.ndarray:
@@ -83,10 +106,6 @@ def _shaped(per_feature: np.ndarray, like: Any) -> Any:
 def _scaled_squares(kernel: Any, pairs: Pairs, V: np.ndarray) -> Any:
     lengths = kernel.length_scale
     return _shaped(_squared_differences(pairs.X, pairs.Y, V) / np.square(lengths), lengths)
-
-
-def _radial_diagonal(kernel: Any, X: np.ndarray, w: np.ndarray) -> Derivatives:
-    return {"length_scale": np.zeros_like(kernel.length_scale), "variance": w @ kernel.diagonal(X)}
 
 
 def _squared_exponential(kernel: Any, pairs: Pairs, W: np.ndarray) -> Derivatives:
@@ -157,10 +176,6 @@ def _periodic(kernel: Any, pairs: Pairs, W: np.ndarray) -> Derivatives:
     }
 
 
-def _periodic_diagonal(kernel: Any, X: np.ndarray, w: np.ndarray) -> Derivatives:
-    return _radial_diagonal(kernel, X, w) | {"period": np.zeros_like(kernel.period)}
-
-
 def _phase(frequency: np.ndarray, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
     middle = X.mean(axis=0)
     return ((X - middle) @ frequency)[:, None] - ((Y - middle) @ frequency)[None, :]
@@ -180,10 +195,6 @@ def _cosine(kernel: Any, pairs: Pairs, W: np.ndarray) -> Derivatives:
         "variance": kernel.variance * np.vdot(W, np.cos(phase)),
         "frequency": _differences(X, Y, -kernel.variance * W * np.sin(phase)),
     }
-
-
-def _cosine_diagonal(kernel: Any, X: np.ndarray, w: np.ndarray) -> Derivatives:
-    return {"variance": w @ kernel.diagonal(X), "frequency": np.zeros_like(kernel.frequency)}
 
 
 def _spectral_mixture(kernel: Any, pairs: Pairs, W: np.ndarray) -> Derivatives:
@@ -318,10 +329,6 @@ def _constant(kernel: Any, pairs: Pairs, W: np.ndarray) -> Derivatives:
     return {"variance": kernel.variance * W.sum()}
 
 
-def _constant_diagonal(kernel: Any, X: np.ndarray, w: np.ndarray) -> Derivatives:
-    return {"variance": kernel.variance * w.sum()}
-
-
 def _no_variance(*_: Any) -> Derivatives:
     return {"variance": 0.0}
 
@@ -333,15 +340,11 @@ def _white_training(kernel: Any, X: np.ndarray, W: np.ndarray) -> Derivatives:
 _RADIAL = ("variance", "length_scale")
 
 LEAF_RULES: dict[type[k.Kernel], LeafRule] = {
-    RadialKernel: LeafRule(_RADIAL, _radial, _radial_diagonal),
-    k.SquaredExponential: LeafRule(_RADIAL, _squared_exponential, _radial_diagonal),
-    k.RationalQuadratic: LeafRule(
-        (*_RADIAL, "alpha"),
-        _rational_quadratic,
-        lambda kernel, X, w: _radial_diagonal(kernel, X, w) | {"alpha": 0.0},
-    ),
-    k.Periodic: LeafRule((*_RADIAL, "period"), _periodic, _periodic_diagonal),
-    k.Cosine: LeafRule(("variance",), _cosine, _cosine_diagonal, linear=("frequency",)),
+    RadialKernel: LeafRule(_RADIAL, _radial),
+    k.SquaredExponential: LeafRule(_RADIAL, _squared_exponential),
+    k.RationalQuadratic: LeafRule((*_RADIAL, "alpha"), _rational_quadratic),
+    k.Periodic: LeafRule((*_RADIAL, "period"), _periodic),
+    k.Cosine: LeafRule(("variance",), _cosine, linear=("frequency",)),
     k.ExponentialTilt: LeafRule((), _tilt, _tilt_diagonal, linear=("theta",)),
     k.CosinePair: LeafRule((), _cosine_pair, _cosine_pair_diagonal, linear=("first", "second")),
     k.GeneralisedSpectral: LeafRule(
@@ -358,7 +361,7 @@ LEAF_RULES: dict[type[k.Kernel], LeafRule] = {
     ),
     k.Linear: LeafRule(("weights",), _linear, _linear_diagonal),
     k.Polynomial: LeafRule(("weights", "offset"), _polynomial, _polynomial_diagonal),
-    k.Constant: LeafRule(("variance",), _constant, _constant_diagonal),
+    k.Constant: LeafRule(("variance",), _constant),
     k.White: LeafRule(("variance",), _no_variance, _no_variance, training=_white_training),
 }
 """One for every elementary kernel; that of all radial ones trains no parameters of the shape."""

@@ -83,7 +83,6 @@ class ProbitLink(Link):
     name: ClassVar[str] = "probit"
 
     def log_likelihood(self, y: np.ndarray, f: np.ndarray) -> np.ndarray:
-        """`log Phi(y f)`."""
         return special.log_ndtr(y * f)
 
     def derivatives(self, y: np.ndarray, f: np.ndarray) -> Derivatives:
@@ -110,7 +109,6 @@ class LogisticLink(Link):
     name: ClassVar[str] = "logistic"
 
     def log_likelihood(self, y: np.ndarray, f: np.ndarray) -> np.ndarray:
-        """`-log(1 + exp(-y f))`."""
         return special.log_expit(y * f)
 
     def derivatives(self, y: np.ndarray, f: np.ndarray) -> Derivatives:

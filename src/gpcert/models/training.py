@@ -18,7 +18,7 @@ from gpcert.errors import InputError
 from gpcert.kernels import Kernel, SquaredExponential
 from gpcert.models.hyperparameters import Epoch, Search, Trace, maximise
 from gpcert.models.inference import EvidenceGradient, Fit
-from gpcert.models.kernel_gradients import LogParameters, has_white_noise
+from gpcert.models.kernel_gradients import LogParameters
 
 WHITE_TOLERANCE = 1e-9
 """Relative differences of white noise between inputs that are rounding."""
@@ -206,7 +206,7 @@ def white_noise(kernel: Kernel, X: np.ndarray) -> float:
 
     It must be the same everywhere: a White part times a kernel that varies has no canonical form.
     """
-    if not has_white_noise(kernel):
+    if not kernel.has_white_noise:
         return 0.0
     variances = np.diag(kernel.training_covariance(X)) - kernel.diagonal(X)
     if np.ptp(variances) > WHITE_TOLERANCE * np.abs(variances).max():

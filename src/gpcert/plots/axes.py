@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from gpcert.extras import optional
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from gpcert.extras import Axes, Figure, optional
 
 MOST_NAMES, LONGEST_NAME = 25, 28
 """Rows that have a name each; of more, about so many have one. Characters of a name."""

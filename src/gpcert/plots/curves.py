@@ -9,13 +9,11 @@ import numpy as np
 
 from gpcert.certificates import Status
 from gpcert.errors import InputError
+from gpcert.extras import Axes, DataFrame
 from gpcert.plots.axes import axes_or_current
 from gpcert.plots.style import ACCENT, DARK, LIGHT, LOOKS
 
 if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
-
     from gpcert.models.hyperparameters import Trace
 
 
@@ -59,7 +57,7 @@ LOW, ATTACK = "#009E73", "#CC79A7"
 
 def plot_safety(
     ax: Axes | None,
-    frame: pd.DataFrame,
+    frame: DataFrame,
     *,
     levels: Sequence[float],
     label: str,

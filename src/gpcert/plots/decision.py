@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.certificates import Certificate, Status
+from gpcert.extras import Axes
 from gpcert.plots.outline import outline
 from gpcert.plots.style import CLASS_MARKERS, LOOKS
 from gpcert.plots.surface import Surface, surface_of
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 def plot_decision_regions(

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from gpcert.extras import Axes
 from gpcert.plots.axes import axes_or_current
 from gpcert.plots.images import image_shape
 from gpcert.plots.style import ACCENT, DARK
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 EFFECT_COLOURS = "RdBu_r"
 """Blue lowers, red raises, as in the paper; light in the middle, so grey print shows the size."""

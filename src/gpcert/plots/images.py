@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gpcert.arrays import finite_array
 from gpcert.errors import InputError
+from gpcert.extras import Axes
 from gpcert.plots.style import PROBABILITY_COLOURS
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 def image_shape(shape: Any, pixels: int) -> tuple[int, int]:

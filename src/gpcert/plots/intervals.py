@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gpcert.certificates import PredictionRange
 from gpcert.errors import InputError
+from gpcert.extras import Axes
 from gpcert.plots.axes import axes_or_current, legend_above, name_rows, room_around
 from gpcert.plots.style import ACCENT, DARK, LIGHT, NOMINAL
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 HEIGHT = 0.56
 

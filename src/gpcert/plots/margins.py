@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gpcert.certificates import Certificate, Status
 from gpcert.errors import InputError
+from gpcert.extras import Axes
 from gpcert.plots.axes import axes_or_current, legend_above, name_rows, room_around
 from gpcert.plots.images import image_shape, plot_image_counterexample
 from gpcert.plots.style import LOOKS, NOMINAL
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 FOUND = {Status.ROBUST: "v", Status.NOT_ROBUST: "X", Status.UNKNOWN: "v"}
 """Markers of the least margin that is known to be attained."""

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gpcert.extras import Axes, DataFrame
 from gpcert.plots.axes import axes_or_current, legend_above
 from gpcert.plots.style import ACCENT, CLASS_PALETTE, DARK, LIGHT
 
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
 
-
-def plot_worst_cases(ax: Axes | None, frame: pd.DataFrame) -> Axes:
+def plot_worst_cases(ax: Axes | None, frame: DataFrame) -> Axes:
     """Thin and light: the band that holds mean +- beta std of the whole region; thick and dark: the
     proved range of the mean; the diamond is the prediction at the point itself."""
     ax = axes_or_current(ax)

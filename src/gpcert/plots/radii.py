@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gpcert.certificates import Radius, Status
 from gpcert.errors import InputError
+from gpcert.extras import Axes
 from gpcert.plots.axes import axes_or_current, legend_above, name_rows, room_around
 from gpcert.plots.style import LOOKS
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 def plot_radii(ax: Axes | None, radii: Sequence[Radius], labels: Sequence[Any]) -> Axes:

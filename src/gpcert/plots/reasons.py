@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gpcert.errors import InputError
+from gpcert.extras import Axes
 from gpcert.plots.axes import axes_or_current, legend_above, name_rows, short_name
 from gpcert.plots.images import image_shape
 from gpcert.plots.style import ACCENT, DARK, LIGHT
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 LOOKS = (
     ("white", "", "cannot move"),

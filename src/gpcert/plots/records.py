@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpcert.certificates import (
     CertificateTable,
@@ -12,12 +12,10 @@ from gpcert.certificates import (
     RadiusTable,
     RangeTable,
 )
+from gpcert.extras import Axes
 from gpcert.plots.intervals import plot_range
 from gpcert.plots.margins import plot_certificate, plot_certificates
 from gpcert.plots.radii import plot_radii
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 def _range(ax: Axes | None, found: PredictionRange) -> Axes:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gpcert.committee import Committee, Model
 from gpcert.errors import InputError
+from gpcert.extras import Axes
 from gpcert.likelihoods import ClassLikelihood
 from gpcert.plots.style import CLASS_COLOURS, CLASS_PALETTE, PROBABILITY_COLOURS
 from gpcert.posterior import Posterior
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 GRID, CLASS_GRID = 120, 60
 """Points a side of the grid that contours are drawn from; the probabilities of several classes are

@@ -10,8 +10,7 @@ import sys
 from dataclasses import dataclass
 
 from gpcert.arrays import Array, namespace
-from gpcert.quantities.base import Quantity
-from gpcert.quantities.moments import root_slope
+from gpcert.quantities.output import OutputQuantity, root_slope
 from gpcert.rounding import TINY, down, gamma, nonnegative, up
 
 WORTHWHILE_SHARE = 1e-3
@@ -21,7 +20,7 @@ LARGEST = sys.float_info.max
 
 
 @dataclass(frozen=True)
-class Band(Quantity):
+class Band(OutputQuantity):
     """`sign mu_c - beta sqrt(V_c)`, beta >= 0.
 
     sign = 1 is the least lower end `mu - beta std`, sign = -1 minus the greatest upper end

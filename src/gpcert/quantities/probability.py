@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 from gpcert.arrays import Array, namespace
 from gpcert.likelihoods import ScalarLikelihood
 from gpcert.likelihoods.segments import LARGEST_SEGMENT
-from gpcert.quantities.base import Quantity
+from gpcert.quantities.output import OutputQuantity
 
 WORTHWHILE_GAIN = 1e-3
 """Probability that further lines must gain on some cell of a batch to be worth their time."""
 
 
 @dataclass(frozen=True)
-class Probability(Quantity):
+class Probability(OutputQuantity):
     """`sign F(mu_c, v_c)` for a binary likelihood: `F(q, v)`, or `-F(-q, v)`."""
 
     likelihood: ScalarLikelihood

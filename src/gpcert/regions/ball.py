@@ -15,14 +15,15 @@ from numpy.typing import ArrayLike
 
 from gpcert.arrays import finite_array
 from gpcert.errors import InputError
-from gpcert.regions.arguments import (
+from gpcert.regions.base import (
+    NormConstraint,
+    Region,
     check_domain,
     check_features,
     check_norm,
     check_radius,
     number_or_text,
 )
-from gpcert.regions.base import NormConstraint, Region
 from gpcert.regions.intersection import multiplier, response
 from gpcert.regions.norms import POW_ULPS, add_down, add_up, dual_exponent, norm, norm_upper
 from gpcert.rounding import U

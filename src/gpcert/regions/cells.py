@@ -14,7 +14,7 @@ import array_api_compat
 import numpy as np
 
 from gpcert.arrays import Array, PerCell, PerCellAndFeature, Rows, namespace, to_numpy
-from gpcert.regions import intersection, quadratic
+from gpcert.regions import intersection
 from gpcert.regions.intersection import BoxAndBall
 from gpcert.regions.norms import norm_lower
 from gpcert.rounding import TINY, U, nonnegative, up
@@ -165,14 +165,14 @@ class Cells:
         """Certified upper bound (B,) of `max sum_j weights_j ((x_j - center_j) / unit_j)^2`.
 
         weights >= 0; `unit` (f,) are powers of two, 1 by default: squares of displacements of
-        1e-200 would vanish. The least of the bounds of `gpcert.regions.quadratic`: box, split at
+        1e-200 would vanish. The least of the bounds of `gpcert.regions.intersection`: box, split at
         the best threshold (p <= 2) or at theta = weights (p > 2), triangle inequality; the latter
         two in the smallest unit, a ball having one for all features.
         """
         xp = namespace(self.lower)
         w = xp.asarray(weights, dtype=xp.float64, device=array_api_compat.device(self.lower))
         half = self.half if unit is None else self.half / unit
-        best = quadratic.box_maximum(w, half)
+        best = intersection.box_maximum(w, half)
         both = self._box_and_ball
         if both is None:
             return best
@@ -184,10 +184,10 @@ class Cells:
                 if both.unit is not None and bool(xp.any(both.unit < TINY)):
                     return best  # units that underflow would no longer be those of the ball
             plain = xp.broadcast_to(w, self.half.shape)
-            theta = quadratic.threshold(w, both) if both.p <= 2.0 else plain
+            theta = intersection.threshold(w, both) if both.p <= 2.0 else plain
             others = (
-                quadratic.split_maximum(w, theta, both),
-                quadratic.triangle_maximum(w, both),
+                intersection.split_maximum(w, theta, both),
+                intersection.triangle_maximum(w, both),
             )
         for other in others:
             best = xp.where(other < best, other, best)  # an overflow to NaN improves nothing

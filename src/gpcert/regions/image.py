@@ -17,7 +17,7 @@ import numpy as np
 
 from gpcert.arrays import Array, Backend, namespace, to_numpy
 from gpcert.errors import InputError
-from gpcert.regions import quadratic
+from gpcert.regions import intersection
 from gpcert.regions.base import Region
 from gpcert.regions.box import Box
 from gpcert.regions.cells import Cells
@@ -188,7 +188,7 @@ class ImageCells(Cells):
         xp = namespace(self.lower)
         u = xp.ones_like(self.center[0]) if unit is None else unit
         w = xp.zeros_like(u) + weights
-        best = quadratic.box_maximum(w, self.half / u)
+        best = intersection.box_maximum(w, self.half / u)
         form = self.image.form(w, u)
         if form is None:
             return best

@@ -6,6 +6,7 @@ Proofs: docs/mathematics.md, statement 14.1.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -16,14 +17,14 @@ from gpcert.arrays import Backend, to_numpy
 from gpcert.committee import Model
 from gpcert.deadline import OutOfTime, checkpoint
 from gpcert.enclosures import Evaluation, Portfolio, local_model
-from gpcert.enclosures.affine import through_origin
-from gpcert.enclosures.goals import Goal
-from gpcert.enclosures.goals.affine import affine_below
+from gpcert.enclosures.affine import least_affine, through_origin
+from gpcert.enclosures.goals import Goal, QuantityGoal
 from gpcert.enclosures.local_posterior import LocalModel
 from gpcert.errors import SoundnessError
+from gpcert.fusion import running_on
 from gpcert.regions import Box, Cells
 from gpcert.search.branch_and_bound import bytes_per_cell, cells_at_once
-from gpcert.search.budget import Budget
+from gpcert.search.problem import Budget
 from gpcert.search.shared import SharedProblem, SharedResult, solve_shared
 
 BATCH_BYTES = 5.0e8
@@ -118,7 +119,7 @@ class BoxFamily:
             lines = np.zeros((len(low), len(known), low.shape[1] + 1))
             lines[:, :, -1] = known
         start, learnt = 0, Portfolio()
-        try:
+        with running_on(self.backend), suppress(OutOfTime):
             paying = self._paying(low, high)
             for start in range(0, len(low), self.cells_at_once):
                 rows = slice(start, start + self.cells_at_once)
@@ -131,9 +132,8 @@ class BoxFamily:
                         if lines is not None:
                             lines[rows, own] = self._lines(evaluation, own, lower[rows])
                         learnt = evaluation.portfolio
-        except OutOfTime:
-            return Once(lower, lines, start)
-        return Once(lower, lines, len(low))
+            return Once(lower, lines, len(low))
+        return Once(lower, lines, start)
 
     def _paying(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         """(G,) whether the bounds that may not pay take something off a pair's widths, by trial."""
@@ -165,8 +165,9 @@ class BoxFamily:
         found = []
         for g in map(int, goals):
             checkpoint()
-            constant = self.backend.asarray(lower[:, g])
-            line = affine_below(self.goals[g], evaluation).or_constant(constant)
+            constant, goal = self.backend.asarray(lower[:, g]), self.goals[g]
+            assert isinstance(goal, QuantityGoal), "asked for where it is known"
+            line = least_affine(evaluation, goal.quantity).or_constant(constant)
             offset = through_origin(line, evaluation.cells.center)
             parts = (to_numpy(line.slope), to_numpy(offset)[:, None])
             found.append(np.concatenate(parts, axis=1))
@@ -182,4 +183,5 @@ class BoxFamily:
         problem = SharedProblem(
             self, self.goals, low, high, low, high, np.full(len(self.goals), tol), budget=budget
         )
-        return solve_shared(problem)
+        with running_on(self.backend):
+            return solve_shared(problem)

@@ -17,11 +17,10 @@ from gpcert.deadline import OutOfTime, checkpoint, until
 from gpcert.enclosures import Evaluation, LocalModel, Portfolio, local_model
 from gpcert.enclosures.goals import Goal
 from gpcert.errors import SoundnessError
+from gpcert.fusion import running_on
 from gpcert.regions import Cells
-from gpcert.search.budget import Clock, StopReason
-from gpcert.search.frontier import Boxes, Frontier
-from gpcert.search.incumbents import Incumbents
-from gpcert.search.problem import GoalResult, Problem, SearchResult, SearchState
+from gpcert.search.frontier import Boxes, Frontier, Incumbents
+from gpcert.search.problem import Clock, GoalResult, Problem, SearchResult, SearchState, StopReason
 
 LARGEST_BATCH = 8192
 """Boxes at a time; matrix products no longer gain beyond it on a CPU."""
@@ -247,6 +246,12 @@ class _Search:
         self, cells: Cells, inherited: np.ndarray, axes: np.ndarray, active: list[int]
     ) -> tuple[Boxes, np.ndarray]:
         """Bounds of a batch, no worse than the inherited ones, and promising points (full)."""
+        with running_on(self.backend):
+            return self._evaluated(cells, inherited, axes, active)
+
+    def _evaluated(
+        self, cells: Cells, inherited: np.ndarray, axes: np.ndarray, active: list[int]
+    ) -> tuple[Boxes, np.ndarray]:
         count = len(cells)
         keep = np.flatnonzero(~to_numpy(cells.empty()))
         if len(keep) < len(cells):  # proved to lie outside the region

@@ -1,18 +1,134 @@
-"""What a search is asked: goals over a region, and when it may stop."""
+"""What a search is asked: goals over a region, how much it may spend, and why it stopped.
+
+Proofs: docs/mathematics.md, statement 14.2.
+"""
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
 
 import numpy as np
 
-from gpcert.arrays import Backend
+from gpcert.arrays import Backend, number_array
 from gpcert.committee import Model
+from gpcert.deadline import deadline
 from gpcert.enclosures.goals import Goal
 from gpcert.errors import InputError
 from gpcert.regions import Region
-from gpcert.search.budget import Budget, StopReason
+
+
+class StopReason(Enum):
+    """Why a search ended; the value is a sentence for people."""
+
+    CONVERGED = "the bounds are within the tolerance"
+    DECIDED = "the property is decided"
+    TIME = "the time budget is used up"
+    BOXES = "the budget of boxes is used up"
+    MEMORY = "the memory budget is used up"
+    INTERRUPTED = "interrupted by the user"
+    RESOLUTION = "the remaining boxes cannot be split further in float64"
+    UNDECIDED_AT_X = "the decision at x itself lies within the error of its own enclosure"
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Limits of one search; None lifts a limit. Bounds stay valid whichever limit is met first.
+
+    `seconds` of wall-clock time, number of `boxes` evaluated, and `memory` in bytes held by boxes
+    that wait to be split and by the batch being evaluated.
+
+    The time is that of the whole call, from the conversion of the model on. It is looked at between
+    the pieces of all long work (boxes, outputs, integrals, programs, steps of local search), so it
+    is met within a tenth of it or a second; the first box gets half a second even where nothing is
+    left. Longer can only be what cannot be taken apart: the conversion of a model, the proved norms
+    and eigenvalues of its matrices when they are first needed (about `N^3` operations each: 0.1 s
+    for 1000 points, a minute for 10,000), and a single program of `method="paper"`.
+
+    >>> Budget(seconds=2.0).boxes is None
+    True
+    """
+
+    seconds: float | None = 60.0
+    boxes: int | None = None
+    memory: float | None = 2.0e9
+
+    def __post_init__(self) -> None:
+        for name in ("seconds", "boxes", "memory"):
+            object.__setattr__(self, name, _limit(name, getattr(self, name)))
+        if self.boxes is not None and not float(self.boxes).is_integer():
+            raise InputError(f"budget boxes: expected a whole number or None, got {self.boxes!r}")
+        if self.boxes is not None:
+            object.__setattr__(self, "boxes", int(self.boxes))  # 1e6 is one way to write it
+
+    def ends(self, start: float) -> float:
+        """The moment at which the time is used up, counted from a start; infinite without limit.
+
+        >>> Budget(seconds=2.0).ends(1.0)
+        3.0
+        """
+        return math.inf if self.seconds is None else start + self.seconds
+
+
+def _limit(name: str, given: Any) -> float | None:
+    """A positive number, or None for no limit, which infinity is too."""
+    if given is None:
+        return None
+    try:
+        value = float(number_array(f"budget {name}", given, ndim=0))
+    except InputError as error:
+        raise InputError(
+            f"budget {name}: expected a positive number or None, got {given!r} ({error})"
+        ) from error
+    if value <= 0:
+        raise InputError(f"budget {name}: expected a positive number or None, got {given!r}")
+    return None if math.isinf(value) else value
+
+
+DEFAULT_BUDGET = Budget()
+"""What every verb and every command may spend where nothing is said: 60 seconds."""
+
+
+class Clock:
+    """Time since the search began (or since `start`), against a budget and whatever deadline is
+    already set where the clock is made."""
+
+    def __init__(self, budget: Budget, start: float | None = None) -> None:
+        self.budget = budget
+        self.start = time.perf_counter() if start is None else start
+        self.end = min(budget.ends(self.start), deadline())
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the start."""
+        return time.perf_counter() - self.start
+
+    def exhausted(self, boxes: int, memory: float) -> StopReason | None:
+        """The first limit that is met, if any."""
+        budget = self.budget
+        if time.perf_counter() >= self.end:
+            return StopReason.TIME
+        if budget.boxes is not None and boxes >= budget.boxes:
+            return StopReason.BOXES
+        if budget.memory is not None and memory >= budget.memory:
+            return StopReason.MEMORY
+        return None
+
+
+def stop_if_interrupted(reason: StopReason) -> None:
+    """Raise `KeyboardInterrupt` if that is what ended a search.
+
+    One search catches the first Ctrl-C and returns the bounds it has. What runs several must not go
+    on to the next: it calls this after it has put the result away.
+
+    >>> stop_if_interrupted(StopReason.CONVERGED)
+    """
+    if reason is StopReason.INTERRUPTED:
+        raise KeyboardInterrupt
 
 
 @dataclass(frozen=True, eq=False)

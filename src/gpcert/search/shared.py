@@ -22,8 +22,7 @@ from gpcert.enclosures import Evaluation, Portfolio
 from gpcert.enclosures.goals import Goal
 from gpcert.errors import InputError, SoundnessError
 from gpcert.search.branch_and_bound import FIRST_BOX_SECONDS
-from gpcert.search.budget import Budget, Clock, StopReason
-from gpcert.search.problem import SearchState, Watch
+from gpcert.search.problem import Budget, Clock, SearchState, StopReason, Watch
 
 
 class Family(Protocol):

@@ -27,7 +27,7 @@ from gpcert.adapters.conversion import Conversion, LibraryPrediction
 from gpcert.adapters.measure import check_agreement, probe_points
 from gpcert.adapters.registry import as_posterior
 from gpcert.adapters.registry import convert as registered
-from gpcert.api.questions import Quantity
+from gpcert.api.questions import QuantityName
 from gpcert.certificates import PredictionRange, Status
 from gpcert.committee import Committee, Model
 from gpcert.errors import InputError, UnsupportedModelError
@@ -174,9 +174,9 @@ def _asked(conversion: Conversion, X: np.ndarray) -> LibraryPrediction:
         return conversion.predict(X)
 
 
-def _quantities(model: Model, library: LibraryPrediction) -> dict[Quantity, np.ndarray]:
+def _quantities(model: Model, library: LibraryPrediction) -> dict[QuantityName, np.ndarray]:
     """What the library reports and a range can be asked of, each (n, outputs)."""
-    found: dict[Quantity, np.ndarray] = {}
+    found: dict[QuantityName, np.ndarray] = {}
     if library.classes is not None:
         found["probability"] = library.classes
     if isinstance(model, Committee):

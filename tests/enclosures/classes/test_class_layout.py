@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from gpcert.class_layout import ClassLayout, class_layout
-from gpcert.enclosures.goals.classes import margins
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Softmax
 from gpcert.posterior import Posterior
+from gpcert.quantities.classes import margins
 from tests.enclosures.classes.class_cases import difference_map
 
 COUNTS = [2, 3, 4, 5, 8]

@@ -21,7 +21,7 @@ from gpcert.enclosures.classes.reference import _inverse_error
 from gpcert.enclosures.classes.remainder import degree_bound, higher_degrees, shrunk_bounds
 from gpcert.enclosures.classes.taylor_bound import _with_curvature
 from gpcert.enclosures.enclosure import Enclosure
-from gpcert.enclosures.goals.classes import Classes, ClassGoal, margins
+from gpcert.enclosures.goals import QuantityGoal
 from gpcert.integrals import gumbel_rule
 from gpcert.integrals.derivative_bounds import PROBABILITY_LINES, UNIMODAL_BOUNDS, unimodal_bound
 from gpcert.integrals.gumbel import gumbel_moments
@@ -32,6 +32,8 @@ from gpcert.integrals.softmax_moments import _frobenius
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import MultinomialProbit, Softmax
 from gpcert.posterior import Posterior
+from gpcert.quantities import ClassSums
+from gpcert.quantities.classes import margins
 from gpcert.regions import Box
 from gpcert.rounding import on_grid
 from gpcert.spectral import largest_eigenvalue
@@ -399,7 +401,7 @@ def test_goal_is_the_least_margin(winner, coupled):
     kernel = SquaredExponential(1.0, 2.0)
     posterior = Posterior(kernel, Z, weights, 0.1 * A, likelihood=Softmax(), coupled=coupled)
     own = evaluation_of(posterior, Box([-0.1], [0.1]))
-    goal = ClassGoal(Classes(own.layout, own.likelihood), margins(3, winner, costs))
+    goal = QuantityGoal(ClassSums(own.layout, own.likelihood, margins(3, winner, costs)))
     X = np.linspace(-0.1, 0.1, 21)[:, None]
     weighted = posterior.prediction(X) * np.array(costs)
     true = weighted[:, winner] - np.delete(weighted, winner, axis=1).max(axis=1)

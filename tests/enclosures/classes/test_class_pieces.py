@@ -16,10 +16,13 @@ from gpcert.enclosures.classes.moments import class_jet, weighted_jet
 from gpcert.enclosures.classes.outputs import LatentOutputs
 from gpcert.enclosures.classes.taylor_bound import taylor_bound
 from gpcert.enclosures.classes.variance_pieces import _moved, _piece
-from gpcert.enclosures.goals.classes import Classes, ClassGoal, margins
+from gpcert.enclosures.goals import QuantityGoal
+from gpcert.enclosures.goals.classes import classes_of
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import MultinomialProbit, Softmax
 from gpcert.posterior import Posterior
+from gpcert.quantities import ClassSums
+from gpcert.quantities.classes import margins
 from gpcert.regions import Box
 from gpcert.testing.effort import crossed, examples
 from tests.enclosures.classes.class_cases import (
@@ -256,11 +259,11 @@ def test_a_batch_is_remembered_by_its_evaluation_alone():
     and is found once."""
     posterior = well(4.0, [0.0, 1.0], Softmax())
     evaluation = evaluation_of(posterior, Box([0.3], [0.4])).evaluation
-    classes = Classes(class_layout(posterior)[0], Softmax())
-    goal = ClassGoal(classes, margins(2, 0, (1.0, 1.0)))
+    sums = ClassSums(class_layout(posterior)[0], Softmax(), margins(2, 0, (1.0, 1.0)))
+    goal = QuantityGoal(sums)
     goal.bound(evaluation, None)
     goal.ceiling(evaluation)
-    assert classes.of(evaluation).place is classes.of(evaluation).place
+    assert classes_of(sums, evaluation).place is classes_of(sums, evaluation).place
     gone = weakref.ref(evaluation)
     gc.disable()
     try:

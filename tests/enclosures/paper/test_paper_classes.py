@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 import gpcert
 from gpcert.arrays import backend_from_name, to_numpy
 from gpcert.class_layout import class_layout
-from gpcert.enclosures.goals.classes import Classes, ClassGoal, margins
-from gpcert.enclosures.goals.member import BothGoals
-from gpcert.enclosures.goals.paper import PaperGoal
+from gpcert.enclosures.goals import QuantityGoal
 from gpcert.enclosures.paper import PaperEnclosures, class_bound, conditional
 from gpcert.enclosures.paper.class_bound import grid_ranges, pieces_for, weighted_lower
 from gpcert.enclosures.paper.class_grid import link_range
@@ -27,6 +25,8 @@ from gpcert.errors import InputError
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import MultinomialProbit, Softmax
 from gpcert.posterior import Posterior
+from gpcert.quantities import ClassSums
+from gpcert.quantities.classes import margins
 from gpcert.testing.arb_reference import ArbPosterior, exact, flint
 from gpcert.testing.effort import examples, variants
 from gpcert.testing.strategies import Case, kernels, regions_near, seeds, units
@@ -144,7 +144,6 @@ def test_goals(drawn):
     likelihood = posterior.likelihood
     evaluation = evaluation_of(case, splits=3, keep=2)
     reference = ArbPosterior(searched)
-    classes = Classes(layout, likelihood)
     m = layout.classes
     rows = [
         ((0.0,) * c + (sign,) + (0.0,) * (m - c - 1),) for c in range(m) for sign in (1.0, -1.0)
@@ -165,11 +164,12 @@ def test_goals(drawn):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(class_bound, "PIECES", (5, 15))
         for weights in rows:
-            plain = ClassGoal(classes, weights)
-            paper = PaperGoal(plain, enclosures)
+            sums = ClassSums(layout, likelihood, weights)
+            paper = QuantityGoal(sums, enclosures, taylor=False)
             bound = check_lower(case, paper, lambda x, w=weights: function(x, w), evaluation)
             assert np.all(to_numpy(bound.lower) >= min(min(row) for row in weights))
-        check_lower(case, BothGoals(plain, paper), lambda x, w=weights: function(x, w), evaluation)
+        both = QuantityGoal(sums, enclosures)
+        check_lower(case, both, lambda x, w=weights: function(x, w), evaluation)
 
 
 @st.composite

@@ -5,13 +5,11 @@ import pytest
 from hypothesis import given, settings
 
 from gpcert.arrays import to_numpy
-from gpcert.enclosures.goals import DeviationGoal, Goal, ScalarGoal
-from gpcert.enclosures.goals.member import BothGoals
-from gpcert.enclosures.goals.paper import PaperGoal
+from gpcert.enclosures.goals import QuantityGoal
 from gpcert.enclosures.paper import PaperEnclosures
 from gpcert.errors import InputError
 from gpcert.likelihoods import Probit, SklearnLogistic
-from gpcert.quantities import Mean, Probability, Variance
+from gpcert.quantities import Deviation, Mean, Probability, Quantity, Variance
 from gpcert.testing.arb_reference import ArbPosterior, exact
 from gpcert.testing.effort import examples
 from gpcert.testing.strategies import any_kernels, cases
@@ -19,8 +17,8 @@ from tests.enclosures.enclosure_checks import arb, check_goal, evaluation_of, re
 
 
 def both_ways(goal, how="analytic"):
-    paper = PaperGoal(goal, PaperEnclosures(how))
-    return paper, BothGoals(goal, paper)
+    enclosures = PaperEnclosures(how)
+    return (QuantityGoal(goal.quantity, enclosures, taylor) for taylor in (False, True))
 
 
 @settings(max_examples=examples(25))
@@ -31,7 +29,7 @@ def test_mean(case):
         evaluation = evaluation_of(case, variance=False, splits=4, keep=3)
     for c in range(case.posterior.outputs):
         for sign in (1, -1):
-            for goal in both_ways(ScalarGoal(Mean(c, sign))):
+            for goal in both_ways(QuantityGoal(Mean(c, sign))):
                 check_goal(
                     case,
                     goal,
@@ -48,7 +46,7 @@ def test_variance(how, case):
     evaluation = evaluation_of(case, splits=3, keep=2)
     for c in range(case.posterior.outputs):
         for sign in (1, -1):
-            for goal in both_ways(ScalarGoal(Variance(c, sign)), how):
+            for goal in both_ways(QuantityGoal(Variance(c, sign)), how):
                 check_goal(
                     case,
                     goal,
@@ -65,7 +63,7 @@ def test_probability(likelihood):
         reference = ArbPosterior(case.posterior)
         evaluation = evaluation_of(case, splits=3, keep=2)
         for sign in (1, -1):
-            for goal in both_ways(ScalarGoal(Probability(case.posterior.likelihood, 0, sign))):
+            for goal in both_ways(QuantityGoal(Probability(case.posterior.likelihood, 0, sign))):
                 check_goal(
                     case, goal, lambda x, sign=sign: sign * reference.probability(x), evaluation
                 )
@@ -79,7 +77,7 @@ def test_deviation(case):
     reference = ArbPosterior(case.posterior)
     evaluation = evaluation_of(case, variance=False, splits=3, keep=3)
     values = case.posterior.predict(case.region.center[None])[0][0]
-    plain = DeviationGoal(tuple(map(float, values)), (0.0,) * len(values), 2.0)
+    plain = QuantityGoal(Deviation(tuple(map(float, values)), (0.0,) * len(values), 2.0))
 
     def deviation(x):
         gaps = [reference.mean(x, c) - value for c, value in enumerate(exact(values))]
@@ -93,7 +91,7 @@ def test_deviation(case):
 @given(case=cases())
 def test_both_is_the_larger_bound(case):
     evaluation = evaluation_of(case, splits=3, keep=3)
-    plain = ScalarGoal(Variance(0, -1))
+    plain = QuantityGoal(Variance(0, -1))
     paper, both = both_ways(plain)
     bounds = [to_numpy(goal.bound(evaluation, None).lower) for goal in (plain, paper, both)]
     assert np.array_equal(bounds[2], np.maximum(bounds[0], bounds[1]))
@@ -115,24 +113,17 @@ def test_splits_are_random_features_with_width():
     check()
 
 
-def test_unknown_goals_are_refused():
-    class Other(Goal):
-        needs_variance = False
-
-        def bound(self, evaluation, target):
-            raise NotImplementedError
-
-        def ceiling(self, evaluation):
-            raise NotImplementedError
-
-        def function(self, posterior):
-            raise NotImplementedError
+def test_unknown_quantities_are_refused():
+    class Other(Quantity):
+        by_variance = False
 
     @settings(max_examples=1)
     @given(case=cases())
     def check(case):
         evaluation = evaluation_of(case, variance=False)
         with pytest.raises(InputError, match="taylor"):
-            PaperGoal(Other(), PaperEnclosures("analytic")).bound(evaluation, None)
+            QuantityGoal(Other(), PaperEnclosures("analytic"), False).bound(evaluation, None)
+        with pytest.raises(NotImplementedError, match="Other"):
+            QuantityGoal(Other()).bound(evaluation, None)
 
     check()

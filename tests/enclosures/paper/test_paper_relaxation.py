@@ -40,7 +40,7 @@ def dot(floats, balls):
 def test_planes_hold_the_kernel(case):
     """`under + U.w <= k(x, z_i) <= over + O.w` with w = (e, e^2) in ball arithmetic."""
     intervals, cells = intervals_of(case)
-    (relaxation,) = intervals.relaxations
+    (relaxation,) = [own.relaxation for own in intervals.programs]
     reference = ArbPosterior(case.posterior.unit)
     unit = exact(to_numpy(relaxation.lifted.unit))
     free = case.region.free
@@ -60,7 +60,7 @@ def test_planes_hold_the_kernel(case):
 def check_duals(case, rng, multipliers):
     """Bounds of random and of the model's own linear functions, at points of every cell."""
     intervals, cells = intervals_of(case)
-    (relaxation,) = intervals.relaxations
+    (relaxation,) = [own.relaxation for own in intervals.programs]
     N = len(case.posterior.points)
     c = np.concatenate([case.posterior.weights, rng.normal(size=(3, N)), np.eye(N)[:1]])
     bounds = [
@@ -113,7 +113,7 @@ def test_any_multipliers_bound_any_kernel(case):
 def test_signs_are_never_looser_than_the_mean_bound(case):
     """The same bound as `affine_lower_bound`, the parts of a sum tied by the common x."""
     intervals, cells = intervals_of(case)
-    (relaxation,) = intervals.relaxations
+    (relaxation,) = [own.relaxation for own in intervals.programs]
     reach = Reach.of(cells, intervals.model.frame)
     enclosed = intervals.model.node.at(reach).enclosed()
     for t in case.posterior.weights:

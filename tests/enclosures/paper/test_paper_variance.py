@@ -143,7 +143,7 @@ def test_safe_duals_reach_the_programs_optima(half):
     """Nothing is lost by not trusting: the proved bound is the solver's optimum, or above it."""
     posterior, region = small_problem(SquaredExponential([0.7, 1.0]), half)
     found, _kept = intervals(posterior, region.root(), "analytic")
-    (relaxation,) = found.relaxations
+    (relaxation,) = [own.relaxation for own in found.programs]
     programs = CellPrograms(relaxation, 0)
     system = programs.system
     rng = np.random.default_rng(0)
@@ -188,7 +188,8 @@ def test_width_falls_with_the_box(how):
 class Stopped:
     """Solvers stopped after one iteration, or whose answers were shuffled."""
 
-    def __init__(self, shuffle):
+    def __init__(self, relaxation, shuffle):
+        self.relaxation = relaxation
         self.rng = np.random.default_rng(0)
         self.shuffle = shuffle
 
@@ -197,7 +198,8 @@ class Stopped:
             return pair
         return [self.rng.permutation(part) * 10.0 ** self.rng.normal() for part in pair]
 
-    def linear(self, relaxation, c):
+    def linear(self, c):
+        relaxation = self.relaxation
         rows = np.broadcast_to(c, (len(relaxation), *c.shape[-2:]))
         found = np.zeros((2, *rows.shape))
         for b in range(len(relaxation)):
@@ -208,7 +210,8 @@ class Stopped:
                     found[:, b, m] = self._spoiled(pair)
         return Multipliers(*found)
 
-    def quadratic(self, relaxation, form, c):
+    def quadratic(self, form, c):
+        relaxation = self.relaxation
         B, N = c.shape
         p, found = np.zeros((B, len(form))), np.zeros((2, B, 1, N))
         for b in range(B):
@@ -227,12 +230,12 @@ def test_solvers_that_stop_early_or_lie(shuffle, case):
     """Whatever solvers return, both least differences stay bounds."""
     cells = random_cells(case.region, case.rng, 3, 2)
     found, _kept = intervals(case.posterior, cells, "analytic")
-    (relaxation,) = found.relaxations
-    A = SquareForm.build(case.posterior.factors_of(0)[0], found.model.variance, Backend())
+    (relaxation,) = [own.relaxation for own in found.programs]
+    A = SquareForm.build(case.posterior.factors_of(0)[0], found.local.kernel.variance, Backend())
     none = SquareForm.build(np.zeros((0, len(case.posterior.points))), 1.0, Backend())
-    programs = Stopped(shuffle)
-    upward = least_difference(relaxation, A, none, programs).lower
-    downward = least_difference(relaxation, none, A, programs).lower
+    programs = Stopped(relaxation, shuffle)
+    upward = least_difference(programs, A, none).lower
+    downward = least_difference(programs, none, A).lower
     reference = ArbPosterior(case.posterior.unit)
     for b in range(len(cells)):
         for x in cell_points(cells, b, case.rng)[:5]:

@@ -64,7 +64,7 @@ class LatentOutputs:
     def variance_at_center(self, output: int) -> tuple[Array, Array, Units]:
         """The same for max(v_j, 0)."""
         own, c = self.evaluation.output(output)
-        if own.knows("variance", c) or not self.together:
+        if own.knows("variances") or own.knows("variance", c) or not self.together:
             found = self.variance(output)
             return found.center, up(found.center_error + found.dip, 1), found.units
         local = own.local
@@ -97,13 +97,13 @@ class LatentOutputs:
         own, c = self.evaluation.output(output)
         local = own.local
         largest = local.kernel.largest_variance(own.expansion)
-        return local.norms[c] * namespace(largest).sqrt(largest) + _reach(own, c)
+        return local.norm(c) * namespace(largest).sqrt(largest) + _reach(own, c)
 
     def largest(self, output: int) -> Array | float:
         """About the largest |g_j| anywhere, for the rounding of coefficients."""
         own, c = self.evaluation.output(output)
         local = own.local
-        whole = local.norms[c] * (local.operator.gain * local.kernel.variance) ** 0.5
+        whole = local.norm(c) * (local.operator.gain * local.kernel.variance) ** 0.5
         return whole + _reach(own, c)
 
     def dip(self, output: int) -> float:

@@ -1,6 +1,7 @@
-"""A goal: one scalar function of x whose minimum over a region is asked for.
+"""A goal: a quantity whose minimum over a region is asked for, and how it is bounded.
 
-The maximum of a quantity is minus the minimum of its negative, so every goal minimises.
+What bounds a kind of quantity over cells and at their centres registers itself here, one
+interpreter a file; attacks have their own (`attacks.functions`), and so has the paper.
 """
 
 from __future__ import annotations
@@ -8,13 +9,17 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import singledispatch
 
 import numpy as np
 
 from gpcert.arrays import Array, PerCell, PerCellAndFeature, namespace
-from gpcert.attacks.functions import PlainFunction
+from gpcert.attacks.functions import PlainFunction, plain_function
 from gpcert.committee import Model
 from gpcert.enclosures.evaluation import Evaluation
+from gpcert.enclosures.paper.bounds import paper_bound
+from gpcert.enclosures.paper.intervals import PaperEnclosures
+from gpcert.quantities import Quantity
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +67,67 @@ class Goal(ABC):
         with np.errstate(all="ignore"):  # extreme models overflow; bounds do not rest on this
             found = self.function(model)(X)[0].tolist()
         return [value if math.isfinite(value) else None for value in found]
+
+
+@singledispatch
+def lower_bound(quantity: Quantity, evaluation: Evaluation, target: float | None) -> GoalBound:
+    """Certified lower bound of a quantity over each cell; see `Goal.bound`."""
+    raise NotImplementedError(f"no bound over cells is known for {type(quantity).__name__}")
+
+
+@singledispatch
+def upper_at_center(quantity: Quantity, evaluation: Evaluation) -> Array:
+    """Certified upper bound of a quantity at each cell's centre point."""
+    raise NotImplementedError(f"no value at points is known for {type(quantity).__name__}")
+
+
+@dataclass(frozen=True, eq=False)
+class QuantityGoal(Goal):
+    """A quantity, bounded over cells by Taylor enclosures, by the paper's intervals (with `paper`
+    and without `taylor`), or by both: the larger bound holds, points and splits are Taylor's."""
+
+    quantity: Quantity
+    paper: PaperEnclosures | None = None
+    taylor: bool = True
+
+    @property
+    def needs_variance(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Whether the quantity depends on it."""
+        return self.quantity.by_variance
+
+    @property
+    def known(self) -> tuple[float, float]:
+        """What holds for every mean and variance."""
+        return self.quantity.known
+
+    @property
+    def cells_at_once(self) -> int | None:
+        """Few where the paper's method bounds variances: each box takes its time."""
+        if self.paper is None or not self.needs_variance:
+            return None
+        return self.paper.most_cells(self.quantity)
+
+    @np.errstate(over="ignore", invalid="ignore")  # huge models: bounds become trivial
+    def bound(self, evaluation: Evaluation, target: float | None) -> GoalBound:
+        """The better of what was asked for."""
+        found = lower_bound(self.quantity, evaluation, target) if self.taylor else None
+        if self.paper is None:
+            assert found is not None, "bounded by neither method"
+            return found
+        other = GoalBound(*paper_bound(self.quantity, self.paper, evaluation))
+        if found is None:
+            return other
+        lower = namespace(found.lower).maximum(found.lower, other.lower)
+        return GoalBound(lower, found.point, found.scores)
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def ceiling(self, evaluation: Evaluation) -> Array:
+        """A value at a point owes nothing to a method."""
+        return upper_at_center(self.quantity, evaluation)
+
+    def function(self, model: Model) -> PlainFunction:
+        """The plain values of the quantity."""
+        return plain_function(model, self.quantity)
 
 
 def worst_of(bounds: list[GoalBound]) -> GoalBound:

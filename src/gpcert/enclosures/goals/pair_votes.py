@@ -1,126 +1,101 @@
-"""Goal of a support vector machine of several classes: the margin of its votes.
-
-With V_c the votes of class c (the pairs that it wins), class i is decided, the first of equal ones,
-exactly where `V_i - V_j + (j - i) / m > 0` for all j: votes are whole numbers, and
-`|j - i| / m < 1`.
+"""Bounds of the votes of a support vector machine: only pairs that matter are looked at.
 
 Proofs: docs/mathematics.md, statement 11.5.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 
 from gpcert.arrays import Array, namespace, to_numpy
-from gpcert.attacks.committee_functions import pair_votes_function
-from gpcert.attacks.functions import PlainFunction, cross_gradient
-from gpcert.committee import Committee, Model, pair_weights, vote_scores
+from gpcert.attacks.functions import cross_gradient
+from gpcert.committee import vote_scores
 from gpcert.enclosures.enclosure import Enclosure
 from gpcert.enclosures.evaluation import Evaluation
-from gpcert.enclosures.goals.base import Goal, GoalBound
+from gpcert.enclosures.goals.base import GoalBound, lower_bound, upper_at_center
 from gpcert.enclosures.goals.scalar import least_mean
 from gpcert.enclosures.two_sided import Units
-from gpcert.rounding import down, up
+from gpcert.quantities import PairVotes
+from gpcert.quantities.votes import counted
+from gpcert.rounding import down
 
 JUMPS = 3
 """Vertices that are tried before a Hessian is formed; each costs about a hundredth of one."""
 
 
-@dataclass(frozen=True)
-class PairVotesGoal(Goal):
-    """`min_j (V_i - V_j + (j - i) / m)`, i the winner: positive exactly where i is decided, but
-    where a mean is exactly 0, of which nothing is claimed.
+@upper_at_center.register(PairVotes)
+def _votes_at_center(quantity: PairVotes, evaluation: Evaluation) -> Array:
+    """From the means of all pairs at once."""
+    low, high = _center_range(evaluation)
+    outputs = range(low.shape[1])
+    return quantity.highest([low[:, p] for p in outputs], [high[:, p] for p in outputs])
 
-    The margin jumps where a vote changes, so bounds meet on neither side of such a place; a proof
-    or a refutation needs only their signs.
-    """
 
-    winner: int
-    classes: int
+@lower_bound.register(PairVotes)
+def _votes(quantity: PairVotes, evaluation: Evaluation, target: float | None) -> GoalBound:
+    del target
+    return _PairVotes(quantity, evaluation).bound()
 
-    needs_variance = False
 
-    @property
-    def known(self) -> tuple[float, float]:
-        """A class has 0 to m - 1 votes."""
-        return -float(self.classes), float(self.classes)
+class _PairVotes:
+    """The votes on one batch of cells."""
 
-    def bound(self, evaluation: Evaluation, target: float | None) -> GoalBound:
+    def __init__(self, quantity: PairVotes, evaluation: Evaluation) -> None:
+        self.quantity, self.evaluation = quantity, evaluation
+        self.winner, self.classes, self.rivals = quantity.winner, quantity.classes, quantity.rivals
+
+    def bound(self) -> GoalBound:
         """Pairs whose sign is certain on the cell count as they are, others against the winner.
 
         The winner's own pairs come first. Where class i surely wins all of them it has m - 1 votes
         and any other at most m - 2: nothing else is needed. Only of rivals for whom that leaves the
         lead open are the other pairs looked at.
         """
-        del target
+        evaluation = self.evaluation
         xp = namespace(evaluation.cells.lower)
         zero = xp.zeros_like(evaluation.expansion.geometry.rho2)
-        own, hopeless = self._own_pairs(evaluation)
-        total = sum((_count(won.lower > 0) for won in own.values()), zero)
+        own, hopeless = self._own_pairs()
+        total = sum((counted(won.lower > 0) for won in own.values()), zero)
         leads = []
-        for j in self._others:
+        for j in self.rivals:
             # V_j is at most (m - 2) + 1, less the defeats that are sure
-            lead = total - float(self.classes - 1) + _count(own[j].lower > 0)
-            if not hopeless and not bool(xp.all(lead + self._shift(j) > 0)):
-                lead = lead + self._defeats(evaluation, j, lead)
-            leads.append(down(lead + self._shift(j), 1))
+            lead = total - float(self.classes - 1) + counted(own[j].lower > 0)
+            shift = self.quantity.shift(j)
+            if not hopeless and not bool(xp.all(lead + shift > 0)):
+                lead = lead + self._defeats(j, lead)
+            leads.append(down(lead + shift, 1))
         lower = xp.min(xp.stack(leads, axis=1), axis=1)
         # the winner's most endangered pair is where its decision may change
-        dangers = xp.stack([own[j].lower for j in self._others], axis=1)
-        points = xp.stack([own[j].point for j in self._others], axis=1)
+        dangers = xp.stack([own[j].lower for j in self.rivals], axis=1)
+        points = xp.stack([own[j].point for j in self.rivals], axis=1)
         rows = xp.arange(len(lower), device=dangers.device)
         point = points[rows, xp.argmin(dangers, axis=1)]
         return GoalBound(lower, point, evaluation.expansion.geometry.split_scores())
-
-    def ceiling(self, evaluation: Evaluation) -> Array:
-        """The same at the centre: a vote that rounding leaves open counts for the winner."""
-        signs = _center_signs(evaluation)
-        xp = namespace(signs)
-        sides = np.stack([pair_weights(self.classes, c) for c in range(self.classes)])
-        # (B, classes, pairs): 1 where the class surely wins the pair, -1 where it loses it
-        won = signs[:, None, :] * xp.asarray(sides, device=signs.device)
-        least = xp.sum(_count(won > 0), axis=2)
-        most = float(self.classes - 1) - xp.sum(_count(won < 0), axis=2)[:, self.winner]
-        leads = [up(most - least[:, j] + self._shift(j), 1) for j in self._others]
-        return xp.min(xp.stack(leads, axis=1), axis=1)
-
-    def function(self, model: Model) -> PlainFunction:
-        """The margin, and the gradient of the winner's most endangered pair."""
-        assert isinstance(model, Committee), "a goal of committees"
-        return pair_votes_function(model, self.winner)
-
-    @property
-    def _others(self) -> list[int]:
-        return [j for j in range(self.classes) if j != self.winner]
-
-    def _shift(self, rival: int) -> float:
-        """`(j - i) / m`: the first of equal ones wins."""
-        return (rival - self.winner) / self.classes
 
     def _pair(self, c: int, k: int) -> tuple[int, int]:
         """The output of the pair of c and k, and the sign of its mean where c wins."""
         pairs = list(combinations(range(self.classes), 2))
         return pairs.index((min(c, k), max(c, k))), (1 if c > k else -1)
 
-    def _own_pairs(self, evaluation: Evaluation) -> tuple[dict[int, GoalBound], bool]:
+    def _own_pairs(self) -> tuple[dict[int, GoalBound], bool]:
         """Bounds of the winner's pairs, by rival, and whether a proof is not to be had.
 
         Of many features (where there is a first order by itself) the second order is asked only
         about pairs that the first leaves open, the weakest first, until one stays open on all
         cells; and not at all once a point of another decision is seen, as then there is no proof.
         """
+        evaluation = self.evaluation
         xp = namespace(evaluation.cells.lower)
-        pairs = {j: self._pair(self.winner, j) for j in self._others}
+        pairs = {j: self._pair(self.winner, j) for j in self.rivals}
         cheap = {j: _first_order(evaluation, *pair) for j, pair in pairs.items()}
         found = {j: bound for j, bound in cheap.items() if bound is not None}
         if len(found) < len(pairs):
             return {j: _sure(evaluation, *pair) for j, pair in pairs.items()}, False
         weak = [j for j, bound in found.items() if bool(xp.any(bound.lower <= 0))]
         weak = sorted(weak, key=lambda j: float(xp.min(found[j].lower)))
-        if weak and self._changed(evaluation, found[weak[0]].point, pairs[weak[0]]):
+        if weak and self._changed(found[weak[0]].point, pairs[weak[0]]):
             return found, True
         for j in weak:
             found[j] = _second_order(evaluation, *pairs[j], found[j])
@@ -128,11 +103,11 @@ class PairVotesGoal(Goal):
                 break
         return found, False
 
-    def _changed(self, evaluation: Evaluation, start: Array, pair: tuple[int, int]) -> bool:
+    def _changed(self, start: Array, pair: tuple[int, int]) -> bool:
         """Whether a few vertices, each against the pair's slope at the last one, meet another
         decision in the region, by plain numbers: they say what is worth doing, and nothing is
         claimed from them."""
-        cells, member = evaluation.cells, evaluation.local.posterior
+        cells, member = self.evaluation.cells, self.evaluation.local.posterior
         center, half = to_numpy(cells.center), to_numpy(cells.half)
         output, sign = pair
         move = to_numpy(start)
@@ -148,21 +123,22 @@ class PairVotesGoal(Goal):
             move = -half * np.sign(slope[:, cells.region.free])
         return False
 
-    def _defeats(self, evaluation: Evaluation, j: int, lead: Array) -> Array:
+    def _defeats(self, j: int, lead: Array) -> Array:
         """How many pairs class j surely loses, that with the winner apart.
 
         Pairs that it does not lose at the centres are not lost; where the rest are too few to make
         the lead positive anywhere, none is looked at.
         """
+        evaluation = self.evaluation
         xp = namespace(evaluation.cells.lower)
         signs = _center_signs(evaluation)
         pairs = [self._pair(k, j) for k in range(self.classes) if k not in {j, self.winner}]
         losable = [(p, s) for p, s in pairs if bool(xp.any(s * signs[:, p] > 0))]
         count = xp.zeros_like(lead)
-        if not bool(xp.any(lead + len(losable) + self._shift(j) > 0)):
+        if not bool(xp.any(lead + len(losable) + self.quantity.shift(j) > 0)):
             return count
         for p, s in losable:
-            count = count + _count(_sure(evaluation, p, s).lower > 0)
+            count = count + counted(_sure(evaluation, p, s).lower > 0)
         return count
 
 
@@ -226,10 +202,4 @@ def _center_range(evaluation: Evaluation) -> tuple[Array, Array]:
 def _center_signs(evaluation: Evaluation) -> Array:
     """(B, outputs): 1 or -1 where the sign of a mean at the centre is certain, else 0."""
     low, high = _center_range(evaluation)
-    return _count(low > 0) - _count(high < 0)
-
-
-def _count(condition: Array) -> Array:
-    """1.0 where it holds, else 0.0."""
-    xp = namespace(condition)
-    return xp.astype(condition, xp.float64)
+    return counted(low > 0) - counted(high < 0)

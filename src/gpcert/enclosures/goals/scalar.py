@@ -1,4 +1,4 @@
-"""Goals that are one quantity G(q, v) of a latent mean and variance: its bounds over cells.
+"""Bounds of a quantity G(q, v) of a latent mean and variance, over cells and at their centres.
 
 Proofs: docs/mathematics.md, statements 2.1, 7.1 and 7.2.
 """
@@ -6,23 +6,18 @@ Proofs: docs/mathematics.md, statements 2.1, 7.1 and 7.2.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-
-import numpy as np
 
 from gpcert.arrays import Array, namespace
-from gpcert.attacks.functions import PlainFunction, scalar_function
-from gpcert.committee import Model
 from gpcert.enclosures.enclosure import Enclosure, LevelBound
 from gpcert.enclosures.evaluation import Evaluation
-from gpcert.enclosures.goals.base import Goal, GoalBound
+from gpcert.enclosures.goals.base import GoalBound, lower_bound, upper_at_center
 from gpcert.enclosures.mean import MeanEnclosure
 from gpcert.enclosures.proved_level import stays_above
 from gpcert.enclosures.two_sided import unit_slope
 from gpcert.enclosures.variance import VarianceEnclosure
 from gpcert.kernels.expansions.base import finite_product
 from gpcert.likelihoods.segments import LARGEST_SEGMENT
-from gpcert.quantities import Quantity
+from gpcert.quantities import OutputQuantity
 from gpcert.rounding import TINY, down, gamma, nonnegative, up
 
 LEVEL_STEPS = 2
@@ -36,6 +31,9 @@ VARIANCE_PIECES = 8
 
 LARGEST_SLOPE = 2.0**600
 """Slopes between mean and variance in unit form are cut here: their products stay floats."""
+
+TRIAL = 16
+"""Cells on which a bound that gained nothing when last tried is tried again."""
 
 FEW_FEATURES = 3
 """Up to here further lines are always tried: their quadratics cost little beside the kernel."""
@@ -63,7 +61,7 @@ def _least_mean(
     evaluation: Evaluation, output: int, sign: int, target: float | None, enough: float | None
 ) -> GoalBound:
     mean, local, expansion = evaluation.mean(output), evaluation.local, evaluation.expansion
-    geometry, kernel, norm = expansion.geometry, local.kernel, local.norms[output]
+    geometry, kernel, norm = expansion.geometry, local.kernel, local.norm(output)
     model, units = mean.side(sign), mean.units.signed(sign)
     xp = namespace(mean.center)
     level = None if target is None else xp.zeros_like(model.value) + units.level(target)
@@ -82,12 +80,26 @@ def _least_mean(
         q = xp.where(other > q, other, q)  # an overflow to NaN on huge cells loses
     level = xp.zeros_like(q) + (math.inf if enough is None else units.safe_level(enough))
     if bool(xp.any(q < level)) and evaluation.wants("paper"):
-        paper = local.paper_mean(expansion, output, sign)
-        evaluation.report("paper", bool(xp.any(paper > q)))
-        q = xp.where(paper > q, paper, q)
+        q = _with_lines(evaluation, output, sign, q, q < level)
     if enough is not None:
         q = _refined(evaluation, f"inner {output} {sign}", model, q, level)
     return GoalBound(units.below(q), geometry.unscaled(best.point), geometry.split_scores())
+
+
+def _with_lines(evaluation: Evaluation, output: int, sign: int, q: Array, asked: Array) -> Array:
+    """Bounds q (B,), raised where the paper's are better. Where those gained nothing before they
+    are tried on some of the cells where that is asked."""
+    xp, local = namespace(q), evaluation.local
+    if len(q) > 2 * TRIAL and not evaluation.gained("paper"):
+        index = xp.nonzero(asked)[0]
+        index = index[:: -(-len(index) // TRIAL)]
+        few = local.paper_mean(local.expand(evaluation.cells.take(index)), output, sign)
+        if not bool(xp.any(few > q[index])):
+            evaluation.report("paper", False)
+            return q
+    paper = local.paper_mean(evaluation.expansion, output, sign)
+    evaluation.report("paper", bool(xp.any(paper > q)))
+    return xp.where(paper > q, paper, q)
 
 
 def _refined(evaluation: Evaluation, name: str, model: Enclosure, q: Array, level: Array) -> Array:
@@ -101,57 +113,41 @@ def _refined(evaluation: Evaluation, name: str, model: Enclosure, q: Array, leve
     return xp.where(proved, level, q)
 
 
-@dataclass(frozen=True)
-class ScalarGoal(Goal):
-    """A quantity of one output."""
+@lower_bound.register(OutputQuantity)
+def output_bound(
+    quantity: OutputQuantity, evaluation: Evaluation, target: float | None
+) -> GoalBound:
+    """By the mean alone, by the range of the variance alone, or by both jointly."""
+    enough = evaluation.enough
+    evaluation, c = evaluation.output(quantity.output)
+    geometry = evaluation.expansion.geometry
+    zero = namespace(geometry.rho2).zeros_like(geometry.rho2)
+    if quantity.by_mean and quantity.by_variance:
+        return _Joint(quantity, evaluation, c).bound()
+    if quantity.by_mean:
+        found = least_mean(evaluation, c, quantity.sign, target, enough)
+        lower = quantity.lowest(found.lower, zero, zero, zero)
+        return GoalBound(lower, found.point, found.scores)
+    variance = evaluation.variance(c)
+    shape = variance.side(quantity.sign).minimum(steps=1)
+    evaluation.report_derivatives(variance, relevant=True)
+    low, high = variance.units.range(*variance.range)
+    lower = quantity.lowest(zero, zero, low, high)
+    return GoalBound(lower, geometry.unscaled(shape.point), geometry.split_scores())
 
-    quantity: Quantity
 
-    @property
-    def needs_variance(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Whether the quantity depends on it."""
-        return self.quantity.by_variance
-
-    @property
-    def known(self) -> tuple[float, float]:
-        """What holds for every mean and variance."""
-        return self.quantity.known
-
-    @np.errstate(over="ignore", invalid="ignore")  # huge models: bounds become trivial
-    def bound(self, evaluation: Evaluation, target: float | None) -> GoalBound:
-        """By the mean alone, by the range of the variance alone, or by both jointly."""
-        quantity, geometry = self.quantity, evaluation.expansion.geometry
-        zero = namespace(geometry.rho2).zeros_like(geometry.rho2)
-        if quantity.by_mean and quantity.by_variance:
-            return _Joint(quantity, evaluation).bound()
-        if quantity.by_mean:
-            output, sign, enough = quantity.output, quantity.sign, evaluation.enough
-            found = least_mean(evaluation, output, sign, target, enough)
-            lower = quantity.lowest(found.lower, zero, zero, zero)
-            return GoalBound(lower, found.point, found.scores)
-        variance = evaluation.variance(quantity.output)
-        shape = variance.side(quantity.sign).minimum(steps=1)
-        evaluation.report_derivatives(variance, relevant=True)
-        low, high = variance.units.range(*variance.range)
-        lower = quantity.lowest(zero, zero, low, high)
-        return GoalBound(lower, geometry.unscaled(shape.point), geometry.split_scores())
-
-    @np.errstate(over="ignore", invalid="ignore")
-    def ceiling(self, evaluation: Evaluation) -> Array:
-        """G at the centre, on the other side of the rounding errors of mean and variance."""
-        quantity, c = self.quantity, self.quantity.output
-        rho2 = evaluation.expansion.geometry.rho2
-        q = v_low = v_high = namespace(rho2).zeros_like(rho2)
-        if quantity.by_mean:
-            low, high = evaluation.mean_at_center(c)
-            q = high if quantity.sign > 0 else -low
-        if quantity.by_variance:
-            v_low, v_high = evaluation.variance(c).output_at_center
-        return quantity.highest(q, v_low, v_high)
-
-    def function(self, model: Model) -> PlainFunction:
-        """The goal and its gradient in plain floating point."""
-        return scalar_function(model.members[0], self.quantity)
+@upper_at_center.register(OutputQuantity)
+def output_at_center(quantity: OutputQuantity, evaluation: Evaluation) -> Array:
+    """G at the centre, on the other side of the rounding errors of mean and variance."""
+    evaluation, c = evaluation.output(quantity.output)
+    rho2 = evaluation.expansion.geometry.rho2
+    q = v_low = v_high = namespace(rho2).zeros_like(rho2)
+    if quantity.by_mean:
+        low, high = evaluation.mean_at_center(c)
+        q = high if quantity.sign > 0 else -low
+    if quantity.by_variance:
+        v_low, v_high = evaluation.variance(c).output_at_center
+    return quantity.highest(q, v_low, v_high)
 
 
 class _Joint:
@@ -166,18 +162,18 @@ class _Joint:
     least the minimum over pieces of the range of v of the best line there.
     """
 
-    def __init__(self, quantity: Quantity, evaluation: Evaluation) -> None:
-        self.quantity, self.evaluation = quantity, evaluation
-        self.mean: MeanEnclosure = evaluation.mean(quantity.output)
-        self.variance: VarianceEnclosure = evaluation.variance(quantity.output)
+    def __init__(self, quantity: OutputQuantity, evaluation: Evaluation, output: int) -> None:
+        self.quantity, self.evaluation, self.output = quantity, evaluation, output
+        self.mean: MeanEnclosure = evaluation.mean(output)
+        self.variance: VarianceEnclosure = evaluation.variance(output)
         self.own = self.mean.side(quantity.sign)
-        self.name = f"lines {quantity.output} {quantity.sign}"
+        self.name = f"further slopes {output} {quantity.sign}"
 
     def bound(self) -> GoalBound:
         """See the class."""
         evaluation, variance = self.evaluation, self.variance
         xp, geometry = namespace(evaluation.cells.lower), evaluation.expansion.geometry
-        least = least_mean(evaluation, self.quantity.output, self.quantity.sign)
+        least = least_mean(evaluation, self.output, self.quantity.sign)
         v_ends = variance.units.range(*variance.range)
         beta = self._usable_slope(self._level_slope(self._steepest()))
         alpha, best = self._line(beta)

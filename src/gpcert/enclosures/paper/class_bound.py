@@ -17,8 +17,6 @@ Proofs: docs/mathematics.md, statement 12.9.
 
 from __future__ import annotations
 
-import weakref
-
 import numpy as np
 
 from gpcert.arrays import Array, namespace, to_numpy
@@ -50,11 +48,6 @@ the largest M leaves."""
 LARGEST_CHUNK = 2.0e5
 """Boxes (cells x M^n) held at once, of which some thirty arrays are made."""
 
-_KNOWN: weakref.WeakKeyDictionary[CellIntervals, tuple[ClassLayout, ClassLikelihood, Range]] = (
-    weakref.WeakKeyDictionary()
-)
-"""The last answer for every batch: the goals of a search share it."""
-
 
 def class_ranges(
     intervals: CellIntervals,
@@ -69,13 +62,12 @@ def class_ranges(
             f"1/eps^{layout.n} latent boxes for every cell, expected at most {MOST_CLASSES} "
             "classes; use method='taylor'"
         )
-    known = _KNOWN.get(intervals)
-    if known is not None and known[0] is layout and known[1] == likelihood:
-        return known[2]
-    ranges = latent_ranges(intervals, evaluation, layout, likelihood.noise)
-    found = grid_ranges(ranges, likelihood, pieces_for(ranges))
-    _KNOWN[intervals] = (layout, likelihood, found)
-    return found
+
+    def compute() -> Range:
+        ranges = latent_ranges(intervals, evaluation, layout, likelihood.noise)
+        return grid_ranges(ranges, likelihood, pieces_for(ranges))
+
+    return intervals.once(("classes", layout), compute)
 
 
 def weighted_lower(ranges: Range, weights: tuple[float, ...]) -> Array:

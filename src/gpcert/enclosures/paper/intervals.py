@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Literal, NamedTuple
 
@@ -10,7 +11,7 @@ import numpy as np
 from gpcert.arrays import Array, Backend, namespace, to_numpy
 from gpcert.deadline import checkpoint
 from gpcert.enclosures.evaluation import Evaluation
-from gpcert.enclosures.local_posterior import LocalPosterior
+from gpcert.enclosures.local_posterior import LocalPosterior, Memo
 from gpcert.enclosures.paper.relaxation import Relaxation, relax
 from gpcert.enclosures.paper.solver_programs import ClosedForms, SolverPrograms
 from gpcert.enclosures.paper.square_form import SquareForm
@@ -20,7 +21,7 @@ from gpcert.enclosures.paper.variance_bound import (
     least_difference,
     variance_interval,
 )
-from gpcert.kernels.nodes.base import NodeBatch
+from gpcert.quantities import ClassSums, Quantity
 from gpcert.regions import Cells
 from gpcert.regions.frame import Frame, Reach
 from gpcert.rounding import down
@@ -32,6 +33,9 @@ LARGEST_CHUNK = 4.0e6
 
 SOLVER_CELLS = 1
 """Parents split at a time with solvers, so that a budget is looked at between boxes."""
+
+GRID_CELLS = 2
+"""The same where the latent space is discretised: up to a second for every box."""
 
 ANALYTIC_WORK = 1.0e9
 """Multiplications of a batch by closed forms (about half a second): budgets are met in between."""
@@ -53,32 +57,29 @@ class PaperEnclosures:
     def __init__(self, variance: VarianceMethod = "solver", random_state: int | None = 0) -> None:
         self.variance = variance
         self.rng = np.random.default_rng(random_state)
-        self.programs: Programs = SolverPrograms() if variance == "solver" else ClosedForms()
-        self._model: _Model | None = None
         self._work = 0.0
 
-    @property
-    def cells_at_once(self) -> int:
+    def most_cells(self, quantity: Quantity) -> int:
         """How many parents a search should split at a time where variances are bounded.
 
         2N eigenvectors' ranges from planes of 2f slopes, for both children, four products each;
         known once a first batch has been seen.
         """
-        if self.variance == "solver":
-            return SOLVER_CELLS
-        return max(1, int(ANALYTIC_WORK / max(self._work, 1.0)))
+        closed = max(1, int(ANALYTIC_WORK / max(self._work, 1.0)))
+        most = SOLVER_CELLS if self.variance == "solver" else closed
+        return min(most, GRID_CELLS) if isinstance(quantity, ClassSums) else most
 
     def of(self, evaluation: Evaluation) -> CellIntervals:
         """The intervals of a batch, which its evaluation remembers."""
         return evaluation.once((self, "intervals"), lambda: self._intervals(evaluation))
 
     def _intervals(self, evaluation: Evaluation) -> CellIntervals:
-        local = evaluation.local
-        if self._model is None or self._model.local is not local:
-            self._model = _Model(local, evaluation.cells)
-        N, f = len(local.posterior.points), evaluation.cells.lower.shape[1]
+        local, cells = evaluation.local, evaluation.cells
+        model = local.memo.once("paper", lambda: _Model(local, cells))
+        N, f = len(local.posterior.points), cells.lower.shape[1]
         self._work = 32.0 * N * N * (f + 1)
-        return CellIntervals(self._model, evaluation, self.programs)
+        kind = SolverPrograms if self.variance == "solver" else ClosedForms
+        return CellIntervals(model, evaluation, kind)
 
     def random_axes(self, evaluation: Evaluation) -> Array:
         """(B, f) scores whose largest is a random feature that has some width (Algorithm 1)."""
@@ -91,14 +92,10 @@ class _Model:
     """What does not change from cell to cell."""
 
     def __init__(self, local: LocalPosterior, cells: Cells) -> None:
-        self.local = local
-        self._unit = local.unit
-        self.variance = local.kernel.variance
+        unit = local.unit
         place = cells.lower
         name = "numpy" if isinstance(place, np.ndarray) else "torch"
         self.backend = Backend(name, None if name == "numpy" else str(place.device))
-        self._forms: dict[int, tuple[SquareForm, SquareForm]] = {}
-        unit = local.unit
         tree = local.kernel.tree()
         if tree is None:
             lengths = unit.kernel.typical_lengths(unit.points.shape[1])
@@ -106,86 +103,85 @@ class _Model:
             tree = unit.kernel.node(unit.points, frame), frame
         self.node, self.frame = tree
 
-    def forms(self, output: int) -> tuple[SquareForm, SquareForm]:
-        """|A r|^2 and |C r|^2."""
-        index = output if self._unit.precision_count > 1 else 0
-        if index not in self._forms:
-            A, C = self._unit.factors_of(index)
-            self._forms[index] = (
-                SquareForm.build(A, self.variance, self.backend),
-                SquareForm.build(C, self.variance, self.backend),
-            )
-        return self._forms[index]
 
-
-class CellIntervals:
+class CellIntervals(Memo):
     """Intervals of mean and variance over each cell of a batch, each found when first asked for."""
 
-    def __init__(self, model: _Model, evaluation: Evaluation, programs: Programs) -> None:
-        self.model = model
-        self.local = evaluation.local
-        self.cells = evaluation.cells
-        self.expansion = evaluation.expansion
-        self.programs = programs
-        self._means: dict[tuple[int, int], Side] = {}
-        self._variances: dict[int, tuple[Side, Side]] = {}
+    def __init__(
+        self, model: _Model, evaluation: Evaluation, kind: Callable[[Relaxation], Programs]
+    ) -> None:
+        super().__init__()
+        self.model, self.kind = model, kind
+        self.local, self.cells, self.expansion = (
+            evaluation.local,
+            evaluation.cells,
+            evaluation.expansion,
+        )
 
     @cached_property
-    def relaxations(self) -> list[Relaxation]:
-        """The cells' relaxations, in chunks that fit into memory."""
+    def programs(self) -> list[Programs]:
+        """Those of the cells' relaxations, in chunks that fit into memory."""
         N, f = self.expansion.K.shape[1], self.cells.lower.shape[1]
         rows = max(1, int(LARGEST_CHUNK / (N * (2 * f + 2))))
         if len(self.cells) <= rows:
             reach = Reach.of(self.cells, self.model.frame)
-            return [relax(self._batch(reach), reach)]
+            batch = self.expansion.node_batch() or self.model.node.at(reach)
+            return [self.kind(relax(batch, reach))]
         found = []
         for start in range(0, len(self.cells), rows):
             checkpoint()
             part = self.cells.take(np.arange(start, min(start + rows, len(self.cells))))
             reach = Reach.of(part, self.model.frame)
-            found.append(relax(self.model.node.at(reach), reach))
+            found.append(self.kind(relax(self.model.node.at(reach), reach)))
         return found
-
-    def _batch(self, reach: Reach) -> NodeBatch:
-        return self.expansion.node_batch() or self.model.node.at(reach)
 
     def mean(self, output: int, sign: int) -> Side:
         """Lower bound of `sign g`: Proposition "mean bound" (with U exact); a trend is one more
         linear function of the displacements, minimised together with the lines."""
-        key = (output, sign)
-        if key not in self._means:
-            weights = sign * self.local.weights[output][None, :]
-            slope, trend = None, self.local.cell_trend(self.expansion, output)
-            if self.local.trend is not None:  # exact: frame units are powers of two
-                slope = sign * self.local.trend.slopes[output] * self.relaxations[0].lifted.unit
-            found = [best_linear(part, weights, ClosedForms(), slope) for part in self.relaxations]
-            xp = namespace(weights)
-            lower = xp.concat([lower[:, 0] for lower, _ in found], axis=0)
-            lower = lower if trend is None else down(lower - trend.error, 1)
-            point = xp.concat([point[:, 0] for _, point in found], axis=0)
-            self._means[key] = Side(lower, self._shift(point))
-        return self._means[key]
+        return self.once(("mean", output, sign), lambda: self._mean(output, sign))
+
+    def _mean(self, output: int, sign: int) -> Side:
+        weights = sign * self.local.weights[output][None, :]
+        slope, trend = None, self.local.cell_trend(self.expansion, output)
+        relaxations = [own.relaxation for own in self.programs]
+        if self.local.trend is not None:  # exact: frame units are powers of two
+            slope = sign * self.local.trend.slopes[output] * relaxations[0].lifted.unit
+        found = [best_linear(ClosedForms(part), weights, slope) for part in relaxations]
+        xp = namespace(weights)
+        lower = xp.concat([lower[:, 0] for lower, _ in found], axis=0)
+        lower = lower if trend is None else down(lower - trend.error, 1)
+        point = xp.concat([point[:, 0] for _, point in found], axis=0)
+        return Side(lower, self._shift(point))
 
     def variance(self, output: int) -> tuple[Side, Side]:
         """Certified range of max(v, 0): Propositions "variance lower" and "variance upper"."""
-        if output not in self._variances:
-            A, C = self.model.forms(output)
-            xp = namespace(self.expansion.K)
-            lows = [least_difference(part, C, A, self.programs) for part in self.relaxations]
-            highs = [least_difference(part, A, C, self.programs) for part in self.relaxations]
-            loss, least = (
-                xp.concat([part.lower for part in parts], axis=0) for parts in (lows, highs)
-            )
-            gain = self.local.operator.gain
-            prior = self.local.kernel.variance_range(self.expansion)
-            low, high = variance_interval(prior, least, loss, gain)
-            points = (
-                self._shift(xp.concat([part.point for part in parts], axis=0))
-                for parts in (lows, highs)
-            )
-            at_low, at_high = points
-            self._variances[output] = (Side(low, at_low), Side(high, at_high))
-        return self._variances[output]
+        return self.once(("variance", output), lambda: self._variance(output))
+
+    def _variance(self, output: int) -> tuple[Side, Side]:
+        A, C = self._forms(output)
+        xp = namespace(self.expansion.K)
+        ends = [
+            [least_difference(own, *forms) for own in self.programs] for forms in ((C, A), (A, C))
+        ]
+        loss, least = (xp.concat([part.lower for part in parts], axis=0) for parts in ends)
+        prior = self.local.kernel.variance_range(self.expansion)
+        low, high = variance_interval(prior, least, loss, self.local.operator.gain)
+        at_low, at_high = (
+            self._shift(xp.concat([part.point for part in parts], axis=0)) for parts in ends
+        )
+        return Side(low, at_low), Side(high, at_high)
+
+    def _forms(self, output: int) -> tuple[SquareForm, SquareForm]:
+        """|A r|^2 and |C r|^2."""
+        unit, backend, variance = self.local.unit, self.model.backend, self.local.kernel.variance
+        index = output if unit.precision_count > 1 else 0
+
+        def compute() -> tuple[SquareForm, SquareForm]:
+            A, C = unit.factors_of(index)
+            build = SquareForm.build
+            return build(A, variance, backend), build(C, variance, backend)
+
+        return self.local.memo.once(("square forms", index), compute)
 
     def _shift(self, point: Array) -> Array:
         """From frame units to the user's."""

@@ -6,6 +6,9 @@ Proofs: docs/mathematics.md, statement 12.8.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
+
 import numpy as np
 
 from gpcert.arrays import Array, namespace, to_numpy
@@ -17,29 +20,26 @@ from gpcert.enclosures.paper.safe_dual import Multipliers
 from gpcert.enclosures.paper.square_form import SquareForm
 
 
+@dataclass(eq=False)
 class SolverPrograms:
-    """Multipliers from solvers, cell by cell on the host; a failure gives none for that cell.
+    """Multipliers from solvers, cell by cell on the host; a failure gives none for that cell."""
 
-    One linear model a cell is kept between calls: only its objective changes (warm starts).
-    """
+    relaxation: Relaxation
 
-    def __init__(self) -> None:
-        self._kept: tuple[Relaxation, list[CellPrograms]] | None = None
+    @cached_property
+    def _cells(self) -> list[CellPrograms]:
+        """One linear model a cell: only its objective changes (warm starts)."""
+        return [CellPrograms(self.relaxation, b) for b in range(len(self.relaxation))]
 
-    def _cells(self, relaxation: Relaxation) -> list[CellPrograms]:
-        if self._kept is None or self._kept[0] is not relaxation:
-            cells = [CellPrograms(relaxation, b) for b in range(len(relaxation))]
-            self._kept = (relaxation, cells)
-        return self._kept[1]
-
-    def linear(self, relaxation: Relaxation, c: Array) -> Multipliers | None:
+    def linear(self, c: Array) -> Multipliers | None:
         """Multipliers (B, M, N) of `min c.r`."""
+        relaxation = self.relaxation
         xp = namespace(relaxation.low)
         host = to_numpy(c)
         B, N = len(relaxation), host.shape[-1]
         rows = np.broadcast_to(host, (B, *host.shape[-2:]))
         under, over = np.zeros((2, B, rows.shape[1], N))
-        for b, program in enumerate(self._cells(relaxation)):
+        for b, program in enumerate(self._cells):
             for m in range(rows.shape[1]):
                 checkpoint()
                 found = program.minimise(rows[b, m])
@@ -48,17 +48,16 @@ class SolverPrograms:
         device = relaxation.low.device
         return Multipliers(xp.asarray(under, device=device), xp.asarray(over, device=device))
 
-    def quadratic(
-        self, relaxation: Relaxation, form: SquareForm, c: Array
-    ) -> tuple[Array, Multipliers | None]:
+    def quadratic(self, form: SquareForm, c: Array) -> tuple[Array, Multipliers | None]:
         """A r at the minimum of `|A r|^2 + c.r`, and multipliers (B, 1, N)."""
+        relaxation = self.relaxation
         xp = namespace(relaxation.low)
         A, host = to_numpy(form.factor), to_numpy(c)
         B, N = host.shape
         center = to_numpy(relaxation.center)
         p = center @ A.T
         under, over = np.zeros((2, B, 1, N))
-        for b, program in enumerate(self._cells(relaxation)):
+        for b, program in enumerate(self._cells):
             checkpoint()
             found = solve_quadratic(program.system, A, host[b])
             if found is not None:
@@ -69,6 +68,7 @@ class SolverPrograms:
         return xp.asarray(p, device=device), multipliers
 
 
+@dataclass(eq=False)
 class ClosedForms:
     """Multipliers by the objective's signs, tangents at k(c): no solver.
 
@@ -77,14 +77,14 @@ class ClosedForms:
     program that it stands for, as its multipliers are only one choice.
     """
 
-    def linear(self, relaxation: Relaxation, c: Array) -> Multipliers | None:
+    relaxation: Relaxation
+
+    def linear(self, c: Array) -> Multipliers | None:
         """Nothing better than the signs."""
-        del relaxation, c
+        del c
         return None
 
-    def quadratic(
-        self, relaxation: Relaxation, form: SquareForm, c: Array
-    ) -> tuple[Array, Multipliers | None]:
+    def quadratic(self, form: SquareForm, c: Array) -> tuple[Array, Multipliers | None]:
         """Nothing better than the tangent at the centre."""
         del c
-        return relaxation.center @ form.factor.T, None
+        return self.relaxation.center @ form.factor.T, None

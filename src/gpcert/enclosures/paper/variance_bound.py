@@ -33,15 +33,16 @@ LARGEST_CHUNK = 4.0e6
 
 
 class Programs(Protocol):
-    """Where multipliers come from; whatever they return, the bounds hold."""
+    """The programs of a relaxation: where multipliers come from; whatever they return, the bounds
+    hold."""
 
-    def linear(self, relaxation: Relaxation, c: Array) -> Multipliers | None:
+    relaxation: Relaxation
+
+    def linear(self, c: Array) -> Multipliers | None:
         """Multipliers for `min c.r`, c (M, N) or (B, M, N); None: no better ones than signs."""
         ...
 
-    def quadratic(
-        self, relaxation: Relaxation, form: SquareForm, c: Array
-    ) -> tuple[Array, Multipliers | None]:
+    def quadratic(self, form: SquareForm, c: Array) -> tuple[Array, Multipliers | None]:
         """For `min |A r|^2 + c.r`, c (B, N): a point A r (B, r) near the minimum, multipliers."""
         ...
 
@@ -53,21 +54,19 @@ class LeastDifference(NamedTuple):
     point: Array
 
 
-def best_linear(
-    relaxation: Relaxation, c: Array, programs: Programs, slope: Array | None = None
-) -> tuple[Array, Array]:
+def best_linear(programs: Programs, c: Array, slope: Array | None = None) -> tuple[Array, Array]:
     """Lower bounds (B, M) of `c.r + slope.e`, best of signs, intervals and programs; and points.
 
     `slope` (f,), or None, meets the displacements e of the features, in frame units.
     """
-    xp = namespace(c)
+    xp, relaxation = namespace(c), programs.relaxation
     bound = dual_bound(relaxation, c, sign_multipliers(c), slope)
     flat = interval_bound(relaxation, c)
     if slope is not None:  # multipliers zero: the slope has its own minimum
         zero = xp.zeros_like(c)
         flat = dual_bound(relaxation, c, Multipliers(zero, zero), slope).lower
     lower, point = xp.maximum(bound.lower, flat), bound.point
-    multipliers = programs.linear(relaxation, c)
+    multipliers = programs.linear(c)
     if multipliers is not None:
         other = dual_bound(relaxation, c, multipliers, slope)
         better = other.lower > lower
@@ -76,44 +75,41 @@ def best_linear(
     return lower, point
 
 
-def rotated_ranges(
-    relaxation: Relaxation, form: SquareForm, programs: Programs
-) -> tuple[Array, Array]:
+def rotated_ranges(programs: Programs, form: SquareForm) -> tuple[Array, Array]:
     """Certified ranges (B, M) of u_j.r: the paper's 2N linear programs."""
-    xp = namespace(relaxation.low)
-    B, N, K = relaxation.under.slopes.shape
+    xp = namespace(form.vectors)
+    B, N, K = programs.relaxation.under.slopes.shape
     rows = max(1, int(LARGEST_CHUNK / (B * (N + 4 * K))))
     low, high = [], []
     for start in range(0, form.vectors.shape[0], rows):
         checkpoint()
         u = form.vectors[start : start + rows]
-        found, _ = best_linear(relaxation, xp.concat([u, -u], axis=0), programs)
+        found, _ = best_linear(programs, xp.concat([u, -u], axis=0))
         low.append(found[:, : u.shape[0]])
         high.append(-found[:, u.shape[0] :])
     return xp.concat(low, axis=1), xp.concat(high, axis=1)
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def least_difference(
-    relaxation: Relaxation, plus: SquareForm, minus: SquareForm, programs: Programs
-) -> LeastDifference:
+def least_difference(programs: Programs, plus: SquareForm, minus: SquareForm) -> LeastDifference:
     """Certified lower bound of `|P r|^2 - |Q r|^2` over each cell.
 
     The best of: tangent of the first less chords of the second, one linear function, bounded by
     the dual; and `0 - sum_j lambda_j max(l_j^2, h_j^2)`.
     """
+    relaxation = programs.relaxation
     xp, sizes = namespace(relaxation.low), relaxation.sizes
     zero = xp.zeros_like(sizes)
     above = LinearForm(zero, zero[:, 0])
     floor = zero[:, 0]
     if len(minus):
-        low, high = rotated_ranges(relaxation, minus, programs)
+        low, high = rotated_ranges(programs, minus)
         above = minus.chords(low, high, sizes)
         floor = -minus.largest(low, high, sizes)
     starts: list[tuple[Array, Multipliers | None]] = []
     if len(plus):
         starts.append((relaxation.center @ plus.factor.T, None))
-        p, multipliers = programs.quadratic(relaxation, plus, -above.c)
+        p, multipliers = programs.quadratic(plus, -above.c)
         if multipliers is not None:
             starts.append((p, multipliers))
     else:
@@ -123,7 +119,7 @@ def least_difference(
     for p, multipliers in starts:
         below = plus.tangent(p, sizes)
         form = difference(below, above, sizes)
-        found, where = _bounded(relaxation, form, multipliers, programs)
+        found, where = _bounded(programs, form, multipliers)
         better = found > best
         best = xp.where(better, found, best)
         point = xp.where(better[:, None], where, point)
@@ -131,20 +127,17 @@ def least_difference(
 
 
 def _bounded(
-    relaxation: Relaxation,
-    form: LinearForm,
-    multipliers: Multipliers | None,
-    programs: Programs,
+    programs: Programs, form: LinearForm, multipliers: Multipliers | None
 ) -> tuple[Array, Array]:
     """Lower bound (B,) of a linear function, and its point; NaN and infinities bound nothing."""
     xp = namespace(form.c)
     known = xp.all(xp.isfinite(form.c), axis=1) & xp.isfinite(form.constant)
     c = xp.where(known[:, None], form.c, xp.zeros_like(form.c))[:, None, :]
     if multipliers is None:
-        lower, point = best_linear(relaxation, c, programs)
+        lower, point = best_linear(programs, c)
     else:
-        bound = dual_bound(relaxation, c, multipliers)
-        signs = dual_bound(relaxation, c, sign_multipliers(c))
+        bound = dual_bound(programs.relaxation, c, multipliers)
+        signs = dual_bound(programs.relaxation, c, sign_multipliers(c))
         lower, point = xp.maximum(bound.lower, signs.lower), bound.point
     total = lower[:, 0] + form.constant
     total = total - up(gamma(2) * (xp.abs(lower[:, 0]) + xp.abs(form.constant)), 4)

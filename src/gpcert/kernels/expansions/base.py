@@ -15,6 +15,7 @@ from typing import Annotated, Generic, TypeVar
 import numpy as np
 
 from gpcert.arrays import Array, PerCell, PerCellAndFeature, PerCellMatrix, namespace
+from gpcert.fusion import fused
 from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.kernels.nodes.base import LocalNode, NodeBatch
 from gpcert.kernels.nodes.beyond import CubicPart
@@ -272,6 +273,7 @@ class LocalKernel(ABC, Generic[E]):
         return None
 
 
+@fused
 def finite_product(size: Array, tail: Array) -> Array:
     """`size * tail`, rounded up, where an infinite tail stays infinite even for size 0."""
     xp = namespace(size)

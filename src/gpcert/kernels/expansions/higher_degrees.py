@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gpcert.arrays import Array, PerCell, namespace
+from gpcert.fusion import fused
 from gpcert.kernels.exponentials import LARGEST_EXPONENT
 from gpcert.kernels.nodes.beyond import CubicPart
 from gpcert.kernels.nodes.symmetric_tensors import entry_sum, sorted_index
@@ -70,11 +71,7 @@ def cubic_terms(
     triples, orders = sorted_index(f, 3)
     j, k, m = (xp.asarray(triples[:, i], device=third.device) for i in range(3))
     count = xp.asarray(orders, device=third.device)
-    c, g, H = scaled, gradient, hessian
-    cj, ck, cm = c[:, j], c[:, k], c[:, m]
-    T = third - H[:, j, k] * cm - H[:, j, m] * ck - H[:, k, m] * cj
-    T = T - g[:, j] * (ck * cm) - g[:, k] * (cj * cm) - g[:, m] * (cj * ck)
-    T = T - zeroth[:, None] * (cj * ck * cm)
+    T = _centred_third(third, zeroth, gradient, hessian, scaled, (j, k, m))
     frobenius = xp.sqrt(T**2 @ count)
     weighted = entry_sum(T, half, 3)
     roundings = len(orders) + 64
@@ -84,6 +81,18 @@ def cubic_terms(
     cubic = CubicPart(T, up(lost / 6.0, 8) + UNDERFLOW, up(weighted / 6.0, 1))
     size = up(size / 6.0, roundings) + UNDERFLOW
     return HigherTerms(3, size, known * (1.0 - gamma(8)), cubic)
+
+
+@fused
+def _centred_third(
+    third: Array, zeroth: Array, g: Array, H: Array, c: Array, triples: tuple[Array, Array, Array]
+) -> Array:
+    """T_3 (B, n) as in `cubic_terms`."""
+    j, k, m = triples
+    cj, ck, cm = c[:, j], c[:, k], c[:, m]
+    T = third - H[:, j, k] * cm - H[:, j, m] * ck - H[:, k, m] * cj
+    T = T - g[:, j] * (ck * cm) - g[:, k] * (cj * cm) - g[:, m] * (cj * ck)
+    return T - zeroth[:, None] * (cj * ck * cm)
 
 
 def gram_terms(
@@ -150,6 +159,7 @@ def shared_gram_terms(
     return HigherTerms(HIGHEST_DEGREE, up(size, 64) + UNDERFLOW, known * (1.0 - gamma(32)))
 
 
+@fused
 def exponential_remainder(
     distances: Array, fixed: Array, weights: Array, relative_error: Array, rho: Array
 ) -> tuple[Array, Array]:

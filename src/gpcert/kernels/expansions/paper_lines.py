@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from gpcert.arrays import Array, namespace
+from gpcert.fusion import fused
 from gpcert.rounding import EXP_ULPS, U, down, gamma, nonnegative, root, up
 
 
@@ -29,6 +30,7 @@ class ScaledPoints(NamedTuple):
     variance: float
 
 
+@fused
 def paper_lower_bound(
     where: ScaledPoints, scaled: Array, half: Array, weights: Array, slope: Array | None = None
 ) -> Array:
@@ -91,12 +93,16 @@ def _phi_range(where: ScaledPoints, scaled: Array, half: Array) -> tuple[Array, 
     f = scaled.shape[1]
     # one row a cell, also where no feature is free (f = 0)
     low = where.fixed_distances + xp.zeros_like(xp.sum(scaled, axis=1))[:, None]
-    high = low
+    high = low + 0.0
     for j in range(f):
         gap = xp.abs(scaled[:, j, None] - where.points[None, :, j])
         w = half[:, j, None]
-        low = low + nonnegative(gap - w) ** 2
-        high = high + (gap + w) ** 2
+        far = gap + w
+        far *= far  # in place: new memory costs as much as the arithmetic
+        high += far
+        near = nonnegative(gap - w)
+        near *= near
+        low += near
     # coordinates carry 3 roundings of size |z| + |c|, squares and sums f + 8 more
     spread = (8.0 * U) * root(high) * where.extents + gamma(f + 16) * high
     spread = spread + (64.0 * U * U) * where.extents**2 + where.distance_errors

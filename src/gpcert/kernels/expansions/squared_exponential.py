@@ -19,11 +19,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Annotated
 
 import numpy as np
 
 from gpcert.arrays import Array, PerCellAndFeature, namespace
+from gpcert.fusion import fused
 from gpcert.kernels.expansions.base import (
     Combination,
     Expansion,
@@ -40,7 +42,6 @@ from gpcert.kernels.expansions.paper_lines import ScaledPoints, paper_lower_boun
 from gpcert.kernels.expansions.squared_exponential_table import (
     MOST_CUBIC_FEATURES,
     SquaredExponentialTable,
-    length_below,
 )
 from gpcert.kernels.exponentials import growth_chord
 from gpcert.regions import Cells
@@ -62,7 +63,6 @@ class WeightedExpansion(Expansion):
         return replace(self, copies=count)
 
     def restricted_to(self, index: Array) -> WeightedExpansion:
-        """The same for some of the points."""
         return replace(self, K=self.K[:, index], distances=self.distances[:, index])
 
 
@@ -71,7 +71,6 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
     """The table, as the enclosures ask for it."""
 
     def expand(self, cells: Cells) -> WeightedExpansion:
-        """Kernel values at the centres of the cells."""
         scaled = self.scaled_centers(cells.center)
         distances = self.squared_distances(scaled)
         return WeightedExpansion(self.geometry(cells), self.matrix(distances), scaled, distances)
@@ -139,7 +138,8 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         geometry = expansion.geometry
         coefficients = expansion.K * combination.weights
         none = xp.zeros_like(coefficients[:, :1]) + xp.zeros_like(expansion.scaled[0, :5])
-        higher = self.gram_degrees(coefficients, expansion.scaled, geometry.rho, 2, none, 1)
+        box = (geometry.half, geometry.rho)
+        higher = self.gram_degrees(coefficients, expansion.scaled, box, 2, none, 1)
         if higher is None:
             return None
         value, gradient = self.first_moments(coefficients, expansion.scaled)
@@ -215,17 +215,14 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         return finite_product(rest, self.tail(higher.order, geometry.rho2))
 
     def center_variance(self, expansion: WeightedExpansion) -> tuple[Array, Array]:
-        """s^2, exactly."""
         xp = namespace(expansion.K)
         zero = xp.zeros_like(expansion.geometry.rho2)
         return zero + self.variance, zero
 
     def largest_variance(self, expansion: WeightedExpansion) -> Array:
-        """s^2 everywhere."""
         return self.center_variance(expansion)[0]
 
     def variance_range(self, expansion: WeightedExpansion) -> tuple[Array, Array]:
-        """s^2 everywhere, exactly."""
         value, _ = self.center_variance(expansion)
         return value, value
 
@@ -258,7 +255,6 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         return QuadraticForm(up(form.matrix * chord[:, None, None], 2), form.error)
 
     def remainder(self, expansion: WeightedExpansion, order: int) -> Array:
-        """R0 or R1 of the plain features."""
         rho2 = expansion.geometry.rho2
         return self.zeroth_remainder(rho2) if order == 0 else self.first_remainder(rho2)
 
@@ -269,7 +265,6 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         return self.zeroth_remainder(rho2 + 0.0 * cells.center[:, 0])
 
     def first_tail(self, expansion: WeightedExpansion) -> Array:
-        """`tail_1(rho2)`."""
         return self.tail(1, expansion.geometry.rho2)
 
     def derivatives(self, expansion: WeightedExpansion) -> Array:
@@ -277,13 +272,19 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         return self._derivatives(expansion.K, expansion.scaled)
 
     def derivative_parts(self, expansion: WeightedExpansion, cells: int) -> Iterator[Array]:
-        """The same of some cells."""
         for start in range(0, len(expansion.K), cells):
             part = slice(start, start + cells)
             yield self._derivatives(expansion.K[part], expansion.scaled[part])
 
     def _derivatives(self, K: Array, scaled: Array) -> Array:
-        return K[:, None, :] * (self.points.T[None, :, :] - scaled[:, :, None])
+        return _times_offsets(K, self._columns, scaled)
+
+    @cached_property
+    def _columns(self) -> Array:
+        """(f, N): the points' features in rows of their own, as what is formed from them lies in
+        memory; a transposed view would hand its own order down, and every product would copy."""
+        rows = [self.points[:, j] for j in range(self.points.shape[1])]
+        return namespace(self.points).stack(rows) if rows else self.points.T
 
     def _pointwise(self, distances: Array, weights: Array, rho: Array) -> tuple[Array, Array]:
         """See `exponential_remainder`."""
@@ -316,7 +317,6 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
     def paper_bound(
         self, expansion: WeightedExpansion, weights: Array, slope: Array | None = None
     ) -> Array:
-        """See `gpcert.kernels.expansions.paper_lines`."""
         extents = self.point_norms + self.reach
         # relative_error >= 0.6 of every error of r^2, that of the fixed features included
         errors = 2.0 * self.relative_error
@@ -324,3 +324,17 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         underflow = self.floor * float(namespace(weights).sum(abs(weights)))
         half = expansion.geometry.half
         return paper_lower_bound(where, expansion.scaled, half, weights, slope) - underflow
+
+
+def length_below(x: Array, dims: int) -> Array:
+    """Lower bound of the Euclidean (Frobenius) norm over the last `dims` axes."""
+    xp = namespace(x)
+    axes = tuple(range(1, 1 + dims))
+    total = xp.sqrt(xp.sum(x**2, axis=axes))
+    return total * (1.0 - gamma(x.shape[-1] ** dims + 8))
+
+
+@fused
+def _times_offsets(K: Array, columns: Array, scaled: Array) -> Array:
+    """(B, f, N): `k_i (z_ij - c_j)`."""
+    return K[:, None, :] * (columns[None, :, :] - scaled[:, :, None])

@@ -119,7 +119,6 @@ class SquaredExponentialSections(LocalSquaredExponential):
     _last_sizes: dict[str, Any] = field(default_factory=dict)
 
     def squared_distances(self, scaled: Array) -> Array:
-        """(B, N): `(p - c)^2`, subtracted first."""
         return (self.points - scaled) ** 2
 
     def squared_sizes(self, K: Array) -> tuple[Array, Array]:

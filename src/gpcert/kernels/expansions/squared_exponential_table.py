@@ -9,7 +9,7 @@ Proofs: docs/mathematics.md, statements 1.2, 2.6, 4.3, 16.5 and 16.6.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
 
@@ -18,6 +18,7 @@ import numpy as np
 from gpcert.arrays import Array, Backend, namespace
 from gpcert.deadline import checkpoint
 from gpcert.errors import InputError
+from gpcert.kernels.expansions.box_metric import Box, box_metric
 from gpcert.kernels.expansions.higher_degrees import (
     HIGHEST_DEGREE,
     HigherTerms,
@@ -196,7 +197,7 @@ class SquaredExponentialTable:
         coefficients: Array,
         scaled: Array,
         moments: tuple[Array, Array, Array],
-        box: tuple[Array, Array],
+        box: Box,
         drift: Array | None = None,
         copies: int = 1,
     ) -> HigherTerms | None:
@@ -215,36 +216,44 @@ class SquaredExponentialTable:
             return cubic_terms(third, moments, scaled, error, box)
         if not bool(xp.any(box[1] > 0)):
             return None  # single points have no higher degrees
-        return self.gram_degrees(coefficients, scaled, box[1], 3, up(drifts, 8), copies)
+        return self.gram_degrees(coefficients, scaled, box, 3, up(drifts, 8), copies)
 
     def gram_degrees(
-        self, coefficients: Array, scaled: Array, rho: Array, first: int, drifts: Array, copies: int
+        self, coefficients: Array, scaled: Array, box: Box, first: int, drifts: Array, copies: int
     ) -> HigherTerms | None:
         """Degrees `first` (2 or 3) to 6 from the points' Gram matrix; None where that is large."""
-        xp = namespace(coefficients)
-        N, f = self.points.shape
+        xp, (N, f) = namespace(coefficients), self.points.shape
         most = MOST_GRAM_WORK if first == 3 and f <= MOST_GRAM_FEATURES else MOST_GRAM_ENTRIES
         if f == 0 or len(coefficients) // copies * N * N > most:
             return None
         each = max(1, MOST_GRAM_ENTRIES // N**2)
         if copies == 1 and len(coefficients) > each:  # piece by piece: bounds the memory
-            parts = (coefficients, scaled, rho, drifts)
+            parts = (coefficients, scaled, *box, drifts)
             found = []
             for start in range(0, len(coefficients), each):
                 checkpoint()
-                a, c, r, lost = (part[start : start + each] for part in parts)
-                found.append(self.gram_degrees(a, c, r, first, lost, 1))
+                a, c, half, rho, lost = (part[start : start + each] for part in parts)
+                found.append(self.gram_degrees(a, c, (half, rho), first, lost, 1))
             return HigherTerms.joined(found)
         magnitudes = xp.abs(coefficients)
-        # |u_i.u_j| <= m_i m_j, each factor and each a_i with its relative error: the error of the
-        # double sum is at most 2 n eta (sum |a_i| m_i^n)^2
+        # |u_i.u_j| <= m_i m_j, both and a_i with errors: at most 2 n eta (sum |a_i| m_i^n)^2 in all
         eta = gamma(2 * N + 8 * f + 64) + 2.0 * xp.max(self.relative_error)
-        extent = self.point_norms + self.reach
-        powers = xp.stack([extent**n for n in range(first, HIGHEST_DEGREE + 1)], axis=1)
-        error = up(16.0 * eta * (magnitudes @ powers + self._cubic_floor) ** 2, N + 32)
-        points = self.points[None] - scaled[: len(scaled) // copies, None, :]
-        terms = (coefficients, points, error, drifts, rho)
-        return shared_gram_terms(*terms) if copies > 1 else gram_terms(*terms, first)
+        orders, cells = range(first, HIGHEST_DEGREE + 1), len(scaled) // copies
+        scaled = scaled[:cells]
+        points = self.points[None] - scaled[:, None, :]
+        whole = xp.sum(xp.reshape(magnitudes, (copies, cells, N)), axis=0)
+        metric = box_metric(whole, points, box[0][:cells], box[1][:cells])  # one for all copies
+        growth = xp.stack([metric.growth**n for n in orders], axis=1)
+        extent = metric.lengths(xp.abs(self.points)[None] + xp.abs(scaled)[:, None, :])
+        parts = (extent, growth, metric.rho, metric.plain)
+        extent, growth, rho, plain = (xp.concat([part] * copies, axis=0) for part in parts)
+        sums = xp.stack([xp.sum(magnitudes * extent**n, axis=1) for n in orders], axis=1)
+        error = up(16.0 * eta * (sums + self._cubic_floor * growth) ** 2, N + 32)
+        points = points / metric.delta[:, None, :]
+        terms = (coefficients, points, error, up(drifts * growth, 12), rho)
+        found = shared_gram_terms(*terms) if copies > 1 else gram_terms(*terms, first)
+        known = xp.where(plain, found.known, 0.0 * found.known)  # not of T'_n
+        return replace(found, known=known)
 
     def first_moments(self, coefficients: Array, scaled: Array) -> tuple[Array, Array]:
         """The first two of `moments`."""
@@ -342,14 +351,6 @@ class SquaredExponentialTable:
         squares = self._squares
         distances = squares[:, None] + squares[None, :] - 2.0 * (self.points @ self.points.T)
         return self.variance * xp.exp(-0.5 * nonnegative(distances))
-
-
-def length_below(x: Array, dims: int) -> Array:
-    """Lower bound of the Euclidean (Frobenius) norm over the last `dims` axes."""
-    xp = namespace(x)
-    axes = tuple(range(1, 1 + dims))
-    total = xp.sqrt(xp.sum(x**2, axis=axes))
-    return total * (1.0 - gamma(x.shape[-1] ** dims + 8))
 
 
 def subtraction_error(extent: np.ndarray, f: int) -> np.ndarray:

@@ -28,6 +28,7 @@ from gpcert.kernels.expansions.base import (
 )
 from gpcert.kernels.expansions.taylor_terms import (
     OwnTerm,
+    binned_errors,
     coefficient_errors,
     pointwise_remainder,
     step_form,
@@ -36,6 +37,7 @@ from gpcert.kernels.lines.affine_algebra import affine_lower_bound
 from gpcert.kernels.nodes.base import Jet, LocalNode, NodeBatch
 from gpcert.kernels.nodes.beyond import CubicPart
 from gpcert.kernels.nodes.feature_sizes import FeatureSizes
+from gpcert.kernels.nodes.radial_bins import BinnedSums
 from gpcert.kernels.sizes import euclidean
 from gpcert.regions import Cells, Region
 from gpcert.regions.frame import Frame, Reach
@@ -51,7 +53,6 @@ class TaylorExpansion(Expansion):
     sizes: FeatureSizes
 
     def node_batch(self) -> NodeBatch:
-        """The tree at the centres."""
         return self.batch
 
 
@@ -89,7 +90,6 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
         )
 
     def expand(self, cells: Cells) -> TaylorExpansion:
-        """Evaluate all nodes at the centres of the cells."""
         reach = Reach.of(cells, self.frame)
         batch = self.node.at(reach)
         sizes = self.node.feature_sizes(reach)
@@ -111,10 +111,10 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
             better = tails[n] <= error
             error = xp.where(better, tails[n], error)
             degree = xp.where(better, xp.full_like(norm, float(n)), degree)
-        near = xp.zeros_like(a) > 0
-        gained, cubic = False, None
+        binned = batch.binned(combination.weights)
+        near, gained, cubic = None, False, None
         if pointwise:
-            local, left_out = pointwise_remainder(batch, a, combination.slack)
+            local, left_out = pointwise_remainder(batch, a, combination.slack, binned)
             if own is not None:
                 local = local.raised(xp.minimum(own.kept, own.dropped))
             better = local.size < error
@@ -122,8 +122,8 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
             cubic = None if local.cubic is None else local.cubic.where(better)
             error = xp.where(better, local.size, error)
             degree = xp.where(better, xp.full_like(norm, POINTWISE), degree)
-            near = left_out & better[:, None]
-        choice = _Choice(degree, near, error, tails, gained, cubic)
+            near = None if left_out is None else left_out & better[:, None]
+        choice = _Choice(degree, near, error, tails, gained, cubic, binned)
         return self._assemble(expansion, combination, own, choice)
 
     def _assemble(
@@ -137,14 +137,19 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
         batch, near = expansion.batch, choice.near
         xp = namespace(expansion.K)
         a = xp.broadcast_to(combination.weights, expansion.K.shape)
-        jet = batch.contract(xp.where(near, xp.zeros_like(a), a))
-        features = expansion.geometry.half.shape[1]
-        errors = coefficient_errors(batch, a, near, combination.slack, features)
-        value, gradient, hessian = xp.sum(a * expansion.K, axis=1), jet.gradient, jet.hessian
+        jet = batch.contract(a if near is None else xp.where(near, xp.zeros_like(a), a))
+        roundings = a.shape[1] + 4 * expansion.geometry.half.shape[1] + 32
+        if choice.binned is None:
+            errors = coefficient_errors(batch, a, near, combination.slack, roundings)
+        else:
+            errors = binned_errors(choice.binned, combination.slack, roundings)
+        value, gradient, hessian = jet.value, jet.gradient, jet.hessian
+        if near is not None:
+            value = xp.sum(a * expansion.K, axis=1)
         first, second = choice.degree >= 1.0, choice.degree >= 2.0
         zero = xp.zeros_like(choice.error)
         # what is left out is missing in the gradient: nothing is known of it as a first order
-        whole = first & ~xp.any(near, axis=1)
+        whole = first if near is None else first & ~xp.any(near, axis=1)
         if own is not None:
             use = (choice.degree < POINTWISE) | (own.kept <= own.dropped)
             value = value + own.jet.value
@@ -172,12 +177,10 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
         )
 
     def center_variance(self, expansion: TaylorExpansion) -> tuple[Array, Array]:
-        """The value of k(., c) at c."""
         jet, errors = expansion.batch.itself()
         return jet.value, errors[0]
 
     def largest_variance(self, expansion: TaylorExpansion) -> Array:
-        """The squared length of the features."""
         return up(expansion.sizes.lengths[0] ** 2, 2)
 
     def variance_range(self, expansion: TaylorExpansion) -> tuple[Array, Array]:
@@ -195,11 +198,9 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
         return low, xp.minimum(high, largest)
 
     def row_sizes(self, expansion: TaylorExpansion) -> tuple[Array, Array]:
-        """Norms over the points of value and error."""
         return self._norms(expansion, 0)
 
     def derivative_sizes(self, expansion: TaylorExpansion) -> tuple[Array, Array]:
-        """Norms over the points of the gradients and their errors."""
         return self._norms(expansion, 1)
 
     def _norms(self, expansion: TaylorExpansion, order: int) -> tuple[Array, Array]:
@@ -210,7 +211,6 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
         return euclidean(size), euclidean(error)
 
     def derivatives(self, expansion: TaylorExpansion) -> Array:
-        """Gradients of the kernel's functions."""
         return expansion.batch.gradients()
 
     def derivative_covariance(self, expansion: TaylorExpansion) -> QuadraticForm:
@@ -218,12 +218,10 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
         return QuadraticForm(*expansion.batch.mixed())
 
     def squared_step(self, expansion: TaylorExpansion) -> QuadraticForm:
-        """See `step_form`."""
         covariance = self.derivative_covariance(expansion)
         return step_form(expansion.sizes, covariance, expansion.geometry)
 
     def remainder(self, expansion: TaylorExpansion, order: int) -> Array:
-        """R0 or R1."""
         return expansion.sizes.remainder(order)
 
     def step_length(self, cells: ImageCells) -> Array:
@@ -246,7 +244,6 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
         return lower if slope is None else down(lower + expansion.geometry.least(slope), 1)
 
     def tree(self) -> tuple[LocalNode, Frame]:
-        """The nodes that all of this comes from."""
         return self.node, self.frame
 
 
@@ -265,8 +262,9 @@ class _Choice:
     where it is known."""
 
     degree: Array
-    near: Array
+    near: Array | None
     error: Array
     tails: list[Array]
     gained: bool
     cubic: CubicPart | None
+    binned: BinnedSums | None

@@ -14,6 +14,7 @@ from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.kernels.nodes.base import Jet, NodeBatch, Triple
 from gpcert.kernels.nodes.beyond import Beyond
 from gpcert.kernels.nodes.feature_sizes import FeatureSizes
+from gpcert.kernels.nodes.radial_bins import BinnedSums
 from gpcert.kernels.sizes import euclidean
 from gpcert.rounding import gamma, up
 
@@ -51,14 +52,20 @@ class OwnTerm:
 
 
 def pointwise_remainder(
-    batch: NodeBatch, weights: Array, slack: Array | None
-) -> tuple[Beyond, Array]:
-    """What the second degree leaves of `sum_i a_i k(., z_i)`, and the points left out (B, N).
+    batch: NodeBatch, weights: Array, slack: Array | None, binned: BinnedSums | None = None
+) -> tuple[Beyond, Array | None]:
+    """What the second degree leaves of `sum_i a_i k(., z_i)`, and the points left out (B, N), None
+    where none is.
 
     That of the points which are not near is `NodeBatch.beyond_second`; for a point so near that
     `S_3i / 6` is larger than S_1i, its value alone is kept, which leaves at most S_1i. The weights'
     errors, of norm at most `slack`, meet a vector of such bounds: Cauchy-Schwarz.
     """
+    if binned is not None:
+        beyond, left_out = binned.remainder()
+        if slack is not None:
+            beyond = beyond.raised(finite_product(slack, binned.remainder_norm()))
+        return beyond, left_out
     xp = namespace(weights)
     _, first, _, third = batch.variations()
     smooth = up(third / 6.0, 1)
@@ -73,8 +80,18 @@ def pointwise_remainder(
     return batch.beyond_second(xp.where(near, zero, weights), third).raised(total), near
 
 
+def binned_errors(binned: BinnedSums, slack: Array | None, roundings: int) -> list[Array]:
+    """`coefficient_errors` by bins of distance; near points count as the others."""
+    sizes, errors = binned.accuracy()
+    total = errors + gamma(roundings) * sizes
+    if slack is not None:
+        norms = binned.size_norms()
+        total = total + finite_product(slack[:, None] + 0.0 * norms, norms)
+    return [up(total[:, order], 16) for order in range(3)]
+
+
 def coefficient_errors(
-    batch: NodeBatch, weights: Array, near: Array, slack: Array | None, features: int
+    batch: NodeBatch, weights: Array, near: Array | None, slack: Array | None, roundings: int
 ) -> list[Array]:
     """Rounding (B,) of value, gradient and Hessian of the contracted sum, near points left out.
 
@@ -83,16 +100,18 @@ def coefficient_errors(
     """
     xp = namespace(weights)
     N = weights.shape[1]
-    rounding = gamma(N + 4 * features + 32)
+    rounding = gamma(roundings)
     everything = xp.abs(weights)
-    smooth = xp.where(near, xp.zeros_like(weights), everything)
+    smooth = everything if near is None else xp.where(near, xp.zeros_like(weights), everything)
     found = []
     for order in range(3):
         magnitudes = everything if order == 0 else smooth
         size, error = batch.sizes[order], batch.errors[order]
         total = _weighted(magnitudes, error) + rounding * _weighted(magnitudes, size)
         if slack is not None:
-            used = size if order == 0 else xp.where(near, xp.zeros_like(weights), size)
+            used = size
+            if order > 0 and near is not None:
+                used = xp.where(near, xp.zeros_like(weights), size)
             norm = euclidean(xp.broadcast_to(used, weights.shape))
             total = total + finite_product(slack, norm)
         found.append(up(total, N + 16))

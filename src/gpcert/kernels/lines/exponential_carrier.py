@@ -28,7 +28,6 @@ class ExponentialCarrier(Carrier):
     spread: Array
 
     def magnitude(self) -> Array:
-        """The given bound."""
         return self.largest
 
     @np.errstate(over="ignore", invalid="ignore")

@@ -74,5 +74,4 @@ class QuadraticCarrier(Carrier):
         return xp.where(xp.isfinite(least), least, xp.full_like(least, -math.inf))
 
     def magnitude(self) -> Array:
-        """The upper end of phi's range."""
         return self.largest

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from gpcert.arrays import Array, PerCell, PerCellAndFeature, PerCellMatrix, namespace
 from gpcert.kernels.lines.base import Enclosed
@@ -17,6 +18,9 @@ from gpcert.kernels.nodes.feature_sizes import FeatureSizes
 from gpcert.kernels.sizes import euclidean, frobenius
 from gpcert.regions.frame import Reach
 from gpcert.rounding import up
+
+if TYPE_CHECKING:
+    from gpcert.kernels.nodes.radial_bins import BinnedSums
 
 Triple = tuple[Array, Array, Array]
 """Something about the derivatives of order 0, 1 and 2."""
@@ -89,6 +93,12 @@ class NodeBatch(ABC):
         sizes = xp.abs(coefficients)
         left = xp.where(sizes > 0, up(third / 6.0, 1), xp.zeros_like(sizes))
         return Beyond(up(xp.sum(sizes * left, axis=1), coefficients.shape[1] + 4))
+
+    def binned(self, weights: Array) -> BinnedSums | None:
+        """Sums over many points by their distances, where a node has them; weights (N,) or
+        (B, N)."""
+        del weights
+        return None
 
     def own_beyond_second(self) -> Array | None:
         """Likewise (B,) of `x -> k(x, c_b)`; None where the features' remainder is all there is."""

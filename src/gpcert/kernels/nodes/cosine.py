@@ -78,7 +78,6 @@ class LocalCosine(LocalNode):
         return FeatureSizes(spectral_gram(moments), (zeroth, first, second), True)
 
     def at(self, reach: Reach) -> CosineBatch:
-        """Cosine and sine of all phases."""
         return CosineBatch(self, reach)
 
 

@@ -98,7 +98,6 @@ class LocalCosinePair(LocalNode):
         return FeatureSizes(gram, (zeroth, first, second), False)
 
     def at(self, reach: Reach) -> CosinePairBatch:
-        """The two phases at the centres."""
         return CosinePairBatch(self, reach)
 
 

@@ -88,7 +88,6 @@ class LocalExponentialTilt(LocalNode):
         return FeatureSizes(gram, (zeroth, first, second), False)
 
     def at(self, reach: Reach) -> ExponentialTiltBatch:
-        """The exponentials at the centres."""
         return ExponentialTiltBatch(self, reach)
 
 

@@ -145,7 +145,6 @@ class LocalPeriodic(LocalNode):
         return FeatureSizes(spectral_gram(moments), (zeroth, infinite, infinite), True)
 
     def at(self, reach: Reach) -> PeriodicBatch:
-        """Sines and cosines of all angles."""
         return PeriodicBatch(self, reach)
 
 

@@ -78,6 +78,11 @@ class PositiveSeries:
     def _leading(self) -> list[float]:
         return [float(c) for c in self._taylor[self.order : TERMS]]
 
+    @cached_property
+    def _floats(self) -> tuple[list[float], list[float]]:
+        """g and h, one rounding each."""
+        return [float(c) for c in self.g], [float(c) for c in self.h]
+
     def at(self, x: Array) -> Array:
         """Upper bound; zero stays zero.
 
@@ -93,8 +98,8 @@ class PositiveSeries:
         series = up(series * small**self.order * xp.exp(-small), 3 * TERMS + EXP_ULPS)
         large = xp.minimum(x, xp.full_like(x, LARGEST_EXPONENT))
         with np.errstate(over="ignore"):
-            growth = _horner(self.g, x)
-        decay = xp.exp(-large) * _horner(self.h, large)
+            growth = _horner(self._floats[0], x)
+        decay = xp.exp(-large) * _horner(self._floats[1], large)
         decay = xp.where(x <= LARGEST_EXPONENT, decay, xp.zeros_like(decay))
         roundings = 2.0 * (EXP_ULPS + 2 * (len(self.g) + len(self.h)) + 8) * U
         # the rounded exponent -x is exact: only exp, the polynomials and their difference round
@@ -102,8 +107,8 @@ class PositiveSeries:
         return xp.where(x > 0, xp.where(x <= 1.0, series, direct), xp.zeros_like(x))
 
 
-def _horner(coefficients: Sequence[Fraction], x: Array) -> Array:
-    total = namespace(x).full_like(x, float(coefficients[-1]))
+def _horner(coefficients: Sequence[float], x: Array) -> Array:
+    total = namespace(x).full_like(x, coefficients[-1])
     for c in coefficients[-2::-1]:
-        total = total * x + float(c)
+        total = total * x + c
     return total

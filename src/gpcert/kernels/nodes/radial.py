@@ -17,14 +17,20 @@ from functools import cached_property
 
 import numpy as np
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, namespace, row_blocks
 from gpcert.errors import InputError
 from gpcert.kernels.lines.base import Enclosed
 from gpcert.kernels.nodes.base import Jet, LocalNode, NodeBatch, Triple
 from gpcert.kernels.nodes.beyond import Beyond
 from gpcert.kernels.nodes.feature_sizes import FeatureSizes, spectral_gram
 from gpcert.kernels.nodes.moments import MomentTable
-from gpcert.kernels.nodes.radial_accuracy import radial_accuracy, regular_accuracy
+from gpcert.kernels.nodes.radial_accuracy import (
+    Accuracy,
+    is_regular,
+    radial_accuracy,
+    regular_accuracy,
+)
+from gpcert.kernels.nodes.radial_bins import BinnedSums, BinTables, serves
 from gpcert.kernels.nodes.radial_lines import radial_lines
 from gpcert.kernels.nodes.radial_profiles import RadialProfile, infinite_beyond_zero
 from gpcert.kernels.nodes.radial_remainder import MOST_TENSOR_FEATURES, radial_remainder
@@ -148,34 +154,45 @@ class LocalRadial(LocalNode):
         return infinite_beyond_zero(rho2)
 
     def at(self, reach: Reach) -> RadialBatch:
-        """Distances, and the profile at them."""
         return RadialBatch(self, reach)
 
-    def distances(self, centers: Array) -> tuple[Array, Array]:
-        """(B, N) distances r of scaled centres and points, and bounds of their errors.
+    @cached_property
+    def bin_tables(self) -> BinTables:
+        """What is bounded by bins of distances, formed when first needed."""
+        return BinTables(self)
+
+    def distances(self, centers: Array) -> Array:
+        """(B, N) distances r of scaled centres and points."""
+        xp = namespace(centers)
+        points = self.table.points
+        squares = self.fixed + xp.zeros(
+            (centers.shape[0], 1), dtype=xp.float64, device=centers.device
+        )
+        if not self.expanded:
+            for j in range(centers.shape[1]):
+                gap = centers[:, j, None] - points[:, j]
+                gap *= gap
+                squares += gap
+            return xp.sqrt(squares)
+        product = centers @ (-2.0 * points.T)
+        product = product + xp.sum(points**2, axis=1)[None, :]
+        product = product + xp.sum(centers**2, axis=1)[:, None]
+        return xp.sqrt(nonnegative(product) + squares)
+
+    def distance_error(self, r: Array, extents: Array) -> Array:
+        """Bounds of the errors of distances r from points of these extents.
 
         Subtracted: coordinates are off by `3 U (|z| + |c|)`, in norm `3 U extent`, sums by relative
         roundings. Expanded: r^2 is off by `(f + 16) U extent^2`, its root by no more than
         `error / r` and `sqrt(error)`.
         """
-        xp = namespace(centers)
-        points, f = self.table.points, centers.shape[1]
-        squares = self.fixed + xp.zeros(
-            (centers.shape[0], 1), dtype=xp.float64, device=centers.device
-        )
+        found = gamma(self.roundings) * r + (4.0 * U) * extents
         if not self.expanded:
-            for j in range(f):
-                squares = squares + (centers[:, j, None] - points[None, :, j]) ** 2
-            r = xp.sqrt(squares)
-            return r, gamma(self.roundings) * r + (4.0 * U) * self.extents
-        product = centers @ (-2.0 * points.T)
-        product = product + xp.sum(points**2, axis=1)[None, :]
-        product = product + xp.sum(centers**2, axis=1)[:, None]
-        r = xp.sqrt(nonnegative(product) + squares)
-        error = up((f + 16) * U * self.extents**2, 4) + xp.zeros_like(r)
+            return found
+        xp, f = namespace(r), self.scale.shape[0]
+        error = up((f + 16) * U * extents**2, 4) + xp.zeros_like(r)
         root = xp.sqrt(error)
-        lost = xp.minimum(root, error / xp.maximum(r, root))
-        return r, up(lost, 4) + gamma(self.roundings) * r + (4.0 * U) * self.extents
+        return up(xp.minimum(root, error / xp.maximum(r, root)), 4) + found
 
 
 class RadialBatch(NodeBatch):
@@ -184,28 +201,83 @@ class RadialBatch(NodeBatch):
     def __init__(self, node: LocalRadial, reach: Reach) -> None:
         self.node, self.reach = node, reach
         self.centers = reach.center * node.scale
-        self.r, self.distance_error = node.distances(self.centers)
-        value, first, second = node.profile.terms(self.r, (0, 0), (1, 0), (2, 0))
-        self.value = node.variance * value
-        accuracy = regular_accuracy(node, self.r, (value, first, second))
-        if accuracy is None:
-            accuracy = radial_accuracy(node, self.r, self.distance_error, (value, first, second))
-        self.sizes, self.errors = accuracy.sizes, accuracy.errors
-        self._factors = accuracy.first, accuracy.second
+        xp, shape = namespace(self.centers), (len(self.centers), len(node.extents))
+        device = self.centers.device
+        self.r, self.value, F0, F1, F2 = (
+            xp.empty(shape, dtype=xp.float64, device=device) for _ in range(5)
+        )
+        self.profile = F0, F1, F2
+        for block in row_blocks(*shape):
+            self.r[block] = node.distances(self.centers[block])
+            F0[block], F1[block], F2[block] = node.profile.terms(
+                self.r[block], (0, 0), (1, 0), (2, 0)
+            )
+            self.value[block] = node.variance * F0[block]
+
+    @cached_property
+    def regular(self) -> bool:
+        """See `is_regular`."""
+        return is_regular(self.node, self.r)
+
+    @cached_property
+    def distance_error(self) -> Array:
+        """(B, N) of r."""
+        return self.node.distance_error(self.r, self.node.extents)
+
+    @cached_property
+    def _accuracy(self) -> Accuracy:
+        """(B, N) arrays that a sum by bins does without."""
+        if self.regular:
+            return regular_accuracy(self.node, self.r, self.node.extents, self.profile)
+        return radial_accuracy(self.node, self.r, self.distance_error, self.profile)
+
+    @property
+    def sizes(self) -> Triple:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """See `NodeBatch`."""
+        return self._accuracy.sizes
+
+    @property
+    def errors(self) -> Triple:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """See `NodeBatch`."""
+        return self._accuracy.errors
+
+    @property
+    def _factors(self) -> tuple[Array, Array]:
+        """F_1 and F_2 as they may be used."""
+        if self.regular:
+            return self.profile[1], self.profile[2]
+        return self._accuracy.first, self._accuracy.second
+
+    def binned(self, weights: Array) -> BinnedSums | None:
+        return BinnedSums(self, weights) if serves(self) else None
 
     def contract(self, coefficients: Array) -> Jet:
         """First moments of a F_1 and second moments of a F_2: two matrix products."""
         xp = namespace(self.r)
         node = self.node
-        scaled = node.variance * coefficients
-        first, second = self._factors
-        slope, gradient = node.table.first_moments(scaled * first, self.centers)
-        _, _, hessian = node.table.moments(scaled * second, self.centers)
+        parts = [self._contracted(coefficients, block) for block in row_blocks(*self.r.shape)]
+        if len(parts) == 1:
+            value, slope, gradient, hessian = parts[0]
+        else:
+            value, slope, gradient, hessian = (
+                xp.concat(list(each), axis=0) for each in zip(*parts, strict=True)
+            )
         hessian = hessian * (node.scale[:, None] * node.scale[None, :])
         f = node.scale.shape[0]
         identity = xp.eye(f, dtype=xp.float64, device=self.r.device)
         hessian = hessian - slope[:, None, None] * (identity * node.scale**2)
-        return Jet(xp.sum(coefficients * self.value, axis=1), gradient * node.scale, hessian)
+        return Jet(value, gradient * node.scale, hessian)
+
+    def _contracted(self, coefficients: Array, block: slice) -> tuple[Array, Array, Array, Array]:
+        """Value and moments of some of the cells."""
+        xp, table, centers = namespace(self.r), self.node.table, self.centers[block]
+        first, second = (factor[block] for factor in self._factors)
+        a = coefficients[block]
+        value = xp.sum(a * self.value[block], axis=1)
+        a = self.node.variance * a
+        slope, gradient = table.first_moments(a * first, centers)
+        a *= second
+        return value, slope, gradient, table.moments(a, centers)[2]
 
     def gradients(self) -> Array:
         """`s F_1 S (z - c)`."""

@@ -47,47 +47,64 @@ class Accuracy(NamedTuple):
 
 
 def relative_errors(profile: RadialProfile, n: int, r: Array, error: Array) -> Array:
-    """`|fl(F_n(r)) - F_n(r')| <= this * fl(F_n(r))` for `|r - r'| <= error`; may be infinite.
+    """`|fl(F_n(r)) - F_n(r')| <= this * fl(F_n(r))` for `|r - r'| <= error`; may be infinite."""
+    return errors_between(profile, n, (r, r), error)
+
+
+def errors_between(
+    profile: RadialProfile, n: int, ends: tuple[Array, Array], error: Array
+) -> Array:
+    """The same for every r between two ends.
 
     Reason: log F_n changes by at most `steepness * error`, then the evaluation's own rounding. Far
     out both are below TINY, and 0 is returned.
     """
-    xp = namespace(r)
-    low, high = nonnegative(r - 1.0001 * error), r + 1.0001 * error
+    xp = namespace(error)
+    low, high = nonnegative(ends[0] - 1.0001 * error), ends[1] + 1.0001 * error
     slope = profile.steepness(n, low, high)
-    change = xp.where(error == 0, xp.zeros_like(r), slope) * error
+    change = xp.where(error == 0, xp.zeros_like(low), slope) * error
     known = xp.where(change <= SMALL_CHANGE, change, xp.zeros_like(change))
-    found = 1.1 * known + (1.1 * U) * profile.roundings(r)
+    found = 1.1 * known + (1.1 * U) * profile.roundings(ends[1])
     found = xp.where(change <= SMALL_CHANGE, found, xp.full_like(found, math.inf))
     return xp.where(low > profile.negligible, xp.zeros_like(found), found)
 
 
-def regular_accuracy(
-    node: LocalRadial, r: Array, factors: tuple[Array, Array, Array]
-) -> Accuracy | None:
-    """The errors where F_0, F_1, F_2 have one small relative error; None where they have not.
-
-    The same bounds as those of `radial_accuracy` in a third of its passes; factors such as 1.5
-    make room for terms of second order, `relative` and `shift / r` being at most 0.1.
-    """
+def is_regular(node: LocalRadial, r: Array) -> bool:
+    """Whether F_0, F_1, F_2 have one small relative error at these distances."""
     xp = namespace(r)
     if node.expanded or node.largest_extent > LARGEST_SHIFT / COORDINATE:
-        return None
-    shift = COORDINATE * node.extents
+        return False
+    # the error increases with r and the extents
+    farthest = xp.max(r, axis=1, keepdims=True) if r.shape[1] else r
+    shift = COORDINATE * node.largest_extent + xp.zeros_like(farthest)
+    relative = node.profile.uniform_error(farthest, gamma(node.roundings), shift)
+    return relative is not None and bool(xp.all(relative <= SMALL_CHANGE))
+
+
+def regular_accuracy(
+    node: LocalRadial, r: Array, extents: Array, factors: tuple[Array, Array, Array]
+) -> Accuracy:
+    """The errors where all is regular (`is_regular`), for points of these extents.
+
+    The same bounds as those of `radial_accuracy` in a third of its passes; factors such as 1.5
+    make room for terms of second order, `relative` and `shift / r` being at most 0.1. All of them
+    increase with r, the extents and the factors.
+    """
+    xp = namespace(r)
+    shift = COORDINATE * extents
     relative = node.profile.uniform_error(r, gamma(node.roundings), shift)
-    if relative is None or bool(xp.any(~(relative <= SMALL_CHANGE))):
-        return None
+    assert relative is not None, "of a regular profile"
     value, first, second = factors
-    summed = node.sum_roundings * node.extents
+    summed = node.sum_roundings * extents
     loose = relative + 9.0 * U
     spread = r * loose
     error1 = first * (spread + (1.5 * shift + summed))
-    rank_one = (spread + 3.0 * shift) * r + (2.0 * shift**2 + summed * node.extents)
+    rank_one = (spread + 3.0 * shift) * r + (2.0 * shift**2 + summed * extents)
     error2 = first * loose + second * rank_one
     size1 = first * (r + shift)
     size2 = xp.maximum(first, second * (r * r + 20.0 * shift**2))
     sizes, errors = (value, size1, size2), (value * relative, error1, error2)
-    return _in_frame(node, (1.5, 1.05), (sizes, errors), (first, second))
+    return _in_frame(node, extents, (1.5, 1.05), (sizes, errors), (first, second))
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -132,17 +149,19 @@ def radial_accuracy(
     error2 = xp.where(xp.isnan(error2), xp.full_like(error2, math.inf), error2)
     size2 = most * xp.maximum(xp.ones_like(growth), growth - 1.0)
     sizes, errors = (value + error0, size1, size2), (error0, error1, error2)
-    return _in_frame(node, (1.01, 1.01), (sizes, errors), (first, xp.where(keep, second, zero)))
+    second = xp.where(keep, second, zero)
+    return _in_frame(node, E, (1.01, 1.01), (sizes, errors), (first, second))
 
 
 def _in_frame(
     node: LocalRadial,
+    extents: Array,
     room: tuple[float, float],
     parts: tuple[Triple, Triple],
     factors: tuple[Array, Array],
 ) -> Accuracy:
     """Into frame coordinates, with room for roundings, and floors for what underflows."""
-    s, w, reach = node.variance, max(node.widest, SMALLEST_SCALE), 1.0 + node.extents
+    s, w, reach = node.variance, max(node.widest, SMALLEST_SCALE), 1.0 + extents
     floor = TINY * max(1.0, s)
     floors = (floor, floor * w * reach + TINY, floor * w * w * reach**2 + TINY)
     found = []

@@ -98,7 +98,8 @@ class RadialProfile(ABC):
         """One relative error of F_0, F_1 and F_2 where r is known up to `rate r + shift`.
 
         A shortcut for what `steepness` and `roundings` give, in few passes over the numbers; valid
-        where it is at most 0.1, for shifts up to 1e-8. None where the F_n are not so regular.
+        where it is at most 0.1, for shifts up to 1e-8. It does not fall with r. None where the F_n
+        are not so regular.
         """
         del r, rate, shift
         return None

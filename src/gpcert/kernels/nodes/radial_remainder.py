@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, namespace, row_blocks
 from gpcert.kernels.nodes.beyond import Beyond, CubicPart
-from gpcert.kernels.nodes.radial_accuracy import COORDINATE, relative_errors
+from gpcert.kernels.nodes.radial_accuracy import COORDINATE, errors_between
 from gpcert.kernels.nodes.radial_variations import DistanceRange, fifth_remainder
 from gpcert.kernels.nodes.symmetric_tensors import (
     double_pairings,
@@ -34,7 +34,7 @@ from gpcert.kernels.nodes.symmetric_tensors import (
 from gpcert.rounding import TINY, U, gamma, up
 
 if TYPE_CHECKING:
-    from gpcert.kernels.nodes.radial import RadialBatch
+    from gpcert.kernels.nodes.radial import LocalRadial, RadialBatch
 
 MOST_TENSOR_FEATURES = 12
 """Up to here all fourth moments (f^4 / 24 columns) are formed."""
@@ -55,7 +55,11 @@ def radial_remainder(batch: RadialBatch, coefficients: Array, third: Array) -> B
     node, rho = batch.node, batch.rho
     zero = xp.zeros_like(batch.r)
     F = node.profile.terms(batch.r, (2, 0), (3, 0), (4, 0))
-    rounding = _rounding(batch, F)
+    ends = (batch.r, batch.r)
+    cubic, quartic = tensor_rounding(node, ends, batch.distance_error, node.extents, F)
+    powers = rho[:, None] ** 3
+    rounding = up(powers * cubic + (powers * rho[:, None]) * quartic, 8)
+    rounding = xp.where(xp.isnan(rounding), xp.full_like(rounding, math.inf), rounding)
     lost = up(batch.distance_error, 2)
     center = DistanceRange(batch.r - lost, up(batch.r + lost, 2))
     leftover = fifth_remainder(node.profile, center, batch.distance_range, rho)
@@ -68,16 +72,57 @@ def radial_remainder(batch: RadialBatch, coefficients: Array, third: Array) -> B
     rough = xp.where(sizes > 0, rough, zero)
     plain = up(xp.sum(sizes * rough, axis=1), coefficients.shape[1] + 4)
     a = node.variance * xp.where(goes_on, coefficients, zero)
-    weighted = [a * xp.where(goes_on, factor, zero) for factor in F]
-    cubic, quartic = _tensors(batch, weighted)
-    half = batch.half
+    raw = _raw(batch, [a * xp.where(goes_on, factor, zero) for factor in F])
+    return beyond_of_tensors(batch, raw, total, plain)
+
+
+RawMoments = tuple[list[Array], list[Array], list[Array]]
+"""Moments of `a s F_n` for n = 2, 3, 4, about 0, of degrees up to 1, 3 and 4."""
+
+
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")
+def beyond_of_tensors(batch: RadialBatch, raw: RawMoments, total: Array, plain: Array) -> Beyond:
+    """From the moments of the points that go on; `total` (B,) is what is left beside their tensors,
+    `plain` without any."""
+    node, half, rho = batch.node, batch.half, batch.rho
+    cubic, quartic = _tensors(batch, raw)
     # what underflows: below 2^-1022 a product, of which each entry has fewer than 2^30
     reach = (1.0 + rho + node.largest_extent) ** 8
     rest = up(total + form_size(quartic, half, rho, 4) / 24.0 + TINY * reach, 8)
-    size = xp.minimum(up(rest + form_size(cubic, half, rho, 3) / 6.0, 4), plain)
-    absolute = up(entry_sum(cubic, half, 3) / 6.0, 1)
+    absolute = entry_sum(cubic, half, 3)
+    size = up(rest + form_size(cubic, half, rho, 3) / 6.0, 4)
+    size = namespace(size).minimum(size, plain)
+    absolute = up(absolute / 6.0, 1)
     rest = up(rest + gamma(8) * absolute, 2)  # of the tensor's change of coordinates
     return Beyond(size, CubicPart(_in_frame(cubic, node.scale), rest, absolute))
+
+
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")
+def raw_tensors(batch: RadialBatch, weights: Array, goes_on: Array | None) -> RawMoments:
+    """The moments of points that go on (B, N), None: all do; by blocks that stay in the cache."""
+    xp, node = namespace(batch.r), batch.node
+    found = []
+    for block in row_blocks(*batch.r.shape):
+        a = node.variance * (weights if weights.ndim == 1 else weights[block])
+        F = [batch.profile[2][block], *node.profile.terms(batch.r[block], (3, 0), (4, 0))]
+        weighted = [a * factor for factor in F]
+        if goes_on is not None:
+            mask = goes_on[block]
+            weighted = [xp.where(mask, part, xp.zeros_like(part)) for part in weighted]
+        found.append(_raw(batch, weighted))
+    low, middle, high = zip(*found, strict=True)
+    return _joined(low), _joined(middle), _joined(high)
+
+
+def _joined(blocks: tuple[list[Array], ...]) -> list[Array]:
+    """The moments of each degree, of all blocks."""
+    xp = namespace(blocks[0][0])
+    return [xp.concat(list(parts), axis=1) for parts in zip(*blocks, strict=True)]
+
+
+def _raw(batch: RadialBatch, weighted: list[Array]) -> RawMoments:
+    moments, (two, three, four) = batch.node.higher_moments, weighted
+    return moments.raw(two, 1), moments.raw(three, 3), moments.raw(four, 4)
 
 
 def _in_frame(cubic: Array, scale: Array) -> Array:
@@ -88,36 +133,38 @@ def _in_frame(cubic: Array, scale: Array) -> Array:
     return cubic * (scale[first] * scale[second] * scale[last])
 
 
-def _rounding(batch: RadialBatch, F: list[Array]) -> Array:
-    """(B, N): by how much degrees 3 and 4 of one point may be off on the cell, for a weight of 1.
+def tensor_rounding(
+    node: LocalRadial,
+    ends: tuple[Array, Array],
+    distance_error: Array,
+    extents: Array,
+    F: list[Array],
+) -> tuple[Array, Array]:
+    """By how much degrees 3 and 4 of a point may be off, for a weight and a rho of 1, at distances
+    between two ends, F_n at the lower one.
 
     Each F_n is known up to its relative error, |v| is at most r and the extent; coordinates are off
     by `COORDINATE extent`; sums over points and their shifts round terms as large as
     `F_n extent^n` (`HigherMoments`), and adding the parts of a tensor with Kronecker's delta, of
     Frobenius norm sqrt f, rounds those.
     """
-    xp = namespace(batch.r)
-    node, r = batch.node, batch.r
-    E = node.extents + xp.zeros_like(r)
-    f = node.scale.shape[0]
-    errors = [relative_errors(node.profile, n, r, batch.distance_error) for n in (2, 3, 4)]
-    length = xp.minimum(up(r + batch.distance_error, 2), E)
-    summed = gamma(E.shape[1] + f * f + 96) + 4.0 * COORDINATE + 64.0 * U
+    xp, f = namespace(distance_error), node.scale.shape[0]
+    E = extents + xp.zeros_like(distance_error)
+    e2, e3, e4 = (1.5 * errors_between(node.profile, n, ends, distance_error) for n in (2, 3, 4))
+    length = xp.minimum(up(ends[1] + distance_error, 2), E)
+    summed = gamma(node.table.points.shape[0] + f * f + 96) + 4.0 * COORDINATE + 64.0 * U
     many, square = 1.0 + math.sqrt(f), 1.0 + f
     F2, F3, F4 = F
-    e2, e3, e4 = (1.5 * e for e in errors)
     cubic = F3 * (e3 * length**3 + summed * E**3)
     cubic = cubic + (3.0 * F2) * (e2 * length + (summed * many) * E)
     quartic = F4 * (e4 * length**4 + summed * E**4)
     quartic = quartic + (6.0 * F3) * (e3 * length**2 + (summed * many) * E**2)
     quartic = quartic + (3.0 * F2) * (e2 + summed * square)
-    rho = batch.rho[:, None]
-    total = cubic * (rho**3 / 6.0) + quartic * (rho**4 / 24.0)
-    total = up((1.2 * node.variance) * total, 32)
-    return xp.where(xp.isnan(total), xp.full_like(total, math.inf), total)
+    factor = 1.2 * node.variance
+    return up((factor / 6.0) * cubic, 32), up((factor / 24.0) * quartic, 32)
 
 
-def _tensors(batch: RadialBatch, weighted: list[Array]) -> tuple[Array, Array]:
+def _tensors(batch: RadialBatch, raw: RawMoments) -> tuple[Array, Array]:
     """T_3 (B, n3) and T_4 (B, n4) in scaled coordinates, from `a s F_n`, n = 2, 3, 4.
 
     `3 (g.d) |d|^2` is the tensor with entries `g_j [k = l] + g_k [j = l] + g_l [j = k]`, and
@@ -126,12 +173,11 @@ def _tensors(batch: RadialBatch, weighted: list[Array]) -> tuple[Array, Array]:
     xp = namespace(batch.r)
     moments, centers = batch.node.higher_moments, batch.centers
     f = centers.shape[1]
-    two, three, four = weighted
-    low, middle, high = moments.raw(two, 1), moments.raw(three, 3), moments.raw(four, 4)
+    low, middle, high = raw
     g = moments.centred(low, centers, 1)
     H = moments.centred(middle, centers, 2)
     cubic = moments.centred(middle, centers, 3)
     quartic = moments.centred(high, centers, 4)
     once, twice = (xp.asarray(m, device=g.device) for m in (pairings(f, 3), pairings(f, 4)))
     both = xp.asarray(double_pairings(f), device=g.device)
-    return cubic - g @ once, quartic - H @ twice + low[0] * both
+    return cubic - g @ once, quartic - H @ twice + low[0].T * both

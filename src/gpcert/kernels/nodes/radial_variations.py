@@ -56,7 +56,7 @@ def radial_variations(
     high = xp.minimum(distances.high, xp.full_like(low, FAR))
     shapes = (
         _inflated(profile.terms(low, (0, 0))[0]),
-        _first(profile, low, high),
+        first(profile, low, high),
         _second(profile, low, high),
         xp.minimum(third(profile, low, high), xp.full_like(low, largest_third(profile))),
     )
@@ -81,7 +81,7 @@ def _clamped(at: float, low: Array, high: Array) -> Array:
     return xp.minimum(xp.maximum(xp.full_like(low, at), low), high)
 
 
-def _first(profile: RadialProfile, low: Array, high: Array) -> Array:
+def first(profile: RadialProfile, low: Array, high: Array) -> Array:
     """Sup of F_1 r, which rises to w_1 = 1 and then falls."""
     at = _clamped(profile.peak(1, 1), low, high)
     return _inflated(profile.terms(at, (1, 1))[0])
@@ -147,25 +147,37 @@ def _rising_third(profile: RadialProfile, low: Array, high: Array) -> Array:
 def fifth_remainder(
     profile: RadialProfile, center: DistanceRange, distances: DistanceRange, rho: Array
 ) -> Array:
-    """(B, N): what degree 4 leaves along any displacement of length rho, s apart.
+    """(B, N): what degree 4 leaves along any displacement of length rho, s apart."""
+    total = fifth_shares(profile, center, distances, rho[:, None], PARTS)
+    with np.errstate(over="ignore"):
+        return up(up(rho**5, 5)[:, None] * total / 120.0, 16)
+
+
+def fifth_shares(
+    profile: RadialProfile,
+    center: DistanceRange,
+    distances: DistanceRange,
+    near: Array,
+    parts: tuple[float, ...],
+) -> Array:
+    """`sum_j ((1 - q_(j-1))^5 - (1 - q_j)^5) M(q_j)` over the parts q_j of rho = `near`, q_0 = 0.
 
     Statement: with `M(q)` the supremum of the fifth derivative at distances within q rho of those
-    of the centre, at most `sum_j ((1 - q_(j-1))^5 - (1 - q_j)^5) M(q_j) rho^5 / 120`, q_0 = 0.
+    of the centre, `rho^5 / 120` times this is at least what degree 4 leaves.
     Reason: the remainder is the integral of `(1 - q)^4 / 24` times that derivative at c + q d, and
     most of the weight is near the centre.
     """
-    xp = namespace(rho)
-    bounds, near = _fifth_bounds(profile), rho[:, None]
+    xp = namespace(near)
+    bounds = _fifth_bounds(profile)
     total, before = xp.zeros_like(distances.low), 1.0
-    for q in PARTS:
+    for q in parts:
         # one rounding each of the sums, which are no larger than what is added to them
         low = xp.maximum(distances.low, center.low - up(q * near, 4) - U * center.low)
         high = xp.minimum(distances.high, up(center.high + q * near, 4))
         after = (1.0 - q) ** 5
         total = total + (before - after) * bounds.over(low, xp.maximum(low, high))
         before = after
-    with np.errstate(over="ignore"):
-        return up(up(rho**5, 5)[:, None] * total / 120.0, 16)
+    return up(total, 8)
 
 
 @lru_cache(maxsize=64)

@@ -35,7 +35,6 @@ class SumNode(LocalNode):
         return reduce(lambda left, right: left.plus(right), sizes)
 
     def at(self, reach: Reach) -> NodeBatch:
-        """One batch a part."""
         batches = tuple(part.at(reach) for part in self.parts)
         return batches[0] if len(batches) == 1 else SumBatch.of(batches, reach.half.shape[1])
 
@@ -73,16 +72,13 @@ class SumBatch(NodeBatch):
         )
 
     def contract(self, coefficients: Array) -> Jet:
-        """Sum of the parts'."""
         return reduce(Jet.plus, [part.contract(coefficients) for part in self.parts])
 
     def gradients(self) -> Array:
-        """Sum of the parts'."""
         return reduce(lambda a, b: a + b, [part.gradients() for part in self.parts])
 
     @np.errstate(over="ignore")
     def variations(self) -> tuple[Array, Array, Array, Array]:
-        """Sum of the parts'."""
         each = [part.variations() for part in self.parts]
         zeroth, first, second, third = (total([v[n] for v in each]) for n in range(4))
         return zeroth, first, second, third

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gpcert.arrays import Array, namespace
+from gpcert.fusion import fused
 from gpcert.rounding import root, up
 
 
@@ -108,40 +109,45 @@ class HigherMoments:
     points: Array
 
     @cached_property
-    def _monomials(self) -> tuple[Array, ...]:
-        """(N, n) of each degree 0, ..., 4, over sorted tuples."""
+    def _monomials(self) -> Array:
+        """(n, N) of the degrees 0, ..., 4, over sorted tuples."""
         xp = namespace(self.points)
         N, f = self.points.shape
-        found = [xp.ones((N, 1), dtype=xp.float64, device=self.points.device)]
+        found = [xp.ones((1, N), dtype=xp.float64, device=self.points.device)]
         for degree in range(1, 5):
             entries = sorted_index(f, degree).entries
-            product = self.points[:, self._place(entries[:, 0])]
+            product = self.points.T[self._place(entries[:, 0])]
             for place in range(1, degree):
-                product = product * self.points[:, self._place(entries[:, place])]
+                product = product * self.points.T[self._place(entries[:, place])]
             found.append(product)
-        return tuple(found)
+        return xp.concat(found, axis=0)
 
     def _place(self, index: np.ndarray) -> Array:
         xp = namespace(self.points)
         return xp.asarray(index, device=self.points.device)
 
     def raw(self, coefficients: Array, highest: int) -> list[Array]:
-        """`sum_i a_bi z_i^(x n)` for n = 0, ..., highest: one matrix product a degree."""
-        return [coefficients @ self._monomials[n] for n in range(highest + 1)]
+        """(n, B): `sum_i a_bi z_i^(x n)` for n = 0, ..., highest: one matrix product."""
+        f = self.points.shape[1]
+        ends = [math.comb(f + n, n) for n in range(highest + 1)]  # of all degrees up to n
+        raw = self._monomials[: ends[-1]] @ coefficients.T
+        return [raw[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
     def centred(self, raw: list[Array], centers: Array, degree: int) -> Array:
         """(B, n) about the centres: `sum over places of (-1)^count c...c raw(rest)`."""
         f = self.points.shape[1]
         entries = sorted_index(f, degree).entries
-        moved = [centers[:, self._place(entries[:, place])] for place in range(degree)]
-        total = raw[degree]
+        moved = [centers.T[self._place(entries[:, place])] for place in range(degree)]
+        total = 1.0 * raw[degree]
         for places, rest in _shifts(f, degree):
-            product = moved[places[0]]
-            for place in places[1:]:
-                product = product * moved[place]
-            product = product * raw[degree - len(places)][:, self._place(rest)]
-            total = total - product if len(places) % 2 else total + product
-        return total
+            product = raw[degree - len(places)][self._place(rest)]
+            for place in places:
+                product *= moved[place]
+            if len(places) % 2:
+                total -= product
+            else:
+                total += product
+        return total.T
 
 
 def form_size(tensor: Array, half: Array, rho: Array, degree: int) -> Array:
@@ -162,11 +168,19 @@ def entry_sum(tensor: Array, half: Array, degree: int) -> Array:
     """Upper bound (B,) of the sum of all absolute entries times their half-widths."""
     xp = namespace(tensor)
     entries, orders = sorted_index(half.shape[1], degree)
-    widths = half[:, xp.asarray(entries[:, 0], device=half.device)]
-    for place in range(1, degree):
-        widths = widths * half[:, xp.asarray(entries[:, place], device=half.device)]
-    total = (xp.abs(tensor) * widths) @ xp.asarray(orders, device=tensor.device)
+    places = [xp.asarray(entries[:, place], device=half.device) for place in range(degree)]
+    total = _weighted(tensor, half, places) @ xp.asarray(orders, device=tensor.device)
     return up(total, len(orders) + 32)
+
+
+@fused
+def _weighted(tensor: Array, half: Array, places: list[Array]) -> Array:
+    """(B, n): absolute entries times their half-widths."""
+    xp = namespace(tensor)
+    widths = half[:, places[0]]
+    for place in places[1:]:
+        widths = widths * half[:, place]
+    return xp.abs(tensor) * widths
 
 
 def dense_cubic(tensor: Array, features: int) -> Array:

@@ -13,7 +13,7 @@ from gpcert.models.inference.cholesky import (
     with_jitter,
 )
 from gpcert.models.inference.record import EvidenceGradient, Fit
-from gpcert.spectral import square, triangular_inverse
+from gpcert.triangular import square, triangular_inverse
 
 
 def exact(K: Any, y: Any, noise: float) -> Fit:

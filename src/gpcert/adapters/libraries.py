@@ -1,0 +1,195 @@
+"""Adapters of libraries that may be missing: what is taken of each, and where it is converted.
+
+A record here is imported without its library; the module that converts, which imports it, once a
+model of it is met. The names of kernels are those of that module's `TREE` (tested).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from gpcert.adapters.adapter import Supported
+from gpcert.adapters.conversion import Conversion
+
+
+@dataclass(frozen=True)
+class LibraryAdapter:
+    """An adapter (`gpcert.adapters.adapter`) whose module `<library>_models` has `convert(model)`.
+
+    A model is accepted if a class that it derives from is defined in the package `module` (or a
+    part of it) and has one of the names `bases`, any name where there are none. `rows`: model,
+    likelihood and note of each row of the table.
+    """
+
+    LIBRARY: str
+    module: str
+    bases: tuple[str, ...]
+    kernels: str
+    rows: tuple[tuple[str, str, str], ...]
+
+    @property
+    def KERNELS(self) -> tuple[str, ...]:
+        """Names of the kernels."""
+        return tuple(self.kernels.split())
+
+    @property
+    def SUPPORTED(self) -> tuple[Supported, ...]:
+        """The rows of the table."""
+        return tuple(Supported(model, link, self.KERNELS, note) for model, link, note in self.rows)
+
+    def accepts(self, model: Any) -> bool:
+        """Whether the model is, or derives from, one of the library's."""
+        return self._derives(model, self.bases)
+
+    def _derives(self, model: Any, bases: tuple[str, ...]) -> bool:
+        return any(
+            f"{base.__module__}.".startswith(f"{self.module}.")
+            and (not bases or base.__name__ in bases)
+            for base in type(model).__mro__
+        )
+
+    def to_posterior(self, model: Any) -> Conversion:
+        """Convert the model."""
+        return import_module(f"gpcert.adapters.{self.LIBRARY.lower()}_models").convert(model)
+
+
+class _PairAdapter(LibraryAdapter):
+    """Also takes a pair of a variational model and its likelihood."""
+
+    def accepts(self, model: Any) -> bool:
+        """Whether the model, or each of a pair, is one of the library's."""
+        if not isinstance(model, tuple):
+            return super().accepts(model)
+        kinds = ("ApproximateGP", "Module")
+        return len(model) == 2 and all(map(self._derives, model, ((kind,) for kind in kinds)))
+
+
+_OF_GPYTORCH = (
+    "RBFKernel MaternKernel RQKernel PeriodicKernel CosineKernel LinearKernel PolynomialKernel "
+    "SpectralMixtureKernel ConstantKernel ScaleKernel AdditiveKernel ProductKernel"
+)
+
+BOTORCH = LibraryAdapter(
+    "BoTorch",
+    "botorch.models",
+    (),
+    _OF_GPYTORCH,
+    (
+        (
+            "SingleTaskGP",
+            "Gaussian, known noise (train_Yvar)",
+            "inputs: Normalize, InputStandardize, AffineInputTransform, chains of these; outcomes: "
+            "Standardize, chains of it",
+        ),
+        ("ModelListGP", "those of its SingleTaskGPs", "each output its own kernel"),
+    ),
+)
+
+GPYTORCH = _PairAdapter(
+    "GPyTorch",
+    "gpytorch",
+    ("GP",),
+    _OF_GPYTORCH,
+    (
+        (
+            "ExactGP",
+            "GaussianLikelihood, FixedNoiseGaussianLikelihood",
+            "ConstantMean, LinearMean or ZeroMean; float64 Cholesky at any size; CosineKernel on "
+            "one feature; several independent outputs (a batch of kernels) with "
+            "MultitaskGaussianLikelihood",
+        ),
+        ("IndependentModelList", "those of its ExactGPs", ""),
+        (
+            "ApproximateGP",
+            "none (latent), Gaussian, FixedNoiseGaussian, Bernoulli, Softmax with or without "
+            "mixing weights",
+            "whitened or not; Cholesky, mean-field, delta and natural distributions; several "
+            "outputs by IndependentMultitaskVariationalStrategy, with one kernel for all or their "
+            "own; Softmax is the exact expectation, which the likelihood estimates by sampling",
+        ),
+    ),
+)
+
+GPFLOW = LibraryAdapter(
+    "GPflow",
+    "gpflow",
+    ("GPModel",),
+    "SquaredExponential Matern12 Matern32 Matern52 Exponential RationalQuadratic Periodic Cosine "
+    "Linear Polynomial Constant White Sum Product",
+    (
+        (
+            "GPR, SGPR",
+            "Gaussian",
+            "Constant, Linear or Zero mean function, sums of these; several outputs",
+        ),
+        (
+            "VGP, SVGP",
+            "Gaussian, Bernoulli (inv_probit: 0.998 Phi + 0.001), Softmax",
+            "whitened or not, diagonal or full q; one kernel for all latent functions, in an SVGP "
+            "also their own (SeparateIndependent, SharedIndependent, with shared or separate "
+            "inducing points); Softmax is the exact expectation, which predict_y estimates by "
+            "sampling; float32 models too",
+        ),
+    ),
+)
+
+GPY = LibraryAdapter(
+    "GPy",
+    "GPy",
+    ("GP",),
+    "RBF ExpQuad Exponential OU Matern32 Matern52 RatQuad StdPeriodic Cosine Linear Poly Bias "
+    "White Add Prod",
+    (
+        (
+            "GPRegression, GPHeteroscedasticRegression",
+            "Gaussian, HeteroscedasticGaussian",
+            "mean functions Constant, Linear and sums of these; normalizer; several outputs; "
+            "Cosine on one feature",
+        ),
+        ("SparseGPRegression", "Gaussian", "at its inducing inputs"),
+        (
+            "GPClassification, SparseGPClassification",
+            "Bernoulli (probit)",
+            "EP, Laplace; also GPy.core.GP and SparseGP with these likelihoods",
+        ),
+    ),
+)
+
+GPJAX = LibraryAdapter(
+    "GPJax",
+    "gpjax",
+    ("Posterior", "JointModel"),
+    "RBF Matern12 Matern32 Matern52 RationalQuadratic Periodic Linear Polynomial Constant "
+    "SumKernel ProductKernel",
+    (
+        (
+            "ExactPosterior",
+            "Gaussian",
+            "model.condition(data), GPJax 1.0 or newer; Constant or Zero mean function",
+        ),
+        (
+            "LatentPosterior",
+            "Bernoulli (inv_probit: 0.998 Phi + 0.001)",
+            "the same of a NonConjugateModel, at its latent vector",
+        ),
+    ),
+)
+
+TINYGP = LibraryAdapter(
+    "tinygp",
+    "tinygp",
+    ("GaussianProcess",),
+    "ExpSquared Exp Matern32 Matern52 RationalQuadratic ExpSineSquared Cosine DotProduct "
+    "Polynomial Constant Linear Cholesky Subspace Sum Product",
+    (
+        (
+            "GaussianProcess",
+            "Gaussian",
+            "the conditioned one, gp.condition(y).gp; constant mean; distance=L2Distance() for "
+            "several features of Matern32, Matern52, RationalQuadratic; transforms feature by "
+            "feature",
+        ),
+    ),
+)

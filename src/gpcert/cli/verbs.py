@@ -1,0 +1,162 @@
+"""`gpcert certify`, `range` and `radius`: what is proved around each point."""
+
+from __future__ import annotations
+
+import math
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+from rich.console import RenderableType
+
+from gpcert.api import certified_radius_many, certify_many, prediction_range_many
+from gpcert.certificates import Certificate, Radius
+from gpcert.cli import options
+from gpcert.cli.exits import exit_code
+from gpcert.cli.options import command, exits_within, label_of, radius_of
+from gpcert.cli.results import Files
+from gpcert.cli.terminal import above, below, cells
+from gpcert.search import StopReason
+
+
+@command(
+    "certify",
+    "Examples:",
+    "gpcert certify model.npz points.csv --radius 0.1",
+    "gpcert certify digits.joblib images.csv --radius 0.05 --domain 0,1 --jobs 4 "
+    "--output results.json",
+    "gpcert certify model.npz points.csv --radius 0.2 --norm 2 --features age,bmi --threshold 0.9",
+    "gpcert certify regressor.npz - --radius 0.1 --delta 0.5 --csv - < points.csv",
+    "Exit code: 0 all proved; 1 some refuted; 2 none refuted, some undecided; 3 bad input; 4 a "
+    "defect.",
+)
+def certify(
+    inputs: options.Inputs,
+    radius: options.Radius,
+    ball: options.Ball,
+    decision: options.Decision,
+    search: options.Search,
+    files: Files,
+) -> None:
+    """Prove or refute that the decision at each point holds in a whole ball around it."""
+    model, points = inputs.read()
+    where = {"radius": radius_of(radius, model), **ball.arguments(model)}
+    found = certify_many(
+        model, points.X, **where, **decision.arguments(model), **search.arguments()
+    )
+    columns = ["decision", "status", "margin >=", "margin <=", "moved by", "boxes", "ms"]
+    summary = f"{len(found)} points: {found.summary}"
+    title = f"Certificates, l_{ball.norm} radius {radius}"
+    files.end(points.named(found), title, columns, _certificate, summary, code=exit_code)
+
+
+def _certificate(c: Certificate) -> list[RenderableType]:
+    moved = "" if c.counterexample is None else f"{c.counterexample_distance:.4g}"
+    return [*cells(c, "decision status margin"), moved, *cells(c, "boxes ms")]
+
+
+class Sides(StrEnum):
+    """Which ends of a range are searched for."""
+
+    both = "both"
+    minimum = "minimum"
+    maximum = "maximum"
+
+
+@command(
+    "range",
+    "Examples:",
+    "gpcert range model.npz points.csv --radius 0.1",
+    "gpcert range model.npz points.csv --radius 0.1 --quantity variance --tol 0.001",
+    "gpcert range regressor.npz points.csv --radius 0.1 --quantity band --beta 2",
+    "gpcert range digits.joblib images.csv --radius 0.05 --domain 0,1 --class 8 --csv ranges.csv",
+    exits_within("ranges", "their bounds"),
+)
+def ranges(
+    inputs: options.Inputs,
+    radius: options.Radius,
+    ball: options.Ball,
+    quantity: Annotated[
+        options.Quantity | None,
+        typer.Option(help="by default the probability; regression: the mean"),
+    ] = None,
+    beta: Annotated[
+        float | None, typer.Option(help="standard deviations that a band reaches; 2 by default")
+    ] = None,
+    label: options.Label = None,
+    sides: Annotated[
+        Sides, typer.Option(help="search for one end only (with one output, or --class)")
+    ] = Sides.both,
+    tol: Annotated[float, typer.Option(help="accuracy at which the search ends")] = 0.01,
+    *,
+    search: options.Search,
+    files: Files,
+) -> None:
+    """Bound the smallest and the largest prediction in a ball around each point."""
+    model, points = inputs.read()
+    asked = None if quantity is None else quantity.value
+    found = prediction_range_many(
+        model,
+        points.X,
+        radius_of(radius, model),
+        **ball.arguments(model),
+        tol=tol,
+        quantity=asked,
+        beta=beta,
+        output=label_of(label, model, asked),
+        sides=sides.value,
+        all_outputs=label is None and sides is Sides.both,
+        **search.arguments(),
+    )
+    met = sum(item.converged for item in found)
+    summary = f"{len(found)} ranges: {met} within the tolerance {tol:g}, {len(found) - met} wider"
+    title = f"Prediction ranges, l_{ball.norm} radius {radius}"
+    ends = ["minimum >=", "attained", "attained", "maximum <="]
+    columns = ["output", "quantity", *ends, "boxes", "ms"]
+    shown = "output quantity minimum maximum boxes ms"
+    files.end(points.named(found), title, columns, shown, summary)
+
+
+@command(
+    "radius",
+    "Examples:",
+    "gpcert radius model.npz points.csv",
+    "gpcert radius digits.joblib images.csv --domain 0,1 --rtol 0.05 --seconds 20 "
+    "--output radii.json",
+    exits_within("radii", "their bounds"),
+)
+def radius(
+    inputs: options.Inputs,
+    ball: options.Ball,
+    decision: options.Decision,
+    max_radius: Annotated[
+        float | None,
+        typer.Option(help="radius at which the search for a counter-example ends"),
+    ] = None,
+    rtol: Annotated[float, typer.Option(help="relative accuracy at which the search ends")] = 0.01,
+    *,
+    search: options.Search,
+    files: Files,
+) -> None:
+    """Bracket the radius up to which the decision at each point is proved robust."""
+    model, points = inputs.read()
+    words = {**ball.arguments(model), **decision.arguments(model), **search.arguments()}
+    found = certified_radius_many(model, points.X, rtol=rtol, max_radius=max_radius, **words)
+    met = sum(item.reason is StopReason.CONVERGED for item in found)
+    summary = f"{len(found)} radii: {met} within the tolerance {rtol:g}, {len(found) - met} wider"
+    title = f"Certified radii, l_{ball.norm}"
+    files.end(points.named(found), title, RADIUS_COLUMNS, radius_cells, summary)
+
+
+RADIUS_COLUMNS = ["decision", "proved up to", "refuted at", "ratio", "boxes", "ms"]
+
+
+def radius_cells(item: Radius) -> list[RenderableType]:
+    """Proved radius, distance of the known counter-example, their ratio, cost."""
+    return [
+        *cells(item, "decision"),
+        below(item.lower),
+        above(item.upper) if item.counterexample is not None else "none found",
+        below(item.lower / item.upper) if 0 < item.upper < math.inf else "",
+        *cells(item, "boxes ms"),
+    ]

@@ -1,0 +1,83 @@
+"""Compiled elementwise work on a GPU, asked for by the backend `"torch:cuda:compiled"`.
+
+There an array operation is bound by memory: a hundred of them read and write the same numbers a
+hundred times. torch's compiler (`torch.compile`) writes one kernel for them. It takes about a
+minute for a model's first batch (its cache on disk makes later processes faster), so nobody gets it
+who has not asked.
+
+Rounding: the compiled lines are the same lines. Products and sums are not contracted
+(`emulate_precision_casts` turns fused multiply-add off), divisions, square roots and exponentials
+are those of the plain operations; sums over an axis may be added in another order, which every
+error term of this library allows (docs/soundness.md).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from gpcert.arrays import Array, Backend, namespace
+from gpcert.extras import optional
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_INSIDE = Backend("torch", "inside a compiled function")
+
+_active: list[Backend] = []
+"""Backends whose batches are being bounded now, the innermost last."""
+
+
+@contextmanager
+def running_on(backend: Backend) -> Iterator[None]:
+    """Bound batches of this backend inside: compiled, if it asks for that."""
+    _active.append(backend)
+    try:
+        yield
+    finally:
+        _active.pop()
+
+
+def fused(function: F) -> F:
+    """Let `function`, of arrays and fixed numbers only, be compiled where `running_on` says so.
+
+    No host value may be taken from its arrays inside (no `bool`, `float` or `nonzero`).
+    """
+
+    @functools.wraps(function)
+    def call(*args: Any) -> Any:
+        if not _active or not _active[-1].compiled:
+            return function(*args)
+        return _compiled(function)(*args)
+
+    return call  # type: ignore[return-value]
+
+
+def products(matrix: Array, *vectors: Array) -> list[Array]:
+    """The products (B, n) of matrices (B, n, f) with vectors (B, f): one batched product of all, or
+    sums of a compiled function, which reads small matrices several times faster."""
+    xp = namespace(matrix)
+    if _active and _active[-1] is _INSIDE:
+        return [xp.sum(matrix * vector[:, None, :], axis=2) for vector in vectors]
+    block = vectors[0][:, :, None] if len(vectors) == 1 else xp.stack(vectors, axis=2)
+    together = matrix @ block
+    return [together[:, :, place] for place in range(len(vectors))]
+
+
+@functools.cache
+def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    torch = optional("torch", "backend 'torch'")
+    namespace(torch.empty(0))  # looked up outside of what is compiled
+    compiled = torch.compile(function, options={"emulate_precision_casts": True})
+
+    @functools.wraps(function)
+    def alone(*args: Any) -> Any:
+        for array in args:
+            if isinstance(array, torch.Tensor) and array.ndim:
+                # one kernel for batches of every size; other sizes are the model's
+                torch._dynamo.maybe_mark_dynamic(array, 0)
+        with running_on(_INSIDE):  # functions inside are part of this one
+            return compiled(*args)
+
+    return alone

@@ -1,0 +1,255 @@
+"""Sums over many points of what depends on their distances alone, by bins of the distance.
+
+What rounding and Taylor's remainders cost at a point of weight a is |a| times a function of its
+distance r. With the weights of each bin of r added up, `sum_i |a_i| e(r_i)` is at most the sum over
+bins of that weight times the largest e of the bin: one look at every point for all such functions,
+whose tables are made once a region and size of cell.
+
+Proofs: docs/mathematics.md, statement 3.8.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from gpcert.arrays import Array, row_blocks
+from gpcert.kernels.nodes.beyond import Beyond
+from gpcert.kernels.nodes.radial_accuracy import regular_accuracy
+from gpcert.kernels.nodes.radial_remainder import (
+    MOST_TENSOR_FEATURES,
+    beyond_of_tensors,
+    raw_tensors,
+    tensor_rounding,
+)
+from gpcert.kernels.nodes.radial_variations import (
+    FAR,
+    SLACK,
+    DistanceRange,
+    fifth_shares,
+    first,
+    largest_third,
+    third,
+)
+from gpcert.rounding import root, up
+
+if TYPE_CHECKING:
+    from gpcert.kernels.nodes.radial import LocalRadial, RadialBatch
+
+BINS, FINENESS = 512, 128.0
+"""Bin j holds distances from (j / 128)^2 to ((j+1) / 128)^2, the last one all from 15.9 on: of
+width 0.016 at 1 and 0.03 at 4, finer near 0 where rough kernels change fast."""
+
+FEWEST_POINTS = 256
+"""Below, tables cost more than the points."""
+
+STEEP = 8
+"""F_n r^k falls from `w_0 = STEEP` on for all k <= 8, as `w_0 <= w_1 <= ...`."""
+
+SIZES = 128
+"""Of rho an octave: tables are made for rho rounded up to one of them."""
+
+LARGEST_RHO = 1e20
+"""Beyond, powers of rho leave float64."""
+
+SHARES = tuple(j / 8 for j in range(1, 9))
+"""Of a displacement, for the remainder of order 5: made once, they may be many."""
+
+
+def serves(batch: RadialBatch) -> bool:
+    """Whether bins are the cheaper way, and bound what lies in the last one."""
+    node, r = batch.node, batch.r
+    if not isinstance(r, np.ndarray) or len(r) == 0 or r.shape[1] < FEWEST_POINTS:
+        return False
+    if not batch.regular or not float(batch.rho.max()) <= LARGEST_RHO:
+        return False
+    last = ((BINS - 1) / FINENESS) ** 2
+    return node.profile.peak(0, STEEP) <= last or float(r.max()) < (BINS / FINENESS) ** 2
+
+
+class SizeTable(NamedTuple):
+    """For one rho: bins whose points are near, those that go on to order 5, and columns (BINS, 6)
+    of what a weight of 1 costs there, apart from powers of rho (see `BinTables.of_sizes`)."""
+
+    near: np.ndarray
+    goes_on: np.ndarray
+    columns: np.ndarray
+    squares: np.ndarray
+
+
+class BinTables:
+    """Bounds over each bin; the points' extents count as the largest."""
+
+    def __init__(self, node: LocalRadial) -> None:
+        self.node = node
+        edges = (np.arange(BINS + 1) / FINENESS) ** 2
+        # the root that tells the bin may be off by a rounding
+        self.low, self.high = edges[:-1] * (1.0 - 1e-12), edges[1:] * (1.0 + 1e-12)
+        self.extents = np.full(BINS, node.largest_extent)
+        self.error = node.distance_error(self.high, self.extents)
+        self._sizes: dict[float, SizeTable] = {}
+
+    @cached_property
+    def accuracy(self) -> np.ndarray:
+        """(BINS, 6): sizes and errors of value, gradient and Hessian.
+
+        Factors at the lower end, where they are largest, r at the upper; the last bin holds also
+        what lies beyond, where every `F_n r^k` falls.
+        """
+        profile = self.node.profile
+        value, slope, bend = profile.terms(self.low, (0, 0), (1, 0), (2, 0))
+        found = regular_accuracy(self.node, self.high, self.extents, (value, slope, bend))
+        return (1.0 + SLACK) * np.stack([*found.sizes, *found.errors], axis=1)
+
+    @cached_property
+    def rounding(self) -> tuple[np.ndarray, np.ndarray]:
+        """(BINS,): what degrees 3 and 4 may be off by, for rho = 1."""
+        profile = self.node.profile
+        F = profile.terms(self.low, (2, 0), (3, 0), (4, 0))
+        cubic, quartic = tensor_rounding(
+            self.node, (self.low, self.high), self.error, self.extents, F
+        )
+        return (1.0 + SLACK) * cubic, (1.0 + SLACK) * quartic
+
+    def of_sizes(self, sizes: list[float], tensors: bool) -> list[SizeTable]:
+        """Which points end where is free to choose; costs are, with s the variance,
+
+            s rho first                                     near: the value alone,
+            s rho^3 third                                   at order 3,
+            s rho^5 fifth + rho^3 cubic + rho^4 quartic     at order 5,
+
+        and `squares` those of the first two, for errors of the weights.
+        """
+        missing = [rho for rho in sizes if rho not in self._sizes]
+        if missing:
+            found = self._of_sizes(np.asarray(missing)[:, None], tensors)
+            tables = (SizeTable(*parts) for parts in zip(*found, strict=True))
+            self._sizes.update(zip(missing, tables, strict=True))
+        return [self._sizes[rho] for rho in sizes]
+
+    @np.errstate(over="ignore", invalid="ignore", divide="ignore")
+    def _of_sizes(self, rho: np.ndarray, tensors: bool) -> SizeTable:
+        """Of all sizes (S, 1) at once."""
+        node, profile = self.node, self.node.profile
+        moved = up(self.error + rho, 4)
+        high = up(self.high + moved, 2)
+        high[:, -1] = FAR
+        distances = DistanceRange(np.maximum(self.low - moved, 0.0) * (1.0 - 1e-12), high)
+        alone = first(profile, *distances)
+        ends = up(np.minimum(third(profile, *distances), largest_third(profile)) / 6.0, 1)
+        center = DistanceRange(self.low - self.error, up(self.high + self.error, 2))
+        center.high[-1] = FAR
+        fifth = up(fifth_shares(profile, center, distances, rho, SHARES) / 120.0, 2)
+        cubic, quartic = (part + 0.0 * rho for part in self.rounding)
+        smooth = rho**3 * (cubic + rho * quartic) + node.variance * (rho**5 * fifth)
+        rough = node.variance * (rho**3 * ends)
+        near = ~(rough <= node.variance * (rho * alone))
+        goes_on = (smooth < rough) & ~near & tensors
+        columns = [near * alone, _where(~near & ~goes_on, ends), _where(goes_on, fifth)]
+        columns += [_where(goes_on, cubic), _where(goes_on, quartic), _where(~near, ends)]
+        squares = [near * alone**2, _where(~near, ends) ** 2]
+        return SizeTable(near, goes_on, np.stack(columns, axis=2), np.stack(squares, axis=2))
+
+
+def _where(mask: np.ndarray, values: np.ndarray) -> np.ndarray:
+    return np.where(mask, values, 0.0)
+
+
+class BinnedSums:
+    """Sums over the points of a batch with weights (N,) or (B, N)."""
+
+    def __init__(self, batch: RadialBatch, weights: Array) -> None:
+        self.batch, self.weights = batch, weights
+        self.tables = batch.node.bin_tables
+        self.totals = self._added(np.abs(weights))
+        self.roundings = batch.r.shape[1] + BINS + 64
+
+    def _numbers(self, block: slice) -> np.ndarray:
+        """(rows, N): the bin of each point of some of the cells, cell after cell."""
+        numbers = np.sqrt(self.batch.r[block])
+        numbers *= FINENESS
+        np.minimum(numbers, BINS - 1.0, out=numbers)
+        found = numbers.astype(np.int64)
+        found += (BINS * np.arange(len(found)))[:, None]
+        return found
+
+    def _added(self, sizes: np.ndarray | None) -> np.ndarray:
+        """(B, BINS): sums of sizes (N,) or (B, N), or counts."""
+        found = np.empty((len(self.batch.r), BINS))
+        for block in row_blocks(*self.batch.r.shape):
+            numbers = self._numbers(block)
+            own = None
+            if sizes is not None:
+                own = sizes if sizes.ndim == 1 else sizes[block]
+                own = np.broadcast_to(own, numbers.shape).reshape(-1)
+            cells = len(numbers)
+            found[block] = np.bincount(
+                numbers.reshape(-1), weights=own, minlength=cells * BINS
+            ).reshape(cells, BINS)
+        return found
+
+    @cached_property
+    def counts(self) -> np.ndarray:
+        """(B, BINS): points."""
+        return self._added(None)
+
+    @cached_property
+    def _sizes(self) -> tuple[list[SizeTable], np.ndarray]:
+        """Tables for the sizes of cells that occur, and (B,) which is whose."""
+        mantissa, exponent = np.frexp(self.batch.rho)
+        rounded = np.ldexp(np.ceil(mantissa * (2 * SIZES)) / (2 * SIZES), exponent)
+        sizes, whose = np.unique(rounded, return_inverse=True)
+        features = self.batch.centers.shape[1]
+        tensors = 0 < features <= MOST_TENSOR_FEATURES
+        return self.tables.of_sizes(sizes.tolist(), tensors), whose
+
+    def _dot(self, weights: np.ndarray, name: str) -> np.ndarray:
+        """(B, columns): weights (B, BINS) times each cell's own table."""
+        tables, whose = self._sizes
+        found = np.empty((len(whose), getattr(tables[0], name).shape[1]))
+        for index, table in enumerate(tables):
+            rows = whose == index
+            found[rows] = weights[rows] @ getattr(table, name)
+        return found
+
+    def _mask(self, name: str) -> np.ndarray | None:
+        """(B, N): the points in bins of a kind; None where all are (or, of near ones, none is)."""
+        tables, whose = self._sizes
+        kinds = np.stack([getattr(table, name) for table in tables])[whose]
+        usual = name == "goes_on"
+        if not np.any((kinds != usual) & (self.totals > 0)):
+            return None
+        found = [
+            kinds[block].reshape(-1)[self._numbers(block)]
+            for block in row_blocks(*self.batch.r.shape)
+        ]
+        return np.concatenate(found)
+
+    def remainder(self) -> tuple[Beyond, np.ndarray | None]:
+        """What degree 2 leaves, and the points (B, N) left out of it; None: no point is."""
+        batch, s, rho = self.batch, self.batch.node.variance, self.batch.rho
+        near, rough, fifth, cubic, quartic, ends = self._dot(self.totals, "columns").T
+        alone = s * (rho * near)
+        total = alone + s * (rho**3 * rough + rho**5 * fifth)
+        total = up(total + rho**3 * (cubic + rho * quartic), self.roundings)
+        plain = up(alone + s * (rho**3 * ends), self.roundings)
+        raw = raw_tensors(batch, self.weights, self._mask("goes_on"))
+        return beyond_of_tensors(batch, raw, total, plain), self._mask("near")
+
+    def remainder_norm(self) -> np.ndarray:
+        """(B,): the norm over the points of what each leaves at order 3 or 1."""
+        s, rho = self.batch.node.variance, self.batch.rho
+        near, ends = self._dot(self.counts, "squares").T
+        return up(root((s * rho) ** 2 * near + (s * rho**3) ** 2 * ends), self.roundings)
+
+    def accuracy(self) -> tuple[np.ndarray, np.ndarray]:
+        """(B, 3) each: sums of the sizes and of the errors of value, gradient and Hessian."""
+        found = up(self.totals @ self.tables.accuracy, self.roundings)
+        return found[:, :3], found[:, 3:]
+
+    def size_norms(self) -> np.ndarray:
+        """(B, 3): norms over the points of the sizes."""
+        squares = self.counts @ self.tables.accuracy[:, :3] ** 2
+        return up(root(squares), self.roundings)

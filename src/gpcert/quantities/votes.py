@@ -1,0 +1,289 @@
+"""Margins of decisions by votes: of one-vs-one committees and of support vector machines.
+
+A pair p of classes j < k votes for k where its mean is positive, else for j. With y_p = 1 in the
+first case, else 0, and the weights `w = pair_weights(m, i) - pair_weights(m, j)`, the classes i and
+j differ by
+
+    V_i - V_j = j - i + sum_p w_p y_p   votes   and   S_i - S_j = sum_p w_p F_p   in confidences.
+
+The margins jump where a vote changes, so bounds meet on neither side of such a place; a proof or a
+refutation needs only their signs.
+
+Proofs: docs/mathematics.md, statements 11.3 to 11.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+
+from gpcert.arrays import Array, namespace
+from gpcert.committee import Committee, check_class_weight, pair_weights, vote_scores
+from gpcert.errors import InputError
+from gpcert.quantities.classes import margins
+from gpcert.quantities.compound import Compound, Ends
+from gpcert.quantities.one_vs_rest import LeastSum, least_of, member_probabilities
+from gpcert.quantities.output import Mean
+from gpcert.quantities.probability import Probability
+from gpcert.rounding import down, gamma, up, up_float
+
+
+@dataclass(frozen=True)
+class Votes(Compound):
+    """`min_j (score_i - score_j)`, i the winner: positive exactly where i is decided, ties apart.
+
+    Scores differ by `V_i - V_j + f(S_i) - f(S_j)`, `f(s) = s / (3 (|s| + 1))`: sums of confidences
+    break ties. Parts are the means of all pairs, then their probabilities F_p.
+    """
+
+    probabilities: tuple[Probability, ...]
+    winner: int
+    classes: int
+
+    level = 0.0
+
+    @cached_property
+    def parts(self) -> tuple[Mean | Probability, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Means, then probabilities."""
+        return *(Mean(part.output, 1) for part in self.probabilities), *self.probabilities
+
+    @property
+    def rivals(self) -> list[int]:
+        """All classes but the winner."""
+        return [j for j in range(self.classes) if j != self.winner]
+
+    def weights(self, rival: int) -> np.ndarray:
+        """w of the module."""
+        return pair_weights(self.classes, self.winner) - pair_weights(self.classes, rival)
+
+    def leads(
+        self, low: Ends, high: Ends, difference: Callable[[np.ndarray], Array] | None = None
+    ) -> list[Array]:
+        """Lower bounds (B,) of the leads over all rivals.
+
+        Votes that the sign of a mean settles count as such, others for the rival. The tie-break
+        `f(S_i) - f(S_j)` is looked at only where votes alone leave a tie on some cell: one vote is
+        more than it can ever be. `difference` gives lower bounds of sums of F_p with weights w, if
+        there are better ones than from their ranges.
+        """
+        votes = [self._votes(low, high, j) for j in self.rivals]
+        least = least_of(votes)
+        xp = namespace(least)
+        found = []
+        for j, number in zip(self.rivals, votes, strict=True):
+            tie_break = xp.full_like(number, -self._largest_tie_break)
+            if bool(xp.any((number == 0.0) & (least == 0.0))):
+                tie_break = self._tie_break(low, high, j, difference)
+            found.append(down(number + tie_break, 1))
+        return found
+
+    def lowest(self, low: Ends, high: Ends) -> Array:
+        """The least lead."""
+        return least_of(self.leads(low, high))
+
+    def highest(self, low: Ends, high: Ends) -> Array:
+        """As in `leads`, with open votes for the winner."""
+        votes = [-self._votes(low, high, j, -1) for j in self.rivals]
+        least = least_of(votes)
+        xp = namespace(least)
+        found = []
+        for j, number in zip(self.rivals, votes, strict=True):
+            tie_break = xp.full_like(number, self._largest_tie_break)
+            if bool(xp.any((number == 0.0) & (least == 0.0))):
+                own, rival = (self._confidence(low, high, c) for c in (self.winner, j))
+                tie_break = up(_squashed(own[1], 1) - _squashed(rival[0], -1), 1)
+            found.append(up(number + tie_break, 1))
+        return least_of(found)
+
+    def value(self, y: np.ndarray) -> np.ndarray:
+        """The least lead."""
+        return self._plain(y)[0]
+
+    def slopes(self, y: np.ndarray) -> np.ndarray:
+        """Those of the least lead. Votes are constant almost everywhere, so they are those of the
+        sums of confidences: to where the pairs that matter become less certain."""
+        return self._plain(y)[1]
+
+    def _plain(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        m, P = self.classes, len(self.probabilities)
+        weights = np.stack([pair_weights(m, c) for c in range(m)])
+        sums = y[:, P:] @ weights.T
+        size = np.abs(sums) + 1.0
+        scores = (y[:, :P] > 0) @ weights.T + np.arange(m)[::-1] + sums / (3.0 * size)
+        leads = scores[:, [self.winner]] - scores[:, self.rivals]
+        rows, least = np.arange(len(y)), np.argmin(leads, axis=1)
+        steep = 1.0 / (3.0 * size**2)
+        rival = np.asarray(self.rivals)[least]
+        slopes = steep[:, [self.winner]] * weights[self.winner]
+        slopes = slopes - steep[rows, rival][:, None] * weights[rival]
+        return leads[rows, least], np.concatenate([np.zeros((len(y), P)), slopes], axis=1)
+
+    @property
+    def _largest_tie_break(self) -> float:
+        """`|f(S_i) - f(S_j)| <= 2 (m - 1) / (3 m)`, rounded up: |S| <= m - 1, as 0 <= F <= 1."""
+        return up_float(2.0 * (self.classes - 1) / (3.0 * self.classes), 3)
+
+    def _votes(self, low: Ends, high: Ends, rival: int, side: int = 1) -> Array:
+        """Lower bound of `side (V_i - V_j)` over each cell; whole numbers, so nothing rounds."""
+        weights = side * self.weights(rival)
+        total: Array | float = float(side * (rival - self.winner))
+        for p, weight in enumerate(weights.tolist()):
+            if weight > 0:  # y = 1 only where mu > 0 is certain
+                sure = low[p] > 0
+                total = total + namespace(sure).where(sure, weight + 0.0 * low[p], 0.0 * low[p])
+            elif weight < 0:  # y = 0 only where mu < 0 is certain
+                sure = high[p] < 0
+                total = total + namespace(sure).where(sure, 0.0 * high[p], weight + 0.0 * high[p])
+        assert not isinstance(total, float), "two classes share a pair"
+        return total
+
+    def _tie_break(
+        self,
+        low: Ends,
+        high: Ends,
+        rival: int,
+        difference: Callable[[np.ndarray], Array] | None = None,
+    ) -> Array:
+        """Lower bound of `f(S_i) - f(S_j)` over each cell.
+
+        The better of two. f increases: f at the ends of both ranges. And with D <= S_i - S_j and
+        |S_i|, |S_j| <= s on the cell: `D / (3 (1 + s)^2)` where D >= 0, else D / 3.
+        Reason: `f' = 1 / (3 (1 + |s|)^2)` lies between those slopes (mean value theorem).
+        """
+        own, other = (self._confidence(low, high, c) for c in (self.winner, rival))
+        apart = down(_squashed(own[0], -1) - _squashed(other[1], 1), 1)
+        if difference is None:
+            return apart
+        xp, least = namespace(apart), difference(self.weights(rival))
+        size = -least_of([-xp.abs(end) for end in (*own, *other)])
+        gentle = up(3.0 * (1.0 + size) ** 2, 6)
+        joint = down(least / xp.where(least >= 0, gentle, 3.0 + 0.0 * gentle), 1)
+        return xp.maximum(apart, joint)
+
+    def _confidence(self, low: Ends, high: Ends, c: int) -> tuple[Array, Array]:
+        """Range of `S_c = sum_p w_p F_p` from the ranges of F_p, weights 1, -1 or 0."""
+        P = len(self.probabilities)
+        least = most = size = 0.0 * low[P]
+        for p, weight in enumerate(pair_weights(self.classes, c).tolist()):
+            if weight != 0:
+                below, above = low[P + p], high[P + p]
+                ends = (below, above) if weight > 0 else (-above, -below)
+                least, most = least + ends[0], most + ends[1]
+                size = size + above
+        # the terms may cancel: rounding is counted by their size
+        rounding = up(gamma(P + 2) * size, P + 2)
+        return down(least - rounding, 1), up(most + rounding, 1)
+
+
+@dataclass(frozen=True)
+class PairVotes(Compound):
+    """`min_j (V_i - V_j + (j - i) / m)`, i the winner: positive exactly where i is decided, the
+    first of equal ones, but where a mean is exactly 0, of which nothing is claimed.
+
+    Votes are whole numbers, and `|j - i| / m < 1`.
+    """
+
+    winner: int
+    classes: int
+
+    level = 0.0
+
+    @cached_property
+    def parts(self) -> tuple[Mean, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The means of all pairs, in lexicographic order."""
+        return tuple(Mean(p, 1) for p, _ in enumerate(combinations(range(self.classes), 2)))
+
+    @property
+    def known(self) -> tuple[float, float]:
+        """A class has 0 to m - 1 votes."""
+        return -float(self.classes), float(self.classes)
+
+    @property
+    def rivals(self) -> list[int]:
+        """All classes but the winner."""
+        return [j for j in range(self.classes) if j != self.winner]
+
+    def shift(self, rival: int) -> float:
+        """`(j - i) / m`: the first of equal ones wins."""
+        return (rival - self.winner) / self.classes
+
+    def lowest(self, low: Ends, high: Ends) -> Array:
+        """A vote that is open counts for the rival."""
+        least, most = self._votes(low, high)
+        leads = [down(least[self.winner] - most[j] + self.shift(j), 1) for j in self.rivals]
+        return least_of(leads)
+
+    def highest(self, low: Ends, high: Ends) -> Array:
+        """A vote that is open counts for the winner."""
+        least, most = self._votes(low, high)
+        leads = [up(most[self.winner] - least[j] + self.shift(j), 1) for j in self.rivals]
+        return least_of(leads)
+
+    def _votes(self, low: Ends, high: Ends) -> tuple[list[Array], list[Array]]:
+        """The least and the greatest number of votes of every class, (B,) each."""
+        won = [counted(each > 0) for each in low]  # surely for the second class of the pair
+        lost = [counted(each < 0) for each in high]
+        least, most = [], []
+        for c in range(self.classes):
+            pairs = [(p, w) for p, w in enumerate(pair_weights(self.classes, c).tolist()) if w]
+            least.append(sum((won[p] if w > 0 else lost[p] for p, w in pairs), 0.0 * won[0]))
+            sure = sum((lost[p] if w > 0 else won[p] for p, w in pairs), 0.0 * won[0])
+            most.append(float(self.classes - 1) - sure)
+        return least, most
+
+    def value(self, y: np.ndarray) -> np.ndarray:
+        """The least lead, and less than half of its steps, growing with the least mean in favour of
+        the winner over its pairs: votes themselves are constant almost everywhere."""
+        scores, (_, favour, size) = vote_scores(y, self.classes), self._favour(y)
+        others = np.max(scores[:, self.rivals], axis=1)
+        return scores[:, self.winner] - others + favour / (3.0 * self.classes * size)
+
+    def slopes(self, y: np.ndarray) -> np.ndarray:
+        """That of the pair with the least mean in favour of the winner."""
+        pair, _, size = self._favour(y)
+        found, rows = np.zeros_like(y), np.arange(len(y))
+        signs = pair_weights(self.classes, self.winner)
+        found[rows, pair] = signs[pair] / (3.0 * self.classes * size**2)
+        return found
+
+    def _favour(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The winner's pair with the least mean in its favour, that mean, and 1 + its size."""
+        signs = pair_weights(self.classes, self.winner)
+        own = np.flatnonzero(signs)
+        favours = signs[own] * y[:, own]
+        favour = favours.min(axis=1)
+        return own[np.argmin(favours, axis=1)], favour, 1.0 + np.abs(favour)
+
+
+def committee_margin(
+    committee: Committee, winner: int, class_weight: tuple[float, ...] | None = None
+) -> LeastSum | Votes | PairVotes:
+    """The margin of class number `winner`: positive exactly where the committee decides for it.
+
+    Where several classes have the same score the margin of each is 0, and nothing is claimed.
+    """
+    m = len(committee.classes)
+    if not 0 <= winner < m:
+        raise InputError(f"winner: expected 0 to {m - 1}, got {winner!r}")
+    weights = check_class_weight(committee, class_weight)
+    if committee.scheme == "one_vs_rest":
+        return LeastSum(member_probabilities(committee), margins(m, winner, weights))
+    if committee.shared:
+        return PairVotes(winner, m)
+    return Votes(member_probabilities(committee), winner, m)
+
+
+def counted(condition: Array) -> Array:
+    """1.0 where it holds, else 0.0."""
+    xp = namespace(condition)
+    return xp.astype(condition, xp.float64)
+
+
+def _squashed(s: Array, side: int) -> Array:
+    """`f(s) = s / (3 (|s| + 1))`, rounded down (side = -1) or up (side = 1)."""
+    value = s / (3.0 * (abs(s) + 1.0))
+    return up(value, 4) if side > 0 else down(value, 4)

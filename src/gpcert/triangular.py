@@ -1,0 +1,217 @@
+"""Triangular matrices: their inverses, what these leave, and products with a third of the work.
+
+`triangular_inverse` and `square` are plain floating point, for training. An `Inverse` is proved: it
+carries a bound of what it leaves, found while it is computed and from nothing but the rounding of
+matrix products; LAPACK only suggests inverses of small blocks.
+
+Proofs: docs/mathematics.md, statement 1.10.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import get_lapack_funcs
+
+from gpcert.deadline import checkpoint
+from gpcert.rounding import TINY, gamma, up_float
+
+trtri, lauum = get_lapack_funcs(("trtri", "lauum"), dtype=np.float64)
+"""Inverse of a triangular matrix; product of one with its transpose."""
+
+SIDE = 256
+"""Of blocks of matrices: intermediate results stay in the caches, and what is zero is left out."""
+
+STRIP = 128
+"""Rows of an inverse that are multiplied at once with those found before."""
+
+GRAIN = 32
+"""Rows of an inverse that are found at once: what is proved of them is worse by the condition of so
+small a block of the diagonal."""
+
+
+def blocks(N: int, side: int | None = None) -> list[slice]:
+    """0, ..., N - 1 in pieces of `SIDE`, or of another length."""
+    step = SIDE if side is None else side
+    return [slice(start, min(start + step, N)) for start in range(0, N, step)]
+
+
+def is_triangular(A: np.ndarray) -> bool:
+    """Whether A is a square matrix with nothing above its diagonal and no zero on it."""
+    if not (A.shape[0] == A.shape[1] > 0 and np.diag(A).all()):
+        return False
+    return not any(A[b, b.stop :].any() or np.triu(A[b, b], 1).any() for b in blocks(len(A)))
+
+
+def largest_entry(M: np.ndarray) -> float:
+    """The largest `|M_ij|`, without another matrix; NaN where one is."""
+    return float(np.maximum(M.max(initial=0.0), -M.min(initial=0.0)))
+
+
+def triangular_inverse(L: np.ndarray) -> np.ndarray:
+    """`L^-1` of a lower triangular matrix in plain floating point; a `LinAlgError` if singular.
+
+    What stands above the diagonal of L is not read.
+    """
+    flipped = not L.flags.f_contiguous
+    inverse, info = trtri(L.T if flipped else L, lower=not flipped)
+    if info != 0:
+        raise np.linalg.LinAlgError(f"singular triangular factor at row {info}")
+    inverse = inverse.T if flipped else inverse
+    return inverse if is_triangular(inverse) else np.tril(inverse)  # LAPACK leaves it there
+
+
+def square(A: np.ndarray) -> np.ndarray:
+    """`A^T A` in floating point, every entry a sum of len(A) products in some order; a third of the
+    work where A is triangular."""
+    if not is_triangular(A):
+        return A.T @ A
+    found, info = lauum(A.T)  # U U^T of U = A^T, on and above the diagonal
+    if info != 0:
+        return A.T @ A
+    for block in blocks(len(found)):
+        found[block, : block.start] = found[: block.start, block].T
+        upper = np.triu(found[block, block])
+        found[block, block] = upper + np.triu(upper, 1).T
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Inverse:
+    """Lower triangular matrices A (`matrix`) and L (`root`) with `|A L - I|_2 <= residual`, proved.
+
+    The residual may be infinite, where nothing is proved. The arrays can only be read.
+    """
+
+    matrix: np.ndarray
+    root: np.ndarray
+    residual: float
+
+    @staticmethod
+    def of(L: np.ndarray) -> Inverse:
+        """A of a given L; a `LinAlgError` if singular. What stands above the diagonal of L is not
+        read, and L is copied."""
+        root = np.zeros(L.shape)
+        for b in blocks(len(L)):
+            root[b, : b.start], root[b, b] = L[b, : b.start], np.tril(L[b, b])
+        A = np.zeros(root.shape)
+        return _checked(A, root, _right_inverse(root.T, A.T, lower=False))
+
+    @staticmethod
+    def with_matrix(A: np.ndarray) -> Inverse:
+        """L of a given lower triangular A; residual inf where there is none."""
+        L = np.zeros(A.shape)
+        try:
+            return _checked(A, L, _right_inverse(A, L, lower=True))
+        except np.linalg.LinAlgError:
+            return Inverse(A, L, math.inf)
+
+    def scaled(self, exponent: int) -> Inverse:
+        """`2^e A` and `2^-e L`; nothing is proved of them where an entry leaves float64."""
+        if exponent == 0:
+            return self
+        with np.errstate(over="ignore", under="ignore"):
+            A, L = np.ldexp(self.matrix, exponent), np.ldexp(self.root, -exponent)
+            same = np.array_equal(np.ldexp(A, -exponent), self.matrix)
+            same = same and np.array_equal(np.ldexp(L, exponent), self.root)
+        return Inverse(A, L, self.residual if same else math.inf)
+
+
+def _checked(A: np.ndarray, L: np.ndarray, residual: float) -> Inverse:
+    """With what the sums over many columns lose: `gamma(N) |A| |L|` in norm (Statement 1.10)."""
+    N = len(A)
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = up_float(residual + gamma(N + 4) * product_size(A, L), 8)
+    L.setflags(write=False)
+    return Inverse(A, L, found if math.isfinite(found) else math.inf)
+
+
+def product_size(A: np.ndarray, L: np.ndarray) -> float:
+    """Upper bound of `|| |A| |L| ||_2` for lower triangular matrices.
+
+    Reason: a spectral norm is at most the root of the largest row sum times the largest column sum.
+    """
+    N = len(A)
+    rows_L, columns_A = np.zeros(N), np.zeros(N)
+    for b in blocks(N):
+        rows_L[b] = np.abs(L[b, : b.stop]).sum(axis=1)
+        columns_A[: b.stop] += np.abs(A[b, : b.stop]).sum(axis=0)
+    largest_row, columns = 0.0, np.zeros(N)
+    for b in blocks(N):
+        sums = np.abs(A[b, : b.stop]) @ rows_L[: b.stop]
+        largest_row = max(largest_row, float(sums.max()))
+        columns[: b.stop] += columns_A[b] @ np.abs(L[b, : b.stop])
+    return math.sqrt(up_float(largest_row * float(columns.max()), 4 * N + 8))
+
+
+def _right_inverse(T: np.ndarray, X: np.ndarray, *, lower: bool) -> float:
+    """Fill X, zero so far, with about `T^-1`; a bound of `|T X - I|_2` but for `gamma(N) |T| |X|`.
+
+    Grain i of X (a few rows) is `-D P` beside the diagonal block D: D is about `T_ii^-1`, P the
+    product of what is left of (in an upper triangle: right of) T_ii with the rows found before.
+    With `R = T_ii D - I`, grain i of `T X - I` is R on the diagonal and `-R P` beside it, but for
+    roundings: `gamma |T_ii| |D| |P|` of the product with D, and those of P, which the caller adds.
+    """
+    N, beside, diagonal = len(T), 0.0, 0.0
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        for strip in _in_order(slice(0, N), STRIP, lower=lower):
+            checkpoint()
+            known = slice(0, strip.start) if lower else slice(strip.stop, N)
+            far = _with_known(T, X, strip, known, lower=lower)
+            for rows in _in_order(strip, GRAIN, lower=lower):
+                near = slice(strip.start, rows.start) if lower else slice(rows.stop, strip.stop)
+                found = slice(0, rows.start) if lower else slice(rows.stop, N)
+                P = T[rows, near] @ X[near, found]
+                part = slice(0, strip.start) if lower else slice(strip.stop - rows.stop, None)
+                P[:, part] += far[rows.start - strip.start : rows.stop - strip.start]
+                D, left, rounded = _block_inverse(T[rows, rows], lower=lower)
+                X[rows, rows] = D
+                np.matmul(-D, P, out=X[rows, found])
+                diagonal = float(np.maximum(diagonal, left))  # NaN stays
+                length = math.sqrt(up_float(float(np.vdot(P, P)), P.size) + TINY)
+                beside += up_float((left + rounded) * length, 8) ** 2
+        # what underflows in a product meets entries of T once more, at most
+        lost = N * N * TINY * (1.0 + largest_entry(T))
+        return up_float(diagonal + math.sqrt(up_float(beside, N)) + lost, 8)
+
+
+def _in_order(whole: slice, side: int, *, lower: bool) -> list[slice]:
+    """The pieces of `whole` as they are found: downwards, in an upper triangle upwards."""
+    pieces = blocks(whole.stop - whole.start, side)
+    found = [slice(whole.start + p.start, whole.start + p.stop) for p in pieces]
+    return found if lower else found[::-1]
+
+
+def _with_known(
+    T: np.ndarray, X: np.ndarray, rows: slice, known: slice, *, lower: bool
+) -> np.ndarray:
+    """`T[rows, known] X[known, known]`, without most of what is zero."""
+    P = np.empty((rows.stop - rows.start, known.stop - known.start))
+    for piece in blocks(P.shape[1]):
+        columns = slice(known.start + piece.start, known.start + piece.stop)
+        inner = slice(columns.start, known.stop) if lower else slice(known.start, columns.stop)
+        np.matmul(T[rows, inner], X[inner, columns], out=P[:, piece])
+    return P
+
+
+def _block_inverse(block: np.ndarray, *, lower: bool) -> tuple[np.ndarray, float, float]:
+    """D, about the inverse of a small triangular block; upper bounds of `|block D - I|_2`, and of
+    what `block` makes of the rounding of a product with D, relative to what D is multiplied with.
+    """
+    D, info = trtri(block, lower=lower)
+    if info != 0:
+        raise np.linalg.LinAlgError(f"singular triangular factor at row {info}")
+    D = np.tril(D) if lower else np.triu(D)
+    b = len(D)
+    rounded = gamma(b + 4) * _length(np.abs(block) @ np.abs(D))
+    left = block @ D
+    left[np.diag_indices(b)] -= 1.0
+    return D, up_float(_length(left) + rounded, 8), up_float(rounded, 8)
+
+
+def _length(M: np.ndarray) -> float:
+    """Upper bound of the Frobenius norm of a matrix whose squares do not leave float64 (else inf)
+    and whose entries carry one rounding more than its size allows for."""
+    return up_float(math.sqrt(up_float(float(np.vdot(M, M)), M.size + sum(M.shape)) + TINY), 4)

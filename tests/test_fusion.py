@@ -1,0 +1,83 @@
+"""What is compiled on a GPU is the same lines: traced here, without a GPU or a compiler."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import gpcert
+from gpcert import fusion
+from gpcert.arrays import Backend, backend_from_name, to_numpy
+from gpcert.enclosures import Evaluation, LocalPosterior
+from gpcert.enclosures.goals import QuantityGoal
+from gpcert.errors import InputError
+from gpcert.kernels import SquaredExponential
+from gpcert.likelihoods import Probit
+from gpcert.quantities import Probability
+from gpcert.regions import Cells
+
+CPU = Backend("torch", "cpu", compiled=True)
+
+
+@pytest.fixture
+def traced(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """Functions are traced whole and then run operation by operation; their names."""
+    torch = pytest.importorskip("torch")
+    names: list[str] = []
+    compiler = torch.compile
+
+    def trace(function, options):
+        assert options == {"emulate_precision_casts": True}, "products and sums may be contracted"
+        names.append(function.__name__)
+        return compiler(function, fullgraph=True, backend="eager")
+
+    monkeypatch.setattr(torch, "compile", trace)
+    fusion._compiled.cache_clear()
+    yield names
+    fusion._compiled.cache_clear()
+
+
+def _bounds(backend: Backend) -> list[np.ndarray]:
+    rng = np.random.default_rng(0)
+    points = rng.uniform(size=(20, 3))
+    kernel = SquaredExponential([0.5, 0.7, 0.9])
+    scaled = points / [0.5, 0.7, 0.9]
+    matrix = np.exp(-0.5 * np.sum((scaled[:, None] - scaled) ** 2, axis=2)) + 0.1 * np.eye(20)
+    factor = np.linalg.inv(np.linalg.cholesky(matrix))
+    weights = factor.T @ factor @ np.sin(7 * points[:, 0])
+    posterior = gpcert.Posterior(kernel, points, weights, factor, likelihood=Probit())
+    region = gpcert.Box(np.zeros(3), np.ones(3))
+    local = LocalPosterior.build(posterior, region, backend, variance=True)
+    low = rng.uniform(0.0, 0.6, (8, 3))
+    high = low + np.array([0.0, 0.1, 0.4])
+    cells = Cells(region, backend.asarray(low), backend.asarray(high))
+    evaluation = Evaluation(local, cells)
+    goals = [QuantityGoal(Probability(Probit(), 0, sign)) for sign in (1, -1)]
+    with fusion.running_on(backend):
+        return [to_numpy(goal.bound(evaluation, None).lower) for goal in goals]
+
+
+def test_what_is_fused_has_no_host_values_inside_and_the_same_results(traced: list[str]) -> None:
+    fused = _bounds(CPU)
+    assert {"box_minimum", "paper_lower_bound", "exponential_remainder"} <= set(traced)
+    for compiled, plain in zip(fused, _bounds(Backend("torch", "cpu")), strict=True):
+        np.testing.assert_allclose(compiled, plain, rtol=1e-13)  # sums in another order
+
+
+def test_nothing_is_compiled_for_other_backends(traced: list[str]) -> None:
+    _bounds(Backend())
+    _bounds(Backend("torch", "cpu"))
+    assert traced == []
+
+
+def test_compiled_is_for_gpus_only() -> None:
+    with pytest.raises(InputError, match="'torch:cuda:compiled', got 'torch:cpu:compiled'"):
+        backend_from_name("torch:cpu:compiled")
+
+
+def test_an_error_inside_leaves_no_backend_behind() -> None:
+    with pytest.raises(ZeroDivisionError), fusion.running_on(CPU):
+        raise ZeroDivisionError
+    assert not fusion._active
