@@ -202,9 +202,8 @@ class SquaredExponentialTable:
         drift: Array | None = None,
         copies: int = 1,
     ) -> HigherTerms | None:
-        """Third moments by one matrix product for few features; else the points' Gram matrix: N^2
-        a cell, so only where a batch of it stays cheap; once for all `copies` of the same cells.
-        `rounding` (B,) is that of the third moments, see `moment_errors`.
+        """Third moments by one matrix product for few features, `rounding` (B,) as in
+        `moment_errors`; else the points' Gram matrix, N^2 a cell, once for all `copies` of a cell.
         """
         xp = namespace(coefficients)
         f = self.points.shape[1]
