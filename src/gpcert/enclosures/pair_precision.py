@@ -4,7 +4,7 @@ A pair (k, l) has `S = A_k^T A_k + A_l^T A_l - (C_l - C_k)^T (C_l - C_k)`: with 
 `w_c = C_c k` and `z_cd = C_c^T w_d`, `S k = u_k + u_l - z_ll + z_lk + z_kl - z_kk`. So m classes
 need 2 m products with an N x N matrix, whatever the number of pairs.
 
-Proofs: docs/mathematics.md, statements 1.6 and 6.8.
+Proofs: docs/mathematics.md, statements 1.6 and 6.9.
 """
 
 from __future__ import annotations
