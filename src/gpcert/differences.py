@@ -5,6 +5,8 @@ Proofs: docs/mathematics.md, statement 1.6.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
@@ -14,7 +16,9 @@ import numpy as np
 from gpcert.errors import InputError
 from gpcert.kernels.algebra import scaled_by
 from gpcert.posterior import Posterior
+from gpcert.rounding import up_float
 from gpcert.spectral import absolute_norm
+from gpcert.triangular import square
 from gpcert.unit_form import UnitForm, in_units
 
 
@@ -114,6 +118,18 @@ class PairUnits(UnitForm):
         return first, second
 
     @cached_property
+    def factor_sizes(self) -> tuple[tuple[float, float], ...]:
+        """From those of the outputs: norms of stacked matrices and of differences."""
+        a, b = self.class_sizes
+        both = ((math.hypot(a[k], a[j]), b[k] + b[j]) for k, j in self.pairs)
+        return tuple((up_float(own, 4), up_float(other, 2)) for own, other in both)
+
+    @cached_property
+    def precisions(self) -> Sequence[np.ndarray]:
+        """Each is made when it is asked for: all of them take a lot of memory."""
+        return _Precisions(self)
+
+    @cached_property
     def excess(self) -> float:
         """That of the outputs together."""
         return self.joint.excess
@@ -122,6 +138,18 @@ class PairUnits(UnitForm):
     def gain(self) -> float:
         """That of the outputs together."""
         return self.joint.gain
+
+
+@dataclass(frozen=True, eq=False)
+class _Precisions(Sequence[np.ndarray]):
+    unit: PairUnits
+
+    def __len__(self) -> int:
+        return self.unit.precision_count
+
+    def __getitem__(self, output: Any) -> Any:
+        A, C = self.unit.factors_of(range(len(self))[output])
+        return square(A) - square(C)
 
 
 def _pair(A: np.ndarray, C: np.ndarray, output: int) -> tuple[np.ndarray, np.ndarray]:

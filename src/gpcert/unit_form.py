@@ -14,7 +14,7 @@ Proofs: docs/mathematics.md, statements 1.1, 1.3 and 1.8.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -137,7 +137,7 @@ class UnitForm(Factored):
         return tuple(found)
 
     @cached_property
-    def precisions(self) -> tuple[np.ndarray, ...]:
+    def precisions(self) -> Sequence[np.ndarray]:
         """S = A^T A - C^T C in floating point, for every output or for all at once."""
         both = (self.factors_of(c) for c in range(self.precision_count))
         return tuple(square(A) - square(C) if len(C) else square(A) for A, C in both)

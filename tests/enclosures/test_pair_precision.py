@@ -195,5 +195,11 @@ def test_a_pair_is_known_by_the_factors_of_its_classes():
     spread = covariances[:, first, first] + covariances[:, second, second]
     spread = spread - 2.0 * covariances[:, first, second]
     np.testing.assert_allclose(differences.predict(x)[1], spread, rtol=1e-12)
+    unit = differences.unit
+    for j in range(10):
+        A, C = unit.factors_of(j)
+        np.testing.assert_allclose(unit.precisions[j], A.T @ A - C.T @ C, atol=1e-12)
+        for F, size in zip((A, C), unit.factor_sizes[j], strict=True):
+            assert np.linalg.norm(np.abs(F), 2) <= size
     copied = replace(posterior, noise=0.0)
     assert copied.differences.outputs_of is copied
