@@ -146,6 +146,13 @@ def test_many_features_are_decided_by_a_mean(coupled):
     assert np.all(np.isneginf(to_numpy(weighted)))
 
 
+def test_a_single_point_has_no_leader():
+    """A ball of radius 0 has no free feature."""
+    posterior = Posterior(SquaredExponential(1.0), [[0.0]], np.zeros((3, 1)), likelihood=Softmax())
+    own = evaluation_of(posterior, Ball([0.5], 0.0))
+    assert float(own.lower((1.0, -1.0, 0.0), 0.0).lower[0]) <= 0.0
+
+
 @pytest.mark.parametrize("swapped", [False, True])
 def test_a_larger_mean_does_not_lead_against_a_larger_variance(swapped):
     """Both are behind a third class, which the one with the larger variance beats more often."""

@@ -195,7 +195,8 @@ class ClassBounds:
         name = f"leader {weights}"
         if len(used) != 2 or used[0][0] != -used[1][0] or not isinstance(self.likelihood, Softmax):
             return nothing
-        if not self.evaluation.optional or not self.evaluation.wants(name):
+        moves = bool(xp.any(self.latent.geometry.half > 0))  # points are known without it
+        if not moves or not self.evaluation.optional or not self.evaluation.wants(name):
             return nothing
         (_, k), (w, c) = used
         found = Leader(self.latent, self.layout, self.pairs, c, k).lower(self.likelihood.pair)
