@@ -55,7 +55,6 @@ class TestPoint(Record):
     scale: np.ndarray | None = field(default=None, metadata=ADDED)
 
     def check(self) -> None:
-        """The radius lies in `[lower, upper]`."""
         super().check()
         if not 0 <= self.lower <= self.upper:
             raise InputError("expected 0 <= lower <= upper")

@@ -63,7 +63,6 @@ class Attack(Record):
     model: str = ""
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """The value before and after; returns the Axes."""
         return AttackTable((self,)).plot(ax)
 
 

@@ -61,7 +61,6 @@ class RobustnessTable(RecordTable[Robustness]):
     row_kind: ClassVar[type[Record]] = Robustness
 
     def cells(self, row: Robustness) -> dict[str, Any]:
-        """Group, setting, bounds of delta, cost."""
         return {
             "group": row.group,
             "radius": row.setting,

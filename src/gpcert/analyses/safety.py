@@ -81,7 +81,6 @@ class SafetyStep(Record):
     scale: np.ndarray | None = field(default=None, metadata=ADDED)
 
     def check(self) -> None:
-        """The smallest value is not above the largest."""
         super().check()
         if not self.minimum.lower <= self.maximum.upper:
             raise InputError("minimum and maximum: expected minimum.lower <= maximum.upper")

@@ -64,7 +64,6 @@ class WorstCase(Record):
         return Interval(self.band_minimum.lower, self.band_maximum.upper)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """The mean, its proved range and the band; returns the Axes."""
         return WorstCaseTable((self,)).plot(ax)
 
 

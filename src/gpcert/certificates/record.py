@@ -59,11 +59,9 @@ class PredictionRange(Record):
     nominal: float | None = field(default=None, metadata=ADDED)
 
     def shown(self) -> Shown:
-        """A small table of what was found."""
         return range_shown(self)
 
     def check(self) -> None:
-        """The smallest value is not above the largest."""
         super().check()
         if not self.minimum.lower <= self.maximum.upper:
             raise InputError("minimum and maximum: expected minimum.lower <= maximum.upper")
@@ -112,7 +110,6 @@ class Certificate(Record):
         return verdict_text(self)
 
     def shown(self) -> Shown:
-        """A small table of what was found."""
         return certificate_shown(self)
 
     def plot(self, ax: Axes | None = None, *, shape: tuple[int, int] | None = None) -> Axes:
@@ -173,11 +170,9 @@ class Radius(Record):
     scale: np.ndarray | None = field(default=None, metadata=ADDED)
 
     def shown(self) -> Shown:
-        """A small table of what was found."""
         return radius_shown(self)
 
     def check(self) -> None:
-        """The radius lies in `[lower, upper]`."""
         super().check()
         if not (0 <= self.lower <= self.upper and self.norm >= 1):
             raise InputError("expected 0 <= lower <= upper and norm >= 1")

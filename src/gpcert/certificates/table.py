@@ -84,7 +84,6 @@ class RecordTable(Record, Generic[T]):
         return ""
 
     def shown(self) -> Shown:
-        """Its first rows."""
         return table_shown(repr(self), self._lines(), self.complete)
 
     def cells(self, row: Any) -> dict[str, Any]:
@@ -117,7 +116,6 @@ class CertificateTable(RecordTable[Certificate]):
 
     @property
     def summary(self) -> str:
-        """How many points have each status."""
         return ", ".join(f"{self.count(status)} {status.name}" for status in Status)
 
     @property
@@ -135,7 +133,6 @@ class RangeTable(RecordTable[PredictionRange]):
     row_kind: ClassVar[type[Record]] = PredictionRange
 
     def cells(self, row: PredictionRange) -> dict[str, Any]:
-        """Output, quantity (of a band also its beta), both sides' bounds, cost."""
         beta = "" if row.beta is None else "beta "
         return cells_of(row, f"output quantity {beta}minimum maximum converged {COST}")
 

@@ -75,11 +75,9 @@ class Attribution(Record):
         return output_index(self.outputs, output, classes=True)
 
     def inputs(self) -> list[np.ndarray]:
-        """X."""
         return [self.X]
 
     def check(self) -> None:
-        """Values of the points, outputs and features."""
         super().check()
         shape = (len(self.X), len(self.outputs), len(self.feature_names))
         if self.X.ndim != 2 or self.values.shape != shape or len(self.labels) != len(self.X):

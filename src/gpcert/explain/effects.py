@@ -150,11 +150,9 @@ class Effects(Record):
         return output_index(self.outputs, output, self.quantity == "probability")
 
     def inputs(self) -> list[np.ndarray]:
-        """X."""
         return [self.X]
 
     def check(self) -> None:
-        """Bounds of the points, outputs and features, the lower ones not above the upper ones."""
         super().check()
         shape = (len(self.X), len(self.outputs), len(self.features))
         if self.X.ndim != 2 or not self.lower.shape == self.upper.shape == shape:

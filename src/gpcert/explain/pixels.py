@@ -90,7 +90,6 @@ class PixelBudget(Record):
         return plot_gaps(ax, [(self.ranked_by, self.betas, self.lower, self.upper)])
 
     def shown(self) -> Shown:
-        """The gap per beta, rounded outwards."""
         columns = self._columns()
         rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
         return table_shown(repr(self), rows, True)
@@ -100,12 +99,10 @@ class PixelBudget(Record):
         return f"PixelBudget({self.ranked_by}, {len(self.betas)} betas, {least} {self.decision})"
 
     def inputs(self) -> list[np.ndarray]:
-        """x, the points and the adversarial image."""
         given = (self.x, self.points, self.adversarial)
         return [each for each in given if each is not None]
 
     def check(self) -> None:
-        """Bounds and points of every beta, the lower ones not above the upper ones."""
         super().check()
         count = len(self.betas)
         if self.x is None or self.points.shape != (count, len(self.x)):
@@ -124,7 +121,6 @@ class PixelBudgetTable(RecordTable[PixelBudget]):
     row_kind: ClassVar[type[Record]] = PixelBudget
 
     def cells(self, row: PixelBudget) -> dict[str, Any]:
-        """How few pixels flip the decision, how many are proved not to, cost."""
         return {
             **cells_of(row, "decision ranked_by least_beta safe_beta"),
             "gap_lower": float(row.lower[-1]),
@@ -133,7 +129,6 @@ class PixelBudgetTable(RecordTable[PixelBudget]):
         }
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """The gaps of all points; returns the Axes."""
         pairs = zip(self.labels, self, strict=True)
         rows = [(f"{label}: {r.ranked_by}", r.betas, r.lower, r.upper) for label, r in pairs]
         return plot_gaps(ax, rows)

@@ -114,7 +114,6 @@ class Reason(Record):
         return f"Reason({self.what}, {len(self.features)} of {len(self.movable)} features{tail})"
 
     def shown(self) -> Shown:
-        """The set in words, what is undecided of it, the region and the cost."""
         rows = [(f"{self.what} reason", self._words())]
         if self.undecided:
             text = f"{len(self.undecided)} of them may be superfluous (undecided)"
@@ -138,7 +137,6 @@ class Reason(Record):
         return f"{shown(self.feature_names)}: {what} the decision {self.decision}"
 
     def check(self) -> None:
-        """Features of the region; what is undecided is one of those kept."""
         super().check()
         if self.what not in {"sufficient", "contrastive"} or self.x is None:
             raise InputError(f"what: expected sufficient or contrastive, and x, got {self.what!r}")
@@ -155,7 +153,6 @@ class ReasonTable(RecordTable[Reason]):
     row_kind: ClassVar[type[Record]] = Reason
 
     def cells(self, row: Reason) -> dict[str, Any]:
-        """The set, how many of it are undecided, cost."""
         return {
             **cells_of(row, "what decision found"),
             "features": " ".join(row.feature_names),
