@@ -41,7 +41,7 @@ at by comparisons of pairs, too."""
 Weights = tuple[float, ...]
 
 
-class ClassEvaluation:
+class ClassBounds:
     """Bounds of `sum_c w_c pi_c` on a batch of cells, whose evaluation remembers what is found."""
 
     def __init__(
@@ -159,12 +159,12 @@ class ClassEvaluation:
         return ClassProblem(self.latent, self.layout, self.likelihood, self.place)
 
     @property
-    def _point(self) -> ClassEvaluation:
+    def _point(self) -> ClassBounds:
         """The cells' centres as cells of their own."""
         if not self.evaluation.optional:
             return self
         evaluation = self._once("point", self.evaluation.at_centers)
-        return ClassEvaluation(evaluation, self.layout, self.likelihood)
+        return ClassBounds(evaluation, self.layout, self.likelihood)
 
     def _by_pieces(self, weights: Weights) -> Array:
         """`variance_pieces_bound`, where it is known."""
