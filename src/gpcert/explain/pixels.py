@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from gpcert.api.words import (
     read_x,
     verb,
 )
-from gpcert.certificates import Record
+from gpcert.certificates.record import Searched
 from gpcert.certificates.shown import Shown
 from gpcert.certificates.table import COST, RecordTable, cells_of
 from gpcert.certificates.text import table_shown
@@ -50,15 +50,13 @@ from gpcert.search import (
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PixelBudget(Record):
+class PixelBudget(Searched, kind="pixel_budget"):
     """`lower <= smallest gap <= upper` per beta (B,), attained at `points` (B, d).
 
     `least_beta` is the smallest number of pixels, in the order of `ranking`, for which an image of
     another decision is known (`adversarial`), None if there is none; up to `safe_beta` it is proved
     that there is none (None: of no beta asked for). After Ctrl-C, `betas` are those reached.
     """
-
-    kind: ClassVar[str] = "pixel_budget"
 
     x: np.ndarray | None
     decision: Any
@@ -71,12 +69,7 @@ class PixelBudget(Record):
     least_beta: int | None
     safe_beta: int | None
     adversarial: np.ndarray | None
-    reason: StopReason
-    boxes: int
-    seconds: float
     region: dict[str, Any]
-    method: str = "taylor"
-    model: str = ""
 
     def to_frame(self) -> DataFrame:
         """One row per beta."""
@@ -114,11 +107,8 @@ class PixelBudget(Record):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PixelBudgetTable(RecordTable[PixelBudget]):
+class PixelBudgetTable(RecordTable[PixelBudget], kind="pixel_budgets"):
     """Pixel budgets of several points."""
-
-    kind: ClassVar[str] = "pixel_budgets"
-    row_kind: ClassVar[type[Record]] = PixelBudget
 
     def cells(self, row: PixelBudget) -> dict[str, Any]:
         return {
