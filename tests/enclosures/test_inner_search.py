@@ -9,9 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpcert
-from gpcert.enclosures import inner_search
+from gpcert.arrays import Backend
+from gpcert.enclosures import Evaluation, inner_search
 from gpcert.enclosures.goals import QuantityGoal
 from gpcert.enclosures.inner_search import Polynomial, at_least
+from gpcert.enclosures.local_posterior import LocalPosterior
 from gpcert.enclosures.proved_level import Level, stays_above
 from gpcert.kernels import Matern, SquaredExponential
 from gpcert.kernels.nodes.symmetric_tensors import dense_cubic, sorted_index
@@ -200,6 +202,35 @@ def test_multiples_and_sums_keep_degree_3(case, factor):
 
     check_model(evaluation, times, function, points, "multiple")
     check_model(evaluation, times + mean.above, lambda x, b: function(x, b, 1), points, "sum")
+
+
+def test_degree_3_of_a_variance_and_of_two_sides():
+    """That of its linear part twice, with the sign of the side, chosen with the side."""
+    rng = np.random.default_rng(2)
+    X, box = rng.uniform(-1.0, 1.0, (40, 2)), gpcert.Box([-0.05, -0.05], [0.05, 0.05])
+    kernel = Matern(1.0, nu=2.5)
+    factor = np.linalg.inv(np.linalg.cholesky(kernel.value(X, X) + 0.1 * np.eye(40)))
+    model = gpcert.Posterior(kernel, X, rng.normal(size=40), factor)
+    cells = box.root().split(np.zeros(1, dtype=int))
+    evaluation = Evaluation(LocalPosterior.build(model, box, Backend(), True), cells)
+    variance = evaluation.variance(0)
+    below, above = variance.below.cubic, variance.above.cubic
+    assert below is not None
+    assert above is not None
+    unit = 1.0 / np.asarray(evaluation.local.kernel.inverse_length)
+    for b, c in enumerate(cells.center):
+        y = factor.T @ (factor @ kernel.value(c[None], X)[0])
+
+        def slope(h, c=c, y=y):  # second difference of -2 y.k along the first feature
+            at = c + np.array([[h - 0.01, 0.0], [h, 0.0], [h + 0.01, 0.0]])
+            return -2.0 * (kernel.value(at, X) @ y) @ np.array([1.0, -2.0, 1.0]) / 1e-4
+
+        third = (slope(0.01) - slope(-0.01)) / 0.02 * unit[0] ** 3
+        assert np.isclose(below.tensor[b, 0], third, rtol=0.02)
+    assert np.allclose(above.tensor, -below.tensor)
+    mixed = variance.below.where(np.array([True, False]), variance.above).cubic
+    assert mixed is not None
+    assert np.array_equal(mixed.tensor, np.stack([below.tensor[0], above.tensor[1]]))
 
 
 @pytest.mark.parametrize(

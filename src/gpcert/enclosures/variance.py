@@ -208,11 +208,9 @@ def variance_enclosure(
 
 
 def _doubled(cubic: CubicTerm | None) -> CubicTerm | None:
-    return (
-        None
-        if cubic is None
-        else cubic.scaled(2.0 + namespace(cubic.saved).zeros_like(cubic.saved))
-    )
+    if cubic is None:
+        return None
+    return cubic.scaled(namespace(cubic.saved).full_like(cubic.saved, 2.0))
 
 
 def _or(bound: Array, trivial: float) -> Array:
