@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import gpcert
 import gpcert.api.boxes as boxes_module
-from gpcert.enclosures.affine import Affine, through_origin
+from gpcert.enclosures.affine import AffineBound, through_origin
 from gpcert.errors import InputError
 from gpcert.kernels import Matern, SquaredExponential
 from gpcert.testing.arb_reference import ArbPosterior, exact, flint
@@ -61,8 +61,8 @@ def _assert_below_and_above(bounds, models, points):
             for x in map(exact, X):
                 for output in range(model.outputs):
                     truth = _reference(model, x, output)
-                    for name in bounds.lines:
-                        below, above = bounds.lines[name][r, first + output]
+                    for name in bounds.affine:
+                        below, above = bounds.affine[name][r, first + output]
                         assert not _along(below, x) > truth[name], (name, r)
                         assert not _along(above, x) < truth[name], (name, r)
         first += model.outputs
@@ -90,7 +90,7 @@ def test_lines_hold_on_boxes_of_any_size(seed, model, tol):
     low, high = middle - half, middle + half
     words = {"quantity": QUANTITIES, "affine": True, "tol": tol, "budget": 2.0}
     bounds = gpcert.bound_boxes(model, low, high, **words)
-    assert bounds.lines["std"].shape == (R, 2, 2, 3)
+    assert bounds.affine["std"].shape == (R, 2, 2, 3)
     _assert_below_and_above(bounds, [model], _points(rng, low, high))
 
 
@@ -102,7 +102,7 @@ def test_offsets_at_the_origin_are_rounded_outwards(seed):
     slope, center = rng.normal(size=(2, 5, 4)) * size[:2]
     value = (rng.normal(size=(5, 1)) * size[2])[:, 0]
     value[0] = float(slope[0] @ center[0])  # all of it cancels
-    offset = through_origin(Affine(value, slope), center)
+    offset = through_origin(AffineBound(value, slope), center)
     for k in range(5):
         moved = sum((Fraction(a) * Fraction(c) for a, c in zip(slope[k], center[k], strict=True)))
         real = Fraction(value[k]) - moved
@@ -120,7 +120,7 @@ def test_lines_of_models_side_by_side_are_of_second_order():
         bounds = gpcert.bound_boxes(models, low, low + width, quantity=("mean", "std"), affine=True)
         _assert_below_and_above(bounds, models, _points(rng, low, low + width, 2))
         center = low + 0.5 * width
-        for name, lines in bounds.lines.items():
+        for name, lines in bounds.affine.items():
             at = np.einsum("rosd,rd->ros", lines[..., :-1], center) + lines[..., -1]
             gaps[name, width] = np.median(at[..., 1] - at[..., 0])
             ranges = bounds[name]
@@ -132,7 +132,7 @@ def test_lines_of_models_side_by_side_are_of_second_order():
 def test_a_line_is_never_worse_in_the_middle_than_the_range():
     low, high = np.full((1, 2), -30.0), np.full((1, 2), 30.0)
     bounds = gpcert.bound_boxes(MODELS[0], low, high, quantity=QUANTITIES, affine=True)
-    for name, lines in bounds.lines.items():
+    for name, lines in bounds.affine.items():
         assert np.all(lines[..., :-1] == 0)
         np.testing.assert_allclose(lines[..., -1], bounds[name], rtol=1e-12, atol=1e-290)
 
@@ -140,8 +140,8 @@ def test_a_line_is_never_worse_in_the_middle_than_the_range():
 def test_fixed_features_have_no_slope():
     low = np.array([[0.1, 0.2], [0.4, 0.2]])
     bounds = gpcert.bound_boxes(MODELS[0], low, low + np.array([0.1, 0.0]), affine=True)
-    assert np.all(bounds.lines["mean"][..., 1] == 0)
-    assert np.all(bounds.lines["mean"][..., 0] != 0)
+    assert np.all(bounds.affine["mean"][..., 1] == 0)
+    assert np.all(bounds.affine["mean"][..., 0] != 0)
 
 
 def test_blocks_files_and_archives_keep_them(monkeypatch, tmp_path):
@@ -151,26 +151,26 @@ def test_blocks_files_and_archives_keep_them(monkeypatch, tmp_path):
     ask = {"model": MODELS[0], "lower": low, "upper": low + 0.1, "affine": True}
     whole = gpcert.bound_boxes(**ask)
     stored = gpcert.bound_boxes(**ask, out=tmp_path / "mean.npy")
-    np.testing.assert_array_equal(np.load(tmp_path / "mean.affine.npy"), whole.lines["mean"])
+    np.testing.assert_array_equal(np.load(tmp_path / "mean.affine.npy"), whole.affine["mean"])
     again = gpcert.bound_boxes(**ask, out=tmp_path / "mean.npy")
     assert (again.boxes, again.complete) == (0, True)
-    np.testing.assert_array_equal(again.lines["mean"], stored.lines["mean"])
+    np.testing.assert_array_equal(again.affine["mean"], stored.affine["mean"])
     whole.save(tmp_path / "bounds.npz")
     loaded = gpcert.load(tmp_path / "bounds.npz")
-    np.testing.assert_array_equal(loaded.lines["mean"], whole.lines["mean"])
+    np.testing.assert_array_equal(loaded.affine["mean"], whole.affine["mean"])
     # the ranges are there, the lines are not: they are found, and then both are there
     (tmp_path / "mean.affine.npy").unlink()
     (tmp_path / "mean.affine.npy.progress.json").unlink()
     anew = gpcert.bound_boxes(**ask, out=tmp_path / "mean.npy")
     assert anew.boxes == 35
-    np.testing.assert_array_equal(anew.lines["mean"], whole.lines["mean"])
+    np.testing.assert_array_equal(anew.affine["mean"], whole.affine["mean"])
 
 
 def test_boxes_that_are_not_reached_have_lines_that_say_nothing():
     low = np.zeros((3, 2))
     bounds = gpcert.bound_boxes(MODELS[0], low, low + 0.1, affine=True, budget=1e-9)
     assert bounds.reached == 0
-    assert np.all(bounds.lines["mean"] == [[0, 0, -np.inf], [0, 0, np.inf]])
+    assert np.all(bounds.affine["mean"] == [[0, 0, -np.inf], [0, 0, np.inf]])
 
 
 @pytest.mark.parametrize(

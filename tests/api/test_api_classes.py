@@ -421,14 +421,14 @@ def test_one_box_is_enough_for_a_status(model):
 def test_an_interrupt_leaves_valid_bounds(model, monkeypatch):
     from gpcert.enclosures.classes import bounds
 
-    calls, original = itertools.count(), bounds.ClassEvaluation.lower
+    calls, original = itertools.count(), bounds.ClassBounds.lower
 
     def lower(self, weights, target):
         if next(calls) == 9:
             raise KeyboardInterrupt
         return original(self, weights, target)
 
-    monkeypatch.setattr(bounds.ClassEvaluation, "lower", lower)
+    monkeypatch.setattr(bounds.ClassBounds, "lower", lower)
     region = Ball([1.0, 0.6], 1.0)
     ranges = gpcert.prediction_ranges(model, region, tol=1e-4)
     p = model.predict_proba(region.sample(100, np.random.default_rng(0)))

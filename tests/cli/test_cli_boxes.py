@@ -33,7 +33,7 @@ def test_the_numbers_of_the_verb(run, npz, posterior, corners, files):
     found = gpcert.load(out)
     for name in ("mean", "std"):
         np.testing.assert_array_equal(found[name], here[name])
-        np.testing.assert_array_equal(found.lines[name], here.lines[name])
+        np.testing.assert_array_equal(found.affine[name], here.affine[name])
 
 
 def test_folders_are_written_and_gone_on_with(run, npz, posterior, corners):

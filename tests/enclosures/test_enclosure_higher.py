@@ -67,8 +67,9 @@ def check_sizes(case):
     weights = case.posterior.unit.weights[0]
     coefficients = expansion.K * weights
     moments = local.moments(coefficients, expansion.scaled)
+    rounding = local.moment_errors(abs(coefficients))[:, 3]
     higher = local.higher_terms(
-        coefficients, expansion.scaled, moments, (geometry.half, geometry.rho)
+        coefficients, expansion.scaled, moments, (geometry.half, geometry.rho), rounding
     )
     assert higher is not None
     reference = ArbPosterior(case.posterior.unit)

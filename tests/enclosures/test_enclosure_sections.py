@@ -124,10 +124,10 @@ def test_kernel_values_and_moments_are_within_their_errors(seed):
     reference = ArbPosterior(posterior)
     a = expansion.K * unit.weights[0]
     moments = local.moments(a, expansion.scaled)
-    third = local.higher_terms(
-        a, expansion.scaled, moments, (expansion.geometry.half, expansion.geometry.rho)
-    )
-    errors = local.moment_errors(np.abs(a)) + local._cubic_floor * np.abs(unit.weights).sum()
+    errors = local.moment_errors(np.abs(a))
+    box = (expansion.geometry.half, expansion.geometry.rho)
+    third = local.higher_terms(a, expansion.scaled, moments, box, errors[:, 3])
+    errors = errors + local._cubic_floor * np.abs(unit.weights).sum()
     sizes, wrong = local.squared_sizes(expansion.K)
     center = to_numpy(evaluation.cells.center)[:, 0]
     for b, j in enumerate(features):

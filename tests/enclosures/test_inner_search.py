@@ -12,7 +12,7 @@ import gpcert
 from gpcert.arrays import Backend
 from gpcert.enclosures import Evaluation, inner_search
 from gpcert.enclosures.goals import QuantityGoal
-from gpcert.enclosures.inner_search import Polynomial, at_least
+from gpcert.enclosures.inner_search import CellPolynomial, at_least
 from gpcert.enclosures.local_posterior import LocalPosterior
 from gpcert.enclosures.proved_level import Level, stays_above
 from gpcert.kernels import Matern, SquaredExponential
@@ -51,7 +51,7 @@ def random_polynomial(rng, f, kind, B=1):
     elif kind in ("huge", "tiny"):
         size = 1e100 if kind == "huge" else 1e-100
         g, H, T = size * g, size * H, size * T
-    return Polynomial(g, H, T, half)
+    return CellPolynomial(g, H, T, half)
 
 
 def rational(polynomial, b, d):
@@ -128,7 +128,7 @@ def test_a_batch_is_its_cells_one_by_one():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(inner_search, "BLOCK", 7 * 27)
         together = at_least(batch, need)
-    alone = [at_least(Polynomial(*(p[[b]] for p in batch)), need[[b]])[0] for b in range(40)]
+    alone = [at_least(CellPolynomial(*(p[[b]] for p in batch)), need[[b]])[0] for b in range(40)]
     assert together.tolist() == alone
     assert 0 < sum(alone) < 40
 

@@ -73,10 +73,7 @@ def check_agreement(
         # sklearn warns of negative variances and of missing feature names: neither matters here
         warnings.simplefilter("ignore")
         library = library_predict(X)
-    if isinstance(posterior, Committee):
-        distance = _committee_distance(posterior, library, X)
-    else:
-        distance = _distance(posterior, library, X)
+    distance = _distance(posterior, library, X)
     worst = {
         name: value
         for name in ("mean", "variance", "probability", "decisions")
@@ -107,21 +104,28 @@ def native_distance(conversion: Conversion) -> float | None:
     return max(part for part in (found.mean, found.variance, found.probability) if part is not None)
 
 
-def _distance(posterior: Outputs, library: LibraryPrediction, X: np.ndarray) -> Agreement:
-    mean, variance = posterior.predict(X)
+def _distance(posterior: Model, library: LibraryPrediction, X: np.ndarray) -> Agreement:
+    """Of whatever the library says; of a committee, what belongs to its members is theirs."""
+    several = isinstance(posterior, Committee)
     parts: dict[str, Any] = {}
     if library.mean is not None:
-        parts["mean"] = _mean_distance(posterior, library.mean, X)
-    if library.variance is not None:
-        difference = np.abs(library.variance - variance)
+        outputs = posterior.members[0] if several else posterior
+        parts["mean"] = _mean_distance(outputs, library.mean, X)
+    if library.variance is not None and not several:
+        difference = np.abs(library.variance - posterior.predict(X)[1])
         parts["variance"] = _ratio(difference, posterior.prior_variance(X))
+    apart = []
     if library.probability is not None:
-        own = posterior.prediction(X)[:, 0]
-        parts["probability"] = float(np.abs(library.probability - own).max())
+        own = posterior.member_probabilities(X) if several else posterior.prediction(X)[:, 0]
+        apart.append(library.probability - own)
     if library.classes is not None:
-        parts["probability"] = float(np.abs(library.classes - posterior.prediction(X)).max())
+        own = posterior.probabilities(X) if several else posterior.prediction(X)
+        apart.append(library.classes - own)
+    if apart:
+        parts["probability"] = max(float(np.abs(each).max()) for each in apart)
     if library.decision is not None:
-        parts["decisions"] = _other_decisions(posterior, mean[:, 0], library.decision)
+        other = _other_decisions(posterior, library.decision, X)
+        parts["decisions"] = int(other.sum())
     return Agreement(points=len(X), **parts)
 
 
@@ -132,29 +136,14 @@ def _mean_distance(posterior: Outputs, library: np.ndarray, X: np.ndarray) -> fl
     return _ratio(difference, np.abs(library - posterior.offset).max(0))
 
 
-def _other_decisions(posterior: Outputs, mean: np.ndarray, decision: np.ndarray) -> int:
-    """Points at which a library gives the other of two classes; near ties are left out."""
+def _other_decisions(posterior: Model, decision: np.ndarray, X: np.ndarray) -> np.ndarray:
+    """(n,): points at which a library gives another class; near ties are left out."""
+    if isinstance(posterior, Committee):
+        return (decision != committee_decision(posterior, X)) & ~_near_tie(posterior, X)
     assert not isinstance(posterior.likelihood, ClassLikelihood), "two classes"
+    mean = posterior.mean(X)[:, 0]
     near = np.abs(mean) <= TOLERANCE * np.abs(mean).max()
-    return int(((decision != (mean > 0)) & ~near).sum())
-
-
-def _committee_distance(
-    committee: Committee, library: LibraryPrediction, X: np.ndarray
-) -> Agreement:
-    parts: dict[str, Any] = {}
-    if library.mean is not None:
-        parts["mean"] = _mean_distance(committee.members[0], library.mean, X)
-    if library.probability is not None:
-        own = committee.member_probabilities(X)
-        parts["probability"] = float(np.abs(library.probability - own).max())
-    if library.classes is not None:
-        apart = float(np.abs(library.classes - committee.probabilities(X)).max())
-        parts["probability"] = max(apart, parts.get("probability", 0.0))
-    if library.decision is not None:
-        other = library.decision != committee_decision(committee, X)
-        parts["decisions"] = int((other & ~_near_tie(committee, X)).sum())
-    return Agreement(points=len(X), **parts)
+    return (decision != (mean > 0)) & ~near
 
 
 def _near_tie(committee: Committee, X: np.ndarray) -> np.ndarray:

@@ -67,9 +67,10 @@ def to_posterior(model: Any) -> Conversion:
     if base is KernelRidge:
         return _ridge(check_fitted(model, "dual_coef_"))
     machine: Any = check_fitted(model, "support_vectors_")
-    if base in CLASSIFIERS:
-        return _votes(machine) if len(machine.classes_) > 2 else _two_classes(machine)
-    return _one_class(machine) if base is OneClassSVM else _regressor(machine)
+    if base in REGRESSORS:
+        return _regressor(machine)
+    classes = [-1, 1] if base is OneClassSVM else machine.classes_.tolist()
+    return _votes(machine) if len(classes) > 2 else _signed(machine, classes)
 
 
 def _posterior(model: Any, weights: np.ndarray, offset: Any, **options: Any) -> Posterior:
@@ -90,34 +91,19 @@ def _regressor(model: Any) -> Conversion:
     return Conversion(posterior, lambda X: LibraryPrediction(mean=model.predict(X)[:, None]))
 
 
-def _two_classes(model: Any) -> Conversion:
+def _signed(model: Any, classes: Any) -> Conversion:
+    """Two classes by the sign of `decision_function`."""
     posterior = _posterior(
         model,
         _dense("dual_coef_", model.dual_coef_),
         model.intercept_,
         likelihood=SignOnly(),
-        classes=tuple(model.classes_.tolist()),
-    )
-
-    def predict(X: np.ndarray) -> LibraryPrediction:
-        decision = np.searchsorted(model.classes_, np.asarray(model.predict(X)))
-        return LibraryPrediction(mean=model.decision_function(X)[:, None], decision=decision)
-
-    return Conversion(posterior, predict)
-
-
-def _one_class(model: OneClassSVM) -> Conversion:
-    posterior = _posterior(
-        model,
-        _dense("dual_coef_", model.dual_coef_),
-        model.intercept_,
-        likelihood=SignOnly(),
-        classes=(-1, 1),
+        classes=tuple(classes),
     )
 
     def predict(X: np.ndarray) -> LibraryPrediction:
         mean = np.reshape(model.decision_function(X), (len(X), 1))
-        return LibraryPrediction(mean=mean, decision=np.searchsorted([-1, 1], model.predict(X)))
+        return LibraryPrediction(mean=mean, decision=np.searchsorted(classes, model.predict(X)))
 
     return Conversion(posterior, predict)
 

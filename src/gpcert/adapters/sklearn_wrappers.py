@@ -1,13 +1,16 @@
 """scikit-learn models that hold another model: pipelines, searches, transformed targets.
 
 The model inside is converted by whichever adapter accepts it; what stands before or behind it is
-folded into its posterior.
+folded into its posterior: regions stay in the user's own units. The folded float64 arrays define
+the certified model; `gpcert.adapters.agreement` measures what their rounding changed.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import (
@@ -33,14 +36,30 @@ from sklearn.model_selection._search_successive_halving import (  # public ones 
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier, OutputCodeClassifier
 from sklearn.multioutput import MultiOutputClassifier, MultiOutputRegressor
 from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 from gpcert.adapters.adapter import Supported
-from gpcert.adapters.conversion import Conversion, check_fitted
+from gpcert.adapters.conversion import (
+    Conversion,
+    LibraryPrediction,
+    check_fitted,
+    fitted_names,
+    unsupported,
+    with_names,
+)
 from gpcert.adapters.registry import convert
-from gpcert.adapters.sklearn_features import SCALERS, STEPS
-from gpcert.adapters.sklearn_pipeline import convert_pipeline
-from gpcert.adapters.sklearn_target import convert_target
-from gpcert.errors import UnsupportedModelError
+from gpcert.adapters.sklearn_features import (
+    SCALERS,
+    STEPS,
+    Scaling,
+    feature_map,
+    folded,
+    outputs_of,
+)
+from gpcert.arrays import finite_array
+from gpcert.errors import InputError, UnsupportedModelError
+from gpcert.extras import optional
+from gpcert.posterior import Posterior
 
 LIBRARY = "scikit-learn"
 
@@ -109,7 +128,100 @@ def to_posterior(model: Any) -> Conversion:
     if kind in REFUSED:
         raise UnsupportedModelError(f"{kind.__name__} is not supported: {REFUSED[kind]}")
     if kind is Pipeline:
-        return convert_pipeline(model, convert)
+        return _pipeline(model)
     if kind is TransformedTargetRegressor:
-        return convert_target(check_fitted(model, "regressor_"), convert)
+        return _target(check_fitted(model, "regressor_"))
     return convert(check_fitted(model, "best_estimator_").best_estimator_)
+
+
+def _pipeline(pipeline: Pipeline) -> Conversion:
+    """Convert the last step, and fold the steps before it from last to first."""
+    steps = [
+        (name, step) for name, step in pipeline.steps[:-1] if step not in (None, "passthrough")
+    ]
+    maps = []
+    inputs = getattr(steps[0][1], "n_features_in_", 0) if steps else 0
+    for name, step in steps:
+        maps.append(feature_map(name, step, inputs))
+        inputs = outputs_of(maps[-1])
+    inner = convert(pipeline.steps[-1][1])
+    posterior = inner.posterior
+    for each in reversed(maps):
+        posterior = folded(each, posterior)
+    # the last step may know names too: those of what the steps before it hand on
+    first = steps[0][1] if steps else pipeline.steps[-1][1]
+    names = fitted_names(first)
+    posterior = with_names(posterior, names)
+
+    def predict(X: np.ndarray) -> LibraryPrediction:
+        found = _framed(X, names)
+        for _, step in steps:
+            found = step.transform(found)
+        return inner.predict(np.asarray(found, dtype=np.float64))
+
+    return Conversion(posterior, predict, inner.tolerance)
+
+
+def _framed(X: np.ndarray, names: tuple[str, ...] | None) -> Any:
+    """X as the steps were fitted with it: columns chosen by their names need a data frame."""
+    if names is None:
+        return X
+    pandas = optional("pandas", "a pipeline fitted on columns by name")
+    return pandas.DataFrame(X, columns=list(names))
+
+
+NOT_GAUSSIAN = (
+    "its prediction is not Gaussian in the user's units; ask about the regressor_ inside, whose "
+    "targets are the transformed ones"
+)
+
+
+def _target(model: TransformedTargetRegressor) -> Conversion:
+    """Convert the regressor inside, and fold the transform of its targets, where it is affine.
+
+    The library fits on `y' = (y - shift) / scale` and predicts `y = shift + scale y'`, target by
+    target: a Gaussian process of y' with offset o, scale s and noise n is one of y with offset
+    `shift + scale o`, scale `scale s` and noise `scale^2 n`.
+    """
+    inner = convert(model.regressor_)
+    posterior = inner.posterior
+    if not isinstance(posterior, Posterior) or posterior.likelihood.classifies:
+        raise UnsupportedModelError("TransformedTargetRegressor: expected a regressor inside")
+    shift, scale = _numbers(_scaling(model.transformer_), posterior.outputs)
+
+    def predict(X: np.ndarray) -> LibraryPrediction:
+        library = inner.predict(X)
+        variance = None if library.variance is None else library.variance * scale**2
+        return LibraryPrediction(np.reshape(model.predict(X), (len(X), -1)), variance)
+
+    folded = replace(
+        posterior,
+        offset=shift + scale * posterior.offset,
+        scale=scale * posterior.scale,
+        noise=scale**2 * posterior.noise,
+    )
+    return Conversion(folded, predict, inner.tolerance)
+
+
+def _scaling(transformer: Any) -> Scaling:
+    if type(transformer) is FunctionTransformer:
+        if transformer.func is None and transformer.inverse_func is None:
+            return Scaling()
+        raise UnsupportedModelError(
+            f"TransformedTargetRegressor with func= and inverse_func= is not supported: "
+            f"{NOT_GAUSSIAN}"
+        )
+    converter = SCALERS.get(type(transformer))
+    if converter is None:
+        why = f": {NOT_GAUSSIAN}"
+        raise unsupported("TransformedTargetRegressor", transformer, SCALERS, why)
+    return converter(transformer)
+
+
+def _numbers(scaling: Scaling, outputs: int) -> tuple[np.ndarray, np.ndarray]:
+    """Shift and scale of every target."""
+    shift = 0.0 if scaling.shift is None else finite_array("shift of a target", scaling.shift)
+    scale = 1.0 if scaling.scale is None else finite_array("scale of a target", scaling.scale)
+    if np.any(np.asarray(scale) <= 0):
+        raise InputError(f"scale of a target: expected positive numbers, got {scale}")
+    return np.broadcast_to(shift, (outputs,)), np.broadcast_to(scale, (outputs,))

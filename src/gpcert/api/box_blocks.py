@@ -50,7 +50,7 @@ class Block(NamedTuple):
     how many boxes were reached, and why it ended."""
 
     ranges: Mapping[str, np.ndarray]
-    lines: Mapping[str, np.ndarray]
+    affine: Mapping[str, np.ndarray]
     reached: int
     boxes: int
     reason: StopReason
@@ -124,7 +124,7 @@ def work_on(work: BoxWork, low: np.ndarray, high: np.ndarray, budget: Budget, en
         name: np.tile([-np.inf, np.inf], (len(low), len(labels), 1))
         for name, labels in work.outputs.items()
     }
-    lines = {
+    affine = {
         name: np.tile(nothing(work.whole.dim), (len(low), len(labels), 1, 1))
         for name, labels in work.outputs.items()
         if work.affine
@@ -136,20 +136,20 @@ def work_on(work: BoxWork, low: np.ndarray, high: np.ndarray, budget: Budget, en
             family = BoxFamily(group.model, goals, work.whole, work.backend, work.affine)
             found = _bounded(family, (low, high), work.tol, budget)
             _fill(ranges, group.slots, found.lower)
-            if found.lines is not None:
-                _fill_lines(lines, group.slots, found.lines, free)
+            if found.affine is not None:
+                _fill_affine(affine, group.slots, found.affine, free)
             boxes, reached = boxes + found.boxes, min(reached, found.reached)
             reason = found.reason if reason is StopReason.CONVERGED else reason
             if found.reason is StopReason.INTERRUPTED:
-                return Block(ranges, lines, 0, boxes, found.reason)
-    return Block(ranges, lines, reached, boxes, reason)
+                return Block(ranges, affine, 0, boxes, found.reason)
+    return Block(ranges, affine, reached, boxes, reason)
 
 
 class _Bounded(NamedTuple):
     """What is known of the goals of one family, and what it cost."""
 
     lower: np.ndarray
-    lines: np.ndarray | None
+    affine: np.ndarray | None
     reached: int
     boxes: int
     reason: StopReason
@@ -158,7 +158,7 @@ class _Bounded(NamedTuple):
 def _bounded(
     family: BoxFamily, corners: tuple[np.ndarray, np.ndarray], tol: float | None, budget: Budget
 ) -> _Bounded:
-    """One box each, or a search where a tolerance is asked for; lines are of one box anyway."""
+    """One box each, or a search where a tolerance is asked for; affine ones are of one box."""
     lower, boxes, reason = None, 0, StopReason.CONVERGED
     if tol is not None:
         found = family.refined(*corners, tol, budget)
@@ -169,7 +169,7 @@ def _bounded(
     if once.reached < len(once.lower):
         reason = StopReason.TIME
     lower = once.lower if lower is None else lower
-    return _Bounded(lower, once.lines, once.reached, boxes + once.reached, reason)
+    return _Bounded(lower, once.affine, once.reached, boxes + once.reached, reason)
 
 
 def nothing(dim: int) -> np.ndarray:
@@ -179,14 +179,14 @@ def nothing(dim: int) -> np.ndarray:
     return found
 
 
-def _fill_lines(
-    lines: Mapping[str, np.ndarray], slots: Iterable[Slot], found: np.ndarray, free: np.ndarray
+def _fill_affine(
+    affine: Mapping[str, np.ndarray], slots: Iterable[Slot], found: np.ndarray, free: np.ndarray
 ) -> None:
-    """From lines (n, G, f + 1) below goals and their negatives to lines below and above."""
+    """From affine functions (n, G, f + 1) below goals and their negatives to ranges of them."""
     for slot in slots:
         for side, sign in enumerate((1.0, -1.0)):
             own = sign * found[:, 2 * slot.pair + side]
-            into = lines[slot.quantity][:, slot.output, side]
+            into = affine[slot.quantity][:, slot.output, side]
             into[:, free], into[:, -1] = own[:, :-1], own[:, -1]
 
 

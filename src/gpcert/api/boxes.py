@@ -68,7 +68,7 @@ def bound_boxes(
     quantity : "mean", "std", "variance", "band" or "probability", or several of them.
     beta : how many standard deviations a band reaches; see `prediction_range`.
     affine : also find, for every box, an affine function that the mean, std or variance is proved
-        to lie above in the whole box, and one that it lies below: `BoxBounds.lines`.
+        to lie above in the whole box, and one that it lies below: `BoxBounds.affine`.
     tol : None bounds every box once, which is tight on small boxes; with a number, boxes are split
         until every end is known to within it.
     budget : seconds or a `Budget` for the whole call. By default 60 seconds where `tol` is given,
@@ -139,7 +139,7 @@ def bound_boxes(
         boxes=blocks.boxes,
         seconds=time.perf_counter() - start,
         models=tuple(each.fingerprint for each in models),
-        lines={name: file.values for name, file in files.lines.items()},
+        affine={name: file.values for name, file in files.affine.items()},
     )
 
 
@@ -147,12 +147,12 @@ class Files(NamedTuple):
     """Where ranges and affine functions of every quantity go."""
 
     ranges: Mapping[str, BoxFile]
-    lines: Mapping[str, BoxFile]
+    affine: Mapping[str, BoxFile]
 
     @property
     def all(self) -> list[BoxFile]:
         """Every one."""
-        return [*self.ranges.values(), *self.lines.values()]
+        return [*self.ranges.values(), *self.affine.values()]
 
 
 class Blocks:
@@ -177,8 +177,8 @@ class Blocks:
         k = self.numbers[number]
         for name, file in self.files.ranges.items():
             file.write(k, self.rows[k], found.ranges[name], found.finished)
-        for name, file in self.files.lines.items():
-            file.write(k, self.rows[k], found.lines[name], found.finished)
+        for name, file in self.files.affine.items():
+            file.write(k, self.rows[k], found.affine[name], found.finished)
         self.reached += found.reached
         self.boxes += found.boxes
 
@@ -243,15 +243,15 @@ def _files(
         targets = dict.fromkeys(names, out)
     header = {"models": work.fingerprints, **asked}
     identity = fingerprint(header, {"lower": corners[0], "upper": corners[1]})
-    ranges, lines = {}, {}
+    ranges, affine = {}, {}
     for name, labels in work.outputs.items():
         rows = (len(corners[0]), len(labels))
         ranges[name] = BoxFile.of(targets[name], rows, f"{name} {identity}")
         if work.affine:
             place = _beside(targets[name])
             unknown = nothing(work.whole.dim)
-            lines[name] = BoxFile.of(place, rows, f"{name} affine {identity}", unknown)
-    return Files(ranges, lines)
+            affine[name] = BoxFile.of(place, rows, f"{name} affine {identity}", unknown)
+    return Files(ranges, affine)
 
 
 def _beside(target: Any) -> Path | None:

@@ -26,13 +26,13 @@ from gpcert.enclosures import Evaluation
 from gpcert.enclosures.evaluation import evaluation_at
 from gpcert.enclosures.goals import Goal, QuantityGoal
 from gpcert.enclosures.paper import PaperEnclosures
+from gpcert.enclosures.paper.intervals import VarianceBound
 from gpcert.errors import InputError
 from gpcert.quantities import ClassSums, OutputQuantity, Probability, Quantity
 from gpcert.rounding import difference_down, difference_up
 from gpcert.search import StopReason
 
 MethodName = Literal["taylor", "paper", "both"]
-VarianceBound = Literal["solver", "analytic"]
 
 
 @dataclass(frozen=True)

@@ -35,9 +35,9 @@ class BoxBounds:
     boxes : enclosures that were evaluated, with those of the refinement.
     seconds : wall-clock time.
     models : fingerprints of the models.
-    lines : {quantity: (R, outputs, 2, d + 1)}, if `affine=True` was asked for: with
-        `*slope, offset = lines["mean"][r, o, 0]` the mean is at least `slope.x + offset` for every
-        real point x of box r, and at most that of `lines["mean"][r, o, 1]`.
+    affine : {quantity: (R, outputs, 2, d + 1)}, if `affine=True` was asked for: with
+        `*slope, offset = affine["mean"][r, o, 0]` the mean is at least `slope.x + offset` for every
+        real point x of box r, and at most that of `affine["mean"][r, o, 1]`.
     """
 
     lower: np.ndarray
@@ -50,7 +50,7 @@ class BoxBounds:
     boxes: int
     seconds: float
     models: tuple[str, ...]
-    lines: Mapping[str, np.ndarray] = field(default_factory=dict)
+    affine: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.lower)
@@ -83,10 +83,10 @@ class BoxBounds:
             "boxes": self.boxes,
             "seconds": self.seconds,
             "models": list(self.models),
-            "affine": list(self.lines),
+            "affine": list(self.affine),
         }
         arrays = {f"range_{name}": values for name, values in self.ranges.items()}
-        arrays |= {f"lines_{name}": values for name, values in self.lines.items()}
+        arrays |= {f"lines_{name}": values for name, values in self.affine.items()}
         write_arrays(path, header, {"lower": self.lower, "upper": self.upper, **arrays})
 
     @staticmethod

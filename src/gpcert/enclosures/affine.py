@@ -19,20 +19,20 @@ from gpcert.rounding import TINY, down, gamma, nonnegative, up
 
 
 @dataclass(frozen=True, eq=False)
-class Affine:
+class AffineBound:
     """`f(x) >= value + slope.(x - c)` for every real x of the cell with centre c; `value` (B,),
     `slope` (B, f), in the units of outputs and inputs."""
 
     value: Array
     slope: Array
 
-    def or_constant(self, lower: Array) -> Affine:
+    def or_constant(self, lower: Array) -> AffineBound:
         """The constant where that is larger in the middle, so on average, or where no finite line
         was found."""
         xp = namespace(lower)
         line = (self.value > lower) & xp.all(xp.isfinite(self.slope), axis=1)
         slope = xp.where(line[:, None], self.slope, xp.zeros_like(self.slope))
-        return Affine(xp.where(line, self.value, lower), slope)
+        return AffineBound(xp.where(line, self.value, lower), slope)
 
 
 def has_affine(quantity: Quantity) -> bool:
@@ -41,7 +41,7 @@ def has_affine(quantity: Quantity) -> bool:
 
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # huge cells: nothing is known
-def least_affine(evaluation: Evaluation, quantity: Quantity) -> Affine:
+def least_affine(evaluation: Evaluation, quantity: Quantity) -> AffineBound:
     """An affine function below the quantity (times its sign) on every cell."""
     assert isinstance(quantity, OutputQuantity), "asked for where it is known"
     sign, (evaluation, output) = quantity.sign, evaluation.output(quantity.output)
@@ -53,7 +53,7 @@ def least_affine(evaluation: Evaluation, quantity: Quantity) -> Affine:
     line = _least(variance, sign, units)
     if sign < 0:  # max(v, 0) <= v + dip
         lost = up(variance.units.factor * variance.dip, 2)
-        line = Affine(down(line.value - lost, 1), line.slope)
+        line = AffineBound(down(line.value - lost, 1), line.slope)
     if not isinstance(quantity, Std):
         return line
     low, high = variance.units.range(*variance.range)
@@ -62,7 +62,7 @@ def least_affine(evaluation: Evaluation, quantity: Quantity) -> Affine:
     return _below_tangent(line, low, high, evaluation)
 
 
-def _least(both: TwoSided, sign: int, units: Units) -> Affine:
+def _least(both: TwoSided, sign: int, units: Units) -> AffineBound:
     """With the slope of the enclosure at the centre: `y - slope.(x - c)` is at least its minimum.
 
     `slope.(x - c)` is `factor b.d` in the enclosure's coordinates, b with four roundings (and what
@@ -76,7 +76,7 @@ def _least(both: TwoSided, sign: int, units: Units) -> Affine:
     tiny = TINY * xp.sum(geometry.cells.half + geometry.half, axis=1)
     lost = up(gamma(8) * size + tiny, 4)
     least = _lowered(enclosure, -b, size, lost).minimum().lower
-    return Affine(units.below(least), slope)
+    return AffineBound(units.below(least), slope)
 
 
 def _lowered(enclosure: Enclosure, slope: Array, size: Array, lost: Array) -> Enclosure:
@@ -85,7 +85,7 @@ def _lowered(enclosure: Enclosure, slope: Array, size: Array, lost: Array) -> En
     return found.lowered(up(lost * enclosure.heaviest, 2))
 
 
-def _above_chord(line: Affine, low: Array, high: Array, evaluation: Evaluation) -> Affine:
+def _above_chord(line: AffineBound, low: Array, high: Array, evaluation: Evaluation) -> AffineBound:
     """Below `sqrt(V)`, from a line below V and `low <= V <= high`.
 
     For any k >= 0, `sqrt(V) - k V` is concave, so at least its smaller value at the two ends.
@@ -99,7 +99,9 @@ def _above_chord(line: Affine, low: Array, high: Array, evaluation: Evaluation) 
     return _multiple(line, k, rest, evaluation)
 
 
-def _below_tangent(line: Affine, low: Array, high: Array, evaluation: Evaluation) -> Affine:
+def _below_tangent(
+    line: AffineBound, low: Array, high: Array, evaluation: Evaluation
+) -> AffineBound:
     """Below `-sqrt(V)`, from a line below -V: `sqrt(V) <= k V + 1 / (4 k)` for any k > 0."""
     xp = namespace(low)
     middle = xp.sqrt(0.5 * low + 0.5 * high)
@@ -108,20 +110,20 @@ def _below_tangent(line: Affine, low: Array, high: Array, evaluation: Evaluation
     k = xp.where(usable, k, xp.ones_like(k))
     found = _multiple(line, k, down(-0.25 / k, 1), evaluation)
     none = xp.full_like(low, -math.inf)
-    return Affine(xp.where(usable, found.value, none), found.slope)
+    return AffineBound(xp.where(usable, found.value, none), found.slope)
 
 
-def _multiple(line: Affine, k: Array, rest: Array, evaluation: Evaluation) -> Affine:
+def _multiple(line: AffineBound, k: Array, rest: Array, evaluation: Evaluation) -> AffineBound:
     """`k line + rest` for k >= 0: the slope's rounding, and what underflows, is taken off."""
     half = evaluation.cells.half
     xp, f = namespace(k), half.shape[1]
     slope = k[:, None] * line.slope
     lost = up(xp.sum((gamma(2) * xp.abs(slope) + TINY) * half, axis=1), f + 4)
     scaled = xp.where(k > 0, down(k * line.value, 1), xp.zeros_like(k))
-    return Affine(down(down(scaled + rest, 1) - lost, 1), slope)
+    return AffineBound(down(down(scaled + rest, 1) - lost, 1), slope)
 
 
-def through_origin(line: Affine, center: Array) -> Array:
+def through_origin(line: AffineBound, center: Array) -> Array:
     """(B,): `offset` with `offset + slope.x <= value + slope.(x - c)` for every x, in reals."""
     xp = namespace(center)
     terms = line.slope * center

@@ -97,7 +97,7 @@ class Evaluation(Memo):
         learnt: Portfolio | None = None,
     ) -> None:
         super().__init__()
-        self.parts = local.members
+        self.members = local.members
         self.cells = cells
         self.optional = optional
         """Whether bounds that may not pay are tried: not for cells that are single points."""
@@ -110,12 +110,12 @@ class Evaluation(Memo):
     @property
     def local(self) -> LocalPosterior:
         """The posterior; of a committee the first member."""
-        return self.parts[0]
+        return self.members[0]
 
     @property
     def model(self) -> Posterior | Several:
         """The posterior, or all of them."""
-        members = tuple(part.posterior for part in self.parts)
+        members = tuple(part.posterior for part in self.members)
         return members[0] if len(members) == 1 else Several(members)
 
     def member(self, index: int) -> Evaluation:
@@ -125,19 +125,19 @@ class Evaluation(Memo):
         return self.once(("member", index), lambda: self._member(index))
 
     def _member(self, index: int) -> Evaluation:
-        own = Evaluation(self.parts[index], self.cells, self.optional)
+        own = Evaluation(self.members[index], self.cells, self.optional)
         own.portfolio, own._index = self.portfolio, index
         return own
 
     def output(self, number: int) -> tuple[Evaluation, int]:
         """Whose an output is, and its number there: a posterior's own, or of separate outputs,
         each a member, that member's only one."""
-        return (self, number) if len(self.parts) == 1 else (self.member(number), 0)
+        return (self, number) if len(self.members) == 1 else (self.member(number), 0)
 
     def at_centers(self) -> Evaluation:
         """The cells' centres as cells of their own."""
         points = Cells(self.cells.region, self.cells.center, self.cells.center)
-        return Evaluation(LocalCommittee(self.parts), points, optional=False)
+        return Evaluation(LocalCommittee(self.members), points, optional=False)
 
     @cached_property
     def expansion(self) -> Expansion:

@@ -27,7 +27,7 @@ BLOCK = 2**18
 """Entries of the tensors of the cells that are searched together: bounds the memory."""
 
 
-class Polynomial(NamedTuple):
+class CellPolynomial(NamedTuple):
     """`p(d) = gradient.d + d^T hessian d / 2 + T[d, d, d] / 6` on `|d_j| <= half_j`, a batch.
 
     `gradient`, `half` (B, f), `hessian` (B, f, f); `tensor` (B, n), T over sorted triples, or None.
@@ -38,10 +38,10 @@ class Polynomial(NamedTuple):
     tensor: Array | None
     half: Array
 
-    def take(self, index: Array) -> Polynomial:
+    def take(self, index: Array) -> CellPolynomial:
         """Those of some of the cells."""
         tensor = None if self.tensor is None else self.tensor[index]
-        return Polynomial(self.gradient[index], self.hessian[index], tensor, self.half[index])
+        return CellPolynomial(self.gradient[index], self.hessian[index], tensor, self.half[index])
 
 
 class _Parts(NamedTuple):
@@ -72,7 +72,7 @@ def _joined(first: _Parts, second: _Parts) -> _Parts:
     return _Parts(cell, low, high)
 
 
-def at_least(polynomial: Polynomial, need: Array) -> Array:
+def at_least(polynomial: CellPolynomial, need: Array) -> Array:
     """Mask (B,): `p >= need` (B,) is proved on the whole box.
 
     Not proved is no statement: p may be less somewhere, or the sub-boxes ran out.
@@ -108,7 +108,7 @@ def _search(block: _Block) -> np.ndarray:
 class _Block:
     """Some cells' polynomials with dense tensors, and what rounding may do to them."""
 
-    def __init__(self, polynomial: Polynomial, need: Array) -> None:
+    def __init__(self, polynomial: CellPolynomial, need: Array) -> None:
         self.polynomial, self.need = polynomial, need
         xp = namespace(need)
         w, f = polynomial.half, polynomial.half.shape[1]

@@ -83,6 +83,8 @@ class LocalPosterior:
     """The linear trends of the means on this region."""
     sliced: bool = False
     """Whether the region fixes features, so that its functions may be shorter than on the whole."""
+    one_batch: bool = False
+    """Whether the kernel is that of the cells of one batch, in their order (see `sections`)."""
     memo: Memo = field(default_factory=Memo, init=False)
 
     @staticmethod

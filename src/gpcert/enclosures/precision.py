@@ -105,8 +105,8 @@ class LocalPrecision:
         spread = up(gamma(N + r + 8) * k_norm + k_error, 8)
         y = K @ S
         y_error = up(size2 * spread, 8)
-        product = xp.sum(K * y, axis=1)
-        size = xp.sum(xp.abs(K * y), axis=1)
+        terms = K * y
+        product, size = xp.sum(terms, axis=1), xp.sum(xp.abs(terms), axis=1)
         # k.y: the error of y, the error of k against the true y, and the summation
         error = y_error * (k_norm + k_error) + k_error * root(xp.sum(y**2, axis=1))
         return Applied(y, y_error, product, up(error + gamma(N + 4) * size, N + 16))

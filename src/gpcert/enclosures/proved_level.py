@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from gpcert.arrays import Array, namespace
 from gpcert.enclosures.enclosure import Enclosure, LevelBound
-from gpcert.enclosures.inner_search import Polynomial, at_least
+from gpcert.enclosures.inner_search import CellPolynomial, at_least
 from gpcert.rounding import gamma, up
 
 MOST_FEATURES = 32
@@ -41,7 +41,7 @@ def stays_above(enclosure: Enclosure, level: Array, asked: Array) -> Array:
         slack = up(slack - cubic.saved, 1)
     above = enclosure.value - level
     need = up(slack - above + gamma(4) * (xp.abs(slack) + xp.abs(above)), 2)
-    polynomial = Polynomial(
+    polynomial = CellPolynomial(
         enclosure.gradient[index],
         hessian[index],
         None if cubic is None else cubic.tensor[index],

@@ -41,7 +41,7 @@ class SectionModel:
     """
 
     model: Model
-    parts: tuple[LocalPosterior, ...]
+    members: tuple[LocalPosterior, ...]
     sections: tuple[Sections, ...]
     hull: Box
     """All of t that is asked about: it is of positive length, and sets the batches' units."""
@@ -82,8 +82,8 @@ class SectionModel:
     ) -> Evaluation:
         """Enclosures over the intervals [low, high] (B, 1) of the sections `question` (B,)."""
         bound = tuple(
-            replace(part, kernel=sections.batch(question, self.backend))
-            for part, sections in zip(self.parts, self.sections, strict=True)
+            replace(part, kernel=sections.batch(question, self.backend), one_batch=True)
+            for part, sections in zip(self.members, self.sections, strict=True)
         )
         local = bound[0] if isinstance(self.model, Posterior) else LocalCommittee(bound)
         cells = Cells(self.hull, self.backend.asarray(low), self.backend.asarray(high))
@@ -92,5 +92,5 @@ class SectionModel:
     @property
     def cells_at_once(self) -> int:
         """As many as leave the derivatives' covariance cheap."""
-        largest = max(len(part.posterior.points) for part in self.parts)
+        largest = max(len(part.posterior.points) for part in self.members)
         return int(np.clip(CHEAP_WORK / largest**2, 16, MOST_CELLS))

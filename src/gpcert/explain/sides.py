@@ -129,7 +129,7 @@ def one_sided_ranges(
     if shape[1] == 0:
         found = [nothing_searched(goals, (0, 1), StopReason.CONVERGED)]
     elif effort.method.name == "taylor" and has_sections(question.model):
-        found = _by_lines(question, goals, intervals, effort, line)
+        found = _by_sections(question, goals, intervals, effort, line)
     else:
         found = _by_regions(question, model, goals, intervals, effort, line)
     # goals come in pairs: each output, and its negative
@@ -145,7 +145,7 @@ def one_sided_ranges(
     return Sides(lower[..., 0], upper[..., 0], -upper[..., 1], -lower[..., 1], reason, boxes)
 
 
-def _by_lines(
+def _by_sections(
     question: RangeQuestion,
     goals: Sequence[Goal],
     intervals: Intervals,

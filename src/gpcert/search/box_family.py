@@ -45,11 +45,11 @@ TRIAL_GAIN = 0.05
 
 
 class Once(NamedTuple):
-    """`lower` (R, G) bounds of the goals; `lines` (R, G, f + 1), slopes and offsets of affine
+    """`lower` (R, G) bounds of the goals; `affine` (R, G, f + 1), slopes and offsets of affine
     functions below them, if they were asked for; and how many boxes were `reached` in time."""
 
     lower: np.ndarray
-    lines: np.ndarray | None
+    affine: np.ndarray | None
     reached: int
 
 
@@ -114,10 +114,10 @@ class BoxFamily:
         """
         known = np.array([goal.known[0] for goal in self.goals], dtype=float)
         lower = np.tile(known, (len(low), 1))
-        lines = None
+        affine = None
         if self.affine:
-            lines = np.zeros((len(low), len(known), low.shape[1] + 1))
-            lines[:, :, -1] = known
+            affine = np.zeros((len(low), len(known), low.shape[1] + 1))
+            affine[:, :, -1] = known
         start, learnt = 0, Portfolio()
         with running_on(self.backend), suppress(OutOfTime):
             paying = self._paying(low, high)
@@ -129,11 +129,11 @@ class BoxFamily:
                         boxes = (low[rows], high[rows])
                         evaluation = self.evaluation(np.empty(0), *boxes, optional, learnt)
                         lower[rows, own] = self._bounds(evaluation, own)
-                        if lines is not None:
-                            lines[rows, own] = self._lines(evaluation, own, lower[rows])
+                        if affine is not None:
+                            affine[rows, own] = self._affine(evaluation, own, lower[rows])
                         learnt = evaluation.portfolio
-            return Once(lower, lines, len(low))
-        return Once(lower, lines, start)
+            return Once(lower, affine, len(low))
+        return Once(lower, affine, start)
 
     def _paying(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         """(G,) whether the bounds that may not pay take something off a pair's widths, by trial."""
@@ -159,7 +159,7 @@ class BoxFamily:
             found.append(np.maximum(bound, self.goals[g].known[0]))
         return np.stack(found, axis=1)
 
-    def _lines(self, evaluation: Evaluation, goals: np.ndarray, lower: np.ndarray) -> np.ndarray:
+    def _affine(self, evaluation: Evaluation, goals: np.ndarray, lower: np.ndarray) -> np.ndarray:
         """(n, len(goals), f + 1): slopes and offsets of affine functions below some goals; `lower`
         (n, G) is taken where none is known."""
         found = []
@@ -171,10 +171,10 @@ class BoxFamily:
             offset = through_origin(line, evaluation.cells.center)
             parts = (to_numpy(line.slope), to_numpy(offset)[:, None])
             found.append(np.concatenate(parts, axis=1))
-        lines = np.stack(found, axis=1)
-        if np.isnan(lines).any():
+        affine = np.stack(found, axis=1)
+        if np.isnan(affine).any():
             raise SoundnessError("an affine bound is NaN; please report this model")
-        return lines
+        return affine
 
     def refined(
         self, low: np.ndarray, high: np.ndarray, tol: float, budget: Budget

@@ -137,7 +137,7 @@ class _Search:
     def _local_model(self) -> LocalModel:
         problem = self.problem
         variance = any(goal.needs_variance for goal in problem.goals)
-        return local_model(problem.posterior, problem.region, self.backend, variance)
+        return local_model(problem.model, problem.region, self.backend, variance)
 
     def _move(self) -> None:
         """To the GPU, once a batch of a CPU is open or done: its thousands of launches take a
@@ -145,9 +145,7 @@ class _Search:
         problem = self.problem
         if self.backend == problem.backend:
             return
-        enough = cells_at_once(
-            problem.posterior, len(problem.region.free), problem.goals, self.backend
-        )
+        enough = cells_at_once(problem.model, len(problem.region.free), problem.goals, self.backend)
         if max(self.boxes, len(self.frontier)) >= HOST_SHARE * enough:
             self.backend = problem.backend
             self.local = self._local_model()
@@ -208,10 +206,10 @@ class _Search:
     def _batch_size(self) -> int:
         """Parents per batch: bounded by work, memory, and the budget of boxes."""
         problem, f = self.problem, len(self.problem.region.free)
-        size = cells_at_once(problem.posterior, f, problem.goals, self.backend) // 2
+        size = cells_at_once(problem.model, f, problem.goals, self.backend) // 2
         budget = problem.budget
         if budget.memory is not None:
-            each = bytes_per_cell(problem.posterior, f)
+            each = bytes_per_cell(problem.model, f)
             size = min(size, int((budget.memory - self.frontier.bytes) / (2 * each)))
         if budget.boxes is not None:
             size = min(size, (budget.boxes - self.boxes + 1) // 2)

@@ -148,7 +148,7 @@ class Incumbents:
     def __init__(self, problem: Problem) -> None:
         self.region = problem.region
         self.goals = problem.goals
-        self.functions = [goal.function(problem.posterior) for goal in self.goals]
+        self.functions = [goal.function(problem.model) for goal in self.goals]
         # one entry a goal, replaced whole: an interrupt never finds a value without its point
         self._best = [(goal.known[1], self.region.center) for goal in self.goals]
 

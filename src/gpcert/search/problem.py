@@ -158,7 +158,7 @@ class Problem:
     with a value below T is known; it needs no tolerance.
     """
 
-    posterior: Model
+    model: Model
     region: Region
     goals: Sequence[Goal]
     tol: float = 0.01
@@ -169,10 +169,9 @@ class Problem:
     watch: Watch = field(default_factory=Watch)
 
     def __post_init__(self) -> None:
-        if self.region.dim != self.posterior.dim:
+        if self.region.dim != self.model.dim:
             raise InputError(
-                f"region: expected {self.posterior.dim} features as in the model, "
-                f"got {self.region.dim}"
+                f"region: expected {self.model.dim} features as in the model, got {self.region.dim}"
             )
         if not (np.isfinite(self.tol) and self.tol >= 0):
             raise InputError(f"tol: expected a number >= 0, got {self.tol!r}")

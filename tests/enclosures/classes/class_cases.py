@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from gpcert.arrays import backend_from_name, to_numpy
 from gpcert.class_layout import class_layout
 from gpcert.enclosures import Evaluation
-from gpcert.enclosures.classes.bounds import ClassEvaluation
+from gpcert.enclosures.classes.bounds import ClassBounds
 from gpcert.enclosures.local_posterior import local_model
 from gpcert.kernels import Matern, SquaredExponential
 from gpcert.likelihoods import Gaussian, MultinomialProbit, Softmax
@@ -33,11 +33,11 @@ class ClassCase:
 
 
 def evaluation_of(posterior, region, cells=None, optional=True):
-    """`ClassEvaluation` of some cells; the region's root by default."""
+    """`ClassBounds` of some cells; the region's root by default."""
     layout, searched = class_layout(posterior)
     local = local_model(searched, region, backend_from_name("numpy"), True)
     evaluation = Evaluation(local, region.root() if cells is None else cells, optional)
-    return ClassEvaluation(evaluation, layout, posterior.likelihood)
+    return ClassBounds(evaluation, layout, posterior.likelihood)
 
 
 def random_evaluation(case, optional=True, splits=5, keep=4):

@@ -12,14 +12,14 @@ import gpcert
 from gpcert.arrays import backend_from_name, to_numpy
 from gpcert.class_layout import class_layout
 from gpcert.enclosures.goals import QuantityGoal
-from gpcert.enclosures.paper import PaperEnclosures, class_bound, conditional
+from gpcert.enclosures.paper import PaperEnclosures, class_bound, latent_grid
 from gpcert.enclosures.paper.class_bound import grid_ranges, pieces_for, weighted_lower
-from gpcert.enclosures.paper.class_grid import link_range
-from gpcert.enclosures.paper.conditional import (
+from gpcert.enclosures.paper.latent_grid import (
     LatentRanges,
     conditional_mean,
     conditional_variance,
     latent_ranges,
+    link_range,
 )
 from gpcert.errors import InputError
 from gpcert.kernels import SquaredExponential
@@ -313,7 +313,7 @@ def test_wide_ranges_and_no_variance():
     one = np.ones(4)
     mean = (np.array([-np.inf, 0.5, -1e300, 0.0]), np.array([np.inf, 0.5, 1e300, 0.0]))
     variance = (np.array([0.0, 0.0, 0.0, 0.0]), np.array([np.inf, 0.0, 1.0, 1e90]))
-    ranges = conditional._consistent(
+    ranges = latent_grid._consistent(
         (mean, mean), [variance, variance], (-np.inf * one, np.inf * one)
     )
     assert ranges.known.tolist() == [False, True, False, True]

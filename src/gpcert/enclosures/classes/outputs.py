@@ -27,7 +27,7 @@ class LatentOutputs:
     @property
     def together(self) -> bool:
         """Whether all outputs have one kernel."""
-        return len(self.evaluation.parts) == 1
+        return len(self.evaluation.members) == 1
 
     @property
     def geometry(self) -> Geometry:
@@ -102,7 +102,7 @@ class LatentOutputs:
 
     def split_scores(self) -> Array:
         """(B, f): what halving each axis gains; the sum over the kernels."""
-        count = len(self.evaluation.parts)
+        count = len(self.evaluation.members)
         members = [self.evaluation.member(index).expansion.geometry for index in range(count)]
         scores = [geometry.split_scores() for geometry in members]
         return sum(scores[1:], scores[0])

@@ -91,7 +91,7 @@ def _with_lines(evaluation: Evaluation, output: int, sign: int, q: Array, asked:
     """Bounds q (B,), raised where the paper's are better. Where those gained nothing before they
     are tried on some of the cells where that is asked."""
     xp, local = namespace(q), evaluation.local
-    if len(q) > 2 * TRIAL and not evaluation.gained("paper"):
+    if len(q) > 2 * TRIAL and not evaluation.gained("paper") and not local.one_batch:
         index = xp.nonzero(asked)[0]
         index = index[:: -(-len(index) // TRIAL)]
         few = local.paper_mean(local.expand(evaluation.cells.take(index)), output, sign)

@@ -12,8 +12,8 @@ from gpcert.arrays import Array, Backend, namespace, to_numpy
 from gpcert.deadline import checkpoint
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.local_posterior import LocalPosterior, Memo
+from gpcert.enclosures.paper.programs import ClosedForms, SolverPrograms
 from gpcert.enclosures.paper.relaxation import Relaxation, relax
-from gpcert.enclosures.paper.solver_programs import ClosedForms, SolverPrograms
 from gpcert.enclosures.paper.square_form import SquareForm
 from gpcert.enclosures.paper.variance_bound import (
     Programs,
@@ -26,7 +26,7 @@ from gpcert.regions import Cells
 from gpcert.regions.frame import Frame, Reach
 from gpcert.rounding import down
 
-VarianceMethod = Literal["solver", "analytic"]
+VarianceBound = Literal["solver", "analytic"]
 
 LARGEST_CHUNK = 4.0e6
 """Slopes (cells x points x lifted coordinates) held at once."""
@@ -54,7 +54,7 @@ class PaperEnclosures:
     Shared by the goals of a search, so that the intervals of a batch are found once.
     """
 
-    def __init__(self, variance: VarianceMethod = "solver", random_state: int | None = 0) -> None:
+    def __init__(self, variance: VarianceBound = "solver", random_state: int | None = 0) -> None:
         self.variance = variance
         self.rng = np.random.default_rng(random_state)
         self._work = 0.0

@@ -82,7 +82,9 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         geometry = expansion.geometry
         coefficients = expansion.K * combination.weights
         zeroth, gradient, hessian = self.moments(coefficients, expansion.scaled)
-        errors = self._coefficient_errors(expansion, combination, coefficients)
+        magnitudes = xp.abs(coefficients)
+        rounding = self.moment_errors(magnitudes)
+        errors = self._coefficient_errors(expansion, combination, magnitudes, rounding)
         # omega k(., c) = s^2 exactly: the function at the centre itself is the constant
         value = zeroth + self.variance if combination.own else zeroth
         known = self.known_squared_norm(
@@ -96,7 +98,9 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
             drift = up(combination.slack * xp.sqrt(sizes2[:, 2]), 8)
         box = (geometry.half, geometry.rho)
         moments = (zeroth, gradient, hessian)
-        higher = self.higher_terms(coefficients, expansion.scaled, moments, box, drift)
+        higher = self.higher_terms(
+            coefficients, expansion.scaled, moments, box, rounding[:, 3], drift
+        )
         remainder = self._tail_bound(geometry, combination.squared_norm, known, higher)
         cubic = None
         if higher is not None and higher.cubic is not None:
@@ -135,7 +139,9 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         if higher is None:
             return None
         value, gradient = self.first_moments(coefficients, expansion.scaled)
-        errors = self._coefficient_errors(expansion, combination, coefficients)[:, :2]
+        magnitudes = xp.abs(coefficients)
+        rounding = self.moment_errors(magnitudes)
+        errors = self._coefficient_errors(expansion, combination, magnitudes, rounding)[:, :2]
         known = self.known_squared_norm(
             xp.abs(value) - errors[:, 0],
             length_below(gradient, 1) - errors[:, 1],
@@ -159,20 +165,22 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         return expansion.K @ weights.T, errors
 
     def _coefficient_errors(
-        self, expansion: WeightedExpansion, combination: Combination, coefficients: Array
+        self,
+        expansion: WeightedExpansion,
+        combination: Combination,
+        magnitudes: Array,
+        rounding: Array,
     ) -> Array:
         """(B, 3): rounding of the moments, underflow, and the errors of the weights themselves."""
-        xp = namespace(coefficients)
-        errors = self.moment_errors(xp.abs(coefficients))[:, :3]
-        weights = xp.reshape(combination.weights, (-1, coefficients.shape[1]))
-        errors = errors + self.floor * xp.sum(xp.abs(weights), axis=1)[:, None]
+        xp = namespace(magnitudes)
+        weights = xp.reshape(combination.weights, (-1, magnitudes.shape[1]))
+        errors = rounding[:, :3] + self.floor * xp.sum(xp.abs(weights), axis=1)[:, None]
         if combination.slack is not None:
             sizes2, _ = self.squared_sizes(expansion.K)
             errors = errors + up(combination.slack[:, None] * xp.sqrt(sizes2), 8)
         if combination.own:
-            size = xp.abs(coefficients)
-            rounding = up(gamma(4) * (self.variance + xp.sum(size, axis=1)), 4)
-            errors = errors + xp.stack([rounding, 0.0 * rounding, 0.0 * rounding], axis=1)
+            last = up(gamma(4) * (self.variance + xp.sum(magnitudes, axis=1)), 4)
+            errors = errors + xp.stack([last, 0.0 * last, 0.0 * last], axis=1)
         return errors
 
     def _tail_bound(

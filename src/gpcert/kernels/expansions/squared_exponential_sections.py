@@ -157,13 +157,14 @@ class SquaredExponentialSections(LocalSquaredExponential):
         scaled: Array,
         moments: tuple[Array, Array, Array],
         box: tuple[Array, Array],
+        rounding: Array,
         drift: Array | None = None,
     ) -> HigherTerms:
         """Third moments about the centre: the shift of `cubic_terms` has nothing left to do."""
         xp = namespace(coefficients)
         u = self.points - scaled
         third = xp.sum(coefficients * u * u * u, axis=1)  # a power is far slower than products
-        error = self.moment_errors(xp.abs(coefficients))[:, 3] + self._cubic_floor
+        error = rounding + self._cubic_floor
         if drift is not None:
             error = error + up(drift * self._largest_extent, 4)
         return cubic_terms(third[:, None], moments, 0.0 * scaled, error, box)

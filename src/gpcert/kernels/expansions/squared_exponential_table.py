@@ -197,21 +197,22 @@ class SquaredExponentialTable:
         scaled: Array,
         moments: tuple[Array, Array, Array],
         box: Box,
+        rounding: Array,
         drift: Array | None = None,
     ) -> HigherTerms | None:
         """Third moments by one matrix product for few features; else the points' Gram matrix.
 
-        The latter costs N^2 a cell, so it is used only where a batch of it stays cheap.
+        The latter costs N^2 a cell, so it is used only where a batch of it stays cheap. `rounding`
+        (B,) is that of the third moments, see `moment_errors`.
         """
         xp = namespace(coefficients)
         f = self.points.shape[1]
-        magnitudes = xp.abs(coefficients)
         # |T_n| <= sum |a_i| m_i^n, and m_i^n <= m_i^2 (largest m)^(n-2)
         growth = [self._largest_extent ** (n - 2) for n in range(3, HIGHEST_DEGREE + 1)]
         drifts = xp.stack([0.0 * box[1] if drift is None else drift * g for g in growth], axis=1)
         if 0 < f <= MOST_CUBIC_FEATURES:
             third = coefficients @ self._cubes
-            error = self.moment_errors(magnitudes)[:, 3] + self._cubic_floor + up(drifts[:, 0], 4)
+            error = rounding + self._cubic_floor + up(drifts[:, 0], 4)
             return cubic_terms(third, moments, scaled, error, box)
         if not bool(xp.any(box[1] > 0)):
             return None  # single points have no higher degrees

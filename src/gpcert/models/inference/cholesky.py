@@ -36,13 +36,21 @@ def lower_solve(L: np.ndarray, b: np.ndarray) -> np.ndarray:
     return _trtrs(L, b, lower=1)[0]
 
 
-def checked_covariance(K: Any, shape: tuple[int, ...]) -> np.ndarray:
+def scaled_factor(K: np.ndarray, root: np.ndarray) -> np.ndarray:
+    """L with `L L^T = I + W^1/2 K W^1/2`, root = W^1/2."""
+    B = K * root
+    B *= root[:, None]
+    B[np.diag_indices(len(root))] += 1.0
+    return lower_factor(B)
+
+
+def checked_covariance(K: Any, shape: tuple[int, ...], name: str = "K") -> np.ndarray:
     """K as a finite float64 array of the expected shape."""
     K = np.asarray(K, dtype=np.float64)
     if K.shape != shape:
-        raise InputError(f"K: expected shape {shape} for these targets, got {K.shape}")
+        raise InputError(f"{name}: expected shape {shape}, got {K.shape}")
     if not np.isfinite(K).all():
-        raise InputError("K: expected finite numbers, got NaN or infinity; check the kernel")
+        raise InputError(f"{name}: expected finite numbers, got NaN or infinity; check the kernel")
     return K
 
 

@@ -9,11 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from gpcert.models.inference.cholesky import (
-    checked_covariance,
-    lower_factor,
-    with_jitter,
-)
+from gpcert.models.inference.cholesky import checked_covariance, scaled_factor, with_jitter
 from gpcert.models.inference.record import EvidenceGradient, Fit
 from gpcert.models.links import Link, Moments
 from gpcert.rounding import U
@@ -83,7 +79,9 @@ def _ep(
     while True:
         state = _posterior(K, sites)
         moments = link.moments(y, state.cavity_mean, state.cavity_variance)
-        evidence, mismatch = _evidence(sites, state, moments), _mismatch(state, moments)
+        growth = 1.0 + sites[0] * state.cavity_variance
+        evidence = site_evidence(sites, state, growth, moments.log_z)
+        mismatch = _mismatch(state, moments)
         # a warm start may be there at once: then there is no earlier evidence to compare with
         asked, rounding = tolerance * (1.0 + abs(evidence)), _rounding(K, state)
         settled = sweep == 1 or abs(evidence - previous) <= asked + rounding
@@ -130,10 +128,7 @@ def _posterior(K: np.ndarray, sites: np.ndarray) -> _State:
     """
     precision, shift = sites
     root = np.sqrt(precision)
-    B = K * root
-    B *= root[:, None]
-    B[np.diag_indices(len(root))] += 1.0
-    L = lower_factor(B)
+    L = scaled_factor(K, root)
     inverse = triangular_inverse(L)
     b = np.einsum("ij,ij->j", inverse, inverse)
     explained = 1.0 - b
@@ -175,23 +170,22 @@ def _mismatch(state: _State, moments: Moments) -> float:
     return float(np.maximum(of_mean, of_variance).max())
 
 
-def _evidence(sites: np.ndarray, state: _State, moments: Moments) -> float:
+def site_evidence(sites: np.ndarray, state: Any, growth: np.ndarray, log_z: np.ndarray) -> float:
     """GPML Eq. 3.65 with every division by a site's precision cancelled by hand:
 
     E = sum log Z_i + sum log(1 + p v) / 2 - log|B| / 2 + s^T mean / 2
         + sum (p m^2 - 2 m s - s^2 v) / (1 + p v) / 2,
 
-    p, s precision and shift of the sites, m, v mean and variance of the cavities.
+    p, s precision and shift of the sites, m, v mean and variance of the cavities, `growth` 1 + p v.
     """
     p, s = sites
     m, v = state.cavity_mean, state.cavity_variance
-    grown = 1.0 + p * v
     return float(
-        moments.log_z.sum()
-        + 0.5 * np.log(grown).sum()
+        log_z.sum()
+        + 0.5 * np.log(growth).sum()
         - state.half_log_determinant
         + 0.5 * (s @ state.mean)
-        + 0.5 * ((p * m * m - 2.0 * m * s - s * s * v) / grown).sum()
+        + 0.5 * ((p * m * m - 2.0 * m * s - s * s * v) / growth).sum()
     )
 
 

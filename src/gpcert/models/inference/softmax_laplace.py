@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from gpcert.errors import InputError
 from gpcert.models.inference.cholesky import (
     checked_covariance,
     lower_factor,
     lower_solve,
+    scaled_factor,
     solve,
     with_jitter,
 )
+from gpcert.models.inference.newton import Problem, find_mode
 from gpcert.models.inference.record import EvidenceGradient, Fit
 from gpcert.models.links import softmax_log_likelihood, softmax_probabilities
-from gpcert.rounding import U
 from gpcert.triangular import square, triangular_inverse
 
-MODE_TOLERANCE = 1e-10
-"""On `|a - (e_y - p)|`, whose entries lie in [-1, 1]; see `laplace`."""
-
-_HALVINGS = 40
 _FAST_STEPS = 25
 
 
@@ -78,39 +73,17 @@ def _softmax_laplace(
 ) -> Fit:
     one_hot = np.zeros((len(K), len(y)))
     one_hot[y, np.arange(len(y))] = 1.0
-    a, f = _first_iterate(K, y, start)
-    largest_variance = float(np.diagonal(K, axis1=1, axis2=2).max())
-    steps = 0
-    while True:
-        objective, p = _objective(a, f, y), softmax_probabilities(f)
-        residual = one_hot - p - a
-        gap, floor = float(np.abs(residual).max()), MODE_TOLERANCE + 4.0 * U * _rounding(K, a, p)
-        if gap <= floor or steps == max_iterations:
-            break
-        # (I + W K)^-1 residual: GPML Alg. 3.3, lines 9-11, as a correction (see `laplace`)
-        step = residual - _precision_times(_factors(K, p), _each(K, residual), steps)
-        # rounding of a^T K a: a decrease below it means nothing
-        size = float(np.abs(a).sum() + np.abs(step).sum())
-        slack = 4.0 * U * (abs(objective) + largest_variance * size**2)
-        a = _search(a, f, step, _each(K, step), y, objective - slack)
-        f = _each(K, a)
-        steps += 1
-    if gap > floor:
-        warnings.warn(
-            f"softmax Laplace: Newton stopped after {steps} steps with |a - (y - p)| = {gap:.3g} "
-            f"(tolerance {floor:.3g})",
-            ConvergenceWarning,
-            stacklevel=4,
-        )
+    mode = find_mode(_problem(K, y, one_hot), start, max_iterations)
+    p = mode.local
     factors = _factors(K, p)
     weights = one_hot - p
     return Fit(
-        evidence=objective - factors.half_log_determinant,
+        evidence=mode.objective - factors.half_log_determinant,
         weights=weights,
         factor=_coupled_factor(factors.F) if factored else None,
         gradient=EvidenceGradient(square=_gradient(K, weights, p, factors, shared=shared)),
-        converged=gap <= floor,
-        iterations=steps,
+        converged=mode.converged,
+        iterations=mode.steps,
         start=weights,
     )
 
@@ -120,24 +93,23 @@ def _each(matrices: np.ndarray, vectors: np.ndarray) -> np.ndarray:
     return np.stack([matrix @ vector for matrix, vector in zip(matrices, vectors, strict=True)])
 
 
-def _first_iterate(K: np.ndarray, y: np.ndarray, start: Any) -> tuple[np.ndarray, np.ndarray]:
-    """The start, if its objective beats that of f = 0."""
-    zero = np.zeros(K.shape[:2])
-    if start is None or np.shape(start) != zero.shape:
-        return zero, zero
-    a = np.array(start, dtype=np.float64)
-    f = _each(K, a)
-    return (a, f) if _objective(a, f, y) > _objective(zero, zero, y) else (zero, zero)
-
-
-def _objective(a: np.ndarray, f: np.ndarray, y: np.ndarray) -> float:
-    return float(softmax_log_likelihood(y, f).sum() - 0.5 * np.vdot(a, f))
-
-
-def _rounding(K: np.ndarray, a: np.ndarray, p: np.ndarray) -> float:
-    """Size of the terms of K a, times the slope of p in f."""
+def _problem(K: np.ndarray, y: np.ndarray, one_hot: np.ndarray) -> Problem:
+    """See GPML Alg. 3.3, lines 9-11, for the step; p are the probabilities."""
     variances = np.diagonal(K, axis1=1, axis2=2)
-    return float(((p * (1.0 - p) * variances).max(1) * np.abs(a).sum(1)).max())
+
+    def rounding(p: np.ndarray, a: np.ndarray) -> float:
+        return float(((p * (1.0 - p) * variances).max(1) * np.abs(a).sum(1)).max())
+
+    return Problem(
+        "softmax Laplace",
+        variances,
+        times=lambda a: _each(K, a),
+        log_likelihood=lambda f: softmax_log_likelihood(y, f),
+        at=softmax_probabilities,
+        gradient=lambda p: one_hot - p,
+        step=lambda p, gap, n: gap - _precision_times(_factors(K, p), _each(K, gap), n),
+        rounding=rounding,
+    )
 
 
 def _factors(K: np.ndarray, p: np.ndarray) -> _Factors:
@@ -145,10 +117,7 @@ def _factors(K: np.ndarray, p: np.ndarray) -> _Factors:
     F, E = np.empty((m, N, N)), np.empty((m, N, N))
     half_log_determinant = 0.0
     for c, root in enumerate(np.sqrt(p)):
-        B = K[c] * root
-        B *= root[:, None]
-        B[np.diag_indices(N)] += 1.0
-        L = lower_factor(B)
+        L = scaled_factor(K[c], root)
         half_log_determinant += float(np.log(np.diag(L)).sum())
         F[c] = triangular_inverse(L) * root
         E[c] = square(F[c])
@@ -166,18 +135,6 @@ def _precision_times(factors: _Factors, b: np.ndarray, steps: int) -> np.ndarray
         return factors.precision_times(b)
     A = _coupled_factor(factors.F)
     return _each(A.transpose(0, 2, 1), np.broadcast_to(_each(A, b).sum(0), (len(A), A.shape[1])))
-
-
-def _search(
-    a: np.ndarray, f: np.ndarray, da: np.ndarray, df: np.ndarray, y: np.ndarray, least: float
-) -> np.ndarray:
-    """a after the longest of the steps 1, 1/2, 1/4, ... whose objective is at least `least`."""
-    length = 1.0
-    for _ in range(_HALVINGS):
-        if _objective(a + length * da, f + length * df, y) >= least:
-            return a + length * da
-        length *= 0.5
-    return a
 
 
 def _gradient(

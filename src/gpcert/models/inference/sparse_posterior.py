@@ -9,6 +9,7 @@ import numpy as np
 import scipy.linalg
 
 from gpcert.models.inference.cholesky import lower_factor, lower_solve
+from gpcert.models.inference.ep import site_evidence
 from gpcert.models.inference.sparse_prior import SparsePrior
 from gpcert.models.links import Link, Moments
 from gpcert.rounding import U
@@ -93,23 +94,17 @@ class SparsePosterior:
         of_variance = np.abs(kept * self.growth - 1.0)
         return float(np.maximum(of_mean, of_variance).max())
 
+    @property
+    def half_log_determinant(self) -> float:
+        """`log|B| / 2`."""
+        return float(np.log(np.diag(self.R)).sum())
+
     def evidence(self, moments: Moments) -> float:
-        """GPML Eq. 3.65 for a ~ N(0, Q) and the link averaged over e.
-
-        E = sum log Z_i + sum log(1 + p c) / 2 - log|B| / 2 + s^T mean / 2
-            + sum (p m^2 - 2 m s - s^2 c) / (1 + p c) / 2,
-
-        p, s precision and shift of the sites, m, c mean and variance of the cavities. For FIC it
-        equals that of f ~ N(0, Q + own) with sites on f: `|I + T_f (Q + own)|` factors likewise.
+        """For a ~ N(0, Q) and the link averaged over e; for FIC it equals that of
+        f ~ N(0, Q + own) with sites on f: `|I + T_f (Q + own)|` factors likewise.
         """
-        p, s, m, c = self.precision, self.shift, self.cavity_mean, self.cavity_variance
-        return float(
-            moments.log_z.sum()
-            + 0.5 * np.log(self.growth).sum()
-            - np.log(np.diag(self.R)).sum()
-            + 0.5 * (s @ self.mean)
-            + 0.5 * ((p * m * m - 2.0 * m * s - s * s * c) / self.growth).sum()
-        )
+        sites = np.stack([self.precision, self.shift])
+        return site_evidence(sites, self, self.growth, moments.log_z)
 
     def canonical(self) -> tuple[np.ndarray, np.ndarray]:
         """t (m,) and A (r, m): at a new x, `mean = k(x, Z) t`, `variance = k - |A k(Z, x)|^2`.

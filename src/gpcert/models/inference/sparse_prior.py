@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpcert.errors import InputError
-from gpcert.models.inference.cholesky import lower_factor, lower_solve
+from gpcert.models.inference.cholesky import checked_covariance, lower_factor, lower_solve
 
 KINDS = ("fic", "dtc", "var")
 
@@ -54,15 +54,11 @@ class SparsePrior:
 def _checked(K_uu: Any, K_fu: Any, k_diag: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     K_uu, K_fu, k_diag = (np.asarray(K, dtype=np.float64) for K in (K_uu, K_fu, k_diag))
     N, m = K_fu.shape if K_fu.ndim == 2 else (len(k_diag), len(K_uu))
-    wanted = {"K_uu": (K_uu, (m, m)), "K_fu": (K_fu, (N, m)), "k_diag": (k_diag, (N,))}
-    for name, (K, shape) in wanted.items():
-        if K.shape != shape:
-            raise InputError(f"{name}: expected shape {shape}, got {K.shape}")
-        if not np.isfinite(K).all():
-            raise InputError(
-                f"{name}: expected finite numbers, got NaN or infinity; check the kernel"
-            )
-    return K_uu, K_fu, k_diag
+    return (
+        checked_covariance(K_uu, (m, m), "K_uu"),
+        checked_covariance(K_fu, (N, m), "K_fu"),
+        checked_covariance(k_diag, (N,), "k_diag"),
+    )
 
 
 def _factored(K_uu: np.ndarray) -> tuple[np.ndarray, float, float]:
