@@ -36,7 +36,7 @@ class Units:
     def take(self, rows: Array) -> Units:
         """Those of some of the cells, where they differ."""
         parts = (self.shift, self.factor)
-        shift, factor = (part if isinstance(part, float) else part[rows] for part in parts)
+        shift, factor = (part if isinstance(part, int | float) else part[rows] for part in parts)
         return replace(self, shift=shift, factor=factor)
 
     def below(self, q: Array) -> Array:
