@@ -144,6 +144,12 @@ class UnitForm(Factored):
         both = (self.factors_of(c) for c in range(self.precision_count))
         return tuple((absolute_norm(A), absolute_norm(C)) for A, C in both)
 
+    @cached_property
+    def form_norms(self) -> dict[tuple[tuple[int, float], ...], float]:
+        """Norms of sums of outputs' precisions (`enclosures.kernel_form`), by their coefficients:
+        found once a model."""
+        return {}
+
     @property
     def gram(self) -> tuple[np.ndarray, np.ndarray]:
         """K_ZZ and bounds of the absolute error of its entries."""
