@@ -1,7 +1,7 @@
 """A fingerprint of all that a fitted model is, by which an altered model is recognised.
 
 Statement: two states of a model with equal fingerprints (and `kinds` kept alive) are equal, up to a
-collision of BLAKE2b with 256 bits. Reason: the encoding below writes a tag, a length and the
+collision of SHA-256. Reason: the encoding below writes a tag, a length and the
 content of every part, so that it can be read back in one way only; arrays are written with their
 type, shape and bytes, and objects with their class and all their attributes. What is not known to
 be described wholly that way (functions, foreign classes, C structures) has no fingerprint at all.
@@ -73,7 +73,7 @@ class _Walk:
     """One walk over the parts of a model."""
 
     def __init__(self) -> None:
-        self.hash = hashlib.blake2b(digest_size=32)
+        self.hash = hashlib.sha256()  # in hardware on most processors
         self.seen: dict[int, int] = {}
         self.alive: list[Any] = []  # parts made on the way: their addresses must not be reused
         self.kinds: dict[int, type] = {}

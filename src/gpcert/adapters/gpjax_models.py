@@ -65,7 +65,7 @@ def convert(model: Any) -> Conversion:
         kernel,
         Z,
         POSTERIORS[type(model)](model, L),
-        Inverse.of(L),
+        Inverse.of(L, owned=True),
         offset=_constant(model.prior.mean_function),
         noise=float(model.prior.jitter),
         likelihood=likelihood,

@@ -33,11 +33,9 @@ def logistic_moments(t: Array, s: Array, order: int) -> list[Array]:
     """`G_r(t) = E[sigma(t + s z) He_r(z)]`, r = 0..order, for t (B, Q) and s (B,), |t|, |s| < 1e60.
 
     Statement: the error is at most `LOGISTIC_MOMENT_ERROR * sqrt(r!)`, r <= 6.
-    Reason: the mixture link differs from sigma by at most `LOGISTIC_ERROR`, so the moments do by at
-    most that times `E|He_r| <= sqrt(r!)`. Those of a term `c erf(x / sqrt d) / 2` are, with
-    `D = d + 2 s^2`, `x = t sqrt(2 / D)` and `rho = s sqrt(2 / D)`: `c erf(x / sqrt 2) / 2` for r =
-    0 (Rasmussen & Williams 2006, eq. 3.82), and by differentiating in t
-    `c rho^r (-1)^(r-1) He_{r-1}(x) phi(x)` for r >= 1.
+    Reason: the mixture differs from sigma by at most `LOGISTIC_ERROR`, and `E|He_r| <= sqrt(r!)`;
+    the closed form of its terms is Statement 9.8, with `D = d + 2 s^2`, `x = t sqrt(2 / D)` and
+    `rho = s sqrt(2 / D)`.
     Rounding, r >= 1: with `sum c = 1.0000...` and `|rho| <= 1` the terms' sizes add up to at most
     `T = phi(x) h(x)`, h being He_{r-1} with the absolute values of its coefficients; `T <= 0.4
     sqrt(r!)` and `x^2 T <= 1.3 sqrt(r!)`. Each carries fewer than 130 roundings, the sum of 18

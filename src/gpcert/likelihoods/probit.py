@@ -58,9 +58,8 @@ class Probit(BinaryLikelihood):
         Statement: with `w = 1 + v` and `d = alpha - beta`, `z = d w^-1/2 + beta w^1/2` is least at
         an end of the segment or, if `beta > 0` and `beta w_low < d < beta w_high`, at `w = d/beta`,
         with value `2 sqrt(beta d)`.
-        Reason: `2 w^1.5 z' = beta w - d` changes sign once, from - to + only if beta > 0. Where
-        rounding leaves the sign of `z'` at an end in doubt, `2 sqrt(beta d)` is included, which is
-        below z for all w > 0 by the inequality of arithmetic and geometric means.
+        Where rounding leaves the place in doubt, `2 sqrt(beta d)` is included, which is below z for
+        all w > 0 (Statement 8.3).
         """
         alpha, beta, v_low, v_high = check_segment(alpha, beta, v_low, v_high)
         xp = namespace(alpha)

@@ -26,12 +26,8 @@ class SklearnLogistic(ErfMixture):
     1/2, and `predict`, which uses the sign of the latent mean, may differ from `F > 1/2`.
 
     Statement: the link `sum_i C_i Phi(sqrt(2) L_i x)` increases and its derivative is symmetric and
-    unimodal, so that `monotone_minimum` applies.
-    Reason: `sqrt(pi) link'(x) = sum C_i L_i exp(-L_i^2 x^2)` and `-sqrt(pi) link''(x) / (2 x) =
-    S(x^2)`, `S(u) = sum C_i L_i^3 exp(-L_i^2 u)`. The tests prove `S > 0` in interval arithmetic
-    on 0 <= u <= 500; beyond, the term of L = 0.37, which decays slowest and has C > 0, outweighs
-    the two negative ones. So link' falls in |x|, to 0, and is positive. The bounds on link^(n) are
-    proved there as well.
+    unimodal, so that `monotone_minimum` applies. Reason: `sqrt(pi) link'' / (-2 x)` is a sum of
+    exponentials of x^2 that the tests prove positive, as they do the bounds on link^(n).
 
     The coefficients cancel to one in 7700, so values are certain to about 1e-11 only.
 

@@ -49,12 +49,7 @@ class StepLink(BinaryLikelihood):
     def line_minimum(self, alpha: Array, beta: Array, v_low: Array, v_high: Array) -> Array:
         """Phi of the exact minimum of the score on the segment, rounded down.
 
-        Statement: `z = alpha v^-1/2 + beta v^1/2` is least at an end of the segment or, if
-        `beta > 0` and `beta v_low < alpha < beta v_high`, at `v = alpha / beta`, with value
-        `2 sqrt(alpha beta)`.
-        Reason: `2 v^1.5 z' = beta v - alpha` changes sign once, from - to + only if beta > 0. Where
-        rounding leaves the sign in doubt `2 sqrt(alpha beta)` is included, which is below z for all
-        v > 0 by the inequality of arithmetic and geometric means.
+        As for `Probit`, with alpha in the place of alpha - beta and v of 1 + v (Statement 8.3).
         """
         alpha, beta, v_low, v_high = check_segment(alpha, beta, v_low, v_high)
         xp = namespace(alpha)

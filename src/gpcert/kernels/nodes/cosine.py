@@ -72,10 +72,8 @@ class LocalCosine(LocalNode):
             higher = [up(self.variance * u ** (2 * n), 8 * n + 1) for n in (1, 2, 3)]
             moments = [self.variance + zero, *(xp.where(u > 0, m, zero) for m in higher)]
             root = float(up(np.sqrt(self.variance), 1))
-            zeroth, first, second = (
-                xp.where(u > 0, up(root * r, 1), zero) for r in circle_remainders(u)
-            )
-        return FeatureSizes(spectral_gram(moments), (zeroth, first, second), True)
+            direct = tuple(xp.where(u > 0, up(root * r, 1), zero) for r in circle_remainders(u))
+        return FeatureSizes(spectral_gram(moments), direct, True)
 
     def at(self, reach: Reach) -> CosineBatch:
         return CosineBatch(self, reach)
@@ -127,7 +125,7 @@ class CosineBatch(NodeBatch):
         scaled = -self.node.variance * self.sine
         return scaled[:, None, :] * self.node.frequency[None, :, None]
 
-    def variations(self) -> tuple[Array, Array, Array, Array]:
+    def variations(self) -> tuple[Array, ...]:
         """`v u^n sup |cos|` (n even) or `sup |sin|` (n odd), u the phase's reach over the cell."""
         xp = namespace(self.value)
         u = phase_reach(self.reach, self.node.frequency)[:, None]
@@ -139,7 +137,7 @@ class CosineBatch(NodeBatch):
             for n, most in ((1, odd), (2, even), (3, odd)):
                 size = up(self.node.variance * u**n * most, n + 4)
                 found.append(xp.where(u > 0, size, xp.zeros_like(size)))
-        return found[0], found[1], found[2], found[3]
+        return tuple(found)
 
     def itself(self) -> tuple[Jet, Triple]:
         """v, 0 and -v W W^T: the value exact, the Hessian with two roundings an entry."""

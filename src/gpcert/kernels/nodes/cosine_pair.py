@@ -91,11 +91,11 @@ class LocalCosinePair(LocalNode):
                 lengths.append(xp.where((u[0] > 0) | (u[1] > 0), total, xp.zeros_like(total)))
             gram = tuple(tuple(times(lengths[i], lengths[j]) for j in range(4)) for i in range(4))
             remainders = [circle_remainders(part) for part in u]
-            zeroth, first, second = (
+            direct = tuple(
                 xp.where(a + b > 0, up(a + b, 1), xp.zeros_like(a))
                 for a, b in zip(*remainders, strict=True)
             )
-        return FeatureSizes(gram, (zeroth, first, second), False)
+        return FeatureSizes(gram, direct, False)
 
     def at(self, reach: Reach) -> CosinePairBatch:
         return CosinePairBatch(self, reach)
@@ -147,7 +147,7 @@ class CosinePairBatch(NodeBatch):
                     for part, length in zip(parts, lengths, strict=True)
                 ]
                 found.append(up(terms[0] + terms[1], 2 * n + 4))
-        return found[0], found[1], found[2]
+        return tuple(found)
 
     @cached_property
     def _outer(self) -> list[Array]:
@@ -173,7 +173,7 @@ class CosinePairBatch(NodeBatch):
         parts = [o[:, None, :] * row for o, row in zip(self.odd, rows, strict=True)]
         return parts[0] + parts[1]
 
-    def variations(self) -> tuple[Array, Array, Array, Array]:
+    def variations(self) -> tuple[Array, ...]:
         """E_a turns into `E_a cos e + O_a sin e`: at most `|E_a| + u_a |O_a|`, and |Psi_i|."""
         xp = namespace(self.value)
         total: list[Array] = [xp.zeros_like(self.value) for _ in range(4)]
@@ -188,8 +188,8 @@ class CosinePairBatch(NodeBatch):
                     most = xp.minimum(up(moved + error, 4), self.length + xp.zeros_like(moved))
                     size = most if n == 0 else xp.where(u > 0, u**n * most, xp.zeros_like(most))
                     total[n] = total[n] + size
-            first, second, third = (xp.where(size > 0, up(size, 12), size) for size in total[1:])
-        return up(total[0], 4), first, second, third
+            higher = [xp.where(size > 0, up(size, 12), size) for size in total[1:]]
+        return up(total[0], 4), *higher
 
     @cached_property
     def _own_errors(self) -> list[Array]:

@@ -84,8 +84,8 @@ class LocalExponentialTilt(LocalNode):
             powers = [xp.ones_like(u), *powers]
             gram = tuple(tuple(times(square, powers[i + j]) for j in range(4)) for i in range(4))
             tails = [xp.where(u > 0, exponential_tail(u, n), xp.zeros_like(u)) for n in range(3)]
-            zeroth, first, second = (times(middle, tail) for tail in tails)
-        return FeatureSizes(gram, (zeroth, first, second), False)
+            direct = tuple(times(middle, tail) for tail in tails)
+        return FeatureSizes(gram, direct, False)
 
     def at(self, reach: Reach) -> ExponentialTiltBatch:
         return ExponentialTiltBatch(self, reach)
@@ -134,16 +134,14 @@ class ExponentialTiltBatch(NodeBatch):
             spread = up(u + self.exponent_error, 2)
             return down(self.exponent - spread, 1), up(self.exponent + spread, 1)
 
-    def variations(self) -> tuple[Array, Array, Array, Array]:
+    def variations(self) -> tuple[Array, ...]:
         """`sup k` times u^n, u the reach of theta.d."""
         u = phase_reach(self.reach, self.node.phase.frequency)[:, None]
         xp = namespace(u)
         most = exponential_above(self._range()[1])
         with np.errstate(over="ignore"):
-            first, second, third = (
-                times(most, xp.where(u > 0, up(u**n, n + 1), xp.zeros_like(u))) for n in (1, 2, 3)
-            )
-        return most, first, second, third
+            powers = [xp.where(u > 0, up(u**n, n + 1), xp.zeros_like(u)) for n in (1, 2, 3)]
+            return most, *(times(most, power) for power in powers)
 
     @cached_property
     def _own(self) -> tuple[Array, Triple]:

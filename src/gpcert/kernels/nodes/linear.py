@@ -161,7 +161,7 @@ class LinearBatch(NodeBatch):
         return xp.broadcast_to(slopes.T[None, :, :], (self.value.shape[0], f, N))
 
     @np.errstate(over="ignore")
-    def variations(self) -> tuple[Array, Array, Array, Array]:
+    def variations(self) -> tuple[Array, ...]:
         """`S_1 = sup |slope.d|` over the box, or `|slope| |d|`; then zero."""
         xp = namespace(self.value)
         reach, node = self.reach, self.node

@@ -214,9 +214,8 @@ class PeriodicBatch(NodeBatch):
             d_gradient = k * d_length + d_k * (length + d_length) + gamma(4) * k * length
             d_hessian = k * d_square + d_k * (square + d_square) + gamma(8) * k * square
             errors = (d_k, up(d_gradient, 8), up(d_hessian, 8))
-            sizes = (k, k * length, k * square)
-            sizes = tuple(up(s + e, 8) for s, e in zip(sizes, errors, strict=True))
-        return (sizes[0], sizes[1], sizes[2]), errors
+            sizes = zip((k, k * length, k * square), errors, strict=True)
+            return tuple(up(s + e, 8) for s, e in sizes), errors
 
     @property
     def sizes(self) -> Triple:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -264,7 +263,7 @@ class PeriodicBatch(NodeBatch):
             up(most + node.fixed_errors, 3),
         )
 
-    def variations(self) -> tuple[Array, Array, Array, Array]:
+    def variations(self) -> tuple[Array, ...]:
         """With A_n = sum_j L_n,j d_j^n: `k`, `k A1`, `k (A1^2 + A2)`, `k (A1^3 + 3 A1 A2 + A3)`.
 
         Each factor by its supremum over the cell: k by the exponent's least value, the A_n by those
@@ -291,7 +290,7 @@ class PeriodicBatch(NodeBatch):
                 A1 = xp.minimum(A1, ball)
             factors = [A1, A1**2 + A2, A1**3 + 3.0 * A1 * A2 + A3]
             sizes = [_positive(A, up(most * A, 6 * f + 48)) for A in factors]
-        return most, sizes[0], sizes[1], sizes[2]
+        return most, *sizes
 
     def itself(self) -> tuple[Jet, Triple]:
         """v, 0 and -v q W^2 on the diagonal: the value exact."""
