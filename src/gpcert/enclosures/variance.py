@@ -20,6 +20,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from gpcert.arrays import Array, PerCell, namespace
+from gpcert.enclosures.cubic_term import CubicTerm
 from gpcert.enclosures.enclosure import Enclosure, reach
 from gpcert.enclosures.precision import LocalPrecision, Precision
 from gpcert.enclosures.square import OperatorBounds, posterior_square, prior_square, second_square
@@ -200,9 +201,11 @@ def variance_enclosure(
     below, above = 2.0 * (hessian + square.below), -2.0 * (hessian + square.above)
     below_error = up(2.0 * model.below + rounding + square.below_error, 4)
     above_error = up(2.0 * model.above + rounding + square.above_error, 4)
+    sides = ((model.below, 1), (model.above, -1))
+    cubics = [_doubled(CubicTerm.of(model.cubic, left, sign)) for left, sign in sides]
     return VarianceEnclosure(
-        Enclosure.of(geometry, (value, 2.0 * gradient, below), below_error, rate),
-        Enclosure.of(geometry, (-value, -2.0 * gradient, above), above_error, rate),
+        Enclosure.of(geometry, (value, 2.0 * gradient, below), below_error, rate, cubics[0]),
+        Enclosure.of(geometry, (-value, -2.0 * gradient, above), above_error, rate, cubics[1]),
         value,
         error0,
         units,
@@ -215,6 +218,12 @@ def variance_enclosure(
         gained,
         model.gained,
     )
+
+
+def _doubled(cubic: CubicTerm | None) -> CubicTerm | None:
+    if cubic is None:
+        return None
+    return cubic.scaled(namespace(cubic.saved).full_like(cubic.saved, 2.0))
 
 
 def _or(bound: Array, trivial: float) -> Array:
