@@ -19,7 +19,7 @@ from gpcert.integrals.independent_maximum import (
 )
 from gpcert.integrals.sectors import DENSITY_ULPS, DERIVATIVE_BOUNDS, normal_derivatives
 from gpcert.likelihoods.multinomial_probit import MultinomialProbit
-from gpcert.likelihoods.step_link import StepLink
+from gpcert.likelihoods.probit import StepLink
 from gpcert.rounding import U
 from gpcert.testing.effort import backend_or_skip, examples, variants
 from gpcert.testing.likelihood_contract import BITS, LikelihoodContract
