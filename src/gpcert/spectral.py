@@ -36,6 +36,11 @@ class GramBlock(NamedTuple):
         """Whether it lies on the diagonal."""
         return self.rows.start == self.columns.start
 
+    @property
+    def trace(self) -> float:
+        """Upper bound of the sum of a block's own diagonal."""
+        return up_float(float(np.sum(np.diag(self.K) + np.diag(self.errors))), len(self.K) + 4)
+
 
 def absolute_norm(A: np.ndarray) -> float:
     """Upper bound of `|| |A| ||_2`.
@@ -81,7 +86,7 @@ def largest_eigenvalue(factors: Sequence[np.ndarray], K: np.ndarray, errors: np.
         for A in units:
             M += A @ K @ A.T
             size += np.abs(A) @ rounded @ np.abs(A).T
-        error = up_float(_frobenius(size), 2 * N + 4 + len(factors))
+        error = up_float(frobenius(size), 2 * N + 4 + len(factors))
         M = M / 2 + M.T / 2
         row_sum = up_float(float(np.abs(M).sum(axis=1).max()), r + 4)
         proved = _proved_height(M, row_sum) if math.isfinite(row_sum) else math.inf
@@ -113,7 +118,7 @@ def triangular_eigenvalue(inverse: Inverse, gram: Iterable[GramBlock]) -> float:
         if not math.isfinite(mu):
             return math.inf
         if mu >= 0:
-            least = (1.0 - f) / _frobenius(inverse.root)
+            least = (1.0 - f) / frobenius(inverse.root)
             less = mu * least * least * (1.0 - gamma(16))
             return up_float(up_float((1.0 + f) ** 2, 8) - less, 1)
         largest = absolute_norm(inverse.matrix)
@@ -182,7 +187,7 @@ def _estimated_eigenvalue(M: np.ndarray, otherwise: float) -> float:
     return otherwise
 
 
-def _frobenius(matrix: np.ndarray) -> float:
+def frobenius(matrix: np.ndarray) -> float:
     """Upper bound of the Frobenius norm; what underflows is counted by the largest entry.
 
     Row after row, or by halves: either way at most as many roundings as rows and columns, and 64.

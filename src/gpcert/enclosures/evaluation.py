@@ -20,6 +20,7 @@ from gpcert.enclosures.local_posterior import (
     local_model,
 )
 from gpcert.enclosures.mean import MeanEnclosure
+from gpcert.enclosures.stacked import StackedVariances
 from gpcert.enclosures.variance import VarianceEnclosure
 from gpcert.kernels.expansions.base import Expansion
 from gpcert.posterior import Posterior
@@ -166,7 +167,23 @@ class Evaluation(Memo):
 
     def variance(self, output: int) -> VarianceEnclosure:
         """Enclosures of v_c and -v_c."""
+        stacked = self.variances
+        if stacked is not None:
+            return stacked.output(output)
         return self.once(("variance", output), lambda: self._variance(output))
+
+    @property
+    def variances(self) -> StackedVariances | None:
+        """Those of all outputs together, where they are made so."""
+        return self.once(("variances",), self._variances) if self.local.stacks else None
+
+    def _variances(self) -> StackedVariances:
+        local, expansion = self.local, self.expansion
+        options = local.variance_options(expansion, 0, self.optional, self.wants)
+        found = local.variances(self.cells, expansion, options)
+        if options.pointwise:
+            self.report("pointwise variance", found.whole.pointwise_gained)
+        return found
 
     def _variance(self, output: int) -> VarianceEnclosure:
         local, expansion = self.local, self.expansion

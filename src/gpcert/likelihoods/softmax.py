@@ -15,7 +15,7 @@ from gpcert.errors import InputError
 from gpcert.integrals.gumbel import gumbel_moments
 from gpcert.integrals.moments import ClassMoments, IndependentMoments
 from gpcert.integrals.normal_rule import LARGEST_ORDER
-from gpcert.integrals.softmax_expectation import expected_softmax
+from gpcert.integrals.plain_probabilities import expected_softmax
 from gpcert.integrals.softmax_moments import LARGEST_GRID_DIMENSION, softmax_moments
 from gpcert.likelihoods.base import BinaryLikelihood
 from gpcert.likelihoods.classes import ClassLikelihood

@@ -131,6 +131,7 @@ class Latent:
             points=self.points,
             weights=self.fit.weights,
             factor=self.fit.factor,
+            negative_factor=self.fit.coupling,
             noise=self.white,
             likelihood=Softmax(),
             classes=classes,

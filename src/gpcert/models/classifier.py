@@ -177,7 +177,7 @@ class GPClassifier(ClassifierMixin, BaseEstimator):
         """Probabilities (n, m) of the classes, averaged over the latent posterior.
 
         Of the likelihood of `posterior_`, the function that `gpcert.certify` bounds; more than two
-        classes by a fixed rule, see `gpcert.integrals.softmax_expectation`.
+        classes by a fixed rule, see `gpcert.integrals.plain_probabilities`.
         """
         X = self._checked(X)
         if len(self.classes_) == 2:

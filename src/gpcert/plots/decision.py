@@ -10,6 +10,7 @@ import numpy as np
 from gpcert.adapters import as_posterior
 from gpcert.certificates import Certificate, Status
 from gpcert.extras import Axes
+from gpcert.plots.axes import titled
 from gpcert.plots.outline import outline
 from gpcert.plots.style import CLASS_MARKERS, LOOKS
 from gpcert.plots.surface import Surface, surface_of
@@ -46,9 +47,7 @@ def plot_decision_regions(
     named = [] if X is None or y is None else np.unique(y).tolist()
     areas = surface.area_handles(named)
     _add_legend(ax, {certificate.status for certificate in certificates}, areas)
-    ax.set_xlabel("feature 1")
-    ax.set_ylabel("feature 2")
-    return ax
+    return titled(ax, "feature 1", "feature 2", legend=False)
 
 
 def _draw_points(ax: Axes, X: np.ndarray, y: Any, surface: Surface) -> None:
@@ -57,17 +56,10 @@ def _draw_points(ax: Axes, X: np.ndarray, y: Any, surface: Surface) -> None:
         return
     labels = np.unique(y).tolist()
     for k, (label, (face, edge)) in enumerate(surface.marker_colours(labels).items()):
-        rows = X[np.asarray(y) == label]
-        ax.scatter(
-            *rows.T,
-            s=18,
-            marker=CLASS_MARKERS[k % len(CLASS_MARKERS)],
-            color=face,
-            edgecolors=edge,
-            linewidths=0.6,
-            zorder=3,  # above the regions
-            label=f"class {label}",
-        )
+        rows, marker = X[np.asarray(y) == label], CLASS_MARKERS[k % len(CLASS_MARKERS)]
+        look: Any = {"color": face, "edgecolors": edge, "linewidths": 0.6, "s": 18}
+        # above the regions
+        ax.scatter(*rows.T, marker=marker, **look, zorder=3, label=f"class {label}")
 
 
 def _draw_region(ax: Axes, certificate: Certificate, corners: np.ndarray) -> None:

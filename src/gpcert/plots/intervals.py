@@ -43,19 +43,10 @@ def plot_range(
     level = np.nan if threshold is None else threshold
     low, high = room_around([*outer.ravel(), *inner.ravel(), *nominal, level])
     shown, rows = np.clip(outer, low, high), np.arange(len(ranges))
-    ax.barh(
-        rows,
-        shown[:, 1] - shown[:, 0],
-        HEIGHT,
-        shown[:, 0],
-        color=LIGHT,
-        edgecolor=DARK,
-        linewidth=1.2,  # a range of no width is a line
-        label="proved: all values",
-    )
-    for side, (arrow, attained) in enumerate(
-        (("<", 4), (">", 5))
-    ):  # carets, their tips at the value
+    bar: Any = {"color": LIGHT, "edgecolor": DARK, "linewidth": 1.2}  # one of no width is a line
+    ax.barh(rows, shown[:, 1] - shown[:, 0], HEIGHT, shown[:, 0], **bar, label="proved: all values")
+    carets = (("<", 4), (">", 5))  # their tips are at the value
+    for side, (arrow, attained) in enumerate(carets):
         endless = ~np.isfinite(outer[:, side])
         ends = shown[endless, side], rows[endless]
         ax.scatter(*ends, marker=arrow, color=DARK, s=80, zorder=3, clip_on=False)

@@ -10,9 +10,9 @@ import numpy as np
 from gpcert.certificates import Certificate, Status
 from gpcert.errors import InputError
 from gpcert.extras import Axes
-from gpcert.plots.axes import axes_or_current, legend_above, name_rows, room_around
+from gpcert.plots.axes import axes_or_current, blank, legend_above, name_rows, room_around
 from gpcert.plots.images import image_shape, plot_image_counterexample
-from gpcert.plots.style import LOOKS, NOMINAL
+from gpcert.plots.style import LOOKS, MARKED, NOMINAL
 
 FOUND = {Status.ROBUST: "v", Status.NOT_ROBUST: "X", Status.UNKNOWN: "v"}
 """Markers of the least margin that is known to be attained."""
@@ -32,9 +32,9 @@ def plot_certificate(
     below = ax.inset_axes((0.0, 0.0, 1.0, 0.3))
     _row(below, certificate)
     if certificate.counterexample is None:
-        images = [ax.inset_axes((0.25, 0.56, 0.5, 0.44))]
-        images[0].imshow(certificate.x.reshape(shape), cmap="gray_r")
-        images[0].set(xticks=[], yticks=[])
+        blank(ax.inset_axes((0.25, 0.56, 0.5, 0.44))).imshow(
+            certificate.x.reshape(shape), cmap="gray_r"
+        )
         return ax
     images = [ax.inset_axes((0.34 * k, 0.56, 0.31, 0.38)) for k in range(3)]
     labels = None if certificate.decision is None else (certificate.decision, "otherwise")
@@ -73,22 +73,12 @@ def plot_certificates(
         mine = np.array([k for k, c in enumerate(rows) if c.status is status], dtype=int)
         if not mine.size:
             continue
-        ax.barh(
-            mine,
-            high - start[mine],
-            0.5,
-            start[mine],
-            color=look.colour,
-            alpha=0.3,
-            label=look.label,
-        )
-        ax.vlines(
-            start[mine], mine - 0.32, mine + 0.32, color=look.colour, linestyle=look.line, lw=2.4
-        )
+        own, colour = start[mine], look.colour
+        ax.barh(mine, high - own, 0.5, own, color=colour, alpha=0.3, label=look.label)
+        ax.vlines(own, mine - 0.32, mine + 0.32, color=colour, linestyle=look.line, lw=2.4)
         known = mine[np.isfinite(upper[mine])]
-        mark = {"color": look.colour, "edgecolors": "black", "linewidths": 0.7, "zorder": 3}
         text = "counter-example" if status is Status.NOT_ROBUST else "least attained"
-        ax.scatter(upper[known], known, marker=FOUND[status], s=60, label=text, **mark)
+        ax.scatter(upper[known], known, marker=FOUND[status], color=colour, label=text, **MARKED)
     if np.isfinite(at_x).any():
         ax.scatter(at_x, np.arange(len(rows)), **NOMINAL, label="at x")
     ax.axvline(0.0, color="black", linestyle="--", linewidth=1.2, label="decision changes")

@@ -11,7 +11,7 @@ from gpcert.certificates import Radius, Status
 from gpcert.errors import InputError
 from gpcert.extras import Axes
 from gpcert.plots.axes import axes_or_current, legend_above, name_rows, room_around
-from gpcert.plots.style import LOOKS
+from gpcert.plots.style import LOOKS, MARKED
 
 
 def plot_radii(ax: Axes | None, radii: Sequence[Radius], labels: Sequence[Any]) -> Axes:
@@ -27,29 +27,11 @@ def plot_radii(ax: Axes | None, radii: Sequence[Radius], labels: Sequence[Any]) 
     end, start = np.where(known, upper, high), np.minimum(lower, high)
     proved, refuted = LOOKS[Status.ROBUST], LOOKS[Status.NOT_ROBUST]
     ax.barh(rank, start, 0.56, color=proved.colour, label=proved.label)
-    ax.barh(
-        rank,
-        end - start,
-        0.56,
-        start,
-        facecolor="white",
-        edgecolor="#777777",
-        hatch="////",
-        linewidth=0.8,
-        label="undecided",
-    )
+    bar: Any = {"facecolor": "white", "edgecolor": "#777777", "hatch": "////", "linewidth": 0.8}
+    ax.barh(rank, end - start, 0.56, start, **bar, label="undecided")
     if known.any():
-        ax.scatter(
-            upper[known],
-            rank[known],
-            marker="X",
-            s=60,
-            color=refuted.colour,
-            edgecolors="black",
-            linewidths=0.7,
-            zorder=3,
-            label="counter-example",
-        )
+        mark = {"marker": "X", "color": refuted.colour, **MARKED}
+        ax.scatter(upper[known], rank[known], **mark, label="counter-example")
     ends = end[~known], rank[~known]
     ax.scatter(*ends, marker=">", s=60, color="#777777", zorder=3, clip_on=False)
     ax.set_xlim(0.0, high)

@@ -44,8 +44,8 @@ def _radii(ax: Axes | None, table: RadiusTable) -> Axes:
 PICTURES: dict[str, Callable[..., Any]] = {
     "certificate": plot_certificate,
     "certificates": _certificates,
-    "range": _range,
-    "ranges": _ranges,
+    "prediction_range": _range,
+    "prediction_ranges": _ranges,
     "radius": _radius,
     "radii": _radii,
 }

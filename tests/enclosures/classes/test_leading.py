@@ -8,7 +8,7 @@ from scipy.special import expit
 
 from gpcert.arrays import to_numpy
 from gpcert.enclosures.classes.leading import PEAK, least_lead, share_of_others
-from gpcert.integrals.softmax_expectation import expected_softmax
+from gpcert.integrals.plain_probabilities import expected_softmax
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Logistic, Softmax
 from gpcert.posterior import Posterior
