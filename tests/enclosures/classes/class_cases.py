@@ -226,3 +226,26 @@ def displacement(evaluation, index, x):
 def points_of_cells(evaluation, rng):
     """Points of every cell, one list a cell."""
     return [cell_points(evaluation.cells, b, rng) for b in range(len(evaluation.cells))]
+
+
+def observed_once(likelihood, size, amplitude=1.0, coupled=True):
+    """Three outputs that explain `2.04 size^2` of the prior's variance together."""
+    A = size / np.sqrt(amplitude) * np.array([[[1.0]], [[-1.0]], [[0.2]]])
+    kernel = SquaredExponential(1.0, amplitude)
+    weights = np.array([[0.8], [-0.3], [0.1]]) / amplitude
+    return Posterior(kernel, [[0.0]], weights, A, likelihood=likelihood, coupled=coupled)
+
+
+def diagonal_posterior(m, rng, likelihood, spread=1.0, factor=None):
+    """Coupled outputs whose factors do not overlap, or overlap as `factor` says."""
+    N = 4
+    Z = rng.normal(size=(N, 2))
+    kernel = SquaredExponential(1.5, 4.0)
+    K = kernel.value(Z, Z)
+    if factor is None:
+        A = np.linalg.inv(np.linalg.cholesky(K + 0.5 * np.eye(N)))
+        factor = np.zeros((m, m * N, N))
+        for c in range(m):
+            factor[c, c * N : (c + 1) * N] = A * rng.uniform(0.3, 1.0)
+    weights = spread * rng.normal(size=(m, N))
+    return Posterior(kernel, Z, weights, factor, likelihood=likelihood, coupled=True)
