@@ -133,7 +133,8 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, Trainable):
         As in scikit-learn, the deviation has the noise of a White part of the kernel, but not
         `noise_`: add that to its square for an observation (y not normalised).
         """
-        mean, variance = self.posterior_.predict(self._checked(X))
+        X = self._checked(X)
+        mean, variance = self.posterior_.predict(X)
         deviation = np.sqrt(variance)
         if self._single_target:
             mean, deviation = mean[:, 0], deviation[:, 0]
