@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gpcert.certificates import (
-    CertificateTable,
-    PredictionRange,
-    Radius,
-    RadiusTable,
-    RangeTable,
-)
+from gpcert.certificates import CertificateTable, PredictionRange, Radius, RadiusTable, RangeTable
 from gpcert.extras import Axes
 from gpcert.plots.intervals import plot_range
 from gpcert.plots.margins import plot_certificate, plot_certificates

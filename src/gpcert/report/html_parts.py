@@ -7,32 +7,31 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
-from gpcert.experiments.results import Cell, ExperimentResult, Finding, ResultFigure, ResultTable
+from gpcert.experiments.results import Cell, ExperimentResult, ResultFigure, ResultTable
 from gpcert.json_text import to_json
 from gpcert.report.figures import figure_file, picture_address
-from gpcert.report.wording import MARKS, REPORT_ROWS, shown, time_taken, where_computed
+from gpcert.report.wording import CLAIM_HEADS, MARKS, REPORT_ROWS, shown, time_taken, where_computed
 
 CHOSEN_BY = ("experiment", "agrees")
 """Columns of the claims with a menu; prose has none."""
 
 
-def claims_html(claims: Sequence[tuple[ExperimentResult, Finding]]) -> str:
+def claims_html(claims: Sequence[tuple[str, ...]]) -> str:
     """The paper's claims beside our numbers; on a narrow screen each row becomes a card."""
-    heads = ("experiment", "claim", "paper", "ours", "agrees", "how it was judged")
+    special = {"experiment": _link, "agrees": _badge}
     rows = "".join(
         "<tr>"
-        + _labelled(heads[0], result.experiment, _link(result.experiment))
-        + _labelled(heads[1], each.claim)
-        + _labelled(heads[2], each.paper)
-        + _labelled(heads[3], each.ours)
-        + _labelled(heads[4], each.agrees, _badge(each.agrees))
-        + _labelled(heads[5], each.comment)
+        + "".join(
+            f'<td data-head="{name}" data-value="{escape(text)}">'
+            f"{special.get(name, escape)(text)}</td>"
+            for name, text in zip(CLAIM_HEADS, row, strict=True)
+        )
         + "</tr>"
-        for result, each in claims
+        for row in claims
     )
     head = "".join(
         f'<th scope="col" data-kind="{"text" if name in CHOSEN_BY else "prose"}">{name}</th>'
-        for name in heads
+        for name in CLAIM_HEADS
     )
     return (
         '<section class="table" id="claims-table"><div class="tools"></div>'
@@ -106,11 +105,6 @@ def table_html(result: ExperimentResult, table: ResultTable) -> str:
 <p class="source">{more}{_download(result, table)}</p>
 </details>
 """
-
-
-def _labelled(head: str, text: str, content: str | None = None) -> str:
-    shown_as = escape(text) if content is None else content
-    return f'<td data-head="{head}" data-value="{escape(text)}">{shown_as}</td>'
 
 
 def _link(experiment: str) -> str:

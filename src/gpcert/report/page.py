@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gpcert.experiments.results import ExperimentResult
 from gpcert.report.html_parts import claims_html, experiment_html
-from gpcert.report.wording import agreement_counts, time_taken
+from gpcert.report.wording import agreement_counts, claims, time_taken
 
 POLICY = (
     "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
@@ -20,7 +20,7 @@ POLICY = (
 
 def html_page(results: Mapping[Path, ExperimentResult], title: str) -> str:
     """The page of results in their folders, in the order given."""
-    claims = [(result, each) for result in results.values() for each in result.findings]
+    rows = claims(results.values())
     contents = "".join(
         f'<li><a href="#{result.experiment}">{escape(result.title)}</a></li>'
         for result in results.values()
@@ -29,8 +29,8 @@ def html_page(results: Mapping[Path, ExperimentResult], title: str) -> str:
     seconds = sum(result.seconds for result in results.values())
     compared = (
         f"<h2 id='claims'>The paper's claims beside our numbers</h2>"
-        f"<p>{agreement_counts(results.values())}.</p>{claims_html(claims)}"
-        if claims
+        f"<p>{agreement_counts(results.values())}.</p>{claims_html(rows)}"
+        if rows
         else ""
     )
     return f"""<!DOCTYPE html>
