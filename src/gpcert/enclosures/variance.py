@@ -116,7 +116,7 @@ class VarianceEnclosure(TwoSided):
     def _by_center(self, whole: Array, shift: Array) -> Array:
         """Lower bound (B,) of v from the covariance with the centre: in the seminorm of
         P + kappa I, `|Psi|^2 >= <Psi, e0>^2 / |e0|^2`, and `<Psi, P e0>` is v(c) and half of the
-        part of `omega^2 v` that is linear in Psi - e0 (Statement 6.9). `whole` bounds |e0|^2,
+        part of `omega^2 v` that is linear in Psi - e0 (Statement 6.10). `whole` bounds |e0|^2,
         `shift` kappa k(x, x)."""
         xp, below = namespace(self.center), self.below
         falls = up(0.5 * (below.slopes + self.middle), below.gradient.shape[1] + 8)

@@ -169,11 +169,11 @@ class Leader:
 
     def _tilted_end(self, j: int, lam: float) -> Array:
         """Upper bound (B,) of the mean of h_j less lam times that of u."""
-        parts = [self._mean_sum(j, i, 0.5) for i in (self.c, self.k)]
-        parts.append(self._mean_sum(self.k, self.c, lam))
-        models, constants = zip(*parts, strict=True)
-        model, constant = sum(models[1:], models[0]), sum(constants[1:], constants[0])
-        return -self._least(model, down(constant, 4))
+        first, second = (self._mean_sum(j, i, 0.5) for i in (self.c, self.k))
+        third = self._mean_sum(self.k, self.c, lam)
+        size = abs(first[1]) + abs(second[1]) + abs(third[1])  # of offsets that may cancel
+        constant = first[1] + second[1] + third[1] - gamma(8) * size
+        return -self._least(first[0] + second[0] + third[0], constant)
 
     def _share(
         self,
