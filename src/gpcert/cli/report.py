@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from gpcert.cli.options import command
 from gpcert.cli.terminal import say_written
 from gpcert.report import write_report
-
-
-class Format(Enum):
-    """What the page is written in."""
-
-    html = "html"
-    markdown = "markdown"
 
 
 @command(
@@ -32,11 +24,12 @@ def report(
         Path, typer.Argument(metavar="DIR", help="where `gpcert reproduce --output DIR` wrote")
     ],
     format: Annotated[
-        Format, typer.Option(help="html: one file that needs no other; markdown: with links")
-    ] = Format.html,
+        Literal["html", "markdown"],
+        typer.Option(help="html: one file that needs no other; markdown: with links"),
+    ] = "html",
     output: Annotated[
         Path | None, typer.Option(help="file to write; by default report.html or report.md in DIR")
     ] = None,
 ) -> None:
     """Write tables, figures and the paper's claims beside our numbers as one page."""
-    say_written(write_report(folder, format=format.value, output=output))
+    say_written(write_report(folder, format=format, output=output))
