@@ -209,11 +209,7 @@ def _point(blank: TestPoint, item: Radius) -> TestPoint:
 
 
 def _proved_wrong(
-    model: Model,
-    points: np.ndarray,
-    labels: list[Any],
-    right: np.ndarray,
-    options: RuleOptions,
+    model: Model, points: np.ndarray, labels: list[Any], right: np.ndarray, options: RuleOptions
 ) -> np.ndarray:
     """(n,) whether the decision is proved to be another than the label.
 

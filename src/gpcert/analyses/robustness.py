@@ -207,8 +207,7 @@ def _sorted(rows: list[Robustness], labels: list[int], X: Any, complete: bool) -
     """By group and setting as they came, and within them by point."""
     blocks = list(dict.fromkeys((row.group, row.setting) for row in rows))
     order = sorted(
-        range(len(rows)),
-        key=lambda k: (blocks.index((rows[k].group, rows[k].setting)), labels[k]),
+        range(len(rows)), key=lambda k: (blocks.index((rows[k].group, rows[k].setting)), labels[k])
     )
     names = labels_of(X, [labels[k] for k in order])
     return RobustnessTable(tuple(rows[k] for k in order), complete, names)

@@ -24,13 +24,7 @@ from gpcert.api.words import (
     search_words,
     verb,
 )
-from gpcert.attacks import (
-    AttackName,
-    Effort,
-    Margins,
-    decision_margins,
-    prediction_and_gradient,
-)
+from gpcert.attacks import AttackName, Effort, Margins, decision_margins, prediction_and_gradient
 from gpcert.attacks.single_margins import BinaryMargins, DeviationMargins, LevelMargins
 from gpcert.certificates import Interval, PredictionRange, Status
 from gpcert.certificates.record import Searched

@@ -12,12 +12,7 @@ from gpcert.certificates.io import Record
 from gpcert.certificates.schema import ADDED
 from gpcert.certificates.shown import Shown
 from gpcert.certificates.status import Interval, Status
-from gpcert.certificates.text import (
-    certificate_shown,
-    radius_shown,
-    range_shown,
-    verdict_text,
-)
+from gpcert.certificates.text import certificate_shown, radius_shown, range_shown, verdict_text
 from gpcert.errors import InputError
 from gpcert.extras import Axes
 from gpcert.search import StopReason

@@ -31,8 +31,7 @@ Radius = Annotated[
 
 
 OptionalRadius = Annotated[
-    str | None,
-    typer.Option(help="radius of the ball around each point, as in gpcert certify"),
+    str | None, typer.Option(help="radius of the ball around each point, as in gpcert certify")
 ]
 
 Label = Annotated[

@@ -70,8 +70,7 @@ def ranges(
     radius: options.Radius,
     ball: options.Ball,
     quantity: Annotated[
-        QuantityName | None,
-        typer.Option(help="by default the probability; regression: the mean"),
+        QuantityName | None, typer.Option(help="by default the probability; regression: the mean")
     ] = None,
     beta: Annotated[
         float | None, typer.Option(help="standard deviations that a band reaches; 2 by default")
@@ -122,8 +121,7 @@ def radius(
     ball: options.Ball,
     decision: options.Decision,
     max_radius: Annotated[
-        float | None,
-        typer.Option(help="radius at which the search for a counter-example ends"),
+        float | None, typer.Option(help="radius at which the search for a counter-example ends")
     ] = None,
     rtol: Annotated[float, typer.Option(help="relative accuracy at which the search ends")] = 0.01,
     *,

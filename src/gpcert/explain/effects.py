@@ -16,11 +16,7 @@ from gpcert.adapters import as_posterior
 from gpcert.api.progress import progress_line
 from gpcert.api.questions import QuantityName, RangeQuestion, range_question
 from gpcert.api.regions import Where
-from gpcert.api.words import (
-    TableWords,
-    read_tolerance,
-    verb,
-)
+from gpcert.api.words import TableWords, read_tolerance, verb
 from gpcert.certificates import Interval
 from gpcert.certificates.record import Searched
 from gpcert.certificates.shown import MOST_ROWS, Shown

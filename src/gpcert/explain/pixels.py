@@ -17,13 +17,7 @@ from gpcert.api.decisions import Method
 from gpcert.api.progress import Line, margin_text, progress_line
 from gpcert.api.regions import Where
 from gpcert.api.rules import RuleOptions, decision_rule
-from gpcert.api.words import (
-    Means,
-    RangeWords,
-    read_tolerance,
-    read_x,
-    verb,
-)
+from gpcert.api.words import Means, RangeWords, read_tolerance, read_x, verb
 from gpcert.certificates.record import Searched
 from gpcert.certificates.shown import Shown
 from gpcert.certificates.table import COST, RecordTable, cells_of
@@ -39,13 +33,7 @@ from gpcert.posterior import Posterior
 from gpcert.quantities import Probability, Quantity
 from gpcert.regions import Region
 from gpcert.rounding import down, up
-from gpcert.search import (
-    SearchResult,
-    StopReason,
-    Watch,
-    solve,
-    stop_if_interrupted,
-)
+from gpcert.search import SearchResult, StopReason, Watch, solve, stop_if_interrupted
 
 
 @dataclass(frozen=True, eq=False, repr=False)
