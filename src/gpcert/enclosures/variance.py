@@ -15,7 +15,7 @@ Proofs: docs/mathematics.md, statements 6.1 and 6.6.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -50,6 +50,9 @@ class VarianceEnclosure(TwoSided):
     pointwise_gained: bool = False
     """Whether the point-by-point remainder was the smaller one on any cell."""
 
+    known_range: tuple[Array, Array] | None = None
+    """The range, where it is known from other models of the same variance."""
+
     @property
     def dip(self) -> float:
         """`v >= -dip` is proved: the stored factor is rounded (Statement 1.3)."""
@@ -68,9 +71,7 @@ class VarianceEnclosure(TwoSided):
 
     def plain(self, geometry: Geometry) -> VarianceEnclosure:
         """See `TwoSided`; the range stays the one of the models with their weight."""
-        found = super().plain(geometry)
-        vars(found)["range"] = self.range
-        return found
+        return replace(super().plain(geometry), known_range=self.range)
 
     def times(self, coefficient: Array) -> Enclosure:
         """Of `coefficient max(v, 0)`, with the mean's weight.
@@ -91,6 +92,8 @@ class VarianceEnclosure(TwoSided):
         `sqrt(v + kappa k(x, x))`, the length of phi(x) in the seminorm of P + kappa I, within
         `sqrt(gain + kappa) R0` of its value at the centre. For k(x, x) <= s2 on the cell.
         """
+        if self.known_range is not None:
+            return self.known_range
         xp = namespace(self.center)
         local, expansion, operator = self.local, self.expansion, self.operator
         s2 = local.largest_variance(expansion)
