@@ -14,7 +14,7 @@ import numpy as np
 from gpcert.arrays import Array, namespace
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.lines.base import Affine, Enclosed
-from gpcert.kernels.lines.sinusoid_carrier import SinusoidCarrier, sinusoid_minimum
+from gpcert.kernels.lines.carriers import SinusoidCarrier, sinusoid_minimum
 from gpcert.kernels.nodes.base import Jet, LocalNode, NodeBatch, Triple
 from gpcert.kernels.nodes.feature_sizes import FeatureSizes, spectral_gram
 from gpcert.kernels.nodes.phases import circle_remainders, length_above, phase_reach, swing

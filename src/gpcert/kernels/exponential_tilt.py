@@ -16,7 +16,7 @@ from gpcert.arrays import Array, namespace
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.exponentials import exponential_tail
 from gpcert.kernels.lines.base import Affine, Enclosed
-from gpcert.kernels.lines.exponential_carrier import ExponentialCarrier
+from gpcert.kernels.lines.carriers import ExponentialCarrier
 from gpcert.kernels.nodes.base import Jet, LocalNode, NodeBatch, Triple
 from gpcert.kernels.nodes.feature_sizes import FeatureSizes
 from gpcert.kernels.nodes.phases import AffinePhase, phase_reach

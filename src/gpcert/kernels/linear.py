@@ -20,7 +20,7 @@ import numpy as np
 from gpcert.arrays import Array, namespace
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.lines.base import Affine, Enclosed
-from gpcert.kernels.lines.linear_carrier import LinearCarrier
+from gpcert.kernels.lines.carriers import LinearCarrier
 from gpcert.kernels.nodes.base import Jet, LocalNode, NodeBatch, Triple
 from gpcert.kernels.nodes.feature_sizes import FeatureSizes
 from gpcert.kernels.parameters import Parameter, numbers

@@ -23,10 +23,13 @@ import numpy as np
 from gpcert.arrays import Array, namespace
 from gpcert.errors import InputError
 from gpcert.kernels.lines.base import Carrier
-from gpcert.kernels.lines.exponential_carrier import ExponentialCarrier
-from gpcert.kernels.lines.linear_carrier import LinearCarrier
-from gpcert.kernels.lines.quadratic_carrier import QuadraticCarrier
-from gpcert.kernels.lines.sinusoid_carrier import SinusoidCarrier, sinusoid_minimum
+from gpcert.kernels.lines.carriers import (
+    ExponentialCarrier,
+    LinearCarrier,
+    QuadraticCarrier,
+    SinusoidCarrier,
+    sinusoid_minimum,
+)
 from gpcert.regions import Cells
 from gpcert.rounding import EXP_ULPS, SIN_COS_ULPS, TINY, down, gamma, nonnegative, root, up
 
