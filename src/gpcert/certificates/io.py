@@ -54,7 +54,7 @@ class Record:
     Subclasses are frozen dataclasses and say their `kind` in the class statement; see docs/files.md
     for the fields. They leave the text to this class (`@dataclass(repr=False)`): `told` are the
     fields that `repr` shows, `shown` is the small table that `str` and notebooks show. A kind
-    without a picture of its own may have one in `gpcert.plots.records`.
+    without a picture of its own may have one in `gpcert.plots.answers`.
     """
 
     kind: ClassVar[str] = ""
@@ -85,7 +85,7 @@ class Record:
 
     def _drawn(self, ax: Axes | None, **options: Any) -> Axes:
         # pictures stand above records, and need a library that records do not: found by name
-        pictures = import_module("gpcert.plots.records").PICTURES
+        pictures = import_module("gpcert.plots.answers").PICTURES
         if self.kind not in pictures:
             raise InputError(f"plot: there is no picture of a single {self.kind}; plot its table")
         return pictures[self.kind](ax, self, **options)

@@ -30,6 +30,9 @@ from gpcert.several import Several
 PATIENCE = 3
 """Batches in a row without a gain after which an optional bound rests."""
 
+FEW_CELLS = 16
+"""Up to here the point-by-point remainder of a kernel without a weight is always tried."""
+
 FIRST_REST = 4
 """Batches of the first rest; each further rest is twice as long."""
 
@@ -151,9 +154,12 @@ class Evaluation(Memo):
         return self.once(("mean", output), lambda: self._mean(output))
 
     def _mean(self, output: int) -> MeanEnclosure:
-        pointwise = self.wants("pointwise")
+        # rough kernels live by it, and the large cells of a search's first batches do not show it
+        few = self.local.kernel.weight_rate == 0.0 and len(self.cells) <= FEW_CELLS
+        wanted = self.wants("pointwise")
+        pointwise = wanted or (self.optional and few)
         enclosure = self.local.mean(self.expansion, output, pointwise)
-        if pointwise:
+        if wanted or enclosure.pointwise_gained:
             self.report("pointwise", enclosure.pointwise_gained)
         return enclosure
 

@@ -1,19 +1,20 @@
-"""`gpcert reproduce`: the paper's experiments, one command each."""
+"""`gpcert reproduce` and `gpcert report`: the paper's experiments, and results as one page."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from rich.text import Text
 
 from gpcert.cli.options import check_jobs, command
-from gpcert.cli.terminal import console, say, table
+from gpcert.cli.terminal import console, say, say_written, table
 from gpcert.errors import InputError
 from gpcert.experiments import ExperimentResult, experiment_named, names
 from gpcert.experiments import redraw as drawn_anew
 from gpcert.experiments import reproduce as run
+from gpcert.report import write_report
 
 STYLES = {"yes": "bold green", "no": "bold red", "unclear": "bold yellow"}
 
@@ -92,3 +93,26 @@ def _show(result: ExperimentResult, place: Path) -> None:
         line.append(f"{finding.claim}: {finding.ours}", style="default")
         console().print(line, soft_wrap=True)
     say(f"written: {place}")
+
+
+@command(
+    "report",
+    "Examples:",
+    "gpcert report results",
+    "gpcert report results --format markdown --output RESULTS.md",
+    "Exit code: 0 written; 3 bad input; 4 a defect.",
+)
+def report(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="where `gpcert reproduce --output DIR` wrote")
+    ],
+    format: Annotated[
+        Literal["html", "markdown"],
+        typer.Option(help="html: one file that needs no other; markdown: with links"),
+    ] = "html",
+    output: Annotated[
+        Path | None, typer.Option(help="file to write; by default report.html or report.md in DIR")
+    ] = None,
+) -> None:
+    """Write tables, figures and the paper's claims beside our numbers as one page."""
+    say_written(write_report(folder, format=format, output=output))
