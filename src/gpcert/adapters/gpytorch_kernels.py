@@ -24,7 +24,7 @@ import numpy as np
 
 from gpcert import kernels as ours
 from gpcert.adapters import kernel_tree as tree
-from gpcert.adapters.torch_models import gpytorch
+from gpcert.adapters.gpytorch_prior import gpytorch
 from gpcert.errors import UnsupportedModelError
 from gpcert.kernels import Kernel
 from gpcert.kernels.algebra import product_of, scaled_by
