@@ -1,4 +1,4 @@
-"""What GPyTorch's and BoTorch's models have alike: a mean, a kernel, predictions; how they are read.
+"""What GPyTorch's and BoTorch's models have alike: a mean, a kernel, predictions; how to read them.
 
 A model is never altered and never read where it lies: it is copied to the CPU, in float64 and in
 evaluation mode, without the caches that predictions leave behind. The copy holds the same raw
