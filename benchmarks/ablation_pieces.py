@@ -127,6 +127,7 @@ PIECES = (
         lambda there: lambda matrix: np.full(len(matrix), math.inf),
         "many",
     ),
+    Piece("metric of the box", "kernels.expansions.box_metric:WORTHWHILE", _constant(0.0), "many"),
     Piece("point by point, mean", PORTFOLIO, _resting("pointwise", POINTWISE), "mean latent"),
     Piece(
         "degree 3, few features",
@@ -195,6 +196,7 @@ PIECES = (
     Piece("ranges of the classes", PORTFOLIO, _resting("ranges"), "classes"),
     Piece("comparisons of pairs", f"{CLASSES}pairs:PairBounds.range", _no_pairs, "classes"),
     Piece("pieces of the covariance", PORTFOLIO, _resting("pieces"), "classes"),
+    Piece("leader of two classes", PORTFOLIO, _resting("leader"), "classes"),
     Piece(
         "derivatives 5 and 6 of softmax",
         "likelihoods.softmax:Softmax.highest_order",

@@ -24,7 +24,7 @@ from sklearn.datasets import load_digits
 import gpcert
 from gpcert.datasets import Dataset, fashion, mnist
 from gpcert.datasets.record import shuffled_split
-from gpcert.integrals.softmax_expectation import expected_softmax
+from gpcert.integrals.plain_probabilities import expected_softmax
 from gpcert.kernels import SquaredExponential
 from gpcert.models import GPClassifier
 from models import TRAINING, sampled

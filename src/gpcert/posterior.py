@@ -26,7 +26,6 @@ from gpcert.arrays import finite_array
 from gpcert.errors import InputError
 from gpcert.frames import checked_names, read_points
 from gpcert.kernels import Kernel
-from gpcert.kernels.algebra import scaled_by
 from gpcert.likelihoods import ClassLikelihood, Gaussian, Likelihood, ScalarLikelihood
 from gpcert.posterior_checks import check_parts, check_signs, per_output, read_classes
 from gpcert.posterior_file import (
@@ -58,16 +57,17 @@ class Posterior(Factored):
     `scale`, `noise` (m,) or scalars; `likelihood`; `classes`, the labels of a classifier: two of a
     binary one with its one output, else one an output, or one a row of the likelihood's mixing
     weights; `negative_factor` C like `factor`, or None; `coupled` for outputs whose factors share
-    their rows, so that the covariance of outputs c and c' is `-(A_c k).(A_c' k)` (see
-    `covariances`). The numbers of coupled outputs are stored on a common grid, so that their
-    differences are exact (see `differences`). `feature_names`, one per feature, are those of the
-    data frame that the model was fitted on, or None. `spread` (d,), the features' standard
-    deviations in the training data, is the unit of `scale="std"` in the verbs; None where it is not
-    known. `features`, a `LinearMap` z = W x + b or None, stands before the kernel: inputs x then
-    have its d features, the points and the kernel live in its q ones. `slope` (q,) or (m, q) is a
-    linear trend (`gpcert.trend`) added to k(x, Z) t_c: `slope_c.z`, z the q features that the
-    kernel sees; None for none. A `factor` that is a `gpcert.triangular.Inverse` brings what is
-    proved of it: `inverse`, which spares half a set-up and is not saved. Arrays can only be read.
+    their rows, so that the covariance of outputs c and c' is `-(A_c k).(A_c' k)`, or, where there
+    is a C, `(C_c k).(C_c' k)`, the A being the outputs' own (see `covariances`). The numbers that
+    coupled outputs share are stored on a common grid, so that their differences are exact (see
+    `differences`). `feature_names`, one per feature, are those of the data frame that the model was
+    fitted on, or None. `spread` (d,), the features' standard deviations in the training data, is
+    the unit of `scale="std"` in the verbs; None where it is not known. `features`, a `LinearMap`
+    z = W x + b or None, stands before the kernel: inputs x then have its d features, the points and
+    the kernel live in its q ones. `slope` (q,) or (m, q) is a linear trend (`gpcert.trend`) added
+    to k(x, Z) t_c: `slope_c.z`, z the q features that the kernel sees; None for none. A `factor`
+    that is a `gpcert.triangular.Inverse` brings what is proved of it: `inverse`, which spares half
+    a set-up and is not saved. Arrays can only be read.
 
     >>> from gpcert.kernels import SquaredExponential
     >>> p = Posterior(SquaredExponential(1.0), points=[[0.0]], weights=[2.0], factor=[[0.5]])
@@ -120,13 +120,15 @@ class Posterior(Factored):
         for name in ("offset", "scale", "noise"):
             set_field(self, name, per_output(name, getattr(self, name), m))
         check_signs(self)
-        if self.coupled and (len(self.factor) != m or self.negative_factor.size):
+        parts = [self.factor, *([self.negative_factor] if self.negative_factor.size else [])]
+        if self.coupled and any(len(part) != m for part in parts):
             raise InputError(
-                f"coupled: expected a factor of shape ({m}, r, {N}) and no negative_factor, got "
-                f"{self.factor.shape} and {self.negative_factor.shape}"
+                f"coupled: expected a factor of shape ({m}, r, {N}) and a negative_factor alike, "
+                f"or none, got {self.factor.shape} and {self.negative_factor.shape}"
             )
         if self.coupled:
-            for name in ("weights", "factor", "offset", "noise"):
+            joint = "negative_factor" if self.negative_factor.size else "factor"
+            for name in ("weights", joint, "offset", "noise"):
                 set_field(self, name, on_grid(getattr(self, name)))
             set_field(self, "slope", slope_on_grid(self.slope))
         set_field(self, "classes", read_classes(self))
@@ -254,12 +256,19 @@ class Posterior(Factored):
             found[:, range(self.outputs), range(self.outputs)] = self.predict(X)[1]
             return found
         rows = max(1, LARGEST_BLOCK // max(1, self.factor[:, :, 0].size + len(self.points)))
+        one = np.eye(self.outputs)
         for start in range(0, len(X), rows):
             block = slice(start, start + rows)
             K = self.cross(X[block])
-            explained = np.stack([K @ A.T for A in self.factor], axis=1)  # (n, m, r)
-            prior = self.prior(X[block])[:, None, None] * np.eye(self.outputs)
-            found[block] = prior - explained @ explained.transpose(0, 2, 1)
+            explained, added = (
+                np.stack([K @ F.T for F in factor], axis=1)  # (n, m, r)
+                for factor in (self.factor, self.negative_factor)
+            )
+            prior = self.prior(X[block])[:, None, None] * one
+            known = explained @ explained.transpose(0, 2, 1)
+            if self.negative_factor.size:
+                known = known * one - added @ added.transpose(0, 2, 1)
+            found[block] = prior - known
         return self.scale[:, None] * found * self.scale + np.diag(self.noise)
 
     def prediction(self, X: Any) -> np.ndarray:
@@ -291,29 +300,10 @@ class Posterior(Factored):
 
     @cached_property
     def differences(self) -> Posterior:
-        """The differences `f_l - f_k`, k < l in lexicographic order, of coupled outputs.
+        """The differences `f_l - f_k`, k < l in lexicographic order, of coupled outputs."""
+        from gpcert.differences import differences_of  # of the same type: it stands on this file
 
-        Each is a Gaussian process with kernel 2k, `t = (t_l - t_k) / 2` and `A = (A_l - A_k) / 2`:
-        then `2k t = k (t_l - t_k)` and `|A 2k|^2 = |(A_l - A_k) k|^2`. All differences are exact:
-        the numbers lie on common grids. The excess is that of the outputs together, as
-        `A_l - A_k` is their joint factor after a map of norm sqrt 2.
-        """
-        if not self.coupled or np.any(self.scale != self.scale[0]):
-            raise InputError("differences: expected coupled outputs of the same scale")
-        first, second = np.triu_indices(self.outputs, 1)
-        found = Posterior(
-            kernel=scaled_by(self.kernel, 2.0),
-            points=self.points,
-            weights=(self.weights[second] - self.weights[first]) / 2.0,
-            factor=(self.factor[second] - self.factor[first]) / 2.0,
-            offset=self.offset[second] - self.offset[first],
-            scale=self.scale[0],
-            noise=self.noise[second] + self.noise[first],
-            features=self.features,
-            slope=self.slope[second] - self.slope[first],
-        )
-        found.unit.__dict__["excess"] = self.unit.excess
-        return found
+        return differences_of(self)
 
     def check_inputs(self, X: Any, name: str = "X") -> np.ndarray:
         """X as a finite (n, d) array, or an `InputError`.

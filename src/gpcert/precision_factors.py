@@ -86,7 +86,9 @@ def checked_factor(name: str, factor: Any, m: int, N: int) -> np.ndarray:
     """A factor as (1 or m, r, N), of no rows where there is none."""
     if factor is None:
         return np.zeros((1, 0, N))
-    A = finite_array(name, factor.matrix if isinstance(factor, Inverse) else factor)
+    A = factor.matrix if isinstance(factor, Inverse) else factor
+    if not (isinstance(factor, Inverse) and np.isfinite(A).all() and not A.flags.writeable):
+        A = finite_array(name, A)  # a copy, which nobody else changes
     if A.ndim == 2:
         A = A[None]
     if A.ndim != 3 or A.shape[0] not in {1, m} or A.shape[2] != N:

@@ -16,8 +16,8 @@ import numpy as np
 import scipy.linalg
 
 from gpcert.errors import InputError
-from gpcert.rounding import TINY, gamma, raised_power, scaled_to_one, up, up_float
-from gpcert.triangular import Inverse, blocks, largest_entry
+from gpcert.rounding import TINY, gamma, raised_power, scaled, scaled_to_one, up, up_float
+from gpcert.triangular import Inverse, blocks, is_triangular, largest_entry
 
 DRIVERS = ("evd", "ev", "evr")
 """LAPACK's routines for symmetric eigenproblems, in the order in which they are tried."""
@@ -36,6 +36,11 @@ class GramBlock(NamedTuple):
         """Whether it lies on the diagonal."""
         return self.rows.start == self.columns.start
 
+    @property
+    def trace(self) -> float:
+        """Upper bound of the sum of a block's own diagonal."""
+        return up_float(float(np.sum(np.diag(self.K) + np.diag(self.errors))), len(self.K) + 4)
+
 
 def absolute_norm(A: np.ndarray) -> float:
     """Upper bound of `|| |A| ||_2`.
@@ -43,12 +48,17 @@ def absolute_norm(A: np.ndarray) -> float:
     Reason (Collatz-Wielandt): M = |A|^T |A| has no negative entries, so for every x > 0 its
     largest eigenvalue is at most `max_i (M x)_i / x_i`; a few power steps make x a good one.
     """
-    absolute, exponent = scaled_to_one(np.abs(A))  # entries of size one: nothing overflows
-    if not absolute.any():
+    largest, lower = largest_entry(A), is_triangular(A)
+    if largest == 0.0:
         return 0.0
+    exponent = math.frexp(largest)[1]  # entries of size one: nothing overflows
     x, ratio, before = np.ones(A.shape[1]), math.inf, math.inf
     for _ in range(12):
-        after = absolute.T @ (absolute @ x)
+        after = np.zeros(A.shape[1])
+        for rows in blocks(len(A)):  # |A| is never held as a whole
+            seen = slice(0, rows.stop) if lower else slice(None)
+            part = np.abs(scaled(A[rows, seen], -exponent))
+            after[seen] += (part @ x[seen]) @ part
         ratio = min(ratio, float((after / x).max()))
         if ratio > 0.98 * before:  # further steps gain little
             break
@@ -68,15 +78,15 @@ def largest_eigenvalue(factors: Sequence[np.ndarray], K: np.ndarray, errors: np.
     r, N = factors[0].shape
     if r == 0:
         return 0.0
-    scaled, exponent = scaled_to_one(np.stack(factors))
+    units, exponent = scaled_to_one(np.stack(factors))
     M = np.zeros((r, r))
     size = np.zeros((r, r))
     with np.errstate(over="ignore", invalid="ignore"):
         rounded = gamma(2 * N + 4 + len(factors)) * np.abs(K) + 2.0 * errors + TINY
-        for A in scaled:
+        for A in units:
             M += A @ K @ A.T
             size += np.abs(A) @ rounded @ np.abs(A).T
-        error = up_float(_frobenius(size), 2 * N + 4 + len(factors))
+        error = up_float(frobenius(size), 2 * N + 4 + len(factors))
         M = M / 2 + M.T / 2
         row_sum = up_float(float(np.abs(M).sum(axis=1).max()), r + 4)
         proved = _proved_height(M, row_sum) if math.isfinite(row_sum) else math.inf
@@ -108,7 +118,7 @@ def triangular_eigenvalue(inverse: Inverse, gram: Iterable[GramBlock]) -> float:
         if not math.isfinite(mu):
             return math.inf
         if mu >= 0:
-            least = (1.0 - f) / _frobenius(inverse.root)
+            least = (1.0 - f) / frobenius(inverse.root)
             less = mu * least * least * (1.0 - gamma(16))
             return up_float(up_float((1.0 + f) ** 2, 8) - less, 1)
         largest = absolute_norm(inverse.matrix)
@@ -177,24 +187,24 @@ def _estimated_eigenvalue(M: np.ndarray, otherwise: float) -> float:
     return otherwise
 
 
-def _frobenius(matrix: np.ndarray) -> float:
+def frobenius(matrix: np.ndarray) -> float:
     """Upper bound of the Frobenius norm; what underflows is counted by the largest entry.
 
     Row after row, or by halves: either way at most as many roundings as rows and columns, and 64.
     """
     exponent, total = math.frexp(largest_entry(matrix))[1], 0.0
     for rows in blocks(len(matrix)):  # squares of numbers of size one; no second matrix
-        total += float(np.square(np.ldexp(matrix[rows], -exponent)).sum())
+        total += float(np.square(scaled(matrix[rows], -exponent)).sum())
     total = up_float(total, 64 + sum(matrix.shape))
     return raised_power(up_float(np.sqrt(total), 4), exponent)
 
 
 def symmetric_eigh(S: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
     """Eigenvalues and eigenvectors in plain floating point, or an `InputError` that names S."""
-    scaled, exponent = scaled_to_one(S)
-    for driver in DRIVERS if np.all(np.isfinite(scaled)) else ():
+    unit, exponent = scaled_to_one(S)
+    for driver in DRIVERS if np.all(np.isfinite(unit)) else ():
         try:
-            values, vectors = scipy.linalg.eigh(scaled, driver=driver)
+            values, vectors = scipy.linalg.eigh(unit, driver=driver)
         except np.linalg.LinAlgError:
             continue
         if np.all(np.isfinite(values)) and np.all(np.isfinite(vectors)):

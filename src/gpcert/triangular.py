@@ -90,14 +90,14 @@ class Inverse:
     residual: float
 
     @staticmethod
-    def of(L: np.ndarray) -> Inverse:
+    def of(L: np.ndarray, *, owned: bool = False) -> Inverse:
         """A of a given L; a `LinAlgError` if singular. What stands above the diagonal of L is not
-        read, and L is copied."""
-        root = np.zeros(L.shape)
-        for b in blocks(len(L)):
-            root[b, : b.start], root[b, b] = L[b, : b.start], np.tril(L[b, b])
+        read, and L is copied, unless it is lower triangular and nobody else's."""
+        root = L if owned and is_triangular(L) else np.tril(L)
         A = np.zeros(root.shape)
-        return _checked(A, root, _right_inverse(root.T, A.T, lower=False))
+        found = _checked(A, root, _right_inverse(root.T, A.T, lower=False))
+        A.setflags(write=False)
+        return found
 
     @staticmethod
     def with_matrix(A: np.ndarray) -> Inverse:

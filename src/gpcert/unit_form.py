@@ -14,13 +14,14 @@ Proofs: docs/mathematics.md, statements 1.1, 1.3 and 1.8.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from gpcert.coupling import coupling_excess
 from gpcert.deadline import checkpoint
 from gpcert.errors import InputError
 from gpcert.kernels import Kernel
@@ -43,6 +44,9 @@ that of `mean_scale / offset` too: rounding the offset is counted in unit form."
 
 SMALL_EXCESS = 1e-8
 """An excess that is as good as any other: beside it nothing is gained by the longer way."""
+
+SMALL_GAIN = 0.5
+"""What a coupling may add; beyond, its largest eigenvalue, about 1, is no worse."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +71,7 @@ class UnitForm(Factored):
     def of(posterior: Any) -> UnitForm:
         """The unit form of a `gpcert.posterior.Posterior`."""
         kernel, e = posterior.kernel.in_units(posterior.points)
-        factors = [_scaled(A, e // 2) for A in (posterior.factor, posterior.negative_factor)]
+        factors = [in_units(A, e // 2) for A in (posterior.factor, posterior.negative_factor)]
         weights, exponents, slopes = [], [], []
         numbers = (posterior.weights, posterior.slope, posterior.scale, posterior.offset)
         for t, slope, scale, offset in zip(*numbers, strict=True):
@@ -77,8 +81,8 @@ class UnitForm(Factored):
                 trend = max(trend, math.frexp(offset)[1] - math.frexp(scale)[1] + LOWEST)
                 exponent = max(exponent, trend - e) if np.any(t) else trend - e
             exponent = max(exponent, LOWEST - e - math.frexp(scale)[1])
-            weights.append(_scaled(t, -exponent))
-            slopes.append(_scaled(slope, -e - exponent))
+            weights.append(in_units(t, -exponent))
+            slopes.append(in_units(slope, -e - exponent))
             exponents.append(exponent)
         return UnitForm(
             kernel,
@@ -133,7 +137,7 @@ class UnitForm(Factored):
         return tuple(found)
 
     @cached_property
-    def precisions(self) -> tuple[np.ndarray, ...]:
+    def precisions(self) -> Sequence[np.ndarray]:
         """S = A^T A - C^T C in floating point, for every output or for all at once."""
         both = (self.factors_of(c) for c in range(self.precision_count))
         return tuple(square(A) - square(C) if len(C) else square(A) for A, C in both)
@@ -143,6 +147,12 @@ class UnitForm(Factored):
         """Upper bounds of `|| |A| ||_2` and `|| |C| ||_2`, like `precisions`."""
         both = (self.factors_of(c) for c in range(self.precision_count))
         return tuple((absolute_norm(A), absolute_norm(C)) for A, C in both)
+
+    @cached_property
+    def form_norms(self) -> dict[tuple[tuple[int, float], ...], float]:
+        """Norms of sums of outputs' precisions (`enclosures.kernel_form`), by their coefficients:
+        found once a model."""
+        return {}
 
     @property
     def gram(self) -> tuple[np.ndarray, np.ndarray]:
@@ -196,9 +206,11 @@ class UnitForm(Factored):
         The posterior covariance operator `P = I - Phi S Phi*` then satisfies
         `-kappa I <= P <= gain I`, as the part with C is positive.
         An exact posterior has kappa = 0; the stored factor is rounded, so kappa is proved, not
-        assumed. Coupled outputs have one operator: `sum_c A_c K_ZZ A_c^T <= (1 + kappa) I`.
+        assumed. Coupled outputs have one operator: `sum_c A_c K_ZZ A_c^T <= (1 + kappa) I`; where a
+        C couples them, each has its own A, and that part of P is positive.
         """
-        groups = [tuple(self.factor)] if self.coupled else [(A,) for A in self.factor]
+        joint = self.coupled and not self.negative_factor.size
+        groups = [tuple(self.factor)] if joint else [(A,) for A in self.factor]
         return max(0.0, max(map(self._largest_eigenvalue, groups)) - 1.0)
 
     def _largest_eigenvalue(self, factors: tuple[np.ndarray, ...]) -> float:
@@ -219,14 +231,26 @@ class UnitForm(Factored):
 
     @cached_property
     def gain(self) -> float:
-        """1 + an upper bound of the largest eigenvalue of `C K_ZZ C^T`: 1 where there is no C."""
+        """1 + an upper bound of the largest eigenvalue of `C K_ZZ C^T`: 1 where there is no C.
+
+        Of a C that couples outputs: how far it exceeds what the A take off (Statement 1.11).
+        """
         if not self.negative_factor.size:
             return 1.0
-        largest = max(largest_eigenvalue((C,), *self.gram) for C in self.negative_factor)
+        groups = [(C,) for C in self.negative_factor]
+        if self.coupled:
+            trace = up_float(sum(b.trace for b in self.gram_blocks() if b.diagonal), 8)
+            least = coupling_excess(
+                list(self.factor), list(self.negative_factor), self.excess, trace
+            )
+            if least <= SMALL_GAIN:
+                return up_float(1.0 + least, 2)
+            groups = [tuple(self.negative_factor)]
+        largest = max(largest_eigenvalue(group, *self.gram) for group in groups)
         return up_float(1.0 + largest, 2) if largest > 0 else 1.0
 
 
-def _scaled(values: np.ndarray, exponent: int) -> np.ndarray:
+def in_units(values: np.ndarray, exponent: int) -> np.ndarray:
     """`2^exponent values`, off by 2^-1075 where an entry underflows.
 
     That is counted: N such errors of weights meet kernel values below 2^51 (`LARGEST_VARIANCE`) and

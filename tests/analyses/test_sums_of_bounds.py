@@ -25,8 +25,9 @@ QUICK = settings(max_examples=examples(100), deadline=None)
 
 
 def range_of(minimum, maximum, quantity="mean"):
-    rest = (None, None, True, StopReason.CONVERGED, 1, 0.0, quantity, 0, {})
-    return PredictionRange(Interval(*minimum), Interval(*maximum), *rest)
+    rest = (None, None, True, quantity, 0, {})
+    cost = {"reason": StopReason.CONVERGED, "boxes": 1, "seconds": 0.0}
+    return PredictionRange(Interval(*minimum), Interval(*maximum), *rest, **cost)
 
 
 @QUICK

@@ -175,3 +175,12 @@ def test_bad_points():
         gpcert.certified_radius(TWO_BUMPS, [0.5], threshold=0.0)
     with pytest.raises(InputError, match="x: expected finite"):
         gpcert.certified_radius(TWO_BUMPS, [0.5, np.inf], threshold=0.0)
+
+
+def test_a_far_first_counterexample_does_not_leave_the_upper_end_far():
+    """The attack's bracket shrinks to a part of itself, not of where it began."""
+    model = gpcert.Posterior(SquaredExponential(1.0), points=[[0.0], [3.0]], weights=[1.0, -1.0])
+    found = gpcert.certified_radius(
+        model, [0.0], threshold=0.0, max_radius=20.0 * 2.0**12, budget=gpcert.Budget(boxes=1)
+    )
+    assert 1.5 <= found.upper < 1.51

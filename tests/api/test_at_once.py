@@ -193,12 +193,12 @@ def test_what_shares_no_coordinates_is_left_to_searches_of_its_own():
 @pytest.mark.parametrize("model", MODELS, ids=["smooth", "rough"])
 def test_a_wrong_guess_refutes_nothing(model, monkeypatch):
     """What is refuted of a decision that is not the one at x says nothing about x."""
-    honest = at_once.two_sided_candidates
+    honest = at_once.common_candidates
 
     def wrong(*arguments):
         return [replace(each, order=each.order[::-1]) for each in honest(*arguments)]
 
-    monkeypatch.setattr(at_once, "two_sided_candidates", wrong)
+    monkeypatch.setattr(at_once, "common_candidates", wrong)
     assert at_once.certified_at_once(*_work(model, POINTS)) == {}
 
 

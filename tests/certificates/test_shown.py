@@ -154,8 +154,8 @@ def test_plain_values_are_those_at_the_points(records):
 
 def one(output, low, high):
     ends = Interval(low, low), Interval(high, high)
-    nothing = (None, None, True, StopReason.CONVERGED, 1, 0.0)
-    return PredictionRange(*ends, *nothing, "mean", output, {}, nominal=low)
+    cost = {"reason": StopReason.CONVERGED, "boxes": 1, "seconds": 0.0}
+    return PredictionRange(*ends, None, None, True, "mean", output, {}, nominal=low, **cost)
 
 
 @pytest.mark.parametrize("count", [1, 3, 10, 60])

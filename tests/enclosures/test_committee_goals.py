@@ -1,6 +1,5 @@
 """Goals of committees: below on the whole cell, above at the centre, against ball arithmetic."""
 
-from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -12,154 +11,29 @@ from sklearn.utils.multiclass import _ovr_decision_function
 from gpcert.arrays import backend_from_name, to_numpy
 from gpcert.committee import Committee, committee_decision, pair_weights
 from gpcert.enclosures import Evaluation, local_model
-from gpcert.enclosures.enclosure import plain_geometry, region_units
-from gpcert.enclosures.goals import QuantityGoal
-from gpcert.enclosures.goals.committee import weighted_sum
-from gpcert.enclosures.goals.scalar import least_mean
-from gpcert.enclosures.probability_plane import (
-    ProbabilityPlane,
-    latent_range,
-)
 from gpcert.errors import InputError
 from gpcert.kernels import Matern, SquaredExponential
 from gpcert.likelihoods import Gaussian, Logistic, Probit, SklearnLogistic
 from gpcert.posterior import Posterior
-from gpcert.quantities import Share
-from gpcert.quantities.one_vs_rest import member_probabilities
-from gpcert.quantities.votes import committee_margin
-from gpcert.regions import Ball, Box, Region
+from gpcert.regions import Ball, Box
 from gpcert.search import Budget, Problem, solve
-from gpcert.testing.arb_reference import ArbPosterior, exact
 from gpcert.testing.effort import examples
 from gpcert.testing.strategies import (
     any_kernels,
-    kernels,
     random_cells,
-    regions_near,
-    regression_posterior,
-    seeds,
-    units,
+)
+from tests.enclosures.committee_cases import (
+    SCHEMES,
+    Reference,
+    committee_cases,
+    margin_goal,
+    share_goal,
+    smooth_committee,
 )
 from tests.enclosures.enclosure_checks import (
-    arb,
     below,
     check_goal,
-    points_of,
-    refused_growth,
-    unit_mean,
 )
-
-SCHEMES = ("one_vs_rest", "one_vs_one")
-
-
-def margin_goal(committee, winner, weights=None):
-    return QuantityGoal(committee_margin(committee, winner, weights))
-
-
-def share_goal(committee, c, sign):
-    return QuantityGoal(Share(member_probabilities(committee), c, sign))
-
-
-@dataclass(frozen=True, eq=False)
-class CommitteeCase:
-    """Like `gpcert.testing.strategies.Case`, with a committee."""
-
-    committee: Committee
-    region: Region
-    rng: np.random.Generator
-
-    def evaluation(self, keep=3, backend="numpy", optional=True):
-        place = backend_from_name(backend)
-        with refused_growth():
-            local = local_model(self.committee, self.region, place, True)
-        return Evaluation(local, random_cells(self.region, self.rng, 4, keep, backend), optional)
-
-
-@st.composite
-def members(draw, dim, count, make_kernels=kernels, likelihood=None, max_points=6):
-    """Posteriors of kernels, sizes and offsets of their own, near each other."""
-    likelihood = likelihood or SklearnLogistic()
-    rng = np.random.default_rng(draw(seeds))
-    first = draw(make_kernels(dim))
-    found = []
-    for _ in range(count):
-        kernel = draw(st.sampled_from([first, None])) or draw(make_kernels(dim))
-        N = draw(st.integers(1, max_points))
-        points = units(first, dim) * rng.normal(size=(N, dim)) * draw(st.sampled_from([0.3, 1.0]))
-        options = {}
-        if draw(st.integers(0, 2)) == 0:
-            options = {
-                "offset": rng.normal(),
-                "scale": rng.uniform(0.3, 3.0),
-                "noise": rng.random(),
-            }
-        ridge = 10.0 ** draw(st.sampled_from([-10.0, -3.0, 0.0]))
-        targets = draw(st.sampled_from([0.1, 1.0, 10.0])) * rng.normal(size=(1, N))
-        own = regression_posterior(kernel, points, targets, ridge, likelihood=likelihood, **options)
-        if draw(st.integers(0, 3)) == 0:  # v falls below 0 near the points
-            own = replace(own, factor=1.3 * own.factor)
-        found.append(own)
-    return tuple(found)
-
-
-@st.composite
-def committee_cases(draw, scheme, make_kernels=kernels, likelihood=None, max_classes=4):
-    dim, m = draw(st.integers(1, 3)), draw(st.integers(2, max_classes))
-    count = m if scheme == "one_vs_rest" else m * (m - 1) // 2
-    posteriors = draw(members(dim, count, make_kernels, likelihood))
-    region = draw(regions_near(posteriors[0]))
-    committee = Committee(posteriors, tuple(range(m)), scheme)
-    return CommitteeCase(committee, region, np.random.default_rng(draw(seeds)))
-
-
-class Reference:
-    """The committee in ball arithmetic, written from the definitions of `Committee` alone."""
-
-    def __init__(self, committee):
-        self.m = len(committee.classes)
-        self.members = [ArbPosterior(member) for member in committee.members]
-        self.kept = {}
-
-    def probabilities(self, x):
-        key = x.tobytes()
-        if key not in self.kept:
-            self.kept[key] = [member.probability(x) for member in self.members]
-        return self.kept[key]
-
-    def margin(self, x, winner, weights):
-        F = self.probabilities(x)
-        gaps = [
-            arb(weights[winner]) * F[winner] - arb(weights[j]) * F[j]
-            for j in range(self.m)
-            if j != winner
-        ]
-        return least(gaps)
-
-    def ratio(self, x, c):
-        F = self.probabilities(x)
-        return F[c] / sum(F, arb(0))
-
-    def scores(self, x):
-        votes, sums = [arb(0)] * self.m, [arb(0)] * self.m
-        for (j, k), member, F in zip(
-            combinations(range(self.m), 2), self.members, self.probabilities(x), strict=True
-        ):
-            mean = member.mean(x)
-            assert mean > 0 or mean < 0, "a vote that the reference cannot decide"
-            votes[k if mean > 0 else j] += 1
-            sums[j], sums[k] = sums[j] - F, sums[k] + F
-        return [v + s / (3 * (abs(s) + 1)) for v, s in zip(votes, sums, strict=True)]
-
-    def vote_margin(self, x, winner):
-        scores = self.scores(x)
-        return least([scores[winner] - s for j, s in enumerate(scores) if j != winner])
-
-
-def least(balls):
-    smallest = balls[0]
-    for ball in balls[1:]:
-        smallest = smallest.min(ball)
-    return smallest
 
 
 @settings(max_examples=examples(60, quick=6))
@@ -234,118 +108,6 @@ def test_likelihoods_without_a_plane(case):
         return reference.margin(x, 0, (1.0,) * reference.m) if rest else reference.vote_margin(x, 0)
 
     check_goal(case, margin_goal(case.committee, 0), margin, evaluation, 0.0)
-
-
-@settings(max_examples=examples(60, quick=6))
-@given(case=committee_cases("one_vs_rest"))
-def test_joint_sum_of_probabilities(case):
-    """Also with weights of several sizes, and one model at a time."""
-    reference, evaluation = Reference(case.committee), case.evaluation()
-    m, parts = len(case.committee.classes), member_probabilities(case.committee)
-    choices = [np.eye(m)[0], -np.eye(m)[1], case.rng.normal(size=m), 1e3 * case.rng.normal(size=m)]
-    for weights in choices:
-        bound = weighted_sum(evaluation, parts, weights.tolist())
-        lower = to_numpy(bound.lower)
-        for b, rows in enumerate(points_of(evaluation, case.rng, bound.point)):
-            for x in rows:
-                F = reference.probabilities(x)
-                value = sum((arb(w) * p for w, p in zip(weights.tolist(), F, strict=True)), arb(0))
-                below(float(lower[b]), value, "sum")
-
-
-@settings(max_examples=examples(60, quick=6))
-@given(case=committee_cases("one_vs_rest", max_classes=2))
-def test_planes_and_plain_models(case):
-    evaluation = case.evaluation()
-    reference = ArbPosterior(case.committee.members[0])
-    check_models(case, evaluation, reference, SklearnLogistic())
-
-
-@settings(max_examples=examples(30))
-@given(case=committee_cases("one_vs_rest", any_kernels, max_classes=2))
-def test_planes_and_plain_models_of_other_kernels(case):
-    evaluation = case.evaluation()
-    reference = ArbPosterior(case.committee.members[0])
-    check_models(case, evaluation, reference, SklearnLogistic())
-
-
-def check_models(case, evaluation, reference, likelihood):
-    """Mean, variance and probability lie above their plain models, F above its planes."""
-    low, high = (least_mean(evaluation, 0, sign).lower for sign in (1, -1))
-    latent = latent_range(evaluation, low, -high)
-    slopes = likelihood.slopes(latent.mean, latent.variance)
-    far = likelihood.slopes(latent.mean_low, latent.variance_high)
-    planes = [
-        ProbabilityPlane.under(likelihood, latent, np.maximum(by_mu, 0.0), by_v, sign)
-        for by_mu, by_v in (slopes, far, (slopes[0] + 0.5, -0.2 + slopes[1]))
-        for sign in (1, -1)
-    ]
-    geometry = plain_geometry(evaluation.cells)
-    mean, variance = evaluation.mean(0), evaluation.variance(0)
-    own = ArbPosterior(reference.posterior.unit)  # enclosures are in unit form
-    v, g = own.canonical_variance, unit_mean(evaluation)
-    models = [
-        (mean.below.unweighted(geometry, mean.linear_error), g),
-        (mean.above.unweighted(geometry), lambda x, b: -g(x, b)),
-        (variance.below.unweighted(geometry), lambda x, _: v(x)),
-        (variance.above.unweighted(geometry), lambda x, _: -v(x)),
-    ]
-    for plane in planes:
-        model = plane.model(evaluation, geometry)
-        models.append((model, lambda x, _, s=plane.sign: s * reference.probability(x)))
-    for b, rows in enumerate(points_of(evaluation, case.rng)):
-        for x in rows:
-            for model, function in models:
-                assert_above(model, b, evaluation, x, function(x, b))
-            for plane in planes:
-                assert_plane(plane, b, reference, x)
-
-
-def assert_plane(plane, b, reference, x):
-    if np.isinf(plane.value[b]):
-        return
-    mu, v = reference.mean(x), reference.variance(x)
-    height = arb(plane.by_mu[b]) * (mu - arb(plane.mean[b]))
-    height += arb(plane.by_v[b]) * (v - arb(plane.variance[b]))
-    below(arb(plane.value[b]) + plane.sign * height, plane.sign * reference.probability(x), "plane")
-
-
-def assert_above(model, b, evaluation, x, value):
-    """`value >= model` at x."""
-    error = float(model.error[b])
-    assert not np.isnan(error)
-    if np.isinf(error):
-        return
-    free = np.asarray(x)[evaluation.cells.region.free]
-    units = region_units(evaluation.cells)
-    terms = zip(exact(free), exact(evaluation.cells.center[b]), exact(units), strict=True)
-    y = [(p - c) / unit for p, c, unit in terms]
-    g, H = exact(model.gradient[b]), [exact(row) for row in model.hessian[b]]
-    right = arb(float(model.value[b])) - arb(error)
-    for j, a in enumerate(y):
-        right += g[j] * a + sum((a * H[j][k] * y[k] for k in range(len(y))), arb(0)) / 2
-    assert not value < right, f"{value.str(20)} < {right.str(20)}"
-    size = abs(float(model.value[b])) + float(
-        np.abs(model.gradient[b]) @ (evaluation.cells.half[b] / units)
-    )
-    assert float(model.size[b]) >= size * (1 - 1e-12)
-
-
-def smooth_committee(scheme, likelihood=None):
-    rng = np.random.default_rng(5)
-    posteriors = []
-    for lengths in ([1.0, 2.0], [1.5, 0.8], [2.0, 2.0]):
-        points, targets = rng.normal(size=(12, 2)), rng.normal(size=(1, 12))
-        posteriors.append(
-            regression_posterior(
-                SquaredExponential(lengths, 2.0),
-                points,
-                targets,
-                0.1,
-                likelihood=likelihood or SklearnLogistic(),
-            )
-        )
-    return Committee(tuple(posteriors), ("a", "b", "c"), scheme)
 
 
 @pytest.mark.parametrize("share", [False, True])

@@ -140,7 +140,7 @@ def test_the_margin_of_an_image_costs_nothing(path):
         local, expansion = evaluation.local.kernel, evaluation.expansion
         coefficients = expansion.K * posterior.unit.weights[0]
         box = (expansion.geometry.half, expansion.geometry.rho)
-        found = local.gram_degrees(coefficients, expansion.scaled, box, 3, np.zeros((1, 4)))
+        found = local.gram_degrees(coefficients, expansion.scaled, box, 3, np.zeros((1, 4)), 1)
         sizes.append(float(found.size[0]))
         rng = np.random.default_rng(1)
         rng.normal(size=(8, 13))

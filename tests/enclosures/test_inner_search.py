@@ -9,14 +9,28 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpcert
-from gpcert.enclosures import inner_search
+from gpcert.arrays import Backend
+from gpcert.enclosures import Evaluation, inner_search
+from gpcert.enclosures.goals import QuantityGoal
 from gpcert.enclosures.inner_search import CellPolynomial, at_least
-from gpcert.enclosures.proved_level import stays_above
+from gpcert.enclosures.local_posterior import LocalPosterior
+from gpcert.enclosures.proved_level import Level, stays_above
 from gpcert.kernels import Matern, SquaredExponential
 from gpcert.kernels.nodes.symmetric_tensors import dense_cubic, sorted_index
+from gpcert.likelihoods import Probit
+from gpcert.models import GPClassifier
+from gpcert.quantities import Probability, Std, Variance
+from gpcert.testing.arb_reference import ArbPosterior
 from gpcert.testing.effort import examples
 from gpcert.testing.strategies import cases
-from tests.enclosures.enclosure_checks import arb, check_model, evaluation_of, points_of, unit_mean
+from tests.enclosures.enclosure_checks import (
+    arb,
+    check_goal,
+    check_model,
+    evaluation_of,
+    points_of,
+    unit_mean,
+)
 
 KINDS = ["mixed", "steep", "cubic", "flat", "cancelling", "huge", "tiny"]
 
@@ -143,6 +157,37 @@ def test_levels_that_are_proved_hold(case):
                     assert not v < arb(float(level[b]))
 
 
+def check_at_levels(case, quantity, function, **options):
+    """Bounds of a goal for which some level would be enough, between its bound and its values."""
+    goal, evaluation = QuantityGoal(quantity), evaluation_of(case, **options)
+    lower, ceiling = goal.bound(evaluation, None).lower, goal.ceiling(evaluation)
+    worst = int(np.argmin(lower))
+    for share in (0.02, 0.3, 0.9, 1.0, 1.1):
+        again = evaluation_of(case, cells=evaluation.cells)
+        again.enough = float(lower[worst] + share * (ceiling[worst] - lower[worst]))
+        if np.isfinite(again.enough):
+            found = check_goal(case, goal, function, again)
+            assert np.all(found.lower >= lower)
+
+
+@settings(max_examples=examples(40), deadline=None)
+@given(case=cases())
+def test_variances_at_levels(case):
+    reference = ArbPosterior(case.posterior)
+    for sign in (1, -1):
+        check_at_levels(case, Variance(0, sign), lambda x, s=sign: s * reference.variance(x))
+        check_at_levels(case, Std(0, sign), lambda x, s=sign: s * reference.variance(x).sqrt())
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(case=cases(likelihood=Probit()))
+def test_probabilities_at_levels(case):
+    reference = ArbPosterior(case.posterior)
+    for sign in (1, -1):
+        quantity = Probability(case.posterior.likelihood, 0, sign)
+        check_at_levels(case, quantity, lambda x, s=sign: s * reference.probability(x))
+
+
 @settings(max_examples=examples(30), deadline=None)
 @given(case=cases(), factor=st.floats(0.1, 10.0))
 def test_multiples_and_sums_keep_degree_3(case, factor):
@@ -157,6 +202,35 @@ def test_multiples_and_sums_keep_degree_3(case, factor):
 
     check_model(evaluation, times, function, points, "multiple")
     check_model(evaluation, times + mean.above, lambda x, b: function(x, b, 1), points, "sum")
+
+
+def test_degree_3_of_a_variance_and_of_two_sides():
+    """That of its linear part twice, with the sign of the side, chosen with the side."""
+    rng = np.random.default_rng(2)
+    X, box = rng.uniform(-1.0, 1.0, (40, 2)), gpcert.Box([-0.05, -0.05], [0.05, 0.05])
+    kernel = Matern(1.0, nu=2.5)
+    factor = np.linalg.inv(np.linalg.cholesky(kernel.value(X, X) + 0.1 * np.eye(40)))
+    model = gpcert.Posterior(kernel, X, rng.normal(size=40), factor)
+    cells = box.root().split(np.zeros(1, dtype=int))
+    evaluation = Evaluation(LocalPosterior.build(model, box, Backend(), True), cells)
+    variance = evaluation.variance(0)
+    below, above = variance.below.cubic, variance.above.cubic
+    assert below is not None
+    assert above is not None
+    unit = 1.0 / np.asarray(evaluation.local.kernel.inverse_length)
+    for b, c in enumerate(cells.center):
+        y = factor.T @ (factor @ kernel.value(c[None], X)[0])
+
+        def slope(h, c=c, y=y):  # second difference of -2 y.k along the first feature
+            at = c + np.array([[h - 0.01, 0.0], [h, 0.0], [h + 0.01, 0.0]])
+            return -2.0 * (kernel.value(at, X) @ y) @ np.array([1.0, -2.0, 1.0]) / 1e-4
+
+        third = (slope(0.01) - slope(-0.01)) / 0.02 * unit[0] ** 3
+        assert np.isclose(below.tensor[b, 0], third, rtol=0.02)
+    assert np.allclose(above.tensor, -below.tensor)
+    mixed = variance.below.where(np.array([True, False]), variance.above).cubic
+    assert mixed is not None
+    assert np.array_equal(mixed.tensor, np.stack([below.tensor[0], above.tensor[1]]))
 
 
 @pytest.mark.parametrize(
@@ -176,3 +250,18 @@ def test_a_range_needs_fewer_boxes(kernel, most):
     assert found.minimum.lower <= values.min()
     assert values.max() <= found.maximum.upper
     assert max(found.minimum.width, found.maximum.width) <= 0.01
+
+
+@pytest.mark.parametrize("kernel", [Matern([0.4] * 8, nu=2.5), SquaredExponential([0.4] * 8)])
+def test_a_probability_needs_fewer_boxes(kernel, monkeypatch):
+    """With sub-boxes of mean and variance together, and without."""
+    rng = np.random.default_rng(5)
+    X = rng.uniform(0.0, 1.0, (150, 8))
+    latent = np.linalg.cholesky(4.0 * kernel.value(X, X) + 1e-6 * np.eye(150))
+    y = latent @ rng.normal(size=150) > 0
+    model = GPClassifier(4.0 * kernel, likelihood="probit", max_epochs=0).fit(X, y)
+    box = gpcert.Box([0.41] * 8, [0.59] * 8)
+    found = gpcert.prediction_range(model, box, quantity="probability", tol=0.01)
+    monkeypatch.setattr(Level, "reached", lambda self, lower, enough: lower)
+    plain = gpcert.prediction_range(model, box, quantity="probability", tol=0.01)
+    assert found.boxes <= 0.7 * plain.boxes

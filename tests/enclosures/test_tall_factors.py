@@ -42,9 +42,9 @@ def test_the_derivative_covariance_by_the_precision(kernel):
     assert precisions is not None
     precision = precisions[0]
     assert precision.precision is not None
-    fine, fine_error = precision._derivative_square(local, expansion)
+    fine, fine_error = precision.derivative_square(local, expansion)
     plain = replace(precision, precision=None)
-    other, other_error = plain._derivative_square(local, expansion)
+    other, other_error = plain.derivative_square(local, expansion)
     size = np.linalg.norm(to_numpy(fine - other)[0])
     assert size <= float(fine_error[0] + other_error[0])
     assert float(fine_error[0]) < 1e-10

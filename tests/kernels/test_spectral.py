@@ -10,9 +10,8 @@ from gpcert.errors import InputError
 from gpcert.kernels.cosine import Cosine
 from gpcert.kernels.cosine_pair import CosinePair
 from gpcert.kernels.exponential_tilt import ExponentialTilt
-from gpcert.kernels.generalised_spectral import GeneralisedSpectral
 from gpcert.kernels.lines.affine_algebra import affine_lower_bound
-from gpcert.kernels.spectral_mixture import SpectralMixture
+from gpcert.kernels.spectral_mixture import GeneralisedSpectral, SpectralMixture
 from gpcert.regions import Box
 from gpcert.regions.frame import Frame, Reach
 from gpcert.testing.node_contract import NodeContract

@@ -14,6 +14,7 @@ from gpcert.arrays import Array, Backend, to_numpy
 from gpcert.kernels.expansions.squared_exponential import LocalSquaredExponential
 from gpcert.regions import Ball, Box, Cells, Region
 from gpcert.testing.balls import exact, flint
+from gpcert.testing.effort import backend_or_skip
 from gpcert.testing.feature_lengths import Surface, line_surface, remainder_length
 from gpcert.testing.kernel_contract import KernelCase, drawn, seeds
 
@@ -56,7 +57,7 @@ class WeightedContract(KernelCase):
         region: Region = Box(x - width, x + width)
         if rng.random() < 0.3:
             region = Ball(x, float(width.max()), norm=2)
-        place = self.backend(backend)
+        place = backend_or_skip(backend)
         centers = region.sample(3, rng)[:, region.free]
         return region, points, self.localized(points, region, place), place.asarray(centers)
 
@@ -92,7 +93,7 @@ class WeightedContract(KernelCase):
         module, rng = flint(), np.random.default_rng(seed)
         region, points, local, centers = self.local_case(seed, backend_name)
         f = len(region.free)
-        xp = self.backend(backend_name)
+        xp = backend_or_skip(backend_name)
         weights = rng.normal(size=len(points))
         scaled = local.scaled_centers(centers)
         K = local.matrix(local.squared_distances(scaled))

@@ -19,9 +19,9 @@ from gpcert.integrals.independent_maximum import (
 )
 from gpcert.integrals.sectors import DENSITY_ULPS, DERIVATIVE_BOUNDS, normal_derivatives
 from gpcert.likelihoods.multinomial_probit import MultinomialProbit
-from gpcert.likelihoods.step_link import StepLink
+from gpcert.likelihoods.probit import StepLink
 from gpcert.rounding import U
-from gpcert.testing.effort import examples, variants
+from gpcert.testing.effort import backend_or_skip, examples, variants
 from gpcert.testing.likelihood_contract import BITS, LikelihoodContract
 from gpcert.testing.likelihood_references import normal_cdf
 
@@ -346,7 +346,7 @@ class TestStepLink(LikelihoodContract):
     @pytest.mark.parametrize("v", [0.1, 1.0, 30.0])
     def test_slopes_are_derivatives(self, backend_name, mu, v):
         # F bends as 1 / v here: the steps are relative to v, unlike the contract's
-        backend, step = self.backend(backend_name), 1e-4 * v
+        backend, step = backend_or_skip(backend_name), 1e-4 * v
 
         def value(m, w):
             return float(self.likelihood.value(backend.asarray([m]), backend.asarray([w]))[0])

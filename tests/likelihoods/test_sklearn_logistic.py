@@ -9,7 +9,7 @@ from sklearn.gaussian_process import GaussianProcessClassifier, _gpc
 from sklearn.gaussian_process.kernels import RBF
 
 from gpcert.likelihoods import SklearnLogistic
-from gpcert.likelihoods.sklearn_logistic import COEFS, LAMBDAS
+from gpcert.likelihoods.logistic import COEFS, LAMBDAS
 from gpcert.testing import likelihood_references as reference
 from gpcert.testing.likelihood_contract import BITS, LikelihoodContract
 

@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 from gpcert import Box, Status, certify, prediction_range
 from gpcert.errors import InputError
-from gpcert.integrals.softmax_expectation import expected_softmax
+from gpcert.integrals.plain_probabilities import expected_softmax
 from gpcert.kernels import Linear, Product, SquaredExponential, Sum, White
 from gpcert.likelihoods import Logistic, Probit
 from gpcert.models.classification import Choices, ClassInference

@@ -48,9 +48,13 @@ def dense_newton(Ks, y):
 
 
 def precision_of(fit):
-    """S (m N, m N) from the coupled factor."""
+    """S (m N, m N) from the coupled factor, or from the classes' own and what couples them."""
     stacked = np.concatenate(list(fit.factor), axis=1)
-    return stacked.T @ stacked
+    if fit.coupling is None:
+        return stacked.T @ stacked
+    m, N, _ = fit.factor.shape
+    coupling = np.concatenate(list(fit.coupling), axis=1)
+    return np.kron(np.eye(m), np.ones((N, N))) * (stacked.T @ stacked) - coupling.T @ coupling
 
 
 @pytest.mark.parametrize("m", [2, 3, 5])
@@ -60,7 +64,9 @@ def test_equals_a_dense_newton(m):
     fit = softmax_laplace(Ks, y)
     f, S, evidence = dense_newton(Ks, y)
     assert fit.converged
-    assert fit.factor.shape == (m, (m - 1) * len(X), len(X))
+    rows = len(X) if m > 4 else (m - 1) * len(X)
+    assert fit.factor.shape == (m, rows, len(X))
+    assert (fit.coupling is None) == (m <= 4)
     found = np.concatenate([K @ t for K, t in zip(Ks, fit.weights, strict=True)])
     np.testing.assert_allclose(found, f, atol=1e-8)
     np.testing.assert_allclose(precision_of(fit), S, atol=1e-9)
@@ -120,7 +126,9 @@ def test_a_warm_start_saves_steps_and_changes_nothing():
 
 
 @pytest.mark.parametrize("variance", [1e3, 1e6])
-@pytest.mark.parametrize("case", ["plain", "duplicated", "contradicting", "dominated", "unseen"])
+@pytest.mark.parametrize(
+    "case", ["plain", "duplicated", "contradicting", "dominated", "unseen", "many"]
+)
 def test_extreme_inputs(variance, case):
     X, y = problem(30)
     m = 3
@@ -131,6 +139,8 @@ def test_extreme_inputs(variance, case):
         y[:2] = [1, 2]
     if case == "unseen":
         m = 4  # a class without examples
+    if case == "many":
+        m = 6  # three without
     Ks = np.stack([covariance(X, 0.8, variance)] * m)
     fit = softmax_laplace(Ks, y)
     assert fit.converged
@@ -141,6 +151,8 @@ def test_extreme_inputs(variance, case):
     np.testing.assert_allclose(fit.weights.sum(0), 0.0, atol=1e-12)
     for c in range(m):
         explained = np.square(fit.factor[c] @ Ks[c]).sum(0)
+        if fit.coupling is not None:
+            explained -= np.square(fit.coupling[c] @ Ks[c]).sum(0)
         assert (np.diag(Ks[c]) - explained).min() > -1e-8 * variance
 
 

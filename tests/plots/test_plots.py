@@ -13,7 +13,7 @@ from gpcert.errors import InputError
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit
 from gpcert.plots import plot_decision_regions, plot_image_counterexample, plot_range
-from gpcert.plots.outline import outline
+from gpcert.plots.decision import outline
 from gpcert.plots.style import LOOKS
 
 

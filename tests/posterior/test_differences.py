@@ -5,11 +5,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+import scipy.linalg
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpcert.archive import write_arrays
 from gpcert.committee import Committee, load_model
+from gpcert.coupling import coupling_excess
 from gpcert.errors import InputError
 from gpcert.kernels import Matern, RationalQuadratic, SquaredExponential
 from gpcert.likelihoods import Gaussian, Logistic, MultinomialProbit, Probit, Softmax
@@ -17,8 +19,9 @@ from gpcert.posterior import Posterior
 from gpcert.rounding import on_grid
 from gpcert.testing.arb_reference import ArbPosterior, exact, flint, kernel_reference
 from gpcert.testing.effort import examples
+from tests.enclosures.classes.class_cases import coupled_by_one
 
-arb = flint().arb
+arb, arb_mat = flint().arb, flint().arb_mat
 
 KERNELS = [
     SquaredExponential,
@@ -51,6 +54,20 @@ def coupled_posterior(seed, m=3, ridge=1e-3, likelihood=None, **options):
     return Posterior(kernel, Z, weights, factor, coupled=True, **given_options)
 
 
+def apart_posterior(seed, m=3, spread=3.0, **options):
+    """Outputs with factors of their own, as after softmax Laplace, which a C couples."""
+    rng = np.random.default_rng(seed)
+    base = coupled_posterior(seed, m)
+    K = base.kernel.value(base.points, base.points)
+    p = np.exp(spread * rng.normal(size=(m, len(K))))
+    F, C = coupled_by_one(K, p / p.sum(axis=0))
+    names = ("offset", "noise", "likelihood")
+    given_options = {name: getattr(base, name) for name in names} | options
+    scale = base.scale[0]
+    given_options = {"negative_factor": C, "scale": scale, "coupled": True, **given_options}
+    return Posterior(base.kernel, base.points, base.weights, F, **given_options)
+
+
 seeds, counts = st.integers(0, 2**32 - 1), st.sampled_from([2, 3, 4])
 
 
@@ -58,10 +75,13 @@ def arb_covariance(posterior, x):
     """Covariances of the outputs at x by the definition, as balls."""
     reference, at = ArbPosterior(posterior), exact(x)
     row, m = reference.row(x), posterior.outputs
-    explained = [
-        [sum((a * k for a, k in zip(line, row, strict=True)), arb(0)) for line in A]
-        for A in reference.factors
-    ]
+    explained, added = (
+        [
+            [sum((a * k for a, k in zip(line, row, strict=True)), arb(0)) for line in A]
+            for A in factors
+        ]
+        for factors in (reference.factors, reference.negative)
+    )
     scale2, noise = exact(posterior.scale)[0] ** 2, exact(posterior.noise)
     prior = kernel_reference(posterior.kernel, at, at)
     found = []
@@ -70,6 +90,12 @@ def arb_covariance(posterior, x):
             sum((a * b for a, b in zip(explained[i], explained[j], strict=True)), arb(0))
             for j in range(m)
         ]
+        if posterior.negative_factor.size:  # the factors are the outputs' own
+            shared = [
+                (shared[j] if i == j else arb(0))
+                - sum((a * b for a, b in zip(added[i], added[j], strict=True)), arb(0))
+                for j in range(m)
+            ]
         found.append(
             [
                 scale2 * ((prior if i == j else arb(0)) - shared[j]) + (noise[i] if i == j else 0)
@@ -79,10 +105,13 @@ def arb_covariance(posterior, x):
     return found
 
 
+makers = st.sampled_from([coupled_posterior, apart_posterior])
+
+
 @settings(max_examples=examples(30))
-@given(seed=seeds, m=counts)
-def test_differences_are_exact(seed, m):
-    posterior = coupled_posterior(seed, m)
+@given(seed=seeds, m=counts, make=makers)
+def test_differences_are_exact(seed, m, make):
+    posterior = make(seed, m)
     differences, rng = posterior.differences, np.random.default_rng(seed)
     own, both = ArbPosterior(posterior), ArbPosterior(differences)
     for x in (posterior.points[0], posterior.points[0] + rng.normal(size=posterior.dim)):
@@ -95,9 +124,9 @@ def test_differences_are_exact(seed, m):
 
 
 @settings(max_examples=examples(20))
-@given(seed=seeds, m=counts)
-def test_covariances_are_the_definition(seed, m):
-    posterior = coupled_posterior(seed, m)
+@given(seed=seeds, m=counts, make=makers)
+def test_covariances_are_the_definition(seed, m, make):
+    posterior = make(seed, m)
     x = posterior.points[0] + 0.3
     found = posterior.covariances(x[None])[0]
     true = np.array([[float(c) for c in row] for row in arb_covariance(posterior, x)])
@@ -165,6 +194,114 @@ def test_the_excess_dominates(seed, m, size, ridge):
     doubled = ArbPosterior(differences).gram()
     for A in differences.factor:
         assert below_identity([A], doubled, height + arb(1e-25))
+
+
+def between(posterior, excess, gain):
+    """Whether `-excess < P < gain` is proved for the joint operator of outputs that a C couples.
+
+    On functions `sum_c Phi a_c`, to which it is the identity beside, P is `K - K S K` in the inner
+    product of K, both (m N, m N).
+    """
+    reference = ArbPosterior(posterior)
+    m, N, K = posterior.outputs, len(posterior.points), ArbPosterior(posterior).gram().tolist()
+    rows, couplings = (
+        [arb_mat([list(line) for line in F]) for F in factors]
+        for factors in (reference.factors, reference.negative)
+    )
+    gram = arb_mat(K)
+
+    def entry(c, d):
+        S = -(couplings[c].transpose() * couplings[d])
+        if c == d:
+            S += rows[c].transpose() * rows[c]
+        return gram * S * gram
+
+    blocks = [[entry(c, d) for d in range(m)] for c in range(m)]
+
+    def whole(factor, sign):
+        return [
+            [
+                sign * ((K[i][j] if c == d else arb(0)) * (1 - factor) - blocks[c][d][i, j])
+                for d in range(m)
+                for j in range(N)
+            ]
+            for c in range(m)
+            for i in range(N)
+        ]
+
+    return is_positive(whole(-excess, 1)), is_positive(whole(gain, -1))
+
+
+@settings(max_examples=examples(12))
+@given(
+    seed=seeds,
+    m=counts,
+    spread=st.sampled_from([0.3, 3.0, 30.0]),
+    size=st.sampled_from([1.0, 1.0 + 1e-7, 1.3]),
+    coupling=st.sampled_from([1.0, 1.0 + 1e-7, 1.4]),
+)
+def test_excess_and_gain_dominate_where_outputs_are_coupled_by_one(seed, m, spread, size, coupling):
+    base = apart_posterior(seed, m, spread)
+    posterior = apart_posterior(
+        seed, m, spread, negative_factor=coupling * size * base.negative_factor
+    )
+    if size != 1.0:
+        posterior = Posterior(
+            posterior.kernel,
+            posterior.points,
+            posterior.weights,
+            size * posterior.factor,
+            negative_factor=posterior.negative_factor,
+            coupled=True,
+            likelihood=Softmax(),
+        )
+    slack = arb(1e-20)
+    excess, gain = arb(posterior.excess), arb(posterior.gain)
+    assert between(posterior, excess + slack, gain + slack) == (True, True)
+    differences = posterior.differences
+    assert (differences.excess, differences.gain) == (posterior.excess, posterior.gain)
+    if (size, coupling) == (1.0, 1.0):
+        assert posterior.gain < 1.0 + 1e-5
+    if coupling == 1.4:
+        assert posterior.gain > 1.0 + 1e-12
+
+
+@pytest.mark.parametrize("small", [1.0, 1e-4, 1e-9, 1e-30])
+def test_the_excess_of_a_coupling_is_an_upper_bound(small):
+    """Also where a factor has next to nothing of what the coupling has."""
+    rng = np.random.default_rng(5)
+    m, N = 3, 4
+    scales = np.where(np.arange(N) == 2, small, 1.0)
+    for coupling in (0.0, 0.3, 3.0):
+        A = np.tril(rng.normal(size=(m, N, N)) * 0.2 + np.eye(N)) * scales
+        C = coupling * rng.normal(size=(m, N, N))
+        if coupling == 0.0:  # all of it is the factors', but for something in the short columns
+            Q = np.linalg.qr(np.concatenate(list(A)))[0].reshape(m, N, N)
+            C = Q.transpose(0, 2, 1) @ A
+            C[:, :, 2] += 0.3
+        both = np.concatenate(list(C), axis=1)
+        own = scipy.linalg.block_diag(*A)
+        largest = np.linalg.eigvalsh(own.T @ own)[-1]
+        true = np.linalg.eigvalsh(both.T @ both - own.T @ own)[-1]
+        found = coupling_excess(A, C, max(largest - 1.0, 0.0), float(N))
+        assert true <= found
+
+
+def test_a_coupling_without_a_triangular_factor_has_the_gain_of_its_eigenvalue():
+    posterior = apart_posterior(3)
+    turned = posterior.factor[:, ::-1]
+    other = Posterior(
+        posterior.kernel,
+        posterior.points,
+        posterior.weights,
+        turned,
+        negative_factor=posterior.negative_factor,
+        coupled=True,
+        likelihood=Softmax(),
+    )
+    if len(posterior.points) > 1:
+        assert 1.0 < other.gain <= 2.0 + 1e-6
+    assert between(other, arb(other.excess) + arb(1e-20), arb(other.gain)) == (True, True)
 
 
 @settings(max_examples=examples(50))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import gpcert
 from gpcert.arrays import Backend, to_numpy
-from gpcert.enclosures import LocalPosterior
+from gpcert.enclosures import Evaluation, LocalPosterior, local_model
 from gpcert.enclosures.evaluation import evaluation_at
 from gpcert.enclosures.goals import QuantityGoal, deviation_around
 from gpcert.enclosures.paper import PaperEnclosures
@@ -221,3 +221,16 @@ def test_the_parts():
     assert exact_dot([5e-324], [5e-324]) == Fraction(5e-324) ** 2
     assert slope_exponent(np.zeros(2), np.ones((1, 2))) is None
     assert slope_exponent(np.array([4.0]), np.zeros((1, 1))) == 4
+
+
+@pytest.mark.parametrize("weight", [1.0, -1.0])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_papers_lines_run_with_the_trend_or_against_it(weight, sign):
+    """On one side of a bump its own slope has one sign: a trend of the other adds up wrongly."""
+    model = Posterior(SquaredExponential(1.0), [[0.0]], [weight], slope=[2.0])
+    region = Box([0.2], [1.2])
+    evaluation = Evaluation(local_model(model, region, Backend(), False), region.root())
+    goal = QuantityGoal(Mean(0, sign), PaperEnclosures("analytic"), taylor=False)
+    lower = float(goal.bound(evaluation, None).lower[0])
+    least = goal.function(model)(np.linspace(0.2, 1.2, 201)[:, None])[0].min()
+    assert least - 0.3 <= lower <= least

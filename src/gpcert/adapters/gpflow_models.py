@@ -28,17 +28,9 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
+from gpcert import kernels as ours
+from gpcert.adapters import kernel_tree as tree
 from gpcert.adapters.conversion import Conversion, LibraryPrediction, unsupported
-from gpcert.adapters.kernel_tree import (
-    KernelTree,
-    Parameters,
-    constant,
-    linear,
-    number,
-    polynomial,
-    vector,
-    white,
-)
 from gpcert.adapters.outputs import join_outputs
 from gpcert.adapters.prior_mean import PriorMean
 from gpcert.adapters.variational import (
@@ -51,7 +43,7 @@ from gpcert.adapters.variational import (
 from gpcert.arrays import finite_array
 from gpcert.errors import UnsupportedModelError
 from gpcert.extras import library
-from gpcert.kernels import Cosine, Kernel, Matern, Periodic, RationalQuadratic, SquaredExponential
+from gpcert.kernels import Kernel
 from gpcert.likelihoods import Gaussian, LapseProbit, Likelihood, Softmax
 from gpcert.posterior import Posterior
 from gpcert.spread import spread_of
@@ -256,7 +248,7 @@ READERS: dict[type, Callable[..., list[Canonical]]] = {
 }
 
 
-PARAMETERS = Parameters("lengthscales", "variance")
+PARAMETERS = tree.Parameters("lengthscales", "variance")
 
 
 def _periodic(kernel: Any, d: int) -> Kernel:
@@ -266,32 +258,34 @@ def _periodic(kernel: Any, d: int) -> Kernel:
             f"Periodic of a {type(base).__name__} is not supported (supported: of a "
             "SquaredExponential)"
         )
-    lengths = 2.0 * vector(base, "lengthscales")
-    return Periodic(vector(kernel, "period"), lengths, number(base, "variance"))
+    lengths = 2.0 * tree.vector(base, "lengthscales")
+    return ours.Periodic(tree.vector(kernel, "period"), lengths, tree.number(base, "variance"))
 
 
 def _cosine(kernel: Any, d: int) -> Kernel:
-    frequency = 2.0 * np.pi / vector(kernel, "lengthscales")
-    return Cosine(np.broadcast_to(frequency, (d,)), number(kernel, "variance"))
+    frequency = 2.0 * np.pi / tree.vector(kernel, "lengthscales")
+    return ours.Cosine(np.broadcast_to(frequency, (d,)), tree.number(kernel, "variance"))
 
 
 def _polynomial(kernel: Any, d: int) -> Kernel:
     degree = np.asarray(kernel.degree)
-    return polynomial(kernel, degree, vector(kernel, "variance"), number(kernel, "offset"))
+    return tree.polynomial(
+        kernel, degree, tree.vector(kernel, "variance"), tree.number(kernel, "offset")
+    )
 
 
-TREE = KernelTree(
+TREE = tree.KernelTree(
     converters={
-        gk.SquaredExponential: PARAMETERS.radial(SquaredExponential),
+        gk.SquaredExponential: PARAMETERS.radial(ours.SquaredExponential),
         **PARAMETERS.materns({gk.Matern12: 0.5, gk.Matern32: 1.5, gk.Matern52: 2.5}),
-        gk.Exponential: PARAMETERS.radial(partial(Matern, nu=0.5), 2.0),
-        gk.RationalQuadratic: PARAMETERS.radial(RationalQuadratic, alpha="alpha"),
+        gk.Exponential: PARAMETERS.radial(partial(ours.Matern, nu=0.5), 2.0),
+        gk.RationalQuadratic: PARAMETERS.radial(ours.RationalQuadratic, alpha="alpha"),
         gk.Periodic: _periodic,
         gk.Cosine: _cosine,
-        gk.Linear: linear("variance"),
+        gk.Linear: tree.linear("variance"),
         gk.Polynomial: _polynomial,
-        gk.Constant: constant("variance"),
-        gk.White: white("variance"),
+        gk.Constant: tree.constant("variance"),
+        gk.White: tree.white("variance"),
     },
     sums=gk.Sum,
     products=gk.Product,

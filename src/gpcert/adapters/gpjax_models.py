@@ -15,19 +15,12 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
+from gpcert import kernels as ours
+from gpcert.adapters import kernel_tree as tree
 from gpcert.adapters.conversion import Conversion, LibraryPrediction, unsupported
 from gpcert.adapters.jax_models import compared, numbers, points
-from gpcert.adapters.kernel_tree import (
-    KernelTree,
-    Parameters,
-    constant,
-    linear,
-    number,
-    polynomial,
-)
 from gpcert.errors import InputError
 from gpcert.extras import library
-from gpcert.kernels import RationalQuadratic, SquaredExponential
 from gpcert.likelihoods import Gaussian, LapseProbit, Likelihood
 from gpcert.posterior import Posterior
 from gpcert.spread import spread_of
@@ -65,7 +58,7 @@ def convert(model: Any) -> Conversion:
         kernel,
         Z,
         POSTERIORS[type(model)](model, L),
-        Inverse.of(L),
+        Inverse.of(L, owned=True),
         offset=_constant(model.prior.mean_function),
         noise=float(model.prior.jitter),
         likelihood=likelihood,
@@ -116,19 +109,19 @@ def _constant(mean: Any) -> float:
     )
 
 
-PARAMETERS = Parameters("lengthscale", "variance")
+PARAMETERS = tree.Parameters("lengthscale", "variance")
 
-TREE = KernelTree(
+TREE = tree.KernelTree(
     converters={
-        gk.RBF: PARAMETERS.radial(SquaredExponential),
+        gk.RBF: PARAMETERS.radial(ours.SquaredExponential),
         **PARAMETERS.materns({gk.Matern12: 0.5, gk.Matern32: 1.5, gk.Matern52: 2.5}),
-        gk.RationalQuadratic: PARAMETERS.radial(RationalQuadratic, alpha="alpha"),
+        gk.RationalQuadratic: PARAMETERS.radial(ours.RationalQuadratic, alpha="alpha"),
         gk.Periodic: PARAMETERS.periodic(2.0),
-        gk.Linear: linear("variance"),
-        gk.Polynomial: lambda kernel, d: polynomial(
-            kernel, kernel.degree, number(kernel, "variance"), number(kernel, "shift")
+        gk.Linear: tree.linear("variance"),
+        gk.Polynomial: lambda kernel, d: tree.polynomial(
+            kernel, kernel.degree, tree.number(kernel, "variance"), tree.number(kernel, "shift")
         ),
-        gk.Constant: constant("constant"),
+        gk.Constant: tree.constant("constant"),
     },
     sums=gk.SumKernel,
     products=gk.ProductKernel,

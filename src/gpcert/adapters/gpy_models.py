@@ -22,23 +22,14 @@ from typing import Any
 
 import numpy as np
 
+from gpcert import kernels as ours
+from gpcert.adapters import kernel_tree as tree
 from gpcert.adapters.conversion import Conversion, LibraryPrediction, unsupported
-from gpcert.adapters.kernel_tree import (
-    KernelTree,
-    Parameters,
-    constant,
-    linear,
-    number,
-    one_feature,
-    polynomial,
-    vector,
-    white,
-)
 from gpcert.adapters.prior_mean import PriorMean
 from gpcert.arrays import finite_array
 from gpcert.errors import InputError, UnsupportedModelError
 from gpcert.extras import library
-from gpcert.kernels import Cosine, Kernel, RationalQuadratic, SquaredExponential
+from gpcert.kernels import Kernel
 from gpcert.kernels.algebra import scaled_by
 from gpcert.likelihoods import Gaussian, Likelihood, Probit
 from gpcert.posterior import Posterior
@@ -154,28 +145,30 @@ def _mean(mean: Any, m: int, d: int) -> PriorMean:
     raise unsupported("mean_function", mean, known, "; fit the targets less the mean")
 
 
-PARAMETERS = Parameters("lengthscale", "variance")
+PARAMETERS = tree.Parameters("lengthscale", "variance")
 
 
 def _rational_quadratic(kernel: Any, d: int) -> Kernel:
-    power = number(kernel, "power")
-    lengths = vector(kernel, "lengthscale") / np.sqrt(power)
-    return RationalQuadratic(lengths, power, number(kernel, "variance"))
+    power = tree.number(kernel, "power")
+    lengths = tree.vector(kernel, "lengthscale") / np.sqrt(power)
+    return ours.RationalQuadratic(lengths, power, tree.number(kernel, "variance"))
 
 
 def _cosine(kernel: Any, d: int) -> Kernel:
-    one_feature(
+    tree.one_feature(
         kernel,
         d,
         "it is a cosine of the Euclidean distance, which for more than one feature is not "
         "positive definite",
     )
-    return Cosine([1.0 / number(kernel, "lengthscale")], number(kernel, "variance"))
+    return ours.Cosine([1.0 / tree.number(kernel, "lengthscale")], tree.number(kernel, "variance"))
 
 
 def _polynomial(kernel: Any, d: int) -> Kernel:
-    power = polynomial(kernel, kernel.order, number(kernel, "scale"), number(kernel, "bias"))
-    return scaled_by(power, number(kernel, "variance"))
+    power = tree.polynomial(
+        kernel, kernel.order, tree.number(kernel, "scale"), tree.number(kernel, "bias")
+    )
+    return scaled_by(power, tree.number(kernel, "variance"))
 
 
 def _dimensions(kernel: Any, d: int) -> list[int]:
@@ -184,17 +177,17 @@ def _dimensions(kernel: Any, d: int) -> list[int]:
     return list(range(d)) if joined else [int(j) for j in kernel.active_dims]
 
 
-TREE = KernelTree(
+TREE = tree.KernelTree(
     converters={
-        **dict.fromkeys((gk.RBF, gk.ExpQuad), PARAMETERS.radial(SquaredExponential)),
+        **dict.fromkeys((gk.RBF, gk.ExpQuad), PARAMETERS.radial(ours.SquaredExponential)),
         **PARAMETERS.materns({gk.Exponential: 0.5, gk.OU: 0.5, gk.Matern32: 1.5, gk.Matern52: 2.5}),
         gk.RatQuad: _rational_quadratic,
         gk.StdPeriodic: PARAMETERS.periodic(2.0),
         gk.Cosine: _cosine,
-        gk.Linear: linear("variances"),
+        gk.Linear: tree.linear("variances"),
         gk.Poly: _polynomial,
-        gk.Bias: constant("variance"),
-        gk.White: white("variance"),
+        gk.Bias: tree.constant("variance"),
+        gk.White: tree.white("variance"),
     },
     sums=gk.Add,
     products=gk.Prod,

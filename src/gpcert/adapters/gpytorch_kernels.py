@@ -22,29 +22,11 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.adapters.kernel_tree import (
-    Converted,
-    KernelTree,
-    Parameters,
-    constant,
-    linear,
-    number,
-    one_feature,
-    polynomial,
-    vector,
-)
+from gpcert import kernels as ours
+from gpcert.adapters import kernel_tree as tree
 from gpcert.adapters.torch_models import gpytorch
 from gpcert.errors import UnsupportedModelError
-from gpcert.kernels import (
-    ActiveDimensions,
-    Cosine,
-    Kernel,
-    Matern,
-    Periodic,
-    RationalQuadratic,
-    SpectralMixture,
-    SquaredExponential,
-)
+from gpcert.kernels import Kernel
 from gpcert.kernels.algebra import product_of, scaled_by
 
 gk: Any = gpytorch.kernels
@@ -66,54 +48,58 @@ def _described(kernel: Any) -> str:
 
 
 def _periodic(kernel: Any, d: int) -> Kernel:
-    return Periodic(vector(kernel, "period_length"), np.sqrt(vector(kernel, "lengthscale")))
+    return ours.Periodic(
+        tree.vector(kernel, "period_length"), np.sqrt(tree.vector(kernel, "lengthscale"))
+    )
 
 
 def _cosine(kernel: Any, d: int) -> Kernel:
-    one_feature(
+    tree.one_feature(
         kernel,
         d,
         "it is a cosine of the Euclidean distance, which for more than one feature is not "
         "positive definite, so that no Gaussian process has this covariance",
     )
-    return Cosine([np.pi / number(kernel, "period_length")])
+    return ours.Cosine([np.pi / tree.number(kernel, "period_length")])
 
 
 def _spectral_mixture(kernel: Any, d: int) -> Kernel:
-    variances = np.atleast_1d(vector(kernel, "mixture_weights"))
+    variances = np.atleast_1d(tree.vector(kernel, "mixture_weights"))
     shape = (len(variances), d)
-    frequencies = 2.0 * np.pi * vector(kernel, "mixture_means").reshape(shape)
-    lengths = 0.5 / (np.pi * vector(kernel, "mixture_scales").reshape(shape))
+    frequencies = 2.0 * np.pi * tree.vector(kernel, "mixture_means").reshape(shape)
+    lengths = 0.5 / (np.pi * tree.vector(kernel, "mixture_scales").reshape(shape))
     parts = [
-        SpectralMixture(variances, frequencies[:, j : j + 1], lengths[:, j : j + 1])
+        ours.SpectralMixture(variances, frequencies[:, j : j + 1], lengths[:, j : j + 1])
         for j in range(d)
     ]
     if d == 1:
         return parts[0]
-    return product_of([ActiveDimensions(part, (j,)) for j, part in enumerate(parts)])
+    return product_of([ours.ActiveDimensions(part, (j,)) for j, part in enumerate(parts)])
 
 
-def _scale(kernel: Any, d: int) -> Converted:
+def _scale(kernel: Any, d: int) -> tree.Converted:
     inside = TREE.formula(kernel.base_kernel, d).kernel
     assert inside is not None, "no kernel of the library is white noise"
-    return Converted(d, scaled_by(inside, number(kernel, "outputscale")))
+    return tree.Converted(d, scaled_by(inside, tree.number(kernel, "outputscale")))
 
 
-PARAMETERS = Parameters("lengthscale")
+PARAMETERS = tree.Parameters("lengthscale")
 
-TREE = KernelTree(
+TREE = tree.KernelTree(
     converters={
-        gk.RBFKernel: PARAMETERS.radial(SquaredExponential),
-        gk.MaternKernel: lambda kernel, d: Matern(vector(kernel, "lengthscale"), float(kernel.nu)),
-        gk.RQKernel: PARAMETERS.radial(RationalQuadratic, alpha="alpha"),
+        gk.RBFKernel: PARAMETERS.radial(ours.SquaredExponential),
+        gk.MaternKernel: lambda kernel, d: ours.Matern(
+            tree.vector(kernel, "lengthscale"), float(kernel.nu)
+        ),
+        gk.RQKernel: PARAMETERS.radial(ours.RationalQuadratic, alpha="alpha"),
         gk.PeriodicKernel: _periodic,
         gk.CosineKernel: _cosine,
-        gk.LinearKernel: linear("variance"),
-        gk.PolynomialKernel: lambda kernel, d: polynomial(
-            kernel, kernel.power, 1.0, number(kernel, "offset")
+        gk.LinearKernel: tree.linear("variance"),
+        gk.PolynomialKernel: lambda kernel, d: tree.polynomial(
+            kernel, kernel.power, 1.0, tree.number(kernel, "offset")
         ),
         gk.SpectralMixtureKernel: _spectral_mixture,
-        gk.ConstantKernel: constant("constant"),
+        gk.ConstantKernel: tree.constant("constant"),
         gk.ScaleKernel: _scale,
     },
     sums=gk.AdditiveKernel,

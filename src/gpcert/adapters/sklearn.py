@@ -84,7 +84,7 @@ def _convert_regressor(model: GaussianProcessRegressor) -> Conversion:
         kernel=kernel,
         points=points,
         weights=finite_array("alpha_", model.alpha_).T,
-        factor=Inverse.of(finite_array("L_", model.L_, ndim=2)),
+        factor=Inverse.of(finite_array("L_", model.L_, ndim=2), owned=True),
         offset=model._y_train_mean,
         scale=std,
         noise=std**2 * white,

@@ -15,31 +15,13 @@ from typing import Any
 
 import numpy as np
 
+from gpcert import kernels as ours
+from gpcert.adapters import kernel_tree as tree
 from gpcert.adapters.conversion import Conversion, LibraryPrediction, unsupported
 from gpcert.adapters.jax_models import compared, numbers, points
-from gpcert.adapters.kernel_tree import (
-    Converted,
-    Converter,
-    KernelTree,
-    Parameters,
-    constant,
-    number,
-    one_feature,
-    polynomial,
-    vector,
-)
 from gpcert.errors import InputError, UnsupportedModelError
 from gpcert.extras import library
-from gpcert.kernels import (
-    ActiveDimensions,
-    Cosine,
-    Kernel,
-    Linear,
-    Matern,
-    Periodic,
-    RationalQuadratic,
-    SquaredExponential,
-)
+from gpcert.kernels import Kernel
 from gpcert.kernels.algebra import product_of
 from gpcert.posterior import Posterior
 from gpcert.spread import spread_of
@@ -105,8 +87,8 @@ def _check_distance(kernel: Any, d: int) -> None:
         )
 
 
-def _of_distance(converter: Converter) -> Converter:
-    def checked(kernel: Any, d: int) -> Kernel | Converted:
+def _of_distance(converter: tree.Converter) -> tree.Converter:
+    def checked(kernel: Any, d: int) -> Kernel | tree.Converted:
         _check_distance(kernel, d)
         return converter(kernel, d)
 
@@ -114,7 +96,7 @@ def _of_distance(converter: Converter) -> Converter:
 
 
 def _one_feature(kernel: Any, d: int) -> None:
-    one_feature(
+    tree.one_feature(
         kernel,
         d,
         "a periodic function of a distance is not positive definite there; use a product of "
@@ -123,70 +105,72 @@ def _one_feature(kernel: Any, d: int) -> None:
 
 
 def _exponential(kernel: Any, d: int) -> Kernel:
-    part = Matern(number(kernel, "scale"), 0.5)
+    part = ours.Matern(tree.number(kernel, "scale"), 0.5)
     if d == 1 or type(kernel.distance) is not gk.distance.L1Distance:
         _check_distance(kernel, d)
         return part
-    return product_of([ActiveDimensions(part, (j,)) for j in range(d)])
+    return product_of([ours.ActiveDimensions(part, (j,)) for j in range(d)])
 
 
 def _periodic(kernel: Any, d: int) -> Kernel:
     _one_feature(kernel, d)
-    return Periodic(number(kernel, "scale"), np.sqrt(2.0 / number(kernel, "gamma")))
+    return ours.Periodic(tree.number(kernel, "scale"), np.sqrt(2.0 / tree.number(kernel, "gamma")))
 
 
 def _cosine(kernel: Any, d: int) -> Kernel:
     _one_feature(kernel, d)
-    return Cosine([2.0 * np.pi / number(kernel, "scale")])
+    return ours.Cosine([2.0 * np.pi / tree.number(kernel, "scale")])
 
 
 def _polynomial(kernel: Any, d: int) -> Kernel:
-    variance = 1.0 / vector(kernel, "scale") ** 2
-    return polynomial(kernel, kernel.order, variance, number(kernel, "sigma") ** 2)
+    variance = 1.0 / tree.vector(kernel, "scale") ** 2
+    return tree.polynomial(kernel, kernel.order, variance, tree.number(kernel, "sigma") ** 2)
 
 
-def _scaled(name: str, power: int) -> Converter:
+def _scaled(name: str, power: int) -> tree.Converter:
     """Of inputs that are multiplied (power 1) or divided (-1) by a parameter, feature by feature.
 
     Every kernel here is the same for x and y as for -x and -y in one feature.
     """
 
-    def converter(kernel: Any, d: int) -> Converted:
+    def converter(kernel: Any, d: int) -> tree.Converted:
         if np.ndim(getattr(kernel, name)) > 1:
             raise UnsupportedModelError(
                 f"{type(kernel).__name__} with a matrix is not supported (supported: a number or "
                 "one a feature), since a region has no exact image under it; transform the data"
             )
-        sizes = np.broadcast_to(np.abs(vector(kernel, name)), (d,)).astype(float) ** power
+        sizes = np.broadcast_to(np.abs(tree.vector(kernel, name)), (d,)).astype(float) ** power
         if not np.all(np.isfinite(sizes) & (sizes > 0)):
             raise UnsupportedModelError(f"{type(kernel).__name__}.{name}: expected no zero")
         inside = TREE.called(kernel.kernel, d)
         if inside.kernel is None:
             return inside
-        return Converted(d, inside.kernel.rescaled(1.0 / sizes, np.zeros(d)), inside.white)
+        return tree.Converted(d, inside.kernel.rescaled(1.0 / sizes, np.zeros(d)), inside.white)
 
     return converter
 
 
-def _subspace(kernel: Any, d: int) -> Converted:
+def _subspace(kernel: Any, d: int) -> tree.Converted:
     dimensions = np.atleast_1d(np.arange(d)[kernel.axis]).tolist()
     return TREE.called(kernel.kernel, len(dimensions)).on(dimensions, d)
 
 
-PARAMETERS = Parameters("scale")
+PARAMETERS = tree.Parameters("scale")
 
-TREE = KernelTree(
+TREE = tree.KernelTree(
     converters={
-        gk.ExpSquared: _of_distance(PARAMETERS.radial(SquaredExponential)),
+        gk.ExpSquared: _of_distance(PARAMETERS.radial(ours.SquaredExponential)),
         gk.Exp: _exponential,
-        gk.Matern32: _of_distance(PARAMETERS.radial(partial(Matern, nu=1.5))),
-        gk.Matern52: _of_distance(PARAMETERS.radial(partial(Matern, nu=2.5))),
-        gk.RationalQuadratic: _of_distance(PARAMETERS.radial(RationalQuadratic, alpha="alpha")),
+        gk.Matern32: _of_distance(PARAMETERS.radial(partial(ours.Matern, nu=1.5))),
+        gk.Matern52: _of_distance(PARAMETERS.radial(partial(ours.Matern, nu=2.5))),
+        gk.RationalQuadratic: _of_distance(
+            PARAMETERS.radial(ours.RationalQuadratic, alpha="alpha")
+        ),
         gk.ExpSineSquared: _periodic,
         gk.Cosine: _cosine,
-        gk.DotProduct: lambda kernel, d: Linear(1.0),
+        gk.DotProduct: lambda kernel, d: ours.Linear(1.0),
         gk.Polynomial: _polynomial,
-        gk.Constant: constant("value"),
+        gk.Constant: tree.constant("value"),
         transforms.Linear: _scaled("scale", 1),
         transforms.Cholesky: _scaled("factor", -1),
         transforms.Subspace: _subspace,

@@ -19,7 +19,7 @@ import scipy.linalg
 
 from gpcert.errors import UnsupportedModelError
 from gpcert.spectral import symmetric_eigh
-from gpcert.triangular import triangular_inverse
+from gpcert.triangular import Inverse, triangular_inverse
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +27,7 @@ class Canonical:
     """Weights (N,) and the factors A (r, N) and C (r', N) of a posterior."""
 
     weights: np.ndarray
-    factor: np.ndarray
+    factor: np.ndarray | Inverse
     negative_factor: np.ndarray
 
 
@@ -50,8 +50,7 @@ def exact_regression(K: np.ndarray, targets: np.ndarray) -> Canonical:
     """
     L = lower_factor(K, "covariance of the training points, noise included")
     weights = scipy.linalg.cho_solve((L, True), targets)
-    inverse = triangular_inverse(L)
-    return Canonical(weights, inverse, np.zeros((0, len(L))))
+    return Canonical(weights, Inverse.of(L, owned=True), np.zeros((0, len(L))))
 
 
 def whitened(L: np.ndarray, center: np.ndarray, spread: np.ndarray | None) -> Canonical:

@@ -15,7 +15,8 @@ from gpcert.api.rules import RuleOptions, decision_rule
 from gpcert.api.words import DecisionTableWords, search_words, verb
 from gpcert.arrays import finite_array
 from gpcert.attacks import decision_margins
-from gpcert.certificates import Radius, Record
+from gpcert.certificates import Radius
+from gpcert.certificates.record import Searched
 from gpcert.certificates.schema import ADDED, like
 from gpcert.certificates.table import COST, RecordTable
 from gpcert.committee import Committee, Model
@@ -29,7 +30,7 @@ from gpcert.several import Outputs
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TestPoint(Record):
+class TestPoint(Searched, kind="accuracy_point", told="label decision right lower upper norm"):
     """One test point: whether its decision is `right`, and if so between which radii it breaks.
 
     Proved robust up to `lower`; a counter-example lies at distance `upper` (infinite if none is
@@ -38,36 +39,27 @@ class TestPoint(Record):
 
     __test__: ClassVar[bool] = False
 
-    kind: ClassVar[str] = "accuracy_point"
-    told: ClassVar[tuple[str, ...]] = ("label", "decision", "right", "lower", "upper", "norm")
-
     label: Any
     decision: Any
     right: bool
     lower: float
     upper: float
     norm: float
-    reason: StopReason
-    boxes: int
-    seconds: float
-    method: str = "taylor"
-    model: str = ""
     scale: np.ndarray | None = field(default=None, metadata=ADDED)
 
     def check(self) -> None:
-        """The radius lies in `[lower, upper]`."""
         super().check()
         if not 0 <= self.lower <= self.upper:
             raise InputError("expected 0 <= lower <= upper")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CertifiedAccuracy(RecordTable[TestPoint]):
+class CertifiedAccuracy(
+    RecordTable[TestPoint],
+    kind="certified_accuracy",
+    columns=f"label decision right lower upper norm {COST}",
+):
     """Test points, and `radii` at which their shares are reported."""
-
-    kind: ClassVar[str] = "certified_accuracy"
-    row_kind: ClassVar[type[Record]] = TestPoint
-    columns: ClassVar[str] = f"label decision right lower upper norm {COST}"
 
     radii: tuple[float, ...] = ()
 
@@ -186,10 +178,9 @@ def certified_accuracy(
     rows = np.flatnonzero(searched)
     largest = float(grid[-1]) if grid[-1] > 0 else None
     table = certified_radius_many(posterior, points[rows], max_radius=largest, rtol=rtol, **effort)
-    blank = TestPoint(
-        None, None, False, 0.0, 0.0, check_norm(effort["norm"]), StopReason.CONVERGED, 0, 0.0,
-        effort["method"], posterior.fingerprint,
-    )  # fmt: skip
+    nothing = {"reason": StopReason.CONVERGED, "boxes": 0, "seconds": 0.0}
+    about = {**nothing, "method": effort["method"], "model": posterior.fingerprint}
+    blank = TestPoint(None, None, False, 0.0, 0.0, check_norm(effort["norm"]), **about)
     found = {
         int(k): replace(blank, label=labels[k], decision=decided[k])
         for k in np.flatnonzero(~searched)
@@ -218,11 +209,7 @@ def _point(blank: TestPoint, item: Radius) -> TestPoint:
 
 
 def _proved_wrong(
-    model: Model,
-    points: np.ndarray,
-    labels: list[Any],
-    right: np.ndarray,
-    options: RuleOptions,
+    model: Model, points: np.ndarray, labels: list[Any], right: np.ndarray, options: RuleOptions
 ) -> np.ndarray:
     """(n,) whether the decision is proved to be another than the label.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, Unpack, get_args
+from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
 
@@ -34,7 +34,7 @@ from gpcert.search import Budget
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Attack(Record):
+class Attack(Record, kind="attack", told="decision new_decision before after confirmed"):
     """The worst point that an attack found around x, in plain floating point: it proves nothing.
 
     `before` and `after` are the `quantity` at x and at `point`; `margin` is the decision's own at
@@ -43,9 +43,6 @@ class Attack(Record):
     refutes robustness). `distance` is that from x, in the region's norm (of several radii: in their
     units; of a box: the largest change of a feature).
     """
-
-    kind: ClassVar[str] = "attack"
-    told: ClassVar[tuple[str, ...]] = ("decision", "new_decision", "before", "after", "confirmed")
 
     x: np.ndarray | None
     point: np.ndarray | None
@@ -63,19 +60,16 @@ class Attack(Record):
     model: str = ""
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """The value before and after; returns the Axes."""
         return AttackTable((self,)).plot(ax)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class AttackTable(RecordTable[Attack]):
+class AttackTable(
+    RecordTable[Attack],
+    kind="attacks",
+    columns="decision new_decision quantity before after margin success confirmed distance method",
+):
     """Attacks on the rows of X."""
-
-    kind: ClassVar[str] = "attacks"
-    row_kind: ClassVar[type[Record]] = Attack
-    columns: ClassVar[str] = (
-        "decision new_decision quantity before after margin success confirmed distance method"
-    )
 
     @property
     def points(self) -> np.ndarray:

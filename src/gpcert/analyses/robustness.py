@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -14,7 +14,8 @@ from gpcert.api import prediction_range_many
 from gpcert.api.questions import range_question
 from gpcert.api.words import RangeTableWords, search_words, verb
 from gpcert.attacks import Decision, decision_margins
-from gpcert.certificates import Interval, PredictionRange, Record
+from gpcert.certificates import Interval, PredictionRange
+from gpcert.certificates.record import Searched
 from gpcert.certificates.schema import like
 from gpcert.certificates.table import COST, RecordTable, cells_of
 from gpcert.committee import Model
@@ -23,19 +24,15 @@ from gpcert.extras import Axes
 from gpcert.frames import labels_of
 from gpcert.plots.points import plot_boxes
 from gpcert.rounding import down, up
-from gpcert.search import StopReason
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Robustness(Record):
+class Robustness(Searched, kind="robustness", told="group setting delta output reason"):
     """`delta.lower <= max - min <= delta.upper` of a prediction over a region around x.
 
     The upper end is the paper's `pi_max^U - pi_min^L`, proved; the lower end is the difference of
     two attained values. `group` names the model and `setting` the radius, as given.
     """
-
-    kind: ClassVar[str] = "robustness"
-    told: ClassVar[tuple[str, ...]] = ("group", "setting", "delta", "output", "reason")
 
     delta: Interval
     minimum: Interval
@@ -45,23 +42,14 @@ class Robustness(Record):
     x: np.ndarray | None
     output: Any
     quantity: str
-    reason: StopReason
-    boxes: int
-    seconds: float
     region: dict[str, Any]
-    method: str = "taylor"
-    model: str = ""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RobustnessTable(RecordTable[Robustness]):
+class RobustnessTable(RecordTable[Robustness], kind="robustness_table"):
     """Deltas of the rows of X, for every group and setting."""
 
-    kind: ClassVar[str] = "robustness_table"
-    row_kind: ClassVar[type[Record]] = Robustness
-
     def cells(self, row: Robustness) -> dict[str, Any]:
-        """Group, setting, bounds of delta, cost."""
         return {
             "group": row.group,
             "radius": row.setting,
@@ -219,8 +207,7 @@ def _sorted(rows: list[Robustness], labels: list[int], X: Any, complete: bool) -
     """By group and setting as they came, and within them by point."""
     blocks = list(dict.fromkeys((row.group, row.setting) for row in rows))
     order = sorted(
-        range(len(rows)),
-        key=lambda k: (blocks.index((rows[k].group, rows[k].setting)), labels[k]),
+        range(len(rows)), key=lambda k: (blocks.index((rows[k].group, rows[k].setting)), labels[k])
     )
     names = labels_of(X, [labels[k] for k in order])
     return RobustnessTable(tuple(rows[k] for k in order), complete, names)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Unpack, get_args
+from typing import Any, Unpack, get_args
 
 import numpy as np
 
@@ -24,15 +24,10 @@ from gpcert.api.words import (
     search_words,
     verb,
 )
-from gpcert.attacks import (
-    AttackName,
-    Effort,
-    Margins,
-    decision_margins,
-    prediction_and_gradient,
-)
+from gpcert.attacks import AttackName, Effort, Margins, decision_margins, prediction_and_gradient
 from gpcert.attacks.single_margins import BinaryMargins, DeviationMargins, LevelMargins
-from gpcert.certificates import Interval, PredictionRange, Record, Status
+from gpcert.certificates import Interval, PredictionRange, Status
+from gpcert.certificates.record import Searched
 from gpcert.certificates.schema import ADDED, like
 from gpcert.certificates.table import COST, RecordTable
 from gpcert.committee import Model
@@ -44,7 +39,7 @@ from gpcert.search import StopReason
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SafetyStep(Record):
+class SafetyStep(Searched, kind="safety_step", told="radius minimum maximum attack status"):
     """One radius of a safety curve around x.
 
     `minimum` and `maximum` bound the least and the greatest `quantity` in the ball, as in a
@@ -54,9 +49,6 @@ class SafetyStep(Record):
     `lower_level` and `upper_level` (None: no such end, and none at all for several classes).
     `scale` is the unit of the radius, one number per feature, if it has one.
     """
-
-    kind: ClassVar[str] = "safety_step"
-    told: ClassVar[tuple[str, ...]] = ("radius", "minimum", "maximum", "attack", "status")
 
     radius: float
     minimum: Interval
@@ -72,28 +64,22 @@ class SafetyStep(Record):
     upper_level: Any
     decision: Any
     quantity: str
-    reason: StopReason
-    boxes: int
-    seconds: float
     region: dict[str, Any]
-    method: str = "taylor"
-    model: str = ""
     scale: np.ndarray | None = field(default=None, metadata=ADDED)
 
     def check(self) -> None:
-        """The smallest value is not above the largest."""
         super().check()
         if not self.minimum.lower <= self.maximum.upper:
             raise InputError("minimum and maximum: expected minimum.lower <= maximum.upper")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SafetyCurve(RecordTable[SafetyStep]):
+class SafetyCurve(
+    RecordTable[SafetyStep],
+    kind="safety_curve",
+    columns=f"radius minimum maximum attack status {COST}",
+):
     """Steps of growing radius around one point."""
-
-    kind: ClassVar[str] = "safety_curve"
-    row_kind: ClassVar[type[Record]] = SafetyStep
-    columns: ClassVar[str] = f"radius minimum maximum attack status {COST}"
 
     @property
     def radii(self) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -13,7 +13,8 @@ from gpcert.api import prediction_range_many
 from gpcert.api.questions import range_question
 from gpcert.api.regions import Where
 from gpcert.api.words import RangeTableWords, read_tolerance, search_words, verb
-from gpcert.certificates import Interval, PredictionRange, Record
+from gpcert.certificates import Interval, PredictionRange
+from gpcert.certificates.record import Searched
 from gpcert.certificates.schema import like
 from gpcert.certificates.table import COST, RecordTable
 from gpcert.committee import Committee
@@ -22,11 +23,10 @@ from gpcert.extras import Axes
 from gpcert.frames import labels_of
 from gpcert.plots.points import plot_worst_cases
 from gpcert.regions import Region
-from gpcert.search import StopReason
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class WorstCase(Record):
+class WorstCase(Searched, kind="worst_case", told="mean minimum maximum band beta"):
     """The least and the greatest mean over a region around x, and a band that holds everywhere.
 
     `minimum.lower <= min <= minimum.upper`, the latter attained at `argmin`; likewise the maximum.
@@ -35,9 +35,6 @@ class WorstCase(Record):
     variance, noise included where it has some. `mean` is the prediction at x, in plain floating
     point. `reason` is why the search for the mean ended or, if that converged, that for the band.
     """
-
-    kind: ClassVar[str] = "worst_case"
-    told: ClassVar[tuple[str, ...]] = ("mean", "minimum", "maximum", "band", "beta")
 
     mean: float
     minimum: Interval
@@ -51,12 +48,7 @@ class WorstCase(Record):
     beta: float
     x: np.ndarray | None
     output: Any
-    reason: StopReason
-    boxes: int
-    seconds: float
     region: dict[str, Any]
-    method: str = "taylor"
-    model: str = ""
 
     @property
     def band(self) -> Interval:
@@ -64,17 +56,14 @@ class WorstCase(Record):
         return Interval(self.band_minimum.lower, self.band_maximum.upper)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """The mean, its proved range and the band; returns the Axes."""
         return WorstCaseTable((self,)).plot(ax)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class WorstCaseTable(RecordTable[WorstCase]):
+class WorstCaseTable(
+    RecordTable[WorstCase], kind="worst_cases", columns=f"mean minimum maximum band beta {COST}"
+):
     """Worst cases of the rows of X."""
-
-    kind: ClassVar[str] = "worst_cases"
-    row_kind: ClassVar[type[Record]] = WorstCase
-    columns: ClassVar[str] = f"mean minimum maximum band beta {COST}"
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Per point the mean, its proved range and the band; returns the Axes."""

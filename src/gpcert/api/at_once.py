@@ -21,16 +21,15 @@ from gpcert.api.certify import certificate_of
 from gpcert.api.decisions import Candidates, Method, margin_of
 from gpcert.api.questions import range_question
 from gpcert.api.ranges import RangeGoals
-from gpcert.api.rules import two_sided_candidates
+from gpcert.api.rules import common_candidates
 from gpcert.api.words import Means
 from gpcert.certificates import Certificate, PredictionRange
 from gpcert.committee import Model
 from gpcert.deadline import OutOfTime, until
 from gpcert.enclosures.goals import Goal, QuantityGoal
 from gpcert.errors import InputError
-from gpcert.quantities import OutputQuantity
 from gpcert.regions import Box, Region
-from gpcert.rounding import difference_up
+from gpcert.rounding import difference_down
 from gpcert.search import GoalResult, SearchResult, StopReason
 from gpcert.search.box_family import BoxFamily
 from gpcert.search.branch_and_bound import FIRST_BOX_SECONDS
@@ -57,13 +56,12 @@ def certified_at_once(posterior: Model, work: Sequence[tuple[Any, ...]]) -> dict
     start = time.perf_counter()
     _, _, options, means = work[0]
     X, regions = np.stack([x for x, *_ in work]), [region for _, region, *_ in work]
-    each = two_sided_candidates(posterior, X, options)
+    each = common_candidates(posterior, X, options)
     if each is None or options.method.name != "taylor":
         return {}
     sides: dict[int, list[int]] = defaultdict(list)
     for k, candidates in enumerate(each):
-        if not candidates.near:  # those are proved at x first
-            sides[candidates.order[0]].append(k)
+        sides[candidates.order[0]].append(k)
     found: dict[int, Certificate] = {}
     try:
         with until(end_of(start, means, len(work))):
@@ -147,10 +145,8 @@ def family_of(
 
 
 def _plain(goal: Goal) -> bool:
-    """Whether a goal is one output's, and bounded by Taylor enclosures alone."""
-    if not isinstance(goal, QuantityGoal) or goal.paper is not None:
-        return False
-    return isinstance(goal.quantity, OutputQuantity)
+    """Whether a goal is bounded by Taylor enclosures alone."""
+    return isinstance(goal, QuantityGoal) and goal.paper is None
 
 
 def _decided(
@@ -184,20 +180,18 @@ def _decided(
 
 
 def proved_at_x(candidates: Sequence[Candidates], means: Means) -> np.ndarray:
-    """(n,) whether the guess is what is decided at x: with two sides the margin of the other is its
-    negative, so that it is enough that the other's is proved to be negative."""
+    """(n,) whether the guess, the same at all x, is what is decided there: its margin is proved to
+    be positive on cells of width 0."""
     if not candidates:
         return np.zeros(0, dtype=bool)
-    likely, other = candidates[0].order
-    rule = candidates[0].build(other)
-    assert rule.level == -candidates[0].build(likely).level, "two sides of one level"
+    rule = candidates[0].guess
     X = np.stack([each.guess.x for each in candidates])
     whole = Box(X.min(axis=0), X.max(axis=0))
     family = family_of(rule.model, [rule.goal], [whole], means)
     if family is None:
         return np.zeros(len(X), dtype=bool)
-    values = family.ceilings(X[:, whole.free], [0])[:, 0]
-    return np.array([difference_up(float(value), rule.level) < 0 for value in values])
+    values = family.floors(X[:, whole.free], rule.target)
+    return np.array([difference_down(float(value), rule.level) > 0 for value in values])
 
 
 def _results(box: OneBox) -> list[tuple[GoalResult, ...]]:

@@ -15,7 +15,7 @@ import numpy as np
 from gpcert.api.at_once import Hint, end_of, family_of, proved_at_x
 from gpcert.api.decisions import Candidates, margin_of
 from gpcert.api.radius import Bracket, RadiusQuestion, distance_of, radius_of
-from gpcert.api.rules import two_sided_candidates
+from gpcert.api.rules import common_candidates
 from gpcert.certificates import Radius
 from gpcert.committee import Model
 from gpcert.deadline import OutOfTime, until
@@ -39,7 +39,7 @@ def radii_at_once(posterior: Model, work: Sequence[tuple[Any, ...]]) -> dict[int
     start = time.perf_counter()
     question: RadiusQuestion = work[0][1]
     X = np.stack([x for x, _ in work])
-    each = two_sided_candidates(posterior, X, question.options)
+    each = common_candidates(posterior, X, question.options)
     if each is None or question.options.method.name != "taylor" or X.shape[1] > MOST_FEATURES:
         return {}
     sides: dict[int, list[int]] = defaultdict(list)

@@ -35,8 +35,9 @@ from gpcert.regions import Ball
 from gpcert.regions.norms import norm_upper
 from gpcert.search import Budget, StopReason, stop_if_interrupted
 
-ATTACK_STEPS = 12
-"""Bisections of the attack's radius: the bracket shrinks to 2^-12 of its start."""
+ATTACK_STEPS, ATTACK_PART = 40, 2.0**-9
+"""Most bisections of the attack's radius, and the part of it that the bracket shrinks to: without a
+domain the first counter-example may be thousands of times too far."""
 
 ATTACK_SHARE = 0.5
 """Part of the time that attacks may take before anything is proved."""
@@ -273,7 +274,10 @@ class _RadiusSearch:
         low = 0.0
         for _ in range(ATTACK_STEPS):
             suspects.append(found)
-            middle = 0.5 * (low + distance_of(self.shape, self.x, found))
+            distance = distance_of(self.shape, self.x, found)
+            if low >= (1.0 - ATTACK_PART) * distance:
+                break
+            middle = 0.5 * (low + distance)
             closer = self._attacked(function, middle)
             low, found = (middle, found) if closer is None else (low, closer)
 
@@ -353,12 +357,13 @@ class _RadiusSearch:
         """Prove from below with one box, whose margin falls nearly linearly with the radius.
 
         Tries lie just beyond where the line through the last two margins ends: both ends close in.
+        Where the same end moves again and again margins are no lines, and the bracket is halved.
         """
         low, high = self.lower, ceiling
         function = self.rule.goal.function(self.rule.model)
         inner = (0.0, float(function(self.x[None])[0][0]) - self.rule.target)
         outer: tuple[float, float] | None = None
-        radius = FIRST_TRY * high
+        radius, streak = FIRST_TRY * high, 0
         for _ in range(60):
             if low >= (1.0 - 0.5 * tol) * high:
                 break
@@ -366,10 +371,15 @@ class _RadiusSearch:
             certificate = self._tried(radius, ONE_BOX)
             tried = (radius, certificate.margin.lower)
             if certificate.status is Status.ROBUST:
-                low, inner = radius, tried
+                low, inner, streak = radius, tried, max(streak, 0) + 1
             else:
-                high, outer = radius, tried
+                high, outer, streak = radius, tried, min(streak, 0) - 1
             radius = 0.5 * (low + high)
-            if outer is not None and 0.0 < inner[1] < np.inf and -np.inf < outer[1] < 0.0:
+            if (
+                abs(streak) < 2
+                and outer is not None
+                and 0.0 < inner[1] < np.inf
+                and -np.inf < outer[1] < 0.0
+            ):
                 end = inner[0] + (outer[0] - inner[0]) * inner[1] / (inner[1] - outer[1])
                 radius = min(max(end * (1.0 + 0.2 * tol), low + 0.1 * (high - low)), radius)

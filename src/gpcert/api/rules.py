@@ -69,24 +69,21 @@ def decision_rule(model: Model, x: np.ndarray, options: RuleOptions) -> Rule:
 
 def decision_candidates(model: Model, x: np.ndarray, options: RuleOptions) -> Candidates:
     """The rules that the model's kind and the options ask for, one for every decision."""
+    several = common_candidates(model, x[None], options)
+    if several is not None:
+        return several[0]
+    assert not isinstance(model, Committee), "committees decide between classes"
+    return _deviation(model, x, options)
+
+
+def common_candidates(model: Model, X: np.ndarray, options: RuleOptions) -> list[Candidates] | None:
+    """`decision_candidates` of every row of X (n, d) where the rules of a decision share quantity
+    and level, whatever x is: between classes, or against a level. None where they do not."""
     if isinstance(model, Committee):
-        found = _committee(model, x, options)
+        found = _committee(model, X, options)
     elif isinstance(model.likelihood, ClassLikelihood):
-        found = _classes(model, model.likelihood, x, options)
-    else:
-        several = two_sided_candidates(model, x[None], options)
-        return _deviation(model, x, options) if several is None else several[0]
-    return _completed(found, model, options)
-
-
-def two_sided_candidates(
-    model: Model, X: np.ndarray, options: RuleOptions
-) -> list[Candidates] | None:
-    """`decision_candidates` of every row of X (n, d) where one number decides between two sides: of
-    two classes, or against a level. The rules of a side then share goal and level. Else None."""
-    if isinstance(model, Committee) or isinstance(model.likelihood, ClassLikelihood):
-        return None
-    if isinstance(model, Posterior) and model.likelihood.classifies:
+        found = _classes(model, model.likelihood, X, options)
+    elif isinstance(model, Posterior) and model.likelihood.classifies:
         found = _classification(model, X, options)
     else:
         level = _regression_level(model, options)
@@ -126,9 +123,10 @@ def _ranked(scores: np.ndarray) -> tuple[int, ...]:
     return tuple(int(k) for k in np.argsort(-scores, kind="stable"))
 
 
-def _near(scores: np.ndarray, costs: Sequence[float]) -> bool:
-    first, second = np.sort(scores)[[-1, -2]]
-    return bool(first - second < NEAR * max(costs))
+def _near(scores: np.ndarray, costs: Sequence[float]) -> np.ndarray:
+    """(n,) whether the largest of the scores (n, classes) hardly leads."""
+    ordered = np.sort(scores, axis=1)
+    return ordered[:, -1] - ordered[:, -2] < NEAR * max(costs)
 
 
 def _near_level(posterior: Posterior, X: np.ndarray, level: Fraction) -> np.ndarray:
@@ -141,22 +139,36 @@ def _near_level(posterior: Posterior, X: np.ndarray, level: Fraction) -> np.ndar
 
 
 def _classes(
-    posterior: Outputs, likelihood: ClassLikelihood, x: np.ndarray, options: RuleOptions
-) -> Candidates:
+    posterior: Outputs, likelihood: ClassLikelihood, X: np.ndarray, options: RuleOptions
+) -> list[Candidates]:
     costs = _costs(posterior.labels, options)
     layout, searched = class_layout(posterior)
     unit = Unit.PROBABILITY if options.class_weight is None else Unit.WEIGHTED
     text = "the most probable class" if options.class_weight is None else WEIGHED
 
-    def build(winner: int) -> Rule:
+    def rule(x: np.ndarray, winner: int) -> Rule:
         margin = ClassSums(layout, likelihood, margins(layout.classes, winner, costs))
         return Rule(searched, margin, ZERO, posterior.labels[winner], text, unit, x)
 
-    scores = posterior.prediction(x[None])[0] * np.asarray(costs)
-    return Candidates(_ranked(scores), build, text, near=_near(scores, costs))
+    scores = posterior.prediction(X) * np.asarray(costs)
+    return _of_classes(X, scores, _near(scores, costs), rule, text)
 
 
-def _committee(committee: Committee, x: np.ndarray, options: RuleOptions) -> Candidates:
+def _of_classes(
+    X: np.ndarray,
+    scores: np.ndarray,
+    near: np.ndarray,
+    rule: Callable[[np.ndarray, int], Rule],
+    text: str,
+) -> list[Candidates]:
+    """For each row: the classes by their scores (n, classes)."""
+    return [
+        Candidates(_ranked(own), partial(rule, x), text, near=bool(close))
+        for x, own, close in zip(X, scores, near, strict=True)
+    ]
+
+
+def _committee(committee: Committee, X: np.ndarray, options: RuleOptions) -> list[Candidates]:
     costs = _costs(committee.classes, options)
     weights = None if options.class_weight is None else costs
     text = f"{committee.scheme.replace('_', '-')} decision"
@@ -164,16 +176,16 @@ def _committee(committee: Committee, x: np.ndarray, options: RuleOptions) -> Can
     if committee.scheme != "one_vs_rest":
         unit = Unit.VOTES
 
-    def build(winner: int) -> Rule:
+    def rule(x: np.ndarray, winner: int) -> Rule:
         margin = committee_margin(committee, winner, weights)
         return Rule(committee, margin, ZERO, committee.classes[winner], text, unit, x)
 
-    scores = committee.scores(x[None])[0] * np.asarray(costs)
+    scores = committee.scores(X) * np.asarray(costs)
     # a vote may hang on a mean near 0 while the scores are far apart
-    near = committee.scheme == "one_vs_one" or _near(scores, costs)
+    near = _near(scores, costs) | (committee.scheme == "one_vs_one")
     if committee.shared:
-        near = bool(_near_level(committee.members[0], x[None], ZERO)[0])
-    return Candidates(_ranked(scores), build, text, near=near)
+        near = _near_level(committee.members[0], X, ZERO)
+    return _of_classes(X, scores, near, rule, text)
 
 
 def _costs(labels: tuple[Any, ...], options: RuleOptions) -> tuple[float, ...]:

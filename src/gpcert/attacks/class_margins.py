@@ -71,7 +71,6 @@ class LeadMargins(Margins):
         return value, slopes[k, winners] - slopes[k, rivals]
 
     def decided(self, X: np.ndarray) -> list[Any]:
-        """The labels of the classes."""
         return [self.labels[int(c)] for c in np.argmax(self.scores(X), axis=1)]
 
 
@@ -84,7 +83,6 @@ class ClassMargins(LeadMargins):
 
     @np.errstate(all="ignore")
     def scores(self, X: np.ndarray) -> np.ndarray:
-        """`w_c pi_c`."""
         return self.weight * class_predictions(self.posterior, X)[1].probabilities
 
     @np.errstate(all="ignore")
@@ -95,7 +93,6 @@ class ClassMargins(LeadMargins):
 
     @np.errstate(all="ignore")
     def predicted(self, X: np.ndarray, rows: np.ndarray) -> Judged:
-        """`min_j (w_i pi_i - w_j pi_j)`."""
         found = class_predictions(self.posterior, X)
         winners, k = self.winners[rows], np.arange(len(X))
         value, rivals = least_lead(self.weight * found[1].probabilities, winners)
@@ -105,7 +102,6 @@ class ClassMargins(LeadMargins):
 
     @np.errstate(all="ignore")
     def values(self, X: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Both margins."""
         latent, means, _ = class_predictions(self.posterior, X)
         winners = self.winners[rows]
         predicted = least_lead(self.weight * means.probabilities, winners)[0]
@@ -113,7 +109,6 @@ class ClassMargins(LeadMargins):
 
     @np.errstate(all="ignore")
     def shown(self, X: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """The probability of the class decided on at the row's point."""
         found = class_predictions(self.posterior, X)[1].probabilities
         return found[np.arange(len(X)), self.winners[rows]]
 
@@ -143,7 +138,6 @@ class RestMargins(LeadMargins):
         self.weight = np.asarray(class_weight)
 
     def scores(self, X: np.ndarray) -> np.ndarray:
-        """`w_c F_c`."""
         return self.weight * self.committee.member_probabilities(X)
 
     def latent(self, X: np.ndarray, rows: np.ndarray) -> Judged:
@@ -151,12 +145,10 @@ class RestMargins(LeadMargins):
         return self.led(*member_means(self.committee, X), rows)
 
     def predicted(self, X: np.ndarray, rows: np.ndarray) -> Judged:
-        """`min_j (w_i F_i - w_j F_j)`."""
         _, F, _, slopes = member_values(self.committee, X)
         return self.led(self.weight * F, slopes * self.weight[:, None], rows)
 
     def values(self, X: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Both margins."""
         winners = self.winners[rows]
         means = np.concatenate([member.predict(X)[0] for member in self.committee.members], axis=1)
         return least_lead(self.scores(X), winners)[0], least_lead(means, winners)[0]
@@ -180,7 +172,6 @@ class VoteMargins(LeadMargins):
         self.weights = all_pair_weights(committee)
 
     def scores(self, X: np.ndarray) -> np.ndarray:
-        """Those of the committee."""
         return self.committee.scores(X)
 
     def favours(self, means: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -197,12 +188,10 @@ class VoteMargins(LeadMargins):
         return favours[k, least], signs[k, least, None] * slopes[k, least]
 
     def predicted(self, X: np.ndarray, rows: np.ndarray) -> Judged:
-        """`min_j (score_i - score_j)`."""
         means, F, _, slopes = member_values(self.committee, X)
         return self.led(*vote_scores(self.weights, means, F, slopes), rows)
 
     def values(self, X: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Both margins."""
         means = np.concatenate([member.predict(X)[0] for member in self.committee.members], axis=1)
         latent = self.favours(means, rows)[0].min(axis=1)
         return self.shown(X, rows), latent
@@ -219,11 +208,9 @@ class PairVoteMargins(VoteMargins):
     """
 
     def latent(self, X: np.ndarray, rows: np.ndarray) -> Judged:
-        """The least mean in favour of the winner, over its pairs."""
         return self._judged(X, rows)[1:]
 
     def predicted(self, X: np.ndarray, rows: np.ndarray) -> Judged:
-        """The lead in votes."""
         lead, _, slope = self._judged(X, rows)
         return lead, slope
 

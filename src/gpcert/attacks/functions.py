@@ -8,6 +8,7 @@ import numpy as np
 
 from gpcert.attacks.class_means import class_means
 from gpcert.committee import Model
+from gpcert.differences import Differences
 from gpcert.posterior import Posterior
 from gpcert.quantities import ClassSums, Compound, OutputQuantity, Quantity
 from gpcert.several import Outputs, Several
@@ -70,22 +71,13 @@ class _OfOne:
         t, slope = posterior.weights[means], posterior.slope[means]
         trend = posterior.seen(X) @ slope.T if posterior.has_trend else 0.0
         self.mean = posterior.offset[means] + posterior.scale[means] * (self.K @ t.T + trend)
-        prior = posterior.prior(X) if variances else np.zeros(len(X))
-        known: dict[int, tuple[np.ndarray, np.ndarray]] = {}
-        for c in dict.fromkeys(map(self._precision, variances)):
-            A, C = posterior.factors_of(c)
-            q, added = self.K @ A.T, self.K @ C.T
-            v = np.maximum(prior - np.square(q).sum(1) + np.square(added).sum(1), 0.0)
-            known[c] = v, added @ C - q @ A  # half the weights of the variance's gradient
-        own = [known[self._precision(c)] for c in variances]
-        self.slopes = [slopes for _, slopes in own]
-        v = np.stack([v for v, _ in own], axis=1) if own else np.zeros((len(X), 0))
+        v = np.zeros((len(X), 0))
+        if variances:
+            self.explained = _explained(posterior, self.K, variances)
+            v = np.maximum(posterior.prior(X)[:, None] - self.explained.values, 0.0)
         scale = posterior.scale[variances]  # its square may leave float64 where the products do not
         with np.errstate(over="ignore"):
             self.variance = scale * (scale * v) + posterior.noise[variances]
-
-    def _precision(self, output: int) -> int:
-        return output if self.posterior.precision_count > 1 else 0
 
     def gradient(self, by_mean: np.ndarray, by_variance: np.ndarray) -> np.ndarray:
         posterior = self.posterior
@@ -99,11 +91,66 @@ class _OfOne:
         scale = posterior.scale[self.variances]
         with np.errstate(over="ignore", invalid="ignore"):
             factor = 2.0 * (scale * (scale * by_variance))
-            for k, own in enumerate(self.slopes):
-                weights = weights + factor[:, k : k + 1] * own
+            weights = weights - self.explained.weights(factor)
             found = cross_gradient(posterior, self.X, weights, slopes, self.K)
             # of k(x, x): both arguments move, alike by symmetry
             return found + diagonal_gradient(posterior, self.X) * factor.sum(axis=1)[:, None]
+
+
+def _explained(posterior: Posterior, K: np.ndarray, outputs: Sequence[int]) -> _Explained | _Pairs:
+    if isinstance(posterior, Differences):
+        return _Pairs(posterior, K, outputs)
+    return _Explained(posterior, K, outputs)
+
+
+class _Explained:
+    """`k.S_c k` (n, l) of some outputs, and sums of their S_c k."""
+
+    def __init__(self, posterior: Posterior, K: np.ndarray, outputs: Sequence[int]) -> None:
+        places = outputs if posterior.precision_count > 1 else [0] * len(outputs)
+        known: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        for c in dict.fromkeys(places):
+            A, C = posterior.factors_of(c)
+            q, added = K @ A.T, K @ C.T
+            known[c] = np.square(q).sum(1) - np.square(added).sum(1), q @ A - added @ C
+        self.values = np.stack([known[c][0] for c in places], axis=1)
+        self.products = [known[c][1] for c in places]
+
+    def weights(self, factor: np.ndarray) -> np.ndarray:
+        """(n, N): `sum_c factor_c S_c k`, factor (n, l)."""
+        parts = (factor[:, k : k + 1] * own for k, own in enumerate(self.products))
+        return sum(parts, np.zeros_like(self.products[0]))
+
+
+class _Pairs:
+    """The same of pairs of coupled classes, by halves of the classes' own factors:
+    `S = E_k + E_l - D^T D`, `D = C_l - C_k`, `E = A^T A`; a sum over pairs is one over classes."""
+
+    def __init__(self, posterior: Differences, K: np.ndarray, outputs: Sequence[int]) -> None:
+        own = posterior.outputs_of
+        self.A, self.C = own.factor, own.negative_factor
+        first, second = np.triu_indices(len(self.A), 1)
+        self.first, self.second = first[list(outputs)], second[list(outputs)]
+        self.q = [0.5 * (K @ A.T) for A in self.A]
+        self.w = np.stack([0.5 * (K @ C.T) for C in self.C])  # (m, n, r)
+        squares = np.stack([np.square(q).sum(1) for q in self.q], axis=1)
+        step = self.w[self.second] - self.w[self.first]
+        self.values = squares[:, self.first] + squares[:, self.second]
+        self.values -= np.square(step).sum(2).T
+
+    def weights(self, factor: np.ndarray) -> np.ndarray:
+        """See `_Explained.weights`."""
+        m, n = len(self.A), len(factor)
+        laplacian = np.zeros((n, m, m))
+        for j, (k, c) in enumerate(zip(self.first, self.second, strict=True)):
+            laplacian[:, [k, c], [k, c]] += factor[:, j : j + 1]
+            laplacian[:, [k, c], [c, k]] -= factor[:, j : j + 1]
+        shared = np.einsum("ncd,dnr->cnr", laplacian, self.w)
+        total = np.zeros((n, self.A.shape[2]))
+        for c in range(m):
+            own = laplacian[:, c, c][:, None] * self.q[c]
+            total += own @ self.A[c] - shared[c] @ self.C[c]
+        return 0.5 * total
 
 
 def plain_function(model: Model | Several, quantity: Quantity) -> PlainFunction:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from gpcert.attacks.functions import cross_gradient, diagonal_gradient
@@ -13,8 +15,9 @@ class LatentClasses:
     """`mean` (k, m) and `covariance` (k, m, m) of the latent outputs at X (k, d).
 
     With `q_c = A_c k(Z, x)` the covariance of coupled outputs is
-    `s_c s_c' (1(c = c') k(x, x) - q_c.q_c') + 1(c = c') noise_c`; outputs that are not coupled are
-    independent, and may have the part with C as well.
+    `s_c s_c' (1(c = c') k(x, x) - q_c.q_c') + 1(c = c') noise_c`; where a C couples them, it is
+    `w_c.w_c'`, w_c = C_c k(Z, x), in place of `-q_c.q_c'` for c != c'. Outputs that are not coupled
+    are independent, and may have the part with C as well.
 
     >>> from gpcert.kernels import SquaredExponential
     >>> from gpcert.likelihoods import Softmax
@@ -34,10 +37,11 @@ class LatentClasses:
         prior = posterior.prior(X)
         cov = np.zeros((len(X), m, m))
         for c in range(m):
-            for other in range(m) if posterior.coupled else (c,):
-                cov[:, c, other] = -np.einsum("kr,kr->k", self._of(c)[0], self._of(other)[0])
-            own = prior + np.square(self._of(c)[1]).sum(axis=1)
-            cov[:, c, c] = np.maximum(cov[:, c, c] + own, 0.0)
+            for sign, part in ((-1.0, 0), (1.0, 1)):
+                for other in self._met(c, part):
+                    both = self._of(c)[part], self._of(other)[part]
+                    cov[:, c, other] += sign * np.einsum("kr,kr->k", *both)
+            cov[:, c, c] = np.maximum(cov[:, c, c] + prior, 0.0)
         scale = posterior.scale
         self.covariance = scale[:, None] * cov * scale + np.diag(posterior.noise)
 
@@ -52,15 +56,20 @@ class LatentClasses:
         by_scaled = by_covariance * posterior.scale[:, None] * posterior.scale
         prior = np.zeros(len(X))
         for c in range(posterior.outputs):
-            A, C = posterior.factors_of(c)
-            others = range(posterior.outputs) if posterior.coupled else (c,)
-            own = sum(by_scaled[:, c, other, None] * self._of(other)[0] for other in others)
-            weights = weights - 2.0 * own @ A
-            weights = weights + 2.0 * (by_scaled[:, c, c, None] * self._of(c)[1]) @ C
+            for sign, part in ((-2.0, 0), (2.0, 1)):
+                others = self._met(c, part)
+                own = sum(by_scaled[:, c, other, None] * self._of(other)[part] for other in others)
+                weights = weights + sign * own @ posterior.factors_of(c)[part]
             prior += 2.0 * by_scaled[:, c, c]
         gradient = cross_gradient(posterior, X, weights, factors @ posterior.slope)
         # of k(x, x): both arguments move, alike by symmetry
         return gradient + diagonal_gradient(posterior, X) * prior[:, None]
+
+    def _met(self, c: int, part: int) -> Sequence[int]:
+        """The outputs whose products with c count: of A (part 0), or of C (part 1)."""
+        joint = 1 if self.posterior.negative_factor.size else 0
+        coupled = self.posterior.coupled and part == joint
+        return range(self.posterior.outputs) if coupled else (c,)
 
     def _of(self, c: int) -> tuple[np.ndarray, np.ndarray]:
         place = c if len(self.explained) > 1 else 0

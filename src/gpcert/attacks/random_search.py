@@ -19,11 +19,7 @@ HALVINGS = 5
 
 
 def random_search(
-    margins: Margins,
-    places: Neighbourhoods,
-    *,
-    iterations: int,
-    rng: np.random.Generator,
+    margins: Margins, places: Neighbourhoods, *, iterations: int, rng: np.random.Generator
 ) -> np.ndarray:
     """(n, d): points found by changing random features to the ends of their intervals.
 

@@ -42,22 +42,18 @@ class BinaryMargins(Margins):
         return self.signs[rows] * value, self.signs[rows, None] * gradient
 
     def predicted(self, X: np.ndarray, rows: np.ndarray) -> Judged:
-        """`sign (pi - threshold)`."""
         value, gradient = self.probability(X)
         return self.signs[rows] * (value - self.threshold), self.signs[rows, None] * gradient
 
     def values(self, X: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Both margins."""
         mean, variance = self.posterior.predict(X)
         value = np.asarray(self.likelihood.value(mean, variance))[:, 0]
         return self.signs[rows] * (value - self.threshold), self.signs[rows] * mean[:, 0]
 
     def shown(self, X: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """The probability of the second class."""
         return self.posterior.prediction(X)[:, 0]
 
     def decided(self, X: np.ndarray) -> list[Any]:
-        """The label of the class that is decided on."""
         return [self.posterior.labels[int(second)] for second in self._second(X)]
 
     def _second(self, X: np.ndarray) -> np.ndarray:
@@ -77,7 +73,6 @@ class RegressionMargins(Margins):
         """(k,) the margin from the means (k, m)."""
 
     def predicted(self, X: np.ndarray, rows: np.ndarray) -> Judged:
-        """The latent one."""
         return self.latent(X, rows)
 
     def values(self, X: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -86,11 +81,9 @@ class RegressionMargins(Margins):
         return margin, margin
 
     def shown(self, X: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """The mean."""
         return self.posterior.mean(X)[:, 0]
 
     def decided(self, X: np.ndarray) -> list[Any]:
-        """None."""
         return [None] * len(X)
 
 
@@ -102,11 +95,9 @@ class LevelMargins(RegressionMargins):
         self.signs = np.where(posterior.predict(X)[0][:, 0] > level, 1.0, -1.0)
 
     def judged(self, means: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """`sign (mu - level)`."""
         return self.signs[rows] * (means[:, 0] - self.level)
 
     def latent(self, X: np.ndarray, rows: np.ndarray) -> Judged:
-        """`sign (mu - level)`."""
         value, gradient = mean_and_gradient(self.posterior, X, 0)
         return self.signs[rows] * (value - self.level), self.signs[rows, None] * gradient
 
@@ -120,11 +111,9 @@ class DeviationMargins(RegressionMargins):
         self.quantity = "mean" if posterior.outputs == 1 else "deviation of the mean"
 
     def judged(self, means: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """`delta - deviation`."""
         return self.delta - deviation_of(means - self.reference[rows], self.norm)[0]
 
     def latent(self, X: np.ndarray, rows: np.ndarray) -> Judged:
-        """`delta - deviation` and a (sub)gradient."""
         means, slopes = means_and_gradients(self.posterior, X)
         value, weight = deviation_of(means - self.reference[rows], self.norm)
         return self.delta - value, -np.einsum("kc,kcd->kd", weight, slopes)

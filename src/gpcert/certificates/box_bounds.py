@@ -16,6 +16,9 @@ from gpcert.json_text import from_json, to_json
 
 FORMAT = "gpcert-boxes-1"
 
+PLAIN = ("reached", "converged", "tol", "boxes", "seconds")
+"""Fields that stand in the header of a file as they are."""
+
 
 @dataclass(frozen=True, eq=False)
 class BoxBounds:
@@ -77,11 +80,7 @@ class BoxBounds:
             "format": FORMAT,
             "version": package_version(),
             "outputs": self._plain_outputs(),
-            "reached": self.reached,
-            "converged": self.converged,
-            "tol": self.tol,
-            "boxes": self.boxes,
-            "seconds": self.seconds,
+            **{name: getattr(self, name) for name in PLAIN},
             "models": list(self.models),
             "affine": list(self.affine),
         }
@@ -104,17 +103,13 @@ class BoxBounds:
         """Read a file of `save`; names, shapes and sizes are checked before it is unpacked."""
         header, arrays = read_arrays(path, {FORMAT: _check})
         return BoxBounds(
-            arrays["lower"],
-            arrays["upper"],
-            {name: arrays[f"range_{name}"] for name in header["outputs"]},
-            {name: tuple(labels) for name, labels in header["outputs"].items()},
-            header["reached"],
-            header["converged"],
-            header["tol"],
-            header["boxes"],
-            header["seconds"],
-            tuple(header["models"]),
-            {name: arrays[f"lines_{name}"] for name in header.get("affine", [])},
+            lower=arrays["lower"],
+            upper=arrays["upper"],
+            ranges={name: arrays[f"range_{name}"] for name in header["outputs"]},
+            outputs={name: tuple(labels) for name, labels in header["outputs"].items()},
+            models=tuple(header["models"]),
+            affine={name: arrays[f"lines_{name}"] for name in header.get("affine", [])},
+            **{name: header[name] for name in PLAIN},
         )
 
     def save_imdp(self, folder: str | Path) -> None:

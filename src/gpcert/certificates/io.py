@@ -51,20 +51,20 @@ R = TypeVar("R", bound="Record")
 class Record:
     """What a search answers, or a table of answers: saves as JSON and loads again.
 
-    Subclasses are frozen dataclasses and say their `kind`; see docs/files.md for the fields. They
-    leave the text to this class (`@dataclass(repr=False)`): `told` are the fields that `repr`
-    shows, `shown` is the small table that `str` and notebooks show.
+    Subclasses are frozen dataclasses and say their `kind` in the class statement; see docs/files.md
+    for the fields. They leave the text to this class (`@dataclass(repr=False)`): `told` are the
+    fields that `repr` shows, `shown` is the small table that `str` and notebooks show. A kind
+    without a picture of its own may have one in `gpcert.plots.answers`.
     """
 
     kind: ClassVar[str] = ""
     told: ClassVar[tuple[str, ...]] = ()
-    drawn_as: ClassVar[str] = ""
-    """Which picture of `gpcert.plots.records` is that of this kind, if it has none of its own."""
 
-    def __init_subclass__(cls) -> None:
+    def __init_subclass__(cls, kind: str = "", told: str = "") -> None:
         super().__init_subclass__()
-        if "kind" in vars(cls):
-            KINDS[cls.kind] = cls
+        cls.kind, cls.told = kind, tuple(told.split())
+        if kind:
+            KINDS[kind] = cls
 
     def __repr__(self) -> str:
         return shortened(self, self.told)
@@ -81,13 +81,14 @@ class Record:
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw what was found on the Axes, or the current one; returns the Axes."""
-        if not self.drawn_as:
-            raise InputError(f"plot: there is no picture of a single {self.kind}; plot its table")
         return self._drawn(ax)
 
     def _drawn(self, ax: Axes | None, **options: Any) -> Axes:
         # pictures stand above records, and need a library that records do not: found by name
-        return import_module("gpcert.plots.records").PICTURES[self.drawn_as](ax, self, **options)
+        pictures = import_module("gpcert.plots.answers").PICTURES
+        if self.kind not in pictures:
+            raise InputError(f"plot: there is no picture of a single {self.kind}; plot its table")
+        return pictures[self.kind](ax, self, **options)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and text, for JSON."""

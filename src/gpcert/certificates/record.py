@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -12,19 +12,28 @@ from gpcert.certificates.io import Record
 from gpcert.certificates.schema import ADDED
 from gpcert.certificates.shown import Shown
 from gpcert.certificates.status import Interval, Status
-from gpcert.certificates.text import (
-    certificate_shown,
-    radius_shown,
-    range_shown,
-    verdict_text,
-)
+from gpcert.certificates.text import certificate_shown, radius_shown, range_shown, verdict_text
 from gpcert.errors import InputError
 from gpcert.extras import Axes
 from gpcert.search import StopReason
 
 
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Searched(Record):
+    """What a search answers: why it ended and what it cost, by which family of bounds (`method`),
+    and the fingerprint of the certified `model`."""
+
+    reason: StopReason
+    boxes: int
+    seconds: float
+    method: str = "taylor"
+    model: str = ""
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class PredictionRange(Record):
+class PredictionRange(
+    Searched, kind="prediction_range", told="minimum maximum quantity output reason"
+):
     """Bounds of the smallest and of the largest value of a quantity over a region.
 
     `minimum.lower <= min <= minimum.upper`, the latter attained at `argmin`; likewise for the
@@ -37,33 +46,22 @@ class PredictionRange(Record):
     it has no finite value there, or is a band): nothing rests on it.
     """
 
-    kind: ClassVar[str] = "prediction_range"
-    told: ClassVar[tuple[str, ...]] = ("minimum", "maximum", "quantity", "output", "reason")
-    drawn_as: ClassVar[str] = "range"
-
     minimum: Interval
     maximum: Interval
     argmin: np.ndarray | None
     argmax: np.ndarray | None
     converged: bool
-    reason: StopReason
-    boxes: int
-    seconds: float
     quantity: str
     output: Any
     region: dict[str, Any]
-    method: str = "taylor"
-    model: str = ""
     meaning: str = ""
     beta: float | None = field(default=None, metadata=ADDED)
     nominal: float | None = field(default=None, metadata=ADDED)
 
     def shown(self) -> Shown:
-        """A small table of what was found."""
         return range_shown(self)
 
     def check(self) -> None:
-        """The smallest value is not above the largest."""
         super().check()
         if not self.minimum.lower <= self.maximum.upper:
             raise InputError("minimum and maximum: expected minimum.lower <= maximum.upper")
@@ -72,7 +70,7 @@ class PredictionRange(Record):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Certificate(Record):
+class Certificate(Searched, kind="certificate", told="status decision margin rule reason"):
     """Verdict on one region: `margin` bounds the smallest margin of the decision over it.
 
     The margin is positive where the decision is that of `decision` (the proved label at x; None in
@@ -87,23 +85,14 @@ class Certificate(Record):
     and `margin` holds whichever it is (the margin at x of a decision that is made there is small).
     """
 
-    kind: ClassVar[str] = "certificate"
-    told: ClassVar[tuple[str, ...]] = ("status", "decision", "margin", "rule", "reason")
-    drawn_as: ClassVar[str] = "certificate"
-
     status: Status
     margin: Interval
     counterexample: np.ndarray | None
     decision: Any
-    reason: StopReason
-    boxes: int
-    seconds: float
     rule: str
     region: dict[str, Any]
     unit: str = ""
     x: np.ndarray | None = None
-    method: str = "taylor"
-    model: str = ""
     margin_at_x: float | None = field(default=None, metadata=ADDED)
 
     @property
@@ -112,7 +101,6 @@ class Certificate(Record):
         return verdict_text(self)
 
     def shown(self) -> Shown:
-        """A small table of what was found."""
         return certificate_shown(self)
 
     def plot(self, ax: Axes | None = None, *, shape: tuple[int, int] | None = None) -> Axes:
@@ -145,7 +133,7 @@ class Certificate(Record):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Radius(Record):
+class Radius(Searched, kind="radius", told="lower upper decision norm reason"):
     """Proved robust up to `lower`; at distance `upper` (inf if none was found) a counter-example.
 
     The true robustness radius lies in `[lower, upper]`. `region` describes the ball that is proved,
@@ -153,31 +141,20 @@ class Radius(Record):
     `scale`, if given, is what the radius is measured in, one number per feature (0: fixed).
     """
 
-    kind: ClassVar[str] = "radius"
-    told: ClassVar[tuple[str, ...]] = ("lower", "upper", "decision", "norm", "reason")
-    drawn_as: ClassVar[str] = "radius"
-
     lower: float
     upper: float
     counterexample: np.ndarray | None
     decision: Any
-    boxes: int
-    seconds: float
     norm: float
-    reason: StopReason
     rule: str = ""
     region: dict[str, Any] = field(default_factory=dict)
     unit: str = ""
-    method: str = "taylor"
-    model: str = ""
     scale: np.ndarray | None = field(default=None, metadata=ADDED)
 
     def shown(self) -> Shown:
-        """A small table of what was found."""
         return radius_shown(self)
 
     def check(self) -> None:
-        """The radius lies in `[lower, upper]`."""
         super().check()
         if not (0 <= self.lower <= self.upper and self.norm >= 1):
             raise InputError("expected 0 <= lower <= upper and norm >= 1")

@@ -83,7 +83,9 @@ def _codecs(cls: Any) -> tuple[tuple[str, Codec], ...]:
     types = typing.get_type_hints(cls)
     if hasattr(cls, "row_kind"):  # of a table
         types["rows"] = tuple[cls.row_kind, ...]
-    return tuple((field.name, codec_of(types[field.name])) for field in dataclasses.fields(cls))
+    # what all answers of searches share comes last
+    own = sorted(dataclasses.fields(cls), key=lambda field: bool(field.kw_only))
+    return tuple((field.name, codec_of(types[field.name])) for field in own)
 
 
 def codec_of(kind: Any) -> Codec:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar, get_args
 
 from gpcert.certificates.io import Record
 from gpcert.certificates.record import Certificate, PredictionRange, Radius
@@ -37,16 +37,20 @@ def cells_of(row: Any, names: str) -> dict[str, Any]:
 class RecordTable(Record, Generic[T]):
     """Records of one kind, in order; `complete` is False if the run was interrupted.
 
-    `labels`, one for each row, name the point that a row is about: 0, 1, ... by default.
+    `labels`, one for each row, name the point that a row is about: 0, 1, ... by default. `columns`
+    of a subclass are the fields of a row that the data frame shows; of an interval both ends.
     """
 
     row_kind: ClassVar[type[Record]]
-    columns: ClassVar[str] = ""
-    """Fields of a row that the data frame shows; of an interval both ends."""
+    columns: ClassVar[str]
 
     rows: tuple[T, ...]
     complete: bool = True
     labels: tuple[Any, ...] = ()
+
+    def __init_subclass__(cls, columns: str = "", **words: str) -> None:
+        super().__init_subclass__(**words)
+        cls.columns, (cls.row_kind,) = columns, get_args(vars(cls)["__orig_bases__"][0])
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rows", tuple(self.rows))
@@ -84,7 +88,6 @@ class RecordTable(Record, Generic[T]):
         return ""
 
     def shown(self) -> Shown:
-        """Its first rows."""
         return table_shown(repr(self), self._lines(), self.complete)
 
     def cells(self, row: Any) -> dict[str, Any]:
@@ -98,13 +101,12 @@ class RecordTable(Record, Generic[T]):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CertificateTable(RecordTable[Certificate]):
+class CertificateTable(
+    RecordTable[Certificate],
+    kind="certificates",
+    columns=f"status decision margin unit counterexample_distance {COST}",
+):
     """Certificates of the rows of X."""
-
-    kind: ClassVar[str] = "certificates"
-    drawn_as: ClassVar[str] = "certificates"
-    row_kind: ClassVar[type[Record]] = Certificate
-    columns: ClassVar[str] = f"status decision margin unit counterexample_distance {COST}"
 
     @property
     def certificates(self) -> tuple[Certificate, ...]:
@@ -117,7 +119,6 @@ class CertificateTable(RecordTable[Certificate]):
 
     @property
     def summary(self) -> str:
-        """How many points have each status."""
         return ", ".join(f"{self.count(status)} {status.name}" for status in Status)
 
     @property
@@ -127,24 +128,14 @@ class CertificateTable(RecordTable[Certificate]):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RangeTable(RecordTable[PredictionRange]):
+class RangeTable(RecordTable[PredictionRange], kind="prediction_ranges"):
     """Prediction ranges around the rows of X, one row for each point and output."""
 
-    kind: ClassVar[str] = "prediction_ranges"
-    drawn_as: ClassVar[str] = "ranges"
-    row_kind: ClassVar[type[Record]] = PredictionRange
-
     def cells(self, row: PredictionRange) -> dict[str, Any]:
-        """Output, quantity (of a band also its beta), both sides' bounds, cost."""
         beta = "" if row.beta is None else "beta "
         return cells_of(row, f"output quantity {beta}minimum maximum converged {COST}")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RadiusTable(RecordTable[Radius]):
+class RadiusTable(RecordTable[Radius], kind="radii", columns=f"decision lower upper norm {COST}"):
     """Certified radii of the rows of X."""
-
-    kind: ClassVar[str] = "radii"
-    drawn_as: ClassVar[str] = "radii"
-    row_kind: ClassVar[type[Record]] = Radius
-    columns: ClassVar[str] = f"decision lower upper norm {COST}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,6 +13,7 @@ from rich.console import RenderableType
 from gpcert import analyses as verbs
 from gpcert.analyses import SafetyStep
 from gpcert.analyses.accuracy import TestPoint
+from gpcert.attacks import AttackName
 from gpcert.cli import options
 from gpcert.cli.exits import ExitCode
 from gpcert.cli.models import load_model
@@ -26,16 +26,6 @@ from gpcert.errors import InputError
 
 Radii = Annotated[str, typer.Option(help="radii, as in 0.1,0.2 or first:last:count as in 0:0.5:11")]
 Tolerance = Annotated[float, typer.Option(help="accuracy at which a search ends")]
-
-
-class AttackMethod(StrEnum):
-    """Attacks; see `gpcert.attack`."""
-
-    gpfgs = "gpfgs"
-    gpfgs_probability = "gpfgs_probability"
-    pgd = "pgd"
-    square = "square"
-    best = "best"
 
 
 @command(
@@ -53,7 +43,7 @@ def attack(
     radius: options.Radius,
     ball: options.Ball,
     decision: options.Decision,
-    method: Annotated[AttackMethod, typer.Option(help="which attack")] = AttackMethod.best,
+    method: Annotated[AttackName, typer.Option(help="which attack")] = "best",
     restarts: Annotated[int, typer.Option(help="random starts of projected gradient")] = 3,
     iterations: Annotated[int, typer.Option(help="steps from each start")] = 40,
     confirm: Annotated[
@@ -70,7 +60,7 @@ def attack(
         model,
         points.X,
         radius_of(radius, model),
-        method=method.value,
+        method=method,
         **ball.arguments(model),
         **decision.arguments(model),
         restarts=restarts,
@@ -81,7 +71,7 @@ def attack(
     result = replace(found, labels=points.labels)
     won, sure = int(result.success.sum()), int(result.confirmed.sum())
     summary = f"{len(result)} points: {won} successes, {sure} confirmed; a failure proves nothing"
-    title = f"Attacks ({method.value}), l_{ball.norm} radius {radius}"
+    title = f"Attacks ({method}), l_{ball.norm} radius {radius}"
     columns = ["decision", "found", "before", "after", "success", "confirmed", "distance"]
     shown = "decision new_decision before after success confirmed distance"
     code = ExitCode.REFUTED if sure else ExitCode.UNDECIDED
@@ -105,9 +95,7 @@ def safety(
         str | None, typer.Option(help="which point, by its label; the first by default")
     ] = None,
     label: options.Label = None,
-    attack: Annotated[AttackMethod, typer.Option(help="which attack is shown")] = (
-        AttackMethod.gpfgs
-    ),
+    attack: Annotated[AttackName, typer.Option(help="which attack is shown")] = "gpfgs",
     tol: Tolerance = 0.01,
     *,
     search: options.Search,
@@ -126,7 +114,7 @@ def safety(
         model.check_inputs(points.X)[row],
         radii_of(radii),
         output=label_of(label, model),
-        attack=attack.value,
+        attack=attack,
         tol=tol,
         **words,
     )

@@ -11,9 +11,8 @@ from gpcert.cli.analyses import accuracy, attack, robustness, safety, worst_case
 from gpcert.cli.boxes import boxes
 from gpcert.cli.demo import demo
 from gpcert.cli.exits import Commands
+from gpcert.cli.experiments import report, reproduce
 from gpcert.cli.explain import explain
-from gpcert.cli.report import report
-from gpcert.cli.reproduce import reproduce
 from gpcert.cli.streams import flush, prepare_streams
 from gpcert.cli.terminal import say
 from gpcert.cli.verbs import certify, radius, ranges

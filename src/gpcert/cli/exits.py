@@ -49,12 +49,10 @@ class Commands(TyperGroup):
     """Commands whose errors end in one line on stderr and a code that no verdict has."""
 
     def make_context(self, *args: Any, **options: Any) -> Any:
-        """Parse the options before the command's name."""
         with _reported():
             return super().make_context(*args, **options)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command."""
         with _reported():
             return super().invoke(ctx)
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, Literal, NoReturn
 
 import numpy as np
 import typer
@@ -15,15 +14,17 @@ from rich.text import Text
 
 from gpcert import explain as verbs
 from gpcert.api.many import collect
+from gpcert.api.questions import QuantityName
 from gpcert.cli import options
 from gpcert.cli.exits import ExitCode
-from gpcert.cli.options import MethodChoice, features_of, named, parts_of, radius_of
+from gpcert.cli.options import features_of, named, parts_of, radius_of
 from gpcert.cli.points import Points, read_points
 from gpcert.cli.results import Files
 from gpcert.cli.terminal import above, below, cells, say, table
 from gpcert.committee import Model
 from gpcert.errors import InputError
 from gpcert.explain.names import shown
+from gpcert.explain.rankings import Ranking
 from gpcert.extras import optional
 from gpcert.plots.axes import new_figure
 from gpcert.search import StopReason
@@ -39,23 +40,8 @@ REASON_COLUMNS = ["decision", "features", "undecided", "certificates", "boxes", 
 PIXEL_COLUMNS = ["decision", "pixels that flip", "proved up to", "gap ≥", "gap ≤", "boxes", "ms"]
 
 
-class What(StrEnum):
-    """Kinds of explanation."""
-
-    effects = "effects"
-    sufficient = "sufficient"
-    contrastive = "contrastive"
-    pixels = "pixels"
-    lime = "lime"
-
-
-class RankingChoice(StrEnum):
-    """Rankings for --what pixels."""
-
-    effects = "effects"
-    lime = "lime"
-    gradient = "gradient"
-    sufficient = "sufficient"
+What = Literal["effects", "sufficient", "contrastive", "pixels", "lime"]
+"""Kinds of explanation."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +54,7 @@ class Asked:
             help="effects of features (intervals), a sufficient or contrastive reason, how many "
             "pixels flip the decision, or LIME's weights"
         ),
-    ] = What.effects
+    ] = "effects"
     mean: Annotated[
         bool, typer.Option("--mean", help="effects and LIME: average over the points")
     ] = False
@@ -79,8 +65,8 @@ class Asked:
     tol: Annotated[
         float | None, typer.Option(help="effects and pixels: width at which an interval ends")
     ] = None
-    ranking: Annotated[RankingChoice, typer.Option(help="pixels: which are the most important")] = (
-        RankingChoice.effects
+    ranking: Annotated[Ranking, typer.Option(help="pixels: which are the most important")] = (
+        "effects"
     )
     betas: Annotated[
         str | None, typer.Option(help="pixels: numbers of pixels, as in 1,2,4; by default doubled")
@@ -90,7 +76,7 @@ class Asked:
         typer.Option(help="reasons: features, the most important first; by default by gradient"),
     ] = None
     quantity: Annotated[
-        options.Quantity | None,
+        QuantityName | None,
         typer.Option(help="effects: by default the probability; regression: the mean"),
     ] = None
     background: Annotated[
@@ -122,7 +108,7 @@ class Asked:
     @property
     def reasons(self) -> bool:
         """Whether a reason is asked for."""
-        return self.what in {What.sufficient, What.contrastive}
+        return self.what in {"sufficient", "contrastive"}
 
     def draw(self, draw: Callable[[Any], Any], files: Files) -> None:
         """The picture, where one is asked for."""
@@ -167,17 +153,18 @@ def explain(
     effort = search.arguments()
     model, points = inputs.read()
     region = {"radius": radius_of(radius, model), **ball.arguments(model)}
-    if asked.what is What.lime:
+    if asked.what == "lime":
         _features(_lime(model, points, asked, search.seed), points, asked, files)
-    if asked.what is What.effects:
+    if asked.what == "effects":
         del region["norm"]
-        kind = None if asked.quantity is None else asked.quantity.value
-        found = verbs.effects(model, points.X, **region, quantity=kind, tol=asked.tol, **effort)
+        found = verbs.effects(
+            model, points.X, **region, quantity=asked.quantity, tol=asked.tol, **effort
+        )
         _features(found, points, asked, files)
     words = {**region, **effort, "progress": False}  # of each point; that of all is shown
     del words["n_jobs"]
-    if asked.what is What.pixels:
-        words["ranking"] = asked.ranking.value
+    if asked.what == "pixels":
+        words["ranking"] = asked.ranking
         words["betas"] = None if asked.betas is None else _counts(asked.betas)
         if asked.tol is not None:
             words["tol"] = asked.tol
@@ -186,7 +173,7 @@ def explain(
         words |= decision.arguments(model)
         if asked.order is not None:
             words["order"] = features_of(asked.order, model, "--order")
-        verb = verbs.sufficient if asked.what is What.sufficient else verbs.contrastive
+        verb = verbs.sufficient if asked.what == "sufficient" else verbs.contrastive
         kind = verbs.ReasonTable
 
     def ask(x: np.ndarray) -> Any:
@@ -223,19 +210,19 @@ def _refuse_what_says_nothing(
     """Options that this kind of explanation does not have."""
     what, reasons = asked.what, asked.reasons
     given = {
-        "--betas": what is not What.pixels and asked.betas is not None,
+        "--betas": what != "pixels" and asked.betas is not None,
         "--order": not reasons and asked.order is not None,
-        "--quantity": what is not What.effects and asked.quantity is not None,
-        "--background": what is not What.lime and asked.background is not None,
-        "--norm": what in {What.effects, What.lime} and ball.norm != "inf",
+        "--quantity": what != "effects" and asked.quantity is not None,
+        "--background": what != "lime" and asked.background is not None,
+        "--norm": what in {"effects", "lime"} and ball.norm != "inf",
         "--threshold, --class-weight, --delta and --output-norm": not reasons
         and decision != options.Decision(),
-        "--method": what is What.lime and search.method is not MethodChoice.taylor,
-        "--variance-bound": what is What.lime and search.variance_bound is not None,
+        "--method": what == "lime" and search.method != "taylor",
+        "--variance-bound": what == "lime" and search.variance_bound is not None,
     }
     for option, wrong in given.items():
         if wrong:
-            raise InputError(f"{option}: expected none with --what {what.value}; leave it out")
+            raise InputError(f"{option}: expected none with --what {what}; leave it out")
 
 
 def _features(answer: Any, points: Points, asked: Asked, files: Files) -> NoReturn:
@@ -250,7 +237,7 @@ def _features(answer: Any, points: Points, asked: Asked, files: Files) -> NoRetu
         asked.draw(lambda ax: found.plot(ax, output=label), files)
     else:
         asked.draw(lambda ax: found.heat_map(asked.image, ax, output=label), files)
-    settled = asked.what is What.lime or found.converged
+    settled = asked.what == "lime" or found.converged
     raise typer.Exit(ExitCode.PROVED if settled else ExitCode.UNDECIDED)
 
 
@@ -258,9 +245,9 @@ def _rows(result: Any, asked: Asked, files: Files) -> NoReturn:
     """A record for every point, in a table."""
     good = sum(map(_settled, result))
     summary = f"{len(result)} points: {good} decided, {len(result) - good} not"
-    title = f"{asked.what.value.capitalize()}, the others fixed at the point"
-    if asked.what is What.pixels:
-        title = f"Pixels that flip the decision, by {asked.ranking.value}"
+    title = f"{asked.what.capitalize()}, the others fixed at the point"
+    if asked.what == "pixels":
+        title = f"Pixels that flip the decision, by {asked.ranking}"
     columns = REASON_COLUMNS if asked.reasons else PIXEL_COLUMNS
     files.report(result, lambda files: files.show(result, title, columns, _cells, summary))
     if len(result):

@@ -8,44 +8,18 @@ import math
 import typing
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from gpcert.api.decisions import MethodName, VarianceBound
 from gpcert.api.questions import range_question
 from gpcert.cli.models import load_model
 from gpcert.cli.points import Points, read_points
 from gpcert.committee import Committee, Model
 from gpcert.errors import InputError
 from gpcert.search import DEFAULT_BUDGET, Budget
-
-
-class MethodChoice(StrEnum):
-    """Families of bounds; see `gpcert.prediction_range`."""
-
-    taylor = "taylor"
-    paper = "paper"
-    both = "both"
-
-
-class Quantity(StrEnum):
-    """What a range or an effect is of."""
-
-    probability = "probability"
-    mean = "mean"
-    variance = "variance"
-    std = "std"
-    band = "band"
-
-
-class VarianceBound(StrEnum):
-    """Ways to bound the paper's variance programs."""
-
-    solver = "solver"
-    analytic = "analytic"
-
 
 Radius = Annotated[
     str,
@@ -57,8 +31,7 @@ Radius = Annotated[
 
 
 OptionalRadius = Annotated[
-    str | None,
-    typer.Option(help="radius of the ball around each point, as in gpcert certify"),
+    str | None, typer.Option(help="radius of the ball around each point, as in gpcert certify")
 ]
 
 Label = Annotated[
@@ -199,7 +172,7 @@ class Search:
     jobs: Annotated[int | None, typer.Option(help="processes; -1 for one a core")] = None
     backend: Annotated[str, typer.Option(help="numpy, torch, torch:cpu or torch:cuda")] = "numpy"
     seed: Annotated[int, typer.Option(help="of the local search's starting points")] = 0
-    method: Annotated[MethodChoice, typer.Option(help="family of bounds")] = MethodChoice.taylor
+    method: Annotated[MethodName, typer.Option(help="family of bounds")] = "taylor"
     variance_bound: Annotated[
         VarianceBound | None,
         typer.Option(help="with --method paper or both: how the paper's variance is bounded"),
@@ -217,8 +190,8 @@ class Search:
             "budget": Budget(self.seconds, self.boxes, 1e9 * self.memory),
             "backend": self.backend,
             "random_state": self.seed,
-            "method": self.method.value,
-            "variance_bound": None if self.variance_bound is None else self.variance_bound.value,
+            "method": self.method,
+            "variance_bound": self.variance_bound,
             "n_jobs": self.jobs,
             "progress": self.progress,
         }

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from enum import StrEnum
 from typing import Annotated
 
 import typer
 from rich.console import RenderableType
 
 from gpcert.api import certified_radius_many, certify_many, prediction_range_many
+from gpcert.api.questions import QuantityName
+from gpcert.api.ranges import Sides
 from gpcert.certificates import Certificate, Radius
 from gpcert.cli import options
 from gpcert.cli.exits import exit_code
@@ -55,14 +56,6 @@ def _certificate(c: Certificate) -> list[RenderableType]:
     return [*cells(c, "decision status margin"), moved, *cells(c, "boxes ms")]
 
 
-class Sides(StrEnum):
-    """Which ends of a range are searched for."""
-
-    both = "both"
-    minimum = "minimum"
-    maximum = "maximum"
-
-
 @command(
     "range",
     "Examples:",
@@ -77,8 +70,7 @@ def ranges(
     radius: options.Radius,
     ball: options.Ball,
     quantity: Annotated[
-        options.Quantity | None,
-        typer.Option(help="by default the probability; regression: the mean"),
+        QuantityName | None, typer.Option(help="by default the probability; regression: the mean")
     ] = None,
     beta: Annotated[
         float | None, typer.Option(help="standard deviations that a band reaches; 2 by default")
@@ -86,7 +78,7 @@ def ranges(
     label: options.Label = None,
     sides: Annotated[
         Sides, typer.Option(help="search for one end only (with one output, or --class)")
-    ] = Sides.both,
+    ] = "both",
     tol: Annotated[float, typer.Option(help="accuracy at which the search ends")] = 0.01,
     *,
     search: options.Search,
@@ -94,18 +86,17 @@ def ranges(
 ) -> None:
     """Bound the smallest and the largest prediction in a ball around each point."""
     model, points = inputs.read()
-    asked = None if quantity is None else quantity.value
     found = prediction_range_many(
         model,
         points.X,
         radius_of(radius, model),
         **ball.arguments(model),
         tol=tol,
-        quantity=asked,
+        quantity=quantity,
         beta=beta,
-        output=label_of(label, model, asked),
-        sides=sides.value,
-        all_outputs=label is None and sides is Sides.both,
+        output=label_of(label, model, quantity),
+        sides=sides,
+        all_outputs=label is None and sides == "both",
         **search.arguments(),
     )
     met = sum(item.converged for item in found)
@@ -130,8 +121,7 @@ def radius(
     ball: options.Ball,
     decision: options.Decision,
     max_radius: Annotated[
-        float | None,
-        typer.Option(help="radius at which the search for a counter-example ends"),
+        float | None, typer.Option(help="radius at which the search for a counter-example ends")
     ] = None,
     rtol: Annotated[float, typer.Option(help="relative accuracy at which the search ends")] = 0.01,
     *,

@@ -54,3 +54,17 @@ class CubicTerm:
         saved = down(first.saved + second.saved, 1)
         saved = down(saved - gamma(2) * absolute, 2)
         return CubicTerm(first.tensor + second.tensor, saved, absolute)
+
+    @staticmethod
+    def where(mask: Array, first: CubicTerm | None, second: CubicTerm | None) -> CubicTerm | None:
+        """The first's under the mask (B,), the second's elsewhere."""
+        xp, some = namespace(mask), second if first is None else first
+        if some is None:
+            return None
+        none = some.scaled(xp.zeros_like(some.saved))
+        one, two = first or none, second or none
+        return CubicTerm(
+            xp.where(mask[:, None], one.tensor, two.tensor),
+            xp.where(mask, one.saved, two.saved),
+            xp.where(mask, one.absolute, two.absolute),
+        )

@@ -184,6 +184,7 @@ class Enclosure:
             xp.where(mask, self.error, other.error),
             self.rate,
             xp.where(mask, self.size, other.size),
+            CubicTerm.where(mask, self.cubic, other.cubic),
         )
 
     def lighter(self, rate: float, rises: Array, least: Array, dip: float) -> Enclosure:

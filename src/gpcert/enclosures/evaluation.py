@@ -20,6 +20,7 @@ from gpcert.enclosures.local_posterior import (
     local_model,
 )
 from gpcert.enclosures.mean import MeanEnclosure
+from gpcert.enclosures.stacked import StackedVariances
 from gpcert.enclosures.variance import VarianceEnclosure
 from gpcert.kernels.expansions.base import Expansion
 from gpcert.posterior import Posterior
@@ -28,6 +29,9 @@ from gpcert.several import Several
 
 PATIENCE = 3
 """Batches in a row without a gain after which an optional bound rests."""
+
+FEW_CELLS = 16
+"""Up to here the point-by-point remainder of a kernel without a weight is always tried."""
 
 FIRST_REST = 4
 """Batches of the first rest; each further rest is twice as long."""
@@ -150,9 +154,12 @@ class Evaluation(Memo):
         return self.once(("mean", output), lambda: self._mean(output))
 
     def _mean(self, output: int) -> MeanEnclosure:
-        pointwise = self.wants("pointwise")
+        # rough kernels live by it, and the large cells of a search's first batches do not show it
+        few = self.local.kernel.weight_rate == 0.0 and len(self.cells) <= FEW_CELLS
+        wanted = self.wants("pointwise")
+        pointwise = wanted or (self.optional and few)
         enclosure = self.local.mean(self.expansion, output, pointwise)
-        if pointwise:
+        if wanted or enclosure.pointwise_gained:
             self.report("pointwise", enclosure.pointwise_gained)
         return enclosure
 
@@ -166,7 +173,23 @@ class Evaluation(Memo):
 
     def variance(self, output: int) -> VarianceEnclosure:
         """Enclosures of v_c and -v_c."""
+        stacked = self.variances
+        if stacked is not None:
+            return stacked.output(output)
         return self.once(("variance", output), lambda: self._variance(output))
+
+    @property
+    def variances(self) -> StackedVariances | None:
+        """Those of all outputs together, where they are made so."""
+        return self.once(("variances",), self._variances) if self.local.stacks else None
+
+    def _variances(self) -> StackedVariances:
+        local, expansion = self.local, self.expansion
+        options = local.variance_options(expansion, 0, self.optional, self.wants)
+        found = local.variances(self.cells, expansion, options)
+        if options.pointwise:
+            self.report("pointwise variance", found.whole.pointwise_gained)
+        return found
 
     def _variance(self, output: int) -> VarianceEnclosure:
         local, expansion = self.local, self.expansion

@@ -12,15 +12,19 @@ from typing import Any
 from gpcert.arrays import Array, Backend, namespace
 from gpcert.committee import Model
 from gpcert.deadline import checkpoint
+from gpcert.differences import PairUnits
 from gpcert.enclosures.enclosure import Enclosure
 from gpcert.enclosures.mean import CellTrend, LocalTrend, MeanEnclosure, first_order, mean_enclosure
-from gpcert.enclosures.precision import LocalPrecision
+from gpcert.enclosures.pair_precision import ClassPrecisions
+from gpcert.enclosures.precision import LocalPrecision, Precision
 from gpcert.enclosures.square import OperatorBounds
+from gpcert.enclosures.stacked import StackedVariances, repeated, stacked_variances
 from gpcert.enclosures.two_sided import Units
 from gpcert.enclosures.variance import (
     VarianceEnclosure,
     VarianceOptions,
     center_of_variance,
+    center_value,
     variance_enclosure,
 )
 from gpcert.kernels import LocalKernel
@@ -75,7 +79,7 @@ class LocalPosterior:
     unit: UnitForm
     kernel: LocalKernel
     weights: tuple[Array, ...]
-    precisions: tuple[LocalPrecision, ...] | None
+    precisions: tuple[LocalPrecision, ...] | ClassPrecisions | None
     operator: OperatorBounds
     image: Image | None = None
     """Linear features in front of the kernel, on this region: it then lives in those."""
@@ -104,10 +108,7 @@ class LocalPosterior:
         if variance:
             _ = unit.variance_scale
             operator = OperatorBounds.of(unit)
-            precisions = tuple(
-                LocalPrecision.build(unit, index, kernel.variance, backend)
-                for index in range(unit.precision_count)
-            )
+            precisions = _local_precisions(unit, kernel.variance, backend)
         return LocalPosterior(
             posterior=posterior,
             unit=unit,
@@ -212,7 +213,8 @@ class LocalPosterior:
 
     def variance_center(self, expansion: Expansion, output: int) -> tuple[Array, Array]:
         """(B,): about max(v_c, 0) at the centres, in unit form, and its error."""
-        found = center_of_variance(self.kernel, expansion, self._precision(output), self.operator)
+        precision = self._precision(output, expansion)
+        found = center_of_variance(self.kernel, expansion, precision, self.operator)
         dip = self.operator.excess * self.kernel.variance
         return found.value, up(found.error + dip, 2)
 
@@ -267,8 +269,43 @@ class LocalPosterior:
         self, expansion: Expansion, output: int, options: VarianceOptions
     ) -> VarianceEnclosure:
         """Enclosures of v_c in unit form."""
-        precision, units = self._precision(output), self.variance_units(output)
+        precision, units = self._precision(output, expansion), self.variance_units(output)
         return variance_enclosure(self.kernel, expansion, precision, self.operator, options, units)
+
+    @property
+    def stacks(self) -> bool:
+        """Whether the variances of all outputs are made together."""
+        return isinstance(self.precisions, ClassPrecisions)
+
+    def variances(
+        self, cells: Cells, expansion: Expansion, options: VarianceOptions
+    ) -> StackedVariances:
+        """Of all outputs; `stacks` only."""
+        assert isinstance(self.precisions, ClassPrecisions)
+        count = len(self.posterior.weights)
+        units = tuple(self.variance_units(j) for j in range(count))
+        return stacked_variances(
+            (self.kernel, self.expand(repeated(cells, count)).copied(count), expansion),
+            self.precisions.on(expansion, range(count)),
+            self.operator,
+            options,
+            units,
+        )
+
+    def variance_centers(self, expansion: Expansion) -> tuple[Array, Array]:
+        """(J, B): `variance_center` of all outputs; `stacks` only."""
+        assert isinstance(self.precisions, ClassPrecisions)
+        count = len(self.posterior.weights)
+        xp, B = namespace(expansion.K), expansion.K.shape[0]
+        explained = self.precisions.on(expansion, range(count)).explained(self.kernel)
+        found = []
+        for j in range(count):
+            own = slice(j * B, (j + 1) * B)
+            part = (explained[0][own], explained[1][own])
+            value, error, _ = center_value(self.kernel, expansion, part, self.operator)
+            found.append((value, up(error + self.operator.excess * self.kernel.variance, 2)))
+        values, errors = zip(*found, strict=True)
+        return xp.stack(list(values)), xp.stack(list(errors))
 
     def variance_options(
         self, expansion: Expansion, output: int, optional: bool, wants: Callable[[str], bool]
@@ -279,19 +316,33 @@ class LocalPosterior:
         derivatives = optional and (cheap or wants("derivatives"))
         # the weights S k have no small sum of sizes where the kernel is smooth: seldom a gain there
         pointwise = wants("pointwise variance")
-        second = optional and self._second_pays(self._precision(output), cells, features)
+        second = optional and self._second_pays(output, cells, features)
         return VarianceOptions(derivatives, second, pointwise)
 
-    def _precision(self, output: int) -> LocalPrecision:
+    def _precision(self, output: int, expansion: Expansion) -> Precision:
         assert self.precisions is not None, "built with variance=False"
+        if isinstance(self.precisions, ClassPrecisions):
+            return self.precisions.on(expansion, [output])
         return self.precisions[output if len(self.precisions) > 1 else 0]
 
-    def _second_pays(self, precision: LocalPrecision, cells: int, features: int) -> bool:
+    def _second_pays(self, output: int, cells: int, features: int) -> bool:
         """Whether the covariance of the second degree is cheap enough to be tried."""
         rows = features * (features + 3) // 2
         work = cells * rows * len(self.posterior.points) ** 2
         cheap = 0 < features <= MOST_SECOND_FEATURES and work <= CHEAP_WORK
-        return cheap and precision.negative is None
+        if not cheap or not isinstance(self.precisions, tuple):
+            return False
+        return self.precisions[output if len(self.precisions) > 1 else 0].negative is None
+
+
+def _local_precisions(
+    unit: UnitForm, variance: float, backend: Backend
+) -> tuple[LocalPrecision, ...] | ClassPrecisions:
+    """Of every output, or of all pairs of classes together."""
+    if isinstance(unit, PairUnits):
+        return ClassPrecisions.build(unit, backend)
+    count = range(unit.precision_count)
+    return tuple(LocalPrecision.build(unit, index, variance, backend) for index in count)
 
 
 @dataclass(frozen=True, eq=False)

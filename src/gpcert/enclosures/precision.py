@@ -6,9 +6,11 @@ Proofs: docs/mathematics.md, statements 6.3 and 6.7.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
 from array_api_compat import device, is_numpy_namespace
 
 from gpcert.arrays import Array, Backend, namespace
@@ -39,8 +41,20 @@ class Applied(NamedTuple):
     product_error: Array
 
 
+class Precision(ABC):
+    """S of one output, or of several whose cells stand one after the other (`pair_precision`)."""
+
+    @abstractmethod
+    def apply(self, local: LocalKernel, expansion: Expansion) -> Applied:
+        """`y = S k` and `k.y` with their errors."""
+
+    @abstractmethod
+    def derivative_covariance(self, local: LocalKernel, expansion: Expansion) -> QuadraticForm:
+        """The covariance (B, f, f) of the posterior's derivatives at the centres."""
+
+
 @dataclass(frozen=True, eq=False)
-class LocalPrecision:
+class LocalPrecision(Precision):
     """`S = A^T A - C^T C` on a backend: one product with S where that is accurate enough, else
     with the factors, one after the other.
 
@@ -67,6 +81,11 @@ class LocalPrecision:
         S = backend.asarray(unit.precisions[index]) if worst <= ACCEPTABLE_ERROR else None
         negative = LocalPrecision(backend.asarray(C), None, other) if len(C) else None
         return LocalPrecision(backend.asarray(A), S, size, negative, is_triangular(A))
+
+    @staticmethod
+    def of_factor(A: np.ndarray, size: float, backend: Backend) -> LocalPrecision:
+        """`S = A^T A` by its factor alone."""
+        return LocalPrecision(backend.asarray(A), None, size, None, is_triangular(A))
 
     def apply(self, local: LocalKernel, expansion: Expansion) -> Applied:
         """`y = S k` and `k.y` with their errors.
@@ -112,6 +131,20 @@ class LocalPrecision:
         return Applied(y, y_error, product, up(error + gamma(N + 4) * size, N + 16))
 
     def _by_factor(self, local: LocalKernel, expansion: Expansion) -> Applied:
+        q, q_error, product, error = self._explained(local, expansion)
+        r, q_norm = len(self.factor), root(product)
+        y = q @ self.factor
+        y_error = up(self.size * (q_error + gamma(r + 4) * (q_norm + q_error)), 8)
+        return Applied(y, y_error, product, error)
+
+    def explained(self, local: LocalKernel, expansion: Expansion) -> tuple[Array, Array]:
+        """`|A k|^2` (B,) and its error, by the factor."""
+        return self._explained(local, expansion)[2:]
+
+    def _explained(
+        self, local: LocalKernel, expansion: Expansion
+    ) -> tuple[Array, Array, Array, Array]:
+        """`q = A k` (B, r), a bound (B,) of its error, `|q|^2` and its error."""
         xp = namespace(expansion.K)
         r, N = self.factor.shape
         k_norm, k_error = local.row_sizes(expansion)
@@ -120,10 +153,8 @@ class LocalPrecision:
         q_error = up(self.size * spread, 8)
         product = xp.sum(q**2, axis=1)
         q_norm = root(product)
-        y = q @ self.factor
-        y_error = up(self.size * (q_error + gamma(r + 4) * (q_norm + q_error)), 8)
         error = q_error * (2.0 * q_norm + q_error) + gamma(r + 4) * product
-        return Applied(y, y_error, product, up(error, r + 16))
+        return q, q_error, product, up(error, r + 16)
 
     def derivative_covariance(self, local: LocalKernel, expansion: Expansion) -> QuadraticForm:
         """`G = G0 - Q Q^T (+ Q' Q'^T)`, Q = D k A^T: covariance (B, f, f) of the derivatives.
@@ -135,10 +166,10 @@ class LocalPrecision:
         xp = namespace(expansion.K)
         prior = local.derivative_covariance(expansion)
         spread = root(xp.sum(prior.matrix**2, axis=(1, 2)))
-        square, error = self._derivative_square(local, expansion)
+        square, error = self.derivative_square(local, expansion)
         matrix = prior.matrix - square
         if self.negative is not None:
-            other, other_error = self.negative._derivative_square(local, expansion)
+            other, other_error = self.negative.derivative_square(local, expansion)
             matrix, error = matrix + other, error + other_error
             spread = spread + root(xp.sum(other**2, axis=(1, 2)))
         spread = spread + root(xp.sum(square**2, axis=(1, 2)))
@@ -159,7 +190,7 @@ class LocalPrecision:
             total += Q @ xp.matrix_transpose(Q)
         return total
 
-    def _derivative_square(self, local: LocalKernel, expansion: Expansion) -> tuple[Array, Array]:
+    def derivative_square(self, local: LocalKernel, expansion: Expansion) -> tuple[Array, Array]:
         """`Q Q^T` and its error, infinite where the derivatives' is."""
         xp = namespace(expansion.K)
         if self.precision is not None and self.negative is None and self._tall:

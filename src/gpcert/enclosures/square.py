@@ -16,7 +16,7 @@ import numpy as np
 
 from gpcert.arrays import Array, PerCell, PerCellMatrix, namespace
 from gpcert.enclosures.enclosure import add_identity, reach
-from gpcert.enclosures.precision import LocalPrecision
+from gpcert.enclosures.precision import LocalPrecision, Precision
 from gpcert.kernels.expansions.base import Expansion, LocalKernel, QuadraticForm, SecondDegree
 from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.rounding import gamma, nonnegative, root, up
@@ -233,7 +233,7 @@ def prior_square(step: QuadraticForm, geometry: Geometry, operator: OperatorBoun
 def posterior_square(
     local: LocalKernel,
     expansion: Expansion,
-    precision: LocalPrecision,
+    precision: Precision,
     step: QuadraticForm,
     operator: OperatorBounds,
 ) -> Square:

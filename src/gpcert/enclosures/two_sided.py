@@ -33,6 +33,12 @@ class Units:
         """Of `sign y` from `sign q`."""
         return Units(sign * self.shift, self.factor)
 
+    def take(self, rows: Array) -> Units:
+        """Those of some of the cells, where they differ."""
+        parts = (self.shift, self.factor)
+        shift, factor = (part if isinstance(part, int | float) else part[rows] for part in parts)
+        return replace(self, shift=shift, factor=factor)
+
     def below(self, q: Array) -> Array:
         """At most y, from at most q; never +inf."""
         xp = namespace(q)

@@ -20,8 +20,9 @@ from functools import cached_property
 from typing import NamedTuple
 
 from gpcert.arrays import Array, PerCell, namespace
+from gpcert.enclosures.cubic_term import CubicTerm
 from gpcert.enclosures.enclosure import Enclosure, reach
-from gpcert.enclosures.precision import LocalPrecision
+from gpcert.enclosures.precision import LocalPrecision, Precision
 from gpcert.enclosures.square import OperatorBounds, posterior_square, prior_square, second_square
 from gpcert.enclosures.two_sided import TwoSided, Units
 from gpcert.kernels.expansions.base import Combination, Expansion, LocalKernel
@@ -133,12 +134,24 @@ class Center(NamedTuple):
 
 
 def center_of_variance(
-    local: LocalKernel, expansion: Expansion, precision: LocalPrecision, operator: OperatorBounds
+    local: LocalKernel, expansion: Expansion, precision: Precision, operator: OperatorBounds
 ) -> Center:
     """v at the centres, and what it is made of."""
-    xp = namespace(expansion.K)
-    prior, prior_error = local.center_variance(expansion)
     y, y_error, explained, explained_error = precision.apply(local, expansion)
+    value, error, prior = center_value(local, expansion, (explained, explained_error), operator)
+    return Center(y, y_error, *prior, value, error)
+
+
+def center_value(
+    local: LocalKernel,
+    expansion: Expansion,
+    known: tuple[Array, Array],
+    operator: OperatorBounds,
+) -> tuple[Array, Array, tuple[Array, Array]]:
+    """v at the centres from `k.S k` and its error; its error, and the prior variance."""
+    xp = namespace(expansion.K)
+    explained, explained_error = known
+    prior, prior_error = local.center_variance(expansion)
     value = prior - explained
     # with a negative factor `explained` may have either sign
     error0 = up(explained_error + prior_error + gamma(2) * (prior + xp.abs(explained)), 4)
@@ -146,13 +159,13 @@ def center_of_variance(
     if shift is not None:  # |<p, P p> - <q, P q>| <= |P| |p - q| |p + q|
         moved = operator.norm * shift * (2.0 * xp.sqrt(prior + prior_error) + shift)
         error0 = up(error0 + moved, 12)
-    return Center(y, y_error, prior, prior_error, value, error0)
+    return value, error0, (prior, prior_error)
 
 
 def variance_enclosure(
     local: LocalKernel,
     expansion: Expansion,
-    precision: LocalPrecision,
+    precision: Precision,
     operator: OperatorBounds,
     options: VarianceOptions,
     units: Units,
@@ -181,15 +194,18 @@ def variance_enclosure(
         square, gained = square.better(own, geometry)
     second = local.second_degree(expansion) if options.second else None
     if second is not None:
+        assert isinstance(precision, LocalPrecision), "of one output, by its own factor"
         finer = second_square(second, geometry, precision, step, operator)
         square, gained_more = square.better(finer, geometry)
         gained = gained or gained_more
     below, above = 2.0 * (hessian + square.below), -2.0 * (hessian + square.above)
     below_error = up(2.0 * model.below + rounding + square.below_error, 4)
     above_error = up(2.0 * model.above + rounding + square.above_error, 4)
+    sides = ((model.below, 1), (model.above, -1))
+    cubics = [_doubled(CubicTerm.of(model.cubic, left, sign)) for left, sign in sides]
     return VarianceEnclosure(
-        Enclosure.of(geometry, (value, 2.0 * gradient, below), below_error, rate),
-        Enclosure.of(geometry, (-value, -2.0 * gradient, above), above_error, rate),
+        Enclosure.of(geometry, (value, 2.0 * gradient, below), below_error, rate, cubics[0]),
+        Enclosure.of(geometry, (-value, -2.0 * gradient, above), above_error, rate, cubics[1]),
         value,
         error0,
         units,
@@ -202,6 +218,12 @@ def variance_enclosure(
         gained,
         model.gained,
     )
+
+
+def _doubled(cubic: CubicTerm | None) -> CubicTerm | None:
+    if cubic is None:
+        return None
+    return cubic.scaled(namespace(cubic.saved).full_like(cubic.saved, 2.0))
 
 
 def _or(bound: Array, trivial: float) -> Array:

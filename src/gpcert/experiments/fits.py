@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,14 @@ def fitted(data: Dataset, epochs: int, random_state: int = 0, **options: Any) ->
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return model.fit(data.X_train, data.y_train)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One data set, and epochs of training."""
+
+    data: str
+    epochs: int = 10
 
 
 def trained(

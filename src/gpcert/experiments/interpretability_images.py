@@ -11,7 +11,7 @@ import numpy as np
 import gpcert
 from gpcert.datasets import Dataset
 from gpcert.experiments.base import Experiment, Rows, Tables
-from gpcert.experiments.fits import labelled, trained
+from gpcert.experiments.fits import Case, labelled, trained
 from gpcert.experiments.lime_fits import LIMES, limes
 from gpcert.experiments.pictures import shared_legend
 from gpcert.experiments.pixels import image_shape
@@ -26,14 +26,6 @@ from gpcert.plots.effects import plot_heat_map
 
 OURS = "effects"
 ROWS = ("image", "effect", "smallest gap", "adversarial")
-
-
-@dataclass(frozen=True)
-class Case:
-    """One data set of several classes, and epochs of training."""
-
-    data: str
-    epochs: int = 10
 
 
 @dataclass(frozen=True)

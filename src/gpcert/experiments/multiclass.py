@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import gpcert
+from gpcert.experiments import fits
 from gpcert.experiments.base import Experiment, Rows, Tables
 from gpcert.experiments.fits import ball_words, labelled, trained
 from gpcert.experiments.pictures import panels, shared_legend
@@ -25,11 +26,9 @@ LOOKS = {
 
 
 @dataclass(frozen=True)
-class Case:
-    """One data set of several classes, epochs of training, and the paper's accuracy."""
+class Case(fits.Case):
+    """And the paper's accuracy."""
 
-    data: str
-    epochs: int = 10
     accuracy: float | None = None
 
 

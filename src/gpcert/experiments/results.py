@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -195,13 +195,11 @@ class Environment:
 
 
 @dataclass(frozen=True)
-class ExperimentResult(Record):
+class ExperimentResult(Record, kind="experiment"):
     """All of one run; `write` and `read` take the experiment's own folder.
 
     `settings` are plain JSON values; `seconds` is the time of all pieces together.
     """
-
-    kind: ClassVar[str] = "experiment"
 
     experiment: str
     title: str

@@ -19,11 +19,7 @@ from gpcert.extras import Figure
 from gpcert.kernels import SquaredExponential
 from gpcert.models import GPClassifier
 
-AXES = {
-    "train": "training points N",
-    "features": "features d",
-    "radius": "radius gamma",
-}
+AXES = {"train": "training points N", "features": "features d", "radius": "radius gamma"}
 
 
 @dataclass(frozen=True)

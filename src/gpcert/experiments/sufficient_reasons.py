@@ -10,7 +10,7 @@ import numpy as np
 
 import gpcert
 from gpcert.experiments.base import Experiment, Rows, Tables
-from gpcert.experiments.fits import labelled, trained
+from gpcert.experiments.fits import Case, labelled, trained
 from gpcert.experiments.pictures import panels
 from gpcert.experiments.pixels import image_shape
 from gpcert.experiments.results import ResultFigure
@@ -23,14 +23,6 @@ from gpcert.plots.reasons import plot_kept_pixels
 QUESTIONS = {"sufficient": sufficient, "contrastive": contrastive}
 SHOWN = 2
 """Images per data set in the figure."""
-
-
-@dataclass(frozen=True)
-class Case:
-    """One data set of images, and epochs of training."""
-
-    data: str
-    epochs: int = 10
 
 
 @dataclass(frozen=True)

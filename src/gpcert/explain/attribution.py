@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -16,13 +16,11 @@ from gpcert.plots.effects import plot_effects, plot_heat_map
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Attribution(Record):
+class Attribution(Record, kind="attribution"):
     """`values` (points, outputs, features), from the method that it names. Nothing is proved.
 
     `labels` name the points; they are "mean" of an average.
     """
-
-    kind: ClassVar[str] = "attribution"
 
     method: str
     X: np.ndarray
@@ -75,11 +73,9 @@ class Attribution(Record):
         return output_index(self.outputs, output, classes=True)
 
     def inputs(self) -> list[np.ndarray]:
-        """X."""
         return [self.X]
 
     def check(self) -> None:
-        """Values of the points, outputs and features."""
         super().check()
         shape = (len(self.X), len(self.outputs), len(self.feature_names))
         if self.X.ndim != 2 or self.values.shape != shape or len(self.labels) != len(self.X):

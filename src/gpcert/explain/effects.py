@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -16,12 +16,9 @@ from gpcert.adapters import as_posterior
 from gpcert.api.progress import progress_line
 from gpcert.api.questions import QuantityName, RangeQuestion, range_question
 from gpcert.api.regions import Where
-from gpcert.api.words import (
-    TableWords,
-    read_tolerance,
-    verb,
-)
-from gpcert.certificates import Interval, Record
+from gpcert.api.words import TableWords, read_tolerance, verb
+from gpcert.certificates import Interval
+from gpcert.certificates.record import Searched
 from gpcert.certificates.shown import MOST_ROWS, Shown
 from gpcert.certificates.text import interval_text
 from gpcert.committee import Model
@@ -38,7 +35,7 @@ from gpcert.search import StopReason
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Effects(Record):
+class Effects(Searched, kind="effects"):
     """`lower <= Delta <= upper`, (points, outputs, features) each; see `gpcert.explain.effects`.
 
     `outputs` are the labels of all classes (of two classes either has minus the other's effects),
@@ -46,8 +43,6 @@ class Effects(Record):
     the index of a data frame, or 0, 1, ... `averaged` counts the points of which this is the mean,
     0 if it is none. `method` is the family of bounds, `model` the posterior's fingerprint.
     """
-
-    kind: ClassVar[str] = "effects"
 
     X: np.ndarray
     lower: np.ndarray
@@ -57,12 +52,7 @@ class Effects(Record):
     outputs: tuple[Any, ...]
     quantity: str
     radius: np.ndarray
-    reason: StopReason
-    boxes: int
-    seconds: float
     labels: tuple[Any, ...]
-    method: str = "taylor"
-    model: str = ""
     averaged: int = 0
 
     @property
@@ -150,11 +140,9 @@ class Effects(Record):
         return output_index(self.outputs, output, self.quantity == "probability")
 
     def inputs(self) -> list[np.ndarray]:
-        """X."""
         return [self.X]
 
     def check(self) -> None:
-        """Bounds of the points, outputs and features, the lower ones not above the upper ones."""
         super().check()
         shape = (len(self.X), len(self.outputs), len(self.features))
         if self.X.ndim != 2 or not self.lower.shape == self.upper.shape == shape:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -17,14 +17,8 @@ from gpcert.api.decisions import Method
 from gpcert.api.progress import Line, margin_text, progress_line
 from gpcert.api.regions import Where
 from gpcert.api.rules import RuleOptions, decision_rule
-from gpcert.api.words import (
-    Means,
-    RangeWords,
-    read_tolerance,
-    read_x,
-    verb,
-)
-from gpcert.certificates import Record
+from gpcert.api.words import Means, RangeWords, read_tolerance, read_x, verb
+from gpcert.certificates.record import Searched
 from gpcert.certificates.shown import Shown
 from gpcert.certificates.table import COST, RecordTable, cells_of
 from gpcert.certificates.text import table_shown
@@ -39,26 +33,17 @@ from gpcert.posterior import Posterior
 from gpcert.quantities import Probability, Quantity
 from gpcert.regions import Region
 from gpcert.rounding import down, up
-from gpcert.search import (
-    Problem,
-    SearchResult,
-    StopReason,
-    Watch,
-    solve,
-    stop_if_interrupted,
-)
+from gpcert.search import Problem, SearchResult, StopReason, Watch, solve, stop_if_interrupted
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PixelBudget(Record):
+class PixelBudget(Searched, kind="pixel_budget"):
     """`lower <= smallest gap <= upper` per beta (B,), attained at `points` (B, d).
 
     `least_beta` is the smallest number of pixels, in the order of `ranking`, for which an image of
     another decision is known (`adversarial`), None if there is none; up to `safe_beta` it is proved
     that there is none (None: of no beta asked for). After Ctrl-C, `betas` are those reached.
     """
-
-    kind: ClassVar[str] = "pixel_budget"
 
     x: np.ndarray | None
     decision: Any
@@ -71,12 +56,7 @@ class PixelBudget(Record):
     least_beta: int | None
     safe_beta: int | None
     adversarial: np.ndarray | None
-    reason: StopReason
-    boxes: int
-    seconds: float
     region: dict[str, Any]
-    method: str = "taylor"
-    model: str = ""
 
     def to_frame(self) -> DataFrame:
         """One row per beta."""
@@ -90,7 +70,6 @@ class PixelBudget(Record):
         return plot_gaps(ax, [(self.ranked_by, self.betas, self.lower, self.upper)])
 
     def shown(self) -> Shown:
-        """The gap per beta, rounded outwards."""
         columns = self._columns()
         rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
         return table_shown(repr(self), rows, True)
@@ -100,12 +79,10 @@ class PixelBudget(Record):
         return f"PixelBudget({self.ranked_by}, {len(self.betas)} betas, {least} {self.decision})"
 
     def inputs(self) -> list[np.ndarray]:
-        """x, the points and the adversarial image."""
         given = (self.x, self.points, self.adversarial)
         return [each for each in given if each is not None]
 
     def check(self) -> None:
-        """Bounds and points of every beta, the lower ones not above the upper ones."""
         super().check()
         count = len(self.betas)
         if self.x is None or self.points.shape != (count, len(self.x)):
@@ -117,14 +94,10 @@ class PixelBudget(Record):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PixelBudgetTable(RecordTable[PixelBudget]):
+class PixelBudgetTable(RecordTable[PixelBudget], kind="pixel_budgets"):
     """Pixel budgets of several points."""
 
-    kind: ClassVar[str] = "pixel_budgets"
-    row_kind: ClassVar[type[Record]] = PixelBudget
-
     def cells(self, row: PixelBudget) -> dict[str, Any]:
-        """How few pixels flip the decision, how many are proved not to, cost."""
         return {
             **cells_of(row, "decision ranked_by least_beta safe_beta"),
             "gap_lower": float(row.lower[-1]),
@@ -133,7 +106,6 @@ class PixelBudgetTable(RecordTable[PixelBudget]):
         }
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """The gaps of all points; returns the Axes."""
         pairs = zip(self.labels, self, strict=True)
         rows = [(f"{label}: {r.ranked_by}", r.betas, r.lower, r.upper) for label, r in pairs]
         return plot_gaps(ax, rows)

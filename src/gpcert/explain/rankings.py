@@ -25,12 +25,7 @@ RANKINGS = get_args(Ranking)
 
 
 def ranked_features(
-    model: Model,
-    x: np.ndarray,
-    region: Region,
-    ranking: Any,
-    label: Any,
-    random_state: int | None,
+    model: Model, x: np.ndarray, region: Region, ranking: Any, label: Any, random_state: int | None
 ) -> np.ndarray:
     """The movable features of the region, the most important for the decision `label` first.
 
@@ -47,12 +42,7 @@ def ranked_features(
 
 
 def _by_method(
-    model: Model,
-    x: np.ndarray,
-    region: Region,
-    name: str,
-    label: Any,
-    random_state: int | None,
+    model: Model, x: np.ndarray, region: Region, name: str, label: Any, random_state: int | None
 ) -> np.ndarray:
     gradient = importance_by_gradient(model, x, region)
     if name == "gradient":

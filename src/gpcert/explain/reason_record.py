@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from gpcert.certificates import Interval, Record, Status
+from gpcert.certificates import Interval, Status
+from gpcert.certificates.record import Searched
 from gpcert.certificates.shown import Shown
 from gpcert.certificates.table import COST, RecordTable, cells_of
 from gpcert.certificates.text import region_text
@@ -33,7 +34,7 @@ class Step:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Reason(Record):
+class Reason(Searched, kind="reason"):
     """A sufficient or contrastive reason; see `gpcert.explain.sufficient` and `contrastive`.
 
     `what` is "sufficient" or "contrastive", `features` the set; `undecided` are those of it that
@@ -42,8 +43,6 @@ class Reason(Record):
     `steps` every certificate asked for. `reason` is DECIDED, or why the first step without a
     verdict ended, `unit` what the steps' margins are measured in.
     """
-
-    kind: ClassVar[str] = "reason"
 
     what: str
     x: np.ndarray | None
@@ -54,14 +53,9 @@ class Reason(Record):
     movable: tuple[int, ...]
     counterexample: np.ndarray | None
     steps: tuple[Step, ...]
-    reason: StopReason
-    boxes: int
-    seconds: float
     rule: str
     region: dict[str, Any]
     unit: str = ""
-    method: str = "taylor"
-    model: str = ""
 
     @property
     def minimal(self) -> bool:
@@ -114,7 +108,6 @@ class Reason(Record):
         return f"Reason({self.what}, {len(self.features)} of {len(self.movable)} features{tail})"
 
     def shown(self) -> Shown:
-        """The set in words, what is undecided of it, the region and the cost."""
         rows = [(f"{self.what} reason", self._words())]
         if self.undecided:
             text = f"{len(self.undecided)} of them may be superfluous (undecided)"
@@ -138,7 +131,6 @@ class Reason(Record):
         return f"{shown(self.feature_names)}: {what} the decision {self.decision}"
 
     def check(self) -> None:
-        """Features of the region; what is undecided is one of those kept."""
         super().check()
         if self.what not in {"sufficient", "contrastive"} or self.x is None:
             raise InputError(f"what: expected sufficient or contrastive, and x, got {self.what!r}")
@@ -148,14 +140,10 @@ class Reason(Record):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ReasonTable(RecordTable[Reason]):
+class ReasonTable(RecordTable[Reason], kind="reasons"):
     """Reasons of several points."""
 
-    kind: ClassVar[str] = "reasons"
-    row_kind: ClassVar[type[Record]] = Reason
-
     def cells(self, row: Reason) -> dict[str, Any]:
-        """The set, how many of it are undecided, cost."""
         return {
             **cells_of(row, "what decision found"),
             "features": " ".join(row.feature_names),

@@ -17,12 +17,7 @@ from gpcert.api.certify import certify_region
 from gpcert.api.progress import Line, progress_line
 from gpcert.api.regions import Where
 from gpcert.api.rules import RuleOptions
-from gpcert.api.words import (
-    DecisionWords,
-    Means,
-    read_x,
-    verb,
-)
+from gpcert.api.words import DecisionWords, Means, read_x, verb
 from gpcert.certificates import Certificate, Status
 from gpcert.certificates.schema import like
 from gpcert.committee import Model

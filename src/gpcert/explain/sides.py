@@ -146,11 +146,7 @@ def one_sided_ranges(
 
 
 def _by_sections(
-    question: RangeQuestion,
-    goals: Sequence[Goal],
-    intervals: Intervals,
-    effort: Effort,
-    line: Line,
+    question: RangeQuestion, goals: Sequence[Goal], intervals: Intervals, effort: Effort, line: Line
 ) -> list[SharedResult]:
     variance = any(goal.needs_variance for goal in goals)
     parts = SectionModel.parts_of(question.model, effort.means.backend, variance)

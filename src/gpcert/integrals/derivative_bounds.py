@@ -14,10 +14,9 @@ UNIMODAL_BOUNDS = (0.39895, 0.48395, 0.57703, 1.10121, 1.93695, 4.61448, 10.2247
 Statement: let `F(t) = E s(t + z)`, z standard normal, with s in [0, 1] rising first and falling
 then (or only one of these). Then `|F^(j)| <= e_j`. The same for `E s(a + L (z + t u))`, |u| = 1, in
 several dimensions, if s is so along every line: condition on the part of z orthogonal to u.
-Reason: `F^(j)(t)` is the integral of ds(x) times `phi^(j-1)(x - t)` up to sign; the rising part of
-ds has mass at most 1, and so has the falling part. Log-concave functions are of this kind. Mixed
-derivatives along several unit vectors have the same bound (Banach 1938: a symmetric multilinear
-form on a Euclidean space attains its norm on the diagonal).
+Reason: the rising and the falling part of ds have mass at most 1 each (Statement 9.3); log-concave
+functions are of this kind. Mixed derivatives along several unit vectors have the same bound (Banach
+1938: a symmetric multilinear form on a Euclidean space attains its norm on the diagonal).
 """
 
 PROBABILITY_LINES: tuple[tuple[tuple[float, float], ...], ...] = (
@@ -111,10 +110,8 @@ PROBABILITY_LINES: tuple[tuple[tuple[float, float], ...], ...] = (
 
 Statement: for s as above and any slope, `|F^(j)| <= height + slope F` at the same point, where
 `height >= max |E He_j(z) 1_I| - slope P(I)` over intervals I.
-Reason: s is an average of indicators of intervals (its superlevel sets), `F^(j) = E s He_j(z)`, and
-F is the same average of P(I); in several dimensions also of the conditional means. A small or a
-large probability changes slowly. `E He_j 1_(a,b) = He_(j-1)(a) phi(a) - He_(j-1)(b) phi(b)`. The
-slopes were chosen by looking at p = 0.01 to 0.99; the tests prove the heights in ball arithmetic.
+Reason: s is an average of indicators of intervals, its superlevel sets (Statement 9.4). The slopes
+were chosen by looking at p = 0.01 to 0.99; the tests prove the heights in ball arithmetic.
 """
 
 

@@ -47,8 +47,6 @@ def gaussian_integral_range(
     interval's middle, there at v_low if the mean lies in [a, b], else at the variance nearest to
     `v_c = ((mu-a)^2 - (mu-b)^2) / (2 log((mu-a)/(mu-b)))`; it is least at the mean farthest from
     the middle and at an end of the range of v.
-    Reason: a Gaussian is symmetric and unimodal, so the integral falls with |mu - middle|; in v it
-    rises to v_c and falls beyond (its derivative changes sign once: Statement 8.8).
     All arrays broadcast; a and b finite, v > 0 or 0. Where two means are equally far, or rounding
     leaves it open, both are counted.
     """

@@ -21,10 +21,9 @@ def hermite_tail(mean: Array, spread: Array) -> Array:
     Statement: with `h_k` the k-th moment of a scalar N(mean, spread), the part of degree k is at
     most `t_k = h_k / sqrt(k!)` long. So `F = E s(y)`, y of that law, is within `sigma` times this
     of `E s + D1.b + <D2, W + b b^T> / 2`, sigma the length of the part of s beyond degree 2.
-    Reason: the part of degree k is the symmetrised tensor of `exp(u.b + u^T W u / 2)`, and
-    symmetrising does not lengthen. `t_k = mean t_(k-1) / sqrt(k) + spread sqrt((k-1)/k) t_(k-2)`;
-    from K on two steps shrink by `ratio = mean / sqrt(K) + spread`.
-    Infinite where that is above 0.99.
+    Reason: symmetrising a tensor does not lengthen it.
+    `t_k = mean t_(k-1) / sqrt(k) + spread sqrt((k-1)/k) t_(k-2)`; from K on two steps shrink by
+    `ratio = mean / sqrt(K) + spread`. Infinite where that is above 0.99.
 
     >>> import numpy as np
     >>> float(hermite_tail(np.array([0.1]), np.array([0.0]))[0]) < 1.01 * 0.1**3 / 6**0.5

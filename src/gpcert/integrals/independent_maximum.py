@@ -236,10 +236,8 @@ def _aliasing(s: Array, step: Array, smallest: Array) -> Array:
     M above the integral of |f| along every line of the strip. With `q_k = A / s_k <= q = A / s_min`
     and `I(q) = int_0^q exp(u^2 / 2) du`, M is at most
     `(m + 1) (1 + q) e^(3 q^2 / 2) prod_k (1 + 0.4 I(q_k))` times `2 max|w| s_min^-j`, order j <= 2.
-    Reason: `|g_k|` grows by exp(q_k^2/2), `Phi(x + iq) = Phi(x) + i int_0^q phi(x + iu) du`; every
-    term has 1 to 3 factors g, one of them integrates to exp(q_c^2/2), the others are at most 0.4 /
-    s_k, `|x g| <= (0.25 + 0.4 q) / s_k^2` for one. I is bounded by the trapezoidal rule of a convex
-    function.
+    Reason: `|g_k|` grows by exp(q_k^2/2), `|Phi|` by `0.4 I` (Statement 9.11), and every term has
+    1 to 3 factors g. I is bounded by the trapezoidal rule of a convex function.
     Reference: Trefethen & Weideman 2014, "The exponentially convergent trapezoidal rule", Thm 5.1.
     """
     xp = namespace(s)

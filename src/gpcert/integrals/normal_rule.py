@@ -99,9 +99,7 @@ def trapezoid_error(degree: int, step: float, spread: float) -> float:
     Statement: let g be analytic where `|Im t| spread < pi`, with `|g| <= 1 / sin(a)` where
     `|Im t| spread <= a`, `pi/2 <= a < pi`. For every y > 0 with `y spread <= a` the error is
     at most `2 / (exp(2 pi y / step) - 1) * exp(y^2 / 2) / sin(a) * sum_j C(r, j) y^j sqrt((r-j)!)`.
-    Reason: Poisson's summation formula; every Fourier integral but the one at 0 is moved to
-    `Im t = -+y`, where `|phi(x + iy)| = phi(x) exp(y^2 / 2)`,
-    `He_r(x + iy) = sum_j C(r, j) (iy)^j He_{r-j}(x)` and `E|He_j| <= sqrt(j!)`.
+    Reason: Poisson's summation formula, Fourier integrals moved to `Im t = -+y` (Statement 9.6).
     Reference: Trefethen & Weideman 2014, "The exponentially convergent trapezoidal rule", thm 5.1.
 
     >>> trapezoid_error(0, 0.25, 1.0) < 1e-25

@@ -55,11 +55,8 @@ def owen_t(h: Array, a: Array) -> Array:
     """Owen's `T(h, a) = int_0^a exp(-h^2 (1 + x^2) / 2) / (1 + x^2) dx / (2 pi)` for `|a| <= 1`.
 
     Statement: the result is within 16 U of `T(h, a)` for the exact floats h, |h| <= 2^40, and a.
-    Reason: on the ellipse with foci 0 and a and half axes `(17/16) |a|`, `(15/16) |a|` (parameter
-    r = 4), `Re(1 + x^2) >= 1 - (15/16)^2 > 0.12`, so the integrand is below 8.3 for every h; a
-    rule with N nodes integrates Chebyshev's T_k exactly for k < 2N and for odd k, the coefficients
-    are at most `2 * 8.3 r^-k`, the rule and the integral of T_k at most 2 and 2 / (k^2 - 1): for
-    N = 16 the error is below `(|a| / 2) 4.01 * 8.3 r^-32 / (1 - r^-2) / (2 pi) < 2^-60`.
+    Reason: the rule errs by less than 2^-60, as the integrand is below 8.3 on an ellipse of
+    parameter 4 for every h (Statement 9.12).
     Rounding: a relative error e of `y = h^2 (1 + x^2) / 2`, at most 8 U with that of the node,
     costs `y exp(-y) e < 3 U`; the exponential, quotient, weight and sum of 16 terms add 28 U, and
     the factor `|a| / (2 pi) < 0.16` brings all of it below 6 U.
@@ -85,11 +82,9 @@ def bivariate_orthant(h: Array, k: Array, rho: Array, sine: Array) -> tuple[Arra
     Statement: if the floats h, k are within 8 U of the real scores, relative, rho within 16 U of
     the real correlation, absolute, and sine within 16 U of the real sine, relative, then the
     real Phi_2 is within `error` of `value`. The scores may be infinite.
-    Reason: with `t = (k - rho h) / s` for the edge of h and likewise for k,
-    `Phi_2 = E(h, t_h) + E(k, t_k) - [h k < 0] / 2`, `E(h, t) = Phi(h) / 2 - T(h, t / h)`
-    `= Phi(t) (Phi(h) - 1/2) + T(t, h / t) + [h t < 0] / 2`: the form whose slope is at most 1 is
-    taken. Near `rho = +-1`, `|d Phi_2 / d rho| <= 1 / (2 pi s)` gives `|Phi_2 - limit| <=
-    asin(s) / (2 pi) <= s / 4`.
+    Reason: `Phi_2 = E(h, t_h) + E(k, t_k) - [h k < 0] / 2`, `t_h = (k - rho h) / s`, in the form of
+    E (`_edge`) whose slope is at most 1; near `rho = +-1` the limit is within `s / 4` (Statement
+    9.13).
     Rounding: t errs by `U (32 (|h| + |k|) / s + 20 |t|)`; where `|t| <= |h|`, `|k| <= 2.01 |h|`, so
     the slope errs by at most 128 U / s, and the same where `|h| <= |t|`, with t's relative error:
     the sign of t is then right. T moves by at most `1 / (2 pi)` of the slope's error and 0.13 of
@@ -121,8 +116,6 @@ def slepian_bounds(h_low: Array, h_high: Array, r_low: Array, r_high: Array) -> 
     h_low, h_high (..., 2), maybe infinite; r_low, r_high (...) in [-1, 1]; all exact floats.
     Statement: `Phi_2(h_low; r_low) <= Phi_2(h; rho) <= Phi_2(h_high; r_high)`, and always
     `max(Phi(h_1) + Phi(h_2) - 1, 0) <= Phi_2 <= min(Phi(h_1), Phi(h_2))`.
-    Reason: the event grows with the scores, and `d Phi_2 / d rho` is the density at (h_1, h_2),
-    never negative; the second line is Frechet's for any two events.
     Reference: Slepian 1962, "The one-sided barrier problem for Gaussian noise", Lemma 1.
 
     >>> import numpy as np

@@ -22,8 +22,7 @@ from gpcert.rounding import U, nonnegative
 DERIVATIVE_BOUNDS = (1.0, 0.39895, 0.48395, 0.75502, 1.40035)
 """`b_k >= E|He_k(z)| / 2`, k = 1..4 (`b_0 = 1`): the derivative of order k along a unit vector of
 any Gaussian smoothing `E link(s + z)`, 0 <= link <= 1, is at most b_k.
-Reason: it is `E (link(s + z) - 1/2) He_k(u.z)`; the integrals of |He_k| are sums of
-`2 |He_(k-1)(r)| phi(r)` over the roots r of He_k."""
+See Statement 9.2."""
 
 DENSITY_ULPS = 64.0
 """`|fl(phi^(i)(x)) - phi^(i)(x')| <= DENSITY_ULPS U`, i <= 3, if x is within 8 U of x', relative.
@@ -58,8 +57,7 @@ def sector_moments(sector: Sector, order: int) -> tuple[list[Array], list[Array]
     Statement: with `rho = n_1.n_2`, `t_1 = (h_2 - rho h_1) / s`, tau_1 the unit vector of the first
     edge with `n_2.tau_1 = s`, and likewise for the second,
     `D F(z) = - sum_j n_j phi(h_j - n_j.z) Phi(t_j - tau_j.z)`.
-    Reason: moving half-plane j outwards adds the Gaussian on edge j, where the other half-plane
-    cuts off all but `tau_j.z < t_j`. The rest is the product rule for orthogonal n_j, tau_j.
+    The rest is the product rule for orthogonal n_j, tau_j (Statement 9.14).
     Where the error bound exceeds `DERIVATIVE_BOUNDS`, 0 is returned with that bound.
     Reference: Plackett 1954, "A reduction formula for normal multivariate integrals".
     """

@@ -60,11 +60,8 @@ def softmax_moments(a: Array, L: Array, order: int) -> ClassMoments:
 
     Statement: see `ClassMoments`. The derivative of index alpha of `z0 -> E softmax(a + L(z + z0))`
     at 0 is `E[softmax(a + L z) He_alpha(z)]` (move the shift into the density and differentiate).
-    Reason, that the softmax is in the class of `normal_rule` for `spreads[j] = max_k(0, L_kj) -
-    min_k(0, L_kj)`: with z_j moved by iy the arguments of the exponentials `exp(d_k - d_c)` lie in
-    an interval of length `y spreads[j] <= theta` that contains 0 (k = c). For theta < pi they lie
-    in a convex cone, so does their sum M, so `|arg M| <= theta`, hence `|1 + M| >= 1` if
-    `theta <= pi/2`, else `>= sin(theta)`; and `softmax_c = 1 / (1 + M)`, M without the term k = c.
+    The softmax is in the class of `normal_rule` for the spreads
+    `max_k(0, L_kj) - min_k(0, L_kj)` (Statement 9.7).
     """
     _check(a, L, order)
     xp = namespace(a)

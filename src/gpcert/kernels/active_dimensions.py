@@ -166,7 +166,7 @@ class ActiveBatch(NodeBatch):
         gradients[:, self.index, :] = self.part.gradients()
         return gradients
 
-    def variations(self) -> tuple[Array, Array, Array, Array]:
+    def variations(self) -> tuple[Array, ...]:
         return self.part.variations()
 
     def beyond_second(self, coefficients: Array, third: Array) -> Beyond:

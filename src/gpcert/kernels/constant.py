@@ -156,7 +156,7 @@ class ConstantBatch(NodeBatch):
     def gradients(self) -> Array:
         return self._zeros(self.features, self.value.shape[1])
 
-    def variations(self) -> tuple[Array, Array, Array, Array]:
+    def variations(self) -> tuple[Array, ...]:
         value, none, _ = self.sizes
         return value, none, none, none
 

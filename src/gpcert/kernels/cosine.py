@@ -1,16 +1,26 @@
-"""k(x, y) = v cos(w.(x - y))."""
+"""k(x, y) = v cos(w.(x - y)).
+
+Proofs: docs/mathematics.md, statement 2.10.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
+from gpcert.arrays import Array, namespace
 from gpcert.kernels.base import Kernel
-from gpcert.kernels.nodes.cosine import LocalCosine
+from gpcert.kernels.lines.base import Affine, Enclosed
+from gpcert.kernels.lines.carriers import SinusoidCarrier, sinusoid_minimum
+from gpcert.kernels.nodes.base import Jet, LocalNode, NodeBatch, Triple
+from gpcert.kernels.nodes.feature_sizes import FeatureSizes, spectral_gram
+from gpcert.kernels.nodes.phases import circle_remainders, length_above, phase_reach, swing
 from gpcert.kernels.parameters import FREQUENCIES, POSITIVE, Parameter
-from gpcert.regions.frame import Frame
+from gpcert.regions.frame import Frame, Reach
+from gpcert.rounding import SIN_COS_ULPS, TINY, U, down, gamma, up
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,4 +59,166 @@ class Cosine(Kernel):
         return -self.variance * np.sin(self._phase(X, Y))[:, :, None] * self.frequency
 
     def node(self, points: np.ndarray, frame: Frame) -> LocalCosine:
-        return LocalCosine.build(points, self.frequency, self.variance, frame)
+        """Fold in the features that the region holds fixed, and count every rounding.
+
+        Coordinates carry one rounding, products and the sum of d of them d + 1, the differences
+        another two: all relative to `sum_j |w_j| (|z_j| + |c_j|)`.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            W = self.frequency[frame.free] * frame.unit
+            w = self.frequency[frame.fixed]
+            apart = points[:, frame.fixed] - frame.fixed_values
+            phases = frame.points(points) @ W + apart @ w
+            size = frame.extents(points) @ np.abs(W)
+            size = size + (np.abs(points[:, frame.fixed]) + np.abs(frame.fixed_values)) @ np.abs(w)
+            errors = up(gamma(points.shape[1] + 8) * size, points.shape[1] + 8)
+            length = length_above(W)
+        known = np.isfinite(phases) & (errors < LARGEST_PHASE_ERROR)
+        return LocalCosine(
+            frame.backend.asarray(W),
+            length,
+            frame.backend.asarray(np.where(known, phases, 0.0)),
+            frame.backend.asarray(np.where(known, errors, np.inf)),
+            self.variance,
+        )
+
+
+LARGEST_PHASE_ERROR = 1.0
+"""A phase known less well than this is not known at all: bounds fall back to |cos| <= 1."""
+
+
+@dataclass(frozen=True, eq=False)
+class LocalCosine(LocalNode):
+    """The kernel bound to points; the phase of (c, z_i) is `W.c - point_phases_i`."""
+
+    frequency: Array
+    """(f,): W = w unit, exact."""
+    length: float
+    """Upper bound of |W|."""
+    point_phases: Array
+    phase_errors: Array
+    """(N,): bounds of the error of `W.c - point_phases_i` for every centre of the region."""
+    variance: float
+
+    def feature_sizes(self, reach: Reach) -> FeatureSizes:
+        """phi(x) = sqrt(v) (cos w.x, sin w.x): `E u^(2n) = v u^(2n)`, remainders exact."""
+        u = phase_reach(reach, self.frequency)
+        xp = namespace(u)
+        with np.errstate(over="ignore"):
+            zero = xp.zeros_like(u)
+            higher = [up(self.variance * u ** (2 * n), 8 * n + 1) for n in (1, 2, 3)]
+            moments = [self.variance + zero, *(xp.where(u > 0, m, zero) for m in higher)]
+            root = float(up(np.sqrt(self.variance), 1))
+            direct = tuple(xp.where(u > 0, up(root * r, 1), zero) for r in circle_remainders(u))
+        return FeatureSizes(spectral_gram(moments), direct, True)
+
+    def at(self, reach: Reach) -> CosineBatch:
+        return CosineBatch(self, reach)
+
+
+class CosineBatch(NodeBatch):
+    """See `NodeBatch`; everything is v cos or v sin of one phase times powers of W."""
+
+    def __init__(self, node: LocalCosine, reach: Reach) -> None:
+        xp = namespace(reach.center)
+        self.node, self.reach = node, reach
+        with np.errstate(over="ignore", invalid="ignore"):
+            phase = (reach.center @ node.frequency)[:, None] - node.point_phases[None, :]
+            known = xp.isfinite(node.phase_errors)[None, :]
+            self.phase = xp.where(known, phase, xp.zeros_like(phase))
+            self.cosine, self.sine = xp.cos(self.phase), xp.sin(self.phase)
+            v = node.variance
+            self.value = v * self.cosine
+            # of cos and of the two products with v and W; a phase error moves cos by at most itself
+            zeros = xp.zeros_like(node.phase_errors)
+            error = node.phase_errors + gamma(SIN_COS_ULPS + 4)
+            L = node.length
+            self.errors: Triple = (
+                up(v * error, 2),
+                up(v * L * error, 4) if L > 0 else zeros,
+                up(v * L * L * error, 6) if L > 0 else zeros,
+            )
+            ones = xp.ones_like(node.phase_errors)
+            self.sizes: Triple = (up(v * ones), up(v * L * ones, 3), up(v * L * L * ones, 5))
+
+    @cached_property
+    def _outer(self) -> Array:
+        W = self.node.frequency
+        return W[:, None] * W[None, :]
+
+    def contract(self, coefficients: Array) -> Jet:
+        """`sum a cos`, `-W sum a sin`, `-W W^T sum a cos`, times v."""
+        xp = namespace(coefficients)
+        value = xp.sum(coefficients * self.value, axis=1)
+        slope = -self.node.variance * xp.sum(coefficients * self.sine, axis=1)
+        return Jet(
+            value,
+            slope[:, None] * self.node.frequency[None, :],
+            -value[:, None, None] * self._outer[None, :, :],
+        )
+
+    def gradients(self) -> Array:
+        """`-v sin(phase) W_j`."""
+        scaled = -self.node.variance * self.sine
+        return scaled[:, None, :] * self.node.frequency[None, :, None]
+
+    def variations(self) -> tuple[Array, ...]:
+        """`v u^n sup |cos|` (n even) or `sup |sin|` (n odd), u the phase's reach over the cell."""
+        xp = namespace(self.value)
+        u = phase_reach(self.reach, self.node.frequency)[:, None]
+        with np.errstate(over="ignore"):
+            spread = up(u + self.node.phase_errors[None, :], 2)
+            even = swing(self.cosine, self.sine, spread)[1]
+            odd = swing(self.sine, self.cosine, spread)[1]
+            found = [up(self.node.variance * even, 2)]
+            for n, most in ((1, odd), (2, even), (3, odd)):
+                size = up(self.node.variance * u**n * most, n + 4)
+                found.append(xp.where(u > 0, size, xp.zeros_like(size)))
+        return tuple(found)
+
+    def itself(self) -> tuple[Jet, Triple]:
+        """v, 0 and -v W W^T: the value exact, the Hessian with two roundings an entry."""
+        xp = namespace(self.value)
+        zero = xp.zeros_like(xp.sum(self.reach.half, axis=1))
+        hessian = -self.node.variance * self._outer[None, :, :] + zero[:, None, None]
+        jet = Jet(self.node.variance + zero, xp.zeros_like(self.reach.half), hessian)
+        size = self.node.variance * self.node.length**2
+        return jet, (zero, zero, zero + float(up(4.0 * U * size, 4)) + TINY)
+
+    def enclosed(self) -> Enclosed:
+        """The kernel is its own carrier: a weighted sum of cosines of one phase is one sinusoid.
+
+        So the bound of a mean by "lines" is its exact minimum; lines under and over every cosine
+        (the paper's choice) are never better.
+        """
+        node, xp = self.node, namespace(self.value)
+        errors = xp.minimum(node.phase_errors, xp.full_like(node.phase_errors, 2.0))
+        carrier, low, high = one_phase(
+            (self.cosine, self.sine),
+            errors[None, :] + xp.zeros_like(self.value),
+            node.variance,
+            phase_reach(self.reach, node.frequency),
+        )
+        line = Affine(xp.zeros_like(self.value), ((carrier, xp.ones_like(self.value)),))
+        return Enclosed(low, high, line, line)
+
+
+def one_phase(
+    circle: tuple[Array, Array], errors: Array, amplitude: float, reach: Array
+) -> tuple[SinusoidCarrier, Array, Array]:
+    """`amplitude (C cos e - S sin e)`, |e| <= reach (B,), as a carrier, and its range (B, N).
+
+    `circle` is (C, S), each (B, N) and at most 1 in size, within `errors` and a few roundings.
+    """
+    C, S = circle
+    xp = namespace(C)
+    zeros = xp.zeros_like(C[0, :])
+    one = xp.asarray([amplitude], dtype=C.dtype, device=C.device)
+    carrier = SinusoidCarrier(
+        zeros, zeros, one, C[:, None, :], S[:, None, :], errors[:, None, :], reach[:, None]
+    )
+    slack = up(2.0 * (errors + gamma(4 * SIN_COS_ULPS + 32)), 4)
+    spread = reach[:, None] + xp.zeros_like(C)
+    low = sinusoid_minimum(C, S, spread, slack)
+    high = -sinusoid_minimum(-C, -S, spread, slack)
+    return carrier, down(amplitude * low, 2), up(amplitude * high, 2)

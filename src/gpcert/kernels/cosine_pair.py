@@ -1,17 +1,36 @@
-"""k(x, y) = sum_{a, b = 1, 2} cos(w_a.x + p_a - w_b.y - p_b)."""
+"""k(x, y) = sum_{a, b = 1, 2} cos(w_a.x + p_a - w_b.y - p_b).
+
+The feature is the complex number `Psi(x) = sum_a e^{i alpha_a(x)}`, `alpha_a = w_a.x + p_a`, and
+`k(x, z) = Re(Psi(x) conj Psi(z))`. With `Psi(z_i) = C_i + i S_i` everything is a product of a row
+and a column:
+
+    k = sum_a E_ai,                  E_ai = cos(alpha_a) C_i + sin(alpha_a) S_i,
+    D_d k = sum_a (W_a.d) O_ai,      O_ai = -sin(alpha_a) C_i + cos(alpha_a) S_i,
+    D_d^2 k = -sum_a (W_a.d)^2 E_ai.
+
+Proofs: docs/mathematics.md, statement 2.10.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
+from gpcert.arrays import Array, namespace
 from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
-from gpcert.kernels.nodes.cosine_pair import LocalCosinePair
+from gpcert.kernels.cosine import one_phase
+from gpcert.kernels.lines.base import Affine, Enclosed
+from gpcert.kernels.nodes.base import Jet, LocalNode, NodeBatch, Triple
+from gpcert.kernels.nodes.feature_sizes import FeatureSizes
+from gpcert.kernels.nodes.phases import AffinePhase, circle_remainders, phase_reach, swing
 from gpcert.kernels.parameters import FREQUENCIES, Parameter, numbers
-from gpcert.regions.frame import Frame
+from gpcert.kernels.sizes import times
+from gpcert.regions.frame import Frame, Reach
+from gpcert.rounding import SIN_COS_ULPS, down, gamma, root, up
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +88,19 @@ class CosinePair(Kernel):
         return total
 
     def node(self, points: np.ndarray, frame: Frame) -> LocalCosinePair:
-        return LocalCosinePair.build(points, (self.first, self.second), self.phases, frame)
+        """Psi of the points."""
+        waves = [(self.first, float(self.phases[0])), (self.second, float(self.phases[1]))]
+        both = [AffinePhase.of_points(points, w, p) for w, p in waves]
+        (b1, e1), (b2, e2) = (_known(*found) for found in both)
+        array = frame.backend.asarray
+        first, second = (AffinePhase.of(w, p, frame) for w, p in waves)
+        return LocalCosinePair(
+            (first, second),
+            first.frequency - second.frequency,
+            array(np.cos(b1) + np.cos(b2)),
+            array(np.sin(b1) + np.sin(b2)),
+            array(up(e1 + e2, 2)),
+        )
 
     def in_units(self, points: np.ndarray) -> tuple[Kernel, int]:
         """As it is: k(x, x) is at most 4, and may vanish at the points."""
@@ -80,3 +111,189 @@ class CosinePair(Kernel):
         pair = [w / np.asarray(scale) for w in (self.first, self.second)]
         moved = [p - float(w @ np.asarray(shift)) for w, p in zip(pair, self.phases, strict=True)]
         return CosinePair(pair[0], pair[1], moved)
+
+
+ROUNDING = 4.0 * gamma(2 * SIN_COS_ULPS + 16)
+"""Of `cos C + sin S` from computed sines and cosines, |C|, |S| <= 2, and of products with it."""
+
+LARGEST_ERROR = 4.1
+"""Of one E_ai or O_ai, whatever is known of the phases: both numbers are in [-2, 2]."""
+
+
+def _known(phase: Array, error: Array) -> tuple[Array, Array]:
+    """A phase with an error of a turn or more is called 0, its error infinite."""
+    xp = namespace(phase)
+    known = error < 1.0
+    zero = xp.zeros_like(phase)
+    return xp.where(known, phase, zero), xp.where(known, error, zero + np.inf)
+
+
+@dataclass(frozen=True, eq=False)
+class LocalCosinePair(LocalNode):
+    """The kernel bound to points."""
+
+    phases: tuple[AffinePhase, AffinePhase]
+    difference: Array
+    """(f,): W_1 - W_2."""
+    real: Array
+    imaginary: Array
+    point_errors: Array
+    """(N,): the sum of the errors of beta_1 and beta_2."""
+
+    def feature_sizes(self, reach: Reach) -> FeatureSizes:
+        """`||D_d^n Psi|| <= sum_a |W_a.d|^n`; `||Psi|| = 2 |cos((alpha_1 - alpha_2) / 2)|`."""
+        u = [phase_reach(reach, phase.frequency) for phase in self.phases]
+        xp = namespace(u[0])
+        (a1, e1), (a2, e2) = (_known(*phase.at(reach)) for phase in self.phases)
+        with np.errstate(over="ignore"):
+            half = 0.5 * (a1 - a2)
+            spread = 0.5 * (phase_reach(reach, self.difference) + e1 + e2) + gamma(2) * abs(half)
+            most = swing(xp.cos(half), xp.sin(half), up(spread, 8))[1]
+            lengths = [up(2.0 * most, 1)]
+            for n in (1, 2, 3):
+                total = up(u[0] ** n + u[1] ** n, n + 4)
+                lengths.append(xp.where((u[0] > 0) | (u[1] > 0), total, xp.zeros_like(total)))
+            gram = tuple(tuple(times(lengths[i], lengths[j]) for j in range(4)) for i in range(4))
+            remainders = [circle_remainders(part) for part in u]
+            direct = tuple(
+                xp.where(a + b > 0, up(a + b, 1), xp.zeros_like(a))
+                for a, b in zip(*remainders, strict=True)
+            )
+        return FeatureSizes(gram, direct, False)
+
+    def at(self, reach: Reach) -> CosinePairBatch:
+        return CosinePairBatch(self, reach)
+
+
+class CosinePairBatch(NodeBatch):
+    """See `NodeBatch` and the module."""
+
+    def __init__(self, node: LocalCosinePair, reach: Reach) -> None:
+        xp = namespace(reach.center)
+        self.node, self.reach = node, reach
+        self.centers = [_known(*phase.at(reach)) for phase in node.phases]
+        self.circle = [(xp.cos(alpha), xp.sin(alpha)) for alpha, _ in self.centers]
+        self.even, self.odd = self._parts(node.real[None, :], node.imaginary[None, :])
+        self.value = self.even[0] + self.even[1]
+        self._part_errors = [
+            self._part_error(error[:, None], node.point_errors[None, :])
+            for _, error in self.centers
+        ]
+        self.errors: Triple = self._sums(self._part_errors)
+        length = up(root(node.real**2 + node.imaginary**2), 4)
+        error = xp.minimum(node.point_errors, xp.full_like(length, LARGEST_ERROR))
+        self.length = xp.minimum(up(length + error + ROUNDING, 2), xp.full_like(length, 2.0))
+        # the terms of the sums are E, O with cos C and sin S apart: together at most |Psi_i| each
+        computed = up(length + ROUNDING, 2)
+        self.sizes: Triple = self._sums([xp.maximum(self.length, computed)[None, :]] * 2)
+
+    def _parts(self, real: Array, imaginary: Array) -> tuple[list[Array], list[Array]]:
+        """E_a and O_a for a = 1, 2."""
+        rows = [(c[:, None], s[:, None]) for c, s in self.circle]
+        even = [c * real + s * imaginary for c, s in rows]
+        odd = [c * imaginary - s * real for c, s in rows]
+        return even, odd
+
+    def _part_error(self, center: Array, points: Array) -> Array:
+        """`E_a = sum_b cos(alpha_a - beta_b)` moves by at most `2 |d alpha_a| + sum |d beta_b|`."""
+        xp = namespace(center)
+        total = up(2.0 * center + points + ROUNDING, 4)
+        return xp.minimum(total, xp.full_like(total, LARGEST_ERROR))
+
+    def _sums(self, parts: list[Array]) -> Triple:
+        """`sum_a part_a |W_a|^n`, n = 0, 1, 2, rounded up."""
+        lengths = [phase.length for phase in self.node.phases]
+        xp, found = namespace(parts[0]), []
+        with np.errstate(over="ignore"):
+            for n in range(3):
+                terms = [
+                    part * length**n if length > 0 or n == 0 else xp.zeros_like(part)
+                    for part, length in zip(parts, lengths, strict=True)
+                ]
+                found.append(up(terms[0] + terms[1], 2 * n + 4))
+        return tuple(found)
+
+    @cached_property
+    def _outer(self) -> list[Array]:
+        rows = [phase.frequency for phase in self.node.phases]
+        return [row[:, None] * row[None, :] for row in rows]
+
+    def _jet(self, even: list[Array], odd: list[Array]) -> Jet:
+        """From E_a and O_a (B,)."""
+        rows = [phase.frequency[None, :] for phase in self.node.phases]
+        gradient = [o[:, None] * row for o, row in zip(odd, rows, strict=True)]
+        hessian = [-e[:, None, None] * outer for e, outer in zip(even, self._outer, strict=True)]
+        return Jet(even[0] + even[1], gradient[0] + gradient[1], hessian[0] + hessian[1])
+
+    def contract(self, coefficients: Array) -> Jet:
+        """The sums over the points are those of C and S."""
+        real, imaginary = coefficients @ self.node.real, coefficients @ self.node.imaginary
+        even, odd = self._parts(real[:, None], imaginary[:, None])
+        return self._jet([e[:, 0] for e in even], [o[:, 0] for o in odd])
+
+    def gradients(self) -> Array:
+        """`sum_a O_a W_a`."""
+        rows = [phase.frequency[None, :, None] for phase in self.node.phases]
+        parts = [o[:, None, :] * row for o, row in zip(self.odd, rows, strict=True)]
+        return parts[0] + parts[1]
+
+    def variations(self) -> tuple[Array, ...]:
+        """E_a turns into `E_a cos e + O_a sin e`: at most `|E_a| + u_a |O_a|`, and |Psi_i|."""
+        xp = namespace(self.value)
+        total: list[Array] = [xp.zeros_like(self.value) for _ in range(4)]
+        with np.errstate(over="ignore"):
+            for a, phase in enumerate(self.node.phases):
+                u = phase_reach(self.reach, phase.frequency)[:, None]
+                turn = xp.minimum(u, xp.ones_like(u))
+                for n in range(4):
+                    mine, other = (self.even, self.odd) if n % 2 == 0 else (self.odd, self.even)
+                    moved = xp.abs(mine[a]) + turn * xp.abs(other[a])
+                    error = 2.0 * self._part_errors[a]
+                    most = xp.minimum(up(moved + error, 4), self.length + xp.zeros_like(moved))
+                    size = most if n == 0 else xp.where(u > 0, u**n * most, xp.zeros_like(most))
+                    total[n] = total[n] + size
+            higher = [xp.where(size > 0, up(size, 12), size) for size in total[1:]]
+        return up(total[0], 4), *higher
+
+    @cached_property
+    def _own_errors(self) -> list[Array]:
+        """Of E_a and O_a with the centre itself in the place of a point."""
+        both = self.centers[0][1] + self.centers[1][1]
+        return [self._part_error(error, both) for _, error in self.centers]
+
+    def itself(self) -> tuple[Jet, Triple]:
+        """The jet with Psi(c) in the place of Psi(z_i)."""
+        (c1, s1), (c2, s2) = self.circle
+        even, odd = self._parts((c1 + c2)[:, None], (s1 + s2)[:, None])
+        return self._jet([e[:, 0] for e in even], [o[:, 0] for o in odd]), self._sums(
+            self._own_errors
+        )
+
+    def mixed(self) -> tuple[Array, Array]:
+        """`sum_ab cos(alpha_a - alpha_b) W_a W_b^T`."""
+        (c1, s1), (c2, s2) = self.circle
+        W1, W2 = (phase.frequency for phase in self.node.phases)
+        cosine = (c1 * c2 + s1 * s2)[:, None, None]
+        cross = W1[:, None] * W2[None, :] + W2[:, None] * W1[None, :]
+        matrix = (self._outer[0] + self._outer[1])[None, :, :] + cosine * cross[None, :, :]
+        L1, L2 = (phase.length for phase in self.node.phases)
+        error = up(self._own_errors[0] * (2.0 * L1 * L2) + gamma(16) * (L1 + L2) ** 2, 8)
+        return matrix, error
+
+    def enclosed(self) -> Enclosed:
+        """Two carriers, `sum_b cos(alpha_a(x) - beta_b)`, a = 1, 2: their sum is the kernel.
+
+        Over a cell each turns into `E_a cos e + O_a sin e`, so its weighted sums over the points
+        are one sinusoid of one phase, with an exact minimum. The paper's eight products of sines
+        and cosines are never better.
+        """
+        xp = namespace(self.value)
+        found = []
+        for a, phase in enumerate(self.node.phases):
+            circle = (0.5 * self.even[a], -0.5 * self.odd[a])
+            errors = 0.5 * self._part_errors[a]
+            found.append(one_phase(circle, errors, 2.0, phase_reach(self.reach, phase.frequency)))
+        (first, low1, high1), (second, low2, high2) = found
+        ones = xp.ones_like(self.value)
+        line = Affine(xp.zeros_like(self.value), ((first, ones), (second, ones)))
+        return Enclosed(down(low1 + low2, 1), up(high1 + high2, 1), line, line)

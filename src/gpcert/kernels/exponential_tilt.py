@@ -1,17 +1,29 @@
-"""k(x, y) = e^{theta.(x + y) + log_factor}."""
+"""k(x, y) = e^{theta.(x + y) + log_factor}.
+
+Proofs: docs/mathematics.md, statement 2.10.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
+from gpcert.arrays import Array, namespace
 from gpcert.kernels.base import Kernel
-from gpcert.kernels.nodes.exponential_tilt import LocalExponentialTilt
+from gpcert.kernels.exponentials import exponential_tail
+from gpcert.kernels.lines.base import Affine, Enclosed
+from gpcert.kernels.lines.carriers import ExponentialCarrier
+from gpcert.kernels.nodes.base import Jet, LocalNode, NodeBatch, Triple
+from gpcert.kernels.nodes.feature_sizes import FeatureSizes
+from gpcert.kernels.nodes.phases import AffinePhase, phase_reach
 from gpcert.kernels.parameters import FREQUENCIES, Parameter, number
-from gpcert.regions.frame import Frame
+from gpcert.kernels.sizes import times
+from gpcert.regions.frame import Frame, Reach
+from gpcert.rounding import EXP_ULPS, TINY, down, gamma, nonnegative, up
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +60,11 @@ class ExponentialTilt(Kernel):
         return self.value(X, Y)[:, :, None] * self.theta
 
     def node(self, points: np.ndarray, frame: Frame) -> LocalExponentialTilt:
-        return LocalExponentialTilt.build(points, self.theta, self.log_factor, frame)
+        """Exponents of the points, and their errors."""
+        exponents, errors = AffinePhase.of_points(points, self.theta, self.log_factor)
+        array = frame.backend.asarray
+        phase = AffinePhase.of(self.theta, 0.0, frame)
+        return LocalExponentialTilt(phase, array(exponents), array(errors), self.log_factor)
 
     def in_units(self, points: np.ndarray) -> tuple[Kernel, int]:
         """By the largest exponent of e at the points: no factor inside changes exactly."""
@@ -62,3 +78,148 @@ class ExponentialTilt(Kernel):
         """theta / scale; the shift is a constant factor `e^{-2 theta.shift / scale}`."""
         theta = self.theta / np.asarray(scale)
         return ExponentialTilt(theta, self.log_factor - 2.0 * float(theta @ np.asarray(shift)))
+
+
+LARGEST_EXPONENT = 350.0
+"""Beyond e^350 nothing is said, so that squares do not overflow."""
+
+LARGEST_EXPONENT_ERROR = 0.1
+"""exp(e) - 1 <= 1.1 e holds up to here (convexity, and at 0.1)."""
+
+
+def exponential_above(exponent: Array) -> Array:
+    """exp rounded up; infinite beyond `LARGEST_EXPONENT`."""
+    xp = namespace(exponent)
+    usable = exponent <= LARGEST_EXPONENT
+    value = xp.exp(xp.where(usable, exponent, xp.zeros_like(exponent)))
+    return xp.where(usable, up(value, EXP_ULPS + 2), xp.full_like(value, math.inf))
+
+
+def exponential(exponent: Array, error: Array) -> tuple[Array, Array]:
+    """exp of a number known up to `error`, and a bound of the error of the result."""
+    xp = namespace(exponent)
+    usable = (exponent <= LARGEST_EXPONENT) & (error <= LARGEST_EXPONENT_ERROR)
+    value = xp.exp(xp.where(usable, exponent, xp.zeros_like(exponent)))
+    relative = 1.1 * xp.where(usable, error, xp.zeros_like(error)) + gamma(EXP_ULPS + 4)
+    infinite = xp.full_like(value, math.inf)
+    return value, xp.where(usable, up(value * relative, 4), infinite)
+
+
+@dataclass(frozen=True, eq=False)
+class LocalExponentialTilt(LocalNode):
+    """The kernel bound to points: the exponent of (c, z_i) is `phase(c) + point_exponents_i`."""
+
+    phase: AffinePhase
+    point_exponents: Array
+    point_errors: Array
+    log_factor: float
+
+    def feature_sizes(self, reach: Reach) -> FeatureSizes:
+        """`<D_d^i phi, D_d^j phi> = phi(x)^2 (theta.d)^(i+j)`, and the remainders exactly.
+
+        `|e^s - sum_{k <= n} s^k / k!|` is largest over |s| <= u at s = u.
+        """
+        u = phase_reach(reach, self.phase.frequency)
+        xp = namespace(u)
+        center, error = self.phase.at(reach)
+        center = center + 0.5 * self.log_factor
+        with np.errstate(over="ignore", invalid="ignore"):
+            middle = exponential_above(up(center + error + gamma(4) * abs(self.log_factor), 2))
+            exponent = up(center + error + gamma(4) * abs(self.log_factor) + u, 4)
+            most = exponential_above(exponent)
+            square = up(most**2, 1)
+            powers = [xp.where(u > 0, up(u**n, n + 1), xp.zeros_like(u)) for n in range(1, 7)]
+            powers = [xp.ones_like(u), *powers]
+            gram = tuple(tuple(times(square, powers[i + j]) for j in range(4)) for i in range(4))
+            tails = [xp.where(u > 0, exponential_tail(u, n), xp.zeros_like(u)) for n in range(3)]
+            direct = tuple(times(middle, tail) for tail in tails)
+        return FeatureSizes(gram, direct, False)
+
+    def at(self, reach: Reach) -> ExponentialTiltBatch:
+        return ExponentialTiltBatch(self, reach)
+
+
+class ExponentialTiltBatch(NodeBatch):
+    """See `NodeBatch`; every derivative is the value times powers of theta."""
+
+    def __init__(self, node: LocalExponentialTilt, reach: Reach) -> None:
+        self.node, self.reach = node, reach
+        self.center, self.center_error = node.phase.at(reach)
+        with np.errstate(over="ignore"):
+            self.exponent = self.center[:, None] + node.point_exponents[None, :]
+            error = self.center_error[:, None] + node.point_errors[None, :]
+            self.exponent_error = up(error + gamma(1) * abs(self.exponent), 4)
+        self.value, error = exponential(self.exponent, self.exponent_error)
+        self.errors: Triple = self._scaled(up(error + gamma(4) * self.value, 2))
+        self.sizes: Triple = self._scaled(up(self.value + error, 2))
+
+    def _scaled(self, size: Array) -> Triple:
+        """Times |T|^n; a T of zero makes derivatives vanish, whatever the size."""
+        L = namespace(size).full_like(size, self.node.phase.length)
+        return size, times(size, L), times(size, times(L, L))
+
+    @cached_property
+    def _outer(self) -> Array:
+        T = self.node.phase.frequency
+        return T[:, None] * T[None, :]
+
+    def _jet(self, value: Array) -> Jet:
+        T = self.node.phase.frequency
+        return Jet(value, value[:, None] * T[None, :], value[:, None, None] * self._outer)
+
+    def contract(self, coefficients: Array) -> Jet:
+        """`sum a k` times 1, T and T T^T."""
+        return self._jet(namespace(coefficients).sum(coefficients * self.value, axis=1))
+
+    def gradients(self) -> Array:
+        """`k T_j`."""
+        return self.value[:, None, :] * self.node.phase.frequency[None, :, None]
+
+    def _range(self) -> tuple[Array, Array]:
+        """Certified ends (B, N) of the exponent over each cell."""
+        u = phase_reach(self.reach, self.node.phase.frequency)[:, None]
+        with np.errstate(over="ignore"):
+            spread = up(u + self.exponent_error, 2)
+            return down(self.exponent - spread, 1), up(self.exponent + spread, 1)
+
+    def variations(self) -> tuple[Array, ...]:
+        """`sup k` times u^n, u the reach of theta.d."""
+        u = phase_reach(self.reach, self.node.phase.frequency)[:, None]
+        xp = namespace(u)
+        most = exponential_above(self._range()[1])
+        with np.errstate(over="ignore"):
+            powers = [xp.where(u > 0, up(u**n, n + 1), xp.zeros_like(u)) for n in (1, 2, 3)]
+            return most, *(times(most, power) for power in powers)
+
+    @cached_property
+    def _own(self) -> tuple[Array, Triple]:
+        with np.errstate(over="ignore", invalid="ignore"):
+            exponent = 2.0 * self.center + self.node.log_factor
+            error = up(2.0 * self.center_error + gamma(2) * abs(exponent), 4)
+        value, error = exponential(exponent, error)
+        return value, self._scaled(up(error + gamma(4) * value, 2))
+
+    def itself(self) -> tuple[Jet, Triple]:
+        """`e^{2 theta.c + log_factor}` times 1, T and T T^T."""
+        value, errors = self._own
+        return self._jet(value), errors
+
+    def mixed(self) -> tuple[Array, Array]:
+        """The same matrix `k T T^T`: the kernel is a product of functions of x and of z."""
+        value, errors = self._own
+        return self._jet(value).hessian, errors[2]
+
+    def enclosed(self) -> Enclosed:
+        """The kernel is its own carrier: weighted sums of it are one exponential of theta.x.
+
+        So the bound of a mean by "lines" is its exact minimum; tangents and chords of every
+        exponential (the paper's choice) are never better.
+        """
+        xp = namespace(self.value)
+        low, high = self._range()
+        most = exponential_above(high)
+        reach = phase_reach(self.reach, self.node.phase.frequency)
+        carrier = ExponentialCarrier(self.value, self.errors[0], most, reach)
+        line = Affine(xp.zeros_like(self.value), ((carrier, xp.ones_like(self.value)),))
+        floor = xp.exp(xp.minimum(low, xp.full_like(low, LARGEST_EXPONENT)))
+        return Enclosed(nonnegative(down(floor, EXP_ULPS + 2) - TINY), most, line, line)

@@ -1,4 +1,13 @@
-"""k(x, y) = sum_j w_j (x_j - o_j)(y_j - o_j): Bayesian linear regression."""
+"""k(x, y) = sum_j w_j (x_j - o_j)(y_j - o_j): Bayesian linear regression.
+
+In frame coordinates y with centres c, `t_j = (c_j - o_j) / unit_j`, `metric_j = w_j unit_j^2`:
+
+    k(x, z_i) = k(c, z_i) + slope_i.d,   slope_ij = unit_j w_j (z_ij - o_j).
+
+Centres are taken as the floats of the user, so t carries one rounding and a slope two.
+
+Proofs: docs/mathematics.md, statement 2.11.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +17,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from gpcert.arrays import Array, namespace
 from gpcert.kernels.base import Kernel
-from gpcert.kernels.nodes.linear import LinearNode
+from gpcert.kernels.lines.base import Affine, Enclosed
+from gpcert.kernels.lines.carriers import LinearCarrier
+from gpcert.kernels.nodes.base import Jet, LocalNode, NodeBatch, Triple
+from gpcert.kernels.nodes.feature_sizes import FeatureSizes
 from gpcert.kernels.parameters import Parameter, numbers
+from gpcert.kernels.sizes import euclidean, times
 from gpcert.kernels.unit import exactly_scaled
-from gpcert.regions.frame import Frame
+from gpcert.regions.frame import Frame, Reach
+from gpcert.rounding import TINY, down, gamma, up
 
 WEIGHTS = numbers("a number or a vector of numbers >= 0", lambda x: x >= 0)
 CENTER = numbers("a number or a vector of numbers")
@@ -52,10 +67,26 @@ class Linear(Kernel):
         with np.errstate(divide="ignore"):
             return np.broadcast_to(1.0 / np.sqrt(self.weights), (d,)).copy()
 
+    @np.errstate(over="ignore", under="ignore")
     def node(self, points: np.ndarray, frame: Frame) -> LinearNode:
         d = points.shape[1]
         weights, center = (np.broadcast_to(a, (d,)) for a in (self.weights, self.center))
-        return LinearNode.build(points, weights, center, frame)
+        free, fixed, place = frame.free, frame.fixed, frame.backend.asarray
+        slopes = frame.unit * (weights * (points - center))[:, free]
+        metric = weights[free] * frame.unit * frame.unit
+        offsets = frame.fixed_values - center[fixed]
+        terms = offsets * (weights * (points - center))[:, fixed]
+        return LinearNode(
+            center=place(center[free]),
+            unit=place(frame.unit),
+            metric=place(metric),
+            metric_bound=place(np.where(weights[free] > 0, up(metric, 2), 0.0)),
+            slopes=place(slopes),
+            fixed=place(terms.sum(axis=1)),
+            fixed_sizes=place(up(np.abs(terms).sum(axis=1), len(fixed) + 4)),
+            fixed_itself=float((weights[fixed] * offsets * offsets).sum()),
+            roundings=points.shape[1] + 12,
+        )
 
     def in_units(self, points: np.ndarray) -> tuple[Kernel, int]:
         """By the largest `w_j (z_j - o_j)^2`, in exponents: the square may not be a float."""
@@ -76,3 +107,158 @@ class Linear(Kernel):
         """Weights `w / scale^2`, centre `o scale + shift`."""
         factor = np.asarray(scale, dtype=np.float64)
         return Linear(self.weights / factor / factor, self.center * factor + np.asarray(shift))
+
+
+@dataclass(frozen=True, eq=False)
+class LinearNode(LocalNode):
+    """See the module. Arrays live on the backend of the frame."""
+
+    center: Array
+    """(f,) o in the user's units."""
+
+    unit: Array
+    metric: Array
+    """(f,) w unit^2: one rounding each."""
+
+    metric_bound: Array
+    """(f,) upper bounds of the same, zero where w is."""
+
+    slopes: Array
+    """(N, f): two roundings each."""
+
+    fixed: Array
+    """(N,) what the features that are held fixed contribute to k(x, z_i)."""
+
+    fixed_sizes: Array
+    """(N,) upper bounds of the sums of the terms' sizes in `fixed`."""
+
+    fixed_itself: float
+    """The same features' part of k(x, x), a sum of numbers >= 0."""
+
+    roundings: int
+    """Of a sum over all features of products of three."""
+
+    def offsets(self, reach: Reach) -> Array:
+        """t (B, f)."""
+        return (reach.raw - self.center) / self.unit
+
+    @np.errstate(over="ignore", under="ignore")
+    def feature_sizes(self, reach: Reach) -> FeatureSizes:
+        """`phi(x) = sqrt(w) (x - o)`: the first derivative is constant, the others are zero.
+
+        `|phi(x)|^2 = sum w (x - o)^2` at the corner farthest from o, or by the triangle inequality;
+        `<phi, D_d phi> = sum w (x - o) d`, or by Cauchy-Schwarz; `|D_d phi|^2 = sum w d^2`.
+        """
+        xp, n = namespace(reach.half), self.roundings
+        metric, offsets = self.metric_bound, abs(self.offsets(reach))
+        far = up(offsets + reach.half, 2)
+        second = reach.squared_norm(metric)
+        length = xp.where(second > 0, up(xp.sqrt(second), 2), xp.zeros_like(second))
+        at_center = xp.sum(metric * offsets * offsets, axis=1) + self.fixed_itself
+        by_triangle = up((up(xp.sqrt(up(at_center, n)), 2) + length) ** 2, 4)
+        by_corner = up(xp.sum(metric * far * far, axis=1) + self.fixed_itself, n)
+        zeroth = xp.minimum(by_triangle, by_corner)
+        crossed = xp.sum(metric * far * reach.half, axis=1)
+        moves = xp.any((metric > 0) & (reach.half > 0), axis=1)
+        crossed = xp.where(moves, up(crossed, n), xp.zeros_like(crossed))
+        first = xp.minimum(crossed, times(up(xp.sqrt(zeroth), 2), length))
+        none = xp.zeros_like(second)
+        gram = (
+            (zeroth, first, None, None),
+            (first, second, None, None),
+            (None, None, none, None),
+            (None, None, None, none),
+        )
+        return FeatureSizes(gram, (length, none, none), stationary=False)
+
+    @np.errstate(over="ignore", under="ignore")
+    def at(self, reach: Reach) -> LinearBatch:
+        """Values from the raw centres: their error is relative to the sizes of the terms."""
+        xp = namespace(reach.half)
+        offsets = self.offsets(reach)
+        value = offsets @ self.slopes.T + self.fixed
+        terms = abs(offsets) @ abs(self.slopes).T + self.fixed_sizes
+        lost = TINY * (1.0 + xp.sum(abs(offsets), axis=1))[:, None]
+        error = up(gamma(self.roundings) * terms + lost, 4)
+        length = up(euclidean(self.slopes), 4)[None, :]
+        slope_error = up(gamma(4) * length, 2)
+        none = xp.zeros_like(length)
+        return LinearBatch(
+            value=value,
+            sizes=(up(abs(value) + error, 2), length, none),
+            errors=(error, slope_error, none),
+            node=self,
+            reach=reach,
+            carrier=LinearCarrier(value, error, self.slopes, reach),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class LinearBatch(NodeBatch):
+    """The linear functions on a batch of cells."""
+
+    value: Array
+    sizes: Triple
+    errors: Triple
+    node: LinearNode
+    reach: Reach
+    carrier: LinearCarrier
+
+    def _flat(self) -> Array:
+        """A Hessian of zeros (B, f, f)."""
+        half = self.reach.half
+        B, f = half.shape
+        return namespace(half).zeros((B, f, f), dtype=half.dtype, device=half.device)
+
+    def contract(self, coefficients: Array) -> Jet:
+        """Two sums; no curvature."""
+        value = namespace(coefficients).sum(coefficients * self.value, axis=1)
+        return Jet(value, coefficients @ self.node.slopes, self._flat())
+
+    def gradients(self) -> Array:
+        """The slopes, for every centre the same."""
+        xp, slopes = namespace(self.value), self.node.slopes
+        N, f = slopes.shape
+        return xp.broadcast_to(slopes.T[None, :, :], (self.value.shape[0], f, N))
+
+    @np.errstate(over="ignore")
+    def variations(self) -> tuple[Array, ...]:
+        """`S_1 = sup |slope.d|` over the box, or `|slope| |d|`; then zero."""
+        xp = namespace(self.value)
+        reach, node = self.reach, self.node
+        distance2 = reach.squared_norm(xp.ones_like(node.metric))
+        distance = xp.where(distance2 > 0, up(xp.sqrt(distance2), 2), xp.zeros_like(distance2))
+        first = xp.minimum(self.carrier.spread, times(self.sizes[1], distance[:, None]))
+        none = xp.zeros_like(first)
+        return up(self.sizes[0] + first, 2), first, none, none
+
+    @np.errstate(over="ignore", under="ignore")
+    def itself(self) -> tuple[Jet, Triple]:
+        """`k(x, c) = sum w (x - o)(c - o)` at x = c: no term is negative."""
+        xp, node = namespace(self.value), self.node
+        offsets = node.offsets(self.reach)
+        value = xp.sum(node.metric * offsets * offsets, axis=1) + node.fixed_itself
+        gradient = node.metric * offsets
+        lost = TINY * (1.0 + xp.sum(abs(offsets), axis=1))
+        value_error = up(gamma(node.roundings) * value + lost, 4)
+        error = up(gamma(4) * euclidean(gradient) + lost, 4)
+        none = xp.zeros_like(value)
+        return Jet(value, gradient, self._flat()), (value_error, error, none)
+
+    def mixed(self) -> tuple[Array, Array]:
+        """`diag(w unit^2)`, one rounding of each entry."""
+        xp, metric = namespace(self.value), self.node.metric
+        same = xp.eye(len(metric), dtype=metric.dtype, device=metric.device)
+        one = xp.ones_like(self.reach.half[:, :1].sum(axis=1))
+        largest = xp.max(metric) if len(metric) else 0.0
+        error = up(one * (gamma(2) * largest), 2)
+        return one[:, None, None] * (same * metric), error
+
+    def enclosed(self) -> Enclosed:
+        """The function itself, on both sides."""
+        xp = namespace(self.value)
+        _, first, _, _ = self.variations()
+        wide = up(first + self.errors[0], 2)
+        one, none = xp.ones_like(self.value), xp.zeros_like(self.value)
+        line = Affine(none, ((self.carrier, one),))
+        return Enclosed(down(self.value - wide, 1), up(self.value + wide, 1), line, line)

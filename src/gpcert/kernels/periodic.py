@@ -1,16 +1,34 @@
-"""k(x, y) = v exp(-2 sum_j sin^2(pi (x_j - y_j) / p_j) / l_j^2)."""
+"""k(x, y) = v exp(-2 sum_j sin^2(pi (x_j - y_j) / p_j) / l_j^2).
+
+A product of one factor a coordinate, `e_j = exp(q_j (cos(w_j t_j) - 1))` with `q = 1 / l^2` and
+`w = 2 pi / p`, so derivatives follow from those of log e_j: with W = w unit in frame coordinates
+
+    L1 = -W q sin(w t),   L2 = -W^2 q cos(w t),   L3 = W^3 q sin(w t),
+    D_j k = k L1_j,       D_jk k = k (L1_j L1_k + [j = k] L2_j).
+
+Proofs: docs/mathematics.md, statement 2.9.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from gpcert.arrays import Array, namespace
 from gpcert.kernels.base import Kernel
-from gpcert.kernels.nodes.periodic import LocalPeriodic
+from gpcert.kernels.lines.base import Affine, Enclosed
+from gpcert.kernels.lines.carriers import SinusoidCarrier
+from gpcert.kernels.lines.exponential_lines import exponential_lines
+from gpcert.kernels.nodes.base import Jet, LocalNode, NodeBatch, Triple
+from gpcert.kernels.nodes.feature_sizes import FeatureSizes, spectral_gram
+from gpcert.kernels.nodes.phases import QUARTER_TURN, swing
 from gpcert.kernels.parameters import POSITIVE, Parameter, numbers
-from gpcert.regions.frame import Frame
+from gpcert.regions.frame import Frame, Reach
+from gpcert.rounding import EXP_ULPS, SIN_COS_ULPS, TINY, U, down, gamma, nonnegative, root, up
 
 SMALLEST, LARGEST = 1e-100, 1e100
 """Periods and length-scales outside this range would overflow when squared."""
@@ -73,5 +91,310 @@ class Periodic(Kernel):
         return p * np.minimum(length, 1.0) / (2.0 * np.pi)
 
     def node(self, points: np.ndarray, frame: Frame) -> LocalPeriodic:
-        p, length = self._parameters(points.shape[1])
-        return LocalPeriodic.build(points, p, length, self.variance, frame)
+        """Scale, and fold in the fixed features."""
+        period, length = self._parameters(points.shape[1])
+        rate, weight = math.pi / period, 1.0 / np.square(length)
+        free, fixed = frame.free, frame.fixed
+        angles = Angles.of((frame.fixed_values - points[:, fixed]).T, rate[fixed][:, None])
+        exponents, errors = angles.exponent(weight[fixed][:, None])
+        array = frame.backend.asarray
+        return LocalPeriodic(
+            points=array(points[:, free].T),
+            rate=array(rate[free][:, None]),
+            weight=array(weight[free][:, None]),
+            frequency=array((2.0 * rate[free] * frame.unit)[:, None]),
+            fixed_exponents=array(exponents),
+            fixed_errors=array(errors),
+            variance=self.variance,
+        )
+
+
+LARGEST_EXPONENT_ERROR = 0.1
+"""exp(e) - 1 <= 1.1 e holds up to here (convexity, and at 0.1)."""
+
+TRIG_ROUNDING = gamma(4 * SIN_COS_ULPS + 16)
+"""Absolute error of `2 s c` and `(c - s)(c + s)` from computed sines and cosines, and of one more
+product with a coefficient that carries 8 roundings."""
+
+UNKNOWN = 2.0
+"""The error of an angle of which nothing is known: more than a quarter turn."""
+
+
+class Angles(NamedTuple):
+    """`t = pi (x - z) / p`, (..., f, N): sine, cosine, a bound of the error of t."""
+
+    sine: Array
+    cosine: Array
+    error: Array
+
+    @staticmethod
+    def of(difference: Array, rate: Array) -> Angles:
+        """Three roundings and that of pi; an angle of which nothing is known is called 0 +- 2."""
+        xp = namespace(difference)
+        with np.errstate(over="ignore", invalid="ignore"):
+            angle = difference * rate
+            error = gamma(6) * xp.abs(angle)
+            known = error < 1.0
+        zero = xp.zeros_like(angle)
+        angle = xp.where(known, angle, zero)
+        error = xp.where(known, error, zero + UNKNOWN)
+        return Angles(xp.sin(angle), xp.cos(angle), error)
+
+    def exponent(self, weights: Array) -> tuple[Array, Array]:
+        """`X = 2 sum_j q_j sin^2 t_j` and a bound of its error, weights q (f, 1).
+
+        `|sin^2(t + e) - sin^2 t| = |sin(2t + e) sin e| <= (|sin 2t| + e) e`, and at most 1.
+        """
+        xp = namespace(self.sine)
+        f = self.sine.shape[-2]
+        total = xp.sum(2.0 * weights * self.sine**2, axis=-2)
+        moved = (2.0 * xp.abs(self.sine * self.cosine) + self.error) * self.error
+        unknown = self.error >= 1.0
+        moved = xp.where(unknown, xp.ones_like(moved), moved)
+        error = xp.sum(2.0 * weights * moved, axis=-2)
+        return total, up(error + gamma(2 * SIN_COS_ULPS + f + 12) * total, 2 * f + 24)
+
+
+@dataclass(frozen=True, eq=False)
+class LocalPeriodic(LocalNode):
+    """The kernel bound to points; `rate`, `weight` and `frequency` are pi/p, q and W, (f, 1).
+
+    Differences are taken in the user's own floats: one rounding each.
+    """
+
+    points: Array
+    """(f, N) free coordinates of the points, as they are."""
+    rate: Array
+    weight: Array
+    frequency: Array
+    fixed_exponents: Array
+    fixed_errors: Array
+    """(N,): `2 sum q sin^2` over the features that the region holds fixed, and its error."""
+    variance: float
+
+    def feature_sizes(self, reach: Reach) -> FeatureSizes:
+        """Even spectral moments from cumulants, and R0 exactly.
+
+        `exp(q (cos s - 1))` is the characteristic function of the difference n of two independent
+        Poisson(q/2) variables, whose even cumulants are all q (the odd ones vanish). The spectral
+        variable is `u = sum_j n_j W_j d_j`, so its cumulants are `K_2n = sum_j q_j (W_j d_j)^2n`,
+        and `E u^2 = K_2`, `E u^4 = K_4 + 3 K_2^2`, `E u^6 = K_6 + 15 K_4 K_2 + 15 K_2^3`.
+        R0^2 = 2 v - 2 min k, and k is least where every |sin| is largest.
+        """
+        xp = namespace(reach.half)
+        q, W = self.weight[:, 0], self.frequency[:, 0]
+        f = len(q)
+        with np.errstate(over="ignore"):
+            u = _positive(reach.half, up(W * reach.half, 6))
+            second = reach.squared_norm(up(q * W**2, 16))
+            fourth = _positive(second, up(xp.sum(q * u**4, axis=1), f + 16))
+            sixth = _positive(second, up(xp.sum(q * u**6, axis=1), f + 24))
+            v = self.variance
+            moments = [
+                v + xp.zeros_like(second),
+                up(v * second, 2),
+                up(v * (fourth + 3.0 * second**2), 8),
+                up(v * (sixth + 15.0 * (fourth * second + second**3)), 12),
+            ]
+            moments = [moments[0], *(_positive(second, m) for m in moments[1:])]
+            quarter = xp.full_like(u, QUARTER_TURN)
+            most = xp.sin(xp.minimum(0.5 * u, quarter))
+            exponent = up(xp.sum(2.0 * q * most**2, axis=1), 2 * SIN_COS_ULPS + f + 16)
+            zeroth = root(-2.0 * v * xp.expm1(-exponent))
+        zeroth = _positive(second, up(zeroth, EXP_ULPS + 8))
+        infinite = math.inf + xp.zeros_like(zeroth)
+        return FeatureSizes(spectral_gram(moments), (zeroth, infinite, infinite), True)
+
+    def at(self, reach: Reach) -> PeriodicBatch:
+        return PeriodicBatch(self, reach)
+
+
+def _positive(size: Array, bound: Array) -> Array:
+    """`bound`, and exactly 0 where the size it grows with is 0."""
+    xp = namespace(bound)
+    return xp.where(size > 0, bound, xp.zeros_like(bound))
+
+
+class PeriodicBatch(NodeBatch):
+    """See `NodeBatch` and the module."""
+
+    def __init__(self, node: LocalPeriodic, reach: Reach) -> None:
+        self.node, self.reach = node, reach
+        difference = reach.raw[:, :, None] - node.points[None, :, :]
+        self.angles = angles = Angles.of(difference, node.rate)
+        xp = namespace(difference)
+        exponent, error = angles.exponent(node.weight)
+        exponent, error = exponent + node.fixed_exponents, error + node.fixed_errors
+        v = node.variance
+        self.value = value = v * xp.exp(-exponent)
+        error = up(error + gamma(2) * exponent, 4)
+        relative = 1.1 * error + gamma(EXP_ULPS + 4)
+        known = error <= LARGEST_EXPONENT_ERROR
+        # both lie in [0, v (1 + EXP_ULPS U)], whatever the exponent's error
+        self.value_error = xp.where(
+            known, up(value * relative, 4) + v * TINY, xp.full_like(value, 1.01 * v)
+        )
+
+    @cached_property
+    def first(self) -> Array:
+        """(B, f, N): L1."""
+        node, angles = self.node, self.angles
+        return -(node.frequency * node.weight) * (2.0 * angles.sine * angles.cosine)
+
+    @cached_property
+    def _double_cosine(self) -> Array:
+        s, c = self.angles.sine, self.angles.cosine
+        return (c - s) * (c + s)
+
+    @cached_property
+    def second(self) -> Array:
+        """(B, f, N): L2."""
+        node = self.node
+        return -(node.frequency**2 * node.weight) * self._double_cosine
+
+    @cached_property
+    def _bounds(self) -> tuple[Triple, Triple]:
+        """Sizes and errors: `fl(k) fl(L) - k L = fl(k) (fl(L) - L) + (fl(k) - k) L`, and the same
+        for `L1 L1^T + diag(L2)`, whose spectral norm is at most `|L1|^2 + max |L2|`.
+        """
+        xp = namespace(self.value)
+        node, f = self.node, self.first.shape[1]
+        with np.errstate(over="ignore"):
+            slack = 2.0 * self.angles.error + TRIG_ROUNDING
+            W, q = node.frequency, node.weight
+            length = root(xp.sum(self.first**2, axis=1))
+            d_length = up(root(xp.sum((W * q * slack) ** 2, axis=1)), f + 24)
+            curve, d_curve = xp.zeros_like(length), xp.zeros_like(length)
+            for j in range(f):
+                curve = xp.maximum(curve, xp.abs(self.second[:, j, :]))
+                d_curve = xp.maximum(d_curve, (W[j] ** 2 * q[j]) * slack[:, j, :])
+            length, curve = up(length, f + 4), up(curve, 1)
+            square = length**2 + curve
+            d_square = up((2.0 * length + d_length) * d_length + d_curve, 24)
+            k, d_k = self.value, self.value_error
+            d_gradient = k * d_length + d_k * (length + d_length) + gamma(4) * k * length
+            d_hessian = k * d_square + d_k * (square + d_square) + gamma(8) * k * square
+            errors = (d_k, up(d_gradient, 8), up(d_hessian, 8))
+            sizes = zip((k, k * length, k * square), errors, strict=True)
+            return tuple(up(s + e, 8) for s, e in sizes), errors
+
+    @property
+    def sizes(self) -> Triple:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """See `NodeBatch`."""
+        return self._bounds[0]
+
+    @property
+    def errors(self) -> Triple:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """See `NodeBatch`."""
+        return self._bounds[1]
+
+    def contract(self, coefficients: Array) -> Jet:
+        """Gradient and Hessian by (batched) matrix products over the points."""
+        xp = namespace(coefficients)
+        c = coefficients * self.value
+        weighted = self.first * c[:, None, :]
+        product = weighted @ xp.permute_dims(self.first, (0, 2, 1))
+        product = 0.5 * (product + xp.permute_dims(product, (0, 2, 1)))  # exactly symmetric
+        own = xp.sum(self.second * c[:, None, :], axis=2)
+        return Jet(xp.sum(c, axis=1), xp.sum(weighted, axis=2), product + _diagonal(own))
+
+    def gradients(self) -> Array:
+        """`k L1_j`."""
+        return self.value[:, None, :] * self.first
+
+    @cached_property
+    def _swings(self) -> tuple[Array, Array, Array]:
+        """Over each cell, (B, f, N): inf and sup of |sin t|, and the reach of the angle 2t."""
+        with np.errstate(over="ignore"):
+            half = self.reach.half[:, :, None]
+            reach = _positive(half, up(self.node.frequency * half, 6))
+            spread = up(0.5 * reach + self.angles.error, 2)
+        low, high = swing(self.angles.sine, self.angles.cosine, spread)
+        return low, high, reach
+
+    def _exponent_range(self) -> tuple[Array, Array]:
+        """Certified ends (B, N) of `2 sum_j q_j sin^2` over each cell."""
+        xp = namespace(self.value)
+        node, (low, high, _) = self.node, self._swings
+        n = low.shape[1] + 16
+        least = down(xp.sum(2.0 * node.weight * low**2, axis=1), n) + node.fixed_exponents
+        most = up(xp.sum(2.0 * node.weight * high**2, axis=1), n) + node.fixed_exponents
+        return (
+            nonnegative(down(least - node.fixed_errors, 3)),
+            up(most + node.fixed_errors, 3),
+        )
+
+    def variations(self) -> tuple[Array, ...]:
+        """With A_n = sum_j L_n,j d_j^n: `k`, `k A1`, `k (A1^2 + A2)`, `k (A1^3 + 3 A1 A2 + A3)`.
+
+        Each factor by its supremum over the cell: k by the exponent's least value, the A_n by those
+        of |sin| and |cos|; over a ball A1 also by Cauchy-Schwarz with the weights q W^2.
+        """
+        xp = namespace(self.value)
+        node, angles = self.node, self.angles
+        reach = self._swings[2]
+        f = reach.shape[1]
+        least, _ = self._exponent_range()
+        most = up(node.variance * xp.exp(-least), EXP_ULPS + 4) + node.variance * TINY
+        with np.errstate(over="ignore"):
+            spread = up(reach + 2.0 * angles.error, 2)
+            double = 2.0 * angles.sine * angles.cosine
+            sine = swing(double, self._double_cosine, spread)[1]
+            cosine = swing(self._double_cosine, double, spread)[1]
+            q = node.weight
+            A1 = xp.sum(q * reach * sine, axis=1)
+            A2 = xp.sum(q * reach**2 * cosine, axis=1)
+            A3 = xp.sum(q * reach**3 * sine, axis=1)
+            if self.reach.cells is not None and self.reach.cells.region.norm_constraint is not None:
+                square = self.reach.squared_norm(up(q * node.frequency**2, 16)[:, 0])
+                ball = root(square)[:, None] * root(xp.sum(q * sine**2, axis=1))
+                A1 = xp.minimum(A1, ball)
+            factors = [A1, A1**2 + A2, A1**3 + 3.0 * A1 * A2 + A3]
+            sizes = [_positive(A, up(most * A, 6 * f + 48)) for A in factors]
+        return most, *sizes
+
+    def itself(self) -> tuple[Jet, Triple]:
+        """v, 0 and -v q W^2 on the diagonal: the value exact."""
+        xp = namespace(self.value)
+        node = self.node
+        zero = xp.zeros_like(xp.sum(self.reach.half, axis=1))
+        curve = -node.variance * (node.frequency**2 * node.weight)[:, 0]
+        hessian = _diagonal(curve[None, :] + zero[:, None])
+        jet = Jet(node.variance + zero, xp.zeros_like(self.reach.half), hessian)
+        largest = xp.max(xp.abs(curve)) if len(curve) else xp.sum(xp.abs(curve))
+        return jet, (zero, zero, zero + up(16.0 * U * largest, 4))
+
+    def enclosed(self) -> Enclosed:
+        """`v exp(phi)`, `phi = -X = sum_j q_j (cos(w_j t_j) - 1) - (fixed)`: convex in phi."""
+        node, angles = self.node, self.angles
+        xp = namespace(self.value)
+        least, most = self._exponent_range()
+        free = xp.sum(node.weight)
+        constants = -(node.fixed_exponents + free)
+        errors = node.fixed_errors + gamma(len(node.weight) + 8) * xp.abs(constants)
+        carrier = SinusoidCarrier(
+            constants,
+            up(errors, 4),
+            node.weight[:, 0],
+            self._double_cosine,
+            2.0 * angles.sine * angles.cosine,
+            up(2.0 * angles.error, 1),
+            self._swings[2][:, :, 0],
+        )
+        low, high = -most, -least
+        lines = exponential_lines(node.variance, low, high)
+        ends = [node.variance * xp.exp(end) for end in (low, high)]
+        return Enclosed(
+            nonnegative(down(ends[0], EXP_ULPS + 4)),
+            up(ends[1], EXP_ULPS + 4),
+            Affine(lines.intercept_under, ((carrier, lines.slope_under),)),
+            Affine(lines.intercept_over, ((carrier, lines.slope_over),)),
+        )
+
+
+def _diagonal(rows: Array) -> Array:
+    """(B, f, f) diagonal matrices of rows (B, f)."""
+    xp = namespace(rows)
+    f = rows.shape[1]
+    unit = xp.eye(f, dtype=rows.dtype, device=rows.device)
+    return rows[:, :, None] * unit[None, :, :]

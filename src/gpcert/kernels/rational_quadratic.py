@@ -113,7 +113,7 @@ class RationalQuadratic(RadialKernel):
         change = (slope * rate + (EXP_ULPS + 10) * U) * r + slope * shift
         return change * least + (EXP_ULPS + 44) * U
 
-    def squared_remainders(self, rho2: Array) -> tuple[Array, Array, Array]:
+    def squared_remainders(self, rho2: Array) -> tuple[Array, ...]:
         """R0 by expm1. The others cancel for small rho2, where the b_n take over.
 
         Their terms are at most `2 + c rho2^m` in size (c, m of the last one), each with the
@@ -136,7 +136,5 @@ class RationalQuadratic(RadialKernel):
             first = (one - down_one) + (16.0 * U) * one + (2.0 * U) * ulps * down_one
             second = (two - down_two) + (32.0 * U) * two + (2.0 * U) * ulps * down_two
         zero = xp.zeros_like(rho2)
-        zeroth, first, second = (
-            xp.where(rho2 > 0, up(nonnegative(part), 4), zero) for part in (zeroth, first, second)
-        )
-        return zeroth, first, second
+        found = (zeroth, first, second)
+        return tuple(xp.where(rho2 > 0, up(nonnegative(part), 4), zero) for part in found)

@@ -104,15 +104,12 @@ class ScaleNode(LocalNode):
 @np.errstate(over="ignore")
 def _with_rounding(sizes: Triple, errors: Triple) -> Triple:
     """Errors after one more rounding of each number."""
-    zeroth, first, second = (
-        raised(e + gamma(2) * (s + e), 4) for s, e in zip(sizes, errors, strict=True)
-    )
-    return zeroth, first, second
+    each = zip(sizes, errors, strict=True)
+    return tuple(raised(e + gamma(2) * (s + e), 4) for s, e in each)
 
 
 def _scaled(sizes: Triple, factor: float) -> Triple:
-    zeroth, first, second = (times(s, namespace(s).full_like(s, factor)) for s in sizes)
-    return zeroth, first, second
+    return tuple(times(s, namespace(s).full_like(s, factor)) for s in sizes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,10 +129,8 @@ class ScaleBatch(NodeBatch):
     def gradients(self) -> Array:
         return self.factor * self.part.gradients()
 
-    def variations(self) -> tuple[Array, Array, Array, Array]:
-        zeroth, *others = self.part.variations()
-        scaled = _scaled((others[0], others[1], others[2]), self.factor)
-        return times(zeroth, namespace(zeroth).full_like(zeroth, self.factor)), *scaled
+    def variations(self) -> tuple[Array, ...]:
+        return _scaled(self.part.variations(), self.factor)
 
     def beyond_second(self, coefficients: Array, third: Array) -> Beyond:
         """Scaled; the part's own third derivatives."""
@@ -146,9 +141,7 @@ class ScaleBatch(NodeBatch):
     @np.errstate(over="ignore")
     def own_beyond_second(self) -> Array | None:
         found = self.part.own_beyond_second()
-        return (
-            None if found is None else times(found, namespace(found).full_like(found, self.factor))
-        )
+        return None if found is None else _scaled((found,), self.factor)[0]
 
     def itself(self) -> tuple[Jet, Triple]:
         """Scaled, one rounding of each entry."""
@@ -159,8 +152,8 @@ class ScaleBatch(NodeBatch):
     def mixed(self) -> tuple[Array, Array]:
         """Scaled, one rounding of each entry."""
         matrix, error = self.part.mixed()
-        zeroth, *_ = _with_rounding((frobenius(matrix),) * 3, (error,) * 3)
-        return self.factor * matrix, times(zeroth, namespace(error).full_like(error, self.factor))
+        (error,) = _scaled(_with_rounding((frobenius(matrix),), (error,)), self.factor)
+        return self.factor * matrix, error
 
     def enclosed(self) -> Enclosed:
         return combined(

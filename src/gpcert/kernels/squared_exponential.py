@@ -23,13 +23,10 @@ from gpcert.rounding import EXP_ULPS, U
 
 
 @lru_cache(maxsize=1)
-def _series() -> tuple[PositiveSeries, PositiveSeries, PositiveSeries]:
+def _series() -> tuple[PositiveSeries, ...]:
     """R_n^2 as functions of x = rho2 / 2."""
     rows = (([2], [2]), ([2, 2], [2, 4]), ([2, 0, 3], [2, 2, 4]))
-    one, two, three = (
-        PositiveSeries(tuple(map(Fraction, g)), tuple(map(Fraction, h))) for g, h in rows
-    )
-    return one, two, three
+    return tuple(PositiveSeries(tuple(map(Fraction, g)), tuple(map(Fraction, h))) for g, h in rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,10 +83,9 @@ class SquaredExponential(RadialKernel):
         most = xp.minimum(r, xp.full_like(r, self.negligible))
         return most * ((1.2 * rate + 2.2 * U) * most + 1.2 * shift) + (EXP_ULPS + 14) * U
 
-    def squared_remainders(self, rho2: Array) -> tuple[Array, Array, Array]:
+    def squared_remainders(self, rho2: Array) -> tuple[Array, ...]:
         """With x = rho2 / 2: `2 - 2e^-x`, `2 + 2x - e^-x (2 + 4x)`, `2 + 3x^2 - e^-x (...)`."""
-        zeroth, first, second = (series.at(0.5 * rho2) for series in _series())
-        return zeroth, first, second
+        return tuple(series.at(0.5 * rho2) for series in _series())
 
     def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         """Matrix `k(x_i, y_j)` in plain floating point; no root is needed here."""

@@ -13,13 +13,10 @@ from gpcert.errors import GPCertError, InputError
 from gpcert.likelihoods.base import BinaryLikelihood, Likelihood, ScalarLikelihood
 from gpcert.likelihoods.classes import ClassLikelihood
 from gpcert.likelihoods.discretised import Discretised
-from gpcert.likelihoods.gaussian import Gaussian
-from gpcert.likelihoods.lapse_probit import LapseProbit
-from gpcert.likelihoods.logistic import Logistic
-from gpcert.likelihoods.mean_only import MeanOnly, SignOnly
+from gpcert.likelihoods.gaussian import Gaussian, MeanOnly, SignOnly
+from gpcert.likelihoods.logistic import Logistic, SklearnLogistic
 from gpcert.likelihoods.multinomial_probit import MultinomialProbit
-from gpcert.likelihoods.probit import Probit
-from gpcert.likelihoods.sklearn_logistic import SklearnLogistic
+from gpcert.likelihoods.probit import LapseProbit, Probit
 from gpcert.likelihoods.softmax import Softmax
 from gpcert.registry import Registry
 

@@ -286,8 +286,7 @@ def _least_above(mu: Array, v: tuple[Array, Array], cut: float) -> Array:
 def _least_score(alpha: Array, beta: Array, cut: Array, v_low: Array, v_high: Array) -> Array:
     """A float below `min (alpha + beta v - cut) / sqrt(v)` over a segment of v.
 
-    With d = alpha - cut, `z = d v^-1/2 + beta v^1/2` is least at an end or, if beta > 0 and
-    `beta v_low < d < beta v_high`, at v = d / beta, with value `2 sqrt(beta d)`; see `Probit`.
+    As for `StepLink`, with alpha - cut in the place of alpha (Statement 8.3).
     """
     xp = namespace(alpha)
     gap, most = down(alpha - cut, 1), up(alpha - cut, 1)

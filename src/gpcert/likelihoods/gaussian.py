@@ -1,4 +1,4 @@
-"""Regression: the prediction is the latent mean."""
+"""Regression: the prediction is the latent mean; models that predict by a mean alone."""
 
 from __future__ import annotations
 
@@ -45,3 +45,29 @@ class Gaussian(ScalarLikelihood):
     def line_maximum(self, alpha: Array, beta: Array, v_low: Array, v_high: Array) -> Array:
         """The larger end of the segment, rounded up: the negated minimum of `-F`."""
         return -self.line_minimum(-alpha, -beta, v_low, v_high)
+
+
+@dataclass(frozen=True)
+class MeanOnly(Gaussian):
+    """Regression by a function of a kernel's space, `F = mu`; nothing is known of its error.
+
+    >>> MeanOnly().has_variance
+    False
+    """
+
+    name: ClassVar[str] = "mean_only"
+    has_variance: ClassVar[bool] = False
+
+
+@dataclass(frozen=True)
+class SignOnly(MeanOnly):
+    """Two classes by the sign of the mean, as `decision_function` has it: the second where it is
+    positive. There are no probabilities.
+
+    >>> SignOnly().classifies, SignOnly().symmetric
+    (True, True)
+    """
+
+    name: ClassVar[str] = "sign_only"
+    classifies: ClassVar[bool] = True
+    symmetric: ClassVar[bool] = True

@@ -1,23 +1,96 @@
-"""The logistic likelihood, its integral replaced by a mixture with a proved uniform error.
+"""Logistic links as sums of error functions, whose smoothing by a Gaussian has a closed form.
 
 Proofs: docs/mathematics.md, statement 8.5.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import ClassVar
 
 from gpcert.arrays import Array, namespace
-from gpcert.integrals.logistic_mixture import LOGISTIC_ERROR, LOGISTIC_TERMS
-from gpcert.likelihoods.erf_mixture import ErfMixture
+from gpcert.integrals.logistic_moments import LOGISTIC_ERROR, LOGISTIC_TERMS
+from gpcert.integrals.special import ERF_ULPS, erf
+from gpcert.likelihoods.segments import check_latent
+from gpcert.likelihoods.smoothed_link import SmoothedLink
+from gpcert.rounding import U
+
+_LARGEST_EXPONENT = 600.0
+"""exp(-600) is a normal number: slopes are cut there and keep their ratio instead of vanishing."""
+
+
+class ErfMixture(SmoothedLink):
+    """`F(mu, v) = (total + sum_i c_i erf(mu / sqrt(d_i + 2 v))) / 2`, up to `link_error`.
+
+    The mixture link is `(total + sum_i c_i erf(x / sqrt d_i)) / 2`, and
+    `E erf((mu + sqrt(v) t) / sqrt d) = erf(mu / sqrt(d + 2 v))` (Rasmussen & Williams 2006,
+    eq. 3.82). If the true link differs from it by at most `link_error` everywhere, so does F from
+    this formula for every mu and v: an average does not enlarge a uniform error.
+    """
+
+    terms: ClassVar[tuple[tuple[float, float], ...]]
+    """The pairs `(d_i, c_i)`; d_i may carry one rounding. The largest d_i has a positive c_i."""
+
+    link_error: ClassVar[float]
+    """`>= sup |link - mixture link|` in real arithmetic."""
+
+    @property
+    def error(self) -> float:
+        """`>= |fl(value) - F|`: rounding, the error of `total`, and `link_error`.
+
+        The argument `y = mu / sqrt(d + 2 v)` carries 3 U (d and the sum are halved by the root, the
+        root, the quotient), which moves erf by as many units: `y erf'(y) <= erf(y)`, erf being
+        concave. Then ERF_ULPS for erf, 1 for the product, n for the sum; the last sum and the
+        caller's subtraction act on numbers of size at most 1. 1.01 covers products of roundings.
+        """
+        weight = math.fsum(abs(c) for _, c in self.terms)
+        units = weight * (ERF_ULPS + len(self.terms) + 4) + 8
+        return (0.5 * 1.01 * U) * units + self.total_error + 1.01 * self.link_error
+
+    def value(self, mu: Array, v: Array) -> Array:
+        """The formula of the class in plain floating point."""
+        xp = namespace(mu, v)
+        double = 2.0 * v
+        total = xp.zeros_like(mu + v)
+        for d, c in self.terms:
+            total = total + c * erf(mu / xp.sqrt(d + double))
+        return 0.5 * (self.total + total)
+
+    def enclose(self, mu: Array, v: Array) -> tuple[Array, Array]:
+        """The value less and plus `error`, within `[0, total]`."""
+        mu, v = check_latent(mu, v)
+        xp = namespace(mu)
+        value = self.value(mu, v)
+        top = self.total + self.total_error
+        return xp.clip(value - self.error, 0.0, top), xp.clip(value + self.error, 0.0, top)
+
+    def slopes(self, mu: Array, v: Array) -> tuple[Array, Array]:
+        """`sum c_i e_i / sqrt(pi q_i)` and `-mu sum c_i e_i / sqrt(pi q_i^3)`.
+
+        Here `q_i = d_i + 2 v` and `e_i = exp(-mu^2 / q_i)`, taken relative to the slowest of them.
+        """
+        xp = namespace(mu, v)
+        double = 2.0 * v
+        widest = max(d for d, _ in self.terms)
+        slowest = mu * (mu / (widest + double))
+        by_mu = xp.zeros_like(slowest)
+        by_variance = xp.zeros_like(slowest)
+        for d, c in self.terms:
+            q = d + double
+            term = c * xp.exp(slowest - mu * (mu / q)) / xp.sqrt(math.pi * q)
+            by_mu = by_mu + term
+            by_variance = by_variance - term * (mu / q)
+        scale = xp.exp(-xp.clip(slowest, None, _LARGEST_EXPONENT))
+        return by_mu * scale, by_variance * scale
 
 
 @dataclass(frozen=True)
 class Logistic(ErfMixture):
     """`F(mu, v) = E sigma(f)`, `sigma(f) = 1 / (1 + exp(-f))`, for `f ~ N(mu, v)`.
 
-    The closed form of `ErfMixture` on the terms of `gpcert.integrals.logistic_mixture` gives F to
+    The closed form of `ErfMixture` on the terms of `gpcert.integrals.logistic_moments` gives F to
     6e-14 for all mu and all v >= 0, with no quadrature.
 
     The derivatives, with `u = tanh(x / 2)`: `sigma' = (1 - u^2) / 4 <= 1/4`, `sigma'' =
@@ -43,3 +116,39 @@ class Logistic(ErfMixture):
         """
         by_mu, by_variance = super().slopes(mu, v)
         return by_mu, namespace(by_mu).clip(by_variance, -0.5 * by_mu, 0.5 * by_mu)
+
+
+LAMBDAS = (0.41, 0.4, 0.37, 0.44, 0.39)
+COEFS = (-1854.8214151, 3516.89893646, 221.29346712, 128.12323805, -2010.49422654)
+
+
+@dataclass(frozen=True)
+class SklearnLogistic(ErfMixture):
+    """What `GaussianProcessClassifier.predict_proba` returns for the positive class.
+
+    `F(mu, v) = sum_i C_i Phi(mu / sqrt(1 / (2 L_i^2) + v))`, in real arithmetic on the constants
+    LAMBDAS and COEFS of `sklearn/gaussian_process/_gpc.py` (Williams & Barber 1998, appendix A).
+    The sum of the coefficients is `total` = 0.99999999000022, not 1: `F(0, v) = total / 2` is below
+    1/2, and `predict`, which uses the sign of the latent mean, may differ from `F > 1/2`.
+
+    Statement: the link `sum_i C_i Phi(sqrt(2) L_i x)` increases and its derivative is symmetric and
+    unimodal, so that `monotone_minimum` applies. Reason: `sqrt(pi) link'' / (-2 x)` is a sum of
+    exponentials of x^2 that the tests prove positive, as they do the bounds on link^(n).
+
+    The coefficients cancel to one in 7700, so values are certain to about 1e-11 only.
+
+    >>> import numpy as np
+    >>> lower, upper = SklearnLogistic().enclose(np.array([0.0, 1.0]), np.array([2.0, 2.0]))
+    >>> lower.round(6).tolist(), bool(np.all(upper - lower < 2e-11))
+    ([0.5, 0.67506], True)
+    """
+
+    name: ClassVar[str] = "sklearn-logistic"
+    total: ClassVar[float] = math.fsum(COEFS)
+    total_error: ClassVar[float] = 2.0**-53  # fsum rounds once, to a number in [1/2, 1)
+    link_bounds: ClassVar[tuple[float, float, float, float]] = (0.25, 0.0975, 0.1221, 0.1254)
+    link_error: ClassVar[float] = 0.0  # the mixture is the model
+    terms: ClassVar[tuple[tuple[float, float], ...]] = tuple(
+        (float(1 / Fraction(scale) ** 2), weight)  # rounded once
+        for scale, weight in zip(LAMBDAS, COEFS, strict=True)
+    )

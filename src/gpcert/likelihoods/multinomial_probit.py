@@ -14,9 +14,9 @@ import numpy as np
 from gpcert.arrays import Array, finite_array, namespace
 from gpcert.errors import InputError
 from gpcert.integrals.independent_maximum import independent_maximum
-from gpcert.integrals.largest_probabilities import largest_probabilities
 from gpcert.integrals.moments import ClassMoments, IndependentMoments
 from gpcert.integrals.orthant import score_bounds, slepian_bounds
+from gpcert.integrals.plain_probabilities import largest_probabilities
 from gpcert.integrals.sectors import (
     DENSITY_ULPS,
     Sector,
@@ -25,7 +25,7 @@ from gpcert.integrals.sectors import (
 )
 from gpcert.integrals.special import normal_cdf
 from gpcert.likelihoods.classes import ClassLikelihood
-from gpcert.likelihoods.step_link import StepLink
+from gpcert.likelihoods.probit import StepLink
 from gpcert.rounding import U
 
 LARGEST_SCALE = 2.0**100

@@ -1,4 +1,4 @@
-"""The probit likelihood, with the exact minimum along a line.
+"""Probit likelihoods with the exact minimum along a line: plain, with lapses, and without noise.
 
 Proofs: docs/mathematics.md, statement 8.3.
 """
@@ -6,14 +6,17 @@ Proofs: docs/mathematics.md, statement 8.3.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, finite_array, namespace
+from gpcert.errors import InputError
+from gpcert.integrals.gaussian_integral import score
 from gpcert.integrals.special import normal_cdf, normal_cdf_bounds, normal_pdf
 from gpcert.likelihoods.base import BinaryLikelihood
 from gpcert.likelihoods.segments import check_latent, check_segment, mean_lower
-from gpcert.rounding import down, nonnegative, up
+from gpcert.rounding import TINY, down, nonnegative, up
 
+_LAPSE_ROUNDINGS = 3  # 1 - 2 e, the product and the sum, of numbers >= 0: errors add up
 _SCORE_ROUNDINGS = 3  # mu / sqrt(1 + v): the sum (halved by the root), the root, the quotient
 
 
@@ -58,9 +61,8 @@ class Probit(BinaryLikelihood):
         Statement: with `w = 1 + v` and `d = alpha - beta`, `z = d w^-1/2 + beta w^1/2` is least at
         an end of the segment or, if `beta > 0` and `beta w_low < d < beta w_high`, at `w = d/beta`,
         with value `2 sqrt(beta d)`.
-        Reason: `2 w^1.5 z' = beta w - d` changes sign once, from - to + only if beta > 0. Where
-        rounding leaves the sign of `z'` at an end in doubt, `2 sqrt(beta d)` is included, which is
-        below z for all w > 0 by the inequality of arithmetic and geometric means.
+        Where rounding leaves the place in doubt, `2 sqrt(beta d)` is included, which is below z for
+        all w > 0 (Statement 8.3).
         """
         alpha, beta, v_low, v_high = check_segment(alpha, beta, v_low, v_high)
         xp = namespace(alpha)
@@ -78,3 +80,109 @@ def _end(alpha: Array, beta: Array, v: Array) -> Array:
     """A float <= `(alpha + beta v) / sqrt(1 + v)`."""
     mean = mean_lower(alpha, beta, v)
     return down(mean / namespace(v).sqrt(1.0 + v), _SCORE_ROUNDINGS)
+
+
+@dataclass(frozen=True)
+class StepLink(BinaryLikelihood):
+    """`F(mu, v) = P(f > 0) = Phi(mu / sqrt(v))` for `f ~ N(mu, v)`, v > 0.
+
+    At v = 0 it is the step itself, 1/2 at mu = 0.
+
+    >>> import numpy as np
+    >>> round(float(StepLink().value(np.array([2.0]), np.array([4.0]))[0]), 6)
+    0.841345
+    """
+
+    name: ClassVar[str] = "step"
+
+    def value(self, mu: Array, v: Array) -> Array:
+        return normal_cdf(mu / _root(v))
+
+    def slopes(self, mu: Array, v: Array) -> tuple[Array, Array]:
+        """`phi(z) / sqrt(v)` and `-phi(z) z / (2 v)`; z is cut at 35 within phi, as in `Probit`."""
+        root = _root(v)
+        z = mu / root
+        by_mu = normal_pdf(namespace(z).clip(z, -35.0, 35.0)) / root
+        return by_mu, by_mu * z / (-2.0 * root)
+
+    def enclose(self, mu: Array, v: Array) -> tuple[Array, Array]:
+        """Phi of the score rounded down and up; Phi is increasing. The score of mu = 0 is 0."""
+        mu, v = check_latent(mu, v)
+        xp = namespace(mu)
+        ends = [xp.where(mu == 0.0, mu, end) for end in score(mu, v)]
+        return normal_cdf_bounds(ends[0])[0], normal_cdf_bounds(ends[1])[1]
+
+    def line_minimum(self, alpha: Array, beta: Array, v_low: Array, v_high: Array) -> Array:
+        """Phi of the exact minimum of the score on the segment, rounded down.
+
+        As for `Probit`, with alpha in the place of alpha - beta and v of 1 + v (Statement 8.3).
+        """
+        alpha, beta, v_low, v_high = check_segment(alpha, beta, v_low, v_high)
+        xp = namespace(alpha)
+        z = xp.minimum(_step_end(alpha, beta, v_low), _step_end(alpha, beta, v_high))
+        inside = (alpha > down(beta * v_low)) & (alpha < up(beta * v_high))
+        inside = inside & (alpha > 0.0) & (beta > 0.0)
+        roots = xp.sqrt(nonnegative(beta)) * xp.sqrt(nonnegative(alpha))
+        z = xp.where(inside, xp.minimum(z, down(2.0 * roots, 3)), z)
+        return normal_cdf_bounds(z)[0]
+
+
+def _root(v: Array) -> Array:
+    """`sqrt(v)`, kept from 0."""
+    xp = namespace(v)
+    return xp.sqrt(xp.clip(v, TINY, None))
+
+
+def _step_end(alpha: Array, beta: Array, v: Array) -> Array:
+    """A number <= `(alpha + beta v) / sqrt(v)`, maybe infinite."""
+    return score(mean_lower(alpha, beta, v), v)[0]
+
+
+@dataclass(frozen=True)
+class LapseProbit(BinaryLikelihood):
+    """`F(mu, v) = e + (1 - 2 e) Phi(mu / sqrt(1 + v))`, for `f ~ N(mu, v)`: labels that are wrong
+    with probability e, whatever f is.
+
+    It is an affine, increasing image of the probit likelihood, so every bound is the image of a
+    bound of `Probit`, rounded outward; `F(mu, v) + F(-mu, v) = 1` exactly. GPflow's `Bernoulli`
+    predicts with e = 0.001, `0.998 Phi + 0.001` (gpflow/likelihoods/utils.py, inv_probit); the
+    float64 sum of its two constants and their doubles is 1 up to 2e-18.
+
+    >>> import numpy as np
+    >>> LapseProbit(0.001).value(np.array([0.0, 50.0]), np.array([2.0, 0.0])).tolist()
+    [0.5, 0.999]
+    """
+
+    lapse: float = 0.001
+
+    name: ClassVar[str] = "lapse-probit"
+
+    def __post_init__(self) -> None:
+        lapse = float(finite_array("lapse", self.lapse, ndim=0))
+        if not 0.0 <= lapse < 0.5:
+            raise InputError(f"lapse: expected a probability below 1/2, got {self.lapse!r}")
+        object.__setattr__(self, "lapse", lapse)
+
+    def _image(self, probability: Array) -> Array:
+        return (1.0 - 2.0 * self.lapse) * probability + self.lapse
+
+    def value(self, mu: Array, v: Array) -> Array:
+        return self._image(Probit().value(mu, v))
+
+    def slopes(self, mu: Array, v: Array) -> tuple[Array, Array]:
+        """`1 - 2 e` times those of the probit."""
+        by_mu, by_v = Probit().slopes(mu, v)
+        return (1.0 - 2.0 * self.lapse) * by_mu, (1.0 - 2.0 * self.lapse) * by_v
+
+    def enclose(self, mu: Array, v: Array) -> tuple[Array, Array]:
+        """The images of the probit's bounds, rounded outward."""
+        lower, upper = Probit().enclose(mu, v)
+        return down(self._image(lower), _LAPSE_ROUNDINGS), up(self._image(upper), _LAPSE_ROUNDINGS)
+
+    def line_minimum(self, alpha: Array, beta: Array, v_low: Array, v_high: Array) -> Array:
+        """The image of the probit's minimum, rounded down: the map increases."""
+        lower = Probit().line_minimum(alpha, beta, v_low, v_high)
+        return down(self._image(lower), _LAPSE_ROUNDINGS)
+
+    def config(self) -> dict[str, Any]:
+        return {"lapse": self.lapse}

@@ -65,9 +65,7 @@ def monotone_minimum(
 
     Statement: `F(alpha + beta v, v) >= F(m, w)` with `m = min(alpha + beta v)` over the segment and
     `w = v_high` if m > 0, else `w = v_low`.
-    Reason: F does not decrease in mu; F_mu is the link's derivative, symmetric and unimodal,
-    smoothed by a Gaussian, hence symmetric and unimodal (Wintner), so that by the heat equation
-    `F_v = F_mumu / 2` is <= 0 for mu > 0 and >= 0 for mu < 0.
+    Reason: F_mu is symmetric and unimodal, and `F_v = F_mumu / 2` (Statement 8.2).
     Reference: Wintner 1938, "Asymptotic distributions and infinite convolutions"; Dharmadhikari
     & Joag-dev 1988, *Unimodality, Convexity, and Applications*, Theorem 1.6.
 

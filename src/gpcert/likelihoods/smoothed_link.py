@@ -19,8 +19,7 @@ NEGLIGIBLE_BEND = 1e-6
 """Bends below which a segment is not cut: its bound loses at most a quarter of this probability."""
 
 SMOOTHING_BOUNDS = (0.39895, 0.24198, 0.39895, 0.5506)
-"""`e_n >= sup |phi^(n-1)|`, n = 1..4: phi(0), phi(1), phi(0), and `sqrt(6) r phi(r)` with
-`r = sqrt(3 - sqrt 6)`, the largest `|z^3 - 3 z| phi(z)`."""
+"""`e_n >= sup |phi^(n-1)|`, n = 1..4 (Statement 8.1)."""
 
 
 class SmoothedLink(BinaryLikelihood):
@@ -35,9 +34,8 @@ class SmoothedLink(BinaryLikelihood):
     def derivative_bound(self, order: int, v: Array) -> Array:
         """Upper bound of `|d^n F / dmu^n|` at variances >= v, for n = `order` in 1..4.
 
-        Statement: `|F_n| <= min(c_n, e_n v^(-n/2))`.
-        Reason: `F_n = E link^(n)`; and, with `s = sqrt v`, `F_n` is the integral of `link'(x)`
-        (>= 0, mass <= 1) times `s^-n phi^(n-1)((mu - x) / s)`, up to sign.
+        Statement 8.1: `|F_n| <= min(c_n, e_n v^(-n/2))`, as the derivatives may go to the link or
+        all but one to the normal density.
         """
         xp = namespace(v)
         # e_n > c_n at v = 1, so cutting v at 1 changes nothing and avoids the overflow of v^-2
@@ -55,9 +53,8 @@ class SmoothedLink(BinaryLikelihood):
         Statement: let `G(v) = F(alpha + beta v, v)`. If `G'' <= K` on a piece of length h, with
         values A <= B at its ends in some order, then there `G >= A - max(P - (B - A), 0)^2 / (4 P)`
         with `P = K h^2 / 2`; at worst `A - K h^2 / 8`.
-        Reason: G minus its chord is >= `-P t (1 - t)`, t in [0, 1], and the bound is the minimum of
-        `A + (B - A) t - P t (1 - t)`. Lower bounds may stand for A and B: the chord only falls.
-        By the heat equation `F_v = F_mumu / 2`, `G'' = beta^2 F_2 + beta F_3 + F_4 / 4`.
+        Reason: G minus its chord is >= `-P t (1 - t)`, t in [0, 1]; lower bounds may stand for A
+        and B. `G'' = beta^2 F_2 + beta F_3 + F_4 / 4` (Statement 8.4).
         """
         segments = check_segment(alpha, beta, v_low, v_high)
         xp = namespace(segments[0])

@@ -15,7 +15,7 @@ from gpcert.errors import InputError
 from gpcert.integrals.gumbel import gumbel_moments
 from gpcert.integrals.moments import ClassMoments, IndependentMoments
 from gpcert.integrals.normal_rule import LARGEST_ORDER
-from gpcert.integrals.softmax_expectation import expected_softmax
+from gpcert.integrals.plain_probabilities import expected_softmax
 from gpcert.integrals.softmax_moments import LARGEST_GRID_DIMENSION, softmax_moments
 from gpcert.likelihoods.base import BinaryLikelihood
 from gpcert.likelihoods.classes import ClassLikelihood
@@ -34,26 +34,12 @@ class Softmax(ClassLikelihood):
     `mixing` (m rows of J numbers): `f = mixing u` for J independent outputs u; None for f = u. The
     weights are stored on a common grid, so that their differences are exact.
 
-    `link_bounds`, statement: along u with `max_k u_k - min_k u_k <= 1`, `s(t) = softmax_c(f + t u)`
-    has `|s^(j)| <= link_bounds[j - 1]`, j = 1..6.
-    Reason, j >= 4: where `|Im t| <= a`, `pi/2 <= a < pi`, `s = 1 / (1 + M)` and `|arg M| <= a` (as
-    in `softmax_moments`), so s lies in the two discs of diameter `1 / sin a` through 0 and 1, and
-    `|Re s - 1/2| <= 1 / (2 sin a)`. s being real on the real line, it is the average of `Re s` on
-    the edge with the strip's harmonic measure `k_a(x) = sech(pi x / (2 a)) / (2 a)`, and
-    `|s^(j)| <= 1 / (2 sin a) int |k_a^(j)|`; each j has its best a.
-    Reason, j <= 3: let p be the probability of c, `q = 1 - p`, and D, V, T the mean and the second
-    and third central moments of `X = u_c - u_k` over the other classes k, X within an interval of
-    length 1 around 0. Then `s' = p q D`, `s'' = p q ((1 - 2 p) D^2 - V)` and
-    `s''' = p q (D^3 (1 - 6 p q) + 3 (p - q) D V + T)`.
-    `|s'| <= 1/4` is plain. `s''`: above, V = 0 and |D| = 1 are worst: `p q (1 - 2 p) <= 1 / (6
-    sqrt 3)`. Below, `p < 1/2` leaves `V / 4 <= 1/16`; else, V fixed, the worst u_c is an end, say
-    0, with mean m of the others and `V <= m - m^2`: `p q (m - 2 q m^2)` is at most `p / 8 <= 3/32`
-    if `q >= 1/4`, else at most `p q (2 p - 1)`, the same as above. `s'''`: for fixed D it is linear
-    in the law of X, so two values suffice, `D - A` and `D + B`: `V = A B`, `T = A B (B - A)`; a
-    polynomial in four variables, which the tests bound by branch and bound.
-    Reference: harmonic measure of a strip: Widder 1961, "Functions harmonic in a strip". The
-    logistic function attains the bounds for j <= 3, up to rounding, and shows that the others are
-    at most 2.4 times too large.
+    `link_bounds`: along u with `max_k u_k - min_k u_k <= 1`, the j-th derivative of
+    `t -> softmax_c(f + t u)` is at most `link_bounds[j - 1]` in size, j = 1..6 (Statement 9.5).
+    Reason: for j <= 3 it is a polynomial in the probability of c and three moments of u, which the
+    tests bound; for j >= 4 the softmax is an average over the edge of a strip by its harmonic
+    measure (Widder 1961, "Functions harmonic in a strip"). The logistic function attains the bounds
+    for j <= 3, up to rounding, and shows that the others are at most 2.4 times too large.
 
     >>> Softmax().probabilities(np.zeros((1, 3)), np.eye(3)[None]).round(4).tolist()
     [[0.3333, 0.3333, 0.3333]]

@@ -6,29 +6,17 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gpcert.errors import InputError
-from gpcert.kernels import Kernel
 from gpcert.models.classification import Choices, ClassInference, Latent
-from gpcert.models.hyperparameters import Trace
-from gpcert.models.inference import Fit
-from gpcert.models.training import (
-    Options,
-    checked_count,
-    checked_flag,
-    checked_random,
-    starting_kernel,
-    train,
-    white_noise,
-)
-from gpcert.posterior import Posterior
+from gpcert.models.training import Trainable, starting_kernel, white_noise
 from gpcert.spread import spread_of
 
 
-class GPClassifier(ClassifierMixin, BaseEstimator):
+class GPClassifier(ClassifierMixin, Trainable):
     """Gaussian process classification, `p(y | x) = link(g(x))`, `g ~ GP(0, k)`.
 
     The posterior of g is approximated by a Gaussian, the kernel's parameters maximise the
@@ -71,11 +59,6 @@ class GPClassifier(ClassifierMixin, BaseEstimator):
     """
 
     classes_: np.ndarray
-    kernel_: Kernel
-    posterior_: Posterior
-    evidence_: float
-    trace_: Trace
-    fit_: Fit
     inducing_points_: np.ndarray
 
     def __init__(
@@ -120,22 +103,14 @@ class GPClassifier(ClassifierMixin, BaseEstimator):
         check_classification_targets(y)
         self.classes_, labels = np.unique(y, return_inverse=True)
         self._check_classes()
-        options = Options(
-            max_epochs=checked_count("max_epochs", self.max_epochs, 0),
-            n_restarts=checked_count("n_restarts", self.n_restarts, 0),
-            bounds=self.parameter_bounds,
-            random=checked_random(self.random_state),
-            verbose=checked_flag("verbose", self.verbose),
-        )
+        options = self._options()
         kernel = starting_kernel(self.kernel, X)
         Z = None
         if self.sparse is not None:
             Z = choices.inducing_points(kernel, X, self.n_inducing, options.random)
             self.inducing_points_ = Z
         method = ClassInference.of(choices, labels)
-        trained = train(kernel, X, Z, method.infer, options)
-        self.kernel_, self.trace_, self.fit_ = trained.kernel, trained.trace, trained.fit
-        self.evidence_ = trained.fit.evidence
+        trained = self._train(X, Z, kernel, method.infer, options)
         points, white = (X, white_noise(trained.kernel, X)) if Z is None else (Z, 0.0)
         self._set_posterior(Latent(trained.kernel, points, trained.fit, white), spread_of(X))
         return self
@@ -177,7 +152,7 @@ class GPClassifier(ClassifierMixin, BaseEstimator):
         """Probabilities (n, m) of the classes, averaged over the latent posterior.
 
         Of the likelihood of `posterior_`, the function that `gpcert.certify` bounds; more than two
-        classes by a fixed rule, see `gpcert.integrals.softmax_expectation`.
+        classes by a fixed rule, see `gpcert.integrals.plain_probabilities`.
         """
         X = self._checked(X)
         if len(self.classes_) == 2:
@@ -190,13 +165,7 @@ class GPClassifier(ClassifierMixin, BaseEstimator):
 
         With two classes that is the sign of the latent mean, by the symmetry of the links.
         """
-        if len(self._fitted().classes_) == 2:
+        check_is_fitted(self)
+        if len(self.classes_) == 2:
             return self.classes_[(self.decision_function(X) > 0.0).astype(int)]
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
-
-    def _fitted(self) -> GPClassifier:
-        check_is_fitted(self)
-        return self
-
-    def _checked(self, X: Any) -> np.ndarray:
-        return np.asarray(validate_data(self._fitted(), X, reset=False, dtype=np.float64))

@@ -5,28 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.utils.validation import validate_data
 
 from gpcert.arrays import finite_array
 from gpcert.errors import InputError
-from gpcert.models.hyperparameters import Trace
 from gpcert.models.inference import Fit, exact
 from gpcert.models.training import (
     Covariances,
-    Options,
-    checked_count,
+    Trainable,
     checked_flag,
-    checked_random,
     starting_kernel,
-    train,
     white_noise,
 )
 from gpcert.posterior import Posterior
 from gpcert.spread import spread_of
 
 
-class GPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
+class GPRegressor(MultiOutputMixin, RegressorMixin, Trainable):
     """Gaussian process regression, `y = g(x) + e`, `g ~ GP(0, k)`, `e ~ N(0, noise)`.
 
     The kernel's parameters and the noise maximise the evidence `log p(y | X)` (Rasmussen &
@@ -64,12 +60,7 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     True
     """
 
-    kernel_: Any
     noise_: float
-    posterior_: Posterior
-    evidence_: float
-    trace_: Trace
-    fit_: Fit
 
     def __init__(
         self,
@@ -105,10 +96,13 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             assert noise is not None
             return exact(covariances.square, targets, noise)
 
-        trained = train(starting_kernel(self.kernel, X), X, None, infer, self._options())
+        noise = float(finite_array("noise", self.noise, ndim=0))
+        if noise < 0.0:
+            raise InputError(f"noise: expected a number >= 0, got {self.noise!r}")
+        options = self._options(noise=noise, noise_bounds=self.noise_bounds)
+        trained = self._train(X, None, starting_kernel(self.kernel, X), infer, options)
         assert trained.noise is not None
-        self.kernel_, self.noise_, self.trace_ = trained.kernel, trained.noise, trained.trace
-        self.fit_, self.evidence_ = trained.fit, trained.fit.evidence
+        self.noise_ = trained.noise
         self.posterior_ = Posterior(
             kernel=trained.kernel,
             points=X,
@@ -131,20 +125,6 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         varies = spread > 10 * np.finfo(float).eps * np.abs(targets).max(axis=0)
         return targets.mean(axis=0), np.where(varies, spread, 1.0)
 
-    def _options(self) -> Options:
-        noise = float(finite_array("noise", self.noise, ndim=0))
-        if noise < 0.0:
-            raise InputError(f"noise: expected a number >= 0, got {self.noise!r}")
-        return Options(
-            max_epochs=checked_count("max_epochs", self.max_epochs, 0),
-            n_restarts=checked_count("n_restarts", self.n_restarts, 0),
-            bounds=self.parameter_bounds,
-            random=checked_random(self.random_state),
-            verbose=checked_flag("verbose", self.verbose),
-            noise=noise,
-            noise_bounds=self.noise_bounds,
-        )
-
     def predict(
         self, X: Any, return_std: bool = False
     ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
@@ -153,8 +133,7 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         As in scikit-learn, the deviation has the noise of a White part of the kernel, but not
         `noise_`: add that to its square for an observation (y not normalised).
         """
-        check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=np.float64)
+        X = self._checked(X)
         mean, variance = self.posterior_.predict(X)
         deviation = np.sqrt(variance)
         if self._single_target:

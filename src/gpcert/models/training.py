@@ -10,8 +10,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gpcert.arrays import finite_array
 from gpcert.errors import InputError
@@ -19,6 +21,7 @@ from gpcert.kernels import Kernel, SquaredExponential
 from gpcert.models.hyperparameters import Epoch, Search, Trace, maximise
 from gpcert.models.inference import EvidenceGradient, Fit
 from gpcert.models.kernel_gradients import LogParameters
+from gpcert.posterior import Posterior
 
 WHITE_TOLERANCE = 1e-9
 """Relative differences of white noise between inputs that are rounding."""
@@ -173,6 +176,41 @@ def _interval(name: str, bounds: Any) -> tuple[float, float]:
     if pair.shape != (2,) or not 0.0 < pair[0] < pair[1]:
         raise InputError(f"{name}: expected 0 < low < high, got {bounds!r}")
     return float(pair[0]), float(pair[1])
+
+
+class Trainable(BaseEstimator):
+    """What both estimators do alike; their parameters are their own, as scikit-learn asks."""
+
+    kernel_: Any
+    posterior_: Posterior
+    evidence_: float
+    trace_: Trace
+    fit_: Fit
+
+    def _train(
+        self, X: np.ndarray, Z: np.ndarray | None, kernel: Kernel, infer: Infer, options: Options
+    ) -> Trained:
+        """Train, and keep what was found."""
+        trained = train(kernel, X, Z, infer, options)
+        self.kernel_, self.trace_, self.fit_ = trained.kernel, trained.trace, trained.fit
+        self.evidence_ = trained.fit.evidence
+        return trained
+
+    def _options(self, **noise: Any) -> Options:
+        own: Any = self
+        return Options(
+            max_epochs=checked_count("max_epochs", own.max_epochs, 0),
+            n_restarts=checked_count("n_restarts", own.n_restarts, 0),
+            bounds=own.parameter_bounds,
+            random=checked_random(own.random_state),
+            verbose=checked_flag("verbose", own.verbose),
+            **noise,
+        )
+
+    def _checked(self, X: Any) -> np.ndarray:
+        """Inputs (n, d) of a fitted estimator."""
+        check_is_fitted(self)
+        return np.asarray(validate_data(self, X, reset=False, dtype=np.float64))
 
 
 def checked_kernel(kernel: Any, d: int) -> Kernel:

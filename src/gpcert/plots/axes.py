@@ -24,6 +24,22 @@ def axes_or_current(ax: Axes | None) -> Axes:
     return optional("matplotlib.pyplot", "plot").gca() if ax is None else ax
 
 
+def titled(ax: Axes, x: str, y: str, legend: bool = True) -> Axes:
+    """The Axes with names of its axes, and a small legend within; the last line of a picture."""
+    ax.set_xlabel(x)
+    ax.set_ylabel(y)
+    if legend:
+        ax.legend(fontsize="small", framealpha=0.9)
+    return ax
+
+
+def blank(ax: Axes, title: str = "") -> Axes:
+    """An image's Axes: without ticks, with a small title."""
+    ax.set_title(title, fontsize="small")
+    ax.set(xticks=[], yticks=[])
+    return ax
+
+
 def new_figure(width: float, height: float, layout: str = "constrained") -> Figure:
     """A figure of its own, in inches; without pyplot, so that no window system is asked for."""
     figure = optional("matplotlib.figure", "a picture")

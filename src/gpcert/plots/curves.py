@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpcert.certificates import Status
 from gpcert.errors import InputError
 from gpcert.extras import Axes, DataFrame
-from gpcert.plots.axes import axes_or_current
+from gpcert.plots.axes import axes_or_current, titled
 from gpcert.plots.style import ACCENT, DARK, LIGHT, LOOKS
 
 if TYPE_CHECKING:
@@ -30,25 +30,15 @@ def plot_accuracy(
     ax = axes_or_current(ax)
     start = f"{label}: " if label else ""
     proved = LOOKS[Status.ROBUST]
-    ax.fill_between(
-        radii,
-        certified,
-        attacked,
-        color="#BBBBBB",
-        alpha=0.6,
-        linewidth=0,
-        label=f"{start}undecided",
-    )
+    area: Any = {"color": "#BBBBBB", "alpha": 0.6, "linewidth": 0, "label": f"{start}undecided"}
+    ax.fill_between(radii, certified, attacked, **area)
     look = {"color": proved.colour, "linestyle": "-", "linewidth": 3.0}
     ax.plot(radii, certified, **look, label=f"{start}proved robust")
     # thin and on top: where the two agree both are seen
     above = {"color": ACCENT, "linestyle": "--", "linewidth": 1.2}
     ax.plot(radii, attacked, **above, label=f"{start}no attack known")
-    ax.set_xlabel("radius of the balls")
-    ax.set_ylabel("share of the test points, right and robust")
     ax.set_ylim(-0.02, 1.02)
-    ax.legend(fontsize="small", framealpha=0.9)
-    return ax
+    return titled(ax, "radius of the balls", "share of the test points, right and robust")
 
 
 LOW, ATTACK = "#009E73", "#CC79A7"
@@ -82,24 +72,14 @@ def plot_safety(
         values = frame[column].to_numpy(dtype=float)
         values = np.where(np.isfinite(values), values, np.nan)
         ax.plot(radius, values, color=colour, linestyle=line, linewidth=1.6, label=text)
-    ax.plot(
-        radius,
-        frame["attack"],
-        color=ATTACK,
-        marker="x",
-        markersize=4,
-        linewidth=1.2,
-        label=f"attack ({attack.replace('_', ', ')})",
-    )
+    look = {"color": ATTACK, "marker": "x", "markersize": 4, "linewidth": 1.2}
+    ax.plot(radius, frame["attack"], **look, label=f"attack ({attack.replace('_', ', ')})")
     for number, level in enumerate(levels):
         text = "decision" if number == 0 else None
         ax.axhline(level, color="black", linestyle=":", linewidth=1.2, label=text)
     if first_unsafe is not None:
         ax.axvline(first_unsafe, color=ACCENT, linestyle="-.", linewidth=1.2, label="first unsafe")
-    ax.set_xlabel("radius of the ball")
-    ax.set_ylabel(label)
-    ax.legend(fontsize="small", framealpha=0.9)
-    return ax
+    return titled(ax, "radius of the ball", label)
 
 
 LINES = ((DARK, "o", "-"), (ACCENT, "s", "--"), ("#009E73", "^", "-."), ("#777777", "D", ":"))
@@ -121,10 +101,7 @@ def plot_gaps(ax: Axes | None, rows: Sequence[Gaps]) -> Axes:
         ax.fill_between(betas, lower, upper, color=colour, alpha=0.2, linewidth=0)
         ax.plot(betas, upper, color=colour, marker=marker, linestyle=line, ms=4, label=name)
     ax.axhline(0.0, color="#777777", linestyle="--", linewidth=1.2, label="decision changes below")
-    ax.set_xlabel("pixels that may change (β)")
-    ax.set_ylabel("smallest gap π_gap")
-    ax.legend(fontsize="small", framealpha=0.9)
-    return ax
+    return titled(ax, "pixels that may change (β)", "smallest gap π_gap")
 
 
 def plot_training(ax: Axes, trace: Trace) -> Axes:
@@ -143,16 +120,8 @@ def plot_training(ax: Axes, trace: Trace) -> Axes:
     ax.step(epochs[known], best[known], where="post", color=DARK, label="best so far")
     if not np.all(works):
         floor = evidence[works].min() if np.any(works) else 0.0
-        ax.scatter(
-            epochs[~works],
-            np.full(int((~works).sum()), floor),
-            color=ACCENT,
-            marker="x",
-            label="inference failed",
-        )
+        failed = epochs[~works], np.full(int((~works).sum()), floor)
+        ax.scatter(*failed, color=ACCENT, marker="x", label="inference failed")
     for start in epochs[1:][np.diff(trace.runs) != 0]:
         ax.axvline(start - 0.5, color="#777777", linestyle=":", linewidth=0.8)
-    ax.set_xlabel("epochs (evaluations of the evidence)")
-    ax.set_ylabel("log evidence")
-    ax.legend(fontsize="small", framealpha=0.9)
-    return ax
+    return titled(ax, "epochs (evaluations of the evidence)", "log evidence")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpcert.extras import Axes
-from gpcert.plots.axes import axes_or_current
+from gpcert.plots.axes import axes_or_current, blank, titled
 from gpcert.plots.images import image_shape
 from gpcert.plots.style import ACCENT, DARK
 
@@ -48,35 +48,17 @@ def plot_effects(
         bars = rows[chosen], middle[order][chosen]
         ax.barh(*bars, 0.7, color=colour, hatch=hatch, edgecolor="white", label=text)
     errors = np.maximum([middle[order] - lower[order], upper[order] - middle[order]], 0.0)
-    ax.errorbar(
-        middle[order],
-        rows,
-        xerr=errors,
-        fmt="none",
-        ecolor="#222222",
-        capsize=3,
-        linewidth=1.0,
-        label="proved interval",
-    )
+    look: Any = {"fmt": "none", "ecolor": "#222222", "capsize": 3, "linewidth": 1.0}
+    ax.errorbar(middle[order], rows, xerr=errors, **look, label="proved interval")
     if beside is not None:
         name, values = beside
         scale = np.abs(middle).max() / (np.abs(values).max() or 1.0)
-        ax.scatter(
-            scale * values[order],
-            rows,
-            marker="D",
-            s=28,
-            facecolor="white",
-            edgecolor="#222222",
-            zorder=3,
-            label=f"{name} (scaled)",
-        )
+        mark: Any = {"marker": "D", "s": 28, "facecolor": "white", "edgecolor": "#222222"}
+        ax.scatter(scale * values[order], rows, **mark, zorder=3, label=f"{name} (scaled)")
     ax.axvline(0.0, color="#777777", linewidth=0.8)
     ax.set_yticks(rows, [str(names[j]) for j in order])
     ax.invert_yaxis()
-    ax.set_xlabel(label)
-    ax.legend(fontsize="small", framealpha=0.9)
-    return ax
+    return titled(ax, label, "")
 
 
 def plot_heat_map(
@@ -101,9 +83,7 @@ def plot_heat_map(
             ax.contour(pixels, levels=[middle], colors="#222222", linewidths=0.8)
     figure: Any = ax.figure
     figure.colorbar(shown, ax=ax, fraction=0.046, pad=0.03, label=label)
-    ax.set_xticks([])
-    ax.set_yticks([])
-    return ax
+    return blank(ax)
 
 
 def _mark_lowering(ax: Axes, values: np.ndarray, largest: float) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from gpcert.arrays import finite_array
 from gpcert.errors import InputError
 from gpcert.extras import Axes
+from gpcert.plots.axes import blank
 from gpcert.plots.style import PROBABILITY_COLOURS
 
 
@@ -60,7 +61,5 @@ def plot_image_counterexample(
     if labels is not None:
         titles[:2] = [f"decided {labels[0]}", f"decided {labels[1]}"]
     for ax, title in zip(axes, titles, strict=True):
-        ax.set_title(title, fontsize="small")
-        ax.set_xticks([])
-        ax.set_yticks([])
+        blank(ax, title)
     return axes

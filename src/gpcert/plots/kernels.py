@@ -13,7 +13,7 @@ from gpcert.errors import InputError
 from gpcert.extras import Axes
 from gpcert.kernels import Kernel
 from gpcert.kernels.lines.base import Affine
-from gpcert.plots.axes import axes_or_current
+from gpcert.plots.axes import axes_or_current, titled
 from gpcert.plots.style import ACCENT, DARK, LIGHT
 from gpcert.regions import Box, Cells
 from gpcert.regions.frame import Frame, Reach
@@ -136,12 +136,10 @@ def plot_kernel_lines(
     taylor = (lines.taylor_under, lines.taylor_over)
     if np.all(np.isfinite(taylor)):
         ax.fill_between(lines.x, *taylor, color=LIGHT, alpha=0.5, linewidth=0)
-        for k, rim in enumerate(taylor):
-            label = "second-order Taylor enclosure" if k == 0 else None
+        for rim, label in zip(taylor, ("second-order Taylor enclosure", None), strict=True):
             ax.plot(lines.x, rim, color=DARK, linestyle=":", linewidth=1.4, label=label)
     ax.plot(lines.x, lines.value, color="#222222", linewidth=1.8, label="kernel k(x, z)")
-    for k, line in enumerate((lines.under, lines.over)):
-        label = "paper's lines under and over" if k == 0 else None
+    for line, label in ((lines.under, "paper's lines under and over"), (lines.over, None)):
         ax.plot(lines.x, line, color=ACCENT, linestyle="--", linewidth=1.4, label=label)
     for end in (low, high):
         ax.axvline(end, color="#BBBBBB", linewidth=0.8, zorder=0)
@@ -150,10 +148,7 @@ def plot_kernel_lines(
         ax.plot([z[0]], [height], color="#222222", marker="o", markersize=4, linestyle="none")
     ax.set_xlim(wide[0], wide[-1])
     _frame_flat_curves(ax, lines)
-    ax.set_xlabel("x")
-    if legend:
-        ax.legend(fontsize="small", framealpha=0.9)
-    return ax
+    return titled(ax, "x", "", legend)
 
 
 def _frame_flat_curves(ax: Axes, lines: KernelLines) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from gpcert.extras import Axes, DataFrame
-from gpcert.plots.axes import axes_or_current, legend_above
+from gpcert.plots.axes import axes_or_current, legend_above, titled
 from gpcert.plots.style import ACCENT, CLASS_PALETTE, DARK, LIGHT
 
 
@@ -19,36 +19,14 @@ def plot_worst_cases(ax: Axes | None, frame: DataFrame) -> Axes:
     rows = frame.iloc[order]
     rank = np.arange(len(rows))
     beta = float(frame["beta"].iloc[0]) if len(frame) else 0.0
-    ax.vlines(
-        rank,
-        rows["band_lower"],
-        rows["band_upper"],
-        color=LIGHT,
-        linewidth=3,
-        label=f"band of {beta:g} std",
-    )
-    ax.vlines(
-        rank,
-        rows["minimum_lower"],
-        rows["maximum_upper"],
-        color=DARK,
-        linewidth=5,
-        label="range of the mean",
-    )
-    ax.scatter(
-        rank,
-        rows["mean"],
-        marker="D",
-        s=18,
-        color="white",
-        edgecolors=ACCENT,
-        zorder=3,
-        label="prediction",
-    )
-    ax.set_xlabel("points, by their prediction")
-    ax.set_ylabel("mean")
-    ax.legend(fontsize="small", framealpha=0.9)
-    return ax
+    for low, high, colour, width, label in (
+        ("band_lower", "band_upper", LIGHT, 3, f"band of {beta:g} std"),
+        ("minimum_lower", "maximum_upper", DARK, 5, "range of the mean"),
+    ):
+        ax.vlines(rank, rows[low], rows[high], color=colour, linewidth=width, label=label)
+    mark = {"marker": "D", "s": 18, "color": "white", "edgecolors": ACCENT}
+    ax.scatter(rank, rows["mean"], **mark, zorder=3, label="prediction")
+    return titled(ax, "points, by their prediction", "mean")
 
 
 def plot_attacks(
@@ -68,10 +46,8 @@ def plot_attacks(
     ax.scatter(rank[~won], end[~won], s=22, marker="v", facecolors="white", edgecolors=DARK)
     ax.scatter(rank[won], end[won], s=34, marker="x", color=ACCENT, label="decision changed")
     ax.scatter([], [], s=22, marker="v", facecolors="white", edgecolors=DARK, label="after")
-    ax.set_xlabel("points, by their value before the attack")
-    ax.set_ylabel(quantity)
     legend_above(ax, columns=3)
-    return ax
+    return titled(ax, "points, by their value before the attack", quantity, legend=False)
 
 
 HATCHES = ("", "//", "..", "xx", "--", "oo")
@@ -110,9 +86,5 @@ def plot_boxes(
             box.set_hatch(HATCHES[g % len(HATCHES)])
         drawn["boxes"][0].set_label(group)
     ax.set_xticks(np.arange(len(settings)), settings)
-    ax.set_xlabel("radius of the balls")
-    ax.set_ylabel(label)
     ax.set_ylim(bottom=min(0.0, ax.get_ylim()[0]))
-    if len(groups) > 1:
-        ax.legend(fontsize="small", framealpha=0.9)
-    return ax
+    return titled(ax, "radius of the balls", label, legend=len(groups) > 1)

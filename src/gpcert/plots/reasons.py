@@ -9,7 +9,7 @@ import numpy as np
 
 from gpcert.errors import InputError
 from gpcert.extras import Axes
-from gpcert.plots.axes import axes_or_current, legend_above, name_rows, short_name
+from gpcert.plots.axes import axes_or_current, blank, legend_above, name_rows, short_name
 from gpcert.plots.images import image_shape
 from gpcert.plots.style import ACCENT, DARK, LIGHT
 
@@ -44,22 +44,10 @@ def plot_kept_pixels(
     ax.imshow(values.reshape(shape), cmap="gray_r")
     for pixel in pixels:
         row, column = divmod(int(pixel), shape[1])
-        style = ":" if pixel in weak else "-"
-        ax.add_patch(
-            Rectangle(
-                (column - 0.42, row - 0.42),
-                0.84,
-                0.84,
-                fill=False,
-                edgecolor=ACCENT,
-                linewidth=1.6,
-                linestyle=style,
-            )
-        )
-    ax.set_title(title, fontsize="small")
-    ax.set_xticks([])
-    ax.set_yticks([])
-    return ax
+        line = {"linewidth": 1.6, "linestyle": ":" if pixel in weak else "-"}
+        corner = (column - 0.42, row - 0.42)
+        ax.add_patch(Rectangle(corner, 0.84, 0.84, fill=False, edgecolor=ACCENT, **line))
+    return blank(ax, title)
 
 
 def plot_kept_features(

@@ -53,7 +53,6 @@ class Box(Region):
         object.__setattr__(self, "inner_upper", high)
 
     def sample(self, n: int, random_state: int | np.random.Generator | None = None) -> np.ndarray:
-        """Return n points (n, d), uniform in the box."""
         u = np.random.default_rng(random_state).random((n, self.dim))
         return self.project((1.0 - u) * self.lower + u * self.upper)
 
@@ -68,5 +67,4 @@ class Box(Region):
         return x[0] if single else x
 
     def describe(self) -> dict[str, Any]:
-        """`{"kind": "box", "lower": [...], "upper": [...]}`."""
         return {"kind": "box", "lower": self.lower.tolist(), "upper": self.upper.tolist()}

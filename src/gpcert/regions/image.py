@@ -158,7 +158,6 @@ class ImageCells(Cells):
 
     @property
     def is_box(self) -> bool:
-        """No: a skewed one."""
         return False
 
     @property
@@ -167,7 +166,6 @@ class ImageCells(Cells):
         return self.image.offset
 
     def take(self, index: Array) -> ImageCells:
-        """The cells at an index array or under a mask."""
         return self.image.cells(self.source.take(index))
 
     def linear_minimum(self, g: Array) -> Array:

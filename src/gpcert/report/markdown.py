@@ -9,7 +9,15 @@ from urllib.parse import quote
 
 from gpcert.experiments.results import FILE, ExperimentResult, ResultFigure, ResultTable
 from gpcert.report.figures import figure_file
-from gpcert.report.wording import MARKS, agreement_counts, shown, time_taken, where_computed
+from gpcert.report.wording import (
+    CLAIM_HEADS,
+    MARKS,
+    agreement_counts,
+    claims,
+    shown,
+    time_taken,
+    where_computed,
+)
 
 MARKDOWN_ROWS = 30
 """Rows of a table in the text; all are in its CSV file."""
@@ -17,23 +25,12 @@ MARKDOWN_ROWS = 30
 
 def markdown_page(results: Mapping[Path, ExperimentResult], title: str, place: Path) -> str:
     """The text of a file in the folder `place`, from which links are taken."""
-    claims = [
-        [
-            result.experiment,
-            each.claim,
-            each.paper,
-            each.ours,
-            f"{MARKS[each.agrees]} {each.agrees}",
-            each.comment,
-        ]
-        for result in results.values()
-        for each in result.findings
-    ]
-    heads = ["experiment", "claim", "paper", "ours", "agrees", "how it was judged"]
+    compared = [[*row[:4], f"{MARKS[row[4]]} {row[4]}", row[5]] for row in claims(results.values())]
     parts = [f"# {title}", ""]
-    if claims:
+    if compared:
         parts += ["## The paper's claims beside our numbers", ""]
-        parts += [f"{agreement_counts(results.values())}.", "", *_rows(heads, claims), ""]
+        counts = f"{agreement_counts(results.values())}."
+        parts += [counts, "", *_rows(list(CLAIM_HEADS), compared), ""]
     for folder, result in results.items():
         parts += _experiment(result, folder, place)
     return "\n".join(parts).rstrip() + "\n"

@@ -1,15 +1,26 @@
-"""The whole HTML page: everything in one file, which loads nothing."""
+"""The whole HTML page: everything in one file, which loads nothing; all text is escaped here."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import base64
+from collections.abc import Mapping, Sequence
 from html import escape
 from importlib.resources import files
 from pathlib import Path
 
-from gpcert.experiments.results import ExperimentResult
-from gpcert.report.html_parts import claims_html, experiment_html
-from gpcert.report.wording import agreement_counts, time_taken
+from gpcert.experiments.results import Cell, ExperimentResult, ResultFigure, ResultTable
+from gpcert.json_text import to_json
+from gpcert.report.figures import figure_file, picture_address
+from gpcert.report.wording import (
+    CLAIM_HEADS,
+    MARKS,
+    REPORT_ROWS,
+    agreement_counts,
+    claims,
+    shown,
+    time_taken,
+    where_computed,
+)
 
 POLICY = (
     "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
@@ -20,7 +31,7 @@ POLICY = (
 
 def html_page(results: Mapping[Path, ExperimentResult], title: str) -> str:
     """The page of results in their folders, in the order given."""
-    claims = [(result, each) for result in results.values() for each in result.findings]
+    rows = claims(results.values())
     contents = "".join(
         f'<li><a href="#{result.experiment}">{escape(result.title)}</a></li>'
         for result in results.values()
@@ -29,8 +40,8 @@ def html_page(results: Mapping[Path, ExperimentResult], title: str) -> str:
     seconds = sum(result.seconds for result in results.values())
     compared = (
         f"<h2 id='claims'>The paper's claims beside our numbers</h2>"
-        f"<p>{agreement_counts(results.values())}.</p>{claims_html(claims)}"
-        if claims
+        f"<p>{agreement_counts(results.values())}.</p>{claims_html(rows)}"
+        if rows
         else ""
     )
     return f"""<!DOCTYPE html>
@@ -64,3 +75,128 @@ values appear under the pointer.</p>
 
 def _asset(name: str) -> str:
     return (files("gpcert.report") / name).read_text(encoding="utf-8")
+
+
+CHOSEN_BY = ("experiment", "agrees")
+"""Columns of the claims with a menu; prose has none."""
+
+
+def claims_html(claims: Sequence[tuple[str, ...]]) -> str:
+    """The paper's claims beside our numbers; on a narrow screen each row becomes a card."""
+    special = {"experiment": _link, "agrees": _badge}
+    rows = "".join(
+        "<tr>"
+        + "".join(
+            f'<td data-head="{name}" data-value="{escape(text)}">'
+            f"{special.get(name, escape)(text)}</td>"
+            for name, text in zip(CLAIM_HEADS, row, strict=True)
+        )
+        + "</tr>"
+        for row in claims
+    )
+    head = "".join(
+        f'<th scope="col" data-kind="{"text" if name in CHOSEN_BY else "prose"}">{name}</th>'
+        for name in CLAIM_HEADS
+    )
+    return (
+        '<section class="table" id="claims-table"><div class="tools"></div>'
+        '<table class="claims"><thead><tr>'
+        f"{head}</tr></thead><tbody>{rows}</tbody></table></section>"
+    )
+
+
+def experiment_html(result: ExperimentResult, folder: Path) -> str:
+    """One experiment: what was asked, its figures, tables and settings."""
+    notes = "".join(f"<li>{escape(note)}</li>" for note in result.notes)
+    figures = "".join(figure_html(result, figure, folder) for figure in result.figures)
+    tables = "".join(table_html(result, table) for table in result.tables)
+    data = "".join(
+        f"<li>{escape(name)}: <code>{escape(digest)}</code></li>"
+        for name, digest in result.environment.data.items()
+    )
+    settings = escape(to_json(dict(result.settings), indent=1))
+    return f"""<section class="experiment" id="{result.experiment}">
+<h2>{escape(result.title)}</h2>
+<p class="facts"><span class="badge">{result.scale}</span>
+{time_taken(result.seconds)} of computing; made by <code>{escape(result.command)}</code></p>
+{f"<ul>{notes}</ul>" if notes else ""}
+{figures}
+{tables}
+<details><summary>Settings, versions and data</summary>
+<p>{escape(where_computed(result))}</p>
+{f"<p>SHA-256 of the data:</p><ul>{data}</ul>" if data else ""}
+<pre>{settings}</pre></details>
+</section>
+"""
+
+
+def figure_html(result: ExperimentResult, figure: ResultFigure, folder: Path) -> str:
+    """A picture with its caption, the command that made it and its data."""
+    address = picture_address(figure_file(result, figure, folder))
+    caption = escape(figure.caption)
+    links = ", ".join(_download(result, result.table(name)) for name in figure.tables)
+    return f"""<figure id="{result.experiment}-{figure.name}">
+<div class="scroll" tabindex="0"><img src="{address}" alt="{caption}"></div>
+<figcaption>{caption} <span class="source">Made by <code>{escape(result.command)}</code>{
+        f"; data: {links}" if links else ""
+    }</span></figcaption>
+</figure>
+"""
+
+
+def table_html(result: ExperimentResult, table: ResultTable) -> str:
+    """A table that can be sorted, filtered and drawn by the page's script."""
+    kinds = [_kind(table.column(name)) for name in table.columns]
+    heads = "".join(
+        f'<th scope="col" data-kind="{kind}">{escape(name)}</th>'
+        for name, kind in zip(table.columns, kinds, strict=True)
+    )
+    rows = "".join(
+        "<tr>"
+        + "".join(_cell(value, kind) for value, kind in zip(row, kinds, strict=True))
+        + "</tr>"
+        for row in table.rows[:REPORT_ROWS]
+    )
+    hidden = len(table.rows) - REPORT_ROWS
+    more = f"The first {REPORT_ROWS} of {len(table.rows)} rows; all: " if hidden > 0 else "Data: "
+    return f"""<details class="table" id="{result.experiment}-table-{table.name}"{
+        " open" if len(table.rows) <= 12 else ""
+    }>
+<summary>{escape(table.caption or table.name)} <span class="count">{len(table.rows)} rows</span>
+</summary>
+<div class="tools"></div>
+<div class="scroll" tabindex="0"><table class="data"><thead><tr>{heads}</tr></thead>
+<tbody>{rows}</tbody></table></div>
+<p class="source">{more}{_download(result, table)}</p>
+</details>
+"""
+
+
+def _link(experiment: str) -> str:
+    return f'<a href="#{experiment}">{experiment}</a>'
+
+
+def _badge(agrees: str) -> str:
+    return f'<span class="badge {agrees}">{MARKS[agrees]} {agrees}</span>'
+
+
+def _kind(values: Sequence[Cell]) -> str:
+    known = [value for value in values if value is not None]
+    numbers = [isinstance(v, int | float) and not isinstance(v, bool) for v in known]
+    return "number" if known and all(numbers) else "text"
+
+
+def _cell(value: Cell, kind: str) -> str:
+    """The exact value travels beside the rounded one, for sorting, drawing and hovering."""
+    text = shown(value)
+    exact = "" if value is None else escape(str(value))
+    hover = f' title="{exact}"' if isinstance(value, float) and text != exact else ""
+    return f'<td class="{kind}" data-value="{exact}"{hover}>{escape(text)}</td>'
+
+
+def _download(result: ExperimentResult, table: ResultTable) -> str:
+    content = base64.b64encode(table.to_csv().encode("utf-8")).decode("ascii")
+    return (
+        f'<a download="{result.experiment}-{table.name}.csv" '
+        f'href="data:text/csv;charset=utf-8;base64,{content}">{table.name}.csv</a>'
+    )

@@ -41,6 +41,18 @@ def time_taken(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60} min"
 
 
+CLAIM_HEADS = ("experiment", "claim", "paper", "ours", "agrees", "how it was judged")
+
+
+def claims(results: Iterable[ExperimentResult]) -> list[tuple[str, ...]]:
+    """The paper's claims beside our numbers, one row each, below `CLAIM_HEADS`."""
+    return [
+        (result.experiment, each.claim, each.paper, each.ours, each.agrees, each.comment)
+        for result in results
+        for each in result.findings
+    ]
+
+
 def agreement_counts(results: Iterable[ExperimentResult]) -> str:
     """How many claims agree, over all results."""
     found = Counter(finding.agrees for result in results for finding in result.findings)

@@ -106,6 +106,16 @@ class BoxFamily:
                 found[start : start + len(x), k] = values
         return found
 
+    def floors(self, points: np.ndarray, target: float) -> np.ndarray:
+        """(n,): certified values, from below, of the first goal at points (n, f)."""
+        found = np.empty(len(points))
+        for start in range(0, len(points), self.cells_at_once):
+            checkpoint()
+            x = points[start : start + self.cells_at_once]
+            evaluation = self.evaluation(np.empty(0), x, x)
+            found[start : start + len(x)] = to_numpy(self.goals[0].bound(evaluation, target).lower)
+        return found
+
     def bounded_once(self, low: np.ndarray, high: np.ndarray) -> Once:
         """A proved lower bound of every goal over every box (R, f), from one evaluation each; boxes
         that are not reached before the deadline have what is known anyway.

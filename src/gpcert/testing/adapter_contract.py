@@ -104,11 +104,7 @@ class AdapterContract:
             width = np.abs(values).max(0)
             for index, label in _outputs(posterior, quantity, values.shape[1]):
                 found = gpcert.prediction_range(
-                    posterior,
-                    region,
-                    quantity=quantity,
-                    output=label,
-                    budget=Budget(boxes=BOXES),
+                    posterior, region, quantity=quantity, output=label, budget=Budget(boxes=BOXES)
                 )
                 # the library rounds; what is certified does not
                 _assert_inside(found, values[:, index], self.tolerance * float(width[index]))

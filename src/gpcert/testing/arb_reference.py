@@ -14,7 +14,7 @@ import numpy as np
 from gpcert.errors import InputError
 from gpcert.kernels import Kernel
 from gpcert.posterior import Posterior
-from gpcert.testing.balls import BITS, exact, flint
+from gpcert.testing.balls import BITS, dot, exact, flint, total
 from gpcert.testing.kernel_references import reference_value
 
 LARGEST_RADIUS = 1e-18
@@ -65,23 +65,23 @@ class ArbPosterior:
         if features is None:
             return exact(x)
         rows = zip(features.matrix, exact(features.shift), strict=True)
-        return [_dot(exact(row), exact(x)) + shift for row, shift in rows]
+        return [dot(exact(row), exact(x)) + shift for row, shift in rows]
 
     def canonical_mean(self, x: Any, output: int = 0) -> Any:
         """`g_c(x) = sum_i t_i k(x, z_i) + slope_c.z`, z what the kernel sees of x."""
-        trend = _dot(exact(self.posterior.slope[output]), self.seen(x))
-        return _dot(self.weights[output], self.row(x)) + trend
+        trend = dot(exact(self.posterior.slope[output]), self.seen(x))
+        return dot(self.weights[output], self.row(x)) + trend
 
     def canonical_variance(self, x: Any, output: int = 0) -> Any:
         """`v_c(x) = k(x, x) - |A_c k(Z, x)|^2 + |C_c k(Z, x)|^2`, which may be negative."""
         row, at = self.row(x), self.seen(x)
         value = kernel_reference(self.posterior.kernel, at, at)
         index = output if len(self.factors) > 1 else 0
-        for a in self.factors[index]:
-            value -= _dot(a, row) ** 2
-        for c in self.negative[index]:
-            value += _dot(c, row) ** 2
-        return value
+        taken, added = (
+            total(dot(part, row) ** 2 for part in parts[index])
+            for parts in (self.factors, self.negative)
+        )
+        return value - taken + added
 
     def mean(self, x: Any, output: int = 0) -> Any:
         """`offset + scale g`."""
@@ -119,19 +119,12 @@ class ArbPosterior:
     def squared_norm(self, output: int = 0) -> Any:
         """`t^T K_ZZ t`, the squared RKHS norm of g_c."""
         matrix, t = self.gram().tolist(), self.weights[output]
-        return _dot(t, [_dot(row, t) for row in matrix])
+        return dot(t, [dot(row, t) for row in matrix])
 
     def _affine(self, output: int) -> tuple[Any, Any, Any]:
         p = self.posterior
         offset, scale, noise = exact([p.offset[output], p.scale[output], p.noise[output]])
         return offset, scale, noise
-
-
-def _dot(a: Sequence[Any], b: Sequence[Any]) -> Any:
-    total = flint().arb(0)
-    for x, y in zip(a, b, strict=True):
-        total += x * y
-    return total
 
 
 def assert_encloses(lower: float, upper: float, ball: Any) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -55,7 +55,9 @@ def coefficients(value: Any, count: int) -> list[Any]:
 
 def dot(a: Sequence[Any], b: Sequence[Any]) -> Any:
     """`sum_j a_j b_j` of balls or power series."""
-    total = flint().arb(0)
-    for s, t in zip(a, b, strict=True):
-        total = total + s * t
-    return total
+    return total(s * t for s, t in zip(a, b, strict=True))
+
+
+def total(parts: Iterable[Any]) -> Any:
+    """The sum of balls or power series."""
+    return sum(parts, flint().arb(0))

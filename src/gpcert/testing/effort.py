@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
+from gpcert.arrays import Backend, backend_from_name
+
 if TYPE_CHECKING:
     import pytest
 
@@ -70,6 +72,15 @@ def crossed(axes: Mapping[str, Iterable[Any]], quick: int | None = None) -> pyte
         chosen = [part for row, k in zip(values, places, strict=True) for part in row[k]]
         cases.append(pytest.param(*chosen, marks=_marks(places in diagonal)))
     return pytest.mark.parametrize(names, cases)
+
+
+def backend_or_skip(name: str) -> Backend:
+    """The backend called `name`; skips the test where torch is missing."""
+    if name == "torch":
+        import pytest
+
+        pytest.importorskip("torch")
+    return backend_from_name(name)
 
 
 def _split(names: str | Sequence[str]) -> list[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,17 +18,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gpcert.arrays import Backend, backend_from_name
 from gpcert.errors import InputError
 from gpcert.kernels import Kernel, kernel_from_config
 from gpcert.posterior import Posterior
 from gpcert.testing.balls import coefficients, exact, flint
 from gpcert.testing.effort import examples
-from gpcert.testing.feature_lengths import (
-    diagonal_coefficients,
-    line_surface,
-    remainder_length,
-)
+from gpcert.testing.feature_lengths import diagonal_coefficients, line_surface, remainder_length
 from gpcert.testing.kernel_references import Formula, reference_of
 
 seeds = st.integers(0, 2**32 - 1)
@@ -65,11 +60,7 @@ class KernelCase:
 
     def reference(self, x: Sequence[Any], z: Sequence[Any]) -> Any:
         """`k(x, z)` in ball arithmetic."""
-        return self._formula(x, z)
-
-    @property
-    def _formula(self) -> Callable[[Sequence[Any], Sequence[Any]], Any]:
-        return reference_of(self.kernel.name, self.kernel.config())
+        return reference_of(self.kernel.name, self.kernel.config())(x, z)
 
     @property
     def units(self) -> np.ndarray:
@@ -79,12 +70,6 @@ class KernelCase:
     def points(self, n: int, rng: np.random.Generator, spread: float = 1.0) -> np.ndarray:
         """Random points (n, d)."""
         return self.units * rng.normal(size=(n, self.dim)) * spread
-
-    def backend(self, name: str) -> Backend:
-        """The backend called `name`; skips the test where torch is missing."""
-        if name == "torch":
-            pytest.importorskip("torch")
-        return backend_from_name(name)
 
 
 class KernelContract(KernelCase):

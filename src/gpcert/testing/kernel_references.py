@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gpcert.errors import InputError
-from gpcert.testing.balls import dot, exact, flint
+from gpcert.testing.balls import dot, exact, flint, total
 
 Point = Sequence[Any]
 Formula = Callable[[dict[str, Any], Point, Point], Any]
@@ -93,22 +93,21 @@ def _matern(config: dict[str, Any], r2: Any) -> Any:
     p = round(float(config["nu"]) - 0.5)
     assert float(config["nu"]) == p + 0.5, "half-integer smoothness"
     t = arb(2 * p + 1).sqrt() * _root(r2)
-    total = arb(0)
-    for i in range(p + 1):
+
+    def term(i: int) -> Any:
         weight = math.factorial(p + i) // math.factorial(i)
         weight = arb(weight * math.factorial(p)) / (math.factorial(p - i) * math.factorial(2 * p))
-        total = total + weight * (2 * t) ** (p - i)
-    return total * (-t).exp()
+        return weight * (2 * t) ** (p - i)
+
+    return total(map(term, range(p + 1))) * (-t).exp()
 
 
 def _periodic(config: dict[str, Any], x: Point, z: Point) -> Any:
     arb, d = flint().arb, len(x)
-    total = arb(0)
     periods, lengths = _vector(config["period"], d), _vector(config["length_scale"], d)
-    for difference, period, length in zip(_difference(x, z), periods, lengths, strict=True):
-        sine = (arb.pi() * difference / period).sin()
-        total = total + (sine / length) ** 2
-    return arb(config["variance"]) * (-2 * total).exp()
+    each = zip(_difference(x, z), periods, lengths, strict=True)
+    squares = total(((arb.pi() * gap / period).sin() / length) ** 2 for gap, period, length in each)
+    return arb(config["variance"]) * (-2 * squares).exp()
 
 
 def _cosine(config: dict[str, Any], x: Point, z: Point) -> Any:
@@ -117,15 +116,12 @@ def _cosine(config: dict[str, Any], x: Point, z: Point) -> Any:
 
 
 def _spectral_mixture(config: dict[str, Any], x: Point, z: Point) -> Any:
-    arb = flint().arb
-    total = arb(0)
-    rows = zip(config["variances"], config["frequencies"], config["length_scales"], strict=True)
-    for variance, frequency, lengths in rows:
+
+    def term(variance: float, frequency: Any, lengths: Any) -> Any:
         angle = dot(_vector(frequency, len(x)), _difference(x, z))
-        total = (
-            total + arb(variance) * (-_squared_distance(lengths, x, z) / 2).exp() * (angle).cos()
-        )
-    return total
+        return flint().arb(variance) * (-_squared_distance(lengths, x, z) / 2).exp() * angle.cos()
+
+    return total(map(term, config["variances"], config["frequencies"], config["length_scales"]))
 
 
 def _exponential_tilt(config: dict[str, Any], x: Point, z: Point) -> Any:
@@ -135,32 +131,24 @@ def _exponential_tilt(config: dict[str, Any], x: Point, z: Point) -> Any:
 
 def _cosine_pair(config: dict[str, Any], x: Point, z: Point) -> Any:
     """`sum_{a, b in {1, 2}} cos(w_a.x + p_a - w_b.z - p_b)`."""
-    arb, d = flint().arb, len(x)
-    phases = config.get("phases")
+    d, phases = len(x), config.get("phases")
     shifts = exact([0.0, 0.0] if phases is None else phases)
     pair = [_vector(config["first"], d), _vector(config["second"], d)]
     left = [dot(w, x) + p for w, p in zip(pair, shifts, strict=True)]
     right = [dot(w, z) + p for w, p in zip(pair, shifts, strict=True)]
-    total = arb(0)
-    for a in left:
-        for b in right:
-            total = total + (a - b).cos()
-    return total
+    return total((a - b).cos() for a in left for b in right)
 
 
 def _generalised_spectral(config: dict[str, Any], x: Point, z: Point) -> Any:
-    arb = flint().arb
-    total = arb(0)
     phases = config.get("phases")
-    for q, variance in enumerate(config["variances"]):
-        pair = {
-            "first": config["first"][q],
-            "second": config["second"][q],
-            "phases": None if phases is None else phases[q],
-        }
+
+    def term(q: int) -> Any:
+        pair = {name: config[name][q] for name in ("first", "second")}
+        pair["phases"] = None if phases is None else phases[q]
         tilt = _exponential_tilt({"theta": config["thetas"][q]}, x, z)
-        total = total + arb(variance) * tilt * _cosine_pair(pair, x, z)
-    return total
+        return flint().arb(config["variances"][q]) * tilt * _cosine_pair(pair, x, z)
+
+    return total(map(term, range(len(config["variances"]))))
 
 
 def _linear(config: dict[str, Any], x: Point, z: Point) -> Any:
@@ -184,17 +172,12 @@ def _white(config: dict[str, Any], x: Point, z: Point) -> Any:
 
 
 def _sum(config: dict[str, Any], x: Point, z: Point) -> Any:
-    total = flint().arb(0)
-    for name, part in config["kernels"]:
-        total = total + reference_value(name, part, x, z)
-    return total
+    return total(reference_value(name, part, x, z) for name, part in config["kernels"])
 
 
 def _product(config: dict[str, Any], x: Point, z: Point) -> Any:
-    total = flint().arb(1)
-    for name, part in config["kernels"]:
-        total = total * reference_value(name, part, x, z)
-    return total
+    values = (reference_value(name, part, x, z) for name, part in config["kernels"])
+    return math.prod(values, start=flint().arb(1))
 
 
 def _scale(config: dict[str, Any], x: Point, z: Point) -> Any:

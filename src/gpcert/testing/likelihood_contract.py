@@ -16,11 +16,11 @@ from flint import arb, ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.arrays import Array, Backend, backend_from_name, to_numpy
+from gpcert.arrays import Array, Backend, to_numpy
 from gpcert.errors import InputError
 from gpcert.likelihoods.base import BinaryLikelihood, ScalarLikelihood
 from gpcert.likelihoods.segments import mean_lower, monotone_minimum
-from gpcert.testing.effort import examples
+from gpcert.testing.effort import backend_or_skip, examples
 
 BITS = 200
 """Precision of the references."""
@@ -78,12 +78,6 @@ class LikelihoodContract:
         """Ball that contains `F(mu, v)`, radius below `REFERENCE_RADIUS` for |F| <= 1."""
         raise NotImplementedError
 
-    def backend(self, name: str) -> Backend:
-        """The backend called `name`; skips the test where torch is missing."""
-        if name == "torch":
-            pytest.importorskip("torch")
-        return backend_from_name(name)
-
     def exact(self, mu: arb, v: arb) -> arb:
         """`reference` at `BITS` bits, its radius checked."""
         ball = self.reference(mu, v)
@@ -95,7 +89,7 @@ class LikelihoodContract:
     def test_enclosure_contains_reference(self, backend_name: str, mu: float, v: float) -> None:
         """`lower <= F <= upper`, and the enclosure is narrow."""
         lower, upper = map(
-            _scalar, self.likelihood.enclose(*_arrays(self.backend(backend_name), mu, v))
+            _scalar, self.likelihood.enclose(*_arrays(backend_or_skip(backend_name), mu, v))
         )
         with ctx.workprec(BITS):
             exact = self.exact(arb(mu), arb(v))
@@ -110,7 +104,7 @@ class LikelihoodContract:
     ) -> None:
         """`line_minimum <= F <= line_maximum` at the ends and at drawn points of the segment."""
         alpha, beta, v_low, v_high = segment
-        arguments = _arrays(self.backend(backend_name), *segment)
+        arguments = _arrays(backend_or_skip(backend_name), *segment)
         low = _scalar(self.likelihood.line_minimum(*arguments))
         high = _scalar(self.likelihood.line_maximum(*arguments))
         assert math.isfinite(low)
@@ -128,7 +122,7 @@ class LikelihoodContract:
         self, backend_name: str, segment: tuple[float, float, float, float]
     ) -> None:
         """The same on 400 points, linear and geometric, against certified enclosures."""
-        backend = self.backend(backend_name)
+        backend = backend_or_skip(backend_name)
         arguments = _arrays(backend, *segment)
         low = _scalar(self.likelihood.line_minimum(*arguments))
         high = _scalar(self.likelihood.line_maximum(*arguments))
@@ -148,7 +142,7 @@ class LikelihoodContract:
         2000 segments, 101 points each, against certified enclosures; a curvature ten times too
         small for the smoothed links fails here.
         """
-        backend, rng = self.backend(backend_name), np.random.default_rng(1)
+        backend, rng = backend_or_skip(backend_name), np.random.default_rng(1)
         v_low = rng.integers(0, 2, 2000) * 10.0 ** rng.uniform(-3.0, 3.0, 2000)
         v_high = v_low + 10.0 ** rng.uniform(-2.0, 3.0, 2000)
         v = 0.5 * (v_low + v_high)
@@ -173,7 +167,7 @@ class LikelihoodContract:
         """The line form is at least the paper's bound, up to the width of an enclosure."""
         if not isinstance(self.likelihood, BinaryLikelihood):
             pytest.skip("the monotone bound is one for two classes")
-        arguments = _arrays(self.backend(backend_name), *segment)
+        arguments = _arrays(backend_or_skip(backend_name), *segment)
         low = _scalar(self.likelihood.line_minimum(*arguments))
         assert low >= _scalar(monotone_minimum(self.likelihood, *arguments)) - self.width
 
@@ -181,7 +175,7 @@ class LikelihoodContract:
     @given(mu=means, v=variances)
     def test_slopes_and_value_are_finite(self, backend_name: str, mu: float, v: float) -> None:
         """No NaN or infinity where the search looks for guidance; F does not decrease in mu."""
-        arguments = _arrays(self.backend(backend_name), mu, v)
+        arguments = _arrays(backend_or_skip(backend_name), mu, v)
         by_mu, by_variance = map(_scalar, self.likelihood.slopes(*arguments))
         assert math.isfinite(_scalar(self.likelihood.value(*arguments)))
         assert math.isfinite(by_variance)
@@ -192,7 +186,7 @@ class LikelihoodContract:
     @pytest.mark.parametrize("v", [0.1, 1.0, 30.0])
     def test_slopes_are_derivatives(self, backend_name: str, mu: float, v: float) -> None:
         """Central differences agree with `slopes`."""
-        backend, step = self.backend(backend_name), 1e-4
+        backend, step = backend_or_skip(backend_name), 1e-4
 
         def value(m: float, w: float) -> float:
             return _scalar(self.likelihood.value(*_arrays(backend, m, w)))
@@ -209,7 +203,7 @@ class LikelihoodContract:
     @pytest.mark.parametrize("v", [0.5, 3.0])
     def test_second_order_on_level_curves(self, backend_name: str, mu: float, v: float) -> None:
         """Along the tangent of a level curve the slack falls at least with the square."""
-        backend = self.backend(backend_name)
+        backend = backend_or_skip(backend_name)
         by_mu, by_variance = map(_scalar, self.likelihood.slopes(*_arrays(backend, mu, v)))
         beta = -by_variance / by_mu
         slack = []
@@ -227,7 +221,7 @@ class LikelihoodContract:
     @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
     def test_rejects_what_is_not_finite(self, backend_name: str, bad: float) -> None:
         """NaN, infinity, a negative variance and crossed ends raise; none becomes a bound."""
-        backend = self.backend(backend_name)
+        backend = backend_or_skip(backend_name)
         for arguments in ((bad, 1.0), (0.0, bad), (0.0, -1.0)):
             with pytest.raises(InputError):
                 self.likelihood.enclose(*_arrays(backend, *arguments))
@@ -241,7 +235,7 @@ class LikelihoodContract:
 
     def test_batches_broadcast(self, backend_name: str) -> None:
         """Arrays of any shape, broadcast together, give the numbers of single segments."""
-        backend = self.backend(backend_name)
+        backend = backend_or_skip(backend_name)
         alpha, v_high = backend.asarray([[-1.0], [2.0]]), backend.asarray([0.5, 0.7, 9.0])
         beta, v_low = backend.asarray(0.3), backend.asarray(0.5)
         batch = to_numpy(self.likelihood.line_minimum(alpha, beta, v_low, v_high))
@@ -253,7 +247,7 @@ class LikelihoodContract:
 
     def test_backends_agree(self, backend_name: str) -> None:
         """The same bounds as NumPy's, to 1e-12 and the width of an enclosure."""
-        backend, rng = self.backend(backend_name), np.random.default_rng(0)
+        backend, rng = backend_or_skip(backend_name), np.random.default_rng(0)
         alpha, beta = rng.normal(size=(2, 500)) * [[2.0], [0.4]]
         v_low, width = rng.uniform(0.0, 3.0, (2, 500))
         host = (alpha, beta, v_low, v_low + width)

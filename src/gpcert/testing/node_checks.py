@@ -16,11 +16,7 @@ from gpcert.arrays import to_numpy
 from gpcert.kernels.nodes.symmetric_tensors import sorted_index
 from gpcert.rounding import TINY, gamma
 from gpcert.testing.balls import coefficients, dot, exact, flint, series_length
-from gpcert.testing.feature_lengths import (
-    diagonal_coefficients,
-    line_surface,
-    remainder_length,
-)
+from gpcert.testing.feature_lengths import diagonal_coefficients, line_surface, remainder_length
 from gpcert.testing.line_checks import check_lines
 from gpcert.testing.node_case import NodeCase
 

@@ -23,7 +23,7 @@ from gpcert.arrays import Backend
 from gpcert.kernels import Kernel, kernel_from_config
 from gpcert.regions import Box, Cells
 from gpcert.regions.frame import Frame
-from gpcert.testing.effort import variants
+from gpcert.testing.effort import backend_or_skip, variants
 from gpcert.testing.kernel_contract import KernelContract, drawn, seeds
 from gpcert.testing.kernel_references import REFERENCES, partner_configs
 from gpcert.testing.line_checks import check_lines_at_points
@@ -72,7 +72,7 @@ class NodeContract(KernelContract):
     def case(self, seed: int, backend: str = "numpy", kernel: Kernel | None = None) -> NodeCase:
         """A random case of this kernel, or of another on the same inputs."""
         chosen = self.kernel if kernel is None else kernel
-        return node_case(chosen, self.units, seed, self.backend(backend), self.huge)
+        return node_case(chosen, self.units, seed, backend_or_skip(backend), self.huge)
 
     @pytest.mark.parametrize("check", sorted(CHECKS))
     @drawn(20)
@@ -179,7 +179,7 @@ class NodeContract(KernelContract):
         kernel = kernel_from_config(kind, {"kernels": parts})
         huge = min(self.huge, LARGEST_TILT) if partner in TILTED else self.huge
         seed = zlib.crc32(f"{type(self).__name__} {kind} {partner}".encode())
-        case = node_case(kernel, self.units, seed, self.backend("numpy"), huge)
+        case = node_case(kernel, self.units, seed, Backend(), huge)
         some = Cells(case.cells.region, case.cells.lower[:2], case.cells.upper[:2])
         case = NodeCase(kernel, case.points[:2], case.frame, some, case.rng)
         for check in CHECKS.values():

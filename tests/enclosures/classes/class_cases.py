@@ -79,6 +79,17 @@ def sums_of(m, rng):
     return [tuple(map(float, row)) for row in rows]
 
 
+def coupled_by_one(K, p):
+    """Factors (m, N, N) of every class and what couples them, as softmax Laplace has them at
+    probabilities p (m, N)."""
+    m, N = p.shape
+    roots = np.sqrt(p)
+    B = roots[:, :, None] * K * roots[:, None, :] + np.eye(N)
+    F = np.linalg.inv(np.linalg.cholesky(B)) * roots[:, None, :]
+    Q = np.linalg.qr(np.concatenate(list(F)))[0]
+    return F, np.stack([Q[c * N : (c + 1) * N].T @ F[c] for c in range(m)])
+
+
 def random_classifier(rng, coupled, m, likelihood, dim):
     """Few points; amplitudes 0.1 to 30, offsets up to 20, noise, ridges 1e-6 to 0.3."""
     N = int(rng.integers(1, 6))
@@ -105,6 +116,13 @@ def random_classifier(rng, coupled, m, likelihood, dim):
         targets = np.sqrt(amplitude) * rng.normal(size=(m, N))
         factor = np.stack([rng.uniform(0.0, 1.0) * A for _ in range(m)])
         return Posterior(kernel, Z, (targets @ A.T) @ A, factor, scale=scale, **options)
+    if apart.random() < 0.4:
+        logits = apart.normal(size=(m, N)) * float(apart.choice([0.5, 3.0, 20.0]))
+        p = np.exp(logits - logits.max(axis=0))
+        F, C = coupled_by_one(K, p / p.sum(axis=0))
+        options |= {"scale": float(rng.choice([0.5, 1.0, 2.0])), "negative_factor": C}
+        weights = np.sqrt(amplitude) * apart.normal(size=(m, N)) / amplitude
+        return Posterior(kernel, Z, weights, F, coupled=True, **options)
     # independent priors, noisy observations of random mixtures of the outputs
     mixed = rng.normal(size=(int(rng.integers(1, m + 1)), m))
     if rng.random() < 0.2:
@@ -208,3 +226,26 @@ def displacement(evaluation, index, x):
 def points_of_cells(evaluation, rng):
     """Points of every cell, one list a cell."""
     return [cell_points(evaluation.cells, b, rng) for b in range(len(evaluation.cells))]
+
+
+def observed_once(likelihood, size, amplitude=1.0, coupled=True):
+    """Three outputs that explain `2.04 size^2` of the prior's variance together."""
+    A = size / np.sqrt(amplitude) * np.array([[[1.0]], [[-1.0]], [[0.2]]])
+    kernel = SquaredExponential(1.0, amplitude)
+    weights = np.array([[0.8], [-0.3], [0.1]]) / amplitude
+    return Posterior(kernel, [[0.0]], weights, A, likelihood=likelihood, coupled=coupled)
+
+
+def diagonal_posterior(m, rng, likelihood, spread=1.0, factor=None):
+    """Coupled outputs whose factors do not overlap, or overlap as `factor` says."""
+    N = 4
+    Z = rng.normal(size=(N, 2))
+    kernel = SquaredExponential(1.5, 4.0)
+    K = kernel.value(Z, Z)
+    if factor is None:
+        A = np.linalg.inv(np.linalg.cholesky(K + 0.5 * np.eye(N)))
+        factor = np.zeros((m, m * N, N))
+        for c in range(m):
+            factor[c, c * N : (c + 1) * N] = A * rng.uniform(0.3, 1.0)
+    weights = spread * rng.normal(size=(m, N))
+    return Posterior(kernel, Z, weights, factor, likelihood=likelihood, coupled=True)

@@ -1,7 +1,6 @@
 """Parts of the class bounds alone, where a whole bound would hide that they are off."""
 
 import math
-from fractions import Fraction
 from itertools import product
 
 import numpy as np
@@ -35,18 +34,19 @@ from gpcert.posterior import Posterior
 from gpcert.quantities import ClassSums
 from gpcert.quantities.classes import margins
 from gpcert.regions import Box
-from gpcert.rounding import on_grid
 from gpcert.spectral import largest_eigenvalue
 from gpcert.testing.effort import crossed, examples, variants
 from gpcert.testing.strategies import cell_points
 from tests.enclosures.classes.class_cases import (
     class_cases,
     evaluation_of,
+    observed_once,
     random_evaluation,
-    true_sums,
 )
 
 seeds = st.integers(0, 2**32 - 1)
+
+
 LIKELIHOODS = [Softmax(), MultinomialProbit()]
 
 
@@ -349,47 +349,6 @@ def test_lines_of_small_probabilities(order):
         joint = unimodal_bound(order, np.full(len(inside), low), inside)
         points = unimodal_bound(order, inside, inside)
         assert np.all(joint >= np.maximum.accumulate(points) - 1e-12)
-
-
-@given(seed=seeds, m=st.integers(2, 5))
-def test_differences_are_exact(seed, m):
-    rng = np.random.default_rng(seed)
-    values = on_grid(rng.normal(size=m) * 10.0 ** rng.uniform(-18, 3, m))
-    for a in values.tolist():
-        for b in values.tolist():
-            assert Fraction(a) - Fraction(b) == Fraction(a - b)
-            assert Fraction(a) + Fraction(b) == Fraction(a + b)
-
-
-def observed_once(likelihood, size, amplitude=1.0, coupled=True):
-    """Three outputs that explain `2.04 size^2` of the prior's variance together."""
-    A = size / np.sqrt(amplitude) * np.array([[[1.0]], [[-1.0]], [[0.2]]])
-    kernel = SquaredExponential(1.0, amplitude)
-    weights = np.array([[0.8], [-0.3], [0.1]]) / amplitude
-    return Posterior(kernel, [[0.0]], weights, A, likelihood=likelihood, coupled=coupled)
-
-
-@pytest.mark.parametrize("size", [0.3, 0.72, 1.0, 3.0])
-def test_excess_of_coupled_outputs(size):
-    """`sum_c A_c K A_c^T <= (1 + excess) I`, which its parts may obey one by one."""
-    posterior = observed_once(Softmax(), size)
-    assert posterior.excess >= 2.04 * size * size - 1.0
-    assert posterior.differences.excess == posterior.excess
-
-
-@crossed(
-    {"likelihood": LIKELIHOODS, "size": [0.72, 0.75, 1.0, 1.5], "amplitude": [1.0, 30.0]}, quick=3
-)
-def test_covariances_that_are_not_definite(likelihood, size, amplitude):
-    """Their nearest semi-definite matrix is what is meant."""
-    posterior = observed_once(likelihood, size, amplitude)
-    own = evaluation_of(posterior, Box([-0.05], [0.05]))
-    X = np.linspace(-0.05, 0.05, 11)[:, None]
-    rows = [*np.eye(3), *-np.eye(3), [1.0, -1.0, 0.0], [0.0, -1.0, 1.0]]
-    for weights in (tuple(map(float, row)) for row in rows):
-        low, high = true_sums(posterior, X, weights)
-        assert float(own.lower(weights, None).lower[0]) <= high.min()
-        assert float(own.upper_at_center(weights)[0]) >= low[5]
 
 
 @crossed({"winner": [0, 1, 2], "coupled": [True, False]})

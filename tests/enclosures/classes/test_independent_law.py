@@ -10,10 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpcert.arrays import to_numpy
-from gpcert.class_layout import ClassLayout
 from gpcert.enclosures.classes.independent_law import nearest_variances
-from gpcert.enclosures.classes.joint_change import JointBends, joint_sizes
-from gpcert.enclosures.classes.latent import FirstOrder
 from gpcert.enclosures.classes.metric import measure
 from gpcert.enclosures.classes.orthogonal_rest import unexplained
 from gpcert.enclosures.classes.taylor_bound import center_range, lost_beyond, taylor_bound
@@ -25,6 +22,7 @@ from gpcert.testing.effort import examples
 from gpcert.testing.strategies import cell_points
 from tests.enclosures.classes.class_cases import (
     ClassCase,
+    diagonal_posterior,
     difference_map,
     evaluation_of,
     points_of_cells,
@@ -144,21 +142,6 @@ def test_bends_together_are_smaller_than_one_by_one():
     weights = tuple(np.eye(m)[0])
     whole = float(taylor_bound(own._problem, own.jet(weights)).lower[0])
     assert float(own._by_pieces(weights)[0]) > whole
-
-
-def diagonal_posterior(m, rng, likelihood, spread=1.0, factor=None):
-    """Coupled outputs whose factors do not overlap, or overlap as `factor` says."""
-    N = 4
-    Z = rng.normal(size=(N, 2))
-    kernel = SquaredExponential(1.5, 4.0)
-    K = kernel.value(Z, Z)
-    if factor is None:
-        A = np.linalg.inv(np.linalg.cholesky(K + 0.5 * np.eye(N)))
-        factor = np.zeros((m, m * N, N))
-        for c in range(m):
-            factor[c, c * N : (c + 1) * N] = A * rng.uniform(0.3, 1.0)
-    weights = spread * rng.normal(size=(m, N))
-    return Posterior(kernel, Z, weights, factor, likelihood=likelihood, coupled=True)
 
 
 @pytest.mark.parametrize("likelihood", [Softmax(), MultinomialProbit(0.5)])
@@ -326,88 +309,3 @@ def test_random_boxes_of_five_classes_stay_below_their_points():
         found = Softmax().independent_moments(mean, variance, np.asarray(weights))
         lower = float(own.lower(weights, None).lower[0])
         assert lower <= (found.value + found.errors[:, 0]).min() + 1e-9
-
-
-def still(values):
-    """Variances (1, J) that do not move, seen from references beside them."""
-    zero = np.zeros_like(values)
-    beside = values * np.linspace(0.5, 1.5, values.shape[1])
-    return FirstOrder(beside, zero[:, :, None], zero, zero, values)
-
-
-def hand_made_sizes(growth, seed):
-    """`joint_sizes` of a covariance that is V_0 at the centre but for a shift of the references."""
-    rng = np.random.default_rng(seed)
-    layout = ClassLayout(5)
-    V = np.eye(4) + 1.0
-    wanted = V + 0.3 * np.diag(rng.random(4))
-    pairs = [(k, other) for k in range(5) for other in range(k + 1, 5)]
-    full = np.zeros((5, 5))
-    full[1:, 1:] = wanted
-    y = np.array([[full[k, k] + full[o, o] - 2.0 * full[k, o] for k, o in pairs]])
-    variances = still(y)
-    R = np.linalg.inv(np.linalg.cholesky(V))[None]
-    offset = V[None] - np.tensordot(variances.reference, layout.matrices, axes=1)
-    zero = np.zeros(1)
-    joint = JointBends(0.0 * y, zero, zero, np.zeros((4, 4)), zero + growth, np.zeros((4, 4)))
-    geometry = evaluation_of(
-        diagonal_posterior(5, rng, Softmax()), Box([0.0, 0.0], [0.0, 0.0])
-    ).latent.geometry
-    half = np.zeros((1, 1))
-    sizes = joint_sizes(
-        joint,
-        variances,
-        (offset, zero),
-        (R, layout.matrices),
-        replace(geometry, half=half),
-    )
-    return [float(x[0]) for x in sizes], R[0], wanted
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_the_centre_is_measured_from_the_references(seed):
-    (trace, skew), R, wanted = hand_made_sizes(0.0, seed)
-    W = R @ wanted @ R.T - np.eye(4)
-    assert trace == pytest.approx(np.trace(W), rel=1e-9)
-    assert trace >= np.trace(W) * (1.0 - 1e-12)
-    left = np.linalg.norm(W - np.trace(W) / 4.0 * np.eye(4))
-    assert skew == pytest.approx(left, rel=1e-9)
-
-
-@pytest.mark.parametrize("growth", [0.1, 0.4])
-def test_the_weight_shrinks_all_variances_alike(growth):
-    """Weighted variances are those of `hand_made_sizes`; the true ones are less by the weight."""
-    (trace, skew), R, wanted = hand_made_sizes(growth, 0)
-    for factor in np.linspace(1.0 / (1.0 + growth), 1.0, 5):
-        W = factor * R @ wanted @ R.T - np.eye(4)
-        assert abs(np.trace(W)) <= trace
-        assert np.linalg.norm(W - np.trace(W) / 4.0 * np.eye(4)) <= skew * (1.0 + 1e-12)
-    (trace, _), R, _ = hand_made_sizes(growth, 0)
-    assert trace >= 4.0 * growth / (1.0 + growth)
-
-
-@pytest.mark.parametrize("shift", [-3.0, 2.0])
-@pytest.mark.parametrize("ends", [(0.5, 0.7), (0.6, 1.0)])
-def test_pieces_of_many_classes_where_only_the_variance_changes(shift, ends):
-    """One known point: variances rise from 0 to the prior's, the means stay."""
-    m, amplitude = 5, 9.0
-    factor = np.eye(m)[:, :, None] / np.sqrt(amplitude * 1.0001)
-    offset = shift * np.eye(m)[0]
-    posterior = Posterior(
-        SquaredExponential(1.0, amplitude),
-        [[0.0]],
-        np.zeros((m, 1)),
-        factor,
-        offset=offset,
-        likelihood=Softmax(),
-        coupled=True,
-    )
-    own = evaluation_of(posterior, Box([ends[0]], [ends[1]]))
-    X = np.linspace(ends[0], ends[1], 50)[:, None]
-    mean, variance = posterior.predict(X)
-    for weights in ((1.0, 0.0, 0.0, 0.0, 0.0), (-1.0, 0.0, 0.0, 0.0, 0.0), (1.0, -1.0, 0, 0, 0)):
-        found = Softmax().independent_moments(mean, variance, np.asarray(weights))
-        lower = float(own._by_pieces(weights)[0])
-        assert lower <= (found.value + found.errors[:, 0]).min() + 1e-9
-        if ends == (0.5, 0.7):
-            assert lower >= found.value.min() - 0.1

@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpcert.arrays import Backend
-from gpcert.enclosures.paper.carrier_lines import lift
-from gpcert.enclosures.paper.lifted import LiftedBox
+from gpcert.enclosures.paper.lifted import LiftedBox, lift
 from gpcert.enclosures.paper.square_form import SquareForm
 from gpcert.enclosures.paper.variance_bound import variance_interval
 from gpcert.kernels import Periodic, SquaredExponential

@@ -11,8 +11,7 @@ from scipy.optimize import linprog
 from gpcert.arrays import Backend, backend_from_name, to_numpy
 from gpcert.enclosures import Evaluation, LocalPosterior
 from gpcert.enclosures.paper import PaperEnclosures
-from gpcert.enclosures.paper.linear_programs import CellPrograms
-from gpcert.enclosures.paper.quadratic_program import solve_quadratic
+from gpcert.enclosures.paper.programs import CellPrograms, solve_quadratic
 from gpcert.enclosures.paper.safe_dual import Multipliers, dual_bound
 from gpcert.enclosures.paper.square_form import SquareForm
 from gpcert.enclosures.paper.variance_bound import least_difference

@@ -11,6 +11,7 @@ from typing import Any
 
 from gpcert.arrays import Array, namespace
 from gpcert.class_layout import ClassLayout
+from gpcert.enclosures.classes.leading import Leader
 from gpcert.enclosures.classes.moments import (
     ClassJet,
     class_jet,
@@ -27,7 +28,7 @@ from gpcert.enclosures.enclosure import LevelBound
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.integrals.derivative_bounds import UNIMODAL_BOUNDS
 from gpcert.integrals.moments import ClassMoments
-from gpcert.likelihoods import ClassLikelihood
+from gpcert.likelihoods import ClassLikelihood, Softmax
 from gpcert.regions.image import ImageCells
 from gpcert.rounding import TINY, down, gamma, nonnegative
 
@@ -112,7 +113,11 @@ class ClassBounds:
         """Certified lower bound over each cell, and where the sum may be small (scaled)."""
         xp = namespace(self.evaluation.cells.lower)
         evaluation = self.evaluation
-        best = taylor_bound(self._problem, self.jet(weights))
+        inner, enough = f"inner classes {weights}", evaluation.enough
+        asked = enough is not None and evaluation.wants(inner)
+        best = taylor_bound(self._problem, self.jet(weights), enough if asked else None)
+        if asked:
+            evaluation.report(inner, bool(xp.any(best.lower >= enough)))
         if self._about_nearest and target is not None and bool(xp.all(best.lower > target)):
             return best  # all that was asked; pairs of many classes are dear
         for name, bound in (("ranges", self._by_ranges), ("pieces", self._by_pieces)):
@@ -121,6 +126,8 @@ class ClassBounds:
                 other = bound(weights)
                 evaluation.report(key, bool(xp.any(other > best.lower)))
                 best = LevelBound(xp.maximum(best.lower, other), best.point)
+        if target == 0.0 and bool(xp.any(best.lower <= target)):
+            best = LevelBound(xp.maximum(best.lower, self._by_leader(weights)), best.point)
         floor = xp.full_like(best.lower, min(weights))  # the probabilities add up to one
         return LevelBound(xp.maximum(best.lower, floor), best.point)
 
@@ -183,6 +190,22 @@ class ClassBounds:
             return law_jet(weights, own)
 
         return variance_pieces_bound(self._problem, jet_at)
+
+    def _by_leader(self, weights: Weights) -> Array:
+        """A positive bound where the sum is a difference of two classes, and its sign is proved."""
+        xp = namespace(self.evaluation.cells.lower)
+        nothing = xp.full_like(self.latent.geometry.rho2, -math.inf)
+        used = sorted((w, c) for c, w in enumerate(weights) if w != 0.0)
+        name = f"leader {weights}"
+        if len(used) != 2 or used[0][0] != -used[1][0] or not isinstance(self.likelihood, Softmax):
+            return nothing
+        moves = bool(xp.any(self.latent.geometry.half > 0))  # points are known without it
+        if not moves or not self.evaluation.optional or not self.evaluation.wants(name):
+            return nothing
+        (_, k), (w, c) = used
+        found = Leader(self.latent, self.layout, self.pairs, c, k).lower(self.likelihood.pair)
+        self.evaluation.report(name, bool(xp.any(found > 0)))
+        return down(w * found, 1)
 
     def _by_ranges(self, weights: Weights) -> Array:
         """The least sum that the classes' own ranges and their sum 1 allow.

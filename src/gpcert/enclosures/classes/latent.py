@@ -13,9 +13,13 @@ from gpcert.enclosures.classes.outputs import LatentOutputs
 from gpcert.enclosures.enclosure import reach
 from gpcert.enclosures.quadratic_minimum import smallest_eigenvalue
 from gpcert.enclosures.two_sided import TwoSided, Units
+from gpcert.enclosures.variance import VarianceEnclosure
 from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.kernels.exponentials import growth_chord
 from gpcert.rounding import gamma, nonnegative, up
+
+MOST_SHAPES = 6
+"""Variances up to which their shapes are kept: beyond, nothing reads them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,31 +128,41 @@ def variance_first_order(latent: LatentOutputs, outputs: int) -> FirstOrder:
     rounded model; `max(v, 0) >= w - (omega^2 - 1) max v`. Where that says nothing the range of v
     and the slope alone bound the bend.
     """
-    geometry, xp = latent.geometry, namespace(latent.cells.lower)
-    rows, shapes = [], []
-    for c in range(outputs):
-        enclosure = latent.variance(c)
-        growth = weight_growth(enclosure.below.rate, geometry)
-        v_low, v_high = enclosure.range
-        slope, dip = enclosure.below.gradient, enclosure.dip
-        slopes = up(xp.sum(xp.abs(slope) * geometry.half, axis=1), geometry.half.shape[1] + 4)
-        low, high = _bends(enclosure)
-        low = low - up(growth * v_high, 4)
-        high = high + up(dip * (1.0 + growth), 4)
-        plain = (v_low - enclosure.center - slopes, v_high - enclosure.center + slopes)
-        low = xp.where(low > plain[0], low, plain[0])  # undefined values lose
-        high = xp.where(high < plain[1], high, plain[1])
-        rows.append(_Row(enclosure.center, enclosure.units, slope, low, high, v_high + slopes))
-        lost = up(enclosure.below.error + growth * v_high, 4)
-        gained = up(enclosure.above.error + dip * (1.0 + growth), 4)
-        shapes.append((enclosure, lost, gained))
-    found = _first_order(geometry, rows)
-    return replace(found, shapes=_shapes(found, shapes))
+    stacked = latent.variances
+    if stacked is None:
+        rows = [_variance_row(latent.variance(c)) for c in range(outputs)]
+    else:
+        whole, numbers = _variance_row(stacked.whole), range(outputs)
+        rows = [whole.part(stacked.rows(c), stacked.units[c]) for c in numbers]
+    found = _first_order(latent.geometry, rows)
+    if outputs > MOST_SHAPES:
+        return found
+    return replace(found, shapes=_shapes(found, [latent.variance(c) for c in range(outputs)]))
 
 
-def _shapes(found: FirstOrder, shapes: list[tuple[TwoSided, Array, Array]]) -> Shapes:
+def _variance_row(own: VarianceEnclosure) -> _Row:
+    geometry, xp = own.geometry, namespace(own.center)
+    growth = weight_growth(own.below.rate, geometry)
+    v_low, v_high = own.range
+    slope, dip = own.below.gradient, own.dip
+    slopes = up(xp.sum(xp.abs(slope) * geometry.half, axis=1), geometry.half.shape[1] + 4)
+    low, high = _bends(own)
+    low = low - up(growth * v_high, 4)
+    high = high + up(dip * (1.0 + growth), 4)
+    plain = (v_low - own.center - slopes, v_high - own.center + slopes)
+    low = xp.where(low > plain[0], low, plain[0])  # undefined values lose
+    high = xp.where(high < plain[1], high, plain[1])
+    return _Row(own.center, own.units, slope, low, high, v_high + slopes)
+
+
+def _shapes(found: FirstOrder, enclosures: list[VarianceEnclosure]) -> Shapes:
     """The quadratics in the units of the outputs; scaling rounds, counted by `FirstOrder.bend`."""
     xp = namespace(found.center)
+    shapes = []
+    for own in enclosures:
+        growth = weight_growth(own.below.rate, own.geometry)
+        lost = up(own.below.error + growth * own.range[1], 4)
+        shapes.append((own, lost, up(own.above.error + own.dip * (1.0 + growth), 4)))
     rounding = gamma(16) * (xp.abs(found.center) + xp.abs(found.reference) + found.reach)
     return Shapes(
         xp.stack([e.units.factor * e.below.matrix for e, _, _ in shapes], axis=1),
@@ -195,6 +209,12 @@ class _Row:
     low: Array
     high: Array
     size: Array | float
+
+    def part(self, rows: slice, units: Units) -> _Row:
+        """Of some cells, which have these units."""
+        size = (self.size + 0.0 * self.center)[rows]
+        ends = self.slope[rows], self.low[rows], self.high[rows]
+        return _Row(self.center[rows], units, *ends, size)
 
 
 def _still(latent: LatentOutputs, center: Array, error: Array, units: Units) -> _Row:

@@ -6,6 +6,7 @@ from gpcert.arrays import Array, namespace
 from gpcert.enclosures.enclosure import plain_geometry
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.mean import MeanEnclosure
+from gpcert.enclosures.stacked import StackedVariances
 from gpcert.enclosures.two_sided import Units
 from gpcert.enclosures.variance import VarianceEnclosure
 from gpcert.kernels.expansions.geometry import Geometry
@@ -63,13 +64,23 @@ class LatentOutputs:
     def variance_at_center(self, output: int) -> tuple[Array, Array, Units]:
         """The same for max(v_j, 0)."""
         own, c = self.evaluation.output(output)
-        if own.knows("variance", c) or not self.together:
+        if own.knows("variances") or own.knows("variance", c) or not self.together:
             found = self.variance(output)
             return found.center, up(found.center_error + found.dip, 1), found.units
-        value, error = own.once(
-            ("center variance", c), lambda: own.local.variance_center(own.expansion, c)
-        )
-        return value, error, own.local.variance_units(c)
+        local = own.local
+        if local.stacks:
+            both = own.once("center variances", lambda: local.variance_centers(own.expansion))
+            value, error = (part[c] for part in both)
+        else:
+            value, error = own.once(
+                ("center variance", c), lambda: local.variance_center(own.expansion, c)
+            )
+        return value, error, local.variance_units(c)
+
+    @property
+    def variances(self) -> StackedVariances | None:
+        """All of them, where they are made together."""
+        return self.evaluation.variances if self.together else None
 
     def mean_units(self, output: int) -> Units:
         """From g_j to the output's mean."""

@@ -83,7 +83,7 @@ class PairBounds:
         best = None
         for beta in (0.0 * steep, steep):
             model, constant = pair_model(latent, layout, (k, c), beta)
-            constant = constant - up(2.0 * self._raised * nonnegative(beta), 2)
+            constant = constant - up(2.0 * self.raised * nonnegative(beta), 2)
             alpha = model.minimum().lower
             # noise of the likelihood is part of D but not of the model: it shifts the line
             moved = constant - beta * (2.0 * self.likelihood.noise)
@@ -114,7 +114,7 @@ class PairBounds:
     def _variance(self, c: int, k: int) -> tuple[Array, Array]:
         low, high = self._combined(self.layout.covariance(c, k, k))
         # the covariance meant is the nearest semi-definite one: |u|^2 <= 2 for a difference
-        high = up(high + self._least() + 2.0 * self._raised, 4)
+        high = up(high + self._least() + 2.0 * self.raised, 4)
         return nonnegative(down(low + self._least(), 4)), high
 
     def covariance(self, c: int, k: int, other: int) -> tuple[Array, Array]:
@@ -122,7 +122,7 @@ class PairBounds:
         of the likelihood included."""
         low, high = self._combined(self.layout.covariance(c, k, other))
         # of class c; the nearest semi-definite covariance moves it by |u| |u'| = 2 times that
-        noise, slack = self.likelihood.noise, 2.0 * self._raised
+        noise, slack = self.likelihood.noise, 2.0 * self.raised
         return down(low + noise - slack, 4), up(high + noise + slack, 4)
 
     def _combined(self, terms: Terms) -> tuple[Array, Array]:
@@ -139,7 +139,7 @@ class PairBounds:
         return low - lost, high + lost
 
     @property
-    def _raised(self) -> float:
+    def raised(self) -> float:
         """What coupled covariances are raised by at most; see `negative_part`."""
         return 0.0 if self.layout.mixing is not None else negative_part(self.latent, self.layout)
 

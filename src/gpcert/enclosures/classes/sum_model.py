@@ -21,8 +21,15 @@ def sum_model(
     their difference bounds the change from the centre. Coefficients in canonical units carry a few
     roundings; the caller counts them by the outputs' reach.
     """
+    means, stacked = _mean_coefficients(layout, p), latent.variances
+    if stacked is not None:
+        first, first_value = _summed(latent, means, {})
+        factors = [float(units.factor) for units in stacked.units]
+        factor = namespace(q).asarray(factors, dtype=q.dtype, device=q.device)
+        second, second_value = stacked.sum(0.5 * q * factor)
+        return first + second, first_value + second_value
     half = [0.5 * q[:, j] for j in range(layout.outputs)]
-    return _summed(latent, _mean_coefficients(layout, p), dict(enumerate(half)))
+    return _summed(latent, means, dict(enumerate(half)))
 
 
 def pair_model(

@@ -6,14 +6,15 @@ Proofs: docs/mathematics.md, statements 2.1, 7.1 and 7.2.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 from gpcert.arrays import Array, namespace
 from gpcert.enclosures.enclosure import Enclosure, LevelBound
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.goals.base import GoalBound, lower_bound, upper_at_center
 from gpcert.enclosures.mean import MeanEnclosure
-from gpcert.enclosures.proved_level import stays_above
-from gpcert.enclosures.two_sided import unit_slope
+from gpcert.enclosures.proved_level import Level, stays_above
+from gpcert.enclosures.two_sided import Units, unit_slope
 from gpcert.enclosures.variance import VarianceEnclosure
 from gpcert.kernels.expansions.base import finite_product
 from gpcert.likelihoods.segments import LARGEST_SEGMENT
@@ -123,7 +124,7 @@ def output_bound(
     geometry = evaluation.expansion.geometry
     zero = namespace(geometry.rho2).zeros_like(geometry.rho2)
     if quantity.by_mean and quantity.by_variance:
-        return _Joint(quantity, evaluation, c).bound()
+        return _Joint(quantity, evaluation, c).bound(enough)
     if quantity.by_mean:
         found = least_mean(evaluation, c, quantity.sign, target, enough)
         lower = quantity.lowest(found.lower, zero, zero, zero)
@@ -133,7 +134,33 @@ def output_bound(
     evaluation.report_derivatives(variance, relevant=True)
     low, high = variance.units.range(*variance.range)
     lower = quantity.lowest(zero, zero, low, high)
+    if enough is not None:
+
+        def lowest(q: Array, rows: Array) -> Array:
+            ends = _cut((variance.range[0][rows], variance.range[1][rows]), quantity.sign, q)
+            return quantity.lowest(zero[rows], zero[rows], *variance.units.range(*ends))
+
+        name, side = f"inner variance {c} {quantity.sign}", variance.side(quantity.sign)
+        lower = _raised(evaluation, name, Level(lowest, side, shape), lower, enough)
     return GoalBound(lower, geometry.unscaled(shape.point), geometry.split_scores())
+
+
+def _cut(ends: tuple[Array, Array], sign: int, q: Array) -> tuple[Array, Array]:
+    """A range of max(v, 0) where `sign v >= q` is known too."""
+    xp, (low, high) = namespace(q), ends
+    if sign > 0:
+        return xp.minimum(xp.maximum(low, q), high), high
+    return low, xp.maximum(xp.minimum(high, nonnegative(-q)), low)
+
+
+def _raised(evaluation: Evaluation, name: str, level: Level, lower: Array, enough: float) -> Array:
+    """Bounds (B,), raised where sub-boxes prove the level from which they are enough."""
+    xp = namespace(lower)
+    if not bool(xp.any(lower < enough)) or not evaluation.wants(name):
+        return lower
+    found = level.reached(lower, enough)
+    evaluation.report(name, bool(xp.any(found > lower)))
+    return found
 
 
 @upper_at_center.register(OutputQuantity)
@@ -148,6 +175,26 @@ def output_at_center(quantity: OutputQuantity, evaluation: Evaluation) -> Array:
     if quantity.by_variance:
         v_low, v_high = evaluation.variance(c).output_at_center
     return quantity.highest(q, v_low, v_high)
+
+
+class _Line(NamedTuple):
+    """`model` of `sign g - slope v` in unit form, and from its bounds to those of the outputs."""
+
+    model: Enclosure
+    best: LevelBound
+    units: Units
+    cost: Array
+    shift: Array
+
+    def alpha(self, q: Array) -> Array:
+        """`sign mu - beta (scale^2 max(v, 0) + noise) >= alpha` where the model's is at least q."""
+        return down(self.units.below(down(q - self.cost, 2)) - self.shift, 2)
+
+    def take(self, rows: Array) -> _Line:
+        """That of some of the cells; the model stays whole."""
+        return self._replace(
+            units=self.units.take(rows), cost=self.cost[rows], shift=self.shift[rows]
+        )
 
 
 class _Joint:
@@ -169,14 +216,15 @@ class _Joint:
         self.own = self.mean.side(quantity.sign)
         self.name = f"further slopes {output} {quantity.sign}"
 
-    def bound(self) -> GoalBound:
+    def bound(self, enough: float | None = None) -> GoalBound:
         """See the class."""
         evaluation, variance = self.evaluation, self.variance
         xp, geometry = namespace(evaluation.cells.lower), evaluation.expansion.geometry
         least = least_mean(evaluation, self.output, self.quantity.sign)
         v_ends = variance.units.range(*variance.range)
         beta = self._usable_slope(self._level_slope(self._steepest()))
-        alpha, best = self._line(beta)
+        line = self._line(beta)
+        alpha, best = line.alpha(line.best.lower), line.best
         self._weigh_variance(beta)
         lines = [(least.lower, 0.0 * beta), (alpha, beta)]
         lines += self._further_lines(least.lower, best.point, v_ends)
@@ -186,14 +234,24 @@ class _Joint:
             gain = lower - xp.min(xp.max(values[:, :, :2], axis=2), axis=1)
             gained = bool(xp.any(gain > self.quantity.worthwhile(v_ends[1])))
             evaluation.report(self.name, gained)
+        if enough is not None:
+
+            def with_line(q: Array, rows: Array) -> Array:
+                some = [(line.take(rows).alpha(q), beta[rows])]
+                some += [(a[rows], b[rows]) for a, b in lines]
+                pieces = self._pieces(some, *(end[rows] for end in v_ends))
+                return xp.min(xp.max(pieces, axis=2), axis=1)
+
+            name = f"inner line {self.output} {self.quantity.sign}"
+            lower = _raised(evaluation, name, Level(with_line, line.model, best), lower, enough)
         # where G may be small is asked of the line that is better by itself
         whole = xp.min(values, axis=1)
         joint = (whole[:, 1] > whole[:, 0])[:, None]
         point = xp.where(joint, geometry.unscaled(best.point), least.point)
         return GoalBound(lower, point, geometry.split_scores())
 
-    def _line(self, beta: Array, near: Array | None = None) -> tuple[Array, LevelBound]:
-        """alpha with `sign mu - beta (scale^2 max(v, 0) + noise) >= alpha` on every cell.
+    def _line(self, beta: Array, near: Array | None = None) -> _Line:
+        """The line of slope beta.
 
         A displacement `near` the minimum, if known, gives a level that needs no second step.
         """
@@ -201,11 +259,10 @@ class _Joint:
         slope = unit_slope(units, variance.units, beta)
         model = self.own + variance.times(-slope)
         level = None if near is None else model.value_at(near)
-        best = model.minimum(level, steps=LEVEL_STEPS)
         # the rounding (and underflow) of the slope itself acts on a variance of at most gain s^2
         cost = up((abs(slope) * gamma(8) + TINY) * variance.largest, 4)
-        alpha = units.below(down(best.lower - cost, 2))
-        return down(alpha - up(beta * variance.units.shift, 1), 2), best
+        shift = up(beta * variance.units.shift, 1)
+        return _Line(model, model.minimum(level, steps=LEVEL_STEPS), units, cost, shift)
 
     def _further_lines(
         self, q_low: Array, near: Array, v_ends: tuple[Array, Array]
@@ -223,7 +280,8 @@ class _Joint:
         q = xp.minimum(xp.maximum(q_low, -largest), largest)
         slopes = [self.quantity.level_slope(q, v) for v in self.quantity.corners(*v_ends)]
         slopes = [self._usable_slope(slope) for slope in slopes]
-        return [(self._line(slope, near)[0], slope) for slope in slopes]
+        lines = (self._line(slope, near) for slope in slopes)
+        return [(line.alpha(line.best.lower), s) for line, s in zip(lines, slopes, strict=True)]
 
     def _pieces(self, lines: list[tuple[Array, Array]], v_low: Array, v_high: Array) -> Array:
         """(B, pieces, lines): bounds of G by each line on each piece of the range of v.

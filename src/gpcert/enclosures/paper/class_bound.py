@@ -23,15 +23,16 @@ from gpcert.arrays import Array, namespace, to_numpy
 from gpcert.class_layout import ClassLayout
 from gpcert.deadline import checkpoint
 from gpcert.enclosures.evaluation import Evaluation
-from gpcert.enclosures.paper.class_grid import cuts, link_range
-from gpcert.enclosures.paper.conditional import (
+from gpcert.enclosures.paper.intervals import CellIntervals
+from gpcert.enclosures.paper.latent_grid import (
     LatentRanges,
     Range,
     conditional_mean,
     conditional_variance,
+    cuts,
     latent_ranges,
+    link_range,
 )
-from gpcert.enclosures.paper.intervals import CellIntervals
 from gpcert.errors import InputError
 from gpcert.integrals.gaussian_integral import gaussian_integral_range
 from gpcert.likelihoods import ClassLikelihood

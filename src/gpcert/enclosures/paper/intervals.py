@@ -12,8 +12,8 @@ from gpcert.arrays import Array, Backend, namespace, to_numpy
 from gpcert.deadline import checkpoint
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.local_posterior import LocalPosterior, Memo
+from gpcert.enclosures.paper.programs import ClosedForms, SolverPrograms
 from gpcert.enclosures.paper.relaxation import Relaxation, relax
-from gpcert.enclosures.paper.solver_programs import ClosedForms, SolverPrograms
 from gpcert.enclosures.paper.square_form import SquareForm
 from gpcert.enclosures.paper.variance_bound import (
     Programs,

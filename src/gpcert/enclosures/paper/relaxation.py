@@ -17,8 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpcert.arrays import Array, namespace
-from gpcert.enclosures.paper.carrier_lines import LiftedCarrier, lift
-from gpcert.enclosures.paper.lifted import LiftedBox
+from gpcert.enclosures.paper.lifted import LiftedBox, LiftedCarrier, lift
 from gpcert.kernels.lines.base import Affine, Carrier, Enclosed
 from gpcert.kernels.nodes.base import NodeBatch
 from gpcert.regions import Cells

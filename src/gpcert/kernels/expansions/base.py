@@ -36,6 +36,11 @@ class Expansion:
         """The same for some of the points."""
         return replace(self, K=self.K[:, index])
 
+    def copied(self, count: int) -> Expansion:
+        """The same, where its cells are so many times the same ones, one after the other."""
+        del count
+        return self
+
     def node_batch(self) -> NodeBatch | None:
         """The kernel's nodes at the centres; None where it is not expanded from a tree."""
         return None

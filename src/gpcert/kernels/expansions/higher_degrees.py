@@ -127,6 +127,38 @@ def gram_terms(
     return HigherTerms(HIGHEST_DEGREE, up(size, 64) + UNDERFLOW, known * (1.0 - gamma(32)))
 
 
+def shared_gram_terms(
+    coefficients: Array, points: Array, error: Array, drift: Array, rho: Array
+) -> HigherTerms:
+    """Degrees 3 to 6 as in `gram_terms`, for many functions on the same few cells.
+
+    `coefficients` (J B, N), one batch of B cells after the other; `points` (B, N, f). The powers of
+    the points' products are formed once; degree 3 is bounded by its Frobenius norm alone.
+    """
+    xp = namespace(coefficients)
+    B = points.shape[0]
+    J = len(coefficients) // B
+    size, known = 0.0 * rho, 0.0 * rho
+    squares: list[list[Array]] = []
+    for b in range(B):  # cell by cell: bounds the memory
+        a = coefficients[b::B]
+        products = points[b] @ points[b].T
+        power = products * products
+        own = []
+        for _ in range(3, HIGHEST_DEGREE + 1):
+            power *= products  # in place: new memory costs as much as the arithmetic
+            own.append(xp.sum((a @ power) * a, axis=1))
+        squares.append(own)
+    for n in range(3, HIGHEST_DEGREE + 1):
+        square = xp.reshape(xp.stack([own[n - 3] for own in squares], axis=1), (J * B,))
+        slack, shift = error[:, n - 3], drift[:, n - 3]
+        factor = math.factorial(n)
+        size = size + (xp.sqrt(nonnegative(square + slack)) + shift) * rho**n / factor
+        least = xp.sqrt(nonnegative(square - slack)) * (1.0 - gamma(8)) - shift
+        known = known + nonnegative(least) ** 2 / factor
+    return HigherTerms(HIGHEST_DEGREE, up(size, 64) + UNDERFLOW, known * (1.0 - gamma(32)))
+
+
 @fused
 def exponential_remainder(
     distances: Array, fixed: Array, weights: Array, relative_error: Array, rho: Array

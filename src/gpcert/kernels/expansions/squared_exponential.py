@@ -55,6 +55,12 @@ class WeightedExpansion(Expansion):
 
     scaled: PerCellAndFeature
     distances: Annotated[Array, "B N"]
+    copies: int = 1
+    """How often the same cells are repeated, one batch of them after the other."""
+
+    def copied(self, count: int) -> WeightedExpansion:
+        """The same, with its copies known."""
+        return replace(self, copies=count)
 
     def restricted_to(self, index: Array) -> WeightedExpansion:
         return replace(self, K=self.K[:, index], distances=self.distances[:, index])
@@ -99,7 +105,13 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         box = (geometry.half, geometry.rho)
         moments = (zeroth, gradient, hessian)
         higher = self.higher_terms(
-            coefficients, expansion.scaled, moments, box, rounding[:, 3], drift
+            coefficients,
+            expansion.scaled,
+            moments,
+            box,
+            rounding[:, 3],
+            drift,
+            expansion.copies,
         )
         remainder = self._tail_bound(geometry, combination.squared_norm, known, higher)
         cubic = None
@@ -135,7 +147,7 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         coefficients = expansion.K * combination.weights
         none = xp.zeros_like(coefficients[:, :1]) + xp.zeros_like(expansion.scaled[0, :5])
         box = (geometry.half, geometry.rho)
-        higher = self.gram_degrees(coefficients, expansion.scaled, box, 2, none)
+        higher = self.gram_degrees(coefficients, expansion.scaled, box, 2, none, 1)
         if higher is None:
             return None
         value, gradient = self.first_moments(coefficients, expansion.scaled)

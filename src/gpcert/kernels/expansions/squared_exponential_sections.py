@@ -159,8 +159,10 @@ class SquaredExponentialSections(LocalSquaredExponential):
         box: tuple[Array, Array],
         rounding: Array,
         drift: Array | None = None,
+        copies: int = 1,
     ) -> HigherTerms:
         """Third moments about the centre: the shift of `cubic_terms` has nothing left to do."""
+        del copies
         xp = namespace(coefficients)
         u = self.points - scaled
         third = xp.sum(coefficients * u * u * u, axis=1)  # a power is far slower than products

@@ -24,6 +24,7 @@ from gpcert.kernels.expansions.higher_degrees import (
     HigherTerms,
     cubic_terms,
     gram_terms,
+    shared_gram_terms,
 )
 from gpcert.kernels.exponentials import exponential_tail
 from gpcert.kernels.nodes.moments import MomentTable
@@ -199,11 +200,10 @@ class SquaredExponentialTable:
         box: Box,
         rounding: Array,
         drift: Array | None = None,
+        copies: int = 1,
     ) -> HigherTerms | None:
-        """Third moments by one matrix product for few features; else the points' Gram matrix.
-
-        The latter costs N^2 a cell, so it is used only where a batch of it stays cheap. `rounding`
-        (B,) is that of the third moments, see `moment_errors`.
+        """Third moments by one matrix product for few features, `rounding` (B,) as in
+        `moment_errors`; else the points' Gram matrix, N^2 a cell, once for all `copies` of a cell.
         """
         xp = namespace(coefficients)
         f = self.points.shape[1]
@@ -216,40 +216,43 @@ class SquaredExponentialTable:
             return cubic_terms(third, moments, scaled, error, box)
         if not bool(xp.any(box[1] > 0)):
             return None  # single points have no higher degrees
-        return self.gram_degrees(coefficients, scaled, box, 3, up(drifts, 8))
+        return self.gram_degrees(coefficients, scaled, box, 3, up(drifts, 8), copies)
 
     def gram_degrees(
-        self, coefficients: Array, scaled: Array, box: Box, first: int, drifts: Array
+        self, coefficients: Array, scaled: Array, box: Box, first: int, drifts: Array, copies: int
     ) -> HigherTerms | None:
         """Degrees `first` (2 or 3) to 6 from the points' Gram matrix; None where that is large."""
-        xp = namespace(coefficients)
-        N, f = self.points.shape
+        xp, (N, f) = namespace(coefficients), self.points.shape
         most = MOST_GRAM_WORK if first == 3 and f <= MOST_GRAM_FEATURES else MOST_GRAM_ENTRIES
-        if f == 0 or len(coefficients) * N * N > most:
+        if f == 0 or len(coefficients) // copies * N * N > most:
             return None
         each = max(1, MOST_GRAM_ENTRIES // N**2)
-        if len(coefficients) > each:  # piece by piece: bounds the memory
+        if copies == 1 and len(coefficients) > each:  # piece by piece: bounds the memory
             parts = (coefficients, scaled, *box, drifts)
             found = []
             for start in range(0, len(coefficients), each):
                 checkpoint()
                 a, c, half, rho, lost = (part[start : start + each] for part in parts)
-                found.append(self.gram_degrees(a, c, (half, rho), first, lost))
+                found.append(self.gram_degrees(a, c, (half, rho), first, lost, 1))
             return HigherTerms.joined(found)
         magnitudes = xp.abs(coefficients)
-        # |u_i.u_j| <= m_i m_j, each factor and each a_i with its relative error: the error of the
-        # double sum is at most 2 n eta (sum |a_i| m_i^n)^2
+        # |u_i.u_j| <= m_i m_j, both and a_i with errors: at most 2 n eta (sum |a_i| m_i^n)^2 in all
         eta = gamma(2 * N + 8 * f + 64) + 2.0 * xp.max(self.relative_error)
-        orders = range(first, HIGHEST_DEGREE + 1)
+        orders, cells = range(first, HIGHEST_DEGREE + 1), len(scaled) // copies
+        scaled = scaled[:cells]
         points = self.points[None] - scaled[:, None, :]
-        metric = box_metric(magnitudes, points, *box)
-        extent = metric.lengths(xp.abs(self.points)[None] + xp.abs(scaled)[:, None, :])
+        whole = xp.sum(xp.reshape(magnitudes, (copies, cells, N)), axis=0)
+        metric = box_metric(whole, points, box[0][:cells], box[1][:cells])  # one for all copies
         growth = xp.stack([metric.growth**n for n in orders], axis=1)
+        extent = metric.lengths(xp.abs(self.points)[None] + xp.abs(scaled)[:, None, :])
+        parts = (extent, growth, metric.rho, metric.plain)
+        extent, growth, rho, plain = (xp.concat([part] * copies, axis=0) for part in parts)
         sums = xp.stack([xp.sum(magnitudes * extent**n, axis=1) for n in orders], axis=1)
         error = up(16.0 * eta * (sums + self._cubic_floor * growth) ** 2, N + 32)
         points = points / metric.delta[:, None, :]
-        found = gram_terms(coefficients, points, error, up(drifts * growth, 12), metric.rho, first)
-        known = xp.where(metric.plain, found.known, 0.0 * found.known)  # of T_n, not of T'_n
+        terms = (coefficients, points, error, up(drifts * growth, 12), rho)
+        found = shared_gram_terms(*terms) if copies > 1 else gram_terms(*terms, first)
+        known = xp.where(plain, found.known, 0.0 * found.known)  # not of T'_n
         return replace(found, known=known)
 
     def first_moments(self, coefficients: Array, scaled: Array) -> tuple[Array, Array]:

@@ -26,7 +26,7 @@ import numpy as np
 
 from gpcert.arrays import Array, namespace
 from gpcert.kernels.lines.base import Affine, Carrier, Enclosed
-from gpcert.kernels.lines.linear_carrier import LinearCarrier, joint_minimum
+from gpcert.kernels.lines.carriers import LinearCarrier, joint_minimum
 from gpcert.kernels.sizes import signed_times, times
 from gpcert.rounding import TINY, down, gamma, nonnegative, up
 

@@ -22,7 +22,7 @@ from gpcert.rounding import up
 if TYPE_CHECKING:
     from gpcert.kernels.nodes.radial_bins import BinnedSums
 
-Triple = tuple[Array, Array, Array]
+Triple = tuple[Array, ...]
 """Something about the derivatives of order 0, 1 and 2."""
 
 
@@ -75,7 +75,7 @@ class NodeBatch(ABC):
         """(B, f, N): d k(x, z_i) / d x_j at x = c_b."""
 
     @abstractmethod
-    def variations(self) -> tuple[Array, Array, Array, Array]:
+    def variations(self) -> tuple[Array, ...]:
         """S_n (B, N), n = 0, ..., 3: upper bounds of `sup |D_d^n k(x, z_i)|` over x, d of the cell.
 
         x runs over the whole cell, d over its displacements from the centre (so S_n scales like

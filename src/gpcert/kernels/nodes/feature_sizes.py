@@ -48,7 +48,7 @@ class FeatureSizes:
     """
 
     gram: Gram
-    direct: tuple[Array, Array, Array]
+    direct: tuple[Array, ...]
     stationary: bool
 
     @cached_property
@@ -74,8 +74,7 @@ class FeatureSizes:
             tuple(None if g is None else _scale(g, factor) for g in row) for row in self.gram
         )
         root = up_float(math.sqrt(factor), 1)
-        zeroth, first, second = (_scale(r, root) for r in self.direct)
-        return FeatureSizes(gram, (zeroth, first, second), self.stationary)
+        return FeatureSizes(gram, tuple(_scale(r, root) for r in self.direct), self.stationary)
 
     def plus(self, other: FeatureSizes) -> FeatureSizes:
         """For k1 + k2: the feature space is the direct sum, so inner products and squares add."""
@@ -83,11 +82,8 @@ class FeatureSizes:
             tuple(_add(a, b) for a, b in zip(left, right, strict=True))
             for left, right in zip(self.gram, other.gram, strict=True)
         )
-        zeroth, first, second = (
-            hypotenuse(self.remainder(n), other.remainder(n)) for n in range(3)
-        )
-        both = self.stationary and other.stationary
-        return FeatureSizes(gram, (zeroth, first, second), both)
+        direct = tuple(hypotenuse(self.remainder(n), other.remainder(n)) for n in range(3))
+        return FeatureSizes(gram, direct, self.stationary and other.stationary)
 
     def times(self, other: FeatureSizes) -> FeatureSizes:
         """For k1 * k2: phi = phi1 (x) phi2, derivatives by Leibniz' rule.

@@ -60,7 +60,7 @@ def phase_reach(reach: Reach, frequency: Array) -> Array:
 
 
 @np.errstate(over="ignore")
-def circle_remainders(u: Array) -> tuple[Array, Array, Array]:
+def circle_remainders(u: Array) -> tuple[Array, ...]:
     """Upper bounds of `|e^{it} - sum_{k <= n} (it)^k / k!|` over |t| <= u, n = 0, 1, 2.
 
     The squares are `4 sin^2(t/2)`, `2 - 2 cos t - 2 t sin t + t^2` and
@@ -89,7 +89,7 @@ def circle_remainders(u: Array) -> tuple[Array, Array, Array]:
         bound = xp.where(u <= LARGEST_CLOSED, closed, up(whole[n], 4))
         bound = xp.minimum(bound, crude)
         found.append(xp.where(u > 0, bound, xp.zeros_like(u)))
-    return found[0], found[1], found[2]
+    return tuple(found)
 
 
 def swing(sine: Array, cosine: Array, spread: Array) -> tuple[Array, Array]:

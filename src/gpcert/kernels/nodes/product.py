@@ -61,10 +61,10 @@ class ProductBatch(NodeBatch):
     @np.errstate(under="ignore")
     def of(left: NodeBatch, right: NodeBatch, features: int) -> ProductBatch:
         """Multiply; errors cover the roundings of the multiplications here and in `contract`."""
-        sizes = [leibniz(left.sizes, right.sizes, n) for n in range(3)]
+        sizes = tuple(leibniz(left.sizes, right.sizes, n) for n in range(3))
         errors = bilinear_errors((left.sizes, right.sizes), (left.errors, right.errors), features)
         value = left.value * right.value
-        return ProductBatch(value, (sizes[0], sizes[1], sizes[2]), errors, left, right, features)
+        return ProductBatch(value, sizes, errors, left, right, features)
 
     @cached_property
     def _factors(self) -> tuple[Array, Array]:
@@ -95,15 +95,14 @@ class ProductBatch(NodeBatch):
         left, right = self._factors
         return left * self.right.value[:, None, :] + self.left.value[:, None, :] * right
 
-    def variations(self) -> tuple[Array, Array, Array, Array]:
+    def variations(self) -> tuple[Array, ...]:
         """`S_n = sum_j C(n, j) S_j S'_(n-j)`.
 
         For n = 1 this is also a bound of the change of a product of functions that are only
         Lipschitz continuous: `|p q - p0 q0| <= |p - p0| |q| + |p0| |q - q0|`.
         """
         left, right = self.left.variations(), self.right.variations()
-        zeroth, first, second, third = (leibniz(left, right, n) for n in range(4))
-        return zeroth, first, second, third
+        return tuple(leibniz(left, right, n) for n in range(4))
 
     def itself(self) -> tuple[Jet, Triple]:
         """`k1(x, c) k2(x, c)` by the product rule."""
@@ -146,7 +145,7 @@ def bilinear_errors(
         roundings = 8 * (1 + math.isqrt(features) if n == 2 else 1)
         error = error + gamma(roundings) * (leibniz(p, q, n) + error)
         found.append(raised(error, 6))
-    return found[0], found[1], found[2]
+    return tuple(found)
 
 
 def _with_mixed(batch: NodeBatch) -> tuple[Jet, Triple]:

@@ -326,7 +326,7 @@ class RadialBatch(NodeBatch):
             high = xp.minimum(high + spread, far)
         return DistanceRange(nonnegative(low), up(high, 8))
 
-    def variations(self) -> tuple[Array, Array, Array, Array]:
+    def variations(self) -> tuple[Array, ...]:
         """Sup of each derivative over the distances of the cell, times powers of rho."""
         node = self.node
         return radial_variations(node.profile, node.variance, self.distance_range, self.rho)

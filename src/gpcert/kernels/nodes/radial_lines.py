@@ -14,7 +14,7 @@ import numpy as np
 
 from gpcert.arrays import Array, namespace
 from gpcert.kernels.lines.base import Affine, Enclosed
-from gpcert.kernels.lines.quadratic_carrier import QuadraticCarrier
+from gpcert.kernels.lines.carriers import QuadraticCarrier
 from gpcert.kernels.nodes.radial_variations import DistanceRange
 from gpcert.rounding import TINY, U, gamma, nonnegative, up
 

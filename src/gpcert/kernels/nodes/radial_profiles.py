@@ -104,7 +104,7 @@ class RadialProfile(ABC):
         del r, rate, shift
         return None
 
-    def squared_remainders(self, rho2: Array) -> tuple[Array, Array, Array]:
+    def squared_remainders(self, rho2: Array) -> tuple[Array, ...]:
         """Upper bounds of R_n^2, n = 0, 1, 2, over displacements of squared length <= rho2.
 
         R0^2 = 2 - 2 F_0,   R1^2 = 2 - 2 F_0 - 2 rho2 F_1 + F_1(0) rho2,

@@ -64,12 +64,8 @@ class SumBatch(NodeBatch):
             roundings = count * (1 + math.isqrt(features) if n == 2 else 1)
             sizes.append(size)
             errors.append(raised(error + gamma(roundings) * (size + error), 4))
-        return SumBatch(
-            reduce(lambda a, b: a + b, [part.value for part in parts]),
-            (sizes[0], sizes[1], sizes[2]),
-            (errors[0], errors[1], errors[2]),
-            parts,
-        )
+        value = reduce(lambda a, b: a + b, [part.value for part in parts])
+        return SumBatch(value, tuple(sizes), tuple(errors), parts)
 
     def contract(self, coefficients: Array) -> Jet:
         return reduce(Jet.plus, [part.contract(coefficients) for part in self.parts])
@@ -78,10 +74,9 @@ class SumBatch(NodeBatch):
         return reduce(lambda a, b: a + b, [part.gradients() for part in self.parts])
 
     @np.errstate(over="ignore")
-    def variations(self) -> tuple[Array, Array, Array, Array]:
+    def variations(self) -> tuple[Array, ...]:
         each = [part.variations() for part in self.parts]
-        zeroth, first, second, third = (total([v[n] for v in each]) for n in range(4))
-        return zeroth, first, second, third
+        return tuple(total([v[n] for v in each]) for n in range(4))
 
     @np.errstate(over="ignore")
     def beyond_second(self, coefficients: Array, third: Array) -> Beyond:
@@ -103,10 +98,9 @@ class SumBatch(NodeBatch):
         each = [part.itself() for part in self.parts]
         jet = reduce(Jet.plus, [part for part, _ in each])
         sizes = [part.sizes for part, _ in each]
-        zeroth, first, second = (
+        return jet, tuple(
             _added([errors[n] for _, errors in each], [size[n] for size in sizes]) for n in range(3)
         )
-        return jet, (zeroth, first, second)
 
     def mixed(self) -> tuple[Array, Array]:
         """Sum of the parts': derivatives in a direct sum of feature spaces."""

@@ -34,14 +34,16 @@ class Fit:
 
     `evidence`: log marginal likelihood, its approximation or bound; `weights` t: (N,) or (m, N);
     `factor` A: (r, N) with `S = A^T A`; softmax: (m, r, N) with `S_cc' = A_c^T A_c'` (r is shared,
-    so the outputs are coupled), or None where only the evidence was asked for; `points` Z, where
-    they are not the training points; `jitter`: what was added to the covariance's diagonal (part
-    of the model); `start`: what the next call may take as its `start`.
+    so the outputs are coupled), or None where only the evidence was asked for; `coupling` C:
+    (m, r, N) where many classes are coupled by it, `S_cc' = [c = c'] A_c^T A_c - C_c^T C_c'`;
+    `points` Z, where they are not the training points; `jitter`: what was added to the covariance's
+    diagonal (part of the model); `start`: what the next call may take as its `start`.
     """
 
     evidence: float
     weights: np.ndarray
     factor: np.ndarray | None
+    coupling: np.ndarray | None = None
     gradient: EvidenceGradient = field(default_factory=EvidenceGradient)
     points: np.ndarray | None = None
     converged: bool = True

@@ -23,6 +23,10 @@ from gpcert.triangular import square, triangular_inverse
 
 _FAST_STEPS = 25
 
+MOST_JOINT = 4
+"""Classes up to which one factor has all covariances, (m - 1) N rows; beyond, each class has its
+own of N rows, and N rows more say what couples them: linear in the classes, not quadratic."""
+
 
 @dataclass(frozen=True, eq=False)
 class _Factors:
@@ -51,8 +55,9 @@ def softmax_laplace(
     With (1, N, N) all classes share one covariance, m is `max(y) + 1`, and so is the gradient's
     shape; otherwise it is (m, N, N). Weights are (m, N), `t_c = [y = c] - p_c`; the factor is
     (m, r, N) with `r = (m - 1) N` and `S_cc' = A_c^T A_c'` exactly the full cross-covariances'
-    precision, or None with `factored=False` (training needs only the evidence; the factor costs
-    O(m^2 N^3)). Newton's steps are halved until the objective does not decrease.
+    precision; beyond `MOST_JOINT` classes factor and coupling are (m, N, N) with
+    `S_cc' = [c = c'] A_c^T A_c - C_c^T C_c'`. Both are None with `factored=False` (training needs
+    only the evidence). Newton's steps are halved until the objective does not decrease.
     """
     y = np.asarray(y)
     Ks = np.asarray(Ks, dtype=np.float64)
@@ -77,10 +82,12 @@ def _softmax_laplace(
     p = mode.local
     factors = _factors(K, p)
     weights = one_hot - p
+    factor, coupling = _stored(factors.F) if factored else (None, None)
     return Fit(
         evidence=mode.objective - factors.half_log_determinant,
         weights=weights,
-        factor=_coupled_factor(factors.F) if factored else None,
+        factor=factor,
+        coupling=coupling,
         gradient=EvidenceGradient(square=_gradient(K, weights, p, factors, shared=shared)),
         converged=mode.converged,
         iterations=mode.steps,
@@ -177,6 +184,19 @@ def _evidence_slope(covariance: np.ndarray, p: np.ndarray) -> np.ndarray:
     joint = p * np.einsum("cjn,jn->cn", covariance, p)
     sensitivity = own - 2.0 * joint
     return -0.5 * (sensitivity - p * sensitivity.sum(0))
+
+
+def _stored(F: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    """Factor and coupling of a fit.
+
+    With `[F_1; ...; F_m] = Q R`, Q orthonormal: `M = R^T R`, `E_c = F_c^T F_c` and
+    `E_c M^-1 E_c' = F_c^T Q_c Q_c'^T F_c'`, so that `C_c = Q_c^T F_c`; no M is inverted.
+    """
+    m, N, _ = F.shape
+    if m <= MOST_JOINT:
+        return _coupled_factor(F), None
+    Q, _ = np.linalg.qr(F.reshape(m * N, N))
+    return F, Q.reshape(m, N, N).transpose(0, 2, 1) @ F
 
 
 def _coupled_factor(F: np.ndarray) -> np.ndarray:

@@ -11,9 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 from gpcert.errors import InputError
 from gpcert.models.inference.ep import Mixing
 from gpcert.models.inference.record import Fit
+from gpcert.models.inference.sparse_gaussian import SparsePosterior, SparsePrior
 from gpcert.models.inference.sparse_gradient import evidence_gradient
-from gpcert.models.inference.sparse_posterior import SparsePosterior
-from gpcert.models.inference.sparse_prior import SparsePrior
 from gpcert.models.links import Link
 
 TOLERANCE = 1e-8

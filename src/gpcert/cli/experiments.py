@@ -1,0 +1,118 @@
+"""`gpcert reproduce` and `gpcert report`: the paper's experiments, and results as one page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from rich.text import Text
+
+from gpcert.cli.options import check_jobs, command
+from gpcert.cli.terminal import console, say, say_written, table
+from gpcert.errors import InputError
+from gpcert.experiments import ExperimentResult, experiment_named, names
+from gpcert.experiments import redraw as drawn_anew
+from gpcert.experiments import reproduce as run
+from gpcert.report import write_report
+
+STYLES = {"yes": "bold green", "no": "bold red", "unclear": "bold yellow"}
+
+
+@command(
+    "reproduce",
+    "Examples:",
+    "gpcert reproduce --list",
+    "gpcert reproduce safety",
+    "gpcert reproduce all --full --data DIR --output results --jobs 2",
+    "gpcert reproduce safety --redraw",
+    "A run that was interrupted goes on where it was when the same command is given again.",
+)
+def reproduce(
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="an experiment (see --list), or all")
+    ] = None,
+    listed: Annotated[bool, typer.Option("--list", help="say which experiments there are")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="no download, a minute or two; the default")
+    ] = False,
+    full: Annotated[bool, typer.Option("--full", help="the paper's data sets and sizes")] = False,
+    smallest: Annotated[
+        bool, typer.Option("--smallest", help="only to see that it runs; its findings say nothing")
+    ] = False,
+    data: Annotated[
+        Path | None,
+        typer.Option(help="folder with the data files; without it they come from OpenML"),
+    ] = None,
+    output: Annotated[
+        Path, typer.Option(help="folder of the results, one folder per experiment in it")
+    ] = Path("results"),
+    jobs: Annotated[int | None, typer.Option(help="processes; -1 for one a core")] = None,
+    redraw: Annotated[
+        bool, typer.Option("--redraw", help="make figures and findings anew from saved tables")
+    ] = False,
+) -> None:
+    """Run an experiment of the paper; write its tables, figures and findings."""
+    if listed:
+        _show_list()
+        return
+    if name is None:
+        raise InputError(f"NAME: expected one of {', '.join(names())} or all, got none")
+    scales = [
+        scale
+        for scale, wanted in (("quick", quick), ("full", full), ("smallest", smallest))
+        if wanted
+    ]
+    if len(scales) > 1:
+        raise InputError(f"expected one of --quick, --full and --smallest, got {scales}")
+    check_jobs(jobs)
+    if output.exists() and not output.is_dir():
+        raise InputError(f"--output: expected a folder, got the file {str(output)!r}")
+    for each in names() if name == "all" else [name]:
+        if redraw:
+            result = drawn_anew(each, output)
+        else:
+            scale = scales[0] if scales else "quick"
+            result = run(each, scale=scale, data=data, output=output, n_jobs=jobs)
+        _show(result, output / each)
+
+
+def _show_list() -> None:
+    rows = table("Experiments", ["name"])
+    rows.columns[0].justify = "left"
+    rows.add_column("what it does", justify="left")
+    for each in names():
+        rows.add_row(each, Text(experiment_named(each).title))
+    console().print(rows)
+
+
+def _show(result: ExperimentResult, place: Path) -> None:
+    say(f"{result.title}: {result.scale}, {result.seconds:.1f} s of work", style="bold")
+    for finding in result.findings:
+        line = Text(f"{finding.agrees:>8} ", style=STYLES[finding.agrees])
+        line.append(f"{finding.claim}: {finding.ours}", style="default")
+        console().print(line, soft_wrap=True)
+    say(f"written: {place}")
+
+
+@command(
+    "report",
+    "Examples:",
+    "gpcert report results",
+    "gpcert report results --format markdown --output RESULTS.md",
+    "Exit code: 0 written; 3 bad input; 4 a defect.",
+)
+def report(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="where `gpcert reproduce --output DIR` wrote")
+    ],
+    format: Annotated[
+        Literal["html", "markdown"],
+        typer.Option(help="html: one file that needs no other; markdown: with links"),
+    ] = "html",
+    output: Annotated[
+        Path | None, typer.Option(help="file to write; by default report.html or report.md in DIR")
+    ] = None,
+) -> None:
+    """Write tables, figures and the paper's claims beside our numbers as one page."""
+    say_written(write_report(folder, format=format, output=output))

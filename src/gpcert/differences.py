@@ -1,0 +1,157 @@
+"""The differences of coupled outputs: a posterior with one output a pair.
+
+Proofs: docs/mathematics.md, statement 1.6.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from gpcert.errors import InputError
+from gpcert.kernels.algebra import scaled_by
+from gpcert.posterior import Posterior
+from gpcert.rounding import up_float
+from gpcert.spectral import absolute_norm
+from gpcert.triangular import square
+from gpcert.unit_form import UnitForm, in_units
+
+
+def differences_of(posterior: Posterior) -> Posterior:
+    """The differences `f_l - f_k`, k < l in lexicographic order, of coupled outputs.
+
+    Each is a Gaussian process with kernel 2k, `t = (t_l - t_k) / 2` and `A = (A_l - A_k) / 2`: then
+    `2k t = k (t_l - t_k)` and `|A 2k|^2 = |(A_l - A_k) k|^2`. Where outputs have factors of their
+    own and C couples them, A is both their halves and `C = (C_l - C_k) / 2` (`Differences`). All
+    differences are exact: the numbers lie on common grids. Excess and gain are those of the outputs
+    together, as a pair is their joint operator between vectors of length one.
+    """
+    if not posterior.coupled or np.any(posterior.scale != posterior.scale[0]):
+        raise InputError("differences: expected coupled outputs of the same scale")
+    first, second = np.triu_indices(posterior.outputs, 1)
+    apart = posterior.negative_factor.size > 0
+    options: dict[str, Any] = {
+        "kernel": scaled_by(posterior.kernel, 2.0),
+        "points": posterior.points,
+        "weights": (posterior.weights[second] - posterior.weights[first]) / 2.0,
+        "factor": None if apart else (posterior.factor[second] - posterior.factor[first]) / 2.0,
+        "offset": posterior.offset[second] - posterior.offset[first],
+        "scale": posterior.scale[0],
+        "noise": posterior.noise[second] + posterior.noise[first],
+        "features": posterior.features,
+        "slope": posterior.slope[second] - posterior.slope[first],
+    }
+    if apart:
+        return Differences.of(posterior, options)
+    found = Posterior(**options)
+    found.unit.__dict__["excess"] = posterior.unit.excess
+    return found
+
+
+class Differences(Posterior):
+    """Of outputs that a C couples. The factors of m (m - 1) / 2 pairs are made when they are asked
+    for (`factors_of`), and never stored: `factor` has no rows."""
+
+    outputs_of: Posterior
+
+    @staticmethod
+    def of(posterior: Posterior, options: dict[str, Any]) -> Differences:
+        """Of a posterior; `options` are what all pairs have."""
+        found = Differences(**options)
+        object.__setattr__(found, "outputs_of", posterior)
+        return found
+
+    def factors_of(self, output: int) -> tuple[np.ndarray, np.ndarray]:
+        """A and C of a pair."""
+        A, C = _pair(self.outputs_of.factor, self.outputs_of.negative_factor, output)
+        return 0.5 * A, 0.5 * C
+
+    @property
+    def precision_count(self) -> int:
+        """Every pair has its own."""
+        return self.outputs
+
+    @cached_property
+    def unit(self) -> PairUnits:
+        """The pairs, and the factors of the outputs they are made of, in units of the kernel 2k."""
+        base = UnitForm.of(self)
+        known = {each.name: getattr(base, each.name) for each in fields(base)}
+        both = (self.outputs_of.factor, self.outputs_of.negative_factor)
+        A, C = (in_units(0.5 * factor, base.exponent // 2) for factor in both)
+        return PairUnits(**known, own=A, coupling=C, joint=self.outputs_of.unit)
+
+
+@dataclass(frozen=True, eq=False)
+class PairUnits(UnitForm):
+    """The unit form of `Differences`: of pair (k, l) A is `own` of k and l, one above the other,
+    and C is `coupling` of l less that of k; both (m, r, N). `joint` is the outputs' own."""
+
+    own: np.ndarray
+    coupling: np.ndarray
+    joint: UnitForm
+
+    @cached_property
+    def pairs(self) -> tuple[tuple[int, int], ...]:
+        """(k, l) of every output."""
+        first, second = np.triu_indices(len(self.own), 1)
+        return tuple(zip(first.tolist(), second.tolist(), strict=True))
+
+    def factors_of(self, output: int) -> tuple[np.ndarray, np.ndarray]:
+        """A and C of a pair."""
+        return _pair(self.own, self.coupling, output)
+
+    @property
+    def precision_count(self) -> int:
+        """Every pair has its own."""
+        return len(self.pairs)
+
+    @cached_property
+    def class_sizes(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Upper bounds of `|| |A_c| ||_2` and `|| |C_c| ||_2` of every output, halved."""
+        both = (self.own, self.coupling)
+        first, second = (tuple(absolute_norm(F) for F in factors) for factors in both)
+        return first, second
+
+    @cached_property
+    def factor_sizes(self) -> tuple[tuple[float, float], ...]:
+        """From those of the outputs: norms of stacked matrices and of differences."""
+        a, b = self.class_sizes
+        both = ((math.hypot(a[k], a[j]), b[k] + b[j]) for k, j in self.pairs)
+        return tuple((up_float(own, 4), up_float(other, 2)) for own, other in both)
+
+    @cached_property
+    def precisions(self) -> Sequence[np.ndarray]:
+        """Each is made when it is asked for: all of them take a lot of memory."""
+        return _Precisions(self)
+
+    @cached_property
+    def excess(self) -> float:
+        """That of the outputs together."""
+        return self.joint.excess
+
+    @cached_property
+    def gain(self) -> float:
+        """That of the outputs together."""
+        return self.joint.gain
+
+
+@dataclass(frozen=True, eq=False)
+class _Precisions(Sequence[np.ndarray]):
+    unit: PairUnits
+
+    def __len__(self) -> int:
+        return self.unit.precision_count
+
+    def __getitem__(self, output: Any) -> Any:
+        A, C = self.unit.factors_of(range(len(self))[output])
+        return square(A) - square(C)
+
+
+def _pair(A: np.ndarray, C: np.ndarray, output: int) -> tuple[np.ndarray, np.ndarray]:
+    first, second = (index[output] for index in np.triu_indices(len(A), 1))
+    return np.concatenate([A[first], A[second]]), C[second] - C[first]

@@ -1,0 +1,188 @@
+"""Which of two classes is the likelier over a cell, without an integral over all classes: softmax.
+
+For latent values f let `u = f_c - f_k` have mean mu and variance D, and for the other classes
+`h_j = f_j - (f_c + f_k) / 2`, `Delta_j = cov(h_j, u) = (D_jk - D_jc) / 2`. Swapping c and k takes u
+to -u, and only the Delta_j tell the law of f from the swapped one: with mu > 0,
+
+    pi_c > pi_k   where   mu > T Delta_j for all j,
+
+T a bound of the other classes' share where c and k are even. So a decision is one of a latent mean,
+but for a small multiple of a covariance, and its bound is as sharp as that of two classes.
+
+Proofs: docs/mathematics.md, statements 10.15 and 10.16.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gpcert.arrays import Array, namespace
+from gpcert.class_layout import ClassLayout
+from gpcert.enclosures.classes.covariances import Covariance, covariance_of
+from gpcert.enclosures.classes.outputs import LatentOutputs
+from gpcert.enclosures.classes.pairs import PairBounds
+from gpcert.enclosures.enclosure import Enclosure
+from gpcert.likelihoods import BinaryLikelihood
+from gpcert.rounding import TINY, down, gamma, nonnegative, up
+
+GAPS = (0.0, 0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0)
+"""Ends of the pieces of u on which the share of the other classes is bounded; any will do."""
+
+PEAK = 0.6367
+"""At least 2 / pi: a uniform law on [-1, 1] is more peaked than a normal one of this variance."""
+
+LOG_2 = 0.693
+"""Less than log 2: up to this mean of the others their share is at most a half."""
+
+LARGEST = 1e6
+"""Means, variances and slopes beyond this are not looked at."""
+
+MIDDLE = 0.34
+"""At most Phi(1) - Phi(0)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Leader:
+    """Class c against class k on a batch of cells."""
+
+    latent: LatentOutputs
+    layout: ClassLayout
+    pairs: PairBounds
+    c: int
+    k: int
+
+    def lower(self, logistic: BinaryLikelihood) -> Array:
+        """(B,): a positive lower bound of `pi_c - pi_k`, or minus infinity."""
+        c, k, latent = self.c, self.k, self.latent
+        xp = namespace(latent.cells.lower)
+        ahead = self._mean_sum(k, c)
+        mu = self._least(*ahead)
+        nothing = xp.full_like(mu, -math.inf)
+        others = [j for j in range(self.layout.classes) if j not in (c, k)]
+        if not bool(xp.any(mu > 0)):
+            return nothing
+        changes = [covariance_of(latent, self.layout, self.pairs, (c, k), j) for j in others]
+        if any(change is None for change in changes):
+            return nothing
+        known = [change for change in changes if change is not None]
+        ups = [self._mean_range_end(j) for j in others]
+        spreads = [self._spread(j) for j in others]
+        q = mu
+        share = self._share(logistic, known, list(zip(ups, spreads, strict=True)))
+        for change in known:
+            q = xp.minimum(q, self._least(*self._less(ahead, change, share)))
+        proved = (mu > 0) & (q > 0)
+        one = xp.ones_like(mu)
+        mu, q = xp.where(proved, mu, one), xp.where(proved, q, one)
+        found = least_lead(mu, q, self.pairs.variance(c, k)[1], ups, spreads)
+        return xp.where(proved & (found > 0), found, nothing)
+
+    def _mean_sum(self, first: int, second: int, factor: float = 1.0) -> tuple[Enclosure, Array]:
+        """A model of `factor (mu_second - mu_first)` without its offset, and that offset, rounding
+        of the coefficients taken off: it acts on means of at most `largest`."""
+        latent = self.latent
+        xp = namespace(latent.cells.lower)
+        zero = xp.zeros_like(latent.geometry.rho2)
+        terms = self.layout.pair(first, second)
+        constant, lost, models = zero, zero, []
+        for j, c in terms:
+            mean = latent.mean(j)
+            units = mean.units
+            models.append(mean.times(zero + factor * c * units.factor))
+            constant = constant + factor * c * units.shift
+            size = units.factor * latent.largest(j) + xp.abs(zero + units.shift)
+            lost = lost + gamma(16 + len(terms)) * abs(factor * c) * size
+        return sum(models[1:], models[0]), constant - up(lost, 16)
+
+    @staticmethod
+    def _least(model: Enclosure, constant: Array) -> Array:
+        """Certified lower bound (B,) of the model's function and a constant."""
+        found = model.minimum().lower
+        return down(found + constant - gamma(4) * (abs(found) + abs(constant)), 2)
+
+    def _less(
+        self, ahead: tuple[Enclosure, Array], change: Covariance, share: Array
+    ) -> tuple[Enclosure, Array]:
+        """Of `mu - share Delta`."""
+        model, constant = ahead
+        less = change.taken(share, model.rate)
+        lost = up(share * change.constant_above + gamma(4) * abs(constant), 4)
+        return model + less, constant - lost
+
+    def _mean_range_end(self, j: int) -> Array:
+        """Upper bound (B,) of the mean of h_j."""
+        first, second = (self._mean_sum(j, i, 0.5) for i in (self.c, self.k))
+        return -self._least(first[0] + second[0], down(first[1] + second[1], 2))
+
+    def _spread(self, j: int) -> Array:
+        """Upper bound (B,) of the variance of h_j, `(D_jc + D_jk) / 2 - D_ck / 4`."""
+        most = self.pairs.variance(self.c, j)[1] + self.pairs.variance(self.k, j)[1]
+        least = self.pairs.variance(self.c, self.k)[0]
+        return nonnegative(up(0.5 * most - 0.25 * least + gamma(8) * most, 4))
+
+    def _share(
+        self,
+        logistic: BinaryLikelihood,
+        changes: list[Covariance],
+        others: list[tuple[Array, Array]],
+    ) -> Array:
+        """T (B,). `others` are upper bounds of mean and variance of each h_j; `steep` bounds
+        `|Delta_j| / D`, how fast the others rise with u."""
+        xp = namespace(self.latent.cells.lower)
+        least = self.pairs.variance(self.c, self.k)[0]
+        size = xp.zeros_like(least)
+        for change in changes:
+            size = xp.maximum(size, xp.maximum(change.high, -change.low))
+        unknown = xp.full_like(least, math.inf)
+        safe = xp.where(least > 0, least, xp.ones_like(least))
+        steep = xp.where(least > 0, up(size / safe, 2), unknown)
+        total = xp.zeros_like(least)
+        for change, (mean, spread) in zip(changes, others, strict=True):
+            top = mean
+            if len(changes) > 1:  # one that falls with u is larger at u = 0, by |Delta_j| mu / D
+                model, constant = self._mean_sum(self.c, self.k)
+                falls = nonnegative(-change.low) * nonnegative(-self._least(model, constant))
+                gain = xp.where(least > 0, up(falls / safe, 4), unknown)
+                top = up(mean + xp.where(falls > 0, gain, 0.0 * gain), 4)
+            total = total + share_of_others(logistic, top, spread, steep)
+        return xp.minimum(up(total, len(changes) + 1), xp.ones_like(total))
+
+
+def least_lead(
+    mu: Array, q: Array, D: Array, means: Sequence[Array], variances: Sequence[Array]
+) -> Array:
+    """A lower bound (B,) of `pi_c - pi_k` for `mu - T Delta_j >= q > 0`, mu > 0, D a bound of the
+    variance of u, `means` and `variances` bounds m_j, H_j of those of h_j (Statement 10.15):
+
+        0.34 tanh(mu/2) (1 - exp(-2 mu q / D)) / (1 + sum_j exp(m_j + sqrt H_j + H_j / 2) / 2).
+
+    Exponents are below 710 and carry four roundings each, so that 4096 roundings cover all.
+    """
+    xp = namespace(mu)
+    weight = xp.ones_like(mu)
+    for mean, H in zip(means, variances, strict=True):
+        weight = weight + 0.5 * xp.exp(mean + xp.sqrt(H) + 0.5 * H)
+    gain = -xp.expm1(-2.0 * mu * q / xp.maximum(D, xp.full_like(mu, TINY)))
+    return down(MIDDLE * xp.tanh(0.5 * mu) * gain / weight * (1.0 - gamma(4096)), 4)
+
+
+def share_of_others(logistic: BinaryLikelihood, top: Array, spread: Array, steep: Array) -> Array:
+    """Upper bound (B,) over u > 0 of `E sigma(top - log(2 cosh(u/2)) + N(0, v(u)))`,
+    `v(u) = spread + steep^2 u^2 2 / pi`: piece by piece, and beyond the last at its beginning
+    (Statement 10.16). A half where only top <= log 2 is known, else 1."""
+    xp = namespace(top)
+    zero, one = xp.zeros_like(top), xp.ones_like(top)
+    even = top <= LOG_2
+    usable = even & (steep <= LARGEST) & (spread <= LARGEST) & (top >= -LARGEST)
+    top, spread, steep = (xp.where(usable, x, zero) for x in (top, spread, steep))
+    best = zero
+    for low, high in zip(GAPS, (*GAPS[1:], GAPS[-1]), strict=True):
+        if low < high:
+            mean = top - (0.5 * low + math.log1p(math.exp(-low))) * (1.0 - 2.0**-40)
+        else:  # mean and deviation are from here on at most multiples of what they are here
+            mean = nonnegative(top) - 0.5 * low
+        variance = up(spread + PEAK * (steep * high) ** 2, 8)
+        best = xp.maximum(best, logistic.line_maximum(up(mean, 4), zero, zero, variance))
+    return xp.where(usable, best, xp.where(even, 0.5 * one, one))

@@ -1,0 +1,134 @@
+"""A quadratic form of kernel values, `q(x) = k(x, Z) W k(Z, x)`, over cells: a covariance.
+
+Of the squared exponential: with B_ij = W_ij k_i k_j and y_i = u_i.d at a centre,
+`exp(|d|^2) q(c+d) = sum_ij B_ij exp(y_i + y_j)`. Degrees up to 2 are computed. Degree n is
+`sum_a C(n, a) sum_ij B_ij y_i^a y_j^(n-a) / n!`, each part at most `F_a |d|^n`,
+`F_a^2 = sum_ijkl B_ij B_kl (u_i.u_k)^a (u_j.u_l)^(n-a)`; beyond degree 6 Cauchy-Schwarz in the
+space of k^2, where q has the squared norm trace(W K W K). A difference of two variances is such a
+form, and small where each of them may be anything between 0 and the prior's.
+
+Proofs: docs/mathematics.md, statement 6.8.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from gpcert.arrays import Array, namespace
+from gpcert.enclosures.enclosure import Enclosure
+from gpcert.kernels.expansions.box_metric import box_metric
+from gpcert.kernels.expansions.higher_degrees import HIGHEST_DEGREE, UNDERFLOW
+from gpcert.kernels.expansions.squared_exponential import (
+    LocalSquaredExponential,
+    WeightedExpansion,
+)
+from gpcert.kernels.exponentials import exponential_tail
+from gpcert.rounding import TINY, gamma, nonnegative, up, up_float
+from gpcert.unit_form import UnitForm
+
+MOST_POINTS, MOST_PRODUCTS = 1024, 2.0e8
+"""Up to so many points the forms are made: four products of matrices (N, N) a cell. Of several
+cells only up to so many times N^3."""
+
+LARGEST = 300.0
+"""Exponents of the rounding's bound, beyond which a cell is too large for it."""
+
+
+def affordable(points: int, cells: int) -> bool:
+    """Whether forms of so many points are made for so many cells."""
+    return points <= MOST_POINTS and (cells == 1 or cells * points**3 <= MOST_PRODUCTS)
+
+
+def form_norm(unit: UnitForm, W: np.ndarray) -> float:
+    """Upper bound of `sqrt(trace(W K W K))`, K the kernel at the points; infinite where that is no
+    float."""
+    K, errors = unit.gram
+    N = len(K)
+    with np.errstate(over="ignore", invalid="ignore"):
+        X, size = W @ K, np.abs(W) @ (np.abs(K) + errors + TINY)
+        off = gamma(2 * N + 8) * size + np.abs(W) @ (errors + TINY)
+        square = np.sum(X * X.T)
+        lost = np.sum(off * size.T) * 2.0 + gamma(N * N + 8) * np.sum(size * size.T)
+        total = up_float(float(square + up_float(float(lost), 2 * N + 16)), 4)
+    return up_float(math.sqrt(max(total, 0.0)), 2) if math.isfinite(total) else math.inf
+
+
+def form_enclosures(
+    kernel: LocalSquaredExponential, expansion: WeightedExpansion, W: Array, norm: float
+) -> tuple[Enclosure, Enclosure]:
+    """Of q and of -q, for a symmetric W (N, N) that is meant as it is stored, `norm` as in
+    `form_norm`; weighted by `exp(|d|^2)`."""
+    xp, geometry = namespace(W), expansion.geometry
+    parts = [_polynomial(kernel, expansion, W, b) for b in range(len(expansion.K))]
+    value, gradient, hessian, lost = (xp.stack(list(part)) for part in zip(*parts, strict=True))
+    tail = xp.sqrt(exponential_tail(up(2.0 * geometry.rho2, 1), HIGHEST_DEGREE))
+    error = up(lost + up(norm * kernel.variance * tail, 8), 4)
+    rate = 2.0 * kernel.weight_rate
+    below = Enclosure.of(geometry, (value, gradient, hessian), error, rate)
+    above = Enclosure.of(geometry, (-value, -gradient, -hessian), error, rate)
+    return below, above
+
+
+def _polynomial(
+    kernel: LocalSquaredExponential, expansion: WeightedExpansion, W: Array, b: int
+) -> tuple[Array, Array, Array, Array]:
+    """Degrees 0, 1, 2 of one cell, and what they and degrees 3 to 6 leave open.
+
+    Reason for the rounding: every coefficient is a sum of N^2 products `B_ij u_i.. u_j..` with a
+    few roundings each, at most `sum_ij |B_ij| (m_i + m_j)^n` in size with m_i >= |z_i| + |c|; over
+    all degrees `sum_ij |B_ij| exp((m_i + m_j) rho)` on the cell.
+    """
+    xp, geometry = namespace(W), expansion.geometry
+    N, f = kernel.points.shape
+    K, scaled = expansion.K[b], expansion.scaled[b : b + 1]
+    half, rho = geometry.half[b : b + 1], geometry.rho[b : b + 1]
+    B = W * (K[:, None] * K[None, :])
+    rows = xp.sum(B, axis=1)
+    points = kernel.points - scaled
+    turned = B @ points
+    zeroth, gradient, hessian = kernel.moments(2.0 * rows[None], scaled)
+    H = hessian[0] + 2.0 * (points.T @ turned)
+    eta = gamma(6 * N + 16 * f + 128) + 4.0 * xp.max(kernel.relative_error)
+    exponents = (kernel.point_norms + kernel.reach) * rho[0]
+    reach = xp.exp(xp.minimum(exponents, LARGEST + 0.0 * K))
+    far, floor = (K + kernel.floor) * reach, kernel.floor * reach
+    total = xp.sum(far * (xp.abs(W) @ far)) * eta + 2.0 * xp.sum(floor * (xp.abs(W) @ far))
+    usable = xp.all(exponents < LARGEST)
+    total = xp.where(usable, up(4.0 * total, 4 * N + 64), xp.full_like(total, math.inf))
+    metric = box_metric(xp.sum(xp.abs(B), axis=1)[None], points[None], half, rho)
+    sizes = xp.abs(kernel.points) + xp.abs(scaled)
+    lengths = metric.lengths(sizes[None])[0]
+    higher = _higher_degrees(B, points / metric.delta, lengths, eta)
+    power = xp.stack([metric.rho[0] ** n for n in range(3, HIGHEST_DEGREE + 1)])
+    lost = up(xp.sum(higher * power), 64) + UNDERFLOW + total
+    return 0.5 * zeroth[0], gradient[0], 0.5 * (H + H.T), lost
+
+
+def _higher_degrees(B: Array, points: Array, lengths: Array, eta: Array) -> Array:
+    """(4,): bounds of degrees 3 to 6 for |d| <= 1, from the points u_i (N, f) of one cell.
+
+    `F_a^2 = sum_ij (B P^a B)_ij P_ij^(n-a)`, P the points' products and powers entry by entry; its
+    error is at most `16 eta (sum_ij |B_ij| m_i^a m_j^(n-a))^2`, m_i >= |u_i|.
+    """
+    xp = namespace(B)
+    rows, turned = xp.sum(B, axis=1), B @ points
+    P = points @ points.T
+    powers = [xp.ones_like(P)]
+    for _ in range(HIGHEST_DEGREE):
+        powers.append(powers[-1] * P)
+    joined = [rows[:, None] * rows[None, :], turned @ turned.T]
+    joined += [B @ (powers[a] @ B) for a in (2, 3)]
+    spread = xp.stack([xp.abs(B) @ lengths**a for a in range(4)])
+    found = []
+    for n in range(3, HIGHEST_DEGREE + 1):
+        size = 0.0
+        for a in range(n + 1):
+            low = min(a, n - a)
+            square = xp.sum(joined[low] * powers[n - low])
+            slack = 16.0 * eta * xp.sum(spread[low] * lengths ** (n - low)) ** 2
+            part = xp.sqrt(nonnegative(square + slack))
+            size = size + math.comb(n, a) * part / math.factorial(n)
+        found.append(size)
+    return up(xp.stack(found), 4 * len(B) + 64)

@@ -1,0 +1,286 @@
+"""Ranges of the latent differences over a cell, and of one of them given the other; their partition
+into boxes, and the links' values at its corners.
+
+With m classes only `d_k = f_k - f_0`, k = 1..n, n = m - 1, matter (`likelihoods.classes`). So the
+paper's partition of the latent space is one of R^(m-1): the same propositions with one variable
+less, M^2 instead of M^3 intervals for three classes.
+
+Proofs: docs/mathematics.md, statements 1.7 and 12.9.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from scipy import special
+
+from gpcert.arrays import Array, namespace
+from gpcert.class_layout import ClassLayout, Terms
+from gpcert.enclosures.evaluation import Evaluation
+from gpcert.enclosures.paper.intervals import CellIntervals
+from gpcert.errors import InputError
+from gpcert.likelihoods import ClassLikelihood, MultinomialProbit, Softmax
+from gpcert.rounding import EXP_ULPS, TINY, down, gamma, nonnegative, up
+
+Range = tuple[Array, Array]
+"""Lower and upper ends, arrays of one shape."""
+
+LARGEST = 1e100
+"""Means and variances beyond this are taken as unknown: nothing below overflows."""
+
+
+@dataclass(frozen=True, eq=False)
+class LatentRanges:
+    """Over every cell: ranges (B,) of the means of d_k, of V_kk, and for n = 2 of V_12.
+
+    `known` (B,): where it is false nothing is known of the cell, and the ranges mean nothing.
+    """
+
+    means: tuple[Range, ...]
+    variances: tuple[Range, ...]
+    covariance: Range
+    known: Array
+
+    def take(self, rows: Array) -> LatentRanges:
+        """The cells with these numbers."""
+        xp = namespace(self.known)
+
+        def some(pair: Range) -> Range:
+            return xp.take(pair[0], rows, axis=0), xp.take(pair[1], rows, axis=0)
+
+        return LatentRanges(
+            tuple(map(some, self.means)),
+            tuple(map(some, self.variances)),
+            some(self.covariance),
+            xp.take(self.known, rows, axis=0),
+        )
+
+
+@np.errstate(invalid="ignore", over="ignore")
+def latent_ranges(
+    intervals: CellIntervals, evaluation: Evaluation, layout: ClassLayout, noise: float
+) -> LatentRanges:
+    """The paper's intervals of the outputs, combined by the layout; n = 1 or 2.
+
+    `mean of d_k = sum_j c_j mean_j`, `V_kl = sum_j y_j matrices_jkl + noise (1 + [k = l])`, in
+    interval arithmetic; a covariance is semi-definite, so `V_12^2 <= V_11 V_22` besides.
+    """
+    local = evaluation.local
+    outputs, spreads = [], []
+    for j in range(layout.outputs):
+        units = local.mean_units(j, evaluation.expansion)
+        ends = (intervals.mean(j, sign).bound for sign in (1, -1))
+        outputs.append(units.range(next(ends), -next(ends)))
+        ends = (side.bound for side in intervals.variance(j))
+        spreads.append(local.variance_units(j).range(*ends))
+    slack = _repair(evaluation, layout)
+    means = tuple(_combined(outputs, layout.pair(0, k), 0.0) for k in range(1, layout.classes))
+    found = []
+    for k, other in ((0, 0), (layout.n - 1, layout.n - 1), (0, layout.n - 1)):
+        terms = layout.covariance(0, k + 1, other + 1)
+        low, high = _combined(spreads, terms, noise * (2.0 if k == other else 1.0))
+        found.append((down(low - slack, 1), up(high + slack, 1)))
+    return _consistent(means, found[: layout.n], found[2])
+
+
+def _combined(values: list[Range], terms: Terms, shift: float) -> Range:
+    """`shift + sum of factor * values_j`, factors known to one rounding; none is 0."""
+    xp = namespace(values[0][0])
+    low = high = xp.full_like(values[0][0], shift)
+    for j, factor in terms:
+        first, second = values[j] if factor > 0 else values[j][::-1]
+        low = down(low + down(factor * first, 3), 1)
+        high = up(high + up(factor * second, 3), 1)
+    return low, high
+
+
+def _repair(evaluation: Evaluation, layout: ClassLayout) -> float:
+    """Bound of every entry of what makes the covariance V of a rounded model semi-definite.
+
+    Independent outputs have variances `max(v, 0)`: nothing is needed. Coupled ones: with
+    `e = excess s^2 scale^2` of the searched differences, their variances are at least -e and the
+    outputs' covariance at least `-(e / 2) I`, so V at least `-(e / 2) (I + 1 1^T)`, of norm
+    `m e / 2 <= 1.5 e`. Variances cut at 0 move an entry of V by 1.5 e, hence V by 3 e, and the
+    nearest semi-definite matrix, which is meant, is within `sqrt(2) (1.5 + 3) e + 3 e < 10 e`.
+    """
+    if layout.mixing is not None:
+        return 0.0
+    return 10.0 * evaluation.local.output_dip
+
+
+def _consistent(
+    means: tuple[Range, ...], variances: list[Range], covariance: Range
+) -> LatentRanges:
+    """Variances >= 0 and |V_12| <= sqrt(V_11 V_22); harmless numbers where a cell is unknown."""
+    xp = namespace(covariance[0])
+    known = xp.full_like(covariance[0], 1.0) > 0
+    for end in (end for pair in (*means, *variances) for end in pair):
+        known = known & (xp.abs(end) <= LARGEST)  # false for NaN
+    zero = xp.zeros_like(covariance[0])
+
+    def safe(end: Array, other: float = 0.0) -> Array:
+        return xp.where(known, end, zero + other)
+
+    own_means = tuple((safe(low), safe(high, 1.0)) for low, high in means)
+    own = tuple((nonnegative(safe(low)), nonnegative(safe(high, 1.0))) for low, high in variances)
+    largest = up(xp.sqrt(own[0][1]) * xp.sqrt(own[-1][1]), 3)
+    low, high = covariance
+    low, high = xp.where(low > -largest, low, -largest), xp.where(high < largest, high, largest)
+    # only a cell without a point of the region can have crossed ends: any range is right there
+    return LatentRanges(own_means, own, (xp.minimum(low, high), xp.maximum(low, high)), known)
+
+
+def conditional_mean(ranges: LatentRanges, given: Range) -> Range:
+    """Range (B, M) of the mean of d_1 given d_2 = f, over the cell and f in `given` (B, M).
+
+    Statement: `mu_1 + V_12 / V_22 (f - mu_2)`; Proposition "MultiCLass" prints a minus sign, which
+    Statement 12.10 mends.
+    Reason: conditioning of Gaussians, propagated by interval arithmetic. Where V_22 may be 0 the
+    quotient may be anything, and so may the mean.
+    """
+    (low1, high1), (low2, high2) = ranges.means
+    xp = namespace(low1)
+    positive, least = _divisor(ranges)
+    ends = [
+        c / v for c in ranges.covariance for v in (least, xp.maximum(ranges.variances[1][1], least))
+    ]
+    slope_low, slope_high = down(_least(ends), 1)[:, None], up(_greatest(ends), 1)[:, None]
+    gaps = (down(given[0] - high2[:, None], 1), up(given[1] - low2[:, None], 1))
+    moves = [slope * gap for slope in (slope_low, slope_high) for gap in gaps]
+    low = down(low1[:, None] + down(_least(moves), 1), 1)
+    high = up(high1[:, None] + up(_greatest(moves), 1), 1)
+    infinite = xp.full_like(low, math.inf)
+    usable = positive[:, None] & (xp.abs(low) <= LARGEST) & (xp.abs(high) <= LARGEST)
+    return xp.where(usable, low, -infinite), xp.where(usable, high, infinite)
+
+
+def conditional_variance(ranges: LatentRanges) -> Range:
+    """Range (B,) of the variance of d_1 given d_2: `V_11 - V_12^2 / V_22`, between 0 and V_11.
+
+    A rational function whose entries occur once each but for the square: its range is exact.
+    """
+    own_low, own_high = ranges.variances[0]
+    xp = namespace(own_low)
+    positive, least = _divisor(ranges)
+    zero = xp.zeros_like(own_low)
+    low, high = ranges.covariance
+    largest = xp.maximum(xp.abs(low), xp.abs(high))
+    smallest = xp.where((low <= 0) & (high >= 0), zero, xp.minimum(xp.abs(low), xp.abs(high)))
+    most = up(largest * largest / least, 3)
+    some = nonnegative(down(smallest * smallest / xp.maximum(ranges.variances[1][1], least), 3))
+    lower = nonnegative(down(own_low - most, 1))
+    upper = nonnegative(up(own_high - some, 1))
+    lower = xp.where(positive, lower, zero)
+    upper = xp.minimum(xp.where(positive, upper, own_high), own_high)
+    return xp.minimum(lower, upper), upper
+
+
+def _divisor(ranges: LatentRanges) -> tuple[Array, Array]:
+    """Whether V_22 is far enough above 0 to divide by, and its lower end or 1."""
+    xp = namespace(ranges.variances[1][0])
+    least = ranges.variances[1][0]
+    positive = least >= 1.0 / LARGEST
+    return positive, xp.where(positive, least, xp.ones_like(least))
+
+
+def _least(values: list[Array]) -> Array:
+    xp = namespace(values[0])
+    best = values[0]
+    for other in values[1:]:
+        best = xp.minimum(best, other)
+    return best
+
+
+def _greatest(values: list[Array]) -> Array:
+    return -_least([-value for value in values])
+
+
+REACH = 41.0
+"""Standard deviations to the outermost cuts: beyond each lies less than Phi(-40) < 2^-1100."""
+
+SMALLEST_SPREAD = 1e-3
+"""Smallest scale of a partition: no link changes much over it, and the cuts stay apart."""
+
+LARGEST_EXPONENT = 700.0
+"""Exponents are cut here, exp(-700) < TINY: the value's TINY stands for what lies beyond."""
+
+
+@lru_cache(maxsize=32)
+def _quantiles(pieces: int) -> np.ndarray:
+    return special.ndtri(np.arange(1, pieces) / pieces)
+
+
+def cuts(mean: Range, variance: Range, pieces: int) -> Array:
+    """(B, pieces + 1) nondecreasing cuts, which leave out less than 2 Phi(-40) of `N(mean, v)`.
+
+    The inner ones are quantiles of a normal law with twice the variance: where a density p is cut
+    into steps of width h the sum of `p h * h` is least for `h ~ p^(-1/2)`. An odd number of pieces
+    has its middle in the middle of one.
+    """
+    xp = namespace(mean[0])
+    center = 0.5 * mean[0] + 0.5 * mean[1]
+    deviation = xp.sqrt(variance[1])
+    scale = 2.0**0.5 * deviation + 0.5 * (mean[1] - mean[0])
+    scale = xp.maximum(scale, xp.full_like(scale, SMALLEST_SPREAD))
+    steps = xp.asarray(_quantiles(pieces), device=center.device)
+    inner = center[:, None] + scale[:, None] * steps
+    far = up(REACH * deviation, 4)
+    first = xp.minimum(down(mean[0] - far, 1), inner[:, 0])
+    last = xp.maximum(up(mean[1] + far, 1), inner[:, -1])
+    return xp.concat([first[:, None], inner, last[:, None]], axis=1)
+
+
+def link_range(likelihood: ClassLikelihood, c: int, boxes: list[Range]) -> Range:
+    """Certified range of link_c over boxes of the differences (arrays that broadcast).
+
+    Statement: link_c does not fall with `d_c - d_k` for any k (d_0 = 0), so it is least where d_c
+    is least and the others are greatest, and the other way round; for c = 0 where all d_k are.
+    Reference: Proposition "BOundsGenericMulticlass" for the softmax; ties have probability 0.
+    """
+    least = [box[0 if k == c else 1] for k, box in enumerate(boxes, start=1)]
+    most = [box[1 if k == c else 0] for k, box in enumerate(boxes, start=1)]
+    if isinstance(likelihood, Softmax):
+        return _softmax(c, least)[0], _softmax(c, most)[1]
+    if isinstance(likelihood, MultinomialProbit):
+        return _largest(c, least, strict=True), _largest(c, most, strict=False)
+    raise InputError(
+        f"method: the paper's method knows the links of Softmax and MultinomialProbit, got "
+        f"{type(likelihood).__name__}; use method='taylor'"
+    )
+
+
+def _rivals(c: int, d: list[Array]) -> list[Array]:
+    """`d_k - d_c` for all k != c, each rounded once."""
+    values = [0.0 * d[0], *d]
+    return [value - values[c] for k, value in enumerate(values) if k != c]
+
+
+def _softmax(c: int, d: list[Array]) -> Range:
+    """Certified `1 / (1 + sum_k exp(d_k - d_c))` within [0, 1].
+
+    An exponent x is within U |x|, so its exponential within `(EXP_ULPS + 2 * 700) U`, relative.
+    """
+    xp = namespace(*d)
+    shares = [
+        xp.exp(xp.clip(rival, -LARGEST_EXPONENT, LARGEST_EXPONENT)) for rival in _rivals(c, d)
+    ]
+    total = shares[0]
+    for share in shares[1:]:
+        total = total + share
+    value = 1.0 / (1.0 + total)
+    error = value * gamma(EXP_ULPS + 2 * LARGEST_EXPONENT + 16) + TINY
+    return xp.clip(value - error, 0.0, 1.0), xp.clip(value + error, 0.0, 1.0)
+
+
+def _largest(c: int, d: list[Array], strict: bool) -> Array:
+    """1 where d_c is the largest (alone, if strict), else 0; the signs of differences are exact."""
+    rivals = _rivals(c, d)
+    xp = namespace(*rivals)
+    largest = rivals[0]
+    for rival in rivals[1:]:
+        largest = xp.maximum(*xp.broadcast_arrays(largest, rival))
+    wins = largest < 0 if strict else largest <= 0
+    return xp.where(wins, xp.ones_like(largest), xp.zeros_like(largest))

@@ -1,0 +1,197 @@
+"""The answers as rows of bars: ranges, certificates, radii; and which record has which picture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gpcert.certificates import Certificate, PredictionRange, Radius, RangeTable, Status
+from gpcert.errors import InputError
+from gpcert.extras import Axes
+from gpcert.plots.axes import axes_or_current, blank, legend_above, name_rows, room_around
+from gpcert.plots.images import image_shape, plot_image_counterexample
+from gpcert.plots.style import ACCENT, DARK, LIGHT, LOOKS, MARKED, NOMINAL
+
+HEIGHT = 0.56
+
+
+def plot_range(
+    ax: Axes | None,
+    ranges: Iterable[PredictionRange],
+    *,
+    labels: Sequence[Any] | None = None,
+    threshold: float | None = None,
+) -> Axes:
+    """One bar a range, from the top: `[minimum.lower, maximum.upper]`, which holds every value.
+
+    Triangles are values that points of the region attain, the least and the largest that are known:
+    the truth's ends lie between them and those of the bar. The diamond is the prediction at the
+    centre of the region. An infinite end is an arrow. `labels` name the bars; by default the
+    ranges' outputs (the classes of `prediction_ranges`) where they differ, else numbers.
+    """
+    ax = axes_or_current(ax)
+    ranges = list(ranges)
+    names = list(_names(ranges) if labels is None else labels)
+    if not ranges or len(names) != len(ranges):
+        raise InputError(
+            f"labels: expected one for each of 1 or more ranges, got {len(names)} for {len(ranges)}"
+        )
+    outer = np.array([[r.minimum.lower, r.maximum.upper] for r in ranges])
+    inner = np.array([[r.minimum.upper, r.maximum.lower] for r in ranges])
+    nominal = np.array([np.nan if r.nominal is None else r.nominal for r in ranges])
+    level = np.nan if threshold is None else threshold
+    low, high = room_around([*outer.ravel(), *inner.ravel(), *nominal, level])
+    shown, rows = np.clip(outer, low, high), np.arange(len(ranges))
+    bar: Any = {"color": LIGHT, "edgecolor": DARK, "linewidth": 1.2}  # one of no width is a line
+    ax.barh(rows, shown[:, 1] - shown[:, 0], HEIGHT, shown[:, 0], **bar, label="proved: all values")
+    carets = (("<", 4), (">", 5))  # their tips are at the value
+    for side, (arrow, attained) in enumerate(carets):
+        endless = ~np.isfinite(outer[:, side])
+        ends = shown[endless, side], rows[endless]
+        ax.scatter(*ends, marker=arrow, color=DARK, s=80, zorder=3, clip_on=False)
+        known = np.isfinite(inner[:, side])
+        style: dict[str, Any] = {"s": 34, "color": DARK, "zorder": 3, "marker": attained}
+        style["label"] = "attained" if side == 0 else None
+        ax.scatter(inner[known, side], rows[known], **style)
+    if np.isfinite(nominal).any():
+        ax.scatter(nominal, rows, **NOMINAL, label="at the centre")
+    if threshold is not None:
+        ax.axvline(threshold, color=ACCENT, linestyle="--", linewidth=1.2, label="decision")
+    ax.set_xlim(low, high)
+    name_rows(ax, names)
+    quantities = {r.quantity for r in ranges}
+    ax.set_xlabel(quantities.pop() if len(quantities) == 1 else "prediction")
+    legend_above(ax)
+    return ax
+
+
+def _names(ranges: Sequence[PredictionRange]) -> list[str]:
+    outputs = [str(r.output) for r in ranges]
+    if len(ranges) == 1 and ranges[0].output is None:
+        return [""]
+    return outputs if len(set(outputs)) == len(ranges) else [str(k) for k in range(len(ranges))]
+
+
+FOUND = {Status.ROBUST: "v", Status.NOT_ROBUST: "X", Status.UNKNOWN: "v"}
+"""Markers of the least margin that is known to be attained."""
+
+
+def plot_certificate(
+    ax: Axes | None, certificate: Certificate, *, shape: tuple[int, int] | None = None
+) -> Axes:
+    """One row of `plot_certificates`; above it, of images of a `shape`, x and what refutes."""
+    ax = axes_or_current(ax)
+    if shape is None:
+        return _row(ax, certificate)
+    if certificate.x is None:
+        raise InputError("shape: expected a certificate that holds x, got one without")
+    shape = image_shape(shape, certificate.x.size)
+    ax.set_axis_off()
+    below = ax.inset_axes((0.0, 0.0, 1.0, 0.3))
+    _row(below, certificate)
+    if certificate.counterexample is None:
+        blank(ax.inset_axes((0.25, 0.56, 0.5, 0.44))).imshow(
+            certificate.x.reshape(shape), cmap="gray_r"
+        )
+        return ax
+    images = [ax.inset_axes((0.34 * k, 0.56, 0.31, 0.38)) for k in range(3)]
+    labels = None if certificate.decision is None else (certificate.decision, "otherwise")
+    plot_image_counterexample(
+        images, certificate.x, certificate.counterexample, shape, labels=labels
+    )
+    return ax
+
+
+def _row(ax: Axes, certificate: Certificate) -> Axes:
+    decision = "" if certificate.decision is None else f", decision {certificate.decision!r}"
+    return plot_certificates(ax, [certificate], [""], title=certificate.status.name + decision)
+
+
+def plot_certificates(
+    ax: Axes | None,
+    certificates: Sequence[Certificate],
+    labels: Sequence[Any],
+    *,
+    title: str | None = None,
+) -> Axes:
+    """One bar a certificate, from the top: margins of the region lie on it, proved; it has no end
+    on the right. A triangle is the least margin that is attained, a cross that of the
+    counter-example, the diamond that at x. Left of the dashed line the decision is another one.
+    """
+    ax = axes_or_current(ax)
+    rows = list(certificates)
+    if not rows or len(labels) != len(rows):
+        raise InputError(f"expected 1 or more certificates with a label each, got {len(rows)}")
+    lower = np.array([c.margin.lower for c in rows])
+    upper = np.array([c.margin.upper for c in rows])
+    at_x = np.array([np.nan if c.margin_at_x is None else c.margin_at_x for c in rows])
+    low, high = room_around([0.0, *lower, *upper, *at_x])
+    start = np.clip(lower, low, high)
+    for status, look in LOOKS.items():
+        mine = np.array([k for k, c in enumerate(rows) if c.status is status], dtype=int)
+        if not mine.size:
+            continue
+        own, colour = start[mine], look.colour
+        ax.barh(mine, high - own, 0.5, own, color=colour, alpha=0.3, label=look.label)
+        ax.vlines(own, mine - 0.32, mine + 0.32, color=colour, linestyle=look.line, lw=2.4)
+        known = mine[np.isfinite(upper[mine])]
+        text = "counter-example" if status is Status.NOT_ROBUST else "least attained"
+        ax.scatter(upper[known], known, marker=FOUND[status], color=colour, label=text, **MARKED)
+    if np.isfinite(at_x).any():
+        ax.scatter(at_x, np.arange(len(rows)), **NOMINAL, label="at x")
+    ax.axvline(0.0, color="black", linestyle="--", linewidth=1.2, label="decision changes")
+    ax.set_xlim(low, high)
+    name_rows(ax, labels)
+    units = {c.unit for c in rows}
+    unit = f" ({units.pop()})" if len(units) == 1 and units != {""} else ""
+    ax.set_xlabel(f"margin of the decision{unit}")
+    legend_above(ax, title=title)
+    return ax
+
+
+def plot_radii(ax: Axes | None, radii: Sequence[Radius], labels: Sequence[Any]) -> Axes:
+    """One row a point, from the top: green up to the proved radius, hatched what is open, a cross
+    where a counter-example is known; an arrow where none is."""
+    ax = axes_or_current(ax)
+    rows = list(radii)
+    if not rows or len(labels) != len(rows):
+        raise InputError(f"expected 1 or more radii with a label each, got {len(rows)}")
+    lower, upper = np.array([r.lower for r in rows]), np.array([r.upper for r in rows])
+    _, high = room_around([0.0, *lower, *upper])
+    rank, known = np.arange(len(rows)), np.isfinite(upper)
+    end, start = np.where(known, upper, high), np.minimum(lower, high)
+    proved, refuted = LOOKS[Status.ROBUST], LOOKS[Status.NOT_ROBUST]
+    ax.barh(rank, start, 0.56, color=proved.colour, label=proved.label)
+    bar: Any = {"facecolor": "white", "edgecolor": "#777777", "hatch": "////", "linewidth": 0.8}
+    ax.barh(rank, end - start, 0.56, start, **bar, label="undecided")
+    if known.any():
+        mark = {"marker": "X", "color": refuted.colour, **MARKED}
+        ax.scatter(upper[known], rank[known], **mark, label="counter-example")
+    ends = end[~known], rank[~known]
+    ax.scatter(*ends, marker=">", s=60, color="#777777", zorder=3, clip_on=False)
+    ax.set_xlim(0.0, high)
+    name_rows(ax, labels)
+    norms = {r.norm for r in rows}
+    ax.set_xlabel("radius" + (f" (l_{norms.pop():g})" if len(norms) == 1 else ""))
+    legend_above(ax)
+    return ax
+
+
+def _ranges(ax: Axes | None, table: RangeTable) -> Axes:
+    several = len(set(table.labels)) < len(table)  # outputs of the same points
+    pairs = zip(table.labels, table, strict=True)
+    names = [f"{label}: {row.output}" if several else label for label, row in pairs]
+    return plot_range(ax, table, labels=names)
+
+
+PICTURES: dict[str, Callable[..., Any]] = {
+    "certificate": plot_certificate,
+    "certificates": lambda ax, table: plot_certificates(ax, table.rows, table.labels),
+    "prediction_range": lambda ax, found: plot_range(ax, [found]),
+    "prediction_ranges": _ranges,
+    "radius": lambda ax, found: plot_radii(ax, [found], [""]),
+    "radii": lambda ax, table: plot_radii(ax, table.rows, table.labels),
+}
+"""Which picture is that of which kind of record: `Record.plot` looks here."""

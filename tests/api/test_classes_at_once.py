@@ -1,0 +1,120 @@
+"""Many points of several classes in shared batches: the answers are those of separate calls."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process import GaussianProcessClassifier
+from sklearn.gaussian_process.kernels import RBF
+from sklearn.svm import SVC
+
+import gpcert
+import gpcert.api.at_once as at_once
+from gpcert.api.regions import Where
+from gpcert.api.rules import RuleOptions
+from gpcert.api.words import Means
+from gpcert.certificates import Status
+from gpcert.kernels import SquaredExponential
+from gpcert.models import GPClassifier
+from gpcert.regions import Ball, Box
+from gpcert.testing.effort import crossed, variants
+
+POINTS = np.random.default_rng(1).uniform(-1.2, 1.2, (24, 2))
+
+
+@cache
+def _model(kind):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.5, 1.5, (24, 2))
+    y = np.digitize(X[:, 0] + np.sin(2 * X[:, 1]), [-0.5, 0.5])
+    models = {
+        "softmax": GPClassifier(SquaredExponential(0.7), likelihood="softmax", max_epochs=0),
+        "one_vs_rest": GaussianProcessClassifier(4.0 * RBF(0.7), optimizer=None),
+        "one_vs_one": GaussianProcessClassifier(
+            4.0 * RBF(0.7), optimizer=None, multi_class="one_vs_one"
+        ),
+        "machine": SVC(gamma=1.0),
+    }
+    return gpcert.as_posterior(models[kind].fit(X, y))
+
+
+KINDS = ("softmax", "one_vs_rest", "one_vs_one", "machine")
+
+
+def _overlap(one, two):
+    return one.lower <= two.upper and two.lower <= one.upper
+
+
+def _work(model, radius=0.02, **where):
+    regions = Where(radius, **where).around_each(model, POINTS)
+    return model, [(x, r, RuleOptions(), Means()) for x, r in zip(POINTS, regions, strict=True)]
+
+
+@crossed({"kind": KINDS, "words": [{}, {"class_weight": [1.0, 2.0, 1.0]}, {"features": [0]}]})
+def test_certificates_are_those_of_separate_calls(kind, words):
+    model = _model(kind)
+    if kind == "machine" and "class_weight" in words:
+        pytest.skip("a machine weighs no probabilities")
+    for radius in (0.02, 0.15):
+        table = gpcert.certify_many(model, POINTS[:8], radius, budget=20, **words)
+        for x, found in zip(POINTS[:8], table, strict=True):
+            alone = gpcert.certify(model, x, radius, budget=20, **words)
+            for name in ("status", "decision", "rule", "region", "unit", "model"):
+                assert getattr(found, name) == getattr(alone, name)
+            assert _overlap(found.margin, alone.margin)
+            assert found.margin_at_x == pytest.approx(alone.margin_at_x, rel=1e-6, abs=1e-9)
+            if found.counterexample is not None:
+                there = gpcert.certify(model, found.counterexample, 0.0, **words)
+                assert there.decision != found.decision
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_box_answers_most_points(kind):
+    model = _model(kind)
+    found = at_once.certified_at_once(*_work(model))
+    assert len(found) >= 18
+    assert {c.boxes for c in found.values()} == {1}
+    for k, certificate in list(found.items())[:6]:
+        if certificate.status is Status.ROBUST:
+            inside = Ball(POINTS[k], 0.02).sample(4, k)
+            decided = {gpcert.certify(model, x, 0.0).decision for x in inside}
+            assert decided == {certificate.decision}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_wrong_guess_refutes_nothing(kind, monkeypatch):
+    """What is refuted of a decision that is not the one at x says nothing about x."""
+    honest = at_once.common_candidates
+
+    def wrong(*arguments):
+        return [replace(each, order=each.order[::-1]) for each in honest(*arguments)]
+
+    monkeypatch.setattr(at_once, "common_candidates", wrong)
+    assert at_once.certified_at_once(*_work(_model(kind))) == {}
+
+
+@pytest.mark.parametrize("kind", ["softmax", "one_vs_rest"])
+def test_ranges_are_those_of_separate_calls(kind):
+    model = _model(kind)
+    boxes = [Box(x, x + 0.02) for x in POINTS[:6]]
+    table = gpcert.prediction_range_many(model, boxes, output=1, tol=0.05)
+    assert sum(each.boxes == 1 for each in table) >= 3
+    for box, found in zip(boxes, table, strict=True):
+        alone = gpcert.prediction_range(model, box, output=1, tol=0.05)
+        assert found.meaning == alone.meaning
+        assert _overlap(found.minimum, alone.minimum)
+        assert _overlap(found.maximum, alone.maximum)
+        assert box.contains(found.argmin)
+
+
+@variants("kind", KINDS[::-1], quick=2)
+def test_radii_are_those_of_separate_calls(kind):
+    model = _model(kind)
+    table = gpcert.certified_radius_many(model, POINTS[:4], rtol=0.1, budget=20)
+    for x, found in zip(POINTS[:4], table, strict=True):
+        alone = gpcert.certified_radius(model, x, rtol=0.1, budget=20)
+        assert (found.decision, found.rule) == (alone.decision, alone.rule)
+        assert _overlap(found, alone)
