@@ -1,3 +1,5 @@
+"""The multinomial probit of two and three classes: sectors of the plane, within their errors."""
+
 import itertools
 import math
 
@@ -9,46 +11,13 @@ from hypothesis import strategies as st
 
 from gpcert.arrays import to_numpy
 from gpcert.errors import InputError
-from gpcert.integrals.independent_maximum import (
-    REACH,
-    TAIL,
-    _aliasing,
-    _assembled,
-    _integrate,
-    _Problem,
-)
 from gpcert.integrals.sectors import DENSITY_ULPS, DERIVATIVE_BOUNDS, normal_derivatives
 from gpcert.likelihoods.multinomial_probit import MultinomialProbit
-from gpcert.likelihoods.probit import StepLink
 from gpcert.rounding import U
-from gpcert.testing.effort import backend_or_skip, examples, variants
-from gpcert.testing.likelihood_contract import BITS, LikelihoodContract
+from gpcert.testing.effort import examples
+from gpcert.testing.likelihood_contract import BITS
 from gpcert.testing.likelihood_references import normal_cdf
-
-END = arb(16)
-"""The references leave out what lies beyond 16 standard deviations: less than 1e-50."""
-
-DIFFERENCES = np.array([[-1.0, 1.0, 0.0], [-1.0, 0.0, 1.0]])
-
-
-def cdf(z):
-    return (-z / acb(2).sqrt()).erfc() / 2
-
-
-def density(z):
-    return (-z * z / 2).exp() / (2 * acb.pi()).sqrt()
-
-
-def hermite(i, u):
-    return (1, u, u * u - 1, u**3 - 3 * u, u**4 - 6 * u * u + 3)[i]
-
-
-def integral(function, low, high):
-    if not low < high:
-        return arb(0, 1e-50)
-    total = acb.integral(function, low, high, rel_tol=1e-26, abs_tol=1e-26).real
-    assert total.rad() < 1e-20
-    return total + arb(0, 1e-50)
+from tests.likelihoods.normal_references import DIFFERENCES, END, cdf, density, hermite, integral
 
 
 def three_class_reference(a, L, i, j):
@@ -199,165 +168,6 @@ def test_derivative_bounds():
     for k in range(1, 5):
         half = 0.5 * float(np.sum(np.abs(hermite(k, z)) * weight))
         assert half <= DERIVATIVE_BOUNDS[k] <= half + 1e-4
-
-
-def independent_reference(mu, s, c, orders):
-    """The derivative of pi_c of the given orders in the means."""
-
-    def integrand(t, _analytic):
-        value = acb(1)
-        for k, order in enumerate(orders):
-            x = (t - mu[k]) / s[k]
-            if k == c:
-                value *= hermite(order, x) * density(x) / s[k] ** (order + 1)
-            elif order == 0:
-                value *= cdf(x)
-            else:
-                value *= -hermite(order - 1, x) * density(x) / s[k] ** order
-        return value
-
-    low, high = mu[c] - END * s[c], mu[c] + END * s[c]
-    inner = [x for x in mu if low < x < high]
-    ends = [low, *sorted(inner, key=float), high]
-    return sum((integral(integrand, p, q) for p, q in itertools.pairwise(ends)), arb(0))
-
-
-@st.composite
-def independent_cases(draw):
-    classes = draw(st.integers(2, 4))
-    spread = draw(st.sampled_from([0.0, 0.1, 3.0, 100.0]))
-    mu = [spread * draw(st.floats(-1.0, 1.0)) for _ in range(classes)]
-    v = [10.0 ** draw(st.floats(-3.0, 2.0)) for _ in range(classes)]
-    weights = [draw(st.sampled_from([0.0, 1.0, -1.0, 0.37])) for _ in range(classes)]
-    return draw(st.sampled_from([0.25, 1.0])), mu, v, weights
-
-
-@settings(deadline=None, max_examples=examples(12))
-@given(case=independent_cases())
-def test_independent_moments_within_their_errors(case):
-    noise, mu, v, weights = case
-    found = MultinomialProbit(noise).independent_moments(*(np.array([x]) for x in (mu, v, weights)))
-    classes = range(len(mu))
-    entries = [(0, found.value[0], ())]
-    entries += [(1, found.gradient[0, j], (j,)) for j in classes]
-    entries += [(2, found.hessian[0, i, j], (i, j)) for i in classes for j in classes if i <= j]
-    assert np.all(found.errors < 1e-10)
-    assert np.array_equal(found.hessian, np.swapaxes(found.hessian, 1, 2))
-    with ctx.workprec(128):
-        means = [arb(x) for x in mu]
-        scales = [(arb(x) + arb(noise)).sqrt() for x in v]
-        for order, computed, which in entries:
-            exact = arb(0)
-            for c in classes:
-                if weights[c] != 0.0:
-                    orders = [which.count(k) for k in classes]
-                    exact += arb(weights[c]) * independent_reference(means, scales, c, orders)
-            gap = abs(arb(float(computed)) - exact)
-            assert not gap > arb(float(found.errors[0, order]))
-            assert float(gap.mid()) <= 0.1 * found.errors[0, order] + 1e-300
-
-
-def test_independent_agrees_with_the_sectors():
-    rng = np.random.default_rng(5)
-    mu, v = 2.0 * rng.normal(size=(50, 3)), np.exp(rng.normal(size=(50, 3)))
-    likelihood = MultinomialProbit(0.7)
-    noisy = v[:, :, None] * np.eye(3) + 0.7 * np.eye(3)
-    L = np.linalg.cholesky(DIFFERENCES @ noisy @ DIFFERENCES.T)
-    moments = likelihood.moments(mu @ DIFFERENCES.T, L, 0)
-    for c in range(3):
-        found = likelihood.independent_moments(mu, v, np.eye(3)[c : c + 1])
-        np.testing.assert_allclose(found.value, moments.value[:, c], rtol=0, atol=1e-12)
-
-
-def test_independent_derivatives_are_invariant_to_a_shift_and_to_equal_weights():
-    rng = np.random.default_rng(6)
-    mu, v = rng.normal(size=(20, 8)), np.exp(rng.normal(size=(20, 8)))
-    found = MultinomialProbit().independent_moments(mu, v, rng.normal(size=(20, 8)))
-    assert np.all(np.abs(found.gradient.sum(axis=1)) <= 8.0 * found.errors[:, 1])
-    assert np.all(np.abs(found.hessian.sum(axis=2)) <= 8.0 * found.errors[:, 2:])
-    flat = MultinomialProbit().independent_moments(mu, v, np.ones((20, 8)))
-    assert np.all(np.abs(flat.value - 1.0) <= flat.errors[:, 0])
-    assert np.all(np.abs(flat.gradient) <= flat.errors[:, 1:2])
-
-
-@variants("scales", [[1.0, 1.0, 1.0], [1.0, 1.5, 3.0], [1.0, 1.0]], quick=2)
-def test_error_of_coarse_steps(scales):
-    # with steps of s_min the error of the rule stands far above rounding; the bound covers it
-    rng, classes = np.random.default_rng(4), len(scales)
-    s = np.tile(np.array(scales), (300, 1))
-    mu = rng.uniform(-3.0, 0.0, (300, classes))
-    weights = np.eye(classes)[rng.integers(classes, size=300)]
-    size, step = np.ones(300), np.ones(300)
-    coarse = _integrate(_Problem(mu, s, weights, size), step, np.full(300, -60.0), 120)
-    fine = _integrate(_Problem(mu, s, weights, size), step / 16.0, np.full(300, -960.0), 1920)
-    bound = 2.0 * _aliasing(s, step, np.ones(300))
-    gaps = [
-        np.abs(coarse.value - fine.value),
-        np.abs(coarse.gradient - fine.gradient).max(axis=1),
-        np.abs(_assembled(coarse, weights) - _assembled(fine, weights)).max(axis=(1, 2)),
-    ]
-    for gap in gaps:
-        assert np.all(gap <= bound)
-        assert gap.max() > 1e-10
-    assert np.all(_aliasing(s, step / 8.0, np.ones(300)) < 1e-16)
-
-
-def test_independent_extremes():
-    likelihood = MultinomialProbit()
-    # a huge gap, and scales too far apart for the nodes: bounds that always hold
-    far = likelihood.independent_moments(
-        *(np.array([x]) for x in ([0.0, -1e100], [1.0, 1.0], [1.0, 0.0]))
-    )
-    assert abs(far.value[0] - 1.0) <= far.errors[0, 0] < 1e-12
-    assert np.all(np.abs(far.gradient) <= far.errors[0, 1])
-    apart = likelihood.independent_moments(
-        *(np.array([x]) for x in ([0.0, 0.0], [1e12, 0.0], [1.0, 0.0]))
-    )
-    assert abs(apart.value[0] - 0.5) <= apart.errors[0, 0] <= 0.6
-    assert np.all(np.isfinite(apart.errors))
-    # one such cell does not spoil the others of its batch
-    mixed = likelihood.independent_moments(
-        *(np.array(x) for x in ([[0.0, 0.0]] * 2, [[1e12, 0.0], [1.0, 0.0]], [[1.0, 0.0]] * 2))
-    )
-    assert abs(mixed.value[1] - 0.5) <= mixed.errors[1, 0] < 1e-12
-    assert abs(mixed.value[0] - 0.5) <= mixed.errors[0, 0] <= 0.6
-    assert 1.2 * REACH * float(density(acb(REACH - 0.125)).real) < TAIL
-
-
-def test_step_is_the_pair_with_noise_in_the_variance():
-    likelihood = MultinomialProbit(2.0)
-    assert likelihood.pair == StepLink()
-    moments = likelihood.moments(np.array([[0.8]]), np.array([[[1.7]]]), 0)
-    low, high = likelihood.pair.enclose(np.array([0.8]), np.array([1.7**2]))
-    assert low[0] - 1e-15 <= moments.value[0, 1] <= high[0] + 1e-15
-    assert likelihood.link_bound(3) == math.inf
-
-
-class TestStepLink(LikelihoodContract):
-    likelihood = StepLink()
-    width = 1e-13
-
-    def reference(self, mu, v):
-        if v == 0 or mu == 0:
-            return arb(1) / 2 if mu == 0 else arb(1 if mu > 0 else 0)
-        return normal_cdf(mu / v.sqrt())
-
-    @pytest.mark.parametrize("mu", [-2.5, 0.0, 0.3, 4.0])
-    @pytest.mark.parametrize("v", [0.1, 1.0, 30.0])
-    def test_slopes_are_derivatives(self, backend_name, mu, v):
-        # F bends as 1 / v here: the steps are relative to v, unlike the contract's
-        backend, step = backend_or_skip(backend_name), 1e-4 * v
-
-        def value(m, w):
-            return float(self.likelihood.value(backend.asarray([m]), backend.asarray([w]))[0])
-
-        by_mu, by_variance = self.likelihood.slopes(backend.asarray([mu]), backend.asarray([v]))
-        slopes = [
-            (value(mu + step, v) - value(mu - step, v)) / (2 * step),
-            (value(mu, v + step) - value(mu, v - step)) / (2 * step),
-        ]
-        assert float(by_mu[0]) == pytest.approx(slopes[0], abs=1e-7)
-        assert float(by_variance[0]) == pytest.approx(slopes[1], abs=1e-7)
 
 
 def monte_carlo(mean, covariance, noise):

@@ -248,7 +248,7 @@ READERS: dict[type, Callable[..., list[Canonical]]] = {
 }
 
 
-PARAMETERS = tree.Parameters("lengthscales", "variance")
+PARAMETERS = tree.ParameterNames("lengthscales", "variance")
 
 
 def _periodic(kernel: Any, d: int) -> Kernel:

@@ -109,7 +109,7 @@ def _constant(mean: Any) -> float:
     )
 
 
-PARAMETERS = tree.Parameters("lengthscale", "variance")
+PARAMETERS = tree.ParameterNames("lengthscale", "variance")
 
 TREE = tree.KernelTree(
     converters={

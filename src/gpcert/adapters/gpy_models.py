@@ -145,7 +145,7 @@ def _mean(mean: Any, m: int, d: int) -> PriorMean:
     raise unsupported("mean_function", mean, known, "; fit the targets less the mean")
 
 
-PARAMETERS = tree.Parameters("lengthscale", "variance")
+PARAMETERS = tree.ParameterNames("lengthscale", "variance")
 
 
 def _rational_quadratic(kernel: Any, d: int) -> Kernel:

@@ -83,7 +83,7 @@ def _scale(kernel: Any, d: int) -> tree.Converted:
     return tree.Converted(d, scaled_by(inside, tree.number(kernel, "outputscale")))
 
 
-PARAMETERS = tree.Parameters("lengthscale")
+PARAMETERS = tree.ParameterNames("lengthscale")
 
 TREE = tree.KernelTree(
     converters={

@@ -144,7 +144,7 @@ def number(kernel: Any, name: str) -> float:
 
 
 @dataclass(frozen=True)
-class Parameters:
+class ParameterNames:
     """How a library names the length-scales and, where it has one, the variance of its kernels."""
 
     lengths: str

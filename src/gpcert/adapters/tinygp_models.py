@@ -155,7 +155,7 @@ def _subspace(kernel: Any, d: int) -> tree.Converted:
     return TREE.called(kernel.kernel, len(dimensions)).on(dimensions, d)
 
 
-PARAMETERS = tree.Parameters("scale")
+PARAMETERS = tree.ParameterNames("scale")
 
 TREE = tree.KernelTree(
     converters={

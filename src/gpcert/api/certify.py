@@ -25,7 +25,7 @@ from gpcert.api.words import (
 from gpcert.certificates import Certificate, Interval, Status
 from gpcert.committee import Model
 from gpcert.regions import Region
-from gpcert.search import GoalResult, Problem, StopReason, Watch, solve
+from gpcert.search import GoalResult, StopReason, Watch, solve
 
 
 @verb
@@ -146,18 +146,8 @@ def certify_rule(
     Statement: with `lower <= goal <= upper` for the least value of the goal, the least margin lies
     between `lower - level` and `upper - level`, rounded outwards; the verdict is the sign of both.
     """
-    problem = Problem(
-        rule.model,
-        region,
-        rule.method.goals([rule.quantity], means.random_state, rule.model),
-        tol=0.0,
-        target=rule.target,
-        budget=means.budget,
-        backend=means.backend,
-        random_state=means.random_state,
-        watch=watch or Watch(),
-    )
-    result = solve(problem)
+    stop: dict[str, Any] = {"tol": 0.0, "target": rule.target, "watch": watch or Watch()}
+    result = solve(means.problem(rule.model, region, [rule.quantity], rule.method, **stop))
     (goal,) = result.goals
     cost = (result.boxes, result.seconds)
     return certificate_of(region, rule, goal, result.reason, cost, _plain_goal(rule))

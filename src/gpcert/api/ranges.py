@@ -23,12 +23,11 @@ from gpcert.api.words import (
     verb,
 )
 from gpcert.certificates import Interval, PredictionRange
-from gpcert.committee import Model
 from gpcert.enclosures.goals import QuantityGoal
 from gpcert.quantities import Quantity
 from gpcert.regions import Ball, Region
 from gpcert.rounding import difference_down, difference_up
-from gpcert.search import GoalResult, Problem, SearchResult, StopReason, Watch, solve
+from gpcert.search import GoalResult, SearchResult, StopReason, Watch, solve
 
 Sides = Literal["both", "minimum", "maximum"]
 
@@ -98,12 +97,11 @@ def prediction_range(
     >>> band.maximum.lower <= float(np.exp(-0.5)) + 3.0 <= band.maximum.upper
     True
     """
-    start = time.perf_counter()
+    start, posterior = time.perf_counter(), as_posterior(model)
     where = Where.read(words, radius, region)
-    question, place = _asked(model, x, where, quantity, beta, "prediction_range_many")
-    asked = RangeGoals.of_one(question, output, sides)
-    result = _search(question.model, place, asked.quantities, tol, words, start)
-    (found,) = asked.records(result, place, Method.read(words))
+    place = region_of(posterior, x, where, "prediction_range_many")
+    asked = RangeGoals.of_one(range_question(posterior, quantity, beta), output, sides)
+    (found,) = asked.searched(place, tol, words, start)
     return found
 
 
@@ -121,13 +119,11 @@ def prediction_ranges(
 ) -> tuple[PredictionRange, ...]:
     """`prediction_range` for every output or class of the model, in one search over one tree of
     boxes and with one budget, 60 seconds by default. Arguments as there."""
-    start = time.perf_counter()
+    start, posterior = time.perf_counter(), as_posterior(model)
     where = Where.read(words, radius, region)
-    several = "prediction_range_many(..., all_outputs=True)"
-    question, place = _asked(model, x, where, quantity, beta, several)
-    asked = RangeGoals.of_all(question)
-    result = _search(question.model, place, asked.quantities, tol, words, start)
-    return asked.records(result, place, Method.read(words))
+    place = region_of(posterior, x, where, "prediction_range_many(..., all_outputs=True)")
+    asked = RangeGoals.of_all(range_question(posterior, quantity, beta))
+    return asked.searched(place, tol, words, start)
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,6 +170,17 @@ class RangeGoals:
         if self.question.two and index == 0:
             return [None if value is None else 1.0 - value for value in values]
         return values
+
+    def searched(
+        self, region: Region, tol: Any, words: Mapping[str, Any], start: float
+    ) -> tuple[PredictionRange, ...]:
+        """The ranges over a region, bounded and paid for as the words say."""
+        model, method = self.question.model, Method.read(words)
+        with progress_line(words["progress"]) as line:
+            watch = Watch(start, lambda state: line.show(ranges_text(state)))
+            stop = {"tol": read_tolerance(tol), "watch": watch}
+            problem = Means.read(words).problem(model, region, self.quantities, method, **stop)
+            return self.records(solve(problem), region, method)
 
     def records(
         self,
@@ -232,45 +239,6 @@ class RangeGoals:
 
 def _middle(region: Region) -> np.ndarray:
     return region.center if isinstance(region, Ball) else 0.5 * region.lower + 0.5 * region.upper
-
-
-def _asked(
-    model: Any,
-    x: Any,
-    where: Where,
-    quantity: QuantityName | None,
-    beta: float | None,
-    several: str,
-) -> tuple[RangeQuestion, Region]:
-    posterior = as_posterior(model)
-    place = region_of(posterior, x, where, several)
-    return range_question(posterior, quantity, beta), place
-
-
-def _search(
-    model: Model,
-    region: Region,
-    quantities: list[Quantity],
-    tol: float,
-    words: Mapping[str, Any],
-    start: float,
-) -> SearchResult:
-    """Minimise the goals, bounded and paid for as the words say."""
-    means = Means.read(words)
-    goals = Method.read(words).goals(quantities, means.random_state, model)
-    with progress_line(words["progress"]) as line:
-        return solve(
-            Problem(
-                model,
-                region,
-                goals,
-                tol=read_tolerance(tol),
-                budget=means.budget,
-                backend=means.backend,
-                random_state=means.random_state,
-                watch=Watch(start, lambda state: line.show(ranges_text(state))),
-            )
-        )
 
 
 def _complement(found: dict[int, GoalResult]) -> dict[int, GoalResult]:

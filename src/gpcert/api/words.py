@@ -23,7 +23,9 @@ from gpcert.arrays import Backend, backend_from_name, finite_array
 from gpcert.committee import Model
 from gpcert.errors import InputError, UnknownArgumentError
 from gpcert.frames import read_point
-from gpcert.search import DEFAULT_BUDGET, Budget
+from gpcert.quantities import Quantity
+from gpcert.regions import Region
+from gpcert.search import DEFAULT_BUDGET, Budget, Problem
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -200,6 +202,19 @@ class Means:
             backend_from_name(words["backend"]),
             read_seed(words["random_state"]),
         )
+
+    def problem(
+        self,
+        model: Model,
+        region: Region,
+        quantities: Sequence[Quantity],
+        method: Method,
+        **when: Any,
+    ) -> Problem:
+        """What a search is asked: quantities bounded by a method, and `when` it may stop."""
+        goals = method.goals(quantities, self.random_state, model)
+        how = {"budget": self.budget, "backend": self.backend, "random_state": self.random_state}
+        return Problem(model, region, goals, **how, **when)
 
 
 def read_x(model: Model, x: Any, several: str) -> np.ndarray:

@@ -45,7 +45,8 @@ class StackedVariances:
 
     def _output(self, output: int) -> VarianceEnclosure:
         own, whole = self.rows(output), self.whole
-        found = replace(
+        low, high = whole.range
+        return replace(
             whole,
             below=self._part(whole.below, own),
             above=self._part(whole.above, own),
@@ -55,9 +56,8 @@ class StackedVariances:
             expansion=self.base,
             spread=whole.spread[own],
             middle=whole.middle[own],
+            known_range=(low[own], high[own]),
         )
-        vars(found)["range"] = tuple(end[own] for end in whole.range)
-        return found
 
     def _part(self, side: Enclosure, own: slice) -> Enclosure:
         return Enclosure(

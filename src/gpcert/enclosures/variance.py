@@ -15,7 +15,7 @@ Proofs: docs/mathematics.md, statements 6.1 and 6.6.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -50,6 +50,9 @@ class VarianceEnclosure(TwoSided):
     pointwise_gained: bool = False
     """Whether the point-by-point remainder was the smaller one on any cell."""
 
+    known_range: tuple[Array, Array] | None = None
+    """The range, where it is known from other models of the same variance."""
+
     @property
     def dip(self) -> float:
         """`v >= -dip` is proved: the stored factor is rounded (Statement 1.3)."""
@@ -68,9 +71,7 @@ class VarianceEnclosure(TwoSided):
 
     def plain(self, geometry: Geometry) -> VarianceEnclosure:
         """See `TwoSided`; the range stays the one of the models with their weight."""
-        found = super().plain(geometry)
-        vars(found)["range"] = self.range
-        return found
+        return replace(super().plain(geometry), known_range=self.range)
 
     def times(self, coefficient: Array) -> Enclosure:
         """Of `coefficient max(v, 0)`, with the mean's weight.
@@ -85,12 +86,14 @@ class VarianceEnclosure(TwoSided):
 
     @cached_property
     def range(self) -> tuple[Array, Array]:
-        """Certified `low <= max(v, 0) <= high` on every cell: the best of three.
+        """Certified `low <= max(v, 0) <= high` on every cell: the best of three, and `_by_center`.
 
         The quadratic models; `0 <= max(v, 0) <= gain k(x, x)`; and the order-0 form
         `sqrt(v + kappa k(x, x))`, the length of phi(x) in the seminorm of P + kappa I, within
         `sqrt(gain + kappa) R0` of its value at the centre. For k(x, x) <= s2 on the cell.
         """
+        if self.known_range is not None:
+            return self.known_range
         xp = namespace(self.center)
         local, expansion, operator = self.local, self.expansion, self.operator
         s2 = local.largest_variance(expansion)
@@ -108,9 +111,24 @@ class VarianceEnclosure(TwoSided):
         # at x: v + kappa k(x, x) lies between the squares; kappa k(x, x) between 0 and `shift`
         below = nearer - shift - gamma(16) * (nearer + shift)
         low = xp.maximum(nonnegative(_or(low, 0.0)), _or(below, 0.0))
+        low = xp.maximum(low, _or(self._by_center(up(center + error + shift, 4), shift), 0.0))
         high = xp.minimum(_or(high, math.inf), _or(farther + gamma(16) * farther, math.inf))
         high = xp.minimum(nonnegative(high), up(operator.gain * s2, 1) if operator.gain > 1 else s2)
         return nonnegative(low), high
+
+    def _by_center(self, whole: Array, shift: Array) -> Array:
+        """Lower bound (B,) of v from the covariance with the centre: in the seminorm of
+        P + kappa I, `|Psi|^2 >= <Psi, e0>^2 / |e0|^2`, and `<Psi, P e0>` is v(c) and half of the
+        part of `omega^2 v` that is linear in Psi - e0 (Statement 6.10). `whole` bounds |e0|^2,
+        `shift` kappa k(x, x)."""
+        xp, below = namespace(self.center), self.below
+        falls = up(0.5 * (below.slopes + self.middle), below.gradient.shape[1] + 8)
+        size = xp.abs(self.center) + self.center_error + falls + shift
+        product = nonnegative(self.center - self.center_error - falls - shift - gamma(8) * size)
+        square = product * product / xp.where(whole > 0, whole, xp.ones_like(whole))
+        found = down(square / below.heaviest, 16)
+        found = down(found - shift - gamma(4) * (found + shift), 2)
+        return xp.where(whole > 0, found, xp.zeros_like(found))
 
 
 @dataclass(frozen=True)

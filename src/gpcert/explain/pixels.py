@@ -33,7 +33,7 @@ from gpcert.posterior import Posterior
 from gpcert.quantities import Probability, Quantity
 from gpcert.regions import Region
 from gpcert.rounding import down, up
-from gpcert.search import Problem, SearchResult, StopReason, Watch, solve, stop_if_interrupted
+from gpcert.search import SearchResult, StopReason, Watch, solve, stop_if_interrupted
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -254,16 +254,10 @@ class _Search:
         """The least gap with the first beta features free."""
         if beta not in self.known:
             part = with_free(self.region, self.x, [int(j) for j in self.order[:beta]])
-            problem = Problem(
-                self.gap.model,
-                part,
-                self.method.goals([self.gap.quantity], self.means.random_state, self.gap.model),
-                tol=self.tol / self.gap.factor,
-                budget=self.means.budget,
-                backend=self.means.backend,
-                random_state=self.means.random_state,
-                watch=Watch(report=lambda s: self.line.show(f"{beta} pixels: {margin_text(s)}")),
-            )
+            watch = Watch(report=lambda s: self.line.show(f"{beta} pixels: {margin_text(s)}"))
+            stop: dict[str, Any] = {"tol": self.tol / self.gap.factor, "watch": watch}
+            gap, method = self.gap, self.method
+            problem = self.means.problem(gap.model, part, [gap.quantity], method, **stop)
             self.known[beta] = solve(problem)
             stop_if_interrupted(self.known[beta].reason)
         return self.known[beta]

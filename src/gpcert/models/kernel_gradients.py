@@ -23,7 +23,7 @@ from gpcert.models.leaf_gradients import Pairs, rule_of
 
 
 @dataclass(frozen=True)
-class Parameter:
+class TrainedParameter:
     """One entry of the vector: its name, its value there, and whether that is a logarithm."""
 
     name: str
@@ -44,7 +44,7 @@ class LogParameters:
     """
 
     kernel: Kernel
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[TrainedParameter, ...]
 
     @staticmethod
     def of(kernel: Kernel) -> LogParameters:
@@ -105,7 +105,7 @@ class LogParameters:
         return np.array(list(_contractions(self.kernel, pairs, W)), dtype=np.float64)
 
 
-def _parameters(kernel: Any, path: str) -> Iterator[Parameter]:
+def _parameters(kernel: Any, path: str) -> Iterator[TrainedParameter]:
     for field, logarithmic in _own_fields(kernel):
         yield from _field(kernel, field, path, logarithmic)
     for i, part in enumerate(kernel.parts):
@@ -121,14 +121,14 @@ def _own_fields(kernel: Any) -> list[tuple[str, bool]]:
     return [(field, field in rule.logarithmic) for field in rule.fields]
 
 
-def _field(kernel: Any, field: str, path: str, logarithmic: bool) -> Iterator[Parameter]:
+def _field(kernel: Any, field: str, path: str, logarithmic: bool) -> Iterator[TrainedParameter]:
     values = np.asarray(getattr(kernel, field), dtype=np.float64)
     for index, value in np.ndenumerate(values):
         place = f"[{', '.join(map(str, index))}]" if index else ""
         if not logarithmic:
-            yield Parameter(f"{path}{field}{place}", float(value), logarithmic=False)
+            yield TrainedParameter(f"{path}{field}{place}", float(value), logarithmic=False)
         elif value > 0.0:
-            yield Parameter(f"{path}{field}{place}", float(np.log(value)), logarithmic=True)
+            yield TrainedParameter(f"{path}{field}{place}", float(np.log(value)), logarithmic=True)
 
 
 def _rebuilt(kernel: Any, vector: Iterator[float]) -> Any:

@@ -22,7 +22,7 @@ from gpcert import kernels as k
 from gpcert.errors import InputError
 from gpcert.kernels.radial import RadialKernel
 
-Derivatives = dict[str, Any]
+Contracted = dict[str, Any]
 """Contracted derivatives by field; each has the shape of the field."""
 
 
@@ -68,17 +68,17 @@ class LeafRule:
     """
 
     logarithmic: tuple[str, ...]
-    pairs: Callable[[Any, Pairs, np.ndarray], Derivatives]
-    diagonal: Callable[[Any, np.ndarray, np.ndarray], Derivatives] | None = None
+    pairs: Callable[[Any, Pairs, np.ndarray], Contracted]
+    diagonal: Callable[[Any, np.ndarray, np.ndarray], Contracted] | None = None
     linear: tuple[str, ...] = ()
-    training: Callable[[Any, np.ndarray, np.ndarray], Derivatives] | None = None
+    training: Callable[[Any, np.ndarray, np.ndarray], Contracted] | None = None
 
     @property
     def fields(self) -> tuple[str, ...]:
         """All fields that are trained, in the order of the parameter vector."""
         return self.logarithmic + self.linear
 
-    def derivatives(self, kernel: Any, pairs: Pairs, W: np.ndarray) -> Derivatives:
+    def derivatives(self, kernel: Any, pairs: Pairs, W: np.ndarray) -> Contracted:
         """Of the contraction of `pairs.covariances(kernel)` with W."""
         if pairs.observed and self.training is not None:
             return self.training(kernel, pairs.X, W)
@@ -108,7 +108,7 @@ def _scaled_squares(kernel: Any, pairs: Pairs, V: np.ndarray) -> Any:
     return _shaped(_squared_differences(pairs.X, pairs.Y, V) / np.square(lengths), lengths)
 
 
-def _squared_exponential(kernel: Any, pairs: Pairs, W: np.ndarray) -> Derivatives:
+def _squared_exponential(kernel: Any, pairs: Pairs, W: np.ndarray) -> Contracted:
     """`dk / d log l_j = k (x_j - y_j)^2 / l_j^2`."""
     V = W * pairs.values(kernel)
     return {"length_scale": _scaled_squares(kernel, pairs, V), "variance": V.sum()}
@@ -118,7 +118,7 @@ def _squared_distance(kernel: Any, pairs: Pairs) -> np.ndarray:
     return cdist(pairs.X / kernel.length_scale, pairs.Y / kernel.length_scale, "sqeuclidean")
 
 
-def _rational_quadratic(kernel: Any, pairs: Pairs, W: np.ndarray) -> Derivatives:
+def _rational_quadratic(kernel: Any, pairs: Pairs, W: np.ndarray) -> Contracted:
     """With `b = 1 + r^2 / (2 alpha)`: `dk / d log l_j = k u_j^2 / b`, u = (x - y) / l, and
 
     `dk / d log alpha = k (r^2 / (2 b) - alpha log b)`.
@@ -134,7 +134,7 @@ def _rational_quadratic(kernel: Any, pairs: Pairs, W: np.ndarray) -> Derivatives
     }
 
 
-def _radial(kernel: Any, pairs: Pairs, W: np.ndarray) -> Derivatives:
+def _radial(kernel: Any, pairs: Pairs, W: np.ndarray) -> Contracted:
     """`dk / d log l_j = s^2 F_1 u_j^2`, u = (x - y) / l, zero where the points coincide."""
     X, Y = pairs.X, pairs.Y
     V, variance = W * kernel.slopes(X, Y), np.vdot(W, pairs.values(kernel))
@@ -152,7 +152,7 @@ def _radial(kernel: Any, pairs: Pairs, W: np.ndarray) -> Derivatives:
     }
 
 
-def _periodic(kernel: Any, pairs: Pairs, W: np.ndarray) -> Derivatives:
+def _periodic(kernel: Any, pairs: Pairs, W: np.ndarray) -> Contracted:
     """With `a = pi x / p`, `b = pi y / p`: `dk / d log l = 4 k sin^2(a - b) / l^2` and
 
     `dk / d log p = 2 k (a - b) sin(2 (a - b)) / l^2`, by the addition theorems.
@@ -187,7 +187,7 @@ def _differences(X: np.ndarray, Y: np.ndarray, V: np.ndarray) -> np.ndarray:
     return V.sum(axis=1) @ (X - middle) - V.sum(axis=0) @ (Y - middle)
 
 
-def _cosine(kernel: Any, pairs: Pairs, W: np.ndarray) -> Derivatives:
+def _cosine(kernel: Any, pairs: Pairs, W: np.ndarray) -> Contracted:
     """`dk / dw = -v sin(w.(x - y)) (x - y)`."""
     X, Y = pairs.X, pairs.Y
     phase = _phase(kernel.frequency, X, Y)
@@ -197,7 +197,7 @@ def _cosine(kernel: Any, pairs: Pairs, W: np.ndarray) -> Derivatives:
     }
 
 
-def _spectral_mixture(kernel: Any, pairs: Pairs, W: np.ndarray) -> Derivatives:
+def _spectral_mixture(kernel: Any, pairs: Pairs, W: np.ndarray) -> Contracted:
     """Each component is a squared exponential times a cosine."""
     parts = []
     for product in kernel.expression.kernels:
@@ -208,7 +208,7 @@ def _spectral_mixture(kernel: Any, pairs: Pairs, W: np.ndarray) -> Derivatives:
     return _by_part(parts, ("variances", "length_scales", "frequencies"))
 
 
-def _spectral_mixture_diagonal(kernel: Any, X: np.ndarray, w: np.ndarray) -> Derivatives:
+def _spectral_mixture_diagonal(kernel: Any, X: np.ndarray, w: np.ndarray) -> Contracted:
     return {
         "variances": w.sum() * kernel.variances,
         "length_scales": np.zeros_like(kernel.length_scales),
@@ -216,14 +216,14 @@ def _spectral_mixture_diagonal(kernel: Any, X: np.ndarray, w: np.ndarray) -> Der
     }
 
 
-def _tilt(kernel: Any, pairs: Pairs, W: np.ndarray) -> Derivatives:
+def _tilt(kernel: Any, pairs: Pairs, W: np.ndarray) -> Contracted:
     """`dk / d theta = k (x + y)`."""
     X, Y = pairs.X, pairs.Y
     V = W * pairs.values(kernel)
     return {"theta": V.sum(axis=1) @ X + V.sum(axis=0) @ Y}
 
 
-def _tilt_diagonal(kernel: Any, X: np.ndarray, w: np.ndarray) -> Derivatives:
+def _tilt_diagonal(kernel: Any, X: np.ndarray, w: np.ndarray) -> Contracted:
     return {"theta": 2.0 * (w * kernel.diagonal(X)) @ X}
 
 
@@ -257,21 +257,21 @@ def _cos_sin(phases: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.cos(phases), np.sin(phases)
 
 
-def _cosine_pair(kernel: Any, pairs: Pairs, W: np.ndarray) -> Derivatives:
+def _cosine_pair(kernel: Any, pairs: Pairs, W: np.ndarray) -> Contracted:
     X, Y = pairs.X, pairs.Y
     frequencies = np.stack([kernel.first, kernel.second])
     slopes = _Waves.of(frequencies, kernel.phases, X, Y, W).slopes
     return {"first": slopes[0], "second": slopes[1]}
 
 
-def _cosine_pair_diagonal(kernel: Any, X: np.ndarray, w: np.ndarray) -> Derivatives:
+def _cosine_pair_diagonal(kernel: Any, X: np.ndarray, w: np.ndarray) -> Contracted:
     """`k(x, x) = 2 + 2 cos((w_1 - w_2).x + p_1 - p_2)`."""
     angle = X @ (kernel.first - kernel.second) + kernel.phases[0] - kernel.phases[1]
     slope = (-2.0 * w * np.sin(angle)) @ X
     return {"first": slope, "second": -slope}
 
 
-def _generalised_spectral(kernel: Any, pairs: Pairs, W: np.ndarray) -> Derivatives:
+def _generalised_spectral(kernel: Any, pairs: Pairs, W: np.ndarray) -> Contracted:
     """Part q is `v_q e^{theta_q.x} e^{theta_q.y} g_q`: a tilt times a pair of waves."""
     X, Y = pairs.X, pairs.Y
     parts = []
@@ -283,7 +283,7 @@ def _generalised_spectral(kernel: Any, pairs: Pairs, W: np.ndarray) -> Derivativ
     return _by_part(parts, ("variances", "thetas", "first", "second"))
 
 
-def _generalised_spectral_diagonal(kernel: Any, X: np.ndarray, w: np.ndarray) -> Derivatives:
+def _generalised_spectral_diagonal(kernel: Any, X: np.ndarray, w: np.ndarray) -> Contracted:
     parts = []
     for q, (variance, theta) in enumerate(zip(kernel.variances, kernel.thetas, strict=True)):
         angle = X @ (kernel.first[q] - kernel.second[q]) + kernel.phases[q, 0] - kernel.phases[q, 1]
@@ -294,24 +294,24 @@ def _generalised_spectral_diagonal(kernel: Any, X: np.ndarray, w: np.ndarray) ->
     return _by_part(parts, ("variances", "thetas", "first", "second"))
 
 
-def _by_part(parts: list[tuple], names: tuple[str, ...]) -> Derivatives:
+def _by_part(parts: list[tuple], names: tuple[str, ...]) -> Contracted:
     columns = zip(*parts, strict=True)
     return {name: np.asarray(column) for name, column in zip(names, columns, strict=True)}
 
 
-def _linear(kernel: Any, pairs: Pairs, W: np.ndarray) -> Derivatives:
+def _linear(kernel: Any, pairs: Pairs, W: np.ndarray) -> Contracted:
     """`dk / d log w_j = w_j (x_j - o_j)(y_j - o_j)`."""
     X, Y = pairs.X, pairs.Y
     products = ((X - kernel.center) * (W @ (Y - kernel.center))).sum(axis=0)
     return {"weights": _shaped(kernel.weights * products, kernel.weights)}
 
 
-def _linear_diagonal(kernel: Any, X: np.ndarray, w: np.ndarray) -> Derivatives:
+def _linear_diagonal(kernel: Any, X: np.ndarray, w: np.ndarray) -> Contracted:
     squares = w @ np.square(X - kernel.center)
     return {"weights": _shaped(kernel.weights * squares, kernel.weights)}
 
 
-def _polynomial(kernel: Any, pairs: Pairs, W: np.ndarray) -> Derivatives:
+def _polynomial(kernel: Any, pairs: Pairs, W: np.ndarray) -> Contracted:
     """k = s^p with s linear in weights and offset: the linear rule with weights `W p s^(p - 1)`."""
     X, Y = pairs.X, pairs.Y
     inner = ((X - kernel.center) * kernel.weights) @ (Y - kernel.center).T + kernel.offset
@@ -319,21 +319,21 @@ def _polynomial(kernel: Any, pairs: Pairs, W: np.ndarray) -> Derivatives:
     return _linear(kernel, pairs, V) | {"offset": kernel.offset * V.sum()}
 
 
-def _polynomial_diagonal(kernel: Any, X: np.ndarray, w: np.ndarray) -> Derivatives:
+def _polynomial_diagonal(kernel: Any, X: np.ndarray, w: np.ndarray) -> Contracted:
     inner = (kernel.weights * np.square(X - kernel.center)).sum(axis=1) + kernel.offset
     v = w * kernel.degree * inner ** (kernel.degree - 1)
     return _linear_diagonal(kernel, X, v) | {"offset": kernel.offset * v.sum()}
 
 
-def _constant(kernel: Any, pairs: Pairs, W: np.ndarray) -> Derivatives:
+def _constant(kernel: Any, pairs: Pairs, W: np.ndarray) -> Contracted:
     return {"variance": kernel.variance * W.sum()}
 
 
-def _no_variance(*_: Any) -> Derivatives:
+def _no_variance(*_: Any) -> Contracted:
     return {"variance": 0.0}
 
 
-def _white_training(kernel: Any, X: np.ndarray, W: np.ndarray) -> Derivatives:
+def _white_training(kernel: Any, X: np.ndarray, W: np.ndarray) -> Contracted:
     return {"variance": kernel.variance * np.trace(W)}
 
 

@@ -317,5 +317,5 @@ def cells_at_once(model: Model, f: int, goals: Sequence[Goal], backend: Backend)
     speed = GPU_SPEED if backend.gpu else 1
     size = min(LARGEST_BATCH * speed, 2 * int(LARGEST_WORK * speed / (2.0 * max(work, 1.0))))
     # a goal that is slow on every box asks for small batches: budgets are met between them
-    wishes = [2 * goal.cells_at_once for goal in goals if goal.cells_at_once is not None]
-    return max(2, min([size, *wishes]))
+    wishes = (goal.most_cells(model, f) for goal in goals)
+    return max(2, min([size, *(2 * wish for wish in wishes if wish is not None)]))

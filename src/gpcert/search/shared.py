@@ -249,8 +249,6 @@ class _Shared:
 
     def _batches(self, count: int) -> list[np.ndarray]:
         size = self.problem.family.cells_at_once
-        wishes = [goal.cells_at_once for goal in self.problem.goals]
-        size = min([size, *(wish for wish in wishes if wish is not None)])
         return [np.arange(k, min(k + size, count)) for k in range(0, count, size)]
 
     def _bound(self, boxes: _Boxes, optional: bool = True) -> None:

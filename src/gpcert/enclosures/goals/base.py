@@ -43,10 +43,10 @@ class Goal(ABC):
         ends before its first box still knows them."""
         return -math.inf, math.inf
 
-    @property
-    def cells_at_once(self) -> int | None:
-        """The largest batch that a goal wants which is slow on every box: budgets are looked at
-        between batches. None leaves the size to the search."""
+    def most_cells(self, model: Model, f: int) -> int | None:
+        """How many boxes of f free features a search should split at a time for a goal that is slow
+        on every one: budgets are looked at between batches. None leaves it to the search."""
+        del model, f
         return None
 
     @abstractmethod
@@ -100,12 +100,11 @@ class QuantityGoal(Goal):
         """What holds for every mean and variance."""
         return self.quantity.known
 
-    @property
-    def cells_at_once(self) -> int | None:
+    def most_cells(self, model: Model, f: int) -> int | None:
         """Few where the paper's method bounds variances: each box takes its time."""
         if self.paper is None or not self.needs_variance:
             return None
-        return self.paper.most_cells(self.quantity)
+        return self.paper.most_cells(self.quantity, model, f)
 
     @np.errstate(over="ignore", invalid="ignore")  # huge models: bounds become trivial
     def bound(self, evaluation: Evaluation, target: float | None) -> GoalBound:

@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from gpcert.arrays import Array, Backend, namespace, to_numpy
+from gpcert.committee import Model
 from gpcert.deadline import checkpoint
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.local_posterior import LocalPosterior, Memo
@@ -57,15 +58,14 @@ class PaperEnclosures:
     def __init__(self, variance: VarianceBound = "solver", random_state: int | None = 0) -> None:
         self.variance = variance
         self.rng = np.random.default_rng(random_state)
-        self._work = 0.0
 
-    def most_cells(self, quantity: Quantity) -> int:
+    def most_cells(self, quantity: Quantity, model: Model, f: int) -> int:
         """How many parents a search should split at a time where variances are bounded.
 
-        2N eigenvectors' ranges from planes of 2f slopes, for both children, four products each;
-        known once a first batch has been seen.
+        2N eigenvectors' ranges from planes of 2f slopes, for both children, four products each.
         """
-        closed = max(1, int(ANALYTIC_WORK / max(self._work, 1.0)))
+        N = max(len(member.points) for member in model.members)
+        closed = max(1, int(ANALYTIC_WORK / (32.0 * N * N * (f + 1))))
         most = SOLVER_CELLS if self.variance == "solver" else closed
         return min(most, GRID_CELLS) if isinstance(quantity, ClassSums) else most
 
@@ -76,8 +76,6 @@ class PaperEnclosures:
     def _intervals(self, evaluation: Evaluation) -> CellIntervals:
         local, cells = evaluation.local, evaluation.cells
         model = local.memo.once("paper", lambda: _Model(local, cells))
-        N, f = len(local.posterior.points), cells.lower.shape[1]
-        self._work = 32.0 * N * N * (f + 1)
         kind = SolverPrograms if self.variance == "solver" else ClosedForms
         return CellIntervals(model, evaluation, kind)
 
