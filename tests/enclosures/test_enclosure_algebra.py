@@ -132,6 +132,20 @@ def test_a_smaller_weight_for_functions_of_known_sign(sharp, rises, lowest):
         assert not polynomial(light, d) > value * weight(light.rate, d)
 
 
+@settings(max_examples=examples(100))
+@given(sharp=sharp_models(), lowest=st.sampled_from([0.0, 1.0]))
+def test_a_larger_weight_of_a_positive_function(sharp, lowest):
+    model, lengths, points = sharp
+    gap = 1.01 * model.size + model.error + 1e-6
+    model = replace(model, value=model.value + gap, error=np.zeros(1), known_size=None)
+    least = lowest * 0.009 * gap / float(model.heaviest[0])
+    heavy = model.heavier(model.rate + 0.5, least)
+    assert heavy.rate == model.rate + 0.5
+    for d in moves(model, lengths, points):
+        true = polynomial(model, d) / weight(model.rate, d)
+        assert not polynomial(heavy, d) > true * weight(heavy.rate, d)
+
+
 @pytest.mark.parametrize("rises", [True, False])
 def test_a_dip_to_the_other_sign_is_paid_for(rises):
     """A constant function that is `dip` on the wrong side of zero everywhere."""

@@ -211,6 +211,11 @@ class Enclosure:
         light = self.scaled(xp.where(rises, shrink, xp.ones_like(x)))._bent(2.0 * lift)
         return replace(light.lowered(lost), rate=rate)
 
+    def heavier(self, rate: float, least: Array) -> Enclosure:
+        """With a larger rate, for `q >= least >= 0` (B,): `exp(s |d|^2) w >= w + s least |d|^2`."""
+        lift = down(nonnegative(2.0 * (rate - self.rate) * least), 2)
+        return replace(self._bent(lift), rate=rate)
+
     def unweighted(self, geometry: Geometry, linear_error: Array | None = None) -> Enclosure:
         """Without a weight and in the coordinates of another geometry of the same cells.
 

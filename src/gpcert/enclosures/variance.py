@@ -86,7 +86,7 @@ class VarianceEnclosure(TwoSided):
 
     @cached_property
     def range(self) -> tuple[Array, Array]:
-        """Certified `low <= max(v, 0) <= high` on every cell: the best of three.
+        """Certified `low <= max(v, 0) <= high` on every cell: the best of three, and `_by_center`.
 
         The quadratic models; `0 <= max(v, 0) <= gain k(x, x)`; and the order-0 form
         `sqrt(v + kappa k(x, x))`, the length of phi(x) in the seminorm of P + kappa I, within
@@ -111,9 +111,24 @@ class VarianceEnclosure(TwoSided):
         # at x: v + kappa k(x, x) lies between the squares; kappa k(x, x) between 0 and `shift`
         below = nearer - shift - gamma(16) * (nearer + shift)
         low = xp.maximum(nonnegative(_or(low, 0.0)), _or(below, 0.0))
+        low = xp.maximum(low, _or(self._by_center(up(center + error + shift, 4), shift), 0.0))
         high = xp.minimum(_or(high, math.inf), _or(farther + gamma(16) * farther, math.inf))
         high = xp.minimum(nonnegative(high), up(operator.gain * s2, 1) if operator.gain > 1 else s2)
         return nonnegative(low), high
+
+    def _by_center(self, whole: Array, shift: Array) -> Array:
+        """Lower bound (B,) of v from the covariance with the centre: in the seminorm of
+        P + kappa I, `|Psi|^2 >= <Psi, e0>^2 / |e0|^2`, and `<Psi, P e0>` is v(c) and half of the
+        part of `omega^2 v` that is linear in Psi - e0 (Statement 6.10). `whole` bounds |e0|^2,
+        `shift` kappa k(x, x)."""
+        xp, below = namespace(self.center), self.below
+        falls = up(0.5 * (below.slopes + self.middle), below.gradient.shape[1] + 8)
+        size = xp.abs(self.center) + self.center_error + falls + shift
+        product = nonnegative(self.center - self.center_error - falls - shift - gamma(8) * size)
+        square = product * product / xp.where(whole > 0, whole, xp.ones_like(whole))
+        found = down(square / below.heaviest, 16)
+        found = down(found - shift - gamma(4) * (found + shift), 2)
+        return xp.where(whole > 0, found, xp.zeros_like(found))
 
 
 @dataclass(frozen=True)

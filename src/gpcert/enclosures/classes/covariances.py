@@ -25,7 +25,7 @@ from gpcert.kernels.expansions.squared_exponential import (
     LocalSquaredExponential,
     WeightedExpansion,
 )
-from gpcert.rounding import down, gamma, nonnegative, up, up_float
+from gpcert.rounding import down, gamma, up, up_float
 
 Terms = dict[int, float]
 """Outputs and coefficients of their variances."""
@@ -33,24 +33,13 @@ Terms = dict[int, float]
 
 @dataclass(frozen=True, eq=False)
 class Covariance:
-    """`low <= Delta <= high` (B,) on each cell; Delta is at most `constant_above` (B,) and a
-    function whose negative is enclosed by `negative`, itself at least `least` (B,)."""
+    """`low <= Delta <= high` (B,) on each cell; `-Delta` is at least minus `constant` (B,) and a
+    function that is enclosed by `negative`."""
 
     negative: Enclosure
-    least: Array
-    constant_above: Array
+    constant: Array
     low: Array
     high: Array
-
-    def taken(self, share: Array, rate: float) -> Enclosure:
-        """Of `-share (Delta - constant)`, share (B,) >= 0, weighted by another rate."""
-        xp = namespace(share)
-        model = self.negative.scaled(share)
-        if model.rate == rate:
-            return model
-        dip = up(share * nonnegative(-self.least), 2)
-        least = nonnegative(down(share * nonnegative(self.least), 2))
-        return model.lighter(rate, xp.zeros_like(share) > 1.0, least, dip)
 
 
 def covariance_of(
@@ -94,8 +83,7 @@ def _covariance(
     least, most = below.minimum().lower, -above.minimum().lower
     low, high = down(least + constant - slack, 4), up(most + constant + slack, 4)
     size = gamma(4) * (abs(least) + abs(most) + abs(constant))
-    above_all = constant + slack + 0.0 * least
-    return Covariance(above, least, up(above_all, 2), low - size, high + size)
+    return Covariance(above, up(constant + slack + 0.0 * least, 2), low - size, high + size)
 
 
 def _form(local: LocalPosterior, terms: Terms) -> tuple[np.ndarray, float, float]:

@@ -33,8 +33,12 @@ GAPS = (0.0, 0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0)
 PEAK = 0.6367
 """At least 2 / pi: a uniform law on [-1, 1] is more peaked than a normal one of this variance."""
 
+TILTS, ROUNDS, BEYOND = (0.1, 0.2, 0.4, 0.8), 3, 0.05
+"""Multiples of mu that are taken off the others' means, how often the share is found anew, and the
+part by which mu exceeds what matters elsewhere. Any will do."""
+
 LOG_2 = 0.693
-"""Less than log 2: up to this mean of the others their share is at most a half."""
+"""Less than log 2."""
 
 LARGEST = 1e6
 """Means, variances and slopes beyond this are not looked at."""
@@ -57,11 +61,13 @@ class Leader:
         """(B,): a positive lower bound of `pi_c - pi_k`, or minus infinity."""
         c, k, latent = self.c, self.k, self.latent
         xp = namespace(latent.cells.lower)
-        ahead = self._mean_sum(k, c)
-        mu = self._least(*ahead)
+        mu = self._ahead_of(k)
         nothing = xp.full_like(mu, -math.inf)
         others = [j for j in range(self.layout.classes) if j not in (c, k)]
-        if not bool(xp.any(mu > 0)):
+        possible = mu > 0
+        for j in others:  # a class that may be ahead of c decides otherwise: not worth the time
+            possible = possible & (self._ahead_of(j) > 0)
+        if not bool(xp.any(possible)):
             return nothing
         changes = [covariance_of(latent, self.layout, self.pairs, (c, k), j) for j in others]
         if any(change is None for change in changes):
@@ -69,10 +75,10 @@ class Leader:
         known = [change for change in changes if change is not None]
         ups = [self._mean_range_end(j) for j in others]
         spreads = [self._spread(j) for j in others]
-        q = mu
-        share = self._share(logistic, known, list(zip(ups, spreads, strict=True)))
+        share, q = self._share_near(logistic, known, ups, spreads)
+        q = xp.minimum(mu, q)
         for change in known:
-            q = xp.minimum(q, self._least(*self._less(ahead, change, share)))
+            q = xp.minimum(q, self._less(mu, change, share))
         proved = (mu > 0) & (q > 0)
         one = xp.ones_like(mu)
         mu, q = xp.where(proved, mu, one), xp.where(proved, q, one)
@@ -96,20 +102,25 @@ class Leader:
             lost = lost + gamma(16 + len(terms)) * abs(factor * c) * size
         return sum(models[1:], models[0]), constant - up(lost, 16)
 
+    def _ahead_of(self, k: int) -> Array:
+        """Certified lower bound (B,) of the mean of `f_c - f_k`."""
+        key = (self.layout, "ahead", self.c, k)
+        return self.latent.once(key, lambda: self._least(*self._mean_sum(k, self.c)))
+
     @staticmethod
     def _least(model: Enclosure, constant: Array) -> Array:
         """Certified lower bound (B,) of the model's function and a constant."""
         found = model.minimum().lower
         return down(found + constant - gamma(4) * (abs(found) + abs(constant)), 2)
 
-    def _less(
-        self, ahead: tuple[Enclosure, Array], change: Covariance, share: Array
-    ) -> tuple[Enclosure, Array]:
-        """Of `mu - share Delta`."""
-        model, constant = ahead
-        less = change.taken(share, model.rate)
-        lost = up(share * change.constant_above + gamma(4) * abs(constant), 4)
-        return model + less, constant - lost
+    def _less(self, mu: Array, change: Covariance, share: Array) -> Array:
+        """Certified lower bound (B,) of `mu - share Delta` on cells where mu, at least the number
+        given, is positive."""
+        model, constant = self._mean_sum(self.k, self.c)
+        # an offset belongs to the mean, which is what is positive
+        whole = model.shifted(constant).heavier(change.negative.rate, nonnegative(mu))
+        less = whole + change.negative.scaled(share)
+        return self._least(less, -up(share * change.constant, 2))
 
     def _mean_range_end(self, j: int) -> Array:
         """Upper bound (B,) of the mean of h_j."""
@@ -121,6 +132,48 @@ class Leader:
         most = self.pairs.variance(self.c, j)[1] + self.pairs.variance(self.k, j)[1]
         least = self.pairs.variance(self.c, self.k)[0]
         return nonnegative(up(0.5 * most - 0.25 * least + gamma(8) * most, 4))
+
+    def _share_near(
+        self,
+        logistic: BinaryLikelihood,
+        changes: list[Covariance],
+        ups: list[Array],
+        spreads: list[Array],
+    ) -> tuple[Array, Array]:
+        """T (B,) where mu is so small that it matters, and what `mu - T Delta_j` is at least
+        elsewhere.
+
+        With `most >= Delta_j` and T known everywhere only points with `mu <= near`, near > T most,
+        matter; there `m_j <= max(m_j - lam mu) + lam near` for every lam >= 0, and so on.
+        """
+        xp = namespace(self.latent.cells.lower)
+        most = xp.zeros_like(spreads[0] if spreads else self.latent.geometry.rho2)
+        for change in changes:
+            most = xp.maximum(most, change.high)
+        others = [j for j in range(self.layout.classes) if j not in (self.c, self.k)]
+        tilted = [[self._tilted_end(j, lam) for lam in TILTS] for j in others]
+        share = self._share(logistic, changes, list(zip(ups, spreads, strict=True)))
+        q = xp.full_like(most, math.inf)
+        for _ in range(ROUNDS):
+            near = up((1.0 + BEYOND) * share * most, 4)
+            ends = []
+            for start, row in zip(ups, tilted, strict=True):
+                end = start
+                for lam, found in zip(TILTS, row, strict=True):
+                    end = xp.minimum(end, up(found + lam * near + gamma(4) * xp.abs(found), 4))
+                ends.append(end)
+            q = xp.where(most > 0, xp.minimum(q, down(0.5 * BEYOND * share * most, 4)), q)
+            again = self._share(logistic, changes, list(zip(ends, spreads, strict=True)))
+            share = xp.minimum(share, again)
+        return share, q
+
+    def _tilted_end(self, j: int, lam: float) -> Array:
+        """Upper bound (B,) of the mean of h_j less lam times that of u."""
+        first, second = (self._mean_sum(j, i, 0.5) for i in (self.c, self.k))
+        third = self._mean_sum(self.k, self.c, lam)
+        size = abs(first[1]) + abs(second[1]) + abs(third[1])  # of offsets that may cancel
+        constant = first[1] + second[1] + third[1] - gamma(8) * size
+        return -self._least(first[0] + second[0] + third[0], constant)
 
     def _share(
         self,
@@ -169,13 +222,16 @@ def least_lead(
 
 
 def share_of_others(logistic: BinaryLikelihood, top: Array, spread: Array, steep: Array) -> Array:
-    """Upper bound (B,) over u > 0 of `E sigma(top - log(2 cosh(u/2)) + N(0, v(u)))`,
-    `v(u) = spread + steep^2 u^2 2 / pi`: piece by piece, and beyond the last at its beginning
-    (Statement 10.16). A half where only top <= log 2 is known, else 1."""
+    """Upper bound (B,) over u > 0 of `F(top - log(2 cosh(u/2)), v)`, `F(a, v) = E sigma(N(a, v))`,
+    for all v up to `spread + steep^2 u^2 2 / pi`: piece by piece, and beyond the last at its
+    beginning. Where spread or steep is not known, `max(1/2, sigma(top - log 2))` (Statement 10.16).
+    """
     xp = namespace(top)
-    zero, one = xp.zeros_like(top), xp.ones_like(top)
-    even = top <= LOG_2
-    usable = even & (steep <= LARGEST) & (spread <= LARGEST) & (top >= -LARGEST)
+    zero = xp.zeros_like(top)
+    known = xp.abs(top) <= LARGEST
+    usable = known & (steep <= LARGEST) & (spread <= LARGEST) & (top <= 0.5 * GAPS[-1])
+    start = xp.where(known, up(top, 1) - LOG_2, zero)
+    fallback = xp.maximum(logistic.line_maximum(start, zero, zero, zero), zero + 0.5)
     top, spread, steep = (xp.where(usable, x, zero) for x in (top, spread, steep))
     best = zero
     for low, high in zip(GAPS, (*GAPS[1:], GAPS[-1]), strict=True):
@@ -183,6 +239,7 @@ def share_of_others(logistic: BinaryLikelihood, top: Array, spread: Array, steep
             mean = top - (0.5 * low + math.log1p(math.exp(-low))) * (1.0 - 2.0**-40)
         else:  # mean and deviation are from here on at most multiples of what they are here
             mean = nonnegative(top) - 0.5 * low
+        mean = mean + gamma(4) * (xp.abs(top) + low + 1.0)
         variance = up(spread + PEAK * (steep * high) ** 2, 8)
-        best = xp.maximum(best, logistic.line_maximum(up(mean, 4), zero, zero, variance))
-    return xp.where(usable, best, xp.where(even, 0.5 * one, one))
+        best = xp.maximum(best, logistic.line_maximum(mean, zero, zero, variance))
+    return xp.where(usable, best, xp.where(known, fallback, zero + 1.0))
