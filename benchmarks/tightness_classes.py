@@ -158,7 +158,7 @@ def main() -> None:
         section.notes.append(
             "target: tol 0.01; 40 s at most. CPU seconds of a thread, set-up apart"
         )
-        merge(options.results, section, "classes", "tightness")
+        merge(options.results, section, "class pixels", "tightness")
 
 
 if __name__ == "__main__":
