@@ -27,13 +27,16 @@ from gpcert.errors import InputError
 from gpcert.frames import checked_names, read_points
 from gpcert.kernels import Kernel
 from gpcert.likelihoods import ClassLikelihood, Gaussian, Likelihood, ScalarLikelihood
-from gpcert.posterior_checks import check_parts, check_signs, per_output, read_classes
 from gpcert.posterior_file import (
     ARRAYS,
     FORMAT,
     TREND,
+    check_parts,
     check_shapes,
+    check_signs,
     header_fields,
+    per_output,
+    read_classes,
     written_labels,
 )
 from gpcert.precision_factors import Factored, factored_precision, read_factors
@@ -67,7 +70,7 @@ class Posterior(Factored):
     the kernel live in its q ones. `slope` (q,) or (m, q) is a linear trend (`gpcert.trend`) added
     to k(x, Z) t_c: `slope_c.z`, z the q features that the kernel sees; None for none. A `factor`
     that is a `gpcert.triangular.Inverse` brings what is proved of it: `inverse`, which spares half
-    a set-up and is not saved. Arrays can only be read.
+    a set-up, is not saved, and is let go once it was used. Arrays can only be read.
 
     >>> from gpcert.kernels import SquaredExponential
     >>> p = Posterior(SquaredExponential(1.0), points=[[0.0]], weights=[2.0], factor=[[0.5]])
@@ -198,7 +201,9 @@ class Posterior(Factored):
     @cached_property
     def unit(self) -> UnitForm:
         """The same latent functions in units in which their numbers are about one."""
-        return UnitForm.of(self)
+        found = UnitForm.of(self)
+        object.__setattr__(self, "inverse", None)  # the unit form has it, until it is used
+        return found
 
     @cached_property
     def has_trend(self) -> bool:
