@@ -16,7 +16,7 @@ import numpy as np
 from gpcert.archive import plain_label, read_arrays
 from gpcert.arrays import finite_array
 from gpcert.errors import InputError
-from gpcert.likelihoods import MeanOnly, ScalarLikelihood
+from gpcert.likelihoods import ClassLikelihood, MeanOnly, ScalarLikelihood
 from gpcert.posterior import Posterior
 from gpcert.posterior_file import FORMAT as POSTERIOR_FORMAT
 from gpcert.posterior_file import check_labels, check_shapes, checked_classes, written_labels
@@ -103,6 +103,11 @@ class Committee(Several):
         total = F.sum(1, keepdims=True)
         return np.divide(F, total, out=np.zeros_like(F), where=total != 0)
 
+    @property
+    def labels(self) -> tuple[Any, ...]:
+        """`classes`, as other classifiers call them."""
+        return self.classes
+
     def scores(self, X: Any) -> np.ndarray:
         """(n, m): what is compared between the classes, in plain floating point."""
         if self.shared:
@@ -139,6 +144,11 @@ def pair_weights(m: int, c: int) -> np.ndarray:
     [1.0, 0.0, -1.0]
     """
     return np.asarray([float(k == c) - float(j == c) for j, k in combinations(range(m), 2)])
+
+
+def is_several(model: Model) -> bool:
+    """Whether the model decides between classes by a score of each."""
+    return isinstance(model, Committee) or isinstance(model.likelihood, ClassLikelihood)
 
 
 def vote_scores(means: np.ndarray, m: int) -> np.ndarray:

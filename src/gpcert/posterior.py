@@ -27,13 +27,16 @@ from gpcert.errors import InputError
 from gpcert.frames import checked_names, read_points
 from gpcert.kernels import Kernel
 from gpcert.likelihoods import ClassLikelihood, Gaussian, Likelihood, ScalarLikelihood
-from gpcert.posterior_checks import check_parts, check_signs, per_output, read_classes
 from gpcert.posterior_file import (
     ARRAYS,
     FORMAT,
     TREND,
+    check_parts,
     check_shapes,
+    check_signs,
     header_fields,
+    per_output,
+    read_classes,
     written_labels,
 )
 from gpcert.precision_factors import Factored, factored_precision, read_factors

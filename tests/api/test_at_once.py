@@ -221,7 +221,7 @@ def test_one_box_holds(backend):
     places = [Ball(x, 0.1, domain=(-1.5, 1.5)) for x in POINTS]
     hull = hull_of(places)
     family = BoxFamily(model, goals, hull, backend_from_name(backend))
-    box = one_box_each(family, places, None, lambda low, high: np.all(high - low < 1e-3, axis=1))
+    box = one_box_each(family, places, None, lambda _, low, high: np.all(high - low < 1e-3, axis=1))
     for k, place in enumerate(places):
         X = place.sample(200, k)
         for g, goal in enumerate(goals):

@@ -16,7 +16,7 @@ from gpcert.models import GPClassifier
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 PIECES = runpy.run_path(str(BENCHMARKS / "ablation_pieces.py"))["PIECES"]
-NAMES = ("paper", "pointwise", "pointwise variance", "lines", "ranges", "pieces")
+NAMES = ("paper", "pointwise", "pointwise variance", "further slopes", "ranges", "pieces")
 
 
 @pytest.fixture(scope="module")

@@ -12,9 +12,8 @@ import gpcert
 from gpcert.arrays import Backend
 from gpcert.enclosures import Evaluation, inner_search
 from gpcert.enclosures.goals import QuantityGoal
-from gpcert.enclosures.inner_search import CellPolynomial, at_least
+from gpcert.enclosures.inner_search import CellPolynomial, Level, at_least, stays_above
 from gpcert.enclosures.local_posterior import LocalPosterior
-from gpcert.enclosures.proved_level import Level, stays_above
 from gpcert.kernels import Matern, SquaredExponential
 from gpcert.kernels.nodes.symmetric_tensors import dense_cubic, sorted_index
 from gpcert.likelihoods import Probit

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.kernels.nodes.product import bilinear_errors
+from gpcert.kernels.nodes.composite import bilinear_errors
 from gpcert.kernels.sizes import euclidean, frobenius, leibniz, times, total
 from gpcert.testing.balls import exact, flint
 from gpcert.testing.effort import examples

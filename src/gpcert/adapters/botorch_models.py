@@ -19,10 +19,9 @@ import numpy as np
 
 from gpcert.adapters.conversion import Conversion, LibraryPrediction, unsupported
 from gpcert.adapters.gpytorch_exact import exact_posterior
-from gpcert.adapters.gpytorch_prior import compared
+from gpcert.adapters.gpytorch_prior import compared, numbers, read_only_copy
 from gpcert.adapters.outputs import join_outputs
 from gpcert.adapters.sklearn_features import FeatureMap
-from gpcert.adapters.torch_models import numbers, read_only_copy
 from gpcert.errors import InputError, UnsupportedModelError
 from gpcert.extras import library
 from gpcert.posterior import Posterior

@@ -21,9 +21,16 @@ from gpcert.adapters.conversion import (
     check_inherited,
     unsupported,
 )
-from gpcert.adapters.gpytorch_prior import compared, latent, prior_of, side_by_side
+from gpcert.adapters.gpytorch_prior import (
+    compared,
+    gpytorch,
+    latent,
+    numbers,
+    prior_of,
+    read_only_copy,
+    side_by_side,
+)
 from gpcert.adapters.outputs import join_outputs
-from gpcert.adapters.torch_models import gpytorch, numbers, read_only_copy
 from gpcert.adapters.variational import exact_regression
 from gpcert.errors import InputError, UnsupportedModelError
 from gpcert.posterior import Posterior

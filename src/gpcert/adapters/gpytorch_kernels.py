@@ -24,12 +24,12 @@ import numpy as np
 
 from gpcert import kernels as ours
 from gpcert.adapters import kernel_tree as tree
-from gpcert.adapters.torch_models import gpytorch
 from gpcert.errors import UnsupportedModelError
+from gpcert.extras import library
 from gpcert.kernels import Kernel
 from gpcert.kernels.algebra import product_of, scaled_by
 
-gk: Any = gpytorch.kernels
+gk: Any = library("gpytorch").kernels
 
 
 def _dimensions(kernel: Any, d: int) -> list[int]:

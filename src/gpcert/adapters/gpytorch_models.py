@@ -26,16 +26,17 @@ from gpcert.adapters.conversion import (
     unsupported,
 )
 from gpcert.adapters.gpytorch_exact import convert_exact
-from gpcert.adapters.gpytorch_prior import compared, prior_of
-from gpcert.adapters.outputs import join_outputs
-from gpcert.adapters.torch_models import (
+from gpcert.adapters.gpytorch_prior import (
+    compared,
     exact_solves,
     gpytorch,
     numbers,
+    prior_of,
     read_only_copy,
     torch,
     without_caches,
 )
+from gpcert.adapters.outputs import join_outputs
 from gpcert.adapters.variational import Canonical, lower_factor, unwhitened, whitened
 from gpcert.errors import InputError, UnsupportedModelError
 from gpcert.likelihoods import Gaussian, Likelihood, Probit, Softmax

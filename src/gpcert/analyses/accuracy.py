@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Unpack
 import numpy as np
 
 from gpcert.adapters import as_posterior
-from gpcert.analyses.arguments import check_radii, class_labels, plain_decision
+from gpcert.analyses.arguments import check_radii, plain_decision
 from gpcert.api import certified_radius_many
 from gpcert.api.rules import RuleOptions, decision_rule
 from gpcert.api.words import DecisionTableWords, search_words, verb
@@ -238,7 +238,7 @@ def _right(
     given = _one_each(y, n)
     if regressor is None:
         labels = [value.item() if isinstance(value, np.generic) else value for value in given]
-        known = class_labels(model)
+        known = model.labels
         strange = [label for label in labels if not _among(label, known)]
         if strange:
             raise InputError(f"y: expected labels among {list(known)}, got {strange[0]!r}")

@@ -9,9 +9,7 @@ import numpy as np
 from gpcert.api.rules import RuleOptions
 from gpcert.arrays import finite_array
 from gpcert.attacks import Decision
-from gpcert.committee import Committee, Model
 from gpcert.errors import InputError
-from gpcert.likelihoods import ClassLikelihood
 
 
 def plain_decision(options: RuleOptions) -> Decision:
@@ -34,13 +32,3 @@ def check_radii(radii: Any) -> np.ndarray:
     if not len(found) or found[0] < 0:
         raise InputError(f"radii: expected one or more numbers >= 0, got {radii!r}")
     return found
-
-
-def is_several(model: Model) -> bool:
-    """Whether the model decides between classes by a probability of each."""
-    return isinstance(model, Committee) or isinstance(model.likelihood, ClassLikelihood)
-
-
-def class_labels(model: Model) -> tuple[Any, ...]:
-    """The labels of a classifier's classes."""
-    return model.classes if isinstance(model, Committee) else model.labels

@@ -9,7 +9,6 @@ from typing import Any, Unpack
 import numpy as np
 
 from gpcert.adapters import as_posterior
-from gpcert.analyses.arguments import is_several
 from gpcert.api import prediction_range_many
 from gpcert.api.questions import range_question
 from gpcert.api.words import RangeTableWords, search_words, verb
@@ -18,7 +17,7 @@ from gpcert.certificates import Interval, PredictionRange
 from gpcert.certificates.record import Searched
 from gpcert.certificates.schema import like
 from gpcert.certificates.table import COST, RecordTable, cells_of
-from gpcert.committee import Model
+from gpcert.committee import Model, is_several
 from gpcert.errors import InputError
 from gpcert.extras import Axes
 from gpcert.frames import labels_of

@@ -8,7 +8,7 @@ from typing import Any, Unpack, get_args
 import numpy as np
 
 from gpcert.adapters import as_posterior
-from gpcert.analyses.arguments import check_radii, is_several, plain_decision
+from gpcert.analyses.arguments import check_radii, plain_decision
 from gpcert.analyses.attack import attack_regions
 from gpcert.api import certify, prediction_range
 from gpcert.api.progress import progress_line
@@ -30,7 +30,7 @@ from gpcert.certificates import Interval, PredictionRange, Status
 from gpcert.certificates.record import Searched
 from gpcert.certificates.schema import ADDED, like
 from gpcert.certificates.table import COST, RecordTable
-from gpcert.committee import Model
+from gpcert.committee import Model, is_several
 from gpcert.errors import InputError
 from gpcert.extras import Axes
 from gpcert.plots.curves import plot_safety

@@ -21,13 +21,14 @@ from gpcert.api.certify import certificate_of
 from gpcert.api.decisions import Candidates, Method, margin_of
 from gpcert.api.questions import range_question
 from gpcert.api.ranges import RangeGoals
-from gpcert.api.rules import common_candidates
+from gpcert.api.rules import RuleOptions, common_candidates, deviation_rule
 from gpcert.api.words import Means
 from gpcert.certificates import Certificate, PredictionRange
-from gpcert.committee import Model
+from gpcert.committee import Committee, Model
 from gpcert.deadline import OutOfTime, until
-from gpcert.enclosures.goals import Goal, QuantityGoal
+from gpcert.enclosures.goals import Goal, QuantityGoal, deviations_at
 from gpcert.errors import InputError
+from gpcert.quantities.deviation import Deviation, deviations, means_of
 from gpcert.regions import Box, Region
 from gpcert.rounding import difference_down
 from gpcert.search import GoalResult, SearchResult, StopReason
@@ -57,16 +58,18 @@ def certified_at_once(posterior: Model, work: Sequence[tuple[Any, ...]]) -> dict
     _, _, options, means = work[0]
     X, regions = np.stack([x for x, *_ in work]), [region for _, region, *_ in work]
     each = common_candidates(posterior, X, options)
-    if each is None or options.method.name != "taylor":
+    if options.method.name != "taylor":
         return {}
     sides: dict[int, list[int]] = defaultdict(list)
-    for k, candidates in enumerate(each):
+    for k, candidates in enumerate(each or ()):
         sides[candidates.order[0]].append(k)
     found: dict[int, Certificate] = {}
     try:
         with until(end_of(start, means, len(work))):
             for rows in sides.values():
-                found |= _decided(rows, each, regions, means)
+                found |= _decided(rows, each or (), regions, means)
+            if each is None:
+                found = _undeviating(posterior, X, regions, options, means)
     except OutOfTime:
         pass  # what is not answered has a search of its own
     seconds = (time.perf_counter() - start) / len(work)
@@ -96,7 +99,7 @@ def ranged_at_once(
     if family is None or method.name != "taylor":
         return {}
 
-    def converged(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+    def converged(_: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
         return np.all(upper - lower <= tol, axis=1)
 
     try:
@@ -104,7 +107,7 @@ def ranged_at_once(
             box = one_box_each(family, regions, None, converged)
     except OutOfTime:
         return {}
-    done = np.flatnonzero(converged(box.lower, box.upper))
+    done = np.flatnonzero(converged(np.empty(0), box.lower, box.upper))
     nominal = asked.nominal(regions)
     seconds = (time.perf_counter() - start) / len(work)
     found = _results(box)
@@ -159,7 +162,7 @@ def _decided(
     if family is None:
         return {}
 
-    def answered(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+    def answered(_: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
         return (lower[:, 0] > rule.target) | (upper[:, 0] < rule.target)
 
     box = one_box_each(family, places, rule.target, answered)
@@ -177,6 +180,43 @@ def _decided(
         )
         for k in chosen
     }
+
+
+def _undeviating(
+    model: Model, X: np.ndarray, regions: Sequence[Region], options: RuleOptions, means: Means
+) -> dict[int, Certificate]:
+    """Of the points X, those of which one box says how far the means are from those at x.
+
+    Reason: the deviation's bounds from ranges of the means (Statement 7.5); at a point where one
+    mean is small or large it is at least that mean's own.
+    """
+    assert not isinstance(model, Committee), "committees decide between classes"
+    goals = options.method.goals(means_of(model.outputs), means.random_state, model)
+    family = family_of(model, goals, regions, means)
+    if family is None:
+        return {}
+    asked: list[Deviation] = []
+    for start in range(0, len(X), family.cells_at_once):
+        x = X[start : start + family.cells_at_once, family.whole.free]
+        evaluation = family.evaluation(np.empty(0), x, x, optional=False)
+        asked += deviations_at(evaluation, model, options.output_norm)
+    rules = [deviation_rule(model, x, own, options) for x, own in zip(X, asked, strict=True)]
+
+    def answered(rows: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+        low, high, _ = deviations([asked[k] for k in rows], lower, upper)
+        return (low > rules[0].target) | (high < rules[0].target)
+
+    box = one_box_each(family, regions, None, answered)
+    low, high, which = deviations(asked, box.lower, box.upper)
+    found = {}
+    for k, rule in enumerate(rules):
+        result = GoalResult(float(low[k]), float(high[k]), box.points[k, which[k]])
+        margin = margin_of(result.lower, result.upper, rule.level)
+        if margin.lower > 0 or margin.upper < 0:
+            plain = rule.goal.plain_values(model, X[k : k + 1])[0]
+            reason = StopReason.DECIDED
+            found[k] = certificate_of(regions[k], rule, result, reason, (1, 0.0), plain)
+    return found
 
 
 def proved_at_x(candidates: Sequence[Candidates], means: Means) -> np.ndarray:

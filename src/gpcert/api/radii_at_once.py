@@ -132,7 +132,7 @@ class _Radii:
         if family is None:
             return False
 
-        def answered(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+        def answered(_: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
             return (lower[:, 0] > rule.target) | (upper[:, 0] < rule.target)
 
         box = one_box_each(family, balls, rule.target, answered)

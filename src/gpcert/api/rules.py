@@ -23,7 +23,7 @@ from gpcert.enclosures.goals import deviation_around
 from gpcert.errors import InputError
 from gpcert.likelihoods import ClassLikelihood, ScalarLikelihood
 from gpcert.posterior import Posterior
-from gpcert.quantities import ClassSums, Mean, Probability
+from gpcert.quantities import ClassSums, Deviation, Mean, Probability
 from gpcert.quantities.classes import margins
 from gpcert.quantities.votes import committee_margin
 from gpcert.regions.base import check_norm
@@ -312,15 +312,22 @@ def _regression_level(posterior: Outputs, options: RuleOptions) -> float | None:
 
 
 def _deviation(posterior: Outputs, x: np.ndarray, options: RuleOptions) -> Candidates:
+    asked = deviation_around(posterior, x, check_norm(options.output_norm))
+    rule = deviation_rule(posterior, x, asked, options)
+    # at x itself the deviation is 0: the margin delta is positive
+    return Candidates((0,), lambda _: rule, rule.text, sure=True)
+
+
+def deviation_rule(
+    posterior: Outputs, x: np.ndarray, asked: Deviation, options: RuleOptions
+) -> Rule:
+    """That the means stay within delta of those at x, which `asked` holds."""
     delta = float(finite_array("delta", options.delta, ndim=0))
     if delta <= 0:
         raise InputError(f"delta: expected a positive number, got {delta!r}")
-    norm = check_norm(options.output_norm)
-    text = f"deviation of the mean at most {delta!r} (l_{norm:g})"
-    asked = deviation_around(posterior, x, norm)
+    text = f"deviation of the mean at most {delta!r} (l_{asked.norm:g})"
     rule = Rule(posterior, asked, -Fraction(delta), None, text, Unit.TARGET, x)
-    # at x itself the deviation is 0: the margin delta is positive
-    return _completed(Candidates((0,), lambda _: rule, text, sure=True), posterior, options)
+    return replace(rule, method=options.method, fingerprint=posterior.fingerprint)
 
 
 def _level(posterior: Posterior, X: np.ndarray, level: float) -> list[Candidates]:

@@ -39,7 +39,7 @@ def decision_margins(model: Model, X: np.ndarray, decision: Decision) -> Margins
     [0.5, -0.5]
     """
     if isinstance(model, Committee) or isinstance(model.likelihood, ClassLikelihood):
-        labels = model.classes if isinstance(model, Committee) else model.labels
+        labels = model.labels
         if decision.delta is not None or decision.threshold is not None:
             raise InputError(
                 f"expected class_weight= for {len(labels)} classes, got delta= or threshold="

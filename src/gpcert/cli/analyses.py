@@ -234,8 +234,7 @@ def _labels(path: Path, model: Model, count: int) -> list[Any]:
             return [float(line) for line in lines]
         except ValueError as error:
             raise InputError(f"{path}: expected numbers, one a line ({error})") from error
-    known = model.classes if isinstance(model, Committee) else model.labels
-    return [named("--labels", line, known) for line in lines]
+    return [named("--labels", line, model.labels) for line in lines]
 
 
 def _test_point(row: TestPoint) -> list[RenderableType]:

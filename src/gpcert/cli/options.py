@@ -17,7 +17,7 @@ from gpcert.api.decisions import MethodName, VarianceBound
 from gpcert.api.questions import range_question
 from gpcert.cli.models import load_model
 from gpcert.cli.points import Points, read_points
-from gpcert.committee import Committee, Model
+from gpcert.committee import Model
 from gpcert.errors import InputError
 from gpcert.search import DEFAULT_BUDGET, Budget
 
@@ -154,8 +154,7 @@ class Decision:
         found = _numbers("--class-weight", self.class_weight)
         if isinstance(found, list):
             return found
-        labels = model.classes if isinstance(model, Committee) else model.labels
-        return {named("--class-weight", name, labels): value for name, value in found}
+        return {named("--class-weight", name, model.labels): value for name, value in found}
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from gpcert.experiments.fits import fit_cells, fitted, labelled
 from gpcert.experiments.pictures import panels, shared_legend
 from gpcert.experiments.results import Finding, ResultFigure, ResultTable
 from gpcert.experiments.sources import Sources, subset
-from gpcert.experiments.statistics import Estimate, bootstrap, exceeds
+from gpcert.experiments.statistics import Estimate, answer, bootstrap, exceeds
 from gpcert.extras import Figure
 from gpcert.plots.points import plot_boxes
 
@@ -118,15 +118,12 @@ NEAR_FIVE = (2.5, 10.0)
 
 def _five_times(data: str, middle: str, ratio: Estimate) -> Finding:
     low, high = NEAR_FIVE
-    if low <= ratio.low and ratio.high <= high:
-        agrees = "yes"
-    else:
-        agrees = "no" if ratio.high < low or ratio.low > high else "unclear"
+    outside = ratio.high < low or ratio.low > high
     return Finding(
         f"{labelled(data)}: EP is about 5 times as robust as Laplace, by the {middle} delta",
         "about 5 times" if data != "digits38" else "about 5 times (of MNIST38)",
         f"{ratio} times",
-        agrees,
+        answer(low <= ratio.low and ratio.high <= high, outside),
         f"yes: the interval lies within {low:g} to {high:g}",
     )
 
@@ -134,15 +131,12 @@ def _five_times(data: str, middle: str, ratio: Estimate) -> Finding:
 def _spam_least(middle: str, by_data: Mapping[str, Estimate]) -> Finding:
     spam = by_data["spam"]
     others = [ratio for data, ratio in by_data.items() if data != "spam"]
-    if all(spam.high < ratio.low for ratio in others):
-        agrees = "yes"
-    else:
-        agrees = "no" if any(spam.low > ratio.high for ratio in others) else "unclear"
+    least = all(spam.high < ratio.low for ratio in others)
     return Finding(
         f"The difference between Laplace and EP is least on SPAM, by the {middle} delta",
         "least pronounced",
         f"SPAM {spam}, others {', '.join(map(str, others))}",
-        agrees,
+        answer(least, any(spam.low > ratio.high for ratio in others)),
         "yes: SPAM's interval lies below all others; no: above one of them",
     )
 

@@ -15,7 +15,7 @@ from gpcert.experiments.fits import fit_cells, fitted, labelled
 from gpcert.experiments.pictures import panels, shared_legend
 from gpcert.experiments.results import Finding, ResultFigure
 from gpcert.experiments.sources import Sources, subset
-from gpcert.experiments.statistics import Estimate, bootstrap, exceeds, opposite
+from gpcert.experiments.statistics import Estimate, answer, bootstrap, exceeds, opposite
 from gpcert.extras import Axes, Figure
 from gpcert.plots.points import plot_boxes
 
@@ -129,12 +129,11 @@ GAINS = {"mnist38": "about 2 %", "fashion-ts": "about 6 %", "digits38": "about 2
 
 def _accuracy(data: str, grids: list[_Grid]) -> Finding:
     gains = [grid.gain() for grid in grids]
-    agrees = "yes" if min(gains) > 0 else ("no" if max(gains) <= 0 else "unclear")
     return Finding(
         f"{labelled(data)}: more training and inducing points are more accurate",
         GAINS[data],
         ", ".join(f"{m.upper()} {100 * g:+.1f} %" for m, g in zip(METHODS, gains, strict=True)),
-        agrees,
+        answer(min(gains) > 0, max(gains) <= 0),
         "gain from the worst model of the fewest to the best of the most training points; yes: "
         "all three methods gain",
     )

@@ -82,9 +82,12 @@ def exceeds(estimate: Estimate, level: float) -> str:
     >>> exceeds(Estimate(2.0, 1.5, 3.0), 1.0), exceeds(Estimate(2.0, 0.5, 3.0), 1.0)
     ('yes', 'unclear')
     """
-    if estimate.low > level:
-        return "yes"
-    return "no" if estimate.high < level else "unclear"
+    return answer(estimate.low > level, estimate.high < level)
+
+
+def answer(yes: Any, no: Any) -> str:
+    """The answer where either is settled, "unclear" between."""
+    return "yes" if yes else "no" if no else "unclear"
 
 
 def opposite(answer: str) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from gpcert.committee import Model
 from gpcert.errors import InputError
 from gpcert.explain.arguments import read_order
-from gpcert.explain.effects import effects
+from gpcert.explain.effects import Effects, effects
 from gpcert.explain.lime_weights import lime
 from gpcert.explain.predictions import importance_by_gradient
 from gpcert.explain.reasons import sufficient
@@ -31,32 +31,29 @@ def ranked_features(
 
     `ranking` is the name of a method, or the features themselves in order (others follow by index).
     """
-    free = region.free
-    if isinstance(ranking, str):
-        order = _by_method(model, x, region, ranking, label, random_state)
-    else:
+    free, order = region.free, ranking
+    if not isinstance(ranking, str):
         order = read_order("ranking", ranking, model)
+    elif ranking in {"gradient", "sufficient"}:
+        order = importance_by_gradient(model, x, region)
+        if ranking == "sufficient":
+            found = sufficient(model, x, region=region, random_state=random_state, progress=False)
+            stop_if_interrupted(found.reason)
+            inside = set(found.features)
+            # those of the reason first, both parts by gradient
+            order = sorted(order, key=lambda j: int(j) not in inside)
+    elif ranking == "lime":
+        order = lime(model, x, random_state=random_state).ranking(output=label)
+    elif ranking == "effects":
+        order = _by_effects(model, x, region, random_state).ranking(output=label)
+    else:
+        raise InputError(f"ranking: expected one of {RANKINGS} or an order, got {ranking!r}")
     first = [int(j) for j in order if j in free]
     rest = [int(j) for j in free if j not in set(first)]
     return np.array(first + rest, dtype=int)
 
 
-def _by_method(
-    model: Model, x: np.ndarray, region: Region, name: str, label: Any, random_state: int | None
-) -> np.ndarray:
-    gradient = importance_by_gradient(model, x, region)
-    if name == "gradient":
-        return gradient
-    if name == "lime":
-        return lime(model, x, random_state=random_state).ranking(output=label)
-    if name == "sufficient":
-        found = sufficient(model, x, region=region, random_state=random_state, progress=False)
-        stop_if_interrupted(found.reason)
-        inside = set(found.features)
-        # those of the reason first, both parts by gradient
-        return np.array(sorted(gradient, key=lambda j: int(j) not in inside))
-    if name != "effects":
-        raise InputError(f"ranking: expected one of {RANKINGS} or an order, got {name!r}")
+def _by_effects(model: Model, x: np.ndarray, region: Region, random_state: int | None) -> Effects:
     reach = np.maximum(region.upper - x, x - region.lower)[region.free]
     span = float(reach.max(initial=0.0))
     found = effects(
@@ -70,4 +67,4 @@ def _by_method(
         progress=False,
     )
     stop_if_interrupted(found.reason)
-    return found.ranking(output=label)
+    return found

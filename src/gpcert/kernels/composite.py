@@ -14,8 +14,7 @@ import numpy as np
 from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.nodes.base import LocalNode
-from gpcert.kernels.nodes.product import ProductNode
-from gpcert.kernels.nodes.sum import SumNode
+from gpcert.kernels.nodes.composite import ProductNode, SumNode
 from gpcert.regions.frame import Frame
 
 

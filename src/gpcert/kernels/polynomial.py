@@ -14,7 +14,7 @@ from gpcert.kernels.base import Kernel
 from gpcert.kernels.composite import Product, Sum
 from gpcert.kernels.constant import Constant
 from gpcert.kernels.linear import CENTER, WEIGHTS, Linear
-from gpcert.kernels.nodes.product import ProductNode
+from gpcert.kernels.nodes.composite import ProductNode
 from gpcert.kernels.parameters import NONNEGATIVE, Parameter, number
 from gpcert.kernels.unit import even_exponent, exactly_scaled
 from gpcert.regions.frame import Frame

@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.committee import Committee, Model
+from gpcert.committee import Committee, Model, is_several
 from gpcert.errors import InputError
 from gpcert.extras import Axes
-from gpcert.likelihoods import ClassLikelihood
 from gpcert.plots.style import CLASS_COLOURS, CLASS_PALETTE, PROBABILITY_COLOURS
 from gpcert.posterior import Posterior
 
@@ -74,7 +73,7 @@ class Surface:
 
 def surface_of(model: Model, threshold: float | None) -> Surface:
     """How the model is drawn, or an `InputError` where it cannot be."""
-    several = isinstance(model, Committee) or isinstance(model.likelihood, ClassLikelihood)
+    several = is_several(model)
     if model.dim != 2:
         raise InputError(
             f"model: expected two features to draw in the plane, got {model.dim} features"
@@ -84,11 +83,9 @@ def surface_of(model: Model, threshold: float | None) -> Surface:
             "threshold: expected two classes or a regression; of several classes the most probable "
             "one is drawn, drop threshold="
         )
-    if isinstance(model, Committee):
-        return Surface(model, model.classes)
     if several:
         return Surface(model, model.labels)
-    if model.outputs != 1:
+    if not isinstance(model, Committee) and model.outputs != 1:
         raise InputError(
             f"model: expected a classifier or a regression with one output, got {model.outputs} "
             "outputs"

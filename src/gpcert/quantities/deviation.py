@@ -6,7 +6,9 @@ Proofs: docs/mathematics.md, statement 7.5.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +17,8 @@ from gpcert.quantities.compound import Compound, Ends
 from gpcert.quantities.output import Mean
 from gpcert.regions.norms import norm_lower, norm_upper
 from gpcert.rounding import down, nonnegative, up
+
+FIELDS = ("reference", "errors")
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,30 @@ class Deviation(Compound):
                 self.reference, self.errors, low, high, strict=True
             )
         ]
+
+
+def means_of(outputs: int) -> list[Mean]:
+    """What `deviations` reads: every mean, and its negative."""
+    return [Mean(c, sign) for c in range(outputs) for sign in (1, -1)]
+
+
+def deviations(
+    asked: Sequence[Deviation], lower: np.ndarray, upper: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Bounds (n,) of the least deviation of each row, and at which mean's point the upper one is.
+
+    `lower` (n, 2m) are lower bounds of `means_of` over each row's cell, `upper` what they are at
+    most at points of it: no norm is below one coordinate.
+    """
+    reference, errors = (np.array([getattr(d, name) for d in asked]) for name in FIELDS)
+    low, high = lower[:, 0::2], -lower[:, 1::2]
+    together: Any = Deviation(tuple(reference.T), tuple(errors.T), asked[0].norm)
+    signs = np.tile([1.0, -1.0], reference.shape[1])
+    gaps = down(np.repeat(reference, 2, axis=1) * signs - upper, 2)
+    gaps = nonnegative(down(gaps - np.repeat(errors, 2, axis=1), 1))
+    which = np.argmax(gaps, axis=1)
+    least = np.asarray(together.lowest(list(low.T), list(high.T)))
+    return least, -gaps[np.arange(len(which)), which], which
 
 
 def deviation_of(gaps: np.ndarray, norm: float) -> tuple[np.ndarray, np.ndarray]:

@@ -49,23 +49,24 @@ def one_box_each(
     family: BoxFamily,
     regions: Sequence[Region],
     target: float | None,
-    answered: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    answered: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray],
 ) -> OneBox:
     """Bound every region, inside the family's `whole` box, as one cell, and evaluate the goals at
     its centre and where they may be small.
 
-    `answered` says of bounds (n, G) and (n, G) which regions (n,) have their answer: the others are
-    tried again with the bounds that may not pay. A search of a region's own does the same first.
+    `answered` says of numbers of regions (n,) and their bounds (n, G) and (n, G) which have their
+    answer (n,): the others are tried again with the bounds that may not pay. A search of a region's
+    own does the same first.
     """
     state = _State(family, regions, target)
     every = np.arange(len(regions))
     state.offer(every, state.middle, range(len(family.goals)))
     for optional in (False, True):
-        left = every[~answered(state.lower, state.upper)]
+        left = every[~answered(every, state.lower, state.upper)]
         if len(left) == 0:
             break
         state.bound(left, optional)
-        state.jump(left[~answered(state.lower[left], state.upper[left])])
+        state.jump(left[~answered(left, state.lower[left], state.upper[left])])
     if np.any(state.lower > state.upper):
         raise SoundnessError("crossed bounds: a defect of gpcert, please report this model")
     points = np.repeat(state.center[:, None], len(family.goals), axis=1)

@@ -117,7 +117,7 @@ class AdapterContract:
         posterior, region, X = self._region(conversion.posterior)
         if _asked(conversion, X[:1]).decision is None:
             pytest.skip("no decisions are reported")
-        labels = posterior.classes if isinstance(posterior, Committee) else posterior.labels
+        labels = posterior.labels
         cert = gpcert.certify(posterior, region.center, region=region, budget=Budget(boxes=BOXES))
         decided = _asked(conversion, X).decision
         assert decided is not None

@@ -2,6 +2,6 @@
 
 from gpcert.enclosures.goals import classes, committee, pair_votes  # noqa: F401  (they register)
 from gpcert.enclosures.goals.base import Goal, GoalBound, QuantityGoal
-from gpcert.enclosures.goals.compound import deviation_around
+from gpcert.enclosures.goals.compound import deviation_around, deviations_at
 
-__all__ = ["Goal", "GoalBound", "QuantityGoal", "deviation_around"]
+__all__ = ["Goal", "GoalBound", "QuantityGoal", "deviation_around", "deviations_at"]

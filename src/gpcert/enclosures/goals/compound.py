@@ -15,7 +15,7 @@ from gpcert.enclosures.evaluation import Evaluation, evaluation_at
 from gpcert.enclosures.goals.base import GoalBound, lower_bound, upper_at_center
 from gpcert.enclosures.goals.scalar import least_mean, output_at_center, output_bound
 from gpcert.quantities import Compound, Deviation, Mean, OutputQuantity
-from gpcert.rounding import up_float
+from gpcert.rounding import up
 from gpcert.several import Outputs
 
 
@@ -101,11 +101,16 @@ def compound_at_center(quantity: Compound, evaluation: Evaluation) -> Array:
 
 def deviation_around(posterior: Outputs, x: np.ndarray, norm: float) -> Deviation:
     """The deviation from the certified mean at x: floats, and how far off they are."""
-    evaluation = evaluation_at(posterior, x, variance=False)
+    return deviations_at(evaluation_at(posterior, x, variance=False), posterior, norm)[0]
+
+
+def deviations_at(evaluation: Evaluation, posterior: Outputs, norm: float) -> list[Deviation]:
+    """`deviation_around` the centre of each cell."""
     values, errors = [], []
     for c in range(posterior.outputs):
         own, number = evaluation.output(c)
-        low, high = (float(to_numpy(end)[0]) for end in own.mean_at_center(number))
+        low, high = (to_numpy(end) for end in own.mean_at_center(number))
         values.append(0.5 * (low + high))
-        errors.append(up_float(max(high - values[c], values[c] - low), 2))
-    return Deviation(tuple(values), tuple(errors), norm)
+        errors.append(up(np.maximum(high - values[c], values[c] - low), 2))
+    cells = zip(np.stack(values, axis=1).tolist(), np.stack(errors, axis=1).tolist(), strict=True)
+    return [Deviation(tuple(value), tuple(error), norm) for value, error in cells]

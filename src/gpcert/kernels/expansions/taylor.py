@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -32,6 +33,7 @@ from gpcert.kernels.expansions.taylor_terms import (
     coefficient_errors,
     pointwise_remainder,
     step_form,
+    value_error,
 )
 from gpcert.kernels.lines.affine_algebra import affine_lower_bound
 from gpcert.kernels.nodes.base import Jet, LocalNode, NodeBatch
@@ -50,7 +52,13 @@ class TaylorExpansion(Expansion):
     """The kernel's functions at the centres, and how far its features bend over the cells."""
 
     batch: NodeBatch
-    sizes: FeatureSizes
+    node: LocalNode
+    reach: Reach
+
+    @cached_property
+    def sizes(self) -> FeatureSizes:
+        """How far the features bend; not asked of single points."""
+        return self.node.feature_sizes(self.reach)
 
     def node_batch(self) -> NodeBatch:
         return self.batch
@@ -92,8 +100,7 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
     def expand(self, cells: Cells) -> TaylorExpansion:
         reach = Reach.of(cells, self.frame)
         batch = self.node.at(reach)
-        sizes = self.node.feature_sizes(reach)
-        return TaylorExpansion(self.geometry(cells), batch.value, batch, sizes)
+        return TaylorExpansion(self.geometry(cells), batch.value, batch, self.node, reach)
 
     def model(
         self, expansion: TaylorExpansion, combination: Combination, pointwise: bool
@@ -175,6 +182,14 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
             choice.gained,
             choice.cubic,
         )
+
+    def center_values(self, expansion: TaylorExpansion, weights: Array) -> tuple[Array, Array]:
+        """The values of `model`, without derivatives."""
+        xp, K, batch = namespace(expansion.K), expansion.K, expansion.batch
+        roundings = K.shape[1] + 4 * expansion.geometry.half.shape[1] + 32
+        values = xp.stack([xp.sum(t * K, axis=1) for t in weights], axis=1)
+        errors = xp.stack([value_error(batch, K, t, roundings) for t in weights], axis=1)
+        return values, up(errors + gamma(4) * xp.abs(values), 8)
 
     def center_variance(self, expansion: TaylorExpansion) -> tuple[Array, Array]:
         jet, errors = expansion.batch.itself()

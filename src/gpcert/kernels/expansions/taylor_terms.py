@@ -118,6 +118,17 @@ def coefficient_errors(
     return found
 
 
+def value_error(batch: NodeBatch, K: Array, weights: Array, roundings: int) -> Array:
+    """The first of `coefficient_errors` alone, for exact weights (N,)."""
+    binned = batch.binned(weights)
+    if binned is not None:
+        return binned_errors(binned, None, roundings)[0]
+    magnitudes = namespace(K).broadcast_to(abs(weights), K.shape)
+    total = _weighted(magnitudes, batch.errors[0])
+    total = total + gamma(roundings) * _weighted(magnitudes, batch.sizes[0])
+    return up(total, K.shape[1] + 16)
+
+
 def _weighted(magnitudes: Array, size: Array) -> Array:
     """`sum_i magnitudes_bi size_i`, infinite sizes of points without weight left out."""
     xp = namespace(magnitudes)
