@@ -19,6 +19,7 @@ from gpcert.enclosures.classes.moments import (
     law_jet,
     weighted_jet,
 )
+from gpcert.enclosures.classes.orthogonal_rest import orthogonal_rest
 from gpcert.enclosures.classes.outputs import LatentOutputs
 from gpcert.enclosures.classes.pairs import PairBounds
 from gpcert.enclosures.classes.reference import Reference, reference
@@ -38,6 +39,10 @@ FEW_CLASSES = 4
 WIDE = 0.02
 """Centres whose sum the expansion about the nearest independent law leaves open by more are looked
 at by comparisons of pairs, too."""
+
+NEAR = 0.03
+"""What the expansion about the nearest independent law may leave for pairs not to be compared: they
+leave more for many classes, and where one class has nearly all the expansion leaves little, too."""
 
 Weights = tuple[float, ...]
 
@@ -120,7 +125,10 @@ class ClassBounds:
             evaluation.report(inner, bool(xp.any(best.lower >= enough)))
         if self._about_nearest and target is not None and bool(xp.all(best.lower > target)):
             return best  # all that was asked; pairs of many classes are dear
-        for name, bound in (("ranges", self._by_ranges), ("pieces", self._by_pieces)):
+        others = [("ranges", self._by_ranges), ("pieces", self._by_pieces)]
+        if self._about_nearest and self._is_near(weights):
+            others = others[1:]
+        for name, bound in others:
             key = f"{name} {weights}"
             if evaluation.wants(key):
                 other = bound(weights)
@@ -130,6 +138,12 @@ class ClassBounds:
             best = LevelBound(xp.maximum(best.lower, self._by_leader(weights)), best.point)
         floor = xp.full_like(best.lower, min(weights))  # the probabilities add up to one
         return LevelBound(xp.maximum(best.lower, floor), best.point)
+
+    def _is_near(self, weights: Weights) -> bool:
+        """Whether the expansion about the nearest law leaves so little on every cell that
+        comparisons of pairs, which are dear for many classes, are not looked at."""
+        rest = orthogonal_rest(self.jet(weights), self.place.sizes)
+        return bool(namespace(rest).all(rest <= NEAR))
 
     def _range(self, c: int) -> tuple[Array, Array]:
         return self._once(("range", c), lambda: self.pairs.range(c))

@@ -13,9 +13,13 @@ import numpy as np
 from gpcert.arrays import Array, namespace
 from gpcert.enclosures.classes.joint_change import JointBends, joint_sizes
 from gpcert.enclosures.classes.latent import FirstOrder, linear_reach
+from gpcert.enclosures.classes.longest_image import longest_image
 from gpcert.enclosures.enclosure import reach
 from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.rounding import gamma, root, up
+
+MOST_ENTRIES = 3
+"""Differences up to which the sizes of entries are enough to measure a change by."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +84,10 @@ def measure(change: Change, R: Array, inflation: Array, geometry: Geometry) -> S
     lost = gamma(n + 2) * (size @ moved[:, :, None])[:, :, 0]
     linear = xp.minimum(_length(linear_reach(geometry, slope)), _box_length(slope, geometry))
     mean_bend = _length((size @ means.bend[:, :, None])[:, :, 0] + lost)
+    if n > MOST_ENTRIES:
+        linear = _less(linear, longest_image(slope, geometry.half))
+        # R is a float matrix: only what the product R slope rounds is left
+        mean_bend = _less(mean_bend, longest_image(R, means.bend) + _length(lost))
     once, twice = 1.0 + inflation, (1.0 + inflation) ** 2
     mean = up((linear + mean_bend) * once, count)
 
@@ -218,6 +226,11 @@ def _spectral(coordinates: Array, n: int) -> Array:
     if n == 2:
         return up(0.5 * (coordinates[:, 0] + _length(coordinates[:, 1:])), 4)
     return _length(coordinates)
+
+
+def _less(bound: Array, other: Array) -> Array:
+    """The smaller one; undefined numbers lose."""
+    return namespace(bound).where(other < bound, other, bound)
 
 
 def _box_length(slope: Array, geometry: Geometry) -> Array:
