@@ -119,13 +119,15 @@ CACHED = 2**15
 """Numbers of an array that stay in a processor's cache from one pass to the next."""
 
 
-def row_blocks(rows: int, columns: int) -> list[slice]:
-    """Rows of an array, in blocks of about `CACHED` numbers.
+def row_blocks(array: Array) -> list[slice]:
+    """Rows of a matrix, in blocks of about `CACHED` numbers; of a tensor all at once: a GPU wants
+    few and large steps.
 
-    >>> row_blocks(3, 2**14)
+    >>> row_blocks(np.empty((3, 2**14)))
     [slice(0, 2, None), slice(2, 3, None)]
     """
-    step = max(1, CACHED // max(1, columns))
+    rows, columns = array.shape
+    step = max(1, CACHED // max(1, columns) if isinstance(array, np.ndarray) else rows)
     return [slice(start, min(start + step, rows)) for start in range(0, max(1, rows), step)]
 
 

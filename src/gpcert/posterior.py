@@ -70,7 +70,7 @@ class Posterior(Factored):
     the kernel live in its q ones. `slope` (q,) or (m, q) is a linear trend (`gpcert.trend`) added
     to k(x, Z) t_c: `slope_c.z`, z the q features that the kernel sees; None for none. A `factor`
     that is a `gpcert.triangular.Inverse` brings what is proved of it: `inverse`, which spares half
-    a set-up and is not saved. Arrays can only be read.
+    a set-up, is not saved, and is let go once it was used. Arrays can only be read.
 
     >>> from gpcert.kernels import SquaredExponential
     >>> p = Posterior(SquaredExponential(1.0), points=[[0.0]], weights=[2.0], factor=[[0.5]])
@@ -201,7 +201,9 @@ class Posterior(Factored):
     @cached_property
     def unit(self) -> UnitForm:
         """The same latent functions in units in which their numbers are about one."""
-        return UnitForm.of(self)
+        found = UnitForm.of(self)
+        object.__setattr__(self, "inverse", None)  # the unit form has it, until it is used
+        return found
 
     @cached_property
     def has_trend(self) -> bool:

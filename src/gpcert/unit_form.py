@@ -211,7 +211,9 @@ class UnitForm(Factored):
         """
         joint = self.coupled and not self.negative_factor.size
         groups = [tuple(self.factor)] if joint else [(A,) for A in self.factor]
-        return max(0.0, max(map(self._largest_eigenvalue, groups)) - 1.0)
+        largest = max(map(self._largest_eigenvalue, groups))
+        object.__setattr__(self, "inverse", None)  # as large as the factor, and of no further use
+        return max(0.0, largest - 1.0)
 
     def _largest_eigenvalue(self, factors: tuple[np.ndarray, ...]) -> float:
         """Upper bound of that of `sum_c A_c K_ZZ A_c^T`; the short way where it is as good."""
@@ -223,8 +225,9 @@ class UnitForm(Factored):
 
     def _inverse(self, A: np.ndarray) -> Inverse:
         """A matrix that A is proved the inverse of: the known one, or one that is found."""
-        if self.inverse is not None:
-            known = self.inverse.scaled(self.exponent // 2)
+        inverse = self.inverse
+        if inverse is not None:
+            known = inverse.scaled(self.exponent // 2)
             if known.residual < 0.5:
                 return known
         return Inverse.with_matrix(A)

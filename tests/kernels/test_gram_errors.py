@@ -40,3 +40,20 @@ def test_errors_of_ordinary_points_are_near_the_rounding():
     for kernel in (SquaredExponential([0.5] * 5), Matern([0.5] * 5, nu=2.5)):
         value, error = kernel.gram_with_error(X)
         assert np.all(error <= 1e-13 * value)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        SquaredExponential(1.0),
+        Matern(1.0, nu=2.5),
+        Matern(1.0, nu=6.5),
+        RationalQuadratic(1.0, alpha=0.01),
+        RationalQuadratic(1.0, alpha=50.0),
+    ],
+)
+def test_uniform_errors_do_not_fall_with_the_distance(kernel):
+    """What the error of the farthest entry rests on."""
+    r = np.concatenate([[0.0], np.geomspace(1e-12, 1e6, 2000)])
+    errors = kernel.profile.uniform_error(r, 1e-15, np.zeros_like(r))
+    assert np.all(np.diff(errors) >= 0.0)

@@ -114,6 +114,18 @@ def test_norms_of_sizes_are_bounded_well(seed):
     assert absolute_norm(A + 1.0) <= 1.1 * np.linalg.norm(np.abs(A + 1.0), 2)
 
 
+@pytest.mark.parametrize("side", [1, 3, 512])
+@pytest.mark.parametrize("size", [1.0, 1e-200, 1e200])
+def test_norms_of_sizes_of_triangular_matrices(side, size, monkeypatch):
+    """What is left out of a triangular matrix is zero."""
+    monkeypatch.setattr(triangular, "SIDE", side)
+    L = np.tril(np.random.default_rng(side).normal(size=(8, 8)))
+    true = np.linalg.norm(np.abs(L), 2)
+    for M in (L, L.T, np.vstack([L, L])):
+        found = absolute_norm(size * M) / size
+        assert np.linalg.norm(np.abs(M), 2) * (1 - 1e-13) <= found <= 1.6 * true
+
+
 @pytest.mark.parametrize("kernel", [SquaredExponential([0.4, 0.6]), Matern([0.4, 0.6], nu=1.5)])
 def test_norm_and_excess_do_not_depend_on_the_blocks(kernel, monkeypatch):
     rng = np.random.default_rng(3)

@@ -136,17 +136,19 @@ def test_posterior_keeps_what_is_proved_of_its_factor(monkeypatch, tmp_path):
     known, plain = _posterior(True), _posterior(False)
     assert known.inverse is not None
     assert plain.inverse is None
-    assert known.unit.exponent != 0
     np.testing.assert_array_equal(known.factor, plain.factor)
     assert known.fingerprint == plain.fingerprint
     assert plain.excess == 0.0
+    copies = dataclasses.replace(known, offset=1.0), pickle.loads(pickle.dumps(known))
     known.save(tmp_path / "model.npz")
     assert Posterior.load(tmp_path / "model.npz").excess == 0.0
     monkeypatch.setattr(Inverse, "with_matrix", None)  # not called
-    assert known.excess == 0.0
-    for copy in (dataclasses.replace(known, offset=1.0), pickle.loads(pickle.dumps(known))):
-        assert copy.inverse is not None
-        assert copy.excess == 0.0
+    for each in (known, *copies):
+        assert each.inverse is not None
+        assert each.unit.exponent != 0
+        assert each.unit.inverse is not None
+        assert each.excess == 0.0
+        assert each.inverse is each.unit.inverse is None  # of no further use
 
 
 def test_what_is_proved_of_another_factor_is_not_believed():

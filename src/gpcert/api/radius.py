@@ -51,6 +51,10 @@ MOST_HALVINGS = 41
 FIRST_TRY = 0.97
 """Part of a counter-example's distance that one box is tried on first: often that is proved."""
 
+SMALL = 1e-4
+"""Margins that are less, beside those of other radii, are proved to be positive and no more: they
+are not on a line with the others (classes whose lead alone is known)."""
+
 ONE_BOX = Budget(seconds=None, boxes=1)
 
 
@@ -378,8 +382,8 @@ class _RadiusSearch:
             if (
                 abs(streak) < 2
                 and outer is not None
-                and 0.0 < inner[1] < np.inf
                 and -np.inf < outer[1] < 0.0
+                and -SMALL * outer[1] < inner[1] < np.inf
             ):
                 end = inner[0] + (outer[0] - inner[0]) * inner[1] / (inner[1] - outer[1])
                 radius = min(max(end * (1.0 + 0.2 * tol), low + 0.1 * (high - low)), radius)

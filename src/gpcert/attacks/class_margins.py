@@ -10,11 +10,11 @@ import numpy as np
 
 from gpcert.attacks.class_means import ClassMeans, class_means
 from gpcert.attacks.functions import (
+    Latent,
     cross_gradient,
     mean_and_gradient,
     means_and_gradients,
     stacked,
-    variance_and_gradient,
 )
 from gpcert.attacks.latent_classes import LatentClasses, SeparateClasses, latent_classes
 from gpcert.attacks.margins import Judged, Margins, least_lead
@@ -113,21 +113,18 @@ class ClassMargins(LeadMargins):
         return found[np.arange(len(X)), self.winners[rows]]
 
 
-def member_values(
-    committee: Committee, X: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Every member's mean and probability (k, members), and their gradients (k, members, d)."""
+def member_values(committee: Committee, X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Every member's mean and probability (k, members), and its gradient (k, members, d)."""
     found = []
     for member in committee.members:
         likelihood = member.likelihood
         assert isinstance(likelihood, ScalarLikelihood), "a committee checks its members"
-        mu, by_x = mean_and_gradient(member, X, 0)
-        v, v_by_x = variance_and_gradient(member, X, 0)
-        by_mu, by_v = likelihood.slopes(mu, v)
-        slope = by_mu[:, None] * by_x + by_v[:, None] * v_by_x
-        found.append((mu, likelihood.value(mu, v), by_x, slope))
-    means, values, mean_slopes, slopes = (np.stack(part, 1) for part in zip(*found, strict=True))
-    return means, values, mean_slopes, slopes
+        latent = Latent(member, X, [0], [0])
+        mu, v = latent.mean[:, 0], latent.variance[:, 0]
+        slope = latent.gradient(*(each[:, None] for each in likelihood.slopes(mu, v)))
+        found.append((mu, likelihood.value(mu, v), slope))
+    means, values, slopes = (np.stack(part, 1) for part in zip(*found, strict=True))
+    return means, values, slopes
 
 
 class RestMargins(LeadMargins):
@@ -145,7 +142,7 @@ class RestMargins(LeadMargins):
         return self.led(*member_means(self.committee, X), rows)
 
     def predicted(self, X: np.ndarray, rows: np.ndarray) -> Judged:
-        _, F, _, slopes = member_values(self.committee, X)
+        _, F, slopes = member_values(self.committee, X)
         return self.led(self.weight * F, slopes * self.weight[:, None], rows)
 
     def values(self, X: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -188,8 +185,7 @@ class VoteMargins(LeadMargins):
         return favours[k, least], signs[k, least, None] * slopes[k, least]
 
     def predicted(self, X: np.ndarray, rows: np.ndarray) -> Judged:
-        means, F, _, slopes = member_values(self.committee, X)
-        return self.led(*vote_scores(self.weights, means, F, slopes), rows)
+        return self.led(*vote_scores(self.weights, *member_values(self.committee, X)), rows)
 
     def values(self, X: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         means = np.concatenate([member.predict(X)[0] for member in self.committee.members], axis=1)
@@ -213,6 +209,11 @@ class PairVoteMargins(VoteMargins):
     def predicted(self, X: np.ndarray, rows: np.ndarray) -> Judged:
         lead, _, slope = self._judged(X, rows)
         return lead, slope
+
+    def values(self, X: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        means = self.committee.members[0].mean(X)
+        lead, _ = least_lead(shared_scores(means, len(self.labels)), self.winners[rows])
+        return lead, self.favours(means, rows)[0].min(axis=1)
 
     def _judged(self, X: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The lead in votes, the least mean in favour of the winner, and its gradient."""

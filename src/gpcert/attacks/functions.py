@@ -237,12 +237,6 @@ def mean_and_gradient(model: Model, X: np.ndarray, c: int) -> tuple[np.ndarray, 
     return latent.mean[:, 0], latent.gradient(np.ones((len(X), 1)), latent.variance)
 
 
-def variance_and_gradient(model: Model, X: np.ndarray, c: int) -> tuple[np.ndarray, np.ndarray]:
-    """Latent variance (n,) of output c and its gradient (n, d)."""
-    latent = Latent(model, X, [], [c])
-    return latent.variance[:, 0], latent.gradient(latent.mean, np.ones((len(X), 1)))
-
-
 def cross_gradient(
     posterior: Posterior,
     X: np.ndarray,

@@ -9,6 +9,7 @@ import numpy as np
 from gpcert.attacks.class_margins import (
     all_pair_weights,
     class_predictions,
+    member_means,
     member_values,
     vote_scores,
     weighted_gradient,
@@ -61,9 +62,9 @@ def _committee(committee: Committee, X: np.ndarray, quantity: str | None) -> Bot
         if quantity == "probability":
             committee.check_has_probabilities()
         return _block(committee.members[0], X, "mean")  # a value for every pair of classes
-    means, F, mean_slopes, slopes = member_values(committee, X)
     if quantity == "mean":
-        return means, mean_slopes
+        return member_means(committee, X)
+    means, F, slopes = member_values(committee, X)
     if committee.scheme == "one_vs_one":
         if quantity == "probability":
             committee.check_has_probabilities()

@@ -33,7 +33,7 @@ VARIANCE_PIECES = 8
 LARGEST_SLOPE = 2.0**600
 """Slopes between mean and variance in unit form are cut here: their products stay floats."""
 
-TRIAL = 16
+TRIAL = 4
 """Cells on which a bound that gained nothing when last tried is tried again."""
 
 FEW_FEATURES = 3

@@ -207,7 +207,7 @@ class RadialBatch(NodeBatch):
             xp.empty(shape, dtype=xp.float64, device=device) for _ in range(5)
         )
         self.profile = F0, F1, F2
-        for block in row_blocks(*shape):
+        for block in row_blocks(self.r):
             self.r[block] = node.distances(self.centers[block])
             F0[block], F1[block], F2[block] = node.profile.terms(
                 self.r[block], (0, 0), (1, 0), (2, 0)
@@ -255,7 +255,7 @@ class RadialBatch(NodeBatch):
         """First moments of a F_1 and second moments of a F_2: two matrix products."""
         xp = namespace(self.r)
         node = self.node
-        parts = [self._contracted(coefficients, block) for block in row_blocks(*self.r.shape)]
+        parts = [self._contracted(coefficients, block) for block in row_blocks(self.r)]
         if len(parts) == 1:
             value, slope, gradient, hessian = parts[0]
         else:

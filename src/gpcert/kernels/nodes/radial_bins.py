@@ -51,6 +51,9 @@ STEEP = 8
 SIZES = 128
 """Of rho an octave: tables are made for rho rounded up to one of them."""
 
+MOST_TABLES = 512
+"""Kept at most, and those of one batch more: 40 kB each."""
+
 LARGEST_RHO = 1e20
 """Beyond, powers of rho leave float64."""
 
@@ -122,6 +125,8 @@ class BinTables:
 
         and `squares` those of the first two, for errors of the weights.
         """
+        if len(self._sizes) > MOST_TABLES:
+            self._sizes.clear()
         missing = [rho for rho in sizes if rho not in self._sizes]
         if missing:
             found = self._of_sizes(np.asarray(missing)[:, None], tensors)
@@ -178,7 +183,7 @@ class BinnedSums:
     def _added(self, sizes: np.ndarray | None) -> np.ndarray:
         """(B, BINS): sums of sizes (N,) or (B, N), or counts."""
         found = np.empty((len(self.batch.r), BINS))
-        for block in row_blocks(*self.batch.r.shape):
+        for block in row_blocks(self.batch.r):
             numbers = self._numbers(block)
             own = None
             if sizes is not None:
@@ -222,8 +227,7 @@ class BinnedSums:
         if not np.any((kinds != usual) & (self.totals > 0)):
             return None
         found = [
-            kinds[block].reshape(-1)[self._numbers(block)]
-            for block in row_blocks(*self.batch.r.shape)
+            kinds[block].reshape(-1)[self._numbers(block)] for block in row_blocks(self.batch.r)
         ]
         return np.concatenate(found)
 

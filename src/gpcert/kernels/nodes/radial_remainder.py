@@ -102,7 +102,7 @@ def raw_tensors(batch: RadialBatch, weights: Array, goes_on: Array | None) -> Ra
     """The moments of points that go on (B, N), None: all do; by blocks that stay in the cache."""
     xp, node = namespace(batch.r), batch.node
     found = []
-    for block in row_blocks(*batch.r.shape):
+    for block in row_blocks(batch.r):
         a = node.variance * (weights if weights.ndim == 1 else weights[block])
         F = [batch.profile[2][block], *node.profile.terms(batch.r[block], (3, 0), (4, 0))]
         weighted = [a * factor for factor in F]
