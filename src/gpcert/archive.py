@@ -216,7 +216,7 @@ def fingerprint(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> 
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name], dtype="<f8")
         digest.update(f"{name}{array.shape}".encode())
-        digest.update(memoryview(array).cast("B") if array.size else b"")
+        digest.update(memoryview(array.data).cast("B") if array.size else b"")
     return digest.hexdigest()[:16]
 
 

@@ -70,7 +70,8 @@ class Several:
     def output(self, c: int) -> tuple[Posterior, int]:
         """The posterior that has output c, and its number there: each member has one, or the only
         one has all."""
-        return (self.members[c], 0) if len(self.members) > 1 else (self.members[0], c)
+        alone = len(self.members) == 1
+        return self.members[0 if alone else c], c if alone else 0
 
     def check_inputs(self, X: Any, name: str = "X") -> np.ndarray:
         """X as a finite (n, d) array, or an `InputError`."""

@@ -82,7 +82,8 @@ def square(A: np.ndarray) -> np.ndarray:
 class Inverse:
     """Lower triangular matrices A (`matrix`) and L (`root`) with `|A L - I|_2 <= residual`, proved.
 
-    The residual may be infinite, where nothing is proved. The arrays can only be read.
+    Made by `of` and `with_matrix`, which prove the residual; who writes one by hand vouches for it.
+    It may be infinite, where nothing is proved. The arrays can only be read.
     """
 
     matrix: np.ndarray

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from gpcert.arrays import finite_array
 from gpcert.errors import InputError
 from gpcert.kernels.composite import Expressed, Product, Sum
 from gpcert.kernels.cosine import Cosine
@@ -103,7 +104,8 @@ class GeneralisedSpectral(Mixture):
 
     def __post_init__(self) -> None:
         if self.phases is None:
-            object.__setattr__(self, "phases", np.zeros((np.size(self.variances), 2)))
+            rows = finite_array("variances", self.variances).size
+            object.__setattr__(self, "phases", np.zeros((rows, 2)))
         super().__post_init__()
 
     def express(self) -> Sum:
