@@ -24,7 +24,7 @@ from report import Section
 
 N, D = 1000, 11
 REPEATS = 5
-LINES = ("lines 0 1", "lines 0 -1")
+LINES = ("further slopes 0 1", "further slopes 0 -1")
 OPTIONAL = ("derivatives", "pointwise", "pointwise variance", "paper", *LINES)
 """Optional bounds of the portfolio that are measured with and without."""
 

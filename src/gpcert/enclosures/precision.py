@@ -15,6 +15,7 @@ from array_api_compat import device, is_numpy_namespace
 
 from gpcert.arrays import Array, Backend, namespace
 from gpcert.deadline import checkpoint
+from gpcert.fusion import fused
 from gpcert.kernels.expansions.base import Expansion, LocalKernel, QuadraticForm
 from gpcert.rounding import gamma, root, up
 from gpcert.triangular import is_triangular
@@ -124,10 +125,9 @@ class LocalPrecision(Precision):
         spread = up(gamma(N + r + 8) * k_norm + k_error, 8)
         y = K @ S
         y_error = up(size2 * spread, 8)
-        terms = K * y
-        product, size = xp.sum(terms, axis=1), xp.sum(xp.abs(terms), axis=1)
+        product, size, square = _sums(K, y)
         # k.y: the error of y, the error of k against the true y, and the summation
-        error = y_error * (k_norm + k_error) + k_error * root(xp.sum(y**2, axis=1))
+        error = y_error * (k_norm + k_error) + k_error * root(square)
         return Applied(y, y_error, product, up(error + gamma(N + 4) * size, N + 16))
 
     def _by_factor(self, local: LocalKernel, expansion: Expansion) -> Applied:
@@ -241,3 +241,11 @@ class LocalPrecision(Precision):
         error = gamma(2 * N + r + 32) * whole * whole + norm_error * (2.0 * whole + norm_error)
         error = up(self.size * self.size * error, 16)
         return square, xp.where(known, error, xp.full_like(error, math.inf))
+
+
+@fused
+def _sums(K: Array, y: Array) -> tuple[Array, Array, Array]:
+    """`k.y`, the sum of its terms' sizes, and `y.y`, row by row."""
+    xp = namespace(K)
+    terms = K * y
+    return xp.sum(terms, axis=1), xp.sum(xp.abs(terms), axis=1), xp.sum(y**2, axis=1)
