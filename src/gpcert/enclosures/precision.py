@@ -115,7 +115,6 @@ class LocalPrecision(Precision):
 
     def _by_precision(self, S: Array, local: LocalKernel, expansion: Expansion) -> Applied:
         K = expansion.K
-        xp = namespace(K)
         r, N = self.factor.shape
         size2 = self.size * self.size
         if self.negative is not None:
