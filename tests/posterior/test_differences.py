@@ -1,6 +1,5 @@
-"""Differences of coupled outputs: exact in real arithmetic, with a proved excess; grids; files."""
+"""Differences of coupled outputs: exact in real arithmetic, with a proved excess; grids."""
 
-import json
 from fractions import Fraction
 
 import numpy as np
@@ -9,64 +8,17 @@ import scipy.linalg
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.archive import write_arrays
-from gpcert.committee import Committee, load_model
 from gpcert.coupling import coupling_excess
 from gpcert.errors import InputError
-from gpcert.kernels import Matern, RationalQuadratic, SquaredExponential
-from gpcert.likelihoods import Gaussian, Logistic, MultinomialProbit, Probit, Softmax
+from gpcert.kernels import SquaredExponential
+from gpcert.likelihoods import Gaussian, Logistic, MultinomialProbit, Softmax
 from gpcert.posterior import Posterior
 from gpcert.rounding import on_grid
 from gpcert.testing.arb_reference import ArbPosterior, exact, flint, kernel_reference
 from gpcert.testing.effort import examples
-from tests.enclosures.classes.class_cases import coupled_by_one
+from tests.posterior.coupled_cases import apart_posterior, coupled_posterior
 
 arb, arb_mat = flint().arb, flint().arb_mat
-
-KERNELS = [
-    SquaredExponential,
-    lambda length, v: Matern(length, 2.5, v),
-    lambda length, v: RationalQuadratic(length, 1.3, v),
-]
-
-
-def coupled_posterior(seed, m=3, ridge=1e-3, likelihood=None, **options):
-    """Noisy observations of mixtures of independent outputs."""
-    rng = np.random.default_rng(seed)
-    d, N = int(rng.integers(1, 4)), int(rng.integers(1, 5))
-    kernel = KERNELS[int(rng.integers(3))](
-        10.0 ** rng.uniform(-0.3, 0.3, d), 10.0 ** rng.uniform(-1, 1)
-    )
-    Z = rng.normal(size=(N, d))
-    H = np.kron(rng.normal(size=(int(rng.integers(1, m + 1)), m)), np.eye(N))
-    S = H @ np.kron(np.eye(m), kernel.value(Z, Z)) @ H.T
-    L = np.linalg.cholesky(S + ridge * np.trace(S) / len(S) * np.eye(len(S)))
-    A = np.linalg.solve(L, H)
-    factor = np.moveaxis(A.reshape(len(A), m, N), 1, 0)
-    given_options = {
-        "offset": rng.normal(size=m) * 10.0 ** rng.uniform(-3, 3),
-        "noise": rng.random(m),
-        "scale": 2.0 ** rng.uniform(-2, 2),
-        "likelihood": likelihood or Softmax(),
-        **options,
-    }
-    weights = rng.normal(size=(m, N))
-    return Posterior(kernel, Z, weights, factor, coupled=True, **given_options)
-
-
-def apart_posterior(seed, m=3, spread=3.0, **options):
-    """Outputs with factors of their own, as after softmax Laplace, which a C couples."""
-    rng = np.random.default_rng(seed)
-    base = coupled_posterior(seed, m)
-    K = base.kernel.value(base.points, base.points)
-    p = np.exp(spread * rng.normal(size=(m, len(K))))
-    F, C = coupled_by_one(K, p / p.sum(axis=0))
-    names = ("offset", "noise", "likelihood")
-    given_options = {name: getattr(base, name) for name in names} | options
-    scale = base.scale[0]
-    given_options = {"negative_factor": C, "scale": scale, "coupled": True, **given_options}
-    return Posterior(base.kernel, base.points, base.weights, F, **given_options)
-
 
 seeds, counts = st.integers(0, 2**32 - 1), st.sampled_from([2, 3, 4])
 
@@ -320,102 +272,6 @@ def test_sums_and_differences_on_a_grid_are_exact(seed, spread):
 
 def test_a_grid_of_zeros():
     assert on_grid(np.zeros(3)).tolist() == [0.0] * 3
-
-
-@pytest.mark.parametrize("likelihood", [Softmax(), MultinomialProbit(0.3)])
-@pytest.mark.parametrize("coupled", [True, False])
-@pytest.mark.parametrize(
-    "classes",
-    [("a", "b", "ä"), (3, 5, 8), tuple(np.array([3, 5, 8])), None, (True, False, "maybe")],
-)
-def test_saving_several_classes(tmp_path, likelihood, coupled, classes):
-    posterior = coupled_posterior(4, 3, likelihood=likelihood, classes=classes)
-    if not coupled:
-        posterior = Posterior(
-            posterior.kernel,
-            posterior.points,
-            posterior.weights,
-            likelihood=likelihood,
-            classes=classes,
-        )
-    path = tmp_path / "model.npz"
-    posterior.save(path)
-    for loaded in (Posterior.load(path), load_model(path)):
-        assert isinstance(loaded, Posterior)
-        assert loaded.labels == posterior.labels
-        assert (loaded.coupled, loaded.likelihood) == (coupled, likelihood)
-        X = posterior.points + 0.1
-        np.testing.assert_array_equal(loaded.prediction(X), posterior.prediction(X))
-        np.testing.assert_array_equal(loaded.covariances(X), posterior.covariances(X))
-
-
-def binary(center):
-    return Posterior(SquaredExponential(1.0), [[center]], [2.0], [[0.5]], likelihood=Probit())
-
-
-@pytest.mark.parametrize("scheme", ["one_vs_rest", "one_vs_one"])
-@pytest.mark.parametrize("classes", [("a", "b", "c"), (3, 5, 8), tuple(np.array([3, 5, 8]))])
-def test_saving_a_committee(tmp_path, scheme, classes):
-    committee = Committee(tuple(binary(c) for c in (0.0, 1.0, 3.0)), classes, scheme)
-    path = tmp_path / "committee.npz"
-    committee.save(path)
-    X = np.linspace(-1.0, 4.0, 7)[:, None]
-    for loaded in (Committee.load(path), load_model(path)):
-        assert isinstance(loaded, Committee)
-        assert (loaded.classes, loaded.scheme) == (classes, scheme)
-        np.testing.assert_array_equal(loaded.scores(X), committee.scores(X))
-    with pytest.raises(InputError, match="format"):
-        Posterior.load(path)
-
-
-def test_a_posterior_is_no_committee(tmp_path):
-    binary(0.0).save(tmp_path / "model.npz")
-    with pytest.raises(InputError, match="expected format 'gpcert-committee-1'"):
-        Committee.load(tmp_path / "model.npz")
-
-
-@pytest.mark.parametrize("header", [{}, {"format": "other"}, [1, 2], {"format": None}])
-def test_other_formats_are_refused(tmp_path, header):
-    path = tmp_path / "model.npz"
-    write_arrays(path, header, {"points": np.zeros(3)})
-    with pytest.raises(InputError, match="expected format"):
-        load_model(path)
-
-
-def parts_of(path):
-    with np.load(path) as file:
-        arrays = dict(file)
-    return json.loads(str(arrays.pop("header"))), arrays
-
-
-@pytest.mark.parametrize("drop", ["members", "classes", "scheme"])
-def test_committees_with_parts_missing_are_refused(tmp_path, drop):
-    path = tmp_path / "model.npz"
-    Committee((binary(0.0), binary(1.0)), ("a", "b"), "one_vs_rest").save(path)
-    header, arrays = parts_of(path)
-    del header[drop]
-    write_arrays(path, header, arrays)
-    with pytest.raises(InputError, match="missing or unknown"):
-        load_model(path)
-
-
-@pytest.mark.parametrize("drop", ["0.points", "1.weights"])
-def test_committees_with_arrays_missing_are_refused(tmp_path, drop):
-    path = tmp_path / "model.npz"
-    Committee((binary(0.0), binary(1.0)), ("a", "b"), "one_vs_rest").save(path)
-    header, arrays = parts_of(path)
-    del arrays[drop]
-    write_arrays(path, header, arrays)
-    with pytest.raises(InputError, match="missing or unknown"):
-        load_model(path)
-
-
-@pytest.mark.parametrize("content", [b"", b"not a file", b"PK\x03\x04 broken"])
-def test_garbage_is_refused(tmp_path, content):
-    path = tmp_path / "model.npz"
-    path.write_bytes(content)
-    with pytest.raises(InputError, match="expected a file"):
-        load_model(path)
 
 
 TWO = {"kernel": SquaredExponential(1.0), "points": [[0.0], [1.0]], "weights": np.ones((3, 2))}
