@@ -16,12 +16,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from gpcert.arrays import Array, Backend, namespace
 from gpcert.extras import optional
 
-F = TypeVar("F", bound=Callable[..., Any])
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _INSIDE = Backend("torch", "inside a compiled function")
 
@@ -39,19 +40,19 @@ def running_on(backend: Backend) -> Iterator[None]:
         _active.pop()
 
 
-def fused(function: F) -> F:
+def fused(function: Callable[P, R]) -> Callable[P, R]:
     """Let `function`, of arrays and fixed numbers only, be compiled where `running_on` says so.
 
     No host value may be taken from its arrays inside (no `bool`, `float` or `nonzero`).
     """
 
     @functools.wraps(function)
-    def call(*args: Any) -> Any:
+    def call(*args: P.args, **words: P.kwargs) -> R:
         if not _active or not _active[-1].compiled:
-            return function(*args)
-        return _compiled(function)(*args)
+            return function(*args, **words)
+        return _compiled(function)(*args, **words)
 
-    return call  # type: ignore[return-value]
+    return call
 
 
 def products(matrix: Array, *vectors: Array) -> list[Array]:
@@ -72,12 +73,12 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     compiled = torch.compile(function, options={"emulate_precision_casts": True})
 
     @functools.wraps(function)
-    def alone(*args: Any) -> Any:
-        for array in args:
+    def alone(*args: Any, **words: Any) -> Any:
+        for array in (*args, *words.values()):
             if isinstance(array, torch.Tensor) and array.ndim:
                 # one kernel for batches of every size; other sizes are the model's
                 torch._dynamo.maybe_mark_dynamic(array, 0)
         with running_on(_INSIDE):  # functions inside are part of this one
-            return compiled(*args)
+            return compiled(*args, **words)
 
     return alone

@@ -1,4 +1,4 @@
-"""Posteriors whose outputs are coupled: by one joint factor, or by a C beside factors of their own."""
+"""Posteriors of coupled outputs: by one joint factor, or by a C beside factors of their own."""
 
 import numpy as np
 
