@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -80,4 +81,10 @@ def test_compiled_is_for_gpus_only() -> None:
 def test_an_error_inside_leaves_no_backend_behind() -> None:
     with pytest.raises(ZeroDivisionError), fusion.running_on(CPU):
         raise ZeroDivisionError
-    assert not fusion._active
+    assert fusion._active.backend == Backend()
+
+
+def test_another_thread_has_its_own_backend() -> None:
+    with fusion.running_on(CPU), ThreadPoolExecutor(1) as pool:
+        assert pool.submit(lambda: fusion._active.backend).result() == Backend()
+        assert fusion._active.backend is CPU

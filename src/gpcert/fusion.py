@@ -14,6 +14,7 @@ error term of this library allows (docs/soundness.md).
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, ParamSpec, TypeVar
@@ -26,18 +27,25 @@ R = TypeVar("R")
 
 _INSIDE = Backend("torch", "inside a compiled function")
 
-_active: list[Backend] = []
-"""Backends whose batches are being bounded now, the innermost last."""
+
+class _Active(threading.local):
+    """The backend whose batch this thread bounds now; others bound theirs beside it."""
+
+    backend = Backend()
+
+
+_active = _Active()
 
 
 @contextmanager
 def running_on(backend: Backend) -> Iterator[None]:
     """Bound batches of this backend inside: compiled, if it asks for that."""
-    _active.append(backend)
+    before = _active.backend
+    _active.backend = backend
     try:
         yield
     finally:
-        _active.pop()
+        _active.backend = before
 
 
 def fused(function: Callable[P, R]) -> Callable[P, R]:
@@ -48,7 +56,7 @@ def fused(function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def call(*args: P.args, **words: P.kwargs) -> R:
-        if not _active or not _active[-1].compiled:
+        if not _active.backend.compiled:
             return function(*args, **words)
         return _compiled(function)(*args, **words)
 
@@ -59,7 +67,7 @@ def products(matrix: Array, *vectors: Array) -> list[Array]:
     """The products (B, n) of matrices (B, n, f) with vectors (B, f): one batched product of all, or
     sums of a compiled function, which reads small matrices several times faster."""
     xp = namespace(matrix)
-    if _active and _active[-1] is _INSIDE:
+    if _active.backend is _INSIDE:
         return [xp.sum(matrix * vector[:, None, :], axis=2) for vector in vectors]
     block = vectors[0][:, :, None] if len(vectors) == 1 else xp.stack(vectors, axis=2)
     together = matrix @ block
