@@ -25,8 +25,6 @@ from gpcert.extras import optional
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_INSIDE = Backend("torch", "inside a compiled function")
-
 
 class _Active(threading.local):
     """The backend whose batch this thread bounds now; others bound theirs beside it."""
@@ -35,6 +33,11 @@ class _Active(threading.local):
 
 
 _active = _Active()
+
+
+def _compiling() -> bool:
+    """Whether torch looks at what it compiles: its own answer as soon as anything is compiled."""
+    return False
 
 
 @contextmanager
@@ -56,7 +59,7 @@ def fused(function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def call(*args: P.args, **words: P.kwargs) -> R:
-        if not _active.backend.compiled:
+        if _compiling() or not _active.backend.compiled:  # inside, it is part of another
             return function(*args, **words)
         return _compiled(function)(*args, **words)
 
@@ -67,7 +70,7 @@ def products(matrix: Array, *vectors: Array) -> list[Array]:
     """The products (B, n) of matrices (B, n, f) with vectors (B, f): one batched product of all, or
     sums of a compiled function, which reads small matrices several times faster."""
     xp = namespace(matrix)
-    if _active.backend is _INSIDE:
+    if _compiling():
         return [xp.sum(matrix * vector[:, None, :], axis=2) for vector in vectors]
     block = vectors[0][:, :, None] if len(vectors) == 1 else xp.stack(vectors, axis=2)
     together = matrix @ block
@@ -77,6 +80,8 @@ def products(matrix: Array, *vectors: Array) -> list[Array]:
 @functools.cache
 def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     torch = optional("torch", "backend 'torch'")
+    global _compiling  # noqa: PLW0603 - torch is not imported before something is compiled
+    _compiling = torch.compiler.is_compiling
     namespace(torch.empty(0))  # looked up outside of what is compiled
     compiled = torch.compile(function, options={"emulate_precision_casts": True})
 
@@ -86,7 +91,6 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
             if isinstance(array, torch.Tensor) and array.ndim:
                 # one kernel for batches of every size; other sizes are the model's
                 torch._dynamo.maybe_mark_dynamic(array, 0)
-        with running_on(_INSIDE):  # functions inside are part of this one
-            return compiled(*args, **words)
+        return compiled(*args, **words)
 
     return alone
