@@ -77,6 +77,13 @@ def products(matrix: Array, *vectors: Array) -> list[Array]:
     return [together[:, :, place] for place in range(len(vectors))]
 
 
+def dot(rows: Array, column: Array) -> Array:
+    """`rows @ column` (B,), in a compiled function a sum, for which no rows are written down."""
+    if _compiling():
+        return namespace(rows).sum(rows * column, axis=1)
+    return rows @ column
+
+
 @functools.cache
 def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     torch = optional("torch", "backend 'torch'")

@@ -109,7 +109,8 @@ def check_model(evaluation, model, function, points, what):
             right += quadratic(model.gradient[b], model.hessian[b], d)
             assert not left < right, f"{what}: {left.str(20)} < {right.str(20)} at {x}"
             if model.cubic is not None:
-                right += cubic(model.cubic.tensor[b], d) + arb(float(model.cubic.saved[b]))
+                tensor = model.cubic.tensor(np.array([b]))[0]
+                right += cubic(tensor, d) + arb(float(model.cubic.saved[b]))
                 assert not left < right, f"{what} with degree 3: {left.str(20)} at {x}"
 
 

@@ -217,6 +217,7 @@ def test_degree_3_of_a_variance_and_of_two_sides():
     assert below is not None
     assert above is not None
     unit = 1.0 / np.asarray(evaluation.local.kernel.inverse_length)
+    both = np.arange(2)
     for b, c in enumerate(cells.center):
         y = factor.T @ (factor @ kernel.value(c[None], X)[0])
 
@@ -225,11 +226,13 @@ def test_degree_3_of_a_variance_and_of_two_sides():
             return -2.0 * (kernel.value(at, X) @ y) @ np.array([1.0, -2.0, 1.0]) / 1e-4
 
         third = (slope(0.01) - slope(-0.01)) / 0.02 * unit[0] ** 3
-        assert np.isclose(below.tensor[b, 0], third, rtol=0.02)
-    assert np.allclose(above.tensor, -below.tensor)
+        assert np.isclose(below.tensor(both)[b, 0], third, rtol=0.02)
+    assert np.allclose(above.tensor(both), -below.tensor(both))
     mixed = variance.below.where(np.array([True, False]), variance.above).cubic
     assert mixed is not None
-    assert np.array_equal(mixed.tensor, np.stack([below.tensor[0], above.tensor[1]]))
+    assert np.array_equal(mixed.tensor(both[:1]), below.tensor(both[:1]))
+    assert np.array_equal(mixed.tensor(both[1:]), above.tensor(both[1:]))
+    assert len(mixed.parts) == 1, "one tensor, not one per side"
 
 
 @pytest.mark.parametrize(

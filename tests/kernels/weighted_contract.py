@@ -69,7 +69,7 @@ class WeightedContract(KernelCase):
         module = flint()
         region, points, local, centers = self.local_case(seed, backend_name)
         assert local.weight_rate == self.weight
-        K = local.matrix(local.squared_distances(local.scaled_centers(centers)))
+        _, K = local.values(local.scaled_centers(centers))
         bounds = [to_numpy(a) for a in local.squared_sizes(K)]
         rows = Cells(region, centers, centers).points_full(centers)
         for b, x in enumerate(rows):
@@ -96,7 +96,7 @@ class WeightedContract(KernelCase):
         xp = backend_or_skip(backend_name)
         weights = rng.normal(size=len(points))
         scaled = local.scaled_centers(centers)
-        K = local.matrix(local.squared_distances(scaled))
+        _, K = local.values(scaled)
         a = K * xp.asarray(weights)
         value, gradient, hessian = (to_numpy(m) for m in local.moments(a, scaled))
         errors = to_numpy(local.moment_errors(abs(a))) + local.floor * float(abs(weights).sum())

@@ -21,9 +21,9 @@ from array_api_compat import device
 from gpcert.arrays import Array, PerCell, PerCellAndFeature, PerCellMatrix, namespace
 from gpcert.enclosures.cubic_term import CubicTerm
 from gpcert.enclosures.quadratic_minimum import QuadraticMinimum, quadratic_minimum
-from gpcert.fusion import fused
+from gpcert.fusion import fused, products
 from gpcert.kernels.expansions.base import finite_product
-from gpcert.kernels.expansions.geometry import Geometry
+from gpcert.kernels.expansions.geometry import Geometry, reach
 from gpcert.kernels.exponentials import LARGEST_EXPONENT, growth_chord
 from gpcert.regions import Cells
 from gpcert.regions.frame import widths_as_units
@@ -80,8 +80,7 @@ class Enclosure:
     @property
     def slopes(self) -> Array:
         """About `sum_j |gradient_j| w_j` (B,)."""
-        xp = namespace(self.gradient)
-        return xp.sum(xp.abs(self.gradient) * self.geometry.half, axis=1)
+        return _slopes(self.gradient, self.geometry.half)
 
     @property
     def _bends(self) -> Array:
@@ -120,17 +119,10 @@ class Enclosure:
     def scaled(self, factor: Array | float) -> Enclosure:
         """Of `factor q`, for factors (B,) >= 0."""
         each: Array = namespace(self.value).zeros_like(self.value) + factor
-        size = up(each * self.size, 1)
-        return Enclosure(
-            self.geometry,
-            each * self.value,
-            each[:, None] * self.gradient,
-            None if self.hessian is None else each[:, None, None] * self.hessian,
-            up(finite_product(each, self.error) + gamma(4) * size, 2),
-            self.rate,
-            size,
-            None if self.cubic is None else self.cubic.scaled(each),
-        )
+        coefficients = (self.value, self.gradient, self.hessian)
+        value, gradient, hessian, error, size = _scaled(each, coefficients, self.error, self.size)
+        cubic = None if self.cubic is None else self.cubic.scaled(each)
+        return Enclosure(self.geometry, value, gradient, hessian, error, self.rate, size, cubic)
 
     def lowered(self, amount: Array) -> Enclosure:
         """With a larger error: of functions down to `q - exp(-rate |d|^2) amount`."""
@@ -274,11 +266,7 @@ class Enclosure:
 
     def at(self, d: Array) -> Array:
         """The polynomial at displacements d (B, f), in plain floating point."""
-        xp = namespace(d)
-        slope = self.gradient
-        if self.hessian is not None:
-            slope = slope + 0.5 * (self.hessian @ d[:, :, None])[:, :, 0]
-        return self.value + xp.sum(d * slope, axis=1)
+        return _polynomial(self.value, self.gradient, self.hessian, d)
 
     def value_at(self, d: Array) -> Array:
         """About the smallest value that is allowed to q at d; finite, so a usable level."""
@@ -315,36 +303,17 @@ class Enclosure:
     def at_level(self, level: Array) -> tuple[Array | None, Array]:
         """Hessian and error of a polynomial below `exp(rate |d|^2) (q - level)`, as in `minimum`;
         its value is `value - level`, the gradient the same."""
-        xp, geometry = namespace(self.value), self.geometry
-        hessian, slack = self.hessian, self.error
-        if self.rate > 0:
-            constant = xp.full_like(level, self.rate)
-            rate = xp.where(level > 0, growth_chord(self.rate, geometry.rho2), constant)
-            amount = -2.0 * level * rate
-            if hessian is None:
-                slack = up(slack + up(0.5 * nonnegative(-amount) * geometry.rho2, 4), 2)
-            else:
-                hessian = add_identity(hessian, amount)
-                # rounding of hessian + amount I, entry by entry
-                diagonal = xp.sum(xp.abs(xp.linalg.diagonal(hessian)) * geometry.half**2, axis=1)
-                slack = slack + up(gamma(4) * (diagonal + xp.abs(amount) * geometry.rho2), 8)
-        return hessian, slack
+        if self.rate == 0.0:
+            return self.hessian, self.error
+        widths = (self.geometry.half, self.geometry.rho2)
+        return _at_level(self.hessian, self.error, level, self.rate, widths)
 
     def _tested(self, level: Array) -> LevelBound:
-        xp, geometry = namespace(self.value), self.geometry
         hessian, slack = self.at_level(level)
         minimum = self._polynomial_minimum(hessian)
-        margin = (self.value - level) + minimum.lower - slack
-        size = xp.abs(self.value) + xp.abs(level) + xp.abs(minimum.lower) + slack
-        margin = margin - gamma(8) * size
-        if self.rate > 0:
-            x = xp.minimum(self.rate * geometry.rho2, xp.full_like(level, LARGEST_EXPONENT))
-            shrunk = margin * xp.exp(-up(x, 2)) * (1.0 - 2 * (EXP_ULPS + 4) * U)
-            shrunk = xp.where(self.rate * geometry.rho2 < LARGEST_EXPONENT, shrunk, 0.0 * level)
-            margin = xp.where(margin > 0, shrunk, margin)
-        lower = down(level + margin, 2)
-        nothing = xp.full_like(lower, -math.inf)
-        return LevelBound(xp.where(xp.isnan(lower), nothing, lower), minimum.point)
+        sides = (self.value, minimum.lower, slack)
+        lower = _above_level(sides, level, self.rate, self.geometry.rho2)
+        return LevelBound(lower, minimum.point)
 
     def _polynomial_minimum(self, hessian: Array | None) -> QuadraticMinimum:
         """Of `gradient.d + d^T hessian d / 2` over the cells; a linear one at a vertex, exactly."""
@@ -356,19 +325,45 @@ class Enclosure:
 
 
 @fused
+def _at_level(
+    hessian: Array | None, error: Array, level: Array, rate: float, widths: tuple[Array, Array]
+) -> tuple[Array | None, Array]:
+    """See `Enclosure.at_level`; `widths`: half-widths and rho2."""
+    xp, (half, rho2) = namespace(level), widths
+    each = xp.where(level > 0, growth_chord(rate, rho2), xp.full_like(level, rate))
+    amount = -2.0 * level * each
+    if hessian is None:
+        return None, up(error + up(0.5 * nonnegative(-amount) * rho2, 4), 2)
+    hessian = add_identity(hessian, amount)
+    # rounding of hessian + amount I, entry by entry
+    diagonal = xp.sum(xp.abs(xp.linalg.diagonal(hessian)) * half**2, axis=1)
+    return hessian, error + up(gamma(4) * (diagonal + xp.abs(amount) * rho2), 8)
+
+
+@fused
+def _above_level(
+    sides: tuple[Array, Array, Array], level: Array, rate: float, rho2: Array
+) -> Array:
+    """The bound of `Enclosure.minimum` from value, least polynomial and error."""
+    xp, (value, least, slack) = namespace(level), sides
+    margin = (value - level) + least - slack
+    size = xp.abs(value) + xp.abs(level) + xp.abs(least) + slack
+    margin = margin - gamma(8) * size
+    if rate > 0:
+        x = xp.minimum(rate * rho2, xp.full_like(level, LARGEST_EXPONENT))
+        shrunk = margin * xp.exp(-up(x, 2)) * (1.0 - 2 * (EXP_ULPS + 4) * U)
+        shrunk = xp.where(rate * rho2 < LARGEST_EXPONENT, shrunk, 0.0 * level)
+        margin = xp.where(margin > 0, shrunk, margin)
+    lower = down(level + margin, 2)
+    return xp.where(xp.isnan(lower), xp.full_like(lower, -math.inf), lower)
+
+
+@fused
 def add_identity(hessian: Array, amount: Array) -> Array:
     """`hessian + amount I` for a batch."""
     xp = namespace(hessian)
     identity = xp.eye(hessian.shape[-1], dtype=hessian.dtype, device=hessian.device)
     return hessian + amount[:, None, None] * identity
-
-
-@fused
-def reach(hessian: Array, geometry: Geometry) -> Array:
-    """`sum_jk |H_jk| w_j w_k` (B,)."""
-    xp = namespace(hessian)
-    spread = geometry.half[:, :, None] * geometry.half[:, None, :]
-    return xp.sum(xp.abs(hessian) * spread, axis=(1, 2))
 
 
 def plain_geometry(cells: Cells) -> Geometry:
@@ -384,10 +379,38 @@ def region_units(cells: Cells) -> Array:
     return namespace(cells.lower).asarray(units, device=device(cells.lower))
 
 
+@fused
+def _scaled(
+    factor: Array, coefficients: tuple[Array, Array, Array | None], error: Array, size: Array
+) -> tuple[Array, Array, Array | None, Array, Array]:
+    """See `Enclosure.scaled`."""
+    value, gradient, hessian = coefficients
+    size = up(factor * size, 1)
+    return (
+        factor * value,
+        factor[:, None] * gradient,
+        None if hessian is None else factor[:, None, None] * hessian,
+        up(finite_product(factor, error) + gamma(4) * size, 2),
+        size,
+    )
+
+
 def _sum(first: Array | None, second: Array | None) -> Array | None:
     if first is None or second is None:
         return second if first is None else first
     return first + second
+
+
+@fused
+def _slopes(gradient: Array, half: Array) -> Array:
+    xp = namespace(gradient)
+    return xp.sum(xp.abs(gradient) * half, axis=1)
+
+
+@fused
+def _polynomial(value: Array, gradient: Array, hessian: Array | None, d: Array) -> Array:
+    slope = gradient if hessian is None else gradient + 0.5 * products(hessian, d)[0]
+    return value + namespace(d).sum(d * slope, axis=1)
 
 
 @fused

@@ -240,7 +240,7 @@ def stays_above(enclosure: Enclosure, level: Array, asked: Array) -> Array:
     polynomial = CellPolynomial(
         enclosure.gradient[index],
         hessian[index],
-        None if cubic is None else cubic.tensor[index],
+        None if cubic is None else cubic.tensor(index),
         geometry.half[index],
     )
     proved[index] = at_least(polynomial, need[index])

@@ -254,7 +254,7 @@ class LocalPosterior:
         part, index = self.memo.once(("part", output), compute)
         if part is None:
             return self.kernel, expansion, weights
-        return part, expansion.restricted_to(index), weights[index]
+        return part, expansion.restricted_to(index, part), weights[index]
 
     def paper_mean(self, expansion: Expansion, output: int, sign: int) -> Array:
         """The paper's lower bound of `sign * g_c` over every cell; lines and trend together."""

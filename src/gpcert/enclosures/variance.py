@@ -21,12 +21,12 @@ from typing import NamedTuple
 
 from gpcert.arrays import Array, PerCell, namespace
 from gpcert.enclosures.cubic_term import CubicTerm
-from gpcert.enclosures.enclosure import Enclosure, reach
+from gpcert.enclosures.enclosure import Enclosure
 from gpcert.enclosures.precision import LocalPrecision, Precision
 from gpcert.enclosures.square import OperatorBounds, posterior_square, prior_square, second_square
 from gpcert.enclosures.two_sided import TwoSided, Units
 from gpcert.kernels.expansions.base import Combination, Expansion, LocalKernel
-from gpcert.kernels.expansions.geometry import Geometry
+from gpcert.kernels.expansions.geometry import Geometry, reach
 from gpcert.rounding import down, gamma, nonnegative, up
 
 

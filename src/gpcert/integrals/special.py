@@ -37,7 +37,7 @@ def normal_cdf(z: Array) -> Array:
     >>> float(normal_cdf(np.array([0.0]))[0])
     0.5
     """
-    if array_api_compat.is_torch_array(z):
+    if hasattr(z, "erfc"):  # torch's; its compiler does not see through other questions
         return (z * -math.sqrt(0.5)).erfc() * 0.5
     return special.ndtr(z)
 

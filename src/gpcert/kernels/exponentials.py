@@ -13,7 +13,11 @@ LARGEST_EXPONENT = 200.0
 are reported as infinite, and weighted models of such cells are void. Squares of e^200 do not
 overflow."""
 
+# numbers, as torch compiles no calls of `math`
+_FACTORIALS = tuple(float(math.factorial(k)) for k in range(20))
 
+
+@fused
 def exponential_tail(x: Array, order: int) -> Array:
     """Upper bound of `sum_{k > order} x^k / k!` for x >= 0; inf beyond `LARGEST_EXPONENT`.
 
@@ -29,9 +33,9 @@ def exponential_tail(x: Array, order: int) -> Array:
     small = xp.minimum(x, xp.ones_like(x))
     inner = 1.0 + small / (n + 4) * (1.0 + small / (n + 5) * math.e)
     inner = 1.0 + small / (n + 2) * (1.0 + small / (n + 3) * inner)
-    series = small ** (n + 1) / math.factorial(n + 1) * inner
+    series = small ** (n + 1) / _FACTORIALS[n + 1] * inner
     large = xp.minimum(x, xp.full_like(x, LARGEST_EXPONENT))
-    polynomial = sum(large**k / math.factorial(k) for k in range(n + 1))
+    polynomial = sum(large**k / _FACTORIALS[k] for k in range(n + 1))
     whole = xp.exp(large)
     direct = (whole - polynomial) + whole * ((EXP_ULPS + 32) * U)
     result = xp.where(x <= 1.0, up(series, 24 + n), up(direct, 2))

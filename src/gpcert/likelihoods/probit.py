@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from gpcert.arrays import Array, finite_array, namespace
 from gpcert.errors import InputError
+from gpcert.fusion import fused
 from gpcert.integrals.gaussian_integral import score
 from gpcert.integrals.special import normal_cdf, normal_cdf_bounds, normal_pdf
 from gpcert.likelihoods.base import BinaryLikelihood
@@ -64,16 +65,21 @@ class Probit(BinaryLikelihood):
         Where rounding leaves the place in doubt, `2 sqrt(beta d)` is included, which is below z for
         all w > 0 (Statement 8.3).
         """
-        alpha, beta, v_low, v_high = check_segment(alpha, beta, v_low, v_high)
-        xp = namespace(alpha)
-        ends = xp.minimum(_end(alpha, beta, v_low), _end(alpha, beta, v_high))
-        d = alpha - beta
-        inside = (up(d) > down(beta * (1.0 + v_low), 2)) & (down(d) < up(beta * (1.0 + v_high), 2))
-        inside = inside & (beta > 0.0)
-        roots = xp.sqrt(nonnegative(beta)) * xp.sqrt(nonnegative(down(d)))
-        z = xp.where(inside, xp.minimum(ends, down(2.0 * roots, 3)), ends)
-        lower, _ = normal_cdf_bounds(z)
-        return lower
+        return _line_minimum(*check_segment(alpha, beta, v_low, v_high))
+
+
+@fused
+def _line_minimum(alpha: Array, beta: Array, v_low: Array, v_high: Array) -> Array:
+    """See `Probit.line_minimum`."""
+    xp = namespace(alpha)
+    ends = xp.minimum(_end(alpha, beta, v_low), _end(alpha, beta, v_high))
+    d = alpha - beta
+    inside = (up(d) > down(beta * (1.0 + v_low), 2)) & (down(d) < up(beta * (1.0 + v_high), 2))
+    inside = inside & (beta > 0.0)
+    roots = xp.sqrt(nonnegative(beta)) * xp.sqrt(nonnegative(down(d)))
+    z = xp.where(inside, xp.minimum(ends, down(2.0 * roots, 3)), ends)
+    lower, _ = normal_cdf_bounds(z)
+    return lower
 
 
 def _end(alpha: Array, beta: Array, v: Array) -> Array:

@@ -14,8 +14,7 @@ from gpcert.arrays import Array, namespace
 from gpcert.enclosures.classes.joint_change import JointBends, joint_sizes
 from gpcert.enclosures.classes.latent import FirstOrder, linear_reach
 from gpcert.enclosures.classes.longest_image import longest_image
-from gpcert.enclosures.enclosure import reach
-from gpcert.kernels.expansions.geometry import Geometry
+from gpcert.kernels.expansions.geometry import Geometry, reach
 from gpcert.rounding import gamma, root, up
 
 MOST_ENTRIES = 3

@@ -32,9 +32,10 @@ from gpcert.enclosures.classes.outputs import LatentOutputs
 from gpcert.enclosures.classes.reference import Reference
 from gpcert.enclosures.classes.remainder import degree_bound, higher_degrees, shrunk_bounds
 from gpcert.enclosures.classes.sum_model import sum_model
-from gpcert.enclosures.enclosure import Enclosure, LevelBound, reach
+from gpcert.enclosures.enclosure import Enclosure, LevelBound
 from gpcert.enclosures.inner_search import Level
 from gpcert.integrals.derivative_bounds import UNIMODAL_BOUNDS, unimodal_bound
+from gpcert.kernels.expansions.geometry import reach
 from gpcert.kernels.exponentials import growth_chord
 from gpcert.likelihoods import ClassLikelihood
 from gpcert.rounding import down, gamma, root, up

@@ -16,7 +16,7 @@ import numpy as np
 
 from gpcert.arrays import Array, PerCell, PerCellAndFeature, PerCellMatrix, namespace
 from gpcert.fusion import fused
-from gpcert.kernels.expansions.geometry import Geometry
+from gpcert.kernels.expansions.geometry import Geometry, reach
 from gpcert.kernels.nodes.base import LocalNode, NodeBatch
 from gpcert.kernels.nodes.beyond import CubicPart
 from gpcert.regions import Cells
@@ -32,8 +32,9 @@ class Expansion:
     geometry: Geometry
     K: Annotated[Array, "B N"]
 
-    def restricted_to(self, index: Array) -> Expansion:
-        """The same for some of the points."""
+    def restricted_to(self, index: Array, kernel: LocalKernel) -> Expansion:
+        """The same for some of the points, which `kernel` is bound to."""
+        del kernel
         return replace(self, K=self.K[:, index])
 
     def copied(self, count: int) -> Expansion:
@@ -112,9 +113,7 @@ class QuadraticForm:
 
     def reach(self, geometry: Geometry) -> Array:
         """Upper bound (B,) over the cell."""
-        xp = namespace(self.error)
-        spread = geometry.half[:, :, None] * geometry.half[:, None, :]
-        total = xp.sum(xp.abs(self.matrix) * spread, axis=(1, 2))
+        total = reach(self.matrix, geometry)
         return up(total + self.error, self.matrix.shape[-1] ** 2 + 8)
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from gpcert.arrays import Array, PerCell, PerCellAndFeature, namespace
+from gpcert.fusion import fused
 from gpcert.regions import Cells
 from gpcert.regions.image import ImageCells
 from gpcert.rounding import gamma, nonnegative, up
@@ -127,3 +128,10 @@ class Geometry:
     def unscaled_gradient(self, gradient: Array) -> Array:
         """Gradient with respect to x from one with respect to d."""
         return gradient * self._units(gradient)
+
+
+@fused
+def reach(matrix: Array, geometry: Geometry) -> Array:
+    """`sum_jk |M_jk| w_j w_k` (B,), w the cells' half-widths."""
+    xp, half = namespace(matrix), geometry.half
+    return xp.sum(xp.abs(matrix) * (half[:, :, None] * half[:, None, :]), axis=(1, 2))

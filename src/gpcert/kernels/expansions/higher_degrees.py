@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gpcert.arrays import Array, PerCell, namespace
-from gpcert.fusion import fused
+from gpcert.fusion import dot, fused
 from gpcert.kernels.exponentials import LARGEST_EXPONENT
 from gpcert.kernels.nodes.beyond import CubicPart
-from gpcert.kernels.nodes.symmetric_tensors import entry_sum, sorted_index
+from gpcert.kernels.nodes.symmetric_tensors import sorted_index
 from gpcert.kernels.sizes import spectral_norm
 from gpcert.rounding import U, gamma, nonnegative, up
 
@@ -71,10 +71,11 @@ def cubic_terms(
     triples, orders = sorted_index(f, 3)
     j, k, m = (xp.asarray(triples[:, i], device=third.device) for i in range(3))
     count = xp.asarray(orders, device=third.device)
-    T = _centred_third(third, zeroth, gradient, hessian, scaled, (j, k, m))
-    frobenius = xp.sqrt(T**2 @ count)
-    weighted = entry_sum(T, half, 3)
+    T, frobenius, weighted = _centred_third(
+        third, zeroth, gradient, hessian, (scaled, half), (j, k, m), count
+    )
     roundings = len(orders) + 64
+    weighted = up(weighted, len(orders) + 32)
     lost = error * rho**3
     size = xp.minimum(weighted, frobenius * rho**3) + lost
     known = nonnegative(frobenius * (1.0 - gamma(roundings)) - error) ** 2 / 6.0
@@ -85,14 +86,24 @@ def cubic_terms(
 
 @fused
 def _centred_third(
-    third: Array, zeroth: Array, g: Array, H: Array, c: Array, triples: tuple[Array, Array, Array]
-) -> Array:
-    """T_3 (B, n) as in `cubic_terms`."""
+    third: Array,
+    zeroth: Array,
+    g: Array,
+    H: Array,
+    cells: tuple[Array, Array],
+    triples: tuple[Array, Array, Array],
+    count: Array,
+) -> tuple[Array, Array, Array]:
+    """T_3 (B, n) as in `cubic_terms`, its Frobenius norm and its entries' sum on the `cells`
+    (centres, half-widths)."""
+    c, half = cells
     j, k, m = triples
     cj, ck, cm = c[:, j], c[:, k], c[:, m]
     T = third - H[:, j, k] * cm - H[:, j, m] * ck - H[:, k, m] * cj
     T = T - g[:, j] * (ck * cm) - g[:, k] * (cj * cm) - g[:, m] * (cj * ck)
-    return T - zeroth[:, None] * (cj * ck * cm)
+    T = T - zeroth[:, None] * (cj * ck * cm)
+    xp, widths = namespace(T), half[:, j] * half[:, k] * half[:, m]
+    return T, xp.sqrt(dot(T**2, count)), dot(xp.abs(T) * widths, count)
 
 
 def gram_terms(

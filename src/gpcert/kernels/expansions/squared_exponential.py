@@ -55,6 +55,7 @@ class WeightedExpansion(Expansion):
 
     scaled: PerCellAndFeature
     distances: Annotated[Array, "B N"]
+    table: SquaredExponentialTable
     copies: int = 1
     """How often the same cells are repeated, one batch of them after the other."""
 
@@ -62,8 +63,15 @@ class WeightedExpansion(Expansion):
         """The same, with its copies known."""
         return replace(self, copies=count)
 
-    def restricted_to(self, index: Array) -> WeightedExpansion:
-        return replace(self, K=self.K[:, index], distances=self.distances[:, index])
+    def restricted_to(self, index: Array, kernel: LocalKernel) -> WeightedExpansion:
+        assert isinstance(kernel, LocalSquaredExponential), "the same kernel of fewer points"
+        K, distances = self.K[:, index], self.distances[:, index]
+        return replace(self, K=K, distances=distances, table=kernel)
+
+    @cached_property
+    def squared_sizes(self) -> tuple[Array, Array]:
+        """The table's, of K: several bounds ask for them."""
+        return self.table.squared_sizes(self.K)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,8 +80,8 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
 
     def expand(self, cells: Cells) -> WeightedExpansion:
         scaled = self.scaled_centers(cells.center)
-        distances = self.squared_distances(scaled)
-        return WeightedExpansion(self.geometry(cells), self.matrix(distances), scaled, distances)
+        distances, K = self.values(scaled)
+        return WeightedExpansion(self.geometry(cells), K, scaled, distances, self)
 
     def model(
         self, expansion: WeightedExpansion, combination: Combination, pointwise: bool
@@ -86,11 +94,10 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         """
         xp = namespace(expansion.K)
         geometry = expansion.geometry
-        coefficients = expansion.K * combination.weights
+        coefficients, magnitudes, size = _terms(expansion.K, combination.weights)
         zeroth, gradient, hessian = self.moments(coefficients, expansion.scaled)
-        magnitudes = xp.abs(coefficients)
         rounding = self.moment_errors(magnitudes)
-        errors = self._coefficient_errors(expansion, combination, magnitudes, rounding)
+        errors = self._coefficient_errors(expansion, combination, (size, rounding))
         # omega k(., c) = s^2 exactly: the function at the centre itself is the constant
         value = zeroth + self.variance if combination.own else zeroth
         known = self.known_squared_norm(
@@ -100,8 +107,7 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         )
         drift = None
         if combination.slack is not None:
-            sizes2, _ = self.squared_sizes(expansion.K)
-            drift = up(combination.slack * xp.sqrt(sizes2[:, 2]), 8)
+            drift = up(combination.slack * xp.sqrt(expansion.squared_sizes[0][:, 2]), 8)
         box = (geometry.half, geometry.rho)
         moments = (zeroth, gradient, hessian)
         higher = self.higher_terms(
@@ -144,16 +150,15 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
             return None
         xp = namespace(expansion.K)
         geometry = expansion.geometry
-        coefficients = expansion.K * combination.weights
+        coefficients, magnitudes, size = _terms(expansion.K, combination.weights)
         none = xp.zeros_like(coefficients[:, :1]) + xp.zeros_like(expansion.scaled[0, :5])
         box = (geometry.half, geometry.rho)
         higher = self.gram_degrees(coefficients, expansion.scaled, box, 2, none, 1)
         if higher is None:
             return None
         value, gradient = self.first_moments(coefficients, expansion.scaled)
-        magnitudes = xp.abs(coefficients)
         rounding = self.moment_errors(magnitudes)
-        errors = self._coefficient_errors(expansion, combination, magnitudes, rounding)[:, :2]
+        errors = self._coefficient_errors(expansion, combination, (size, rounding))[:, :2]
         known = self.known_squared_norm(
             xp.abs(value) - errors[:, 0],
             length_below(gradient, 1) - errors[:, 1],
@@ -180,18 +185,20 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         self,
         expansion: WeightedExpansion,
         combination: Combination,
-        magnitudes: Array,
-        rounding: Array,
+        terms: tuple[tuple[Array, Array], Array],
     ) -> Array:
-        """(B, 3): rounding of the moments, underflow, and the errors of the weights themselves."""
-        xp = namespace(magnitudes)
-        weights = xp.reshape(combination.weights, (-1, magnitudes.shape[1]))
-        errors = rounding[:, :3] + self.floor * xp.sum(xp.abs(weights), axis=1)[:, None]
+        """(B, 3): rounding of the moments, underflow, and the errors of the weights themselves.
+
+        `terms`: sums of the weights and of the coefficients, in size, and `moment_errors`.
+        """
+        (weights, sizes), rounding = terms
+        xp = namespace(rounding)
+        errors = rounding[:, :3] + self.floor * weights[:, None]
         if combination.slack is not None:
-            sizes2, _ = self.squared_sizes(expansion.K)
+            sizes2, _ = expansion.squared_sizes
             errors = errors + up(combination.slack[:, None] * xp.sqrt(sizes2), 8)
         if combination.own:
-            last = up(gamma(4) * (self.variance + xp.sum(magnitudes, axis=1)), 4)
+            last = up(gamma(4) * (self.variance + sizes), 4)
             errors = errors + xp.stack([last, 0.0 * last, 0.0 * last], axis=1)
         return errors
 
@@ -249,7 +256,7 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
 
     def _root_sizes(self, expansion: WeightedExpansion, order: int) -> tuple[Array, Array]:
         xp = namespace(expansion.K)
-        sizes2, errors2 = self.squared_sizes(expansion.K)
+        sizes2, errors2 = expansion.squared_sizes
         return up(xp.sqrt(sizes2[:, order]), 2), up(xp.sqrt(errors2[:, order]), 2)
 
     def derivative_covariance(self, expansion: WeightedExpansion) -> QuadraticForm:
@@ -315,7 +322,7 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         xp = namespace(expansion.K)
         rows = [self.derivatives(expansion), self.second_derivatives(expansion)]
         tail = self.tail(2, expansion.geometry.rho2)
-        sizes, errors = self.squared_sizes(expansion.K)
+        sizes, errors = expansion.squared_sizes
         return SecondDegree(xp.concat(rows, axis=1), sizes, errors, tail, self.variance)
 
     def second_derivatives(self, expansion: WeightedExpansion) -> Array:
@@ -344,6 +351,16 @@ def length_below(x: Array, dims: int) -> Array:
     axes = tuple(range(1, 1 + dims))
     total = xp.sqrt(xp.sum(x**2, axis=axes))
     return total * (1.0 - gamma(x.shape[-1] ** dims + 8))
+
+
+@fused
+def _terms(K: Array, weights: Array) -> tuple[Array, Array, tuple[Array, Array]]:
+    """`a = K t` (B, N) for weights (N,) or (B, N), |a|, and the sums of |t| (B,) or (1,), |a|."""
+    xp = namespace(K)
+    coefficients = K * weights
+    magnitudes = xp.abs(coefficients)
+    sizes = xp.sum(xp.abs(xp.reshape(weights, (-1, K.shape[1]))), axis=1)
+    return coefficients, magnitudes, (sizes, xp.sum(magnitudes, axis=1))
 
 
 @fused

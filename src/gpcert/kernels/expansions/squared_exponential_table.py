@@ -18,6 +18,7 @@ import numpy as np
 from gpcert.arrays import Array, Backend, namespace
 from gpcert.deadline import checkpoint
 from gpcert.errors import InputError
+from gpcert.fusion import fused
 from gpcert.kernels.expansions.box_metric import Box, box_metric
 from gpcert.kernels.expansions.higher_degrees import (
     HIGHEST_DEGREE,
@@ -141,39 +142,51 @@ class SquaredExponentialTable:
         """`(c - origin) / l`."""
         return (centers - self.origin) / self.lengths
 
-    def squared_distances(self, scaled: Array) -> Array:
-        """(B, N) squared scaled distances in the free features, clipped at 0."""
+    def values(self, scaled: Array) -> tuple[Array, Array]:
+        """(B, N): squared scaled distances in the free features, clipped at 0, and
+        `s^2 exp(-(r_free^2 + r_fixed^2)/2)`."""
         xp = namespace(scaled)
         if self.direct:
             total = 0.0 * (xp.sum(scaled, axis=1)[:, None] + self.point_norms[None, :])
             for j in range(scaled.shape[1]):
                 total = total + (scaled[:, j, None] - self.points[None, :, j]) ** 2
-            return total
-        product = scaled @ (-2.0 * self.points.T)
-        product += self._squares[None, :]
-        product += xp.sum(scaled**2, axis=1)[:, None]
-        return nonnegative(product)
+            return total, self._scale * xp.exp(-0.5 * (total + self.fixed_distances))
+        return _expanded_values(
+            scaled, self._opposite, self._squares, self.fixed_distances, self._scale
+        )
+
+    @cached_property
+    def _scale(self) -> Array:
+        """s^2, as an array: a number would be compiled into what is fused."""
+        xp = namespace(self.points)
+        return xp.asarray(self.variance, dtype=xp.float64, device=self.points.device)
+
+    @cached_property
+    def _opposite(self) -> Array:
+        """(f, N): -2 z."""
+        return -2.0 * self.points.T
 
     @cached_property
     def _squares(self) -> Array:
         """(N,) squared norms of the scaled points."""
         return namespace(self.points).sum(self.points**2, axis=1)
 
-    def matrix(self, distances: Array) -> Array:
-        """`s^2 exp(-(r_free^2 + r_fixed^2)/2)`."""
-        xp = namespace(distances)
-        return self.variance * xp.exp(-0.5 * (distances + self.fixed_distances))
-
     def squared_sizes(self, K: Array) -> tuple[Array, Array]:
-        """By one matrix product of K^2 with powers of the extents and squared relative errors."""
-        xp = namespace(K)
+        """(B, 3) upper bounds of `sum_i k_i^2 m_i^2n`, m_i >= |z_i - c|, n = 0, 1, 2, and of the
+        same of the errors: one product of K^2 with powers of the extents."""
+        N = K.shape[1]
+        sums = up(K**2 @ self._size_columns, N + 16) + self.floor * N
+        return sums[:, :3], sums[:, 3:]
+
+    @cached_property
+    def _size_columns(self) -> Array:
+        """(N, 6), see `squared_sizes`."""
+        xp = namespace(self.points)
         extent2 = (self.point_norms + self.reach) ** 2
         powers = xp.stack([xp.ones_like(extent2), extent2, extent2**2], axis=1)
         relative = self.relative_error[:, None]
         # the first sums are about k itself, not fl(k): k <= (1 + relative) fl(k)
-        columns = xp.concat([powers * (1.0 + relative) ** 2, powers * relative**2], axis=1)
-        sums = up(K**2 @ columns, len(extent2) + 16) + self.floor * len(extent2)
-        return sums[:, :3], sums[:, 3:]
+        return xp.concat([powers * (1.0 + relative) ** 2, powers * relative**2], axis=1)
 
     @cached_property
     def _table(self) -> MomentTable:
@@ -275,12 +288,15 @@ class SquaredExponentialTable:
         Reason: each moment is a dot product of N terms whose factors carry at most 3n + 8 further
         roundings; intermediate shifts are bounded by `(|z_i| + |c|)^n`, in norm, termwise.
         """
-        xp = namespace(magnitudes)
+        return up(magnitudes @ self._error_columns, self.points.shape[0] + 8)
+
+    @cached_property
+    def _error_columns(self) -> Array:
+        """(N, 4), see `moment_errors`."""
         N, f = self.points.shape
         eta = gamma(N + 2 * f + 32) + self.relative_error
         extent = self.point_norms + self.reach
-        columns = xp.stack([eta * extent**n for n in range(4)], axis=1)
-        return up(magnitudes @ columns, N + 8)
+        return namespace(extent).stack([eta * extent**n for n in range(4)], axis=1)
 
     @property
     def floor(self) -> float:
@@ -351,6 +367,19 @@ class SquaredExponentialTable:
         squares = self._squares
         distances = squares[:, None] + squares[None, :] - 2.0 * (self.points @ self.points.T)
         return self.variance * xp.exp(-0.5 * nonnegative(distances))
+
+
+@fused
+def _expanded_values(
+    scaled: Array, opposite: Array, squares: Array, fixed: Array, scale: Array
+) -> tuple[Array, Array]:
+    """`values` by expanding the square."""
+    xp = namespace(scaled)
+    product = scaled @ opposite
+    product += squares[None, :]
+    product += xp.sum(scaled**2, axis=1)[:, None]
+    distances = nonnegative(product)
+    return distances, scale * xp.exp(-0.5 * (distances + fixed))
 
 
 def subtraction_error(extent: np.ndarray, f: int) -> np.ndarray:

@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from gpcert.arrays import Array, namespace, to_numpy
+from gpcert.fusion import fused
 
 MOST_FEATURES_AT_ONCE = 32
 """Up to here the second moments of all boxes are one matrix product."""
@@ -71,17 +72,29 @@ class MomentTable:
 
     def moments(self, coefficients: Array, centers: Array) -> tuple[Array, Array, Array]:
         """`sum a`, `sum a u` and `sum a u u^T` (B, f, f), exactly symmetric."""
-        xp = namespace(centers)
         f = self.points.shape[1]
         if f <= MOST_FEATURES_AT_ONCE:
-            raw = coefficients @ self._monomials
-            zeroth, first = raw[:, 0], raw[:, 1 : 1 + f]
-            second = xp.reshape(raw[:, 1 + f :], (len(raw), f, f))
-        else:  # few boxes of many features: z z^T of all points would fill the memory
-            zeroth, first = xp.sum(coefficients, axis=1), coefficients @ self.points
-            second = self._second(coefficients)
-        gradient = first - zeroth[:, None] * centers
-        # sum a (z-c)(z-c)^T = sum a z z^T - c (sum a z)^T - (sum a (z-c)) c^T
-        hessian = second - centers[:, :, None] * first[:, None, :]
-        hessian = hessian - gradient[:, :, None] * centers[:, None, :]
-        return zeroth, gradient, 0.5 * (hessian + xp.matrix_transpose(hessian))
+            return _centred_product(coefficients @ self._monomials, centers)
+        # few boxes of many features: z z^T of all points would fill the memory
+        zeroth = namespace(centers).sum(coefficients, axis=1)
+        return _centred(zeroth, coefficients @ self.points, self._second(coefficients), centers)
+
+
+@fused
+def _centred_product(raw: Array, centers: Array) -> tuple[Array, Array, Array]:
+    """`_centred` of the moments side by side (B, 1 + f + f^2)."""
+    f = centers.shape[1]
+    second = namespace(raw).reshape(raw[:, 1 + f :], (raw.shape[0], f, f))
+    return _centred(raw[:, 0], raw[:, 1 : 1 + f], second, centers)
+
+
+def _centred(
+    zeroth: Array, first: Array, second: Array, centers: Array
+) -> tuple[Array, Array, Array]:
+    """`sum a (1, u, u u^T)` about the centres from `sum a (1, z, z z^T)`."""
+    gradient = first - zeroth[:, None] * centers
+    # sum a (z-c)(z-c)^T = sum a z z^T - c (sum a z)^T - (sum a (z-c)) c^T
+    hessian = second - centers[:, :, None] * first[:, None, :]
+    hessian = hessian - gradient[:, :, None] * centers[:, None, :]
+    transposed = namespace(hessian).matrix_transpose(hessian)
+    return zeroth, gradient, 0.5 * (hessian + transposed)
