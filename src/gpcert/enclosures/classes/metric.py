@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpcert.arrays import Array, namespace
-from gpcert.enclosures.classes.joint_change import JointBends, joint_sizes
+from gpcert.enclosures.classes.joint_change import JointBends, joint_sizes, spectral_size
 from gpcert.enclosures.classes.latent import FirstOrder, linear_reach
 from gpcert.enclosures.classes.longest_image import longest_image
 from gpcert.enclosures.enclosure import reach
@@ -92,22 +92,25 @@ def measure(change: Change, R: Array, inflation: Array, geometry: Geometry) -> S
     mean = up((linear + mean_bend) * once, count)
 
     spread, bend, whole, length = _covariance_sizes(change, R, geometry, count)
-    spread = up(spread * twice, count)
-    bend = up(up(bend * twice, count) + 3.0 * inflation * spread, 2)
-    flat = xp.reshape(_turn(R, change.matrices), (R.shape[0], J, n * n))
-    spread_slope = xp.matrix_transpose(flat) @ change.variances.slope
+    operator = _spectral(whole, n)
     trace, skew = _trace_and_skew(whole, n)
     if change.joint is not None and n > 2:
         offset = (change.offset, change.offset_error)
         metric = (R, change.matrices)
         trace, skew = joint_sizes(change.joint, change.variances, offset, metric, geometry)
         length = xp.minimum(length, up(root(trace * trace / n + skew * skew), 8))
+        operator = xp.minimum(operator, spectral_size(trace, skew, n))
+        spread = xp.minimum(spread, up(math.sqrt(n) * length, 4))
+    spread = up(spread * twice, count)
+    bend = up(up(bend * twice, count) + 3.0 * inflation * spread, 2)
+    flat = xp.reshape(_turn(R, change.matrices), (R.shape[0], J, n * n))
+    spread_slope = xp.matrix_transpose(flat) @ change.variances.slope
     return Sizes(
         mean=mean,
         mean_bend=up(mean_bend * once + inflation * mean, count),
         spread=spread,
         spread_bend=bend,
-        operator=up(_spectral(whole, n) * twice, count),
+        operator=up(operator * twice, count),
         frobenius=up(length * twice, count),
         # |trace(T W T^T) - trace W| <= |T^T T - I| |W|, and eigenvalues move by as much at most
         trace=up(trace + 3.0 * inflation * spread, count),
