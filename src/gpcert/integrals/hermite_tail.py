@@ -17,7 +17,7 @@ LARGEST = 0.99
 """Spectral norm beyond which nothing is said."""
 
 RADII = (0.98, 0.9, 0.8, 0.6, 0.4, 0.2)
-"""Where the whole is looked at, as parts of how far the series converges: the least bound counts."""
+"""Where the whole is looked at, as parts of the radius of convergence: the least bound counts."""
 
 
 def hermite_tail(mean: Array, spread: Array, operator: Array) -> Array:
@@ -63,7 +63,7 @@ def _beyond(A2: Array, s: Array, w2: Array) -> Array:
     with `s x < 1`, in which `-log(1 - y) <= y / sqrt(1 - y)`; the caller counts the roundings."""
     xp = namespace(A2)
     reach = xp.maximum(xp.maximum(s, w2**0.5 / 3.0), A2 / 8.0)
-    far = 1.0 / xp.maximum(reach, xp.full_like(reach, 2.0**-20))
+    far = 1.0 / xp.maximum(reach, xp.full_like(reach, 2.0**-30))
     best = xp.full_like(A2, math.inf)
     for part in RADII:
         x = xp.maximum(part * far, xp.ones_like(far))

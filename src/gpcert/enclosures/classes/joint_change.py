@@ -134,23 +134,19 @@ def joint_sizes(
     return total, apart
 
 
-def _longest_change(
-    change: tuple[Array, Array, Array], left: Array, geometry: Geometry
-) -> Array:
+def _longest_change(change: tuple[Array, Array, Array], left: Array, geometry: Geometry) -> Array:
     """Upper bound (B,) of the length of `still + slope d + own N`, `|N_j| <= left_j`: the longest
-    image of the box of d and 1, and of that of N (Statement 10.17), for a symmetric matrix as rows:
-    entries below its diagonal count twice. The products' roundings are the caller's."""
+    image of the box of (d, 1, N) (Statement 10.17). They are symmetric matrices as rows: entries
+    below the diagonal count twice. The products' roundings are the caller's."""
     still, slope, own = change
     xp, n = namespace(own), math.isqrt(own.shape[1])
     below = np.flatnonzero(np.tri(n, dtype=bool))
     weight = np.sqrt(2.0 - np.eye(n).reshape(n * n))[below]
     numbers = xp.asarray(below, device=own.device)
     scale = xp.asarray(weight, device=own.device)[None, :, None]
-    moving = xp.concat([slope, still[:, :, None]], axis=2)
-    half = xp.concat([geometry.half, xp.ones_like(left[:, :1])], axis=1)
-    images = [(moving, half), (own, left)]
-    first, second = (longest_image(xp.take(S, numbers, axis=1) * scale, w) for S, w in images)
-    return up(first + second, 2)
+    S = xp.concat([slope, still[:, :, None], own], axis=2)
+    half = xp.concat([geometry.half, xp.ones_like(left[:, :1]), left], axis=1)
+    return longest_image(xp.take(S, numbers, axis=1) * scale, half)
 
 
 def _fixed(

@@ -84,12 +84,15 @@ def measure(change: Change, R: Array, inflation: Array, geometry: Geometry) -> S
     lost = gamma(n + 2) * (size @ moved[:, :, None])[:, :, 0]
     linear = xp.minimum(_length(linear_reach(geometry, slope)), _box_length(slope, geometry))
     mean_bend = _length((size @ means.bend[:, :, None])[:, :, 0] + lost)
+    mean = linear + mean_bend
     if n > MOST_ENTRIES:
-        linear = _less(linear, longest_image(slope, geometry.half))
         # R is a float matrix: only what the product R slope rounds is left
         mean_bend = _less(mean_bend, longest_image(R, means.bend) + _length(lost))
+        box = xp.concat([geometry.half, means.bend], axis=1)
+        both = longest_image(xp.concat([slope, R], axis=2), box) + _length(lost)
+        mean = _less(linear + mean_bend, both)
     once, twice = 1.0 + inflation, (1.0 + inflation) ** 2
-    mean = up((linear + mean_bend) * once, count)
+    mean = up(mean * once, count)
 
     spread, bend, whole, length = _covariance_sizes(change, R, geometry, count)
     operator = _spectral(whole, n)
