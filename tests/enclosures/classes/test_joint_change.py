@@ -39,8 +39,9 @@ def still_geometry():
     return evaluation_of(posterior, Box([0.0, 0.0], [0.0, 0.0])).latent.geometry
 
 
-def hand_made_sizes(growth, seed):
-    """`joint_sizes` of a covariance that is V_0 at the centre but for a shift of the references."""
+def hand_made_sizes(growth, seed, bent=0.0):
+    """`joint_sizes` of a covariance that is V_0 at the centre but for a shift of the references,
+    and bends by at most `bent` times V_0."""
     rng = np.random.default_rng(seed)
     layout = ClassLayout(5)
     V = np.eye(4) + 1.0
@@ -53,7 +54,7 @@ def hand_made_sizes(growth, seed):
     R = np.linalg.inv(np.linalg.cholesky(V))[None]
     offset = V[None] - np.tensordot(variances.reference, layout.matrices, axes=1)
     zero = np.zeros(1)
-    joint = JointBends(0.0 * y, zero, zero, np.zeros((4, 4)), zero + growth, np.zeros((4, 4)))
+    joint = JointBends(0.0 * y, zero, zero + bent, V, zero + growth, np.zeros((4, 4)))
     half = np.zeros((1, 1))
     sizes = joint_sizes(
         joint,
@@ -85,6 +86,17 @@ def test_the_weight_shrinks_all_variances_alike(growth):
         assert np.linalg.norm(W - np.trace(W) / 4.0 * np.eye(4)) <= skew * (1.0 + 1e-12)
     (trace, _), R, _ = hand_made_sizes(growth, 0)
     assert trace >= 4.0 * growth / (1.0 + growth)
+
+
+def test_the_squares_of_all_outputs_are_one_matrix():
+    """Whatever lies between plus and minus the prior's part may be added to the covariance."""
+    (trace, skew), R, wanted = hand_made_sizes(0.0, 0, bent=0.5)
+    V = np.linalg.inv(R.T @ R)
+    for shape in (np.eye(4), -np.eye(4), np.diag([1.0, -1.0, 1.0, -1.0])):
+        L = np.linalg.cholesky(V)
+        W = R @ (wanted + 0.5 * L @ shape @ L.T) @ R.T - np.eye(4)
+        assert abs(np.trace(W)) <= trace * (1.0 + 1e-12)
+        assert np.linalg.norm(W - np.trace(W) / 4.0 * np.eye(4)) <= skew * (1.0 + 1e-12)
 
 
 @settings(max_examples=examples(60, quick=15))
