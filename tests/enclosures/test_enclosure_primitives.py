@@ -157,7 +157,8 @@ def test_the_same_cells_again():
     first = Evaluation(local_model(model, region, Backend(), True), region.root(), False)
     known = first.expansion
     second = first.again(True)
-    assert second.optional and second.expansion is known
+    assert second.optional
+    assert second.expansion is known
     fresh = Evaluation(local_model(model, region, Backend(), True), region.root(), True)
     assert np.array_equal(second.variance(0).range, fresh.variance(0).range)
 
