@@ -77,11 +77,15 @@ def products(matrix: Array, *vectors: Array) -> list[Array]:
     return [together[:, :, place] for place in range(len(vectors))]
 
 
-def dot(rows: Array, column: Array) -> Array:
-    """`rows @ column` (B,), in a compiled function a sum, for which no rows are written down."""
-    if _compiling():
-        return namespace(rows).sum(rows * column, axis=1)
-    return rows @ column
+def dot(rows: Array, columns: Array) -> Array:
+    """`rows @ columns` for one column (N,) or a few (N, m): in a compiled function they are sums,
+    for which no rows are written down."""
+    if not _compiling():
+        return rows @ columns
+    xp = namespace(rows)
+    if columns.ndim == 1:
+        return xp.sum(rows * columns, axis=1)
+    return xp.stack([xp.sum(rows * columns[:, j], axis=1) for j in range(columns.shape[1])], axis=1)
 
 
 @functools.cache

@@ -20,6 +20,7 @@ from array_api_compat import device
 
 from gpcert.arrays import Array, PerCell, PerCellAndFeature, PerCellMatrix, namespace
 from gpcert.enclosures.cubic_term import CubicTerm
+from gpcert.enclosures.levels import above_level, add_identity, at_level, tested_on_boxes
 from gpcert.enclosures.quadratic_minimum import QuadraticMinimum, quadratic_minimum
 from gpcert.fusion import fused, products
 from gpcert.kernels.expansions.base import finite_product
@@ -27,7 +28,7 @@ from gpcert.kernels.expansions.geometry import Geometry, reach
 from gpcert.kernels.exponentials import LARGEST_EXPONENT, growth_chord
 from gpcert.regions import Cells
 from gpcert.regions.frame import widths_as_units
-from gpcert.rounding import EXP_ULPS, U, down, gamma, nonnegative, up
+from gpcert.rounding import EXP_ULPS, down, gamma, nonnegative, up
 
 
 @dataclass(frozen=True, eq=False)
@@ -306,14 +307,17 @@ class Enclosure:
         if self.rate == 0.0:
             return self.hessian, self.error
         widths = (self.geometry.half, self.geometry.rho2)
-        return _at_level(self.hessian, self.error, level, self.rate, widths)
+        return at_level(self.hessian, self.error, level, self.rate, widths)
 
     def _tested(self, level: Array) -> LevelBound:
+        geometry, coefficients = self.geometry, (self.value, self.gradient, self.hessian)
+        if self.hessian is not None and geometry.is_plain and geometry.cells.is_box:
+            widths = (geometry.half, geometry.rho2)
+            return LevelBound(*tested_on_boxes(coefficients, self.error, level, self.rate, widths))
         hessian, slack = self.at_level(level)
         minimum = self._polynomial_minimum(hessian)
         sides = (self.value, minimum.lower, slack)
-        lower = _above_level(sides, level, self.rate, self.geometry.rho2)
-        return LevelBound(lower, minimum.point)
+        return LevelBound(above_level(sides, level, self.rate, geometry.rho2), minimum.point)
 
     def _polynomial_minimum(self, hessian: Array | None) -> QuadraticMinimum:
         """Of `gradient.d + d^T hessian d / 2` over the cells; a linear one at a vertex, exactly."""
@@ -322,48 +326,6 @@ class Enclosure:
         xp, half = namespace(self.value), self.geometry.half
         vertex = xp.where(self.gradient > 0, -half, half)
         return QuadraticMinimum(self.geometry.least(self.gradient), vertex)
-
-
-@fused
-def _at_level(
-    hessian: Array | None, error: Array, level: Array, rate: float, widths: tuple[Array, Array]
-) -> tuple[Array | None, Array]:
-    """See `Enclosure.at_level`; `widths`: half-widths and rho2."""
-    xp, (half, rho2) = namespace(level), widths
-    each = xp.where(level > 0, growth_chord(rate, rho2), xp.full_like(level, rate))
-    amount = -2.0 * level * each
-    if hessian is None:
-        return None, up(error + up(0.5 * nonnegative(-amount) * rho2, 4), 2)
-    hessian = add_identity(hessian, amount)
-    # rounding of hessian + amount I, entry by entry
-    diagonal = xp.sum(xp.abs(xp.linalg.diagonal(hessian)) * half**2, axis=1)
-    return hessian, error + up(gamma(4) * (diagonal + xp.abs(amount) * rho2), 8)
-
-
-@fused
-def _above_level(
-    sides: tuple[Array, Array, Array], level: Array, rate: float, rho2: Array
-) -> Array:
-    """The bound of `Enclosure.minimum` from value, least polynomial and error."""
-    xp, (value, least, slack) = namespace(level), sides
-    margin = (value - level) + least - slack
-    size = xp.abs(value) + xp.abs(level) + xp.abs(least) + slack
-    margin = margin - gamma(8) * size
-    if rate > 0:
-        x = xp.minimum(rate * rho2, xp.full_like(level, LARGEST_EXPONENT))
-        shrunk = margin * xp.exp(-up(x, 2)) * (1.0 - 2 * (EXP_ULPS + 4) * U)
-        shrunk = xp.where(rate * rho2 < LARGEST_EXPONENT, shrunk, 0.0 * level)
-        margin = xp.where(margin > 0, shrunk, margin)
-    lower = down(level + margin, 2)
-    return xp.where(xp.isnan(lower), xp.full_like(lower, -math.inf), lower)
-
-
-@fused
-def add_identity(hessian: Array, amount: Array) -> Array:
-    """`hessian + amount I` for a batch."""
-    xp = namespace(hessian)
-    identity = xp.eye(hessian.shape[-1], dtype=hessian.dtype, device=hessian.device)
-    return hessian + amount[:, None, None] * identity
 
 
 def plain_geometry(cells: Cells) -> Geometry:

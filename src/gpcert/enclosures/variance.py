@@ -25,6 +25,7 @@ from gpcert.enclosures.enclosure import Enclosure
 from gpcert.enclosures.precision import LocalPrecision, Precision
 from gpcert.enclosures.square import OperatorBounds, posterior_square, prior_square, second_square
 from gpcert.enclosures.two_sided import TwoSided, Units
+from gpcert.fusion import fused
 from gpcert.kernels.expansions.base import Combination, Expansion, LocalKernel
 from gpcert.kernels.expansions.geometry import Geometry, reach
 from gpcert.rounding import down, gamma, nonnegative, up
@@ -216,7 +217,7 @@ def variance_enclosure(
         finer = second_square(second, geometry, precision, step, operator)
         square, gained_more = square.better(finer, geometry)
         gained = gained or gained_more
-    below, above = 2.0 * (hessian + square.below), -2.0 * (hessian + square.above)
+    below, above = _doubled_sums(hessian, square.below, square.above)
     below_error = up(2.0 * model.below + rounding + square.below_error, 4)
     above_error = up(2.0 * model.above + rounding + square.above_error, 4)
     sides = ((model.below, 1), (model.above, -1))
@@ -236,6 +237,11 @@ def variance_enclosure(
         gained,
         model.gained,
     )
+
+
+@fused
+def _doubled_sums(hessian: Array, below: Array, above: Array) -> tuple[Array, Array]:
+    return 2.0 * (hessian + below), -2.0 * (hessian + above)
 
 
 def _doubled(cubic: CubicTerm | None) -> CubicTerm | None:

@@ -24,7 +24,7 @@ from typing import Annotated
 
 import numpy as np
 
-from gpcert.arrays import Array, PerCellAndFeature, namespace
+from gpcert.arrays import Array, PerCellAndFeature, namespace, row_products
 from gpcert.fusion import fused
 from gpcert.kernels.expansions.base import (
     Combination,
@@ -46,7 +46,7 @@ from gpcert.kernels.expansions.squared_exponential_table import (
 from gpcert.kernels.exponentials import growth_chord
 from gpcert.regions import Cells
 from gpcert.regions.image import ImageCells
-from gpcert.rounding import gamma, nonnegative, up
+from gpcert.rounding import gamma, nonnegative, root, up
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,10 +94,9 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         """
         xp = namespace(expansion.K)
         geometry = expansion.geometry
-        coefficients, magnitudes, size = _terms(expansion.K, combination.weights)
+        coefficients = expansion.K * combination.weights
         zeroth, gradient, hessian = self.moments(coefficients, expansion.scaled)
-        rounding = self.moment_errors(magnitudes)
-        errors = self._coefficient_errors(expansion, combination, (size, rounding))
+        errors, cubic_rounding = self._coefficient_errors(expansion, combination, coefficients)
         # omega k(., c) = s^2 exactly: the function at the centre itself is the constant
         value = zeroth + self.variance if combination.own else zeroth
         known = self.known_squared_norm(
@@ -115,7 +114,7 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
             expansion.scaled,
             moments,
             box,
-            rounding[:, 3],
+            cubic_rounding,
             drift,
             expansion.copies,
         )
@@ -150,15 +149,14 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
             return None
         xp = namespace(expansion.K)
         geometry = expansion.geometry
-        coefficients, magnitudes, size = _terms(expansion.K, combination.weights)
+        coefficients = expansion.K * combination.weights
         none = xp.zeros_like(coefficients[:, :1]) + xp.zeros_like(expansion.scaled[0, :5])
         box = (geometry.half, geometry.rho)
         higher = self.gram_degrees(coefficients, expansion.scaled, box, 2, none, 1)
         if higher is None:
             return None
         value, gradient = self.first_moments(coefficients, expansion.scaled)
-        rounding = self.moment_errors(magnitudes)
-        errors = self._coefficient_errors(expansion, combination, (size, rounding))[:, :2]
+        errors = self._coefficient_errors(expansion, combination, coefficients)[0][:, :2]
         known = self.known_squared_norm(
             xp.abs(value) - errors[:, 0],
             length_below(gradient, 1) - errors[:, 1],
@@ -182,25 +180,36 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         return expansion.K @ weights.T, errors
 
     def _coefficient_errors(
-        self,
-        expansion: WeightedExpansion,
-        combination: Combination,
-        terms: tuple[tuple[Array, Array], Array],
-    ) -> Array:
-        """(B, 3): rounding of the moments, underflow, and the errors of the weights themselves.
+        self, expansion: WeightedExpansion, combination: Combination, coefficients: Array
+    ) -> tuple[Array, Array]:
+        """(B, 3): rounding of the moments, underflow, and the errors of the weights themselves; and
+        (B,) the rounding of third moments.
 
-        `terms`: sums of the weights and of the coefficients, in size, and `moment_errors`.
+        Where the weights are inexact, by Cauchy-Schwarz: `sum |t_i| k_i eta_i (|z_i| + |c|)^n` of
+        `moment_errors` is at most |t| times the root of a squared size, of which their own errors
+        cost as much, and nothing of every weight is formed.
         """
-        (weights, sizes), rounding = terms
-        xp = namespace(rounding)
-        errors = rounding[:, :3] + self.floor * weights[:, None]
-        if combination.slack is not None:
-            sizes2, _ = expansion.squared_sizes
-            errors = errors + up(combination.slack[:, None] * xp.sqrt(sizes2), 8)
+        xp, N = namespace(coefficients), coefficients.shape[1]
+        weights = xp.reshape(combination.weights, (-1, N))
+        if combination.slack is None:
+            rounding = self.moment_errors(coefficients)
+            underflow = self.floor * xp.sum(xp.abs(weights), axis=1)
+            terms = xp.sum(xp.abs(coefficients), axis=1) if combination.own else None
+            errors, third = rounding[:, :3], rounding[:, 3]
+        else:
+            length = up(root(_row_squares(weights)), N + 8)
+            sizes, wrong = (up(xp.sqrt(part), 2) for part in expansion.squared_sizes)
+            eta = gamma(N + 2 * self.points.shape[1] + 40)
+            errors = up(length[:, None] * (eta * sizes + wrong), 8)
+            third = up(errors[:, 2] * self._largest_extent, 2)
+            underflow = up(self.floor * N**0.5 * length, 4)
+            terms = length * sizes[:, 0]
+            errors = errors + up(combination.slack[:, None] * sizes, 8)
+        errors = errors + underflow[:, None]
         if combination.own:
-            last = up(gamma(4) * (self.variance + sizes), 4)
+            last = up(gamma(4) * (self.variance + terms), 8)
             errors = errors + xp.stack([last, 0.0 * last, 0.0 * last], axis=1)
-        return errors
+        return errors, third
 
     def _tail_bound(
         self,
@@ -261,17 +270,16 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
 
     def derivative_covariance(self, expansion: WeightedExpansion) -> QuadraticForm:
         """`s^2 I`, exactly: the derivatives are orthogonal."""
-        xp = namespace(expansion.K)
-        half = expansion.geometry.half
-        identity = xp.eye(half.shape[1], dtype=half.dtype, device=half.device)
-        matrix = xp.zeros_like(half)[:, :, None] + self.variance * identity
-        return QuadraticForm(matrix, xp.zeros_like(expansion.geometry.rho2))
+        half, rho2 = expansion.geometry.half, expansion.geometry.rho2
+        zero = namespace(rho2).zeros_like(rho2)
+        return QuadraticForm(_multiples_of_identity(zero + self.variance, half), zero)
 
     def squared_step(self, expansion: WeightedExpansion) -> QuadraticForm:
         """`||Psi - e0||^2 = s^2 (omega^2 - 1) <= s^2 chord |d|^2`, chord of the growing weight."""
-        chord = growth_chord(2.0 * self.weight_rate, expansion.geometry.rho2)
-        form = self.derivative_covariance(expansion)
-        return QuadraticForm(up(form.matrix * chord[:, None, None], 2), form.error)
+        geometry = expansion.geometry
+        chord = growth_chord(2.0 * self.weight_rate, geometry.rho2)
+        matrix = _multiples_of_identity(up(self.variance * chord, 2), geometry.half)
+        return QuadraticForm(matrix, namespace(chord).zeros_like(chord))
 
     def remainder(self, expansion: WeightedExpansion, order: int) -> Array:
         rho2 = expansion.geometry.rho2
@@ -345,6 +353,7 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         return paper_lower_bound(where, expansion.scaled, half, weights, slope) - underflow
 
 
+@fused
 def length_below(x: Array, dims: int) -> Array:
     """Lower bound of the Euclidean (Frobenius) norm over the last `dims` axes."""
     xp = namespace(x)
@@ -354,16 +363,22 @@ def length_below(x: Array, dims: int) -> Array:
 
 
 @fused
-def _terms(K: Array, weights: Array) -> tuple[Array, Array, tuple[Array, Array]]:
-    """`a = K t` (B, N) for weights (N,) or (B, N), |a|, and the sums of |t| (B,) or (1,), |a|."""
-    xp = namespace(K)
-    coefficients = K * weights
-    magnitudes = xp.abs(coefficients)
-    sizes = xp.sum(xp.abs(xp.reshape(weights, (-1, K.shape[1]))), axis=1)
-    return coefficients, magnitudes, (sizes, xp.sum(magnitudes, axis=1))
+def _multiples_of_identity(amount: Array, half: Array) -> Array:
+    """(B, f, f) for cells of half-widths (B, f)."""
+    identity = namespace(half).eye(half.shape[1], dtype=half.dtype, device=half.device)
+    return amount[:, None, None] * identity
+
+
+@fused
+def _row_squares(rows: Array) -> Array:
+    return row_products(rows, rows)
 
 
 @fused
 def _times_offsets(K: Array, columns: Array, scaled: Array) -> Array:
     """(B, f, N): `k_i (z_ij - c_j)`."""
+    if isinstance(K, np.ndarray):  # in one place, row after row
+        found = np.empty((*scaled.shape, K.shape[1]))
+        np.subtract(columns[None, :, :], scaled[:, :, None], out=found)
+        return np.multiply(found, K[:, None, :], out=found)
     return K[:, None, :] * (columns[None, :, :] - scaled[:, :, None])

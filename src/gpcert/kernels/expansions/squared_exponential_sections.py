@@ -23,10 +23,10 @@ from functools import cached_property
 import numpy as np
 
 from gpcert.arrays import Array, Backend, namespace
+from gpcert.kernels.expansions.geometry import inverse_lengths
 from gpcert.kernels.expansions.higher_degrees import HigherTerms, cubic_terms
 from gpcert.kernels.expansions.squared_exponential import LocalSquaredExponential, WeightedExpansion
 from gpcert.kernels.expansions.squared_exponential_table import (
-    inverse_lengths,
     kernel_errors,
     subtraction_error,
 )
@@ -133,8 +133,8 @@ class SquaredExponentialSections(LocalSquaredExponential):
             errors.append(xp.sum(wrong, axis=1))
             square, wrong = square * extent2, wrong * extent2
         N = K.shape[1]
-        both = tuple(up(xp.stack(part, axis=1), N + 16) + self.floor * N for part in (sums, errors))
-        return both[0], both[1]
+        first, second = (up(xp.stack(part, axis=1), N + 16) for part in (sums, errors))
+        return first + self.floor * N, second + self.floor * N
 
     def restricted_to(self, index: Array) -> None:
         """Every cell has a table of its own: nothing to be shared."""
@@ -172,12 +172,12 @@ class SquaredExponentialSections(LocalSquaredExponential):
     def _largest_extent(self) -> float:
         return float(namespace(self.extents).max(self.extents))
 
-    def moment_errors(self, magnitudes: Array) -> Array:
+    def moment_errors(self, coefficients: Array) -> Array:
         """`sum_i |a_i| eta_i (|p_i| + |c|)^n` as in the parent: dot products of N terms whose
         factors carry fewer than 3n + 8 further roundings."""
-        xp = namespace(magnitudes)
-        N = magnitudes.shape[1]
-        term = magnitudes * (gamma(N + 34) + self.relative_error)
+        xp = namespace(coefficients)
+        N = coefficients.shape[1]
+        term = xp.abs(coefficients) * (gamma(N + 34) + self.relative_error)
         columns = []
         for _ in range(4):
             columns.append(xp.sum(term, axis=1))

@@ -18,8 +18,9 @@ import numpy as np
 from gpcert.arrays import Array, Backend, namespace
 from gpcert.deadline import checkpoint
 from gpcert.errors import InputError
-from gpcert.fusion import fused
+from gpcert.fusion import dot, fused
 from gpcert.kernels.expansions.box_metric import Box, box_metric
+from gpcert.kernels.expansions.geometry import inverse_lengths
 from gpcert.kernels.expansions.higher_degrees import (
     HIGHEST_DEGREE,
     HigherTerms,
@@ -175,12 +176,12 @@ class SquaredExponentialTable:
         """(B, 3) upper bounds of `sum_i k_i^2 m_i^2n`, m_i >= |z_i - c|, n = 0, 1, 2, and of the
         same of the errors: one product of K^2 with powers of the extents."""
         N = K.shape[1]
-        sums = up(K**2 @ self._size_columns, N + 16) + self.floor * N
+        sums = up(_sums_of_squares(K, self._size_columns), N + 16) + self.floor * N
         return sums[:, :3], sums[:, 3:]
 
     @cached_property
     def _size_columns(self) -> Array:
-        """(N, 6), see `squared_sizes`."""
+        """(N, 6): what `squared_sizes` sums K^2 with."""
         xp = namespace(self.points)
         extent2 = (self.point_norms + self.reach) ** 2
         powers = xp.stack([xp.ones_like(extent2), extent2, extent2**2], axis=1)
@@ -282,13 +283,13 @@ class SquaredExponentialTable:
         """What underflow can cost a moment of degree up to six."""
         return self.floor * (1.0 + self._largest_extent) ** HIGHEST_DEGREE
 
-    def moment_errors(self, magnitudes: Array) -> Array:
+    def moment_errors(self, coefficients: Array) -> Array:
         """`sum_i |a_i| eta_i (|z_i| + |c|)^n`, eta_i = gamma(N + 2f + 32) + relative error of k.
 
         Reason: each moment is a dot product of N terms whose factors carry at most 3n + 8 further
         roundings; intermediate shifts are bounded by `(|z_i| + |c|)^n`, in norm, termwise.
         """
-        return up(magnitudes @ self._error_columns, self.points.shape[0] + 8)
+        return up(_sums_of_sizes(coefficients, self._error_columns), self.points.shape[0] + 8)
 
     @cached_property
     def _error_columns(self) -> Array:
@@ -378,8 +379,24 @@ def _expanded_values(
     product = scaled @ opposite
     product += squares[None, :]
     product += xp.sum(scaled**2, axis=1)[:, None]
+    if isinstance(product, np.ndarray):  # in place: new memory costs more than the arithmetic
+        np.maximum(product, 0.0, out=product)
+        K = -0.5 * (product + fixed)
+        np.exp(K, out=K)
+        K *= scale
+        return product, K
     distances = nonnegative(product)
     return distances, scale * xp.exp(-0.5 * (distances + fixed))
+
+
+@fused
+def _sums_of_squares(rows: Array, columns: Array) -> Array:
+    return dot(rows * rows, columns)
+
+
+@fused
+def _sums_of_sizes(rows: Array, columns: Array) -> Array:
+    return dot(namespace(rows).abs(rows), columns)
 
 
 def subtraction_error(extent: np.ndarray, f: int) -> np.ndarray:
@@ -415,15 +432,3 @@ def kernel_errors(
             "region, or check the kernel's length-scales"
         )
     return np.asarray(up(relative, 4))
-
-
-def inverse_lengths(lengths: np.ndarray) -> np.ndarray:
-    """`1 / l`, or an `InputError` where that is beyond float64."""
-    with np.errstate(over="ignore"):
-        inverse = 1.0 / lengths
-    if not np.all(np.isfinite(inverse)):
-        raise InputError(
-            f"length_scale: expected at least 1e-308, got {lengths.min():.3g}: its inverse is "
-            "beyond float64; express the inputs in a smaller unit"
-        )
-    return inverse

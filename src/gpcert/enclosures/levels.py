@@ -1,0 +1,74 @@
+"""Is a function at least a level? Of polynomials below it, on a batch of cells.
+
+An enclosure says what lies below `exp(rate |d|^2) q`; a level is subtracted from q, so the weight
+multiplies it too. `Enclosure.minimum` has statement and reason.
+
+Proofs: docs/mathematics.md, statement 5.1.
+"""
+
+from __future__ import annotations
+
+import math
+
+from gpcert.arrays import Array, namespace
+from gpcert.enclosures.quadratic_minimum import box_minimum
+from gpcert.fusion import fused
+from gpcert.kernels.exponentials import LARGEST_EXPONENT, growth_chord
+from gpcert.rounding import EXP_ULPS, U, down, gamma, nonnegative, up
+
+
+@fused
+def add_identity(hessian: Array, amount: Array) -> Array:
+    """`hessian + amount I` for a batch."""
+    xp = namespace(hessian)
+    identity = xp.eye(hessian.shape[-1], dtype=hessian.dtype, device=hessian.device)
+    return hessian + amount[:, None, None] * identity
+
+
+@fused
+def at_level(
+    hessian: Array | None, error: Array, level: Array, rate: float, widths: tuple[Array, Array]
+) -> tuple[Array | None, Array]:
+    """See `Enclosure.at_level`; `widths`: half-widths and rho2."""
+    xp, (half, rho2) = namespace(level), widths
+    each = xp.where(level > 0, growth_chord(rate, rho2), xp.full_like(level, rate))
+    amount = -2.0 * level * each
+    if hessian is None:
+        return None, up(error + up(0.5 * nonnegative(-amount) * rho2, 4), 2)
+    hessian = add_identity(hessian, amount)
+    # rounding of hessian + amount I, entry by entry
+    diagonal = xp.sum(xp.abs(xp.linalg.diagonal(hessian)) * half**2, axis=1)
+    return hessian, error + up(gamma(4) * (diagonal + xp.abs(amount) * rho2), 8)
+
+
+@fused
+def above_level(sides: tuple[Array, Array, Array], level: Array, rate: float, rho2: Array) -> Array:
+    """The bound of `Enclosure.minimum` from value, least polynomial and error."""
+    xp, (value, least, slack) = namespace(level), sides
+    margin = (value - level) + least - slack
+    size = xp.abs(value) + xp.abs(level) + xp.abs(least) + slack
+    margin = margin - gamma(8) * size
+    if rate > 0:
+        x = xp.minimum(rate * rho2, xp.full_like(level, LARGEST_EXPONENT))
+        shrunk = margin * xp.exp(-up(x, 2)) * (1.0 - 2 * (EXP_ULPS + 4) * U)
+        shrunk = xp.where(rate * rho2 < LARGEST_EXPONENT, shrunk, 0.0 * level)
+        margin = xp.where(margin > 0, shrunk, margin)
+    lower = down(level + margin, 2)
+    return xp.where(xp.isnan(lower), xp.full_like(lower, -math.inf), lower)
+
+
+@fused
+def tested_on_boxes(
+    coefficients: tuple[Array, Array, Array],
+    error: Array,
+    level: Array,
+    rate: float,
+    widths: tuple[Array, Array],
+) -> tuple[Array, Array]:
+    """`above_level` of a quadratic on boxes, and where it is about least."""
+    value, gradient, hessian = coefficients
+    slack = error
+    if rate > 0:
+        hessian, slack = at_level(hessian, error, level, rate, widths)
+    found = box_minimum(widths[0], gradient, hessian)
+    return above_level((value, found.lower, slack), level, rate, widths[1]), found.point
