@@ -87,7 +87,9 @@ def test_signs_hold_on_the_cell(seed, N, f, width, scale, share, constant):
 def test_no_degree_is_left_out(degree):
     """Points on a line whose sum has next to nothing below a degree: alternating binomials."""
     z = np.linspace(-0.5, 0.5, degree + 1)[:, None]
-    t = np.array([np.prod([1.0 / (z[i, 0] - s) for s in np.delete(z[:, 0], i)]) for i in range(len(z))])
+    t = np.array(
+        [np.prod([1.0 / (z[i, 0] - s) for s in np.delete(z[:, 0], i)]) for i in range(len(z))]
+    )
     region = Ball(np.zeros(1), 1.0)
     kernel = SquaredExponential(1.0, 1.0).localize(z, region, Backend())
     expansion = kernel.expand(region.root())

@@ -77,7 +77,7 @@ def monotone_signs(
     found = xp.zeros_like(geometry.half[0])
     (active,) = xp.nonzero(geometry.half[0] > 0)
     N = len(kernel.points)
-    large = N > (MOST_POINTS if function.W is None else MOST_FORM_POINTS)
+    large = (MOST_POINTS if function.W is None else MOST_FORM_POINTS) < N
     if large or not 0 < len(active) <= MOST_FEATURES:
         return found
     a = expansion.K[0] * function.weights
