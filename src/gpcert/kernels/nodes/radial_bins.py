@@ -10,6 +10,7 @@ Proofs: docs/mathematics.md, statement 3.8.
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,16 +20,17 @@ from gpcert.arrays import Array, row_blocks
 from gpcert.kernels.nodes.beyond import Beyond
 from gpcert.kernels.nodes.radial_accuracy import regular_accuracy
 from gpcert.kernels.nodes.radial_remainder import (
+    MOST_QUINTIC_FEATURES,
     MOST_TENSOR_FEATURES,
     beyond_of_tensors,
-    raw_tensors,
+    tensor_moments,
     tensor_rounding,
 )
 from gpcert.kernels.nodes.radial_variations import (
     FAR,
     SLACK,
     DistanceRange,
-    fifth_shares,
+    derivative_shares,
     first,
     largest_third,
     third,
@@ -73,11 +75,13 @@ def serves(batch: RadialBatch) -> bool:
 
 
 class SizeTable(NamedTuple):
-    """For one rho: bins whose points are near, those that go on to order 5, and columns (BINS, 6)
-    of what a weight of 1 costs there, apart from powers of rho (see `BinTables.of_sizes`)."""
+    """For one rho: bins whose points are near, those that go on to order 5 and further to order 6,
+    and columns (BINS, 9) of what a weight of 1 costs there, apart from powers of rho (see
+    `BinTables.of_sizes`)."""
 
     near: np.ndarray
     goes_on: np.ndarray
+    further: np.ndarray
     columns: np.ndarray
     squares: np.ndarray
 
@@ -107,35 +111,34 @@ class BinTables:
         return (1.0 + SLACK) * np.stack([*found.sizes, *found.errors], axis=1)
 
     @cached_property
-    def rounding(self) -> tuple[np.ndarray, np.ndarray]:
-        """(BINS,): what degrees 3 and 4 may be off by, for rho = 1."""
-        profile = self.node.profile
-        F = profile.terms(self.low, (2, 0), (3, 0), (4, 0))
-        cubic, quartic = tensor_rounding(
-            self.node, (self.low, self.high), self.error, self.extents, F
-        )
-        return (1.0 + SLACK) * cubic, (1.0 + SLACK) * quartic
+    def rounding(self) -> list[np.ndarray]:
+        """(BINS,): what degrees 3, 4 and 5 may be off by, for rho = 1."""
+        F = self.node.profile.terms(self.low, (2, 0), (3, 0), (4, 0), (5, 0))
+        parts = tensor_rounding(self.node, (self.low, self.high), self.error, self.extents, F)
+        return [(1.0 + SLACK) * part for part in parts]
 
-    def of_sizes(self, sizes: list[float], tensors: bool) -> list[SizeTable]:
+    def of_sizes(self, sizes: list[float], degree: int) -> list[SizeTable]:
         """Which points end where is free to choose; costs are, with s the variance,
 
             s rho first                                     near: the value alone,
             s rho^3 third                                   at order 3,
             s rho^5 fifth + rho^3 cubic + rho^4 quartic     at order 5,
+            s rho^6 sixth + rho^3 cubic + rho^4 quartic + rho^5 quintic     at order 6,
 
-        and `squares` those of the first two, for errors of the weights.
+        and `squares` those of the first two, for errors of the weights. `degree` is that of the
+        highest tensor, 2 for none.
         """
         if len(self._sizes) > MOST_TABLES:
             self._sizes.clear()
         missing = [rho for rho in sizes if rho not in self._sizes]
         if missing:
-            found = self._of_sizes(np.asarray(missing)[:, None], tensors)
+            found = self._of_sizes(np.asarray(missing)[:, None], degree)
             tables = (SizeTable(*parts) for parts in zip(*found, strict=True))
             self._sizes.update(zip(missing, tables, strict=True))
         return [self._sizes[rho] for rho in sizes]
 
     @np.errstate(over="ignore", invalid="ignore", divide="ignore")
-    def _of_sizes(self, rho: np.ndarray, tensors: bool) -> SizeTable:
+    def _of_sizes(self, rho: np.ndarray, degree: int) -> SizeTable:
         """Of all sizes (S, 1) at once."""
         node, profile = self.node, self.node.profile
         moved = up(self.error + rho, 4)
@@ -146,16 +149,28 @@ class BinTables:
         ends = up(np.minimum(third(profile, *distances), largest_third(profile)) / 6.0, 1)
         center = DistanceRange(self.low - self.error, up(self.high + self.error, 2))
         center.high[-1] = FAR
-        fifth = up(fifth_shares(profile, center, distances, rho, SHARES) / 120.0, 2)
-        cubic, quartic = (part + 0.0 * rho for part in self.rounding)
-        smooth = rho**3 * (cubic + rho * quartic) + node.variance * (rho**5 * fifth)
+
+        def left(order: int) -> np.ndarray:
+            shares = derivative_shares(profile, order, center, distances, rho, SHARES)
+            return up(shares / math.factorial(order), 2)
+
+        fifth = left(5)
+        sixth = left(6) if degree == 5 else np.full_like(fifth, np.inf)
+        cubic, quartic, quintic = (part + 0.0 * rho for part in self.rounding)
+        tensors = rho**3 * (cubic + rho * quartic)
         rough = node.variance * (rho**3 * ends)
+        smooth = tensors + node.variance * (rho**5 * fifth)
+        smoother = tensors + rho**5 * (quintic + node.variance * (rho * sixth))
         near = ~(rough <= node.variance * (rho * alone))
-        goes_on = (smooth < rough) & ~near & tensors
+        goes_on = (smooth < rough) & ~near & (degree > 2)
+        further = (smoother < smooth) & goes_on
         columns = [near * alone, _where(~near & ~goes_on, ends), _where(goes_on, fifth)]
         columns += [_where(goes_on, cubic), _where(goes_on, quartic), _where(~near, ends)]
+        columns += [_where(goes_on & ~further, fifth)]
+        columns += [_where(further, quintic), _where(further, sixth)]
         squares = [near * alone**2, _where(~near, ends) ** 2]
-        return SizeTable(near, goes_on, np.stack(columns, axis=2), np.stack(squares, axis=2))
+        stacks = (np.stack(parts, axis=2) for parts in (columns, squares))
+        return SizeTable(near, goes_on, further, next(stacks), next(stacks))
 
 
 def _where(mask: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -207,8 +222,9 @@ class BinnedSums:
         rounded = np.ldexp(np.ceil(mantissa * (2 * SIZES)) / (2 * SIZES), exponent)
         sizes, whose = np.unique(rounded, return_inverse=True)
         features = self.batch.centers.shape[1]
-        tensors = 0 < features <= MOST_TENSOR_FEATURES
-        return self.tables.of_sizes(sizes.tolist(), tensors), whose
+        degree = 2 + 2 * (0 < features <= MOST_TENSOR_FEATURES)
+        degree += 0 < features <= MOST_QUINTIC_FEATURES
+        return self.tables.of_sizes(sizes.tolist(), degree), whose
 
     def _dot(self, weights: np.ndarray, name: str) -> np.ndarray:
         """(B, columns): weights (B, BINS) times each cell's own table."""
@@ -223,7 +239,7 @@ class BinnedSums:
         """(B, N): the points in bins of a kind; None where all are (or, of near ones, none is)."""
         tables, whose = self._sizes
         kinds = np.stack([getattr(table, name) for table in tables])[whose]
-        usual = name == "goes_on"
+        usual = name != "near"
         if not np.any((kinds != usual) & (self.totals > 0)):
             return None
         found = [
@@ -234,13 +250,24 @@ class BinnedSums:
     def remainder(self) -> tuple[Beyond, np.ndarray | None]:
         """What degree 2 leaves, and the points (B, N) left out of it; None: no point is."""
         batch, s, rho = self.batch, self.batch.node.variance, self.batch.rho
-        near, rough, fifth, cubic, quartic, ends = self._dot(self.totals, "columns").T
+        near, rough, fifth, cubic, quartic, ends, ending, quintic, sixth = self._dot(
+            self.totals, "columns"
+        ).T
         alone = s * (rho * near)
-        total = alone + s * (rho**3 * rough + rho**5 * fifth)
-        total = up(total + rho**3 * (cubic + rho * quartic), self.roundings)
+        shared = alone + s * (rho**3 * rough) + rho**3 * (cubic + rho * quartic)
+        total = up(shared + s * (rho**5 * fifth), self.roundings)
         plain = up(alone + s * (rho**3 * ends), self.roundings)
-        raw = raw_tensors(batch, self.weights, self._mask("goes_on"))
-        return beyond_of_tensors(batch, raw, total, plain), self._mask("near")
+        further = shared + s * (rho**5 * ending) + rho**5 * (quintic + s * (rho * sixth))
+        deep = bool(np.any(sixth > 0))
+        moments = tensor_moments(
+            batch,
+            self.weights,
+            self._mask("goes_on"),
+            self._mask("further") if deep else None,
+            deep,
+        )
+        beyond = beyond_of_tensors(batch, moments, total, plain, up(further, self.roundings))
+        return beyond, self._mask("near")
 
     def remainder_norm(self) -> np.ndarray:
         """(B,): the norm over the points of what each leaves at order 3 or 1."""

@@ -4,11 +4,13 @@ With v = z - c scaled, r = |v| (the fixed features included) and F_n of `radial_
 
     D^3 k = s (F_3 (v.d)^3 - 3 F_2 (v.d) |d|^2),
     D^4 k = s (F_4 (v.d)^4 - 6 F_3 (v.d)^2 |d|^2 + 3 F_2 |d|^4),
-    D^5 k = s (F_5 (v.d)^5 - 10 F_4 (v.d)^3 |d|^2 + 15 F_3 (v.d) |d|^4)
+    D^5 k = s (F_5 (v.d)^5 - 10 F_4 (v.d)^3 |d|^2 + 15 F_3 (v.d) |d|^4),
+    D^6 k = s (F_6 (v.d)^6 - 15 F_5 (v.d)^4 |d|^2 + 45 F_4 (v.d)^2 |d|^4 - 15 F_3 |d|^6)
 
 (each from the last, as the gradient of F_n is F_(n+1) v and that of v is -1, in c). Weights of a
 posterior alternate in sign: `sum_i a_i D^3 k(., z_i)` as one tensor keeps their cancellation, where
-a sum of absolute values would lose a factor of a hundred; only order 5 is summed point by point.
+a sum of absolute values would lose a factor of a hundred; only order 5 is summed point by point, or
+order 6, where there are few features and degree 5 is a tensor too (`radial_bins`).
 
 Proofs: docs/mathematics.md, statement 3.6.
 """
@@ -16,7 +18,8 @@ Proofs: docs/mathematics.md, statement 3.6.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -39,6 +42,9 @@ if TYPE_CHECKING:
 MOST_TENSOR_FEATURES = 12
 """Up to here all fourth moments (f^4 / 24 columns) are formed."""
 
+MOST_QUINTIC_FEATURES = 4
+"""Up to here all fifth moments, too."""
+
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")
 def radial_remainder(batch: RadialBatch, coefficients: Array, third: Array) -> Beyond:
@@ -56,7 +62,7 @@ def radial_remainder(batch: RadialBatch, coefficients: Array, third: Array) -> B
     zero = xp.zeros_like(batch.r)
     F = node.profile.terms(batch.r, (2, 0), (3, 0), (4, 0))
     ends = (batch.r, batch.r)
-    cubic, quartic = tensor_rounding(node, ends, batch.distance_error, node.extents, F)
+    cubic, quartic, _ = tensor_rounding(node, ends, batch.distance_error, node.extents, F)
     powers = rho[:, None] ** 3
     rounding = up(powers * cubic + (powers * rho[:, None]) * quartic, 8)
     rounding = xp.where(xp.isnan(rounding), xp.full_like(rounding, math.inf), rounding)
@@ -72,57 +78,83 @@ def radial_remainder(batch: RadialBatch, coefficients: Array, third: Array) -> B
     rough = xp.where(sizes > 0, rough, zero)
     plain = up(xp.sum(sizes * rough, axis=1), coefficients.shape[1] + 4)
     a = node.variance * xp.where(goes_on, coefficients, zero)
-    raw = _raw(batch, [a * xp.where(goes_on, factor, zero) for factor in F])
-    return beyond_of_tensors(batch, raw, total, plain)
+    raw = _raw(batch, [a * xp.where(goes_on, factor, zero) for factor in F], (1, 3, 4))
+    return beyond_of_tensors(batch, Moments(raw), total, plain)
 
 
-RawMoments = tuple[list[Array], list[Array], list[Array]]
-"""Moments of `a s F_n` for n = 2, 3, 4, about 0, of degrees up to 1, 3 and 4."""
+class Moments(NamedTuple):
+    """Moments about 0 of `a s F_n`: of `lower` for n = 2, 3, 4, of degrees up to 1, 3 and 4; of
+    `quintic`, if that is known, for n = 3, 4, 5, up to 1, 3 and 5."""
+
+    lower: list[list[Array]]
+    quintic: list[list[Array]] | None = None
 
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")
-def beyond_of_tensors(batch: RadialBatch, raw: RawMoments, total: Array, plain: Array) -> Beyond:
-    """From the moments of the points that go on; `total` (B,) is what is left beside their tensors,
-    `plain` without any."""
-    node, half, rho = batch.node, batch.half, batch.rho
-    cubic, quartic = _tensors(batch, raw)
+def beyond_of_tensors(
+    batch: RadialBatch,
+    moments: Moments,
+    total: Array,
+    plain: Array,
+    further: Array | None = None,
+) -> Beyond:
+    """From the moments of the points that go on; `total` (B,) is what is left beside the tensors of
+    degree 3 and 4, `plain` without any, `further` beside those of degree 3 to 5."""
+    xp, node, half, rho = namespace(total), batch.node, batch.half, batch.rho
+    cubic, quartic = _tensors(batch, moments.lower)
+    if moments.quintic is not None:
+        assert further is not None, "what a tensor of degree 5 leaves"
+        quintic = _quintic(batch, moments.quintic)
+        total = xp.minimum(total, up(further + form_size(quintic, half, rho, 5) / 120.0, 2))
     # what underflows: below 2^-1022 a product, of which each entry has fewer than 2^30
     reach = (1.0 + rho + node.largest_extent) ** 8
     rest = up(total + form_size(quartic, half, rho, 4) / 24.0 + TINY * reach, 8)
     absolute = entry_sum(cubic, half, 3)
     size = up(rest + form_size(cubic, half, rho, 3) / 6.0, 4)
-    size = namespace(size).minimum(size, plain)
+    size = xp.minimum(size, plain)
     absolute = up(absolute / 6.0, 1)
     rest = up(rest + gamma(8) * absolute, 2)  # of the tensor's change of coordinates
     return Beyond(size, CubicPart(_in_frame(cubic, node.scale), rest, absolute))
 
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")
-def raw_tensors(batch: RadialBatch, weights: Array, goes_on: Array | None) -> RawMoments:
-    """The moments of points that go on (B, N), None: all do; by blocks that stay in the cache."""
+def tensor_moments(
+    batch: RadialBatch,
+    weights: Array,
+    goes_on: Array | None,
+    further: Array | None = None,
+    quintic: bool = False,
+) -> Moments:
+    """The moments of points that go on (B, N), None: all do, and with `quintic` of those that go on
+    `further`; by blocks that stay in the cache."""
     xp, node = namespace(batch.r), batch.node
-    found = []
+    lower, upper = [], []
     for block in row_blocks(batch.r):
         a = node.variance * (weights if weights.ndim == 1 else weights[block])
-        F = [batch.profile[2][block], *node.profile.terms(batch.r[block], (3, 0), (4, 0))]
+        pairs = ((3, 0), (4, 0), (5, 0)) if quintic else ((3, 0), (4, 0))
+        F = [batch.profile[2][block], *node.profile.terms(batch.r[block], *pairs)]
         weighted = [a * factor for factor in F]
-        if goes_on is not None:
-            mask = goes_on[block]
-            weighted = [xp.where(mask, part, xp.zeros_like(part)) for part in weighted]
-        found.append(_raw(batch, weighted))
-    low, middle, high = zip(*found, strict=True)
-    return _joined(low), _joined(middle), _joined(high)
+        lower.append(_raw(batch, _masked(weighted[:3], goes_on, block), (1, 3, 4)))
+        if quintic:
+            upper.append(_raw(batch, _masked(weighted[1:], further, block), (1, 3, 5)))
+    joined = [
+        [[xp.concat(list(parts), axis=1) for parts in zip(*own, strict=True)] for own in each]
+        for each in (zip(*lower, strict=True), zip(*upper, strict=True))
+    ]
+    return Moments(joined[0], joined[1] or None)
 
 
-def _joined(blocks: tuple[list[Array], ...]) -> list[Array]:
-    """The moments of each degree, of all blocks."""
-    xp = namespace(blocks[0][0])
-    return [xp.concat(list(parts), axis=1) for parts in zip(*blocks, strict=True)]
+def _masked(arrays: list[Array], mask: Array | None, block: slice) -> list[Array]:
+    """0 outside of a mask, where there is one."""
+    if mask is None:
+        return arrays
+    xp, own = namespace(arrays[0]), mask[block]
+    return [xp.where(own, array, xp.zeros_like(array)) for array in arrays]
 
 
-def _raw(batch: RadialBatch, weighted: list[Array]) -> RawMoments:
-    moments, (two, three, four) = batch.node.higher_moments, weighted
-    return moments.raw(two, 1), moments.raw(three, 3), moments.raw(four, 4)
+def _raw(batch: RadialBatch, weighted: list[Array], degrees: tuple[int, ...]) -> list[list[Array]]:
+    moments = batch.node.higher_moments
+    return [moments.raw(own, degree) for own, degree in zip(weighted, degrees, strict=True)]
 
 
 def _in_frame(cubic: Array, scale: Array) -> Array:
@@ -139,9 +171,9 @@ def tensor_rounding(
     distance_error: Array,
     extents: Array,
     F: list[Array],
-) -> tuple[Array, Array]:
-    """By how much degrees 3 and 4 of a point may be off, for a weight and a rho of 1, at distances
-    between two ends, F_n at the lower one.
+) -> tuple[Array, Array, Array]:
+    """By how much degrees 3, 4 and, where F_5 is given, 5 of a point may be off, for a weight and a
+    rho of 1, at distances between two ends, F_n at the lower one, n = 2, 3, ...
 
     Each F_n is known up to its relative error, |v| is at most r and the extent; coordinates are off
     by `COORDINATE extent`; sums over points and their shifts round terms as large as
@@ -150,34 +182,53 @@ def tensor_rounding(
     """
     xp, f = namespace(distance_error), node.scale.shape[0]
     E = extents + xp.zeros_like(distance_error)
-    e2, e3, e4 = (1.5 * errors_between(node.profile, n, ends, distance_error) for n in (2, 3, 4))
+    e2, e3, e4, *more = (
+        1.5 * errors_between(node.profile, n, ends, distance_error) for n in range(2, 2 + len(F))
+    )
     length = xp.minimum(up(ends[1] + distance_error, 2), E)
     summed = gamma(node.table.points.shape[0] + f * f + 96) + 4.0 * COORDINATE + 64.0 * U
     many, square = 1.0 + math.sqrt(f), 1.0 + f
-    F2, F3, F4 = F
+    F2, F3, F4, *last = F
     cubic = F3 * (e3 * length**3 + summed * E**3)
     cubic = cubic + (3.0 * F2) * (e2 * length + (summed * many) * E)
     quartic = F4 * (e4 * length**4 + summed * E**4)
     quartic = quartic + (6.0 * F3) * (e3 * length**2 + (summed * many) * E**2)
     quartic = quartic + (3.0 * F2) * (e2 + summed * square)
-    factor = 1.2 * node.variance
-    return up((factor / 6.0) * cubic, 32), up((factor / 24.0) * quartic, 32)
+    quintic = xp.full_like(quartic, math.inf)
+    if last:
+        quintic = last[0] * (more[0] * length**5 + summed * E**5)
+        quintic = quintic + (10.0 * F4) * (e4 * length**3 + (summed * many) * E**3)
+        quintic = quintic + (15.0 * F3) * (e3 * length + (summed * square) * E)
+    parts = ((cubic, 6.0), (quartic, 24.0), (quintic, 120.0))
+    found = (up((1.2 * node.variance / number) * part, 32) for part, number in parts)
+    return next(found), next(found), next(found)
 
 
-def _tensors(batch: RadialBatch, raw: RawMoments) -> tuple[Array, Array]:
+def _tensors(batch: RadialBatch, raw: list[list[Array]]) -> tuple[Array, Array]:
     """T_3 (B, n3) and T_4 (B, n4) in scaled coordinates, from `a s F_n`, n = 2, 3, 4.
 
     `3 (g.d) |d|^2` is the tensor with entries `g_j [k = l] + g_k [j = l] + g_l [j = k]`, and
     likewise `6 (d^T H d) |d|^2` and `3 |d|^4`: see `pairings`.
     """
-    xp = namespace(batch.r)
     moments, centers = batch.node.higher_moments, batch.centers
-    f = centers.shape[1]
     low, middle, high = raw
     g = moments.centred(low, centers, 1)
     H = moments.centred(middle, centers, 2)
-    cubic = moments.centred(middle, centers, 3)
-    quartic = moments.centred(high, centers, 4)
-    once, twice = (xp.asarray(m, device=g.device) for m in (pairings(f, 3), pairings(f, 4)))
-    both = xp.asarray(double_pairings(f), device=g.device)
-    return cubic - g @ once, quartic - H @ twice + low[0].T * both
+    cubic = moments.centred(middle, centers, 3) - g @ _placed(pairings, 3, centers)
+    quartic = moments.centred(high, centers, 4) - H @ _placed(pairings, 4, centers)
+    return cubic, quartic + low[0].T @ _placed(double_pairings, 4, centers)
+
+
+def _quintic(batch: RadialBatch, raw: list[list[Array]]) -> Array:
+    """T_5 (B, n5) likewise, from n = 3, 4, 5."""
+    moments, centers = batch.node.higher_moments, batch.centers
+    low, middle, high = raw
+    g = moments.centred(low, centers, 1)
+    T = moments.centred(middle, centers, 3)
+    quintic = moments.centred(high, centers, 5) - T @ _placed(pairings, 5, centers)
+    return quintic + g @ _placed(double_pairings, 5, centers)
+
+
+def _placed(table: Callable[[int, int], np.ndarray], degree: int, like: Array) -> Array:
+    """A table of a degree for as many features, on the device."""
+    return namespace(like).asarray(table(like.shape[1], degree), device=like.device)
