@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Annotated, Any
@@ -22,6 +23,7 @@ Array = Any  # numpy.ndarray or torch.Tensor, always float64 inside the engine
 # Shapes in annotations: letters of GLOSSARY.md, checked while tests run (`tests/shapes.py`).
 PerCell = Annotated[Array, "B"]
 PerCellAndFeature = Annotated[Array, "B f"]
+PerCellAndClass = Annotated[Array, "B m"]
 PerCellMatrix = Annotated[Array, "B f f"]
 Rows = Annotated[Array, "n f"]
 PerRow = Annotated[Array, "n"]
@@ -113,6 +115,14 @@ def namespace(*arrays: Array) -> Any:
                 _KNOWN[kind] = array_api_compat.array_namespace(*arrays)
             return _KNOWN[kind]
     return array_api_compat.array_namespace(*arrays)  # raises: no arrays
+
+
+def least_of(arrays: Sequence[Array]) -> Array:
+    """The smallest of arrays of one shape, place by place."""
+    best = arrays[0]
+    for other in arrays[1:]:
+        best = namespace(best).minimum(best, other)
+    return best
 
 
 CACHED = 2**15

@@ -66,6 +66,9 @@ class UnitForm(Factored):
     slope: np.ndarray
     inverse: Inverse | None
     """Of the factor before it was scaled by 2^(e/2), where it is known."""
+    joint: UnitForm | None = None
+    """Of the coupled outputs whose differences these are: a pair is their joint operator between
+    vectors of length one, so it has their `excess` and `gain`."""
 
     @staticmethod
     def of(posterior: Any) -> UnitForm:
@@ -209,6 +212,8 @@ class UnitForm(Factored):
         assumed. Coupled outputs have one operator: `sum_c A_c K_ZZ A_c^T <= (1 + kappa) I`; where a
         C couples them, each has its own A, and that part of P is positive.
         """
+        if self.joint is not None:
+            return self.joint.excess
         joint = self.coupled and not self.negative_factor.size
         groups = [tuple(self.factor)] if joint else [(A,) for A in self.factor]
         largest = max(map(self._largest_eigenvalue, groups))
@@ -238,6 +243,8 @@ class UnitForm(Factored):
 
         Of a C that couples outputs: how far it exceeds what the A take off (Statement 1.11).
         """
+        if self.joint is not None:
+            return self.joint.gain
         if not self.negative_factor.size:
             return 1.0
         groups = [(C,) for C in self.negative_factor]
