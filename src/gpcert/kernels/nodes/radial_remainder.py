@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from gpcert.arrays import Array, namespace, row_blocks
+from gpcert.arrays import Array, namespace
 from gpcert.kernels.nodes.beyond import Beyond, CubicPart
 from gpcert.kernels.nodes.radial_accuracy import COORDINATE, errors_between
 from gpcert.kernels.nodes.radial_variations import DistanceRange, fifth_remainder
@@ -78,7 +78,10 @@ def radial_remainder(batch: RadialBatch, coefficients: Array, third: Array) -> B
     rough = xp.where(sizes > 0, rough, zero)
     plain = up(xp.sum(sizes * rough, axis=1), coefficients.shape[1] + 4)
     a = node.variance * xp.where(goes_on, coefficients, zero)
-    raw = _raw(batch, [a * xp.where(goes_on, factor, zero) for factor in F], (1, 3, 4))
+    raw = [
+        node.higher_moments.raw(a * xp.where(goes_on, factor, zero), degree)
+        for factor, degree in zip(F, (1, 3, 4), strict=True)
+    ]
     return beyond_of_tensors(batch, Moments(raw), total, plain)
 
 
@@ -115,46 +118,6 @@ def beyond_of_tensors(
     absolute = up(absolute / 6.0, 1)
     rest = up(rest + gamma(8) * absolute, 2)  # of the tensor's change of coordinates
     return Beyond(size, CubicPart(_in_frame(cubic, node.scale), rest, absolute))
-
-
-@np.errstate(over="ignore", invalid="ignore", divide="ignore")
-def tensor_moments(
-    batch: RadialBatch,
-    weights: Array,
-    goes_on: Array | None,
-    further: Array | None = None,
-    quintic: bool = False,
-) -> Moments:
-    """The moments of points that go on (B, N), None: all do, and with `quintic` of those that go on
-    `further`; by blocks that stay in the cache."""
-    xp, node = namespace(batch.r), batch.node
-    lower, upper = [], []
-    for block in row_blocks(batch.r):
-        a = node.variance * (weights if weights.ndim == 1 else weights[block])
-        pairs = ((3, 0), (4, 0), (5, 0)) if quintic else ((3, 0), (4, 0))
-        F = [batch.profile[2][block], *node.profile.terms(batch.r[block], *pairs)]
-        weighted = [a * factor for factor in F]
-        lower.append(_raw(batch, _masked(weighted[:3], goes_on, block), (1, 3, 4)))
-        if quintic:
-            upper.append(_raw(batch, _masked(weighted[1:], further, block), (1, 3, 5)))
-    joined = [
-        [[xp.concat(list(parts), axis=1) for parts in zip(*own, strict=True)] for own in each]
-        for each in (zip(*lower, strict=True), zip(*upper, strict=True))
-    ]
-    return Moments(joined[0], joined[1] or None)
-
-
-def _masked(arrays: list[Array], mask: Array | None, block: slice) -> list[Array]:
-    """0 outside of a mask, where there is one."""
-    if mask is None:
-        return arrays
-    xp, own = namespace(arrays[0]), mask[block]
-    return [xp.where(own, array, xp.zeros_like(array)) for array in arrays]
-
-
-def _raw(batch: RadialBatch, weighted: list[Array], degrees: tuple[int, ...]) -> list[list[Array]]:
-    moments = batch.node.higher_moments
-    return [moments.raw(own, degree) for own, degree in zip(weighted, degrees, strict=True)]
 
 
 def _in_frame(cubic: Array, scale: Array) -> Array:
