@@ -33,11 +33,7 @@ from gpcert.kernels.nodes.radial_accuracy import (
 from gpcert.kernels.nodes.radial_bins import BinnedSums, BinTables, serves
 from gpcert.kernels.nodes.radial_lines import radial_lines
 from gpcert.kernels.nodes.radial_profiles import RadialProfile, infinite_beyond_zero
-from gpcert.kernels.nodes.radial_remainder import (
-    MOST_QUINTIC_FEATURES,
-    MOST_TENSOR_FEATURES,
-    radial_remainder,
-)
+from gpcert.kernels.nodes.radial_remainder import MOST_TENSOR_FEATURES, radial_remainder
 from gpcert.kernels.nodes.radial_variations import (
     DistanceRange,
     largest_third,
@@ -120,9 +116,8 @@ class LocalRadial(LocalNode):
 
     @cached_property
     def higher_moments(self) -> HigherMoments:
-        """Moments of the points up to the fourth or fifth, formed when first needed."""
-        few = self.scale.shape[0] <= MOST_QUINTIC_FEATURES
-        return HigherMoments(self.table.points, 5 if few else 4)
+        """Moments of the points up to the fourth, formed when first needed."""
+        return HigherMoments(self.table.points)
 
     @property
     def expanded(self) -> bool:

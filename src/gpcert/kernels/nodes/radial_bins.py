@@ -10,7 +10,6 @@ Proofs: docs/mathematics.md, statement 3.8.
 
 from __future__ import annotations
 
-import math
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,7 +20,6 @@ from gpcert.kernels.nodes.base import Jet
 from gpcert.kernels.nodes.beyond import Beyond
 from gpcert.kernels.nodes.radial_accuracy import regular_accuracy
 from gpcert.kernels.nodes.radial_remainder import (
-    MOST_QUINTIC_FEATURES,
     MOST_TENSOR_FEATURES,
     beyond_of_tensors,
     tensor_rounding,
@@ -29,7 +27,6 @@ from gpcert.kernels.nodes.radial_remainder import (
 from gpcert.kernels.nodes.radial_sums import (
     BINS,
     FINENESS,
-    Kinds,
     PointSums,
     bin_numbers,
     sum_over_points,
@@ -39,7 +36,7 @@ from gpcert.kernels.nodes.radial_variations import (
     FAR,
     SLACK,
     DistanceRange,
-    derivative_shares,
+    fifth_shares,
     first,
     largest_third,
     third,
@@ -80,13 +77,11 @@ def serves(batch: RadialBatch) -> bool:
 
 
 class SizeTable(NamedTuple):
-    """For one rho: bins whose points are near, those that go on to order 5 and further to order 6,
-    and columns (BINS, 9) of what a weight of 1 costs there, apart from powers of rho (see
-    `BinTables.of_sizes`)."""
+    """For one rho: bins whose points are near, those that go on to order 5, and columns (BINS, 6)
+    of what a weight of 1 costs there, apart from powers of rho (see `BinTables.of_sizes`)."""
 
     near: np.ndarray
     goes_on: np.ndarray
-    further: np.ndarray
     columns: np.ndarray
     squares: np.ndarray
 
@@ -116,34 +111,35 @@ class BinTables:
         return (1.0 + SLACK) * np.stack([*found.sizes, *found.errors], axis=1)
 
     @cached_property
-    def rounding(self) -> list[np.ndarray]:
-        """(BINS,): what degrees 3, 4 and 5 may be off by, for rho = 1."""
-        F = self.node.profile.terms(self.low, (2, 0), (3, 0), (4, 0), (5, 0))
-        parts = tensor_rounding(self.node, (self.low, self.high), self.error, self.extents, F)
-        return [(1.0 + SLACK) * part for part in parts]
+    def rounding(self) -> tuple[np.ndarray, np.ndarray]:
+        """(BINS,): what degrees 3 and 4 may be off by, for rho = 1."""
+        profile = self.node.profile
+        F = profile.terms(self.low, (2, 0), (3, 0), (4, 0))
+        cubic, quartic = tensor_rounding(
+            self.node, (self.low, self.high), self.error, self.extents, F
+        )
+        return (1.0 + SLACK) * cubic, (1.0 + SLACK) * quartic
 
-    def of_sizes(self, sizes: list[float], degree: int) -> list[SizeTable]:
+    def of_sizes(self, sizes: list[float], tensors: bool) -> list[SizeTable]:
         """Which points end where is free to choose; costs are, with s the variance,
 
             s rho first                                     near: the value alone,
             s rho^3 third                                   at order 3,
             s rho^5 fifth + rho^3 cubic + rho^4 quartic     at order 5,
-            s rho^6 sixth + rho^3 cubic + rho^4 quartic + rho^5 quintic     at order 6,
 
-        and `squares` those of the first two, for errors of the weights. `degree` is that of the
-        highest tensor, 2 for none.
+        and `squares` those of the first two, for errors of the weights.
         """
         if len(self._sizes) > MOST_TABLES:
             self._sizes.clear()
         missing = [rho for rho in sizes if rho not in self._sizes]
         if missing:
-            found = self._of_sizes(np.asarray(missing)[:, None], degree)
+            found = self._of_sizes(np.asarray(missing)[:, None], tensors)
             tables = (SizeTable(*parts) for parts in zip(*found, strict=True))
             self._sizes.update(zip(missing, tables, strict=True))
         return [self._sizes[rho] for rho in sizes]
 
     @np.errstate(over="ignore", invalid="ignore", divide="ignore")
-    def _of_sizes(self, rho: np.ndarray, degree: int) -> SizeTable:
+    def _of_sizes(self, rho: np.ndarray, tensors: bool) -> SizeTable:
         """Of all sizes (S, 1) at once."""
         node, profile = self.node, self.node.profile
         moved = up(self.error + rho, 4)
@@ -154,28 +150,16 @@ class BinTables:
         ends = up(np.minimum(third(profile, *distances), largest_third(profile)) / 6.0, 1)
         center = DistanceRange(self.low - self.error, up(self.high + self.error, 2))
         center.high[-1] = FAR
-
-        def left(order: int) -> np.ndarray:
-            shares = derivative_shares(profile, order, center, distances, rho, SHARES)
-            return up(shares / math.factorial(order), 2)
-
-        fifth = left(5)
-        sixth = left(6) if degree == 5 else np.full_like(fifth, np.inf)
-        cubic, quartic, quintic = (part + 0.0 * rho for part in self.rounding)
-        tensors = rho**3 * (cubic + rho * quartic)
+        fifth = up(fifth_shares(profile, center, distances, rho, SHARES) / 120.0, 2)
+        cubic, quartic = (part + 0.0 * rho for part in self.rounding)
+        smooth = rho**3 * (cubic + rho * quartic) + node.variance * (rho**5 * fifth)
         rough = node.variance * (rho**3 * ends)
-        smooth = tensors + node.variance * (rho**5 * fifth)
-        smoother = tensors + rho**5 * (quintic + node.variance * (rho * sixth))
         near = ~(rough <= node.variance * (rho * alone))
-        goes_on = (smooth < rough) & ~near & (degree > 2)
-        further = (smoother < smooth) & goes_on
+        goes_on = (smooth < rough) & ~near & tensors
         columns = [near * alone, _where(~near & ~goes_on, ends), _where(goes_on, fifth)]
         columns += [_where(goes_on, cubic), _where(goes_on, quartic), _where(~near, ends)]
-        columns += [_where(goes_on & ~further, fifth)]
-        columns += [_where(further, quintic), _where(further, sixth)]
         squares = [near * alone**2, _where(~near, ends) ** 2]
-        stacks = (np.stack(parts, axis=2) for parts in (columns, squares))
-        return SizeTable(near, goes_on, further, next(stacks), next(stacks))
+        return SizeTable(near, goes_on, np.stack(columns, axis=2), np.stack(squares, axis=2))
 
 
 def _where(mask: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -192,11 +176,10 @@ class BinnedSums:
 
     @cached_property
     def _sums(self) -> PointSums:
-        """With the tensors: asked for first where they are needed."""
+        """With the tensors, where there are some."""
         tables, whose = self._sizes
-        kinds = [np.stack([table[k] for table in tables])[whose] for k in (1, 2)]
-        few = self._degree > 2
-        return sum_over_points(self.batch, self.weights, Kinds(*kinds) if few else None)
+        goes_on = np.stack([table.goes_on for table in tables])[whose] if self._tensors else None
+        return sum_over_points(self.batch, self.weights, goes_on)
 
     @cached_property
     def totals(self) -> np.ndarray:
@@ -219,12 +202,9 @@ class BinnedSums:
         return self._added(None)
 
     @property
-    def _degree(self) -> int:
-        """Of the highest tensor that is formed, 2 for none."""
-        features = self.batch.centers.shape[1]
-        if not 0 < features <= MOST_TENSOR_FEATURES:
-            return 2
-        return 5 if features <= MOST_QUINTIC_FEATURES else 4
+    def _tensors(self) -> bool:
+        """Whether degrees 3 and 4 are formed."""
+        return 0 < self.batch.centers.shape[1] <= MOST_TENSOR_FEATURES
 
     @cached_property
     def _sizes(self) -> tuple[list[SizeTable], np.ndarray]:
@@ -232,7 +212,7 @@ class BinnedSums:
         mantissa, exponent = np.frexp(self.batch.rho)
         rounded = np.ldexp(np.ceil(mantissa * (2 * SIZES)) / (2 * SIZES), exponent)
         sizes, whose = np.unique(rounded, return_inverse=True)
-        return self.tables.of_sizes(sizes.tolist(), self._degree), whose
+        return self.tables.of_sizes(sizes.tolist(), self._tensors), whose
 
     def _dot(self, weights: np.ndarray, name: str) -> np.ndarray:
         """(B, columns): weights (B, BINS) times each cell's own table."""
@@ -257,19 +237,15 @@ class BinnedSums:
 
     def remainder(self) -> tuple[Beyond, np.ndarray | None]:
         """What degree 2 leaves, and the points (B, N) left out of it; None: no point is."""
-        batch, s, rho, tensors = self.batch, self.batch.node.variance, self.batch.rho, self._sums[4]
-        near, rough, fifth, cubic, quartic, ends, ending, quintic, sixth = self._dot(
-            self.totals, "columns"
-        ).T
+        batch, s, rho, raw = self.batch, self.batch.node.variance, self.batch.rho, self._sums.tensors
+        near, rough, fifth, cubic, quartic, ends = self._dot(self.totals, "columns").T
         alone = s * (rho * near)
         plain = up(alone + s * (rho**3 * ends), self.roundings)
-        if tensors is None:
+        if raw is None:
             return Beyond(plain), self._near()
-        shared = alone + s * (rho**3 * rough) + rho**3 * (cubic + rho * quartic)
-        total = up(shared + s * (rho**5 * fifth), self.roundings)
-        further = shared + s * (rho**5 * ending) + rho**5 * (quintic + s * (rho * sixth))
-        further = up(further, self.roundings)
-        return beyond_of_tensors(batch, tensors, total, plain, further), self._near()
+        total = alone + s * (rho**3 * rough + rho**5 * fifth)
+        total = up(total + rho**3 * (cubic + rho * quartic), self.roundings)
+        return beyond_of_tensors(batch, raw, total, plain), self._near()
 
     def jet(self) -> Jet | None:
         """Of the sum of all points, where it is known already."""

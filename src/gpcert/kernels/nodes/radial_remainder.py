@@ -4,13 +4,11 @@ With v = z - c scaled, r = |v| (the fixed features included) and F_n of `radial_
 
     D^3 k = s (F_3 (v.d)^3 - 3 F_2 (v.d) |d|^2),
     D^4 k = s (F_4 (v.d)^4 - 6 F_3 (v.d)^2 |d|^2 + 3 F_2 |d|^4),
-    D^5 k = s (F_5 (v.d)^5 - 10 F_4 (v.d)^3 |d|^2 + 15 F_3 (v.d) |d|^4),
-    D^6 k = s (F_6 (v.d)^6 - 15 F_5 (v.d)^4 |d|^2 + 45 F_4 (v.d)^2 |d|^4 - 15 F_3 |d|^6)
+    D^5 k = s (F_5 (v.d)^5 - 10 F_4 (v.d)^3 |d|^2 + 15 F_3 (v.d) |d|^4)
 
 (each from the last, as the gradient of F_n is F_(n+1) v and that of v is -1, in c). Weights of a
 posterior alternate in sign: `sum_i a_i D^3 k(., z_i)` as one tensor keeps their cancellation, where
-a sum of absolute values would lose a factor of a hundred; only order 5 is summed point by point, or
-order 6, where there are few features and degree 5 is a tensor too (`radial_bins`).
+a sum of absolute values would lose a factor of a hundred; only order 5 is summed point by point.
 
 Proofs: docs/mathematics.md, statement 3.6.
 """
@@ -18,8 +16,7 @@ Proofs: docs/mathematics.md, statement 3.6.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -42,9 +39,6 @@ if TYPE_CHECKING:
 MOST_TENSOR_FEATURES = 12
 """Up to here all fourth moments (f^4 / 24 columns) are formed."""
 
-MOST_QUINTIC_FEATURES = 4
-"""Up to here all fifth moments, too."""
-
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")
 def radial_remainder(batch: RadialBatch, coefficients: Array, third: Array) -> Beyond:
@@ -62,7 +56,7 @@ def radial_remainder(batch: RadialBatch, coefficients: Array, third: Array) -> B
     zero = xp.zeros_like(batch.r)
     F = node.profile.terms(batch.r, (2, 0), (3, 0), (4, 0))
     ends = (batch.r, batch.r)
-    cubic, quartic, _ = tensor_rounding(node, ends, batch.distance_error, node.extents, F)
+    cubic, quartic = tensor_rounding(node, ends, batch.distance_error, node.extents, F)
     powers = rho[:, None] ** 3
     rounding = up(powers * cubic + (powers * rho[:, None]) * quartic, 8)
     rounding = xp.where(xp.isnan(rounding), xp.full_like(rounding, math.inf), rounding)
@@ -80,41 +74,29 @@ def radial_remainder(batch: RadialBatch, coefficients: Array, third: Array) -> B
     a = node.variance * xp.where(goes_on, coefficients, zero)
     raw = [
         node.higher_moments.raw(a * xp.where(goes_on, factor, zero), degree)
-        for factor, degree in zip(F, (1, 3, 4), strict=True)
+        for factor, degree in zip(F, TENSOR_DEGREES, strict=True)
     ]
-    return beyond_of_tensors(batch, Moments(raw), total, plain)
+    return beyond_of_tensors(batch, raw, total, plain)
 
 
-class Moments(NamedTuple):
-    """Moments about 0 of `a s F_n`: of `lower` for n = 2, 3, 4, of degrees up to 1, 3 and 4; of
-    `quintic`, if that is known, for n = 3, 4, 5, up to 1, 3 and 5."""
-
-    lower: list[list[Array]]
-    quintic: list[list[Array]] | None = None
+TENSOR_DEGREES = (1, 3, 4)
+"""Up to which moments about 0 of `a s F_n` make the tensors, for n = 2, 3, 4."""
 
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")
 def beyond_of_tensors(
-    batch: RadialBatch,
-    moments: Moments,
-    total: Array,
-    plain: Array,
-    further: Array | None = None,
+    batch: RadialBatch, raw: list[list[Array]], total: Array, plain: Array
 ) -> Beyond:
-    """From the moments of the points that go on; `total` (B,) is what is left beside the tensors of
-    degree 3 and 4, `plain` without any, `further` beside those of degree 3 to 5."""
-    xp, node, half, rho = namespace(total), batch.node, batch.half, batch.rho
-    cubic, quartic = _tensors(batch, moments.lower)
-    if moments.quintic is not None:
-        assert further is not None, "what a tensor of degree 5 leaves"
-        quintic = _quintic(batch, moments.quintic)
-        total = xp.minimum(total, up(further + form_size(quintic, half, rho, 5) / 120.0, 2))
+    """From the moments of the points that go on; `total` (B,) is what is left beside their tensors,
+    `plain` without any."""
+    node, half, rho = batch.node, batch.half, batch.rho
+    cubic, quartic = _tensors(batch, raw)
     # what underflows: below 2^-1022 a product, of which each entry has fewer than 2^30
     reach = (1.0 + rho + node.largest_extent) ** 8
     rest = up(total + form_size(quartic, half, rho, 4) / 24.0 + TINY * reach, 8)
     absolute = entry_sum(cubic, half, 3)
     size = up(rest + form_size(cubic, half, rho, 3) / 6.0, 4)
-    size = xp.minimum(size, plain)
+    size = namespace(size).minimum(size, plain)
     absolute = up(absolute / 6.0, 1)
     rest = up(rest + gamma(8) * absolute, 2)  # of the tensor's change of coordinates
     return Beyond(size, CubicPart(_in_frame(cubic, node.scale), rest, absolute))
@@ -134,9 +116,9 @@ def tensor_rounding(
     distance_error: Array,
     extents: Array,
     F: list[Array],
-) -> tuple[Array, Array, Array]:
-    """By how much degrees 3, 4 and, where F_5 is given, 5 of a point may be off, for a weight and a
-    rho of 1, at distances between two ends, F_n at the lower one, n = 2, 3, ...
+) -> tuple[Array, Array]:
+    """By how much degrees 3 and 4 of a point may be off, for a weight and a rho of 1, at distances
+    between two ends, F_n at the lower one.
 
     Each F_n is known up to its relative error, |v| is at most r and the extent; coordinates are off
     by `COORDINATE extent`; sums over points and their shifts round terms as large as
@@ -145,26 +127,18 @@ def tensor_rounding(
     """
     xp, f = namespace(distance_error), node.scale.shape[0]
     E = extents + xp.zeros_like(distance_error)
-    e2, e3, e4, *more = (
-        1.5 * errors_between(node.profile, n, ends, distance_error) for n in range(2, 2 + len(F))
-    )
+    e2, e3, e4 = (1.5 * errors_between(node.profile, n, ends, distance_error) for n in (2, 3, 4))
     length = xp.minimum(up(ends[1] + distance_error, 2), E)
     summed = gamma(node.table.points.shape[0] + f * f + 96) + 4.0 * COORDINATE + 64.0 * U
     many, square = 1.0 + math.sqrt(f), 1.0 + f
-    F2, F3, F4, *last = F
+    F2, F3, F4 = F
     cubic = F3 * (e3 * length**3 + summed * E**3)
     cubic = cubic + (3.0 * F2) * (e2 * length + (summed * many) * E)
     quartic = F4 * (e4 * length**4 + summed * E**4)
     quartic = quartic + (6.0 * F3) * (e3 * length**2 + (summed * many) * E**2)
     quartic = quartic + (3.0 * F2) * (e2 + summed * square)
-    quintic = xp.full_like(quartic, math.inf)
-    if last:
-        quintic = last[0] * (more[0] * length**5 + summed * E**5)
-        quintic = quintic + (10.0 * F4) * (e4 * length**3 + (summed * many) * E**3)
-        quintic = quintic + (15.0 * F3) * (e3 * length + (summed * square) * E)
-    parts = ((cubic, 6.0), (quartic, 24.0), (quintic, 120.0))
-    found = (up((1.2 * node.variance / number) * part, 32) for part, number in parts)
-    return next(found), next(found), next(found)
+    factor = 1.2 * node.variance
+    return up((factor / 6.0) * cubic, 32), up((factor / 24.0) * quartic, 32)
 
 
 def _tensors(batch: RadialBatch, raw: list[list[Array]]) -> tuple[Array, Array]:
@@ -173,25 +147,14 @@ def _tensors(batch: RadialBatch, raw: list[list[Array]]) -> tuple[Array, Array]:
     `3 (g.d) |d|^2` is the tensor with entries `g_j [k = l] + g_k [j = l] + g_l [j = k]`, and
     likewise `6 (d^T H d) |d|^2` and `3 |d|^4`: see `pairings`.
     """
+    xp = namespace(batch.r)
     moments, centers = batch.node.higher_moments, batch.centers
+    f = centers.shape[1]
     low, middle, high = raw
     g = moments.centred(low, centers, 1)
     H = moments.centred(middle, centers, 2)
-    cubic = moments.centred(middle, centers, 3) - g @ _placed(pairings, 3, centers)
-    quartic = moments.centred(high, centers, 4) - H @ _placed(pairings, 4, centers)
-    return cubic, quartic + low[0].T @ _placed(double_pairings, 4, centers)
-
-
-def _quintic(batch: RadialBatch, raw: list[list[Array]]) -> Array:
-    """T_5 (B, n5) likewise, from n = 3, 4, 5."""
-    moments, centers = batch.node.higher_moments, batch.centers
-    low, middle, high = raw
-    g = moments.centred(low, centers, 1)
-    T = moments.centred(middle, centers, 3)
-    quintic = moments.centred(high, centers, 5) - T @ _placed(pairings, 5, centers)
-    return quintic + g @ _placed(double_pairings, 5, centers)
-
-
-def _placed(table: Callable[[int, int], np.ndarray], degree: int, like: Array) -> Array:
-    """A table of a degree for as many features, on the device."""
-    return namespace(like).asarray(table(like.shape[1], degree), device=like.device)
+    cubic = moments.centred(middle, centers, 3)
+    quartic = moments.centred(high, centers, 4)
+    once, twice = (xp.asarray(m, device=g.device) for m in (pairings(f, 3), pairings(f, 4)))
+    both = xp.asarray(double_pairings(f), device=g.device)
+    return cubic - g @ once, quartic - H @ twice + low[0].T * both

@@ -14,7 +14,7 @@ import numpy as np
 
 from gpcert.arrays import row_blocks
 from gpcert.kernels.nodes.base import Jet
-from gpcert.kernels.nodes.radial_remainder import Moments
+from gpcert.kernels.nodes.radial_remainder import TENSOR_DEGREES
 from gpcert.kernels.nodes.symmetric_tensors import dense
 
 if TYPE_CHECKING:
@@ -25,23 +25,16 @@ BINS, FINENESS = 512, 128.0
 width 0.016 at 1 and 0.03 at 4, finer near 0 where rough kernels change fast."""
 
 
-class Kinds(NamedTuple):
-    """(B, BINS) each: bins whose points have tensors of degree 3 and 4, and of degree 5."""
-
-    goes_on: np.ndarray
-    further: np.ndarray
-
-
 class PointSums(NamedTuple):
     """`totals` (B, BINS): the sizes of the weights by bins of distance; `value` (B,): the sum of
-    `a s F_0`; `slope`, `bend`: moments about 0 of `a s F_1` and `a s F_2` up to degree 1 and 2; and
-    those of the tensors, of points that have them."""
+    `a s F_0`; `slope`, `bend`: moments about 0 of `a s F_1` and `a s F_2` up to degree 1 and 2;
+    `tensors`: those of degrees 3 and 4, of points that have them (`TENSOR_DEGREES`)."""
 
     totals: np.ndarray
     value: np.ndarray
     slope: list[np.ndarray]
     bend: list[np.ndarray]
-    tensors: Moments | None
+    tensors: list[list[np.ndarray]] | None
 
     def jet(self, node: LocalRadial, centers: np.ndarray) -> Jet:
         """Of the sum at the centres."""
@@ -72,19 +65,16 @@ def totals_by_bin(numbers: np.ndarray, sizes: np.ndarray | None) -> np.ndarray:
 
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")
-def sum_over_points(batch: RadialBatch, weights: np.ndarray, kinds: Kinds | None) -> PointSums:
-    """With weights a (N,) or (B, N); the tensors where kinds are given, their degree 5 where any
-    point has one."""
-    node, B = batch.node, len(batch.r)
-    deep = kinds is not None and bool(kinds.further.any())
-    degrees = [1, 2] if kinds is None else [1, 2, 1, 3, 4]
-    sources = [1, 2] if kinds is None else [1, 2, 2, 3, 4]
-    if deep:
-        degrees, sources = [*degrees, 1, 3, 5], [*sources, 3, 4, 5]
-    moments = node.higher_moments
+def sum_over_points(
+    batch: RadialBatch, weights: np.ndarray, goes_on: np.ndarray | None
+) -> PointSums:
+    """With weights a (N,) or (B, N); with tensors of the points in bins (B, BINS) that go on beyond
+    order 3, if any are given."""
+    node, moments, B = batch.node, batch.node.higher_moments, len(batch.r)
+    degrees = (1, 2) if goes_on is None else (1, 2, *TENSOR_DEGREES)
     raw = [np.empty((moments.rows(degree), B)) for degree in degrees]
     totals, value = np.empty((B, BINS)), np.empty(B)
-    pairs = [(n, 0) for n in range(max(sources) + 1)]
+    pairs = [(n, 0) for n in range(3 if goes_on is None else 5)]
     for block in row_blocks(batch.r):
         r, own = batch.r[block], weights if weights.ndim == 1 else weights[block]
         numbers = bin_numbers(r)
@@ -92,25 +82,20 @@ def sum_over_points(batch: RadialBatch, weights: np.ndarray, kinds: Kinds | None
         a = node.variance * own
         terms = [a * term for term in node.profile.terms(r, *pairs)]
         value[block] = terms[0].sum(axis=1)
-        places = [*sources[:2]]
-        columns = [terms[n] for n in places]
-        if kinds is not None:
-            lower = _kept(terms[2:5], kinds.goes_on[block], numbers)
-            columns += lower
-            if deep:
-                columns += _kept(terms[3:6], kinds.further[block], numbers)
-        for out, column, degree in zip(raw, columns, degrees, strict=True):
-            out[:, block] = moments.products(column, degree)
+        used = terms[1:3]
+        if goes_on is not None:
+            used = [*used, *_kept(terms[2:], goes_on[block], numbers)]
+        for out, term, degree in zip(raw, used, degrees, strict=True):
+            out[:, block] = moments.products(term, degree)
     split = [moments.by_degree(out, degree) for out, degree in zip(raw, degrees, strict=True)]
-    tensors = None if kinds is None else Moments(split[2:5], split[5:] or None)
-    return PointSums(totals, value, split[0], split[1], tensors)
+    return PointSums(totals, value, split[0], split[1], split[2:] or None)
 
 
-def _kept(terms: list[np.ndarray], kinds: np.ndarray, numbers: np.ndarray) -> list[np.ndarray]:
-    """0 for points of other kinds: few, if any."""
-    if kinds.all():
+def _kept(terms: list[np.ndarray], goes_on: np.ndarray, numbers: np.ndarray) -> list[np.ndarray]:
+    """0 for points in other bins: few, if any."""
+    if goes_on.all():
         return terms
-    outside = np.flatnonzero(~kinds.reshape(-1)[numbers])
+    outside = np.flatnonzero(~goes_on.reshape(-1)[numbers])
     if len(outside) == 0:
         return terms
     found = [term.copy() for term in terms]

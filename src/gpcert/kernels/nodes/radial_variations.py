@@ -34,7 +34,7 @@ PARTS = (0.25, 0.5, 1.0)
 """Of a displacement: the fifth derivative is bounded on each of these shares of it."""
 
 PIECES = 4
-"""Of [0, 1], for the Bernstein coefficients of a derivative."""
+"""Of [0, 1], for the Bernstein coefficients of a fifth derivative."""
 
 CELLS = 2000
 """Intervals of r over which the largest third derivative of a profile is found, once."""
@@ -148,103 +148,96 @@ def fifth_remainder(
     profile: RadialProfile, center: DistanceRange, distances: DistanceRange, rho: Array
 ) -> Array:
     """(B, N): what degree 4 leaves along any displacement of length rho, s apart."""
-    total = derivative_shares(profile, 5, center, distances, rho[:, None], PARTS)
+    total = fifth_shares(profile, center, distances, rho[:, None], PARTS)
     with np.errstate(over="ignore"):
         return up(up(rho**5, 5)[:, None] * total / 120.0, 16)
 
 
-def derivative_shares(
+def fifth_shares(
     profile: RadialProfile,
-    order: int,
     center: DistanceRange,
     distances: DistanceRange,
     near: Array,
     parts: tuple[float, ...],
 ) -> Array:
-    """`sum_j ((1 - q_(j-1))^n - (1 - q_j)^n) M(q_j)` over the parts q_j of rho = `near`, q_0 = 0,
-    for the order n = 5 or 6.
+    """`sum_j ((1 - q_(j-1))^5 - (1 - q_j)^5) M(q_j)` over the parts q_j of rho = `near`, q_0 = 0.
 
-    Statement: with `M(q)` the supremum of the n-th derivative at distances within q rho of those
-    of the centre, `rho^n / n!` times this is at least what degree n - 1 leaves.
-    Reason: the remainder is the integral of `(1 - q)^(n-1) / (n-1)!` times that derivative at
-    c + q d, and most of the weight is near the centre.
+    Statement: with `M(q)` the supremum of the fifth derivative at distances within q rho of those
+    of the centre, `rho^5 / 120` times this is at least what degree 4 leaves.
+    Reason: the remainder is the integral of `(1 - q)^4 / 24` times that derivative at c + q d, and
+    most of the weight is near the centre.
     """
     xp = namespace(near)
-    bounds = _derivative_bounds(profile, order)
+    bounds = _fifth_bounds(profile)
     total, before = xp.zeros_like(distances.low), 1.0
     for q in parts:
         # one rounding each of the sums, which are no larger than what is added to them
         low = xp.maximum(distances.low, center.low - up(q * near, 4) - U * center.low)
         high = xp.minimum(distances.high, up(center.high + q * near, 4))
-        after = (1.0 - q) ** order
+        after = (1.0 - q) ** 5
         total = total + (before - after) * bounds.over(low, xp.maximum(low, high))
         before = after
     return up(total, 8)
 
 
 @lru_cache(maxsize=64)
-def _derivative_bounds(profile: RadialProfile, order: int) -> RangeMaximum:
-    return RangeMaximum.of(lambda low, high: derivative_bound(profile, order, low, high))
+def _fifth_bounds(profile: RadialProfile) -> RangeMaximum:
+    return RangeMaximum.of(lambda low, high: fifth(profile, low, high))
 
 
-DERIVATIVES = {
-    5: ((1.0, 5, 5), (-10.0, 4, 3), (15.0, 3, 1)),
-    6: ((1.0, 6, 6), (-15.0, 5, 4), (45.0, 4, 2), (-15.0, 3, 0)),
-}
-"""The derivative of an order along a unit vector, `sum of factor F_n (r tau)^k`, by its terms
-(factor, n, k)."""
+def fifth(profile: RadialProfile, low: Array, high: Array) -> Array:
+    """Sup over r in [low, high], a short interval, and |tau| <= 1 of the size of
 
+        p(tau) = A tau^5 - B tau^3 + C tau,
 
-def derivative_bound(profile: RadialProfile, order: int, low: Array, high: Array) -> Array:
-    """Sup over r in [low, high], a short interval, and |tau| <= 1 of the size of the derivative of
-    that order, 5 or 6; infinite where k has none that is bounded.
+    A = F_5 r^5, B = 10 F_4 r^3, C = 15 F_3 r; infinite where k has no bounded fifth derivative.
 
-    As a polynomial in tau it is odd or even, so tau >= 0 will do; on each piece of [0, 1] it lies
-    between the smallest and the largest of its Bernstein coefficients there, which are sums with
-    factors of fixed sign of the `F_n r^k`: each is monotone in them, and they lie in intervals.
+    p is odd, so tau >= 0 will do; on each piece of [0, 1] a polynomial of degree 5 lies between the
+    smallest and the largest of its Bernstein coefficients there, which are sums with positive
+    factors of A, -B and C: each is monotone in them, and they lie in intervals.
     """
     xp = namespace(low)
-    terms = DERIVATIVES[order]
     high = xp.minimum(high, xp.full_like(low, FAR))
-    pairs = tuple((n, k) for _, n, k in terms)
+    pairs = ((5, 5), (4, 3), (3, 1))
     ends = zip(profile.terms(low, *pairs), profile.terms(high, *pairs), strict=True)
-    ranges, known = [], xp.ones_like(low) > 0
-    for (factor, n, k), (first, last) in zip(terms, ends, strict=True):
+    ranges = []
+    for factor, pair, (first, last) in zip((1.0, 10.0, 15.0), pairs, ends, strict=True):
         least, most = xp.minimum(first, last), xp.maximum(first, last)
-        at = profile.peak(n, k) if k else 0.0
+        at = profile.peak(*pair)
         if at > 0:  # rises up to w_n = k and falls beyond
-            top = float(profile.terms(np.full(1, at), (n, k))[0][0])
+            top = float(profile.terms(np.full(1, at), pair)[0][0])
             most = xp.where((low < at) & (at < high), xp.full_like(most, top), most)
-        least, most = factor * least * (1.0 - SLACK), factor * _inflated(most)
-        known = known & xp.isfinite(most)
-        ranges.append((least, most) if factor > 0 else (most, least))
-    ranges = [tuple(xp.where(known, e, xp.zeros_like(low)) for e in pair) for pair in ranges]
+        ranges.append((factor * least * (1.0 - SLACK), factor * _inflated(most)))
+    (A0, A1), (B0, B1), (C0, C1) = ranges
+    known = xp.isfinite(A1) & xp.isfinite(B1) & xp.isfinite(C1)
+    A0, A1, B0, B1, C0, C1 = (
+        xp.where(known, part, xp.zeros_like(low)) for part in (A0, A1, B0, B1, C0, C1)
+    )
     most, least = xp.zeros_like(low), xp.zeros_like(low)
-    for row in _bernstein(order, tuple(k for _, _, k in terms), PIECES):
-        most = xp.maximum(most, sum(c * pair[1] for c, pair in zip(row, ranges, strict=True)))
-        least = xp.minimum(least, sum(c * pair[0] for c, pair in zip(row, ranges, strict=True)))
-    sizes = sum(xp.maximum(xp.abs(pair[0]), xp.abs(pair[1])) for pair in ranges)
-    found = up(xp.maximum(most, -least) + (16.0 * U) * sizes, 8)
+    for a, b, c in _quintic_coefficients(PIECES):
+        most = xp.maximum(most, a * A1 - b * B0 + c * C1)
+        least = xp.minimum(least, a * A0 - b * B1 + c * C0)
+    found = up(xp.maximum(most, -least) + (16.0 * U) * (A1 + B1 + C1), 8)
     return xp.where(known, found, xp.full_like(low, np.inf))
 
 
 @lru_cache(maxsize=4)
-def _bernstein(degree: int, powers: tuple[int, ...], pieces: int) -> tuple[tuple[float, ...], ...]:
-    """Bernstein coefficients of some powers of tau on equal pieces of [0, 1], one row each.
+def _quintic_coefficients(pieces: int) -> tuple[tuple[float, float, float], ...]:
+    """Bernstein coefficients of tau^5, tau^3 and tau on equal pieces of [0, 1], one row each.
 
-    Those of a piece [a, b] are the polar form at k times b and degree - k times a: the elementary
-    symmetric polynomial of degree i over binomial(degree, i) for tau^i. All are in [0, 1].
+    Those of a piece [a, b] are the polar form at k times b and 5 - k times a: the elementary
+    symmetric polynomial of degree i over binomial(5, i) for tau^i. All are in [0, 1].
     """
     rows = []
     for piece in range(pieces):
         a, b = piece / pieces, (piece + 1) / pieces
-        for k in range(degree + 1):
-            places = [b] * k + [a] * (degree - k)
+        for k in range(6):
+            places = [b] * k + [a] * (5 - k)
             rows.append(
                 tuple(
                     math.fsum(math.prod(chosen) for chosen in combinations(places, i))
-                    / math.comb(degree, i)
-                    for i in powers
+                    / math.comb(5, i)
+                    for i in (5, 3, 1)
                 )
             )
     return tuple(row for row in dict.fromkeys(rows) if any(row))

@@ -81,15 +81,16 @@ def pairings(features: int, degree: int) -> np.ndarray:
 
 
 @lru_cache(maxsize=64)
-def double_pairings(features: int, degree: int) -> np.ndarray:
-    """(n', n): the same of `3 binomial(degree, 4) T[d, ...] |d|^4`, T of a degree lower by four: in
-    how many ways a tuple falls into two equal pairs and the given rest.
+def double_pairings(features: int) -> np.ndarray:
+    """(n,): the tensor of degree 4 of `3 |d|^4`, in how many ways a tuple falls into equal pairs.
 
-    >>> double_pairings(2, 4).tolist()
-    [[3.0, 0.0, 1.0, 0.0, 3.0]]
+    >>> double_pairings(2).tolist()
+    [3.0, 0.0, 1.0, 0.0, 3.0]
     """
-    # the pairs are counted in either order
-    return 0.5 * (pairings(features, degree - 2) @ pairings(features, degree))
+    ways = ((0, 1, 2, 3), (0, 2, 1, 3), (0, 3, 1, 2))
+    row = sorted_index(features, 4).entries
+    pairs = [(row[:, h] == row[:, i]) & (row[:, j] == row[:, k]) for h, i, j, k in ways]
+    return np.sum(pairs, axis=0).astype(np.float64)
 
 
 def _rows(features: int, degree: int) -> list[list[int]]:
@@ -98,7 +99,7 @@ def _rows(features: int, degree: int) -> list[list[int]]:
 
 @dataclass(frozen=True, eq=False)
 class HigherMoments:
-    """`sum_i a_bi u_i^(x n)`, n <= `highest` <= 5, with u_i = z_i - c_b for points z (N, f).
+    """`sum_i a_bi u_i^(x n)`, n <= 4, with u_i = z_i - c_b for points z (N, f).
 
     Rounding: a dot product of N terms, and for degree n the `2^n` terms of the shift, each with n
     further factors; all are bounded by `|a_i| (|z_i| + |c|)^n` in Frobenius norm, so the error is
@@ -106,15 +107,14 @@ class HigherMoments:
     """
 
     points: Array
-    highest: int = 4
 
     @cached_property
     def _monomials(self) -> Array:
-        """(n, N) of the degrees 0, ..., `highest`, over sorted tuples."""
+        """(n, N) of the degrees 0, ..., 4, over sorted tuples."""
         xp = namespace(self.points)
         N, f = self.points.shape
         found = [xp.ones((1, N), dtype=xp.float64, device=self.points.device)]
-        for degree in range(1, self.highest + 1):
+        for degree in range(1, 5):
             entries = sorted_index(f, degree).entries
             product = self.points.T[self._place(entries[:, 0])]
             for place in range(1, degree):
