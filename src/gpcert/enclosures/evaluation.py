@@ -155,7 +155,7 @@ class Evaluation(Memo):
 
     def _mean(self, output: int) -> MeanEnclosure:
         # rough kernels live by it, and the large cells of a search's first batches do not show it
-        few = self.local.kernel.weight_rate == 0.0 and len(self.cells) <= FEW_CELLS
+        few = self.local.kernel.weight_rate == 0.0
         wanted = self.wants("pointwise")
         pointwise = wanted or (self.optional and few)
         enclosure = self.local.mean(self.expansion, output, pointwise)

@@ -45,6 +45,9 @@ HOPELESS = 2.0
 """Halves are halved at once where their gaps are expected to exceed so many times what is allowed:
 bounding them first would only add boxes."""
 
+SMALL_BATCH = 64
+"""That is done up to so many boxes at a time: of more, the bounds in between are worth knowing."""
+
 STEEPEST = 6.0
 """Before anything is known, gaps are expected to fall like this power of the width."""
 
@@ -232,7 +235,6 @@ class _Search:
         active = self._active()
         worst = np.argmax(self._urgency()[index], axis=1)
         levels = self._levels(index, worst)
-        index, worst = index[: len(levels)], worst[: len(levels)]
         cells, parents = self._parts(index, frontier.axes[index, worst], levels)
         before = self.incumbents.values.copy()
         children, points, kept = self._evaluate(
@@ -248,7 +250,7 @@ class _Search:
                 self.incumbents.polish(g, self.incumbents.points[[g]])
 
     def _levels(self, index: np.ndarray, worst: np.ndarray) -> np.ndarray:
-        """How often to halve each of the boxes, the first of them that fit a batch.
+        """How often to halve each of the boxes.
 
         Once more where the halves would be expected to stay open by far; any number is valid.
         """
@@ -258,9 +260,8 @@ class _Search:
         with np.errstate(divide="ignore", invalid="ignore"):
             room = np.log(gaps / (HOPELESS * allowed[worst])) / -math.log(self.shrink)
         more = np.clip(np.nan_to_num(np.ceil(room) - 1.0, nan=0.0), 0, HALVINGS - 1)
-        most = 2 * self._batch_size()
-        levels = np.minimum(1 + more.astype(int), most.bit_length() - 1)
-        return levels[np.cumsum(2**levels) <= most]
+        most = min(2 * self._batch_size(), max(2, SMALL_BATCH // len(index)))
+        return np.minimum(1 + more.astype(int), most.bit_length() - 1)
 
     def _parts(
         self, index: np.ndarray, axes: np.ndarray, levels: np.ndarray
