@@ -41,11 +41,11 @@ HOST_SHARE = 0.5
 RANDOM_STARTS = 2
 """Random starting points of the local search at the root, beside the bound's own minimiser."""
 
-HOPELESS = 2.0
+HOPELESS = 3.0
 """Halves are halved at once where their gaps are expected to exceed so many times what is allowed:
 bounding them first would only add boxes."""
 
-SMALL_BATCH = 64
+SMALL_BATCH = 256
 """That is done up to so many boxes at a time: of more, the bounds in between are worth knowing."""
 
 STEEPEST = 6.0
@@ -260,7 +260,7 @@ class _Search:
         with np.errstate(divide="ignore", invalid="ignore"):
             room = np.log(gaps / (HOPELESS * allowed[worst])) / -math.log(self.shrink)
         more = np.clip(np.nan_to_num(np.ceil(room) - 1.0, nan=0.0), 0, HALVINGS - 1)
-        most = min(2 * self._batch_size(), max(2, SMALL_BATCH // len(index)))
+        most = max(2, min(2 * self._batch_size(), SMALL_BATCH) // len(index))
         return np.minimum(1 + more.astype(int), most.bit_length() - 1)
 
     def _parts(
