@@ -252,8 +252,11 @@ class _Search:
     def _levels(self, index: np.ndarray, worst: np.ndarray) -> np.ndarray:
         """How often to halve each of the boxes.
 
-        Once more where the halves would be expected to stay open by far; any number is valid.
+        Once more where the halves would be expected to stay open by far; any number is valid. A
+        budget of boxes is spent one halving at a time, so that more of it never proves less.
         """
+        if self.problem.budget.boxes is not None:
+            return np.ones(len(index), dtype=int)
         value, target = self.incumbents.values, self.problem.target
         allowed = value - target if target is not None else 0.0 * value + self.problem.tol
         gaps = value[worst] - self.frontier.lower[index, worst]

@@ -18,13 +18,12 @@ from gpcert.enclosures import Evaluation, LocalModel
 from gpcert.regions import Cells, Region
 from gpcert.search.problem import Problem
 
-
 HALVINGS = 3
 """How often a box may be halved in one step: its parts are eight at most."""
 
 
 class Boxes(NamedTuple):
-    """Corners (n, f), lower bounds (n, G) and split axes (n, G, HALVINGS) of boxes, one row each."""
+    """Corners (n, f), lower bounds (n, G) and split axes (n, G, HALVINGS) of boxes, a row each."""
 
     low: np.ndarray
     high: np.ndarray

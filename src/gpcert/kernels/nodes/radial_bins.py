@@ -237,7 +237,8 @@ class BinnedSums:
 
     def remainder(self) -> tuple[Beyond, np.ndarray | None]:
         """What degree 2 leaves, and the points (B, N) left out of it; None: no point is."""
-        batch, s, rho, raw = self.batch, self.batch.node.variance, self.batch.rho, self._sums.tensors
+        batch, raw = self.batch, self._sums.tensors
+        s, rho = batch.node.variance, batch.rho
         near, rough, fifth, cubic, quartic, ends = self._dot(self.totals, "columns").T
         alone = s * (rho * near)
         plain = up(alone + s * (rho**3 * ends), self.roundings)
