@@ -5,6 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 # two test processes with one BLAS thread each: threads that wait for each other doubled the time
 export OMP_NUM_THREADS ?= 1
+# byte code is kept where the environment says otherwise: every process would compile 900 files anew
+export PYTHONDONTWRITEBYTECODE =
 INSTALLED := $(VENV)/.installed
 # Not a dependency: wheels with CUDA libraries take several GB. Any build of this version will do.
 TORCH := torch==2.13.0

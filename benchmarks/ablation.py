@@ -72,6 +72,9 @@ def compared(pieces: list[Piece], problem: Problem, question: Any, whole: Outcom
     with ExitStack() as stack:
         for piece in pieces:
             stack.enter_context(piece.switched_off())
+        if any(piece.fresh for piece in pieces):
+            question = problem.make()
+            problem.ask(question, 1)
         part = measured(problem, question, limit)
     for (low, high), (other_low, other_high) in zip(whole.ends, part.ends, strict=True):
         if low > other_high or other_low > high:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 import pkgutil
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
@@ -16,24 +16,31 @@ import numpy as np
 
 
 class Piece(NamedTuple):
-    """`place` is `module:attribute` below gpcert, `off` makes its stand-in of what is there;
-    problems that carry one of the words `on` may feel it."""
+    """`place` is `module:attribute` below gpcert, or several of them, `off` makes its stand-in of
+    what is there; problems that carry one of the words `on` may feel it. `fresh`: it is asked when
+    a model is seen first, so that another one is made."""
 
     name: str
     place: str
     off: Callable[[Any], Any]
     on: str
+    fresh: bool = False
 
     @property
-    def owner(self) -> tuple[Any, str]:
-        """What holds the attribute, and the attribute's name."""
-        path, _, name = f"gpcert.{self.place}".replace(":", ".").rpartition(".")
-        return pkgutil.resolve_name(path), name
+    def owners(self) -> list[tuple[Any, str]]:
+        """What holds the attributes, and their names."""
+        paths = [
+            f"gpcert.{place}".replace(":", ".").rpartition(".") for place in self.place.split()
+        ]
+        return [(pkgutil.resolve_name(path), name) for path, _, name in paths]
 
-    def switched_off(self) -> AbstractContextManager[Any]:
+    @contextmanager
+    def switched_off(self) -> Iterator[None]:
         """The engine without the piece."""
-        holder, name = self.owner
-        return patch.object(holder, name, self.off(getattr(holder, name)))
+        with ExitStack() as stack:
+            for holder, name in self.owners:
+                stack.enter_context(patch.object(holder, name, self.off(getattr(holder, name))))
+            yield
 
 
 def _constant(value: Any) -> Callable[[Any], Any]:
@@ -45,7 +52,7 @@ def _answer(value: Any) -> Callable[[Any], Any]:
     return lambda there: lambda *args, **options: value
 
 
-def _resting(start: str, but: str = "-") -> Callable[[Any], Any]:
+def _resting(start: str | tuple[str, ...], but: str = "-") -> Callable[[Any], Any]:
     """A portfolio that never wants the bounds whose names begin so, but for one."""
 
     def off(wants: Any) -> Any:
@@ -92,6 +99,10 @@ def _uniform(there: Any) -> Any:
     return lambda order, low, high: bounds[order - 1] + 0.0 * low
 
 
+def _whole_share(there: Any) -> Any:
+    return lambda logistic, top, *rest: np.ones(len(top))
+
+
 def _no_derivatives(there: Any) -> Any:
     return lambda derivatives, second, pointwise: there(False, second, pointwise)
 
@@ -104,6 +115,8 @@ PORTFOLIO = "enclosures.evaluation:Portfolio.wants"
 SCALAR = "enclosures.goals.scalar:"
 LOCAL = "enclosures.local_posterior:"
 CLASSES = "enclosures.classes."
+NODES = "kernels.nodes."
+SUB_BOXES = tuple(f"inner {digit}" for digit in range(10))
 
 LOCAL_SE = "kernels.expansions.squared_exponential:LocalSquaredExponential."
 TABLE = "kernels.expansions.squared_exponential_table:SquaredExponentialTable."
@@ -120,7 +133,13 @@ PIECES = (
         _infinite(-1.0),
         "mean latent committee svm",
     ),
-    Piece("sub-boxes of a cell", PORTFOLIO, _resting("inner"), "mean"),
+    Piece("sub-boxes, mean", PORTFOLIO, _resting(SUB_BOXES), "mean svm"),
+    Piece(
+        "degree 3 in sub-boxes",
+        "enclosures.cubic_term:CubicTerm.of",
+        _answer(None),
+        "mean latent",
+    ),
     Piece(
         "spectral norm of degree 3",
         "kernels.expansions.higher_degrees:spectral_norm",
@@ -150,9 +169,16 @@ PIECES = (
     Piece("norms of slices", f"{TABLE}slice_norm", _answer(None), "slice"),
     Piece(
         "tensors of degree 3 and 4",
-        "kernels.nodes.radial:MOST_TENSOR_FEATURES",
+        f"{NODES}radial:MOST_TENSOR_FEATURES {NODES}radial_bins:MOST_TENSOR_FEATURES",
         _constant(0),
         "rough",
+    ),
+    Piece("bins of distances", f"{NODES}radial:serves", _answer(False), "rough"),
+    Piece(
+        "cells in a ball",
+        "enclosures.quadratic_minimum:_ball_improvement",
+        lambda there: lambda geometry, gradient, hessian, lower: lower,
+        "ball",
     ),
     Piece("points with a weight alone", f"{LOCAL}FEW", _constant(0.0), "svm"),
     Piece("first order by itself", f"{LOCAL}LocalPosterior.linear_model", _answer(None), "svm"),
@@ -168,7 +194,7 @@ PIECES = (
     Piece("point by point, variance", PORTFOLIO, _resting(POINTWISE), "latent"),
     Piece(
         "own function beyond degree 2",
-        "kernels.nodes.radial:RadialBatch.own_beyond_second",
+        f"{NODES}radial:RadialBatch.own_beyond_second",
         _answer(None),
         "rough",
     ),
@@ -178,7 +204,15 @@ PIECES = (
         _constant(-1.0),
         "latent",
     ),
+    Piece(
+        "covariance with the centre",
+        "enclosures.variance:VarianceEnclosure._by_center",
+        lambda there: lambda self, whole, shift: 0.0 * whole,
+        "latent classes committee",
+    ),
+    Piece("sub-boxes, variance", PORTFOLIO, _resting("inner variance"), "latent"),
     # functions of both
+    Piece("sub-boxes, probability", PORTFOLIO, _resting("inner line"), "latent committee"),
     Piece(
         "line along the level curve",
         f"{SCALAR}_Joint._level_slope",
@@ -196,7 +230,17 @@ PIECES = (
     Piece("ranges of the classes", PORTFOLIO, _resting("ranges"), "classes"),
     Piece("comparisons of pairs", f"{CLASSES}pairs:PairBounds.range", _no_pairs, "classes"),
     Piece("pieces of the covariance", PORTFOLIO, _resting("pieces"), "classes"),
+    Piece("sub-boxes, classes", PORTFOLIO, _resting("inner classes"), "classes"),
     Piece("leader of two classes", PORTFOLIO, _resting("leader"), "classes"),
+    Piece("others' share", f"{CLASSES}leading:share_of_others", _whole_share, "classes"),
+    Piece("others' means where it is close", f"{CLASSES}leading:TILTS", _constant(()), "classes"),
+    Piece(
+        "split scores of classes",
+        f"{CLASSES}bounds:ClassBounds.split_scores",
+        lambda there: lambda self: self.latent.split_scores(),
+        "classes",
+    ),
+    Piece("shapes of variances", f"{CLASSES}latent:MOST_SHAPES", _constant(0), "classes"),
     Piece(
         "derivatives 5 and 6 of softmax",
         "likelihoods.softmax:Softmax.highest_order",
@@ -212,8 +256,31 @@ PIECES = (
         _uniform,
         "classes",
     ),
-    Piece("rest by orthogonality", f"{CLASSES}taylor_bound:orthogonal_rest", _far, "classes"),
+    Piece(
+        "rest by orthogonality",
+        " ".join(
+            f"{CLASSES}{f}:orthogonal_rest" for f in ("bounds", "taylor_bound", "variance_pieces")
+        ),
+        _far,
+        "classes",
+    ),
+    # many coupled classes
+    Piece(
+        "nearest independent law",
+        f"{CLASSES}reference:nearest_variances",
+        lambda there: lambda V: np.ones((len(V), V.shape[1] + 1)),
+        "coupled",
+    ),
     Piece("bends together", f"{CLASSES}reference:joint_bends", _answer(None), "classes"),
+    Piece(
+        "pieces of many classes",
+        f"{CLASSES}bounds:ClassBounds._scales",
+        _constant(property(lambda self: False)),
+        "many_classes",
+    ),
+    Piece("longest image", f"{CLASSES}metric:longest_image", _far, "many_classes"),
+    Piece("excess of a coupling", "unit_form:coupling_excess", _answer(math.inf), "coupled", True),
+    Piece("pairs together", f"{LOCAL}PairUnits", _constant(type(None)), "coupled"),
     Piece("length of the means' slopes", f"{CLASSES}metric:_box_length", _far, "classes"),
     Piece("probability plane", PORTFOLIO, _resting("sum of probabilities"), "committee"),
     Piece("resting of bounds", PORTFOLIO, _answer(True), "mean latent committee"),

@@ -96,7 +96,7 @@ def ranged(
     kernel: k.Kernel,
     d: int,
     N: int,
-    half: float,
+    half: Any,
     seed: int,
     likelihood: Any = GAUSSIAN,
     **asked: Any,
@@ -184,6 +184,11 @@ def each(d: int, value: float) -> np.ndarray:
     return np.full(d, value)
 
 
+def uneven(d: int, largest: float) -> np.ndarray:
+    """Half-widths, each of another size."""
+    return np.geomspace(0.1 * largest, largest, d)
+
+
 SUM = SE(each(2, 1.0)) + 0.3 * Matern(each(2, 1.0), nu=1.5)
 NESTED = RQ(each(3, 2.0), 2.0) * k.Linear(each(3, 1.0)) + Matern(each(3, 2.0), nu=2.5)
 MEAN: dict[str, Any] = {"quantity": "mean"}
@@ -192,8 +197,10 @@ VARIANCE: dict[str, Any] = {"quantity": "variance"}
 STD: dict[str, Any] = {"quantity": "std"}
 BAND: dict[str, Any] = {"quantity": "band", "beta": 2.0}
 PROBIT: dict[str, Any] = {"likelihood": Probit()}
+ROUND: dict[str, Any] = {"quantity": "mean", "norm": 2}
+ROUND_PROBIT: dict[str, Any] = {"likelihood": Probit(), "norm": 2}
 
-RANGES: list[tuple[str, str, k.Kernel, int, int, float, dict[str, Any]]] = [
+RANGES: list[tuple[str, str, k.Kernel, int, int, Any, dict[str, Any]]] = [
     ("mean SE, huge", "mean se wide", SE(0.2), 1, 50, 20.0, MEAN),
     ("mean SE, wide", "mean se wide", SE(each(2, 0.4)), 2, 300, 1.5, MEAN),
     ("mean SE", "mean se", SE(each(5, 1.5)), 5, 1000, 0.6, MEAN),
@@ -226,8 +233,15 @@ RANGES: list[tuple[str, str, k.Kernel, int, int, float, dict[str, Any]]] = [
     ("probit Matern 1/2", "latent rough", Matern(1.0, nu=0.5), 1, 50, 0.5, PROBIT),
     ("probit Matern 5/2", "latent rough", Matern(each(6, 2.5), nu=2.5), 6, 300, 0.4, PROBIT),
     ("variance SE, huge", "latent se wide", SE(0.3), 1, 50, 15.0, VARIANCE),
+    ("mean SE, ball", "mean se ball", SE(each(5, 1.5)), 5, 300, 0.9, ROUND),
+    ("mean Matern 5/2, ball", "mean rough ball", Matern(each(4, 2.0), nu=2.5), 4, 400, 0.7, ROUND),
+    ("probit SE, ball", "latent many ball", SE(each(20, 4.0)), 20, 300, 0.5, ROUND_PROBIT),
+    ("mean SE, uneven", "mean many", SE(each(20, 4.0)), 20, 400, uneven(20, 1.0), MEAN),
+    ("probit SE, uneven", "latent many", SE(each(15, 3.0)), 15, 300, uneven(15, 1.2), PROBIT),
+    ("variance Matern 5/2", "latent rough", Matern(each(4, 2.0), nu=2.5), 4, 600, 0.4, VARIANCE),
+    ("probit Matern 3/2", "latent rough", Matern(each(3, 1.5), nu=1.5), 3, 500, 0.4, PROBIT),
 ]
-"""Regressions: words, kernel, features, points, half-width of the box, and what is asked."""
+"""Regressions: words, kernel, features, points, half-width(s) of the box, and what is asked."""
 
 SEEDS = (*range(17), *range(19, 19 + len(RANGES) - 17))
 """Of the regressions, beyond `SEED`."""
@@ -237,6 +251,8 @@ THREE: dict[str, Any] = {"features": [0, 7, 20]}
 TIGHT: dict[str, Any] = {"output": 0, "tol": 0.002}
 CLOSE, COARSE = {"rtol": 0.02}, {"rtol": 0.1}
 REST, PAIRS = "one_vs_rest", "one_vs_one"
+COUPLED = "classes many_classes coupled"
+MANY = f"{COUPLED} many"
 
 CLASSIFIERS: list[tuple[str, str, tuple[Any, ...], int]] = [
     ("cancer, 3 of 30", "latent slice", (REST, "cancer", 0, 4.0, THREE), 6000),
@@ -258,19 +274,24 @@ CLASSIFIERS: list[tuple[str, str, tuple[Any, ...], int]] = [
         40,
     ),
     ("4 softmax, d=3", "classes", ("softmax", (4, 3, 120, 31), 0, 0.12, FIRST), 400),
-    ("6 softmax, decision, d=2", "classes", ("softmax", (6, 2, 120, 32), 0, 0.1, {}), 60),
+    ("6 softmax, decision, d=2", COUPLED, ("softmax", (6, 2, 120, 32), 0, 0.1, {}), 60),
     (
         "8 independent, d=4",
-        "classes",
+        "classes many_classes",
         ("apart", (8, 4, 160, 33), 0, 0.1, FIRST),
         400,
     ),
     (
         "10 independent, decision, d=30",
-        "classes many",
+        "classes many many_classes",
         ("apart", (10, 30, 200, 34), 0, 0.03, {}),
         20,
     ),
+    ("6 softmax, d=3", COUPLED, ("softmax", (6, 3, 150, 61), 0, 0.2, FIRST), 400),
+    ("8 softmax, decision, d=20", MANY, ("softmax", (8, 20, 240, 62), 0, 0.12, {}), 60),
+    ("5 softmax, radius, d=6", COUPLED, ("softmax", (5, 6, 150, 63), 1, None, COARSE), 40),
+    ("7 softmax apart, d=30", MANY, ("softmax", (7, 30, 420, 64, 3), 0, 0.08, FIRST), 100),
+    ("9 softmax, varying, d=5", COUPLED, ("varying", (9, 5, 200, 65), 0, 0.05, FIRST), 100),
     ("3 softmax, tight, d=2", "classes", ("softmax", (3, 2, 60, 51), 0, 0.3, TIGHT), 1000),
     ("3 softmax, varying, d=3", "classes", ("varying", (3, 3, 60, 36), 0, 0.25, FIRST), 1000),
     ("3 softmax apart, d=3", "classes", ("varying", (3, 3, 90, 38, 4), 1, 0.3, TIGHT), 1000),

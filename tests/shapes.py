@@ -28,7 +28,15 @@ class ShapeError(AssertionError):
     """An array has another shape than its annotation says."""
 
 
-def fit(value: Any, spec: str, known: dict[str, int], where: str) -> None:
+@functools.cache
+def _axes(spec: str) -> tuple[bool, tuple[str | int, ...]]:
+    """Whether further axes may lead, and the axes: letters, or numbers that mean themselves."""
+    names = spec.split()
+    leading = names[:1] == ["..."]
+    return leading, tuple(int(n) if n.isdigit() else n for n in names[leading:])
+
+
+def fit(value: Any, spec: str, known: dict[str | int, int], where: str) -> None:
     """Bind the letters of `spec` to the lengths of `value`, or raise.
 
     >>> import numpy as np
@@ -37,36 +45,49 @@ def fit(value: Any, spec: str, known: dict[str, int], where: str) -> None:
     >>> known
     {'B': 3, 'f': 2}
     """
-    names = spec.split()
-    shape = tuple(value.shape) if hasattr(value, "shape") else None
-    if shape is not None and names[:1] == ["..."]:
-        names = names[1:]
-        shape = shape[len(shape) - len(names) :] if len(shape) >= len(names) else None
-    if shape is None or len(shape) != len(names):
+    leading, axes = _axes(spec)
+    shape = getattr(value, "shape", None)
+    if leading and shape is not None and len(shape) > len(axes):
+        shape = shape[len(shape) - len(axes) :]
+    if shape is None or len(shape) != len(axes):
         got = getattr(value, "shape", type(value).__name__)
         raise ShapeError(f"{where}: expected an array ({spec}), got {got}")
-    for name, length in zip(names, shape, strict=True):
-        if length != (int(name) if name.isdigit() else known.setdefault(name, length)):
+    for axis, length in zip(axes, shape, strict=True):
+        if length != (axis if type(axis) is int else known.setdefault(axis, length)):
             raise ShapeError(f"{where}: expected ({spec}) with {known}, got {tuple(value.shape)}")
+
+
+@dataclasses.dataclass(frozen=True)
+class _Each:
+    """The shape of every member of a list, or of a tuple of any length."""
+
+    spec: Any
 
 
 def _specs(hint: Any) -> Any:
     """The shape in an annotation: a text, a tuple of such for a tuple, None for none."""
-    if typing.get_origin(hint) is typing.Annotated:
+    origin, parts = typing.get_origin(hint), typing.get_args(hint)
+    if origin is typing.Annotated:
         return hint.__metadata__[0] if isinstance(hint.__metadata__[0], str) else None
-    if typing.get_origin(hint) in {typing.Union, types.UnionType}:
-        return next((spec for spec in map(_specs, typing.get_args(hint)) if spec), None)
-    if typing.get_origin(hint) is tuple and ... not in typing.get_args(hint):
-        specs = tuple(map(_specs, typing.get_args(hint)))
+    if origin in {typing.Union, types.UnionType}:
+        return next((spec for spec in map(_specs, parts) if spec), None)
+    if origin is list or (origin is tuple and ... in parts):
+        spec = _specs(parts[0])
+        return _Each(spec) if spec else None
+    if origin is tuple:
+        specs = tuple(map(_specs, parts))
         return specs if any(specs) else None
     return None
 
 
-def _fit_all(value: Any, specs: Any, known: dict[str, int], where: str) -> None:
+def _fit_all(value: Any, specs: Any, known: dict[str | int, int], where: str) -> None:
     if value is None or specs is None:
         return
     if isinstance(specs, str):
         fit(value, specs, known, where)
+    elif isinstance(specs, _Each):
+        for each in value:
+            _fit_all(each, specs.spec, known, where)
     else:
         for each, spec in zip(value, specs, strict=True):
             _fit_all(each, spec, known, where)
@@ -95,12 +116,45 @@ def _fields(cls: type) -> dict[str, Any]:
     return found
 
 
-def _bind_fields(record: Any, known: dict[str, int]) -> None:
-    for name, specs in _fields_of(type(record)).items():
-        _fit_all(getattr(record, name), specs, known, f"{type(record).__name__}.{name}")
-
-
 _fields_of = functools.cache(_fields)
+
+
+@functools.cache
+def _titled_fields(cls: type) -> list[tuple[str, Any, str]]:
+    return [(name, specs, f"{cls.__name__}.{name}") for name, specs in _fields_of(cls).items()]
+
+
+@functools.cache
+def _letters(cls: type) -> dict[str, list[tuple[str, int]]]:
+    """For every letter of a record's fields where it stands: fields, and axes from behind."""
+    found: dict[str, list[tuple[str, int]]] = {}
+    for name, spec in _fields_of(cls).items():
+        if isinstance(spec, str):
+            for axis, letter in enumerate(reversed(_axes(spec)[1]), start=1):
+                if isinstance(letter, str):
+                    found.setdefault(letter, []).append((name, -axis))
+    return found
+
+
+def _known_of(record: Any, wanted: frozenset[str]) -> dict[str | int, int]:
+    """The lengths that a record, whose fields fitted when it was made, gives to letters."""
+    known: dict[str | int, int] = {}
+    for letter, places in _letters(type(record)).items():
+        if letter in wanted:
+            for name, axis in places:
+                value = getattr(record, name)
+                if value is not None:
+                    known[letter] = value.shape[axis]
+                    break
+    return known
+
+
+def _letters_in(specs: Any) -> set[str]:
+    """All letters of the shapes of an annotation."""
+    if isinstance(specs, str):
+        return {axis for axis in _axes(specs)[1] if isinstance(axis, str)}
+    parts = [specs.spec] if isinstance(specs, _Each) else specs
+    return {letter for part in parts if part for letter in _letters_in(part)}
 
 
 def checked(function: Callable[..., Any], method: bool = False) -> Callable[..., Any]:
@@ -108,19 +162,26 @@ def checked(function: Callable[..., Any], method: bool = False) -> Callable[...,
     shapes = _shapes(inspect.get_annotations(function), function.__globals__)
     if not shapes:
         return function
-    signature = inspect.signature(function)
+    places = {name: k for k, name in enumerate(inspect.signature(function).parameters)}
+    title = function.__qualname__
+    plan = [
+        (places[name], name, specs, f"{title}({name})")
+        for name, specs in shapes.items()
+        if name in places
+    ]
+    result_title = f"result of {title}"
+    returned, wanted = shapes.get("return"), frozenset().union(*map(_letters_in, shapes.values()))
 
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        known: dict[str, int] = {}
-        if method:
-            _bind_fields(args[0], known)
-        given = signature.bind(*args, **kwargs).arguments
-        for name, specs in shapes.items():
-            if name in given:
-                _fit_all(given[name], specs, known, f"{function.__qualname__}({name})")
+        known = _known_of(args[0], wanted) if method else {}
+        count = len(args)
+        for place, name, specs, where in plan:
+            given = args[place] if place < count else kwargs.get(name)
+            if given is not None:
+                _fit_all(given, specs, known, where)
         result = function(*args, **kwargs)
-        _fit_all(result, shapes.get("return"), known, f"result of {function.__qualname__}")
+        _fit_all(result, returned, known, result_title)
         return result
 
     return wrapper
@@ -152,7 +213,10 @@ def _checked_maker(made: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(made)
     def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
         result = made(self, *args, **kwargs)
-        _bind_fields(self if result is None else result, {})
+        record: Any = self if result is None else result
+        known: dict[str | int, int] = {}
+        for name, specs, where in _titled_fields(type(record)):
+            _fit_all(getattr(record, name), specs, known, where)
         return result
 
     return wrapper

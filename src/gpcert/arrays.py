@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Annotated, Any
@@ -22,6 +23,7 @@ Array = Any  # numpy.ndarray or torch.Tensor, always float64 inside the engine
 # Shapes in annotations: letters of GLOSSARY.md, checked while tests run (`tests/shapes.py`).
 PerCell = Annotated[Array, "B"]
 PerCellAndFeature = Annotated[Array, "B f"]
+PerCellAndClass = Annotated[Array, "B m"]
 PerCellMatrix = Annotated[Array, "B f f"]
 Rows = Annotated[Array, "n f"]
 PerRow = Annotated[Array, "n"]
@@ -113,6 +115,31 @@ def namespace(*arrays: Array) -> Any:
                 _KNOWN[kind] = array_api_compat.array_namespace(*arrays)
             return _KNOWN[kind]
     return array_api_compat.array_namespace(*arrays)  # raises: no arrays
+
+
+def least_of(arrays: Sequence[Array]) -> Array:
+    """The smallest of arrays of one shape, place by place."""
+    best = arrays[0]
+    for other in arrays[1:]:
+        best = namespace(best).minimum(best, other)
+    return best
+
+
+def row_products(a: Array, b: Array) -> Array:
+    """(B,) the dot products of the rows of matrices (B, N); NumPy forms no products beside."""
+    if isinstance(a, np.ndarray):
+        return np.einsum("ij,ij->i", a, b)
+    return namespace(a).sum(a * b, axis=1)
+
+
+def keep_freed_memory() -> None:
+    """Ask glibc to keep up to 64 MB of freed memory at hand, by freeing an array that nobody wrote.
+
+    It gives back what is freed at the end of its heap beyond twice the largest array that it ever
+    freed (32 MB at most count): every batch of a few MB would otherwise fetch its pages again, a
+    fourth of the time of many boxes. Elsewhere nothing happens.
+    """
+    np.empty(4_000_000)
 
 
 CACHED = 2**15

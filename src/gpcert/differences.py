@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -27,15 +27,15 @@ def differences_of(posterior: Posterior) -> Posterior:
 
     Each is a Gaussian process with kernel 2k, `t = (t_l - t_k) / 2` and `A = (A_l - A_k) / 2`: then
     `2k t = k (t_l - t_k)` and `|A 2k|^2 = |(A_l - A_k) k|^2`. Where outputs have factors of their
-    own and C couples them, A is both their halves and `C = (C_l - C_k) / 2` (`Differences`). All
-    differences are exact: the numbers lie on common grids. Excess and gain are those of the outputs
-    together, as a pair is their joint operator between vectors of length one.
+    own and C couples them, A is both their halves and `C = (C_l - C_k) / 2` (`LazyDifferences`).
+    All differences are exact: the numbers lie on common grids.
     """
     if not posterior.coupled or np.any(posterior.scale != posterior.scale[0]):
         raise InputError("differences: expected coupled outputs of the same scale")
     first, second = np.triu_indices(posterior.outputs, 1)
     apart = posterior.negative_factor.size > 0
     options: dict[str, Any] = {
+        "outputs_of": posterior,
         "kernel": scaled_by(posterior.kernel, 2.0),
         "points": posterior.points,
         "weights": (posterior.weights[second] - posterior.weights[first]) / 2.0,
@@ -46,25 +46,24 @@ def differences_of(posterior: Posterior) -> Posterior:
         "features": posterior.features,
         "slope": posterior.slope[second] - posterior.slope[first],
     }
-    if apart:
-        return Differences.of(posterior, options)
-    found = Posterior(**options)
-    found.unit.__dict__["excess"] = posterior.unit.excess
-    return found
+    return LazyDifferences(**options) if apart else Differences(**options)
 
 
+@dataclass(frozen=True, eq=False)
 class Differences(Posterior):
+    """See `differences_of`."""
+
+    outputs_of: Posterior = field(kw_only=True, repr=False)
+
+    @cached_property
+    def unit(self) -> UnitForm:
+        """With the excess of the outputs together."""
+        return replace(UnitForm.of(self), joint=self.outputs_of.unit)
+
+
+class LazyDifferences(Differences):
     """Of outputs that a C couples. The factors of m (m - 1) / 2 pairs are made when they are asked
     for (`factors_of`), and never stored: `factor` has no rows."""
-
-    outputs_of: Posterior
-
-    @staticmethod
-    def of(posterior: Posterior, options: dict[str, Any]) -> Differences:
-        """Of a posterior; `options` are what all pairs have."""
-        found = Differences(**options)
-        object.__setattr__(found, "outputs_of", posterior)
-        return found
 
     def factors_of(self, output: int) -> tuple[np.ndarray, np.ndarray]:
         """A and C of a pair."""
@@ -79,21 +78,20 @@ class Differences(Posterior):
     @cached_property
     def unit(self) -> PairUnits:
         """The pairs, and the factors of the outputs they are made of, in units of the kernel 2k."""
-        base = UnitForm.of(self)
+        base = super().unit
         known = {each.name: getattr(base, each.name) for each in fields(base)}
         both = (self.outputs_of.factor, self.outputs_of.negative_factor)
         A, C = (in_units(0.5 * factor, base.exponent // 2) for factor in both)
-        return PairUnits(**known, own=A, coupling=C, joint=self.outputs_of.unit)
+        return PairUnits(**known, own=A, coupling=C)
 
 
 @dataclass(frozen=True, eq=False)
 class PairUnits(UnitForm):
-    """The unit form of `Differences`: of pair (k, l) A is `own` of k and l, one above the other,
-    and C is `coupling` of l less that of k; both (m, r, N). `joint` is the outputs' own."""
+    """The unit form of `LazyDifferences`: of pair (k, l) A is `own` of k and l, one above the
+    other, and C is `coupling` of l less that of k; both (m, r, N)."""
 
-    own: np.ndarray
-    coupling: np.ndarray
-    joint: UnitForm
+    own: np.ndarray = field(kw_only=True)
+    coupling: np.ndarray = field(kw_only=True)
 
     @cached_property
     def pairs(self) -> tuple[tuple[int, int], ...]:
@@ -128,16 +126,6 @@ class PairUnits(UnitForm):
     def precisions(self) -> Sequence[np.ndarray]:
         """Each is made when it is asked for: all of them take a lot of memory."""
         return _Precisions(self)
-
-    @cached_property
-    def excess(self) -> float:
-        """That of the outputs together."""
-        return self.joint.excess
-
-    @cached_property
-    def gain(self) -> float:
-        """That of the outputs together."""
-        return self.joint.gain
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,20 +16,21 @@ from gpcert.models import GPClassifier
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 PIECES = runpy.run_path(str(BENCHMARKS / "ablation_pieces.py"))["PIECES"]
-NAMES = ("paper", "pointwise", "pointwise variance", "further slopes", "ranges", "pieces")
+NAMES = ("paper", "pointwise", "pointwise variance", "further slopes", "ranges", "pieces", "inner")
 
 
 @pytest.fixture(scope="module")
 def questions() -> dict:
-    """Small models: two latent functions, and three classes."""
-    X, y = np.random.default_rng(0).normal(size=(12, 2)), np.arange(12) % 3
+    """Small models: two latent functions, and three and five classes."""
+    X, y = np.random.default_rng(0).normal(size=(12, 2)), np.arange(12)
     weights, factor = np.sin(3.0 * np.arange(12.0)), 0.5 * np.eye(12)
     latent = [
         gpcert.Posterior(kernel, X, weights, factor, likelihood=Probit())
         for kernel in (SquaredExponential(1.0), Matern(1.0, nu=2.5))
     ]
-    own = GPClassifier(SquaredExponential(1.0), likelihood="softmax", max_epochs=0).fit(X, y)
-    models = {"latent": latent, "classes": [gpcert.as_posterior(own)]}
+    own = GPClassifier(SquaredExponential(1.0), likelihood="softmax", max_epochs=0)
+    several = [gpcert.as_posterior(own.fit(X, y % m)) for m in (3, 5)]
+    models = {"latent": latent, "classes": several}
     return {kind: (chosen, bounds(chosen)) for kind, chosen in models.items()}
 
 
@@ -44,13 +45,14 @@ def bounds(models: list) -> list:
 
 @pytest.mark.parametrize("piece", PIECES, ids=lambda piece: piece.name)
 def test_a_piece_can_be_switched_off(piece, questions) -> None:
-    holder, name = piece.owner
-    before = getattr(holder, name)
-    models, whole = questions["classes" if piece.on == "classes" else "latent"]
+    before = [getattr(holder, name) for holder, name in piece.owners]
+    several = {"classes", "many_classes", "coupled"} & set(piece.on.split())
+    models, whole = questions["classes" if several else "latent"]
     with piece.switched_off():
-        assert getattr(holder, name) is not before
+        for there, (holder, name) in zip(before, piece.owners, strict=True):
+            assert getattr(holder, name) is not there
         without = bounds(models)
-    assert getattr(holder, name) is before
+    assert before == [getattr(holder, name) for holder, name in piece.owners]
     for one, other in zip(whole, without, strict=True):
         assert one.minimum.lower <= other.minimum.upper
         assert other.minimum.lower <= one.minimum.upper

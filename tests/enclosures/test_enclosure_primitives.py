@@ -10,17 +10,18 @@ from hypothesis import strategies as st
 
 import gpcert.enclosures.precision as precision_module
 from gpcert import Posterior
-from gpcert.arrays import Backend
-from gpcert.enclosures import local_model
+from gpcert.arrays import Backend, to_numpy
+from gpcert.enclosures import Evaluation, local_model
 from gpcert.enclosures.enclosure import _fall
 from gpcert.enclosures.precision import LocalPrecision
 from gpcert.enclosures.square import second_covariance
 from gpcert.kernels import SquaredExponential
+from gpcert.kernels.expansions.base import Combination
 from gpcert.kernels.exponentials import LARGEST_EXPONENT, exponential_tail, growth_chord
 from gpcert.regions import Box, Cells
 from gpcert.testing.arb_reference import ArbPosterior, exact, flint
-from gpcert.testing.effort import examples
-from gpcert.testing.strategies import cases
+from gpcert.testing.effort import backend_or_skip, examples
+from gpcert.testing.strategies import cases, regression_posterior
 from tests.enclosures.enclosure_checks import arb, displacement, evaluation_of, points_of, squared
 
 squares = st.one_of(
@@ -107,27 +108,59 @@ def test_precision_products(form, case):
         assert not abs(product - arb(float(explained[b]))) > arb(float(explained_error[b]))
 
 
-@pytest.mark.parametrize("pieces", [1, 2**18])
-def test_triangular_factors_save_work_alone(pieces, monkeypatch):
+@pytest.mark.parametrize(("pieces", "name"), [(1, "numpy"), (2**18, "numpy"), (1, "torch")])
+def test_triangular_factors_save_work_alone(pieces, name, monkeypatch):
+    backend = backend_or_skip(name)
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (20, 2))
     kernel = SquaredExponential([0.5, 0.7])
     factor = np.linalg.inv(np.linalg.cholesky(kernel.value(X, X) + 0.1 * np.eye(20)))
     posterior = Posterior(kernel, X, rng.normal(size=20), np.tril(factor))
     region = Box([-1.0, -1.0], [1.0, 1.0])
-    local = local_model(posterior, region, Backend(), True).members[0]
+    local = local_model(posterior, region, backend, True).members[0]
     low = rng.uniform(-1, 0.9, (7, 2))
-    expansion = local.expand(Cells(region, low, low + 0.1))
+    cells = Cells(region, backend.asarray(low), backend.asarray(low + 0.1))
+    expansion = local.expand(cells)
     assert local.precisions is not None
     triangular = local.precisions[0]
     assert triangular.triangular
     monkeypatch.setattr(precision_module, "STRIP", 3)
-    monkeypatch.setattr(precision_module, "CACHE_NUMBERS", pieces)
+    monkeypatch.setattr(precision_module, "NEAR_NUMBERS", pieces)
     found = triangular.derivative_covariance(local.kernel, expansion)
     plain = replace(triangular, triangular=False).derivative_covariance(local.kernel, expansion)
-    gap = np.linalg.norm(found.matrix - plain.matrix, axis=(1, 2))
-    assert np.all(gap <= found.error + plain.error)
-    assert np.all(found.error < 1e-9)
+    gap = np.linalg.norm(to_numpy(found.matrix - plain.matrix), axis=(1, 2))
+    assert np.all(gap <= to_numpy(found.error + plain.error))
+    assert np.all(to_numpy(found.error) < 1e-9)
+
+
+@settings(max_examples=examples(40))
+@given(case=cases())
+def test_rounding_of_inexact_weights(case):
+    """By Cauchy-Schwarz it is no less than term by term, up to a rounding of its own."""
+    evaluation = evaluation_of(case)
+    kernel, expansion = evaluation.local.kernel, evaluation.expansion
+    weights = case.rng.normal(size=expansion.K.shape) * 10.0 ** case.rng.integers(-3, 4)
+    a, none = expansion.K * weights, np.zeros(len(expansion.K))
+    exact_weights = Combination(weights, 1.0)
+    for own in (False, True):
+        plain, third = kernel._coefficient_errors(expansion, replace(exact_weights, own=own), a)
+        inexact = replace(exact_weights, own=own, slack=none)
+        found, cubic = kernel._coefficient_errors(expansion, inexact, a)
+        assert np.all(found >= plain * (1.0 - 1e-9))
+        assert np.all(cubic >= third * (1.0 - 1e-9))
+
+
+def test_the_same_cells_again():
+    points = np.random.default_rng(0).uniform(-1, 1, (6, 2))
+    model = regression_posterior(SquaredExponential(0.5), points, points[:, 0], 0.1)
+    region = Box([-1.0, -1.0], [1.0, 1.0])
+    first = Evaluation(local_model(model, region, Backend(), True), region.root(), False)
+    known = first.expansion
+    second = first.again(True)
+    assert second.optional
+    assert second.expansion is known
+    fresh = Evaluation(local_model(model, region, Backend(), True), region.root(), True)
+    assert np.array_equal(second.variance(0).range, fresh.variance(0).range)
 
 
 @settings(max_examples=examples(40))

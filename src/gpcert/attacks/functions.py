@@ -8,7 +8,7 @@ import numpy as np
 
 from gpcert.attacks.class_means import class_means
 from gpcert.committee import Model
-from gpcert.differences import Differences
+from gpcert.differences import LazyDifferences
 from gpcert.posterior import Posterior
 from gpcert.quantities import ClassSums, Compound, OutputQuantity, Quantity
 from gpcert.several import Outputs, Several
@@ -98,7 +98,7 @@ class _OfOne:
 
 
 def _explained(posterior: Posterior, K: np.ndarray, outputs: Sequence[int]) -> _Explained | _Pairs:
-    if isinstance(posterior, Differences):
+    if isinstance(posterior, LazyDifferences):
         return _Pairs(posterior, K, outputs)
     return _Explained(posterior, K, outputs)
 
@@ -126,7 +126,7 @@ class _Pairs:
     """The same of pairs of coupled classes, by halves of the classes' own factors:
     `S = E_k + E_l - D^T D`, `D = C_l - C_k`, `E = A^T A`; a sum over pairs is one over classes."""
 
-    def __init__(self, posterior: Differences, K: np.ndarray, outputs: Sequence[int]) -> None:
+    def __init__(self, posterior: LazyDifferences, K: np.ndarray, outputs: Sequence[int]) -> None:
         own = posterior.outputs_of
         self.A, self.C = own.factor, own.negative_factor
         first, second = np.triu_indices(len(self.A), 1)
@@ -198,7 +198,7 @@ def _class_function(model: Model | Several, quantity: ClassSums) -> PlainFunctio
     integral: the latent differences are put on a fixed set of nodes and the links averaged, so that
     a bound and an attack cannot err alike.
     """
-    layout, weights = quantity.layout, np.asarray(quantity.weights)
+    layout = quantity.layout
     outputs = range(layout.outputs)
     mixing = np.zeros((layout.n, layout.outputs))
     for k in range(layout.n):
@@ -210,11 +210,9 @@ def _class_function(model: Model | Several, quantity: ClassSums) -> PlainFunctio
         latent = Latent(model, X, outputs, outputs)
         V = np.einsum("bj,jkl->bkl", latent.variance, layout.matrices)
         means = class_means(quantity.likelihood, latent.mean @ mixing.T, V)
-        sums = means.probabilities @ weights.T
-        least = np.argmin(sums, axis=1)
-        p, Q_half = means.slopes(weights[least])
+        p, Q_half = means.slopes(quantity.slopes(means.probabilities))
         by_variance = np.einsum("bkl,jkl->bj", Q_half, layout.matrices)
-        value = sums[np.arange(len(X)), least]
+        value = quantity.value(means.probabilities)
         return value, latent.gradient(p @ mixing, by_variance)
 
     return function

@@ -111,6 +111,14 @@ class Evaluation(Memo):
         self.portfolio = Portfolio() if learnt is None else learnt.copy()
         self._index = 0
 
+    def again(self, optional: bool) -> Evaluation:
+        """The same cells anew, with other bounds tried: kernel values at the centres that are known
+        are not computed again."""
+        other = Evaluation(LocalCommittee(self.members), self.cells, optional, self.portfolio)
+        if "expansion" in vars(self):
+            vars(other)["expansion"] = self.expansion
+        return other
+
     @property
     def local(self) -> LocalPosterior:
         """The posterior; of a committee the first member."""

@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 from array_api_compat import device, is_numpy_namespace
+from scipy.linalg import get_blas_funcs
 
-from gpcert.arrays import Array, Backend, namespace
+from gpcert.arrays import Array, Backend, namespace, row_products
 from gpcert.deadline import checkpoint
 from gpcert.fusion import fused
 from gpcert.kernels.expansions.base import Expansion, LocalKernel, QuadraticForm
@@ -28,6 +29,12 @@ by two with its factor. A choice of speed only; both errors are bounded and adde
 
 CACHE_NUMBERS = 2**18
 """Numbers (2 MB) that a processor keeps near: larger pieces of work wait for the memory."""
+
+NEAR_NUMBERS = 2**20
+"""Numbers (8 MB) that it keeps less near: BLAS reads them in pieces of its own."""
+
+(trmm,) = get_blas_funcs(("trmm",), dtype=np.float64)
+"""Product with a triangular matrix."""
 
 STRIP = 128
 """Rows of a triangular factor that are multiplied at once."""
@@ -124,10 +131,11 @@ class LocalPrecision(Precision):
         spread = up(gamma(N + r + 8) * k_norm + k_error, 8)
         y = K @ S
         y_error = up(size2 * spread, 8)
-        product, size, square = _sums(K, y)
-        # k.y: the error of y, the error of k against the true y, and the summation
-        error = y_error * (k_norm + k_error) + k_error * root(square)
-        return Applied(y, y_error, product, up(error + gamma(N + 4) * size, N + 16))
+        product, length = _products(K, y)
+        # k.y: the error of y, the error of k against the true y, and the summation, of terms whose
+        # sizes have at most the sum |k| |y|
+        error = y_error * (k_norm + k_error) + k_error * length
+        return Applied(y, y_error, product, up(error + gamma(N + 4) * k_norm * length, N + 16))
 
     def _by_factor(self, local: LocalKernel, expansion: Expansion) -> Applied:
         q, q_error, product, error = self._explained(local, expansion)
@@ -175,12 +183,17 @@ class LocalPrecision(Precision):
         return QuadraticForm(matrix, up(error + gamma(8) * spread + prior.error, 8))
 
     def _square(self, rows: Array) -> Array:
-        """`Q Q^T` (B, f, f) for Q = rows A^T, rows (B, f, N); of a triangular A strip by strip, and
-        only with what is not zero, so in half the time."""
+        """`Q Q^T` (B, f, f) for Q = rows A^T, rows (B, f, N), which NumPy overwrites; of a
+        triangular A only with what is not zero, so in half the time: by BLAS, or strip by strip."""
         xp = namespace(rows)
         B, f, N = rows.shape
         r = len(self.factor)
         flat = xp.reshape(rows, (B * f, N))
+        if self.triangular and isinstance(flat, np.ndarray):
+            # Q^T = A rows^T, all as they lie in memory: transposed
+            Q = trmm(1.0, self.factor.T, flat.T, lower=0, trans_a=1, overwrite_b=1).T
+            Q = Q.reshape(B, f, r)
+            return Q @ xp.matrix_transpose(Q)
         total = xp.zeros((B, f, f), dtype=rows.dtype, device=device(rows))
         for start in range(0, r, STRIP if self.triangular else max(1, r)):
             end = min(start + STRIP, r) if self.triangular else r
@@ -198,8 +211,8 @@ class LocalPrecision(Precision):
         B, f = expansion.geometry.half.shape
         squares = []
         # one product for many cells and features, not a small one a cell; on a CPU of as many as
-        # its cache holds
-        size = max(1, CACHE_NUMBERS // max(1, f * N)) if is_numpy_namespace(xp) else max(1, B)
+        # its caches hold
+        size = max(1, NEAR_NUMBERS // max(1, f * N)) if is_numpy_namespace(xp) else max(1, B)
         for part in local.derivative_parts(expansion, size):
             squares.append(self._square(part))
         square = xp.concat(squares, axis=0)
@@ -243,8 +256,6 @@ class LocalPrecision(Precision):
 
 
 @fused
-def _sums(K: Array, y: Array) -> tuple[Array, Array, Array]:
-    """`k.y`, the sum of its terms' sizes, and `y.y`, row by row."""
-    xp = namespace(K)
-    terms = K * y
-    return xp.sum(terms, axis=1), xp.sum(xp.abs(terms), axis=1), xp.sum(y**2, axis=1)
+def _products(K: Array, y: Array) -> tuple[Array, Array]:
+    """`k.y` and `|y|`, row by row."""
+    return row_products(K, y), root(row_products(y, y))

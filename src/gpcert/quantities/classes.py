@@ -7,9 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
+from gpcert.arrays import Array, PerCell, PerCellAndClass, least_of, namespace
 from gpcert.class_layout import ClassLayout
 from gpcert.likelihoods import ClassLikelihood
 from gpcert.quantities.output import Quantity
+from gpcert.rounding import down, gamma
 
 Weights = tuple[float, ...]
 
@@ -29,6 +33,32 @@ class ClassSums(Quantity):
     def known(self) -> tuple[float, float]:
         """The probabilities add up to one, so a sum lies between its least and greatest weight."""
         return min(map(min, self.weights)), min(map(max, self.weights))
+
+    def lowest(self, low: PerCellAndClass, high: PerCellAndClass) -> PerCell:
+        """Certified lower bound for all `low_c <= pi_c <= high_c` that add up to one."""
+        return least_of([_lowest(weights, low, high) for weights in self.weights])
+
+    # in plain floating point
+
+    def value(self, p: np.ndarray) -> np.ndarray:
+        """The least sum (n,) of rows p (n, m)."""
+        return np.min(p @ np.transpose(self.weights), axis=1)
+
+    def slopes(self, p: np.ndarray) -> np.ndarray:
+        """A subgradient (n, m): the weights of that sum."""
+        weights = np.asarray(self.weights)
+        return weights[np.argmin(p @ weights.T, axis=1)]
+
+
+def _lowest(weights: Weights, low: Array, high: Array) -> Array:
+    """Of `sum_c w_c pi_c`: each probability on the side of its weight."""
+    xp = namespace(low)
+    total = xp.zeros_like(low[:, 0])
+    for c, weight in enumerate(weights):
+        if weight != 0.0:
+            total = total + down(weight * (low if weight > 0 else high)[:, c], 1)
+    total = down(total - gamma(len(weights)) * sum(map(abs, weights)), len(weights))
+    return xp.maximum(total, xp.full_like(total, min(weights)))
 
 
 def margins(classes: int, winner: int, costs: Weights) -> tuple[Weights, ...]:

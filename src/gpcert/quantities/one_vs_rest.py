@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, least_of, namespace
 from gpcert.committee import Committee
 from gpcert.likelihoods import ScalarLikelihood
 from gpcert.quantities.classes import Weights
@@ -115,14 +115,6 @@ class Share(Compound):
         safe = np.where(total != 0, total, 1.0)[:, None]
         unit = self.sign * (np.arange(len(self.parts)) == self.index)
         return (unit - self.value(y)[:, None]) / safe
-
-
-def least_of(arrays: Sequence[Array]) -> Array:
-    """The smallest of arrays of one shape, place by place."""
-    best = arrays[0]
-    for other in arrays[1:]:
-        best = namespace(best).minimum(best, other)
-    return best
 
 
 def _added(terms: Sequence[Array]) -> Array:

@@ -21,12 +21,12 @@ from itertools import combinations
 
 import numpy as np
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, least_of, namespace
 from gpcert.committee import Committee, check_class_weight, pair_weights, vote_scores
 from gpcert.errors import InputError
 from gpcert.quantities.classes import margins
 from gpcert.quantities.compound import Compound, Ends
-from gpcert.quantities.one_vs_rest import LeastSum, least_of, member_probabilities
+from gpcert.quantities.one_vs_rest import LeastSum, member_probabilities
 from gpcert.quantities.output import Mean
 from gpcert.quantities.probability import Probability
 from gpcert.rounding import down, gamma, up, up_float

@@ -1,5 +1,6 @@
 """Search: branch and bound over batches of boxes."""
 
+from gpcert.arrays import keep_freed_memory
 from gpcert.search.branch_and_bound import solve
 from gpcert.search.problem import (
     DEFAULT_BUDGET,
@@ -12,6 +13,8 @@ from gpcert.search.problem import (
     Watch,
     stop_if_interrupted,
 )
+
+keep_freed_memory()
 
 __all__ = [
     "DEFAULT_BUDGET",

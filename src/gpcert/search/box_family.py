@@ -30,8 +30,9 @@ from gpcert.search.shared import SharedProblem, SharedResult, solve_shared
 BATCH_BYTES = 5.0e8
 """Most memory of one batch on a CPU."""
 
-NEAR_BYTES, FEW_CELLS = 1.0e8, 64
-"""Its memory where that is not for fewer cells: much of it stays in the caches."""
+NEAR_BYTES, FEW_CELLS = 2.0e8, 64
+"""Its memory where that is not for fewer cells: much of it stays in the caches, and the steps of a
+batch cost little beside."""
 
 GPU_SHARE = 0.8
 """Of what a GPU has left, by an estimate that is twice what is used: the larger its batches, the
@@ -133,15 +134,16 @@ class BoxFamily:
             paying = self._paying(low, high)
             for start in range(0, len(low), self.cells_at_once):
                 rows = slice(start, start + self.cells_at_once)
+                boxes = (low[rows], high[rows])
+                evaluation = self.evaluation(np.empty(0), *boxes, False, learnt)
                 for optional in (False, True):
                     own = np.flatnonzero(paying == optional)
                     if len(own):
-                        boxes = (low[rows], high[rows])
-                        evaluation = self.evaluation(np.empty(0), *boxes, optional, learnt)
+                        evaluation = evaluation.again(optional)
                         lower[rows, own] = self._bounds(evaluation, own)
                         if affine is not None:
                             affine[rows, own] = self._affine(evaluation, own, lower[rows])
-                        learnt = evaluation.portfolio
+                learnt = evaluation.portfolio
             return Once(lower, affine, len(low))
         return Once(lower, affine, start)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -20,9 +21,14 @@ def flint() -> Any:
     >>> flint().ctx.prec >= BITS
     True
     """
-    module = optional("flint", "the ball-arithmetic reference")
+    module = _flint()
     module.ctx.prec = max(module.ctx.prec, BITS)
     return module
+
+
+@cache
+def _flint() -> Any:
+    return optional("flint", "the ball-arithmetic reference")
 
 
 def exact(values: Any) -> list[Any]:

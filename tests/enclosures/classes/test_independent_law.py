@@ -116,6 +116,8 @@ def test_sizes_hold_the_change(case):
         for size, truth in (
             (found.mean, np.linalg.norm(moved, axis=1)),
             (found.frobenius, np.linalg.norm(W, axis=(1, 2))),
+            (found.operator, np.linalg.norm(W, 2, axis=(1, 2))),
+            (found.spread, np.linalg.norm(W, "nuc", axis=(1, 2))),
             (found.trace, np.abs(trace)),
             (found.skew, np.linalg.norm(skew, axis=(1, 2))),
         ):

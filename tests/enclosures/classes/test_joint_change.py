@@ -4,14 +4,22 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from gpcert.class_layout import ClassLayout
-from gpcert.enclosures.classes.joint_change import JointBends, joint_sizes
+from gpcert.enclosures.classes.joint_change import (
+    JointBends,
+    _longest_change,
+    joint_sizes,
+    spectral_size,
+)
 from gpcert.enclosures.classes.latent import FirstOrder
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Softmax
 from gpcert.posterior import Posterior
 from gpcert.regions import Box
+from gpcert.testing.effort import examples
 from tests.enclosures.classes.class_cases import (
     diagonal_posterior,
     evaluation_of,
@@ -25,8 +33,15 @@ def still(values):
     return FirstOrder(beside, zero[:, :, None], zero, zero, values)
 
 
-def hand_made_sizes(growth, seed):
-    """`joint_sizes` of a covariance that is V_0 at the centre but for a shift of the references."""
+def still_geometry():
+    """Of a single point."""
+    posterior = diagonal_posterior(5, np.random.default_rng(0), Softmax())
+    return evaluation_of(posterior, Box([0.0, 0.0], [0.0, 0.0])).latent.geometry
+
+
+def hand_made_sizes(growth, seed, bent=0.0):
+    """`joint_sizes` of a covariance that is V_0 at the centre but for a shift of the references,
+    and bends by at most `bent` times V_0."""
     rng = np.random.default_rng(seed)
     layout = ClassLayout(5)
     V = np.eye(4) + 1.0
@@ -39,17 +54,14 @@ def hand_made_sizes(growth, seed):
     R = np.linalg.inv(np.linalg.cholesky(V))[None]
     offset = V[None] - np.tensordot(variances.reference, layout.matrices, axes=1)
     zero = np.zeros(1)
-    joint = JointBends(0.0 * y, zero, zero, np.zeros((4, 4)), zero + growth, np.zeros((4, 4)))
-    geometry = evaluation_of(
-        diagonal_posterior(5, rng, Softmax()), Box([0.0, 0.0], [0.0, 0.0])
-    ).latent.geometry
+    joint = JointBends(0.0 * y, zero, zero + bent, V, zero + growth, np.zeros((4, 4)))
     half = np.zeros((1, 1))
     sizes = joint_sizes(
         joint,
         variances,
         (offset, zero),
         (R, layout.matrices),
-        replace(geometry, half=half),
+        replace(still_geometry(), half=half),
     )
     return [float(x[0]) for x in sizes], R[0], wanted
 
@@ -74,6 +86,56 @@ def test_the_weight_shrinks_all_variances_alike(growth):
         assert np.linalg.norm(W - np.trace(W) / 4.0 * np.eye(4)) <= skew * (1.0 + 1e-12)
     (trace, _), R, _ = hand_made_sizes(growth, 0)
     assert trace >= 4.0 * growth / (1.0 + growth)
+
+
+def test_the_squares_of_all_outputs_are_one_matrix():
+    """Whatever lies between plus and minus the prior's part may be added to the covariance."""
+    (trace, skew), R, wanted = hand_made_sizes(0.0, 0, bent=0.5)
+    V = np.linalg.inv(R.T @ R)
+    for shape in (np.eye(4), -np.eye(4), np.diag([1.0, -1.0, 1.0, -1.0])):
+        L = np.linalg.cholesky(V)
+        W = R @ (wanted + 0.5 * L @ shape @ L.T) @ R.T - np.eye(4)
+        assert abs(np.trace(W)) <= trace * (1.0 + 1e-12)
+        assert np.linalg.norm(W - np.trace(W) / 4.0 * np.eye(4)) <= skew * (1.0 + 1e-12)
+
+
+@settings(max_examples=examples(60, quick=15))
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(3, 6), f=st.integers(1, 12))
+def test_many_features_move_a_covariance_together(seed, n, f):
+    """Every change of the box is shorter than its bound, at corners found by ascent, too."""
+    rng = np.random.default_rng(seed)
+    J = 4
+    symmetric = rng.normal(size=(1 + f + J, n, n))
+    symmetric = symmetric + np.swapaxes(symmetric, 1, 2)
+    still, slope, own = np.split(symmetric.reshape(-1, n * n).T[None], [1, 1 + f], axis=2)
+    half, left = rng.random((1, f)), rng.random((1, J)) * rng.choice([0.0, 1.0])
+    still = still[:, :, 0] * rng.choice([0.0, 0.1, 1.0])
+    geometry = replace(still_geometry(), half=half)
+    found = float(_longest_change((still, slope, own), left, geometry)[0])
+    d, N = rng.choice([-1.0, 1.0], (1, f)) * half, rng.choice([-1.0, 1.0], (1, J)) * left
+    for _ in range(10):
+        whole = still + (slope @ d[:, :, None] + own @ N[:, :, None])[:, :, 0]
+        assert np.linalg.norm(whole) <= found
+        pulls = np.sign(whole[:, None] @ slope)[:, 0], np.sign(whole[:, None] @ own)[:, 0]
+        d, N = pulls[0] * half, pulls[1] * left
+
+
+@settings(max_examples=examples(60, quick=20))
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 9))
+def test_the_largest_eigenvalue_by_trace_and_the_rest(seed, n):
+    values = np.random.default_rng(seed).standard_cauchy(n)
+    trace = abs(values.sum())
+    skew = np.linalg.norm(values - values.mean())
+    bound = float(spectral_size(np.array([trace]), np.array([skew]), n)[0])
+    assert np.abs(values).max() <= bound * (1.0 + 1e-12)
+
+
+def test_one_eigenvalue_attains_it():
+    n = 5
+    values = np.full(n, -1.0 / (n - 1))
+    values[0] = 1.0
+    skew = np.array([np.linalg.norm(values)])
+    assert float(spectral_size(0.0 * skew, skew, n)[0]) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("shift", [-3.0, 2.0])

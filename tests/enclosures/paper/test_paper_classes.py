@@ -67,7 +67,7 @@ def test_latent_ranges(drawn):
     noise = posterior.likelihood.noise
     evaluation = evaluation_of(Case(searched, region, rng), splits=3, keep=2)
     intervals = PaperEnclosures("analytic").of(evaluation)
-    ranges = latent_ranges(intervals, evaluation, layout, noise)
+    ranges = latent_ranges(intervals, layout, noise)
     reference = ArbPosterior(searched)
     for b, rows in enumerate(points_of(evaluation, rng)):
         for x in rows:
@@ -138,7 +138,7 @@ def test_torch_equals_numpy():
     for name in ("numpy", backend):
         evaluation = evaluation_of(case, splits=0, backend=name)
         intervals = PaperEnclosures("analytic").of(evaluation)
-        ranges = latent_ranges(intervals, evaluation, layout, 0.0)
+        ranges = latent_ranges(intervals, layout, 0.0)
         for likelihood in LIKELIHOODS:
             found.append([to_numpy(x) for x in grid_ranges(ranges, likelihood, np.array([15, 15]))])
     for first, second in zip(found[:2], found[2:], strict=True):
@@ -204,7 +204,7 @@ def test_ranges_of_differences(coupled):
     x = np.array([0.1, -0.2])
     case = Case(searched, gpcert.Box(x, x), rng)
     evaluation = evaluation_of(case, splits=0)
-    found = latent_ranges(PaperEnclosures("analytic").of(evaluation), evaluation, layout, 0.7)
+    found = latent_ranges(PaperEnclosures("analytic").of(evaluation), layout, 0.7)
     D = np.array([[-1.0, 1.0, 0.0], [-1.0, 0.0, 1.0]])
     mean = D @ posterior.predict(x[None])[0][0]
     V = D @ (posterior.covariances(x[None])[0] + 0.7 * np.eye(3)) @ D.T

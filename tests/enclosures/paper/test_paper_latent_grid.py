@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpcert.class_layout import ClassLayout
 from gpcert.enclosures.paper import class_bound, latent_grid
-from gpcert.enclosures.paper.class_bound import grid_ranges, pieces_for, weighted_lower
+from gpcert.enclosures.paper.class_bound import grid_ranges, pieces_for
 from gpcert.enclosures.paper.latent_grid import (
     LatentRanges,
     conditional_mean,
@@ -17,6 +18,7 @@ from gpcert.enclosures.paper.latent_grid import (
     link_range,
 )
 from gpcert.likelihoods import Softmax
+from gpcert.quantities import ClassSums
 from gpcert.testing.arb_reference import exact, flint
 from gpcert.testing.effort import examples
 from gpcert.testing.strategies import seeds
@@ -187,5 +189,10 @@ def test_wide_ranges_and_no_variance():
 
 def test_weights_take_the_right_side():
     ranges = (np.array([[0.1, 0.2, 0.3]]), np.array([[0.3, 0.4, 0.5]]))
-    assert 0.1 - 0.8 - 1e-12 < weighted_lower(ranges, (1.0, -2.0, 0.0))[0] <= 0.1 - 0.8
-    assert weighted_lower((0 * ranges[0], ranges[1]), (1.0, 1.0, 1.0))[0] == 1.0
+
+    def lowest(weights, low, high):
+        return ClassSums(ClassLayout(3), Softmax(), weights).lowest(low, high)[0]
+
+    assert 0.1 - 0.8 - 1e-12 < lowest(((1.0, -2.0, 0.0),), *ranges) <= 0.1 - 0.8
+    assert lowest(((1.0, -2.0, 0.0), (0.0, 0.0, 1.0)), *ranges) <= 0.1 - 0.8
+    assert lowest(((1.0, 1.0, 1.0),), 0 * ranges[0], ranges[1]) == 1.0

@@ -3,7 +3,7 @@
     Delta_j = cov(f_j - (f_c + f_k) / 2, f_c - f_k) = (D_jk - D_jc) / 2,
 
 D the variances of differences: the priors cancel, and what is left is a quadratic form of kernel
-values (`kernel_form`), or else a difference of two models of variances.
+values (`kernel_form`); where that is not known, nothing is said.
 
 Proofs: docs/mathematics.md, statements 6.8 and 10.15.
 """

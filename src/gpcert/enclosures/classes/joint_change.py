@@ -17,6 +17,7 @@ import numpy as np
 from gpcert.arrays import Array, namespace
 from gpcert.class_layout import ClassLayout
 from gpcert.enclosures.classes.latent import FirstOrder, linear_reach, weight_growth
+from gpcert.enclosures.classes.longest_image import longest_image
 from gpcert.enclosures.classes.outputs import LatentOutputs
 from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.rounding import gamma, root, up
@@ -112,21 +113,40 @@ def joint_sizes(
     ):
         bend = _product(xp.abs(own), joint.left)
         lost = gamma(count) * _product(size, moved + joint.left) + (n + 1.0) * fixed_error[:, None]
-        parts.append(
-            up(xp.abs(still) + linear_reach(geometry, own @ variances.slope), 4) + bend + lost
-        )
+        slope = own @ variances.slope
+        entries = up(xp.abs(still) + linear_reach(geometry, slope), 4) + bend + lost
+        length = _length(entries)
+        if own.shape[1] > 1:
+            together = _longest_change((still, slope, own), joint.left, geometry)
+            length = xp.minimum(length, up(together + _length(lost + gamma(8) * entries), 4))
+        parts.append(length)
     bent = _rows(R, joint.prior[None])[:, :, 0]
     bent_size = _rows(xp.abs(R), xp.abs(joint.prior)[None])[:, :, 0] * gamma(count)
     prior = xp.abs(bent) + bent_size
     constant = _length(_rows(xp.abs(R), xp.abs(joint.constant)[None])[:, :, 0])
-    whole = parts[0][:, 0] + joint.half * xp.sum(prior * eye[:, 0], axis=1) + n * joint.growth
-    skew = _length(parts[1]) + joint.half * _length(prior) + joint.growth * constant
+    whole = parts[0] + joint.half * xp.sum(prior * eye[:, 0], axis=1) + n * joint.growth
+    skew = parts[1] + joint.half * _length(prior) + joint.growth * constant
     usable = joint.growth <= 0.5
     rest = xp.where(usable, 1.0 - joint.growth, xp.ones_like(skew))
     found = (up(x / rest, count) for x in (whole, skew))
     infinite = xp.full_like(skew, math.inf)
     total, apart = (xp.where(usable & ~xp.isnan(x), x, infinite) for x in found)
     return total, apart
+
+
+def _longest_change(change: tuple[Array, Array, Array], left: Array, geometry: Geometry) -> Array:
+    """Upper bound (B,) of the length of `still + slope d + own N`, `|N_j| <= left_j`: the longest
+    image of the box of (d, 1, N) (Statement 10.17). They are symmetric matrices as rows: entries
+    below the diagonal count twice. The products' roundings are the caller's."""
+    still, slope, own = change
+    xp, n = namespace(own), math.isqrt(own.shape[1])
+    below = np.flatnonzero(np.tri(n, dtype=bool))
+    weight = np.sqrt(2.0 - np.eye(n).reshape(n * n))[below]
+    numbers = xp.asarray(below, device=own.device)
+    scale = xp.asarray(weight, device=own.device)[None, :, None]
+    S = xp.concat([slope, still[:, :, None], own], axis=2)
+    half = xp.concat([geometry.half, xp.ones_like(left[:, :1]), left], axis=1)
+    return longest_image(xp.take(S, numbers, axis=1) * scale, half)
 
 
 def _fixed(
@@ -151,6 +171,13 @@ def _fixed(
     rounding = gamma(2 * n + J + 32) * _length(xp.reshape(xp.abs(R) @ size @ At, (B, n * n)))
     norm = xp.sum(R * R, axis=(1, 2))
     return found, up(rounding + 4.0 * n**0.5 * norm * known_error, n * n + 16)
+
+
+def spectral_size(trace: Array, skew: Array, n: int) -> Array:
+    """Upper bound (B,) of the spectral norm of a symmetric matrix whose trace and whose part
+    without it, in Frobenius norm, have at most these sizes: n numbers of sum 0 and length 1 are at
+    most `sqrt((n - 1) / n)` each."""
+    return up(trace / n + math.sqrt((n - 1) / n) * skew, 8)
 
 
 def _rows(R: Array, matrices: Array) -> Array:

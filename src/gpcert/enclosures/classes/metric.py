@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpcert.arrays import Array, namespace
-from gpcert.enclosures.classes.joint_change import JointBends, joint_sizes
+from gpcert.enclosures.classes.joint_change import JointBends, joint_sizes, spectral_size
 from gpcert.enclosures.classes.latent import FirstOrder, linear_reach
 from gpcert.enclosures.classes.longest_image import longest_image
 from gpcert.enclosures.enclosure import reach
@@ -84,30 +84,36 @@ def measure(change: Change, R: Array, inflation: Array, geometry: Geometry) -> S
     lost = gamma(n + 2) * (size @ moved[:, :, None])[:, :, 0]
     linear = xp.minimum(_length(linear_reach(geometry, slope)), _box_length(slope, geometry))
     mean_bend = _length((size @ means.bend[:, :, None])[:, :, 0] + lost)
+    mean = linear + mean_bend
     if n > MOST_ENTRIES:
-        linear = _less(linear, longest_image(slope, geometry.half))
         # R is a float matrix: only what the product R slope rounds is left
         mean_bend = _less(mean_bend, longest_image(R, means.bend) + _length(lost))
+        box = xp.concat([geometry.half, means.bend], axis=1)
+        both = longest_image(xp.concat([slope, R], axis=2), box) + _length(lost)
+        mean = _less(linear + mean_bend, both)
     once, twice = 1.0 + inflation, (1.0 + inflation) ** 2
-    mean = up((linear + mean_bend) * once, count)
+    mean = up(mean * once, count)
 
     spread, bend, whole, length = _covariance_sizes(change, R, geometry, count)
-    spread = up(spread * twice, count)
-    bend = up(up(bend * twice, count) + 3.0 * inflation * spread, 2)
-    flat = xp.reshape(_turn(R, change.matrices), (R.shape[0], J, n * n))
-    spread_slope = xp.matrix_transpose(flat) @ change.variances.slope
+    operator = _spectral(whole, n)
     trace, skew = _trace_and_skew(whole, n)
     if change.joint is not None and n > 2:
         offset = (change.offset, change.offset_error)
         metric = (R, change.matrices)
         trace, skew = joint_sizes(change.joint, change.variances, offset, metric, geometry)
         length = xp.minimum(length, up(root(trace * trace / n + skew * skew), 8))
+        operator = xp.minimum(operator, spectral_size(trace, skew, n))
+        spread = xp.minimum(spread, up(math.sqrt(n) * length, 4))
+    spread = up(spread * twice, count)
+    bend = up(up(bend * twice, count) + 3.0 * inflation * spread, 2)
+    flat = xp.reshape(_turn(R, change.matrices), (R.shape[0], J, n * n))
+    spread_slope = xp.matrix_transpose(flat) @ change.variances.slope
     return Sizes(
         mean=mean,
         mean_bend=up(mean_bend * once + inflation * mean, count),
         spread=spread,
         spread_bend=bend,
-        operator=up(_spectral(whole, n) * twice, count),
+        operator=up(operator * twice, count),
         frobenius=up(length * twice, count),
         # |trace(T W T^T) - trace W| <= |T^T T - I| |W|, and eigenvalues move by as much at most
         trace=up(trace + 3.0 * inflation * spread, count),

@@ -23,7 +23,8 @@ def orthogonal_rest(jet: ClassJet, sizes: Sizes) -> Array:
     infinite where the law changes by more than about a standard deviation.
     """
     xp = namespace(sizes.mean)
-    length, tail = unexplained(jet), hermite_tail(sizes.mean, sizes.frobenius)
+    length = unexplained(jet)
+    tail = hermite_tail(sizes.mean, sizes.frobenius, sizes.operator)
     known = xp.isfinite(tail) & xp.isfinite(length)
     zero = xp.zeros_like(tail)
     rest = xp.where(known, tail, zero) * xp.where(known, length, zero)

@@ -21,6 +21,7 @@ from dataclasses import replace
 
 from gpcert.arrays import Array, namespace
 from gpcert.deadline import checkpoint
+from gpcert.enclosures.classes.joint_change import spectral_size
 from gpcert.enclosures.classes.metric import Sizes
 from gpcert.enclosures.classes.moments import ClassJet
 from gpcert.enclosures.classes.orthogonal_rest import orthogonal_rest
@@ -126,7 +127,8 @@ def _moved(place: Reference, middle: Array, half: Array) -> Reference:
     if n == 2:
         length = nuclear
     if n > 2:
-        spectral = length = up(root(trace * trace / n + skew * skew), 8)
+        spectral = spectral_size(trace, skew, n)
+        length = up(root(trace * trace / n + skew * skew), 8)
         nuclear = up(math.sqrt(n) * length, 4)
     moved = Sizes(
         mean=up(sizes.mean / factor * (1.0 + gamma(16) * skeel), 8),

@@ -5,12 +5,11 @@ Proofs: docs/mathematics.md, statement 10.10.
 
 from __future__ import annotations
 
-from gpcert.arrays import Array
+from gpcert.arrays import Array, least_of
 from gpcert.enclosures.classes.bounds import ClassBounds
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.goals.base import GoalBound, lower_bound, upper_at_center, worst_of
 from gpcert.quantities import ClassSums
-from gpcert.quantities.one_vs_rest import least_of
 
 
 def classes_of(quantity: ClassSums, evaluation: Evaluation) -> ClassBounds:

@@ -15,11 +15,10 @@ import numpy as np
 from gpcert.arrays import Array, namespace, to_numpy
 from gpcert.attacks.functions import plain_function
 from gpcert.enclosures.evaluation import Evaluation
-from gpcert.enclosures.paper.class_bound import class_ranges, weighted_lower
+from gpcert.enclosures.paper.class_bound import class_ranges
 from gpcert.enclosures.paper.intervals import PaperEnclosures, Side
 from gpcert.errors import InputError
 from gpcert.quantities import ClassSums, Compound, OutputQuantity, Quantity
-from gpcert.quantities.one_vs_rest import least_of
 
 
 def paper_bound(
@@ -113,8 +112,7 @@ def _classes(
     the greatest of another, and not by their difference.
     """
     intervals = enclosures.of(evaluation)
-    ranges = class_ranges(intervals, evaluation, quantity.layout, quantity.likelihood)
-    lower = least_of([weighted_lower(ranges, weights) for weights in quantity.weights])
+    lower = quantity.lowest(*class_ranges(intervals, quantity.layout, quantity.likelihood))
     outputs = range(quantity.layout.outputs)
     sides = [intervals.mean(j, sign) for j in outputs for sign in (1, -1)]
     return lower, sides + [side for j in outputs for side in intervals.variance(j)]

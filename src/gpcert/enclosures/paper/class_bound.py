@@ -22,7 +22,6 @@ import numpy as np
 from gpcert.arrays import Array, namespace, to_numpy
 from gpcert.class_layout import ClassLayout
 from gpcert.deadline import checkpoint
-from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.paper.intervals import CellIntervals
 from gpcert.enclosures.paper.latent_grid import (
     LatentRanges,
@@ -51,10 +50,7 @@ LARGEST_CHUNK = 2.0e5
 
 
 def class_ranges(
-    intervals: CellIntervals,
-    evaluation: Evaluation,
-    layout: ClassLayout,
-    likelihood: ClassLikelihood,
+    intervals: CellIntervals, layout: ClassLayout, likelihood: ClassLikelihood
 ) -> Range:
     """Certified ranges (B, m) of all class probabilities over every cell."""
     if layout.classes > MOST_CLASSES:
@@ -65,22 +61,10 @@ def class_ranges(
         )
 
     def compute() -> Range:
-        ranges = latent_ranges(intervals, evaluation, layout, likelihood.noise)
+        ranges = latent_ranges(intervals, layout, likelihood.noise)
         return grid_ranges(ranges, likelihood, pieces_for(ranges))
 
     return intervals.once(("classes", layout), compute)
-
-
-def weighted_lower(ranges: Range, weights: tuple[float, ...]) -> Array:
-    """Lower bound (B,) of `sum_c w_c pi_c`: each probability on the side of its weight."""
-    xp = namespace(ranges[0])
-    total = xp.zeros_like(ranges[0][:, 0])
-    for c, weight in enumerate(weights):
-        if weight != 0.0:
-            total = total + down(weight * ranges[0 if weight > 0 else 1][:, c], 1)
-    total = down(total - gamma(len(weights)) * sum(map(abs, weights)), len(weights))
-    # the probabilities add up to one
-    return xp.maximum(total, xp.full_like(total, min(weights)))
 
 
 def pieces_for(ranges: LatentRanges) -> np.ndarray:

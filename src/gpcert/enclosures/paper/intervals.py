@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cached_property
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from gpcert.arrays import Array, Backend, namespace, to_numpy
 from gpcert.committee import Model
 from gpcert.deadline import checkpoint
 from gpcert.enclosures.evaluation import Evaluation
-from gpcert.enclosures.local_posterior import LocalPosterior, Memo
+from gpcert.enclosures.local_posterior import LocalPosterior
 from gpcert.enclosures.paper.programs import ClosedForms, SolverPrograms
 from gpcert.enclosures.paper.relaxation import Relaxation, relax
 from gpcert.enclosures.paper.square_form import SquareForm
@@ -70,14 +70,10 @@ class PaperEnclosures:
         return min(most, GRID_CELLS) if isinstance(quantity, ClassSums) else most
 
     def of(self, evaluation: Evaluation) -> CellIntervals:
-        """The intervals of a batch, which its evaluation remembers."""
-        return evaluation.once((self, "intervals"), lambda: self._intervals(evaluation))
-
-    def _intervals(self, evaluation: Evaluation) -> CellIntervals:
-        local, cells = evaluation.local, evaluation.cells
-        model = local.memo.once("paper", lambda: _Model(local, cells))
-        kind = SolverPrograms if self.variance == "solver" else ClosedForms
-        return CellIntervals(model, evaluation, kind)
+        """The intervals of a batch."""
+        return CellIntervals(
+            evaluation, SolverPrograms if self.variance == "solver" else ClosedForms
+        )
 
     def random_axes(self, evaluation: Evaluation) -> Array:
         """(B, f) scores whose largest is a random feature that has some width (Algorithm 1)."""
@@ -102,33 +98,45 @@ class _Model:
         self.node, self.frame = tree
 
 
-class CellIntervals(Memo):
-    """Intervals of mean and variance over each cell of a batch, each found when first asked for."""
+@dataclass(frozen=True, eq=False)
+class CellIntervals:
+    """Intervals of mean and variance over each cell of a batch, which its evaluation remembers."""
 
-    def __init__(
-        self, model: _Model, evaluation: Evaluation, kind: Callable[[Relaxation], Programs]
-    ) -> None:
-        super().__init__()
-        self.model, self.kind = model, kind
-        self.local, self.cells, self.expansion = (
-            evaluation.local,
-            evaluation.cells,
-            evaluation.expansion,
-        )
+    evaluation: Evaluation
+    kind: Callable[[Relaxation], Programs]
 
-    @cached_property
+    def once(self, key: Hashable, compute: Callable[[], Any]) -> Any:
+        """An answer of the batch that depends on how programs are bounded."""
+        return self.evaluation.once((self.kind, key), compute)
+
+    @property
+    def local(self) -> LocalPosterior:
+        """What does not change from batch to batch."""
+        return self.evaluation.local
+
+    @property
+    def model(self) -> _Model:
+        """The tree of the kernel, and its coordinates."""
+        local, cells = self.local, self.evaluation.cells
+        return local.memo.once("paper", lambda: _Model(local, cells))
+
+    @property
     def programs(self) -> list[Programs]:
         """Those of the cells' relaxations, in chunks that fit into memory."""
-        N, f = self.expansion.K.shape[1], self.cells.lower.shape[1]
+        return self.once("programs", self._programs)
+
+    def _programs(self) -> list[Programs]:
+        expansion, cells = self.evaluation.expansion, self.evaluation.cells
+        N, f = expansion.K.shape[1], cells.lower.shape[1]
         rows = max(1, int(LARGEST_CHUNK / (N * (2 * f + 2))))
-        if len(self.cells) <= rows:
-            reach = Reach.of(self.cells, self.model.frame)
-            batch = self.expansion.node_batch() or self.model.node.at(reach)
+        if len(cells) <= rows:
+            reach = Reach.of(cells, self.model.frame)
+            batch = expansion.node_batch() or self.model.node.at(reach)
             return [self.kind(relax(batch, reach))]
         found = []
-        for start in range(0, len(self.cells), rows):
+        for start in range(0, len(cells), rows):
             checkpoint()
-            part = self.cells.take(np.arange(start, min(start + rows, len(self.cells))))
+            part = cells.take(np.arange(start, min(start + rows, len(cells))))
             reach = Reach.of(part, self.model.frame)
             found.append(self.kind(relax(self.model.node.at(reach), reach)))
         return found
@@ -140,7 +148,7 @@ class CellIntervals(Memo):
 
     def _mean(self, output: int, sign: int) -> Side:
         weights = sign * self.local.weights[output][None, :]
-        slope, trend = None, self.local.cell_trend(self.expansion, output)
+        slope, trend = None, self.local.cell_trend(self.evaluation.expansion, output)
         relaxations = [own.relaxation for own in self.programs]
         if self.local.trend is not None:  # exact: frame units are powers of two
             slope = sign * self.local.trend.slopes[output] * relaxations[0].lifted.unit
@@ -157,12 +165,13 @@ class CellIntervals(Memo):
 
     def _variance(self, output: int) -> tuple[Side, Side]:
         A, C = self._forms(output)
-        xp = namespace(self.expansion.K)
+        expansion = self.evaluation.expansion
+        xp = namespace(expansion.K)
         ends = [
             [least_difference(own, *forms) for own in self.programs] for forms in ((C, A), (A, C))
         ]
         loss, least = (xp.concat([part.lower for part in parts], axis=0) for parts in ends)
-        prior = self.local.kernel.variance_range(self.expansion)
+        prior = self.local.kernel.variance_range(expansion)
         low, high = variance_interval(prior, least, loss, self.local.operator.gain)
         at_low, at_high = (
             self._shift(xp.concat([part.point for part in parts], axis=0)) for parts in ends

@@ -60,23 +60,21 @@ class LatentRanges:
 
 
 @np.errstate(invalid="ignore", over="ignore")
-def latent_ranges(
-    intervals: CellIntervals, evaluation: Evaluation, layout: ClassLayout, noise: float
-) -> LatentRanges:
+def latent_ranges(intervals: CellIntervals, layout: ClassLayout, noise: float) -> LatentRanges:
     """The paper's intervals of the outputs, combined by the layout; n = 1 or 2.
 
     `mean of d_k = sum_j c_j mean_j`, `V_kl = sum_j y_j matrices_jkl + noise (1 + [k = l])`, in
     interval arithmetic; a covariance is semi-definite, so `V_12^2 <= V_11 V_22` besides.
     """
-    local = evaluation.local
+    local, expansion = intervals.local, intervals.evaluation.expansion
     outputs, spreads = [], []
     for j in range(layout.outputs):
-        units = local.mean_units(j, evaluation.expansion)
+        units = local.mean_units(j, expansion)
         ends = (intervals.mean(j, sign).bound for sign in (1, -1))
         outputs.append(units.range(next(ends), -next(ends)))
         ends = (side.bound for side in intervals.variance(j))
         spreads.append(local.variance_units(j).range(*ends))
-    slack = _repair(evaluation, layout)
+    slack = _repair(intervals.evaluation, layout)
     means = tuple(_combined(outputs, layout.pair(0, k), 0.0) for k in range(1, layout.classes))
     found = []
     for k, other in ((0, 0), (layout.n - 1, layout.n - 1), (0, layout.n - 1)):

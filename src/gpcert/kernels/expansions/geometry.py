@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from gpcert.arrays import Array, PerCell, PerCellAndFeature, namespace
+from gpcert.errors import InputError
 from gpcert.regions import Cells
 from gpcert.regions.image import ImageCells
 from gpcert.rounding import gamma, nonnegative, up
@@ -127,3 +130,15 @@ class Geometry:
     def unscaled_gradient(self, gradient: Array) -> Array:
         """Gradient with respect to x from one with respect to d."""
         return gradient * self._units(gradient)
+
+
+def inverse_lengths(lengths: np.ndarray) -> np.ndarray:
+    """`1 / l`, or an `InputError` where that is beyond float64."""
+    with np.errstate(over="ignore"):
+        inverse = 1.0 / lengths
+    if not np.all(np.isfinite(inverse)):
+        raise InputError(
+            f"length_scale: expected at least 1e-308, got {lengths.min():.3g}: its inverse is "
+            "beyond float64; express the inputs in a smaller unit"
+        )
+    return inverse

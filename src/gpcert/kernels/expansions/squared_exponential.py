@@ -18,13 +18,13 @@ Proofs: docs/mathematics.md, statements 4.1, 4.2, 4.3 and 6.2.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Annotated
 
 import numpy as np
 
-from gpcert.arrays import Array, PerCellAndFeature, namespace
+from gpcert.arrays import Array, PerCellAndFeature, namespace, row_products
 from gpcert.fusion import fused
 from gpcert.kernels.expansions.base import (
     Combination,
@@ -46,7 +46,7 @@ from gpcert.kernels.expansions.squared_exponential_table import (
 from gpcert.kernels.exponentials import growth_chord
 from gpcert.regions import Cells
 from gpcert.regions.image import ImageCells
-from gpcert.rounding import gamma, nonnegative, up
+from gpcert.rounding import gamma, nonnegative, root, up
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +57,8 @@ class WeightedExpansion(Expansion):
     distances: Annotated[Array, "B N"]
     copies: int = 1
     """How often the same cells are repeated, one batch of them after the other."""
+    sizes: list[tuple[Array, Array]] = field(default_factory=list, init=False)
+    """Their `squared_sizes`, once they were asked for: several bounds do."""
 
     def copied(self, count: int) -> WeightedExpansion:
         """The same, with its copies known."""
@@ -88,9 +90,7 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         geometry = expansion.geometry
         coefficients = expansion.K * combination.weights
         zeroth, gradient, hessian = self.moments(coefficients, expansion.scaled)
-        magnitudes = xp.abs(coefficients)
-        rounding = self.moment_errors(magnitudes)
-        errors = self._coefficient_errors(expansion, combination, magnitudes, rounding)
+        errors, cubic_rounding = self._coefficient_errors(expansion, combination, coefficients)
         # omega k(., c) = s^2 exactly: the function at the centre itself is the constant
         value = zeroth + self.variance if combination.own else zeroth
         known = self.known_squared_norm(
@@ -100,8 +100,7 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         )
         drift = None
         if combination.slack is not None:
-            sizes2, _ = self.squared_sizes(expansion.K)
-            drift = up(combination.slack * xp.sqrt(sizes2[:, 2]), 8)
+            drift = up(combination.slack * xp.sqrt(self._sizes(expansion)[0][:, 2]), 8)
         box = (geometry.half, geometry.rho)
         moments = (zeroth, gradient, hessian)
         higher = self.higher_terms(
@@ -109,7 +108,7 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
             expansion.scaled,
             moments,
             box,
-            rounding[:, 3],
+            cubic_rounding,
             drift,
             expansion.copies,
         )
@@ -151,9 +150,7 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         if higher is None:
             return None
         value, gradient = self.first_moments(coefficients, expansion.scaled)
-        magnitudes = xp.abs(coefficients)
-        rounding = self.moment_errors(magnitudes)
-        errors = self._coefficient_errors(expansion, combination, magnitudes, rounding)[:, :2]
+        errors = self._coefficient_errors(expansion, combination, coefficients)[0][:, :2]
         known = self.known_squared_norm(
             xp.abs(value) - errors[:, 0],
             length_below(gradient, 1) - errors[:, 1],
@@ -176,24 +173,44 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         errors = up(expansion.K @ (sizes * eta).T, N + 8) + self.floor * xp.sum(sizes, axis=1)
         return expansion.K @ weights.T, errors
 
+    def _sizes(self, expansion: WeightedExpansion) -> tuple[Array, Array]:
+        """`squared_sizes`, once a batch."""
+        if not expansion.sizes:
+            expansion.sizes.append(self.squared_sizes(expansion.K))
+        return expansion.sizes[0]
+
     def _coefficient_errors(
-        self,
-        expansion: WeightedExpansion,
-        combination: Combination,
-        magnitudes: Array,
-        rounding: Array,
-    ) -> Array:
-        """(B, 3): rounding of the moments, underflow, and the errors of the weights themselves."""
-        xp = namespace(magnitudes)
-        weights = xp.reshape(combination.weights, (-1, magnitudes.shape[1]))
-        errors = rounding[:, :3] + self.floor * xp.sum(xp.abs(weights), axis=1)[:, None]
-        if combination.slack is not None:
-            sizes2, _ = self.squared_sizes(expansion.K)
-            errors = errors + up(combination.slack[:, None] * xp.sqrt(sizes2), 8)
+        self, expansion: WeightedExpansion, combination: Combination, coefficients: Array
+    ) -> tuple[Array, Array]:
+        """(B, 3): rounding of the moments, underflow, and the errors of the weights themselves; and
+        (B,) the rounding of third moments.
+
+        Where the weights are inexact, by Cauchy-Schwarz: `sum |t_i| k_i eta_i (|z_i| + |c|)^n` of
+        `moment_errors` is at most |t| times the root of a squared size, of which their own errors
+        cost as much, and nothing of every weight is formed.
+        """
+        xp, N = namespace(coefficients), coefficients.shape[1]
+        weights = xp.reshape(combination.weights, (-1, N))
+        if combination.slack is None:
+            magnitudes = xp.abs(coefficients)
+            rounding = self.moment_errors(magnitudes)
+            underflow = self.floor * xp.sum(xp.abs(weights), axis=1)
+            terms = xp.sum(magnitudes, axis=1) if combination.own else 0.0
+            errors, third = rounding[:, :3], rounding[:, 3]
+        else:
+            length = up(root(row_products(weights, weights)), N + 8)
+            sizes, wrong = (up(xp.sqrt(part), 2) for part in self._sizes(expansion))
+            eta = gamma(N + 2 * self.points.shape[1] + 40)
+            errors = up(length[:, None] * (eta * sizes + wrong), 8)
+            third = up(errors[:, 2] * self._largest_extent, 2)
+            underflow = up(self.floor * N**0.5 * length, 4)
+            terms = length * sizes[:, 0]
+            errors = errors + up(combination.slack[:, None] * sizes, 8)
+        errors = errors + underflow[:, None]
         if combination.own:
-            last = up(gamma(4) * (self.variance + xp.sum(magnitudes, axis=1)), 4)
+            last = up(gamma(4) * (self.variance + terms), 8)
             errors = errors + xp.stack([last, 0.0 * last, 0.0 * last], axis=1)
-        return errors
+        return errors, third
 
     def _tail_bound(
         self,
@@ -249,7 +266,7 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
 
     def _root_sizes(self, expansion: WeightedExpansion, order: int) -> tuple[Array, Array]:
         xp = namespace(expansion.K)
-        sizes2, errors2 = self.squared_sizes(expansion.K)
+        sizes2, errors2 = self._sizes(expansion)
         return up(xp.sqrt(sizes2[:, order]), 2), up(xp.sqrt(errors2[:, order]), 2)
 
     def derivative_covariance(self, expansion: WeightedExpansion) -> QuadraticForm:
@@ -315,7 +332,7 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         xp = namespace(expansion.K)
         rows = [self.derivatives(expansion), self.second_derivatives(expansion)]
         tail = self.tail(2, expansion.geometry.rho2)
-        sizes, errors = self.squared_sizes(expansion.K)
+        sizes, errors = self._sizes(expansion)
         return SecondDegree(xp.concat(rows, axis=1), sizes, errors, tail, self.variance)
 
     def second_derivatives(self, expansion: WeightedExpansion) -> Array:
@@ -349,4 +366,8 @@ def length_below(x: Array, dims: int) -> Array:
 @fused
 def _times_offsets(K: Array, columns: Array, scaled: Array) -> Array:
     """(B, f, N): `k_i (z_ij - c_j)`."""
+    if isinstance(K, np.ndarray):  # in one place, row after row
+        found = np.empty((*scaled.shape, K.shape[1]))
+        np.subtract(columns[None, :, :], scaled[:, :, None], out=found)
+        return np.multiply(found, K[:, None, :], out=found)
     return K[:, None, :] * (columns[None, :, :] - scaled[:, :, None])

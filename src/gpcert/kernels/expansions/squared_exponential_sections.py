@@ -17,17 +17,16 @@ Proofs: docs/mathematics.md, statements 1.2 and 15.2.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from gpcert.arrays import Array, Backend, namespace
+from gpcert.kernels.expansions.geometry import inverse_lengths
 from gpcert.kernels.expansions.higher_degrees import HigherTerms, cubic_terms
 from gpcert.kernels.expansions.squared_exponential import LocalSquaredExponential, WeightedExpansion
 from gpcert.kernels.expansions.squared_exponential_table import (
-    inverse_lengths,
     kernel_errors,
     subtraction_error,
 )
@@ -116,15 +115,12 @@ class SquaredExponentialSections(LocalSquaredExponential):
     """
 
     extents: Array = None
-    _last_sizes: dict[str, Any] = field(default_factory=dict)
 
     def squared_distances(self, scaled: Array) -> Array:
         return (self.points - scaled) ** 2
 
     def squared_sizes(self, K: Array) -> tuple[Array, Array]:
-        """The sums of the parent, cell by cell; kept for the last K, as several bounds ask."""
-        if self._last_sizes.get("K") is K:
-            return self._last_sizes["sums"]
+        """The sums of the parent, cell by cell."""
         xp = namespace(K)
         extent2, square = self.extents**2, K**2
         wrong = square * self.relative_error**2
@@ -135,9 +131,8 @@ class SquaredExponentialSections(LocalSquaredExponential):
             errors.append(xp.sum(wrong, axis=1))
             square, wrong = square * extent2, wrong * extent2
         N = K.shape[1]
-        both = tuple(up(xp.stack(part, axis=1), N + 16) + self.floor * N for part in (sums, errors))
-        self._last_sizes.update(K=K, sums=both)
-        return both[0], both[1]
+        first, second = (up(xp.stack(part, axis=1), N + 16) for part in (sums, errors))
+        return first + self.floor * N, second + self.floor * N
 
     def restricted_to(self, index: Array) -> None:
         """Every cell has a table of its own: nothing to be shared."""

@@ -19,6 +19,7 @@ from gpcert.arrays import Array, Backend, namespace
 from gpcert.deadline import checkpoint
 from gpcert.errors import InputError
 from gpcert.kernels.expansions.box_metric import Box, box_metric
+from gpcert.kernels.expansions.geometry import inverse_lengths
 from gpcert.kernels.expansions.higher_degrees import (
     HIGHEST_DEGREE,
     HigherTerms,
@@ -152,6 +153,8 @@ class SquaredExponentialTable:
         product = scaled @ (-2.0 * self.points.T)
         product += self._squares[None, :]
         product += xp.sum(scaled**2, axis=1)[:, None]
+        if isinstance(product, np.ndarray):  # in place: new memory costs more than the arithmetic
+            return np.maximum(product, 0.0, out=product)
         return nonnegative(product)
 
     @cached_property
@@ -161,19 +164,26 @@ class SquaredExponentialTable:
 
     def matrix(self, distances: Array) -> Array:
         """`s^2 exp(-(r_free^2 + r_fixed^2)/2)`."""
-        xp = namespace(distances)
-        return self.variance * xp.exp(-0.5 * (distances + self.fixed_distances))
+        K = -0.5 * (distances + self.fixed_distances)
+        K = np.exp(K, out=K) if isinstance(K, np.ndarray) else namespace(K).exp(K)
+        K *= self.variance
+        return K
 
     def squared_sizes(self, K: Array) -> tuple[Array, Array]:
-        """By one matrix product of K^2 with powers of the extents and squared relative errors."""
-        xp = namespace(K)
+        """By one product of K^2 with powers of the extents and squared relative errors."""
+        N = K.shape[1]
+        sums = up((K * K) @ self._size_columns, N + 16) + self.floor * N
+        return sums[:, :3], sums[:, 3:]
+
+    @cached_property
+    def _size_columns(self) -> Array:
+        """(N, 6): what `squared_sizes` sums K^2 with."""
+        xp = namespace(self.points)
         extent2 = (self.point_norms + self.reach) ** 2
         powers = xp.stack([xp.ones_like(extent2), extent2, extent2**2], axis=1)
         relative = self.relative_error[:, None]
         # the first sums are about k itself, not fl(k): k <= (1 + relative) fl(k)
-        columns = xp.concat([powers * (1.0 + relative) ** 2, powers * relative**2], axis=1)
-        sums = up(K**2 @ columns, len(extent2) + 16) + self.floor * len(extent2)
-        return sums[:, :3], sums[:, 3:]
+        return xp.concat([powers * (1.0 + relative) ** 2, powers * relative**2], axis=1)
 
     @cached_property
     def _table(self) -> MomentTable:
@@ -386,15 +396,3 @@ def kernel_errors(
             "region, or check the kernel's length-scales"
         )
     return np.asarray(up(relative, 4))
-
-
-def inverse_lengths(lengths: np.ndarray) -> np.ndarray:
-    """`1 / l`, or an `InputError` where that is beyond float64."""
-    with np.errstate(over="ignore"):
-        inverse = 1.0 / lengths
-    if not np.all(np.isfinite(inverse)):
-        raise InputError(
-            f"length_scale: expected at least 1e-308, got {lengths.min():.3g}: its inverse is "
-            "beyond float64; express the inputs in a smaller unit"
-        )
-    return inverse

@@ -39,13 +39,11 @@ def radial_lines(
     slope b that is off psi'(m) by e costs `e max |q - m|`. Over: psi(q) - b q is convex, so it is
     largest at an end. Where psi' is infinite (Matern 1/2 at q = 0) the slope is 0.
     """
-    profile, s = node.profile, node.variance
-    low, high = distances
-    xp = namespace(low)
+    s, near = node.variance, distances.high <= FARTHEST
+    xp = namespace(near)
     floor = TINY * max(1.0, s)
-    zero = xp.zeros_like(low)
-    near = high <= FARTHEST
-    low, high = xp.where(near, low, zero), xp.where(near, high, zero)
+    zero = xp.zeros_like(distances.low)
+    low, high = (xp.where(near, end, zero) for end in distances)
     q_low, q_high = low * low * (1.0 - 4.0 * U), up(high * high, 2)
 
     at_low, error = _value(node, low)
@@ -54,16 +52,9 @@ def radial_lines(
     least = nonnegative(at_high * (1.0 - error) * (1.0 - 4.0 * U) - floor)
     end = up(at_high * (1.0 + error), 4) + floor
 
-    middle = xp.sqrt(0.5 * (q_low + q_high))
-    height, slope = (s * term for term in profile.terms(middle, (0, 0), (1, 0)))
-    ulps = (1.1 * U) * (profile.roundings(middle) + 16.0)
-    exists = xp.isfinite(slope) & near
-    tangent = xp.where(exists, -0.5 * slope, zero)
-    q = middle * middle
-    away = up(xp.maximum(nonnegative(q_high - q), nonnegative(q - q_low)), 4) + (8.0 * U) * q
-    # a slope that underflows is off by less than TINY
-    under = (height - tangent * q) * (1.0 - ulps) + tangent * (ulps * away) - floor - TINY * away
-    under = xp.where(exists, under, least)
+    under, tangent = _tangent(node, q_low, q_high)
+    exists = xp.isfinite(under) & xp.isfinite(tangent) & near
+    under, tangent = xp.where(exists, under, least), xp.where(exists, tangent, zero)
 
     width = q_high - q_low
     wide = near & (width > 0)
@@ -89,6 +80,19 @@ def radial_lines(
     return Enclosed(
         least, most, Affine(under, ((carrier, tangent),)), Affine(over, ((carrier, chord),))
     )
+
+
+def _tangent(node: LocalRadial, q_low: Array, q_high: Array) -> tuple[Array, Array]:
+    """Height at q = 0 and slope of the tangent in the middle; not finite where psi' is infinite."""
+    xp, profile, s = namespace(q_low), node.profile, node.variance
+    middle = xp.sqrt(0.5 * (q_low + q_high))
+    height, slope = (s * term for term in profile.terms(middle, (0, 0), (1, 0)))
+    ulps = (1.1 * U) * (profile.roundings(middle) + 16.0)
+    q, slope = middle * middle, -0.5 * slope
+    away = up(xp.maximum(nonnegative(q_high - q), nonnegative(q - q_low)), 4) + (8.0 * U) * q
+    # a slope that underflows is off by less than TINY
+    under = (height - slope * q) * (1.0 - ulps) + slope * (ulps * away)
+    return under - TINY * max(1.0, s) - TINY * away, slope
 
 
 def _value(node: LocalRadial, r: Array) -> tuple[Array, Array]:

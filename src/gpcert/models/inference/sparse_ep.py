@@ -51,6 +51,12 @@ def sparse_ep(
     y = np.asarray(y, dtype=np.float64)
     if y.shape != prior.residual.shape:
         raise InputError(f"y: expected {len(prior.residual)} targets, got shape {y.shape}")
+    return _sparse_ep(prior, y, link, kind, start, max_sweeps)
+
+
+def _sparse_ep(
+    prior: SparsePrior, y: np.ndarray, link: Link, kind: str, start: Any, max_sweeps: int
+) -> Fit:
     sites = _first_sites(prior, y, link, start)
     mixing = Mixing()
     converged, mismatch, evidence, previous, sweep = False, np.inf, -np.inf, -np.inf, 0
@@ -71,7 +77,7 @@ def sparse_ep(
             f"{TOLERANCE:.3g}) after {sweep} sweeps, evidence {evidence:.6g}, last change "
             f"{evidence - previous:.3g}",
             ConvergenceWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
     if kind == "var":
         evidence -= 0.5 * float(state.precision @ prior.residual)
