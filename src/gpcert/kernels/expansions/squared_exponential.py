@@ -194,7 +194,7 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         if combination.slack is None:
             rounding = self.moment_errors(coefficients)
             underflow = self.floor * xp.sum(xp.abs(weights), axis=1)
-            terms = xp.sum(xp.abs(coefficients), axis=1) if combination.own else None
+            terms = xp.sum(xp.abs(coefficients), axis=1) if combination.own else 0.0
             errors, third = rounding[:, :3], rounding[:, 3]
         else:
             length = up(root(_row_squares(weights)), N + 8)
