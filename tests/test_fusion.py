@@ -30,7 +30,7 @@ def traced(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     compiler = torch.compile
 
     def trace(function, options):
-        assert options == {"emulate_precision_casts": True}, "products and sums may be contracted"
+        assert options["emulate_precision_casts"], "products and sums may be contracted"
         names.append(function.__name__)
         return compiler(function, fullgraph=True, backend="eager")
 
