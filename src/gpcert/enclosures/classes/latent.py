@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 from gpcert.arrays import Array, namespace
 from gpcert.enclosures.classes.outputs import LatentOutputs
@@ -37,7 +38,9 @@ class Shapes:
     gained: Array
     middle: Array
 
-    def intervals(self, rows: Array, geometry: Geometry) -> tuple[Array, Array]:
+    def intervals(
+        self, rows: Annotated[Array, "B K J"], geometry: Geometry
+    ) -> tuple[Annotated[Array, "B K"], Annotated[Array, "B K"]]:
         """Range (B, K) of `sum_j rows_kj (q_j - center_j - slope_j.d)`, rows (B, K, J).
 
         A positive coefficient takes the lower shape of its function for the lower side, a negative
@@ -58,7 +61,7 @@ class Shapes:
         rounding = up(gamma(J + 16) * _weighed(xp.abs(rows), sizes), J + 16)
         return ends[0] - rounding, -(ends[1] - rounding)
 
-    def bends(self, rows: Array, geometry: Geometry) -> Array:
+    def bends(self, rows: Array, geometry: Geometry) -> Annotated[Array, "B K"]:
         """Upper bound (B, K) of `|sum_j rows_kj (q_j - reference_j - slope_j.d)|`."""
         xp = namespace(rows)
         low, high = self.intervals(rows, geometry)
@@ -185,7 +188,7 @@ def variance_at_center(latent: LatentOutputs, outputs: int) -> FirstOrder:
     return _first_order(latent.geometry, rows)
 
 
-def linear_reach(geometry: Geometry, slope: Array) -> Array:
+def linear_reach(geometry: Geometry, slope: Annotated[Array, "B J f"]) -> Annotated[Array, "B J"]:
     """Upper bound (B, J) of `|slope.d|` on every cell, slope (B, J, f)."""
     xp = namespace(slope)
     if slope.shape[2] == 0:

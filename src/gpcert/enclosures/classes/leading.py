@@ -18,7 +18,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, PerCell, namespace
 from gpcert.class_layout import ClassLayout
 from gpcert.enclosures.classes.covariances import Covariance, covariance_of
 from gpcert.enclosures.classes.outputs import LatentOutputs
@@ -57,7 +57,7 @@ class Leader:
     c: int
     k: int
 
-    def lower(self, logistic: BinaryLikelihood) -> Array:
+    def lower(self, logistic: BinaryLikelihood) -> PerCell:
         """(B,): a positive lower bound of `pi_c - pi_k`, or minus infinity."""
         c, k, latent = self.c, self.k, self.latent
         xp = namespace(latent.cells.lower)
@@ -205,7 +205,7 @@ class Leader:
 
 def least_lead(
     mu: Array, q: Array, D: Array, means: Sequence[Array], variances: Sequence[Array]
-) -> Array:
+) -> PerCell:
     """A lower bound (B,) of `pi_c - pi_k` for `mu - T Delta_j >= q > 0`, mu > 0, D a bound of the
     variance of u, `means` and `variances` bounds m_j, H_j of those of h_j (Statement 10.15):
 
@@ -221,7 +221,7 @@ def least_lead(
     return down(MIDDLE * xp.tanh(0.5 * mu) * gain / weight * (1.0 - gamma(4096)), 4)
 
 
-def share_of_others(logistic: BinaryLikelihood, top: Array, spread: Array, steep: Array) -> Array:
+def share_of_others(logistic: BinaryLikelihood, top: Array, spread: Array, steep: Array) -> PerCell:
     """Upper bound (B,) over u > 0 of `F(top - log(2 cosh(u/2)), v)`, `F(a, v) = E sigma(N(a, v))`,
     for all v up to `spread + steep^2 u^2 2 / pi`: piece by piece, and beyond the last at its
     beginning. Where spread or steep is not known, `max(1/2, sigma(top - log 2))` (Statement 10.16).

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpcert.arrays import Array, namespace, row_blocks
+from gpcert.arrays import Array, PerCell, namespace, row_blocks
 from gpcert.kernels.nodes.beyond import Beyond, CubicPart
 from gpcert.kernels.nodes.radial_accuracy import COORDINATE, errors_between
 from gpcert.kernels.nodes.radial_variations import DistanceRange, fifth_remainder
@@ -81,7 +81,7 @@ RawMoments = tuple[list[Array], list[Array], list[Array]]
 
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")
-def beyond_of_tensors(batch: RadialBatch, raw: RawMoments, total: Array, plain: Array) -> Beyond:
+def beyond_of_tensors(batch: RadialBatch, raw: RawMoments, total: PerCell, plain: Array) -> Beyond:
     """From the moments of the points that go on; `total` (B,) is what is left beside their tensors,
     `plain` without any."""
     node, half, rho = batch.node, batch.half, batch.rho
