@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Annotated
 
 from array_api_compat import device
 
@@ -379,7 +378,7 @@ def plain_geometry(cells: Cells) -> Geometry:
     return Geometry.of(cells, 1.0 / unit, xp.ones_like(unit), unit)
 
 
-def region_units(cells: Cells) -> Annotated[Array, "f"]:
+def region_units(cells: Cells) -> Array:
     """(f,) powers of two near the widths of the region in its free features."""
     units = widths_as_units(cells.region)
     return namespace(cells.lower).asarray(units, device=device(cells.lower))
