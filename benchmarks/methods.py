@@ -201,8 +201,8 @@ def _root(
 ) -> float:
     """Proved over attained width after one box; the plain goals, without what the verbs add."""
     kind = Mean if quantity == "mean" else Variance
-    plain = [QuantityGoal(kind(0, sign)) for sign in (1, -1)]
-    goals = Method(**how).goals(plain, 0, posterior) if how else plain
+    asked = [kind(0, sign) for sign in (1, -1)]
+    goals = Method(**how).goals(asked, 0, posterior) if how else [QuantityGoal(q) for q in asked]
     one = gpcert.Budget(seconds=None, boxes=1)
     low, high = solve(Problem(posterior, box, goals, tol=0.0, budget=one)).goals
     return (-high.lower - low.lower) / (-high.upper - low.upper)

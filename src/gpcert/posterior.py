@@ -26,6 +26,7 @@ from gpcert.arrays import Inputs, Points, finite_array
 from gpcert.errors import InputError
 from gpcert.frames import checked_names, read_points
 from gpcert.kernels import Kernel
+from gpcert.kernels.base import GradientProduct
 from gpcert.likelihoods import ClassLikelihood, Gaussian, Likelihood, ScalarLikelihood
 from gpcert.posterior_file import (
     ARRAYS,
@@ -218,7 +219,11 @@ class Posterior(Factored):
         """`k(x_i, z_j)` (n, N), in plain floating point."""
         return self.kernel.value(self.seen(X), self.points)
 
-    def prior(self, X: Inputs) -> Annotated[np.ndarray, "n"]:
+    def cross_with_gradient(self, X: np.ndarray) -> tuple[np.ndarray, GradientProduct]:
+        """The same, and gradients of sums of it in what the kernel sees."""
+        return self.kernel.with_gradient(self.seen(X), self.points)
+
+    def prior(self, X: np.ndarray) -> np.ndarray:
         """`k(x_i, x_i)` (n,)."""
         return self.kernel.diagonal(self.seen(X))
 

@@ -46,6 +46,9 @@ that of `mean_scale / offset` too: rounding the offset is counted in unit form."
 SMALL_EXCESS = 1e-8
 """An excess that is as good as any other: beside it nothing is gained by the longer way."""
 
+MOST_HELD, HELD = 1024, "held blocks"
+"""Points up to which K_ZZ and its errors, 16 MB at most, are held for a second use; and where."""
+
 SMALL_GAIN = 0.5
 """What a coupling may add; beyond, its largest eigenvalue, about 1, is no worse."""
 
@@ -164,7 +167,22 @@ class UnitForm(Factored):
         return self.kernel.gram_with_error(self.points)
 
     def gram_blocks(self) -> Iterator[GramBlock]:
-        """K_ZZ on and below its diagonal, block by block: it is never held as a whole."""
+        """K_ZZ on and below its diagonal, block by block; of many points it is never held as a
+        whole, of few it is until `excess` is known: norms and excess are asked one after another.
+        """
+        if len(self.points) > MOST_HELD:
+            yield from self._formed_blocks()
+            return
+        held = vars(self).get(HELD)
+        if held is None:
+            held = vars(self)[HELD] = tuple(self._formed_blocks())
+        yield from held
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without K_ZZ: it is formed faster than it travels."""
+        return {name: value for name, value in vars(self).items() if name != HELD}
+
+    def _formed_blocks(self) -> Iterator[GramBlock]:
         pieces = blocks(len(self.points))
         for number, rows in enumerate(pieces):
             checkpoint()
@@ -219,6 +237,7 @@ class UnitForm(Factored):
         groups = [tuple(self.factor)] if joint else [(A,) for A in self.factor]
         largest = max(map(self._largest_eigenvalue, groups))
         object.__setattr__(self, "inverse", None)  # as large as the factor, and of no further use
+        vars(self).pop(HELD, None)
         return max(0.0, largest - 1.0)
 
     def _largest_eigenvalue(self, factors: tuple[np.ndarray, ...]) -> float:

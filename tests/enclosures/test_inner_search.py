@@ -15,7 +15,7 @@ from gpcert.enclosures.goals import QuantityGoal
 from gpcert.enclosures.inner_search import CellPolynomial, Level, at_least, stays_above
 from gpcert.enclosures.local_posterior import LocalPosterior
 from gpcert.kernels import Matern, SquaredExponential
-from gpcert.kernels.nodes.symmetric_tensors import dense_cubic, sorted_index
+from gpcert.kernels.nodes.symmetric_tensors import dense, sorted_index
 from gpcert.likelihoods import Probit
 from gpcert.models import GPClassifier
 from gpcert.quantities import Probability, Std, Variance
@@ -56,7 +56,7 @@ def random_polynomial(rng, f, kind, B=1):
 def rational(polynomial, b, d):
     """p(d), exactly, for floats d."""
     g, H, T, _ = (part[b] for part in polynomial)
-    dense = dense_cubic(T[None], len(d))[0]
+    entries = dense(T[None], len(d), 3)[0]
     d = [Fraction(float(x)) for x in d]
     total = Fraction(0)
     for j, x in enumerate(d):
@@ -64,16 +64,16 @@ def rational(polynomial, b, d):
         for k, y in enumerate(d):
             total += Fraction(float(H[j, k])) * x * y / 2
             for m, z in enumerate(d):
-                total += Fraction(float(dense[j, k, m])) * x * y * z / 6
+                total += Fraction(float(entries[j, k, m])) * x * y * z / 6
     return total
 
 
 def about(polynomial, b, D):
     """p in floating point at rows of D."""
     g, H, T, _ = (part[b] for part in polynomial)
-    dense = dense_cubic(T[None], D.shape[1])[0]
+    entries = dense(T[None], D.shape[1], 3)[0]
     bend = np.einsum("nj,jk,nk->n", D, H, D)
-    return D @ g + bend / 2 + np.einsum("nj,nk,nl,jkl->n", D, D, D, dense) / 6
+    return D @ g + bend / 2 + np.einsum("nj,nk,nl,jkl->n", D, D, D, entries) / 6
 
 
 def lowest_point(polynomial, b, rng):

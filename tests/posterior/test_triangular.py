@@ -12,11 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpcert.triangular as triangular
+import gpcert.unit_form as unit_form
 from gpcert import Posterior
 from gpcert.kernels import SquaredExponential
 from gpcert.testing.balls import flint
 from gpcert.testing.effort import examples
 from gpcert.triangular import Inverse, is_triangular, square, triangular_inverse
+from gpcert.unit_form import UnitForm
 
 
 def _left(A, L):
@@ -120,6 +122,25 @@ def test_scaled_by_a_power_of_two_or_nothing_is_known():
     assert twice.residual == found.residual
     for exponent in (1022, -1060, 1060):
         assert math.isinf(found.scaled(exponent).residual)
+
+
+def test_the_gram_matrix_of_few_points_is_formed_once(monkeypatch):
+    """For norms and excess; it does not travel, and goes once both are known."""
+    formed = []
+    plain = UnitForm._formed_blocks
+    monkeypatch.setattr(UnitForm, "_formed_blocks", lambda u: formed.append(1) or plain(u))
+    unit = _posterior(True).unit
+    norms = unit.norms
+    assert unit_form.HELD in vars(unit)
+    assert unit_form.HELD not in vars(pickle.loads(pickle.dumps(unit)))
+    excess = unit.excess
+    assert unit_form.HELD not in vars(unit)
+    assert len(formed) == 1
+    monkeypatch.setattr(unit_form, "MOST_HELD", 0)
+    other = _posterior(True).unit
+    assert np.array_equal(other.norms, norms)
+    assert other.excess == excess
+    assert len(formed) == 3
 
 
 def _posterior(inverse, **options):

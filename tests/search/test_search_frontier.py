@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from gpcert.arrays import Backend
 from gpcert.enclosures import Evaluation, LocalPosterior
 from gpcert.regions import Ball
-from gpcert.search.frontier import Boxes, Frontier, Incumbents
+from gpcert.search.frontier import HALVINGS, Boxes, Frontier, Incumbents
 from gpcert.search.problem import Problem
 from gpcert.testing.effort import examples
 from tests.search.search_problems import bump, cones, cube
@@ -18,7 +18,7 @@ def filled(lower):
     lower = np.asarray(lower, dtype=float)
     frontier = Frontier.empty(cube(1), lower.shape[1])
     edges = np.linspace(-1, 1, len(lower) + 1)[:, None]
-    axes = np.zeros(lower.shape, dtype=np.int64)
+    axes = np.zeros((*lower.shape, HALVINGS), dtype=np.int64)
     frontier.replace(np.empty(0, dtype=int), Boxes(edges[:-1], edges[1:], lower, axes))
     return frontier
 
@@ -46,14 +46,14 @@ def test_keep_remembers_what_it_sets_aside():
 def test_replace_takes_all_children_in():
     frontier = filled([[1.0], [2.0], [3.0]])
     low, high = np.array([[-1.0], [-0.8]]), np.array([[-0.8], [-1 / 3]])
-    children = Boxes(low, high, np.array([[1.5], [1.25]]), np.zeros((2, 1), int))
+    children = Boxes(low, high, np.array([[1.5], [1.25]]), np.zeros((2, 1, HALVINGS), int))
     frontier.replace(np.array([0]), children)
     assert len(frontier) == 4
     np.testing.assert_array_equal(frontier.bounds(), [1.25])
     assert sorted(frontier.lower[:, 0]) == [1.25, 1.5, 2.0, 3.0]
     cells = frontier.cells(np.arange(4), Backend())
     assert float(cells.widths.sum()) == pytest.approx(2.0)
-    assert frontier.bytes == 4 * (8 + 8 + 8 + 8)
+    assert frontier.bytes == 4 * (8 + 8 + 8 + 8 * HALVINGS)
 
 
 @settings(max_examples=examples(200), deadline=None)

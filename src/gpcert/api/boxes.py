@@ -200,8 +200,9 @@ def _questions(
     """What is asked of every model, by quantity."""
     if not models:
         raise InputError("model: expected a model or a list of them, got an empty list")
-    names: tuple[Any, ...] = (quantity,) if isinstance(quantity, str) else tuple(quantity)
-    if not names or len(set(names)) < len(names):
+    several = isinstance(quantity, list | tuple | set | frozenset)
+    names: tuple[Any, ...] = tuple(quantity) if several else (quantity,)
+    if not names or not all(isinstance(n, str) for n in names) or len(set(names)) < len(names):
         raise InputError(f"quantity: expected one or several different ones, got {quantity!r}")
     if beta is not None and "band" not in names:
         raise InputError(f"beta: belongs to quantity='band', got quantity={quantity!r}")

@@ -72,6 +72,8 @@ class BoxFile:
 def _opened(path: Path, shape: tuple[int, ...], identity: str, nothing: np.ndarray) -> BoxFile:
     if path.suffix != ".npy":
         raise InputError(f"out: expected a path that ends in .npy, got {str(path)!r}")
+    if not path.parent.is_dir():
+        raise InputError(f"out: expected a path in a folder that exists, got {str(path)!r}")
     progress = path.with_name(path.name + ".progress.json")
     if not path.exists():
         file = BoxFile(np.empty(0), identity, progress)

@@ -20,7 +20,7 @@ from gpcert.arrays import Array, PerCell, namespace, to_numpy
 from gpcert.deadline import checkpoint
 from gpcert.enclosures.enclosure import Enclosure, LevelBound
 from gpcert.enclosures.quadratic_minimum import apply, box_minimum
-from gpcert.kernels.nodes.symmetric_tensors import dense_cubic
+from gpcert.kernels.nodes.symmetric_tensors import dense
 from gpcert.rounding import TINY, U, gamma, up
 
 MOST_PARTS = 64
@@ -115,7 +115,7 @@ class _Block:
         self.polynomial, self.need = polynomial, need
         xp = namespace(need)
         w, f = polynomial.half, polynomial.half.shape[1]
-        self.tensor = None if polynomial.tensor is None else dense_cubic(polynomial.tensor, f)
+        self.tensor = None if polynomial.tensor is None else dense(polynomial.tensor, f, 3)
         slopes = xp.abs(polynomial.gradient) + apply(xp.abs(polynomial.hessian), w)
         if self.tensor is not None:
             slopes = slopes + apply(_along(xp.abs(self.tensor), w), w)

@@ -33,7 +33,7 @@ CACHE_NUMBERS = 2**18
 NEAR_NUMBERS = 2**20
 """Numbers (8 MB) that it keeps less near: BLAS reads them in pieces of its own."""
 
-trmm = get_blas_funcs("trmm", dtype=np.float64)
+(trmm,) = get_blas_funcs(("trmm",), dtype=np.float64)
 """Product with a triangular matrix."""
 
 STRIP = 128

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Annotated, Any, ClassVar
 
@@ -33,6 +34,10 @@ from gpcert.regions.frame import Frame, Reach
 
 LARGEST_GRADIENT = 50_000_000
 """Numbers that `gradient_product` may hold at once."""
+
+
+GradientProduct = Callable[[np.ndarray], np.ndarray]
+"""From C (n, p) to `sum_j C_ij d k(x_i, y_j) / d x_i` (n, d)."""
 
 
 class Kernel(ABC):
@@ -260,12 +265,10 @@ class Kernel(ABC):
         ]
         return np.concatenate(parts) if parts else np.zeros((0, X.shape[1]))
 
-    def known_gradient_product(
-        self, X: Inputs, Y: np.ndarray, C: np.ndarray, values: np.ndarray
-    ) -> Annotated[np.ndarray, "X Y"]:
-        """`gradient_product` where `value(X, Y)` is known already."""
-        del values
-        return self.gradient_product(X, Y, C)
+    def with_gradient(self, X: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, GradientProduct]:
+        """`value(X, Y)`, and `gradient_product` as a function of C: what both need is found once
+        where a kernel overrides it."""
+        return self.value(X, Y), lambda C: self.gradient_product(X, Y, C)
 
     def feature_sizes(self, delta: Any, center: Any = None) -> FeatureSizes:
         """How far the feature map bends over boxes `|x_j - center_j| <= |delta_j|`, arrays (B, d).

@@ -153,15 +153,21 @@ class Matern(RadialKernel):
         xp = namespace(r)
         p, t = self.p, self._scaled(r)
         value = xp.exp(-t) / float(reverse_bessel(p)[0])
+        polynomials: dict[int, Array | float] = {}
+        powers: dict[int, Array] = {}
         found = []
         for n, k in pairs:
             m, exponent = (p - n, k) if n <= p else (n - p - 1, k - 2 * (n - p) + 1)
+            if m not in polynomials:
+                polynomials[m] = self._polynomial(m, t)
+            if exponent and abs(exponent) not in powers:
+                powers[abs(exponent)] = power(t, abs(exponent))
             term = (self._rate ** (2 * n - k)) * value
-            term *= self._polynomial(m, t)
+            term *= polynomials[m]
             if exponent > 0:
-                term *= power(t, exponent)
+                term *= powers[exponent]
             elif exponent < 0:
-                term = _quotient(term, power(t, -exponent))
+                term = _quotient(term, powers[-exponent])
             found.append(term)
         return found
 

@@ -10,8 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from gpcert.arrays import Inputs, Points
-from gpcert.kernels.base import Kernel
+from gpcert.kernels.base import GradientProduct, Kernel
 from gpcert.kernels.nodes.radial import LocalRadial
 from gpcert.kernels.nodes.radial_accuracy import SMALL_CHANGE, relative_errors
 from gpcert.kernels.nodes.radial_profiles import RadialProfile
@@ -73,9 +72,19 @@ class RadialKernel(Kernel, RadialProfile):
         difference = X[:, None, :] - Y[None, :, :]
         return -self.slopes(X, Y)[:, :, None] * difference / self.length_scale / self.length_scale
 
-    def gradient_product(self, X: Inputs, Y: np.ndarray, C: np.ndarray) -> np.ndarray:
-        """`sum_j C_ij s^2 F_1 (y_j - x_i) / l^2` by one matrix product."""
-        W = C * self.slopes(X, Y)
+    def gradient_product(self, X: np.ndarray, Y: np.ndarray, C: np.ndarray) -> np.ndarray:
+        """`sum_j C_ij s^2 F_1 (y_j - x_i) / l^2`."""
+        return self._pulled(X, Y, C * self.slopes(X, Y))
+
+    def with_gradient(self, X: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, GradientProduct]:
+        """Distances are taken once, and the exponentials of F_0 and F_1."""
+        r = self._distances(X, Y)
+        value, slope = self.profile.terms(r, (0, 0), (1, 0))
+        slopes = self.variance * np.where(r > 0, slope, 0.0)
+        return self.variance * value, lambda C: self._pulled(X, Y, C * slopes)
+
+    def _pulled(self, X: np.ndarray, Y: np.ndarray, W: np.ndarray) -> np.ndarray:
+        """`sum_j W_ij (y_j - x_i) / l^2` by one matrix product."""
         return (W @ Y - W.sum(1)[:, None] * X) / self.length_scale / self.length_scale
 
     def node(self, points: Points, frame: Frame) -> LocalRadial:

@@ -12,7 +12,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import Array, Backend, Inputs, Points, namespace
+from gpcert.arrays import Array, Backend, namespace
+from gpcert.kernels.base import GradientProduct
 from gpcert.kernels.expansions.squared_exponential import LocalSquaredExponential
 from gpcert.kernels.expansions.squared_exponential_sections import Sections
 from gpcert.kernels.nodes.positive_series import PositiveSeries
@@ -93,14 +94,11 @@ class SquaredExponential(RadialKernel):
 
     def gradient_product(self, X: Inputs, Y: np.ndarray, C: np.ndarray) -> np.ndarray:
         """From the values: the derivative is `k (y - x) / l^2`."""
-        return self.known_gradient_product(X, Y, C, self.value(X, Y))
+        return self.with_gradient(X, Y)[1](C)
 
-    def known_gradient_product(
-        self, X: Inputs, Y: np.ndarray, C: np.ndarray, values: np.ndarray
-    ) -> np.ndarray:
-        """`sum_j C_ij k_ij (y_j - x_i) / l^2` by one matrix product."""
-        W = C * values
-        return (W @ Y - W.sum(1)[:, None] * X) / self.length_scale / self.length_scale
+    def with_gradient(self, X: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, GradientProduct]:
+        values = self.value(X, Y)
+        return values, lambda C: self._pulled(X, Y, C * values)
 
     def localize(self, points: Points, region: Region, backend: Backend) -> LocalSquaredExponential:
         """A weighted, orthogonal expansion of its own."""

@@ -19,7 +19,7 @@ from gpcert.enclosures.goals import Goal
 from gpcert.errors import SoundnessError
 from gpcert.fusion import running_on
 from gpcert.regions import Cells
-from gpcert.search.frontier import Boxes, Frontier, Incumbents
+from gpcert.search.frontier import HALVINGS, Boxes, Frontier, Incumbents, split_order
 from gpcert.search.problem import Clock, GoalResult, Problem, SearchResult, SearchState, StopReason
 
 LARGEST_BATCH = 8192
@@ -40,6 +40,19 @@ HOST_SHARE = 0.5
 
 RANDOM_STARTS = 2
 """Random starting points of the local search at the root, beside the bound's own minimiser."""
+
+HOPELESS = 6.0
+"""Halves are halved at once where their gaps are expected to exceed so many times what is allowed:
+bounding them first would only add boxes."""
+
+SMALL_BATCH = 256
+"""That is done up to so many boxes at a time: of more, the bounds in between are worth knowing."""
+
+STEEPEST = 6.0
+"""Before anything is known, gaps are expected to fall like this power of the width."""
+
+SLOWEST = 0.99
+"""Gaps are expected to fall by a hundredth at least."""
 
 POLISH_GAIN = 0.1
 """A new best point is polished when it is better by this part of the tolerance."""
@@ -79,6 +92,8 @@ class _Search:
         self.incumbents = Incumbents(problem)
         self.rng = np.random.default_rng(problem.random_state)
         self.portfolio = Portfolio()
+        self.shrink = 0.5 ** (STEEPEST / max(1, len(problem.region.free)))
+        """By how much halving a box lessened its gap when last seen; only guides the search."""
         self.backend = Backend() if problem.backend.gpu else problem.backend
         """Where batches are bounded now: see `_move`."""
 
@@ -127,7 +142,7 @@ class _Search:
         self.incumbents.offer_points(problem.region.center[None], active)
         root = np.zeros(1, dtype=int)
         cells = self.frontier.cells(root, self.backend)
-        children, points = self._evaluate(
+        children, points, _ = self._evaluate(
             cells, self.frontier.lower[root], self.frontier.axes[root], active
         )
         self.frontier.replace(root, children)
@@ -219,13 +234,13 @@ class _Search:
         frontier = self.frontier
         active = self._active()
         worst = np.argmax(self._urgency()[index], axis=1)
-        cells = frontier.cells(index, self.backend)
-        axis = self._usable_axis(cells, frontier.axes[index, worst])
+        levels = self._levels(index, worst)
+        cells, parents = self._parts(index, frontier.axes[index, worst], levels)
         before = self.incumbents.values.copy()
-        parents = np.concatenate([index, index])
-        children, points = self._evaluate(
-            cells.split(axis), frontier.lower[parents], frontier.axes[parents], active
+        children, points, kept = self._evaluate(
+            cells, frontier.lower[index][parents], frontier.axes[index][parents], active
         )
+        self._learn(frontier.lower[index, worst], worst, levels, children, parents[kept])
         frontier.replace(index, children)
         if len(points):
             self.incumbents.offer_points(self.problem.region.project(points), active)
@@ -234,22 +249,66 @@ class _Search:
             if gain > POLISH_GAIN * self.problem.tol:
                 self.incumbents.polish(g, self.incumbents.points[[g]])
 
-    def _usable_axis(self, cells: Cells, axis: np.ndarray) -> np.ndarray:
-        """The wished axis, or the widest one where that is too thin to split."""
-        widths = to_numpy(cells.upper) - to_numpy(cells.lower)
-        thin = ~to_numpy(cells.can_split(axis))
-        return np.where(thin, np.argmax(widths, axis=1), axis)
+    def _levels(self, index: np.ndarray, worst: np.ndarray) -> np.ndarray:
+        """How often to halve each of the boxes.
+
+        Once more where the halves would be expected to stay open by far; any number is valid. A
+        budget of boxes is spent one halving at a time, so that more of it never proves less.
+        """
+        if self.problem.budget.boxes is not None:
+            return np.ones(len(index), dtype=int)
+        value, target = self.incumbents.values, self.problem.target
+        allowed = value - target if target is not None else 0.0 * value + self.problem.tol
+        gaps = value[worst] - self.frontier.lower[index, worst]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            room = np.log(gaps / (HOPELESS * allowed[worst])) / -math.log(self.shrink)
+        more = np.clip(np.nan_to_num(np.ceil(room) - 1.0, nan=0.0), 0, HALVINGS - 1)
+        most = max(2, min(2 * self._batch_size(), SMALL_BATCH) // len(index))
+        return np.minimum(1 + more.astype(int), most.bit_length() - 1)
+
+    def _parts(
+        self, index: np.ndarray, axes: np.ndarray, levels: np.ndarray
+    ) -> tuple[Cells, np.ndarray]:
+        """Boxes that cover the given ones, and whose part each is: halves along the first axis,
+        their halves along the second, as often as the levels say."""
+        cells, parents = self.frontier.cells(index, Backend()), np.arange(len(index))
+        for step in range(int(levels.max())):
+            again = levels[parents] > step
+            some = cells.take(again)
+            halves = some.split(_usable_axis(some, axes[parents[again], step]))
+            parents = np.concatenate([parents[~again], parents[again], parents[again]])
+            cells = Cells.concatenate([cells.take(~again), halves])
+        place = self.backend.asarray
+        return Cells(cells.region, place(cells.lower), place(cells.upper)), parents
+
+    def _learn(
+        self,
+        lower: np.ndarray,
+        worst: np.ndarray,
+        levels: np.ndarray,
+        children: Boxes,
+        parents: np.ndarray,
+    ) -> None:
+        """From the bounds of boxes and of their parts, how fast gaps fall."""
+        value = self.incumbents.values[worst[parents]]
+        old = value - lower[parents]
+        new = value - children.lower[np.arange(len(parents)), worst[parents]]
+        known = np.isfinite(old) & (old > 0)
+        if known.any():
+            ratio = np.maximum(new[known] / old[known], 1e-3) ** (1.0 / levels[parents[known]])
+            self.shrink = min(float(np.median(ratio)), SLOWEST)
 
     def _evaluate(
         self, cells: Cells, inherited: np.ndarray, axes: np.ndarray, active: list[int]
-    ) -> tuple[Boxes, np.ndarray]:
-        """Bounds of a batch, no worse than the inherited ones, and promising points (full)."""
+    ) -> tuple[Boxes, np.ndarray, np.ndarray]:
+        """Bounds of a batch, no worse than the inherited ones, promising points (full), and the
+        numbers of its cells that are not outside the region."""
         with running_on(self.backend):
             return self._evaluated(cells, inherited, axes, active)
 
     def _evaluated(
         self, cells: Cells, inherited: np.ndarray, axes: np.ndarray, active: list[int]
-    ) -> tuple[Boxes, np.ndarray]:
+    ) -> tuple[Boxes, np.ndarray, np.ndarray]:
         count = len(cells)
         keep = np.flatnonzero(~to_numpy(cells.empty()))
         if len(keep) < len(cells):  # proved to lie outside the region
@@ -268,14 +327,15 @@ class _Search:
                     raise SoundnessError(f"goal {g}: a bound is NaN; please report this model")
                 lower[:, g] = np.maximum(lower[:, g], values)
                 if len(self.problem.region.free):
-                    axes[:, g] = to_numpy(bound.scores).argmax(axis=1)
+                    axes[:, g] = split_order(to_numpy(bound.scores))
                 best = int(np.argmin(lower[:, g]))
                 candidates.append(to_numpy(cells.center)[best] + to_numpy(bound.point)[best])
             self.incumbents.offer_cells(evaluation, active)
             self.portfolio = evaluation.portfolio
         self.boxes += count
         points = cells.points_full(np.stack(candidates)) if candidates else np.empty((0, 0))
-        return Boxes(to_numpy(cells.lower), to_numpy(cells.upper), lower, axes), points
+        boxes = Boxes(to_numpy(cells.lower), to_numpy(cells.upper), lower, axes)
+        return boxes, points, keep
 
     def _enough(self, g: int) -> float | None:
         """A lower bound that settles a box for goal g, and a little more: bounds are rounded."""
@@ -292,6 +352,13 @@ class _Search:
                 f"crossed or undefined bounds: lower {lower}, attained {upper}; "
                 "this is a defect of gpcert or an overflow in the model: please report it"
             )
+
+
+def _usable_axis(cells: Cells, axis: np.ndarray) -> np.ndarray:
+    """The wished axis, or the widest one where that is too thin to split."""
+    widths = to_numpy(cells.upper) - to_numpy(cells.lower)
+    thin = ~to_numpy(cells.can_split(axis))
+    return np.where(thin, np.argmax(widths, axis=1), axis)
 
 
 def bytes_per_cell(model: Model, f: int) -> float:

@@ -18,7 +18,7 @@ from gpcert.enclosures.classes.moments import ClassJet, weighted_jet
 from gpcert.enclosures.classes.outputs import LatentOutputs
 from gpcert.enclosures.classes.reference import _inverse_error
 from gpcert.enclosures.classes.remainder import degree_bound, higher_degrees, shrunk_bounds
-from gpcert.enclosures.classes.taylor_bound import _with_curvature
+from gpcert.enclosures.classes.taylor_bound import _second_norm, _with_curvature
 from gpcert.enclosures.enclosure import Enclosure
 from gpcert.enclosures.goals import QuantityGoal
 from gpcert.integrals import gumbel_rule
@@ -368,3 +368,18 @@ def test_goal_is_the_least_margin(winner, coupled):
     assert float(goal.ceiling(own.evaluation)[0]) >= true[10] - 1e-7
     searched = posterior.differences if coupled else posterior
     np.testing.assert_allclose(goal.function(searched)(X)[0], true, atol=1e-5)
+
+
+@settings(max_examples=examples(60, quick=20))
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 9))
+def test_the_second_derivative_as_a_form(seed, n):
+    """Its norm is that of the largest eigenvalue in size, of either sign, errors added."""
+    rng = np.random.default_rng(seed)
+    D2 = rng.normal(size=(3, n, n)) * 10.0 ** rng.uniform(-8, 2)
+    D2 = D2 + np.swapaxes(D2, 1, 2) + rng.choice([-3.0, 0.0, 3.0]) * np.eye(n)
+    errors = rng.random((3, 3))
+    jet = ClassJet(np.zeros(3), (np.zeros((3, n)), D2), errors)
+    found = _second_norm(jet)
+    truth = np.linalg.norm(D2, 2, axis=(1, 2)) + errors[:, 2]
+    assert np.all(found >= truth * (1.0 - 1e-12))
+    assert np.all(found <= truth * (1.0 + 1e-9))

@@ -364,7 +364,8 @@ def test_what_bends_is_the_formula():
     errors = rng.random((1, 5))
     jet = class_jet(ClassMoments(value, tuple(tensors), errors), 0)
     t = [np.linalg.norm(np.ravel(tensor)) + errors[0, j] for j, tensor in enumerate(tensors, 1)]
-    e = errors[0]
+    second = tensors[1][0, 0] + tensors[1][0, 0].T  # a symmetric form: its largest eigenvalue
+    e, t[1] = errors[0], np.linalg.norm(second / 2.0, 2) + errors[0, 2]
     A, a, W, w = 0.7, 0.2, 0.5, 0.1
     sizes = SimpleNamespace(
         mean=np.array([A]), mean_bend=np.array([a]), spread=np.array([W]), spread_bend=np.array([w])

@@ -34,6 +34,7 @@ from gpcert.enclosures.classes.remainder import degree_bound, higher_degrees, sh
 from gpcert.enclosures.classes.sum_model import sum_model
 from gpcert.enclosures.enclosure import Enclosure, LevelBound, reach
 from gpcert.enclosures.inner_search import Level
+from gpcert.enclosures.quadratic_minimum import smallest_eigenvalue
 from gpcert.integrals.derivative_bounds import UNIMODAL_BOUNDS, unimodal_bound
 from gpcert.kernels.exponentials import growth_chord
 from gpcert.likelihoods import ClassLikelihood
@@ -209,7 +210,17 @@ def missed_bends(jet: ClassJet, sizes: Sizes) -> Array:
     """What the second-order part differs from its value for the linear parts of da and dV, and
     what the computed derivatives are off by."""
     norms = [derivative_norm(jet, order) for order in range(1, jet.order + 1)]
+    norms[1] = _second_norm(jet)
     return up(_bent(norms, sizes, jet.order) + _tensor_errors(jet, sizes), 32)
+
+
+def _second_norm(jet: ClassJet) -> Array:
+    """Upper bound (B,) of the spectral norm of the true second derivative."""
+    second, xp = jet.derivatives[1], namespace(jet.value)
+    second = 0.5 * (second + xp.matrix_transpose(second))
+    ends = [-smallest_eigenvalue(sign * second) for sign in (1.0, -1.0)]
+    found = up(xp.maximum(*ends) * (1.0 + gamma(8)) + jet.errors[:, 2], 4)
+    return xp.minimum(found, derivative_norm(jet, 2))
 
 
 def _bent(norms: Sequence[Array | float], sizes: Sizes, order: int) -> Array:

@@ -107,8 +107,16 @@ def _refined(evaluation: Evaluation, name: str, model: Enclosure, q: Array, leve
     """Bounds q (B,), raised to the level where sub-boxes prove that (Statement 5.9)."""
     xp = namespace(q)
     asked = (q < level) & xp.isfinite(model.error)
-    if not bool(xp.any(asked)) or not evaluation.wants(name):
+    if not bool(xp.any(asked)) or not evaluation.optional:
         return q
+    if not evaluation.gained(name):
+        short = xp.where(asked, level - q, xp.full_like(q, math.inf))
+        nearest = xp.argsort(short)[:TRIAL]
+        trial = xp.zeros_like(asked)
+        trial[nearest] = asked[nearest]
+        if not bool(xp.any(stays_above(model, level, trial))):
+            evaluation.report(name, False)
+            return q
     proved = stays_above(model, level, asked)
     evaluation.report(name, bool(xp.any(proved)))
     return xp.where(proved, level, q)

@@ -195,7 +195,7 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
             magnitudes = xp.abs(coefficients)
             rounding = self.moment_errors(magnitudes)
             underflow = self.floor * xp.sum(xp.abs(weights), axis=1)
-            terms = xp.sum(magnitudes, axis=1) if combination.own else None
+            terms = xp.sum(magnitudes, axis=1) if combination.own else 0.0
             errors, third = rounding[:, :3], rounding[:, 3]
         else:
             length = up(root(row_products(weights, weights)), N + 8)

@@ -144,7 +144,9 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
         batch, near = expansion.batch, choice.near
         xp = namespace(expansion.K)
         a = xp.broadcast_to(combination.weights, expansion.K.shape)
-        jet = batch.contract(a if near is None else xp.where(near, xp.zeros_like(a), a))
+        jet = None if near is not None or choice.binned is None else choice.binned.jet()
+        if jet is None:
+            jet = batch.contract(a if near is None else xp.where(near, xp.zeros_like(a), a))
         roundings = a.shape[1] + 4 * expansion.geometry.half.shape[1] + 32
         if choice.binned is None:
             errors = coefficient_errors(batch, a, near, combination.slack, roundings)

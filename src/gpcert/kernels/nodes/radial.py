@@ -210,17 +210,22 @@ class RadialBatch(NodeBatch):
         self.node, self.reach = node, reach
         self.centers = reach.center * node.scale
         xp, shape = namespace(self.centers), (len(self.centers), len(node.extents))
-        device = self.centers.device
-        self.r, self.value, F0, F1, F2 = (
-            xp.empty(shape, dtype=xp.float64, device=device) for _ in range(5)
+        self.r, self.value = (
+            xp.empty(shape, dtype=xp.float64, device=self.centers.device) for _ in range(2)
         )
-        self.profile = F0, F1, F2
         for block in row_blocks(self.r):
             self.r[block] = node.distances(self.centers[block])
-            F0[block], F1[block], F2[block] = node.profile.terms(
-                self.r[block], (0, 0), (1, 0), (2, 0)
-            )
-            self.value[block] = node.variance * F0[block]
+            self.value[block] = node.variance * node.profile.terms(self.r[block], (0, 0))[0]
+
+    @cached_property
+    def profile(self) -> tuple[Array, Array, Array]:
+        """F_0, F_1 and F_2 (B, N): a sum by bins does without them."""
+        found = tuple(namespace(self.r).empty_like(self.r) for _ in range(3))
+        for block in row_blocks(self.r):
+            terms = self.node.profile.terms(self.r[block], (0, 0), (1, 0), (2, 0))
+            for kept, term in zip(found, terms, strict=True):
+                kept[block] = term
+        return found
 
     @cached_property
     def regular(self) -> bool:

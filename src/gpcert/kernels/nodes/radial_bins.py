@@ -16,13 +16,21 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import numpy as np
 
 from gpcert.arrays import Array, row_blocks
+from gpcert.kernels.nodes.base import Jet
 from gpcert.kernels.nodes.beyond import Beyond
 from gpcert.kernels.nodes.radial_accuracy import regular_accuracy
 from gpcert.kernels.nodes.radial_remainder import (
     MOST_TENSOR_FEATURES,
     beyond_of_tensors,
-    raw_tensors,
     tensor_rounding,
+)
+from gpcert.kernels.nodes.radial_sums import (
+    BINS,
+    FINENESS,
+    PointSums,
+    bin_numbers,
+    sum_over_points,
+    totals_by_bin,
 )
 from gpcert.kernels.nodes.radial_variations import (
     FAR,
@@ -37,10 +45,6 @@ from gpcert.rounding import root, up
 
 if TYPE_CHECKING:
     from gpcert.kernels.nodes.radial import LocalRadial, RadialBatch
-
-BINS, FINENESS = 512, 128.0
-"""Bin j holds distances from (j / 128)^2 to ((j+1) / 128)^2, the last one all from 15.9 on: of
-width 0.016 at 1 and 0.03 at 4, finer near 0 where rough kernels change fast."""
 
 FEWEST_POINTS = 256
 """Below, tables cost more than the points."""
@@ -168,31 +172,28 @@ class BinnedSums:
     def __init__(self, batch: RadialBatch, weights: Array) -> None:
         self.batch, self.weights = batch, weights
         self.tables = batch.node.bin_tables
-        self.totals = self._added(np.abs(weights))
         self.roundings = batch.r.shape[1] + BINS + 64
 
-    def _numbers(self, block: slice) -> np.ndarray:
-        """(rows, N): the bin of each point of some of the cells, cell after cell."""
-        numbers = np.sqrt(self.batch.r[block])
-        numbers *= FINENESS
-        np.minimum(numbers, BINS - 1.0, out=numbers)
-        found = numbers.astype(np.int64)
-        found += (BINS * np.arange(len(found)))[:, None]
-        return found
+    @cached_property
+    def _sums(self) -> PointSums:
+        """With the tensors, where there are some."""
+        tables, whose = self._sizes
+        goes_on = np.stack([table.goes_on for table in tables])[whose] if self._tensors else None
+        return sum_over_points(self.batch, self.weights, goes_on)
+
+    @cached_property
+    def totals(self) -> np.ndarray:
+        """(B, BINS): the sizes of the weights."""
+        if "_sums" in vars(self):
+            return self._sums.totals
+        return self._added(np.abs(self.weights))
 
     def _added(self, sizes: np.ndarray | None) -> np.ndarray:
         """(B, BINS): sums of sizes (N,) or (B, N), or counts."""
-        found = np.empty((len(self.batch.r), BINS))
-        for block in row_blocks(self.batch.r):
-            numbers = self._numbers(block)
-            own = None
-            if sizes is not None:
-                own = sizes if sizes.ndim == 1 else sizes[block]
-                own = np.broadcast_to(own, numbers.shape).reshape(-1)
-            cells = len(numbers)
-            found[block] = np.bincount(
-                numbers.reshape(-1), weights=own, minlength=cells * BINS
-            ).reshape(cells, BINS)
+        found, r = np.empty((len(self.batch.r), BINS)), self.batch.r
+        for block in row_blocks(r):
+            own = sizes if sizes is None or sizes.ndim == 1 else sizes[block]
+            found[block] = totals_by_bin(bin_numbers(r[block]), own)
         return found
 
     @cached_property
@@ -200,15 +201,18 @@ class BinnedSums:
         """(B, BINS): points."""
         return self._added(None)
 
+    @property
+    def _tensors(self) -> bool:
+        """Whether degrees 3 and 4 are formed."""
+        return 0 < self.batch.centers.shape[1] <= MOST_TENSOR_FEATURES
+
     @cached_property
     def _sizes(self) -> tuple[list[SizeTable], np.ndarray]:
         """Tables for the sizes of cells that occur, and (B,) which is whose."""
         mantissa, exponent = np.frexp(self.batch.rho)
         rounded = np.ldexp(np.ceil(mantissa * (2 * SIZES)) / (2 * SIZES), exponent)
         sizes, whose = np.unique(rounded, return_inverse=True)
-        features = self.batch.centers.shape[1]
-        tensors = 0 < features <= MOST_TENSOR_FEATURES
-        return self.tables.of_sizes(sizes.tolist(), tensors), whose
+        return self.tables.of_sizes(sizes.tolist(), self._tensors), whose
 
     def _dot(self, weights: np.ndarray, name: str) -> np.ndarray:
         """(B, columns): weights (B, BINS) times each cell's own table."""
@@ -219,28 +223,36 @@ class BinnedSums:
             found[rows] = weights[rows] @ getattr(table, name)
         return found
 
-    def _mask(self, name: str) -> np.ndarray | None:
-        """(B, N): the points in bins of a kind; None where all are (or, of near ones, none is)."""
+    def _near(self) -> np.ndarray | None:
+        """(B, N): the points in bins whose points are near; None where none is."""
         tables, whose = self._sizes
-        kinds = np.stack([getattr(table, name) for table in tables])[whose]
-        usual = name == "goes_on"
-        if not np.any((kinds != usual) & (self.totals > 0)):
+        kinds = np.stack([table.near for table in tables])[whose]
+        if not np.any(kinds & (self.totals > 0)):
             return None
         found = [
-            kinds[block].reshape(-1)[self._numbers(block)] for block in row_blocks(self.batch.r)
+            kinds[block].reshape(-1)[bin_numbers(self.batch.r[block])]
+            for block in row_blocks(self.batch.r)
         ]
         return np.concatenate(found)
 
     def remainder(self) -> tuple[Beyond, Annotated[np.ndarray, "B N"] | None]:
         """What degree 2 leaves, and the points (B, N) left out of it; None: no point is."""
-        batch, s, rho = self.batch, self.batch.node.variance, self.batch.rho
+        batch, raw = self.batch, self._sums.tensors
+        s, rho = batch.node.variance, batch.rho
         near, rough, fifth, cubic, quartic, ends = self._dot(self.totals, "columns").T
         alone = s * (rho * near)
+        plain = up(alone + s * (rho**3 * ends), self.roundings)
+        if raw is None:
+            return Beyond(plain), self._near()
         total = alone + s * (rho**3 * rough + rho**5 * fifth)
         total = up(total + rho**3 * (cubic + rho * quartic), self.roundings)
-        plain = up(alone + s * (rho**3 * ends), self.roundings)
-        raw = raw_tensors(batch, self.weights, self._mask("goes_on"))
-        return beyond_of_tensors(batch, raw, total, plain), self._mask("near")
+        return beyond_of_tensors(batch, raw, total, plain), self._near()
+
+    def jet(self) -> Jet | None:
+        """Of the sum of all points, where it is known already."""
+        if "_sums" not in vars(self):
+            return None
+        return self._sums.jet(self.batch.node, self.batch.centers)
 
     def remainder_norm(self) -> Annotated[np.ndarray, "B"]:
         """(B,): the norm over the points of what each leaves at order 3 or 1."""

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpcert.arrays import Array, PerCell, namespace, row_blocks
+from gpcert.arrays import Array, namespace
 from gpcert.kernels.nodes.beyond import Beyond, CubicPart
 from gpcert.kernels.nodes.radial_accuracy import COORDINATE, errors_between
 from gpcert.kernels.nodes.radial_variations import DistanceRange, fifth_remainder
@@ -72,16 +72,21 @@ def radial_remainder(batch: RadialBatch, coefficients: Array, third: Array) -> B
     rough = xp.where(sizes > 0, rough, zero)
     plain = up(xp.sum(sizes * rough, axis=1), coefficients.shape[1] + 4)
     a = node.variance * xp.where(goes_on, coefficients, zero)
-    raw = _raw(batch, [a * xp.where(goes_on, factor, zero) for factor in F])
+    raw = [
+        node.higher_moments.raw(a * xp.where(goes_on, factor, zero), degree)
+        for factor, degree in zip(F, TENSOR_DEGREES, strict=True)
+    ]
     return beyond_of_tensors(batch, raw, total, plain)
 
 
-RawMoments = tuple[list[Array], list[Array], list[Array]]
-"""Moments of `a s F_n` for n = 2, 3, 4, about 0, of degrees up to 1, 3 and 4."""
+TENSOR_DEGREES = (1, 3, 4)
+"""Up to which moments about 0 of `a s F_n` make the tensors, for n = 2, 3, 4."""
 
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")
-def beyond_of_tensors(batch: RadialBatch, raw: RawMoments, total: PerCell, plain: Array) -> Beyond:
+def beyond_of_tensors(
+    batch: RadialBatch, raw: list[list[Array]], total: Array, plain: Array
+) -> Beyond:
     """From the moments of the points that go on; `total` (B,) is what is left beside their tensors,
     `plain` without any."""
     node, half, rho = batch.node, batch.half, batch.rho
@@ -95,34 +100,6 @@ def beyond_of_tensors(batch: RadialBatch, raw: RawMoments, total: PerCell, plain
     absolute = up(absolute / 6.0, 1)
     rest = up(rest + gamma(8) * absolute, 2)  # of the tensor's change of coordinates
     return Beyond(size, CubicPart(_in_frame(cubic, node.scale), rest, absolute))
-
-
-@np.errstate(over="ignore", invalid="ignore", divide="ignore")
-def raw_tensors(batch: RadialBatch, weights: Array, goes_on: Array | None) -> RawMoments:
-    """The moments of points that go on (B, N), None: all do; by blocks that stay in the cache."""
-    xp, node = namespace(batch.r), batch.node
-    found = []
-    for block in row_blocks(batch.r):
-        a = node.variance * (weights if weights.ndim == 1 else weights[block])
-        F = [batch.profile[2][block], *node.profile.terms(batch.r[block], (3, 0), (4, 0))]
-        weighted = [a * factor for factor in F]
-        if goes_on is not None:
-            mask = goes_on[block]
-            weighted = [xp.where(mask, part, xp.zeros_like(part)) for part in weighted]
-        found.append(_raw(batch, weighted))
-    low, middle, high = zip(*found, strict=True)
-    return _joined(low), _joined(middle), _joined(high)
-
-
-def _joined(blocks: tuple[list[Array], ...]) -> list[Array]:
-    """The moments of each degree, of all blocks."""
-    xp = namespace(blocks[0][0])
-    return [xp.concat(list(parts), axis=1) for parts in zip(*blocks, strict=True)]
-
-
-def _raw(batch: RadialBatch, weighted: list[Array]) -> RawMoments:
-    moments, (two, three, four) = batch.node.higher_moments, weighted
-    return moments.raw(two, 1), moments.raw(three, 3), moments.raw(four, 4)
 
 
 def _in_frame(cubic: Array, scale: Array) -> Array:
@@ -164,7 +141,7 @@ def tensor_rounding(
     return up((factor / 6.0) * cubic, 32), up((factor / 24.0) * quartic, 32)
 
 
-def _tensors(batch: RadialBatch, raw: RawMoments) -> tuple[Array, Array]:
+def _tensors(batch: RadialBatch, raw: list[list[Array]]) -> tuple[Array, Array]:
     """T_3 (B, n3) and T_4 (B, n4) in scaled coordinates, from `a s F_n`, n = 2, 3, 4.
 
     `3 (g.d) |d|^2` is the tensor with entries `g_j [k = l] + g_k [j = l] + g_l [j = k]`, and

@@ -126,12 +126,22 @@ class HigherMoments:
         xp = namespace(self.points)
         return xp.asarray(index, device=self.points.device)
 
+    def rows(self, highest: int) -> int:
+        """How many entries tensors of all degrees up to the highest have."""
+        return math.comb(self.points.shape[1] + highest, highest)
+
+    def products(self, coefficients: Array, highest: int) -> Array:
+        """(n, B): `sum_i a_bi z_i^(x n)`, all degrees up to the highest: one matrix product."""
+        return self._monomials[: self.rows(highest)] @ coefficients.T
+
+    def by_degree(self, products: Array, highest: int) -> list[Array]:
+        """The rows of each degree."""
+        ends = [self.rows(n) for n in range(highest + 1)]
+        return [products[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+
     def raw(self, coefficients: Array, highest: int) -> list[Array]:
-        """(n, B): `sum_i a_bi z_i^(x n)` for n = 0, ..., highest: one matrix product."""
-        f = self.points.shape[1]
-        ends = [math.comb(f + n, n) for n in range(highest + 1)]  # of all degrees up to n
-        raw = self._monomials[: ends[-1]] @ coefficients.T
-        return [raw[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+        """(n, B): `sum_i a_bi z_i^(x n)` for n = 0, ..., highest."""
+        return self.by_degree(self.products(coefficients, highest), highest)
 
     def centred(self, raw: list[Array], centers: Array, degree: int) -> Annotated[Array, "B n"]:
         """(B, n) about the centres: `sum over places of (-1)^count c...c raw(rest)`."""
@@ -183,18 +193,18 @@ def _weighted(tensor: Array, half: Array, places: list[Array]) -> Array:
     return xp.abs(tensor) * widths
 
 
-def dense_cubic(tensor: Array, features: int) -> Annotated[Array, "B f f f"]:
-    """All entries (B, f, f, f) of a symmetric tensor of degree 3."""
+def dense(tensor: Array, features: int, degree: int) -> Array:
+    """All entries (B, f, ..., f) of a symmetric tensor over sorted tuples (B, n)."""
     xp = namespace(tensor)
-    index = xp.asarray(_places(features), device=tensor.device)
-    return xp.reshape(tensor[:, index], (tensor.shape[0], features, features, features))
+    index = xp.asarray(_places(features, degree), device=tensor.device)
+    return xp.reshape(tensor[:, index], (tensor.shape[0], *(features,) * degree))
 
 
 @lru_cache(maxsize=64)
-def _places(features: int) -> np.ndarray:
-    """(f^3,): where each entry of a tensor of degree 3 stands among the sorted triples."""
-    found = np.zeros((features,) * 3, dtype=int)
-    entries = sorted_index(features, 3).entries
-    for order in permutations(range(3)):
+def _places(features: int, degree: int) -> np.ndarray:
+    """(f^degree,): where each entry of a tensor stands among the sorted tuples."""
+    found = np.zeros((features,) * degree, dtype=int)
+    entries = sorted_index(features, degree).entries
+    for order in permutations(range(degree)):
         found[tuple(entries[:, place] for place in order)] = np.arange(len(entries))
     return found.reshape(-1)
