@@ -227,7 +227,7 @@ class Posterior(Factored):
         """`k(x_i, x_i)` (n,)."""
         return self.kernel.diagonal(self.seen(X))
 
-    def predict(self, X: Any) -> tuple[Inputs, Inputs]:
+    def predict(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Latent mean and variance at X (n, d), each (n, m), in plain floating point."""
         X = self.check_inputs(X)
         K = self.cross(X)
@@ -245,7 +245,7 @@ class Posterior(Factored):
         prior = self.prior(self.check_inputs(X))[:, None]
         return self.scale * (self.scale * prior) + self.noise
 
-    def mean(self, X: Any) -> Inputs:
+    def mean(self, X: Any) -> Annotated[np.ndarray, "n m"]:
         """Latent mean alone at X (n, d), (n, m), in plain floating point."""
         X = self.check_inputs(X)
         return self.mean_from(X, self.cross(X))

@@ -252,7 +252,7 @@ class Kernel(ABC):
         """k^p."""
         return _algebra().power_of(self, exponent)
 
-    def training_covariance(self, X: Inputs) -> Annotated[np.ndarray, "X X"]:
+    def training_covariance(self, X: Inputs) -> Annotated[np.ndarray, "n n"]:
         """Covariance of observations at X: `value(X, X)`, and white noise where there is some."""
         return self.value(X, X)
 

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.spatial.distance import cdist
 
+from gpcert.arrays import Inputs, Points
 from gpcert.kernels.base import GradientProduct, Kernel
 from gpcert.kernels.nodes.radial import LocalRadial
 from gpcert.kernels.nodes.radial_accuracy import SMALL_CHANGE, relative_errors
