@@ -96,9 +96,9 @@ class FirstOrder:
 def mean_first_order(latent: LatentOutputs, outputs: int) -> FirstOrder:
     """Means `offset + scale g` of all outputs, from the models of g.
 
-    `omega g` lies between the models' polynomials, and `|omega g - g| <= (omega - 1) max |g|`; the
-    order-1 remainder of the plain features bounds the bend as well, and so does `|g| <= B s` (and
-    what the trend reaches).
+    `omega g` lies between the models' polynomials, and `omega g - g` between `omega - 1` times the
+    least and the greatest g, or 0; the order-1 remainder of the plain features bounds the bend as
+    well, and so does `|g| <= B s` (and what the trend reaches).
     """
     geometry, xp = latent.geometry, namespace(latent.cells.lower)
     rows = []
@@ -108,12 +108,16 @@ def mean_first_order(latent: LatentOutputs, outputs: int) -> FirstOrder:
         whole = latent.largest_on_cells(c)
         plain = up(whole + xp.abs(enclosure.center) + slopes, geometry.half.shape[1] + 8)
         linear = xp.minimum(enclosure.linear_error, plain)
-        largest = xp.minimum(xp.abs(enclosure.center) + slopes + linear, up(whole, 8))
+        growth = weight_growth(enclosure.below.rate, geometry)
+        # how far g can lie above and below 0: (omega - 1) g has its sign; the sums cancel
+        size = xp.abs(enclosure.center) + slopes + linear
+        ends = [
+            nonnegative(xp.minimum(x + slopes + linear + gamma(8) * size, up(whole, 8)))
+            for x in (enclosure.center, -enclosure.center)
+        ]
+        above, under = (up(growth * end, geometry.half.shape[1] + 8) for end in ends)
         low, high = _bends(enclosure)
-        lost = up(
-            weight_growth(enclosure.below.rate, geometry) * largest, geometry.half.shape[1] + 8
-        )
-        low, high = xp.maximum(low - lost, -linear), xp.minimum(high + lost, linear)
+        low, high = xp.maximum(low - above, -linear), xp.minimum(high + under, linear)
         rows.append(
             _Row(enclosure.center, enclosure.units, enclosure.below.gradient, low, high, linear)
         )
