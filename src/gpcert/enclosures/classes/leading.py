@@ -46,7 +46,7 @@ LARGEST = 1e6
 """Means, variances and slopes beyond this are not looked at."""
 
 MOST_CLASSES = 4
-"""Up to so many faces are looked at: of ten digits they took a third more time and gained nothing."""
+"""Up to so many faces are looked at: of ten digits they took a third more time for no gain."""
 
 MIDDLE = 0.34
 """At most Phi(1) - Phi(0)."""
