@@ -59,3 +59,15 @@ def test_tensors_are_those_of_points_that_go_on():
         a = np.where(mask, batch.node.variance * weights * term, 0.0)[keep]
         for part, expected in zip(own, moments.raw(a, degree), strict=True):
             np.testing.assert_allclose(part[:, keep], expected, rtol=1e-9, atol=1e-6)
+
+
+@pytest.mark.parametrize("kernel", [*KERNELS, KERNELS[0] + KERNELS[2]], ids=lambda k: k.name)
+def test_values_come_with_the_gradients_of_sums(kernel):
+    rng = np.random.default_rng(1)
+    X, Y, C = rng.normal(size=(4, 3)), rng.normal(size=(7, 3)), rng.normal(size=(4, 7))
+    Y[0] = X[0]
+    values, product = kernel.with_gradient(X, Y)
+    np.testing.assert_allclose(values, kernel.value(X, Y), rtol=1e-14)
+    np.testing.assert_allclose(product(C), kernel.gradient_product(X, Y, C), rtol=1e-12, atol=1e-14)
+    whole = np.einsum("ij,ijk->ik", C, kernel.gradient(X, Y))
+    np.testing.assert_allclose(product(C), whole, rtol=1e-10, atol=1e-12)

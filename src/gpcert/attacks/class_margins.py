@@ -218,14 +218,14 @@ class PairVoteMargins(VoteMargins):
     def _judged(self, X: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The lead in votes, the least mean in favour of the winner, and its gradient."""
         (member,) = self.committee.members
-        K = member.cross(X)
+        K, product = member.cross_with_gradient(X)
         means = member.mean_from(X, K)
         lead, _ = least_lead(shared_scores(means, len(self.labels)), self.winners[rows])
         favours, signs = self.favours(means, rows)
         least, k = np.argmin(favours, axis=1), np.arange(len(X))
         sizes = (signs[k, least] * member.scale[least])[:, None]
         weights, slopes = sizes * member.weights[least], sizes * member.slope[least]
-        return lead, favours[k, least], cross_gradient(member, X, weights, slopes, K)
+        return lead, favours[k, least], cross_gradient(member, X, weights, slopes, product)
 
 
 def member_means(committee: Committee, X: np.ndarray) -> Judged:

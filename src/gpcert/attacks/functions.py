@@ -9,6 +9,7 @@ import numpy as np
 from gpcert.attacks.class_means import class_means
 from gpcert.committee import Model
 from gpcert.differences import LazyDifferences
+from gpcert.kernels.base import GradientProduct
 from gpcert.posterior import Posterior
 from gpcert.quantities import ClassSums, Compound, OutputQuantity, Quantity
 from gpcert.several import Outputs, Several
@@ -67,7 +68,7 @@ class _OfOne:
         self, posterior: Posterior, X: np.ndarray, means: list[int], variances: list[int]
     ) -> None:
         self.posterior, self.X, self.means, self.variances = posterior, X, means, variances
-        self.K = posterior.cross(X)
+        self.K, self.product = posterior.cross_with_gradient(X)
         t, slope = posterior.weights[means], posterior.slope[means]
         trend = posterior.seen(X) @ slope.T if posterior.has_trend else 0.0
         self.mean = posterior.offset[means] + posterior.scale[means] * (self.K @ t.T + trend)
@@ -87,12 +88,12 @@ class _OfOne:
             factors @ posterior.slope[self.means],
         )
         if not self.variances:
-            return cross_gradient(posterior, self.X, weights, slopes, self.K)
+            return cross_gradient(posterior, self.X, weights, slopes, self.product)
         scale = posterior.scale[self.variances]
         with np.errstate(over="ignore", invalid="ignore"):
             factor = 2.0 * (scale * (scale * by_variance))
             weights = weights - self.explained.weights(factor)
-            found = cross_gradient(posterior, self.X, weights, slopes, self.K)
+            found = cross_gradient(posterior, self.X, weights, slopes, self.product)
             # of k(x, x): both arguments move, alike by symmetry
             return found + diagonal_gradient(posterior, self.X) * factor.sum(axis=1)[:, None]
 
@@ -240,15 +241,14 @@ def cross_gradient(
     X: np.ndarray,
     C: np.ndarray,
     slopes: np.ndarray | float = 0.0,
-    K: np.ndarray | None = None,
+    product: GradientProduct | None = None,
 ) -> np.ndarray:
     """Gradients (n, d) of `sum_j C_ij k(x, z_j) + slopes_i.x` at x_i, of features x that the kernel
-    sees; C (n, N), slopes (n, q). `K` (n, N) are the k(x_i, z_j), where known."""
-    kernel, seen, points = posterior.kernel, posterior.seen(X), posterior.points
-    if K is None:
-        found = kernel.gradient_product(seen, points, C)
+    sees; C (n, N), slopes (n, q). `product` is that of `cross_with_gradient`, where known."""
+    if product is None:
+        found = posterior.kernel.gradient_product(posterior.seen(X), posterior.points, C)
     else:
-        found = kernel.known_gradient_product(seen, points, C, K)
+        found = product(C)
     return _pulled(posterior, found + slopes)
 
 

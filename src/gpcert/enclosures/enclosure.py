@@ -69,7 +69,7 @@ class Enclosure:
         return Enclosure(geometry, *coefficients, error, rate, cubic=cubic)
 
     @cached_property
-    def size(self) -> Array:
+    def size(self) -> PerCell:
         """At least `|value| + sum_j |gradient_j| w_j + sum_jk |hessian_jk| w_j w_k` (B,), w the
         cell's half-widths: at least the sizes of all terms of the polynomial on the cell."""
         if self.known_size is not None:
@@ -78,7 +78,7 @@ class Enclosure:
         return up(abs(self.value) + self.slopes + self._bends, 2 * f * f + 16)
 
     @property
-    def slopes(self) -> Array:
+    def slopes(self) -> PerCell:
         """About `sum_j |gradient_j| w_j` (B,)."""
         xp = namespace(self.gradient)
         return xp.sum(xp.abs(self.gradient) * self.geometry.half, axis=1)
@@ -95,7 +95,7 @@ class Enclosure:
         return self.hessian
 
     @property
-    def heaviest(self) -> Array:
+    def heaviest(self) -> PerCell:
         """Upper bound (B,) of the weight exp(rate |d|^2)."""
         rho2 = self.geometry.rho2
         return up(1.0 + rho2 * growth_chord(self.rate, rho2), 4)
@@ -138,7 +138,7 @@ class Enclosure:
         return replace(self, error=up(self.error + amount, 1), known_size=size)
 
     def shifted(
-        self, constant: Array, size: Array | None = None, slope: Array | None = None
+        self, constant: PerCell, size: Array | None = None, slope: PerCellAndFeature | None = None
     ) -> Enclosure:
         """Of `q + constant + slope.d`, constant (B,) and slope (B, f) computed with up to two
         roundings from numbers of the given size in all on the cell (by default their own).
@@ -172,7 +172,7 @@ class Enclosure:
         moved = moved._bent(2.0 * constant * rates)
         return moved.lowered(up(lines * chord * self.geometry.rho2, 4))
 
-    def where(self, mask: Array, other: Enclosure) -> Enclosure:
+    def where(self, mask: PerCell, other: Enclosure) -> Enclosure:
         """This one under the mask (B,), the other elsewhere."""
         self._check_alike(other)
         xp = namespace(mask)
@@ -187,7 +187,7 @@ class Enclosure:
             CubicTerm.where(mask, self.cubic, other.cubic),
         )
 
-    def lighter(self, rate: float, rises: Array, least: Array, dip: float) -> Enclosure:
+    def lighter(self, rate: float, rises: PerCell, least: PerCell, dip: float) -> Enclosure:
         """With a smaller rate, for functions of known sign: of `q >= -dip` where `rises` (B,), of
         `q <= dip` elsewhere, and there `q <= -least` where `least` (B,) > 0.
 
@@ -272,7 +272,7 @@ class Enclosure:
 
     # ---- values and bounds
 
-    def at(self, d: Array) -> Array:
+    def at(self, d: PerCellAndFeature) -> Array:
         """The polynomial at displacements d (B, f), in plain floating point."""
         xp = namespace(d)
         slope = self.gradient
@@ -364,7 +364,7 @@ def add_identity(hessian: Array, amount: Array) -> Array:
 
 
 @fused
-def reach(hessian: Array, geometry: Geometry) -> Array:
+def reach(hessian: Array, geometry: Geometry) -> PerCell:
     """`sum_jk |H_jk| w_j w_k` (B,)."""
     xp = namespace(hessian)
     spread = geometry.half[:, :, None] * geometry.half[:, None, :]

@@ -34,12 +34,13 @@ Terms = dict[int, float]
 @dataclass(frozen=True, eq=False)
 class Covariance:
     """`low <= Delta <= high` (B,) on each cell; `-Delta` is at least minus `constant` (B,) and a
-    function that is enclosed by `negative`."""
+    function, `-k W k` with W (N, N), that is enclosed by `negative`."""
 
     negative: Enclosure
     constant: Array
     low: Array
     high: Array
+    W: Array
 
 
 def covariance_of(
@@ -72,7 +73,8 @@ def _covariance(
     W, norm, off = latent.once(
         (layout, "form", tuple(sorted(terms.items()))), lambda: _form(local, terms)
     )
-    below, above = form_enclosures(kernel, expansion, xp.asarray(W), norm)
+    W = xp.asarray(W, device=expansion.K.device)
+    below, above = form_enclosures(kernel, expansion, W, norm)
     # Delta = constant + k W k, up to: entries of W, variances cut at 0, semi-definite covariances
     units = {o: local.variance_units(o) for o in terms}
     prior = {o: units[o].factor * kernel.variance + units[o].shift for o in terms}
@@ -83,7 +85,7 @@ def _covariance(
     least, most = below.minimum().lower, -above.minimum().lower
     low, high = down(least + constant - slack, 4), up(most + constant + slack, 4)
     size = gamma(4) * (abs(least) + abs(most) + abs(constant))
-    return Covariance(above, up(constant + slack + 0.0 * least, 2), low - size, high + size)
+    return Covariance(above, up(constant + slack + 0.0 * least, 2), low - size, high + size, W)
 
 
 def _form(local: LocalPosterior, terms: Terms) -> tuple[np.ndarray, float, float]:

@@ -16,16 +16,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, PerCell, namespace
 from gpcert.class_layout import ClassLayout
 from gpcert.enclosures.classes.covariances import Covariance, covariance_of
+from gpcert.enclosures.classes.faces import has_faces, least_on_faces
 from gpcert.enclosures.classes.outputs import LatentOutputs
 from gpcert.enclosures.classes.pairs import PairBounds
 from gpcert.enclosures.enclosure import Enclosure
+from gpcert.enclosures.monotone import FormFunction
 from gpcert.likelihoods import BinaryLikelihood
-from gpcert.rounding import TINY, down, gamma, nonnegative, up
+from gpcert.rounding import TINY, down, gamma, nonnegative, up, up_float
 
 GAPS = (0.0, 0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0)
 """Ends of the pieces of u on which the share of the other classes is bounded; any will do."""
@@ -43,6 +45,9 @@ LOG_2 = 0.693
 LARGEST = 1e6
 """Means, variances and slopes beyond this are not looked at."""
 
+MOST_CLASSES = 4
+"""Up to so many faces are looked at: of ten digits they took a third more time for no gain."""
+
 MIDDLE = 0.34
 """At most Phi(1) - Phi(0)."""
 
@@ -57,16 +62,16 @@ class Leader:
     c: int
     k: int
 
-    def lower(self, logistic: BinaryLikelihood) -> Array:
+    def lower(self, logistic: BinaryLikelihood) -> PerCell:
         """(B,): a positive lower bound of `pi_c - pi_k`, or minus infinity."""
         c, k, latent = self.c, self.k, self.latent
         xp = namespace(latent.cells.lower)
-        mu = self._ahead_of(k)
+        mu = self._ahead_by_faces(k)
         nothing = xp.full_like(mu, -math.inf)
         others = [j for j in range(self.layout.classes) if j not in (c, k)]
         possible = mu > 0
         for j in others:  # a class that may be ahead of c decides otherwise: not worth the time
-            possible = possible & (self._ahead_of(j) > 0)
+            possible = possible & (self._ahead_by_faces(j) > 0)
         if not bool(xp.any(possible)):
             return nothing
         changes = [covariance_of(latent, self.layout, self.pairs, (c, k), j) for j in others]
@@ -77,8 +82,8 @@ class Leader:
         spreads = [self._spread(j) for j in others]
         share, q = self._share_near(logistic, known, ups, spreads)
         q = xp.minimum(mu, q)
-        for change in known:
-            q = xp.minimum(q, self._less(mu, change, share))
+        for j, change in zip(others, known, strict=True):
+            q = xp.minimum(q, self._less_by_faces(mu, change, share, j))
         proved = (mu > 0) & (q > 0)
         one = xp.ones_like(mu)
         mu, q = xp.where(proved, mu, one), xp.where(proved, q, one)
@@ -106,6 +111,62 @@ class Leader:
         """Certified lower bound (B,) of the mean of `f_c - f_k`."""
         key = (self.layout, "ahead", self.c, k)
         return self.latent.once(key, lambda: self._least(*self._mean_sum(k, self.c)))
+
+    @property
+    def _by_faces(self) -> bool:
+        """Whether faces are looked at: not of many classes, where the shares are what is loose."""
+        return self.layout.classes <= MOST_CLASSES and has_faces(self.latent)
+
+    def _on(self, latent: LatentOutputs) -> Leader:
+        """The same classes on other cells."""
+        pairs = PairBounds(latent, self.layout, self.pairs.likelihood)
+        return Leader(latent, self.layout, pairs, self.c, self.k)
+
+    def _mean_function(self, *terms: tuple[int, int, float]) -> FormFunction:
+        """The sum of `factor (mu_second - mu_first)` over terms (first, second, factor)."""
+        latent = self.latent
+        local = latent.evaluation.local
+        weights = sizes = namespace(local.weights[0]).zeros_like(local.weights[0])
+        constant = 0.0
+        for first, second, factor in terms:
+            for j, c in self.layout.pair(first, second):
+                units = latent.mean_units(j)
+                part = (factor * c * units.factor) * local.weights[j]
+                weights, sizes = weights + part, sizes + abs(part)
+                constant = constant + abs(factor * c * units.shift)
+        return FormFunction(weights, sizes, constant=up_float(float(constant), 16))
+
+    def _ahead_by_faces(self, k: int) -> Array:
+        """`_ahead_of`, or what its faces say where that is not positive."""
+        found = self._ahead_of(k)
+        if bool(found[0] > 0) or not self._by_faces:
+            return found
+        key = (self.layout, "ahead by faces", self.c, k)
+        function = self._mean_function((k, self.c, 1.0))
+        return self.latent.once(
+            key,
+            lambda: least_on_faces(
+                self.latent, function, lambda latent: self._on(latent)._ahead_of(k)
+            ),
+        )
+
+    def _less_by_faces(self, mu: Array, change: Covariance, share: Array, j: int) -> Array:
+        """`_less`, or what its faces say where that is not positive; for positive mu alone."""
+        found = self._less(mu, change, share)
+        if bool(found[0] > 0) or not bool(mu[0] > 0) or not self._by_faces:
+            return found
+        mean = self._mean_function((self.k, self.c, 1.0))
+        part = float(share[0])
+        constant = up_float(mean.constant + part * abs(float(change.constant[0])), 4)
+        function = replace(mean, W=change.W, share=part, constant=constant)
+
+        def bound(latent: LatentOutputs) -> Array:
+            own = self._on(latent)
+            there = covariance_of(latent, self.layout, own.pairs, (self.c, self.k), j)
+            assert there is not None, "known on larger cells"
+            return own._less(own._ahead_of(self.k), there, share)
+
+        return least_on_faces(self.latent, function, bound)
 
     @staticmethod
     def _least(model: Enclosure, constant: Array) -> Array:
@@ -165,7 +226,24 @@ class Leader:
             q = xp.where(most > 0, xp.minimum(q, down(0.5 * BEYOND * share * most, 4)), q)
             again = self._share(logistic, changes, list(zip(ends, spreads, strict=True)))
             share = xp.minimum(share, again)
+        if len(others) == 1 and self._by_faces and bool(share[0] > 0.5):
+            near = up((1.0 + BEYOND) * share * most, 4)
+            if any(self._below_even(others[0], lam, near) for lam in TILTS):
+                q = xp.where(most > 0, xp.minimum(q, down(0.5 * BEYOND * share * most, 4)), q)
+                share = xp.zeros_like(share) + 0.5
         return share, q
+
+    def _below_even(self, j: int, lam: float, near: Array) -> bool:
+        """Whether m_j is proved to be below log 2 where mu <= near, on the one cell: the share is
+        then at most 1/2. That is so where `lam (mu - near) - m_j + log 2 > 0`."""
+        constant = down(LOG_2 - up(lam * near, 2), 2)
+        mean = self._mean_function((j, self.c, 0.5), (j, self.k, 0.5), (self.k, self.c, lam))
+        function = replace(mean, constant=up_float(mean.constant + abs(float(constant[0])), 4))
+
+        def bound(latent: LatentOutputs) -> Array:
+            return down(constant - self._on(latent)._tilted_end(j, lam), 4)
+
+        return bool(least_on_faces(self.latent, function, bound)[0] > 0)
 
     def _tilted_end(self, j: int, lam: float) -> Array:
         """Upper bound (B,) of the mean of h_j less lam times that of u."""
@@ -205,7 +283,7 @@ class Leader:
 
 def least_lead(
     mu: Array, q: Array, D: Array, means: Sequence[Array], variances: Sequence[Array]
-) -> Array:
+) -> PerCell:
     """A lower bound (B,) of `pi_c - pi_k` for `mu - T Delta_j >= q > 0`, mu > 0, D a bound of the
     variance of u, `means` and `variances` bounds m_j, H_j of those of h_j (Statement 10.15):
 
@@ -221,7 +299,7 @@ def least_lead(
     return down(MIDDLE * xp.tanh(0.5 * mu) * gain / weight * (1.0 - gamma(4096)), 4)
 
 
-def share_of_others(logistic: BinaryLikelihood, top: Array, spread: Array, steep: Array) -> Array:
+def share_of_others(logistic: BinaryLikelihood, top: Array, spread: Array, steep: Array) -> PerCell:
     """Upper bound (B,) over u > 0 of `F(top - log(2 cosh(u/2)), v)`, `F(a, v) = E sigma(N(a, v))`,
     for all v up to `spread + steep^2 u^2 2 / pi`: piece by piece, and beyond the last at its
     beginning. Where spread or steep is not known, `max(1/2, sigma(top - log 2))` (Statement 10.16).

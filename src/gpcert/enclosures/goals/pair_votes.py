@@ -113,13 +113,13 @@ class _PairVotes:
         move = to_numpy(start)
         for _ in range(JUMPS):
             points = cells.region.project(cells.points_full(center + move))
-            K = member.cross(points)
+            K, product = member.cross_with_gradient(points)
             scores = vote_scores(member.mean_from(points, K), self.classes)
             if np.any(scores.argmax(axis=1) != self.winner):
                 return True
             weights = np.tile(sign * member.weights[output], (len(points), 1))
             slopes = sign * member.slope[output]
-            slope = cross_gradient(member, points, weights, slopes, K)
+            slope = cross_gradient(member, points, weights, slopes, product)
             move = -half * np.sign(slope[:, cells.region.free])
         return False
 

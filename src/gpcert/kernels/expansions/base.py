@@ -14,7 +14,14 @@ from typing import Annotated, Generic, TypeVar
 
 import numpy as np
 
-from gpcert.arrays import Array, PerCell, PerCellAndFeature, PerCellMatrix, namespace
+from gpcert.arrays import (
+    Array,
+    PerCell,
+    PerCellAndFeature,
+    PerCellAndPoint,
+    PerCellMatrix,
+    namespace,
+)
 from gpcert.fusion import fused
 from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.kernels.nodes.base import LocalNode, NodeBatch
@@ -30,7 +37,7 @@ class Expansion:
     """Kernel values K (B, N) at the centres of a batch of cells, shared by mean and variance."""
 
     geometry: Geometry
-    K: Annotated[Array, "B N"]
+    K: PerCellAndPoint
 
     def restricted_to(self, index: Array) -> Expansion:
         """The same for some of the points."""
@@ -83,7 +90,7 @@ class FunctionModel:
     cubic: CubicPart | None = None
     """Degree 3, where it is known: of omega f, rounding of the coefficients apart."""
 
-    def slope_rounding(self, geometry: Geometry) -> Array:
+    def slope_rounding(self, geometry: Geometry) -> PerCell:
         """What the errors of gradient and Hessian can cost on the cell, (B,): they meet |d|, |d|^2.
 
         For the polynomial itself the Hessian's error would count half.
@@ -110,7 +117,7 @@ class QuadraticForm:
     matrix: PerCellMatrix
     error: PerCell
 
-    def reach(self, geometry: Geometry) -> Array:
+    def reach(self, geometry: Geometry) -> PerCell:
         """Upper bound (B,) over the cell."""
         xp = namespace(self.error)
         spread = geometry.half[:, :, None] * geometry.half[:, None, :]

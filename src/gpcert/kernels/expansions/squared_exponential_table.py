@@ -15,7 +15,7 @@ from typing import Self
 
 import numpy as np
 
-from gpcert.arrays import Array, Backend, namespace
+from gpcert.arrays import Array, Backend, PerCell, PerCellAndPoint, namespace
 from gpcert.deadline import checkpoint
 from gpcert.errors import InputError
 from gpcert.kernels.expansions.box_metric import Box, box_metric
@@ -142,7 +142,7 @@ class SquaredExponentialTable:
         """`(c - origin) / l`."""
         return (centers - self.origin) / self.lengths
 
-    def squared_distances(self, scaled: Array) -> Array:
+    def squared_distances(self, scaled: Array) -> PerCellAndPoint:
         """(B, N) squared scaled distances in the free features, clipped at 0."""
         xp = namespace(scaled)
         if self.direct:
@@ -189,7 +189,7 @@ class SquaredExponentialTable:
     def _table(self) -> MomentTable:
         return MomentTable(self.points)
 
-    def moments(self, coefficients: Array, scaled: Array) -> tuple[Array, Array, Array]:
+    def moments(self, coefficients: PerCellAndPoint, scaled: Array) -> tuple[Array, Array, Array]:
         """`sum_i a_bi (1, u_i, u_i u_i^T)` for coefficients (B, N), u_i = z_i - c_b scaled."""
         return self._table.moments(coefficients, scaled)
 
@@ -208,7 +208,7 @@ class SquaredExponentialTable:
         scaled: Array,
         moments: tuple[Array, Array, Array],
         box: Box,
-        rounding: Array,
+        rounding: PerCell,
         drift: Array | None = None,
         copies: int = 1,
     ) -> HigherTerms | None:

@@ -1,0 +1,78 @@
+"""Positive lower bounds of latent functions over a box, from smaller and smaller faces of it.
+
+Of a function that is monotone in many features the least value lies on a face. That is smaller, has
+a centre of its own, and on it the function is monotone in more features: a few rounds lead to
+a face on which a quadratic model leaves next to nothing.
+
+Proofs: docs/mathematics.md, statement 5.11.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gpcert.arrays import Array, namespace
+from gpcert.enclosures.classes.outputs import LatentOutputs
+from gpcert.enclosures.evaluation import Evaluation
+from gpcert.enclosures.local_posterior import LocalCommittee
+from gpcert.enclosures.monotone import FormFunction, monotone_signs
+from gpcert.kernels.expansions.squared_exponential import (
+    LocalSquaredExponential,
+    WeightedExpansion,
+)
+from gpcert.regions import Cells
+from gpcert.rounding import EXP_ULPS, down
+
+ROUNDS = 12
+"""Faces of faces that are looked at; mostly three or four do."""
+
+
+def has_faces(latent: LatentOutputs) -> bool:
+    """Whether faces are looked for: of one box, for functions of one squared exponential."""
+    evaluation = latent.evaluation
+    return (
+        latent.together
+        and len(latent.cells) == 1
+        and latent.cells.is_box
+        and latent.geometry.is_plain
+        and isinstance(evaluation.local.kernel, LocalSquaredExponential)
+        and evaluation.local.trend is None
+    )
+
+
+def least_on_faces(
+    latent: LatentOutputs, function: FormFunction, bound: Callable[[LatentOutputs], Array]
+) -> Array:
+    """A positive lower bound (1,) of the function over the one cell, or some number <= 0.
+
+    `bound` gives certified lower bounds of it over cells. With omega the weight about a cell's
+    centre and x' the point of the face below x, `omega f(x) >= omega f(x')`, so that f(x) is at
+    least `f(x') exp(-rho2 / 2)`, if that is positive.
+    """
+    xp = namespace(latent.cells.lower)
+    found, kept = bound(latent), xp.ones_like(latent.geometry.rho2)
+    for _ in range(ROUNDS):
+        if bool(found[0] > 0):
+            break
+        local, expansion = latent.evaluation.local, latent.evaluation.expansion
+        assert isinstance(local.kernel, LocalSquaredExponential), "asked for by has_faces"
+        assert isinstance(expansion, WeightedExpansion), "of the squared exponential"
+        signs = monotone_signs(local.kernel, expansion, function)
+        if not bool(xp.any(signs != 0)):
+            break
+        kept = down(kept * xp.exp(-0.5 * latent.geometry.rho2), EXP_ULPS + 8)
+        latent = face_of(latent, signs)
+        found = bound(latent)
+    return xp.where(found > 0, down(found * kept, 2), found)
+
+
+def face_of(latent: LatentOutputs, signs: Array) -> LatentOutputs:
+    """The cell's lower end where a sign (f,) is positive, the upper one where it is negative."""
+    xp, cells = namespace(signs), latent.cells
+    lower = xp.where((signs < 0)[None], cells.upper, cells.lower)
+    upper = xp.where((signs > 0)[None], cells.lower, cells.upper)
+    evaluation = latent.evaluation
+    face = Cells(cells.region, lower, upper)
+    return LatentOutputs(
+        Evaluation(LocalCommittee(evaluation.members), face, learnt=evaluation.portfolio)
+    )
