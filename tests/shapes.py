@@ -2,8 +2,8 @@
 
 `Annotated[Array, "B f"]`, or an alias of it in `gpcert.arrays`, is an array of two axes. A letter
 means one length throughout a call: in its arguments, its result and the fields of the record whose
-method is called. A number means itself, `...` in front any further axes. Records (dataclasses and
-named tuples) are checked when they are made.
+method is called. A number means itself, `...` in front any further axes.
+Records (dataclasses and named tuples) are checked when they are made.
 
 `install` wraps what modules define when they are imported, so that names imported from them are the
 checked ones; nothing of it is there outside of tests.
@@ -159,7 +159,9 @@ def _letters_in(specs: Any) -> set[str]:
 
 def checked(function: Callable[..., Any], method: bool = False) -> Callable[..., Any]:
     """The function with its shapes checked; itself where its annotations name none."""
-    shapes = _shapes(inspect.get_annotations(function), function.__globals__)
+    # not its globals: a decorated function (`np.errstate`) has those of its decorator
+    names = vars(sys.modules[function.__module__])
+    shapes = _shapes(inspect.get_annotations(function), names)
     if not shapes:
         return function
     places = {name: k for k, name in enumerate(inspect.signature(function).parameters)}

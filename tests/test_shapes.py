@@ -1,12 +1,16 @@
 """Shapes in annotations are checked while these tests run, and what is wrong is noticed."""
 
+import ast
+import re
 import sys
 from pathlib import Path
 from textwrap import dedent
+from typing import get_origin
 
 import numpy as np
 import pytest
 
+from gpcert import arrays
 from gpcert.regions import Box, Cells
 from tests.shapes import ShapeError, checked, fit, install
 
@@ -94,3 +98,38 @@ def test_the_suite_checks_the_engine():
     with pytest.raises(ShapeError, match=r"Cells.upper"):
         Cells(cells.region, cells.lower, cells.upper[:, :1])
     assert "install()" in (Path(__file__).parents[1] / "conftest.py").read_text(encoding="utf-8")
+
+
+ROOMS = ("enclosures", "integrals", "kernels", "likelihoods", "quantities", "regions", "search")
+
+
+def bare_arrays(room: str) -> int:
+    """Public functions of a room that take or return an array and name no shape at all."""
+    source, found = Path(__file__).parents[1] / "src" / "gpcert" / room, 0
+    for file in source.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+                own = [*node.args.args, *node.args.kwonlyargs]
+                hints = [each.annotation for each in own] + [node.returns]
+                words = set(re.findall(r"\w+", " ".join(ast.unparse(h) for h in hints if h)))
+                found += bool({"Array", "ndarray"} & words) and not NAMED & words
+    return found
+
+
+NAMED = {"Annotated", *(name for name in vars(arrays) if get_origin(vars(arrays)[name]))}
+
+BEFORE = {
+    "enclosures": 110,
+    "integrals": 23,
+    "kernels": 262,
+    "likelihoods": 56,
+    "quantities": 60,
+    "regions": 42,
+    "search": 19,
+}
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_new_functions_name_the_shapes_of_their_arrays(room):
+    """The numbers only fall: of functions written before shapes were named."""
+    assert bare_arrays(room) <= BEFORE[room]

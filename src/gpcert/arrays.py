@@ -24,9 +24,12 @@ Array = Any  # numpy.ndarray or torch.Tensor, always float64 inside the engine
 PerCell = Annotated[Array, "B"]
 PerCellAndFeature = Annotated[Array, "B f"]
 PerCellAndClass = Annotated[Array, "B m"]
+PerCellAndPoint = Annotated[Array, "B N"]
 PerCellMatrix = Annotated[Array, "B f f"]
 Rows = Annotated[Array, "n f"]
 PerRow = Annotated[Array, "n"]
+Inputs = Annotated[np.ndarray, "n d"]
+Points = Annotated[np.ndarray, "N d"]
 
 
 @dataclass(frozen=True)

@@ -17,12 +17,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from gpcert.archive import fingerprint, plain_label, read_arrays, write_arrays
-from gpcert.arrays import finite_array
+from gpcert.arrays import Inputs, Points, finite_array
 from gpcert.errors import InputError
 from gpcert.frames import checked_names, read_points
 from gpcert.kernels import Kernel
@@ -172,7 +172,7 @@ class Posterior(Factored):
         return self.points.shape[1] if self.features is None else self.features.inputs
 
     @property
-    def places(self) -> np.ndarray:
+    def places(self) -> Points:
         """(N, d): inputs at the points, about; where to look, never a part of a bound."""
         return self.points if self.features is None else self.features.preimage(self.points)
 
@@ -211,11 +211,11 @@ class Posterior(Factored):
         """Whether any output has a slope."""
         return bool(np.any(self.slope))
 
-    def seen(self, X: np.ndarray) -> np.ndarray:
+    def seen(self, X: Inputs) -> np.ndarray:
         """What the kernel sees of inputs X (n, d): themselves, or their linear features (n, q)."""
         return X if self.features is None else self.features(X)
 
-    def cross(self, X: np.ndarray) -> np.ndarray:
+    def cross(self, X: Inputs) -> np.ndarray:
         """`k(x_i, z_j)` (n, N), in plain floating point."""
         return self.kernel.value(self.seen(X), self.points)
 
@@ -240,22 +240,22 @@ class Posterior(Factored):
         with np.errstate(over="ignore"):  # infinite where it is; scale^2 alone would be so sooner
             return mean, self.scale * (self.scale * variance) + self.noise
 
-    def prior_variance(self, X: Any) -> np.ndarray:
+    def prior_variance(self, X: Any) -> Annotated[np.ndarray, "n m"]:
         """(n, m): the variance before any data, noise included, in plain floating point."""
         prior = self.prior(self.check_inputs(X))[:, None]
         return self.scale * (self.scale * prior) + self.noise
 
-    def mean(self, X: Any) -> np.ndarray:
+    def mean(self, X: Any) -> Annotated[np.ndarray, "n m"]:
         """Latent mean alone at X (n, d), (n, m), in plain floating point."""
         X = self.check_inputs(X)
         return self.mean_from(X, self.cross(X))
 
-    def mean_from(self, X: np.ndarray, K: np.ndarray) -> np.ndarray:
+    def mean_from(self, X: Inputs, K: np.ndarray) -> Annotated[np.ndarray, "n m"]:
         """Latent mean (n, m) at X (n, d) from `cross(X)`, in plain floating point."""
         trend = self.seen(X) @ self.slope.T if self.has_trend else 0.0
         return self.offset + self.scale * (K @ self.weights.T + trend)
 
-    def covariances(self, X: Any) -> np.ndarray:
+    def covariances(self, X: Any) -> Annotated[np.ndarray, "n m m"]:
         """Latent covariances of the outputs at X, (n, m, m), in plain floating point.
 
         Outputs that are not coupled are independent.
@@ -281,7 +281,7 @@ class Posterior(Factored):
             found[block] = prior - known
         return self.scale[:, None] * found * self.scale + np.diag(self.noise)
 
-    def prediction(self, X: Any) -> np.ndarray:
+    def prediction(self, X: Any) -> Annotated[np.ndarray, "n m"]:
         """What the decision is made from, (n, m): probability of the second class, probabilities of
         all classes, or the mean; in plain floating point."""
         if isinstance(self.likelihood, ClassLikelihood):
@@ -315,7 +315,7 @@ class Posterior(Factored):
 
         return differences_of(self)
 
-    def check_inputs(self, X: Any, name: str = "X") -> np.ndarray:
+    def check_inputs(self, X: Any, name: str = "X") -> Inputs:
         """X as a finite (n, d) array, or an `InputError`.
 
         The columns of a data frame are put into the order of `feature_names`; where only one side
@@ -324,7 +324,7 @@ class Posterior(Factored):
         return read_points(name, X, self.dim, self.feature_names)
 
     @cached_property
-    def norms(self) -> np.ndarray:
+    def norms(self) -> Annotated[np.ndarray, "m"]:
         """(m,) upper bounds B_c of the RKHS norm of k(., Z) t_c: `B^2 = t^T K_ZZ t`, rounded up."""
         e, exponents = self.unit.exponent, self.unit.weight_exponents
         pairs = zip(self.unit.norms.tolist(), exponents, strict=True)

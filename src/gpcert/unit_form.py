@@ -17,10 +17,11 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
+from gpcert.arrays import Points
 from gpcert.coupling import coupling_excess
 from gpcert.deadline import checkpoint
 from gpcert.errors import InputError
@@ -57,7 +58,7 @@ class UnitForm(Factored):
     """See the module. `exponent` is e, `weight_exponents` (m,) are w; arrays as in `Posterior`."""
 
     kernel: Kernel
-    points: np.ndarray
+    points: Points
     weights: np.ndarray
     factor: np.ndarray
     negative_factor: np.ndarray
@@ -190,7 +191,7 @@ class UnitForm(Factored):
                 yield GramBlock(rows, columns, K, errors)
 
     @cached_property
-    def norms(self) -> np.ndarray:
+    def norms(self) -> Annotated[np.ndarray, "m"]:
         """(m,) upper bounds B_c of the RKHS norm of k' t'_c: `B^2 = t^T K_ZZ t`, rounded up.
 
         Computed on weights whose largest is about one, so that what underflows in the products is

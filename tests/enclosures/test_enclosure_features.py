@@ -247,7 +247,9 @@ def test_a_permutation_changes_nothing_but_rounding():
     behind = Posterior(kernel, Z, t, factor, features=LinearMap(np.eye(3)[order].T))
     region = Box(-0.4 * np.ones(3), 0.4 * np.ones(3))
     for quantity in ("mean", "variance"):
-        a, b = (gpcert.prediction_range(p, region, quantity=quantity) for p in (plain, behind))
+        # images are not searched inside their boxes, so only close ranges are the same
+        asked = {"quantity": quantity, "tol": 1e-4}
+        a, b = (gpcert.prediction_range(p, region, **asked) for p in (plain, behind))
         for one, two in ((a.minimum, b.minimum), (a.maximum, b.maximum)):
             assert abs(one.lower - two.lower) < 1e-3
             assert abs(one.upper - two.upper) < 1e-3

@@ -31,6 +31,7 @@ from gpcert.certificates import Certificate, Radius, Status
 from gpcert.committee import Model
 from gpcert.deadline import OutOfTime, checkpoint, remaining, until
 from gpcert.errors import InputError
+from gpcert.quantities import ClassSums
 from gpcert.regions import Ball
 from gpcert.regions.norms import norm_upper
 from gpcert.search import Budget, StopReason, stop_if_interrupted
@@ -362,7 +363,9 @@ class _RadiusSearch:
 
         Tries lie just beyond where the line through the last two margins ends: both ends close in.
         Where the same end moves again and again margins are no lines, and the bracket is halved.
+        Of several classes a lead is often proved close to where it ends, and its margin is no line.
         """
+        by_lead = isinstance(self.rule.quantity, ClassSums)
         low, high = self.lower, ceiling
         function = self.rule.goal.function(self.rule.model)
         inner = (0.0, float(function(self.x[None])[0][0]) - self.rule.target)
@@ -379,7 +382,9 @@ class _RadiusSearch:
             else:
                 high, outer, streak = radius, tried, min(streak, 0) - 1
             radius = 0.5 * (low + high)
-            if (
+            if by_lead and low == 0.0:  # down from the ceiling, by gaps twice as large each time
+                radius = max(radius, high - 2.0 * (ceiling - high))
+            elif (
                 abs(streak) < 2
                 and outer is not None
                 and -np.inf < outer[1] < 0.0

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, PerCell, namespace
 from gpcert.enclosures.enclosure import Enclosure
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.two_sided import TwoSided, Units
@@ -123,7 +123,7 @@ def _multiple(line: AffineBound, k: Array, rest: Array, evaluation: Evaluation) 
     return AffineBound(down(down(scaled + rest, 1) - lost, 1), slope)
 
 
-def through_origin(line: AffineBound, center: Array) -> Array:
+def through_origin(line: AffineBound, center: Array) -> PerCell:
     """(B,): `offset` with `offset + slope.x <= value + slope.(x - c)` for every x, in reals."""
     xp = namespace(center)
     terms = line.slope * center

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, PerCell, namespace
 from gpcert.fusion import fused
 from gpcert.kernels.nodes.beyond import CubicPart
 from gpcert.rounding import down, gamma, up
@@ -40,7 +40,7 @@ class CubicTerm:
         return total
 
     @staticmethod
-    def of(part: CubicPart | None, error: Array, sign: int) -> CubicTerm | None:
+    def of(part: CubicPart | None, error: PerCell, sign: int) -> CubicTerm | None:
         """Of `sign f`, whose polynomial of degree 2 leaves `error` (B,), where degree 3 helps."""
         if part is None:
             return None
@@ -67,7 +67,7 @@ class CubicTerm:
         return CubicTerm(joined, saved, absolute)
 
     @staticmethod
-    def where(mask: Array, first: CubicTerm | None, second: CubicTerm | None) -> CubicTerm | None:
+    def where(mask: PerCell, first: CubicTerm | None, second: CubicTerm | None) -> CubicTerm | None:
         """The first's under the mask (B,), the second's elsewhere."""
         xp, some = namespace(mask), second if first is None else first
         if some is None:

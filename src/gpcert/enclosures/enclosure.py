@@ -73,7 +73,7 @@ class Enclosure:
         return Enclosure(geometry, *coefficients, error, rate, cubic=cubic)
 
     @cached_property
-    def size(self) -> Array:
+    def size(self) -> PerCell:
         """At least `|value| + sum_j |gradient_j| w_j + sum_jk |hessian_jk| w_j w_k` (B,), w the
         cell's half-widths: at least the sizes of all terms of the polynomial on the cell."""
         if self.known_size is not None:
@@ -82,7 +82,7 @@ class Enclosure:
         return up(abs(self.value) + self.slopes + self._bends, 2 * f * f + 16)
 
     @property
-    def slopes(self) -> Array:
+    def slopes(self) -> PerCell:
         """About `sum_j |gradient_j| w_j` (B,)."""
         return _slopes(self.gradient, self.geometry.half)
 
@@ -98,7 +98,7 @@ class Enclosure:
         return self.hessian
 
     @property
-    def heaviest(self) -> Array:
+    def heaviest(self) -> PerCell:
         """Upper bound (B,) of the weight exp(rate |d|^2)."""
         rho2 = self.geometry.rho2
         return up(1.0 + rho2 * growth_chord(self.rate, rho2), 4)
@@ -134,7 +134,7 @@ class Enclosure:
         return replace(self, error=up(self.error + amount, 1), known_size=size)
 
     def shifted(
-        self, constant: Array, size: Array | None = None, slope: Array | None = None
+        self, constant: PerCell, size: Array | None = None, slope: PerCellAndFeature | None = None
     ) -> Enclosure:
         """Of `q + constant + slope.d`, constant (B,) and slope (B, f) computed with up to two
         roundings from numbers of the given size in all on the cell (by default their own).
@@ -168,7 +168,7 @@ class Enclosure:
         moved = moved._bent(2.0 * constant * rates)
         return moved.lowered(up(lines * chord * self.geometry.rho2, 4))
 
-    def where(self, mask: Array, other: Enclosure) -> Enclosure:
+    def where(self, mask: PerCell, other: Enclosure) -> Enclosure:
         """This one under the mask (B,), the other elsewhere."""
         self._check_alike(other)
         xp = namespace(mask)
@@ -183,7 +183,7 @@ class Enclosure:
             CubicTerm.where(mask, self.cubic, other.cubic),
         )
 
-    def lighter(self, rate: float, rises: Array, least: Array, dip: float) -> Enclosure:
+    def lighter(self, rate: float, rises: PerCell, least: PerCell, dip: float) -> Enclosure:
         """With a smaller rate, for functions of known sign: of `q >= -dip` where `rises` (B,), of
         `q <= dip` elsewhere, and there `q <= -least` where `least` (B,) > 0.
 
@@ -268,7 +268,7 @@ class Enclosure:
 
     # ---- values and bounds
 
-    def at(self, d: Array) -> Array:
+    def at(self, d: PerCellAndFeature) -> Array:
         """The polynomial at displacements d (B, f), in plain floating point."""
         return _polynomial(self.value, self.gradient, self.hessian, d)
 

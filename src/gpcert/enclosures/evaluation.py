@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from gpcert.arrays import Array, Backend
+from gpcert.arrays import Backend, PerCell
 from gpcert.committee import Model
 from gpcert.deadline import checkpoint
 from gpcert.enclosures.local_posterior import (
@@ -171,7 +171,7 @@ class Evaluation(Memo):
             self.report("pointwise", enclosure.pointwise_gained)
         return enclosure
 
-    def mean_at_center(self, output: int) -> tuple[Array, Array]:
+    def mean_at_center(self, output: int) -> tuple[PerCell, PerCell]:
         """Certified range (B,) of the mean at the centres; without the enclosure where that has not
         been asked for, as at single points."""
         if self.knows("mean", output):

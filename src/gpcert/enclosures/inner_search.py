@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpcert.arrays import Array, namespace, to_numpy
+from gpcert.arrays import Array, PerCell, namespace, to_numpy
 from gpcert.deadline import checkpoint
 from gpcert.enclosures.enclosure import Enclosure, LevelBound
 from gpcert.enclosures.quadratic_minimum import apply, box_minimum
@@ -75,7 +75,7 @@ def _joined(first: _Parts, second: _Parts) -> _Parts:
     return _Parts(cell, low, high)
 
 
-def at_least(polynomial: CellPolynomial, need: Array) -> Array:
+def at_least(polynomial: CellPolynomial, need: PerCell) -> PerCell:
     """Mask (B,): `p >= need` (B,) is proved on the whole box.
 
     Not proved is no statement: p may be less somewhere, or the sub-boxes ran out.
@@ -217,7 +217,7 @@ STEPS = 4
 """Of the search for the level that is enough: it then lies within a few percent of the gap."""
 
 
-def stays_above(enclosure: Enclosure, level: Array, asked: Array) -> Array:
+def stays_above(enclosure: Enclosure, level: PerCell, asked: PerCell) -> PerCell:
     """Mask (B,): `q >= level` (B,) is proved on cells where that is `asked` (B,); never elsewhere.
 
     Statement: where a polynomial below `exp(rate |d|^2) (q - level)`, that of degree 3 if it is
@@ -256,7 +256,7 @@ class Level:
     model: Enclosure
     best: LevelBound
 
-    def reached(self, lower: Array, enough: float) -> Array:
+    def reached(self, lower: PerCell, enough: float) -> PerCell:
         """Bounds `lower` (B,) of the goal, raised where sub-boxes prove what is enough.
 
         The least q that is enough is sought between what is proved and what the polynomial attains

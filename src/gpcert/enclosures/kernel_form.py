@@ -13,6 +13,7 @@ Proofs: docs/mathematics.md, statement 6.8.
 from __future__ import annotations
 
 import math
+from typing import Annotated
 
 import numpy as np
 
@@ -56,7 +57,10 @@ def form_norm(unit: UnitForm, W: np.ndarray) -> float:
 
 
 def form_enclosures(
-    kernel: LocalSquaredExponential, expansion: WeightedExpansion, W: Array, norm: float
+    kernel: LocalSquaredExponential,
+    expansion: WeightedExpansion,
+    W: Annotated[Array, "N N"],
+    norm: float,
 ) -> tuple[Enclosure, Enclosure]:
     """Of q and of -q, for a symmetric W (N, N) that is meant as it is stored, `norm` as in
     `form_norm`; weighted by `exp(|d|^2)`."""

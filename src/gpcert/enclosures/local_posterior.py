@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
-from gpcert.arrays import Array, Backend, namespace
+from gpcert.arrays import Array, Backend, PerCell, PerCellAndClass, namespace
 from gpcert.committee import Model
 from gpcert.deadline import checkpoint
 from gpcert.differences import PairUnits
@@ -184,7 +184,7 @@ class LocalPosterior:
         trend = self.cell_trend(expansion, output)
         return found if trend is None else trend.added(found, sign)
 
-    def center_range(self, expansion: Expansion) -> tuple[Array, Array]:
+    def center_range(self, expansion: Expansion) -> tuple[PerCellAndClass, PerCellAndClass]:
         """Certified range (B, m) of all means at the centres."""
         xp = namespace(expansion.K)
         values, errors = self.kernel.center_values(expansion, xp.stack(self.weights))
@@ -195,14 +195,14 @@ class LocalPosterior:
             errors = up(errors + moved, 3)
         return self._center_range(expansion, values, errors, range(len(self.weights)))
 
-    def mean_at_center(self, expansion: Expansion, output: int) -> tuple[Array, Array]:
+    def mean_at_center(self, expansion: Expansion, output: int) -> tuple[PerCell, PerCell]:
         """Certified range (B,) of the mean at the centres alone, in the output's units: a product
         with the weights, where `mean` would also take slopes and curvatures."""
         values, errors = (part[:, None] for part in self.mean_center(expansion, output))
         low, high = self._center_range(expansion, values, errors, [output])
         return low[:, 0], high[:, 0]
 
-    def mean_center(self, expansion: Expansion, output: int) -> tuple[Array, Array]:
+    def mean_center(self, expansion: Expansion, output: int) -> tuple[PerCell, PerCell]:
         """(B,): g_c at the centres, and its error."""
         kernel, seen, weights = self._seen_by(output, expansion)
         values, errors = (part[:, 0] for part in kernel.center_values(seen, weights[None]))
@@ -211,7 +211,7 @@ class LocalPosterior:
             errors = up(errors + self.norm(output) * shift, 3)
         return values, errors
 
-    def variance_center(self, expansion: Expansion, output: int) -> tuple[Array, Array]:
+    def variance_center(self, expansion: Expansion, output: int) -> tuple[PerCell, PerCell]:
         """(B,): about max(v_c, 0) at the centres, in unit form, and its error."""
         precision = self._precision(output, expansion)
         found = center_of_variance(self.kernel, expansion, precision, self.operator)
@@ -292,7 +292,9 @@ class LocalPosterior:
             units,
         )
 
-    def variance_centers(self, expansion: Expansion) -> tuple[Array, Array]:
+    def variance_centers(
+        self, expansion: Expansion
+    ) -> tuple[Annotated[Array, "J B"], Annotated[Array, "J B"]]:
         """(J, B): `variance_center` of all outputs; `stacks` only."""
         assert isinstance(self.precisions, ClassPrecisions)
         count = len(self.posterior.weights)

@@ -59,12 +59,12 @@ class CellTrend:
         found = enclosure.shifted(zero, self.size, sign * self.gradient)
         return found.lowered(up(self.error * enclosure.heaviest, 2))
 
-    def least(self, sign: int) -> Array:
+    def least(self, sign: int) -> PerCell:
         """Lower bound (B,) of `sign gradient.d` over the cell, less the error."""
         return down((self.fall if sign > 0 else -self.rise) - self.error, 1)
 
     @property
-    def reach(self) -> Array:
+    def reach(self) -> PerCell:
         """Upper bound (B,) of `|gradient.d|` over the cell, and the error."""
         return up(namespace(self.error).maximum(-self.fall, self.rise) + self.error, 1)
 

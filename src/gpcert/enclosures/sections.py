@@ -6,10 +6,11 @@ Proofs: docs/mathematics.md, statements 1.2 and 15.2.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 import numpy as np
 
-from gpcert.arrays import Backend
+from gpcert.arrays import Backend, Inputs
 from gpcert.committee import Model
 from gpcert.enclosures.evaluation import Evaluation, Portfolio
 from gpcert.enclosures.local_posterior import CHEAP_WORK, LocalCommittee, LocalPosterior
@@ -60,9 +61,9 @@ class SectionModel:
     def on(
         parts: tuple[LocalPosterior, ...],
         model: Model,
-        X: np.ndarray,
+        X: Inputs,
         sections: tuple[np.ndarray, np.ndarray],
-        extent: np.ndarray,
+        extent: Annotated[np.ndarray, "Q"],
         backend: Backend,
     ) -> SectionModel:
         """The sections (rows of X, features), asked about for |t| <= extent (Q,)."""
@@ -74,7 +75,7 @@ class SectionModel:
 
     def evaluation(
         self,
-        question: np.ndarray,
+        question: Annotated[np.ndarray, "B"],
         low: np.ndarray,
         high: np.ndarray,
         optional: bool = True,

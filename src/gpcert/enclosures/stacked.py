@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Annotated
 
 import numpy as np
 
@@ -70,7 +71,7 @@ class StackedVariances:
             side.size[own],
         )
 
-    def sum(self, coefficients: Array) -> tuple[Enclosure, Array]:
+    def sum(self, coefficients: Annotated[Array, "B J"]) -> tuple[Enclosure, Array]:
         """Of `sum_j coefficients_j max(v_j, 0)`, coefficients (B, J), with the mean's weight; and
         about its value at the centres."""
         xp = namespace(coefficients)

@@ -107,7 +107,7 @@ class TwoSided:
         return self.below if sign > 0 else self.above
 
     @property
-    def at_center(self) -> tuple[Array, Array]:
+    def at_center(self) -> tuple[PerCell, PerCell]:
         """Certified range (B,) of q at the centres alone."""
         return down(self.center - self.center_error, 2), up(self.center + self.center_error, 2)
 

@@ -65,7 +65,7 @@ class VarianceEnclosure(TwoSided):
         return self.operator.gain * self.local.variance
 
     @property
-    def at_center(self) -> tuple[Array, Array]:
+    def at_center(self) -> tuple[PerCell, PerCell]:
         """Certified range (B,) of max(v, 0) at the centres alone."""
         low, high = super().at_center
         return nonnegative(low), nonnegative(high)

@@ -5,6 +5,8 @@ Proofs: docs/mathematics.md, statements 9.3 and 9.4.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from gpcert.arrays import Array, namespace
 from gpcert.rounding import up
 
@@ -115,7 +117,7 @@ were chosen by looking at p = 0.01 to 0.99; the tests prove the heights in ball 
 """
 
 
-def unimodal_bound(order: int, low: Array, high: Array) -> Array:
+def unimodal_bound(order: int, low: Array, high: Array) -> Annotated[Array, "j"]:
     """Upper bound of `|F^(j)|` for j = `order` in 1..8 where `low <= F <= high`.
 
     >>> import numpy as np

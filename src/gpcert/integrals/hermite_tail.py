@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, PerCell, namespace
 from gpcert.rounding import EXP_ULPS, root, up
 
 TERMS = 32
@@ -20,7 +20,7 @@ RADII = (0.98, 0.9, 0.8, 0.6, 0.4, 0.2)
 """Where the whole is looked at, as parts of the radius of convergence: the least bound counts."""
 
 
-def hermite_tail(mean: Array, spread: Array, operator: Array) -> Array:
+def hermite_tail(mean: Array, spread: Array, operator: Array) -> PerCell:
     """Upper bound (B,) of the length, in the space of functions square integrable over N(0, I), of
     what the density of N(b, I + W) has beyond degree 2; `|b| <= mean`, `|W|_F <= spread`,
     `|W|_2 <= operator`.

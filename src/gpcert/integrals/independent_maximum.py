@@ -20,7 +20,7 @@ from operator import add
 import array_api_compat
 import numpy as np
 
-from gpcert.arrays import Array, namespace, to_numpy
+from gpcert.arrays import Array, PerCellAndClass, namespace, to_numpy
 from gpcert.deadline import checkpoint
 from gpcert.integrals.moments import IndependentMoments
 from gpcert.integrals.sectors import DERIVATIVE_BOUNDS
@@ -60,7 +60,7 @@ STRIPS = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0)
 counts."""
 
 
-def independent_maximum(mu: Array, s: Array, weights: Array) -> IndependentMoments:
+def independent_maximum(mu: Array, s: Array, weights: PerCellAndClass) -> IndependentMoments:
     """Certified `sum_c w_c pi_c` for `y_k ~ N(mu_k, s_k^2)`, with its gradient and Hessian in mu.
 
     mu, s, weights (B, m); s within 2 U of the real standard deviations, relative; s > 0. The errors

@@ -6,11 +6,12 @@ Proofs: docs/mathematics.md, statements 8.5 and 9.8.
 from __future__ import annotations
 
 import math
+from typing import Annotated
 
 import array_api_compat
 import numpy as np
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, PerCell, namespace
 from gpcert.integrals.special import erf
 from gpcert.rounding import gamma
 
@@ -60,7 +61,7 @@ _SCALES = np.array([d for d, _ in LOGISTIC_TERMS])
 _MASSES = np.array([c for _, c in LOGISTIC_TERMS])
 
 
-def logistic_moments(t: Array, s: Array, order: int) -> list[Array]:
+def logistic_moments(t: Annotated[Array, "B Q"], s: PerCell, order: int) -> list[Array]:
     """`G_r(t) = E[sigma(t + s z) He_r(z)]`, r = 0..order, for t (B, Q) and s (B,), |t|, |s| < 1e60.
 
     Statement: the error is at most `LOGISTIC_MOMENT_ERROR * sqrt(r!)`, r <= 6.

@@ -7,6 +7,7 @@ others.
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Annotated
 
 import numpy as np
 import scipy.special
@@ -43,7 +44,9 @@ def _rule(dimension: int) -> tuple[np.ndarray, np.ndarray]:
     return nodes, np.full(len(nodes), 1.0 / len(nodes))
 
 
-def expected_softmax(mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+def expected_softmax(
+    mean: Annotated[np.ndarray, "n m"], covariance: Annotated[np.ndarray, "n m m"]
+) -> np.ndarray:
     """`E softmax(f)` (n, m) for f ~ N(mean, covariance), mean (n, m), covariance (n, m, m).
 
     Only the m - 1 differences `f_c - f_0` matter: for m = 2 and 3 the trapezoidal rule on a grid of
@@ -80,7 +83,7 @@ CHUNK = 256
 """Inputs that are integrated together."""
 
 
-def largest_probabilities(mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+def largest_probabilities(mean: np.ndarray, covariance: np.ndarray) -> Annotated[np.ndarray, "n m"]:
     """(n, m) probabilities `P(y_c is the largest)` for `y ~ N(mean, covariance)`; proves nothing.
 
     Exact to rounding for m <= 3 (Owen's function); for more by Genz' separation of variables on a

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import Array, namespace, to_numpy
+from gpcert.arrays import Array, Inputs, Points, namespace, to_numpy
 from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.composite import checked_kernel
@@ -57,25 +57,25 @@ class ActiveDimensions(Kernel):
     def parts(self) -> tuple[Kernel, ...]:
         return (self.kernel,)
 
-    def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    def value(self, X: Inputs, Y: np.ndarray) -> np.ndarray:
         return self.kernel.value(self._seen(X), self._seen(Y))
 
-    def diagonal(self, X: np.ndarray) -> np.ndarray:
+    def diagonal(self, X: Inputs) -> np.ndarray:
         return self.kernel.diagonal(self._seen(X))
 
-    def gradient(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    def gradient(self, X: Inputs, Y: np.ndarray) -> np.ndarray:
         """Zero in the other inputs."""
         gradient = np.zeros((len(X), len(Y), X.shape[1]))
         gradient[:, :, self.dimensions] = self.kernel.gradient(self._seen(X), self._seen(Y))
         return gradient
 
-    def gradient_product(self, X: np.ndarray, Y: np.ndarray, C: np.ndarray) -> np.ndarray:
+    def gradient_product(self, X: Inputs, Y: np.ndarray, C: np.ndarray) -> np.ndarray:
         """Zero in the other inputs."""
         product = np.zeros_like(X)
         product[:, self.dimensions] = self.kernel.gradient_product(self._seen(X), self._seen(Y), C)
         return product
 
-    def training_covariance(self, X: np.ndarray) -> np.ndarray:
+    def training_covariance(self, X: Inputs) -> np.ndarray:
         return self.kernel.training_covariance(self._seen(X))
 
     def typical_lengths(self, d: int) -> np.ndarray:
@@ -90,12 +90,12 @@ class ActiveDimensions(Kernel):
         mask[list(self.dimensions)] = self.kernel.features_seen(len(self.dimensions))
         return mask
 
-    def node(self, points: np.ndarray, frame: Frame) -> ActiveNode:
+    def node(self, points: Points, frame: Frame) -> ActiveNode:
         dimensions = np.asarray(self.dimensions, dtype=int)
         part = self.kernel.node(points[:, dimensions], frame.restricted(dimensions))
         return ActiveNode(part, frame.columns(dimensions))
 
-    def in_units(self, points: np.ndarray) -> tuple[Kernel, int]:
+    def in_units(self, points: Points) -> tuple[Kernel, int]:
         part, e = self.kernel.in_units(self._seen(points))
         return self.with_parts((part,)), e
 

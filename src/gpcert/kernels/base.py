@@ -16,11 +16,11 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import fields, replace
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import Backend
+from gpcert.arrays import Backend, Inputs, Points
 from gpcert.errors import InputError
 from gpcert.kernels.expansions.base import LocalKernel
 from gpcert.kernels.expansions.squared_exponential_sections import Sections
@@ -59,7 +59,7 @@ class Kernel(ABC):
     def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         """Matrix `k(x_i, y_j)`, shape (n, p), in plain floating point."""
 
-    def diagonal(self, X: np.ndarray) -> np.ndarray:
+    def diagonal(self, X: Inputs) -> Annotated[np.ndarray, "n"]:
         """`k(x_i, x_i)`, shape (n,); here of a stationary kernel with a variance."""
         self._needs_stationary("diagonal")
         return np.full(len(X), self.variance)  # pyright: ignore[reportAttributeAccessIssue]
@@ -75,7 +75,7 @@ class Kernel(ABC):
     def gradient(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         """`d k(x_i, y_j) / d x_i`, shape (n, p, d), in plain floating point."""
 
-    def typical_lengths(self, d: int) -> np.ndarray:
+    def typical_lengths(self, d: int) -> Annotated[np.ndarray, "d"]:
         """(d,) lengths over which k varies in each input; infinite where it does not depend on it.
 
         Only a choice of units: any positive numbers are valid. The shortest of the parts' lengths,
@@ -94,7 +94,7 @@ class Kernel(ABC):
     def node(self, points: np.ndarray, frame: Frame) -> LocalNode:
         """The kernel bound to points Z (N, d) and to the coordinates of a region."""
 
-    def localize(self, points: np.ndarray, region: Region, backend: Backend) -> LocalKernel[Any]:
+    def localize(self, points: Points, region: Region, backend: Backend) -> LocalKernel[Any]:
         """Bind to points Z (N, d) and to the free coordinates of a region, for the enclosures.
 
         Plain Taylor expansions of the tree of nodes; a kernel with a better one overrides it.
@@ -133,7 +133,7 @@ class Kernel(ABC):
         """Whether the features have no second derivative, those of any part."""
         return any(part.rough for part in self.parts)
 
-    def features_seen(self, d: int) -> np.ndarray:
+    def features_seen(self, d: int) -> Annotated[np.ndarray, "d"]:
         """(d,) mask: False where k does not depend on the feature."""
         seen = [part.features_seen(d) for part in self.parts]
         return np.any(seen, axis=0) if seen else np.ones(d, dtype=bool)
@@ -156,7 +156,7 @@ class Kernel(ABC):
     has_variance: ClassVar[bool] = False
     """Whether the field `variance` is a factor of k."""
 
-    def in_units(self, points: np.ndarray) -> tuple[Kernel, int]:
+    def in_units(self, points: Points) -> tuple[Kernel, int]:
         """k' and an even e with `k = 2^e k'` exactly, k'(z, z) of size about one at the points.
 
         Factors of a product are brought to size one each, a sum to that of its largest part;
@@ -252,11 +252,11 @@ class Kernel(ABC):
         """k^p."""
         return _algebra().power_of(self, exponent)
 
-    def training_covariance(self, X: np.ndarray) -> np.ndarray:
+    def training_covariance(self, X: Inputs) -> Annotated[np.ndarray, "n n"]:
         """Covariance of observations at X: `value(X, X)`, and white noise where there is some."""
         return self.value(X, X)
 
-    def gradient_product(self, X: np.ndarray, Y: np.ndarray, C: np.ndarray) -> np.ndarray:
+    def gradient_product(self, X: Inputs, Y: np.ndarray, C: np.ndarray) -> Inputs:
         """`sum_j C_ij d k(x_i, y_j) / d x_i`, shape (n, d)."""
         rows = max(1, LARGEST_GRADIENT // max(1, Y.size))
         parts = [
@@ -286,7 +286,7 @@ class Kernel(ABC):
         reach = Reach(middle, middle, half, np.ones(d))
         return self.node(middle[:1], frame).feature_sizes(reach)
 
-    def R0(self, delta: Any, center: Any = None) -> np.ndarray:
+    def R0(self, delta: Any, center: Any = None) -> Annotated[np.ndarray, "B"]:
         """Upper bound (B,) of `||phi(c+d) - phi(c)||` for `|d_j| <= |delta_j|`, delta (B, d)."""
         return np.asarray(self.feature_sizes(delta, center).remainder(0))
 
@@ -303,7 +303,7 @@ class Kernel(ABC):
         return np.asarray(self.feature_sizes(delta, center).lengths[3])
 
     def gram_with_error(
-        self, points: np.ndarray, rows: slice = slice(None), columns: slice = slice(None)
+        self, points: Points, rows: slice = slice(None), columns: slice = slice(None)
     ) -> tuple[np.ndarray, np.ndarray]:
         """`k(z_i, z_j)`, i of the rows and j of the columns, and a bound of the absolute error of
         each entry."""

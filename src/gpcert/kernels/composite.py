@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from gpcert.arrays import Inputs, Points
 from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.nodes.base import LocalNode
@@ -57,17 +58,17 @@ class Composite(Kernel):
         """What every kernel answers."""
         return [getattr(kernel, method)(*arguments) for kernel in self.kernels]
 
-    def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    def value(self, X: Inputs, Y: np.ndarray) -> np.ndarray:
         return self.joined.reduce(self._each("value", X, Y), axis=0)
 
-    def diagonal(self, X: np.ndarray) -> np.ndarray:
+    def diagonal(self, X: Inputs) -> np.ndarray:
         return self.joined.reduce(self._each("diagonal", X), axis=0)
 
-    def training_covariance(self, X: np.ndarray) -> np.ndarray:
+    def training_covariance(self, X: Inputs) -> np.ndarray:
         """Entries joined: white noise times k is noise of variance `s^2 k(x, x)`."""
         return self.joined.reduce(self._each("training_covariance", X), axis=0)
 
-    def node(self, points: np.ndarray, frame: Frame) -> LocalNode:
+    def node(self, points: Points, frame: Frame) -> LocalNode:
         return self.local(tuple(self._each("node", points, frame)))
 
 
@@ -84,13 +85,13 @@ class Sum(Composite):
     joined: ClassVar[np.ufunc] = np.add
     local = SumNode
 
-    def gradient(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    def gradient(self, X: Inputs, Y: np.ndarray) -> np.ndarray:
         return np.sum(self._each("gradient", X, Y), axis=0)
 
-    def gradient_product(self, X: np.ndarray, Y: np.ndarray, C: np.ndarray) -> np.ndarray:
+    def gradient_product(self, X: Inputs, Y: np.ndarray, C: np.ndarray) -> np.ndarray:
         return np.sum(self._each("gradient_product", X, Y, C), axis=0)
 
-    def in_units(self, points: np.ndarray) -> tuple[Kernel, int]:
+    def in_units(self, points: Points) -> tuple[Kernel, int]:
         """Every part in the units of the largest; white noise vanishes and has no size."""
         units = self._each("in_units", points)
         each = zip(self.kernels, units, strict=True)
@@ -115,7 +116,7 @@ class Product(Composite):
     joined: ClassVar[np.ufunc] = np.multiply
     local = ProductNode
 
-    def gradient(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    def gradient(self, X: Inputs, Y: np.ndarray) -> np.ndarray:
         """Leibniz' rule, one factor after the other (no division: factors may vanish)."""
         value, gradient = self.kernels[0].value(X, Y), self.kernels[0].gradient(X, Y)
         for kernel in self.kernels[1:]:
@@ -124,7 +125,7 @@ class Product(Composite):
             value = value * other
         return gradient
 
-    def in_units(self, points: np.ndarray) -> tuple[Kernel, int]:
+    def in_units(self, points: Points) -> tuple[Kernel, int]:
         """Every factor in units of its own."""
         units = self._each("in_units", points)
         return Product(tuple(part for part, _ in units)), sum(e for _, e in units)
@@ -152,17 +153,17 @@ class Expressed(Kernel):
         """The expression, built once."""
         return self.express()
 
-    def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    def value(self, X: Inputs, Y: np.ndarray) -> np.ndarray:
         return self.expression.value(X, Y)
 
-    def diagonal(self, X: np.ndarray) -> np.ndarray:
+    def diagonal(self, X: Inputs) -> np.ndarray:
         return self.expression.diagonal(X)
 
-    def gradient(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    def gradient(self, X: Inputs, Y: np.ndarray) -> np.ndarray:
         return self.expression.gradient(X, Y)
 
-    def in_units(self, points: np.ndarray) -> tuple[Kernel, int]:
+    def in_units(self, points: Points) -> tuple[Kernel, int]:
         return self.expression.in_units(points)
 
-    def node(self, points: np.ndarray, frame: Frame) -> LocalNode:
+    def node(self, points: Points, frame: Frame) -> LocalNode:
         return self.expression.node(points, frame)

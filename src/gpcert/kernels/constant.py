@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, Inputs, Points, namespace
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.lines.base import Affine, Enclosed
 from gpcert.kernels.nodes.base import Jet, LocalNode, NodeBatch, Triple
@@ -34,16 +34,16 @@ class Constant(Kernel):
     stationary: ClassVar[bool] = True
     parameters: ClassVar[dict[str, Parameter]] = {"variance": POSITIVE}
 
-    def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    def value(self, X: Inputs, Y: np.ndarray) -> np.ndarray:
         return np.full((len(X), len(Y)), self.variance)
 
-    def gradient(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    def gradient(self, X: Inputs, Y: np.ndarray) -> np.ndarray:
         return np.zeros((len(X), len(Y), X.shape[1]))
 
     def features_seen(self, d: int) -> np.ndarray:
         return np.zeros(d, dtype=bool)
 
-    def node(self, points: np.ndarray, frame: Frame) -> ConstantNode:
+    def node(self, points: Points, frame: Frame) -> ConstantNode:
         """Only the number of points matters."""
         return ConstantNode(self.variance, len(points))
 
@@ -67,20 +67,20 @@ class White(Kernel):
     white: ClassVar[bool] = True
     parameters: ClassVar[dict[str, Parameter]] = {"variance": NONNEGATIVE}
 
-    def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    def value(self, X: Inputs, Y: np.ndarray) -> np.ndarray:
         return np.zeros((len(X), len(Y)))
 
-    def diagonal(self, X: np.ndarray) -> np.ndarray:
+    def diagonal(self, X: Inputs) -> np.ndarray:
         """Zero: the latent function has no noise."""
         return np.zeros(len(X))
 
-    def gradient(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    def gradient(self, X: Inputs, Y: np.ndarray) -> np.ndarray:
         return np.zeros((len(X), len(Y), X.shape[1]))
 
-    def training_covariance(self, X: np.ndarray) -> np.ndarray:
+    def training_covariance(self, X: Inputs) -> np.ndarray:
         return self.variance * np.eye(len(X))
 
-    def in_units(self, points: np.ndarray) -> tuple[Kernel, int]:
+    def in_units(self, points: Points) -> tuple[Kernel, int]:
         """As it is: a function that vanishes has no size."""
         return self, 0
 
@@ -91,7 +91,7 @@ class White(Kernel):
     def features_seen(self, d: int) -> np.ndarray:
         return np.zeros(d, dtype=bool)
 
-    def node(self, points: np.ndarray, frame: Frame) -> ConstantNode:
+    def node(self, points: Points, frame: Frame) -> ConstantNode:
         """The kernel that vanishes."""
         return ConstantNode(0.0, len(points))
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, Inputs, PerCell, Points, namespace
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.lines.base import Affine, Enclosed
 from gpcert.kernels.lines.carriers import SinusoidCarrier, sinusoid_minimum
@@ -51,14 +51,14 @@ class Cosine(Kernel):
             phase += w * (X[:, j, None] - Y[None, :, j])
         return phase
 
-    def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    def value(self, X: Inputs, Y: np.ndarray) -> np.ndarray:
         return self.variance * np.cos(self._phase(X, Y))
 
-    def gradient(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    def gradient(self, X: Inputs, Y: np.ndarray) -> np.ndarray:
         """`d k / d x = -v sin(w.(x - y)) w`."""
         return -self.variance * np.sin(self._phase(X, Y))[:, :, None] * self.frequency
 
-    def node(self, points: np.ndarray, frame: Frame) -> LocalCosine:
+    def node(self, points: Points, frame: Frame) -> LocalCosine:
         """Fold in the features that the region holds fixed, and count every rounding.
 
         Coordinates carry one rounding, products and the sum of d of them d + 1, the differences
@@ -204,7 +204,7 @@ class CosineBatch(NodeBatch):
 
 
 def one_phase(
-    circle: tuple[Array, Array], errors: Array, amplitude: float, reach: Array
+    circle: tuple[Array, Array], errors: Array, amplitude: float, reach: PerCell
 ) -> tuple[SinusoidCarrier, Array, Array]:
     """`amplitude (C cos e - S sin e)`, |e| <= reach (B,), as a carrier, and its range (B, N).
 

@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, Inputs, Points, namespace
 from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.cosine import one_phase
@@ -71,15 +71,15 @@ class CosinePair(Kernel):
         """(2, n): `w_a.x + p_a`."""
         return np.stack([X @ self.first, X @ self.second]) + self.phases[:, None]
 
-    def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    def value(self, X: Inputs, Y: np.ndarray) -> np.ndarray:
         left, right = (np.exp(1j * self._angles(Z)).sum(axis=0) for Z in (X, Y))
         return np.real(left[:, None] * np.conj(right)[None, :])
 
-    def diagonal(self, X: np.ndarray) -> np.ndarray:
+    def diagonal(self, X: Inputs) -> np.ndarray:
         """`|Psi(x)|^2`."""
         return np.square(np.abs(np.exp(1j * self._angles(X)).sum(axis=0)))
 
-    def gradient(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    def gradient(self, X: Inputs, Y: np.ndarray) -> np.ndarray:
         """`d k / d x = Re(sum_a i w_a e^{i alpha_a(x)} conj Psi(y))`."""
         right = np.conj(np.exp(1j * self._angles(Y)).sum(axis=0))
         total = np.zeros((len(X), len(Y), X.shape[1]))
@@ -87,7 +87,7 @@ class CosinePair(Kernel):
             total += np.real(1j * circle[:, None] * right[None, :])[:, :, None] * w
         return total
 
-    def node(self, points: np.ndarray, frame: Frame) -> LocalCosinePair:
+    def node(self, points: Points, frame: Frame) -> LocalCosinePair:
         """Psi of the points."""
         waves = [(self.first, float(self.phases[0])), (self.second, float(self.phases[1]))]
         both = [AffinePhase.of_points(points, w, p) for w, p in waves]
@@ -102,7 +102,7 @@ class CosinePair(Kernel):
             array(up(e1 + e2, 2)),
         )
 
-    def in_units(self, points: np.ndarray) -> tuple[Kernel, int]:
+    def in_units(self, points: Points) -> tuple[Kernel, int]:
         """As it is: k(x, x) is at most 4, and may vanish at the points."""
         return self, 0
 

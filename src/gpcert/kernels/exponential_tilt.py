@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, Inputs, Points, namespace
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.exponentials import exponential_tail
 from gpcert.kernels.lines.base import Affine, Enclosed
@@ -48,25 +48,25 @@ class ExponentialTilt(Kernel):
         "log_factor": number("a number", math.isfinite),
     }
 
-    def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    def value(self, X: Inputs, Y: np.ndarray) -> np.ndarray:
         with np.errstate(over="ignore"):
             return np.exp((X @ self.theta)[:, None] + (Y @ self.theta)[None, :] + self.log_factor)
 
-    def diagonal(self, X: np.ndarray) -> np.ndarray:
+    def diagonal(self, X: Inputs) -> np.ndarray:
         with np.errstate(over="ignore"):
             return np.exp(2.0 * (X @ self.theta) + self.log_factor)
 
-    def gradient(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    def gradient(self, X: Inputs, Y: np.ndarray) -> np.ndarray:
         return self.value(X, Y)[:, :, None] * self.theta
 
-    def node(self, points: np.ndarray, frame: Frame) -> LocalExponentialTilt:
+    def node(self, points: Points, frame: Frame) -> LocalExponentialTilt:
         """Exponents of the points, and their errors."""
         exponents, errors = AffinePhase.of_points(points, self.theta, self.log_factor)
         array = frame.backend.asarray
         phase = AffinePhase.of(self.theta, 0.0, frame)
         return LocalExponentialTilt(phase, array(exponents), array(errors), self.log_factor)
 
-    def in_units(self, points: np.ndarray) -> tuple[Kernel, int]:
+    def in_units(self, points: Points) -> tuple[Kernel, int]:
         """By the largest exponent of e at the points: no factor inside changes exactly."""
         with np.errstate(over="ignore", invalid="ignore"):
             logs = 2.0 * (points @ self.theta) + self.log_factor

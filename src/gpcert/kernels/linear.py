@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, Inputs, Points, namespace
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.lines.base import Affine, Enclosed
 from gpcert.kernels.lines.carriers import LinearCarrier
@@ -49,15 +49,15 @@ class Linear(Kernel):
     name: ClassVar[str] = "linear"
     parameters: ClassVar[dict[str, Parameter]] = {"weights": WEIGHTS, "center": CENTER}
 
-    def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    def value(self, X: Inputs, Y: np.ndarray) -> np.ndarray:
         """`sum_j w_j (x_j - o_j)(y_j - o_j)` in plain floating point."""
         return ((X - self.center) * self.weights) @ (Y - self.center).T
 
-    def diagonal(self, X: np.ndarray) -> np.ndarray:
+    def diagonal(self, X: Inputs) -> np.ndarray:
         apart = X - self.center
         return (self.weights * apart * apart).sum(axis=1)
 
-    def gradient(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    def gradient(self, X: Inputs, Y: np.ndarray) -> np.ndarray:
         """`w_j (y_j - o_j)`, whatever x is."""
         slopes = self.weights * (Y - self.center)
         return np.broadcast_to(slopes, (len(X), *slopes.shape)).copy()
@@ -68,7 +68,7 @@ class Linear(Kernel):
             return np.broadcast_to(1.0 / np.sqrt(self.weights), (d,)).copy()
 
     @np.errstate(over="ignore", under="ignore")
-    def node(self, points: np.ndarray, frame: Frame) -> LinearNode:
+    def node(self, points: Points, frame: Frame) -> LinearNode:
         d = points.shape[1]
         weights, center = (np.broadcast_to(a, (d,)) for a in (self.weights, self.center))
         free, fixed, place = frame.free, frame.fixed, frame.backend.asarray
@@ -88,7 +88,7 @@ class Linear(Kernel):
             roundings=points.shape[1] + 12,
         )
 
-    def in_units(self, points: np.ndarray) -> tuple[Kernel, int]:
+    def in_units(self, points: Points) -> tuple[Kernel, int]:
         """By the largest `w_j (z_j - o_j)^2`, in exponents: the square may not be a float."""
         weights = np.broadcast_to(self.weights, points.shape[1:])
         with np.errstate(over="ignore"):

@@ -14,11 +14,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, Inputs, Points, namespace
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.lines.base import Affine, Enclosed
 from gpcert.kernels.lines.carriers import SinusoidCarrier
@@ -71,14 +71,14 @@ class Periodic(Kernel):
         """Periods and length-scales, one a feature."""
         return np.broadcast_to(self.period, (d,)), np.broadcast_to(self.length_scale, (d,))
 
-    def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    def value(self, X: Inputs, Y: np.ndarray) -> np.ndarray:
         exponent = np.zeros((len(X), len(Y)))
         for j, (p, length) in enumerate(zip(*self._parameters(X.shape[1]), strict=True)):
             sine = np.sin(np.pi * (X[:, j, None] - Y[None, :, j]) / p)
             exponent += 2.0 * np.square(sine / length)
         return self.variance * np.exp(-exponent)
 
-    def gradient(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    def gradient(self, X: Inputs, Y: np.ndarray) -> np.ndarray:
         """`d k / d x_j = -k (2 pi / p_j) sin(2 pi (x_j - y_j) / p_j) / l_j^2`."""
         p, length = self._parameters(X.shape[1])
         angle = 2.0 * np.pi * (X[:, None, :] - Y[None, :, :]) / p
@@ -90,7 +90,7 @@ class Periodic(Kernel):
         p, length = self._parameters(d)
         return p * np.minimum(length, 1.0) / (2.0 * np.pi)
 
-    def node(self, points: np.ndarray, frame: Frame) -> LocalPeriodic:
+    def node(self, points: Points, frame: Frame) -> LocalPeriodic:
         """Scale, and fold in the fixed features."""
         period, length = self._parameters(points.shape[1])
         rate, weight = math.pi / period, 1.0 / np.square(length)
@@ -162,7 +162,7 @@ class LocalPeriodic(LocalNode):
     Differences are taken in the user's own floats: one rounding each.
     """
 
-    points: Array
+    points: Annotated[Array, "N d"]
     """(f, N) free coordinates of the points, as they are."""
     rate: Array
     weight: Array
@@ -236,7 +236,7 @@ class PeriodicBatch(NodeBatch):
         )
 
     @cached_property
-    def first(self) -> Array:
+    def first(self) -> Annotated[Array, "B f N"]:
         """(B, f, N): L1."""
         node, angles = self.node, self.angles
         return -(node.frequency * node.weight) * (2.0 * angles.sine * angles.cosine)
@@ -247,7 +247,7 @@ class PeriodicBatch(NodeBatch):
         return (c - s) * (c + s)
 
     @cached_property
-    def second(self) -> Array:
+    def second(self) -> Annotated[Array, "B f N"]:
         """(B, f, N): L2."""
         node = self.node
         return -(node.frequency**2 * node.weight) * self._double_cosine

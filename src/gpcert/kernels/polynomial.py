@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from gpcert.arrays import Inputs, Points
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.composite import Product, Sum
 from gpcert.kernels.constant import Constant
@@ -59,18 +60,18 @@ class Polynomial(Kernel):
         """The same kernel as a product of sums."""
         return Product((self.base,) * self.degree)
 
-    def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    def value(self, X: Inputs, Y: np.ndarray) -> np.ndarray:
         return self.base.value(X, Y) ** self.degree
 
-    def diagonal(self, X: np.ndarray) -> np.ndarray:
+    def diagonal(self, X: Inputs) -> np.ndarray:
         return self.base.diagonal(X) ** self.degree
 
-    def gradient(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    def gradient(self, X: Inputs, Y: np.ndarray) -> np.ndarray:
         """`degree base^(degree - 1) gradient of base`."""
         slope = self.degree * self.base.value(X, Y) ** (self.degree - 1)
         return slope[..., None] * self.base.gradient(X, Y)
 
-    def gradient_product(self, X: np.ndarray, Y: np.ndarray, C: np.ndarray) -> np.ndarray:
+    def gradient_product(self, X: Inputs, Y: np.ndarray, C: np.ndarray) -> np.ndarray:
         """The gradient of base does not depend on x: one matrix product."""
         slope = self.degree * self.base.value(X, Y) ** (self.degree - 1)
         return (C * slope) @ (self.weights * (Y - self.center))
@@ -78,11 +79,11 @@ class Polynomial(Kernel):
     def typical_lengths(self, d: int) -> np.ndarray:
         return self.base.typical_lengths(d)
 
-    def node(self, points: np.ndarray, frame: Frame) -> ProductNode:
+    def node(self, points: Points, frame: Frame) -> ProductNode:
         """A product whose factors are one and the same node, which is then asked once."""
         return ProductNode((self.base.node(points, frame),) * self.degree)
 
-    def in_units(self, points: np.ndarray) -> tuple[Kernel, int]:
+    def in_units(self, points: Points) -> tuple[Kernel, int]:
         """The power of its base in the base's units."""
         _, linear = Linear(self.weights, self.center).in_units(points)
         exponent = max(linear, even_exponent(self.offset)) if self.offset else linear

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.spatial.distance import cdist
 
+from gpcert.arrays import Inputs, Points
 from gpcert.kernels.base import GradientProduct, Kernel
 from gpcert.kernels.nodes.radial import LocalRadial
 from gpcert.kernels.nodes.radial_accuracy import SMALL_CHANGE, relative_errors
@@ -59,15 +60,15 @@ class RadialKernel(Kernel, RadialProfile):
         found = cdist(X, Y, metric) / lengths
         return found / lengths if squared else found
 
-    def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    def value(self, X: Inputs, Y: np.ndarray) -> np.ndarray:
         return self.variance * self.profile.terms(self._distances(X, Y), (0, 0))[0]
 
-    def slopes(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    def slopes(self, X: Inputs, Y: np.ndarray) -> np.ndarray:
         """`s^2 F_1(r)` (n, p); 0 at r = 0, where the gradient is 0 or does not exist."""
         r = self._distances(X, Y)
         return self.variance * np.where(r > 0, self.profile.terms(r, (1, 0))[0], 0.0)
 
-    def gradient(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    def gradient(self, X: Inputs, Y: np.ndarray) -> np.ndarray:
         """`d k / d x = -s^2 F_1(r) (x - y) / l^2`."""
         difference = X[:, None, :] - Y[None, :, :]
         return -self.slopes(X, Y)[:, :, None] * difference / self.length_scale / self.length_scale
@@ -87,12 +88,12 @@ class RadialKernel(Kernel, RadialProfile):
         """`sum_j W_ij (y_j - x_i) / l^2` by one matrix product."""
         return (W @ Y - W.sum(1)[:, None] * X) / self.length_scale / self.length_scale
 
-    def node(self, points: np.ndarray, frame: Frame) -> LocalRadial:
+    def node(self, points: Points, frame: Frame) -> LocalRadial:
         lengths = np.broadcast_to(self.length_scale, points.shape[1:])
         return LocalRadial.build(points, lengths, self.variance, self.profile, frame)
 
     def gram_with_error(
-        self, points: np.ndarray, rows: slice = slice(None), columns: slice = slice(None)
+        self, points: Points, rows: slice = slice(None), columns: slice = slice(None)
     ) -> tuple[np.ndarray, np.ndarray]:
         """Gram matrix; subtracting first, the relative error of r stays below gamma(d + 8).
 

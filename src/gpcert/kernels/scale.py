@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, Inputs, Points, namespace
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.composite import checked_kernel
 from gpcert.kernels.lines.affine_algebra import combined
@@ -48,25 +48,25 @@ class Scale(Kernel):
     def parts(self) -> tuple[Kernel, ...]:
         return (self.kernel,)
 
-    def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    def value(self, X: Inputs, Y: np.ndarray) -> np.ndarray:
         return self.factor * self.kernel.value(X, Y)
 
-    def diagonal(self, X: np.ndarray) -> np.ndarray:
+    def diagonal(self, X: Inputs) -> np.ndarray:
         return self.factor * self.kernel.diagonal(X)
 
-    def gradient(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    def gradient(self, X: Inputs, Y: np.ndarray) -> np.ndarray:
         return self.factor * self.kernel.gradient(X, Y)
 
-    def gradient_product(self, X: np.ndarray, Y: np.ndarray, C: np.ndarray) -> np.ndarray:
+    def gradient_product(self, X: Inputs, Y: np.ndarray, C: np.ndarray) -> np.ndarray:
         return self.factor * self.kernel.gradient_product(X, Y, C)
 
-    def training_covariance(self, X: np.ndarray) -> np.ndarray:
+    def training_covariance(self, X: Inputs) -> np.ndarray:
         return self.factor * self.kernel.training_covariance(X)
 
-    def node(self, points: np.ndarray, frame: Frame) -> ScaleNode:
+    def node(self, points: Points, frame: Frame) -> ScaleNode:
         return ScaleNode(self.kernel.node(points, frame), self.factor)
 
-    def in_units(self, points: np.ndarray) -> tuple[Kernel, int]:
+    def in_units(self, points: Points) -> tuple[Kernel, int]:
         """The factor's power of two goes, its mantissa stays."""
         part, e = self.kernel.in_units(points)
         own = even_exponent(self.factor)

@@ -13,7 +13,7 @@ from functools import reduce
 
 import numpy as np
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, PerCell, PerCellMatrix, namespace
 from gpcert.rounding import gamma, root, up
 
 
@@ -70,14 +70,14 @@ def leibniz(first: Sequence[Array], second: Sequence[Array], order: int) -> Arra
 
 
 @np.errstate(over="ignore", under="ignore")
-def euclidean(vectors: Array) -> Array:
+def euclidean(vectors: Array) -> PerCell:
     """Upper bound (B,) of the length of each row (B, n); a zero row keeps length zero."""
     xp = namespace(vectors)
     length = up(xp.sqrt(up(xp.sum(vectors**2, axis=1), vectors.shape[1] + 4)), 2)
     return xp.where(xp.any(vectors != 0, axis=1), length, xp.zeros_like(length))
 
 
-def frobenius(matrices: Array) -> Array:
+def frobenius(matrices: PerCellMatrix) -> PerCell:
     """Upper bound (B,) of the Frobenius, hence of the spectral norm of matrices (B, f, f)."""
     B, f = matrices.shape[:2]
     return euclidean(namespace(matrices).reshape(matrices, (B, f * f)))
@@ -88,7 +88,7 @@ SQUARINGS = 3
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def spectral_norm(matrix: Array) -> Array:
+def spectral_norm(matrix: Array) -> PerCell:
     """Upper bound (B,) of the spectral norms of matrices (B, n, n).
 
     `|P|_2^2 = |P^T P|_2 <= |Q|_2 + gamma_n |P|_F^2` with Q the computed product, a few times; then

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import Array, Backend, namespace
+from gpcert.arrays import Array, Backend, Inputs, Points, namespace
 from gpcert.kernels.base import GradientProduct
 from gpcert.kernels.expansions.squared_exponential import LocalSquaredExponential
 from gpcert.kernels.expansions.squared_exponential_sections import Sections
@@ -88,11 +88,11 @@ class SquaredExponential(RadialKernel):
         """With x = rho2 / 2: `2 - 2e^-x`, `2 + 2x - e^-x (2 + 4x)`, `2 + 3x^2 - e^-x (...)`."""
         return tuple(series.at(0.5 * rho2) for series in _series())
 
-    def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    def value(self, X: Inputs, Y: np.ndarray) -> np.ndarray:
         """Matrix `k(x_i, y_j)` in plain floating point; no root is needed here."""
         return self.variance * np.exp(-0.5 * self._distances(X, Y, squared=True))
 
-    def gradient_product(self, X: np.ndarray, Y: np.ndarray, C: np.ndarray) -> np.ndarray:
+    def gradient_product(self, X: Inputs, Y: np.ndarray, C: np.ndarray) -> np.ndarray:
         """From the values: the derivative is `k (y - x) / l^2`."""
         return self.with_gradient(X, Y)[1](C)
 
@@ -100,17 +100,15 @@ class SquaredExponential(RadialKernel):
         values = self.value(X, Y)
         return values, lambda C: self._pulled(X, Y, C * values)
 
-    def localize(
-        self, points: np.ndarray, region: Region, backend: Backend
-    ) -> LocalSquaredExponential:
+    def localize(self, points: Points, region: Region, backend: Backend) -> LocalSquaredExponential:
         """A weighted, orthogonal expansion of its own."""
         lengths = self.typical_lengths(points.shape[1])
         return LocalSquaredExponential.build(points, lengths, self.variance, region, backend)
 
     def sections(
         self,
-        points: np.ndarray,
-        X: np.ndarray,
+        points: Points,
+        X: Inputs,
         sections: tuple[np.ndarray, np.ndarray],
         extent: np.ndarray,
     ) -> Sections:

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from gpcert.arrays import Array
+from gpcert.arrays import Array, PerCell
 from gpcert.integrals.moments import ClassMoments, IndependentMoments
 from gpcert.likelihoods.base import BinaryLikelihood, Likelihood
 
@@ -58,7 +58,7 @@ class ClassLikelihood(Likelihood):
         `max_k u_k - min_k u_k <= 1` (u_0 = 0 for the reference class); infinite for a step."""
 
     def joint_range(
-        self, wins: tuple[Array, Array], correlation: tuple[Array, Array]
+        self, wins: tuple[Array, Array], correlation: tuple[PerCell, PerCell]
     ) -> tuple[Array, Array] | None:
         """Certified range of the probability that a class beats two others, from the ranges `wins`
         (B, 2) of the probabilities to beat each of them and that of the correlation (B,) of the two

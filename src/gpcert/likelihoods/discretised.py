@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -92,7 +92,7 @@ class Discretised(ScalarLikelihood):
         _ = self._steps  # a link that falls or leaves [0, 1] is refused here
 
     @cached_property
-    def cuts(self) -> np.ndarray:
+    def cuts(self) -> Annotated[np.ndarray, "L"]:
         """(L,) the paper's partition `b_l = link^-1(link(a_l) + 1/M)`, distinct and increasing."""
         levels = np.arange(1, self.pieces) / self.pieces
         if self.inverse is not None:

@@ -6,6 +6,7 @@ Proofs: docs/mathematics.md, statement 10.10.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
@@ -40,11 +41,11 @@ class ClassSums(Quantity):
 
     # in plain floating point
 
-    def value(self, p: np.ndarray) -> np.ndarray:
+    def value(self, p: Annotated[np.ndarray, "n m"]) -> Annotated[np.ndarray, "n"]:
         """The least sum (n,) of rows p (n, m)."""
         return np.min(p @ np.transpose(self.weights), axis=1)
 
-    def slopes(self, p: np.ndarray) -> np.ndarray:
+    def slopes(self, p: np.ndarray) -> Annotated[np.ndarray, "n m"]:
         """A subgradient (n, m): the weights of that sum."""
         weights = np.asarray(self.weights)
         return weights[np.argmin(p @ weights.T, axis=1)]

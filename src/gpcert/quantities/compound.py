@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, PerCell, namespace
 from gpcert.quantities.output import OutputQuantity, Quantity
 
 Ends = Sequence[Array]
@@ -49,7 +49,7 @@ class Compound(Quantity, ABC):
     def slopes(self, y: np.ndarray) -> np.ndarray:
         """A (sub)gradient (n, k)."""
 
-    def pulled(self, low: Ends, high: Ends) -> tuple[Array, Array]:
+    def pulled(self, low: Ends, high: Ends) -> tuple[PerCell, PerCell]:
         """(B,): the part that H's least value hangs on most, and whether it is large there; says
         where to look. By default from the slopes in the middle."""
         xp = namespace(low[0])

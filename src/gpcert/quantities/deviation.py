@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -96,7 +96,7 @@ def means_of(outputs: int) -> list[Mean]:
 
 def deviations(
     asked: Sequence[Deviation], lower: np.ndarray, upper: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+) -> tuple[Annotated[np.ndarray, "n"], Annotated[np.ndarray, "n"], Annotated[np.ndarray, "n"]]:
     """Bounds (n,) of the least deviation of each row, and at which mean's point the upper one is.
 
     `lower` (n, 2m) are lower bounds of `means_of` over each row's cell, `upper` what they are at
@@ -113,7 +113,7 @@ def deviations(
     return least, -gaps[np.arange(len(which)), which], which
 
 
-def deviation_of(gaps: np.ndarray, norm: float) -> tuple[np.ndarray, np.ndarray]:
+def deviation_of(gaps: np.ndarray, norm: float) -> tuple[np.ndarray, Annotated[np.ndarray, "n m"]]:
     """`||gaps||_p` of rows (n, m), and a (sub)gradient (n, m) of it.
 
     >>> deviation_of(np.array([[3.0, -4.0]]), 2.0)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gpcert.arrays import Array, least_of, namespace
+from gpcert.arrays import Array, PerCell, least_of, namespace
 from gpcert.committee import Committee
 from gpcert.likelihoods import ScalarLikelihood
 from gpcert.quantities.classes import Weights
@@ -42,7 +42,7 @@ class LeastSum(Compound):
         rows = np.asarray(self.weights)
         return float(np.minimum(rows, 0).sum(1).min()), float(np.maximum(rows, 0).sum(1).min())
 
-    def sums(self, low: Ends, high: Ends) -> list[Array]:
+    def sums(self, low: Ends, high: Ends) -> list[PerCell]:
         """Lower bounds (B,) of every sum: each F on the side of its weight."""
         found = []
         for row in self.weights:

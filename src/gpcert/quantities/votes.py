@@ -21,7 +21,7 @@ from itertools import combinations
 
 import numpy as np
 
-from gpcert.arrays import Array, least_of, namespace
+from gpcert.arrays import Array, PerCell, least_of, namespace
 from gpcert.committee import Committee, check_class_weight, pair_weights, vote_scores
 from gpcert.errors import InputError
 from gpcert.quantities.classes import margins
@@ -62,7 +62,7 @@ class Votes(Compound):
 
     def leads(
         self, low: Ends, high: Ends, difference: Callable[[np.ndarray], Array] | None = None
-    ) -> list[Array]:
+    ) -> list[PerCell]:
         """Lower bounds (B,) of the leads over all rivals.
 
         Votes that the sign of a mean settles count as such, others for the rival. The tie-break

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gpcert.arrays import finite_array
+from gpcert.arrays import Inputs, finite_array
 from gpcert.errors import InputError
 from gpcert.regions.base import (
     NormConstraint,
@@ -113,7 +113,7 @@ class Ball(Region):
             return NormConstraint(self.center[self.free], float(radii[0]), self.norm)
         return NormConstraint(self.center[self.free], 1.0, self.norm, radii)
 
-    def sample(self, n: int, random_state: int | np.random.Generator | None = None) -> np.ndarray:
+    def sample(self, n: int, random_state: int | np.random.Generator | None = None) -> Inputs:
         """Return n points (n, d), uniform in the ball, then projected to the domain.
 
         Reason: with `y_j` of density ~ `exp(-|y|^p)` and E standard exponential,

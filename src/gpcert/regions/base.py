@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -195,7 +195,9 @@ def check_features(features: Any, dim: int) -> np.ndarray:
     return index
 
 
-def check_domain(domain: Any, center: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+def check_domain(
+    domain: Any, center: np.ndarray
+) -> tuple[Annotated[np.ndarray, "d"], Annotated[np.ndarray, "d"]] | None:
     """The ends (d,), (d,) of the valid inputs; infinite ends are allowed, the centre is inside."""
     if domain is None:
         return None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import array_api_compat
 import numpy as np
 
-from gpcert.arrays import Array, PerCell, PerCellAndFeature, Rows, namespace, to_numpy
+from gpcert.arrays import Array, Inputs, PerCell, PerCellAndFeature, Rows, namespace, to_numpy
 from gpcert.regions import intersection
 from gpcert.regions.intersection import BoxAndBall
 from gpcert.regions.norms import norm_lower
@@ -212,7 +212,7 @@ class Cells:
             return norm_lower(gap / self._place(ball.unit), ball.p, 4) > ball.radius
         return norm_lower(gap, ball.p, 2) > ball.radius
 
-    def points_full(self, X_free: Rows) -> np.ndarray:
+    def points_full(self, X_free: Rows) -> Inputs:
         """Host points (n, d) with free coordinates X_free (n, f), the others from the region."""
         free = to_numpy(X_free)
         points = np.tile(self.region.center, (free.shape[0], 1))

@@ -9,10 +9,11 @@ that of the subtraction, `|fl - real| <= U |fl|`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
-from gpcert.arrays import Array, Backend, namespace
+from gpcert.arrays import Array, Backend, PerCell, Points, namespace
 from gpcert.regions import Cells, Region
 from gpcert.rounding import nonnegative, up
 
@@ -24,7 +25,7 @@ def power_of_two(lengths: np.ndarray) -> np.ndarray:
     return np.ldexp(1.0, np.clip(exponent, -1000, 1000).astype(int))
 
 
-def widths_as_units(region: Region) -> np.ndarray:
+def widths_as_units(region: Region) -> Annotated[np.ndarray, "f"]:
     """(f,) powers of two near the widths of a region in its free features."""
     widths = (region.upper - region.lower)[region.free]
     return power_of_two(np.where((widths > 0) & np.isfinite(widths), widths, np.inf))
@@ -47,7 +48,7 @@ class Frame:
     backend: Backend
 
     @staticmethod
-    def of(region: Region, lengths: np.ndarray, backend: Backend) -> Frame:
+    def of(region: Region, lengths: Annotated[np.ndarray, "d"], backend: Backend) -> Frame:
         """The frame of a region for a kernel with these typical lengths (d,)."""
         free, fixed = region.free, region.fixed
         origin = region.center[free]
@@ -59,11 +60,11 @@ class Frame:
             radius = np.asarray(up(offsets / unit, 4))
         return Frame(free, fixed, region.center[fixed], origin, unit, radius, backend)
 
-    def points(self, points: np.ndarray) -> np.ndarray:
+    def points(self, points: Points) -> Annotated[np.ndarray, "N f"]:
         """Frame coordinates (N, f) of host points (N, d): one rounding each."""
         return (points[:, self.free] - self.origin) / self.unit
 
-    def extents(self, points: np.ndarray) -> np.ndarray:
+    def extents(self, points: Points) -> Annotated[np.ndarray, "N f"]:
         """(N, f) upper bounds of `|z_j| + |c_j|` in frame coordinates, c any centre."""
         return np.asarray(up(np.abs(self.points(points)) + self.radius, 4))
 
@@ -113,7 +114,7 @@ class Reach:
         columns = np.arange(len(frame.unit))
         return Reach((cells.center - origin) / unit, cells.center, half, unit, cells, columns)
 
-    def squared_norm(self, weights: Array) -> Array:
+    def squared_norm(self, weights: Annotated[Array, "f"]) -> PerCell:
         """Upper bound (B,) of `sum_j weights_j d_j^2` over each cell, weights (f,) >= 0."""
         xp = namespace(self.half)
         box = self._raised(weights, xp.sum(weights * self.half**2, axis=1))
@@ -129,7 +130,7 @@ class Reach:
         ball = self.cells.squared_norm_maximum(everything, units)
         return nonnegative(xp.minimum(box, ball))
 
-    def length(self, weights: Array) -> Array:
+    def length(self, weights: Annotated[Array, "f"]) -> PerCell:
         """Upper bound (B,) of `sum_j weights_j |d_j|`, weights (f,) >= 0."""
         return self._raised(weights, namespace(self.half).sum(weights * self.half, axis=1))
 

@@ -11,11 +11,11 @@ Proofs: docs/mathematics.md, statements 13.7 and 13.8.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from gpcert.arrays import Array, Backend, namespace, to_numpy
+from gpcert.arrays import Array, Backend, PerCell, namespace, to_numpy
 from gpcert.errors import InputError
 from gpcert.regions import intersection
 from gpcert.regions.base import Region
@@ -59,7 +59,9 @@ class Image:
     forms: dict[bytes, _Form | None] = field(default_factory=dict)
 
     @staticmethod
-    def of(features: LinearMap, region: Region, unit: np.ndarray, backend: Backend) -> Image:
+    def of(
+        features: LinearMap, region: Region, unit: Annotated[np.ndarray, "f"], backend: Backend
+    ) -> Image:
         """Bind a map to a region whose widths are about `unit` (f,), powers of two."""
         free, fixed = region.free, region.fixed
         W = features.matrix
@@ -180,7 +182,7 @@ class ImageCells(Cells):
         lost = xp.sum(abs(g) * (gamma(q + 4) * half + self.offset), axis=-1)
         return down(least - up(lost, q + 4), 2)
 
-    def squared_norm_maximum(self, weights: Array, unit: Array | None = None) -> Array:
+    def squared_norm_maximum(self, weights: Array, unit: Array | None = None) -> PerCell:
         """Certified upper bound (B,) of `max sum_i weights_i (e_i / unit_i)^2`: the least of the
         box's, `|y|^T |V^T V| |y|` and `largest sum_j D_j y_j^2` (Statement 13.8)."""
         xp = namespace(self.lower)

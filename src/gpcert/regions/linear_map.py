@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.arrays import finite_array
+from gpcert.arrays import Inputs, finite_array
 from gpcert.errors import InputError
 
 
@@ -58,6 +58,6 @@ class LinearMap:
         """(d, q): about a right inverse of W; for points to try, never for a bound."""
         return np.linalg.pinv(self.matrix)
 
-    def preimage(self, Z: np.ndarray) -> np.ndarray:
+    def preimage(self, Z: np.ndarray) -> Inputs:
         """Inputs (n, d) whose features are about Z (n, q), as far as there are any."""
         return (Z - self.shift) @ self.inverse.T

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -95,7 +95,7 @@ class BoxFamily:
         cells = Cells(self.whole, self.backend.asarray(low), self.backend.asarray(high))
         return Evaluation(self.local, cells, optional, learnt)
 
-    def ceilings(self, points: np.ndarray, goals: Sequence[int]) -> np.ndarray:
+    def ceilings(self, points: Annotated[np.ndarray, "n f"], goals: Sequence[int]) -> np.ndarray:
         """(n, len(goals)): certified values, from above, of some goals at points (n, f)."""
         found = np.empty((len(points), len(goals)))
         for start in range(0, len(points), self.cells_at_once):
@@ -107,7 +107,9 @@ class BoxFamily:
                 found[start : start + len(x), k] = values
         return found
 
-    def floors(self, points: np.ndarray, target: float) -> np.ndarray:
+    def floors(
+        self, points: Annotated[np.ndarray, "n f"], target: float
+    ) -> Annotated[np.ndarray, "n"]:
         """(n,): certified values, from below, of the first goal at points (n, f)."""
         found = np.empty(len(points))
         for start in range(0, len(points), self.cells_at_once):

@@ -7,11 +7,11 @@ Proofs: docs/mathematics.md, statement 14.1.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from gpcert.arrays import Backend, to_numpy
+from gpcert.arrays import Backend, Inputs, to_numpy
 from gpcert.attacks import descend
 from gpcert.deadline import checkpoint
 from gpcert.enclosures import Evaluation, LocalModel
@@ -63,7 +63,7 @@ class Frontier:
         return Frontier(region, nothing, np.full(goals, np.inf))
 
     @staticmethod
-    def whole(region: Region, known: np.ndarray) -> Frontier:
+    def whole(region: Region, known: Annotated[np.ndarray, "G"]) -> Frontier:
         """One box that covers the region, with bounds `known` (G,) that hold everywhere."""
         goals = len(known)
         root = Boxes(
@@ -78,12 +78,12 @@ class Frontier:
         return len(self.lower)
 
     @property
-    def corners_low(self) -> np.ndarray:
+    def corners_low(self) -> Annotated[np.ndarray, "n f"]:
         """(n, f) least corners."""
         return self._state.boxes.low
 
     @property
-    def corners_high(self) -> np.ndarray:
+    def corners_high(self) -> Annotated[np.ndarray, "n f"]:
         """(n, f) greatest corners."""
         return self._state.boxes.high
 
@@ -98,7 +98,7 @@ class Frontier:
         return self._state.boxes.axes
 
     @property
-    def settled(self) -> np.ndarray:
+    def settled(self) -> Annotated[np.ndarray, "G"]:
         """(G,) the least bound of all boxes that were set aside."""
         return self._state.settled
 
@@ -107,7 +107,7 @@ class Frontier:
         """Memory held by the open boxes."""
         return float(sum(part.nbytes for part in self._state.boxes))
 
-    def bounds(self) -> np.ndarray:
+    def bounds(self) -> Annotated[np.ndarray, "G"]:
         """(G,) the proved lower bound of every goal over the whole region."""
         state = self._state
         return np.minimum(state.settled, state.boxes.lower.min(axis=0, initial=np.inf))
@@ -117,7 +117,7 @@ class Frontier:
         low, high = self.corners_low[index], self.corners_high[index]
         return Cells(self.region, backend.asarray(low), backend.asarray(high))
 
-    def splittable(self) -> np.ndarray:
+    def splittable(self) -> Annotated[np.ndarray, "n"]:
         """(n,) mask: some axis has a float strictly inside."""
         middle = 0.5 * self.corners_low + 0.5 * self.corners_high
         return np.any((middle > self.corners_low) & (middle < self.corners_high), axis=1)
@@ -174,12 +174,12 @@ class Incumbents:
         self.local, self.backend = local, backend
 
     @property
-    def values(self) -> np.ndarray:
+    def values(self) -> Annotated[np.ndarray, "G"]:
         """(G,) the smallest certified value; before any is known, what holds everywhere."""
         return np.array([value for value, _ in self._best], dtype=float)
 
     @property
-    def points(self) -> np.ndarray:
+    def points(self) -> Annotated[np.ndarray, "G d"]:
         """(G, d) where the values are attained."""
         return np.stack([point for _, point in self._best])
 
@@ -194,7 +194,7 @@ class Incumbents:
             values = to_numpy(self.goals[g].ceiling(evaluation))
             self._take(g, np.where(inside, values, np.inf), points)
 
-    def offer_points(self, points: np.ndarray, active: Sequence[int]) -> None:
+    def offer_points(self, points: Inputs, active: Sequence[int]) -> None:
         """Evaluate the goals at points (n, d) that lie in the region."""
         points = points[np.asarray(self.region.contains(points))]
         if len(points) == 0:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Hashable
 from typing import Any
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, PerCell, PerCellAndFeature, namespace
 from gpcert.class_layout import ClassLayout
 from gpcert.enclosures.classes.leading import Leader
 from gpcert.enclosures.classes.moments import (
@@ -148,7 +148,7 @@ class ClassBounds:
     def _range(self, c: int) -> tuple[Array, Array]:
         return self._once(("range", c), lambda: self.pairs.range(c))
 
-    def split_scores(self) -> Array:
+    def split_scores(self) -> PerCellAndFeature:
         """(B, f): about how much the expansion's rest falls when an axis is halved."""
         xp = namespace(self.evaluation.cells.lower)
         own = self.latent.split_scores()
@@ -166,7 +166,7 @@ class ClassBounds:
         bend = 2.0 * sizes.mean_bend[:, None] * share, 2.0 * sizes.spread_bend[:, None] * share
         return by_mean * (moved + bend[0]) + by_spread * (spread + bend[1])
 
-    def upper_at_center(self, weights: Weights) -> Array:
+    def upper_at_center(self, weights: Weights) -> PerCell:
         """Certified upper bound (B,) at the centres of the cells."""
         xp = namespace(self.evaluation.cells.lower)
         low, high = center_range(self._problem, self.jet(weights))

@@ -9,9 +9,11 @@ Proofs: docs/mathematics.md, statement 10.13.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, PerCellAndClass, namespace
 
 LEAST_VARIANCE = 1e-2
 """Smallest variance of a class: derivatives are averages over it."""
@@ -26,7 +28,7 @@ ROUNDS = 3
 """Least-squares steps in the metric of the law found before; two are enough where it is near."""
 
 
-def nearest_variances(V: Array) -> Array:
+def nearest_variances(V: Annotated[Array, "B n n"]) -> PerCellAndClass:
     """(B, m): variances D of independent classes whose differences `f_k - f_0` have a covariance
     near V (B, n, n), in the Frobenius norm of its own metric.
 

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, PerCell, namespace
 from gpcert.class_layout import ClassLayout
 from gpcert.enclosures.classes.latent import FirstOrder, linear_reach, weight_growth
 from gpcert.enclosures.classes.longest_image import longest_image
@@ -76,7 +77,7 @@ class Turned:
     sizes: Array
 
     @staticmethod
-    def of(R: Array, matrices: Array) -> Turned:
+    def of(R: Annotated[Array, "B n n"], matrices: Annotated[Array, "J n n"]) -> Turned:
         """For R (B, n, n) and matrices (J, n, n)."""
         return Turned(_rows(R, matrices), _rows(namespace(R).abs(R), namespace(R).abs(matrices)))
 
@@ -87,7 +88,7 @@ def joint_sizes(
     offset: tuple[Array, Array],
     metric: tuple[Array, Array],
     geometry: Geometry,
-) -> tuple[Array, Array]:
+) -> tuple[PerCell, PerCell]:
     """Upper bounds (B,) of the size of the trace of `W = R (V - V_0) R^T` and of the Frobenius norm
     of `W - trace(W) / n`.
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 from gpcert.arrays import Array, namespace
 from gpcert.enclosures.classes.outputs import LatentOutputs
@@ -36,7 +37,9 @@ class Shapes:
     gained: Array
     middle: Array
 
-    def intervals(self, rows: Array, geometry: Geometry) -> tuple[Array, Array]:
+    def intervals(
+        self, rows: Annotated[Array, "B K J"], geometry: Geometry
+    ) -> tuple[Annotated[Array, "B K"], Annotated[Array, "B K"]]:
         """Range (B, K) of `sum_j rows_kj (q_j - center_j - slope_j.d)`, rows (B, K, J).
 
         A positive coefficient takes the lower shape of its function for the lower side, a negative
@@ -57,7 +60,7 @@ class Shapes:
         rounding = up(gamma(J + 16) * _weighed(xp.abs(rows), sizes), J + 16)
         return ends[0] - rounding, -(ends[1] - rounding)
 
-    def bends(self, rows: Array, geometry: Geometry) -> Array:
+    def bends(self, rows: Array, geometry: Geometry) -> Annotated[Array, "B K"]:
         """Upper bound (B, K) of `|sum_j rows_kj (q_j - reference_j - slope_j.d)|`."""
         xp = namespace(rows)
         low, high = self.intervals(rows, geometry)
@@ -95,9 +98,9 @@ class FirstOrder:
 def mean_first_order(latent: LatentOutputs, outputs: int) -> FirstOrder:
     """Means `offset + scale g` of all outputs, from the models of g.
 
-    `omega g` lies between the models' polynomials, and `|omega g - g| <= (omega - 1) max |g|`; the
-    order-1 remainder of the plain features bounds the bend as well, and so does `|g| <= B s` (and
-    what the trend reaches).
+    `omega g` lies between the models' polynomials, and `omega g - g` between `omega - 1` times the
+    least and the greatest g, or 0; the order-1 remainder of the plain features bounds the bend as
+    well, and so does `|g| <= B s` (and what the trend reaches).
     """
     geometry, xp = latent.geometry, namespace(latent.cells.lower)
     rows = []
@@ -107,12 +110,16 @@ def mean_first_order(latent: LatentOutputs, outputs: int) -> FirstOrder:
         whole = latent.largest_on_cells(c)
         plain = up(whole + xp.abs(enclosure.center) + slopes, geometry.half.shape[1] + 8)
         linear = xp.minimum(enclosure.linear_error, plain)
-        largest = xp.minimum(xp.abs(enclosure.center) + slopes + linear, up(whole, 8))
+        growth = weight_growth(enclosure.below.rate, geometry)
+        # how far g can lie above and below 0: (omega - 1) g has its sign; the sums cancel
+        size = xp.abs(enclosure.center) + slopes + linear
+        ends = [
+            nonnegative(xp.minimum(x + slopes + linear + gamma(8) * size, up(whole, 8)))
+            for x in (enclosure.center, -enclosure.center)
+        ]
+        above, under = (up(growth * end, geometry.half.shape[1] + 8) for end in ends)
         low, high = _bends(enclosure)
-        lost = up(
-            weight_growth(enclosure.below.rate, geometry) * largest, geometry.half.shape[1] + 8
-        )
-        low, high = xp.maximum(low - lost, -linear), xp.minimum(high + lost, linear)
+        low, high = xp.maximum(low - above, -linear), xp.minimum(high + under, linear)
         rows.append(
             _Row(enclosure.center, enclosure.units, enclosure.below.gradient, low, high, linear)
         )
@@ -184,7 +191,7 @@ def variance_at_center(latent: LatentOutputs, outputs: int) -> FirstOrder:
     return _first_order(latent.geometry, rows)
 
 
-def linear_reach(geometry: Geometry, slope: Array) -> Array:
+def linear_reach(geometry: Geometry, slope: Annotated[Array, "B J f"]) -> Annotated[Array, "B J"]:
     """Upper bound (B, J) of `|slope.d|` on every cell, slope (B, J, f)."""
     xp = namespace(slope)
     if slope.shape[2] == 0:

@@ -5,7 +5,9 @@ Proofs: docs/mathematics.md, statement 10.17.
 
 from __future__ import annotations
 
-from gpcert.arrays import Array, namespace
+from typing import Annotated
+
+from gpcert.arrays import Array, PerCell, PerCellAndFeature, namespace
 from gpcert.enclosures.quadratic_minimum import smallest_eigenvalue
 from gpcert.rounding import TINY, gamma, nonnegative, root, up
 
@@ -16,7 +18,7 @@ SMALLEST = 1e-9
 """Least weight beside the largest: none is divided by nothing."""
 
 
-def longest_image(S: Array, half: Array) -> Array:
+def longest_image(S: Annotated[Array, "B n f"], half: PerCellAndFeature) -> PerCell:
     """Upper bound (B,) of `|S d|` over `|d_i| <= half_i`, S (B, n, f), half (B, f).
 
     Statement: for any D > 0, `|S d|^2 <= lambda_max(S D^-1 S^T) sum_i D_i half_i^2`.

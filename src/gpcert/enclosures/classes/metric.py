@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, PerCell, namespace
 from gpcert.enclosures.classes.joint_change import JointBends, joint_sizes, spectral_size
 from gpcert.enclosures.classes.latent import FirstOrder, linear_reach
 from gpcert.enclosures.classes.longest_image import longest_image
@@ -64,7 +65,9 @@ class Sizes:
     spread_slope: Array
 
 
-def measure(change: Change, R: Array, inflation: Array, geometry: Geometry) -> Sizes:
+def measure(
+    change: Change, R: Annotated[Array, "B n n"], inflation: PerCell, geometry: Geometry
+) -> Sizes:
     """Measure a change with R (B, n, n), rounding included.
 
     `inflation` (B,) >= 0: the metric that is meant is T R for a matrix T with

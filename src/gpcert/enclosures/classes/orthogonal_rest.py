@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import math
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import PerCell, namespace
 from gpcert.enclosures.classes.metric import Sizes
 from gpcert.enclosures.classes.moments import ClassJet
 from gpcert.integrals.hermite_tail import hermite_tail
 from gpcert.rounding import gamma, nonnegative, root, up
 
 
-def orthogonal_rest(jet: ClassJet, sizes: Sizes) -> Array:
+def orthogonal_rest(jet: ClassJet, sizes: Sizes) -> PerCell:
     """Upper bound (B,) of `|G - G_0 - p.da - <Q, dV + da da^T> / 2|` on every cell.
 
     Statement: at most `unexplained` times `hermite_tail`, Cauchy-Schwarz between the sum's part
@@ -31,7 +31,7 @@ def orthogonal_rest(jet: ClassJet, sizes: Sizes) -> Array:
     return xp.where(known, up(rest, 2), xp.full_like(rest, math.inf))
 
 
-def unexplained(jet: ClassJet) -> Array:
+def unexplained(jet: ClassJet) -> PerCell:
     """Upper bound (B,) of the length of the sum s beyond degree 2, over the reference's law:
     `sqrt(E s^2 - (E s)^2 - |D1|^2 - |D2|_F^2 / 2)`.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, PerCell, PerCellAndFeature, namespace
 from gpcert.enclosures.enclosure import plain_geometry
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.mean import MeanEnclosure
@@ -92,7 +92,7 @@ class LatentOutputs:
         own, c = self.evaluation.output(output)
         return own.local.variance_units(c)
 
-    def largest_on_cells(self, output: int) -> Array:
+    def largest_on_cells(self, output: int) -> PerCell:
         """About an upper bound (B,) of |g_j| on every cell: norm times length of the features."""
         own, c = self.evaluation.output(output)
         local = own.local
@@ -111,7 +111,7 @@ class LatentOutputs:
         own, _ = self.evaluation.output(output)
         return own.local.output_dip
 
-    def split_scores(self) -> Array:
+    def split_scores(self) -> PerCellAndFeature:
         """(B, f): what halving each axis gains; the sum over the kernels."""
         count = len(self.evaluation.members)
         members = [self.evaluation.member(index).expansion.geometry for index in range(count)]

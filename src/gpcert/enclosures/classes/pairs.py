@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from itertools import combinations
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, PerCell, namespace
 from gpcert.class_layout import ClassLayout, Terms
 from gpcert.enclosures.classes.outputs import LatentOutputs
 from gpcert.enclosures.classes.reference import negative_part
@@ -64,7 +64,7 @@ class PairBounds:
                 low, high = xp.maximum(low, joint[0]), xp.minimum(high, joint[1])
         return low, high
 
-    def win(self, c: int, k: int) -> Array:
+    def win(self, c: int, k: int) -> PerCell:
         """Certified lower bound (B,) of `P(c beats k)`.
 
         With q = mu_c - mu_k and D its variance, `P = pair(q, D)` does not fall with q. For any
@@ -106,7 +106,7 @@ class PairBounds:
         """The likelihood's own noise in a difference."""
         return 2.0 * self.likelihood.noise
 
-    def variance(self, c: int, k: int) -> tuple[Array, Array]:
+    def variance(self, c: int, k: int) -> tuple[PerCell, PerCell]:
         """Certified range (B,) of `D = var(f_c - f_k)`, noise of the likelihood included."""
         key = (min(c, k), max(c, k))
         return self.latent.once((self.layout, "variance", key), lambda: self._variance(*key))
@@ -117,7 +117,7 @@ class PairBounds:
         high = up(high + self._least() + 2.0 * self.raised, 4)
         return nonnegative(down(low + self._least(), 4)), high
 
-    def covariance(self, c: int, k: int, other: int) -> tuple[Array, Array]:
+    def covariance(self, c: int, k: int, other: int) -> tuple[PerCell, PerCell]:
         """Certified range (B,) of `cov(f_k - f_c, f_other - f_c)`, k and other not the same, noise
         of the likelihood included."""
         low, high = self._combined(self.layout.covariance(c, k, other))

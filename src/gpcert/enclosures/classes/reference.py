@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Annotated
 
 import numpy as np
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, PerCell, PerCellAndClass, namespace
 from gpcert.class_layout import ClassLayout
 from gpcert.enclosures.classes.independent_law import nearest_variances
 from gpcert.enclosures.classes.joint_change import joint_bends
@@ -68,7 +69,7 @@ class Reference:
         return self.change.variances
 
     @property
-    def apart_means(self) -> Array:
+    def apart_means(self) -> PerCellAndClass:
         """(B, m): only differences matter; 0 for the first class, then those are exact."""
         a = self.change.means.reference
         return namespace(a).concat([0.0 * a[:, :1], a], axis=1)
@@ -83,7 +84,9 @@ class Reference:
         metric = xp.asarray(C.T.copy(), device=self.L.device) + 0.0 * self.L
         return measure(self.change, metric, 0.0 * self.inflation, self.geometry)
 
-    def at_center(self, latent: LatentOutputs, layout: ClassLayout) -> tuple[Reference, Array]:
+    def at_center(
+        self, latent: LatentOutputs, layout: ClassLayout
+    ) -> tuple[Reference, Annotated[Array, "B n"]]:
         """The same reference for the cells' centres alone, and how well their means `center` are
         known (B, n); the step from the reference's means is part of the bend."""
         outputs = mean_at_center(latent, layout.mean_outputs)
@@ -176,7 +179,7 @@ def _coefficient_sizes(layout: ClassLayout) -> np.ndarray:
     return found
 
 
-def frobenius(matrix: Array) -> Array:
+def frobenius(matrix: Array) -> PerCell:
     """(B,) Frobenius norms of (B, n, n), in plain floating point."""
     xp = namespace(matrix)
     return root(xp.sum(matrix * matrix, axis=(1, 2)))

@@ -15,14 +15,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, PerCell, namespace
 from gpcert.rounding import nonnegative, up
 
 HIGHEST_DERIVATIVE = 8
 """Up to here derivatives are bounded."""
 
 
-def degree_bound(degree: int, norms: Sequence[Array | float], mean: Array, spread: Array) -> Array:
+def degree_bound(
+    degree: int, norms: Sequence[Array | float], mean: Array, spread: Array
+) -> PerCell:
     """Upper bound (B,) of `|phi^(k)| / k!` for k = `degree`; `norms[j - 1]` bounds |D_j|.
 
     Infinite where a norm is, whatever it meets.
@@ -41,7 +43,7 @@ def degree_bound(degree: int, norms: Sequence[Array | float], mean: Array, sprea
 
 def higher_degrees(
     known: Sequence[Array], bounds: Sequence[Array | float], mean: Array, spread: Array
-) -> Array:
+) -> PerCell:
     """Upper bound (B,) of all degrees above 2, and of what of degree 2 is not expanded.
 
     `known` are norms at the reference, `bounds` hold along the whole line. Taylor: with k - 1 the

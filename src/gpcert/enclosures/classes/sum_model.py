@@ -5,6 +5,8 @@ Proofs: docs/mathematics.md, statement 5.5.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from gpcert.arrays import Array, namespace
 from gpcert.class_layout import ClassLayout
 from gpcert.enclosures.classes.outputs import LatentOutputs
@@ -13,7 +15,10 @@ from gpcert.rounding import gamma, up
 
 
 def sum_model(
-    latent: LatentOutputs, layout: ClassLayout, p: Array, q: Array
+    latent: LatentOutputs,
+    layout: ClassLayout,
+    p: Annotated[Array, "B n"],
+    q: Annotated[Array, "B J"],
 ) -> tuple[Enclosure, Array]:
     """Of `sum_k p_k d_k + sum_j q_j y_j / 2`, and its value at the cells' centres.
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, PerCell, namespace
 from gpcert.class_layout import ClassLayout
 from gpcert.enclosures.classes.metric import Sizes
 from gpcert.enclosures.classes.moments import ClassJet
@@ -98,7 +98,7 @@ def least_sum(
     return LevelBound(lower, best.point)
 
 
-def center_range(problem: ClassProblem, jet: ClassJet) -> tuple[Array, Array]:
+def center_range(problem: ClassProblem, jet: ClassJet) -> tuple[PerCell, PerCell]:
     """Certified range (B,) of G at the cells' centres: the same expansion, where nothing moves but
     what rounding leaves open and the step from V_0 to the centre's covariance."""
     layout, latent = problem.layout, problem.latent
@@ -281,7 +281,7 @@ def _with_curvature(model: Enclosure, jet: ClassJet, place: Reference) -> tuple[
     return curved, up(0.5 * growth * size + rounding, 64 + 2 * f * f)
 
 
-def derivative_norm(jet: ClassJet, order: int) -> Array:
+def derivative_norm(jet: ClassJet, order: int) -> PerCell:
     """Upper bound (B,) of the norm of the true derivative of that order."""
     xp = namespace(jet.value)
     tensor = jet.derivatives[order - 1]

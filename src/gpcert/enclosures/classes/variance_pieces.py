@@ -19,7 +19,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, PerCell, namespace
 from gpcert.deadline import checkpoint
 from gpcert.enclosures.classes.joint_change import spectral_size
 from gpcert.enclosures.classes.metric import Sizes
@@ -44,7 +44,9 @@ PIECES = 6
 """Pieces of the range of the trace."""
 
 
-def variance_pieces_bound(problem: ClassProblem, jet_at: Callable[[Reference], ClassJet]) -> Array:
+def variance_pieces_bound(
+    problem: ClassProblem, jet_at: Callable[[Reference], ClassJet]
+) -> PerCell:
     """Certified lower bound (B,) of the sum whose jet at a reference is `jet_at(reference)`; n at
     most `MOST_DIFFERENCES`, or jets that know their mean square.
 

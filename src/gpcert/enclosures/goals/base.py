@@ -13,7 +13,7 @@ from functools import singledispatch
 
 import numpy as np
 
-from gpcert.arrays import Array, PerCell, PerCellAndFeature, namespace
+from gpcert.arrays import Array, Inputs, PerCell, PerCellAndFeature, namespace
 from gpcert.attacks.functions import PlainFunction, plain_function
 from gpcert.committee import Model
 from gpcert.enclosures.evaluation import Evaluation
@@ -61,7 +61,7 @@ class Goal(ABC):
     def function(self, model: Model) -> PlainFunction:
         """The goal and its gradient in plain floating point, for local search."""
 
-    def plain_values(self, model: Model, X: np.ndarray) -> list[float | None]:
+    def plain_values(self, model: Model, X: Inputs) -> list[float | None]:
         """The goal at points (n, d), for pictures, never for verdicts; None where plain floating
         point has no finite value."""
         with np.errstate(all="ignore"):  # extreme models overflow; bounds do not rest on this

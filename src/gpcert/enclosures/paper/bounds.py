@@ -12,7 +12,7 @@ from functools import singledispatch
 
 import numpy as np
 
-from gpcert.arrays import Array, namespace, to_numpy
+from gpcert.arrays import Array, PerCell, namespace, to_numpy
 from gpcert.attacks.functions import plain_function
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.paper.class_bound import class_ranges
@@ -23,7 +23,7 @@ from gpcert.quantities import ClassSums, Compound, OutputQuantity, Quantity
 
 def paper_bound(
     quantity: Quantity, enclosures: PaperEnclosures, evaluation: Evaluation
-) -> tuple[Array, Array, Array]:
+) -> tuple[PerCell, Array, Array]:
     """Lower bounds (B,), the best of the extremal points, and the axes to be split."""
     lower, sides = bounded(quantity, enclosures, evaluation)
     xp = namespace(lower)
@@ -55,7 +55,7 @@ def _best_point(
 @singledispatch
 def bounded(
     quantity: Quantity, enclosures: PaperEnclosures, evaluation: Evaluation
-) -> tuple[Array, list[Side]]:
+) -> tuple[PerCell, list[Side]]:
     """Lower bound (B,) of the quantity, and the extremal points it came from."""
     del enclosures, evaluation
     raise InputError(

@@ -17,6 +17,8 @@ Proofs: docs/mathematics.md, statement 12.9.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 
 from gpcert.arrays import Array, namespace, to_numpy
@@ -67,7 +69,7 @@ def class_ranges(
     return intervals.once(("classes", layout), compute)
 
 
-def pieces_for(ranges: LatentRanges) -> np.ndarray:
+def pieces_for(ranges: LatentRanges) -> Annotated[np.ndarray, "B"]:
     """(B,) numbers from PIECES: steps in the latent space about as wide as what a cell leaves open.
 
     Any number is sound. Where means and variances are known in wide ranges only, a finer grid gains
@@ -83,7 +85,9 @@ def pieces_for(ranges: LatentRanges) -> np.ndarray:
     return np.asarray(PIECES)[np.minimum(np.searchsorted(PIECES, wanted), len(PIECES) - 1)]
 
 
-def grid_ranges(ranges: LatentRanges, likelihood: ClassLikelihood, pieces: np.ndarray) -> Range:
+def grid_ranges(
+    ranges: LatentRanges, likelihood: ClassLikelihood, pieces: Annotated[np.ndarray, "B"]
+) -> Range:
     """Certified ranges (B, m) with `pieces` (B,) intervals of each difference."""
     xp = namespace(ranges.known)
     n = len(ranges.means)

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from gpcert.arrays import Array, Backend, namespace, to_numpy
+from gpcert.arrays import Array, Backend, PerCellAndFeature, namespace, to_numpy
 from gpcert.committee import Model
 from gpcert.deadline import checkpoint
 from gpcert.enclosures.evaluation import Evaluation
@@ -75,7 +75,7 @@ class PaperEnclosures:
             evaluation, SolverPrograms if self.variance == "solver" else ClosedForms
         )
 
-    def random_axes(self, evaluation: Evaluation) -> Array:
+    def random_axes(self, evaluation: Evaluation) -> PerCellAndFeature:
         """(B, f) scores whose largest is a random feature that has some width (Algorithm 1)."""
         half = to_numpy(evaluation.cells.half)
         scores = np.where(half > 0, 1.0 + self.rng.random(half.shape), 0.0)

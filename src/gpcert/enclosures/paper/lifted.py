@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property, singledispatch
+from typing import Annotated
 
 import numpy as np
 
@@ -62,7 +63,7 @@ class LiftedBox:
 
     @cached_property
     @np.errstate(over="ignore")
-    def sizes(self) -> Array:
+    def sizes(self) -> Annotated[Array, "B K"]:
         """(B, K): upper bounds of |w_k|."""
         xp = namespace(self.half)
         ones = xp.ones_like(self.spreads)
@@ -77,7 +78,7 @@ class LiftedBox:
         return LiftedBox(half, spreads, least, most, self.cells.take(index), self.unit)
 
     @np.errstate(over="ignore", invalid="ignore")
-    def minimum(self, coefficients: Array, errors: Array) -> Array:
+    def minimum(self, coefficients: Array, errors: Array) -> Annotated[Array, "B M"]:
         """Certified lower bound (B, M) of `min c.w` for coefficients c (B, M, K) within `errors`.
 
         Statement: the minimum over each displacement of `g e + c e^2` is at an end, or at
@@ -126,7 +127,7 @@ class LiftedBox:
         P = g.shape[-1]
         return total - up(gamma(P + 16) * (size + xp.abs(own) + bend), P + 8)
 
-    def minimiser(self, coefficients: Array) -> Array:
+    def minimiser(self, coefficients: Array) -> Annotated[Array, "B M f"]:
         """(B, M, f): displacements of the features at which the parabolas are least."""
         xp, P, f = namespace(coefficients), self.half.shape[1], self.features
         g, c = coefficients[..., :f], coefficients[..., P : P + f]

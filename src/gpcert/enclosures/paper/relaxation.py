@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, PerCellAndPoint, namespace
 from gpcert.enclosures.paper.lifted import LiftedBox, LiftedCarrier, lift
 from gpcert.kernels.lines.base import Affine, Carrier, Enclosed
 from gpcert.kernels.nodes.base import NodeBatch
@@ -53,7 +53,7 @@ class Relaxation:
         return int(self.low.shape[0])
 
     @property
-    def sizes(self) -> Array:
+    def sizes(self) -> PerCellAndPoint:
         """(B, N): upper bounds of |r_i|."""
         xp = namespace(self.low)
         return xp.maximum(xp.abs(self.low), xp.abs(self.high))

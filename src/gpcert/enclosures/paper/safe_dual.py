@@ -16,7 +16,7 @@ Proofs: docs/mathematics.md, statement 12.6.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -50,7 +50,10 @@ def sign_multipliers(c: Array) -> Multipliers:
 
 @np.errstate(over="ignore", invalid="ignore", under="ignore")
 def dual_bound(
-    relaxation: Relaxation, c: Array, multipliers: Multipliers, slope: Array | None = None
+    relaxation: Relaxation,
+    c: Array,
+    multipliers: Multipliers,
+    slope: Annotated[Array, "f"] | None = None,
 ) -> DualBound:
     """Certified lower bounds (B, M) of `c.r + slope.e` over each cell, c (M, N) or (B, M, N).
 
@@ -84,7 +87,7 @@ def dual_bound(
     return DualBound(lower, relaxation.lifted.minimiser(coefficients))
 
 
-def interval_bound(relaxation: Relaxation, c: Array) -> Array:
+def interval_bound(relaxation: Relaxation, c: Array) -> Annotated[Array, "B M"]:
     """(B, M): `sum_i min(c_i low_i, c_i high_i)`, the bound of multipliers zero."""
     xp = namespace(c)
     zero = xp.zeros_like(c)

@@ -12,7 +12,7 @@ Proofs: docs/mathematics.md, statement 12.8.
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Annotated, NamedTuple, Protocol
 
 import numpy as np
 
@@ -54,7 +54,9 @@ class LeastDifference(NamedTuple):
     point: Array
 
 
-def best_linear(programs: Programs, c: Array, slope: Array | None = None) -> tuple[Array, Array]:
+def best_linear(
+    programs: Programs, c: Array, slope: Annotated[Array, "f"] | None = None
+) -> tuple[Annotated[Array, "B M"], Array]:
     """Lower bounds (B, M) of `c.r + slope.e`, best of signs, intervals and programs; and points.
 
     `slope` (f,), or None, meets the displacements e of the features, in frame units.
@@ -75,7 +77,9 @@ def best_linear(programs: Programs, c: Array, slope: Array | None = None) -> tup
     return lower, point
 
 
-def rotated_ranges(programs: Programs, form: SquareForm) -> tuple[Array, Array]:
+def rotated_ranges(
+    programs: Programs, form: SquareForm
+) -> tuple[Annotated[Array, "B M"], Annotated[Array, "B M"]]:
     """Certified ranges (B, M) of u_j.r: the paper's 2N linear programs."""
     xp = namespace(form.vectors)
     B, N, K = programs.relaxation.under.slopes.shape

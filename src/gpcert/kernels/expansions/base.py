@@ -14,7 +14,14 @@ from typing import Annotated, Generic, TypeVar
 
 import numpy as np
 
-from gpcert.arrays import Array, PerCell, PerCellAndFeature, PerCellMatrix, namespace
+from gpcert.arrays import (
+    Array,
+    PerCell,
+    PerCellAndFeature,
+    PerCellAndPoint,
+    PerCellMatrix,
+    namespace,
+)
 from gpcert.fusion import fused
 from gpcert.kernels.expansions.geometry import Geometry, reach
 from gpcert.kernels.nodes.base import LocalNode, NodeBatch
@@ -30,7 +37,7 @@ class Expansion:
     """Kernel values K (B, N) at the centres of a batch of cells, shared by mean and variance."""
 
     geometry: Geometry
-    K: Annotated[Array, "B N"]
+    K: PerCellAndPoint
 
     def restricted_to(self, index: Array, kernel: LocalKernel) -> Expansion:
         """The same for some of the points, which `kernel` is bound to."""
@@ -84,7 +91,7 @@ class FunctionModel:
     cubic: CubicPart | None = None
     """Degree 3, where it is known: of omega f, rounding of the coefficients apart."""
 
-    def slope_rounding(self, geometry: Geometry) -> Array:
+    def slope_rounding(self, geometry: Geometry) -> PerCell:
         """What the errors of gradient and Hessian can cost on the cell, (B,): they meet |d|, |d|^2.
 
         For the polynomial itself the Hessian's error would count half.
@@ -111,7 +118,7 @@ class QuadraticForm:
     matrix: PerCellMatrix
     error: PerCell
 
-    def reach(self, geometry: Geometry) -> Array:
+    def reach(self, geometry: Geometry) -> PerCell:
         """Upper bound (B,) over the cell."""
         total = reach(self.matrix, geometry)
         return up(total + self.error, self.matrix.shape[-1] ** 2 + 8)

@@ -11,8 +11,9 @@ Proofs: docs/mathematics.md, statement 4.8.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
-from gpcert.arrays import Array, PerCell, namespace
+from gpcert.arrays import Array, PerCell, PerCellAndFeature, PerCellAndPoint, namespace
 from gpcert.rounding import TINY, root, up
 
 Box = tuple[Array, Array]
@@ -35,19 +36,19 @@ class BoxMetric:
     rho: PerCell
     plain: Array
 
-    def lengths(self, sizes: Array) -> Array:
+    def lengths(self, sizes: Annotated[Array, "B N f"]) -> PerCellAndPoint:
         """Upper bounds (B, N) of |u'_i|, for `sizes` (B, N, f) of the coordinates u_ij."""
         xp = namespace(sizes)
         parts = sizes / self.delta[:, None, :]
         return up(root(xp.sum(parts * parts, axis=2)), sizes.shape[2] + 12)
 
     @property
-    def growth(self) -> Array:
+    def growth(self) -> PerCell:
         """(B,): the largest 1 / delta_j."""
         return 1.0 / namespace(self.delta).min(self.delta, axis=1)
 
 
-def box_metric(magnitudes: Array, points: Array, half: Array, rho: Array) -> BoxMetric:
+def box_metric(magnitudes: Array, points: Array, half: PerCellAndFeature, rho: Array) -> BoxMetric:
     """Of cells with half-widths `half` (B, f) and |d| <= rho, for |a_i| (B, N), u_i (B, N, f).
 
     With b_j^2 = sum_i |a_i| u_ij^2 the bound of a linear form, `sqrt(sum b_j^2 / delta_j^2) |d'|`,

@@ -114,7 +114,7 @@ class Geometry:
             A,
         )
 
-    def least(self, slope: Array) -> Array:
+    def least(self, slope: PerCellAndFeature) -> PerCell:
         """Lower bound (B,) of `slope.d` over each cell, slope (B, f) to two roundings."""
         xp = namespace(slope)
         lower = self.cells.linear_minimum(self.unscaled_gradient(slope))

@@ -14,7 +14,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gpcert.arrays import Array, PerCell, namespace
+from gpcert.arrays import Array, PerCell, PerCellAndPoint, namespace
 from gpcert.fusion import dot, fused
 from gpcert.kernels.exponentials import LARGEST_EXPONENT
 from gpcert.kernels.nodes.beyond import CubicPart
@@ -56,7 +56,7 @@ def cubic_terms(
     third: Array,
     lower: tuple[Array, Array, Array],
     scaled: Array,
-    error: Array,
+    error: PerCell,
     box: tuple[Array, Array],
 ) -> HigherTerms:
     """From the raw third moments `sum a z_j z_k z_l` over sorted triples (B, n).
@@ -172,7 +172,7 @@ def shared_gram_terms(
 
 @fused
 def exponential_remainder(
-    distances: Array, fixed: Array, weights: Array, relative_error: Array, rho: Array
+    distances: PerCellAndPoint, fixed: Array, weights: Array, relative_error: Array, rho: PerCell
 ) -> tuple[Array, Array]:
     """What degrees three and more of `sum_i t_i e^(-r_i^2/2) e^(u_i.d)` take at most, and add.
 

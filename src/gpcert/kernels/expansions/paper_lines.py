@@ -11,9 +11,9 @@ whose right side is a separable quadratic in x: its minimum over a box is a clos
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, PerCell, namespace
 from gpcert.fusion import fused
 from gpcert.rounding import EXP_ULPS, U, down, gamma, nonnegative, root, up
 
@@ -21,7 +21,7 @@ from gpcert.rounding import EXP_ULPS, U, down, gamma, nonnegative, root, up
 class ScaledPoints(NamedTuple):
     """The points as a cell's kernel sees them; see `LocalSquaredExponential`."""
 
-    points: Array
+    points: Annotated[Array, "N d"]
     fixed_distances: Array
     extents: Array
     """(N,) bounds of |z_i| + |c|."""
@@ -33,7 +33,7 @@ class ScaledPoints(NamedTuple):
 @fused
 def paper_lower_bound(
     where: ScaledPoints, scaled: Array, half: Array, weights: Array, slope: Array | None = None
-) -> Array:
+) -> PerCell:
     """Certified lower bound (B,) of `sum_i t_i k(x, z_i) + slope.d` over |d_j| <= half_j.
 
     A line is valid for whatever slope is taken: over the exponential if it lies over both ends of

@@ -19,10 +19,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Annotated
 
 import numpy as np
 
-from gpcert.arrays import Array, Backend, namespace
+from gpcert.arrays import Array, Backend, Inputs, Points, namespace
 from gpcert.kernels.expansions.geometry import inverse_lengths
 from gpcert.kernels.expansions.higher_degrees import HigherTerms, cubic_terms
 from gpcert.kernels.expansions.squared_exponential import LocalSquaredExponential, WeightedExpansion
@@ -42,7 +43,7 @@ class Sections:
     on the section; `lengths` and `reach` (Q,): l_j, and the largest |t| / l_j that is asked for.
     """
 
-    points: np.ndarray
+    points: Points
     fixed: np.ndarray
     errors: np.ndarray
     lengths: np.ndarray
@@ -52,10 +53,10 @@ class Sections:
     @staticmethod
     def build(
         kernel: tuple[np.ndarray, float],
-        points: np.ndarray,
-        X: np.ndarray,
+        points: Points,
+        X: Inputs,
         sections: tuple[np.ndarray, np.ndarray],
-        extent: np.ndarray,
+        extent: Annotated[np.ndarray, "Q"],
     ) -> Sections:
         """The sections of the points X[rows] along `features`, (rows, features) = `sections`.
 
@@ -82,7 +83,9 @@ class Sections:
             errors = kernel_errors(subtraction_error(far, 1), fixed, d, far)
         return Sections(p, fixed, errors, lengths, reach, float(variance))
 
-    def batch(self, index: np.ndarray, backend: Backend) -> SquaredExponentialSections:
+    def batch(
+        self, index: Annotated[np.ndarray, "B"], backend: Backend
+    ) -> SquaredExponentialSections:
         """The kernel on the sections `index` (B,), one per cell of a batch."""
         lengths = self.lengths[index][:, None]
         unit = power_of_two(lengths)
@@ -196,11 +199,11 @@ class SquaredExponentialSections(LocalSquaredExponential):
         del cells
         yield self.derivatives(expansion)
 
-    def derivatives(self, expansion: WeightedExpansion) -> Array:
+    def derivatives(self, expansion: WeightedExpansion) -> Annotated[Array, "B 1 N"]:
         """(B, 1, N): `k_i (p_i - c)`."""
         return (expansion.K * (self.points - expansion.scaled))[:, None, :]
 
-    def second_derivatives(self, expansion: WeightedExpansion) -> Array:
+    def second_derivatives(self, expansion: WeightedExpansion) -> Annotated[Array, "B 1 N"]:
         """(B, 1, N): `k_i (p_i - c)^2`."""
         return (expansion.K * (self.points - expansion.scaled) ** 2)[:, None, :]
 

@@ -15,7 +15,7 @@ from typing import Self
 
 import numpy as np
 
-from gpcert.arrays import Array, Backend, namespace
+from gpcert.arrays import Array, Backend, PerCell, PerCellAndPoint, namespace
 from gpcert.deadline import checkpoint
 from gpcert.errors import InputError
 from gpcert.fusion import dot, fused
@@ -143,7 +143,7 @@ class SquaredExponentialTable:
         """`(c - origin) / l`."""
         return (centers - self.origin) / self.lengths
 
-    def values(self, scaled: Array) -> tuple[Array, Array]:
+    def values(self, scaled: Array) -> tuple[PerCellAndPoint, PerCellAndPoint]:
         """(B, N): squared scaled distances in the free features, clipped at 0, and
         `s^2 exp(-(r_free^2 + r_fixed^2)/2)`."""
         xp = namespace(scaled)
@@ -193,7 +193,7 @@ class SquaredExponentialTable:
     def _table(self) -> MomentTable:
         return MomentTable(self.points)
 
-    def moments(self, coefficients: Array, scaled: Array) -> tuple[Array, Array, Array]:
+    def moments(self, coefficients: PerCellAndPoint, scaled: Array) -> tuple[Array, Array, Array]:
         """`sum_i a_bi (1, u_i, u_i u_i^T)` for coefficients (B, N), u_i = z_i - c_b scaled."""
         return self._table.moments(coefficients, scaled)
 
@@ -212,7 +212,7 @@ class SquaredExponentialTable:
         scaled: Array,
         moments: tuple[Array, Array, Array],
         box: Box,
-        rounding: Array,
+        rounding: PerCell,
         drift: Array | None = None,
         copies: int = 1,
     ) -> HigherTerms | None:

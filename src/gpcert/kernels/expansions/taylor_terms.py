@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Annotated
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, PerCell, PerCellAndPoint, namespace
 from gpcert.kernels.expansions.base import QuadraticForm, finite_product
 from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.kernels.nodes.base import Jet, NodeBatch, Triple
@@ -53,7 +54,7 @@ class OwnTerm:
 
 def pointwise_remainder(
     batch: NodeBatch, weights: Array, slack: Array | None, binned: BinnedSums | None = None
-) -> tuple[Beyond, Array | None]:
+) -> tuple[Beyond, PerCellAndPoint | None]:
     """What the second degree leaves of `sum_i a_i k(., z_i)`, and the points left out (B, N), None
     where none is.
 
@@ -92,7 +93,7 @@ def binned_errors(binned: BinnedSums, slack: Array | None, roundings: int) -> li
 
 def coefficient_errors(
     batch: NodeBatch, weights: Array, near: Array | None, slack: Array | None, roundings: int
-) -> list[Array]:
+) -> list[PerCell]:
     """Rounding (B,) of value, gradient and Hessian of the contracted sum, near points left out.
 
     Each is a sum of N terms bounded by `|a_i| sizes_i`, in at most N + 4f + 32 roundings, whose
@@ -118,7 +119,9 @@ def coefficient_errors(
     return found
 
 
-def value_error(batch: NodeBatch, K: Array, weights: Array, roundings: int) -> Array:
+def value_error(
+    batch: NodeBatch, K: Array, weights: Annotated[Array, "N"], roundings: int
+) -> Array:
     """The first of `coefficient_errors` alone, for exact weights (N,)."""
     binned = batch.binned(weights)
     if binned is not None:

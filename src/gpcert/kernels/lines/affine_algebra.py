@@ -24,7 +24,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, PerCell, PerCellAndPoint, namespace
 from gpcert.kernels.lines.base import Affine, Carrier, Enclosed
 from gpcert.kernels.lines.carriers import LinearCarrier, joint_minimum
 from gpcert.kernels.sizes import signed_times, times
@@ -55,7 +55,7 @@ def combined(terms: Sequence[Term]) -> Enclosed:
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def interval_sum(terms: Sequence[Term]) -> Array:
+def interval_sum(terms: Sequence[Term]) -> PerCellAndPoint:
     """Lower bound (B, N) of `sum c k` from intervals alone; -inf where nothing is known."""
     xp = namespace(terms[0][1].low)
     total, size = interval_term(*terms[0]), abs(interval_term(*terms[0]))
@@ -79,7 +79,7 @@ def interval_term(coefficient: Array, enclosed: Enclosed) -> Array:
 
 @np.errstate(over="ignore", under="ignore", invalid="ignore")
 def lower_combination(
-    terms: Sequence[Term], lowest: Array, constant: Array | None = None
+    terms: Sequence[Term], lowest: PerCellAndPoint, constant: Array | None = None
 ) -> Affine:
     """An affine function below `constant + sum c k` on each cell, its floats taken as exact.
 
@@ -139,7 +139,9 @@ def _by_carrier(affine: Affine) -> dict[int, tuple[Carrier, Array]]:
     return found
 
 
-def product_enclosed(first: Enclosed, second: Enclosed, values: tuple[Array, Array]) -> Enclosed:
+def product_enclosed(
+    first: Enclosed, second: Enclosed, values: tuple[PerCellAndPoint, PerCellAndPoint]
+) -> Enclosed:
     """What encloses k1 k2; `values` (B, N) of both at the centres choose among the lines."""
     v, w = values
     low, high = product_interval(first, second)
@@ -190,7 +192,7 @@ def _under(first: Enclosed, second: Enclosed, values: tuple[Array, Array], low: 
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def affine_lower_bound(enclosed: Enclosed, weights: Array) -> Array:
+def affine_lower_bound(enclosed: Enclosed, weights: Array) -> PerCell:
     """Certified lower bound (B,) of `sum_i t_i k(x, z_i)` over each cell, t (N,) or (B, N).
 
     With `under` where t_i >= 0 and `over` where t_i < 0 the sum is at least

@@ -11,10 +11,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
+from typing import Annotated
 
 import numpy as np
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, PerCell, PerCellAndPoint, namespace
 from gpcert.kernels.lines.base import Carrier
 from gpcert.regions.frame import Reach
 from gpcert.rounding import EXP_ULPS, SIN_COS_ULPS, TINY, down, gamma, root, up
@@ -34,7 +35,7 @@ class QuadraticCarrier(Carrier):
     where these are not known among the region's free features.
     """
 
-    points: Array
+    points: Annotated[Array, "N d"]
     centers: Array
     half: Array
     fixed: Array
@@ -204,7 +205,7 @@ class LinearCarrier(Carrier):
 
     @cached_property
     @np.errstate(over="ignore")
-    def spread(self) -> Array:
+    def spread(self) -> PerCellAndPoint:
         """Upper bound (B, N) of `|beta_i.d|` over each cell's box."""
         half = self.reach.half
         xp, f = namespace(half), half.shape[1]
@@ -229,7 +230,7 @@ class LinearCarrier(Carrier):
         """`sum_i a_i alpha_i + min_d (sum_i a_i beta_i).d`, exact up to rounding."""
         return joint_minimum([(self, coefficients)])
 
-    def form(self, coefficients: Array, summands: int) -> tuple[Array, Array, Array]:
+    def form(self, coefficients: Array, summands: int) -> tuple[PerCell, Array, PerCell]:
         """`sum_i a_i phi(x, z_i)` as a value (B,), slopes (B, f) and an error (B,) over the cell.
 
         The sums over i have N terms each, `|a_i alpha_i|` and `|a_i beta_ij| half_j`, together at
@@ -250,7 +251,7 @@ class LinearCarrier(Carrier):
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def joint_minimum(terms: Sequence[tuple[LinearCarrier, Array]]) -> Array:
+def joint_minimum(terms: Sequence[tuple[LinearCarrier, Array]]) -> PerCell:
     """Certified lower bound (B,) of the minimum over each cell of a sum of linear functions.
 
     `sum_m sum_i a_mi phi_m(x, z_i)` with coefficients (B, N), all carriers on the same cells, each

@@ -11,7 +11,14 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpcert.arrays import Array, PerCell, PerCellAndFeature, PerCellMatrix, namespace
+from gpcert.arrays import (
+    Array,
+    PerCell,
+    PerCellAndFeature,
+    PerCellAndPoint,
+    PerCellMatrix,
+    namespace,
+)
 from gpcert.kernels.lines.base import Enclosed
 from gpcert.kernels.nodes.beyond import Beyond
 from gpcert.kernels.nodes.feature_sizes import FeatureSizes
@@ -83,7 +90,7 @@ class NodeBatch(ABC):
         `|k(x, z_i) - k(c, z_i)|` also where k is only Lipschitz continuous.
         """
 
-    def beyond_second(self, coefficients: Array, third: Array) -> Beyond:
+    def beyond_second(self, coefficients: Array, third: PerCellAndPoint) -> Beyond:
         """What degree 2 leaves of `sum_i a_bi k(., z_i)` on each cell.
 
         `third` (B, N) is S_3 of `variations`. Here point by point, `|e_i| <= S_3i / 6` (Taylor, the

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, PerCell, namespace
 from gpcert.kernels.nodes.symmetric_tensors import sorted_index
 from gpcert.kernels.sizes import times, total
 from gpcert.rounding import gamma, up
@@ -39,7 +39,7 @@ class Beyond:
     size: Array
     cubic: CubicPart | None = None
 
-    def raised(self, amount: Array) -> Beyond:
+    def raised(self, amount: PerCell) -> Beyond:
         """Of a function that may differ by `amount` (B,) more."""
         cubic = self.cubic
         if cubic is not None:

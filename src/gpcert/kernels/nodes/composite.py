@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
+from typing import Annotated
 
 import numpy as np
 
@@ -195,7 +196,7 @@ class ProductBatch(NodeBatch):
         left, right = self._factors
         return left * self.right.value[:, None, :] + self.left.value[:, None, :] * right
 
-    def variations(self) -> tuple[Array, ...]:
+    def variations(self) -> tuple[Annotated[Array, "n j"], ...]:
         """`S_n = sum_j C(n, j) S_j S'_(n-j)`.
 
         For n = 1 this is also a bound of the change of a product of functions that are only

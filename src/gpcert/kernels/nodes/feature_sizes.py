@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, PerCell, namespace
 from gpcert.kernels.sizes import hypotenuse, raised, root_above, times
 from gpcert.rounding import up, up_float
 
@@ -52,7 +52,7 @@ class FeatureSizes:
     stationary: bool
 
     @cached_property
-    def lengths(self) -> tuple[Array, ...]:
+    def lengths(self) -> tuple[PerCell, ...]:
         """Upper bounds (B,) of `||D_d^n phi(x)||`, n = 0, ..., 3: the b_n of Statement 2.2."""
         found = []
         for n in range(ORDERS):

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Annotated
 
 import numpy as np
 
-from gpcert.arrays import Array, namespace, to_numpy
+from gpcert.arrays import Array, PerCell, PerCellMatrix, namespace, to_numpy
 from gpcert.fusion import fused
 
 MOST_FEATURES_AT_ONCE = 32
@@ -26,7 +27,7 @@ class MomentTable:
     Frobenius) are at most `gamma(N + 2 f + 32) sum_i |a_i| (|z_i| + |c|)^n`.
     """
 
-    points: Array
+    points: Annotated[Array, "N d"]
 
     @cached_property
     def _monomials(self) -> Array:
@@ -43,7 +44,7 @@ class MomentTable:
         ones = xp.ones((self.points.shape[0], 1), dtype=xp.float64, device=self.points.device)
         return xp.concat([ones, self.points], axis=1)
 
-    def first_moments(self, coefficients: Array, centers: Array) -> tuple[Array, Array]:
+    def first_moments(self, coefficients: Array, centers: Array) -> tuple[PerCell, Array]:
         """`sum a` (B,) and `sum a u` (B, f)."""
         raw = coefficients @ self._linear
         return raw[:, 0], raw[:, 1:] - raw[:, :1] * centers
@@ -70,7 +71,7 @@ class MomentTable:
             square[place] = sides[0] - sides[1]
         return found
 
-    def moments(self, coefficients: Array, centers: Array) -> tuple[Array, Array, Array]:
+    def moments(self, coefficients: Array, centers: Array) -> tuple[Array, Array, PerCellMatrix]:
         """`sum a`, `sum a u` and `sum a u u^T` (B, f, f), exactly symmetric."""
         f = self.points.shape[1]
         if f <= MOST_FEATURES_AT_ONCE:

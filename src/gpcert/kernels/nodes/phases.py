@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, Points, namespace
 from gpcert.regions.frame import Frame, Reach
 from gpcert.rounding import SIN_COS_ULPS, gamma, nonnegative, up
 
@@ -163,7 +163,7 @@ class AffinePhase:
 
     @staticmethod
     def of_points(
-        points: np.ndarray, slope: np.ndarray, constant: float
+        points: Points, slope: np.ndarray, constant: float
     ) -> tuple[np.ndarray, np.ndarray]:
         """The same at host points (N, d)."""
         with np.errstate(over="ignore", invalid="ignore"):

@@ -17,7 +17,15 @@ from functools import cached_property
 
 import numpy as np
 
-from gpcert.arrays import Array, namespace, row_blocks
+from gpcert.arrays import (
+    Array,
+    PerCell,
+    PerCellAndFeature,
+    PerCellAndPoint,
+    Points,
+    namespace,
+    row_blocks,
+)
 from gpcert.errors import InputError
 from gpcert.kernels.lines.base import Enclosed
 from gpcert.kernels.nodes.base import Jet, LocalNode, NodeBatch, Triple
@@ -78,7 +86,7 @@ class LocalRadial(LocalNode):
 
     @staticmethod
     def build(
-        points: np.ndarray,
+        points: Points,
         lengths: np.ndarray,
         variance: float,
         profile: RadialProfile,
@@ -225,7 +233,7 @@ class RadialBatch(NodeBatch):
         return is_regular(self.node, self.r)
 
     @cached_property
-    def distance_error(self) -> Array:
+    def distance_error(self) -> PerCellAndPoint:
         """(B, N) of r."""
         return self.node.distance_error(self.r, self.node.extents)
 
@@ -292,12 +300,12 @@ class RadialBatch(NodeBatch):
         return slopes[:, None, :] * (difference * node.scale[None, :, None])
 
     @cached_property
-    def half(self) -> Array:
+    def half(self) -> PerCellAndFeature:
         """Scaled half-widths (B, f), rounded up."""
         return up(self.reach.half * self.node.scale, 4)
 
     @cached_property
-    def rho(self) -> Array:
+    def rho(self) -> PerCell:
         """(B,): upper bound of the scaled displacement."""
         with np.errstate(over="ignore"):
             rho2 = self.reach.squared_norm(self.node.metric)

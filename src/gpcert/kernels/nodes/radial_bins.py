@@ -11,7 +11,7 @@ Proofs: docs/mathematics.md, statement 3.8.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
 
@@ -235,7 +235,7 @@ class BinnedSums:
         ]
         return np.concatenate(found)
 
-    def remainder(self) -> tuple[Beyond, np.ndarray | None]:
+    def remainder(self) -> tuple[Beyond, Annotated[np.ndarray, "B N"] | None]:
         """What degree 2 leaves, and the points (B, N) left out of it; None: no point is."""
         batch, raw = self.batch, self._sums.tensors
         s, rho = batch.node.variance, batch.rho
@@ -254,18 +254,18 @@ class BinnedSums:
             return None
         return self._sums.jet(self.batch.node, self.batch.centers)
 
-    def remainder_norm(self) -> np.ndarray:
+    def remainder_norm(self) -> Annotated[np.ndarray, "B"]:
         """(B,): the norm over the points of what each leaves at order 3 or 1."""
         s, rho = self.batch.node.variance, self.batch.rho
         near, ends = self._dot(self.counts, "squares").T
         return up(root((s * rho) ** 2 * near + (s * rho**3) ** 2 * ends), self.roundings)
 
-    def accuracy(self) -> tuple[np.ndarray, np.ndarray]:
+    def accuracy(self) -> tuple[Annotated[np.ndarray, "B 3"], Annotated[np.ndarray, "B 3"]]:
         """(B, 3) each: sums of the sizes and of the errors of value, gradient and Hessian."""
         found = up(self.totals @ self.tables.accuracy, self.roundings)
         return found[:, :3], found[:, 3:]
 
-    def size_norms(self) -> np.ndarray:
+    def size_norms(self) -> Annotated[np.ndarray, "B 3"]:
         """(B, 3): norms over the points of the sizes."""
         squares = self.counts @ self.tables.accuracy[:, :3] ** 2
         return up(root(squares), self.roundings)

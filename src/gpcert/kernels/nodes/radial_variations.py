@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, PerCellAndPoint, namespace
 from gpcert.kernels.nodes.radial_profiles import PEAK_SLACK, RadialProfile
 from gpcert.kernels.nodes.range_maximum import RangeMaximum
 from gpcert.rounding import TINY, U, nonnegative, up
@@ -49,7 +49,7 @@ class DistanceRange(NamedTuple):
 
 def radial_variations(
     profile: RadialProfile, variance: float, distances: DistanceRange, rho: Array
-) -> tuple[Array, Array, Array, Array]:
+) -> tuple[PerCellAndPoint, PerCellAndPoint, PerCellAndPoint, PerCellAndPoint]:
     """S_n (B, N), n = 0, ..., 3, of `gpcert.kernels.nodes.NodeBatch.variations`."""
     xp = namespace(rho)
     low = distances.low
@@ -146,7 +146,7 @@ def _rising_third(profile: RadialProfile, low: Array, high: Array) -> Array:
 
 def fifth_remainder(
     profile: RadialProfile, center: DistanceRange, distances: DistanceRange, rho: Array
-) -> Array:
+) -> PerCellAndPoint:
     """(B, N): what degree 4 leaves along any displacement of length rho, s apart."""
     total = fifth_shares(profile, center, distances, rho[:, None], PARTS)
     with np.errstate(over="ignore"):

@@ -12,11 +12,11 @@ import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import combinations, combinations_with_replacement, permutations
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, PerCell, namespace
 from gpcert.fusion import fused
 from gpcert.rounding import root, up
 
@@ -106,7 +106,7 @@ class HigherMoments:
     at most `gamma(N + 64)` times their sum over i.
     """
 
-    points: Array
+    points: Annotated[Array, "N d"]
 
     @cached_property
     def _monomials(self) -> Array:
@@ -143,7 +143,7 @@ class HigherMoments:
         """(n, B): `sum_i a_bi z_i^(x n)` for n = 0, ..., highest."""
         return self.by_degree(self.products(coefficients, highest), highest)
 
-    def centred(self, raw: list[Array], centers: Array, degree: int) -> Array:
+    def centred(self, raw: list[Array], centers: Array, degree: int) -> Annotated[Array, "B n"]:
         """(B, n) about the centres: `sum over places of (-1)^count c...c raw(rest)`."""
         f = self.points.shape[1]
         entries = sorted_index(f, degree).entries
@@ -160,7 +160,7 @@ class HigherMoments:
         return total.T
 
 
-def form_size(tensor: Array, half: Array, rho: Array, degree: int) -> Array:
+def form_size(tensor: Array, half: Array, rho: Array, degree: int) -> PerCell:
     """Upper bound (B,) of `|T[d, ..., d]|` over |d_j| <= half_j, |d| <= rho.
 
     The smaller of `entry_sum` and `|T|_F rho^degree`; squares of entries below 2^-511 vanish, which
@@ -174,7 +174,7 @@ def form_size(tensor: Array, half: Array, rho: Array, degree: int) -> Array:
     return xp.minimum(entry_sum(tensor, half, degree), together)
 
 
-def entry_sum(tensor: Array, half: Array, degree: int) -> Array:
+def entry_sum(tensor: Array, half: Array, degree: int) -> PerCell:
     """Upper bound (B,) of the sum of all absolute entries times their half-widths."""
     xp = namespace(tensor)
     entries, orders = sorted_index(half.shape[1], degree)
