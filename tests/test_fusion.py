@@ -18,6 +18,7 @@ from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit
 from gpcert.quantities import Probability
 from gpcert.regions import Cells
+from tests import shapes
 
 CPU = Backend("torch", "cpu", compiled=True)
 
@@ -35,6 +36,7 @@ def traced(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
         return compiler(function, fullgraph=True, backend="eager")
 
     monkeypatch.setattr(torch, "compile", trace)
+    monkeypatch.setattr(shapes, "compiling", torch.compiler.is_compiling)
     fusion._compiled.cache_clear()
     yield names
     fusion._compiled.cache_clear()

@@ -10,15 +10,18 @@ from __future__ import annotations
 
 import math
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import PerCell, PerCellAndFeature, PerCellMatrix, namespace
 from gpcert.enclosures.quadratic_minimum import box_minimum
 from gpcert.fusion import fused
 from gpcert.kernels.exponentials import LARGEST_EXPONENT, growth_chord
 from gpcert.rounding import EXP_ULPS, U, down, gamma, nonnegative, up
 
+Widths = tuple[PerCellAndFeature, PerCell]
+"""Half-widths of the cells, and rho2."""
+
 
 @fused
-def add_identity(hessian: Array, amount: Array) -> Array:
+def add_identity(hessian: PerCellMatrix, amount: PerCell) -> PerCellMatrix:
     """`hessian + amount I` for a batch."""
     xp = namespace(hessian)
     identity = xp.eye(hessian.shape[-1], dtype=hessian.dtype, device=hessian.device)
@@ -27,9 +30,9 @@ def add_identity(hessian: Array, amount: Array) -> Array:
 
 @fused
 def at_level(
-    hessian: Array | None, error: Array, level: Array, rate: float, widths: tuple[Array, Array]
-) -> tuple[Array | None, Array]:
-    """See `Enclosure.at_level`; `widths`: half-widths and rho2."""
+    hessian: PerCellMatrix | None, error: PerCell, level: PerCell, rate: float, widths: Widths
+) -> tuple[PerCellMatrix | None, PerCell]:
+    """See `Enclosure.at_level`."""
     xp, (half, rho2) = namespace(level), widths
     each = xp.where(level > 0, growth_chord(rate, rho2), xp.full_like(level, rate))
     amount = -2.0 * level * each
@@ -42,7 +45,9 @@ def at_level(
 
 
 @fused
-def above_level(sides: tuple[Array, Array, Array], level: Array, rate: float, rho2: Array) -> Array:
+def above_level(
+    sides: tuple[PerCell, PerCell, PerCell], level: PerCell, rate: float, rho2: PerCell
+) -> PerCell:
     """The bound of `Enclosure.minimum` from value, least polynomial and error."""
     xp, (value, least, slack) = namespace(level), sides
     margin = (value - level) + least - slack
@@ -59,12 +64,12 @@ def above_level(sides: tuple[Array, Array, Array], level: Array, rate: float, rh
 
 @fused
 def tested_on_boxes(
-    coefficients: tuple[Array, Array, Array],
-    error: Array,
-    level: Array,
+    coefficients: tuple[PerCell, PerCellAndFeature, PerCellMatrix],
+    error: PerCell,
+    level: PerCell,
     rate: float,
-    widths: tuple[Array, Array],
-) -> tuple[Array, Array]:
+    widths: Widths,
+) -> tuple[PerCell, PerCellAndFeature]:
     """`above_level` of a quadratic on boxes, and where it is about least."""
     value, gradient, hessian = coefficients
     slack = error

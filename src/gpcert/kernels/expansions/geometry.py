@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpcert.arrays import Array, PerCell, PerCellAndFeature, namespace
+from gpcert.arrays import Array, PerCell, PerCellAndFeature, PerCellMatrix, namespace
 from gpcert.errors import InputError
 from gpcert.fusion import fused
 from gpcert.regions import Cells
@@ -146,7 +146,7 @@ def inverse_lengths(lengths: np.ndarray) -> np.ndarray:
 
 
 @fused
-def reach(matrix: Array, geometry: Geometry) -> Array:
+def reach(matrix: PerCellMatrix, geometry: Geometry) -> PerCell:
     """`sum_jk |M_jk| w_j w_k` (B,), w the cells' half-widths."""
     xp, half = namespace(matrix), geometry.half
     return xp.sum(xp.abs(matrix) * (half[:, :, None] * half[:, None, :]), axis=(1, 2))
