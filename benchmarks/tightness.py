@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +26,7 @@ from gpcert.models import GPClassifier
 from models import fitted
 from report import Row, Section, command_line, merge
 
-N, NOISE, TOLERANCE = 1000, 0.01, 0.01
+N, NOISE, TOLERANCE, RUNS = 1000, 0.01, 0.01, 3
 
 SHAPES: list[tuple[str, int, float, int | None]] = [
     ("Matern 5/2", 4, 0.2, 1200),
@@ -76,11 +77,16 @@ def problem(name: str, d: int, half: float, seed: int) -> tuple[gpcert.Posterior
 
 
 def answered(model: gpcert.Posterior, box: gpcert.Box, seconds: float) -> Row:
-    """Boxes, the larger gap and CPU seconds of one range."""
-    start = time.process_time()
-    found = gpcert.prediction_range(model, box, tol=TOLERANCE, budget=seconds)
+    """Boxes, the larger gap and CPU seconds of one range, the least of a few: a machine's other
+    work only adds. Every time the model is a new one, which knows nothing of itself."""
+    spent = []
+    for _ in range(RUNS):
+        fresh = replace(model)
+        start = time.process_time()
+        found = gpcert.prediction_range(fresh, box, tol=TOLERANCE, budget=seconds)
+        spent.append(time.process_time() - start)
     gap = max(found.minimum.width, found.maximum.width)
-    return {"boxes": found.boxes, "gap": gap, "seconds": time.process_time() - start}
+    return {"boxes": found.boxes, "gap": gap, "seconds": min(spent)}
 
 
 def summary(answers: list[Row]) -> Row:
@@ -99,7 +105,9 @@ def summary(answers: list[Row]) -> Row:
 def means(options: argparse.Namespace) -> Section:
     """All shapes, the median over the problems."""
     section = Section("means", f"Range of a posterior mean, N = {N}, both sides, tol {TOLERANCE}")
-    section.notes.append(f"problems 1 to {options.seeds}; CPU seconds of one thread")
+    section.notes.append(
+        f"problems 1 to {options.seeds}; CPU seconds of one thread, the least of {RUNS} runs"
+    )
     section.notes.append("`over se`: seconds over those of the squared exponential; 2 asked")
     shapes = [SHAPES[index] for index in options.shapes]
     answered(*problem("Matern 5/2", 3, 0.05, 0), options.seconds)  # what is made once a process

@@ -20,7 +20,13 @@ from array_api_compat import device
 
 from gpcert.arrays import Array, PerCell, PerCellAndFeature, PerCellMatrix, namespace
 from gpcert.enclosures.cubic_term import CubicTerm
-from gpcert.enclosures.levels import above_level, add_identity, at_level, tested_on_boxes
+from gpcert.enclosures.levels import (
+    above_level,
+    add_identity,
+    at_level,
+    level_bend,
+    tested_on_boxes,
+)
 from gpcert.enclosures.quadratic_minimum import QuadraticMinimum, quadratic_minimum
 from gpcert.fusion import fused, products
 from gpcert.kernels.expansions.base import finite_product
@@ -316,8 +322,8 @@ class Enclosure:
         its value is `value - level`, the gradient the same."""
         if self.rate == 0.0:
             return self.hessian, self.error
-        widths = (self.geometry.half, self.geometry.rho2)
-        return at_level(self.hessian, self.error, level, self.rate, widths)
+        bend = level_bend(level, self.rate, self.geometry.rho2)
+        return at_level(self.hessian, self.error, bend, (self.geometry.half, self.geometry.rho2))
 
     def _tested(self, level: Array) -> LevelBound:
         geometry, coefficients = self.geometry, (self.value, self.gradient, self.hessian)

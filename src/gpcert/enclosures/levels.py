@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 
-from gpcert.arrays import PerCell, PerCellAndFeature, PerCellMatrix, namespace
+from gpcert.arrays import Array, PerCell, PerCellAndFeature, PerCellMatrix, namespace
 from gpcert.enclosures.quadratic_minimum import box_minimum
 from gpcert.fusion import fused
 from gpcert.kernels.exponentials import LARGEST_EXPONENT, growth_chord
@@ -29,13 +29,19 @@ def add_identity(hessian: PerCellMatrix, amount: PerCell) -> PerCellMatrix:
 
 
 @fused
-def at_level(
-    hessian: PerCellMatrix | None, error: PerCell, level: PerCell, rate: float, widths: Widths
-) -> tuple[PerCellMatrix | None, PerCell]:
-    """See `Enclosure.at_level`."""
-    xp, (half, rho2) = namespace(level), widths
+def level_bend(level: PerCell, rate: float, rho2: PerCell) -> PerCell:
+    """What `Enclosure.at_level` adds to the Hessian's diagonal: no work of every entry."""
+    xp = namespace(level)
     each = xp.where(level > 0, growth_chord(rate, rho2), xp.full_like(level, rate))
-    amount = -2.0 * level * each
+    return -2.0 * level * each
+
+
+@fused
+def at_level(
+    hessian: PerCellMatrix | None, error: PerCell, amount: PerCell, widths: Widths
+) -> tuple[PerCellMatrix | None, PerCell]:
+    """See `Enclosure.at_level`; `amount` is the `level_bend`."""
+    xp, (half, rho2) = namespace(amount), widths
     if hessian is None:
         return None, up(error + up(0.5 * nonnegative(-amount) * rho2, 4), 2)
     hessian = add_identity(hessian, amount)
@@ -62,7 +68,6 @@ def above_level(
     return xp.where(xp.isnan(lower), xp.full_like(lower, -math.inf), lower)
 
 
-@fused
 def tested_on_boxes(
     coefficients: tuple[PerCell, PerCellAndFeature, PerCellMatrix],
     error: PerCell,
@@ -71,9 +76,18 @@ def tested_on_boxes(
     widths: Widths,
 ) -> tuple[PerCell, PerCellAndFeature]:
     """`above_level` of a quadratic on boxes, and where it is about least."""
+    bend = level_bend(level, rate, widths[1]) if rate > 0 else None
     value, gradient, hessian = coefficients
-    slack = error
-    if rate > 0:
-        hessian, slack = at_level(hessian, error, level, rate, widths)
+    least, slack, point = _least_on_boxes(gradient, hessian, error, bend, widths)
+    return above_level((value, least, slack), level, rate, widths[1]), point
+
+
+@fused
+def _least_on_boxes(
+    gradient: Array, hessian: Array, error: Array, bend: Array | None, widths: tuple[Array, Array]
+) -> tuple[Array, Array, Array]:
+    """The polynomial's least value, its error with the level, and a point."""
+    if bend is not None:
+        hessian, error = at_level(hessian, error, bend, widths)
     found = box_minimum(widths[0], gradient, hessian)
-    return above_level((value, found.lower, slack), level, rate, widths[1]), found.point
+    return found.lower, error, found.point
