@@ -85,19 +85,23 @@ def monotone_signs(
     if not bool(xp.max(cell.moved(1.0)[2]) < LARGEST) or not bool(cell.rho**2 < LARGEST):
         return found
     low, high = _sum_slopes(cell, a, function.sizes)
+    terms = xp.abs(low) + xp.abs(high)
     half_square = 0.5 * up(cell.rho * cell.rho, 2)
     if function.constant > 0.0:
         most = half_square + xp.sum(xp.abs(cell.tilt) * cell.half)
         size = up(function.constant * cell.half * xp.exp(up(most, len(active) + 8)), 16)
-        low, high = low - size, high + size
+        low, high, terms = low - size, high + size, terms + size
     if function.W is not None and function.share > 0.0:
         least, most = _form_slopes(cell, function.W)
         shrink = xp.exp(-half_square) * (1.0 - gamma(32))
         most = xp.where(most > 0, most, most * shrink)
         least = xp.where(least < 0, least, least * shrink)
-        low = low - up(function.share * most, 4)
-        high = high - up(function.share * least, 4)
-    low, high = low - gamma(8) * xp.abs(low), high + gamma(8) * xp.abs(high)
+        low = low - function.share * most
+        high = high - function.share * least
+        terms = terms + function.share * (xp.abs(most) + xp.abs(least))
+    # what was added may cancel: its rounding is that of the terms
+    rounding = up(gamma(16) * terms, 8)
+    low, high = low - rounding, high + rounding
     one = xp.ones_like(low)
     found[active] = xp.where(low > 0, one, xp.where(high < 0, -one, 0.0 * one))
     return found
