@@ -15,7 +15,10 @@ from gpcert.enclosures.classes.latent import (
 )
 from gpcert.enclosures.classes.metric import measure
 from gpcert.enclosures.classes.outputs import LatentOutputs
+from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Softmax
+from gpcert.posterior import Posterior
+from gpcert.regions import Box
 from gpcert.testing.arb_reference import ArbPosterior, exact, flint
 from gpcert.testing.effort import examples, variants
 from gpcert.testing.strategies import any_kernels, cases, random_cells
@@ -253,3 +256,12 @@ def test_the_center_of_a_wide_cell(optional):
             for k in range(own.layout.n):
                 gap = da[k, 0] + arb(float(place.change.means.reference[b, k]))
                 within(gap - arb(float(place.change.means.center[b, k])), known[b, k], "known")
+
+
+def test_a_variance_that_stays_the_prior_does_not_bend():
+    """Far from the one point it is 1 throughout: its weight grows, it does not."""
+    posterior = Posterior(SquaredExponential(1.0), [[50.0, 0.0]], [[1.0]], np.eye(1))
+    region = Box([-0.3, -0.3], [0.3, 0.3])
+    local = LocalPosterior.build(posterior, region, backend_from_name("numpy"), True)
+    found = variance_first_order(LatentOutputs(Evaluation(local, region.root())), 1)
+    within(arb(1) - arb(float(found.reference[0, 0])), found.bend[0, 0], "bend")
