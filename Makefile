@@ -38,7 +38,7 @@ demo: setup ## certify two small models; tables, a picture and JSON in demo_outp
 	$(BIN)/gpcert demo
 
 test: setup ## tests and doctests, each kind in few variants
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
 coverage: setup ## the same, and which lines they reach
 	$(BIN)/python -m pytest -n 2 -m "not slow" --cov=gpcert --cov-report=term:skip-covered
