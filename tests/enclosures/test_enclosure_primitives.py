@@ -8,14 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import gpcert
 import gpcert.enclosures.precision as precision_module
-from gpcert import Posterior
+from gpcert import Budget, Posterior
 from gpcert.arrays import Backend, to_numpy
 from gpcert.enclosures import Evaluation, local_model
 from gpcert.enclosures.enclosure import _fall
 from gpcert.enclosures.precision import LocalPrecision
 from gpcert.enclosures.square import second_covariance
-from gpcert.kernels import SquaredExponential
+from gpcert.kernels import Linear, Matern, SquaredExponential
 from gpcert.kernels.expansions.base import Combination
 from gpcert.kernels.exponentials import LARGEST_EXPONENT, exponential_tail, growth_chord
 from gpcert.regions import Box, Cells
@@ -131,6 +132,29 @@ def test_triangular_factors_save_work_alone(pieces, name, monkeypatch):
     gap = np.linalg.norm(to_numpy(found.matrix - plain.matrix), axis=(1, 2))
     assert np.all(gap <= to_numpy(found.error + plain.error))
     assert np.all(to_numpy(found.error) < 1e-9)
+
+
+@pytest.mark.parametrize(
+    "kernel", [Linear([1.0, 2.0]), Matern([0.5, 0.7], nu=2.5), SquaredExponential([0.5, 0.7])]
+)
+def test_what_the_kernel_knows_of_a_batch_stays(kernel):
+    """A covariance is formed from its derivatives, which later bounds and values read again."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (20, 2))
+    factor = np.linalg.inv(np.linalg.cholesky(kernel.value(X, X) + 0.1 * np.eye(20)))
+    posterior = Posterior(kernel, X, rng.normal(size=20), np.tril(factor))
+    region = Box([-1.0, -1.0], [1.0, 1.0])
+    local = local_model(posterior, region, Backend(), True).members[0]
+    expansion = local.expand(region.root())
+    assert local.precisions is not None
+    assert local.precisions[0].triangular
+    before = local.kernel.derivatives(expansion).copy()
+    for _ in range(2):
+        local.precisions[0].derivative_covariance(local.kernel, expansion)
+    assert np.array_equal(local.kernel.derivatives(expansion), before)
+    found = gpcert.prediction_range(posterior, region, quantity="variance", budget=Budget(boxes=1))
+    for point, value in ((found.argmin, found.minimum.upper), (found.argmax, found.maximum.lower)):
+        assert np.allclose(posterior.predict(point[None])[1], value, rtol=1e-6)
 
 
 @settings(max_examples=examples(40))

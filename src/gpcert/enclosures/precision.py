@@ -183,15 +183,15 @@ class LocalPrecision(Precision):
         return QuadraticForm(matrix, up(error + gamma(8) * spread + prior.error, 8))
 
     def _square(self, rows: Array) -> Array:
-        """`Q Q^T` (B, f, f) for Q = rows A^T, rows (B, f, N), which NumPy overwrites; of a
-        triangular A only with what is not zero, so in half the time: by BLAS, or strip by strip."""
+        """`Q Q^T` (B, f, f) for Q = rows A^T, rows (B, f, N); of a triangular A only with what is
+        not zero, so in half the time: by BLAS, or strip by strip."""
         xp = namespace(rows)
         B, f, N = rows.shape
         r = len(self.factor)
         flat = xp.reshape(rows, (B * f, N))
         if self.triangular and isinstance(flat, np.ndarray):
-            # Q^T = A rows^T, all as they lie in memory: transposed
-            Q = trmm(1.0, self.factor.T, flat.T, lower=0, trans_a=1, overwrite_b=1).T
+            # Q^T = A rows^T, as they lie in memory; not in place: the rows may be the kernel's own
+            Q = trmm(1.0, self.factor.T, flat.T, lower=0, trans_a=1).T
             Q = Q.reshape(B, f, r)
             return Q @ xp.matrix_transpose(Q)
         total = xp.zeros((B, f, f), dtype=rows.dtype, device=device(rows))
