@@ -1,6 +1,7 @@
 """Slopes of sums of exponentials and of forms of them over a cell."""
 
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,35 +13,48 @@ from gpcert.enclosures import monotone
 from gpcert.enclosures.monotone import FormFunction, monotone_signs
 from gpcert.kernels import SquaredExponential
 from gpcert.regions import Ball
+from gpcert.testing.arb_reference import flint
 from gpcert.testing.effort import examples
+
+arb = flint().arb
 
 
 def case_of(seed, N, f, width, scale):
     """A cell, a function with random weights and a form, and points of the cell, corners first."""
     rng = np.random.default_rng(seed)
     points = scale * rng.normal(size=(N, f)) + rng.normal(size=f)
-    center = rng.normal(size=f)
-    region = Ball(center, width)
+    region = Ball(rng.normal(size=f), width)
     kernel = SquaredExponential(1.0, 2.0).localize(points, region, Backend())
-    expansion = kernel.expand(region.root())
-    W = rng.normal(size=(N, N))
+    cells = region.root()
+    W, t = rng.normal(size=(N, N)), rng.normal(size=N)
     corners = np.stack(np.meshgrid(*[[-1.0, 1.0]] * f), axis=-1).reshape(-1, f)
-    d = width * np.concatenate([corners, rng.uniform(-1.0, 1.0, size=(64, f))])
-    t = rng.normal(size=N)
+    moves = np.concatenate([corners, rng.uniform(-1.0, 1.0, size=(6, f))])
+    x = np.clip(cells.center[0] + width * moves, cells.lower[0], cells.upper[0])
     return SimpleNamespace(
-        kernel=kernel, expansion=expansion, t=t, W=W + W.T, u=points - center, d=d
+        kernel=kernel, expansion=kernel.expand(cells), t=t, W=W + W.T, points=points, x=x
     )
 
 
-def parts_of(case):
-    """(n, f) slopes of omega times the sum, and of omega times the form, at the points d."""
-    e = np.exp(case.d @ case.u.T)
-    a, d = case.t * case.expansion.K[0], case.d
-    B = case.W * np.outer(case.expansion.K[0], case.expansion.K[0])
-    inner = (e @ B) * e
-    by_sum = (e * a) @ case.u
-    weight = np.exp(-0.5 * np.sum(d**2, axis=1))[:, None]
-    return by_sum, weight * (2.0 * inner @ case.u - d * np.sum(inner, axis=1)[:, None])
+def true_slopes(case, x):
+    """In ball arithmetic: the displacement d of a point, the slopes of omega times the sum and of
+    omega times the form there, and omega itself."""
+    c = [arb(float(v)) for v in case.expansion.geometry.cells.center[0]]
+    d = [arb(float(v)) - m for v, m in zip(x, c, strict=True)]
+    u = [[arb(float(v)) - m for v, m in zip(z, c, strict=True)] for z in case.points]
+    f, N = range(len(d)), range(len(u))
+    weight = (dot(d, d) / 2).exp()
+    # k(c, z_i) e^(u_i.d)
+    k = [2 * (dot(u[i], d) - dot(u[i], u[i]) / 2).exp() for i in N]
+    t = [arb(float(v)) for v in case.t]
+    rows = [dot([arb(float(w)) for w in case.W[i]], k) * k[i] for i in N]
+    by_sum = [sum((t[i] * k[i] * u[i][j] for i in N), arb(0)) for j in f]
+    whole = sum(rows, arb(0))
+    by_form = [(2 * sum((rows[i] * u[i][j] for i in N), arb(0)) - d[j] * whole) / weight for j in f]
+    return d, by_sum, by_form, weight
+
+
+def dot(a, b) -> Any:
+    return sum((x * y for x, y in zip(a, b, strict=True)), arb(0))
 
 
 CASES = {
@@ -59,15 +73,16 @@ def test_slopes_are_enclosed(seed, N, f, width, scale):
     case = case_of(seed, N, f, width, scale)
     a = case.t * case.expansion.K[0]
     cell = monotone._cell(case.kernel, case.expansion, np.arange(f), np.abs(a))
-    tilted = np.exp(-case.d @ cell.tilt)[:, None]
-    by_sum, by_form = parts_of(case)
-    low, high = monotone._sum_slopes(cell, a, np.abs(case.t))
-    assert np.all(low <= tilted * by_sum)
-    assert np.all(tilted * by_sum <= high)
-    low, high = monotone._form_slopes(cell, case.W)
-    grown = tilted * np.exp(0.5 * np.sum(case.d**2, axis=1))[:, None]
-    assert np.all(low <= grown * by_form + 1e-12 * np.abs(low))
-    assert np.all(grown * by_form <= high + 1e-12 * np.abs(high))
+    sums = monotone._sum_slopes(cell, a, np.abs(case.t))
+    forms = monotone._form_slopes(cell, case.W)
+    tilt = [arb(float(v)) for v in cell.tilt]
+    for x in case.x:
+        d, by_sum, by_form, weight = true_slopes(case, x)
+        tilted = (-dot(tilt, d)).exp()
+        for j in range(f):
+            for (low, high), slope in ((sums, by_sum[j]), (forms, weight * by_form[j])):
+                assert not tilted * slope < arb(float(low[j]))
+                assert not tilted * slope > arb(float(high[j]))
 
 
 @settings(max_examples=examples(300, quick=60))
@@ -77,10 +92,11 @@ def test_signs_hold_on_the_cell(seed, N, f, width, scale, share, constant):
     case = case_of(seed, N, f, width, scale)
     function = FormFunction(case.t, np.abs(case.t), case.W, share, abs(constant))
     signs = monotone_signs(case.kernel, case.expansion, function)
-    by_sum, by_form = parts_of(case)
-    growth = np.exp(0.5 * np.sum(case.d**2, axis=1))[:, None]
-    slopes = by_sum - share * by_form + constant * case.d * growth
-    assert np.all((signs == 0) | (np.sign(slopes) == signs))
+    for x in case.x:
+        d, by_sum, by_form, weight = true_slopes(case, x)
+        for j in np.flatnonzero(signs):
+            slope = by_sum[j] - arb(share) * by_form[j] + arb(constant) * d[j] * weight
+            assert not int(signs[j]) * slope < 0
 
 
 @pytest.mark.parametrize("degree", [2, 3, 4, 5, 6, 7, 8, 9, 12])

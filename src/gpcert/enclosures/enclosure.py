@@ -21,6 +21,7 @@ from array_api_compat import device
 from gpcert.arrays import Array, PerCell, PerCellAndFeature, PerCellMatrix, namespace
 from gpcert.enclosures.cubic_term import CubicTerm
 from gpcert.enclosures.levels import (
+    LevelBound,
     above_level,
     add_identity,
     at_level,
@@ -38,14 +39,6 @@ from gpcert.rounding import EXP_ULPS, down, gamma, nonnegative, up
 
 FELT = 0.01
 """See `Enclosure.minimum`: less takes no fewer boxes, and every step is another minimum."""
-
-
-@dataclass(frozen=True, eq=False)
-class LevelBound:
-    """`lower`: certified bound of q; `point`: a displacement where q may be small."""
-
-    lower: PerCell
-    point: PerCellAndFeature
 
 
 @dataclass(frozen=True, eq=False)
@@ -329,7 +322,7 @@ class Enclosure:
         geometry, coefficients = self.geometry, (self.value, self.gradient, self.hessian)
         if self.hessian is not None and geometry.is_plain and geometry.cells.is_box:
             widths = (geometry.half, geometry.rho2)
-            return LevelBound(*tested_on_boxes(coefficients, self.error, level, self.rate, widths))
+            return tested_on_boxes(coefficients, self.error, level, self.rate, widths)
         hessian, slack = self.at_level(level)
         minimum = self._polynomial_minimum(hessian)
         sides = (self.value, minimum.lower, slack)

@@ -9,12 +9,22 @@ Proofs: docs/mathematics.md, statement 5.1.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from gpcert.arrays import Array, PerCell, PerCellAndFeature, PerCellMatrix, namespace
 from gpcert.enclosures.quadratic_minimum import box_minimum
 from gpcert.fusion import fused
 from gpcert.kernels.exponentials import LARGEST_EXPONENT, growth_chord
 from gpcert.rounding import EXP_ULPS, U, down, gamma, nonnegative, up
+
+
+@dataclass(frozen=True, eq=False)
+class LevelBound:
+    """`lower`: certified bound of q; `point`: a displacement where q may be small."""
+
+    lower: PerCell
+    point: PerCellAndFeature
+
 
 Widths = tuple[PerCellAndFeature, PerCell]
 """Half-widths of the cells, and rho2."""
@@ -74,12 +84,12 @@ def tested_on_boxes(
     level: PerCell,
     rate: float,
     widths: Widths,
-) -> tuple[PerCell, PerCellAndFeature]:
+) -> LevelBound:
     """`above_level` of a quadratic on boxes, and where it is about least."""
     bend = level_bend(level, rate, widths[1]) if rate > 0 else None
     value, gradient, hessian = coefficients
     least, slack, point = _least_on_boxes(gradient, hessian, error, bend, widths)
-    return above_level((value, least, slack), level, rate, widths[1]), point
+    return LevelBound(above_level((value, least, slack), level, rate, widths[1]), point)
 
 
 @fused

@@ -10,6 +10,7 @@ from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Softmax
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball
+from gpcert.testing.arb_reference import ArbPosterior, flint
 from gpcert.testing.effort import examples
 from tests.enclosures.classes.class_cases import evaluation_of, true_sums
 
@@ -42,9 +43,10 @@ def test_leads_by_faces_hold(seed, f, radius):
         [rng.choice([-1.0, 1.0], size=(100, f)), rng.uniform(-1.0, 1.0, size=(50, f))]
     )
     mean = posterior.predict(X)[0]
-    mean_slope = mean[:, 0] - mean[:, 1]
     found = float(leader._ahead_by_faces(1)[0])
-    assert found <= 0 or found <= mean_slope.min() + 1e-12
+    if found > 0:
+        least, exact = X[np.argmin(mean[:, 0] - mean[:, 1])], ArbPosterior(posterior)
+        assert not exact.mean(least, 0) - exact.mean(least, 1) < flint().arb(found)
     lead = float(own._by_leader((1.0, -1.0, 0.0))[0])
     assert lead <= true_sums(posterior, X, (1.0, -1.0, 0.0))[1].min()
 

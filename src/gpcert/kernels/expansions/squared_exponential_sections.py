@@ -27,10 +27,7 @@ from gpcert.arrays import Array, Backend, Inputs, Points, namespace
 from gpcert.kernels.expansions.geometry import inverse_lengths
 from gpcert.kernels.expansions.higher_degrees import HigherTerms, cubic_terms
 from gpcert.kernels.expansions.squared_exponential import LocalSquaredExponential, WeightedExpansion
-from gpcert.kernels.expansions.squared_exponential_table import (
-    kernel_errors,
-    subtraction_error,
-)
+from gpcert.kernels.expansions.squared_exponential_errors import kernel_errors, subtraction_error
 from gpcert.regions.frame import power_of_two
 from gpcert.rounding import gamma, nonnegative, up
 
