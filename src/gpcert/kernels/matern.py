@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -68,6 +68,19 @@ def _quotient(a: Array, b: Array) -> Array:
             return a / b
         safe = xp.where(b > 0, b, xp.ones_like(b))
         return xp.where(b > 0, a / safe, xp.full_like(a, math.inf))
+
+
+def _horner(coefficients: list[float], x: np.ndarray) -> np.ndarray:
+    """A polynomial, lowest coefficient first, in a new array."""
+    if len(coefficients) == 1:
+        return np.full_like(x, coefficients[0])
+    total = coefficients[-1] * x
+    for place, c in enumerate(coefficients[-2::-1]):
+        if place:
+            total *= x
+        if c:
+            total += c
+    return total
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,6 +181,28 @@ class Matern(RadialKernel):
                 term *= powers[exponent]
             elif exponent < 0:
                 term = _quotient(term, powers[-exponent])
+            found.append(term)
+        return found
+
+    @np.errstate(divide="ignore", invalid="ignore", over="ignore")
+    def weighted(
+        self, r: Annotated[np.ndarray, "B N"], a: np.ndarray, highest: int
+    ) -> list[np.ndarray]:
+        """One exponential and one division for all: `theta_m(t) / t^(2m+1)` is a polynomial in
+        `q = 1 / t` with the coefficients of theta_m, which are positive, from q^(m+1) on."""
+        p, found = self.p, []
+        t = self._rate * r
+        np.minimum(t, LARGEST_T, out=t)
+        value = np.exp(-t)
+        value *= a / float(reverse_bessel(p)[0])
+        q = 1.0 / t if highest > p else t
+        for n in range(highest + 1):
+            if n <= p:
+                at, coefficients = t, reverse_bessel(p - n)
+            else:
+                at, coefficients = q, [0] * (n - p) + reverse_bessel(n - p - 1)[::-1]
+            term = _horner([float((2 * p + 1) ** n * c) for c in coefficients], at)
+            term *= value
             found.append(term)
         return found
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
 from gpcert.arrays import (
     Array,
@@ -42,6 +43,7 @@ from gpcert.kernels.nodes.radial_bins import BinnedSums, BinTables, serves
 from gpcert.kernels.nodes.radial_lines import radial_lines
 from gpcert.kernels.nodes.radial_profiles import RadialProfile, infinite_beyond_zero
 from gpcert.kernels.nodes.radial_remainder import MOST_TENSOR_FEATURES, radial_remainder
+from gpcert.kernels.nodes.radial_sums import FINENESS, MOST_BINS
 from gpcert.kernels.nodes.radial_variations import (
     DistanceRange,
     largest_third,
@@ -165,14 +167,25 @@ class LocalRadial(LocalNode):
         return RadialBatch(self, reach)
 
     @cached_property
+    def bins(self) -> int:
+        """Bins that hold all distances of the region, and two more, as far as there are so many:
+        `r^2` is at most the largest `fixed` and extent squared."""
+        farthest = math.hypot(math.sqrt(float(self.fixed.max())), self.largest_extent)
+        return int(min(MOST_BINS, FINENESS * math.sqrt(farthest) + 3.0))
+
+    @cached_property
     def bin_tables(self) -> BinTables:
         """What is bounded by bins of distances, formed when first needed."""
         return BinTables(self)
 
     def distances(self, centers: Array) -> Array:
-        """(B, N) distances r of scaled centres and points."""
+        """(B, N) distances r of scaled centres and points; `cdist` subtracts before it squares."""
         xp = namespace(centers)
         points = self.table.points
+        if isinstance(centers, np.ndarray) and not self.expanded:
+            found = cdist(centers, points, "sqeuclidean")
+            found += self.fixed
+            return np.sqrt(found, out=found)
         squares = self.fixed + xp.zeros(
             (centers.shape[0], 1), dtype=xp.float64, device=centers.device
         )
@@ -209,13 +222,15 @@ class RadialBatch(NodeBatch):
     def __init__(self, node: LocalRadial, reach: Reach) -> None:
         self.node, self.reach = node, reach
         self.centers = reach.center * node.scale
-        xp, shape = namespace(self.centers), (len(self.centers), len(node.extents))
-        self.r, self.value = (
-            xp.empty(shape, dtype=xp.float64, device=self.centers.device) for _ in range(2)
-        )
+        self.r = node.distances(self.centers)
+
+    @cached_property
+    def value(self) -> PerCellAndPoint:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """See `NodeBatch`; a sum by bins does without them."""
+        found = namespace(self.r).empty_like(self.r)
         for block in row_blocks(self.r):
-            self.r[block] = node.distances(self.centers[block])
-            self.value[block] = node.variance * node.profile.terms(self.r[block], (0, 0))[0]
+            found[block] = self.node.variance * self.node.profile.terms(self.r[block], (0, 0))[0]
+        return found
 
     @cached_property
     def profile(self) -> tuple[Array, Array, Array]:
