@@ -70,7 +70,14 @@ def _quotient(a: Array, b: Array) -> Array:
         return xp.where(b > 0, a / safe, xp.full_like(a, math.inf))
 
 
-def _horner(coefficients: list[float], x: np.ndarray) -> np.ndarray:
+@lru_cache(maxsize=128)
+def _coefficients(p: int, n: int) -> tuple[float, ...]:
+    """Of `(2 nu)^n theta`, see `Matern.weighted`, lowest first."""
+    found = reverse_bessel(p - n) if n <= p else (0,) * (n - p) + reverse_bessel(n - p - 1)[::-1]
+    return tuple(float((2 * p + 1) ** n * c) for c in found)
+
+
+def _horner(coefficients: tuple[float, ...], x: np.ndarray) -> np.ndarray:
     """A polynomial, lowest coefficient first, in a new array."""
     if len(coefficients) == 1:
         return np.full_like(x, coefficients[0])
@@ -197,11 +204,7 @@ class Matern(RadialKernel):
         value *= a / float(reverse_bessel(p)[0])
         q = 1.0 / t if highest > p else t
         for n in range(highest + 1):
-            if n <= p:
-                at, coefficients = t, reverse_bessel(p - n)
-            else:
-                at, coefficients = q, [0] * (n - p) + reverse_bessel(n - p - 1)[::-1]
-            term = _horner([float((2 * p + 1) ** n * c) for c in coefficients], at)
+            term = _horner(_coefficients(p, n), t if n <= p else q)
             term *= value
             found.append(term)
         return found

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Annotated
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -35,9 +36,10 @@ from gpcert.kernels.nodes.feature_sizes import FeatureSizes, spectral_gram
 from gpcert.kernels.nodes.moments import MomentTable
 from gpcert.kernels.nodes.radial_accuracy import (
     Accuracy,
-    is_regular,
     radial_accuracy,
     regular_accuracy,
+    regular_values,
+    uniform_error,
 )
 from gpcert.kernels.nodes.radial_bins import BinnedSums, BinTables, serves
 from gpcert.kernels.nodes.radial_lines import radial_lines
@@ -51,7 +53,7 @@ from gpcert.kernels.nodes.radial_variations import (
 )
 from gpcert.kernels.nodes.symmetric_tensors import HigherMoments
 from gpcert.regions.frame import Frame, Reach
-from gpcert.rounding import TINY, U, gamma, nonnegative, root, up
+from gpcert.rounding import TINY, U, gamma, nonnegative, root, up, up_float
 
 LARGEST_EXTENT = 1e60
 """Scaled coordinates beyond this are refused: their powers leave float64."""
@@ -167,11 +169,20 @@ class LocalRadial(LocalNode):
         return RadialBatch(self, reach)
 
     @cached_property
+    def farthest(self) -> float:
+        """At least every distance: `r^2` is at most the largest `fixed` and extent squared."""
+        fixed = float(self.fixed.max()) if self.fixed.shape[0] else 0.0
+        return up_float(math.hypot(math.sqrt(fixed), self.largest_extent), self.roundings)
+
+    @cached_property
     def bins(self) -> int:
-        """Bins that hold all distances of the region, and two more, as far as there are so many:
-        `r^2` is at most the largest `fixed` and extent squared."""
-        farthest = math.hypot(math.sqrt(float(self.fixed.max())), self.largest_extent)
-        return int(min(MOST_BINS, FINENESS * math.sqrt(farthest) + 3.0))
+        """Bins that hold all distances, and one more, as far as there are so many."""
+        return int(min(MOST_BINS, FINENESS * math.sqrt(self.farthest) + 2.0))
+
+    @cached_property
+    def uniform_error(self) -> Annotated[Array, "n 1"] | None:
+        """See `gpcert.kernels.nodes.radial_accuracy.uniform_error`: at all distances."""
+        return uniform_error(self, 0.0 * self.fixed[:1, None] + self.farthest)
 
     @cached_property
     def bin_tables(self) -> BinTables:
@@ -243,9 +254,25 @@ class RadialBatch(NodeBatch):
         return found
 
     @cached_property
+    def _uniform_error(self) -> Array | None:
+        """Of F_0, F_1 and F_2; that of the whole region, or (B, 1) that of the cells' own distances
+        where only they are small enough."""
+        found = self.node.uniform_error
+        if found is not None or not self.r.shape[1]:
+            return found
+        return uniform_error(self.node, namespace(self.r).max(self.r, axis=1, keepdims=True))
+
+    @property
     def regular(self) -> bool:
-        """See `is_regular`."""
-        return is_regular(self.node, self.r)
+        """Whether F_0, F_1 and F_2 have one small relative error."""
+        return self._uniform_error is not None
+
+    def value_accuracy(self) -> tuple[PerCellAndPoint, PerCellAndPoint]:
+        """See `NodeBatch`."""
+        relative = self._uniform_error
+        if relative is None:
+            return super().value_accuracy()
+        return regular_values(self.node, self.value, relative)
 
     @cached_property
     def distance_error(self) -> PerCellAndPoint:

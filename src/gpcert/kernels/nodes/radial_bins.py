@@ -26,6 +26,7 @@ from gpcert.kernels.nodes.radial_remainder import (
 )
 from gpcert.kernels.nodes.radial_sums import (
     FINENESS,
+    MOST_BINS,
     PointSums,
     bin_numbers,
     sum_over_points,
@@ -35,9 +36,10 @@ from gpcert.kernels.nodes.radial_variations import (
     FAR,
     SLACK,
     DistanceRange,
-    fifth_shares,
+    fifth_within,
     first,
     largest_third,
+    share_weights,
     third,
 )
 from gpcert.rounding import root, up
@@ -71,6 +73,8 @@ def serves(batch: RadialBatch) -> bool:
         return False
     if not batch.regular or not float(batch.rho.max()) <= LARGEST_RHO:
         return False
+    if node.bins < MOST_BINS:
+        return True
     last = ((node.bins - 1) / FINENESS) ** 2
     return node.profile.peak(0, STEEP) <= last or float(r.max()) < (node.bins / FINENESS) ** 2
 
@@ -149,7 +153,9 @@ class BinTables:
         ends = up(np.minimum(third(profile, *distances), largest_third(profile)) / 6.0, 1)
         center = DistanceRange(self.low - self.error, up(self.high + self.error, 2))
         center.high[-1] = FAR
-        fifth = up(fifth_shares(profile, center, distances, rho, SHARES) / 120.0, 2)
+        moves = np.asarray(SHARES)[:, None, None] * rho
+        within = fifth_within(profile, center, distances, moves)
+        fifth = up(np.tensordot(share_weights(SHARES), within, 1) / 120.0, 12)
         cubic, quartic = (part + 0.0 * rho for part in self.rounding)
         smooth = rho**3 * (cubic + rho * quartic) + node.variance * (rho**5 * fifth)
         rough = node.variance * (rho**3 * ends)

@@ -86,7 +86,7 @@ class RadialProfile(ABC):
     def weighted(
         self, r: Annotated[np.ndarray, "B N"], a: np.ndarray, highest: int
     ) -> list[np.ndarray]:
-        """`a F_n(r)`, n = 0, ..., highest, new arrays, for weights a (N,) or (B, N); not a number
+        """`a F_n(r)`, n = 0, ..., highest, new arrays, for weights a that broadcast; not a number
         where a is 0 and F_n infinite. Rounded like `terms`, and once more."""
         return [a * term for term in self.terms(r, *((n, 0) for n in range(highest + 1)))]
 

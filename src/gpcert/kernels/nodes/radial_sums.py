@@ -89,8 +89,11 @@ def sum_over_points(
         used = terms[1:3]
         if goes_on is not None:
             used = [*used, *_kept(terms[2:], goes_on[block], numbers)]
-        for out, term, degree in zip(raw, used, degrees, strict=True):
-            out[:, block] = moments.products(term, degree)
+        for place, (out, term, degree) in enumerate(zip(raw, used, degrees, strict=True)):
+            if place == 2 and term is terms[2]:  # all points go on: sums that are known
+                out[:, block] = raw[1][: len(out), block]
+            else:
+                out[:, block] = moments.products(term, degree)
     split = [moments.by_degree(out, degree) for out, degree in zip(raw, degrees, strict=True)]
     return PointSums(totals, value, split[0], split[1], split[2:] or None)
 
