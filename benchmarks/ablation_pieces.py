@@ -169,7 +169,7 @@ PIECES = (
     Piece("norms of slices", f"{TABLE}slice_norm", _answer(None), "slice"),
     Piece(
         "tensors of degree 3 and 4",
-        f"{NODES}radial:MOST_TENSOR_FEATURES {NODES}radial_bins:MOST_TENSOR_FEATURES",
+        f"{NODES}radial_batch:MOST_TENSOR_FEATURES {NODES}radial_bins:MOST_TENSOR_FEATURES",
         _constant(0),
         "rough",
     ),

@@ -72,9 +72,9 @@ def _quotient(a: Array, b: Array) -> Array:
 
 @lru_cache(maxsize=128)
 def _coefficients(p: int, n: int) -> tuple[float, ...]:
-    """Of `(2 nu)^n theta`, see `Matern.weighted`, lowest first."""
+    """Of `(2 nu)^n theta / theta_p(0)`, see `Matern.weighted`, lowest first."""
     found = reverse_bessel(p - n) if n <= p else (0,) * (n - p) + reverse_bessel(n - p - 1)[::-1]
-    return tuple(float((2 * p + 1) ** n * c) for c in found)
+    return tuple(float(Fraction((2 * p + 1) ** n * c, reverse_bessel(p)[0])) for c in found)
 
 
 def _horner(coefficients: tuple[float, ...], x: np.ndarray) -> np.ndarray:
@@ -172,7 +172,7 @@ class Matern(RadialKernel):
         """`(2 nu)^(n - k/2) e^-t t^(k - 2m - 1) theta_m(t) / theta_p(0)`; positive sums only."""
         xp = namespace(r)
         p, t = self.p, self._scaled(r)
-        value = xp.exp(-t) / float(reverse_bessel(p)[0])
+        value = xp.exp(-t)  # meets the polynomial first: the quotient may be subnormal
         polynomials: dict[int, Array | float] = {}
         powers: dict[int, Array] = {}
         found = []
@@ -182,8 +182,8 @@ class Matern(RadialKernel):
                 polynomials[m] = self._polynomial(m, t)
             if exponent and abs(exponent) not in powers:
                 powers[abs(exponent)] = power(t, abs(exponent))
-            term = (self._rate ** (2 * n - k)) * value
-            term *= polynomials[m]
+            term = polynomials[m] * value
+            term *= self._rate ** (2 * n - k) / float(reverse_bessel(p)[0])
             if exponent > 0:
                 term *= powers[exponent]
             elif exponent < 0:
@@ -201,7 +201,7 @@ class Matern(RadialKernel):
         t = self._rate * r
         np.minimum(t, LARGEST_T, out=t)
         value = np.exp(-t)
-        value *= a / float(reverse_bessel(p)[0])
+        value *= a
         q = 1.0 / t if highest > p else t
         for n in range(highest + 1):
             term = _horner(_coefficients(p, n), t if n <= p else q)

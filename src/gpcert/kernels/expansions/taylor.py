@@ -58,7 +58,7 @@ class TaylorExpansion(Expansion):
     reach: Reach
 
     @property
-    def K(self) -> PerCellAndPoint:  # noqa: N802  # pyright: ignore[reportIncompatibleVariableOverride]
+    def K(self) -> PerCellAndPoint:  # pyright: ignore[reportIncompatibleVariableOverride]
         """See `Expansion`: not computed before it is asked for."""
         return self.batch.value
 

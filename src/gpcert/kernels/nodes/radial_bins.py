@@ -45,7 +45,8 @@ from gpcert.kernels.nodes.radial_variations import (
 from gpcert.rounding import root, up
 
 if TYPE_CHECKING:
-    from gpcert.kernels.nodes.radial import LocalRadial, RadialBatch
+    from gpcert.kernels.nodes.radial import LocalRadial
+    from gpcert.kernels.nodes.radial_batch import RadialBatch
 
 FEWEST_POINTS = 256
 """Below, tables cost more than the points."""

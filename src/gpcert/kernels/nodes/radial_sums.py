@@ -18,7 +18,8 @@ from gpcert.kernels.nodes.radial_remainder import TENSOR_DEGREES
 from gpcert.kernels.nodes.symmetric_tensors import dense
 
 if TYPE_CHECKING:
-    from gpcert.kernels.nodes.radial import LocalRadial, RadialBatch
+    from gpcert.kernels.nodes.radial import LocalRadial
+    from gpcert.kernels.nodes.radial_batch import RadialBatch
 
 FINENESS = 128.0
 """Bin j holds distances from (j / 128)^2 to ((j+1) / 128)^2, the last one all beyond: of width
