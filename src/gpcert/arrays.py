@@ -21,11 +21,17 @@ from gpcert.extras import optional
 Array = Any  # numpy.ndarray or torch.Tensor, always float64 inside the engine
 
 # Shapes in annotations: letters of GLOSSARY.md, checked while tests run (`tests/shapes.py`).
+Reals = Annotated[Array, "#"]  # or a number; those of a call broadcast, also to its result
 PerCell = Annotated[Array, "B"]
 PerCellAndFeature = Annotated[Array, "B f"]
 PerCellAndClass = Annotated[Array, "B m"]
 PerCellAndPoint = Annotated[Array, "B N"]
 PerCellMatrix = Annotated[Array, "B f f"]
+Gaps = Annotated[Array, "B n"]
+PerClass = Annotated[Array, "m"]
+Vectors = Annotated[Array, "... f"]
+PerVector = Annotated[Array, "..."]
+Index = Annotated[Array, "i"]
 Rows = Annotated[Array, "n f"]
 PerRow = Annotated[Array, "n"]
 Inputs = Annotated[np.ndarray, "n d"]
