@@ -75,7 +75,7 @@ class MultinomialProbit(ClassLikelihood):
         return math.inf
 
     def joint_range(
-        self, wins: tuple[PerCell, PerCell], correlation: tuple[PerCell, PerCell]
+        self, wins: tuple[Array, Array], correlation: tuple[PerCell, PerCell]
     ) -> tuple[PerCell, PerCell] | None:
         """`Phi_2(h; rho)` with `Phi(h_k) = P(beat k)`: `slepian_bounds` at the ends."""
         low, high = (score_bounds(p) for p in wins)

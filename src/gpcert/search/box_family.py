@@ -13,7 +13,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from gpcert.arrays import Backend, PerCell, PerCellAndFeature, Rows, to_numpy
+from gpcert.arrays import Backend, PerCellAndFeature, Rows, to_numpy
 from gpcert.committee import Model
 from gpcert.deadline import OutOfTime, checkpoint
 from gpcert.enclosures import Evaluation, Portfolio, local_model
@@ -84,7 +84,7 @@ class BoxFamily:
 
     def evaluation(
         self,
-        question: PerCell,
+        question: np.ndarray,
         low: PerCellAndFeature,
         high: PerCellAndFeature,
         optional: bool = True,
