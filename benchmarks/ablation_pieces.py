@@ -173,7 +173,7 @@ PIECES = (
         _constant(0),
         "rough",
     ),
-    Piece("bins of distances", f"{NODES}radial:serves", _answer(False), "rough"),
+    Piece("bins of distances", f"{NODES}radial_batch:serves", _answer(False), "rough"),
     Piece(
         "cells in a ball",
         "enclosures.quadratic_minimum:_ball_improvement",
