@@ -66,6 +66,11 @@ class SquaredExponential(RadialKernel):
         value = xp.exp(-0.5 * most * most)
         return [value * power(most, k) if k else value for _, k in pairs]
 
+    def at_squares(self, r2: np.ndarray) -> np.ndarray:
+        exponents = np.minimum(r2, 3600.0)  # r <= 60, as in `terms`
+        exponents *= -0.5
+        return np.exp(exponents, out=exponents)
+
     def growth(self, n: int, r: Array) -> Array:
         return r * r
 

@@ -83,6 +83,10 @@ class RadialProfile(ABC):
             found.append(term)
         return found
 
+    def at_squares(self, r2: np.ndarray) -> np.ndarray:
+        """`F_0(sqrt(r2))` as an array of its own; without the root where none is needed."""
+        return self.terms(np.sqrt(r2), (0, 0))[0]
+
     def growth(self, n: int, r: Array) -> Array:
         """`w_n(r)`, n <= 3, for 0 <= r <= 1e140; relative rounding like that of `terms`."""
         return r * (r * self.ratio(n, r))
