@@ -66,6 +66,13 @@ class SquaredExponential(RadialKernel):
         value = xp.exp(-0.5 * most * most)
         return [value * power(most, k) if k else value for _, k in pairs]
 
+    def at_squares(self, r2: np.ndarray, a: float) -> np.ndarray:
+        found = np.minimum(r2, 3600.0)  # r <= 60, as in `terms`
+        found *= -0.5
+        np.exp(found, out=found)
+        found *= a
+        return found
+
     def growth(self, n: int, r: Array) -> Array:
         return r * r
 
