@@ -95,7 +95,8 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         xp = namespace(expansion.K)
         geometry = expansion.geometry
         coefficients = expansion.K * combination.weights
-        zeroth, gradient, hessian = self.moments(coefficients, expansion.scaled)
+        moments = self.moments_and_cubes(coefficients, expansion.scaled)
+        zeroth, gradient, hessian = moments[0]
         errors, cubic_rounding = self._coefficient_errors(expansion, combination, coefficients)
         # omega k(., c) = s^2 exactly: the function at the centre itself is the constant
         value = zeroth + self.variance if combination.own else zeroth
@@ -108,7 +109,6 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         if combination.slack is not None:
             drift = up(combination.slack * xp.sqrt(expansion.squared_sizes[0][:, 2]), 8)
         box = (geometry.half, geometry.rho)
-        moments = (zeroth, gradient, hessian)
         higher = self.higher_terms(
             coefficients,
             expansion.scaled,

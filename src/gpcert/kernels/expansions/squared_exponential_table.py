@@ -30,7 +30,6 @@ from gpcert.kernels.expansions.higher_degrees import (
 from gpcert.kernels.expansions.squared_exponential_errors import kernel_errors, subtraction_error
 from gpcert.kernels.exponentials import exponential_tail
 from gpcert.kernels.nodes.moments import MomentTable
-from gpcert.kernels.nodes.symmetric_tensors import sorted_index
 from gpcert.regions import Region
 from gpcert.regions.frame import power_of_two
 from gpcert.rounding import (
@@ -191,37 +190,34 @@ class SquaredExponentialTable:
         """`sum_i a_bi (1, u_i, u_i u_i^T)` for coefficients (B, N), u_i = z_i - c_b scaled."""
         return self._table.moments(coefficients, scaled)
 
-    @cached_property
-    def _cubes(self) -> Array:
-        """(N, n) products z_j z_k z_l over the sorted triples of features."""
-        xp = namespace(self.points)
-        triples, _ = sorted_index(self.points.shape[1], 3)
-        z = self.points
-        j, k, m = (xp.asarray(triples[:, i], device=z.device) for i in range(3))
-        return z[:, j] * z[:, k] * z[:, m]
+    def moments_and_cubes(
+        self, coefficients: PerCellAndPoint, scaled: Array
+    ) -> tuple[tuple[Array, Array, Array], Array | None]:
+        """`moments` and, for few features, the raw third ones of `cubic_terms`, by one product."""
+        if 0 < self.points.shape[1] <= MOST_CUBIC_FEATURES:
+            return self._table.moments_and_cubes(coefficients, scaled)
+        return self._table.moments(coefficients, scaled), None
 
     def higher_terms(
         self,
         coefficients: Array,
         scaled: Array,
-        moments: tuple[Array, Array, Array],
+        moments: tuple[tuple[Array, Array, Array], Array | None],
         box: Box,
         rounding: PerCell,
         drift: Array | None = None,
         copies: int = 1,
     ) -> HigherTerms | None:
-        """Third moments by one matrix product for few features, `rounding` (B,) as in
-        `moment_errors`; else the points' Gram matrix, N^2 a cell, once for all `copies` of a cell.
-        """
+        """Third `moments_and_cubes` if known, `rounding` (B,) as in `moment_errors`; else the
+        points' Gram matrix, N^2 per cell, once for all `copies` of a cell."""
         xp = namespace(coefficients)
-        f = self.points.shape[1]
         # |T_n| <= sum |a_i| m_i^n, and m_i^n <= m_i^2 (largest m)^(n-2)
         growth = [self._largest_extent ** (n - 2) for n in range(3, HIGHEST_DEGREE + 1)]
         drifts = xp.stack([0.0 * box[1] if drift is None else drift * g for g in growth], axis=1)
-        if 0 < f <= MOST_CUBIC_FEATURES:
-            third = coefficients @ self._cubes
+        lower, third = moments
+        if third is not None:
             error = rounding + self._cubic_floor + up(drifts[:, 0], 4)
-            return cubic_terms(third, moments, scaled, error, box)
+            return cubic_terms(third, lower, scaled, error, box)
         if not bool(xp.any(box[1] > 0)):
             return None  # single points have no higher degrees
         return self.gram_degrees(coefficients, scaled, box, 3, up(drifts, 8), copies)
