@@ -23,6 +23,7 @@ from gpcert.kernels.expansions.geometry import inverse_lengths
 from gpcert.kernels.expansions.higher_degrees import (
     HIGHEST_DEGREE,
     HigherTerms,
+    Triples,
     cubic_terms,
     gram_terms,
     shared_gram_terms,
@@ -177,10 +178,10 @@ class SquaredExponentialTable:
         """(N, 6): what `squared_sizes` sums K^2 with."""
         xp = namespace(self.points)
         extent2 = (self.point_norms + self.reach) ** 2
-        powers = xp.stack([xp.ones_like(extent2), extent2, extent2**2], axis=1)
-        relative = self.relative_error[:, None]
+        powers = xp.stack([xp.ones_like(extent2), extent2, extent2**2])
+        relative = self.relative_error
         # the first sums are about k itself, not fl(k): k <= (1 + relative) fl(k)
-        return xp.concat([powers * (1.0 + relative) ** 2, powers * relative**2], axis=1)
+        return xp.concat([powers * (1.0 + relative) ** 2, powers * relative**2]).T
 
     @cached_property
     def _table(self) -> MomentTable:
@@ -198,6 +199,10 @@ class SquaredExponentialTable:
             return self._table.moments_and_cubes(coefficients, scaled)
         return self._table.moments(coefficients, scaled), None
 
+    @cached_property
+    def _triples(self) -> Triples:
+        return Triples.of(self.lengths.shape[-1], self.points)
+
     def higher_terms(
         self,
         coefficients: Array,
@@ -208,7 +213,7 @@ class SquaredExponentialTable:
         drift: Array | None = None,
         copies: int = 1,
     ) -> HigherTerms | None:
-        """Third `moments_and_cubes` if known, `rounding` (B,) as in `moment_errors`; else the
+        """Third `moments_and_cubes` if known, `rounding` (B,) the last of `terms`; else the
         points' Gram matrix, N^2 per cell, once for all `copies` of a cell."""
         xp = namespace(coefficients)
         # |T_n| <= sum |a_i| m_i^n, and m_i^n <= m_i^2 (largest m)^(n-2)
@@ -217,7 +222,7 @@ class SquaredExponentialTable:
         lower, third = moments
         if third is not None:
             error = rounding + self._cubic_floor + up(drifts[:, 0], 4)
-            return cubic_terms(third, lower, scaled, error, box)
+            return cubic_terms(third, lower, scaled, self._triples, error, box)
         if not bool(xp.any(box[1] > 0)):
             return None  # single points have no higher degrees
         return self.gram_degrees(coefficients, scaled, box, 3, up(drifts, 8), copies)
@@ -273,21 +278,25 @@ class SquaredExponentialTable:
         """What underflow can cost a moment of degree up to six."""
         return self.floor * (1.0 + self._largest_extent) ** HIGHEST_DEGREE
 
-    def moment_errors(self, coefficients: Array) -> Array:
-        """`sum_i |a_i| eta_i (|z_i| + |c|)^n`, eta_i = gamma(N + 2f + 32) + relative error of k.
+    def terms(self, K: PerCellAndPoint, weights: Array) -> tuple[PerCellAndPoint, Array]:
+        """`a_i = k_i t_i` (B, N), and errors (B, 4) of their moments of degree n about a centre:
+        `sum_i |a_i| eta_i (|z_i| + |c|)^n`, eta_i = gamma(N + 2f + 128) + relative error of k.
 
         Reason: each moment is a dot product of N terms whose factors carry at most 3n + 8 further
-        roundings; intermediate shifts are bounded by `(|z_i| + |c|)^n`, in norm, termwise.
+        roundings. Shifted to the centre, the errors of the products add up by `(|z_i| + |c|)^n` in
+        norm, as lower moments enter only through the products; the shifts' own roundings (fewer
+        than 14) meet sizes of at most `7 (|z_i| + |c|)^n`, since `|u_i| <= |z_i| + |c|`.
         """
-        return up(_sums_of_sizes(coefficients, self._error_columns), self.points.shape[0] + 8)
+        coefficients, sums = _products_and_sizes(K, weights, self._error_columns)
+        return coefficients, up(sums, self.points.shape[0] + 8)
 
     @cached_property
     def _error_columns(self) -> Array:
-        """(N, 4), see `moment_errors`."""
+        """(N, 4), see `terms`."""
         N, f = self.points.shape
-        eta = gamma(N + 2 * f + 32) + self.relative_error
+        eta = gamma(N + 2 * f + 128) + self.relative_error
         extent = self.point_norms + self.reach
-        return namespace(extent).stack([eta * extent**n for n in range(4)], axis=1)
+        return namespace(extent).stack([eta * extent**n for n in range(4)]).T
 
     @property
     def floor(self) -> float:
@@ -385,5 +394,6 @@ def _sums_of_squares(rows: Array, columns: Array) -> Array:
 
 
 @fused
-def _sums_of_sizes(rows: Array, columns: Array) -> Array:
-    return dot(namespace(rows).abs(rows), columns)
+def _products_and_sizes(K: Array, weights: Array, columns: Array) -> tuple[Array, Array]:
+    rows = K * weights
+    return rows, dot(namespace(rows).abs(rows), columns)

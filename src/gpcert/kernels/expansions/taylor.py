@@ -108,7 +108,7 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
         """The polynomial of the best degree, and what it leaves, cell by cell."""
         batch, sizes = expansion.batch, expansion.sizes
         xp = namespace(expansion.K)
-        a = xp.broadcast_to(combination.weights, expansion.K.shape)
+        a = xp.broadcast_to(combination.signed, expansion.K.shape)
         own = OwnTerm.of(batch, sizes) if combination.own else None
         norm = xp.zeros_like(expansion.geometry.rho2) + combination.squared_norm
         norm = up(xp.sqrt(norm), 2)
@@ -118,7 +118,7 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
             better = tails[n] <= error
             error = xp.where(better, tails[n], error)
             degree = xp.where(better, xp.full_like(norm, float(n)), degree)
-        binned = batch.binned(combination.weights)
+        binned = batch.binned(combination.signed)
         near, gained, cubic = None, False, None
         if pointwise:
             local, left_out = pointwise_remainder(batch, a, combination.slack, binned)
@@ -143,7 +143,7 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
         """The polynomial of the chosen degree; coefficients that are not used become zero."""
         batch, near = expansion.batch, choice.near
         xp = namespace(expansion.K)
-        a = xp.broadcast_to(combination.weights, expansion.K.shape)
+        a = xp.broadcast_to(combination.signed, expansion.K.shape)
         jet = None if near is not None or choice.binned is None else choice.binned.jet()
         if jet is None:
             jet = batch.contract(a if near is None else xp.where(near, xp.zeros_like(a), a))
