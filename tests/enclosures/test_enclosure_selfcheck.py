@@ -73,15 +73,15 @@ class TestRemainder:
 
 
 def test_gradient_with_the_wrong_sign(monkeypatch):
-    real = LocalSquaredExponential.moments
+    real = LocalSquaredExponential.moments_and_cubes
 
     def flipped(self, coefficients, scaled):
-        value, gradient, hessian = real(self, coefficients, scaled)
-        return value, -gradient, hessian
+        (value, gradient, hessian), cubes = real(self, coefficients, scaled)
+        return (value, -gradient, hessian), cubes
 
     check_mean(plain_case())
     check_variance(plain_case())
-    monkeypatch.setattr(LocalSquaredExponential, "moments", flipped)
+    monkeypatch.setattr(LocalSquaredExponential, "moments_and_cubes", flipped)
     with pytest.raises(AssertionError):
         check_mean(plain_case())
     with pytest.raises(AssertionError):

@@ -62,7 +62,7 @@ def test_third_moments_are_within_their_error(seed):
     for found, plain in zip(lower, MomentTable(z).moments(a, c), strict=True):
         assert np.allclose(found, plain, rtol=1e-12, atol=1e-12 * np.abs(c).max() ** 2)
     box = (np.ones((B, f)), np.full(B, f**0.5))
-    cubic = cubic_terms(raw, lower, c, triples, np.zeros(B), box).cubic
+    cubic = cubic_terms(raw, c, lower, triples, np.zeros(B), box).cubic
     u = z[None].astype(np.longdouble) - c[:, None].astype(np.longdouble)
     cubes = np.prod([u[:, :, j] for j in triples.features], axis=0)
     off = np.einsum("bi,bin->bn", a.astype(np.longdouble), cubes) - cubic.tensor

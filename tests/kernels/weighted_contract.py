@@ -98,7 +98,7 @@ class WeightedContract(KernelCase):
         scaled = local.scaled_centers(centers)
         _, K = local.values(scaled)
         a, errors = local.terms(K, xp.asarray(weights))
-        value, gradient, hessian = (to_numpy(m) for m in local.moments(a, scaled))
+        value, gradient, hessian = (to_numpy(m) for m in local.moments_and_cubes(a, scaled)[0])
         errors = to_numpy(errors) + local.floor * float(abs(weights).sum())
         step = rng.normal(size=f) / (np.linalg.norm(rng.normal(size=f)) + 1.0)
         d, lengths = exact(step), exact(self.units[region.free])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Generic, TypeVar
 
@@ -19,7 +19,6 @@ from gpcert.arrays import (
     Array,
     PerCell,
     PerCellAndFeature,
-    PerCellAndPoint,
     PerCellMatrix,
     namespace,
 )
@@ -33,17 +32,18 @@ from gpcert.regions.image import ImageCells
 from gpcert.rounding import up
 
 
-@dataclass(frozen=True, eq=False)
 class Expansion:
-    """Kernel values K (B, N) at the centres of a batch of cells, shared by mean and variance."""
+    """A kernel at the centres of a batch of cells, shared by mean and variance."""
 
     geometry: Geometry
-    K: PerCellAndPoint
+
+    K: Array
+    """(B, N): its values."""
 
     def restricted_to(self, index: Array, kernel: LocalKernel) -> Expansion:
-        """The same for some of the points, which `kernel` is bound to."""
-        del kernel
-        return replace(self, K=self.K[:, index])
+        """The same for some of the points, which `kernel` is bound to; asked of kernels only that
+        can be restricted."""
+        raise NotImplementedError(f"{type(self).__name__}: not for {len(index)} points of {kernel}")
 
     def copied(self, count: int) -> Expansion:
         """The same, where its cells are so many times the same ones, one after the other."""

@@ -75,8 +75,8 @@ class Triples(NamedTuple):
 
 def cubic_terms(
     third: Array,
-    lower: tuple[Array, Array, Array],
     scaled: Array,
+    lower: tuple[Array, Array, Array],
     triples: Triples,
     error: PerCell,
     box: tuple[Array, Array],

@@ -24,7 +24,7 @@ from typing import Annotated
 
 import numpy as np
 
-from gpcert.arrays import Array, PerCellAndFeature, namespace, row_products
+from gpcert.arrays import Array, PerCellAndFeature, PerCellAndPoint, namespace, row_products
 from gpcert.fusion import fused
 from gpcert.kernels.expansions.base import (
     Combination,
@@ -53,6 +53,8 @@ from gpcert.rounding import gamma, nonnegative, root, up
 class WeightedExpansion(Expansion):
     """`scaled` (B, f): the centres; `distances` (B, N): their squared distances from the points."""
 
+    geometry: Geometry
+    K: PerCellAndPoint
     scaled: PerCellAndFeature
     distances: Annotated[Array, "B N"]
     table: SquaredExponentialTable

@@ -19,15 +19,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 
 from gpcert.arrays import Array, Backend, Inputs, Points, namespace
 from gpcert.kernels.expansions.geometry import inverse_lengths
-from gpcert.kernels.expansions.higher_degrees import HigherTerms
 from gpcert.kernels.expansions.squared_exponential import LocalSquaredExponential, WeightedExpansion
 from gpcert.kernels.expansions.squared_exponential_errors import kernel_errors, subtraction_error
+from gpcert.kernels.expansions.squared_exponential_table import Cubes
 from gpcert.regions.frame import power_of_two
 from gpcert.rounding import gamma, nonnegative, up
 
@@ -140,12 +140,9 @@ class SquaredExponentialSections(LocalSquaredExponential):
         """Every cell has a table of its own: nothing to be shared."""
         del index
 
-    def moments(self, coefficients: Array, scaled: Array) -> tuple[Array, Array, Array]:
-        return self.moments_and_cubes(coefficients, scaled)[0]
-
     def moments_and_cubes(
         self, coefficients: Array, scaled: Array
-    ) -> tuple[tuple[Array, Array, Array], Array]:
+    ) -> tuple[tuple[Array, Array, Array], Cubes]:
         """`sum_i a_bi (1, u_bi, u_bi^2)`, u = p - c, and of u_bi^3, all about the centre itself."""
         xp = namespace(coefficients)
         u, terms, sums = self.points - scaled, coefficients, []
@@ -153,11 +150,7 @@ class SquaredExponentialSections(LocalSquaredExponential):
             sums.append(xp.sum(terms, axis=1))
             terms = terms * u
         zeroth, first, second, third = sums
-        return (zeroth, first[:, None], second[:, None, None]), third[:, None]
-
-    def higher_terms(self, coefficients: Array, scaled: Array, *rest: Any) -> HigherTerms | None:
-        """The parent's; its shift of third moments has nothing left to do."""
-        return super().higher_terms(coefficients, 0.0 * scaled, *rest)
+        return (zeroth, first[:, None], second[:, None, None]), (third[:, None], 0.0 * scaled)
 
     @cached_property
     def _largest_extent(self) -> float:

@@ -51,6 +51,9 @@ FARTHEST = 2.0**20
 """Squared distances in the fixed features end here: k is below TINY there and beyond, which every
 value allows, and an infinite one would make NaN of a slope of 0."""
 
+Cubes = tuple[Array, Array]
+"""Third moments (B, n) over sorted triples, and the centres (B, f) they are to be shifted to."""
+
 MOST_CUBIC_FEATURES = 12
 """Up to here all third moments (f^3/6 columns) cost less than one product with an N x N matrix."""
 
@@ -187,16 +190,14 @@ class SquaredExponentialTable:
     def _table(self) -> MomentTable:
         return MomentTable(self.points)
 
-    def moments(self, coefficients: PerCellAndPoint, scaled: Array) -> tuple[Array, Array, Array]:
-        """`sum_i a_bi (1, u_i, u_i u_i^T)` for coefficients (B, N), u_i = z_i - c_b scaled."""
-        return self._table.moments(coefficients, scaled)
-
     def moments_and_cubes(
         self, coefficients: PerCellAndPoint, scaled: Array
-    ) -> tuple[tuple[Array, Array, Array], Array | None]:
-        """`moments` and, for few features, the raw third ones of `cubic_terms`, by one product."""
+    ) -> tuple[tuple[Array, Array, Array], Cubes | None]:
+        """`sum_i a_bi (1, u_i, u_i u_i^T)` for coefficients (B, N), u_i = z_i - c_b scaled, and for
+        few features the third moments, by one product."""
         if 0 < self.points.shape[1] <= MOST_CUBIC_FEATURES:
-            return self._table.moments_and_cubes(coefficients, scaled)
+            moments, third = self._table.moments_and_cubes(coefficients, scaled)
+            return moments, (third, scaled)
         return self._table.moments(coefficients, scaled), None
 
     @cached_property
@@ -207,7 +208,7 @@ class SquaredExponentialTable:
         self,
         coefficients: Array,
         scaled: Array,
-        moments: tuple[tuple[Array, Array, Array], Array | None],
+        moments: tuple[tuple[Array, Array, Array], Cubes | None],
         box: Box,
         rounding: PerCell,
         drift: Array | None = None,
@@ -219,10 +220,10 @@ class SquaredExponentialTable:
         # |T_n| <= sum |a_i| m_i^n, and m_i^n <= m_i^2 (largest m)^(n-2)
         growth = [self._largest_extent ** (n - 2) for n in range(3, HIGHEST_DEGREE + 1)]
         drifts = xp.stack([0.0 * box[1] if drift is None else drift * g for g in growth], axis=1)
-        lower, third = moments
-        if third is not None:
+        lower, cubes = moments
+        if cubes is not None:
             error = rounding + self._cubic_floor + up(drifts[:, 0], 4)
-            return cubic_terms(third, lower, scaled, self._triples, error, box)
+            return cubic_terms(*cubes, lower, self._triples, error, box)
         if not bool(xp.any(box[1] > 0)):
             return None  # single points have no higher degrees
         return self.gram_degrees(coefficients, scaled, box, 3, up(drifts, 8), copies)
