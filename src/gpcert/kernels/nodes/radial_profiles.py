@@ -90,6 +90,10 @@ class RadialProfile(ABC):
         where a is 0 and F_n infinite. Rounded like `terms`, and once more."""
         return [a * term for term in self.terms(r, *((n, 0) for n in range(highest + 1)))]
 
+    def at_squares(self, r2: np.ndarray, a: float) -> np.ndarray:
+        """`a F_0(sqrt(r2))`, a new array; without the root where none is needed."""
+        return self.weighted(np.sqrt(r2), np.asarray(a), 0)[0]
+
     def growth(self, n: int, r: Array) -> Array:
         """`w_n(r)`, n <= 3, for 0 <= r <= 1e140; relative rounding like that of `terms`."""
         return r * (r * self.ratio(n, r))
