@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from gpcert.arrays import Array, PerCell
+from gpcert.arrays import Array, PerCell, PerCellAndClass
 from gpcert.integrals.moments import ClassMoments, IndependentMoments
 from gpcert.likelihoods.base import BinaryLikelihood, Likelihood
 
@@ -77,9 +77,11 @@ class ClassLikelihood(Likelihood):
         variances (B, m), the likelihood's noise not yet added; its time is O(m^2) at most."""
 
     @abstractmethod
-    def products(self, found: IndependentMoments, c: int) -> tuple[Array, Array]:
-        """The means (B, m) of `link_c link_k` at the law of `found`, the moments of class c alone
-        (weight 1, all others 0), and a bound (B,) of the error of each."""
+    def products(
+        self, value: PerCell, gradient: PerCellAndClass, errors: Array, c: int
+    ) -> tuple[Array, Array]:
+        """The means (B, m) of `link_c link_k`, and a bound (B,) of the error of each, from the mean
+        of link_c and its gradient in the latent means, known up to `errors` (B, 2 or more)."""
 
     @abstractmethod
     def probabilities(self, mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:
