@@ -2,7 +2,8 @@
 
 `Annotated[Array, "B f"]`, or an alias of it in `gpcert.arrays`, is an array of two axes. A letter
 means one length throughout a call: in its arguments, its result and the fields of the record whose
-method is called. A number means itself, `...` in front any further axes.
+method is called. A number means itself, `...` in front any further axes, the same throughout;
+`#` is a number or an array: those of a call broadcast together, also to its result's shape.
 Records (dataclasses and named tuples) are checked when they are made.
 
 `install` wraps what modules define when they are imported, so that names imported from them are the
@@ -23,6 +24,8 @@ from functools import cached_property
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from typing import Any
 
+import numpy as np
+
 
 class ShapeError(AssertionError):
     """An array has another shape than its annotation says."""
@@ -41,30 +44,62 @@ def _axes(spec: str) -> tuple[bool, tuple[str | int, ...]]:
     return leading, tuple(int(n) if n.isdigit() else n for n in names[leading:])
 
 
-def fit(value: Any, spec: str, known: dict[str | int, int], where: str) -> None:
+def fit(value: Any, spec: str, known: dict[Any, Any], where: str) -> None:
     """Bind the letters of `spec` to the lengths of `value`, or raise.
 
-    >>> import numpy as np
     >>> known = {"B": 3}
     >>> fit(np.zeros((3, 2)), "B f", known, "here")
     >>> known
     {'B': 3, 'f': 2}
     """
-    leading, axes = _axes(spec)
     shape = getattr(value, "shape", None)
-    if leading and shape is not None and len(shape) > len(axes):
-        shape = shape[len(shape) - len(axes) :]
+    if spec[0] == "#":
+        _join(() if isinstance(value, int | float) else shape, spec, known, where)
+        return
+    leading, axes = _axes(spec)
+    if leading and shape is not None and len(shape) >= len(axes):
+        lead, shape = shape[: len(shape) - len(axes)], shape[len(shape) - len(axes) :]
+        if known.setdefault("...", lead) != lead:
+            shape = None
     if shape is None or len(shape) != len(axes):
         got = getattr(value, "shape", type(value).__name__)
-        raise ShapeError(f"{where}: expected an array ({spec}), got {got}")
+        raise ShapeError(f"{where}: expected an array ({spec}) with {known}, got {got}")
     for axis, length in zip(axes, shape, strict=True):
         if length != (axis if type(axis) is int else known.setdefault(axis, length)):
             raise ShapeError(f"{where}: expected ({spec}) with {known}, got {tuple(value.shape)}")
 
 
+def _join(shape: Any, spec: str, known: dict[Any, Any], where: str) -> None:
+    """Broadcast a shape with those of a call's other numbers; a result, `#=`, has the joint one."""
+    joint = known.setdefault("#", shape)
+    if shape is None or (shape != joint and spec == "#="):
+        raise ShapeError(f"{where}: expected numbers of the joint shape {joint}, got {shape}")
+    if shape != joint:
+        try:
+            known["#"] = np.broadcast_shapes(joint, shape)
+        except ValueError as error:
+            raise ShapeError(f"{where}: expected numbers that fit {joint}, got {shape}") from error
+
+
+def _as_result(specs: Any) -> Any:
+    """The shapes of a result, whose numbers (`#`) do not widen the joint shape."""
+    if isinstance(specs, tuple):
+        return tuple(map(_as_result, specs))
+    if isinstance(specs, _Each | _OrNumber):
+        return type(specs)(_as_result(specs.spec))
+    return "#=" if specs == "#" else specs
+
+
 @dataclasses.dataclass(frozen=True)
 class _Each:
     """The shape of every member of a list, or of a tuple of any length."""
+
+    spec: Any
+
+
+@dataclasses.dataclass(frozen=True)
+class _OrNumber:
+    """The shape of what may be a plain number instead."""
 
     spec: Any
 
@@ -75,7 +110,8 @@ def _specs(hint: Any) -> Any:
     if origin is typing.Annotated:
         return hint.__metadata__[0] if isinstance(hint.__metadata__[0], str) else None
     if origin in {typing.Union, types.UnionType}:
-        return next((spec for spec in map(_specs, parts) if spec), None)
+        spec = next((spec for spec in map(_specs, parts) if spec), None)
+        return _OrNumber(spec) if spec and float in parts else spec
     if origin is list or (origin is tuple and ... in parts):
         spec = _specs(parts[0])
         return _Each(spec) if spec else None
@@ -85,7 +121,7 @@ def _specs(hint: Any) -> Any:
     return None
 
 
-def _fit_all(value: Any, specs: Any, known: dict[str | int, int], where: str) -> None:
+def _fit_all(value: Any, specs: Any, known: dict[Any, Any], where: str) -> None:
     if value is None or specs is None:
         return
     if isinstance(specs, str):
@@ -93,12 +129,15 @@ def _fit_all(value: Any, specs: Any, known: dict[str | int, int], where: str) ->
     elif isinstance(specs, _Each):
         for each in value:
             _fit_all(each, specs.spec, known, where)
+    elif isinstance(specs, _OrNumber):
+        if not isinstance(value, float):
+            _fit_all(value, specs.spec, known, where)
     else:
         for each, spec in zip(value, specs, strict=True):
             _fit_all(each, spec, known, where)
 
 
-def _shapes(annotations: dict[str, Any], names: dict[str, Any]) -> dict[str, Any]:
+def shapes(annotations: dict[str, Any], names: dict[str, Any]) -> dict[str, Any]:
     """The shapes of those annotations (texts, as all modules postpone them) that have some."""
     found = {}
     for name, hint in annotations.items():
@@ -117,7 +156,7 @@ def _fields(cls: type) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for base in reversed(cls.__mro__):
         module = sys.modules.get(base.__module__)
-        found |= _shapes(inspect.get_annotations(base), vars(module) if module else {})
+        found |= shapes(inspect.get_annotations(base), vars(module) if module else {})
     return found
 
 
@@ -136,14 +175,14 @@ def _letters(cls: type) -> dict[str, list[tuple[str, int]]]:
     for name, spec in _fields_of(cls).items():
         if isinstance(spec, str):
             for axis, letter in enumerate(reversed(_axes(spec)[1]), start=1):
-                if isinstance(letter, str):
+                if isinstance(letter, str) and letter != "#":
                     found.setdefault(letter, []).append((name, -axis))
     return found
 
 
-def _known_of(record: Any, wanted: frozenset[str]) -> dict[str | int, int]:
+def _known_of(record: Any, wanted: frozenset[str]) -> dict[Any, Any]:
     """The lengths that a record, whose fields fitted when it was made, gives to letters."""
-    known: dict[str | int, int] = {}
+    known: dict[Any, Any] = {}
     for letter, places in _letters(type(record)).items():
         if letter in wanted:
             for name, axis in places:
@@ -158,7 +197,7 @@ def _letters_in(specs: Any) -> set[str]:
     """All letters of the shapes of an annotation."""
     if isinstance(specs, str):
         return {axis for axis in _axes(specs)[1] if isinstance(axis, str)}
-    parts = [specs.spec] if isinstance(specs, _Each) else specs
+    parts = [specs.spec] if isinstance(specs, _Each | _OrNumber) else specs
     return {letter for part in parts if part for letter in _letters_in(part)}
 
 
@@ -166,18 +205,19 @@ def checked(function: Callable[..., Any], method: bool = False) -> Callable[...,
     """The function with its shapes checked; itself where its annotations name none."""
     # not its globals: a decorated function (`np.errstate`) has those of its decorator
     names = vars(sys.modules[function.__module__])
-    shapes = _shapes(inspect.get_annotations(function), names)
-    if not shapes:
+    named = shapes(inspect.get_annotations(function), names)
+    if not named:
         return function
     places = {name: k for k, name in enumerate(inspect.signature(function).parameters)}
     title = function.__qualname__
     plan = [
         (places[name], name, specs, f"{title}({name})")
-        for name, specs in shapes.items()
+        for name, specs in named.items()
         if name in places
     ]
     result_title = f"result of {title}"
-    returned, wanted = shapes.get("return"), frozenset().union(*map(_letters_in, shapes.values()))
+    returned = _as_result(named.get("return"))
+    wanted = frozenset().union(*map(_letters_in, named.values()))
 
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -202,8 +242,8 @@ def _check_class(cls: type) -> None:
             continue  # its fields are not there yet
         if inspect.isfunction(member):
             setattr(cls, name, checked(member, method=True))
-        elif isinstance(member, staticmethod):
-            setattr(cls, name, staticmethod(checked(member.__func__)))
+        elif isinstance(member, staticmethod | classmethod):
+            setattr(cls, name, type(member)(checked(member.__func__)))
         elif isinstance(member, property) and member.fget:
             setattr(cls, name, property(checked(member.fget, method=True), doc=member.__doc__))
         elif isinstance(member, cached_property):
@@ -223,7 +263,7 @@ def _checked_maker(made: Callable[..., Any]) -> Callable[..., Any]:
     def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
         result = made(self, *args, **kwargs)
         record: Any = self if result is None else result
-        known: dict[str | int, int] = {}
+        known: dict[Any, Any] = {}
         for name, specs, where in _titled_fields(type(record)):
             _fit_all(getattr(record, name), specs, known, where)
         return result

@@ -21,11 +21,17 @@ from gpcert.extras import optional
 Array = Any  # numpy.ndarray or torch.Tensor, always float64 inside the engine
 
 # Shapes in annotations: letters of GLOSSARY.md, checked while tests run (`tests/shapes.py`).
+Reals = Annotated[Array, "#"]  # or a number; those of a call broadcast, also to its result
 PerCell = Annotated[Array, "B"]
 PerCellAndFeature = Annotated[Array, "B f"]
 PerCellAndClass = Annotated[Array, "B m"]
 PerCellAndPoint = Annotated[Array, "B N"]
 PerCellMatrix = Annotated[Array, "B f f"]
+Gaps = Annotated[Array, "B n"]
+PerClass = Annotated[Array, "m"]
+Vectors = Annotated[Array, "... f"]
+PerVector = Annotated[Array, "..."]
+Index = Annotated[Array, "i"]
 Rows = Annotated[Array, "n f"]
 PerRow = Annotated[Array, "n"]
 Inputs = Annotated[np.ndarray, "n d"]
@@ -149,15 +155,15 @@ CACHED = 2**15
 """Numbers of an array that stay in a processor's cache from one pass to the next."""
 
 
-def row_blocks(array: Array) -> list[slice]:
-    """Rows of a matrix, in blocks of about `CACHED` numbers; of a tensor all at once: a GPU wants
+def row_blocks(array: Array, numbers: int = CACHED) -> list[slice]:
+    """Rows of a matrix, in blocks of about so many numbers; of a tensor all at once: a GPU wants
     few and large steps.
 
     >>> row_blocks(np.empty((3, 2**14)))
     [slice(0, 2, None), slice(2, 3, None)]
     """
     rows, columns = array.shape
-    step = max(1, CACHED // max(1, columns) if isinstance(array, np.ndarray) else rows)
+    step = max(1, numbers // max(1, columns) if isinstance(array, np.ndarray) else rows)
     return [slice(start, min(start + step, rows)) for start in range(0, max(1, rows), step)]
 
 

@@ -98,8 +98,8 @@ def test_a_lying_attack_is_not_confirmed(binary, X, monkeypatch):
         def decided(self, points):
             return [None] * len(points)
 
-        def values(self, points, rows):
-            return np.zeros(len(points)), np.zeros(len(points))
+        def value(self, latent, points, rows):
+            return np.zeros(len(points))
 
         def first_gradients(self, points, rows, *, latent):
             return [np.zeros_like(points)]

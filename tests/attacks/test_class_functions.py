@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from gpcert.attacks.functions import plain_function
-from gpcert.attacks.latent_classes import LatentClasses
 from gpcert.class_layout import class_layout
 from gpcert.kernels import Matern, SquaredExponential
 from gpcert.likelihoods import MultinomialProbit, Softmax
@@ -98,18 +97,6 @@ def test_classes_with_factors_of_their_own(m):
     room = 2e-6 if m < 4 else ROUGHER * np.abs(weights).sum()
     np.testing.assert_allclose(value, posterior.prediction(X) @ weights, atol=room)
     np.testing.assert_allclose(gradient, slopes_by_differences(function, X), atol=2e-5)
-    latent = LatentClasses(posterior, X)
-    np.testing.assert_allclose(latent.covariance, posterior.covariances(X), atol=1e-12)
-    by_mean, by_covariance = rng.normal(size=(7, m)), rng.normal(size=(7, m, m))
-    by_covariance = by_covariance + np.swapaxes(by_covariance, 1, 2)
-
-    def whole(X):
-        own = LatentClasses(posterior, X)
-        sums = (by_covariance * own.covariance).sum(axis=(1, 2))
-        return [(by_mean * own.mean).sum(axis=1) + sums]
-
-    found = latent.gradient(by_mean, by_covariance)
-    np.testing.assert_allclose(found, slopes_by_differences(whole, X), atol=1e-6)
 
 
 @pytest.mark.parametrize("likelihood", LIKELIHOODS)

@@ -40,7 +40,7 @@ def test_gradients_are_those_of_the_margins(name, latent):
         axis=1,
     )
     np.testing.assert_allclose(gradient, numbers, atol=2e-5)
-    np.testing.assert_allclose(value, margins.values(Y, rows)[1 if latent else 0], atol=1e-12)
+    np.testing.assert_allclose(value, margins.value(latent, Y, rows), atol=1e-12)
 
 
 def test_gradients_of_pairs_with_trends():

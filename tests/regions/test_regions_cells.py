@@ -59,7 +59,7 @@ def test_can_split_ends_at_neighbouring_floats():
 
 def test_take_concatenate_and_full_points():
     region = Ball([0.0, 5.0, 0.0], 1.0, features=[0, 2])
-    cells = region.root().split([0]).split(np.array([1, 0]))
+    cells = region.root().split(np.array([0])).split(np.array([1, 0]))
     both = Cells.concatenate([cells.take(np.array([0, 3])), cells.take(np.arange(4) == 1)])
     assert np.array_equal(both.lower, cells.lower[[0, 3, 1]])
     full = cells.points_full(cells.center)

@@ -8,7 +8,7 @@ import pytest
 import gpcert
 from gpcert import Ball, Box, Posterior, explain
 from gpcert.archive import write_arrays
-from gpcert.attacks.latent_classes import LatentClasses
+from gpcert.attacks.functions import Latent
 from gpcert.committee import Committee, load_model
 from gpcert.errors import InputError
 from gpcert.explain.predictions import features_seen
@@ -286,7 +286,7 @@ def test_the_same_in_other_units(name):
 def test_latent_classes_have_the_trend():
     model = posterior(m=3, likelihood=Softmax())
     X = BOX.sample(5, np.random.default_rng(0))
-    latent = LatentClasses(model, X)
+    latent = Latent(model, X, range(3))
     np.testing.assert_allclose(latent.mean, model.mean(X), rtol=1e-14)
     assert isinstance(posterior().likelihood, Gaussian)
 

@@ -8,7 +8,6 @@ from typing import Any, Unpack, get_args
 import numpy as np
 
 from gpcert.adapters import as_posterior
-from gpcert.analyses.arguments import check_radii, plain_decision
 from gpcert.analyses.attack import attack_regions
 from gpcert.api import certify, prediction_range
 from gpcert.api.progress import progress_line
@@ -18,6 +17,7 @@ from gpcert.api.rules import RuleOptions, decision_candidates
 from gpcert.api.words import (
     DecisionWords,
     one_of,
+    read_radii,
     read_tolerance,
     read_x,
     rule_words,
@@ -25,7 +25,7 @@ from gpcert.api.words import (
     verb,
 )
 from gpcert.attacks import AttackName, Effort, Margins, decision_margins, prediction_and_gradient
-from gpcert.attacks.single_margins import BinaryMargins, DeviationMargins, LevelMargins
+from gpcert.attacks.margins import DeviationMargins
 from gpcert.certificates import Interval, PredictionRange, Status
 from gpcert.certificates.record import Searched
 from gpcert.certificates.schema import ADDED, like
@@ -166,10 +166,10 @@ def safety_curve(
     attack = one_of("attack", attack, get_args(AttackName))
     tol = read_tolerance(tol)
     shape = Where.read(words).shape(posterior)
-    grid = check_radii(radii)
+    grid = read_radii(radii)
     balls = [shape.ball(point, radius) for radius in grid.tolist()]
     _ = decision_candidates(posterior, point, options).guess  # refuses what `certify` does
-    margins = decision_margins(posterior, point[None], plain_decision(options))
+    margins = decision_margins(posterior, point[None], options)
     question = range_question(posterior, None)
     if output is None and question.default is None:
         output = margins.decided(point[None])[0]
@@ -226,11 +226,10 @@ class _Shown:
         probability = question.quantity == "probability"
         self.quantity = question.meanings[self.index] if probability else question.quantity
         if isinstance(margins, DeviationMargins):
-            if margins.posterior.outputs == 1:
+            if margins.model.outputs == 1:
                 self.levels = (self.value - margins.delta, self.value + margins.delta)
-        elif isinstance(margins, BinaryMargins | LevelMargins):
-            level = margins.threshold if isinstance(margins, BinaryMargins) else margins.level
-            above = margins.signs[0] > 0
+        elif margins.level is not None:
+            level, above = margins.level, bool(margins.winners[0])
             if self._first:  # of two classes: it has what the second leaves
                 level, above = 1.0 - level, not above
             self.levels = (level, None) if above else (None, level)
@@ -246,7 +245,7 @@ class _Shown:
             found, _ = prediction_and_gradient(self.model, X)
             return found[:, self.index]
         if isinstance(self.margins, DeviationMargins):
-            return self.margins.posterior.predict(X)[0][:, self.index]
+            return self.margins.model.mean(X)[:, self.index]
         found = self.margins.shown(X, np.zeros(len(X), dtype=int))
         return 1.0 - found if self._first else found
 

@@ -69,7 +69,10 @@ def attack_points(
         found.append(search)
         if method == "best":
             found += _descents(margins, places, [search], Effort(0, effort.iterations), rng)
-    return _best(margins, found, rows)
+    best, value = starts, margins.value(False, starts, rows)
+    for other in found[1:]:
+        best, value = margins.better(best, value, other, rows)
+    return best
 
 
 def _descents(
@@ -101,18 +104,6 @@ def _descents(
     return found
 
 
-def _best(margins: Margins, candidates: list[np.ndarray], rows: np.ndarray) -> np.ndarray:
-    """The candidate with the smallest predicted margin; of equal ones the smallest latent one."""
-    best = candidates[0]
-    value, latent = margins.values(best, rows)
-    for other in candidates[1:]:
-        reached, below = margins.values(other, rows)
-        better = (reached < value) | ((reached == value) & (below < latent))
-        best = np.where(better[:, None], other, best)
-        value, latent = np.where(better, reached, value), np.where(better, below, latent)
-    return best
-
-
 def gradient_sign(
     margins: Margins, places: Neighbourhoods, starts: np.ndarray, *, latent: bool = True
 ) -> np.ndarray:
@@ -128,7 +119,7 @@ def gradient_sign(
     best, value = starts, np.full(len(starts), np.inf)
     for gradient in margins.first_gradients(starts, rows, latent=latent):
         found = places.linear_minimizers(gradient, rows)
-        reached = margins.values(found, rows)[0 if not latent else 1]
+        reached = margins.value(latent, found, rows)
         better = reached < value
         best = np.where(better[:, None], found, best)
         value = np.where(better, reached, value)

@@ -9,13 +9,22 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.attacks.class_margins import ClassMargins, PairVoteMargins, RestMargins, VoteMargins
-from gpcert.attacks.margins import Margins
-from gpcert.attacks.single_margins import BinaryMargins, DeviationMargins, LevelMargins
-from gpcert.committee import Committee, Model, check_class_weight
+from gpcert.attacks.functions import (
+    LazyFunction,
+    class_predictions,
+    lazy_function,
+    least_sum_of_means,
+)
+from gpcert.attacks.margins import DeviationMargins, Judge, Margins
+from gpcert.class_layout import class_layout
+from gpcert.committee import Committee, Model, check_class_weight, class_weights, pair_weights
 from gpcert.errors import InputError
-from gpcert.likelihoods import ClassLikelihood
+from gpcert.likelihoods import ClassLikelihood, ScalarLikelihood
 from gpcert.posterior import Posterior
+from gpcert.quantities import ClassSums, Probability
+from gpcert.quantities.classes import margins
+from gpcert.quantities.votes import committee_margin
+from gpcert.several import Outputs
 
 
 @dataclass(frozen=True)
@@ -39,25 +48,21 @@ def decision_margins(model: Model, X: np.ndarray, decision: Decision) -> Margins
     [0.5, -0.5]
     """
     if isinstance(model, Committee) or isinstance(model.likelihood, ClassLikelihood):
-        labels = model.labels
         if decision.delta is not None or decision.threshold is not None:
             raise InputError(
-                f"expected class_weight= for {len(labels)} classes, got delta= or threshold="
+                f"expected class_weight= for {len(model.labels)} classes, got delta= or threshold="
             )
-        weight = None if decision.class_weight is None else _weights(labels, decision.class_weight)
-        if not isinstance(model, Committee):
-            return ClassMargins(model, np.ones(len(labels)) if weight is None else weight).at(X)
-        checked = np.asarray(check_class_weight(model, None if weight is None else tuple(weight)))
-        if model.scheme != "one_vs_rest":
-            return (PairVoteMargins(model) if model.shared else VoteMargins(model)).at(X)
-        return RestMargins(model, checked).at(X)
+        costs = class_weights(model.labels, decision.class_weight)
+        if isinstance(model, Committee):
+            return _of_committee(model, X, None if decision.class_weight is None else costs)
+        return _of_classes(model, X, costs)
     if isinstance(model, Posterior) and model.likelihood.classifies:
         threshold = decision.threshold
         if decision.class_weight is not None:
             model.check_has_variance("class_weight")
-            first, second = _weights(model.labels, decision.class_weight)
-            threshold = float(first / (first + second))
-        return BinaryMargins(model, X, threshold)
+            first, second = class_weights(model.labels, decision.class_weight)
+            threshold = first / (first + second)
+        return _of_two(model, X, threshold)
     if decision.delta is not None:
         return DeviationMargins(model, X, decision.delta, decision.output_norm)
     if decision.threshold is None:
@@ -65,12 +70,109 @@ def decision_margins(model: Model, X: np.ndarray, decision: Decision) -> Margins
             "an attack on a regression needs delta= (how far the mean may move) or threshold= (a "
             "level that it must not cross)"
         )
-    return LevelMargins(model, X, decision.threshold)
+    return _of_level(model, X, decision.threshold)
 
 
-def _weights(labels: tuple[Any, ...], weight: Mapping[Any, float] | Sequence[float]) -> np.ndarray:
-    values = [weight[label] for label in labels] if isinstance(weight, Mapping) else list(weight)
-    found = np.asarray(values, dtype=np.float64)
-    if found.shape != (len(labels),) or not np.all(found > 0):
-        raise InputError(f"class_weight: expected {len(labels)} positive weights, got {weight!r}")
-    return found
+def _of_two(model: Posterior, X: np.ndarray, threshold: float | None) -> Margins:
+    """Two classes: `sign (pi - threshold)`, by default the sign of the latent mean.
+
+    Of a model that is a mean alone pi is that mean, and the threshold 0 by default.
+    """
+    likelihood = model.likelihood
+    assert isinstance(likelihood, ScalarLikelihood)
+    probable = likelihood.has_variance
+    by_latent = threshold is None and likelihood.symmetric
+    level = (0.5 if probable else 0.0) if threshold is None else threshold
+
+    def choose(X: np.ndarray) -> np.ndarray:
+        second = model.mean(X) > 0 if by_latent else model.prediction(X) > level
+        return second[:, 0].astype(int)
+
+    predicted = lazy_function(model, Probability(likelihood, 0, 1))
+    latent = least_sum_of_means(model, np.ones((1, 1)))
+    judges = [Judge(predicted, latent, sign, (level, 0.0)) for sign in (-1.0, 1.0)]
+    quantity = f"probability of class {model.labels[1]}" if probable else "decision function"
+    return Margins(
+        X,
+        choose,
+        model.labels,
+        judges,
+        lambda X, _: model.prediction(X)[:, 0],
+        quantity,
+        level,
+        by_latent,
+    )
+
+
+def _of_level(model: Outputs, X: np.ndarray, level: float) -> Margins:
+    """Regression: `sign (mu - level)`."""
+    mean = least_sum_of_means(model, np.ones((1, 1)))
+    return Margins(
+        X,
+        lambda X: (model.mean(X)[:, 0] > level).astype(int),
+        (None, None),
+        [Judge(mean, mean, sign, (level, level)) for sign in (-1.0, 1.0)],
+        lambda X, _: model.mean(X)[:, 0],
+        "mean",
+        level,
+    )
+
+
+def _of_classes(model: Outputs, X: np.ndarray, costs: tuple[float, ...]) -> Margins:
+    """`min_j (w_i pi_i - w_j pi_j)`; of the latent means `min_j (mu_i - mu_j)`."""
+    likelihood = model.likelihood
+    assert isinstance(likelihood, ClassLikelihood)
+    layout, searched = class_layout(model)
+    predicted = class_predictions(searched, layout, likelihood)
+    m, mixing = layout.classes, likelihood.mixed(model.outputs)
+
+    def sums(winner: int) -> ClassSums:
+        return ClassSums(layout, likelihood, margins(m, winner, costs))
+
+    return Margins(
+        X,
+        lambda X: np.argmax(np.asarray(costs) * predicted(X)[0], axis=1),
+        model.labels,
+        [Judge(lazy_function(searched, sums(c)), _lead(model, mixing, c)) for c in range(m)],
+        lambda X, numbers: predicted(X)[0][np.arange(len(X)), numbers],
+        "probability of the decided class",
+    )
+
+
+def _lead(model: Model, means: np.ndarray, winner: int) -> LazyFunction:
+    """The least lead of a class over the others, from its mean's weights (m, outputs)."""
+    return least_sum_of_means(model, means[winner] - np.delete(means, winner, axis=0))
+
+
+def _of_committee(model: Committee, X: np.ndarray, weight: tuple[float, ...] | None) -> Margins:
+    """One-vs-rest: `min_j (w_i F_i - w_j F_j)`, of the latent means `min_j (mu_i - mu_j)`. Votes:
+    the lead in scores, and the least mean in favour of the winner over its pairs."""
+    m, costs = len(model.classes), np.asarray(check_class_weight(model, weight))
+    rest = model.scheme == "one_vs_rest"
+
+    def latent(winner: int) -> LazyFunction:
+        if rest:
+            return _lead(model, np.eye(m), winner)
+        signs = pair_weights(m, winner)
+        return least_sum_of_means(model, np.diag(signs)[signs != 0])
+
+    def look(X: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+        rows = np.arange(len(X))
+        if rest:
+            return model.probabilities(X)[rows, numbers]
+        scores = model.scores(X)
+        own = scores[rows, numbers]
+        scores[rows, numbers] = -np.inf
+        return own - scores.max(axis=1)
+
+    return Margins(
+        X,
+        lambda X: np.argmax(costs * model.scores(X), axis=1),
+        model.classes,
+        [
+            Judge(lazy_function(model, committee_margin(model, c, weight)), latent(c))
+            for c in range(m)
+        ],
+        look,
+        "probability of the decided class" if rest else "lead of the decided class",
+    )

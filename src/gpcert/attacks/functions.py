@@ -7,18 +7,25 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from gpcert.attacks.class_means import class_means
+from gpcert.class_layout import ClassLayout
 from gpcert.committee import Model
 from gpcert.differences import LazyDifferences
 from gpcert.kernels.base import GradientProduct
+from gpcert.likelihoods import ClassLikelihood
 from gpcert.posterior import Posterior
 from gpcert.quantities import ClassSums, Compound, OutputQuantity, Quantity
-from gpcert.several import Outputs, Several
+from gpcert.several import Several
 
 Both = tuple[np.ndarray, np.ndarray]
 """Values and gradients."""
 
 PlainFunction = Callable[[np.ndarray], Both]
 """Points (n, d) to values (n,) and gradients (n, d)."""
+
+Lazy = tuple[np.ndarray, Callable[[], np.ndarray]]
+"""Values, and what computes the gradients."""
+
+LazyFunction = Callable[[np.ndarray], Lazy]
 
 BLOCK = 32
 """Rows whose own kernel values are taken at once."""
@@ -108,19 +115,23 @@ class _Explained:
     """`k.S_c k` (n, l) of some outputs, and sums of their S_c k."""
 
     def __init__(self, posterior: Posterior, K: np.ndarray, outputs: Sequence[int]) -> None:
-        places = outputs if posterior.precision_count > 1 else [0] * len(outputs)
-        known: dict[int, tuple[np.ndarray, np.ndarray]] = {}
-        for c in dict.fromkeys(places):
+        self.posterior = posterior
+        self.places = outputs if posterior.precision_count > 1 else [0] * len(outputs)
+        self.known: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        for c in dict.fromkeys(self.places):
             A, C = posterior.factors_of(c)
-            q, added = K @ A.T, K @ C.T
-            known[c] = np.square(q).sum(1) - np.square(added).sum(1), q @ A - added @ C
-        self.values = np.stack([known[c][0] for c in places], axis=1)
-        self.products = [known[c][1] for c in places]
+            self.known[c] = K @ A.T, K @ C.T
+        squares = {c: np.square(q).sum(1) - np.square(w).sum(1) for c, (q, w) in self.known.items()}
+        self.values = np.stack([squares[c] for c in self.places], axis=1)
 
     def weights(self, factor: np.ndarray) -> np.ndarray:
         """(n, N): `sum_c factor_c S_c k`, factor (n, l)."""
-        parts = (factor[:, k : k + 1] * own for k, own in enumerate(self.products))
-        return sum(parts, np.zeros_like(self.products[0]))
+        total = np.zeros((len(factor), len(self.posterior.points)))
+        for c, (q, added) in self.known.items():
+            A, C = self.posterior.factors_of(c)
+            own = [k for k, place in enumerate(self.places) if place == c]
+            total += factor[:, own].sum(axis=1, keepdims=True) * (q @ A - added @ C)
+        return total
 
 
 class _Pairs:
@@ -156,50 +167,91 @@ class _Pairs:
 
 def plain_function(model: Model | Several, quantity: Quantity) -> PlainFunction:
     """The quantity, and its (sub)gradient by the chain rule."""
+    function = lazy_function(model, quantity)
+
+    def both(X: np.ndarray) -> Both:
+        value, gradient = function(X)
+        return value, gradient()
+
+    return both
+
+
+def lazy_function(model: Model | Several, quantity: Quantity) -> LazyFunction:
+    """`plain_function`, for whoever may do without gradients."""
     if isinstance(quantity, ClassSums):
         return _class_function(model, quantity)
     assert isinstance(quantity, OutputQuantity | Compound), "a quantity is one of three kinds"
-    parts = quantity.parts
+    parts, compound = quantity.parts, quantity if isinstance(quantity, Compound) else None
     means = list(dict.fromkeys(part.output for part in parts if part.by_mean))
     variances = list(dict.fromkeys(part.output for part in parts if part.by_variance))
     zero = np.zeros(1)
 
     @np.errstate(over="ignore", invalid="ignore")
-    def function(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def function(X: np.ndarray) -> Lazy:
         latent = Latent(model, X, means, variances)
-        by_mean, by_variance = np.zeros_like(latent.mean), np.zeros_like(latent.variance)
-        values, slopes = [], []
+        values, places = [], []
         for part in parts:
             k = means.index(part.output) if part.by_mean else None
             j = variances.index(part.output) if part.by_variance else None
             q = zero if k is None else part.sign * latent.mean[:, k]
             v = zero if j is None else latent.variance[:, j]
             values.append(part.value(q, v))
-            slopes.append((k, j, part.sign, *part.slopes(q, v)))
-        if isinstance(quantity, Compound):
-            y = np.stack(values, axis=1)
-            value, outer = quantity.value(y), quantity.slopes(y)
-        else:
-            value, outer = values[0], np.ones((len(X), 1))
-        for p, (k, j, sign, by_q, by_v) in enumerate(slopes):
-            if k is not None:
-                by_mean[:, k] += outer[:, p] * (sign * by_q)
-            if j is not None:
-                by_variance[:, j] += outer[:, p] * by_v
-        return value, latent.gradient(by_mean, by_variance)
+            places.append((part, k, j, q, v))
+        y = np.stack(values, axis=1) if compound else values[0][:, None]
+
+        @np.errstate(over="ignore", invalid="ignore")
+        def gradient() -> np.ndarray:
+            outer = compound.slopes(y) if compound else np.ones((len(X), 1))
+            by_mean, by_variance = np.zeros_like(latent.mean), np.zeros_like(latent.variance)
+            for p, (part, k, j, q, v) in enumerate(places):
+                by_q, by_v = part.slopes(q, v)
+                if k is not None:
+                    by_mean[:, k] += outer[:, p] * (part.sign * by_q)
+                if j is not None:
+                    by_variance[:, j] += outer[:, p] * by_v
+            return latent.gradient(by_mean, by_variance)
+
+        return compound.value(y) if compound else values[0], gradient
 
     return function
 
 
-def _class_function(model: Model | Several, quantity: ClassSums) -> PlainFunction:
-    """`min_j sum_c weights_jc pi_c(x)` and the gradient of the least sum.
+def least_sum_of_means(model: Model, weights: np.ndarray) -> LazyFunction:
+    """`min_j weights_j.mu(x)` of the latent means of all outputs; weights (k, outputs)."""
 
-    With p and Q / 2 its derivatives in the differences' mean a and covariance V, the gradient is
-    that of a kernel expansion, `sum_k p_k d a_k + <Q, dV> / 2`. Nothing here comes from a certified
-    integral: the latent differences are put on a fixed set of nodes and the links averaged, so that
-    a bound and an attack cannot err alike.
+    def function(X: np.ndarray) -> Lazy:
+        latent = Latent(model, X, range(weights.shape[1]))
+        sums = latent.mean @ weights.T
+        least = np.argmin(sums, axis=1)
+        value = sums[np.arange(len(X)), least]
+        return value, lambda: latent.gradient(weights[least], latent.variance)
+
+    return function
+
+
+def _class_function(model: Model | Several, quantity: ClassSums) -> LazyFunction:
+    """`min_j sum_c weights_jc pi_c(x)` and the gradient of the least sum."""
+    predicted = class_predictions(model, quantity.layout, quantity.likelihood)
+
+    def function(X: np.ndarray) -> Lazy:
+        probabilities, gradient_of = predicted(X)
+        slopes = quantity.slopes(probabilities)
+        return quantity.value(probabilities), lambda: gradient_of(slopes)
+
+    return function
+
+
+def class_predictions(
+    model: Model | Several, layout: ClassLayout, likelihood: ClassLikelihood
+) -> Callable[[np.ndarray], tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]]:
+    """From points X (n, d) to class probabilities (n, m), and from weights (n, m) to the gradients
+    (n, d) of the weighted sums.
+
+    With p and Q / 2 a sum's derivatives in the differences' mean a and covariance V, the gradient
+    is that of a kernel expansion, `sum_k p_k d a_k + <Q, dV> / 2`. Nothing here comes from a
+    certified integral: the latent differences are put on a fixed set of nodes and the links
+    averaged, so that a bound and an attack cannot err alike.
     """
-    layout = quantity.layout
     outputs = range(layout.outputs)
     mixing = np.zeros((layout.n, layout.outputs))
     for k in range(layout.n):
@@ -207,33 +259,33 @@ def _class_function(model: Model | Several, quantity: ClassSums) -> PlainFunctio
             mixing[k, output] = factor
 
     @np.errstate(all="ignore")
-    def function(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def predicted(X: np.ndarray) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
         latent = Latent(model, X, outputs, outputs)
         V = np.einsum("bj,jkl->bkl", latent.variance, layout.matrices)
-        means = class_means(quantity.likelihood, latent.mean @ mixing.T, V)
-        p, Q_half = means.slopes(quantity.slopes(means.probabilities))
-        by_variance = np.einsum("bkl,jkl->bj", Q_half, layout.matrices)
-        value = quantity.value(means.probabilities)
-        return value, latent.gradient(p @ mixing, by_variance)
+        means = class_means(likelihood, latent.mean @ mixing.T, V)
 
-    return function
+        @np.errstate(all="ignore")
+        def gradient_of(weights: np.ndarray) -> np.ndarray:
+            p, Q_half = means.slopes(weights)
+            by_variance = np.einsum("bkl,jkl->bj", Q_half, layout.matrices)
+            return latent.gradient(p @ mixing, by_variance)
+
+        return means.probabilities, gradient_of
+
+    return predicted
 
 
-def means_and_gradients(model: Outputs, X: np.ndarray) -> Both:
-    """Latent means (n, m) of all outputs and their gradients (n, m, d)."""
-    return stacked([mean_and_gradient(model, X, c) for c in range(model.outputs)])
+def means_and_gradients(model: Model, X: np.ndarray, count: int) -> Both:
+    """Latent means (n, count) of the first outputs and their gradients (n, count, d)."""
+    latent = Latent(model, X, range(count))
+    ones = (np.tile(row, (len(X), 1)) for row in np.eye(count))
+    return latent.mean, np.stack([latent.gradient(row, latent.variance) for row in ones], axis=1)
 
 
 def stacked(parts: Sequence[Both]) -> Both:
     """Values (n, k) and gradients (n, k, d) of k functions."""
     values, gradients = zip(*parts, strict=True)
     return np.stack(values, axis=1), np.stack(gradients, axis=1)
-
-
-def mean_and_gradient(model: Model, X: np.ndarray, c: int) -> tuple[np.ndarray, np.ndarray]:
-    """Latent mean (n,) of output c and its gradient (n, d)."""
-    latent = Latent(model, X, [c])
-    return latent.mean[:, 0], latent.gradient(np.ones((len(X), 1)), latent.variance)
 
 
 def cross_gradient(

@@ -6,20 +6,20 @@ from typing import Literal
 
 import numpy as np
 
-from gpcert.attacks.class_margins import (
-    all_pair_weights,
+from gpcert.attacks.functions import (
+    Both,
     class_predictions,
-    member_means,
-    member_values,
-    vote_scores,
-    weighted_gradient,
+    means_and_gradients,
+    plain_function,
+    stacked,
 )
-from gpcert.attacks.functions import Both, means_and_gradients, plain_function, stacked
-from gpcert.committee import Committee, Model
+from gpcert.class_layout import class_layout
+from gpcert.committee import Committee, Model, pair_weights
 from gpcert.errors import InputError
 from gpcert.likelihoods import ClassLikelihood, ScalarLikelihood
 from gpcert.posterior import Posterior
-from gpcert.quantities import Probability
+from gpcert.quantities import Probability, Share
+from gpcert.quantities.one_vs_rest import member_probabilities
 
 ROWS = 1024
 """Points whose kernel values are held at once."""
@@ -46,31 +46,33 @@ def _block(model: Model, X: np.ndarray, quantity: str | None) -> Both:
     if quantity == "mean" or not (model.likelihood.classifies and model.likelihood.has_variance):
         if quantity == "probability":
             raise InputError("quantity: a regression model has no probability; use 'mean'")
-        return means_and_gradients(model, X)
+        return means_and_gradients(model, X, model.outputs)
     if isinstance(model.likelihood, ClassLikelihood):
-        found = class_predictions(model, X)
-        rows = np.eye(found[1].probabilities.shape[1])
-        slopes = [weighted_gradient(found, np.tile(row, (len(X), 1))) for row in rows]
-        return found[1].probabilities, np.stack(slopes, axis=1)
+        layout, searched = class_layout(model)
+        found, gradient_of = class_predictions(searched, layout, model.likelihood)(X)
+        rows = np.eye(layout.classes)
+        slopes = [gradient_of(np.tile(row, (len(X), 1))) for row in rows]
+        return found, np.stack(slopes, axis=1)
     assert isinstance(model, Posterior), "separate outputs are of several classes"
     assert isinstance(model.likelihood, ScalarLikelihood)
     return stacked([plain_function(model, Probability(model.likelihood, 0, 1))(X)])
 
 
 def _committee(committee: Committee, X: np.ndarray, quantity: str | None) -> Both:
+    votes = committee.scheme != "one_vs_rest"
+    if votes and quantity == "probability":
+        committee.check_has_probabilities()
     if committee.shared:
-        if quantity == "probability":
-            committee.check_has_probabilities()
         return _block(committee.members[0], X, "mean")  # a value for every pair of classes
     if quantity == "mean":
-        return member_means(committee, X)
-    means, F, slopes = member_values(committee, X)
-    if committee.scheme == "one_vs_one":
-        if quantity == "probability":
-            committee.check_has_probabilities()
-        return vote_scores(all_pair_weights(committee), means, F, slopes)
-    total = F.sum(axis=1, keepdims=True)
-    safe = np.where(total != 0, total, 1.0)
-    value = np.where(total != 0, F / safe, 0.0)
-    by_x = (slopes - value[:, :, None] * slopes.sum(axis=1, keepdims=True)) / safe[:, :, None]
-    return value, by_x
+        return means_and_gradients(committee, X, len(committee.members))
+    parts, m = member_probabilities(committee), len(committee.classes)
+    F, slopes = stacked([plain_function(committee, part)(X) for part in parts])
+    if votes:  # the gradients are those of the sums of confidences
+        weights = np.stack([pair_weights(m, c) for c in range(m)])
+        steep = 1.0 / (3.0 * (np.abs(F @ weights.T) + 1.0) ** 2)
+        return committee.scores(X), np.einsum("kc,cp,kpd->kcd", steep, weights, slopes)
+    shares = [Share(parts, c, 1) for c in range(m)]
+    values = np.stack([share.value(F) for share in shares], axis=1)
+    by_F = np.stack([share.slopes(F) for share in shares], axis=1)
+    return values, np.einsum("kcp,kpd->kcd", by_F, slopes)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpcert.attacks.margins import Judged, Margins
+from gpcert.attacks.functions import Both
+from gpcert.attacks.margins import Margins
 from gpcert.attacks.neighbourhoods import Neighbourhoods
 from gpcert.deadline import checkpoint
 
@@ -36,9 +37,8 @@ def projected_gradient(
     Steps go along the gradient in units of the region's widths, are projected, and are kept only
     where the margin falls: a row never gets worse. The length of a row's step is its own.
     """
-    judge = margins.latent if latent else margins.predicted
     x = places.project(starts, rows)
-    value, gradient = _finite(judge(x, rows))
+    value, gradient = _finite(margins.judged(latent, x, rows))
     width = places.width(rows)
     step = np.full(len(x), FIRST_STEP)
     active = np.arange(len(x))
@@ -52,7 +52,7 @@ def projected_gradient(
             y = places.linear_minimizers(gradient[active], rows[active])
         else:
             y = _step(places, x[active], gradient[active], rows[active], step[active])
-        reached, slope = _finite(judge(y, rows[active]))
+        reached, slope = _finite(margins.judged(latent, y, rows[active]))
         better = reached < value[active]
         won, lost = active[better], active[~better]
         x[won], value[won], gradient[won] = y[better], reached[better], slope[better]
@@ -72,6 +72,6 @@ def _step(
     return places.project(x - scaled * width * (length / size)[:, None], rows)
 
 
-def _finite(judged: Judged) -> Judged:
+def _finite(judged: Both) -> Both:
     value, gradient = judged
     return np.where(np.isnan(value), np.inf, value), np.nan_to_num(gradient)

@@ -32,7 +32,7 @@ def random_search(
     d = places.center.shape[1]
     x = _ends(places, rng.choice([-1.0, 1.0], (len(places), d)), np.ones((len(places), d), bool))
     x = places.project(x, rows)
-    value, latent = margins.values(x, rows)
+    value = margins.value(False, x, rows)
     free = places.upper > places.lower
     for t in range(iterations):
         checkpoint()
@@ -45,10 +45,7 @@ def random_search(
         proposal = _ends(places, rng.choice([-1.0, 1.0], (len(places), d)), chosen)
         kept = x if places.p == math.inf else _drawn_back(places, x, rng)
         y = places.project(np.where(chosen, proposal, kept), rows)
-        reached, below = margins.values(y, rows)
-        better = (reached < value) | ((reached == value) & (below < latent))
-        x = np.where(better[:, None], y, x)
-        value, latent = np.where(better, reached, value), np.where(better, below, latent)
+        x, value = margins.better(x, value, y, rows)
     return x
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, Reals, namespace
 from gpcert.integrals.special import normal_cdf_bounds
 from gpcert.rounding import U, down, nonnegative, up
 
@@ -17,7 +17,7 @@ differences, a sum, a quotient and log1p), and `|v dP/dv| <= sup |z phi(z)| < 0.
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
-def score(gap: Array, v: Array) -> tuple[Array, Array]:
+def score(gap: Reals, v: Reals) -> tuple[Reals, Reals]:
     """Certified `low <= gap / sqrt(v) <= high`; for v = 0 minus or plus infinity by gap's sign.
 
     `gap` is the real number that its float is; the root and the quotient round once each. A gap of
@@ -39,8 +39,8 @@ def score(gap: Array, v: Array) -> tuple[Array, Array]:
 
 
 def gaussian_integral_range(
-    a: Array, b: Array, mu: tuple[Array, Array], v: tuple[Array, Array]
-) -> tuple[Array, Array]:
+    a: Reals, b: Reals, mu: tuple[Reals, Reals], v: tuple[Reals, Reals]
+) -> tuple[Reals, Reals]:
     """Certified least and greatest `P(a <= f <= b)`, f ~ N(mu, v), over ranges of mu and v.
 
     Statement (Lemma "Gaussian" of the paper): the integral is greatest at the mean nearest to the

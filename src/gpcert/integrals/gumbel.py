@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
-from gpcert.arrays import Array, finite_array, namespace, to_numpy
+from gpcert.arrays import Array, PerCellAndClass, PerClass, finite_array, namespace, to_numpy
 from gpcert.deadline import checkpoint
 from gpcert.integrals.gumbel_rule import BELOW, BLOCK, Grid, aliasing, plan
 from gpcert.integrals.gumbel_transforms import Transforms, transforms
@@ -31,7 +32,9 @@ NEGLIGIBLE = 2.0**-150
 """More than FLOOR, ABOVE and underflow can do together: each node and class at most 2^-185."""
 
 
-def gumbel_moments(mu: Array, v: Array, weights: Array) -> IndependentMoments:
+def gumbel_moments(
+    mu: PerCellAndClass, v: PerCellAndClass, weights: PerClass
+) -> IndependentMoments:
     """Moments of `G = sum_c w_c E softmax_c(f)`, `f_k ~ N(mu_k, v_k)` independent, from (B, m).
 
     Statement: value, gradient and Hessian in mu are within `errors` of the true ones. With p the
@@ -95,7 +98,7 @@ class _Weights:
     high: float
 
     @classmethod
-    def of(cls, weights: np.ndarray) -> _Weights:
+    def of(cls, weights: PerClass) -> _Weights:
         low, high = float(np.min(weights)), float(np.max(weights))
         middle = 0.5 * low + 0.5 * high
         # a power of two, so that scaling is exact; above TINY, so that nothing underflows
@@ -103,7 +106,7 @@ class _Weights:
         return cls(middle, scale, (weights - middle) / scale, low, high)
 
     def restored(
-        self, value: Array, gradient: Array, hessian: Array, errors: Array
+        self, value: Annotated[Array, "B"], gradient: PerCellAndClass, hessian: Array, errors: Array
     ) -> IndependentMoments:
         """Moments of the weights from those of `unit`, whose errors are in units of the range.
 

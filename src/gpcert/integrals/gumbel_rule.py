@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Index, PerCellAndClass, Reals, namespace
 from gpcert.rounding import up, up_float
 
 BLOCK = 64
@@ -93,7 +93,7 @@ class Plan:
     step: np.ndarray
     blocks: np.ndarray
 
-    def groups(self) -> Iterator[tuple[Grid, np.ndarray]]:
+    def groups(self) -> Iterator[tuple[Grid, Index]]:
         """Every grid in use, with the indices of its boxes."""
         for step, blocks in sorted({*zip(self.step.tolist(), self.blocks.tolist(), strict=True)}):
             if step > 0:
@@ -101,7 +101,7 @@ class Plan:
                 yield Grid(step, blocks), rows
 
 
-def plan(mu: np.ndarray, v: np.ndarray) -> Plan:
+def plan(mu: PerCellAndClass, v: PerCellAndClass) -> Plan:
     """Grids for means and variances (B, m), box by box: no box depends on another.
 
     A grid begins where the product of all `E exp(-y_k)` is about `exp(-CUT)`, and ends where
@@ -173,7 +173,7 @@ def aliasing(step: float) -> tuple[float, float, float, float]:
     return bounds[0], bounds[1], bounds[2], bounds[3]
 
 
-def lattice_error(s: Array, spacing: Array) -> Array:
+def lattice_error(s: Reals, spacing: Reals) -> Reals:
     """Error of the rule for one latent value: `|E psi(mu + s z) - sum_q p_q psi(mu + s z_q)|`.
 
     Statement: for nodes z_q of any offset with the given spacing < 1, `p_q` their spacing times

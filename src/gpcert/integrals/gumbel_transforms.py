@@ -14,7 +14,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, PerRow, namespace
 from gpcert.integrals.gumbel_rule import BELOW, BLOCK, Grid, lattice_error
 from gpcert.integrals.special import normal_cdf_bounds
 from gpcert.rounding import U, down, gamma, nonnegative, up
@@ -57,7 +57,7 @@ class Transforms:
     shift: Array
 
 
-def transforms(d: Array, s: Array, grid: Grid) -> Transforms:
+def transforms(d: PerRow, s: PerRow, grid: Grid) -> Transforms:
     """The transforms of N(d, s^2), arrays (N,), d relative to the grid's start."""
     xp = namespace(d)
     wide = s >= COARSE * grid.step

@@ -13,7 +13,7 @@ import math
 
 import scipy.special
 
-from gpcert.arrays import Array, namespace, to_numpy
+from gpcert.arrays import Array, PerVector, Reals, Vectors, namespace, to_numpy
 from gpcert.integrals.special import normal_cdf, normal_cdf_bounds
 from gpcert.rounding import U, down, nonnegative, up
 
@@ -51,7 +51,7 @@ GAUSS_LEGENDRE = (
 """Nodes in [0, 1] and weights of the rule with 16 nodes, correctly rounded (a test says so)."""
 
 
-def owen_t(h: Array, a: Array) -> Array:
+def owen_t(h: Reals, a: Reals) -> Reals:
     """Owen's `T(h, a) = int_0^a exp(-h^2 (1 + x^2) / 2) / (1 + x^2) dx / (2 pi)` for `|a| <= 1`.
 
     Statement: the result is within 16 U of `T(h, a)` for the exact floats h, |h| <= 2^40, and a.
@@ -76,7 +76,7 @@ def owen_t(h: Array, a: Array) -> Array:
     return a * total * (0.5 / math.pi)
 
 
-def bivariate_orthant(h: Array, k: Array, rho: Array, sine: Array) -> tuple[Array, Array]:
+def bivariate_orthant(h: Reals, k: Reals, rho: Reals, sine: Reals) -> tuple[Reals, Reals]:
     """`Phi_2(h, k; rho)` and a bound of its error, for `sine = sqrt(1 - rho^2)`.
 
     Statement: if the floats h, k are within 8 U of the real scores, relative, rho within 16 U of
@@ -110,7 +110,9 @@ def bivariate_orthant(h: Array, k: Array, rho: Array, sine: Array) -> tuple[Arra
     return xp.clip(xp.where(regular, value, limit), 0.0, 1.0), error
 
 
-def slepian_bounds(h_low: Array, h_high: Array, r_low: Array, r_high: Array) -> tuple[Array, Array]:
+def slepian_bounds(
+    h_low: Vectors, h_high: Vectors, r_low: PerVector, r_high: PerVector
+) -> tuple[PerVector, PerVector]:
     """Certified least and greatest `Phi_2(h_1, h_2; rho)` over ranges of the scores and of rho.
 
     h_low, h_high (..., 2), maybe infinite; r_low, r_high (...) in [-1, 1]; all exact floats.
@@ -136,7 +138,7 @@ def slepian_bounds(h_low: Array, h_high: Array, r_low: Array, r_high: Array) -> 
     return lower, xp.clip(upper, 0.0, 1.0)
 
 
-def score_bounds(p: Array) -> tuple[Array, Array]:
+def score_bounds(p: Reals) -> tuple[Reals, Reals]:
     """Certified `low <= Phi^-1(p) <= high`, maybe infinite, for exact floats p in [0, 1].
 
     The library's quantile, moved outwards by 1e-8, is only taken where Phi of it, with its error,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import product
 from math import comb
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, PerVector, Reals, Vectors, namespace
 from gpcert.integrals.orthant import FARTHEST, SMALLEST_SINE, bivariate_orthant
 from gpcert.integrals.special import normal_cdf, normal_pdf
 from gpcert.rounding import U, nonnegative
@@ -49,7 +49,7 @@ class Sector:
     sine: Array
 
 
-def sector_moments(sector: Sector, order: int) -> tuple[list[Array], list[Array]]:
+def sector_moments(sector: Sector, order: int) -> tuple[list[Array], list[PerVector]]:
     """Measure of the shifted sector and its derivatives in the shift, at 0, with error bounds.
 
     Returns tensors of shape (..., 2, ..., 2) of order 0..`order` and bounds (...) of the error of
@@ -98,7 +98,7 @@ class _Edge:
 
     @classmethod
     def of(
-        cls, n: Array, turn: float, h: Array, k: Array, rho: Array, sine: Array, order: int
+        cls, n: Vectors, turn: float, h: Reals, k: Reals, rho: Reals, sine: Reals, order: int
     ) -> _Edge:
         """The edge with normal n and score h that the half-plane of score k cuts.
 
@@ -120,7 +120,7 @@ class _Edge:
         return cls(n, along, normal_derivatives(h, order), cut, errors)
 
 
-def normal_derivatives(x: Array, count: int) -> list[Array]:
+def normal_derivatives(x: Reals, count: int) -> list[Reals]:
     """`phi, phi', phi'', phi'''` at x, the first `count` (at most 4); no NaN for |x| <= 2^300."""
     density = normal_pdf(x)
     factors = [1.0, -x, x * x - 1.0, x * (3.0 - x * x)]

@@ -19,7 +19,7 @@ from functools import lru_cache
 import array_api_compat
 import numpy as np
 
-from gpcert.arrays import Array, namespace, to_numpy
+from gpcert.arrays import Array, Gaps, namespace, to_numpy
 from gpcert.deadline import checkpoint
 from gpcert.errors import InputError
 from gpcert.integrals.logistic_moments import LOGISTIC_MOMENT_ERROR, logistic_moments
@@ -55,7 +55,7 @@ class _Group:
     factors: np.ndarray
 
 
-def softmax_moments(a: Array, L: Array, order: int) -> ClassMoments:
+def softmax_moments(a: Gaps, L: Array, order: int) -> ClassMoments:
     """Certified moments for a (B, n) and lower triangular L (B, n, n), order 0..6, n <= 3.
 
     Statement: see `ClassMoments`. The derivative of index alpha of `z0 -> E softmax(a + L(z + z0))`

@@ -10,7 +10,7 @@ import math
 import array_api_compat
 from scipy import special
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Reals, namespace
 from gpcert.rounding import NORMAL_CDF_ULPS, TINY, U
 
 ERF_ULPS = 8
@@ -21,14 +21,14 @@ _LEFT_END = -40.0
 """Phi(-40) < 2^-1000: left of it the relative error no longer matters, TINY covers the value."""
 
 
-def erf(y: Array) -> Array:
+def erf(y: Reals) -> Reals:
     """The error function, elementwise."""
     if array_api_compat.is_torch_array(y):
         return y.erf()
     return special.erf(y)
 
 
-def normal_cdf(z: Array) -> Array:
+def normal_cdf(z: Reals) -> Reals:
     """`Phi(z)`, elementwise, accurate relative to Phi in the left tail.
 
     torch's own `ndtr` is `(1 + erf) / 2`, which loses the left tail; `erfc` keeps it.
@@ -42,13 +42,13 @@ def normal_cdf(z: Array) -> Array:
     return special.ndtr(z)
 
 
-def normal_pdf(z: Array) -> Array:
+def normal_pdf(z: Reals) -> Reals:
     """`phi(z) = exp(-z^2 / 2) / sqrt(2 pi)`, elementwise."""
     xp = namespace(z)
     return xp.exp(-0.5 * z * z) * (1.0 / math.sqrt(2.0 * math.pi))
 
 
-def normal_cdf_bounds(z: Array) -> tuple[Array, Array]:
+def normal_cdf_bounds(z: Reals) -> tuple[Reals, Reals]:
     """Certified `lower <= Phi(z) <= upper` within [0, 1] for the exact floats z.
 
     Statement: `|fl(Phi z) - Phi z| <= (NORMAL_CDF_ULPS + 4 min(z, 0)^2) U Phi z + TINY`.

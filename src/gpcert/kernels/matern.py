@@ -9,12 +9,12 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from gpcert.arrays import Array, namespace
-from gpcert.kernels.nodes.positive_series import PositiveSeries, reverse_bessel
+from gpcert.kernels.nodes.positive_series import PositiveSeries, all_at, reverse_bessel
 from gpcert.kernels.nodes.radial_profiles import infinite_beyond_zero, power
 from gpcert.kernels.parameters import Parameter, number
 from gpcert.kernels.radial import RadialKernel
@@ -68,6 +68,26 @@ def _quotient(a: Array, b: Array) -> Array:
             return a / b
         safe = xp.where(b > 0, b, xp.ones_like(b))
         return xp.where(b > 0, a / safe, xp.full_like(a, math.inf))
+
+
+@lru_cache(maxsize=128)
+def _coefficients(p: int, n: int) -> tuple[float, ...]:
+    """Of `(2 nu)^n theta / theta_p(0)`, see `Matern.weighted`, lowest first."""
+    found = reverse_bessel(p - n) if n <= p else (0,) * (n - p) + reverse_bessel(n - p - 1)[::-1]
+    return tuple(float(Fraction((2 * p + 1) ** n * c, reverse_bessel(p)[0])) for c in found)
+
+
+def _horner(coefficients: tuple[float, ...], x: np.ndarray) -> np.ndarray:
+    """A polynomial, lowest coefficient first, in a new array."""
+    if len(coefficients) == 1:
+        return np.full_like(x, coefficients[0])
+    total = coefficients[-1] * x
+    for place, c in enumerate(coefficients[-2::-1]):
+        if place:
+            total *= x
+        if c:
+            total += c
+    return total
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +172,7 @@ class Matern(RadialKernel):
         """`(2 nu)^(n - k/2) e^-t t^(k - 2m - 1) theta_m(t) / theta_p(0)`; positive sums only."""
         xp = namespace(r)
         p, t = self.p, self._scaled(r)
-        value = xp.exp(-t) / float(reverse_bessel(p)[0])
+        value = xp.exp(-t)  # meets the polynomial first: the quotient may be subnormal
         polynomials: dict[int, Array | float] = {}
         powers: dict[int, Array] = {}
         found = []
@@ -162,12 +182,30 @@ class Matern(RadialKernel):
                 polynomials[m] = self._polynomial(m, t)
             if exponent and abs(exponent) not in powers:
                 powers[abs(exponent)] = power(t, abs(exponent))
-            term = (self._rate ** (2 * n - k)) * value
-            term *= polynomials[m]
+            term = polynomials[m] * value
+            term *= self._rate ** (2 * n - k) / float(reverse_bessel(p)[0])
             if exponent > 0:
                 term *= powers[exponent]
             elif exponent < 0:
                 term = _quotient(term, powers[-exponent])
+            found.append(term)
+        return found
+
+    @np.errstate(divide="ignore", invalid="ignore", over="ignore")
+    def weighted(
+        self, r: Annotated[np.ndarray, "B N"], a: np.ndarray, highest: int
+    ) -> list[np.ndarray]:
+        """One exponential and one division for all: `theta_m(t) / t^(2m+1)` is a polynomial in
+        `q = 1 / t` with the coefficients of theta_m, which are positive, from q^(m+1) on."""
+        p, found = self.p, []
+        t = self._rate * r
+        np.minimum(t, LARGEST_T, out=t)
+        value = np.exp(-t)
+        value *= a
+        q = 1.0 / t if highest > p else t
+        for n in range(highest + 1):
+            term = _horner(_coefficients(p, n), t if n <= p else q)
+            term *= value
             found.append(term)
         return found
 
@@ -216,6 +254,6 @@ class Matern(RadialKernel):
         """See `_series`; of order n only for p >= n."""
         xp = namespace(rho2)
         t = xp.where(rho2 > 0, up(self._rate * xp.sqrt(rho2), 4), xp.zeros_like(rho2))
-        found = [series.at(t) for series in _series(self.p)]
+        found = all_at(_series(self.p), t)
         found += [infinite_beyond_zero(rho2)] * (3 - len(found))
         return found[0], found[1], found[2]

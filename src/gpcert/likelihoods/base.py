@@ -14,7 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Reals, namespace
 from gpcert.rounding import TINY
 
 
@@ -56,14 +56,14 @@ class ScalarLikelihood(Likelihood):
         return False
 
     @abstractmethod
-    def value(self, mu: Array, v: Array) -> Array:
+    def value(self, mu: Reals, v: Reals) -> Reals:
         """`F(mu, v)` in plain floating point, for searching and plotting; proves nothing."""
 
     @abstractmethod
-    def slopes(self, mu: Array, v: Array) -> tuple[Array, Array]:
+    def slopes(self, mu: Reals, v: Reals) -> tuple[Reals, Reals]:
         """Approximate partial derivatives `(F_mu, F_v)`; guides choices, proves nothing."""
 
-    def level_slope(self, mu: Array, v: Array) -> Array:
+    def level_slope(self, mu: Reals, v: Reals) -> Reals:
         """Approximate `d mu / d v = -F_v / F_mu` along the level curve; 0 where F is saturated."""
         by_mu, by_v = self.slopes(mu, v)
         xp = namespace(by_mu)
@@ -72,15 +72,15 @@ class ScalarLikelihood(Likelihood):
         return xp.where(usable, slope, xp.zeros_like(slope))
 
     @abstractmethod
-    def enclose(self, mu: Array, v: Array) -> tuple[Array, Array]:
+    def enclose(self, mu: Reals, v: Reals) -> tuple[Reals, Reals]:
         """Certified `lower <= F(mu, v) <= upper` for the exact float64 arguments, v >= 0."""
 
     @abstractmethod
-    def line_minimum(self, alpha: Array, beta: Array, v_low: Array, v_high: Array) -> Array:
+    def line_minimum(self, alpha: Reals, beta: Reals, v_low: Reals, v_high: Reals) -> Reals:
         """Certified lower bound of `min F(alpha + beta v, v)` over `v_low <= v <= v_high`."""
 
     @abstractmethod
-    def line_maximum(self, alpha: Array, beta: Array, v_low: Array, v_high: Array) -> Array:
+    def line_maximum(self, alpha: Reals, beta: Reals, v_low: Reals, v_high: Reals) -> Reals:
         """Certified upper bound of `max F(alpha + beta v, v)` over `v_low <= v <= v_high`."""
 
 
@@ -109,7 +109,7 @@ class BinaryLikelihood(ScalarLikelihood):
         """
         return self.total == 1.0 and self.total_error == 0.0
 
-    def line_maximum(self, alpha: Array, beta: Array, v_low: Array, v_high: Array) -> Array:
+    def line_maximum(self, alpha: Reals, beta: Reals, v_low: Reals, v_high: Reals) -> Reals:
         """`max F(a + b v, v) = total - min F(-a - b v, v)`, rounded up and clipped at `total`."""
         flipped = self.line_minimum(-alpha, -beta, v_low, v_high)
         # the subtraction of numbers in [0, 1] and the sum err by at most 2^-54 and 2^-53

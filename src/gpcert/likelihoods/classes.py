@@ -9,11 +9,11 @@ Proofs: docs/mathematics.md, statement 9.1.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import Array, PerCell, PerCellAndClass
+from gpcert.arrays import Array, Gaps, PerCell, PerCellAndClass
 from gpcert.integrals.moments import ClassMoments, IndependentMoments
 from gpcert.likelihoods.base import BinaryLikelihood, Likelihood
 
@@ -41,7 +41,7 @@ class ClassLikelihood(Likelihood):
     mixes: bool = False
     """Whether the classes' latent values are sums of outputs, not outputs themselves."""
 
-    def mixed(self, outputs: int) -> np.ndarray:
+    def mixed(self, outputs: int) -> Annotated[np.ndarray, "m J"]:
         """(m, J): the latent values of the m classes as sums of the J outputs; the identity, or
         weights on a grid, so that differences of them are exact."""
         return np.eye(outputs)
@@ -67,23 +67,27 @@ class ClassLikelihood(Likelihood):
         return None
 
     @abstractmethod
-    def moments(self, a: Array, L: Array, order: int) -> ClassMoments:
+    def moments(self, a: Gaps, L: Array, order: int) -> ClassMoments:
         """Certified moments for a (B, n) and lower triangular L (B, n, n), noise included, with
         derivatives up to `order` (0..highest_order)."""
 
     @abstractmethod
-    def independent_moments(self, mu: Array, v: Array, weights: Array) -> IndependentMoments:
+    def independent_moments(
+        self, mu: PerCellAndClass, v: PerCellAndClass, weights: Array
+    ) -> IndependentMoments:
         """Certified moments of `sum_c weights_c pi_c` for independent outputs with means and
         variances (B, m), the likelihood's noise not yet added; its time is O(m^2) at most."""
 
     @abstractmethod
     def products(
         self, value: PerCell, gradient: PerCellAndClass, errors: Array, c: int
-    ) -> tuple[Array, Array]:
+    ) -> tuple[PerCellAndClass, PerCell]:
         """The means (B, m) of `link_c link_k`, and a bound (B,) of the error of each, from the mean
         of link_c and its gradient in the latent means, known up to `errors` (B, 2 or more)."""
 
     @abstractmethod
-    def probabilities(self, mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+    def probabilities(
+        self, mean: np.ndarray, covariance: np.ndarray
+    ) -> Annotated[np.ndarray, "n m"]:
         """(n, m) class probabilities for means (n, J) and covariances (n, J, J) of the outputs, in
         plain floating point; proves nothing."""

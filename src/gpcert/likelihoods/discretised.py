@@ -25,7 +25,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import Array, finite_array, namespace
+from gpcert.arrays import Array, Reals, finite_array, namespace
 from gpcert.deadline import checkpoint
 from gpcert.errors import InputError
 from gpcert.integrals.gaussian_integral import gaussian_integral_range, score
@@ -92,7 +92,7 @@ class Discretised(ScalarLikelihood):
         _ = self._steps  # a link that falls or leaves [0, 1] is refused here
 
     @cached_property
-    def cuts(self) -> Annotated[np.ndarray, "L"]:
+    def cuts(self) -> Annotated[np.ndarray, "M"]:
         """(L,) the paper's partition `b_l = link^-1(link(a_l) + 1/M)`, distinct and increasing."""
         levels = np.arange(1, self.pieces) / self.pieces
         if self.inverse is not None:
@@ -127,7 +127,7 @@ class Discretised(ScalarLikelihood):
     def _steps(self) -> tuple[np.ndarray, np.ndarray, float]:
         """Rises (L,) of the step functions below and above the link, and the latter's first value.
 
-        Differences of floats round by U of them; the sums count that.
+        Gaps of floats round by U of them; the sums count that.
         """
         values = self._values(self.cuts)
         error = 2.0 * (self.link_ulps + 1.0) * U
@@ -144,7 +144,7 @@ class Discretised(ScalarLikelihood):
         rises_high = np.diff(high, append=1.0)
         return rises_low, rises_high, float(high[0])
 
-    def value(self, mu: Array, v: Array) -> Array:
+    def value(self, mu: Reals, v: Reals) -> Reals:
         """The mean of both step functions, in plain floating point: off by at most 1/(2 M)."""
         below, above, first = self._steps
         z = self._scores(mu, v)
@@ -152,7 +152,7 @@ class Discretised(ScalarLikelihood):
         weights = xp.asarray(0.5 * (below + above), device=z.device)
         return 0.5 * first + normal_cdf(z) @ weights
 
-    def slopes(self, mu: Array, v: Array) -> tuple[Array, Array]:
+    def slopes(self, mu: Reals, v: Reals) -> tuple[Reals, Reals]:
         """Derivatives of that mean; v is raised to the cuts' spacing, below which it has jumps."""
         below, above, _ = self._steps
         spacing = float(np.median(np.diff(self.cuts))) if len(self.cuts) > 1 else 1.0
@@ -173,21 +173,21 @@ class Discretised(ScalarLikelihood):
         root = xp.sqrt(xp.maximum(v, tiny))[..., None]
         return xp.clip((mu[..., None] - cuts) / root, -1e8, 1e8)
 
-    def enclose(self, mu: Array, v: Array) -> tuple[Array, Array]:
+    def enclose(self, mu: Reals, v: Reals) -> tuple[Reals, Reals]:
         """The step functions' expectations at one mean and variance."""
         mu, v = check_latent(mu, v)
         zero = namespace(mu).zeros_like(mu)
         return self._low(mu, zero, v, v), self._high(mu, zero, v, v)
 
-    def line_minimum(self, alpha: Array, beta: Array, v_low: Array, v_high: Array) -> Array:
+    def line_minimum(self, alpha: Reals, beta: Reals, v_low: Reals, v_high: Reals) -> Reals:
         """On each piece of the range of v, the sum of the summands' exact minima on the line."""
         return self._low(*check_segment(alpha, beta, v_low, v_high))
 
-    def line_maximum(self, alpha: Array, beta: Array, v_low: Array, v_high: Array) -> Array:
+    def line_maximum(self, alpha: Reals, beta: Reals, v_low: Reals, v_high: Reals) -> Reals:
         """The same for the step function above; `link` need not be symmetric."""
         return self._high(*check_segment(alpha, beta, v_low, v_high))
 
-    def interval_sum(self, mu: tuple[Array, Array], v: tuple[Array, Array]) -> tuple[Array, Array]:
+    def interval_sum(self, mu: tuple[Reals, Reals], v: tuple[Reals, Reals]) -> tuple[Reals, Reals]:
         """The paper's own bound over ranges of mu and v: Lemma "Gaussian" on every interval.
 
         `sum_l link(a_l) min P(a_l < f < b_l)` and `sum_l link(b_l) max P(...)`, the outermost

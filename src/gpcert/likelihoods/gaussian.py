@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Reals, namespace
 from gpcert.likelihoods.base import ScalarLikelihood
 from gpcert.likelihoods.segments import check_latent, check_segment, mean_lower
 
@@ -22,27 +22,27 @@ class Gaussian(ScalarLikelihood):
 
     name: ClassVar[str] = "gaussian"
 
-    def value(self, mu: Array, v: Array) -> Array:
+    def value(self, mu: Reals, v: Reals) -> Reals:
         mu, _ = namespace(mu, v).broadcast_arrays(mu, v)
         return mu
 
-    def slopes(self, mu: Array, v: Array) -> tuple[Array, Array]:
+    def slopes(self, mu: Reals, v: Reals) -> tuple[Reals, Reals]:
         xp = namespace(mu, v)
         mu, _ = xp.broadcast_arrays(mu, v)
         return xp.ones_like(mu), xp.zeros_like(mu)
 
-    def enclose(self, mu: Array, v: Array) -> tuple[Array, Array]:
+    def enclose(self, mu: Reals, v: Reals) -> tuple[Reals, Reals]:
         """`(mu, mu)`: exact."""
         mu, _ = check_latent(mu, v)
         return mu, mu
 
-    def line_minimum(self, alpha: Array, beta: Array, v_low: Array, v_high: Array) -> Array:
+    def line_minimum(self, alpha: Reals, beta: Reals, v_low: Reals, v_high: Reals) -> Reals:
         """The smaller end of the segment, rounded down: an affine function is least at an end."""
         alpha, beta, v_low, v_high = check_segment(alpha, beta, v_low, v_high)
         xp = namespace(alpha)
         return xp.minimum(mean_lower(alpha, beta, v_low), mean_lower(alpha, beta, v_high))
 
-    def line_maximum(self, alpha: Array, beta: Array, v_low: Array, v_high: Array) -> Array:
+    def line_maximum(self, alpha: Reals, beta: Reals, v_low: Reals, v_high: Reals) -> Reals:
         """The larger end of the segment, rounded up: the negated minimum of `-F`."""
         return -self.line_minimum(-alpha, -beta, v_low, v_high)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Reals, namespace
 from gpcert.integrals.logistic_moments import LOGISTIC_ERROR, LOGISTIC_TERMS
 from gpcert.integrals.special import ERF_ULPS, erf
 from gpcert.likelihoods.segments import check_latent
@@ -49,7 +49,7 @@ class ErfMixture(SmoothedLink):
         units = weight * (ERF_ULPS + len(self.terms) + 4) + 8
         return (0.5 * 1.01 * U) * units + self.total_error + 1.01 * self.link_error
 
-    def value(self, mu: Array, v: Array) -> Array:
+    def value(self, mu: Reals, v: Reals) -> Reals:
         """The formula of the class in plain floating point."""
         xp = namespace(mu, v)
         double = 2.0 * v
@@ -58,7 +58,7 @@ class ErfMixture(SmoothedLink):
             total = total + c * erf(mu / xp.sqrt(d + double))
         return 0.5 * (self.total + total)
 
-    def enclose(self, mu: Array, v: Array) -> tuple[Array, Array]:
+    def enclose(self, mu: Reals, v: Reals) -> tuple[Reals, Reals]:
         """The value less and plus `error`, within `[0, total]`."""
         mu, v = check_latent(mu, v)
         xp = namespace(mu)
@@ -66,7 +66,7 @@ class ErfMixture(SmoothedLink):
         top = self.total + self.total_error
         return xp.clip(value - self.error, 0.0, top), xp.clip(value + self.error, 0.0, top)
 
-    def slopes(self, mu: Array, v: Array) -> tuple[Array, Array]:
+    def slopes(self, mu: Reals, v: Reals) -> tuple[Reals, Reals]:
         """`sum c_i e_i / sqrt(pi q_i)` and `-mu sum c_i e_i / sqrt(pi q_i^3)`.
 
         Here `q_i = d_i + 2 v` and `e_i = exp(-mu^2 / q_i)`, taken relative to the slowest of them.
@@ -109,7 +109,7 @@ class Logistic(ErfMixture):
     link_error: ClassVar[float] = LOGISTIC_ERROR
     terms: ClassVar[tuple[tuple[float, float], ...]] = LOGISTIC_TERMS
 
-    def slopes(self, mu: Array, v: Array) -> tuple[Array, Array]:
+    def slopes(self, mu: Reals, v: Reals) -> tuple[Reals, Reals]:
         """Those of the mixture; `|F_v| <= F_mu / 2` is enforced, since `|sigma''| <= sigma'`.
 
         Far in the tail, where F_mu is below `link_error`, the mixture's ratio means nothing.

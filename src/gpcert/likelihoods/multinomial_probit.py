@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import Array, finite_array, namespace
+from gpcert.arrays import Array, Gaps, PerCell, PerCellAndClass, finite_array, namespace
 from gpcert.errors import InputError
 from gpcert.integrals.independent_maximum import independent_maximum
 from gpcert.integrals.moments import ClassMoments, IndependentMoments
@@ -75,13 +75,13 @@ class MultinomialProbit(ClassLikelihood):
         return math.inf
 
     def joint_range(
-        self, wins: tuple[Array, Array], correlation: tuple[Array, Array]
-    ) -> tuple[Array, Array] | None:
+        self, wins: tuple[Array, Array], correlation: tuple[PerCell, PerCell]
+    ) -> tuple[PerCell, PerCell] | None:
         """`Phi_2(h; rho)` with `Phi(h_k) = P(beat k)`: `slepian_bounds` at the ends."""
         low, high = (score_bounds(p) for p in wins)
         return slepian_bounds(low[0], high[1], *correlation)
 
-    def moments(self, a: Array, L: Array, order: int) -> ClassMoments:
+    def moments(self, a: Gaps, L: Array, order: int) -> ClassMoments:
         """Closed forms: the normal distribution for 2 classes, sectors of the plane for 3.
 
         In the whitened coordinates z the differences `d = a + L z` of three classes cut the plane
@@ -90,7 +90,9 @@ class MultinomialProbit(ClassLikelihood):
         _check_moments(a, L, order)
         return _two_classes(a, L, order) if a.shape[1] == 1 else _three_classes(a, L, order)
 
-    def independent_moments(self, mu: Array, v: Array, weights: Array) -> IndependentMoments:
+    def independent_moments(
+        self, mu: PerCellAndClass, v: PerCellAndClass, weights: Array
+    ) -> IndependentMoments:
         """One integral over the largest value; see `independent_maximum`."""
         xp = namespace(mu, v, weights)
         mu, v, weights = xp.broadcast_arrays(mu, v, weights)
@@ -103,12 +105,16 @@ class MultinomialProbit(ClassLikelihood):
             )
         return independent_maximum(mu, xp.sqrt(v + self.noise), weights)
 
-    def products(self, value: Array, gradient: Array, errors: Array, c: int) -> tuple[Array, Array]:
+    def products(
+        self, value: PerCell, gradient: PerCellAndClass, errors: Array, c: int
+    ) -> tuple[PerCellAndClass, PerCell]:
         """Only one class is the largest, so that `link_c^2 = link_c` and `link_c link_k = 0`."""
         own = namespace(value).asarray(np.eye(gradient.shape[1])[c], device=value.device)
         return own * value[:, None], errors[:, 0]
 
-    def probabilities(self, mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+    def probabilities(
+        self, mean: np.ndarray, covariance: np.ndarray
+    ) -> Annotated[np.ndarray, "n m"]:
         """Owen's function for up to 3 classes, a deterministic lattice rule for more."""
         mean = np.asarray(mean, dtype=np.float64)
         noisy = np.asarray(covariance, dtype=np.float64) + self.noise * np.eye(mean.shape[1])

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from gpcert.arrays import Array, finite_array, namespace
+from gpcert.arrays import Array, Reals, finite_array, namespace
 from gpcert.errors import InputError
 from gpcert.fusion import fused
 from gpcert.integrals.gaussian_integral import score
@@ -34,10 +34,10 @@ class Probit(BinaryLikelihood):
 
     name: ClassVar[str] = "probit"
 
-    def value(self, mu: Array, v: Array) -> Array:
+    def value(self, mu: Reals, v: Reals) -> Reals:
         return normal_cdf(mu / namespace(mu, v).sqrt(1.0 + v))
 
-    def slopes(self, mu: Array, v: Array) -> tuple[Array, Array]:
+    def slopes(self, mu: Reals, v: Reals) -> tuple[Reals, Reals]:
         """`phi(z) / sqrt(1 + v)` and `-phi(z) z / (2 (1 + v))`.
 
         z is cut at 35 within phi only: both stay above underflow and keep their exact ratio.
@@ -48,7 +48,7 @@ class Probit(BinaryLikelihood):
         by_mu = normal_pdf(xp.clip(z, -35.0, 35.0)) / root
         return by_mu, by_mu * z / (-2.0 * root)
 
-    def enclose(self, mu: Array, v: Array) -> tuple[Array, Array]:
+    def enclose(self, mu: Reals, v: Reals) -> tuple[Reals, Reals]:
         """Phi of the score rounded down and up; Phi is increasing."""
         mu, v = check_latent(mu, v)
         z = mu / namespace(mu).sqrt(1.0 + v)
@@ -56,7 +56,7 @@ class Probit(BinaryLikelihood):
         _, upper = normal_cdf_bounds(up(z, _SCORE_ROUNDINGS))
         return lower, upper
 
-    def line_minimum(self, alpha: Array, beta: Array, v_low: Array, v_high: Array) -> Array:
+    def line_minimum(self, alpha: Reals, beta: Reals, v_low: Reals, v_high: Reals) -> Reals:
         """Phi of the exact minimum of the score on the segment, rounded down.
 
         Statement: with `w = 1 + v` and `d = alpha - beta`, `z = d w^-1/2 + beta w^1/2` is least at
@@ -101,24 +101,24 @@ class StepLink(BinaryLikelihood):
 
     name: ClassVar[str] = "step"
 
-    def value(self, mu: Array, v: Array) -> Array:
+    def value(self, mu: Reals, v: Reals) -> Reals:
         return normal_cdf(mu / _root(v))
 
-    def slopes(self, mu: Array, v: Array) -> tuple[Array, Array]:
+    def slopes(self, mu: Reals, v: Reals) -> tuple[Reals, Reals]:
         """`phi(z) / sqrt(v)` and `-phi(z) z / (2 v)`; z is cut at 35 within phi, as in `Probit`."""
         root = _root(v)
         z = mu / root
         by_mu = normal_pdf(namespace(z).clip(z, -35.0, 35.0)) / root
         return by_mu, by_mu * z / (-2.0 * root)
 
-    def enclose(self, mu: Array, v: Array) -> tuple[Array, Array]:
+    def enclose(self, mu: Reals, v: Reals) -> tuple[Reals, Reals]:
         """Phi of the score rounded down and up; Phi is increasing. The score of mu = 0 is 0."""
         mu, v = check_latent(mu, v)
         xp = namespace(mu)
         ends = [xp.where(mu == 0.0, mu, end) for end in score(mu, v)]
         return normal_cdf_bounds(ends[0])[0], normal_cdf_bounds(ends[1])[1]
 
-    def line_minimum(self, alpha: Array, beta: Array, v_low: Array, v_high: Array) -> Array:
+    def line_minimum(self, alpha: Reals, beta: Reals, v_low: Reals, v_high: Reals) -> Reals:
         """Phi of the exact minimum of the score on the segment, rounded down.
 
         As for `Probit`, with alpha in the place of alpha - beta and v of 1 + v (Statement 8.3).
@@ -172,20 +172,20 @@ class LapseProbit(BinaryLikelihood):
     def _image(self, probability: Array) -> Array:
         return (1.0 - 2.0 * self.lapse) * probability + self.lapse
 
-    def value(self, mu: Array, v: Array) -> Array:
+    def value(self, mu: Reals, v: Reals) -> Reals:
         return self._image(Probit().value(mu, v))
 
-    def slopes(self, mu: Array, v: Array) -> tuple[Array, Array]:
+    def slopes(self, mu: Reals, v: Reals) -> tuple[Reals, Reals]:
         """`1 - 2 e` times those of the probit."""
         by_mu, by_v = Probit().slopes(mu, v)
         return (1.0 - 2.0 * self.lapse) * by_mu, (1.0 - 2.0 * self.lapse) * by_v
 
-    def enclose(self, mu: Array, v: Array) -> tuple[Array, Array]:
+    def enclose(self, mu: Reals, v: Reals) -> tuple[Reals, Reals]:
         """The images of the probit's bounds, rounded outward."""
         lower, upper = Probit().enclose(mu, v)
         return down(self._image(lower), _LAPSE_ROUNDINGS), up(self._image(upper), _LAPSE_ROUNDINGS)
 
-    def line_minimum(self, alpha: Array, beta: Array, v_low: Array, v_high: Array) -> Array:
+    def line_minimum(self, alpha: Reals, beta: Reals, v_low: Reals, v_high: Reals) -> Reals:
         """The image of the probit's minimum, rounded down: the map increases."""
         lower = Probit().line_minimum(alpha, beta, v_low, v_high)
         return down(self._image(lower), _LAPSE_ROUNDINGS)

@@ -5,7 +5,7 @@ Proofs: docs/mathematics.md, statement 8.2.
 
 from __future__ import annotations
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Reals, namespace
 from gpcert.errors import InputError
 from gpcert.likelihoods.base import BinaryLikelihood
 from gpcert.rounding import TINY, U
@@ -17,7 +17,7 @@ LARGEST_SEGMENT = 2.0**200
 """Largest |alpha|, |beta| and v of a segment: `beta^2 (v_high - v_low)^2` does not overflow."""
 
 
-def check_latent(mu: Array, v: Array) -> tuple[Array, Array]:
+def check_latent(mu: Reals, v: Reals) -> tuple[Reals, Reals]:
     """Broadcast `mu` and `v` to one shape; an `InputError` unless both are finite and v >= 0."""
     xp = namespace(mu, v)
     # written so that NaN fails every comparison
@@ -32,8 +32,8 @@ def check_latent(mu: Array, v: Array) -> tuple[Array, Array]:
 
 
 def check_segment(
-    alpha: Array, beta: Array, v_low: Array, v_high: Array
-) -> tuple[Array, Array, Array, Array]:
+    alpha: Reals, beta: Reals, v_low: Reals, v_high: Reals
+) -> tuple[Reals, Reals, Reals, Reals]:
     """Broadcast the four arrays to one shape; an `InputError` unless they describe segments."""
     xp = namespace(alpha, beta, v_low, v_high)
     good = (abs(alpha) <= LARGEST_SEGMENT) & (abs(beta) <= LARGEST_SEGMENT)
@@ -48,7 +48,7 @@ def check_segment(
     return alpha, beta, v_low, v_high
 
 
-def mean_lower(alpha: Array, beta: Array, v: Array) -> Array:
+def mean_lower(alpha: Reals, beta: Reals, v: Reals) -> Reals:
     """A float <= the real number `alpha + beta v`; negate alpha and beta for an upper bound.
 
     Reason: the product and the sum err by at most `2.01 U (|alpha| + |beta v|)` and an underflow,
@@ -59,8 +59,8 @@ def mean_lower(alpha: Array, beta: Array, v: Array) -> Array:
 
 
 def monotone_minimum(
-    likelihood: BinaryLikelihood, alpha: Array, beta: Array, v_low: Array, v_high: Array
-) -> Array:
+    likelihood: BinaryLikelihood, alpha: Reals, beta: Reals, v_low: Reals, v_high: Reals
+) -> Reals:
     """Certified lower bound of F on segments from monotonicity alone: first order, never absurd.
 
     Statement: `F(alpha + beta v, v) >= F(m, w)` with `m = min(alpha + beta v)` over the segment and

@@ -5,9 +5,9 @@ Proofs: docs/mathematics.md, statements 8.1 and 8.4.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, PerCell, Reals, namespace
 from gpcert.likelihoods.base import BinaryLikelihood
 from gpcert.likelihoods.segments import check_segment, mean_lower, monotone_minimum
 from gpcert.rounding import TINY, down, nonnegative, up
@@ -31,7 +31,7 @@ class SmoothedLink(BinaryLikelihood):
     link_bounds: ClassVar[tuple[float, float, float, float]]
     """`c_n >= sup |link^(n)|`, n = 1..4."""
 
-    def derivative_bound(self, order: int, v: Array) -> Array:
+    def derivative_bound(self, order: int, v: Reals) -> Reals:
         """Upper bound of `|d^n F / dmu^n|` at variances >= v, for n = `order` in 1..4.
 
         Statement 8.1: `|F_n| <= min(c_n, e_n v^(-n/2))`, as the derivatives may go to the link or
@@ -46,7 +46,7 @@ class SmoothedLink(BinaryLikelihood):
         bound = up(SMOOTHING_BOUNDS[order - 1] * power, 6)
         return xp.clip(bound, None, self.link_bounds[order - 1])
 
-    def line_minimum(self, alpha: Array, beta: Array, v_low: Array, v_high: Array) -> Array:
+    def line_minimum(self, alpha: Reals, beta: Reals, v_low: Reals, v_high: Reals) -> Reals:
         """The better of the curvature bound, on `PIECES` pieces where the segment bends visibly,
         and the monotone bound.
 
@@ -98,7 +98,7 @@ class SmoothedLink(BinaryLikelihood):
         return up(0.5 * curvature * length * length, 12)
 
 
-def split_segment(v_low: Array, v_high: Array) -> Array:
+def split_segment(v_low: PerCell, v_high: PerCell) -> Annotated[Array, "B pieces"]:
     """Points from v_low to v_high along a new last axis, `PIECES + 1`, geometric in `1 + v`.
 
     The curvature falls with v, so longer pieces at larger v balance the losses. Any points between

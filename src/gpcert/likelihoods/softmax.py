@@ -6,11 +6,11 @@ Proofs: docs/mathematics.md, statement 9.5.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import Array, finite_array, namespace
+from gpcert.arrays import Array, Gaps, PerCell, PerCellAndClass, finite_array, namespace
 from gpcert.errors import InputError
 from gpcert.integrals.gumbel import gumbel_moments
 from gpcert.integrals.moments import ClassMoments, IndependentMoments
@@ -80,7 +80,7 @@ class Softmax(ClassLikelihood):
     def mixes(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.mixing is not None
 
-    def mixed(self, outputs: int) -> np.ndarray:
+    def mixed(self, outputs: int) -> Annotated[np.ndarray, "m J"]:
         if self.mixing is None:
             return np.eye(outputs)
         weights = np.asarray(self.mixing)
@@ -100,21 +100,27 @@ class Softmax(ClassLikelihood):
             raise InputError(f"link_bound: expected an order in 1..6, got {order}")
         return self.link_bounds[order - 1]
 
-    def moments(self, a: Array, L: Array, order: int) -> ClassMoments:
+    def moments(self, a: Gaps, L: Array, order: int) -> ClassMoments:
         """`softmax_moments`: for at most `largest_coupled` classes."""
         return softmax_moments(a, L, order)
 
-    def independent_moments(self, mu: Array, v: Array, weights: Array) -> IndependentMoments:
+    def independent_moments(
+        self, mu: PerCellAndClass, v: PerCellAndClass, weights: Array
+    ) -> IndependentMoments:
         """`gumbel_moments`: one-dimensional integrals of products over the classes."""
         return gumbel_moments(mu, v, weights)
 
-    def products(self, value: Array, gradient: Array, errors: Array, c: int) -> tuple[Array, Array]:
+    def products(
+        self, value: PerCell, gradient: PerCellAndClass, errors: Array, c: int
+    ) -> tuple[PerCellAndClass, PerCell]:
         """`d softmax_c / d f_k = softmax_c ([k = c] - softmax_k)`, and so on average."""
         own = namespace(value).asarray(np.eye(gradient.shape[1])[c], device=value.device)
         error = up(errors[:, 0] + errors[:, 1] + 2.0 * U, 4)  # both are at most one
         return own * value[:, None] - gradient, error
 
-    def probabilities(self, mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+    def probabilities(
+        self, mean: np.ndarray, covariance: np.ndarray
+    ) -> Annotated[np.ndarray, "n m"]:
         """`softmax_moments` for few classes, whose covariance is regular; else `expected_softmax`.
 
         A singular covariance of the differences is raised by 1e-9 of its size: this is no proof.

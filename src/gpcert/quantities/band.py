@@ -9,7 +9,7 @@ import math
 import sys
 from dataclasses import dataclass
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, PerCell, Reals, namespace
 from gpcert.quantities.output import OutputQuantity, root_slope
 from gpcert.rounding import TINY, down, gamma, nonnegative, up
 
@@ -31,7 +31,7 @@ class Band(OutputQuantity):
     sign: int
     beta: float
 
-    def lowest(self, alpha: Array, beta: Array, v_low: Array, v_high: Array) -> Array:
+    def lowest(self, alpha: Reals, beta: Reals, v_low: Reals, v_high: Reals) -> Reals:
         """Lower bound of `alpha + slope V - beta sqrt(V)` over V in [v_low, v_high], slope the
         argument; the better of two, -inf where nothing is known.
 
@@ -66,7 +66,7 @@ class Band(OutputQuantity):
         found = xp.where(tangent > found, tangent, found)
         return xp.minimum(found, xp.full_like(found, LARGEST))
 
-    def highest(self, q: Array, v_low: Array, v_high: Array) -> Array:
+    def highest(self, q: Reals, v_low: Reals, v_high: Reals) -> Reals:
         """At the least variance."""
         del v_high
         xp = namespace(q)
@@ -74,24 +74,24 @@ class Band(OutputQuantity):
         reach = xp.minimum(self.beta * xp.sqrt(v_low), largest)
         return up(xp.maximum(q - nonnegative(down(reach, 2)), -largest), 1)
 
-    def value(self, q: Array, v: Array) -> Array:
+    def value(self, q: Reals, v: Reals) -> Reals:
         """`q - beta sqrt(V)`."""
         return q - self.beta * namespace(v).sqrt(v)
 
-    def slopes(self, q: Array, v: Array) -> tuple[Array, Array]:
+    def slopes(self, q: Reals, v: Reals) -> tuple[Reals, Reals]:
         """1 and `-beta / (2 sqrt(V))`."""
         return 1.0 + 0.0 * q, -self.level_slope(q, v)
 
-    def level_slope(self, q: Array, v: Array) -> Array:
+    def level_slope(self, q: Reals, v: Reals) -> Reals:
         """`dq/dV = beta / (2 sqrt(V))` where G is constant."""
         del q
         return self.beta * root_slope(v)
 
-    def corners(self, v_low: Array, v_high: Array) -> tuple[Array, Array]:
+    def corners(self, v_low: Reals, v_high: Reals) -> tuple[Reals, Reals]:
         """Where std is greatest, and half-way there: its slope at 0 would be useless."""
         xp = namespace(v_low)
         return v_high, (0.5 * (xp.sqrt(v_low) + xp.sqrt(v_high))) ** 2
 
-    def worthwhile(self, v_high: Array) -> Array | float:
+    def worthwhile(self, v_high: PerCell) -> Array | float:
         """A share of the half-width."""
         return WORTHWHILE_SHARE * self.beta * namespace(v_high).sqrt(v_high)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from gpcert.arrays import Array, PerCell, namespace
+from gpcert.arrays import PerCell, PerRow, namespace
 from gpcert.quantities.output import OutputQuantity, Quantity
 
-Ends = Sequence[Array]
-"""Ends (B,) of the ranges of a compound's parts, each perhaps computed when it is looked at."""
+Ends = Sequence[PerCell]
+"""Ends of the ranges of a compound's parts, each perhaps computed when it is looked at."""
+
+Values = Annotated[np.ndarray, "n k"]
+"""A row of numbers, one for each part, at every point."""
 
 
 class Compound(Quantity, ABC):
@@ -32,21 +35,21 @@ class Compound(Quantity, ABC):
     # proved
 
     @abstractmethod
-    def lowest(self, low: Ends, high: Ends) -> Array:
+    def lowest(self, low: Ends, high: Ends) -> PerCell:
         """Certified lower bound (B,) of H for all `low_p <= y_p <= high_p`."""
 
     @abstractmethod
-    def highest(self, low: Ends, high: Ends) -> Array:
+    def highest(self, low: Ends, high: Ends) -> PerCell:
         """Certified upper bound (B,) of H for all of them."""
 
     # in plain floating point
 
     @abstractmethod
-    def value(self, y: np.ndarray) -> np.ndarray:
+    def value(self, y: Values) -> PerRow:
         """H (n,) of rows y (n, k)."""
 
     @abstractmethod
-    def slopes(self, y: np.ndarray) -> np.ndarray:
+    def slopes(self, y: Values) -> Values:
         """A (sub)gradient (n, k)."""
 
     def pulled(self, low: Ends, high: Ends) -> tuple[PerCell, PerCell]:

@@ -12,8 +12,8 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from gpcert.arrays import Array, namespace
-from gpcert.quantities.compound import Compound, Ends
+from gpcert.arrays import Array, PerCell, PerRow, namespace
+from gpcert.quantities.compound import Compound, Ends, Values
 from gpcert.quantities.output import Mean
 from gpcert.regions.norms import norm_lower, norm_upper
 from gpcert.rounding import down, nonnegative, up
@@ -44,7 +44,7 @@ class Deviation(Compound):
         """A distance is not negative."""
         return -math.inf, 0.0
 
-    def lowest(self, low: Ends, high: Ends) -> Array:
+    def lowest(self, low: Ends, high: Ends) -> PerCell:
         """The norm of the coordinates' largest deviations."""
         xp = namespace(low[0])
         spreads = [xp.where(above > below, above, below) for below, above in self._sides(low, high)]
@@ -53,7 +53,7 @@ class Deviation(Compound):
         safe = xp.where(finite[:, None], spread, xp.zeros_like(spread))
         return -xp.where(finite, norm_upper(safe, self.norm), math.inf)
 
-    def highest(self, low: Ends, high: Ends) -> Array:
+    def highest(self, low: Ends, high: Ends) -> PerCell:
         """The norm of the smallest ones."""
         xp = namespace(low[0])
         gaps = []
@@ -62,15 +62,15 @@ class Deviation(Compound):
             gaps.append(nonnegative(down(gap - error, 1)))
         return -norm_lower(xp.stack(gaps, axis=1), self.norm)
 
-    def value(self, y: np.ndarray) -> np.ndarray:
+    def value(self, y: Values) -> PerRow:
         """Minus the norm."""
         return -deviation_of(y - np.asarray(self.reference), self.norm)[0]
 
-    def slopes(self, y: np.ndarray) -> np.ndarray:
+    def slopes(self, y: Values) -> Values:
         """Minus a subgradient of the norm."""
         return -deviation_of(y - np.asarray(self.reference), self.norm)[1]
 
-    def pulled(self, low: Ends, high: Ends) -> tuple[Array, Array]:
+    def pulled(self, low: Ends, high: Ends) -> tuple[PerCell, PerCell]:
         """The mean that may be farthest away."""
         sides = self._sides(low, high)
         xp = namespace(low[0])

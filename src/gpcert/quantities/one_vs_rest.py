@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gpcert.arrays import Array, PerCell, least_of, namespace
+from gpcert.arrays import Array, PerCell, PerRow, least_of, namespace
 from gpcert.committee import Committee
 from gpcert.likelihoods import ScalarLikelihood
 from gpcert.quantities.classes import Weights
-from gpcert.quantities.compound import Compound, Ends
+from gpcert.quantities.compound import Compound, Ends, Values
 from gpcert.quantities.probability import Probability
 from gpcert.rounding import down, nonnegative, up
 
@@ -51,20 +51,20 @@ class LeastSum(Compound):
             found.append(_added(terms))
         return found
 
-    def lowest(self, low: Ends, high: Ends) -> Array:
+    def lowest(self, low: Ends, high: Ends) -> PerCell:
         """The least of the sums'."""
         return least_of(self.sums(low, high))
 
-    def highest(self, low: Ends, high: Ends) -> Array:
+    def highest(self, low: Ends, high: Ends) -> PerCell:
         """Minus the lowest of the negative."""
         flipped = replace(self, weights=tuple(tuple(-w for w in row) for row in self.weights))
         return least_of([-lower for lower in flipped.sums(low, high)])
 
-    def value(self, y: np.ndarray) -> np.ndarray:
+    def value(self, y: Values) -> PerRow:
         """The least sum."""
         return (y @ np.asarray(self.weights).T).min(axis=1)
 
-    def slopes(self, y: np.ndarray) -> np.ndarray:
+    def slopes(self, y: Values) -> Values:
         """The weights of the least sum."""
         rows = np.asarray(self.weights)
         return rows[np.argmin(y @ rows.T, axis=1)]
@@ -83,7 +83,7 @@ class Share(Compound):
         """A probability, or its negative."""
         return (0.0, 1.0) if self.sign > 0 else (-1.0, 0.0)
 
-    def lowest(self, low: Ends, high: Ends) -> Array:
+    def lowest(self, low: Ends, high: Ends) -> PerCell:
         """The ratio increases in F_c and decreases in the others."""
         c, xp = self.index, namespace(low[0])
         own = low[c] if self.sign > 0 else high[c]
@@ -99,17 +99,17 @@ class Share(Compound):
         # all of them may be 0: then nothing is known, but a ratio is at most 1
         return -xp.minimum(xp.where(total > 0, ratio, one), one) + 0.0 * one
 
-    def highest(self, low: Ends, high: Ends) -> Array:
+    def highest(self, low: Ends, high: Ends) -> PerCell:
         """Minus the lowest of the negative."""
         return -replace(self, sign=-self.sign).lowest(low, high)
 
-    def value(self, y: np.ndarray) -> np.ndarray:
+    def value(self, y: Values) -> PerRow:
         """The ratio."""
         total = y.sum(axis=1)
         safe = np.where(total != 0, total, 1.0)
         return self.sign * np.where(total != 0, y[:, self.index] / safe, 0.0)
 
-    def slopes(self, y: np.ndarray) -> np.ndarray:
+    def slopes(self, y: Values) -> Values:
         """`sign (e_c - ratio) / total`."""
         total = y.sum(axis=1)
         safe = np.where(total != 0, total, 1.0)[:, None]

@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import Self
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, PerCell, Reals, namespace
 from gpcert.rounding import down, nonnegative, up
 
 
@@ -55,36 +55,36 @@ class OutputQuantity(Quantity, ABC):
     # proved
 
     @abstractmethod
-    def lowest(self, alpha: Array, beta: Array, v_low: Array, v_high: Array) -> Array:
+    def lowest(self, alpha: Reals, beta: Reals, v_low: Reals, v_high: Reals) -> Reals:
         """Certified lower bound of G where `q >= alpha + beta v` and v lies in the range.
 
         alpha may be infinite or NaN where nothing is known: the bound is then a trivial one.
         """
 
     @abstractmethod
-    def highest(self, q: Array, v_low: Array, v_high: Array) -> Array:
+    def highest(self, q: Reals, v_low: Reals, v_high: Reals) -> Reals:
         """Certified upper bound of G for means up to q and variances of the range."""
 
     # in plain floating point: guides choices and attacks, proves nothing
 
     @abstractmethod
-    def value(self, q: Array, v: Array) -> Array:
+    def value(self, q: Reals, v: Reals) -> Reals:
         """G."""
 
     @abstractmethod
-    def slopes(self, q: Array, v: Array) -> tuple[Array, Array]:
+    def slopes(self, q: Reals, v: Reals) -> tuple[Reals, Reals]:
         """Partial derivatives `(G_q, G_v)`; 0 where there is none."""
 
-    def level_slope(self, q: Array, v: Array) -> Array:
+    def level_slope(self, q: Reals, v: Reals) -> Reals:
         """Slope d q / d v of G's level curve."""
         by_q, by_v = self.slopes(q, v)
         return -by_v / by_q
 
-    def corners(self, v_low: Array, v_high: Array) -> tuple[Array, Array]:
+    def corners(self, v_low: Reals, v_high: Reals) -> tuple[Reals, Reals]:
         """Two variances of a range at which level curves may differ most: by default its ends."""
         return v_low, v_high
 
-    def worthwhile(self, v_high: Array) -> Array | float:
+    def worthwhile(self, v_high: PerCell) -> Array | float:
         """What further lines must gain on some cell of a batch to be worth their time."""
         del v_high
         return 0.0
@@ -99,22 +99,22 @@ class Mean(OutputQuantity):
 
     by_variance = False
 
-    def lowest(self, alpha: Array, beta: Array, v_low: Array, v_high: Array) -> Array:
+    def lowest(self, alpha: Reals, beta: Reals, v_low: Reals, v_high: Reals) -> Reals:
         """q itself."""
         del beta, v_low, v_high
         return alpha
 
-    def highest(self, q: Array, v_low: Array, v_high: Array) -> Array:
+    def highest(self, q: Reals, v_low: Reals, v_high: Reals) -> Reals:
         """q itself."""
         del v_low, v_high
         return q
 
-    def value(self, q: Array, v: Array) -> Array:
+    def value(self, q: Reals, v: Reals) -> Reals:
         """q."""
         del v
         return q
 
-    def slopes(self, q: Array, v: Array) -> tuple[Array, Array]:
+    def slopes(self, q: Reals, v: Reals) -> tuple[Reals, Reals]:
         """1 and 0."""
         del v
         return 1.0 + 0.0 * q, 0.0 * q
@@ -134,22 +134,22 @@ class Variance(OutputQuantity):
         """A variance is not negative."""
         return (0.0, math.inf) if self.sign > 0 else (-math.inf, 0.0)
 
-    def lowest(self, alpha: Array, beta: Array, v_low: Array, v_high: Array) -> Array:
+    def lowest(self, alpha: Reals, beta: Reals, v_low: Reals, v_high: Reals) -> Reals:
         """An end of the range."""
         del alpha, beta
         return v_low if self.sign > 0 else -v_high
 
-    def highest(self, q: Array, v_low: Array, v_high: Array) -> Array:
+    def highest(self, q: Reals, v_low: Reals, v_high: Reals) -> Reals:
         """The other end."""
         del q
         return v_high if self.sign > 0 else -v_low
 
-    def value(self, q: Array, v: Array) -> Array:
+    def value(self, q: Reals, v: Reals) -> Reals:
         """`sign V`."""
         del q
         return self.sign * v
 
-    def slopes(self, q: Array, v: Array) -> tuple[Array, Array]:
+    def slopes(self, q: Reals, v: Reals) -> tuple[Reals, Reals]:
         """0 and the sign."""
         del q
         return 0.0 * v, self.sign + 0.0 * v
@@ -163,20 +163,20 @@ class Std(Variance):
     Reason: V >= 0 and the root increases; it is correctly rounded, one outward step covers it.
     """
 
-    def lowest(self, alpha: Array, beta: Array, v_low: Array, v_high: Array) -> Array:
+    def lowest(self, alpha: Reals, beta: Reals, v_low: Reals, v_high: Reals) -> Reals:
         """The root of the variance's."""
         return self._rooted(super().lowest(alpha, beta, v_low, v_high), -1)
 
-    def highest(self, q: Array, v_low: Array, v_high: Array) -> Array:
+    def highest(self, q: Reals, v_low: Reals, v_high: Reals) -> Reals:
         """The root of the variance's."""
         return self._rooted(super().highest(q, v_low, v_high), 1)
 
-    def value(self, q: Array, v: Array) -> Array:
+    def value(self, q: Reals, v: Reals) -> Reals:
         """`sign sqrt(V)`."""
         del q
         return self.sign * namespace(v).sqrt(v)
 
-    def slopes(self, q: Array, v: Array) -> tuple[Array, Array]:
+    def slopes(self, q: Reals, v: Reals) -> tuple[Reals, Reals]:
         """0 and `sign / (2 sqrt(V))`, 0 where the variance vanishes."""
         del q
         return 0.0 * v, self.sign * root_slope(v)
@@ -188,7 +188,7 @@ class Std(Variance):
         return self.sign * rounded
 
 
-def root_slope(v: Array) -> Array:
+def root_slope(v: Reals) -> Reals:
     """`1 / (2 sqrt(V))`, 0 where that is not a number."""
     xp = namespace(v)
     std = xp.sqrt(v)

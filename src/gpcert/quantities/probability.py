@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, PerCell, Reals, namespace
 from gpcert.likelihoods import ScalarLikelihood
 from gpcert.likelihoods.segments import LARGEST_SEGMENT
 from gpcert.quantities.output import OutputQuantity
@@ -29,7 +29,7 @@ class Probability(OutputQuantity):
         """A probability, or its negative."""
         return (0.0, 1.0) if self.sign > 0 else (-1.0, 0.0)
 
-    def lowest(self, alpha: Array, beta: Array, v_low: Array, v_high: Array) -> Array:
+    def lowest(self, alpha: Reals, beta: Reals, v_low: Reals, v_high: Reals) -> Reals:
         """The likelihood's own; for sign = -1 that of -F(-q, v), the maximum of F on the line."""
         xp = namespace(alpha)
         # a huge cell may give a line that is infinite, or beyond what the likelihood accepts; a
@@ -47,24 +47,24 @@ class Probability(OutputQuantity):
         # a probability lies in [0, 1] whatever the latent bounds are
         return xp.where(usable, value, xp.full_like(value, self.known[0]))
 
-    def highest(self, q: Array, v_low: Array, v_high: Array) -> Array:
+    def highest(self, q: Reals, v_low: Reals, v_high: Reals) -> Reals:
         """Minus the lowest of the negative."""
         return -replace(self, sign=-self.sign).lowest(-q, namespace(q).zeros_like(q), v_low, v_high)
 
-    def value(self, q: Array, v: Array) -> Array:
+    def value(self, q: Reals, v: Reals) -> Reals:
         """`sign F(sign q, v)`."""
         return self.sign * self.likelihood.value(self.sign * q, v)
 
-    def slopes(self, q: Array, v: Array) -> tuple[Array, Array]:
+    def slopes(self, q: Reals, v: Reals) -> tuple[Reals, Reals]:
         """Those of F at mu = sign q."""
         by_mu, by_v = self.likelihood.slopes(self.sign * q, v)
         return by_mu, self.sign * by_v
 
-    def level_slope(self, q: Array, v: Array) -> Array:
+    def level_slope(self, q: Reals, v: Reals) -> Reals:
         """That of F at mu = sign q, mirrored."""
         return self.sign * self.likelihood.level_slope(self.sign * q, v)
 
-    def worthwhile(self, v_high: Array) -> Array | float:
+    def worthwhile(self, v_high: PerCell) -> Array | float:
         """A probability."""
         del v_high
         return WORTHWHILE_GAIN

@@ -18,14 +18,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
+from typing import Annotated
 
 import numpy as np
 
-from gpcert.arrays import Array, PerCell, least_of, namespace
+from gpcert.arrays import Array, PerCell, PerRow, Reals, least_of, namespace
 from gpcert.committee import Committee, check_class_weight, pair_weights, vote_scores
 from gpcert.errors import InputError
 from gpcert.quantities.classes import margins
-from gpcert.quantities.compound import Compound, Ends
+from gpcert.quantities.compound import Compound, Ends, Values
 from gpcert.quantities.one_vs_rest import LeastSum, member_probabilities
 from gpcert.quantities.output import Mean
 from gpcert.quantities.probability import Probability
@@ -56,7 +57,7 @@ class Votes(Compound):
         """All classes but the winner."""
         return [j for j in range(self.classes) if j != self.winner]
 
-    def weights(self, rival: int) -> np.ndarray:
+    def weights(self, rival: int) -> Annotated[np.ndarray, "k"]:
         """w of the module."""
         return pair_weights(self.classes, self.winner) - pair_weights(self.classes, rival)
 
@@ -81,11 +82,11 @@ class Votes(Compound):
             found.append(down(number + tie_break, 1))
         return found
 
-    def lowest(self, low: Ends, high: Ends) -> Array:
+    def lowest(self, low: Ends, high: Ends) -> PerCell:
         """The least lead."""
         return least_of(self.leads(low, high))
 
-    def highest(self, low: Ends, high: Ends) -> Array:
+    def highest(self, low: Ends, high: Ends) -> PerCell:
         """As in `leads`, with open votes for the winner."""
         votes = [-self._votes(low, high, j, -1) for j in self.rivals]
         least = least_of(votes)
@@ -99,11 +100,11 @@ class Votes(Compound):
             found.append(up(number + tie_break, 1))
         return least_of(found)
 
-    def value(self, y: np.ndarray) -> np.ndarray:
+    def value(self, y: Values) -> PerRow:
         """The least lead."""
         return self._plain(y)[0]
 
-    def slopes(self, y: np.ndarray) -> np.ndarray:
+    def slopes(self, y: Values) -> Values:
         """Those of the least lead. Votes are constant almost everywhere, so they are those of the
         sums of confidences: to where the pairs that matter become less certain."""
         return self._plain(y)[1]
@@ -211,13 +212,13 @@ class PairVotes(Compound):
         """`(j - i) / m`: the first of equal ones wins."""
         return (rival - self.winner) / self.classes
 
-    def lowest(self, low: Ends, high: Ends) -> Array:
+    def lowest(self, low: Ends, high: Ends) -> PerCell:
         """A vote that is open counts for the rival."""
         least, most = self._votes(low, high)
         leads = [down(least[self.winner] - most[j] + self.shift(j), 1) for j in self.rivals]
         return least_of(leads)
 
-    def highest(self, low: Ends, high: Ends) -> Array:
+    def highest(self, low: Ends, high: Ends) -> PerCell:
         """A vote that is open counts for the winner."""
         least, most = self._votes(low, high)
         leads = [up(most[self.winner] - least[j] + self.shift(j), 1) for j in self.rivals]
@@ -235,14 +236,14 @@ class PairVotes(Compound):
             most.append(float(self.classes - 1) - sure)
         return least, most
 
-    def value(self, y: np.ndarray) -> np.ndarray:
+    def value(self, y: Values) -> PerRow:
         """The least lead, and less than half of its steps, growing with the least mean in favour of
         the winner over its pairs: votes themselves are constant almost everywhere."""
         scores, (_, favour, size) = vote_scores(y, self.classes), self._favour(y)
         others = np.max(scores[:, self.rivals], axis=1)
         return scores[:, self.winner] - others + favour / (3.0 * self.classes * size)
 
-    def slopes(self, y: np.ndarray) -> np.ndarray:
+    def slopes(self, y: Values) -> Values:
         """That of the pair with the least mean in favour of the winner."""
         pair, _, size = self._favour(y)
         found, rows = np.zeros_like(y), np.arange(len(y))
@@ -277,7 +278,7 @@ def committee_margin(
     return Votes(member_probabilities(committee), winner, m)
 
 
-def counted(condition: Array) -> Array:
+def counted(condition: Reals) -> Reals:
     """1.0 where it holds, else 0.0."""
     xp = namespace(condition)
     return xp.astype(condition, xp.float64)

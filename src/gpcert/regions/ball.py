@@ -8,12 +8,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gpcert.arrays import Inputs, finite_array
+from gpcert.arrays import Inputs, Rows, finite_array
 from gpcert.errors import InputError
 from gpcert.regions.base import (
     NormConstraint,
@@ -135,7 +135,7 @@ class Ball(Region):
         x[:, self.free] += np.broadcast_to(self.radius, self.center.shape)[self.free] * y
         return self.project(x)
 
-    def linear_minimizer(self, g: Any) -> np.ndarray:
+    def linear_minimizer(self, g: Any) -> Annotated[np.ndarray, "... d"]:
         """A point that minimises `g.x` over ball and domain, up to rounding.
 
         Reason: for p = 1 spend the radius on the largest `|g_j|` first (a fractional knapsack);
@@ -225,7 +225,7 @@ def _scaled_slopes(g: np.ndarray, unit: np.ndarray) -> np.ndarray:
     return g / np.where(largest > 0, largest, 1.0) * (unit / unit.max())
 
 
-def unit_minimizer(g: np.ndarray, a: np.ndarray, b: np.ndarray, p: float) -> np.ndarray:
+def unit_minimizer(g: Rows, a: np.ndarray, b: np.ndarray, p: float) -> Rows:
     """Minimiser of `g.y` over `a <= y <= b`, `||y||_p <= 1`, where a <= 0 <= b."""
     if p == 1.0:
         cap = np.minimum(np.where(g > 0, -a, b), 1.0) * (g != 0)

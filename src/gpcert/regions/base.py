@@ -12,7 +12,7 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from gpcert.arrays import Backend, backend_from_name, finite_array, number_array
+from gpcert.arrays import Array, Backend, Inputs, backend_from_name, finite_array, number_array
 from gpcert.errors import InputError
 from gpcert.regions.cells import Cells
 
@@ -55,12 +55,12 @@ class Region(ABC):
         return int(self.center.shape[0])
 
     @cached_property
-    def free(self) -> np.ndarray:
+    def free(self) -> Annotated[Array, "i"]:
         """Indices of the features that may move."""
         return np.flatnonzero(self.lower < self.upper)
 
     @cached_property
-    def fixed(self) -> np.ndarray:
+    def fixed(self) -> Annotated[Array, "i"]:
         """Indices of the features that keep their value in `center`."""
         return np.flatnonzero(self.lower >= self.upper)
 
@@ -69,7 +69,7 @@ class Region(ABC):
         """The norm constraint that the bounding box does not already express, if any."""
         return None
 
-    def contains(self, X: Any) -> np.ndarray:
+    def contains(self, X: Any) -> Annotated[Array, "..."]:
         """Whether each row of X (n, d), or the point X (d,), is proved to lie in the region.
 
         The comparison with the inner interval is exact; a norm is rounded up before it is compared,
@@ -80,7 +80,7 @@ class Region(ABC):
         inside &= self._norm_holds(points)
         return inside[0] if single else inside
 
-    def project(self, X: Any) -> np.ndarray:
+    def project(self, X: Any) -> Annotated[np.ndarray, "... d"]:
         """Points of the region near X: X clipped to the box, then drawn towards `center`.
 
         Every returned point satisfies `contains`. Nearest in the l_2 sense for a box and for an
@@ -92,11 +92,11 @@ class Region(ABC):
         return points[0] if single else points
 
     @abstractmethod
-    def sample(self, n: int, random_state: int | np.random.Generator | None = None) -> np.ndarray:
+    def sample(self, n: int, random_state: int | np.random.Generator | None = None) -> Inputs:
         """Return n random points (n, d) that satisfy `contains`."""
 
     @abstractmethod
-    def linear_minimizer(self, g: Any) -> np.ndarray:
+    def linear_minimizer(self, g: Any) -> Annotated[np.ndarray, "... d"]:
         """A point that minimises `g.x` approximately and satisfies `contains`; g (d,) or (n, d)."""
 
     @abstractmethod
@@ -145,7 +145,7 @@ def check_norm(norm: float | str, name: str = "norm") -> float:
     return p
 
 
-def check_radius(radius: Any, dim: int) -> float | np.ndarray:
+def check_radius(radius: Any, dim: int) -> float | Annotated[np.ndarray, "d"]:
     """A finite radius >= 0, or one per feature: an array (dim,)."""
     values = finite_array("radius", radius)
     if values.shape not in {(), (dim,)}:
@@ -161,7 +161,7 @@ def check_radius(radius: Any, dim: int) -> float | np.ndarray:
     return values
 
 
-def check_features(features: Any, dim: int) -> np.ndarray:
+def check_features(features: Any, dim: int) -> Annotated[Array, "i"]:
     """Sorted indices of the features that may move, from indices, a mask, or None for all."""
     if features is None:
         return np.arange(dim)

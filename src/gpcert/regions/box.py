@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gpcert.arrays import finite_array
+from gpcert.arrays import Inputs, finite_array
 from gpcert.errors import InputError
 from gpcert.regions.base import Region
 
@@ -52,11 +52,11 @@ class Box(Region):
         object.__setattr__(self, "inner_lower", low)
         object.__setattr__(self, "inner_upper", high)
 
-    def sample(self, n: int, random_state: int | np.random.Generator | None = None) -> np.ndarray:
+    def sample(self, n: int, random_state: int | np.random.Generator | None = None) -> Inputs:
         u = np.random.default_rng(random_state).random((n, self.dim))
         return self.project((1.0 - u) * self.lower + u * self.upper)
 
-    def linear_minimizer(self, g: Any) -> np.ndarray:
+    def linear_minimizer(self, g: Any) -> Annotated[np.ndarray, "... d"]:
         """The corner that minimises `g.x`, with `center` where g is 0; exact.
 
         >>> Box([0, 0, 0], [1, 1, 1]).linear_minimizer([1.0, -1.0, 0.0])

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import array_api_compat
 import numpy as np
 
-from gpcert.arrays import Array, Inputs, PerCell, PerCellAndFeature, Rows, namespace, to_numpy
+from gpcert.arrays import Array, PerCell, PerCellAndFeature, PerVector, Vectors, namespace, to_numpy
 from gpcert.regions import intersection
 from gpcert.regions.intersection import BoxAndBall
 from gpcert.regions.norms import norm_lower
@@ -91,7 +91,7 @@ class Cells:
         """`upper - lower` (B, f), rounded; for choosing where to split."""
         return self.upper - self.lower
 
-    def split(self, axis: Array) -> Cells:
+    def split(self, axis: PerCell) -> Cells:
         """Cut cell i in the middle along `axis[i]`: all lower parts, then all upper parts.
 
         The cut is a float inside the cell that both parts share, so they cover it exactly.
@@ -115,7 +115,7 @@ class Cells:
         index = xp.argmax(self.widths, axis=-1) if axis is None else self._indices(axis)
         return xp.take_along_axis(inside, index[:, None], axis=-1)[:, 0]
 
-    def take(self, index: Array) -> Cells:
+    def take(self, index: Annotated[Array, "i"]) -> Cells:
         """The cells at an index array or under a mask."""
         return Cells(self.region, self.lower[index], self.upper[index])
 
@@ -129,7 +129,7 @@ class Cells:
             xp.concat([cells.upper for cells in batches], axis=0),
         )
 
-    def linear_minimum(self, g: Array) -> Array:
+    def linear_minimum(self, g: Vectors) -> PerVector:
         """Certified lower bound of `min g.(x - center)` over each cell, g (B, f) or (B, m, f).
 
         Exact up to rounding: over a box it is `-sum |g_j| half_j`; with a norm constraint it is
@@ -157,7 +157,7 @@ class Cells:
             best = intersection.ball_minimum(xp.reshape(g, (-1, f)), flat)
         return xp.reshape(best, g.shape[:-1])
 
-    def linear_maximum(self, g: Array) -> Array:
+    def linear_maximum(self, g: Vectors) -> PerVector:
         """Certified upper bound of `max g.(x - center)` over each cell."""
         return -self.linear_minimum(-g)
 
@@ -212,7 +212,7 @@ class Cells:
             return norm_lower(gap / self._place(ball.unit), ball.p, 4) > ball.radius
         return norm_lower(gap, ball.p, 2) > ball.radius
 
-    def points_full(self, X_free: Rows) -> Inputs:
+    def points_full(self, X_free: Annotated[Array, "n f"]) -> Annotated[np.ndarray, "n d"]:
         """Host points (n, d) with free coordinates X_free (n, f), the others from the region."""
         free = to_numpy(X_free)
         points = np.tile(self.region.center, (free.shape[0], 1))

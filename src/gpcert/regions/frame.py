@@ -13,12 +13,12 @@ from typing import Annotated
 
 import numpy as np
 
-from gpcert.arrays import Array, Backend, PerCell, Points, namespace
+from gpcert.arrays import Array, Backend, Index, PerCell, Points, Reals, namespace
 from gpcert.regions import Cells, Region
 from gpcert.rounding import nonnegative, up
 
 
-def power_of_two(lengths: np.ndarray) -> np.ndarray:
+def power_of_two(lengths: Reals) -> Reals:
     """The power of two nearest to each length (in its logarithm); 1 for infinite ones."""
     finite = np.isfinite(lengths)
     exponent = np.round(np.log2(np.where(finite, lengths, 1.0)))
@@ -68,12 +68,12 @@ class Frame:
         """(N, f) upper bounds of `|z_j| + |c_j|` in frame coordinates, c any centre."""
         return np.asarray(up(np.abs(self.points(points)) + self.radius, 4))
 
-    def columns(self, dims: np.ndarray) -> np.ndarray:
+    def columns(self, dims: Index) -> Annotated[np.ndarray, "columns"]:
         """Positions, among the free features, of those that lie in `dims`, in the order of dims."""
         place = {int(j): i for i, j in enumerate(self.free)}
         return np.asarray([place[int(j)] for j in dims if int(j) in place], dtype=int)
 
-    def restricted(self, dims: np.ndarray) -> Frame:
+    def restricted(self, dims: Index) -> Frame:
         """The frame of a kernel that sees only the inputs `dims` (in that order)."""
         columns = self.columns(dims)
         held = {int(j): v for j, v in zip(self.fixed, self.fixed_values, strict=True)}
@@ -141,7 +141,7 @@ class Reach:
         moves = xp.any((weights > 0) & (self.half > 0), axis=1)
         return xp.where(moves, up(total, self.half.shape[1] + 4), xp.zeros_like(total))
 
-    def restricted(self, columns: np.ndarray) -> Reach:
+    def restricted(self, columns: Index) -> Reach:
         """The same cells for a kernel that sees only some of the free features."""
         index = namespace(self.half).asarray(columns, device=self.half.device)
         return Reach(

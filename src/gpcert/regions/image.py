@@ -15,7 +15,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from gpcert.arrays import Array, Backend, PerCell, namespace, to_numpy
+from gpcert.arrays import Array, Backend, PerCell, PerVector, Vectors, namespace, to_numpy
 from gpcert.errors import InputError
 from gpcert.regions import intersection
 from gpcert.regions.base import Region
@@ -97,7 +97,7 @@ class Image:
         vars(found).update(center=center, half=half)
         return found
 
-    def form(self, weights: Array, unit: Array) -> _Form | None:
+    def form(self, weights: Annotated[Array, "q"], unit: Annotated[Array, "q"]) -> _Form | None:
         """`sum_i weights_i (e_i / unit_i)^2` as a form of y; None where it leaves float64."""
         w, u = to_numpy(weights), to_numpy(unit)
         key = w.tobytes() + u.tobytes()
@@ -163,14 +163,14 @@ class ImageCells(Cells):
         return False
 
     @property
-    def offset(self) -> Array:
+    def offset(self) -> Annotated[Array, "f"]:
         """(q,) how far the image of a centre may be from `center`."""
         return self.image.offset
 
-    def take(self, index: Array) -> ImageCells:
+    def take(self, index: Annotated[Array, "i"]) -> ImageCells:
         return self.image.cells(self.source.take(index))
 
-    def linear_minimum(self, g: Array) -> Array:
+    def linear_minimum(self, g: Vectors) -> PerVector:
         """Certified lower bound of `min g.e` over each image, g (B, q) or (B, m, q).
 
         Statement 13.7: `g.e = (W^T g).d + g.r`, the first minimised over the cell itself.
@@ -201,13 +201,13 @@ class ImageCells(Cells):
         other = up(length**2, 2)
         return xp.where(other < best, other, best)  # an overflow to NaN improves nothing
 
-    def split_scores(self, inverse_length: Array) -> Array:
+    def split_scores(self, inverse_length: Annotated[Array, "f"]) -> Annotated[Array, "B s"]:
         """(B, f): what halving each axis of the cell takes off |e|^2, about."""
         xp = namespace(self.lower)
         scaled = inverse_length[:, None] * self.image.scaled
         return (self.source.half / self.image.unit) ** 2 * xp.sum(scaled**2, axis=0)
 
-    def displacement(self, e: Array) -> Array:
+    def displacement(self, e: Annotated[Array, "B f"]) -> Annotated[Array, "B s"]:
         """A displacement d (B, f) of the cell with W d about e; any is valid, where to look."""
         xp = namespace(e)
         d = e @ self.image.backend.asarray(self.image.inverse).T

@@ -33,9 +33,9 @@ Proofs: docs/mathematics.md, statements 13.2 and 13.3.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
-from gpcert.arrays import Array, PerRow, Rows, namespace
+from gpcert.arrays import Array, PerRow, PerVector, Reals, Rows, Vectors, namespace
 from gpcert.regions.norms import dual_exponent, norm, norm_upper
 from gpcert.rounding import TINY, U, down, nonnegative, up
 
@@ -56,17 +56,17 @@ class BoxAndBall(NamedTuple):
     p: float
     unit: Array | None = None
 
-    def in_units(self, lengths: Array) -> Array:
+    def in_units(self, lengths: Rows) -> Rows:
         """Lengths over the units, where there are some, with one more rounding."""
         return lengths if self.unit is None else lengths / self.unit
 
-    def raised(self, v: Array) -> Array:
+    def raised(self, v: Rows) -> Rows:
         """v, or numbers >= `|v| unit` where there are units; an underflow is rounded up too."""
         if self.unit is None:
             return v
         return up(namespace(v).abs(v) * self.unit, 1)
 
-    def in_lengths_of(self, length: Array) -> BoxAndBall:
+    def in_lengths_of(self, length: Reals) -> BoxAndBall:
         """The same set with lengths counted in `length`, a power of two: exact, but for what leaves
         the range of floats (see `Cells.squared_norm_maximum`).
 
@@ -84,7 +84,7 @@ class BoxAndBall(NamedTuple):
         return namespace(self.low).maximum(-self.low, self.high)
 
 
-def box_minimum(g: Array, half: Array) -> Array:
+def box_minimum(g: Vectors, half: Array) -> PerVector:
     """Certified `-sum_j |g_j| half_j`, the minimum of `g.z` over `|z| <= half`.
 
     Reason: a dot product of f terms carries f roundings, and all its terms have one sign.
@@ -151,7 +151,7 @@ def ball_minimum(g: Rows, cells: BoxAndBall) -> PerRow:
     return best
 
 
-def response(g: Array, mu: Array, a: Array, b: Array, p: float) -> Array:
+def response(g: Rows, mu: Annotated[Array, "n 1"], a: Rows, b: Rows, p: float) -> Rows:
     """`argmin_{a <= y <= b} g.y + (mu / p) sum |y_j|^p`, by coordinates; mu is (n, 1)."""
     xp = namespace(g)
     if p == 1.0:
@@ -162,7 +162,7 @@ def response(g: Array, mu: Array, a: Array, b: Array, p: float) -> Array:
     return _between(-xp.sign(g) * (xp.abs(g) / mu) ** (1.0 / (p - 1.0)), a, b)
 
 
-def multiplier(g: Array, a: Array, b: Array, p: float) -> Array:
+def multiplier(g: Rows, a: Rows, b: Rows, p: float) -> Annotated[Array, "n 1"]:
     """The mu (n, 1) at which `||response||_p = 1`, or about; `||g||_q = 1` (heuristic).
 
     Reason: `||response||_p` does not increase in mu; without the box it is 1 at mu = 1.
@@ -178,7 +178,7 @@ def multiplier(g: Array, a: Array, b: Array, p: float) -> Array:
     return 2.0**high
 
 
-def dual_vector(g: Array, a: Array, b: Array, p: float) -> Array:
+def dual_vector(g: Rows, a: Rows, b: Rows, p: float) -> Rows:
     """The best v for g of dual norm 1 on `[a, b]` in units of the radius (heuristic).
 
     Reason: at the minimiser y, `v_j = -mu sign(y_j) |y_j|^(p-1)`; where y_j is strictly inside the
@@ -202,7 +202,7 @@ def _between(x: Array, low: Array, high: Array) -> Array:
     return xp.minimum(xp.maximum(x, low), high)
 
 
-def box_maximum(weights: Array, half: Array) -> Array:
+def box_maximum(weights: Array, half: Rows) -> PerRow:
     """Certified `sum_j weights_j half_j^2`; each term carries two roundings, the sum f."""
     xp = namespace(half)
     f = int(half.shape[-1])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -54,7 +54,7 @@ class LinearMap:
         return LinearMap(after.matrix @ self.matrix, after.matrix @ self.shift + after.shift)
 
     @cached_property
-    def inverse(self) -> np.ndarray:
+    def inverse(self) -> Annotated[np.ndarray, "d q"]:
         """(d, q): about a right inverse of W; for points to try, never for a bound."""
         return np.linalg.pinv(self.matrix)
 

@@ -20,7 +20,7 @@ import math
 
 import numpy as np
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, PerVector, Reals, Vectors, namespace
 from gpcert.rounding import U
 
 POW_ULPS = 16
@@ -51,7 +51,7 @@ def dual_exponent(p: float) -> float:
     return max(1.0, p / (p - 1.0) * (1.0 - 8 * U))  # three roundings; the real q is above 1
 
 
-def norm(x: Array, p: float) -> Array:
+def norm(x: Vectors, p: float) -> PerVector:
     """`||x||_p` along the last axis (not empty), in plain floating point."""
     xp = namespace(x)
     a = xp.abs(x)
@@ -71,7 +71,7 @@ def _roundings(x: Array) -> int:
     return int(x.shape[-1]) + 2 * POW_ULPS + 40
 
 
-def norm_upper(x: Array, p: float, roundings: int = 0) -> Array:
+def norm_upper(x: Vectors, p: float, roundings: int = 0) -> PerVector:
     """A number >= `||x||_p`, where x itself carries so many relative roundings; 0 for x = 0."""
     xp = namespace(x)
     value = norm(x, p)
@@ -80,7 +80,7 @@ def norm_upper(x: Array, p: float, roundings: int = 0) -> Array:
     return xp.where(some, value + slack, xp.zeros_like(value))
 
 
-def norm_lower(x: Array, p: float, roundings: int = 0) -> Array:
+def norm_lower(x: Vectors, p: float, roundings: int = 0) -> PerVector:
     """A number in `[0, ||x||_p]`, where x itself carries so many relative roundings."""
     xp = namespace(x)
     value = xp.clip(norm(x, p), 0.0, LARGE)  # infinity minus its own slack would be NaN
@@ -99,7 +99,7 @@ def _two_sum(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return s, (a - (s - rest)) + (b - rest)
 
 
-def add_up(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def add_up(a: Reals, b: Reals) -> Reals:
     """The smallest float >= a + b (infinity where that overflows).
 
     >>> bool(add_up(np.float64(1.0), np.float64(1e-300)) > 1.0)
@@ -109,12 +109,12 @@ def add_up(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.where(e > 0, np.nextafter(s, np.inf), s)
 
 
-def add_down(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def add_down(a: Reals, b: Reals) -> Reals:
     """The largest float <= a + b (minus infinity where that overflows)."""
     return -add_up(-a, -b)
 
 
-def product_up(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def product_up(a: Reals, b: Reals) -> Reals:
     """A float >= a b for a, b >= 0: the smallest one, but for products near the ends of float64.
 
     Reason: Dekker's TwoProduct (Numer. Math. 18, 1971): with halves of 26 bits all partial products

@@ -13,7 +13,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from gpcert.arrays import Backend, to_numpy
+from gpcert.arrays import Backend, PerCellAndFeature, Rows, to_numpy
 from gpcert.committee import Model
 from gpcert.deadline import OutOfTime, checkpoint
 from gpcert.enclosures import Evaluation, Portfolio, local_model
@@ -85,8 +85,8 @@ class BoxFamily:
     def evaluation(
         self,
         question: np.ndarray,
-        low: np.ndarray,
-        high: np.ndarray,
+        low: PerCellAndFeature,
+        high: PerCellAndFeature,
         optional: bool = True,
         learnt: Portfolio | None = None,
     ) -> Evaluation:
@@ -119,7 +119,7 @@ class BoxFamily:
             found[start : start + len(x)] = to_numpy(self.goals[0].bound(evaluation, target).lower)
         return found
 
-    def bounded_once(self, low: np.ndarray, high: np.ndarray) -> Once:
+    def bounded_once(self, low: Rows, high: Rows) -> Once:
         """A proved lower bound of every goal over every box (R, f), from one evaluation each; boxes
         that are not reached before the deadline have what is known anyway.
 
@@ -190,9 +190,7 @@ class BoxFamily:
             raise SoundnessError("an affine bound is NaN; please report this model")
         return affine
 
-    def refined(
-        self, low: np.ndarray, high: np.ndarray, tol: float, budget: Budget
-    ) -> SharedResult:
+    def refined(self, low: Rows, high: Rows, tol: float, budget: Budget) -> SharedResult:
         """The goals' minima over every box to within `tol`, by one search for all."""
         problem = SharedProblem(
             self, self.goals, low, high, low, high, np.full(len(self.goals), tol), budget=budget

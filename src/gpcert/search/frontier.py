@@ -11,7 +11,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from gpcert.arrays import Backend, Inputs, to_numpy
+from gpcert.arrays import Backend, Index, Inputs, PerRow, Rows, to_numpy
 from gpcert.attacks import descend
 from gpcert.deadline import checkpoint
 from gpcert.enclosures import Evaluation, LocalModel
@@ -88,12 +88,12 @@ class Frontier:
         return self._state.boxes.high
 
     @property
-    def lower(self) -> np.ndarray:
+    def lower(self) -> Annotated[np.ndarray, "n G"]:
         """(n, G) proved lower bounds of the goals over the boxes."""
         return self._state.boxes.lower
 
     @property
-    def axes(self) -> np.ndarray:
+    def axes(self) -> Annotated[np.ndarray, "n G halvings"]:
         """(n, G, HALVINGS) the axes to split for each goal, one after the other."""
         return self._state.boxes.axes
 
@@ -112,7 +112,7 @@ class Frontier:
         state = self._state
         return np.minimum(state.settled, state.boxes.lower.min(axis=0, initial=np.inf))
 
-    def cells(self, index: np.ndarray, backend: Backend) -> Cells:
+    def cells(self, index: Index, backend: Backend) -> Cells:
         """Some of the boxes as cells on the backend."""
         low, high = self.corners_low[index], self.corners_high[index]
         return Cells(self.region, backend.asarray(low), backend.asarray(high))
@@ -122,7 +122,7 @@ class Frontier:
         middle = 0.5 * self.corners_low + 0.5 * self.corners_high
         return np.any((middle > self.corners_low) & (middle < self.corners_high), axis=1)
 
-    def keep(self, mask: np.ndarray) -> None:
+    def keep(self, mask: PerRow) -> None:
         """Set the other boxes aside: their bounds go to `settled` in the same step."""
         if mask.all():
             return
@@ -130,7 +130,7 @@ class Frontier:
         aside = np.minimum(settled, boxes.lower[~mask].min(axis=0, initial=np.inf))
         self._state = _State(Boxes(*(part[mask] for part in boxes)), aside)
 
-    def replace(self, index: np.ndarray, children: Boxes) -> None:
+    def replace(self, index: Index, children: Boxes) -> None:
         """Put children in the place of their parents, which they must cover."""
         boxes, settled = self._state
         mask = np.ones(len(boxes.lower), dtype=bool)
@@ -141,7 +141,7 @@ class Frontier:
         self._state = _State(Boxes(*merged), settled)
 
 
-def split_order(scores: np.ndarray) -> np.ndarray:
+def split_order(scores: Rows) -> Annotated[np.ndarray, "n halvings"]:
     """(n, HALVINGS) axes from what halving each of them gains (n, f), a quarter of it the next
     time: gains go with the square of a width.
 
@@ -205,7 +205,7 @@ class Incumbents:
             checkpoint()
             self._take(g, to_numpy(self.goals[g].ceiling(evaluation)), points)
 
-    def polish(self, g: int, starts: np.ndarray) -> None:
+    def polish(self, g: int, starts: Rows) -> None:
         """Descend from each start and offer what is found."""
         found = [descend(self.functions[g], self.region, start) for start in starts]
         self.offer_points(np.stack(found), [g])

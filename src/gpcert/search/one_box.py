@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpcert.arrays import to_numpy
+from gpcert.arrays import Index, PerRow, Rows, to_numpy
 from gpcert.deadline import checkpoint
 from gpcert.enclosures import Portfolio
 from gpcert.errors import SoundnessError
@@ -49,7 +49,7 @@ def one_box_each(
     family: BoxFamily,
     regions: Sequence[Region],
     target: float | None,
-    answered: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray],
+    answered: Callable[[PerRow, Rows, Rows], PerRow],
 ) -> OneBox:
     """Bound every region, inside the family's `whole` box, as one cell, and evaluate the goals at
     its centre and where they may be small.
@@ -91,7 +91,7 @@ class _State:
         self.points = np.repeat(self.middle[:, None], len(known), axis=1)
         self.portfolio = Portfolio()
 
-    def bound(self, rows: np.ndarray, optional: bool) -> None:
+    def bound(self, rows: Index, optional: bool) -> None:
         """Bound the goals over some boxes, then evaluate each where its bound says."""
         where = np.empty((len(rows), len(self.family.goals), self.low.shape[1]))
         for start in range(0, len(rows), self.family.cells_at_once):
@@ -113,7 +113,7 @@ class _State:
             self.offer(rows, where[:, g], [g])
 
     @np.errstate(all="ignore")  # far away a function may leave float64: such points are not taken
-    def jump(self, rows: np.ndarray) -> None:
+    def jump(self, rows: Index) -> None:
         """From the best points known to the vertices against the gradients, as long as the goals
         fall in plain floating point; on nearly linear functions that is the right vertex."""
         low, high, free = self.inner_low[rows], self.inner_high[rows], self.family.whole.free
@@ -134,7 +134,7 @@ class _State:
                     own[better] = new[better]
             self.offer(rows, X[:, free], [g])
 
-    def offer(self, rows: np.ndarray, points: np.ndarray, goals: Sequence[int]) -> None:
+    def offer(self, rows: PerRow, points: Rows, goals: Sequence[int]) -> None:
         """Certified values of some goals at points (n, f), drawn into their regions."""
         points = np.clip(points, self.inner_low[rows], self.inner_high[rows])
         values = self.family.ceilings(points, goals)

@@ -12,11 +12,11 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Annotated, NamedTuple, Protocol
 
 import numpy as np
 
-from gpcert.arrays import to_numpy
+from gpcert.arrays import Index, PerCell, PerCellAndFeature, PerRow, Rows, to_numpy
 from gpcert.deadline import OutOfTime, checkpoint, until
 from gpcert.enclosures import Evaluation, Portfolio
 from gpcert.enclosures.goals import Goal
@@ -30,9 +30,9 @@ class Family(Protocol):
 
     def evaluation(
         self,
-        question: np.ndarray,
-        low: np.ndarray,
-        high: np.ndarray,
+        question: PerCell,
+        low: PerCellAndFeature,
+        high: PerCellAndFeature,
         optional: bool = True,
         learnt: Portfolio | None = None,
     ) -> Evaluation:
@@ -126,10 +126,10 @@ class _Boxes:
     lower: np.ndarray
 
     @property
-    def corners(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def corners(self) -> tuple[PerRow, Rows, Rows]:
         return self.question, self.low, self.high
 
-    def take(self, index: np.ndarray) -> _Boxes:
+    def take(self, index: Index) -> _Boxes:
         return _Boxes(self.question[index], self.low[index], self.high[index], self.lower[index])
 
     def halves(self) -> _Boxes:
@@ -147,7 +147,7 @@ class _Boxes:
             np.concatenate([self.lower, self.lower]),
         )
 
-    def splittable(self) -> np.ndarray:
+    def splittable(self) -> PerRow:
         middle = 0.5 * self.low + 0.5 * self.high
         return np.any((middle > self.low) & (middle < self.high), axis=1)
 
@@ -185,7 +185,7 @@ class _Shared:
         return self.cover.open
 
     @property
-    def upper(self) -> np.ndarray:
+    def upper(self) -> Annotated[np.ndarray, "n G"]:
         return self.attained.upper
 
     def run(self) -> StopReason:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Generic, TypeVar
 
 import numpy as np
@@ -18,7 +19,6 @@ from gpcert.arrays import (
     Array,
     PerCell,
     PerCellAndFeature,
-    PerCellAndPoint,
     PerCellMatrix,
     namespace,
 )
@@ -32,17 +32,18 @@ from gpcert.regions.image import ImageCells
 from gpcert.rounding import up
 
 
-@dataclass(frozen=True, eq=False)
 class Expansion:
-    """Kernel values K (B, N) at the centres of a batch of cells, shared by mean and variance."""
+    """A kernel at the centres of a batch of cells, shared by mean and variance."""
 
     geometry: Geometry
-    K: PerCellAndPoint
+
+    K: Array
+    """(B, N): its values."""
 
     def restricted_to(self, index: Array, kernel: LocalKernel) -> Expansion:
-        """The same for some of the points, which `kernel` is bound to."""
-        del kernel
-        return replace(self, K=self.K[:, index])
+        """The same for some of the points, which `kernel` is bound to; asked of kernels only that
+        can be restricted."""
+        raise NotImplementedError(f"{type(self).__name__}: not for {len(index)} points of {kernel}")
 
     def copied(self, count: int) -> Expansion:
         """The same, where its cells are so many times the same ones, one after the other."""
@@ -56,7 +57,8 @@ class Expansion:
 
 @dataclass(frozen=True, eq=False)
 class Combination:
-    """The functions `f = sum_i weights_bi k(., z_i) + [own] k(., c_b)`, one a cell.
+    """The functions `f = sum_i weights_bi k(., z_i)`, one per cell, or `k(., c_b)` minus that if
+    it is the cell's `own`.
 
     `weights` is (N,) or (B, N), `squared_norm` bounds ||f||^2 in the kernel's space, and `slack`
     (B,) the Euclidean norm of the weights' own errors.
@@ -66,6 +68,11 @@ class Combination:
     squared_norm: float | Array
     own: bool = False
     slack: Array | None = None
+
+    @cached_property
+    def signed(self) -> Array:
+        """What the values k(., z_i) are multiplied by."""
+        return -self.weights if self.own else self.weights
 
 
 @dataclass(frozen=True, eq=False)

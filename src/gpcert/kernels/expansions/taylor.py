@@ -17,7 +17,7 @@ from functools import cached_property
 
 import numpy as np
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, PerCellAndPoint, namespace
 from gpcert.errors import InputError
 from gpcert.kernels.expansions.base import (
     Combination,
@@ -27,6 +27,7 @@ from gpcert.kernels.expansions.base import (
     QuadraticForm,
     finite_product,
 )
+from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.kernels.expansions.taylor_terms import (
     OwnTerm,
     binned_errors,
@@ -51,9 +52,20 @@ from gpcert.rounding import down, gamma, nonnegative, up, up_float
 class TaylorExpansion(Expansion):
     """The kernel's functions at the centres, and how far its features bend over the cells."""
 
+    geometry: Geometry
     batch: NodeBatch
     node: LocalNode
     reach: Reach
+
+    @property
+    def K(self) -> PerCellAndPoint:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """See `Expansion`: not computed before it is asked for."""
+        return self.batch.value
+
+    def spread(self, weights: Array) -> PerCellAndPoint:
+        """Weights (N,) or (B, N), for every cell."""
+        xp, cells = namespace(weights), self.geometry.rho2.shape[0]
+        return xp.broadcast_to(weights, (cells, weights.shape[-1]))
 
     @cached_property
     def sizes(self) -> FeatureSizes:
@@ -100,15 +112,14 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
     def expand(self, cells: Cells) -> TaylorExpansion:
         reach = Reach.of(cells, self.frame)
         batch = self.node.at(reach)
-        return TaylorExpansion(self.geometry(cells), batch.value, batch, self.node, reach)
+        return TaylorExpansion(self.geometry(cells), batch, self.node, reach)
 
     def model(
         self, expansion: TaylorExpansion, combination: Combination, pointwise: bool
     ) -> FunctionModel:
         """The polynomial of the best degree, and what it leaves, cell by cell."""
         batch, sizes = expansion.batch, expansion.sizes
-        xp = namespace(expansion.K)
-        a = xp.broadcast_to(combination.weights, expansion.K.shape)
+        xp, a = namespace(expansion.geometry.rho2), expansion.spread(combination.signed)
         own = OwnTerm.of(batch, sizes) if combination.own else None
         norm = xp.zeros_like(expansion.geometry.rho2) + combination.squared_norm
         norm = up(xp.sqrt(norm), 2)
@@ -118,7 +129,7 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
             better = tails[n] <= error
             error = xp.where(better, tails[n], error)
             degree = xp.where(better, xp.full_like(norm, float(n)), degree)
-        binned = batch.binned(combination.weights)
+        binned = batch.binned(combination.signed)
         near, gained, cubic = None, False, None
         if pointwise:
             local, left_out = pointwise_remainder(batch, a, combination.slack, binned)
@@ -142,8 +153,7 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
     ) -> FunctionModel:
         """The polynomial of the chosen degree; coefficients that are not used become zero."""
         batch, near = expansion.batch, choice.near
-        xp = namespace(expansion.K)
-        a = xp.broadcast_to(combination.weights, expansion.K.shape)
+        xp, a = namespace(choice.error), expansion.spread(combination.signed)
         jet = None if near is not None or choice.binned is None else choice.binned.jet()
         if jet is None:
             jet = batch.contract(a if near is None else xp.where(near, xp.zeros_like(a), a))

@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from functools import cached_property
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
@@ -82,6 +82,17 @@ class RadialProfile(ABC):
                 term = term * (factor * r if i < min(n, k) else factor)
             found.append(term)
         return found
+
+    def weighted(
+        self, r: Annotated[np.ndarray, "B N"], a: np.ndarray, highest: int
+    ) -> list[np.ndarray]:
+        """`a F_n(r)`, n = 0, ..., highest, new arrays, for weights a that broadcast; not a number
+        where a is 0 and F_n infinite. Rounded like `terms`, and once more."""
+        return [a * term for term in self.terms(r, *((n, 0) for n in range(highest + 1)))]
+
+    def at_squares(self, r2: np.ndarray, a: float) -> np.ndarray:
+        """`a F_0(sqrt(r2))`, a new array; without the root where none is needed."""
+        return self.weighted(np.sqrt(r2), np.asarray(a), 0)[0]
 
     def growth(self, n: int, r: Array) -> Array:
         """`w_n(r)`, n <= 3, for 0 <= r <= 1e140; relative rounding like that of `terms`."""
