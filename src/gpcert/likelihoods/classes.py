@@ -80,7 +80,11 @@ class ClassLikelihood(Likelihood):
 
     @abstractmethod
     def products(
-        self, value: PerCell, gradient: PerCellAndClass, errors: Array, c: int
+        self,
+        value: PerCell,
+        gradient: PerCellAndClass,
+        errors: Annotated[Array, "B orders"],
+        c: int,
     ) -> tuple[PerCellAndClass, PerCell]:
         """The means (B, m) of `link_c link_k`, and a bound (B,) of the error of each, from the mean
         of link_c and its gradient in the latent means, known up to `errors` (B, 2 or more)."""

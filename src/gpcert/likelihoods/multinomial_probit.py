@@ -106,7 +106,11 @@ class MultinomialProbit(ClassLikelihood):
         return independent_maximum(mu, xp.sqrt(v + self.noise), weights)
 
     def products(
-        self, value: PerCell, gradient: PerCellAndClass, errors: Array, c: int
+        self,
+        value: PerCell,
+        gradient: PerCellAndClass,
+        errors: Annotated[Array, "B orders"],
+        c: int,
     ) -> tuple[PerCellAndClass, PerCell]:
         """Only one class is the largest, so that `link_c^2 = link_c` and `link_c link_k = 0`."""
         own = namespace(value).asarray(np.eye(gradient.shape[1])[c], device=value.device)

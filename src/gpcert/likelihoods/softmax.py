@@ -111,7 +111,11 @@ class Softmax(ClassLikelihood):
         return gumbel_moments(mu, v, weights)
 
     def products(
-        self, value: PerCell, gradient: PerCellAndClass, errors: Array, c: int
+        self,
+        value: PerCell,
+        gradient: PerCellAndClass,
+        errors: Annotated[Array, "B orders"],
+        c: int,
     ) -> tuple[PerCellAndClass, PerCell]:
         """`d softmax_c / d f_k = softmax_c ([k = c] - softmax_k)`, and so on average."""
         own = namespace(value).asarray(np.eye(gradient.shape[1])[c], device=value.device)
