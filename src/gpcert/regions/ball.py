@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gpcert.arrays import Inputs, Rows, finite_array
+from gpcert.arrays import Inputs, finite_array
 from gpcert.errors import InputError
 from gpcert.regions.base import (
     NormConstraint,

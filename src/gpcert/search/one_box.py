@@ -56,10 +56,14 @@ def balls_of(regions: Sequence[Region]) -> tuple[NormConstraint | None, bool]:
     first = balls[0]
     alike = len(balls) == len(each) and all(
         (ball.radius, ball.p, ball.center.shape) == (first.radius, first.p, first.center.shape)
-        and (ball.unit is first.unit is None or np.array_equal(ball.unit, first.unit))
+        and np.array_equal(_unit(ball), _unit(first))
         for ball in balls
     )
     return (first._replace(center=np.stack([b.center for b in balls])) if alike else None), alike
+
+
+def _unit(ball: NormConstraint) -> np.ndarray:
+    return np.ones(1) if ball.unit is None else ball.unit
 
 
 def one_box_each(
