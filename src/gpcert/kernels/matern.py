@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from gpcert.arrays import Array, namespace
-from gpcert.kernels.nodes.positive_series import PositiveSeries, reverse_bessel
+from gpcert.kernels.nodes.positive_series import PositiveSeries, all_at, reverse_bessel
 from gpcert.kernels.nodes.radial_profiles import infinite_beyond_zero, power
 from gpcert.kernels.parameters import Parameter, number
 from gpcert.kernels.radial import RadialKernel
@@ -254,6 +254,6 @@ class Matern(RadialKernel):
         """See `_series`; of order n only for p >= n."""
         xp = namespace(rho2)
         t = xp.where(rho2 > 0, up(self._rate * xp.sqrt(rho2), 4), xp.zeros_like(rho2))
-        found = [series.at(t) for series in _series(self.p)]
+        found = all_at(_series(self.p), t)
         found += [infinite_beyond_zero(rho2)] * (3 - len(found))
         return found[0], found[1], found[2]

@@ -16,7 +16,7 @@ from gpcert.arrays import Array, Backend, Inputs, Points, namespace
 from gpcert.kernels.base import GradientProduct
 from gpcert.kernels.expansions.squared_exponential import LocalSquaredExponential
 from gpcert.kernels.expansions.squared_exponential_sections import Sections
-from gpcert.kernels.nodes.positive_series import PositiveSeries
+from gpcert.kernels.nodes.positive_series import PositiveSeries, all_at
 from gpcert.kernels.nodes.radial_profiles import power
 from gpcert.kernels.radial import RadialKernel
 from gpcert.regions import Region
@@ -93,7 +93,7 @@ class SquaredExponential(RadialKernel):
 
     def squared_remainders(self, rho2: Array) -> tuple[Array, ...]:
         """With x = rho2 / 2: `2 - 2e^-x`, `2 + 2x - e^-x (2 + 4x)`, `2 + 3x^2 - e^-x (...)`."""
-        return tuple(series.at(0.5 * rho2) for series in _series())
+        return tuple(all_at(_series(), 0.5 * rho2))
 
     def value(self, X: Inputs, Y: np.ndarray) -> np.ndarray:
         """Matrix `k(x_i, y_j)` in plain floating point; no root is needed here."""

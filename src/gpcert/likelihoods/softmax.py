@@ -110,12 +110,17 @@ class Softmax(ClassLikelihood):
         """`gumbel_moments`: one-dimensional integrals of products over the classes."""
         return gumbel_moments(mu, v, weights)
 
-    def products(self, found: IndependentMoments, c: int) -> tuple[PerCellAndClass, PerCell]:
+    def products(
+        self,
+        value: PerCell,
+        gradient: PerCellAndClass,
+        errors: Annotated[Array, "B orders"],
+        c: int,
+    ) -> tuple[PerCellAndClass, PerCell]:
         """`d softmax_c / d f_k = softmax_c ([k = c] - softmax_k)`, and so on average."""
-        xp = namespace(found.value)
-        own = xp.asarray(np.eye(found.gradient.shape[1])[c], device=found.value.device)
-        error = up(found.errors[:, 0] + found.errors[:, 1] + 2.0 * U, 4)  # both are at most one
-        return own * found.value[:, None] - found.gradient, error
+        own = namespace(value).asarray(np.eye(gradient.shape[1])[c], device=value.device)
+        error = up(errors[:, 0] + errors[:, 1] + 2.0 * U, 4)  # both are at most one
+        return own * value[:, None] - gradient, error
 
     def probabilities(
         self, mean: np.ndarray, covariance: np.ndarray

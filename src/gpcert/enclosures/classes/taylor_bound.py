@@ -26,7 +26,7 @@ import numpy as np
 from gpcert.arrays import Array, PerCell, namespace
 from gpcert.class_layout import ClassLayout
 from gpcert.enclosures.classes.metric import Sizes
-from gpcert.enclosures.classes.moments import ClassJet
+from gpcert.enclosures.classes.moments import ClassJet, derivative_norm
 from gpcert.enclosures.classes.orthogonal_rest import orthogonal_rest
 from gpcert.enclosures.classes.outputs import LatentOutputs
 from gpcert.enclosures.classes.reference import Reference
@@ -279,15 +279,6 @@ def _with_curvature(model: Enclosure, jet: ClassJet, place: Reference) -> tuple[
     rounding = gamma(4 * n**4 + 32) * terms + gamma(4) * (size + model.size)
     curved = replace(model, hessian=model.matrix + M, known_size=up(model.size + size, 2))
     return curved, up(0.5 * growth * size + rounding, 64 + 2 * f * f)
-
-
-def derivative_norm(jet: ClassJet, order: int) -> PerCell:
-    """Upper bound (B,) of the norm of the true derivative of that order."""
-    xp = namespace(jet.value)
-    tensor = jet.derivatives[order - 1]
-    axes = tuple(range(1, tensor.ndim))
-    count = int(np.prod(tensor.shape[1:]))
-    return up(root(xp.sum(tensor * tensor, axis=axes)) + jet.errors[:, order], count + 8)
 
 
 def _rest(problem: ClassProblem, place: Reference, jet: ClassJet) -> Array:
