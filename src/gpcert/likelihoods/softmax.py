@@ -14,7 +14,6 @@ from gpcert.arrays import Array, Gaps, PerCell, PerCellAndClass, finite_array, n
 from gpcert.errors import InputError
 from gpcert.integrals.gumbel import gumbel_moments
 from gpcert.integrals.moments import ClassMoments, IndependentMoments
-from gpcert.integrals.normal_rule import LARGEST_ORDER
 from gpcert.integrals.plain_probabilities import expected_softmax
 from gpcert.integrals.softmax_moments import LARGEST_GRID_DIMENSION, softmax_moments
 from gpcert.likelihoods.base import BinaryLikelihood
@@ -50,7 +49,6 @@ class Softmax(ClassLikelihood):
     mixing: Any = None
 
     name: ClassVar[str] = "softmax"
-    highest_order: ClassVar[int] = LARGEST_ORDER
     link_bounds: ClassVar[tuple[float, ...]] = (0.25, 0.096226, 0.12501, 0.27545, 0.46526, 0.93979)
 
     largest_coupled: ClassVar[int] = LARGEST_GRID_DIMENSION + 1
