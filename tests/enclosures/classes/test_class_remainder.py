@@ -237,6 +237,15 @@ def test_what_the_known_degrees_leave_of_a_sum(n):
         assert left <= float(unexplained(own)[0]) ** 2 <= left + 1e-6
 
 
+def test_errors_of_derivatives_explain_nothing():
+    """Each degree counts as the least that its error allows, for a form by `n^((k - 1) / 2)`."""
+    value, first, second = np.array([0.4]), np.array([[0.3, 0.0]]), np.diag([0.3, 0.2])[None]
+    jet = ClassJet(value, (first, second), np.array([[0.1, 0.05, 0.02]]), square=np.array([0.5]))
+    explained = 0.3**2 + 0.25**2 + (np.sqrt(0.13) - np.sqrt(2.0) * 0.02) ** 2 / 2.0
+    found = float(unexplained(jet)[0]) ** 2
+    assert 0.5 - explained <= found <= 0.5 - explained + 1e-12
+
+
 def plain_sizes(L, u, W):
     """The move's sizes in the links' metric."""
     n = len(L)
