@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpcert.api.certify import certificate_of
-from gpcert.api.decisions import Candidates, Method, margin_of
+from gpcert.api.decisions import Candidates, Method, Rule, margin_of
 from gpcert.api.questions import range_question
 from gpcert.api.ranges import RangeGoals
 from gpcert.api.rules import RuleOptions, common_candidates, deviation_rule
@@ -34,7 +34,7 @@ from gpcert.rounding import difference_down
 from gpcert.search import GoalResult, SearchResult, StopReason
 from gpcert.search.box_family import BoxFamily
 from gpcert.search.branch_and_bound import FIRST_BOX_SECONDS
-from gpcert.search.one_box import OneBox, hull_of, one_box_each
+from gpcert.search.one_box import OneBox, balls_of, hull_of, one_box_each
 
 POINTS_AT_ONCE = 256
 """Points of one piece of work: what Ctrl-C may lose, and one process's share."""
@@ -60,13 +60,10 @@ def certified_at_once(posterior: Model, work: Sequence[tuple[Any, ...]]) -> dict
     each = common_candidates(posterior, X, options)
     if options.method.name != "taylor":
         return {}
-    sides: dict[int, list[int]] = defaultdict(list)
-    for k, candidates in enumerate(each or ()):
-        sides[candidates.order[0]].append(k)
     found: dict[int, Certificate] = {}
     try:
         with until(end_of(start, means, len(work))):
-            for rows in sides.values():
+            for rows in by_guess(each or ()):
                 found |= _decided(rows, each or (), regions, means)
             if each is None:
                 found = _undeviating(posterior, X, regions, options, means)
@@ -136,15 +133,35 @@ def family_of(
     None where they share none, or where the box around them is refused: a growing kernel may leave
     float64 between regions in which it does not.
     """
-    hull = hull_of(regions)
-    if not all(map(_plain, goals)) or hull is None:
+    hull, (balls, alike) = hull_of(regions), balls_of(regions)
+    if not all(map(_plain, goals)) or hull is None or not alike:
         return None
-    family = BoxFamily(model, tuple(goals), hull, means.backend)
+    family = BoxFamily(model, tuple(goals), hull, means.backend, balls=balls)
     try:
         _ = family.local
     except InputError:
         return None
     return family
+
+
+def by_guess(each: Sequence[Candidates]) -> list[list[int]]:
+    """Rows whose likeliest decision is the same."""
+    sides: dict[int, list[int]] = defaultdict(list)
+    for k, candidates in enumerate(each):
+        sides[candidates.order[0]].append(k)
+    return list(sides.values())
+
+
+def decided_boxes(rule: Rule, places: Sequence[Region], means: Means) -> OneBox | None:
+    """One box each, tried until the rule's goal is on one side of its level; None where the places
+    share no coordinates."""
+    goals = rule.method.goals([rule.quantity], means.random_state, rule.model)
+    family = family_of(rule.model, goals, places, means)
+
+    def answered(_: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+        return (lower[:, 0] > rule.target) | (upper[:, 0] < rule.target)
+
+    return None if family is None else one_box_each(family, places, rule.target, answered)
 
 
 def _plain(goal: Goal) -> bool:
@@ -157,15 +174,9 @@ def _decided(
 ) -> dict[int, Certificate]:
     """Of the points `rows`, whose likeliest decision is the same, those that one box decides."""
     places, rule = [regions[k] for k in rows], each[rows[0]].guess
-    goals = rule.method.goals([rule.quantity], means.random_state, rule.model)
-    family = family_of(rule.model, goals, places, means)
-    if family is None:
+    box = decided_boxes(rule, places, means)
+    if box is None:
         return {}
-
-    def answered(_: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-        return (lower[:, 0] > rule.target) | (upper[:, 0] < rule.target)
-
-    box = one_box_each(family, places, rule.target, answered)
     goal = [result[0] for result in _results(box)]
     margins = [margin_of(one.lower, one.upper, rule.level) for one in goal]
     refuted = [k for k, margin in enumerate(margins) if margin.upper < 0]

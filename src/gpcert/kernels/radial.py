@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -39,6 +39,7 @@ class RadialKernel(Kernel, RadialProfile):
 
     has_variance: ClassVar[bool] = True
     stationary: ClassVar[bool] = True
+    radial: ClassVar[bool] = True
     parameters: ClassVar[dict[str, Parameter]] = {"length_scale": LENGTHS, "variance": POSITIVE}
 
     length_scale: Any
@@ -49,6 +50,11 @@ class RadialKernel(Kernel, RadialProfile):
         """The same shape with length-scale and variance 1: one record for all kernels of it."""
         own = {field.name: getattr(self, field.name) for field in fields(self)}  # pyright: ignore
         return _shape(type(self), tuple((own | {"length_scale": 1.0, "variance": 1.0}).items()))
+
+    def reordered(self, index: Annotated[np.ndarray, "d"]) -> Kernel:
+        lengths = np.empty(len(index))
+        lengths[index] = self.length_scale
+        return replace(self, length_scale=lengths)  # pyright: ignore[reportArgumentType]
 
     @property
     def rough(self) -> bool:

@@ -96,9 +96,9 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         """
         xp = namespace(expansion.K)
         geometry = expansion.geometry
-        coefficients = expansion.K * combination.weights
-        zeroth, gradient, hessian = self.moments(coefficients, expansion.scaled)
-        errors, cubic_rounding = self._coefficient_errors(expansion, combination, coefficients)
+        coefficients, errors, cubic_rounding = self._coefficients(expansion, combination)
+        moments = self.moments_and_cubes(coefficients, expansion.scaled)
+        zeroth, gradient, hessian = moments[0]
         # omega k(., c) = s^2 exactly: the function at the centre itself is the constant
         value = zeroth + self.variance if combination.own else zeroth
         known = self.known_squared_norm(
@@ -110,7 +110,6 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         if combination.slack is not None:
             drift = up(combination.slack * xp.sqrt(expansion.squared_sizes[0][:, 2]), 8)
         box = (geometry.half, geometry.rho)
-        moments = (zeroth, gradient, hessian)
         higher = self.higher_terms(
             coefficients,
             expansion.scaled,
@@ -151,14 +150,14 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
             return None
         xp = namespace(expansion.K)
         geometry = expansion.geometry
-        coefficients = expansion.K * combination.weights
+        coefficients, errors, _ = self._coefficients(expansion, combination)
         none = xp.zeros_like(coefficients[:, :1]) + xp.zeros_like(expansion.scaled[0, :5])
         box = (geometry.half, geometry.rho)
         higher = self.gram_degrees(coefficients, expansion.scaled, box, 2, none, 1)
         if higher is None:
             return None
         value, gradient = self.first_moments(coefficients, expansion.scaled)
-        errors = self._coefficient_errors(expansion, combination, coefficients)[0][:, :2]
+        errors = errors[:, :2]
         known = self.known_squared_norm(
             xp.abs(value) - errors[:, 0],
             length_below(gradient, 1) - errors[:, 1],
@@ -173,7 +172,7 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         return replace(self, **{name: getattr(self, name)[index] for name in fields})
 
     def center_values(self, expansion: WeightedExpansion, weights: Array) -> tuple[Array, Array]:
-        """All functions by one matrix product; errors as `moment_errors` has them at order 0."""
+        """All functions by one matrix product; errors as `terms` has them at degree 0."""
         xp = namespace(expansion.K)
         N, f = self.points.shape
         eta = gamma(N + 2 * f + 32) + self.relative_error
@@ -181,27 +180,28 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         errors = up(expansion.K @ (sizes * eta).T, N + 8) + self.floor * xp.sum(sizes, axis=1)
         return expansion.K @ weights.T, errors
 
-    def _coefficient_errors(
-        self, expansion: WeightedExpansion, combination: Combination, coefficients: Array
-    ) -> tuple[Array, Array]:
-        """(B, 3): rounding of the moments, underflow, and the errors of the weights themselves; and
-        (B,) the rounding of third moments.
+    def _coefficients(
+        self, expansion: WeightedExpansion, combination: Combination
+    ) -> tuple[Array, Array, Array]:
+        """`k_i t_i` (B, N); errors (B, 3) of their moments: rounding, underflow, and the errors of
+        the weights themselves; and (B,) the rounding of third moments.
 
-        Where the weights are inexact, by Cauchy-Schwarz: `sum |t_i| k_i eta_i (|z_i| + |c|)^n` of
-        `moment_errors` is at most |t| times the root of a squared size, of which their own errors
-        cost as much, and nothing of every weight is formed.
+        Where the weights are inexact, by Cauchy-Schwarz: the errors of `terms` are at most |t|
+        times the root of a squared size, of which their own errors cost as much, and nothing of
+        every weight is formed.
         """
-        xp, N = namespace(coefficients), coefficients.shape[1]
-        weights = xp.reshape(combination.weights, (-1, N))
+        xp, K, weights = namespace(expansion.K), expansion.K, combination.weights
+        N = K.shape[1]
         if combination.slack is None:
-            rounding = self.moment_errors(coefficients)
-            underflow = self.floor * xp.sum(xp.abs(weights), axis=1)
+            coefficients, rounding = self.terms(K, combination.signed)
+            underflow = self.floor * xp.sum(xp.abs(xp.reshape(weights, (-1, N))), axis=1)
             terms = xp.sum(xp.abs(coefficients), axis=1) if combination.own else 0.0
             errors, third = rounding[:, :3], rounding[:, 3]
         else:
-            length = up(root(_row_squares(weights)), N + 8)
+            coefficients, squares = _products_and_squares(K, weights, combination.own)
+            length = up(root(squares), N + 8)
             sizes, wrong = (up(xp.sqrt(part), 2) for part in expansion.squared_sizes)
-            eta = gamma(N + 2 * self.points.shape[1] + 40)
+            eta = gamma(N + 2 * self.points.shape[1] + 136)
             errors = up(length[:, None] * (eta * sizes + wrong), 8)
             third = up(errors[:, 2] * self._largest_extent, 2)
             underflow = up(self.floor * N**0.5 * length, 4)
@@ -211,7 +211,7 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         if combination.own:
             last = up(gamma(4) * (self.variance + terms), 8)
             errors = errors + xp.stack([last, 0.0 * last, 0.0 * last], axis=1)
-        return errors, third
+        return coefficients, errors, third
 
     def _tail_bound(
         self,
@@ -372,8 +372,10 @@ def _multiples_of_identity(amount: Array, half: Array) -> Array:
 
 
 @fused
-def _row_squares(rows: Array) -> Array:
-    return row_products(rows, rows)
+def _products_and_squares(K: Array, weights: Array, opposite: bool) -> tuple[Array, Array]:
+    """`k_i t_i` (B, N), or `-k_i t_i`, and |t|^2."""
+    rows = namespace(K).reshape(weights, (-1, K.shape[1]))
+    return (-(K * weights) if opposite else K * weights), row_products(rows, rows)
 
 
 @fused

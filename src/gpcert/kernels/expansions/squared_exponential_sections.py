@@ -25,9 +25,9 @@ import numpy as np
 
 from gpcert.arrays import Array, Backend, Inputs, Points, namespace
 from gpcert.kernels.expansions.geometry import inverse_lengths
-from gpcert.kernels.expansions.higher_degrees import HigherTerms, cubic_terms
 from gpcert.kernels.expansions.squared_exponential import LocalSquaredExponential, WeightedExpansion
 from gpcert.kernels.expansions.squared_exponential_errors import kernel_errors, subtraction_error
+from gpcert.kernels.expansions.squared_exponential_table import Cubes
 from gpcert.regions.frame import power_of_two
 from gpcert.rounding import gamma, nonnegative, up
 
@@ -140,49 +140,32 @@ class SquaredExponentialSections(LocalSquaredExponential):
         """Every cell has a table of its own: nothing to be shared."""
         del index
 
-    def moments(self, coefficients: Array, scaled: Array) -> tuple[Array, Array, Array]:
-        """`sum_i a_bi (1, u_bi, u_bi^2)` with u = p - c, formed about the centre directly."""
+    def moments_and_cubes(
+        self, coefficients: Array, scaled: Array
+    ) -> tuple[tuple[Array, Array, Array], Cubes]:
+        """`sum_i a_bi (1, u_bi, u_bi^2)`, u = p - c, and of u_bi^3, all about the centre itself."""
         xp = namespace(coefficients)
-        u = self.points - scaled
-        first = coefficients * u
-        zeroth, gradient = xp.sum(coefficients, axis=1), xp.sum(first, axis=1)
-        return zeroth, gradient[:, None], xp.sum(first * u, axis=1)[:, None, None]
-
-    def higher_terms(
-        self,
-        coefficients: Array,
-        scaled: Array,
-        moments: tuple[Array, Array, Array],
-        box: tuple[Array, Array],
-        rounding: Array,
-        drift: Array | None = None,
-        copies: int = 1,
-    ) -> HigherTerms:
-        """Third moments about the centre: the shift of `cubic_terms` has nothing left to do."""
-        del copies
-        xp = namespace(coefficients)
-        u = self.points - scaled
-        third = xp.sum(coefficients * u * u * u, axis=1)  # a power is far slower than products
-        error = rounding + self._cubic_floor
-        if drift is not None:
-            error = error + up(drift * self._largest_extent, 4)
-        return cubic_terms(third[:, None], moments, 0.0 * scaled, error, box)
+        u, terms, sums = self.points - scaled, coefficients, []
+        for _ in range(4):
+            sums.append(xp.sum(terms, axis=1))
+            terms = terms * u
+        zeroth, first, second, third = sums
+        return (zeroth, first[:, None], second[:, None, None]), (third[:, None], 0.0 * scaled)
 
     @cached_property
     def _largest_extent(self) -> float:
         return float(namespace(self.extents).max(self.extents))
 
-    def moment_errors(self, coefficients: Array) -> Array:
-        """`sum_i |a_i| eta_i (|p_i| + |c|)^n` as in the parent: dot products of N terms whose
-        factors carry fewer than 3n + 8 further roundings."""
-        xp = namespace(coefficients)
-        N = coefficients.shape[1]
+    def terms(self, K: Array, weights: Array) -> tuple[Array, Array]:
+        """As in the parent, with each cell's own points."""
+        xp, N = namespace(K), K.shape[1]
+        coefficients = K * weights
         term = xp.abs(coefficients) * (gamma(N + 34) + self.relative_error)
         columns = []
         for _ in range(4):
             columns.append(xp.sum(term, axis=1))
             term = term * self.extents
-        return up(xp.stack(columns, axis=1), N + 16)
+        return coefficients, up(xp.stack(columns, axis=1), N + 16)
 
     def center_values(self, expansion: WeightedExpansion, weights: Array) -> tuple[Array, Array]:
         """As in the parent, with errors cell by cell."""

@@ -23,6 +23,7 @@ from gpcert.kernels.expansions.geometry import inverse_lengths
 from gpcert.kernels.expansions.higher_degrees import (
     HIGHEST_DEGREE,
     HigherTerms,
+    Triples,
     cubic_terms,
     gram_terms,
     shared_gram_terms,
@@ -30,7 +31,6 @@ from gpcert.kernels.expansions.higher_degrees import (
 from gpcert.kernels.expansions.squared_exponential_errors import kernel_errors, subtraction_error
 from gpcert.kernels.exponentials import exponential_tail
 from gpcert.kernels.nodes.moments import MomentTable
-from gpcert.kernels.nodes.symmetric_tensors import sorted_index
 from gpcert.regions import Region
 from gpcert.regions.frame import power_of_two
 from gpcert.rounding import (
@@ -50,6 +50,9 @@ from gpcert.rounding import (
 FARTHEST = 2.0**20
 """Squared distances in the fixed features end here: k is below TINY there and beyond, which every
 value allows, and an infinite one would make NaN of a slope of 0."""
+
+Cubes = tuple[Array, Array]
+"""Third moments (B, n) over sorted triples, and the centres (B, f) they are to be shifted to."""
 
 MOST_CUBIC_FEATURES = 12
 """Up to here all third moments (f^3/6 columns) cost less than one product with an N x N matrix."""
@@ -178,50 +181,49 @@ class SquaredExponentialTable:
         """(N, 6): what `squared_sizes` sums K^2 with."""
         xp = namespace(self.points)
         extent2 = (self.point_norms + self.reach) ** 2
-        powers = xp.stack([xp.ones_like(extent2), extent2, extent2**2], axis=1)
-        relative = self.relative_error[:, None]
+        powers = xp.stack([xp.ones_like(extent2), extent2, extent2**2])
+        relative = self.relative_error
         # the first sums are about k itself, not fl(k): k <= (1 + relative) fl(k)
-        return xp.concat([powers * (1.0 + relative) ** 2, powers * relative**2], axis=1)
+        return xp.concat([powers * (1.0 + relative) ** 2, powers * relative**2]).T
 
     @cached_property
     def _table(self) -> MomentTable:
         return MomentTable(self.points)
 
-    def moments(self, coefficients: PerCellAndPoint, scaled: Array) -> tuple[Array, Array, Array]:
-        """`sum_i a_bi (1, u_i, u_i u_i^T)` for coefficients (B, N), u_i = z_i - c_b scaled."""
-        return self._table.moments(coefficients, scaled)
+    def moments_and_cubes(
+        self, coefficients: PerCellAndPoint, scaled: Array
+    ) -> tuple[tuple[Array, Array, Array], Cubes | None]:
+        """`sum_i a_bi (1, u_i, u_i u_i^T)` for coefficients (B, N), u_i = z_i - c_b scaled, and for
+        few features the third moments, by one product."""
+        if 0 < self.points.shape[1] <= MOST_CUBIC_FEATURES:
+            moments, third = self._table.moments_and_cubes(coefficients, scaled)
+            return moments, (third, scaled)
+        return self._table.moments(coefficients, scaled), None
 
     @cached_property
-    def _cubes(self) -> Array:
-        """(N, n) products z_j z_k z_l over the sorted triples of features."""
-        xp = namespace(self.points)
-        triples, _ = sorted_index(self.points.shape[1], 3)
-        z = self.points
-        j, k, m = (xp.asarray(triples[:, i], device=z.device) for i in range(3))
-        return z[:, j] * z[:, k] * z[:, m]
+    def _triples(self) -> Triples:
+        return Triples.of(self.lengths.shape[-1], self.points)
 
     def higher_terms(
         self,
         coefficients: Array,
         scaled: Array,
-        moments: tuple[Array, Array, Array],
+        moments: tuple[tuple[Array, Array, Array], Cubes | None],
         box: Box,
         rounding: PerCell,
         drift: Array | None = None,
         copies: int = 1,
     ) -> HigherTerms | None:
-        """Third moments by one matrix product for few features, `rounding` (B,) as in
-        `moment_errors`; else the points' Gram matrix, N^2 a cell, once for all `copies` of a cell.
-        """
+        """Third `moments_and_cubes` if known, `rounding` (B,) the last of `terms`; else the
+        points' Gram matrix, N^2 per cell, once for all `copies` of a cell."""
         xp = namespace(coefficients)
-        f = self.points.shape[1]
         # |T_n| <= sum |a_i| m_i^n, and m_i^n <= m_i^2 (largest m)^(n-2)
         growth = [self._largest_extent ** (n - 2) for n in range(3, HIGHEST_DEGREE + 1)]
         drifts = xp.stack([0.0 * box[1] if drift is None else drift * g for g in growth], axis=1)
-        if 0 < f <= MOST_CUBIC_FEATURES:
-            third = coefficients @ self._cubes
+        lower, cubes = moments
+        if cubes is not None:
             error = rounding + self._cubic_floor + up(drifts[:, 0], 4)
-            return cubic_terms(third, moments, scaled, error, box)
+            return cubic_terms(*cubes, lower, self._triples, error, box)
         if not bool(xp.any(box[1] > 0)):
             return None  # single points have no higher degrees
         return self.gram_degrees(coefficients, scaled, box, 3, up(drifts, 8), copies)
@@ -277,21 +279,25 @@ class SquaredExponentialTable:
         """What underflow can cost a moment of degree up to six."""
         return self.floor * (1.0 + self._largest_extent) ** HIGHEST_DEGREE
 
-    def moment_errors(self, coefficients: Array) -> Array:
-        """`sum_i |a_i| eta_i (|z_i| + |c|)^n`, eta_i = gamma(N + 2f + 32) + relative error of k.
+    def terms(self, K: PerCellAndPoint, weights: Array) -> tuple[PerCellAndPoint, Array]:
+        """`a_i = k_i t_i` (B, N), and errors (B, 4) of their moments of degree n about a centre:
+        `sum_i |a_i| eta_i (|z_i| + |c|)^n`, eta_i = gamma(N + 2f + 128) + relative error of k.
 
         Reason: each moment is a dot product of N terms whose factors carry at most 3n + 8 further
-        roundings; intermediate shifts are bounded by `(|z_i| + |c|)^n`, in norm, termwise.
+        roundings. Shifted to the centre, the errors of the products add up by `(|z_i| + |c|)^n` in
+        norm, as lower moments enter only through the products; the shifts' own roundings (fewer
+        than 14) meet sizes of at most `7 (|z_i| + |c|)^n`, since `|u_i| <= |z_i| + |c|`.
         """
-        return up(_sums_of_sizes(coefficients, self._error_columns), self.points.shape[0] + 8)
+        coefficients, sums = _products_and_sizes(K, weights, self._error_columns)
+        return coefficients, up(sums, self.points.shape[0] + 8)
 
     @cached_property
     def _error_columns(self) -> Array:
-        """(N, 4), see `moment_errors`."""
+        """(N, 4), see `terms`."""
         N, f = self.points.shape
-        eta = gamma(N + 2 * f + 32) + self.relative_error
+        eta = gamma(N + 2 * f + 128) + self.relative_error
         extent = self.point_norms + self.reach
-        return namespace(extent).stack([eta * extent**n for n in range(4)], axis=1)
+        return namespace(extent).stack([eta * extent**n for n in range(4)]).T
 
     @property
     def floor(self) -> float:
@@ -389,5 +395,6 @@ def _sums_of_squares(rows: Array, columns: Array) -> Array:
 
 
 @fused
-def _sums_of_sizes(rows: Array, columns: Array) -> Array:
-    return dot(namespace(rows).abs(rows), columns)
+def _products_and_sizes(K: Array, weights: Array, columns: Array) -> tuple[Array, Array]:
+    rows = K * weights
+    return rows, dot(namespace(rows).abs(rows), columns)
