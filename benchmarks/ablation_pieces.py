@@ -204,7 +204,6 @@ PIECES = (
         lambda there: lambda self, whole, shift: 0.0 * whole,
         "latent classes committee",
     ),
-    Piece("sub-boxes, variance", PORTFOLIO, _resting("inner variance"), "latent"),
     # functions of both
     Piece("sub-boxes, probability", PORTFOLIO, _resting("inner line"), "latent committee"),
     Piece(
