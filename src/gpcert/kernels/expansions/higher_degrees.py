@@ -14,7 +14,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gpcert.arrays import Array, PerCell, PerCellAndPoint, namespace
+from gpcert.arrays import Array, PerCell, PerCellAndPoint, PerOrder, namespace
 from gpcert.fusion import dot, fused
 from gpcert.kernels.exponentials import LARGEST_EXPONENT
 from gpcert.kernels.nodes.beyond import CubicPart
@@ -107,7 +107,7 @@ def _centred_third(
 
 
 def gram_terms(
-    coefficients: Array, points: Array, error: Array, drift: Array, rho: Array, first: int = 3
+    coefficients: Array, points: Array, error: PerOrder, drift: Array, rho: PerCell, first: int = 3
 ) -> HigherTerms:
     """Degrees `first` to 6 from the products of the `points` u_i (B, N, f), for few cells.
 
@@ -139,7 +139,7 @@ def gram_terms(
 
 
 def shared_gram_terms(
-    coefficients: Array, points: Array, error: Array, drift: Array, rho: Array
+    coefficients: PerCellAndPoint, points: Array, error: PerOrder, drift: PerOrder, rho: PerCell
 ) -> HigherTerms:
     """Degrees 3 to 6 as in `gram_terms`, for many functions on the same few cells.
 

@@ -16,7 +16,7 @@ from functools import cached_property
 
 import numpy as np
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, Reals, namespace
 from gpcert.rounding import EXP_ULPS, U, up
 
 TERMS = 30
@@ -83,7 +83,7 @@ class PositiveSeries:
         """g and h, one rounding each."""
         return [float(c) for c in self.g], [float(c) for c in self.h]
 
-    def at(self, x: Array) -> Array:
+    def at(self, x: Reals) -> Reals:
         """Upper bound; zero stays zero.
 
         x <= 1: Horner's rule on positive numbers, so only relative rounding, and the rest of the

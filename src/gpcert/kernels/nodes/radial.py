@@ -14,18 +14,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Annotated
 
 import numpy as np
 
-from gpcert.arrays import (
-    Array,
-    PerCell,
-    PerCellAndFeature,
-    PerCellAndPoint,
-    Points,
-    namespace,
-    row_blocks,
-)
+from gpcert.arrays import Array, PerCellAndFeature, PerCellAndPoint, Reals, namespace, row_blocks
 from gpcert.errors import InputError
 from gpcert.kernels.lines.base import Enclosed
 from gpcert.kernels.nodes.base import Jet, LocalNode, NodeBatch, Triple
@@ -86,7 +79,7 @@ class LocalRadial(LocalNode):
 
     @staticmethod
     def build(
-        points: Points,
+        points: Annotated[np.ndarray, "N d"],
         lengths: np.ndarray,
         variance: float,
         profile: RadialProfile,
@@ -169,7 +162,7 @@ class LocalRadial(LocalNode):
         """What is bounded by bins of distances, formed when first needed."""
         return BinTables(self)
 
-    def distances(self, centers: Array) -> Array:
+    def distances(self, centers: PerCellAndFeature) -> PerCellAndPoint:
         """(B, N) distances r of scaled centres and points."""
         xp = namespace(centers)
         points = self.table.points
@@ -187,7 +180,7 @@ class LocalRadial(LocalNode):
         product = product + xp.sum(centers**2, axis=1)[:, None]
         return xp.sqrt(nonnegative(product) + squares)
 
-    def distance_error(self, r: Array, extents: Array) -> Array:
+    def distance_error(self, r: Reals, extents: Reals) -> Reals:
         """Bounds of the errors of distances r from points of these extents.
 
         Subtracted: coordinates are off by `3 U (|z| + |c|)`, in norm `3 U extent`, sums by relative
@@ -218,7 +211,7 @@ class RadialBatch(NodeBatch):
             self.value[block] = node.variance * node.profile.terms(self.r[block], (0, 0))[0]
 
     @cached_property
-    def profile(self) -> tuple[Array, Array, Array]:
+    def profile(self) -> tuple[PerCellAndPoint, ...]:
         """F_0, F_1 and F_2 (B, N): a sum by bins does without them."""
         found = tuple(namespace(self.r).empty_like(self.r) for _ in range(3))
         for block in row_blocks(self.r):
@@ -261,10 +254,10 @@ class RadialBatch(NodeBatch):
             return self.profile[1], self.profile[2]
         return self._accuracy.first, self._accuracy.second
 
-    def binned(self, weights: Array) -> BinnedSums | None:
+    def binned(self, weights: Annotated[Array, "... N"]) -> BinnedSums | None:
         return BinnedSums(self, weights) if serves(self) else None
 
-    def contract(self, coefficients: Array) -> Jet:
+    def contract(self, coefficients: PerCellAndPoint) -> Jet:
         """First moments of a F_1 and second moments of a F_2: two matrix products."""
         xp = namespace(self.r)
         node = self.node
@@ -292,7 +285,7 @@ class RadialBatch(NodeBatch):
         a *= second
         return value, slope, gradient, table.moments(a, centers)[2]
 
-    def gradients(self) -> Array:
+    def gradients(self) -> Annotated[Array, "B f N"]:
         """`s F_1 S (z - c)`."""
         node = self.node
         difference = node.table.points.T[None, :, :] - self.centers[:, :, None]
@@ -305,7 +298,7 @@ class RadialBatch(NodeBatch):
         return up(self.reach.half * self.node.scale, 4)
 
     @cached_property
-    def rho(self) -> PerCell:
+    def rho(self) -> Annotated[Array, "B"]:
         """(B,): upper bound of the scaled displacement."""
         with np.errstate(over="ignore"):
             rho2 = self.reach.squared_norm(self.node.metric)
@@ -339,18 +332,18 @@ class RadialBatch(NodeBatch):
             high = xp.minimum(high + spread, far)
         return DistanceRange(nonnegative(low), up(high, 8))
 
-    def variations(self) -> tuple[Array, ...]:
+    def variations(self) -> tuple[PerCellAndPoint, ...]:
         """Sup of each derivative over the distances of the cell, times powers of rho."""
         node = self.node
         return radial_variations(node.profile, node.variance, self.distance_range, self.rho)
 
-    def beyond_second(self, coefficients: Array, third: Array) -> Beyond:
+    def beyond_second(self, coefficients: PerCellAndPoint, third: PerCellAndPoint) -> Beyond:
         """Degrees 3 and 4 as tensors of all points, see `radial_remainder`."""
         if not 0 < self.centers.shape[1] <= MOST_TENSOR_FEATURES:
             return super().beyond_second(coefficients, third)
         return radial_remainder(self, coefficients, third)
 
-    def own_beyond_second(self) -> Array | None:
+    def own_beyond_second(self) -> Annotated[Array, "B"] | None:
         """`F_2(0) rho^4 / 8`, or the third derivative along the line.
 
         F_0 is completely monotone in q = r^2 / 2 (`radial_profiles`), with derivatives -F_1

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
 
-from gpcert.arrays import Array, row_blocks
+from gpcert.arrays import Array, PerRow, row_blocks
 from gpcert.kernels.nodes.base import Jet
 from gpcert.kernels.nodes.beyond import Beyond
 from gpcert.kernels.nodes.radial_accuracy import regular_accuracy
@@ -99,7 +99,7 @@ class BinTables:
         self._sizes: dict[float, SizeTable] = {}
 
     @cached_property
-    def accuracy(self) -> np.ndarray:
+    def accuracy(self) -> Annotated[np.ndarray, "bins 6"]:
         """(BINS, 6): sizes and errors of value, gradient and Hessian.
 
         Factors at the lower end, where they are largest, r at the upper; the last bin holds also
@@ -111,7 +111,7 @@ class BinTables:
         return (1.0 + SLACK) * np.stack([*found.sizes, *found.errors], axis=1)
 
     @cached_property
-    def rounding(self) -> tuple[np.ndarray, np.ndarray]:
+    def rounding(self) -> tuple[PerRow, PerRow]:
         """(BINS,): what degrees 3 and 4 may be off by, for rho = 1."""
         profile = self.node.profile
         F = profile.terms(self.low, (2, 0), (3, 0), (4, 0))
@@ -182,7 +182,7 @@ class BinnedSums:
         return sum_over_points(self.batch, self.weights, goes_on)
 
     @cached_property
-    def totals(self) -> np.ndarray:
+    def totals(self) -> Annotated[np.ndarray, "B bins"]:
         """(B, BINS): the sizes of the weights."""
         if "_sums" in vars(self):
             return self._sums.totals
@@ -197,7 +197,7 @@ class BinnedSums:
         return found
 
     @cached_property
-    def counts(self) -> np.ndarray:
+    def counts(self) -> Annotated[np.ndarray, "B bins"]:
         """(B, BINS): points."""
         return self._added(None)
 
