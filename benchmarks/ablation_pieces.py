@@ -169,11 +169,11 @@ PIECES = (
     Piece("norms of slices", f"{TABLE}slice_norm", _answer(None), "slice"),
     Piece(
         "tensors of degree 3 and 4",
-        f"{NODES}radial:MOST_TENSOR_FEATURES {NODES}radial_bins:MOST_TENSOR_FEATURES",
+        f"{NODES}radial_batch:MOST_TENSOR_FEATURES {NODES}radial_bins:MOST_TENSOR_FEATURES",
         _constant(0),
         "rough",
     ),
-    Piece("bins of distances", f"{NODES}radial:serves", _answer(False), "rough"),
+    Piece("bins of distances", f"{NODES}radial_batch:serves", _answer(False), "rough"),
     Piece(
         "cells in a ball",
         "enclosures.quadratic_minimum:_ball_improvement",

@@ -158,15 +158,15 @@ CACHED = 2**15
 """Numbers of an array that stay in a processor's cache from one pass to the next."""
 
 
-def row_blocks(array: Array) -> list[slice]:
-    """Rows of a matrix, in blocks of about `CACHED` numbers; of a tensor all at once: a GPU wants
+def row_blocks(array: Array, numbers: int = CACHED) -> list[slice]:
+    """Rows of a matrix, in blocks of about so many numbers; of a tensor all at once: a GPU wants
     few and large steps.
 
     >>> row_blocks(np.empty((3, 2**14)))
     [slice(0, 2, None), slice(2, 3, None)]
     """
     rows, columns = array.shape
-    step = max(1, CACHED // max(1, columns) if isinstance(array, np.ndarray) else rows)
+    step = max(1, numbers // max(1, columns) if isinstance(array, np.ndarray) else rows)
     return [slice(start, min(start + step, rows)) for start in range(0, max(1, rows), step)]
 
 

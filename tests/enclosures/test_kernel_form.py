@@ -1,13 +1,21 @@
 """Quadratic forms of kernel values over cells, against ball arithmetic."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpcert.arrays import to_numpy
-from gpcert.enclosures.kernel_form import form_enclosures, form_norm
+from gpcert.enclosures.kernel_form import (
+    SHARP_DEGREE,
+    _higher_degrees,
+    form_enclosures,
+    form_norm,
+)
 from gpcert.kernels import SquaredExponential
+from gpcert.kernels.expansions.higher_degrees import HIGHEST_DEGREE
 from gpcert.posterior import Posterior
 from gpcert.regions import Box
 from gpcert.testing.arb_reference import ArbPosterior, exact
@@ -37,13 +45,17 @@ def check_form(case, W):
     evaluation = evaluation_of(case, variance=False)
     kernel, expansion = evaluation.local.kernel, evaluation.expansion
     unit = case.posterior.unit
-    sides = form_enclosures(kernel, expansion, W, form_norm(unit, W))
+    norm = form_norm(unit, W)
+    sides = [form_enclosures(kernel, expansion, W, norm, sharp) for sharp in (False, True)]
+    for plain, sharp in zip(*sides, strict=True):
+        assert np.all(to_numpy(sharp.error) <= to_numpy(plain.error) * (1.0 + 1e-9) + 1e-70)
+    sides = [*sides[0], *sides[1]]
     reference = ArbPosterior(unit)
     for b, points in enumerate(points_of(evaluation, case.rng)):
         for x in points:
             d = displacement(evaluation, b, x)
             true = form(reference.row(x), W)
-            for sign, side in zip((1, -1), sides, strict=True):
+            for sign, side in zip((1, -1, 1, -1), sides, strict=True):
                 assert side.rate == 1.0
                 value, gradient, hessian, error = (
                     to_numpy(a)[b] for a in (side.value, side.gradient, side.matrix, side.error)
@@ -77,7 +89,8 @@ def test_few_points_of_many_features(seed, width):
     check_form(Case(posterior, Box(points[0] - half, points[0] + half), rng), W + W.T)
 
 
-def test_degrees_beyond_six():
+@pytest.mark.parametrize("sharp", [False, True])
+def test_degrees_beyond_six(sharp):
     """One point far from a large cell: they take a third of what degrees 3 to 6 do."""
     posterior = Posterior(SquaredExponential(1.0), [[2.5]], [1.0])
     case = Case(posterior, Box([-1.0], [1.0]), np.random.default_rng(0))
@@ -87,11 +100,39 @@ def test_degrees_beyond_six():
         evaluation.expansion,
         np.eye(1),
         form_norm(posterior.unit, np.eye(1)),
+        sharp,
     )
     d = arb(1)
     weighted = -(d.exp()) * form(ArbPosterior(posterior.unit).row([1.0]), np.eye(1))
     model = arb(float(side.value[0])) + quadratic(side.gradient[0], side.matrix[0], [d])
     below(model - arb(float(side.error[0])), weighted, "form")
+
+
+@pytest.mark.parametrize("degree", [3, 4, 5, 6])
+@pytest.mark.parametrize("count", [1, 2, 8])
+def test_spectral_bounds_of_a_degree(degree, count):
+    """Of one point they are attained; of several points at right angles they are a part of the
+    Frobenius norm. No value on the unit ball may lie above them."""
+    rng = np.random.default_rng(degree)
+    points = np.eye(8)[:count]
+    B = np.diag(rng.uniform(0.5, 1.0, count))
+    lengths = np.sqrt(np.sum(points**2, axis=1))
+    plain = _higher_degrees(B, points, lengths, np.asarray(1e-14), HIGHEST_DEGREE)[degree - 3]
+    sharp = _higher_degrees(B, points, lengths, np.asarray(1e-14), SHARP_DEGREE)[degree - 3]
+    assert sharp <= plain * (1.0 + 1e-9)
+    assert count < 8 or sharp < 0.8 * plain
+    for d in [*np.eye(8), *rng.normal(size=(20, 8))]:
+        y = [sum((a * b for a, b in zip(exact(u), exact(d), strict=True)), arb(0)) for u in points]
+        length = squared(exact(d)).sqrt()
+        # sum_ij B_ij (y_i + y_j)^n / n!, which is the part of degree n
+        value = sum(
+            (
+                arb(float(b)) * (2 * t / length) ** degree
+                for b, t in zip(np.diag(B), y, strict=True)
+            ),
+            arb(0),
+        ) / math.factorial(degree)
+        assert not arb(float(sharp)) < value
 
 
 @settings(max_examples=examples(30))

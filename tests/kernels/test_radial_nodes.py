@@ -9,10 +9,12 @@ from gpcert.arrays import Backend
 from gpcert.errors import InputError
 from gpcert.kernels.matern import Matern
 from gpcert.kernels.nodes.radial_accuracy import radial_accuracy, regular_accuracy
+from gpcert.kernels.nodes.radial_sums import FINENESS, MOST_BINS
 from gpcert.kernels.rational_quadratic import RationalQuadratic
 from gpcert.kernels.squared_exponential import SquaredExponential
 from gpcert.regions import Box
 from gpcert.regions.frame import Frame, Reach
+from gpcert.testing.arb_reference import exact, flint, kernel_reference
 from gpcert.testing.node_case import NodeCase
 from gpcert.testing.node_checks import CHECKS
 
@@ -94,6 +96,51 @@ def test_both_accuracies_agree(kernel):
         assert np.all((ratio > 0.3) & (ratio < 3.0))
         ratio = short.sizes[n] / whole.sizes[n]
         assert np.all((ratio > 0.5) & (ratio < 3.0))
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+@pytest.mark.parametrize("fixed", [False, True])
+def test_distances_are_differences_first(kernel, fixed):
+    """Near points far from the origin: distances to their last digits, and values within the errors
+    that are theirs alone."""
+    rng = np.random.default_rng(1)
+    apart = 10.0 ** rng.uniform(-9, 0, (40, 1)) * rng.normal(size=(40, 3))
+    points = np.concatenate([apart, np.zeros((1, 3))]) + 300.0
+    low, high = np.full(3, 299.99), np.full(3, 300.01)
+    if fixed:
+        low[2] = high[2] = 300.5
+    region = Box(low, high)
+    frame = Frame.of(region, kernel.typical_lengths(3), Backend())
+    batch = kernel.node(points, frame).at(Reach.of(region.root(), frame))
+    center, scale = exact(region.center), exact(1.0 / np.broadcast_to(kernel.length_scale, 3))
+    sizes, errors = batch.value_accuracy()
+    for i, z in enumerate(points):
+        parts = zip(exact(z), center, scale, strict=True)
+        real = flint().arb(sum((((a - b) * s) ** 2 for a, b, s in parts), flint().arb(0))).sqrt()
+        assert not abs(real - float(batch.r[0, i])) > flint().arb(float(batch.distance_error[0, i]))
+        value = kernel_reference(kernel, center, exact(z))
+        assert not abs(value - float(batch.value[0, i])) > flint().arb(float(errors[0, i]))
+        assert not value > flint().arb(float(sizes[0, i]))
+    assert np.all(errors < 2e-12)
+
+
+@pytest.mark.parametrize("fixed", [False, True])
+def test_bins_are_enough_for_the_region(fixed):
+    """Every distance of a cell's centre lies before the last of them, unless there are too many."""
+    rng = np.random.default_rng(2)
+    for half in (1e-3, 0.3, 4.0, 100.0):
+        points = rng.normal(size=(30, 3))
+        low, high = points[0] - half, points[0] + half
+        if fixed:
+            low[1] = high[1] = points[0, 1] + 2.0
+        region = Box(low, high)
+        frame = Frame.of(region, np.ones(3), Backend())
+        node = Matern(1.0, 2.5).node(points, frame)
+        corners = np.where(rng.random((20, 3)) < 0.5, low, high)
+        r = np.linalg.norm(corners[:, None] - points, axis=2)
+        assert r.max() <= node.farthest
+        numbers = np.sqrt(r) * FINENESS
+        assert node.bins == MOST_BINS or numbers.max() < node.bins - 1
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: k.name)

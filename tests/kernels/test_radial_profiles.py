@@ -86,6 +86,41 @@ def test_terms_and_growth(profile, r):
 
 
 @some
+@settings(max_examples=examples(40), deadline=None)
+@given(r=distances, a=st.sampled_from([1.0, -0.7, 1e5]))
+def test_weighted_terms(profile, r, a):
+    """All F_n at once, to the roundings of `terms` and two more."""
+    module = flint()
+    arb = module.arb
+    at = np.asarray([[r]])
+    with np.errstate(all="ignore"):
+        found = profile.weighted(at, np.asarray([a]), 4)
+    allowed = float(np.ravel(profile.roundings(at))[0] + 2.0) * U
+    with module.ctx.workprec(600):
+        for n, array in enumerate(found):
+            value = float(array[0, 0])
+            assert not math.isnan(value)
+            if r > 0 and math.isfinite(value):
+                real = arb(a) * shape(profile, n, arb(r))
+                assert not abs(arb(value) - real) > abs(real) * allowed + arb(TINY), n
+
+
+def test_subnormal_exponentials_cost_less_than_tiny():
+    """Polynomials of degree 10 raise e^-t above TINY where it is subnormal."""
+    module, profile = flint(), Matern(1.0, 10.5).profile
+    pairs = [(n, k) for n in range(5) for k in range(n + 1)]
+    for r in np.linspace(152.0, 168.0, 40):
+        at = np.asarray([r])
+        found = [*profile.terms(at, *pairs), *profile.weighted(at[None], np.ones(1), 4)]
+        allowed = float(profile.roundings(at)[0]) * U
+        with module.ctx.workprec(600):
+            for (n, k), value in zip([*pairs, *((n, 0) for n in range(5))], found, strict=True):
+                real = shape(profile, n, module.arb(float(r))) * module.arb(float(r)) ** k
+                gap = abs(module.arb(float(value.reshape(-1)[0])) - real)
+                assert not gap > real * allowed + module.arb(TINY), (n, k)
+
+
+@some
 @settings(max_examples=examples(30), deadline=None)
 @given(r=st.floats(1e-6, 50.0), share=st.sampled_from([1e-15, 1e-9, 1e-3, 0.02]), up=st.booleans())
 def test_relative_errors(profile, r, share, up):

@@ -6,7 +6,7 @@ import pytest
 from gpcert.arrays import Backend
 from gpcert.kernels import Matern, RationalQuadratic, SquaredExponential
 from gpcert.kernels.nodes.radial_remainder import TENSOR_DEGREES
-from gpcert.kernels.nodes.radial_sums import BINS, bin_numbers, sum_over_points, totals_by_bin
+from gpcert.kernels.nodes.radial_sums import bin_numbers, sum_over_points, totals_by_bin
 from gpcert.regions import Box
 from gpcert.regions.frame import Frame, Reach
 
@@ -38,18 +38,19 @@ def test_jet_is_that_of_the_contraction(kernel, each):
     for own, other in zip(vars(jet).values(), vars(expected).values(), strict=True):
         np.testing.assert_allclose(own, other, rtol=1e-11, atol=1e-10)
     assert found.tensors is None
-    sizes = totals_by_bin(bin_numbers(batch.r), np.abs(weights))
+    bins = batch.node.bins
+    sizes = totals_by_bin(bin_numbers(batch.r, bins), np.abs(weights), bins)
     np.testing.assert_array_equal(found.totals, sizes)
 
 
 def test_tensors_are_those_of_points_that_go_on():
     batch, rng = batch_of(KERNELS[0])
     weights = rng.normal(size=batch.r.shape[1])
-    goes_on = np.ones((len(batch.r), BINS), dtype=bool)
+    goes_on = np.ones((len(batch.r), batch.node.bins), dtype=bool)
     goes_on[::2, :120] = False
     found = sum_over_points(batch, weights, goes_on)
     assert found.tensors is not None
-    mask = goes_on.reshape(-1)[bin_numbers(batch.r)]
+    mask = goes_on.reshape(-1)[bin_numbers(batch.r, batch.node.bins)]
     assert mask.mean() < 0.95
     with np.errstate(all="ignore"):
         terms = batch.node.profile.terms(batch.r, (2, 0), (3, 0), (4, 0))

@@ -186,7 +186,7 @@ class LocalPosterior:
 
     def center_range(self, expansion: Expansion) -> tuple[PerCellAndClass, PerCellAndClass]:
         """Certified range (B, m) of all means at the centres."""
-        xp = namespace(expansion.K)
+        xp = namespace(expansion.geometry.rho2)
         values, errors = self.kernel.center_values(expansion, xp.stack(self.weights))
         shift = self.kernel.center_shift(expansion)
         if shift is not None:

@@ -9,11 +9,11 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import Array, PerCell, Reals, namespace
+from gpcert.arrays import Array, namespace
 from gpcert.kernels.nodes.positive_series import PositiveSeries, reverse_bessel
 from gpcert.kernels.nodes.radial_profiles import infinite_beyond_zero, power
 from gpcert.kernels.parameters import Parameter, number
@@ -68,6 +68,26 @@ def _quotient(a: Array, b: Array) -> Array:
             return a / b
         safe = xp.where(b > 0, b, xp.ones_like(b))
         return xp.where(b > 0, a / safe, xp.full_like(a, math.inf))
+
+
+@lru_cache(maxsize=128)
+def _coefficients(p: int, n: int) -> tuple[float, ...]:
+    """Of `(2 nu)^n theta / theta_p(0)`, see `Matern.weighted`, lowest first."""
+    found = reverse_bessel(p - n) if n <= p else (0,) * (n - p) + reverse_bessel(n - p - 1)[::-1]
+    return tuple(float(Fraction((2 * p + 1) ** n * c, reverse_bessel(p)[0])) for c in found)
+
+
+def _horner(coefficients: tuple[float, ...], x: np.ndarray) -> np.ndarray:
+    """A polynomial, lowest coefficient first, in a new array."""
+    if len(coefficients) == 1:
+        return np.full_like(x, coefficients[0])
+    total = coefficients[-1] * x
+    for place, c in enumerate(coefficients[-2::-1]):
+        if place:
+            total *= x
+        if c:
+            total += c
+    return total
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,11 +168,11 @@ class Matern(RadialKernel):
         t = self._rate * r
         return xp.minimum(t, xp.full_like(t, LARGEST_T))
 
-    def terms(self, r: Reals, *pairs: tuple[int, int]) -> list[Reals]:
+    def terms(self, r: Array, *pairs: tuple[int, int]) -> list[Array]:
         """`(2 nu)^(n - k/2) e^-t t^(k - 2m - 1) theta_m(t) / theta_p(0)`; positive sums only."""
         xp = namespace(r)
         p, t = self.p, self._scaled(r)
-        value = xp.exp(-t) / float(reverse_bessel(p)[0])
+        value = xp.exp(-t)  # meets the polynomial first: the quotient may be subnormal
         polynomials: dict[int, Array | float] = {}
         powers: dict[int, Array] = {}
         found = []
@@ -162,8 +182,8 @@ class Matern(RadialKernel):
                 polynomials[m] = self._polynomial(m, t)
             if exponent and abs(exponent) not in powers:
                 powers[abs(exponent)] = power(t, abs(exponent))
-            term = (self._rate ** (2 * n - k)) * value
-            term *= polynomials[m]
+            term = polynomials[m] * value
+            term *= self._rate ** (2 * n - k) / float(reverse_bessel(p)[0])
             if exponent > 0:
                 term *= powers[exponent]
             elif exponent < 0:
@@ -171,7 +191,25 @@ class Matern(RadialKernel):
             found.append(term)
         return found
 
-    def growth(self, n: int, r: Reals) -> Reals:
+    @np.errstate(divide="ignore", invalid="ignore", over="ignore")
+    def weighted(
+        self, r: Annotated[np.ndarray, "B N"], a: np.ndarray, highest: int
+    ) -> list[np.ndarray]:
+        """One exponential and one division for all: `theta_m(t) / t^(2m+1)` is a polynomial in
+        `q = 1 / t` with the coefficients of theta_m, which are positive, from q^(m+1) on."""
+        p, found = self.p, []
+        t = self._rate * r
+        np.minimum(t, LARGEST_T, out=t)
+        value = np.exp(-t)
+        value *= a
+        q = 1.0 / t if highest > p else t
+        for n in range(highest + 1):
+            term = _horner(_coefficients(p, n), t if n <= p else q)
+            term *= value
+            found.append(term)
+        return found
+
+    def growth(self, n: int, r: Array) -> Array:
         """A quotient of reverse Bessel polynomials; beyond t = 1e10 it grows like t."""
         xp = namespace(r)
         t = self._rate * r
@@ -186,7 +224,7 @@ class Matern(RadialKernel):
             ratio = self._polynomial(m + 1, most) / self._polynomial(m, most)
         return ratio + (t - most)
 
-    def steepness(self, n: int, low: Reals, high: Reals) -> Reals:
+    def steepness(self, n: int, low: Array, high: Array) -> Array:
         """`sqrt(2 nu)` times `K_(a-1) / K_a <= 1` (n <= p), or at most `1 + (2m + 1) / t`."""
         xp = namespace(low)
         if n <= self.p:
@@ -198,11 +236,11 @@ class Matern(RadialKernel):
             slope = up(self._rate + (2 * m + 1) / safe, 8)
         return xp.where(there, slope, xp.full_like(low, math.inf))
 
-    def roundings(self, r: Reals) -> Reals:
+    def roundings(self, r: Array) -> Array:
         """t carries two roundings: 2 t in e^-t, 2 a power; Horner's rule 2 a degree."""
         return 3.0 * self._scaled(r) + float(EXP_ULPS + 6 * self.p + 60)
 
-    def uniform_error(self, r: Reals, rate: float, shift: Reals) -> Reals | None:
+    def uniform_error(self, r: Array, rate: float, shift: Array) -> Array | None:
         """For p >= 2 the steepness of F_0, F_1, F_2 is at most sqrt(2 nu) everywhere."""
         if self.p < 2:
             return None
@@ -212,7 +250,7 @@ class Matern(RadialKernel):
         evaluation = U * float(EXP_ULPS + 6 * self.p + 64)
         return (slope * rate + 3.3 * U * self._rate) * most + (slope * shift + evaluation)
 
-    def squared_remainders(self, rho2: PerCell) -> tuple[PerCell, ...]:
+    def squared_remainders(self, rho2: Array) -> tuple[Array, ...]:
         """See `_series`; of order n only for p >= n."""
         xp = namespace(rho2)
         t = xp.where(rho2 > 0, up(self._rate * xp.sqrt(rho2), 4), xp.zeros_like(rho2))

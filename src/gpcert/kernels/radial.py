@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import fields
-from functools import lru_cache
-from typing import Annotated, Any, ClassVar
+from functools import cached_property, lru_cache
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -40,7 +40,7 @@ class RadialKernel(Kernel, RadialProfile):
     length_scale: Any
     variance: float
 
-    @property
+    @cached_property
     def profile(self) -> RadialProfile:
         """The same shape with length-scale and variance 1: one record for all kernels of it."""
         own = {field.name: getattr(self, field.name) for field in fields(self)}  # pyright: ignore
@@ -73,18 +73,16 @@ class RadialKernel(Kernel, RadialProfile):
         difference = X[:, None, :] - Y[None, :, :]
         return -self.slopes(X, Y)[:, :, None] * difference / self.length_scale / self.length_scale
 
-    def gradient_product(self, X: Inputs, Y: Points, C: np.ndarray) -> Inputs:
+    def gradient_product(self, X: np.ndarray, Y: np.ndarray, C: np.ndarray) -> np.ndarray:
         """`sum_j C_ij s^2 F_1 (y_j - x_i) / l^2`."""
         return self._pulled(X, Y, C * self.slopes(X, Y))
 
-    def with_gradient(
-        self, X: Inputs, Y: Points
-    ) -> tuple[Annotated[np.ndarray, "n N"], GradientProduct]:
+    def with_gradient(self, X: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, GradientProduct]:
         """Distances are taken once, and the exponentials of F_0 and F_1."""
         r = self._distances(X, Y)
-        value, slope = self.profile.terms(r, (0, 0), (1, 0))
-        slopes = self.variance * np.where(r > 0, slope, 0.0)
-        return self.variance * value, lambda C: self._pulled(X, Y, C * slopes)
+        value, slope = self.profile.weighted(r, np.asarray(self.variance), 1)
+        slopes = np.where(r > 0, slope, 0.0)
+        return value, lambda C: self._pulled(X, Y, C * slopes)
 
     def _pulled(self, X: np.ndarray, Y: np.ndarray, W: np.ndarray) -> np.ndarray:
         """`sum_j W_ij (y_j - x_i) / l^2` by one matrix product."""
@@ -106,7 +104,7 @@ class RadialKernel(Kernel, RadialProfile):
         rate = gamma(points.shape[1] + 8)
         farthest = float(total.max(initial=0.0))
         r = np.sqrt(np.minimum(total, FARTHEST**2, out=total), out=total)
-        value = self.variance * self.profile.terms(r, (0, 0))[0]
+        (value,) = self.profile.weighted(r, np.asarray(self.variance), 0)
         floor = TINY * max(1.0, self.variance)
         if farthest <= FARTHEST**2:
             last = np.full(1, math.sqrt(farthest))

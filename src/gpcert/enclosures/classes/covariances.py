@@ -27,6 +27,9 @@ from gpcert.kernels.expansions.squared_exponential import (
 )
 from gpcert.rounding import down, gamma, up, up_float
 
+FEW_CLASSES = 4
+"""Up to so many the forms of one cell are bounded sharply: of ten digits there are too many."""
+
 Terms = dict[int, float]
 """Outputs and coefficients of their variances."""
 
@@ -74,7 +77,8 @@ def _covariance(
         (layout, "form", tuple(sorted(terms.items()))), lambda: _form(local, terms)
     )
     W = xp.asarray(W, device=expansion.K.device)
-    below, above = form_enclosures(kernel, expansion, W, norm)
+    sharp = layout.classes <= FEW_CLASSES and len(expansion.K) == 1
+    below, above = form_enclosures(kernel, expansion, W, norm, sharp)
     # Delta = constant + k W k, up to: entries of W, variances cut at 0, semi-definite covariances
     units = {o: local.variance_units(o) for o in terms}
     prior = {o: units[o].factor * kernel.variance + units[o].shift for o in terms}

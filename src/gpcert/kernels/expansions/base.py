@@ -9,12 +9,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Generic, TypeVar
 
 import numpy as np
 
-from gpcert.arrays import Array, PerCell, PerCellAndFeature, PerCellMatrix, Reals, namespace
+from gpcert.arrays import (
+    Array,
+    PerCell,
+    PerCellAndFeature,
+    PerCellMatrix,
+    namespace,
+)
 from gpcert.fusion import fused
 from gpcert.kernels.expansions.geometry import Geometry, reach
 from gpcert.kernels.nodes.base import LocalNode, NodeBatch
@@ -25,17 +31,18 @@ from gpcert.regions.image import ImageCells
 from gpcert.rounding import up
 
 
-@dataclass(frozen=True, eq=False)
 class Expansion:
-    """Kernel values K (B, N) at the centres of a batch of cells, shared by mean and variance."""
+    """A kernel at the centres of a batch of cells, shared by mean and variance."""
 
     geometry: Geometry
-    K: Annotated[Array, "B N"]
 
-    def restricted_to(self, index: Annotated[Array, "i"], kernel: LocalKernel) -> Expansion:
-        """The same for some of the points, which `kernel` is bound to."""
-        del kernel
-        return replace(self, K=self.K[:, index])
+    K: Array
+    """(B, N): its values."""
+
+    def restricted_to(self, index: Array, kernel: LocalKernel) -> Expansion:
+        """The same for some of the points, which `kernel` is bound to; asked of kernels only that
+        can be restricted."""
+        raise NotImplementedError(f"{type(self).__name__}: not for {len(index)} points of {kernel}")
 
     def copied(self, count: int) -> Expansion:
         """The same, where its cells are so many times the same ones, one after the other."""
@@ -186,14 +193,12 @@ class LocalKernel(ABC, Generic[E]):
         """The kernel's nodes and their frame, where it is expanded from them."""
         return None
 
-    def restricted_to(self, index: Annotated[Array, "i"]) -> LocalKernel[E] | None:
+    def restricted_to(self, index: Array) -> LocalKernel[E] | None:
         """The kernel with some of its points only, or None where all of them are kept."""
         del index
         return None
 
-    def center_values(
-        self, expansion: E, weights: Annotated[Array, "m N"]
-    ) -> tuple[Annotated[Array, "B m"], Annotated[Array, "B m"]]:
+    def center_values(self, expansion: E, weights: Array) -> tuple[Array, Array]:
         """(B, m) values at the centres of functions with weights (m, N), and their errors."""
         xp = namespace(expansion.K)
         # the norm bounds remainders only, which are not read
@@ -201,7 +206,7 @@ class LocalKernel(ABC, Generic[E]):
         values = xp.stack([model.value for model in models], axis=1)
         return values, xp.stack([model.errors[:, 0] for model in models], axis=1)
 
-    def center_shift(self, expansion: Expansion) -> PerCell | None:
+    def center_shift(self, expansion: Expansion) -> Array | None:
         """Upper bound (B,) of `||phi(x) - phi(c)||` for the point x that the centre c stands for.
 
         None where they are the same: only the centres of images (`gpcert.regions.image`) are
@@ -211,36 +216,36 @@ class LocalKernel(ABC, Generic[E]):
         return self.step_length(cells) if isinstance(cells, ImageCells) else None
 
     @abstractmethod
-    def step_length(self, cells: ImageCells) -> PerCell:
+    def step_length(self, cells: ImageCells) -> Array:
         """Upper bound (B,) of `||phi(c + r) - phi(c)||`, |r_i| <= offset_i of the images."""
 
     @abstractmethod
-    def center_variance(self, expansion: E) -> tuple[PerCell, PerCell]:
+    def center_variance(self, expansion: E) -> tuple[Array, Array]:
         """k(c, c) (B,) and a bound of its error."""
 
     @abstractmethod
-    def largest_variance(self, expansion: E) -> PerCell:
+    def largest_variance(self, expansion: E) -> Array:
         """Upper bound (B,) of k(x, x) over each cell."""
 
     @abstractmethod
-    def variance_range(self, expansion: E) -> tuple[PerCell, PerCell]:
+    def variance_range(self, expansion: E) -> tuple[Array, Array]:
         """Certified ends (B,) of k(x, x) over each cell."""
 
     @abstractmethod
-    def row_sizes(self, expansion: E) -> tuple[PerCell, PerCell]:
+    def row_sizes(self, expansion: E) -> tuple[Array, Array]:
         """Upper bounds (B,) of `||k(c, Z)||` and of the norm of its error."""
 
     @abstractmethod
-    def derivatives(self, expansion: E) -> Annotated[Array, "B f N"]:
+    def derivatives(self, expansion: E) -> Array:
         """(B, f, N): `D_j (omega k)(c_b, z_i)`."""
 
-    def derivative_parts(self, expansion: E, cells: int) -> Iterator[Annotated[Array, "B f N"]]:
+    def derivative_parts(self, expansion: E, cells: int) -> Iterator[Array]:
         """`derivatives` of about so many cells at a time (n, f, N), in order; by default of all."""
         del cells
         yield self.derivatives(expansion)
 
     @abstractmethod
-    def derivative_sizes(self, expansion: E) -> tuple[PerCell, PerCell]:
+    def derivative_sizes(self, expansion: E) -> tuple[Array, Array]:
         """Upper bounds (B,) of the Frobenius norm of the true `derivatives`, and of its error."""
 
     @abstractmethod
@@ -253,21 +258,19 @@ class LocalKernel(ABC, Generic[E]):
         """A form that is at least `||Psi(d) - Psi(0)||^2` for every d of the cell."""
 
     @abstractmethod
-    def remainder(self, expansion: E, order: int) -> PerCell:
+    def remainder(self, expansion: E, order: int) -> Array:
         """Upper bound (B,) of the Taylor remainder of phi (no weight) of order 0 or 1."""
 
     @abstractmethod
-    def first_tail(self, expansion: E) -> PerCell:
+    def first_tail(self, expansion: E) -> Array:
         """Upper bound (B,) of `||Psi(d) - Psi(0) - D_d Psi(0)||`."""
 
     @abstractmethod
-    def paper_bound(
-        self, expansion: E, weights: Annotated[Array, "N"], slope: Array | None = None
-    ) -> PerCell:
+    def paper_bound(self, expansion: E, weights: Array, slope: Array | None = None) -> Array:
         """The paper's linear bound: lower bound (B,) of `sum_i t_i k(x, z_i) + slope.d` over each
         cell, slope (B, f) to two roundings, or None for none."""
 
-    def slice_norm(self, weights: Annotated[np.ndarray, "N"]) -> float | None:
+    def slice_norm(self, weights: np.ndarray) -> float | None:
         """Upper bound of the RKHS norm of `x -> sum_i t_i k(x, z_i)` on the free coordinates.
 
         None where nothing better than the norm over all coordinates is known.
@@ -277,7 +280,7 @@ class LocalKernel(ABC, Generic[E]):
 
 
 @fused
-def finite_product(size: Reals, tail: Reals) -> Reals:
+def finite_product(size: Array, tail: Array) -> Array:
     """`size * tail`, rounded up, where an infinite tail stays infinite even for size 0."""
     xp = namespace(size)
     product = size * xp.where(xp.isfinite(tail), tail, xp.zeros_like(tail))

@@ -14,11 +14,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated
 
 import numpy as np
 
-from gpcert.arrays import Array, Derivatives, PerCell, PerCellAndClass, namespace
+from gpcert.arrays import Array, PerCellAndPoint, namespace
 from gpcert.errors import InputError
 from gpcert.kernels.expansions.base import (
     Combination,
@@ -28,6 +27,7 @@ from gpcert.kernels.expansions.base import (
     QuadraticForm,
     finite_product,
 )
+from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.kernels.expansions.taylor_terms import (
     OwnTerm,
     binned_errors,
@@ -52,9 +52,20 @@ from gpcert.rounding import down, gamma, nonnegative, up, up_float
 class TaylorExpansion(Expansion):
     """The kernel's functions at the centres, and how far its features bend over the cells."""
 
+    geometry: Geometry
     batch: NodeBatch
     node: LocalNode
     reach: Reach
+
+    @property
+    def K(self) -> PerCellAndPoint:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """See `Expansion`: not computed before it is asked for."""
+        return self.batch.value
+
+    def spread(self, weights: Array) -> PerCellAndPoint:
+        """Weights (N,) or (B, N), for every cell."""
+        xp, cells = namespace(weights), self.geometry.rho2.shape[0]
+        return xp.broadcast_to(weights, (cells, weights.shape[-1]))
 
     @cached_property
     def sizes(self) -> FeatureSizes:
@@ -101,15 +112,14 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
     def expand(self, cells: Cells) -> TaylorExpansion:
         reach = Reach.of(cells, self.frame)
         batch = self.node.at(reach)
-        return TaylorExpansion(self.geometry(cells), batch.value, batch, self.node, reach)
+        return TaylorExpansion(self.geometry(cells), batch, self.node, reach)
 
     def model(
         self, expansion: TaylorExpansion, combination: Combination, pointwise: bool
     ) -> FunctionModel:
         """The polynomial of the best degree, and what it leaves, cell by cell."""
         batch, sizes = expansion.batch, expansion.sizes
-        xp = namespace(expansion.K)
-        a = xp.broadcast_to(combination.weights, expansion.K.shape)
+        xp, a = namespace(expansion.geometry.rho2), expansion.spread(combination.weights)
         own = OwnTerm.of(batch, sizes) if combination.own else None
         norm = xp.zeros_like(expansion.geometry.rho2) + combination.squared_norm
         norm = up(xp.sqrt(norm), 2)
@@ -143,8 +153,7 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
     ) -> FunctionModel:
         """The polynomial of the chosen degree; coefficients that are not used become zero."""
         batch, near = expansion.batch, choice.near
-        xp = namespace(expansion.K)
-        a = xp.broadcast_to(combination.weights, expansion.K.shape)
+        xp, a = namespace(choice.error), expansion.spread(combination.weights)
         jet = None if near is not None or choice.binned is None else choice.binned.jet()
         if jet is None:
             jet = batch.contract(a if near is None else xp.where(near, xp.zeros_like(a), a))
@@ -186,9 +195,7 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
             choice.cubic,
         )
 
-    def center_values(
-        self, expansion: TaylorExpansion, weights: Annotated[Array, "m N"]
-    ) -> tuple[PerCellAndClass, PerCellAndClass]:
+    def center_values(self, expansion: TaylorExpansion, weights: Array) -> tuple[Array, Array]:
         """The values of `model`, without derivatives."""
         xp, K, batch = namespace(expansion.K), expansion.K, expansion.batch
         roundings = K.shape[1] + 4 * expansion.geometry.half.shape[1] + 32
@@ -196,14 +203,14 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
         errors = xp.stack([value_error(batch, K, t, roundings) for t in weights], axis=1)
         return values, up(errors + gamma(4) * xp.abs(values), 8)
 
-    def center_variance(self, expansion: TaylorExpansion) -> tuple[PerCell, PerCell]:
+    def center_variance(self, expansion: TaylorExpansion) -> tuple[Array, Array]:
         jet, errors = expansion.batch.itself()
         return jet.value, errors[0]
 
-    def largest_variance(self, expansion: TaylorExpansion) -> PerCell:
+    def largest_variance(self, expansion: TaylorExpansion) -> Array:
         return up(expansion.sizes.lengths[0] ** 2, 2)
 
-    def variance_range(self, expansion: TaylorExpansion) -> tuple[PerCell, PerCell]:
+    def variance_range(self, expansion: TaylorExpansion) -> tuple[Array, Array]:
         """That at c for a stationary kernel; else `|phi(x)|` is within R0 of `|phi(c)|`."""
         center, error = self.center_variance(expansion)
         xp = namespace(center)
@@ -217,10 +224,10 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
             high = xp.where(xp.isnan(high), largest, high)
         return low, xp.minimum(high, largest)
 
-    def row_sizes(self, expansion: TaylorExpansion) -> tuple[PerCell, PerCell]:
+    def row_sizes(self, expansion: TaylorExpansion) -> tuple[Array, Array]:
         return self._norms(expansion, 0)
 
-    def derivative_sizes(self, expansion: TaylorExpansion) -> tuple[PerCell, PerCell]:
+    def derivative_sizes(self, expansion: TaylorExpansion) -> tuple[Array, Array]:
         return self._norms(expansion, 1)
 
     def _norms(self, expansion: TaylorExpansion, order: int) -> tuple[Array, Array]:
@@ -230,7 +237,7 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
         error = xp.broadcast_to(expansion.batch.errors[order], shape)
         return euclidean(size), euclidean(error)
 
-    def derivatives(self, expansion: TaylorExpansion) -> Derivatives:
+    def derivatives(self, expansion: TaylorExpansion) -> Array:
         return expansion.batch.gradients()
 
     def derivative_covariance(self, expansion: TaylorExpansion) -> QuadraticForm:
@@ -241,23 +248,23 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
         covariance = self.derivative_covariance(expansion)
         return step_form(expansion.sizes, covariance, expansion.geometry)
 
-    def remainder(self, expansion: TaylorExpansion, order: int) -> PerCell:
+    def remainder(self, expansion: TaylorExpansion, order: int) -> Array:
         return expansion.sizes.remainder(order)
 
-    def step_length(self, cells: ImageCells) -> PerCell:
+    def step_length(self, cells: ImageCells) -> Array:
         """R0 of cells as wide as the offsets."""
         reach = Reach.of(cells, self.frame)
         half = 0.0 * reach.half + cells.offset / reach.unit
         small = Reach(reach.center, reach.raw, half, reach.unit)
         return self.node.feature_sizes(small).remainder(0)
 
-    def first_tail(self, expansion: TaylorExpansion) -> PerCell:
+    def first_tail(self, expansion: TaylorExpansion) -> Array:
         """R1: the features carry no weight."""
         return self.remainder(expansion, 1)
 
     def paper_bound(
-        self, expansion: TaylorExpansion, weights: Annotated[Array, "N"], slope: Array | None = None
-    ) -> PerCell:
+        self, expansion: TaylorExpansion, weights: Array, slope: Array | None = None
+    ) -> Array:
         """Lines under and over every k(., z_i), see `gpcert.kernels.lines.base`; a slope by its own
         minimum, as the lines of other carriers have theirs."""
         lower = affine_lower_bound(expansion.batch.enclosed(), weights)

@@ -123,12 +123,9 @@ def value_error(
     batch: NodeBatch, K: Array, weights: Annotated[Array, "N"], roundings: int
 ) -> Array:
     """The first of `coefficient_errors` alone, for exact weights (N,)."""
-    binned = batch.binned(weights)
-    if binned is not None:
-        return binned_errors(binned, None, roundings)[0]
     magnitudes = namespace(K).broadcast_to(abs(weights), K.shape)
-    total = _weighted(magnitudes, batch.errors[0])
-    total = total + gamma(roundings) * _weighted(magnitudes, batch.sizes[0])
+    sizes, errors = batch.value_accuracy()
+    total = _weighted(magnitudes, errors) + gamma(roundings) * _weighted(magnitudes, sizes)
     return up(total, K.shape[1] + 16)
 
 

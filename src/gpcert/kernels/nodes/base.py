@@ -70,6 +70,14 @@ class NodeBatch(ABC):
         of the caller: at most N + 4 f + 32 roundings of terms bounded by `sizes`).
         """
 
+    def value_accuracy(self) -> tuple[PerCellAndPoint, PerCellAndPoint]:
+        """The first of `sizes` and `errors`, where no derivatives are asked for."""
+        xp = namespace(self.value)
+        return (
+            xp.broadcast_to(self.sizes[0], self.value.shape),
+            xp.broadcast_to(self.errors[0], self.value.shape),
+        )
+
     @abstractmethod
     def gradients(self) -> Annotated[Array, "B f N"]:
         """(B, f, N): d k(x, z_i) / d x_j at x = c_b."""

@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -26,23 +26,24 @@ LARGEST_EXPONENT = 700.0
 """Beyond, e^-x h(x) >= 0 is dropped: g(x) alone is an upper bound."""
 
 
-def reverse_bessel(m: int) -> list[int]:
+@lru_cache(maxsize=64)
+def reverse_bessel(m: int) -> tuple[int, ...]:
     """Coefficients, lowest first, of theta_m: `theta_m = (2m - 1) theta_(m-1) + x^2 theta_(m-2)`.
 
     `x^(m + 1/2) K_(m + 1/2)(x) = sqrt(pi / 2) e^-x theta_m(x)`.
 
     >>> reverse_bessel(3)
-    [15, 15, 6, 1]
+    (15, 15, 6, 1)
     """
     before, here = [1], [1, 1]
     if m == 0:
-        return before
+        return (1,)
     for n in range(2, m + 1):
         following = [(2 * n - 1) * c for c in here] + [0]
         for i, c in enumerate(before):
             following[i + 2] += c
         before, here = here, following
-    return here
+    return tuple(here)
 
 
 @dataclass(frozen=True)

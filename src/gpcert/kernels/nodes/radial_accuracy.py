@@ -12,11 +12,11 @@ Proofs: docs/mathematics.md, statements 16.5 and 16.7.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
 
-from gpcert.arrays import Array, PerCellAndPoint, Reals, namespace
+from gpcert.arrays import Array, PerCellAndPoint, namespace
 from gpcert.kernels.nodes.base import Triple
 from gpcert.kernels.nodes.radial_profiles import RadialProfile
 from gpcert.rounding import TINY, U, gamma, nonnegative, up
@@ -46,14 +46,14 @@ class Accuracy(NamedTuple):
     second: Array
 
 
-def relative_errors(profile: RadialProfile, n: int, r: Reals, error: Reals) -> Reals:
+def relative_errors(profile: RadialProfile, n: int, r: Array, error: Array) -> Array:
     """`|fl(F_n(r)) - F_n(r')| <= this * fl(F_n(r))` for `|r - r'| <= error`; may be infinite."""
     return errors_between(profile, n, (r, r), error)
 
 
 def errors_between(
-    profile: RadialProfile, n: int, ends: tuple[Reals, Reals], error: Reals
-) -> Reals:
+    profile: RadialProfile, n: int, ends: tuple[Array, Array], error: Array
+) -> Array:
     """The same for every r between two ends.
 
     Reason: log F_n changes by at most `steepness * error`, then the evaluation's own rounding. Far
@@ -69,22 +69,25 @@ def errors_between(
     return xp.where(low > profile.negligible, xp.zeros_like(found), found)
 
 
-def is_regular(node: LocalRadial, r: PerCellAndPoint) -> bool:
-    """Whether F_0, F_1, F_2 have one small relative error at these distances."""
-    xp = namespace(r)
+def uniform_error(
+    node: LocalRadial, farthest: Annotated[Array, "n 1"]
+) -> Annotated[Array, "n 1"] | None:
+    """One relative error of F_0, F_1, F_2 at all distances up to these; None where none is small.
+
+    It increases with r and the extents.
+    """
+    xp = namespace(farthest)
     if node.expanded or node.largest_extent > LARGEST_SHIFT / COORDINATE:
-        return False
-    # the error increases with r and the extents
-    farthest = xp.max(r, axis=1, keepdims=True) if r.shape[1] else r
+        return None
     shift = COORDINATE * node.largest_extent + xp.zeros_like(farthest)
     relative = node.profile.uniform_error(farthest, gamma(node.roundings), shift)
-    return relative is not None and bool(xp.all(relative <= SMALL_CHANGE))
+    return relative if relative is not None and bool(xp.all(relative <= SMALL_CHANGE)) else None
 
 
 def regular_accuracy(
-    node: LocalRadial, r: Reals, extents: Reals, factors: tuple[Reals, Reals, Reals]
+    node: LocalRadial, r: Array, extents: Array, factors: tuple[Array, Array, Array]
 ) -> Accuracy:
-    """The errors where all is regular (`is_regular`), for points of these extents.
+    """The errors where all is regular (`uniform_error`), for points of these extents.
 
     The same bounds as those of `radial_accuracy` in a third of its passes; factors such as 1.5
     make room for terms of second order, `relative` and `shift / r` being at most 0.1. All of them
@@ -107,12 +110,17 @@ def regular_accuracy(
     return _in_frame(node, extents, (1.5, 1.05), (sizes, errors), (first, second))
 
 
+def regular_values(
+    node: LocalRadial, value: PerCellAndPoint, relative: Array
+) -> tuple[PerCellAndPoint, PerCellAndPoint]:
+    """Sizes and errors of `s F_0` alone, from its `uniform_error`."""
+    floor = TINY * max(1.0, node.variance)
+    return 1.5 * value + floor, (1.05 * relative) * value + floor
+
+
 @np.errstate(over="ignore", invalid="ignore")
 def radial_accuracy(
-    node: LocalRadial,
-    r: PerCellAndPoint,
-    distance_error: PerCellAndPoint,
-    factors: tuple[Array, Array, Array],
+    node: LocalRadial, r: Array, distance_error: Array, factors: tuple[Array, Array, Array]
 ) -> Accuracy:
     """The errors in general, near points of kernels with an infinite F_1(0) or F_2(0) too.
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
 
-from gpcert.arrays import Array, PerRow, row_blocks
+from gpcert.arrays import Array, row_blocks
 from gpcert.kernels.nodes.base import Jet
 from gpcert.kernels.nodes.beyond import Beyond
 from gpcert.kernels.nodes.radial_accuracy import regular_accuracy
@@ -25,8 +25,8 @@ from gpcert.kernels.nodes.radial_remainder import (
     tensor_rounding,
 )
 from gpcert.kernels.nodes.radial_sums import (
-    BINS,
     FINENESS,
+    MOST_BINS,
     PointSums,
     bin_numbers,
     sum_over_points,
@@ -36,15 +36,17 @@ from gpcert.kernels.nodes.radial_variations import (
     FAR,
     SLACK,
     DistanceRange,
-    fifth_shares,
+    fifth_within,
     first,
     largest_third,
+    share_weights,
     third,
 )
 from gpcert.rounding import root, up
 
 if TYPE_CHECKING:
-    from gpcert.kernels.nodes.radial import LocalRadial, RadialBatch
+    from gpcert.kernels.nodes.radial import LocalRadial
+    from gpcert.kernels.nodes.radial_batch import RadialBatch
 
 FEWEST_POINTS = 256
 """Below, tables cost more than the points."""
@@ -72,12 +74,14 @@ def serves(batch: RadialBatch) -> bool:
         return False
     if not batch.regular or not float(batch.rho.max()) <= LARGEST_RHO:
         return False
-    last = ((BINS - 1) / FINENESS) ** 2
-    return node.profile.peak(0, STEEP) <= last or float(r.max()) < (BINS / FINENESS) ** 2
+    if node.bins < MOST_BINS:
+        return True
+    last = ((node.bins - 1) / FINENESS) ** 2
+    return node.profile.peak(0, STEEP) <= last or float(r.max()) < (node.bins / FINENESS) ** 2
 
 
 class SizeTable(NamedTuple):
-    """For one rho: bins whose points are near, those that go on to order 5, and columns (BINS, 6)
+    """For one rho: bins whose points are near, those that go on to order 5, and columns (bins, 6)
     of what a weight of 1 costs there, apart from powers of rho (see `BinTables.of_sizes`)."""
 
     near: np.ndarray
@@ -91,16 +95,16 @@ class BinTables:
 
     def __init__(self, node: LocalRadial) -> None:
         self.node = node
-        edges = (np.arange(BINS + 1) / FINENESS) ** 2
+        edges = (np.arange(node.bins + 1) / FINENESS) ** 2
         # the root that tells the bin may be off by a rounding
         self.low, self.high = edges[:-1] * (1.0 - 1e-12), edges[1:] * (1.0 + 1e-12)
-        self.extents = np.full(BINS, node.largest_extent)
+        self.extents = np.full(node.bins, node.largest_extent)
         self.error = node.distance_error(self.high, self.extents)
         self._sizes: dict[float, SizeTable] = {}
 
     @cached_property
-    def accuracy(self) -> Annotated[np.ndarray, "bins 6"]:
-        """(BINS, 6): sizes and errors of value, gradient and Hessian.
+    def accuracy(self) -> np.ndarray:
+        """(bins, 6): sizes and errors of value, gradient and Hessian.
 
         Factors at the lower end, where they are largest, r at the upper; the last bin holds also
         what lies beyond, where every `F_n r^k` falls.
@@ -111,8 +115,8 @@ class BinTables:
         return (1.0 + SLACK) * np.stack([*found.sizes, *found.errors], axis=1)
 
     @cached_property
-    def rounding(self) -> tuple[PerRow, PerRow]:
-        """(BINS,): what degrees 3 and 4 may be off by, for rho = 1."""
+    def rounding(self) -> tuple[np.ndarray, np.ndarray]:
+        """(bins,): what degrees 3 and 4 may be off by, for rho = 1."""
         profile = self.node.profile
         F = profile.terms(self.low, (2, 0), (3, 0), (4, 0))
         cubic, quartic = tensor_rounding(
@@ -150,7 +154,9 @@ class BinTables:
         ends = up(np.minimum(third(profile, *distances), largest_third(profile)) / 6.0, 1)
         center = DistanceRange(self.low - self.error, up(self.high + self.error, 2))
         center.high[-1] = FAR
-        fifth = up(fifth_shares(profile, center, distances, rho, SHARES) / 120.0, 2)
+        moves = np.asarray(SHARES)[:, None, None] * rho
+        within = fifth_within(profile, center, distances, moves)
+        fifth = up(np.tensordot(share_weights(SHARES), within, 1) / 120.0, 12)
         cubic, quartic = (part + 0.0 * rho for part in self.rounding)
         smooth = rho**3 * (cubic + rho * quartic) + node.variance * (rho**5 * fifth)
         rough = node.variance * (rho**3 * ends)
@@ -172,7 +178,7 @@ class BinnedSums:
     def __init__(self, batch: RadialBatch, weights: Array) -> None:
         self.batch, self.weights = batch, weights
         self.tables = batch.node.bin_tables
-        self.roundings = batch.r.shape[1] + BINS + 64
+        self.roundings = batch.r.shape[1] + batch.node.bins + 64
 
     @cached_property
     def _sums(self) -> PointSums:
@@ -182,23 +188,24 @@ class BinnedSums:
         return sum_over_points(self.batch, self.weights, goes_on)
 
     @cached_property
-    def totals(self) -> Annotated[np.ndarray, "B bins"]:
-        """(B, BINS): the sizes of the weights."""
+    def totals(self) -> np.ndarray:
+        """(B, bins): the sizes of the weights."""
         if "_sums" in vars(self):
             return self._sums.totals
         return self._added(np.abs(self.weights))
 
     def _added(self, sizes: np.ndarray | None) -> np.ndarray:
-        """(B, BINS): sums of sizes (N,) or (B, N), or counts."""
-        found, r = np.empty((len(self.batch.r), BINS)), self.batch.r
+        """(B, bins): sums of sizes (N,) or (B, N), or counts."""
+        r, bins = self.batch.r, self.batch.node.bins
+        found = np.empty((len(r), bins))
         for block in row_blocks(r):
             own = sizes if sizes is None or sizes.ndim == 1 else sizes[block]
-            found[block] = totals_by_bin(bin_numbers(r[block]), own)
+            found[block] = totals_by_bin(bin_numbers(r[block], bins), own, bins)
         return found
 
     @cached_property
-    def counts(self) -> Annotated[np.ndarray, "B bins"]:
-        """(B, BINS): points."""
+    def counts(self) -> np.ndarray:
+        """(B, bins): points."""
         return self._added(None)
 
     @property
@@ -215,7 +222,7 @@ class BinnedSums:
         return self.tables.of_sizes(sizes.tolist(), self._tensors), whose
 
     def _dot(self, weights: np.ndarray, name: str) -> np.ndarray:
-        """(B, columns): weights (B, BINS) times each cell's own table."""
+        """(B, columns): weights (B, bins) times each cell's own table."""
         tables, whose = self._sizes
         found = np.empty((len(whose), getattr(tables[0], name).shape[1]))
         for index, table in enumerate(tables):
@@ -230,7 +237,7 @@ class BinnedSums:
         if not np.any(kinds & (self.totals > 0)):
             return None
         found = [
-            kinds[block].reshape(-1)[bin_numbers(self.batch.r[block])]
+            kinds[block].reshape(-1)[bin_numbers(self.batch.r[block], self.batch.node.bins)]
             for block in row_blocks(self.batch.r)
         ]
         return np.concatenate(found)

@@ -34,7 +34,8 @@ from gpcert.kernels.nodes.symmetric_tensors import (
 from gpcert.rounding import TINY, U, gamma, up
 
 if TYPE_CHECKING:
-    from gpcert.kernels.nodes.radial import LocalRadial, RadialBatch
+    from gpcert.kernels.nodes.radial import LocalRadial
+    from gpcert.kernels.nodes.radial_batch import RadialBatch
 
 MOST_TENSOR_FEATURES = 12
 """Up to here all fourth moments (f^4 / 24 columns) are formed."""

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from itertools import combinations
-from typing import Annotated, NamedTuple
+from itertools import combinations, pairwise
+from typing import NamedTuple
 
 import numpy as np
 
-from gpcert.arrays import Array, PerCellAndPoint, Reals, namespace
+from gpcert.arrays import Array, PerCellAndPoint, namespace
 from gpcert.kernels.nodes.radial_profiles import PEAK_SLACK, RadialProfile
 from gpcert.kernels.nodes.range_maximum import RangeMaximum
 from gpcert.rounding import TINY, U, nonnegative, up
@@ -81,7 +81,7 @@ def _clamped(at: float, low: Array, high: Array) -> Array:
     return xp.minimum(xp.maximum(xp.full_like(low, at), low), high)
 
 
-def first(profile: RadialProfile, low: Reals, high: Reals) -> Reals:
+def first(profile: RadialProfile, low: Array, high: Array) -> Array:
     """Sup of F_1 r, which rises to w_1 = 1 and then falls."""
     at = _clamped(profile.peak(1, 1), low, high)
     return _inflated(profile.terms(at, (1, 1))[0])
@@ -103,7 +103,7 @@ def _second(profile: RadialProfile, low: Array, high: Array) -> Array:
     return xp.where(known, xp.maximum(flat, steep), flat)
 
 
-def third(profile: RadialProfile, low: Reals, high: Reals) -> Reals:
+def third(profile: RadialProfile, low: Array, high: Array) -> Array:
     """Sup over r in [low, high] and |tau| <= 1 of `|A tau - C tau^3|`, A = 3 F_2 r, C = F_3 r^3.
 
     `C / A = w_2 / 3`. Where w_2 <= 1, the maximum over tau is A - C at tau = 1; there A rises, and
@@ -148,36 +148,38 @@ def fifth_remainder(
     profile: RadialProfile, center: DistanceRange, distances: DistanceRange, rho: Array
 ) -> PerCellAndPoint:
     """(B, N): what degree 4 leaves along any displacement of length rho, s apart."""
-    total = fifth_shares(profile, center, distances, rho[:, None], PARTS)
+    near = rho[:, None]
+    parts = (
+        weight * fifth_within(profile, center, distances, q * near)
+        for q, weight in zip(PARTS, share_weights(PARTS), strict=True)
+    )
     with np.errstate(over="ignore"):
-        return up(up(rho**5, 5)[:, None] * total / 120.0, 16)
+        return up(up(rho**5, 5)[:, None] * sum(parts) / 120.0, 32)
 
 
-def fifth_shares(
-    profile: RadialProfile,
-    center: DistanceRange,
-    distances: DistanceRange,
-    near: Annotated[Array, "B 1"],
-    parts: tuple[float, ...],
-) -> PerCellAndPoint:
-    """`sum_j ((1 - q_(j-1))^5 - (1 - q_j)^5) M(q_j)` over the parts q_j of rho = `near`, q_0 = 0.
+def share_weights(parts: tuple[float, ...]) -> list[float]:
+    """`(1 - q_(j-1))^5 - (1 - q_j)^5` for parts q_j of a displacement, q_0 = 0, multiples of 1/8:
+    exact numbers.
 
     Statement: with `M(q)` the supremum of the fifth derivative at distances within q rho of those
-    of the centre, `rho^5 / 120` times this is at least what degree 4 leaves.
+    of the centre, `rho^5 / 120` times `sum_j weight_j M(q_j)` is at least what degree 4 leaves.
     Reason: the remainder is the integral of `(1 - q)^4 / 24` times that derivative at c + q d, and
     most of the weight is near the centre.
     """
-    xp = namespace(near)
-    bounds = _fifth_bounds(profile)
-    total, before = xp.zeros_like(distances.low), 1.0
-    for q in parts:
-        # one rounding each of the sums, which are no larger than what is added to them
-        low = xp.maximum(distances.low, center.low - up(q * near, 4) - U * center.low)
-        high = xp.minimum(distances.high, up(center.high + q * near, 4))
-        after = (1.0 - q) ** 5
-        total = total + (before - after) * bounds.over(low, xp.maximum(low, high))
-        before = after
-    return up(total, 8)
+    left = [(1.0 - q) ** 5 for q in (0.0, *parts)]
+    return [before - after for before, after in pairwise(left)]
+
+
+def fifth_within(
+    profile: RadialProfile, center: DistanceRange, distances: DistanceRange, moved: Array
+) -> Array:
+    """Upper bounds of the fifth derivative at distances within `moved` of those of the centre, as
+    far as the cell's distances reach."""
+    xp = namespace(moved)
+    # one rounding each of the sums, which are no larger than what is added to them
+    low = xp.maximum(distances.low, center.low - up(moved, 4) - U * center.low)
+    high = xp.minimum(distances.high, up(center.high + moved, 4))
+    return _fifth_bounds(profile).over(low, xp.maximum(low, high))
 
 
 @lru_cache(maxsize=64)
@@ -185,7 +187,7 @@ def _fifth_bounds(profile: RadialProfile) -> RangeMaximum:
     return RangeMaximum.of(lambda low, high: fifth(profile, low, high))
 
 
-def fifth(profile: RadialProfile, low: Reals, high: Reals) -> Reals:
+def fifth(profile: RadialProfile, low: Array, high: Array) -> Array:
     """Sup over r in [low, high], a short interval, and |tau| <= 1 of the size of
 
         p(tau) = A tau^5 - B tau^3 + C tau,
