@@ -5,7 +5,7 @@ Proofs: docs/mathematics.md, statement 11.3.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -177,18 +177,30 @@ def check_class_weight(
     committee: Committee, class_weight: Sequence[float] | None
 ) -> tuple[float, ...]:
     """The weights of the classes as floats; all 1 by default."""
-    m = len(committee.classes)
-    if class_weight is None:
-        return (1.0,) * m
-    if committee.scheme != "one_vs_rest":
+    if class_weight is not None and committee.scheme != "one_vs_rest":
         raise InputError(
             "class_weight: a one-vs-one classifier counts votes, not probabilities; drop "
             "class_weight (a GaussianProcessClassifier: or fit with multi_class='one_vs_rest')"
         )
-    weights = finite_array("class_weight", class_weight, ndim=1)
-    if weights.shape != (m,) or np.any(weights <= 0):
-        raise InputError(f"class_weight: expected {m} positive weights, got {class_weight!r}")
-    return tuple(weights.tolist())
+    return class_weights(committee.classes, class_weight)
+
+
+def class_weights(
+    labels: tuple[Any, ...], weight: Mapping[Any, float] | Sequence[float] | None
+) -> tuple[float, ...]:
+    """Cost of a mistake on every class, from weights by label or in the classes' order; all 1 by
+    default. Of two classes the second is chosen where w2 pi > w1 (1 - pi)."""
+    if weight is None:
+        return (1.0,) * len(labels)
+    if isinstance(weight, Mapping):
+        missing = [label for label in labels if label not in weight]
+        if missing:
+            raise InputError(f"class_weight: expected weights of {labels}, missing {missing}")
+        weight = [weight[label] for label in labels]
+    found = finite_array("class_weight", weight, ndim=1)
+    if found.shape != (len(labels),) or np.any(found <= 0):
+        raise InputError(f"class_weight: expected {len(labels)} positive weights, got {weight!r}")
+    return tuple(found.tolist())
 
 
 def _is_binary(member: Posterior) -> bool:

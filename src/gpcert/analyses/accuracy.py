@@ -9,10 +9,9 @@ from typing import Any, ClassVar, Unpack
 import numpy as np
 
 from gpcert.adapters import as_posterior
-from gpcert.analyses.arguments import check_radii, plain_decision
 from gpcert.api import certified_radius_many
 from gpcert.api.rules import RuleOptions, decision_rule
-from gpcert.api.words import DecisionTableWords, search_words, verb
+from gpcert.api.words import DecisionTableWords, read_radii, search_words, verb
 from gpcert.arrays import finite_array
 from gpcert.attacks import decision_margins
 from gpcert.certificates import Radius
@@ -168,8 +167,8 @@ def certified_accuracy(
     posterior = as_posterior(model)
     points = posterior.check_inputs(X)
     options = RuleOptions.read(words)
-    grid = check_radii(radii)
-    decided = decision_margins(posterior, points, plain_decision(options)).decided(points)
+    grid = read_radii(radii)
+    decided = decision_margins(posterior, points, options).decided(points)
     labels, right = _right(posterior, points, y, decided, options.delta)
     effort = {**words, **search_words(words)}
     searched = right

@@ -9,7 +9,6 @@ from typing import Any, Literal, Unpack, get_args
 import numpy as np
 
 from gpcert.adapters import as_posterior
-from gpcert.analyses.arguments import plain_decision
 from gpcert.api.certify import certify_rule
 from gpcert.api.regions import Where
 from gpcert.api.rules import RuleOptions, decision_candidates, decision_rule
@@ -181,7 +180,7 @@ def attack_regions(
     random_state: int | None,
 ) -> AttackTable:
     """`attack` after its arguments have been read: one region per point."""
-    margins = decision_margins(model, points, plain_decision(options))
+    margins = decision_margins(model, points, options)
     places = Neighbourhoods.of(regions)
     found = attack_points(margins, places, points, method, effort, random_state)
     # the region itself says what lies inside; rounding may have put a point just outside

@@ -8,7 +8,6 @@ from typing import Any, Unpack, get_args
 import numpy as np
 
 from gpcert.adapters import as_posterior
-from gpcert.analyses.arguments import check_radii, plain_decision
 from gpcert.analyses.attack import attack_regions
 from gpcert.api import certify, prediction_range
 from gpcert.api.progress import progress_line
@@ -18,6 +17,7 @@ from gpcert.api.rules import RuleOptions, decision_candidates
 from gpcert.api.words import (
     DecisionWords,
     one_of,
+    read_radii,
     read_tolerance,
     read_x,
     rule_words,
@@ -166,10 +166,10 @@ def safety_curve(
     attack = one_of("attack", attack, get_args(AttackName))
     tol = read_tolerance(tol)
     shape = Where.read(words).shape(posterior)
-    grid = check_radii(radii)
+    grid = read_radii(radii)
     balls = [shape.ball(point, radius) for radius in grid.tolist()]
     _ = decision_candidates(posterior, point, options).guess  # refuses what `certify` does
-    margins = decision_margins(posterior, point[None], plain_decision(options))
+    margins = decision_margins(posterior, point[None], options)
     question = range_question(posterior, None)
     if output is None and question.default is None:
         output = margins.decided(point[None])[0]

@@ -16,9 +16,10 @@ import numpy as np
 from gpcert.api.decisions import Candidates, Method, Rule
 from gpcert.api.words import read_class_weight
 from gpcert.arrays import finite_array
+from gpcert.attacks import Decision
 from gpcert.certificates import Unit
 from gpcert.class_layout import class_layout
-from gpcert.committee import Committee, Model
+from gpcert.committee import Committee, Model, class_weights
 from gpcert.enclosures.goals import deviation_around
 from gpcert.errors import InputError
 from gpcert.likelihoods import ClassLikelihood, ScalarLikelihood
@@ -41,25 +42,25 @@ NEAR_ROUNDING = 1e-10
 
 
 @dataclass(frozen=True)
-class RuleOptions:
+class RuleOptions(Decision):
     """What the user may say about the decision, and how it is bounded; see `gpcert.certify`."""
 
-    threshold: float | None = None
-    class_weight: Mapping[Any, float] | Sequence[float] | None = None
-    delta: float | None = None
-    output_norm: float = np.inf
     method: Method = field(default_factory=Method)
 
     @staticmethod
     def read(words: Mapping[str, Any]) -> RuleOptions:
         """From the words of a verb."""
         return RuleOptions(
-            words["threshold"],
+            _number("threshold", words["threshold"]),
             read_class_weight(words["class_weight"]),
-            words["delta"],
+            _number("delta", words["delta"]),
             check_norm(words["output_norm"], "output_norm"),
             Method.read(words),
         )
+
+
+def _number(name: str, value: Any) -> float | None:
+    return None if value is None else float(finite_array(name, value, ndim=0))
 
 
 def decision_rule(model: Model, x: np.ndarray, options: RuleOptions) -> Rule:
@@ -90,7 +91,8 @@ def common_candidates(model: Model, X: np.ndarray, options: RuleOptions) -> list
         if level is None:
             return None
         assert isinstance(model, Posterior), "one output"
-        found = _level(model, X, level)
+        words = (f"mean {side} {level!r}" for side in ("below", "above", "on one side of"))
+        found = _against(model, X, Fraction(level), Unit.TARGET, tuple(words))
     return [_completed(each, model, options) for each in found]
 
 
@@ -101,21 +103,6 @@ def _completed(found: Candidates, model: Model, options: RuleOptions) -> Candida
         return replace(found.build(number), method=options.method, fingerprint=model.fingerprint)
 
     return replace(found, build=build)
-
-
-def _sides(
-    X: np.ndarray,
-    values: np.ndarray,
-    level: Fraction,
-    near: np.ndarray,
-    rule: Callable[[np.ndarray, int], Rule],
-    text: str,
-) -> list[Candidates]:
-    """For each row: the side (1 or 0) of the level that its value is on, then the other."""
-    return [
-        Candidates((1, 0) if value > level else (0, 1), partial(rule, x), text, near=bool(close))
-        for x, value, close in zip(X, values.tolist(), near, strict=True)
-    ]
 
 
 def _ranked(scores: np.ndarray) -> tuple[int, ...]:
@@ -197,9 +184,7 @@ def _costs(labels: tuple[Any, ...], options: RuleOptions) -> tuple[float, ...]:
             f"threshold: expected two classes, got {len(labels)}; the most probable class decides, "
             "use class_weight= to prefer some"
         )
-    if options.class_weight is None:
-        return (1.0,) * len(labels)
-    return _weights(labels, options.class_weight)
+    return class_weights(labels, options.class_weight)
 
 
 def _classification(posterior: Posterior, X: np.ndarray, options: RuleOptions) -> list[Candidates]:
@@ -208,52 +193,54 @@ def _classification(posterior: Posterior, X: np.ndarray, options: RuleOptions) -
     The default is what `predict` does, the sign of the mean, if the link is symmetric; a threshold
     or weights ask about the probability, which is another question where F(0, v) is not 1/2. Where
     it is (`ScalarLikelihood.fair`) a threshold of 1/2 is proved to ask for the sign of the mean.
+    A mean alone is compared with the threshold, 0 by default.
     """
     if options.delta is not None:
         raise InputError("delta: expected a regression model; for a classifier use threshold=")
-    if not posterior.likelihood.has_variance:
-        return _signs(posterior, X, options)
+    likelihood, given = posterior.likelihood, options.threshold
+    if not likelihood.has_variance:
+        if options.class_weight is not None:
+            posterior.check_has_variance("class_weight")
+        text = "sign of the decision function"
+        if given is not None:
+            text = f"decision function against {given!r}"
+        return _against(posterior, X, Fraction(given or 0.0), Unit.LATENT, (text,) * 3)
     threshold, text = _probability_threshold(posterior, options)
-    labels, likelihood = posterior.labels, posterior.likelihood
     assert isinstance(likelihood, ScalarLikelihood)
     if threshold is None and not likelihood.symmetric:
         threshold, text = HALF, "probability against 0.5"
     if threshold == HALF and likelihood.fair:
         threshold, text = None, f"{text}, where the latent mean is 0"
     if threshold is None:
-        values = posterior.mean(X)[:, 0]
-        text, unit, level = text or "sign of the latent mean", Unit.LATENT, ZERO
+        text = text or "sign of the latent mean"
+        return _against(posterior, X, ZERO, Unit.LATENT, (text,) * 3)
+    return _against(posterior, X, threshold, Unit.PROBABILITY, (text,) * 3, likelihood)
+
+
+def _against(
+    posterior: Posterior,
+    X: np.ndarray,
+    level: Fraction,
+    unit: Unit,
+    texts: Sequence[str],
+    likelihood: ScalarLikelihood | None = None,
+) -> list[Candidates]:
+    """The second decision where the mean, or its probability with a `likelihood`, exceeds an exact
+    level, else the first; the rule in words of either, and where that is not known."""
+    labels = posterior.labels if posterior.likelihood.classifies else (None, None)
+    values = (posterior.mean if likelihood is None else posterior.prediction)(X)[:, 0]
+    if likelihood is None:
         near = _near_level(posterior, X, level)
     else:
-        values = posterior.prediction(X)[:, 0]
-        unit, level = Unit.PROBABILITY, threshold
         near = np.abs(values - float(level)) < NEAR
 
     def rule(x: np.ndarray, second: int) -> Rule:
         sign = 1 if second else -1
-        asked = Mean(0, sign) if threshold is None else Probability(likelihood, 0, sign)
-        return Rule(posterior, asked, sign * level, labels[second], text, unit, x)
+        asked = Mean(0, sign) if likelihood is None else Probability(likelihood, 0, sign)
+        return Rule(posterior, asked, sign * level, labels[second], texts[second], unit, x)
 
-    return _sides(X, values, level, near, rule, text)
-
-
-def _signs(posterior: Posterior, X: np.ndarray, options: RuleOptions) -> list[Candidates]:
-    """Two classes by a mean alone: the second where it exceeds the threshold, 0 by default."""
-    if options.class_weight is not None:
-        posterior.check_has_variance("class_weight")
-    given = options.threshold
-    level = ZERO if given is None else Fraction(float(finite_array("threshold", given, ndim=0)))
-    text = "sign of the decision function"
-    if given is not None:
-        text = f"decision function against {float(level)!r}"
-
-    def rule(x: np.ndarray, second: int) -> Rule:
-        sign = 1 if second else -1
-        label = posterior.labels[second]
-        return Rule(posterior, Mean(0, sign), sign * level, label, text, Unit.LATENT, x)
-
-    near = _near_level(posterior, X, level)
-    return _sides(X, posterior.mean(X)[:, 0], level, near, rule, text)
+    scores = np.stack([np.full_like(values, float(level)), values], axis=1)
+    return _of_classes(X, scores, near, rule, texts[2])
 
 
 def _probability_threshold(
@@ -266,32 +253,15 @@ def _probability_threshold(
     if options.class_weight is not None:
         if options.threshold is not None:
             raise InputError("expected threshold= or class_weight=, got both; drop one")
-        first, second = map(Fraction, _weights(posterior.labels, options.class_weight))
+        first, second = map(Fraction, class_weights(posterior.labels, options.class_weight))
         quotient = first / (first + second)
         return quotient, f"{WEIGHED}: probability against about {float(quotient):.6g}"
     if options.threshold is None:
         return None, ""
-    threshold = float(finite_array("threshold", options.threshold, ndim=0))
+    threshold = options.threshold
     if not 0 < threshold < 1:
         raise InputError(f"threshold: expected a probability between 0 and 1, got {threshold!r}")
     return Fraction(threshold), f"probability against {threshold!r}"
-
-
-def _weights(
-    labels: tuple[Any, ...], weight: Mapping[Any, float] | Sequence[float]
-) -> tuple[float, ...]:
-    """Cost of a mistake on every class: of two, the second is chosen where w2 pi > w1 (1 - pi)."""
-    if isinstance(weight, Mapping):
-        missing = [label for label in labels if label not in weight]
-        if missing:
-            raise InputError(f"class_weight: expected weights of {labels}, missing {missing}")
-        values = [weight[label] for label in labels]
-    else:
-        values = list(weight)
-    found = finite_array("class_weight", values, ndim=1)
-    if found.shape != (len(labels),) or np.any(found <= 0):
-        raise InputError(f"class_weight: expected {len(labels)} positive weights, got {weight!r}")
-    return tuple(map(float, found))
 
 
 def _regression_level(posterior: Outputs, options: RuleOptions) -> float | None:
@@ -304,11 +274,9 @@ def _regression_level(posterior: Outputs, options: RuleOptions) -> float | None:
             "(a level that it must not cross); got "
             + ("both" if options.delta is not None else "neither")
         )
-    if options.threshold is None:
-        return None
-    if posterior.outputs != 1:
+    if options.threshold is not None and posterior.outputs != 1:
         raise InputError(f"threshold: expected one output, got {posterior.outputs}; use delta=")
-    return float(finite_array("threshold", options.threshold, ndim=0))
+    return options.threshold
 
 
 def _deviation(posterior: Outputs, x: np.ndarray, options: RuleOptions) -> Candidates:
@@ -322,21 +290,10 @@ def deviation_rule(
     posterior: Outputs, x: np.ndarray, asked: Deviation, options: RuleOptions
 ) -> Rule:
     """That the means stay within delta of those at x, which `asked` holds."""
-    delta = float(finite_array("delta", options.delta, ndim=0))
+    delta = options.delta
+    assert delta is not None, "a regression without a level"
     if delta <= 0:
         raise InputError(f"delta: expected a positive number, got {delta!r}")
     text = f"deviation of the mean at most {delta!r} (l_{asked.norm:g})"
     rule = Rule(posterior, asked, -Fraction(delta), None, text, Unit.TARGET, x)
     return replace(rule, method=options.method, fingerprint=posterior.fingerprint)
-
-
-def _level(posterior: Posterior, X: np.ndarray, level: float) -> list[Candidates]:
-    """Regression against a level: the mean stays on the side of it that x is on."""
-
-    def rule(x: np.ndarray, above: int) -> Rule:
-        sign, side = (1, "above") if above else (-1, "below")
-        bar = sign * Fraction(level)
-        return Rule(posterior, Mean(0, sign), bar, None, f"mean {side} {level!r}", Unit.TARGET, x)
-
-    near, values = _near_level(posterior, X, Fraction(level)), posterior.mean(X)[:, 0]
-    return _sides(X, values, Fraction(level), near, rule, f"mean on one side of {level!r}")

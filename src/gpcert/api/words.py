@@ -250,6 +250,18 @@ def read_tolerance(tol: Any, below: float = math.inf, name: str = "tol") -> floa
     return value
 
 
+def read_radii(radii: Any) -> np.ndarray:
+    """Radii in growing order, each once.
+
+    >>> read_radii([0.2, 0.1, 0.2]).tolist()
+    [0.1, 0.2]
+    """
+    found = np.unique(finite_array("radii", radii, ndim=1))
+    if not len(found) or found[0] < 0:
+        raise InputError(f"radii: expected one or more numbers >= 0, got {radii!r}")
+    return found
+
+
 DEFAULT_BETA = 2.0
 """Standard deviations of a band: about 95 % of a Gaussian lie within two."""
 

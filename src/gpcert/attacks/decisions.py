@@ -17,7 +17,7 @@ from gpcert.attacks.functions import (
 )
 from gpcert.attacks.margins import DeviationMargins, Judge, Margins
 from gpcert.class_layout import class_layout
-from gpcert.committee import Committee, Model, check_class_weight, pair_weights
+from gpcert.committee import Committee, Model, check_class_weight, class_weights, pair_weights
 from gpcert.errors import InputError
 from gpcert.likelihoods import ClassLikelihood, ScalarLikelihood
 from gpcert.posterior import Posterior
@@ -52,17 +52,16 @@ def decision_margins(model: Model, X: np.ndarray, decision: Decision) -> Margins
             raise InputError(
                 f"expected class_weight= for {len(model.labels)} classes, got delta= or threshold="
             )
-        weight = None
-        if decision.class_weight is not None:
-            weight = tuple(_weights(model.labels, decision.class_weight).tolist())
-        committee = isinstance(model, Committee)
-        return _of_committee(model, X, weight) if committee else _of_classes(model, X, weight)
+        costs = class_weights(model.labels, decision.class_weight)
+        if isinstance(model, Committee):
+            return _of_committee(model, X, None if decision.class_weight is None else costs)
+        return _of_classes(model, X, costs)
     if isinstance(model, Posterior) and model.likelihood.classifies:
         threshold = decision.threshold
         if decision.class_weight is not None:
             model.check_has_variance("class_weight")
-            first, second = _weights(model.labels, decision.class_weight)
-            threshold = float(first / (first + second))
+            first, second = class_weights(model.labels, decision.class_weight)
+            threshold = first / (first + second)
         return _of_two(model, X, threshold)
     if decision.delta is not None:
         return DeviationMargins(model, X, decision.delta, decision.output_norm)
@@ -119,14 +118,13 @@ def _of_level(model: Outputs, X: np.ndarray, level: float) -> Margins:
     )
 
 
-def _of_classes(model: Outputs, X: np.ndarray, weight: tuple[float, ...] | None) -> Margins:
+def _of_classes(model: Outputs, X: np.ndarray, costs: tuple[float, ...]) -> Margins:
     """`min_j (w_i pi_i - w_j pi_j)`; of the latent means `min_j (mu_i - mu_j)`."""
     likelihood = model.likelihood
     assert isinstance(likelihood, ClassLikelihood)
     layout, searched = class_layout(model)
     predicted = class_predictions(searched, layout, likelihood)
     m, mixing = layout.classes, likelihood.mixed(model.outputs)
-    costs = (1.0,) * m if weight is None else weight
 
     def sums(winner: int) -> ClassSums:
         return ClassSums(layout, likelihood, margins(m, winner, costs))
@@ -178,11 +176,3 @@ def _of_committee(model: Committee, X: np.ndarray, weight: tuple[float, ...] | N
         look,
         "probability of the decided class" if rest else "lead of the decided class",
     )
-
-
-def _weights(labels: tuple[Any, ...], weight: Mapping[Any, float] | Sequence[float]) -> np.ndarray:
-    values = [weight[label] for label in labels] if isinstance(weight, Mapping) else list(weight)
-    found = np.asarray(values, dtype=np.float64)
-    if found.shape != (len(labels),) or not np.all(found > 0):
-        raise InputError(f"class_weight: expected {len(labels)} positive weights, got {weight!r}")
-    return found
