@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 from itertools import combinations, pairwise
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
