@@ -3,7 +3,7 @@
     python benchmarks/tightness_radii.py
 
 The model is that of `tightness_classes`. The bounds were chosen on the points 450 to 454, which are
-reported as such.
+reported as such, and on 465 to 474, which are not reported.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ def products(matrix: Array, *vectors: Array) -> list[Array]:
 
 def dot(rows: Array, columns: Array) -> Array:
     """`rows @ columns` for one column (N,) or a few (N, m): in a compiled function they are sums,
-    for which no rows are written down."""
+    for which no rows are written down (fast where each column lies together in memory)."""
     if not _compiling():
         return rows @ columns
     xp = namespace(rows)

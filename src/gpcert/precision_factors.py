@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ import scipy.linalg
 from gpcert.arrays import finite_array
 from gpcert.errors import InputError
 from gpcert.spectral import symmetric_eigh
-from gpcert.triangular import Inverse
+from gpcert.triangular import Inverse, is_triangular
 
 MOST_ROWS = 100
 """Rows of a factor for each number it multiplies: m N rows express every S there is."""
@@ -34,6 +35,15 @@ class Factored:
         both = (self.factor, self.negative_factor)
         first, second = (factor[output if len(factor) > 1 else 0] for factor in both)
         return first, second
+
+    @cached_property
+    def triangular(self) -> tuple[bool, ...]:
+        """Which A are lower triangular: looked at once."""
+        return tuple(map(is_triangular, self.factor))
+
+    def is_triangular(self, output: int) -> bool:
+        """Whether A_c is."""
+        return self.triangular[output if len(self.factor) > 1 else 0]
 
     @property
     def precision_count(self) -> int:
@@ -112,6 +122,7 @@ def read_factors(posterior: Any, m: int, N: int) -> dict[str, Any]:
     names = ("factor", "negative_factor")
     found: dict[str, Any] = {n: checked_factor(n, getattr(posterior, n), m, N) for n in names}
     A = found["factor"]
-    same = inverse is not None and len(A) == 1 and np.array_equal(A[0], inverse.matrix)
-    keep = same and not posterior.coupled
-    return found | {"inverse": replace(inverse, matrix=A[0]) if inverse and keep else None}
+    if inverse is None or len(A) != 1 or posterior.coupled:
+        return found | {"inverse": None}
+    same = A.base is inverse.matrix or np.array_equal(A[0], inverse.matrix)
+    return found | {"inverse": replace(inverse, matrix=A[0]) if same else None}

@@ -19,6 +19,9 @@ from gpcert.errors import InputError
 from gpcert.rounding import TINY, gamma, raised_power, scaled, scaled_to_one, up, up_float
 from gpcert.triangular import Inverse, blocks, is_triangular, largest_entry
 
+ORDINARY = 300
+"""Exponents of numbers whose squares stay far inside float64."""
+
 DRIVERS = ("evd", "ev", "evr")
 """LAPACK's routines for symmetric eigenproblems, in the order in which they are tried."""
 
@@ -42,22 +45,24 @@ class GramBlock(NamedTuple):
         return up_float(float(np.sum(np.diag(self.K) + np.diag(self.errors))), len(self.K) + 4)
 
 
-def absolute_norm(A: np.ndarray) -> float:
-    """Upper bound of `|| |A| ||_2`.
+def absolute_norm(A: np.ndarray, *, lower: bool | None = None) -> float:
+    """Upper bound of `|| |A| ||_2`; `lower`: whether A is lower triangular, where it is known.
 
     Reason (Collatz-Wielandt): M = |A|^T |A| has no negative entries, so for every x > 0 its
     largest eigenvalue is at most `max_i (M x)_i / x_i`; a few power steps make x a good one.
     """
-    largest, lower = largest_entry(A), is_triangular(A)
+    largest = largest_entry(A)
     if largest == 0.0:
         return 0.0
+    lower = is_triangular(A) if lower is None else lower
     exponent = math.frexp(largest)[1]  # entries of size one: nothing overflows
+    exponent = exponent if abs(exponent) > ORDINARY else 0
     x, ratio, before = np.ones(A.shape[1]), math.inf, math.inf
     for _ in range(12):
         after = np.zeros(A.shape[1])
         for rows in blocks(len(A)):  # |A| is never held as a whole
             seen = slice(0, rows.stop) if lower else slice(None)
-            part = np.abs(scaled(A[rows, seen], -exponent))
+            part = np.abs(scaled(A[rows, seen], -exponent) if exponent else A[rows, seen])
             after[seen] += (part @ x[seen]) @ part
         ratio = min(ratio, float((after / x).max()))
         if ratio > 0.98 * before:  # further steps gain little
@@ -114,28 +119,31 @@ def triangular_eigenvalue(inverse: Inverse, gram: Iterable[GramBlock]) -> float:
     """
     f = inverse.residual
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        mu = _least_circle(inverse.root, gram) if f < 0.5 else math.nan
+        mu, size = _least_circle(inverse.root, gram) if f < 0.5 else (math.nan, math.inf)
         if not math.isfinite(mu):
             return math.inf
         if mu >= 0:
-            least = (1.0 - f) / frobenius(inverse.root)
-            less = mu * least * least * (1.0 - gamma(16))
+            least = 1.0 - f
+            less = mu * least * least / size * (1.0 - gamma(16))
             return up_float(up_float((1.0 + f) ** 2, 8) - less, 1)
         largest = absolute_norm(inverse.matrix)
         return up_float((1.0 + f) ** 2 - mu * largest * largest, 16)
 
 
-def _least_circle(L: np.ndarray, gram: Iterable[GramBlock]) -> float:
-    """A number mu with `L L^T - K >= mu I`, by Gershgorin's circles; NaN where it is none.
+def _least_circle(L: np.ndarray, gram: Iterable[GramBlock]) -> tuple[float, float]:
+    """A number mu with `L L^T - K >= mu I`, by Gershgorin's circles; NaN where it is none. And an
+    upper bound of `|L|_2^2`: the trace of `L L^T`.
 
     Reason: no eigenvalue of `E = L L^T - K` is below the least `E_ii - sum_j |E_ij|`. A computed
     entry is off by `gamma(N) |L| |L|^T`, by the error of K, and by a rounding of its own size.
     """
     N = len(L)
-    center, radius = np.empty(N), np.full(N, N * TINY)
+    center, radius, trace = np.empty(N), np.full(N, N * TINY), 0.0
     for rows, columns, K, errors in gram:
         inner = slice(0, columns.stop)  # elsewhere one of the factors is zero
         E = L[rows, inner] @ L[columns, inner].T
+        if rows.start == columns.start:
+            trace += float(np.trace(E))
         E -= K
         if rows.start == columns.start:
             center[rows] = np.diag(E)
@@ -151,7 +159,8 @@ def _least_circle(L: np.ndarray, gram: Iterable[GramBlock]) -> float:
     for rows in blocks(N):
         around[rows] = np.abs(L[rows, : rows.stop]) @ sums[: rows.stop]
     radius += gamma(N + 4) * around
-    return float((center - up(radius, 2 * N + 16) - gamma(4) * np.abs(center)).min())
+    mu = (center - up(radius, 2 * N + 16) - gamma(4) * np.abs(center)).min()
+    return float(mu), up_float(trace, 2 * N + 16)
 
 
 def _proved_height(M: np.ndarray, row_sum: float) -> float:

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.linalg import get_lapack_funcs
 
 from gpcert.deadline import checkpoint
-from gpcert.rounding import TINY, gamma, up_float
+from gpcert.rounding import TINY, gamma, scaled, up, up_float
 
 trtri, lauum = get_lapack_funcs(("trtri", "lauum"), dtype=np.float64)
 """Inverse of a triangular matrix; product of one with its transpose."""
@@ -24,8 +24,14 @@ trtri, lauum = get_lapack_funcs(("trtri", "lauum"), dtype=np.float64)
 SIDE = 256
 """Of blocks of matrices: intermediate results stay in the caches, and what is zero is left out."""
 
-STRIP = 128
+DIAGONAL = 64
+"""Of blocks on the diagonal that are looked through for zeros."""
+
+STRIP = 512
 """Rows of an inverse that are multiplied at once with those found before."""
+
+PIECE = 256
+"""Columns of those that are taken together, with the zeros of their triangle."""
 
 GRAIN = 32
 """Rows of an inverse that are found at once: what is proved of them is worse by the condition of so
@@ -42,7 +48,8 @@ def is_triangular(A: np.ndarray) -> bool:
     """Whether A is a square matrix with nothing above its diagonal and no zero on it."""
     if not (A.shape[0] == A.shape[1] > 0 and np.diag(A).all()):
         return False
-    return not any(A[b, b.stop :].any() or np.triu(A[b, b], 1).any() for b in blocks(len(A)))
+    pieces = blocks(len(A), DIAGONAL)
+    return not any(A[b, b.stop :].any() or np.triu(A[b, b], 1).any() for b in pieces)
 
 
 def largest_entry(M: np.ndarray) -> float:
@@ -114,9 +121,9 @@ class Inverse:
         if exponent == 0:
             return self
         with np.errstate(over="ignore", under="ignore"):
-            A, L = np.ldexp(self.matrix, exponent), np.ldexp(self.root, -exponent)
-            same = np.array_equal(np.ldexp(A, -exponent), self.matrix)
-            same = same and np.array_equal(np.ldexp(L, exponent), self.root)
+            A, L = scaled(self.matrix, exponent), scaled(self.root, -exponent)
+            same = np.array_equal(scaled(A, -exponent), self.matrix)
+            same = same and np.array_equal(scaled(L, exponent), self.root)
         return Inverse(A, L, self.residual if same else math.inf)
 
 
@@ -155,27 +162,52 @@ def _right_inverse(T: np.ndarray, X: np.ndarray, *, lower: bool) -> float:
     With `R = T_ii D - I`, grain i of `T X - I` is R on the diagonal and `-R P` beside it, but for
     roundings: `gamma |T_ii| |D| |P|` of the product with D, and those of P, which the caller adds.
     """
-    N, beside, diagonal = len(T), 0.0, 0.0
+    N, beside = len(T), 0.0
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        left, lost = _block_inverses(T, X, lower=lower)
         for strip in _in_order(slice(0, N), STRIP, lower=lower):
             checkpoint()
             known = slice(0, strip.start) if lower else slice(strip.stop, N)
-            far = _with_known(T, X, strip, known, lower=lower)
-            for rows in _in_order(strip, GRAIN, lower=lower):
-                near = slice(strip.start, rows.start) if lower else slice(rows.stop, strip.stop)
-                found = slice(0, rows.start) if lower else slice(rows.stop, N)
-                P = T[rows, near] @ X[near, found]
-                part = slice(0, strip.start) if lower else slice(strip.stop - rows.stop, None)
-                P[:, part] += far[rows.start - strip.start : rows.stop - strip.start]
-                D, left, rounded = _block_inverse(T[rows, rows], lower=lower)
-                X[rows, rows] = D
-                np.matmul(-D, P, out=X[rows, found])
-                diagonal = float(np.maximum(diagonal, left))  # NaN stays
-                length = math.sqrt(up_float(float(np.vdot(P, P)), P.size) + TINY)
-                beside += up_float((left + rounded) * length, 8) ** 2
+            P = _with_known(T, X, strip, known, lower=lower)
+            beside += _filled(T, X, strip, P, lost, lower=lower)
         # what underflows in a product meets entries of T once more, at most
-        lost = N * N * TINY * (1.0 + largest_entry(T))
-        return up_float(diagonal + math.sqrt(up_float(beside, N)) + lost, 8)
+        rest = N * N * TINY * (1.0 + largest_entry(T))
+        return up_float(left + math.sqrt(up_float(beside, 2 * N)) + rest, 8)
+
+
+def _filled(
+    T: np.ndarray,
+    X: np.ndarray,
+    rows: slice,
+    P: np.ndarray,
+    lost: dict[int, float],
+    *,
+    lower: bool,
+) -> float:
+    """Fill rows of X beside their diagonal block from P, what they are multiplied with of the rows
+    found before; the sum over their grains of the squares of what that leaves.
+
+    By halves, so that most is a product of large matrices: the second half meets the first one.
+    """
+    found = slice(0, rows.start) if lower else slice(rows.stop, len(T))
+    size = rows.stop - rows.start
+    if size <= GRAIN:
+        np.matmul(-X[rows, rows], P, out=X[rows, found])
+        length = math.sqrt(up_float(float(np.vdot(P, P)), P.size) + TINY)
+        return up_float(lost[rows.start] * length, 8) ** 2
+    middle = rows.start + (size + 2 * GRAIN - 1) // (2 * GRAIN) * GRAIN  # a border of grains
+    parts = (slice(rows.start, middle), slice(middle, rows.stop))
+    first, second = parts if lower else parts[::-1]
+    total = _filled(T, X, first, P[_within(first, rows)], lost, lower=lower)
+    then = slice(0, first.stop) if lower else slice(first.start, len(T))
+    Q = T[second, first] @ X[first, then]
+    Q[:, _within(found, then)] += P[_within(second, rows)]
+    return total + _filled(T, X, second, Q, lost, lower=lower)
+
+
+def _within(part: slice, whole: slice) -> slice:
+    """The part as it lies in the whole."""
+    return slice(part.start - whole.start, part.stop - whole.start)
 
 
 def _in_order(whole: slice, side: int, *, lower: bool) -> list[slice]:
@@ -190,29 +222,41 @@ def _with_known(
 ) -> np.ndarray:
     """`T[rows, known] X[known, known]`, without most of what is zero."""
     P = np.empty((rows.stop - rows.start, known.stop - known.start))
-    for piece in blocks(P.shape[1]):
+    for piece in blocks(P.shape[1], PIECE):
         columns = slice(known.start + piece.start, known.start + piece.stop)
         inner = slice(columns.start, known.stop) if lower else slice(known.start, columns.stop)
         np.matmul(T[rows, inner], X[inner, columns], out=P[:, piece])
     return P
 
 
-def _block_inverse(block: np.ndarray, *, lower: bool) -> tuple[np.ndarray, float, float]:
-    """D, about the inverse of a small triangular block; upper bounds of `|block D - I|_2`, and of
-    what `block` makes of the rounding of a product with D, relative to what D is multiplied with.
-    """
-    D, info = trtri(block, lower=lower)
-    if info != 0:
-        raise np.linalg.LinAlgError(f"singular triangular factor at row {info}")
-    D = np.tril(D) if lower else np.triu(D)
-    b = len(D)
-    rounded = gamma(b + 4) * _length(np.abs(block) @ np.abs(D))
-    left = block @ D
-    left[np.diag_indices(b)] -= 1.0
-    return D, up_float(_length(left) + rounded, 8), up_float(rounded, 8)
+def _block_inverses(T: np.ndarray, X: np.ndarray, *, lower: bool) -> tuple[float, dict[int, float]]:
+    """Fill in the diagonal blocks D of X, about the inverses of those of T; upper bounds of all
+    `|T_ii D - I|_2`, and of that and of what T_ii makes of the rounding of a product with D,
+    relative to what D is multiplied with, by the start of the block."""
+    grains = [g for strip in blocks(len(T), STRIP) for g in _in_order(strip, GRAIN, lower=True)]
+    largest, lost = 0.0, {}
+    for size in {g.stop - g.start for g in grains}:  # blocks of one size are multiplied together
+        own = [g for g in grains if g.stop - g.start == size]
+        each, D = np.stack([T[g, g] for g in own]), np.empty((len(own), size, size))
+        for block, found in zip(each, D, strict=True):
+            inverse, info = trtri(block, lower=lower)
+            if info != 0:
+                raise np.linalg.LinAlgError(f"singular triangular factor at row {info}")
+            found[:] = np.tril(inverse) if lower else np.triu(inverse)
+        rounded = gamma(size + 4) * _lengths(np.abs(each) @ np.abs(D))
+        rest = each @ D
+        rest[:, np.arange(size), np.arange(size)] -= 1.0
+        left = up(_lengths(rest) + rounded, 8)
+        largest = float(np.maximum(largest, left.max()))  # NaN stays
+        for g, found, total in zip(own, D, up(left + rounded, 8).tolist(), strict=True):
+            X[g, g] = found
+            lost[g.start] = total
+    return largest, lost
 
 
-def _length(M: np.ndarray) -> float:
-    """Upper bound of the Frobenius norm of a matrix whose squares do not leave float64 (else inf)
-    and whose entries carry one rounding more than its size allows for."""
-    return up_float(math.sqrt(up_float(float(np.vdot(M, M)), M.size + sum(M.shape)) + TINY), 4)
+def _lengths(M: np.ndarray) -> np.ndarray:
+    """Upper bounds of the Frobenius norms of matrices whose squares do not leave float64 (else
+    inf) and whose entries carry one rounding more than their size allows for."""
+    size = M.shape[1] * M.shape[2]
+    squares = np.einsum("bij,bij->b", M, M)
+    return up(np.sqrt(up(squares, size + sum(M.shape[1:])) + TINY), 4)

@@ -28,7 +28,7 @@ from gpcert.errors import InputError
 from gpcert.kernels import Kernel
 from gpcert.precision_factors import Factored
 from gpcert.regions.linear_map import LinearMap
-from gpcert.rounding import TINY, gamma, raised_power, scaled_to_one, up_float
+from gpcert.rounding import TINY, gamma, raised_power, scaled, scaled_to_one, up_float
 from gpcert.spectral import (
     GramBlock,
     absolute_norm,
@@ -36,7 +36,7 @@ from gpcert.spectral import (
     triangular_eigenvalue,
 )
 from gpcert.trend import slope_exponent
-from gpcert.triangular import Inverse, blocks, is_triangular, square
+from gpcert.triangular import Inverse, blocks, square
 
 LOWEST, HIGHEST = -900, 1000
 """Exponents of `mean_scale`. Below, the weights stay small instead: their underflow is then less
@@ -46,8 +46,8 @@ that of `mean_scale / offset` too: rounding the offset is counted in unit form."
 SMALL_EXCESS = 1e-8
 """An excess that is as good as any other: beside it nothing is gained by the longer way."""
 
-MOST_HELD, HELD = 1024, "held blocks"
-"""Points up to which K_ZZ and its errors, 16 MB at most, are held for a second use; and where."""
+SUMMED = "summed norms"
+"""Where the sums that `norms` are made of wait, once K_ZZ was gone through."""
 
 SMALL_GAIN = 0.5
 """What a coupling may add; beyond, its largest eigenvalue, about 1, is no worse."""
@@ -153,7 +153,9 @@ class UnitForm(Factored):
     def factor_sizes(self) -> tuple[tuple[float, float], ...]:
         """Upper bounds of `|| |A| ||_2` and `|| |C| ||_2`, like `precisions`."""
         both = (self.factors_of(c) for c in range(self.precision_count))
-        return tuple((absolute_norm(A), absolute_norm(C)) for A, C in both)
+        lower = [self.is_triangular(c) for c in range(self.precision_count)]
+        each = zip(both, lower, strict=True)
+        return tuple((absolute_norm(A, lower=one), absolute_norm(C)) for (A, C), one in each)
 
     @cached_property
     def form_norms(self) -> dict[tuple[tuple[int, float], ...], float]:
@@ -167,53 +169,31 @@ class UnitForm(Factored):
         return self.kernel.gram_with_error(self.points)
 
     def gram_blocks(self) -> Iterator[GramBlock]:
-        """K_ZZ on and below its diagonal, block by block; of many points it is never held as a
-        whole, of few it is until `excess` is known: norms and excess are asked one after another.
+        """K_ZZ on and below its diagonal, block by block; it is never held as a whole.
+
+        Whoever goes through all of them leaves behind what `norms` are made of, where they are not
+        known yet: K_ZZ is formed once for them and for the excess.
         """
-        if len(self.points) > MOST_HELD:
-            yield from self._formed_blocks()
-            return
-        held = vars(self).get(HELD)
-        if held is None:
-            held = vars(self)[HELD] = tuple(self._formed_blocks())
-        yield from held
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Without K_ZZ: it is formed faster than it travels."""
-        return {name: value for name, value in vars(self).items() if name != HELD}
-
-    def _formed_blocks(self) -> Iterator[GramBlock]:
+        sums = None if {"norms", SUMMED} & vars(self).keys() else NormSums(self.weights)
         pieces = blocks(len(self.points))
         for number, rows in enumerate(pieces):
             checkpoint()
             for columns in pieces[: number + 1]:
                 K, errors = self.kernel.gram_with_error(self.points, rows, columns)
-                yield GramBlock(rows, columns, K, errors)
+                block = GramBlock(rows, columns, K, errors)
+                if sums is not None:
+                    sums.add(block)
+                yield block
+        if sums is not None:
+            vars(self)[SUMMED] = sums
 
     @cached_property
     def norms(self) -> Annotated[np.ndarray, "m"]:
-        """(m,) upper bounds B_c of the RKHS norm of k' t'_c: `B^2 = t^T K_ZZ t`, rounded up.
-
-        Computed on weights whose largest is about one, so that what underflows in the products is
-        below N^2 2^-1022, which TINY (an entry of K) times the largest weight squared covers.
-        """
-        N = len(self.points)
-        scaled = [scaled_to_one(weights) for weights in self.weights]
-        T = np.stack([t for t, _ in scaled])
-        squares, error = np.zeros(self.outputs), np.zeros(self.outputs)
-        for block in self.gram_blocks():
-            left, right = T[:, block.rows], T[:, block.columns]
-            both = 1.0 if block.diagonal else 2.0  # the block above the diagonal is the same
-            squares += both * np.sum((left @ block.K) * right, axis=1)
-            # sums of at most N rows, N columns and N blocks
-            rounded = np.abs(block.K)
-            rounded *= gamma(3 * N + 16)
-            rounded += 2.0 * block.errors + TINY
-            error += both * np.sum((np.abs(left) @ rounded) * np.abs(right), axis=1)
-        bounds = np.empty(self.outputs)
-        for c, (t, exponent) in enumerate(scaled):
-            length = math.sqrt(max(float(squares[c]) + up_float(float(error[c]), 3 * N + 16), 0.0))
-            bounds[c] = raised_power(up_float(length, 4), exponent) if np.any(t) else 0.0
+        """(m,) upper bounds B_c of the RKHS norm of k' t'_c: `B^2 = t^T K_ZZ t`, rounded up."""
+        if SUMMED not in vars(self):
+            for _ in self.gram_blocks():
+                pass
+        bounds = vars(self).pop(SUMMED).bounds()
         if not np.all(np.isfinite(bounds)):
             raise InputError(
                 "kernel: its values at the points leave float64, so that no norm can be bounded; "
@@ -234,15 +214,16 @@ class UnitForm(Factored):
         if self.joint is not None:
             return self.joint.excess
         joint = self.coupled and not self.negative_factor.size
-        groups = [tuple(self.factor)] if joint else [(A,) for A in self.factor]
+        numbers = range(len(self.factor))
+        groups = [tuple(numbers)] if joint else [(c,) for c in numbers]
         largest = max(map(self._largest_eigenvalue, groups))
         object.__setattr__(self, "inverse", None)  # as large as the factor, and of no further use
-        vars(self).pop(HELD, None)
         return max(0.0, largest - 1.0)
 
-    def _largest_eigenvalue(self, factors: tuple[np.ndarray, ...]) -> float:
+    def _largest_eigenvalue(self, group: tuple[int, ...]) -> float:
         """Upper bound of that of `sum_c A_c K_ZZ A_c^T`; the short way where it is as good."""
-        if len(factors) == 1 and is_triangular(factors[0]):
+        factors = [self.factor[c] for c in group]
+        if len(group) == 1 and self.triangular[group[0]]:
             found = triangular_eigenvalue(self._inverse(factors[0]), self.gram_blocks())
             if found <= 1.0 + SMALL_EXCESS:
                 return found
@@ -280,6 +261,41 @@ class UnitForm(Factored):
         return up_float(1.0 + largest, 2) if largest > 0 else 1.0
 
 
+class NormSums:
+    """`t^T K_ZZ t` of every output, summed block by block.
+
+    Computed on weights whose largest is about one, so that what underflows in the products is
+    below N^2 2^-1022, which TINY (an entry of K) times the largest weight squared covers.
+    """
+
+    def __init__(self, weights: np.ndarray) -> None:
+        self._scaled = [scaled_to_one(t) for t in weights]
+        self._T = np.stack([t for t, _ in self._scaled])
+        self._sizes = np.abs(self._T)
+        self._squares, self._error = np.zeros(len(weights)), np.zeros(len(weights))
+
+    def add(self, block: GramBlock) -> None:
+        """The part of a block, and of the one above the diagonal that is the same."""
+        both = 1.0 if block.diagonal else 2.0
+        T = self._T[:, block.rows], self._T[:, block.columns]
+        self._squares += both * np.sum((T[0] @ block.K) * T[1], axis=1)
+        left, right = self._sizes[:, block.rows], self._sizes[:, block.columns]
+        # sums of at most N rows, N columns and N blocks
+        rounded = gamma(3 * self._T.shape[1] + 16) * (left @ np.abs(block.K))
+        rounded += 2.0 * (left @ block.errors) + TINY * left.sum(axis=1)[:, None]
+        self._error += both * np.sum(rounded * right, axis=1)
+
+    def bounds(self) -> np.ndarray:
+        """(m,) upper bounds of the roots."""
+        bounds, roundings = np.zeros(len(self._scaled)), 3 * self._T.shape[1] + 16
+        for c, (t, exponent) in enumerate(self._scaled):
+            square = float(self._squares[c]) + up_float(float(self._error[c]), roundings)
+            if np.any(t):
+                length = math.sqrt(max(square, 0.0))
+                bounds[c] = raised_power(up_float(length, 4), exponent)
+        return bounds
+
+
 def in_units(values: np.ndarray, exponent: int) -> np.ndarray:
     """`2^exponent values`, off by 2^-1075 where an entry underflows.
 
@@ -291,7 +307,7 @@ def in_units(values: np.ndarray, exponent: int) -> np.ndarray:
     if exponent == 0:
         return values
     with np.errstate(over="ignore", under="ignore"):
-        found = np.ldexp(values, exponent)
+        found = scaled(values, exponent)
     if not np.all(np.isfinite(found)):
         raise InputError(
             "factor or slope: it is beyond float64 in units of the kernel and of the points; "

@@ -66,8 +66,8 @@ def check_sizes(case):
     geometry = expansion.geometry
     weights = case.posterior.unit.weights[0]
     coefficients = expansion.K * weights
-    moments = local.moments(coefficients, expansion.scaled)
-    rounding = local.moment_errors(abs(coefficients))[:, 3]
+    moments = local.moments_and_cubes(coefficients, expansion.scaled)
+    rounding = local.terms(expansion.K, weights)[1][:, 3]
     higher = local.higher_terms(
         coefficients, expansion.scaled, moments, (geometry.half, geometry.rho), rounding
     )

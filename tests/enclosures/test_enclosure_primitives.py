@@ -164,12 +164,13 @@ def test_rounding_of_inexact_weights(case):
     evaluation = evaluation_of(case)
     kernel, expansion = evaluation.local.kernel, evaluation.expansion
     weights = case.rng.normal(size=expansion.K.shape) * 10.0 ** case.rng.integers(-3, 4)
-    a, none = expansion.K * weights, np.zeros(len(expansion.K))
+    none = np.zeros(len(expansion.K))
     exact_weights = Combination(weights, 1.0)
     for own in (False, True):
-        plain, third = kernel._coefficient_errors(expansion, replace(exact_weights, own=own), a)
+        a, plain, third = kernel._coefficients(expansion, replace(exact_weights, own=own))
         inexact = replace(exact_weights, own=own, slack=none)
-        found, cubic = kernel._coefficient_errors(expansion, inexact, a)
+        same, found, cubic = kernel._coefficients(expansion, inexact)
+        assert np.array_equal(a, same)
         assert np.all(found >= plain * (1.0 - 1e-9))
         assert np.all(cubic >= third * (1.0 - 1e-9))
 

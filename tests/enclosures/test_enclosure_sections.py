@@ -123,10 +123,10 @@ def test_kernel_values_and_moments_are_within_their_errors(seed):
     unit = posterior.unit  # kernel and weights as the enclosures see them
     reference = ArbPosterior(posterior)
     a = expansion.K * unit.weights[0]
-    moments = local.moments(a, expansion.scaled)
-    errors = local.moment_errors(np.abs(a))
+    moments, cubes = local.moments_and_cubes(a, expansion.scaled)
+    errors = local.terms(expansion.K, unit.weights[0])[1]
     box = (expansion.geometry.half, expansion.geometry.rho)
-    third = local.higher_terms(a, expansion.scaled, moments, box, errors[:, 3])
+    third = local.higher_terms(a, expansion.scaled, (moments, cubes), box, errors[:, 3])
     errors = errors + local._cubic_floor * np.abs(unit.weights).sum()
     sizes, wrong = local.squared_sizes(expansion.K)
     center = to_numpy(evaluation.cells.center)[:, 0]

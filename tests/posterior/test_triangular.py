@@ -18,7 +18,6 @@ from gpcert.kernels import SquaredExponential
 from gpcert.testing.balls import flint
 from gpcert.testing.effort import examples
 from gpcert.triangular import Inverse, is_triangular, square, triangular_inverse
-from gpcert.unit_form import UnitForm
 
 
 def _left(A, L):
@@ -124,23 +123,30 @@ def test_scaled_by_a_power_of_two_or_nothing_is_known():
         assert math.isinf(found.scaled(exponent).residual)
 
 
-def test_the_gram_matrix_of_few_points_is_formed_once(monkeypatch):
-    """For norms and excess; it does not travel, and goes once both are known."""
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("side", [1, 7, 256])
+def test_the_gram_matrix_is_formed_once_for_excess_and_norms(known, side, monkeypatch):
+    """The excess leaves the norms' sums behind; norms that are asked for first are the same."""
+    monkeypatch.setattr(triangular, "SIDE", side)
     formed = []
-    plain = UnitForm._formed_blocks
-    monkeypatch.setattr(UnitForm, "_formed_blocks", lambda u: formed.append(1) or plain(u))
-    unit = _posterior(True).unit
-    norms = unit.norms
-    assert unit_form.HELD in vars(unit)
-    assert unit_form.HELD not in vars(pickle.loads(pickle.dumps(unit)))
+    plain = SquaredExponential.gram_with_error
+    monkeypatch.setattr(
+        SquaredExponential, "gram_with_error", lambda *a: formed.append(1) or plain(*a)
+    )
+    unit = _posterior(known).unit
     excess = unit.excess
-    assert unit_form.HELD not in vars(unit)
-    assert len(formed) == 1
-    monkeypatch.setattr(unit_form, "MOST_HELD", 0)
-    other = _posterior(True).unit
-    assert np.array_equal(other.norms, norms)
+    count = len(formed)
+    assert unit_form.SUMMED in vars(unit)
+    again = pickle.loads(pickle.dumps(unit))
+    norms = unit.norms
+    assert unit_form.SUMMED not in vars(unit)
+    np.testing.assert_array_equal(again.norms, norms)
+    assert len(formed) == count
+    other = _posterior(known).unit
+    np.testing.assert_array_equal(other.norms, norms)
+    assert len(formed) == 2 * count
     assert other.excess == excess
-    assert len(formed) == 3
+    assert unit_form.SUMMED not in vars(other)  # known already
 
 
 def _posterior(inverse, **options):

@@ -108,12 +108,15 @@ def _distance(posterior: Model, library: LibraryPrediction, X: np.ndarray) -> Ag
     """Of whatever the library says; of a committee, what belongs to its members is theirs."""
     several = isinstance(posterior, Committee)
     parts: dict[str, Any] = {}
+    mean = None
+    if library.variance is not None and not several:
+        mean, variance = posterior.predict(X)
+        difference = np.abs(library.variance - variance)
+        parts["variance"] = _ratio(difference, posterior.prior_variance(X))
     if library.mean is not None:
         outputs = posterior.members[0] if several else posterior
-        parts["mean"] = _mean_distance(outputs, library.mean, X)
-    if library.variance is not None and not several:
-        difference = np.abs(library.variance - posterior.predict(X)[1])
-        parts["variance"] = _ratio(difference, posterior.prior_variance(X))
+        mean = outputs.mean(X) if mean is None else mean
+        parts["mean"] = _mean_distance(outputs, library.mean, mean)
     apart = []
     if library.probability is not None:
         own = posterior.member_probabilities(X) if several else posterior.prediction(X)[:, 0]
@@ -129,10 +132,10 @@ def _distance(posterior: Model, library: LibraryPrediction, X: np.ndarray) -> Ag
     return Agreement(points=len(X), **parts)
 
 
-def _mean_distance(posterior: Outputs, library: np.ndarray, X: np.ndarray) -> float:
+def _mean_distance(posterior: Outputs, library: np.ndarray, own: np.ndarray) -> float:
     # the addition of the offset rounds, in both: two units in its last place are no difference
     slack = 2.0 * np.spacing(np.abs(posterior.offset))
-    difference = np.maximum(np.abs(library - posterior.mean(X)).max(0) - slack, 0.0)
+    difference = np.maximum(np.abs(library - own).max(0) - slack, 0.0)
     return _ratio(difference, np.abs(library - posterior.offset).max(0))
 
 

@@ -9,6 +9,7 @@ converts it. See `gpcert.adapters.adapter` for what an adapter is.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint, entry_points
 from pkgutil import resolve_name
@@ -168,11 +169,12 @@ def convert(model: Any) -> Conversion:
     )
 
 
-def _candidates(packages: set[str]) -> list[Adapter]:
-    """Adapters of models of these packages, imported now, in the order of the module."""
-    found = [adapter for package, adapter in REGISTERED if package in packages]
-    found += [place.load() for place in BUILT_IN if place.package in packages]
-    return found + [_loaded(entry) for entry in entry_points(group=GROUP) if entry.name in packages]
+def _candidates(packages: set[str]) -> Iterator[Adapter]:
+    """Adapters of models of these packages, in the order of the module; each is imported, and the
+    entry points of all that is installed are read, once those before were asked."""
+    yield from [adapter for package, adapter in REGISTERED if package in packages]
+    yield from (place.load() for place in BUILT_IN if place.package in packages)
+    yield from (_loaded(entry) for entry in entry_points(group=GROUP) if entry.name in packages)
 
 
 def all_adapters() -> list[Adapter]:

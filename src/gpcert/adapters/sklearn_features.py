@@ -33,7 +33,7 @@ from gpcert.adapters.sklearn_linear import LINEAR
 from gpcert.arrays import finite_array
 from gpcert.committee import Model
 from gpcert.errors import InputError, UnsupportedModelError
-from gpcert.kernels import ActiveDimensions, Kernel, SquaredExponential
+from gpcert.kernels import ActiveDimensions, Kernel
 from gpcert.posterior import Posterior
 from gpcert.regions.linear_map import LinearMap
 from gpcert.several import Several
@@ -159,14 +159,13 @@ class FeatureMap:
     def _seen(self, kernel: Kernel) -> Kernel:
         """The kernel of the inputs at `index`.
 
-        A squared exponential of all of them, in another order, stays one: it has bounds of its own.
+        One of all of them, in another order, stays of its kind where it can: its own bounds serve.
         """
         if np.array_equal(self.index, np.arange(self.inputs)):
             return kernel
-        if type(kernel) is SquaredExponential and len(self.index) == self.inputs:
-            lengths = np.empty(self.inputs)
-            lengths[self.index] = kernel.length_scale
-            return SquaredExponential(lengths, kernel.variance)
+        found = kernel.reordered(self.index) if len(self.index) == self.inputs else None
+        if found is not None:
+            return found
         return ActiveDimensions(kernel, tuple(self.index.tolist()))
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import typer
 from rich.console import RenderableType
 
 from gpcert import analyses as verbs
@@ -19,13 +18,13 @@ from gpcert.cli.exits import ExitCode
 from gpcert.cli.models import load_model
 from gpcert.cli.options import command, exits_within, label_of, named, radius_of
 from gpcert.cli.pictures import Picture, radii_of
-from gpcert.cli.results import Files
-from gpcert.cli.terminal import above, below, cells
+from gpcert.cli.results import ENDS, Files
+from gpcert.cli.terminal import above, below, cells, option
 from gpcert.committee import Committee, Model
 from gpcert.errors import InputError
 
-Radii = Annotated[str, typer.Option(help="radii, as in 0.1,0.2 or first:last:count as in 0:0.5:11")]
-Tolerance = Annotated[float, typer.Option(help="accuracy at which a search ends")]
+Radii = Annotated[str, option("radii, as in 0.1,0.2 or first:last:count as in 0:0.5:11")]
+Tolerance = Annotated[float, option("accuracy at which a search ends")]
 
 
 @command(
@@ -43,13 +42,11 @@ def attack(
     radius: options.Radius,
     ball: options.Ball,
     decision: options.Decision,
-    method: Annotated[AttackName, typer.Option(help="which attack")] = "best",
-    restarts: Annotated[int, typer.Option(help="random starts of projected gradient")] = 3,
-    iterations: Annotated[int, typer.Option(help="steps from each start")] = 40,
-    confirm: Annotated[
-        bool, typer.Option(help="prove the other decision at the points found")
-    ] = True,
-    seed: Annotated[int, typer.Option(help="of the random starts")] = 0,
+    method: Annotated[AttackName, option("which attack")] = "best",
+    restarts: Annotated[int, option("random starts of projected gradient")] = 3,
+    iterations: Annotated[int, option("steps from each start")] = 40,
+    confirm: Annotated[bool, option("prove the other decision at the points found")] = True,
+    seed: Annotated[int, option("of the random starts")] = 0,
     *,
     files: Files,
     picture: Picture,
@@ -91,11 +88,9 @@ def safety(
     radii: Radii,
     ball: options.Ball,
     decision: options.Decision,
-    point: Annotated[
-        str | None, typer.Option(help="which point, by its label; the first by default")
-    ] = None,
+    point: Annotated[str | None, option("which point, by its label; the first by default")] = None,
     label: options.Label = None,
-    attack: Annotated[AttackName, typer.Option(help="which attack is shown")] = "gpfgs",
+    attack: Annotated[AttackName, option("which attack is shown")] = "gpfgs",
     tol: Tolerance = 0.01,
     *,
     search: options.Search,
@@ -125,8 +120,7 @@ def safety(
     summary = (
         f"point {points.labels[row]}: proved safe up to {safe}, first counter-example at {broken}"
     )
-    ends = ["minimum >=", "attained", "attained", "maximum <="]
-    columns = ["radius", *ends, "attack", "verdict"]
+    columns = ["radius", *ENDS, "attack", "verdict"]
 
     def shown(step: SafetyStep) -> list[RenderableType]:
         return [f"{step.radius:g}", *cells(step, "minimum maximum attack status")]
@@ -146,12 +140,11 @@ def robustness(
     ball: options.Ball,
     radius: options.OptionalRadius = None,
     radii: Annotated[
-        str | None,
-        typer.Option(help="several radii, as in 0.1,0.2 or first:last:count as in 0:0.5:11"),
+        str | None, option("several radii, as in 0.1,0.2 or first:last:count as in 0:0.5:11")
     ] = None,
     label: options.Label = None,
     compare: Annotated[
-        list[Path] | None, typer.Option(help="another model file to compare with; may be repeated")
+        list[Path] | None, option("another model file to compare with; may be repeated")
     ] = None,
     tol: Tolerance = 0.01,
     *,
@@ -196,9 +189,9 @@ def accuracy(
     decision: options.Decision,
     labels: Annotated[
         Path | None,
-        typer.Option(help="a file with one label a line (regression: the target, may be left out)"),
+        option("a file with one label a line (regression: the target, may be left out)"),
     ] = None,
-    rtol: Annotated[float, typer.Option(help="relative accuracy of the radii")] = 0.01,
+    rtol: Annotated[float, option("relative accuracy of the radii")] = 0.01,
     *,
     search: options.Search,
     files: Files,
@@ -254,7 +247,7 @@ def worst_case(
     inputs: options.Inputs,
     radius: options.Radius,
     ball: options.Ball,
-    beta: Annotated[float, typer.Option(help="standard deviations that the band reaches")] = 2.0,
+    beta: Annotated[float, option("standard deviations that the band reaches")] = 2.0,
     label: options.Label = None,
     tol: Tolerance = 0.01,
     *,
@@ -270,7 +263,6 @@ def worst_case(
     widest = max((row.maximum.upper - row.minimum.lower for row in found), default=0.0)
     summary = f"{len(found)} points: a mean moves by at most {above(widest)}"
     title = f"Worst predictions, l_{ball.norm} radius {radius}"
-    ends = ["minimum >=", "attained", "attained", "maximum <="]
-    columns = ["mean", *ends, "band from", "band to"]
+    columns = ["mean", *ENDS, "band from", "band to"]
     shown = "mean minimum maximum band"
     files.end(points.named(found), title, columns, shown, summary, picture)

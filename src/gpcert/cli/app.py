@@ -14,7 +14,7 @@ from gpcert.cli.exits import Commands
 from gpcert.cli.experiments import report, reproduce
 from gpcert.cli.explain import explain
 from gpcert.cli.streams import flush, prepare_streams
-from gpcert.cli.terminal import say
+from gpcert.cli.terminal import option, say
 from gpcert.cli.verbs import certify, radius, ranges
 
 EXAMPLES = (
@@ -49,9 +49,7 @@ def _print_version(wanted: bool) -> None:
 def options(
     version: Annotated[
         bool,
-        typer.Option(
-            "--version", callback=_print_version, is_eager=True, help="print the version and stop"
-        ),
+        option("print the version and stop", "--version", callback=_print_version, is_eager=True),
     ] = False,
 ) -> None:
     """Proved bounds on Gaussian-process predictions over regions of inputs."""

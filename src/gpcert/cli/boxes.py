@@ -16,7 +16,7 @@ from gpcert.cli import options
 from gpcert.cli.exits import ExitCode
 from gpcert.cli.models import load_model
 from gpcert.cli.points import read_points
-from gpcert.cli.terminal import console, say, table
+from gpcert.cli.terminal import console, option, say, table
 from gpcert.committee import Model
 from gpcert.errors import InputError
 from gpcert.search import Budget
@@ -41,8 +41,7 @@ class Corners:
         Path | None, typer.Argument(metavar="UPPER", help="greatest corners, .npy or CSV")
     ] = None
     others: Annotated[
-        list[Path] | None,
-        typer.Option("--with", help="further models, whose outputs follow; may be repeated"),
+        list[Path] | None, option("further models, whose outputs follow; may be repeated", "--with")
     ] = None
 
     def read(self) -> tuple[list[Model], np.ndarray, np.ndarray]:
@@ -65,17 +64,15 @@ class Asked:
     """What is bounded, and how well."""
 
     quantity: Annotated[
-        str, typer.Option(help="mean, std, variance, band, probability, or several: mean,std")
+        str, option("mean, std, variance, band, probability, or several: mean,std")
     ] = "mean"
     beta: Annotated[
-        float | None, typer.Option(help="standard deviations that a band reaches; 2 by default")
+        float | None, option("standard deviations that a band reaches; 2 by default")
     ] = None
     affine: Annotated[
-        bool, typer.Option("--affine", help="also affine functions below and above each box")
+        bool, option("also affine functions below and above each box", "--affine")
     ] = False
-    tol: Annotated[
-        float | None, typer.Option(help="split boxes until every end is known to within it")
-    ] = None
+    tol: Annotated[float | None, option("split boxes until every end is known to within it")] = None
 
 
 @dataclass(frozen=True)
@@ -83,15 +80,14 @@ class Effort:
     """What it may cost."""
 
     seconds: Annotated[
-        float | None, typer.Option(help="for all boxes; by default 60 with --tol, else no limit")
+        float | None, option("for all boxes; by default 60 with --tol, else no limit")
     ] = None
-    boxes: Annotated[int | None, typer.Option(help="most boxes that are bounded")] = None
-    memory: Annotated[float, typer.Option(help="gigabytes that open boxes may hold")] = 2.0
-    jobs: Annotated[int | None, typer.Option(help="processes; -1 for one a core")] = None
-    backend: Annotated[str, typer.Option(help="numpy, torch, torch:cpu or torch:cuda")] = "numpy"
+    boxes: Annotated[int | None, option("most boxes that are bounded")] = None
+    memory: Annotated[float, option("gigabytes that open boxes may hold")] = 2.0
+    jobs: options.Jobs = None
+    backend: options.BackendName = "numpy"
     progress: Annotated[
-        bool | None,
-        typer.Option("--progress/--no-progress", help="how far it is; by default on a terminal"),
+        bool | None, option("how far it is; by default on a terminal", "--progress/--no-progress")
     ] = None
 
     def check(self) -> None:
@@ -109,14 +105,11 @@ class Effort:
 class Places:
     """Where the bounds go."""
 
-    output: Annotated[Path | None, typer.Option(help="one .npz file; gpcert.load reads it")] = None
+    output: Annotated[Path | None, option("one .npz file; gpcert.load reads it")] = None
     out: Annotated[
-        Path | None,
-        typer.Option(help="a folder of .npy files, written while it runs: a killed run goes on"),
+        Path | None, option("a folder of .npy files, written while it runs: a killed run goes on")
     ] = None
-    imdp: Annotated[
-        Path | None, typer.Option(help="a folder of arrays for tools for interval MDPs")
-    ] = None
+    imdp: Annotated[Path | None, option("a folder of arrays for tools for interval MDPs")] = None
 
     def streamed(self, names: Sequence[str]) -> dict[str, Path] | None:
         """A file of every quantity."""

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import numpy as np
-import typer
 from rich.table import Table
 from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
@@ -20,7 +19,7 @@ from gpcert.api import certified_radius_many, certify_many, prediction_range_man
 from gpcert.certificates import CertificateTable, PredictionRange, Radius, RadiusTable, RangeTable
 from gpcert.certificates.table import RecordTable
 from gpcert.cli.options import command
-from gpcert.cli.terminal import above, below, cells, console, say, say_written, table
+from gpcert.cli.terminal import above, below, cells, console, option, say, say_written, table
 from gpcert.cli.verbs import RADIUS_COLUMNS, radius_cells
 from gpcert.datasets import Dataset, synthetic2d
 from gpcert.datasets import digits as digits_of
@@ -46,12 +45,10 @@ IMAGES = 3
 )
 def demo(
     output_dir: Annotated[
-        Path, typer.Option(help="folder for the picture and the results; made if missing")
+        Path, option("folder for the picture and the results; made if missing")
     ] = Path("demo_output"),
-    seconds: Annotated[float, typer.Option(help="time for one search")] = 1.0,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="fewer training points, fewer rows")
-    ] = False,
+    seconds: Annotated[float, option("time for one search")] = 1.0,
+    quick: Annotated[bool, option("fewer training points, fewer rows", "--quick")] = False,
 ) -> None:
     """Fit two classifiers, prove what their predictions can do around test points, draw it."""
     start = time.perf_counter()

@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 import typer
 from rich.text import Text
 
-from gpcert.cli.options import check_jobs, command
-from gpcert.cli.terminal import console, say, say_written, table
+from gpcert.cli.options import Jobs, check_jobs, command
+from gpcert.cli.terminal import console, option, say, say_written, table
 from gpcert.errors import InputError
 from gpcert.experiments import ExperimentResult, experiment_named, names
 from gpcert.experiments import redraw as drawn_anew
@@ -32,24 +32,21 @@ def reproduce(
     name: Annotated[
         str | None, typer.Argument(metavar="NAME", help="an experiment (see --list), or all")
     ] = None,
-    listed: Annotated[bool, typer.Option("--list", help="say which experiments there are")] = False,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="no download, a minute or two; the default")
-    ] = False,
-    full: Annotated[bool, typer.Option("--full", help="the paper's data sets and sizes")] = False,
+    listed: Annotated[bool, option("say which experiments there are", "--list")] = False,
+    quick: Annotated[bool, option("no download, a minute or two; the default", "--quick")] = False,
+    full: Annotated[bool, option("the paper's data sets and sizes", "--full")] = False,
     smallest: Annotated[
-        bool, typer.Option("--smallest", help="only to see that it runs; its findings say nothing")
+        bool, option("only to see that it runs; its findings say nothing", "--smallest")
     ] = False,
     data: Annotated[
-        Path | None,
-        typer.Option(help="folder with the data files; without it they come from OpenML"),
+        Path | None, option("folder with the data files; without it they come from OpenML")
     ] = None,
     output: Annotated[
-        Path, typer.Option(help="folder of the results, one folder per experiment in it")
+        Path, option("folder of the results, one folder per experiment in it")
     ] = Path("results"),
-    jobs: Annotated[int | None, typer.Option(help="processes; -1 for one a core")] = None,
+    jobs: Jobs = None,
     redraw: Annotated[
-        bool, typer.Option("--redraw", help="make figures and findings anew from saved tables")
+        bool, option("make figures and findings anew from saved tables", "--redraw")
     ] = False,
 ) -> None:
     """Run an experiment of the paper; write its tables, figures and findings."""
@@ -108,10 +105,10 @@ def report(
     ],
     format: Annotated[
         Literal["html", "markdown"],
-        typer.Option(help="html: one file that needs no other; markdown: with links"),
+        option("html: one file that needs no other; markdown: with links"),
     ] = "html",
     output: Annotated[
-        Path | None, typer.Option(help="file to write; by default report.html or report.md in DIR")
+        Path | None, option("file to write; by default report.html or report.md in DIR")
     ] = None,
 ) -> None:
     """Write tables, figures and the paper's claims beside our numbers as one page."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn
@@ -18,15 +17,14 @@ from gpcert.api.questions import QuantityName
 from gpcert.cli import options
 from gpcert.cli.exits import ExitCode
 from gpcert.cli.options import features_of, named, parts_of, radius_of
+from gpcert.cli.pictures import Picture
 from gpcert.cli.points import Points, read_points
 from gpcert.cli.results import Files
-from gpcert.cli.terminal import above, below, cells, say, table
+from gpcert.cli.terminal import above, below, cells, option, say, table
 from gpcert.committee import Model
 from gpcert.errors import InputError
 from gpcert.explain.names import shown
 from gpcert.explain.rankings import Ranking
-from gpcert.extras import optional
-from gpcert.plots.axes import new_figure
 from gpcert.search import StopReason
 
 LARGEST_TABLE = 20
@@ -50,47 +48,33 @@ class Asked:
 
     what: Annotated[
         What,
-        typer.Option(
-            help="effects of features (intervals), a sufficient or contrastive reason, how many "
+        option(
+            "effects of features (intervals), a sufficient or contrastive reason, how many "
             "pixels flip the decision, or LIME's weights"
         ),
     ] = "effects"
-    mean: Annotated[
-        bool, typer.Option("--mean", help="effects and LIME: average over the points")
-    ] = False
+    mean: Annotated[bool, option("effects and LIME: average over the points", "--mean")] = False
     label: Annotated[
-        str | None,
-        typer.Option("--class", metavar="LABEL", help="effects and LIME: class that is shown"),
+        str | None, option("effects and LIME: class that is shown", "--class", metavar="LABEL")
     ] = None
-    tol: Annotated[
-        float | None, typer.Option(help="effects and pixels: width at which an interval ends")
-    ] = None
-    ranking: Annotated[Ranking, typer.Option(help="pixels: which are the most important")] = (
-        "effects"
+    tol: Annotated[float | None, option("effects and pixels: width at which an interval ends")] = (
+        None
     )
+    ranking: Annotated[Ranking, option("pixels: which are the most important")] = "effects"
     betas: Annotated[
-        str | None, typer.Option(help="pixels: numbers of pixels, as in 1,2,4; by default doubled")
+        str | None, option("pixels: numbers of pixels, as in 1,2,4; by default doubled")
     ] = None
     order: Annotated[
-        str | None,
-        typer.Option(help="reasons: features, the most important first; by default by gradient"),
+        str | None, option("reasons: features, the most important first; by default by gradient")
     ] = None
     quantity: Annotated[
-        QuantityName | None,
-        typer.Option(help="effects: by default the probability; regression: the mean"),
+        QuantityName | None, option("effects: by default the probability; regression: the mean")
     ] = None
     background: Annotated[
-        Path | None,
-        typer.Option(help="lime: a CSV of points whose spread is sampled; else the model's own"),
+        Path | None, option("lime: a CSV of points whose spread is sampled; else the model's own")
     ] = None
-    samples: Annotated[int, typer.Option(help="lime: random points around each point")] = 5000
-    shape: Annotated[
-        str | None, typer.Option(help="rows,columns of an image: pictures show pixels")
-    ] = None
-    plot: Annotated[
-        Path | None,
-        typer.Option(help="draw the result (reasons, pixels: of the first point), PNG, SVG or PDF"),
-    ] = None
+    samples: Annotated[int, option("lime: random points around each point")] = 5000
+    shape: Annotated[str | None, option("rows,columns of an image: pictures show pixels")] = None
 
     @property
     def image(self) -> tuple[int, int] | None:
@@ -109,23 +93,6 @@ class Asked:
     def reasons(self) -> bool:
         """Whether a reason is asked for."""
         return self.what in {"sufficient", "contrastive"}
-
-    def draw(self, draw: Callable[[Any], Any], files: Files) -> None:
-        """The picture, where one is asked for."""
-        if self.plot is not None:
-            figure = new_figure(6.4, 4.8)
-            draw(figure.subplots())
-            figure.savefig(self.plot)
-            say(f"written: {self.plot}", files.place)
-
-    def check(self) -> None:
-        """Find out before the work that the picture cannot be drawn."""
-        image = self.image
-        if self.reasons and self.plot is not None and image is None:
-            raise InputError("--plot: a reason is drawn on an image; say --shape rows,columns")
-        Files(self.plot).check()
-        if self.plot is not None:
-            optional("matplotlib", "--plot")
 
 
 @options.command(
@@ -147,20 +114,23 @@ def explain(
     decision: options.Decision,
     search: options.Search,
     files: Files,
+    picture: Picture,
 ) -> None:
     """Explain predictions with proof: effects as intervals, smallest reasons, pixel budgets."""
     _refuse_what_says_nothing(asked, ball, decision, search)
+    if asked.reasons and picture.plot is not None and asked.image is None:
+        raise InputError("--plot: a reason is drawn on an image; say --shape rows,columns")
     effort = search.arguments()
     model, points = inputs.read()
     region = {"radius": radius_of(radius, model), **ball.arguments(model)}
     if asked.what == "lime":
-        _features(_lime(model, points, asked, search.seed), points, asked, files)
+        _features(_lime(model, points, asked, search.seed), points, asked, files, picture)
     if asked.what == "effects":
         del region["norm"]
         found = verbs.effects(
             model, points.X, **region, quantity=asked.quantity, tol=asked.tol, **effort
         )
-        _features(found, points, asked, files)
+        _features(found, points, asked, files, picture)
     words = {**region, **effort, "progress": False}  # of each point; that of all is shown
     del words["n_jobs"]
     if asked.what == "pixels":
@@ -184,7 +154,7 @@ def explain(
         model, ask, work, {"n_jobs": search.jobs, "progress": search.progress}
     )
     labels = tuple(points.labels[row] for row in found)
-    _rows(kind(tuple(found.values()), complete, labels), asked, files)
+    _rows(kind(tuple(found.values()), complete, labels), asked, files, picture)
 
 
 def _lime(model: Model, points: Points, asked: Asked, seed: int) -> Any:
@@ -220,12 +190,14 @@ def _refuse_what_says_nothing(
         "--method": what == "lime" and search.method != "taylor",
         "--variance-bound": what == "lime" and search.variance_bound is not None,
     }
-    for option, wrong in given.items():
+    for name, wrong in given.items():
         if wrong:
-            raise InputError(f"{option}: expected none with --what {what}; leave it out")
+            raise InputError(f"{name}: expected none with --what {what}; leave it out")
 
 
-def _features(answer: Any, points: Points, asked: Asked, files: Files) -> NoReturn:
+def _features(
+    answer: Any, points: Points, asked: Asked, files: Files, picture: Picture
+) -> NoReturn:
     """Effects, or LIME's weights, of all points at once."""
     found = replace(answer, labels=points.labels)
     label = found.outputs[-1]
@@ -234,14 +206,14 @@ def _features(answer: Any, points: Points, asked: Asked, files: Files) -> NoRetu
     found = found.mean() if asked.mean else found
     files.report(found, lambda files: _show(found, label, files))
     if asked.image is None:
-        asked.draw(lambda ax: found.plot(ax, output=label), files)
+        picture.draw(lambda ax: found.plot(ax, output=label), files.place)
     else:
-        asked.draw(lambda ax: found.heat_map(asked.image, ax, output=label), files)
+        picture.draw(lambda ax: found.heat_map(asked.image, ax, output=label), files.place)
     settled = asked.what == "lime" or found.converged
     raise typer.Exit(ExitCode.PROVED if settled else ExitCode.UNDECIDED)
 
 
-def _rows(result: Any, asked: Asked, files: Files) -> NoReturn:
+def _rows(result: Any, asked: Asked, files: Files, picture: Picture) -> NoReturn:
     """A record for every point, in a table."""
     good = sum(map(_settled, result))
     summary = f"{len(result)} points: {good} decided, {len(result) - good} not"
@@ -252,7 +224,7 @@ def _rows(result: Any, asked: Asked, files: Files) -> NoReturn:
     files.report(result, lambda files: files.show(result, title, columns, _cells, summary))
     if len(result):
         shape = {"shape": asked.image} if asked.reasons else {}
-        asked.draw(lambda ax: result[0].plot(ax, **shape), files)
+        picture.draw(lambda ax: result[0].plot(ax, **shape), files.place)
     settled = result.complete and good == len(result)
     raise typer.Exit(ExitCode.PROVED if settled else ExitCode.UNDECIDED)
 

@@ -17,30 +17,35 @@ from gpcert.api.decisions import MethodName, VarianceBound
 from gpcert.api.questions import range_question
 from gpcert.cli.models import load_model
 from gpcert.cli.points import Points, read_points
+from gpcert.cli.terminal import option
 from gpcert.committee import Model
 from gpcert.errors import InputError
 from gpcert.search import DEFAULT_BUDGET, Budget
 
 Radius = Annotated[
     str,
-    typer.Option(
-        help="radius of the ball around each point: a number, one per feature as in 0.1,0,0.2, or "
+    option(
+        "radius of the ball around each point: a number, one per feature as in 0.1,0,0.2, or "
         "by name as in age=2,bmi=0.5 (the others are fixed)"
     ),
 ]
 
 
 OptionalRadius = Annotated[
-    str | None, typer.Option(help="radius of the ball around each point, as in gpcert certify")
+    str | None, option("radius of the ball around each point, as in gpcert certify")
 ]
+
+Jobs = Annotated[int | None, option("processes; -1 for one a core")]
+
+BackendName = Annotated[str, option("numpy, torch, torch:cpu or torch:cuda")]
 
 Label = Annotated[
     str | None,
-    typer.Option(
+    option(
+        "the class of this label; in regression the target, counted from 0",
         "--class",
         "--target",
         metavar="LABEL",
-        help="the class of this label; in regression the target, counted from 0",
     ),
 ]
 
@@ -66,8 +71,7 @@ class Inputs:
         ),
     ]
     header: Annotated[
-        bool | None,
-        typer.Option("--header/--no-header", help="whether the first row of POINTS holds names"),
+        bool | None, option("whether the first row of POINTS holds names", "--header/--no-header")
     ] = None
 
     def read(self) -> tuple[Model, Points]:
@@ -80,25 +84,25 @@ class Inputs:
 class Ball:
     """The region's shape."""
 
-    norm: Annotated[str, typer.Option(help="norm of the ball: inf, 1, 2 or any p >= 1")] = "inf"
+    norm: Annotated[str, option("norm of the ball: inf, 1, 2 or any p >= 1")] = "inf"
     features: Annotated[
         str | None,
-        typer.Option(
-            help="features that may move, by number from 0 or by name, as in 0,3 or age,bmi; all "
+        option(
+            "features that may move, by number from 0 or by name, as in 0,3 or age,bmi; all "
             "by default"
         ),
     ] = None
     domain: Annotated[
         str | None,
-        typer.Option(
-            help="valid values of every feature, as in 0,1 or -inf,1; or by name, as in "
+        option(
+            "valid values of every feature, as in 0,1 or -inf,1; or by name, as in "
             "age=0:120,bmi=0:inf"
         ),
     ] = None
     scale: Annotated[
         str | None,
-        typer.Option(
-            help="unit of the radius: std, each feature's standard deviation in the training data; "
+        option(
+            "unit of the radius: std, each feature's standard deviation in the training data; "
             "or numbers, one per feature as in 1,20 or by name as in age=10,bmi=2"
         ),
     ] = None
@@ -122,22 +126,14 @@ class Decision:
 
     threshold: Annotated[
         float | None,
-        typer.Option(
-            help="probability (regression: mean) that decides; by default what predict does"
-        ),
+        option("probability (regression: mean) that decides; by default what predict does"),
     ] = None
     class_weight: Annotated[
         str | None,
-        typer.Option(
-            help="cost of a mistake on each class, as in a=1,b=5, or in the classes' order 1,5"
-        ),
+        option("cost of a mistake on each class, as in a=1,b=5, or in the classes' order 1,5"),
     ] = None
-    delta: Annotated[float | None, typer.Option(help="regression: how far the mean may move")] = (
-        None
-    )
-    output_norm: Annotated[
-        str, typer.Option(help="regression: norm in which delta is measured")
-    ] = "inf"
+    delta: Annotated[float | None, option("regression: how far the mean may move")] = None
+    output_norm: Annotated[str, option("regression: norm in which delta is measured")] = "inf"
 
     def arguments(self, model: Model) -> dict[str, Any]:
         """The arguments of the verbs that decide."""
@@ -162,25 +158,21 @@ class Search:
     """How the search is done, and what it may cost."""
 
     seconds: Annotated[
-        float | None, typer.Option(help="time for one point; bounds are valid when it ends")
+        float | None, option("time for one point; bounds are valid when it ends")
     ] = DEFAULT_BUDGET.seconds
-    boxes: Annotated[int | None, typer.Option(help="most boxes for one point")] = None
-    memory: Annotated[
-        float, typer.Option(help="gigabytes that the boxes of one point may hold")
-    ] = 2.0
-    jobs: Annotated[int | None, typer.Option(help="processes; -1 for one a core")] = None
-    backend: Annotated[str, typer.Option(help="numpy, torch, torch:cpu or torch:cuda")] = "numpy"
-    seed: Annotated[int, typer.Option(help="of the local search's starting points")] = 0
-    method: Annotated[MethodName, typer.Option(help="family of bounds")] = "taylor"
+    boxes: Annotated[int | None, option("most boxes for one point")] = None
+    memory: Annotated[float, option("gigabytes that the boxes of one point may hold")] = 2.0
+    jobs: Jobs = None
+    backend: BackendName = "numpy"
+    seed: Annotated[int, option("of the local search's starting points")] = 0
+    method: Annotated[MethodName, option("family of bounds")] = "taylor"
     variance_bound: Annotated[
         VarianceBound | None,
-        typer.Option(help="with --method paper or both: how the paper's variance is bounded"),
+        option("with --method paper or both: how the paper's variance is bounded"),
     ] = None
     progress: Annotated[
         bool | None,
-        typer.Option(
-            "--progress/--no-progress", help="show what is known so far; by default on a terminal"
-        ),
+        option("show what is known so far; by default on a terminal", "--progress/--no-progress"),
     ] = None
 
     def arguments(self) -> dict[str, Any]:

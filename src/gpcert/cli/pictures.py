@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from rich.console import Console
 
+from gpcert.cli.terminal import option, say
 from gpcert.errors import InputError
-from gpcert.extras import optional
+from gpcert.extras import Axes, optional
 from gpcert.plots.axes import new_figure
 
 KINDS = {".png", ".svg", ".pdf"}
@@ -21,9 +23,7 @@ WIDTH, HEIGHT = 6.4, 4.4
 class Picture:
     """A file for the picture."""
 
-    plot: Annotated[
-        Path | None, typer.Option(help="draw the result here, a .png, .svg or .pdf file")
-    ] = None
+    plot: Annotated[Path | None, option("draw the result here, a .png, .svg or .pdf file")] = None
 
     def check(self) -> None:
         """Find out before the work that the picture cannot be written."""
@@ -38,13 +38,13 @@ class Picture:
             raise InputError(f"--plot: expected an existing folder, got {str(self.plot.parent)!r}")
         optional("matplotlib", "--plot")
 
-    def draw(self, result: Any) -> None:
-        """Draw what was found."""
-        if self.plot is None or not len(result):
-            return
-        figure = new_figure(WIDTH, HEIGHT)
-        result.plot(figure.subplots())
-        figure.savefig(self.plot, dpi=PIXELS_AN_INCH)
+    def draw(self, draw: Callable[[Axes], Any], place: Console) -> None:
+        """Draw on a figure of its own, and say where it is."""
+        if self.plot is not None:
+            figure = new_figure(WIDTH, HEIGHT)
+            draw(figure.subplots())
+            figure.savefig(self.plot, dpi=PIXELS_AN_INCH)
+            say(f"written: {self.plot}", place)
 
 
 def radii_of(text: str) -> list[float]:

@@ -16,12 +16,15 @@ from rich.text import Text
 from gpcert.certificates.table import RecordTable
 from gpcert.cli.exits import ExitCode, settled
 from gpcert.cli.pictures import Picture
-from gpcert.cli.terminal import cells, console, error_console, say, table
+from gpcert.cli.terminal import cells, console, error_console, option, say, table
 from gpcert.errors import InputError
 from gpcert.extras import optional
 
 Fields = str | Callable[[Any], Sequence[RenderableType]]
 """Names of a row's fields, or a function that gives its cells."""
+
+ENDS = ("minimum >=", "attained", "attained", "maximum <=")
+"""Columns of a range."""
 
 LARGEST_TABLE = 50
 """Rows printed; more scroll past unread, and files hold them all."""
@@ -32,11 +35,9 @@ class Files:
     """Files for the results; "-" is standard output, which then holds nothing else."""
 
     output: Annotated[
-        Path | None, typer.Option(help="write the results here as JSON; - for standard output")
+        Path | None, option("write the results here as JSON; - for standard output")
     ] = None
-    csv: Annotated[
-        Path | None, typer.Option(help="write the table here as CSV; - for standard output")
-    ] = None
+    csv: Annotated[Path | None, option("write the table here as CSV; - for standard output")] = None
 
     def check(self) -> None:
         """Find out before the work, not after it, that results cannot be written."""
@@ -74,8 +75,8 @@ class Files:
         code: Callable[[Any], ExitCode] = settled,
     ) -> NoReturn:
         """Draw, write and show the result, and end the command with the code that it has."""
-        if picture is not None:
-            picture.draw(result)
+        if picture is not None and len(result):
+            picture.draw(result.plot, self.place)
         self.report(result, lambda files: files.show(result, title, columns, fields, summary))
         raise typer.Exit(code(result))
 

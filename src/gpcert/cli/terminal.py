@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -78,6 +79,11 @@ def cells(row: Any, names: str) -> list[str | Text]:
             case _:
                 found.append(str(value))
     return found
+
+
+def option(help: str, *names: str, **more: Any) -> Any:
+    """An option of a command: what it says, and its names where they are not the parameter's."""
+    return typer.Option(*names, help=help, **more)
 
 
 def table(title: str, columns: Sequence[str], caption: str | None = None) -> Table:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Annotated
 
-import typer
 from rich.console import RenderableType
 
 from gpcert.api import certified_radius_many, certify_many, prediction_range_many
@@ -15,8 +14,8 @@ from gpcert.certificates import Certificate, Radius
 from gpcert.cli import options
 from gpcert.cli.exits import exit_code
 from gpcert.cli.options import command, exits_within, label_of, radius_of
-from gpcert.cli.results import Files
-from gpcert.cli.terminal import above, below, cells
+from gpcert.cli.results import ENDS, Files
+from gpcert.cli.terminal import above, below, cells, option
 from gpcert.search import StopReason
 
 
@@ -70,16 +69,16 @@ def ranges(
     radius: options.Radius,
     ball: options.Ball,
     quantity: Annotated[
-        QuantityName | None, typer.Option(help="by default the probability; regression: the mean")
+        QuantityName | None, option("by default the probability; regression: the mean")
     ] = None,
     beta: Annotated[
-        float | None, typer.Option(help="standard deviations that a band reaches; 2 by default")
+        float | None, option("standard deviations that a band reaches; 2 by default")
     ] = None,
     label: options.Label = None,
     sides: Annotated[
-        Sides, typer.Option(help="search for one end only (with one output, or --class)")
+        Sides, option("search for one end only (with one output, or --class)")
     ] = "both",
-    tol: Annotated[float, typer.Option(help="accuracy at which the search ends")] = 0.01,
+    tol: Annotated[float, option("accuracy at which the search ends")] = 0.01,
     *,
     search: options.Search,
     files: Files,
@@ -102,8 +101,7 @@ def ranges(
     met = sum(item.converged for item in found)
     summary = f"{len(found)} ranges: {met} within the tolerance {tol:g}, {len(found) - met} wider"
     title = f"Prediction ranges, l_{ball.norm} radius {radius}"
-    ends = ["minimum >=", "attained", "attained", "maximum <="]
-    columns = ["output", "quantity", *ends, "boxes", "ms"]
+    columns = ["output", "quantity", *ENDS, "boxes", "ms"]
     shown = "output quantity minimum maximum boxes ms"
     files.end(points.named(found), title, columns, shown, summary)
 
@@ -121,9 +119,9 @@ def radius(
     ball: options.Ball,
     decision: options.Decision,
     max_radius: Annotated[
-        float | None, typer.Option(help="radius at which the search for a counter-example ends")
+        float | None, option("radius at which the search for a counter-example ends")
     ] = None,
-    rtol: Annotated[float, typer.Option(help="relative accuracy at which the search ends")] = 0.01,
+    rtol: Annotated[float, option("relative accuracy at which the search ends")] = 0.01,
     *,
     search: options.Search,
     files: Files,

@@ -102,7 +102,7 @@ def _polynomial(
     rows = xp.sum(B, axis=1)
     points = kernel.points - scaled
     turned = B @ points
-    zeroth, gradient, hessian = kernel.moments(2.0 * rows[None], scaled)
+    (zeroth, gradient, hessian), _ = kernel.moments_and_cubes(2.0 * rows[None], scaled)
     H = hessian[0] + 2.0 * (points.T @ turned)
     eta = gamma(6 * N + 16 * f + 128) + 4.0 * xp.max(kernel.relative_error)
     exponents = (kernel.point_norms + kernel.reach) * rho[0]

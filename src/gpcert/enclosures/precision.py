@@ -88,7 +88,8 @@ class LocalPrecision(Precision):
         worst = gamma(N + len(A) + len(C)) * (size * size + other * other) * variance * N
         S = backend.asarray(unit.precisions[index]) if worst <= ACCEPTABLE_ERROR else None
         negative = LocalPrecision(backend.asarray(C), None, other) if len(C) else None
-        return LocalPrecision(backend.asarray(A), S, size, negative, is_triangular(A))
+        lower = unit.is_triangular(index)
+        return LocalPrecision(backend.asarray(A), S, size, negative, lower)
 
     @staticmethod
     def of_factor(A: Annotated[np.ndarray, "r N"], size: float, backend: Backend) -> LocalPrecision:

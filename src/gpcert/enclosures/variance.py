@@ -199,7 +199,7 @@ def variance_enclosure(
     y, y_error, prior, prior_error, value, error0 = center
     whole = nonnegative(value + error0) + 2.0 * operator.excess * (prior + prior_error)
     whole = up(operator.norm * whole, 4)
-    model = local.model(expansion, Combination(-y, whole, True, y_error), options.pointwise)
+    model = local.model(expansion, Combination(y, whole, True, y_error), options.pointwise)
     gradient, hessian = model.gradient, model.hessian
     rounding = error0 + 2.0 * model.slope_rounding(geometry)
     # adding the square to the Hessian rounds every entry; the square counts its own size itself

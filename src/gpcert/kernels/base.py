@@ -138,6 +138,15 @@ class Kernel(ABC):
         seen = [part.features_seen(d) for part in self.parts]
         return np.any(seen, axis=0) if seen else np.ones(d, dtype=bool)
 
+    radial: ClassVar[bool] = False
+    """Whether it is a variance times a function of the distance, scaled by its `length_scale`."""
+
+    def reordered(self, index: Annotated[np.ndarray, "d"]) -> Kernel | None:
+        """The kernel that is this one of the inputs at `index`, all of them in another order; None
+        where that is no kernel of its kind."""
+        del index
+        return None
+
     white: ClassVar[bool] = False
     """Whether it is noise of observations, zero as a function of the inputs."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import cached_property, lru_cache
 from typing import Annotated, Any, ClassVar
 
@@ -22,6 +22,10 @@ from gpcert.rounding import TINY, gamma, up, up_float
 ORDINARY = (1e-100, 1e100)
 """Lengths between which unscaled squares that leave float64 belong to kernel values of 0 or 1."""
 
+SMALL = 1e-8
+"""Lengths from here to its inverse change no square of a difference into zero or infinity that
+matters: those that all features share are divided by last."""
+
 FARTHEST = 1e100
 """Scaled distances are cut here in Gram matrices, so that their squares stay in float64."""
 
@@ -35,6 +39,7 @@ class RadialKernel(Kernel, RadialProfile):
 
     has_variance: ClassVar[bool] = True
     stationary: ClassVar[bool] = True
+    radial: ClassVar[bool] = True
     parameters: ClassVar[dict[str, Parameter]] = {"length_scale": LENGTHS, "variance": POSITIVE}
 
     length_scale: Any
@@ -45,6 +50,11 @@ class RadialKernel(Kernel, RadialProfile):
         """The same shape with length-scale and variance 1: one record for all kernels of it."""
         own = {field.name: getattr(self, field.name) for field in fields(self)}  # pyright: ignore
         return _shape(type(self), tuple((own | {"length_scale": 1.0, "variance": 1.0}).items()))
+
+    def reordered(self, index: Annotated[np.ndarray, "d"]) -> Kernel:
+        lengths = np.empty(len(index))
+        lengths[index] = self.length_scale
+        return replace(self, length_scale=lengths)  # pyright: ignore[reportArgumentType]
 
     @property
     def rough(self) -> bool:
@@ -105,14 +115,18 @@ class RadialKernel(Kernel, RadialProfile):
         total = self._squared_distances(points[rows], points[columns])
         rate = gamma(points.shape[1] + 8)
         farthest = float(total.max(initial=0.0))
-        r = np.sqrt(np.minimum(total, FARTHEST**2, out=total), out=total)
-        (value,) = self.profile.weighted(r, np.asarray(self.variance), 0)
+        near = farthest <= FARTHEST**2
+        total = total if near else np.minimum(total, FARTHEST**2, out=total)
+        value = self.profile.at_squares(total, self.variance)
         floor = TINY * max(1.0, self.variance)
-        if farthest <= FARTHEST**2:
+        if near:
             last = np.full(1, math.sqrt(farthest))
             uniform = self.profile.uniform_error(last, rate, np.zeros(1))
             if uniform is not None and uniform[0] <= SMALL_CHANGE:
-                return value, up_float(float(uniform[0]), 16) * value + floor
+                errors = up_float(float(uniform[0]), 16) * value
+                errors += floor
+                return value, errors
+        r = np.sqrt(total, out=total)
         relative = relative_errors(self.profile, 0, r, rate * r)
         good = np.isfinite(relative) & (r < FARTHEST)
         known = np.where(good, np.where(good, relative, 0.0) * value, self.variance)
@@ -122,16 +136,22 @@ class RadialKernel(Kernel, RadialProfile):
         """Scaled ones, (n, p), with d + 7 relative roundings: differences come first."""
         lengths = np.broadcast_to(self.length_scale, (X.shape[1],))
         ordinary = np.all((lengths > ORDINARY[0]) & (lengths < ORDINARY[1]))
-        total, part = np.zeros((len(X), len(Z))), np.empty((len(X), len(Z)))
+        # a product is faster than a division
+        scale, by = (np.multiply, 1.0 / lengths) if ordinary else (np.divide, lengths)
+        one = bool(SMALL < lengths[0] < 1.0 / SMALL and np.all(lengths == lengths[0]))
+        features = np.ascontiguousarray(Z.T)
+        total, part = np.empty((len(X), len(Z))), np.empty((len(X), len(Z)))
         with np.errstate(over="ignore"):
-            for j, length in enumerate(lengths.tolist()):
-                np.subtract(X[:, j, None], Z[None, :, j], out=part)
-                if ordinary:
-                    part *= 1.0 / length  # faster than a division
-                else:
-                    part /= length
-                part *= part
-                total += part
+            for j in range(len(lengths)):
+                square = part if j else total
+                np.subtract(X[:, j, None], features[j], out=square)
+                if not one:
+                    scale(square, by[j], out=square)
+                square *= square
+                if j:
+                    total += part
+            if one:  # all are scaled together
+                total *= float(by[0]) * float(by[0])
         return total
 
 

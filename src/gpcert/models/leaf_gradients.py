@@ -20,7 +20,6 @@ from scipy.spatial.distance import cdist
 
 from gpcert import kernels as k
 from gpcert.errors import InputError
-from gpcert.kernels.radial import RadialKernel
 
 Contracted = dict[str, Any]
 """Contracted derivatives by field; each has the shape of the field."""
@@ -197,23 +196,37 @@ def _cosine(kernel: Any, pairs: Pairs, W: np.ndarray) -> Contracted:
     }
 
 
+def _factors(
+    factors: Any, pairs: Pairs, W: np.ndarray
+) -> tuple[Contracted, Contracted, np.ndarray]:
+    """Of a product of two leaves: what belongs to either, and the products of both with W."""
+    first, second = factors
+    one, two = pairs.covariances(first), pairs.covariances(second)
+    by_first = rule_of(first).derivatives(first, pairs, W * two)
+    return by_first, rule_of(second).derivatives(second, pairs, W * one), W * one * two
+
+
 def _spectral_mixture(kernel: Any, pairs: Pairs, W: np.ndarray) -> Contracted:
     """Each component is a squared exponential times a cosine."""
     parts = []
     for product in kernel.expression.kernels:
-        radial, wave = product.kernels
-        by_radial = _squared_exponential(radial, pairs, W * pairs.values(wave))
-        by_wave = _cosine(wave, pairs, W * pairs.values(radial))
+        by_radial, by_wave, _ = _factors(product.kernels, pairs, W)
         parts.append((by_radial["variance"], by_radial["length_scale"], by_wave["frequency"]))
     return _by_part(parts, ("variances", "length_scales", "frequencies"))
 
 
-def _spectral_mixture_diagonal(kernel: Any, X: np.ndarray, w: np.ndarray) -> Contracted:
-    return {
-        "variances": w.sum() * kernel.variances,
-        "length_scales": np.zeros_like(kernel.length_scales),
-        "frequencies": np.zeros_like(kernel.frequencies),
-    }
+def _generalised_spectral(kernel: Any, pairs: Pairs, W: np.ndarray) -> Contracted:
+    """Each component is a factor times a tilt times a pair of waves."""
+    parts = []
+    for scaled in kernel.expression.kernels:
+        by_tilt, by_pair, whole = _factors(scaled.kernel.kernels, pairs, scaled.factor * W)
+        parts.append((whole.sum(), by_tilt["theta"], by_pair["first"], by_pair["second"]))
+    return _by_part(parts, ("variances", "thetas", "first", "second"))
+
+
+def _by_part(parts: list[tuple], names: tuple[str, ...]) -> Contracted:
+    columns = zip(*parts, strict=True)
+    return {name: np.asarray(column) for name, column in zip(names, columns, strict=True)}
 
 
 def _tilt(kernel: Any, pairs: Pairs, W: np.ndarray) -> Contracted:
@@ -227,41 +240,22 @@ def _tilt_diagonal(kernel: Any, X: np.ndarray, w: np.ndarray) -> Contracted:
     return {"theta": 2.0 * (w * kernel.diagonal(X)) @ X}
 
 
-@dataclass(frozen=True, eq=False)
-class _Waves:
-    """Contractions of `V g`, `g = sum_ab cos(w_a.x + p_a - w_b.y - p_b)`, a and b one of two.
-
-    `rows` (n,) and `columns` (p,) are its sums over j and over i, `slopes` (2, d) the derivatives
-    of its whole sum in both frequencies.
-    """
-
-    rows: np.ndarray
-    columns: np.ndarray
-    slopes: np.ndarray
-
-    @staticmethod
-    def of(
-        frequencies: np.ndarray, phases: np.ndarray, X: np.ndarray, Y: np.ndarray, V: np.ndarray
-    ) -> _Waves:
-        """By the addition theorems: g = C(x) C(y) + S(x) S(y), C and S the sums of two waves."""
-        cos_x, sin_x = _cos_sin(X @ frequencies.T + phases)
-        cos_y, sin_y = _cos_sin(Y @ frequencies.T + phases)
-        Cx, Sx, Cy, Sy = (wave.sum(axis=1) for wave in (cos_x, sin_x, cos_y, sin_y))
-        VCy, VSy, VCx, VSx = V @ Cy, V @ Sy, Cx @ V, Sx @ V
-        by_x = cos_x * VSy[:, None] - sin_x * VCy[:, None]
-        by_y = cos_y * VSx[:, None] - sin_y * VCx[:, None]
-        return _Waves(Cx * VCy + Sx * VSy, Cy * VCx + Sy * VSx, by_x.T @ X + by_y.T @ Y)
+def _cosine_pair(kernel: Any, pairs: Pairs, W: np.ndarray) -> Contracted:
+    """`k = sum_ab cos(w_a.x + p_a - w_b.y - p_b)`, a and b one of two; by the addition theorems it
+    is C(x) C(y) + S(x) S(y), C and S the sums of two waves."""
+    X, Y = pairs.X, pairs.Y
+    frequencies = np.stack([kernel.first, kernel.second])
+    cos_x, sin_x = _cos_sin(X @ frequencies.T + kernel.phases)
+    cos_y, sin_y = _cos_sin(Y @ frequencies.T + kernel.phases)
+    Cx, Sx, Cy, Sy = (wave.sum(axis=1) for wave in (cos_x, sin_x, cos_y, sin_y))
+    by_x = cos_x * (W @ Sy)[:, None] - sin_x * (W @ Cy)[:, None]
+    by_y = cos_y * (Sx @ W)[:, None] - sin_y * (Cx @ W)[:, None]
+    slopes = by_x.T @ X + by_y.T @ Y
+    return {"first": slopes[0], "second": slopes[1]}
 
 
 def _cos_sin(phases: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.cos(phases), np.sin(phases)
-
-
-def _cosine_pair(kernel: Any, pairs: Pairs, W: np.ndarray) -> Contracted:
-    X, Y = pairs.X, pairs.Y
-    frequencies = np.stack([kernel.first, kernel.second])
-    slopes = _Waves.of(frequencies, kernel.phases, X, Y, W).slopes
-    return {"first": slopes[0], "second": slopes[1]}
 
 
 def _cosine_pair_diagonal(kernel: Any, X: np.ndarray, w: np.ndarray) -> Contracted:
@@ -269,34 +263,6 @@ def _cosine_pair_diagonal(kernel: Any, X: np.ndarray, w: np.ndarray) -> Contract
     angle = X @ (kernel.first - kernel.second) + kernel.phases[0] - kernel.phases[1]
     slope = (-2.0 * w * np.sin(angle)) @ X
     return {"first": slope, "second": -slope}
-
-
-def _generalised_spectral(kernel: Any, pairs: Pairs, W: np.ndarray) -> Contracted:
-    """Part q is `v_q e^{theta_q.x} e^{theta_q.y} g_q`: a tilt times a pair of waves."""
-    X, Y = pairs.X, pairs.Y
-    parts = []
-    for q, (variance, theta) in enumerate(zip(kernel.variances, kernel.thetas, strict=True)):
-        V = variance * np.exp(X @ theta)[:, None] * W * np.exp(Y @ theta)
-        waves = _Waves.of(np.stack([kernel.first[q], kernel.second[q]]), kernel.phases[q], X, Y, V)
-        tilt = waves.rows @ X + waves.columns @ Y
-        parts.append((waves.rows.sum(), tilt, waves.slopes[0], waves.slopes[1]))
-    return _by_part(parts, ("variances", "thetas", "first", "second"))
-
-
-def _generalised_spectral_diagonal(kernel: Any, X: np.ndarray, w: np.ndarray) -> Contracted:
-    parts = []
-    for q, (variance, theta) in enumerate(zip(kernel.variances, kernel.thetas, strict=True)):
-        angle = X @ (kernel.first[q] - kernel.second[q]) + kernel.phases[q, 0] - kernel.phases[q, 1]
-        weight = w * variance * np.exp(2.0 * (X @ theta))
-        value = weight * (2.0 + 2.0 * np.cos(angle))
-        slope = (-2.0 * weight * np.sin(angle)) @ X
-        parts.append((value.sum(), 2.0 * value @ X, slope, -slope))
-    return _by_part(parts, ("variances", "thetas", "first", "second"))
-
-
-def _by_part(parts: list[tuple], names: tuple[str, ...]) -> Contracted:
-    columns = zip(*parts, strict=True)
-    return {name: np.asarray(column) for name, column in zip(names, columns, strict=True)}
 
 
 def _linear(kernel: Any, pairs: Pairs, W: np.ndarray) -> Contracted:
@@ -340,7 +306,6 @@ def _white_training(kernel: Any, X: np.ndarray, W: np.ndarray) -> Contracted:
 _RADIAL = ("variance", "length_scale")
 
 LEAF_RULES: dict[type[k.Kernel], LeafRule] = {
-    RadialKernel: LeafRule(_RADIAL, _radial),
     k.SquaredExponential: LeafRule(_RADIAL, _squared_exponential),
     k.RationalQuadratic: LeafRule((*_RADIAL, "alpha"), _rational_quadratic),
     k.Periodic: LeafRule((*_RADIAL, "period"), _periodic),
@@ -350,13 +315,13 @@ LEAF_RULES: dict[type[k.Kernel], LeafRule] = {
     k.GeneralisedSpectral: LeafRule(
         ("variances",),
         _generalised_spectral,
-        _generalised_spectral_diagonal,
+        lambda kernel, X, w: _generalised_spectral(kernel, Pairs(X), w),
         linear=("thetas", "first", "second"),
     ),
     k.SpectralMixture: LeafRule(
         ("variances", "length_scales"),
         _spectral_mixture,
-        _spectral_mixture_diagonal,
+        lambda kernel, X, w: _spectral_mixture(kernel, Pairs(X), w),
         linear=("frequencies",),
     ),
     k.Linear: LeafRule(("weights",), _linear, _linear_diagonal),
@@ -364,14 +329,16 @@ LEAF_RULES: dict[type[k.Kernel], LeafRule] = {
     k.Constant: LeafRule(("variance",), _constant),
     k.White: LeafRule(("variance",), _no_variance, _no_variance, training=_white_training),
 }
-"""One for every elementary kernel; that of all radial ones trains no parameters of the shape."""
+"""One for every elementary kernel but the radial ones that are not here."""
+
+ANY_RADIAL = LeafRule(_RADIAL, _radial)
+"""Of all other radial kernels: it trains no parameters of the shape."""
 
 
 def rule_of(kernel: k.Kernel) -> LeafRule:
     """The rule of the kernel's own class (one made from it may have other values), or of radial
     kernels, which asks the kernel itself."""
-    kind = RadialKernel if isinstance(kernel, RadialKernel) else type(kernel)
-    rule = LEAF_RULES.get(type(kernel), LEAF_RULES.get(kind))
+    rule = LEAF_RULES.get(type(kernel), ANY_RADIAL if kernel.radial else None)
     if rule is None:
         raise InputError(
             f"kernel: expected one with a rule of gpcert.models.leaf_gradients, got {kernel!r}; "

@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Generic, TypeVar
 
 import numpy as np
@@ -50,7 +51,8 @@ class Expansion:
 
 @dataclass(frozen=True, eq=False)
 class Combination:
-    """The functions `f = sum_i weights_bi k(., z_i) + [own] k(., c_b)`, one a cell.
+    """The functions `f = sum_i weights_bi k(., z_i)`, one per cell, or `k(., c_b)` minus that if
+    it is the cell's `own`.
 
     `weights` is (N,) or (B, N), `squared_norm` bounds ||f||^2 in the kernel's space, and `slack`
     (B,) the Euclidean norm of the weights' own errors.
@@ -60,6 +62,11 @@ class Combination:
     squared_norm: float | Array
     own: bool = False
     slack: Array | None = None
+
+    @cached_property
+    def signed(self) -> Array:
+        """What the values k(., z_i) are multiplied by."""
+        return -self.weights if self.own else self.weights
 
 
 @dataclass(frozen=True, eq=False)

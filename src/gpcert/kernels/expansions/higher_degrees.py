@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from gpcert.arrays import Array, PerCell, PerCellAndPoint, PerOrder, namespace
 from gpcert.fusion import dot, fused
@@ -52,10 +53,31 @@ class HigherTerms:
         return HigherTerms(known[0].order, size, share)
 
 
+class Triples(NamedTuple):
+    """The sorted triples j <= k <= l of f features: each (n,), a pair by its place in f^2."""
+
+    features: tuple[Array, Array, Array]
+    pairs: tuple[Array, Array, Array]
+    orders: Array
+
+    @staticmethod
+    def of(features: int, like: Array) -> Triples:
+        """Where the array `like` is."""
+        entries, orders = sorted_index(features, 3)
+        j, k, m = entries.T
+        xp, device = namespace(like), like.device
+        first, second, third, jk, jm, km, orders = (
+            xp.asarray(part, device=device)
+            for part in (j, k, m, j * features + k, j * features + m, k * features + m, orders)
+        )
+        return Triples((first, second, third), (jk, jm, km), orders)
+
+
 def cubic_terms(
     third: Array,
-    lower: tuple[Array, Array, Array],
     scaled: Array,
+    lower: tuple[Array, Array, Array],
+    triples: Triples,
     error: PerCell,
     box: tuple[Array, Array],
 ) -> HigherTerms:
@@ -64,18 +86,11 @@ def cubic_terms(
     `lower` are the centred moments 0, 1, 2; `error` (B,) bounds the Frobenius error of T_3; `box`
     is (half-widths, rho). With z = u + c, `sum a zzz = T_3 + sym(H c) + sym(g c c) + a0 ccc`.
     """
-    xp = namespace(third)
-    zeroth, gradient, hessian = lower
-    half, rho = box
-    f = half.shape[1]
-    triples, orders = sorted_index(f, 3)
-    j, k, m = (xp.asarray(triples[:, i], device=third.device) for i in range(3))
-    count = xp.asarray(orders, device=third.device)
-    T, frobenius, weighted = _centred_third(
-        third, zeroth, gradient, hessian, (scaled, half), (j, k, m), count
-    )
-    roundings = len(orders) + 64
-    weighted = up(weighted, len(orders) + 32)
+    xp, (half, rho) = namespace(third), box
+    T, frobenius, weighted = _centred_third(third, *lower, (scaled, half), triples)
+    count = triples.orders.shape[0]
+    roundings = count + 64
+    weighted = up(weighted, count + 32)
     lost = error * rho**3
     size = xp.minimum(weighted, frobenius * rho**3) + lost
     known = nonnegative(frobenius * (1.0 - gamma(roundings)) - error) ** 2 / 6.0
@@ -86,24 +101,21 @@ def cubic_terms(
 
 @fused
 def _centred_third(
-    third: Array,
-    zeroth: Array,
-    g: Array,
-    H: Array,
-    cells: tuple[Array, Array],
-    triples: tuple[Array, Array, Array],
-    count: Array,
+    third: Array, zeroth: Array, g: Array, H: Array, cells: tuple[Array, Array], triples: Triples
 ) -> tuple[Array, Array, Array]:
     """T_3 (B, n) as in `cubic_terms`, its Frobenius norm and its entries' sum on the `cells`
     (centres, half-widths)."""
     c, half = cells
-    j, k, m = triples
+    j, k, m = triples.features
+    jk, jm, km = triples.pairs
+    xp = namespace(third)
+    H = xp.reshape(H, (H.shape[0], -1))
     cj, ck, cm = c[:, j], c[:, k], c[:, m]
-    T = third - H[:, j, k] * cm - H[:, j, m] * ck - H[:, k, m] * cj
+    T = third - H[:, jk] * cm - H[:, jm] * ck - H[:, km] * cj
     T = T - g[:, j] * (ck * cm) - g[:, k] * (cj * cm) - g[:, m] * (cj * ck)
     T = T - zeroth[:, None] * (cj * ck * cm)
-    xp, widths = namespace(T), half[:, j] * half[:, k] * half[:, m]
-    return T, xp.sqrt(dot(T**2, count)), dot(xp.abs(T) * widths, count)
+    widths = half[:, j] * half[:, k] * half[:, m]
+    return T, xp.sqrt(dot(T**2, triples.orders)), dot(xp.abs(T) * widths, triples.orders)
 
 
 def gram_terms(

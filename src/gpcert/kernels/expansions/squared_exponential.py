@@ -24,7 +24,7 @@ from typing import Annotated
 
 import numpy as np
 
-from gpcert.arrays import Array, Derivatives, PerCell, PerOrder, namespace, row_products
+from gpcert.arrays import Array, PerCellAndFeature, PerCellAndPoint, namespace, row_products
 from gpcert.fusion import fused
 from gpcert.kernels.expansions.base import (
     Combination,
@@ -54,8 +54,8 @@ class WeightedExpansion(Expansion):
     """`scaled` (B, f): the centres; `distances` (B, N): their squared distances from the points."""
 
     geometry: Geometry
-    K: Annotated[Array, "B N"]
-    scaled: Annotated[Array, "B f"]
+    K: PerCellAndPoint
+    scaled: PerCellAndFeature
     distances: Annotated[Array, "B N"]
     table: SquaredExponentialTable
     copies: int = 1
@@ -65,13 +65,13 @@ class WeightedExpansion(Expansion):
         """The same, with its copies known."""
         return replace(self, copies=count)
 
-    def restricted_to(self, index: Annotated[Array, "i"], kernel: LocalKernel) -> WeightedExpansion:
+    def restricted_to(self, index: Array, kernel: LocalKernel) -> WeightedExpansion:
         assert isinstance(kernel, LocalSquaredExponential), "the same kernel of fewer points"
         K, distances = self.K[:, index], self.distances[:, index]
         return replace(self, K=K, distances=distances, table=kernel)
 
     @cached_property
-    def squared_sizes(self) -> tuple[PerOrder, PerOrder]:
+    def squared_sizes(self) -> tuple[Array, Array]:
         """The table's, of K: several bounds ask for them."""
         return self.table.squared_sizes(self.K)
 
@@ -96,9 +96,9 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         """
         xp = namespace(expansion.K)
         geometry = expansion.geometry
-        coefficients = expansion.K * combination.weights
-        zeroth, gradient, hessian = self.moments(coefficients, expansion.scaled)
-        errors, cubic_rounding = self._coefficient_errors(expansion, combination, coefficients)
+        coefficients, errors, cubic_rounding = self._coefficients(expansion, combination)
+        moments = self.moments_and_cubes(coefficients, expansion.scaled)
+        zeroth, gradient, hessian = moments[0]
         # omega k(., c) = s^2 exactly: the function at the centre itself is the constant
         value = zeroth + self.variance if combination.own else zeroth
         known = self.known_squared_norm(
@@ -110,7 +110,6 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         if combination.slack is not None:
             drift = up(combination.slack * xp.sqrt(expansion.squared_sizes[0][:, 2]), 8)
         box = (geometry.half, geometry.rho)
-        moments = (zeroth, gradient, hessian)
         higher = self.higher_terms(
             coefficients,
             expansion.scaled,
@@ -151,14 +150,14 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
             return None
         xp = namespace(expansion.K)
         geometry = expansion.geometry
-        coefficients = expansion.K * combination.weights
+        coefficients, errors, _ = self._coefficients(expansion, combination)
         none = xp.zeros_like(coefficients[:, :1]) + xp.zeros_like(expansion.scaled[0, :5])
         box = (geometry.half, geometry.rho)
         higher = self.gram_degrees(coefficients, expansion.scaled, box, 2, none, 1)
         if higher is None:
             return None
         value, gradient = self.first_moments(coefficients, expansion.scaled)
-        errors = self._coefficient_errors(expansion, combination, coefficients)[0][:, :2]
+        errors = errors[:, :2]
         known = self.known_squared_norm(
             xp.abs(value) - errors[:, 0],
             length_below(gradient, 1) - errors[:, 1],
@@ -167,15 +166,13 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         remainder = self._tail_bound(geometry, combination.squared_norm, known, higher, 1)
         return LinearModel(value, gradient, errors, remainder)
 
-    def restricted_to(self, index: Annotated[Array, "i"]) -> LocalSquaredExponential | None:
+    def restricted_to(self, index: Array) -> LocalSquaredExponential | None:
         """The same table of some of the points: functions that use no others lose nothing."""
         fields = ("points", "point_norms", "fixed_distances", "relative_error")
         return replace(self, **{name: getattr(self, name)[index] for name in fields})
 
-    def center_values(
-        self, expansion: WeightedExpansion, weights: Annotated[Array, "m N"]
-    ) -> tuple[Annotated[Array, "B m"], Annotated[Array, "B m"]]:
-        """All functions by one matrix product; errors as `moment_errors` has them at order 0."""
+    def center_values(self, expansion: WeightedExpansion, weights: Array) -> tuple[Array, Array]:
+        """All functions by one matrix product; errors as `terms` has them at degree 0."""
         xp = namespace(expansion.K)
         N, f = self.points.shape
         eta = gamma(N + 2 * f + 32) + self.relative_error
@@ -183,27 +180,28 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         errors = up(expansion.K @ (sizes * eta).T, N + 8) + self.floor * xp.sum(sizes, axis=1)
         return expansion.K @ weights.T, errors
 
-    def _coefficient_errors(
-        self, expansion: WeightedExpansion, combination: Combination, coefficients: Array
-    ) -> tuple[Array, Array]:
-        """(B, 3): rounding of the moments, underflow, and the errors of the weights themselves; and
-        (B,) the rounding of third moments.
+    def _coefficients(
+        self, expansion: WeightedExpansion, combination: Combination
+    ) -> tuple[Array, Array, Array]:
+        """`k_i t_i` (B, N); errors (B, 3) of their moments: rounding, underflow, and the errors of
+        the weights themselves; and (B,) the rounding of third moments.
 
-        Where the weights are inexact, by Cauchy-Schwarz: `sum |t_i| k_i eta_i (|z_i| + |c|)^n` of
-        `moment_errors` is at most |t| times the root of a squared size, of which their own errors
-        cost as much, and nothing of every weight is formed.
+        Where the weights are inexact, by Cauchy-Schwarz: the errors of `terms` are at most |t|
+        times the root of a squared size, of which their own errors cost as much, and nothing of
+        every weight is formed.
         """
-        xp, N = namespace(coefficients), coefficients.shape[1]
-        weights = xp.reshape(combination.weights, (-1, N))
+        xp, K, weights = namespace(expansion.K), expansion.K, combination.weights
+        N = K.shape[1]
         if combination.slack is None:
-            rounding = self.moment_errors(coefficients)
-            underflow = self.floor * xp.sum(xp.abs(weights), axis=1)
+            coefficients, rounding = self.terms(K, combination.signed)
+            underflow = self.floor * xp.sum(xp.abs(xp.reshape(weights, (-1, N))), axis=1)
             terms = xp.sum(xp.abs(coefficients), axis=1) if combination.own else 0.0
             errors, third = rounding[:, :3], rounding[:, 3]
         else:
-            length = up(root(_row_squares(weights)), N + 8)
+            coefficients, squares = _products_and_squares(K, weights, combination.own)
+            length = up(root(squares), N + 8)
             sizes, wrong = (up(xp.sqrt(part), 2) for part in expansion.squared_sizes)
-            eta = gamma(N + 2 * self.points.shape[1] + 40)
+            eta = gamma(N + 2 * self.points.shape[1] + 136)
             errors = up(length[:, None] * (eta * sizes + wrong), 8)
             third = up(errors[:, 2] * self._largest_extent, 2)
             underflow = up(self.floor * N**0.5 * length, 4)
@@ -213,7 +211,7 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         if combination.own:
             last = up(gamma(4) * (self.variance + terms), 8)
             errors = errors + xp.stack([last, 0.0 * last, 0.0 * last], axis=1)
-        return errors, third
+        return coefficients, errors, third
 
     def _tail_bound(
         self,
@@ -246,23 +244,23 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         rest = namespace(known).sqrt(nonnegative(left + gamma(16) * squared_norm))
         return finite_product(rest, self.tail(higher.order, geometry.rho2))
 
-    def center_variance(self, expansion: WeightedExpansion) -> tuple[PerCell, PerCell]:
+    def center_variance(self, expansion: WeightedExpansion) -> tuple[Array, Array]:
         xp = namespace(expansion.K)
         zero = xp.zeros_like(expansion.geometry.rho2)
         return zero + self.variance, zero
 
-    def largest_variance(self, expansion: WeightedExpansion) -> PerCell:
+    def largest_variance(self, expansion: WeightedExpansion) -> Array:
         return self.center_variance(expansion)[0]
 
-    def variance_range(self, expansion: WeightedExpansion) -> tuple[PerCell, PerCell]:
+    def variance_range(self, expansion: WeightedExpansion) -> tuple[Array, Array]:
         value, _ = self.center_variance(expansion)
         return value, value
 
-    def row_sizes(self, expansion: WeightedExpansion) -> tuple[PerCell, PerCell]:
+    def row_sizes(self, expansion: WeightedExpansion) -> tuple[Array, Array]:
         """Roots of `squared_sizes` of order 0."""
         return self._root_sizes(expansion, 0)
 
-    def derivative_sizes(self, expansion: WeightedExpansion) -> tuple[PerCell, PerCell]:
+    def derivative_sizes(self, expansion: WeightedExpansion) -> tuple[Array, Array]:
         """Roots of `squared_sizes` of order 1; the differences z - c round 16 times at most."""
         size, error = self._root_sizes(expansion, 1)
         return size, up(error + gamma(16) * size, 4)
@@ -285,24 +283,24 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         matrix = _multiples_of_identity(up(self.variance * chord, 2), geometry.half)
         return QuadraticForm(matrix, namespace(chord).zeros_like(chord))
 
-    def remainder(self, expansion: WeightedExpansion, order: int) -> PerCell:
+    def remainder(self, expansion: WeightedExpansion, order: int) -> Array:
         rho2 = expansion.geometry.rho2
         return self.zeroth_remainder(rho2) if order == 0 else self.first_remainder(rho2)
 
-    def step_length(self, cells: ImageCells) -> PerCell:
+    def step_length(self, cells: ImageCells) -> Array:
         """R0 at the offsets' scaled length."""
         xp = namespace(cells.center)
         rho2 = up(xp.sum((cells.offset * self.inverse_length) ** 2), cells.offset.shape[0] + 12)
         return self.zeroth_remainder(rho2 + 0.0 * cells.center[:, 0])
 
-    def first_tail(self, expansion: WeightedExpansion) -> PerCell:
+    def first_tail(self, expansion: WeightedExpansion) -> Array:
         return self.tail(1, expansion.geometry.rho2)
 
-    def derivatives(self, expansion: WeightedExpansion) -> Derivatives:
+    def derivatives(self, expansion: WeightedExpansion) -> Array:
         """`k_i (z_ij - c_j)`."""
         return self._derivatives(expansion.K, expansion.scaled)
 
-    def derivative_parts(self, expansion: WeightedExpansion, cells: int) -> Iterator[Derivatives]:
+    def derivative_parts(self, expansion: WeightedExpansion, cells: int) -> Iterator[Array]:
         for start in range(0, len(expansion.K), cells):
             part = slice(start, start + cells)
             yield self._derivatives(expansion.K[part], expansion.scaled[part])
@@ -337,7 +335,7 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         sizes, errors = expansion.squared_sizes
         return SecondDegree(xp.concat(rows, axis=1), sizes, errors, tail, self.variance)
 
-    def second_derivatives(self, expansion: WeightedExpansion) -> Annotated[Array, "B pairs N"]:
+    def second_derivatives(self, expansion: WeightedExpansion) -> Array:
         """(B, f (f+1)/2, N): `k_i (z_ij - c_j) (z_ik - c_k)`, j <= k in lexicographic order."""
         xp = namespace(expansion.K)
         u = self.points.T[None, :, :] - expansion.scaled[:, :, None]
@@ -346,11 +344,8 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         return expansion.K[:, None, :] * u[:, j] * u[:, k]
 
     def paper_bound(
-        self,
-        expansion: WeightedExpansion,
-        weights: Annotated[Array, "N"],
-        slope: Array | None = None,
-    ) -> PerCell:
+        self, expansion: WeightedExpansion, weights: Array, slope: Array | None = None
+    ) -> Array:
         extents = self.point_norms + self.reach
         # relative_error >= 0.6 of every error of r^2, that of the fixed features included
         errors = 2.0 * self.relative_error
@@ -361,7 +356,7 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
 
 
 @fused
-def length_below(x: Array, dims: int) -> PerCell:
+def length_below(x: Array, dims: int) -> Array:
     """Lower bound of the Euclidean (Frobenius) norm over the last `dims` axes."""
     xp = namespace(x)
     axes = tuple(range(1, 1 + dims))
@@ -377,8 +372,10 @@ def _multiples_of_identity(amount: Array, half: Array) -> Array:
 
 
 @fused
-def _row_squares(rows: Array) -> Array:
-    return row_products(rows, rows)
+def _products_and_squares(K: Array, weights: Array, opposite: bool) -> tuple[Array, Array]:
+    """`k_i t_i` (B, N), or `-k_i t_i`, and |t|^2."""
+    rows = namespace(K).reshape(weights, (-1, K.shape[1]))
+    return (-(K * weights) if opposite else K * weights), row_products(rows, rows)
 
 
 @fused

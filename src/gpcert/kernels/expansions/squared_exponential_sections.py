@@ -23,11 +23,11 @@ from typing import Annotated
 
 import numpy as np
 
-from gpcert.arrays import Array, Backend, Derivatives, PerCellAndPoint, PerOrder, Points, namespace
+from gpcert.arrays import Array, Backend, Inputs, Points, namespace
 from gpcert.kernels.expansions.geometry import inverse_lengths
-from gpcert.kernels.expansions.higher_degrees import HigherTerms, cubic_terms
 from gpcert.kernels.expansions.squared_exponential import LocalSquaredExponential, WeightedExpansion
 from gpcert.kernels.expansions.squared_exponential_errors import kernel_errors, subtraction_error
+from gpcert.kernels.expansions.squared_exponential_table import Cubes
 from gpcert.regions.frame import power_of_two
 from gpcert.rounding import gamma, nonnegative, up
 
@@ -51,7 +51,7 @@ class Sections:
     def build(
         kernel: tuple[np.ndarray, float],
         points: Points,
-        X: Annotated[np.ndarray, "n d"],
+        X: Inputs,
         sections: tuple[np.ndarray, np.ndarray],
         extent: Annotated[np.ndarray, "Q"],
     ) -> Sections:
@@ -116,12 +116,12 @@ class SquaredExponentialSections(LocalSquaredExponential):
 
     extents: Array = None
 
-    def values(self, scaled: Annotated[Array, "B f"]) -> tuple[PerCellAndPoint, PerCellAndPoint]:
+    def values(self, scaled: Array) -> tuple[Array, Array]:
         distances = (self.points - scaled) ** 2
         exponent = -0.5 * (distances + self.fixed_distances)
         return distances, self.variance * namespace(scaled).exp(exponent)
 
-    def squared_sizes(self, K: PerCellAndPoint) -> tuple[PerOrder, PerOrder]:
+    def squared_sizes(self, K: Array) -> tuple[Array, Array]:
         """The sums of the parent, cell by cell."""
         xp = namespace(K)
         extent2, square = self.extents**2, K**2
@@ -136,64 +136,45 @@ class SquaredExponentialSections(LocalSquaredExponential):
         first, second = (up(xp.stack(part, axis=1), N + 16) for part in (sums, errors))
         return first + self.floor * N, second + self.floor * N
 
-    def restricted_to(self, index: Annotated[Array, "i"]) -> None:
+    def restricted_to(self, index: Array) -> None:
         """Every cell has a table of its own: nothing to be shared."""
         del index
 
-    def moments(self, coefficients: PerCellAndPoint, scaled: Array) -> tuple[Array, Array, Array]:
-        """`sum_i a_bi (1, u_bi, u_bi^2)` with u = p - c, formed about the centre directly."""
+    def moments_and_cubes(
+        self, coefficients: Array, scaled: Array
+    ) -> tuple[tuple[Array, Array, Array], Cubes]:
+        """`sum_i a_bi (1, u_bi, u_bi^2)`, u = p - c, and of u_bi^3, all about the centre itself."""
         xp = namespace(coefficients)
-        u = self.points - scaled
-        first = coefficients * u
-        zeroth, gradient = xp.sum(coefficients, axis=1), xp.sum(first, axis=1)
-        return zeroth, gradient[:, None], xp.sum(first * u, axis=1)[:, None, None]
-
-    def higher_terms(
-        self,
-        coefficients: PerCellAndPoint,
-        scaled: Array,
-        moments: tuple[Array, Array, Array],
-        box: tuple[Array, Array],
-        rounding: Annotated[Array, "B"],
-        drift: Array | None = None,
-        copies: int = 1,
-    ) -> HigherTerms:
-        """Third moments about the centre: the shift of `cubic_terms` has nothing left to do."""
-        del copies
-        xp = namespace(coefficients)
-        u = self.points - scaled
-        third = xp.sum(coefficients * u * u * u, axis=1)  # a power is far slower than products
-        error = rounding + self._cubic_floor
-        if drift is not None:
-            error = error + up(drift * self._largest_extent, 4)
-        return cubic_terms(third[:, None], moments, 0.0 * scaled, error, box)
+        u, terms, sums = self.points - scaled, coefficients, []
+        for _ in range(4):
+            sums.append(xp.sum(terms, axis=1))
+            terms = terms * u
+        zeroth, first, second, third = sums
+        return (zeroth, first[:, None], second[:, None, None]), (third[:, None], 0.0 * scaled)
 
     @cached_property
     def _largest_extent(self) -> float:
         return float(namespace(self.extents).max(self.extents))
 
-    def moment_errors(self, coefficients: PerCellAndPoint) -> PerOrder:
-        """`sum_i |a_i| eta_i (|p_i| + |c|)^n` as in the parent: dot products of N terms whose
-        factors carry fewer than 3n + 8 further roundings."""
-        xp = namespace(coefficients)
-        N = coefficients.shape[1]
+    def terms(self, K: Array, weights: Array) -> tuple[Array, Array]:
+        """As in the parent, with each cell's own points."""
+        xp, N = namespace(K), K.shape[1]
+        coefficients = K * weights
         term = xp.abs(coefficients) * (gamma(N + 34) + self.relative_error)
         columns = []
         for _ in range(4):
             columns.append(xp.sum(term, axis=1))
             term = term * self.extents
-        return up(xp.stack(columns, axis=1), N + 16)
+        return coefficients, up(xp.stack(columns, axis=1), N + 16)
 
-    def center_values(
-        self, expansion: WeightedExpansion, weights: Annotated[Array, "m N"]
-    ) -> tuple[Annotated[Array, "B m"], Annotated[Array, "B m"]]:
+    def center_values(self, expansion: WeightedExpansion, weights: Array) -> tuple[Array, Array]:
         """As in the parent, with errors cell by cell."""
         xp, N, sizes = namespace(expansion.K), expansion.K.shape[1], abs(weights)
         terms = expansion.K * (gamma(N + 34) + self.relative_error)
         errors = up(terms @ sizes.T, N + 16) + self.floor * xp.sum(sizes, axis=1)
         return expansion.K @ weights.T, errors
 
-    def derivative_parts(self, expansion: WeightedExpansion, cells: int) -> Iterator[Derivatives]:
+    def derivative_parts(self, expansion: WeightedExpansion, cells: int) -> Iterator[Array]:
         """All at once: every cell has points of its own."""
         del cells
         yield self.derivatives(expansion)
@@ -207,11 +188,8 @@ class SquaredExponentialSections(LocalSquaredExponential):
         return (expansion.K * (self.points - expansion.scaled) ** 2)[:, None, :]
 
     def paper_bound(
-        self,
-        expansion: WeightedExpansion,
-        weights: Annotated[Array, "N"],
-        slope: Array | None = None,
-    ) -> Annotated[Array, "B"]:
+        self, expansion: WeightedExpansion, weights: Array, slope: Array | None = None
+    ) -> Array:
         """`-s^2 sum max(-t_i, 0) exp(-F_i/2)`, as `0 <= k <= s^2 exp(-F/2)` on the whole section.
 
         The paper's own lines, which pay on large cells of several features, are not formed here.
@@ -223,6 +201,6 @@ class SquaredExponentialSections(LocalSquaredExponential):
         total = caps @ nonnegative(-weights)
         return -up(total + self.floor * float(xp.sum(xp.abs(weights))), len(weights) + 16)
 
-    def slice_norm(self, weights: Annotated[np.ndarray, "N"]) -> float | None:
+    def slice_norm(self, weights: np.ndarray) -> float | None:
         """Norms differ between sections; that over all features holds on each of them."""
         return None

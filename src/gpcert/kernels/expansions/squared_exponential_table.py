@@ -11,11 +11,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Annotated, Self
+from typing import Self
 
 import numpy as np
 
-from gpcert.arrays import Array, Backend, PerCell, PerCellAndPoint, PerOrder, Reals, Rows, namespace
+from gpcert.arrays import Array, Backend, PerCell, PerCellAndPoint, namespace
 from gpcert.deadline import checkpoint
 from gpcert.fusion import dot, fused
 from gpcert.kernels.expansions.box_metric import Box, box_metric
@@ -23,6 +23,7 @@ from gpcert.kernels.expansions.geometry import inverse_lengths
 from gpcert.kernels.expansions.higher_degrees import (
     HIGHEST_DEGREE,
     HigherTerms,
+    Triples,
     cubic_terms,
     gram_terms,
     shared_gram_terms,
@@ -30,7 +31,6 @@ from gpcert.kernels.expansions.higher_degrees import (
 from gpcert.kernels.expansions.squared_exponential_errors import kernel_errors, subtraction_error
 from gpcert.kernels.exponentials import exponential_tail
 from gpcert.kernels.nodes.moments import MomentTable
-from gpcert.kernels.nodes.symmetric_tensors import sorted_index
 from gpcert.regions import Region
 from gpcert.regions.frame import power_of_two
 from gpcert.rounding import (
@@ -50,6 +50,9 @@ from gpcert.rounding import (
 FARTHEST = 2.0**20
 """Squared distances in the fixed features end here: k is below TINY there and beyond, which every
 value allows, and an infinite one would make NaN of a slope of 0."""
+
+Cubes = tuple[Array, Array]
+"""Third moments (B, n) over sorted triples, and the centres (B, f) they are to be shifted to."""
 
 MOST_CUBIC_FEATURES = 12
 """Up to here all third moments (f^3/6 columns) cost less than one product with an N x N matrix."""
@@ -91,8 +94,8 @@ class SquaredExponentialTable:
     @classmethod
     def build(
         cls,
-        points: Annotated[np.ndarray, "N d"],
-        lengths: Annotated[np.ndarray, "d"],
+        points: np.ndarray,
+        lengths: np.ndarray,
         variance: float,
         region: Region,
         backend: Backend,
@@ -133,7 +136,7 @@ class SquaredExponentialTable:
             direct=direct,
         )
 
-    def scaled_centers(self, centers: Annotated[Array, "B f"]) -> Annotated[Array, "B f"]:
+    def scaled_centers(self, centers: Array) -> Array:
         """`(c - origin) / l`."""
         return (centers - self.origin) / self.lengths
 
@@ -166,7 +169,7 @@ class SquaredExponentialTable:
         """(N,) squared norms of the scaled points."""
         return namespace(self.points).sum(self.points**2, axis=1)
 
-    def squared_sizes(self, K: PerCellAndPoint) -> tuple[PerOrder, PerOrder]:
+    def squared_sizes(self, K: Array) -> tuple[Array, Array]:
         """(B, 3) upper bounds of `sum_i k_i^2 m_i^2n`, m_i >= |z_i - c|, n = 0, 1, 2, and of the
         same of the errors: one product of K^2 with powers of the extents."""
         N = K.shape[1]
@@ -178,56 +181,55 @@ class SquaredExponentialTable:
         """(N, 6): what `squared_sizes` sums K^2 with."""
         xp = namespace(self.points)
         extent2 = (self.point_norms + self.reach) ** 2
-        powers = xp.stack([xp.ones_like(extent2), extent2, extent2**2], axis=1)
-        relative = self.relative_error[:, None]
+        powers = xp.stack([xp.ones_like(extent2), extent2, extent2**2])
+        relative = self.relative_error
         # the first sums are about k itself, not fl(k): k <= (1 + relative) fl(k)
-        return xp.concat([powers * (1.0 + relative) ** 2, powers * relative**2], axis=1)
+        return xp.concat([powers * (1.0 + relative) ** 2, powers * relative**2]).T
 
     @cached_property
     def _table(self) -> MomentTable:
         return MomentTable(self.points)
 
-    def moments(self, coefficients: PerCellAndPoint, scaled: Array) -> tuple[Array, Array, Array]:
-        """`sum_i a_bi (1, u_i, u_i u_i^T)` for coefficients (B, N), u_i = z_i - c_b scaled."""
-        return self._table.moments(coefficients, scaled)
+    def moments_and_cubes(
+        self, coefficients: PerCellAndPoint, scaled: Array
+    ) -> tuple[tuple[Array, Array, Array], Cubes | None]:
+        """`sum_i a_bi (1, u_i, u_i u_i^T)` for coefficients (B, N), u_i = z_i - c_b scaled, and for
+        few features the third moments, by one product."""
+        if 0 < self.points.shape[1] <= MOST_CUBIC_FEATURES:
+            moments, third = self._table.moments_and_cubes(coefficients, scaled)
+            return moments, (third, scaled)
+        return self._table.moments(coefficients, scaled), None
 
     @cached_property
-    def _cubes(self) -> Array:
-        """(N, n) products z_j z_k z_l over the sorted triples of features."""
-        xp = namespace(self.points)
-        triples, _ = sorted_index(self.points.shape[1], 3)
-        z = self.points
-        j, k, m = (xp.asarray(triples[:, i], device=z.device) for i in range(3))
-        return z[:, j] * z[:, k] * z[:, m]
+    def _triples(self) -> Triples:
+        return Triples.of(self.lengths.shape[-1], self.points)
 
     def higher_terms(
         self,
         coefficients: Array,
         scaled: Array,
-        moments: tuple[Array, Array, Array],
+        moments: tuple[tuple[Array, Array, Array], Cubes | None],
         box: Box,
         rounding: PerCell,
         drift: Array | None = None,
         copies: int = 1,
     ) -> HigherTerms | None:
-        """Third moments by one matrix product for few features, `rounding` (B,) as in
-        `moment_errors`; else the points' Gram matrix, N^2 a cell, once for all `copies` of a cell.
-        """
+        """Third `moments_and_cubes` if known, `rounding` (B,) the last of `terms`; else the
+        points' Gram matrix, N^2 per cell, once for all `copies` of a cell."""
         xp = namespace(coefficients)
-        f = self.points.shape[1]
         # |T_n| <= sum |a_i| m_i^n, and m_i^n <= m_i^2 (largest m)^(n-2)
         growth = [self._largest_extent ** (n - 2) for n in range(3, HIGHEST_DEGREE + 1)]
         drifts = xp.stack([0.0 * box[1] if drift is None else drift * g for g in growth], axis=1)
-        if 0 < f <= MOST_CUBIC_FEATURES:
-            third = coefficients @ self._cubes
+        lower, cubes = moments
+        if cubes is not None:
             error = rounding + self._cubic_floor + up(drifts[:, 0], 4)
-            return cubic_terms(third, moments, scaled, error, box)
+            return cubic_terms(*cubes, lower, self._triples, error, box)
         if not bool(xp.any(box[1] > 0)):
             return None  # single points have no higher degrees
         return self.gram_degrees(coefficients, scaled, box, 3, up(drifts, 8), copies)
 
     def gram_degrees(
-        self, coefficients: Array, scaled: Rows, box: Box, first: int, drifts: Array, copies: int
+        self, coefficients: Array, scaled: Array, box: Box, first: int, drifts: Array, copies: int
     ) -> HigherTerms | None:
         """Degrees `first` (2 or 3) to 6 from the points' Gram matrix; None where that is large."""
         xp, (N, f) = namespace(coefficients), self.points.shape
@@ -263,7 +265,7 @@ class SquaredExponentialTable:
         known = xp.where(plain, found.known, 0.0 * found.known)  # not of T'_n
         return replace(found, known=known)
 
-    def first_moments(self, coefficients: Array, scaled: Rows) -> tuple[PerCell, Rows]:
+    def first_moments(self, coefficients: Array, scaled: Array) -> tuple[Array, Array]:
         """The first two of `moments`."""
         return self._table.first_moments(coefficients, scaled)
 
@@ -277,38 +279,42 @@ class SquaredExponentialTable:
         """What underflow can cost a moment of degree up to six."""
         return self.floor * (1.0 + self._largest_extent) ** HIGHEST_DEGREE
 
-    def moment_errors(self, coefficients: PerCellAndPoint) -> PerOrder:
-        """`sum_i |a_i| eta_i (|z_i| + |c|)^n`, eta_i = gamma(N + 2f + 32) + relative error of k.
+    def terms(self, K: PerCellAndPoint, weights: Array) -> tuple[PerCellAndPoint, Array]:
+        """`a_i = k_i t_i` (B, N), and errors (B, 4) of their moments of degree n about a centre:
+        `sum_i |a_i| eta_i (|z_i| + |c|)^n`, eta_i = gamma(N + 2f + 128) + relative error of k.
 
         Reason: each moment is a dot product of N terms whose factors carry at most 3n + 8 further
-        roundings; intermediate shifts are bounded by `(|z_i| + |c|)^n`, in norm, termwise.
+        roundings. Shifted to the centre, the errors of the products add up by `(|z_i| + |c|)^n` in
+        norm, as lower moments enter only through the products; the shifts' own roundings (fewer
+        than 14) meet sizes of at most `7 (|z_i| + |c|)^n`, since `|u_i| <= |z_i| + |c|`.
         """
-        return up(_sums_of_sizes(coefficients, self._error_columns), self.points.shape[0] + 8)
+        coefficients, sums = _products_and_sizes(K, weights, self._error_columns)
+        return coefficients, up(sums, self.points.shape[0] + 8)
 
     @cached_property
     def _error_columns(self) -> Array:
-        """(N, 4), see `moment_errors`."""
+        """(N, 4), see `terms`."""
         N, f = self.points.shape
-        eta = gamma(N + 2 * f + 32) + self.relative_error
+        eta = gamma(N + 2 * f + 128) + self.relative_error
         extent = self.point_norms + self.reach
-        return namespace(extent).stack([eta * extent**n for n in range(4)], axis=1)
+        return namespace(extent).stack([eta * extent**n for n in range(4)]).T
 
     @property
     def floor(self) -> float:
         """What underflow can cost a moment of order <= 2 for each unit of `sum |t_i|`."""
         return TINY * max(1.0, self.variance) * (1.0 + self._largest_extent) ** 2
 
-    def tail(self, order: int, rho2: PerCell) -> PerCell:
+    def tail(self, order: int, rho2: Array) -> Array:
         """`s sqrt(sum_{k>n} rho2^k / k!)`, rounded up."""
         xp = namespace(rho2)
         return up(math.sqrt(self.variance) * xp.sqrt(exponential_tail(rho2, order)), 4)
 
-    def zeroth_remainder(self, rho2: Reals) -> Reals:
+    def zeroth_remainder(self, rho2: Array) -> Array:
         """`s sqrt(2 (1 - exp(-rho2/2)))`, rounded up."""
         xp = namespace(rho2)
         return up(xp.sqrt(-2.0 * self.variance * xp.expm1(-0.5 * up(rho2, 2))), EXP_ULPS + 8)
 
-    def first_remainder(self, rho2: Reals) -> Reals:
+    def first_remainder(self, rho2: Array) -> Array:
         """Exact R1 (which grows with rho), or `b2/2 = s sqrt(3) rho^2 / 2` where that is smaller.
 
         `R1^2 = s^2 ((2 + rho2) - 2 exp(-rho2/2) (1 + rho2))`; what cancels is at most 2 + rho2 in
@@ -320,14 +326,14 @@ class SquaredExponentialTable:
         exact = up(math.sqrt(self.variance) * xp.sqrt(square), 8)
         return xp.minimum(exact, up(0.5 * math.sqrt(3.0 * self.variance) * x, 8))
 
-    def known_squared_norm(self, value: PerCell, gradient: PerCell, hessian: PerCell) -> PerCell:
+    def known_squared_norm(self, value: Array, gradient: Array, hessian: Array) -> Array:
         """`(f^2 + |g|^2 + |H|_F^2 / 2) / s^2`: the coefficients in the orthonormal basis."""
         xp = namespace(value)
         total = nonnegative(value) ** 2 + nonnegative(gradient) ** 2
         total = total + 0.5 * nonnegative(hessian) ** 2
         return xp.where(total > 0, down(total / self.variance, 12), xp.zeros_like(total))
 
-    def slice_norm(self, weights: Annotated[np.ndarray, "N"]) -> float | None:
+    def slice_norm(self, weights: np.ndarray) -> float | None:
         """`t'^T K' t'` with t'_i = t_i exp(-fixed distance_i / 2) and K' on the free features.
 
         Reason: with some features fixed, k(x, z_i) factors into a constant and the same kernel on
@@ -389,5 +395,6 @@ def _sums_of_squares(rows: Array, columns: Array) -> Array:
 
 
 @fused
-def _sums_of_sizes(rows: Array, columns: Array) -> Array:
-    return dot(namespace(rows).abs(rows), columns)
+def _products_and_sizes(K: Array, weights: Array, columns: Array) -> tuple[Array, Array]:
+    rows = K * weights
+    return rows, dot(namespace(rows).abs(rows), columns)

@@ -120,7 +120,7 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
     ) -> FunctionModel:
         """The polynomial of the best degree, and what it leaves, cell by cell."""
         batch, sizes = expansion.batch, expansion.sizes
-        xp, a = namespace(expansion.geometry.rho2), expansion.spread(combination.weights)
+        xp, a = namespace(expansion.geometry.rho2), expansion.spread(combination.signed)
         own = OwnTerm.of(batch, sizes) if combination.own else None
         norm = xp.zeros_like(expansion.geometry.rho2) + combination.squared_norm
         norm = up(xp.sqrt(norm), 2)
@@ -130,7 +130,7 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
             better = tails[n] <= error
             error = xp.where(better, tails[n], error)
             degree = xp.where(better, xp.full_like(norm, float(n)), degree)
-        binned = batch.binned(combination.weights)
+        binned = batch.binned(combination.signed)
         near, gained, cubic = None, False, None
         if pointwise:
             local, left_out = pointwise_remainder(batch, a, combination.slack, binned)
@@ -154,7 +154,7 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
     ) -> FunctionModel:
         """The polynomial of the chosen degree; coefficients that are not used become zero."""
         batch, near = expansion.batch, choice.near
-        xp, a = namespace(choice.error), expansion.spread(combination.weights)
+        xp, a = namespace(choice.error), expansion.spread(combination.signed)
         jet = None if near is not None or choice.binned is None else choice.binned.jet()
         if jet is None:
             jet = batch.contract(a if near is None else xp.where(near, xp.zeros_like(a), a))

@@ -5,6 +5,7 @@ Proofs: docs/mathematics.md, statements 4.1 and 16.3.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated
@@ -13,6 +14,7 @@ import numpy as np
 
 from gpcert.arrays import Array, PerCell, PerCellMatrix, namespace, to_numpy
 from gpcert.fusion import fused
+from gpcert.kernels.nodes.symmetric_tensors import sorted_index
 
 MOST_FEATURES_AT_ONCE = 32
 """Up to here the second moments of all boxes are one matrix product."""
@@ -30,12 +32,29 @@ class MomentTable:
     points: Annotated[Array, "N d"]
 
     @cached_property
-    def _monomials(self) -> Array:
-        """(N, 1 + f + f^2): the columns 1, z, z z^T of every point, for one matrix product."""
-        xp = namespace(self.points)
-        N, f = self.points.shape
-        outer = xp.reshape(self.points[:, :, None] * self.points[:, None, :], (N, f * f))
-        return xp.concat([self._linear, outer], axis=1)
+    def _quadratic(self) -> Array:
+        """(N, 1 + f + f (f + 1) / 2): the columns 1, z, z_j z_k of every point."""
+        return namespace(self.points).concat([self._linear, self._products(2)], axis=1)
+
+    @cached_property
+    def _cubic(self) -> Array:
+        """`_quadratic` and the columns z_j z_k z_l."""
+        return namespace(self.points).concat([self._quadratic, self._products(3)], axis=1)
+
+    def _products(self, degree: int) -> Array:
+        """(N, n): the products of `degree` sorted features."""
+        xp, z = namespace(self.points), self.points
+        index = xp.asarray(sorted_index(z.shape[1], degree).entries, device=z.device)
+        return math.prod((z[:, index[:, i]] for i in range(1, degree)), start=z[:, index[:, 0]])
+
+    @cached_property
+    def _place(self) -> Array:
+        """(f^2,): where the products of degree 2 stand in a matrix."""
+        f = self.points.shape[1]
+        first, second = np.triu_indices(f)
+        place = np.zeros((f, f), dtype=int)
+        place[first, second] = place[second, first] = np.arange(len(first))
+        return namespace(self.points).asarray(place.reshape(-1), device=self.points.device)
 
     @cached_property
     def _linear(self) -> Array:
@@ -73,19 +92,25 @@ class MomentTable:
 
     def moments(self, coefficients: Array, centers: Array) -> tuple[Array, Array, PerCellMatrix]:
         """`sum a`, `sum a u` and `sum a u u^T` (B, f, f), exactly symmetric."""
-        f = self.points.shape[1]
-        if f <= MOST_FEATURES_AT_ONCE:
-            return _centred_product(coefficients @ self._monomials, centers)
+        if self.points.shape[1] <= MOST_FEATURES_AT_ONCE:
+            return _centred_product(coefficients @ self._quadratic, self._place, centers)
         # few boxes of many features: z z^T of all points would fill the memory
         zeroth = namespace(centers).sum(coefficients, axis=1)
         return _centred(zeroth, coefficients @ self.points, self._second(coefficients), centers)
 
+    def moments_and_cubes(
+        self, coefficients: Array, centers: Array
+    ) -> tuple[tuple[Array, Array, PerCellMatrix], Array]:
+        """`moments`, and `sum a z_j z_k z_l` (B, n) over the sorted triples, by one product."""
+        raw, count = coefficients @ self._cubic, self._quadratic.shape[1]
+        return _centred_product(raw[:, :count], self._place, centers), raw[:, count:]
+
 
 @fused
-def _centred_product(raw: Array, centers: Array) -> tuple[Array, Array, Array]:
-    """`_centred` of the moments side by side (B, 1 + f + f^2)."""
-    f = centers.shape[1]
-    second = namespace(raw).reshape(raw[:, 1 + f :], (raw.shape[0], f, f))
+def _centred_product(raw: Array, place: Array, centers: Array) -> tuple[Array, Array, Array]:
+    """`_centred` of the moments side by side, those of degree 2 where `place` says."""
+    f, xp = centers.shape[1], namespace(raw)
+    second = xp.reshape(xp.take(raw[:, 1 + f :], place, axis=1), (raw.shape[0], f, f))
     return _centred(raw[:, 0], raw[:, 1 : 1 + f], second, centers)
 
 

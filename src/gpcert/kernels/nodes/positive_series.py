@@ -16,11 +16,14 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from gpcert.arrays import Array, Reals, namespace
+from gpcert.arrays import Array, PerCell, namespace
 from gpcert.rounding import EXP_ULPS, U, up
 
 TERMS = 30
 """Powers of x that are summed for x <= 1: the rest is below 1e-25 of the first term."""
+
+STEP = 5
+"""Powers of x that are formed; the others are products of x^STEP and one of them."""
 
 LARGEST_EXPONENT = 700.0
 """Beyond, e^-x h(x) >= 0 is dropped: g(x) alone is an upper bound."""
@@ -46,7 +49,7 @@ def reverse_bessel(m: int) -> tuple[int, ...]:
     return tuple(here)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PositiveSeries:
     """Upper bounds of `g(x) - e^-x h(x)`, x >= 0; coefficients g, h >= 0, lowest first.
 
@@ -71,41 +74,52 @@ class PositiveSeries:
         return found
 
     @cached_property
-    def order(self) -> int:
-        """The power of x with which the sum vanishes at 0."""
-        return next(i for i, c in enumerate(self._taylor) if c > 0)
-
-    @cached_property
-    def _leading(self) -> list[float]:
-        return [float(c) for c in self._taylor[self.order : TERMS]]
-
-    @cached_property
     def _floats(self) -> tuple[list[float], list[float]]:
         """g and h, one rounding each."""
         return [float(c) for c in self.g], [float(c) for c in self.h]
 
-    def at(self, x: Reals) -> Reals:
-        """Upper bound; zero stays zero.
+    def at(self, x: PerCell) -> PerCell:
+        """Upper bound; zero stays zero."""
+        return all_at((self,), x)[0]
 
-        x <= 1: Horner's rule on positive numbers, so only relative rounding, and the rest of the
-        series is below 1e-25 of the sum (Statement 2.14). Above 1 the terms cancel mildly; their
-        rounding is added in full.
-        """
-        xp = namespace(x)
-        small = xp.minimum(x, xp.ones_like(x))
-        series = xp.full_like(x, self._leading[-1])
-        for c in self._leading[-2::-1]:
-            series = series * small + c
-        series = up(series * small**self.order * xp.exp(-small), 3 * TERMS + EXP_ULPS)
-        large = xp.minimum(x, xp.full_like(x, LARGEST_EXPONENT))
+
+@lru_cache(maxsize=64)
+def _table(family: tuple[PositiveSeries, ...]) -> np.ndarray:
+    """(STEP, TERMS / STEP * n): the coefficients of `g e^x - h`, powers below STEP in the rows."""
+    found = np.array([[float(c) for c in series._taylor[:TERMS]] for series in family])
+    return found.reshape(len(family), TERMS // STEP, STEP).transpose(2, 1, 0).reshape(STEP, -1)
+
+
+def all_at(family: tuple[PositiveSeries, ...], x: PerCell) -> list[PerCell]:
+    """Upper bounds of several series; zero stays zero.
+
+    x <= 1: sums of products of positive numbers, so only relative rounding, at most 3 a term, and
+    the rest of the series is below 1e-25 of the sum (Statement 2.14). Above 1 the terms cancel
+    mildly; their rounding is added in full.
+    """
+    xp = namespace(x)
+    small, large = (xp.minimum(x, xp.full_like(x, end)) for end in (1.0, LARGEST_EXPONENT))
+    powers = [xp.ones_like(x), small]
+    for _ in range(STEP - 1):
+        powers.append(powers[-1] * small)
+    table = xp.asarray(_table(family), device=x.device)
+    parts = xp.reshape(xp.stack(powers[:STEP], axis=1) @ table, (len(x), -1, len(family)))
+    total, step = parts[:, -1, :], powers[STEP][:, None]
+    for place in range(parts.shape[1] - 2, -1, -1):
+        total = total * step + parts[:, place, :]
+    near = up(total * xp.exp(-small)[:, None], 3 * TERMS + EXP_ULPS)
+    fall, found = xp.exp(-large), []
+    for number, series in enumerate(family):
         with np.errstate(over="ignore"):
-            growth = _horner(self._floats[0], x)
-        decay = xp.exp(-large) * _horner(self._floats[1], large)
+            growth = _horner(series._floats[0], x)
+        decay = fall * _horner(series._floats[1], large)
         decay = xp.where(x <= LARGEST_EXPONENT, decay, xp.zeros_like(decay))
-        roundings = 2.0 * (EXP_ULPS + 2 * (len(self.g) + len(self.h)) + 8) * U
+        roundings = 2.0 * (EXP_ULPS + 2 * (len(series.g) + len(series.h)) + 8) * U
         # the rounded exponent -x is exact: only exp, the polynomials and their difference round
         direct = up((growth - decay) + roundings * (growth + decay), 4)
-        return xp.where(x > 0, xp.where(x <= 1.0, series, direct), xp.zeros_like(x))
+        best = xp.where(x <= 1.0, near[:, number], direct)
+        found.append(xp.where(x > 0, best, xp.zeros_like(x)))
+    return found
 
 
 def _horner(coefficients: Sequence[float], x: Array) -> Array:

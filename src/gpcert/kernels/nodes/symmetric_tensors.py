@@ -45,20 +45,15 @@ def sorted_index(features: int, degree: int) -> Index:
 
 
 @lru_cache(maxsize=64)
-def _shifts(features: int, degree: int) -> tuple[tuple[tuple[int, ...], np.ndarray], ...]:
-    """For each non-empty set of places of a tuple: the places, and where the rest stands.
-
-    The rest is sorted too, so it is a tuple of a lower degree; its number among those is given.
-    """
+def _without(features: int, degree: int) -> tuple[np.ndarray, ...]:
+    """For each place of a tuple: where the rest stands, sorted too, among those of degree - 1."""
     entries = sorted_index(features, degree).entries
-    found = []
-    for count in range(1, degree + 1):
-        number = {tuple(row): i for i, row in enumerate(_rows(features, degree - count))}
-        for places in combinations(range(degree), count):
-            kept = [place for place in range(degree) if place not in places]
-            rest = [number[tuple(row)] for row in entries[:, kept].tolist()]
-            found.append((places, np.array(rest, dtype=int)))
-    return tuple(found)
+    number = {tuple(row): i for i, row in enumerate(_rows(features, degree - 1))}
+    places = [[p for p in range(degree) if p != place] for place in range(degree)]
+    return tuple(
+        np.array([number[tuple(row)] for row in entries[:, kept].tolist()], dtype=int)
+        for kept in places
+    )
 
 
 @lru_cache(maxsize=64)
@@ -101,9 +96,9 @@ def _rows(features: int, degree: int) -> list[list[int]]:
 class HigherMoments:
     """`sum_i a_bi u_i^(x n)`, n <= 4, with u_i = z_i - c_b for points z (N, f).
 
-    Rounding: a dot product of N terms, and for degree n the `2^n` terms of the shift, each with n
-    further factors; all are bounded by `|a_i| (|z_i| + |c|)^n` in Frobenius norm, so the error is
-    at most `gamma(N + 64)` times their sum over i.
+    Rounding: a dot product of N terms, and for degree n the `2^n` terms of the shift, each with at
+    most n factors and n sums; all are bounded by `|a_i| (|z_i| + |c|)^n` in Frobenius norm, so the
+    error is at most `gamma(N + 64)` times their sum over i.
     """
 
     points: Annotated[Array, "N d"]
@@ -146,20 +141,17 @@ class HigherMoments:
         return self.by_degree(self.products(coefficients, highest), highest)
 
     def centred(self, raw: list[Array], centers: Array, degree: int) -> Annotated[Array, "B n"]:
-        """(B, n) about the centres: `sum over places of (-1)^count c...c raw(rest)`."""
-        f = self.points.shape[1]
-        entries = sorted_index(f, degree).entries
-        moved = [centers.T[self._place(entries[:, place])] for place in range(degree)]
-        total = 1.0 * raw[degree]
-        for places, rest in _shifts(f, degree):
-            product = raw[degree - len(places)][self._place(rest)]
-            for place in places:
-                product *= moved[place]
-            if len(places) % 2:
-                total -= product
-            else:
-                total += product
-        return total.T
+        """(B, n) about the centres, one place of the tuples after the other, from the last:
+        `E[.. (z_k - c_k) ..] = E[.. z_k ..] - c_k E[.. ..]`, the places behind done in both."""
+        f, tensors = self.points.shape[1], list(raw[: degree + 1])
+        moved = centers.T
+        for done in range(degree):
+            for n in range(degree, done, -1):  # the lower ones are still as they were
+                place = n - 1 - done
+                product = tensors[n - 1][self._place(_without(f, n)[place])]
+                product *= moved[self._place(sorted_index(f, n).entries[:, place])]
+                tensors[n] = tensors[n] - product
+        return tensors[degree].T
 
 
 def form_size(tensor: Array, half: Array, rho: Array, degree: int) -> PerCell:
