@@ -66,7 +66,7 @@ class SquaredExponential(RadialKernel):
         value = xp.exp(-0.5 * most * most)
         return [value * power(most, k) if k else value for _, k in pairs]
 
-    def at_squares(self, r2: np.ndarray, a: float) -> np.ndarray:
+    def at_squares(self, r2: Reals, a: float) -> Reals:
         found = np.minimum(r2, 3600.0)  # r <= 60, as in `terms`
         found *= -0.5
         np.exp(found, out=found)

@@ -64,7 +64,7 @@ class Combination:
     slack: Array | None = None
 
     @cached_property
-    def signed(self) -> Array:
+    def signed(self) -> Annotated[Array, "... N"]:
         """What the values k(., z_i) are multiplied by."""
         return -self.weights if self.own else self.weights
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from gpcert.arrays import Array, PerCell, PerCellAndPoint, PerOrder, namespace
+from gpcert.arrays import Array, PerCell, PerCellAndPoint, PerOrder, Reals, namespace
 from gpcert.fusion import dot, fused
 from gpcert.kernels.exponentials import LARGEST_EXPONENT
 from gpcert.kernels.nodes.beyond import CubicPart
@@ -61,7 +61,7 @@ class Triples(NamedTuple):
     orders: Array
 
     @staticmethod
-    def of(features: int, like: Array) -> Triples:
+    def of(features: int, like: Reals) -> Triples:
         """Where the array `like` is."""
         entries, orders = sorted_index(features, 3)
         j, k, m = entries.T

@@ -141,7 +141,7 @@ class SquaredExponentialSections(LocalSquaredExponential):
         del index
 
     def moments_and_cubes(
-        self, coefficients: Array, scaled: Array
+        self, coefficients: PerCellAndPoint, scaled: Array
     ) -> tuple[tuple[Array, Array, Array], Cubes]:
         """`sum_i a_bi (1, u_bi, u_bi^2)`, u = p - c, and of u_bi^3, all about the centre itself."""
         xp = namespace(coefficients)
@@ -156,7 +156,7 @@ class SquaredExponentialSections(LocalSquaredExponential):
     def _largest_extent(self) -> float:
         return float(namespace(self.extents).max(self.extents))
 
-    def terms(self, K: Array, weights: Array) -> tuple[Array, Array]:
+    def terms(self, K: PerCellAndPoint, weights: Array) -> tuple[PerCellAndPoint, PerOrder]:
         """As in the parent, with each cell's own points."""
         xp, N = namespace(K), K.shape[1]
         coefficients = K * weights

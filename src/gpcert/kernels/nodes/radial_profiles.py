@@ -90,7 +90,7 @@ class RadialProfile(ABC):
         where a is 0 and F_n infinite. Rounded like `terms`, and once more."""
         return [a * term for term in self.terms(r, *((n, 0) for n in range(highest + 1)))]
 
-    def at_squares(self, r2: np.ndarray, a: float) -> np.ndarray:
+    def at_squares(self, r2: Reals, a: float) -> Reals:
         """`a F_0(sqrt(r2))`, a new array; without the root where none is needed."""
         return self.weighted(np.sqrt(r2), np.asarray(a), 0)[0]
 
