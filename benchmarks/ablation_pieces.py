@@ -93,12 +93,6 @@ def _far(there: Any) -> Any:
     return lambda first, *rest: np.full(len(getattr(first, "value", first)), math.inf)
 
 
-def _uniform(there: Any) -> Any:
-    """Bounds of derivatives that hold for any probability."""
-    bounds = pkgutil.resolve_name("gpcert.integrals.derivative_bounds.UNIMODAL_BOUNDS")
-    return lambda order, low, high: bounds[order - 1] + 0.0 * low
-
-
 def _whole_share(there: Any) -> Any:
     return lambda logistic, top, *rest: np.ones(len(top))
 
@@ -230,7 +224,6 @@ PIECES = (
     Piece("ranges of the classes", PORTFOLIO, _resting("ranges"), "classes"),
     Piece("comparisons of pairs", f"{CLASSES}pairs:PairBounds.range", _no_pairs, "classes"),
     Piece("pieces of the covariance", PORTFOLIO, _resting("pieces"), "classes"),
-    Piece("sub-boxes, classes", PORTFOLIO, _resting("inner classes"), "classes"),
     Piece("leader of two classes", PORTFOLIO, _resting("leader"), "classes"),
     Piece("others' share", f"{CLASSES}leading:share_of_others", _whole_share, "classes"),
     Piece("others' means where it is close", f"{CLASSES}leading:TILTS", _constant(()), "classes"),
@@ -242,19 +235,7 @@ PIECES = (
     ),
     Piece("shapes of variances", f"{CLASSES}latent:MOST_SHAPES", _constant(0), "classes"),
     Piece(
-        "derivatives 5 and 6 of softmax",
-        "likelihoods.softmax:Softmax.highest_order",
-        _constant(4),
-        "classes",
-    ),
-    Piece(
         "the links' own smoothness", f"{CLASSES}taylor_bound:_link_bounds", _answer(None), "classes"
-    ),
-    Piece(
-        "sharper derivatives",
-        f"{CLASSES}taylor_bound:unimodal_bound",
-        _uniform,
-        "classes",
     ),
     Piece(
         "rest by orthogonality",

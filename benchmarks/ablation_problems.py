@@ -292,6 +292,7 @@ CLASSIFIERS: list[tuple[str, str, tuple[Any, ...], int]] = [
     ("5 softmax, radius, d=6", COUPLED, ("softmax", (5, 6, 150, 63), 1, None, COARSE), 40),
     ("7 softmax apart, d=30", MANY, ("softmax", (7, 30, 420, 64, 3), 0, 0.08, FIRST), 100),
     ("9 softmax, varying, d=5", COUPLED, ("varying", (9, 5, 200, 65), 0, 0.05, FIRST), 100),
+    ("3 softmax, wide, d=10", "classes", ("softmax", (3, 10, 300, 66), 0, 0.25, FIRST), 400),
     ("3 softmax, tight, d=2", "classes", ("softmax", (3, 2, 60, 51), 0, 0.3, TIGHT), 1000),
     ("3 softmax, varying, d=3", "classes", ("varying", (3, 3, 60, 36), 0, 0.25, FIRST), 1000),
     ("3 softmax apart, d=3", "classes", ("varying", (3, 3, 90, 38, 4), 1, 0.3, TIGHT), 1000),

@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from gpcert.adapters.registry import BUILT_IN
+from gpcert.adapters.registry import built_in
 from gpcert.adapters.support import support_of
 
 FILE = Path(__file__).parent / "models.md"
@@ -22,7 +22,7 @@ def with_table(text: str) -> str:
     """The page with the table of today between its marks."""
     before, _, rest = text.partition(START)
     _, _, after = rest.partition(END)
-    table = support_of([place.load() for place in BUILT_IN]).markdown()
+    table = support_of(built_in()).markdown()
     return f"{before}{START}\n{table}\n{END}{after}"
 
 

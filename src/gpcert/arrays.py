@@ -245,6 +245,14 @@ def constant_array(name: str, values: Any, ndim: int | None = None) -> np.ndarra
     return array
 
 
+def whole_number(name: str, value: Any, least: int = 0) -> int:
+    """A whole number of at least `least`, or an `InputError`."""
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or value < least:
+        raise InputError(f"{name}: expected a whole number >= {least}, got {value!r}")
+    return int(value)
+
+
 def _host_array(name: str, values: Any) -> np.ndarray:
     """The values as NumPy reads them, on the host, of whatever type."""
     if type(values) is np.ndarray:

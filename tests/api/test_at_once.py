@@ -29,7 +29,7 @@ from gpcert.quantities import Mean, Probability
 from gpcert.regions import Ball, Box
 from gpcert.search import Budget
 from gpcert.search.box_family import BoxFamily
-from gpcert.search.one_box import hull_of, one_box_each
+from gpcert.search.one_box import balls_of, hull_of, one_box_each
 from gpcert.testing.effort import examples
 
 KERNELS = (SquaredExponential([0.7, 0.9], 1.5), Matern([0.8, 0.6], nu=2.5))
@@ -182,7 +182,12 @@ def test_one_box_answers_most_points(model):
 
 
 def test_what_shares_no_coordinates_is_left_to_searches_of_its_own():
-    assert at_once.certified_at_once(*_work(MODELS[0], POINTS, norm=2)) == {}
+    model, work = _work(MODELS[0], POINTS, norm=2)
+    own = [(x, Ball(x, 0.1 + 0.01 * k, norm=2), *rest) for k, (x, _, *rest) in enumerate(work)]
+    assert at_once.certified_at_once(model, own) == {}
+    other = [(x, Ball(x, 0.1, norm=2 + k % 2), *rest) for k, (x, _, *rest) in enumerate(work)]
+    assert at_once.certified_at_once(model, other) == {}
+    assert hull_of([Ball([0.0] * 3, 1.0, norm=2), Ball([0.0] * 3, [1.0, 1.0, 0.0], norm=2)]) is None
     assert hull_of([Box([0.0] * 40, [1.0] * 40), Box([0.0] * 40, [1.0] * 39 + [0.0])]) is None
     assert hull_of([Box([0.0, 2.0], [1.0, 2.0]), Box([3.0, 3.0], [3.0, 4.0])]).upper.tolist() == [
         3.0,
@@ -208,8 +213,30 @@ def test_a_deadline_leaves_the_points_to_searches_of_their_own(monkeypatch):
     assert at_once.certified_at_once(*_work(MODELS[0], POINTS, means=means)) == {}
 
 
+@pytest.mark.parametrize("norm", [1.0, 2.0, 3.0])
+@pytest.mark.parametrize("radius", [0.15, np.array([0.1, 0.3])], ids=["one", "each"])
+@pytest.mark.parametrize("model", MODELS, ids=["smooth", "rough"])
+def test_balls_share_batches(model, norm, radius):
+    """Decisions of many balls are those of a search of each, and proved where that needs one box;
+    counter-examples lie in their balls."""
+    words = {"norm": norm, "domain": (-1.2, 1.2)}
+    X = np.clip(POINTS, -1.2, 1.2)
+    table = gpcert.certify_many(model, X, radius=radius, progress=False, **words)
+    found = at_once.certified_at_once(*_work(model, X, radius, **words))
+    assert len(found) >= 20
+    assert {each.status for each in found.values()} == {Status.ROBUST, Status.NOT_ROBUST}
+    for k, (x, one) in enumerate(zip(X, table, strict=True)):
+        alone = gpcert.certify(model, x, radius=radius, progress=False, **words)
+        assert one.status == alone.status
+        assert alone.boxes > 1 or k in found
+        if one.counterexample is not None:
+            assert Ball(x, radius, **words).contains(one.counterexample)
+            assert model.predict(one.counterexample[None])[0][0, 0] * model.mean(x[None])[0, 0] <= 0
+
+
+@pytest.mark.parametrize("norm", [np.inf, 1.0, 2.0])
 @pytest.mark.parametrize("backend", ["numpy", "torch"])
-def test_one_box_holds(backend):
+def test_one_box_holds(backend, norm):
     if backend == "torch":
         pytest.importorskip("torch")
     model = MODELS[0]
@@ -218,9 +245,10 @@ def test_one_box_holds(backend):
         for sign in (1, -1)
         for kind in (Mean(0, sign), Probability(Probit(), 0, sign))
     )
-    places = [Ball(x, 0.1, domain=(-1.5, 1.5)) for x in POINTS]
-    hull = hull_of(places)
-    family = BoxFamily(model, goals, hull, backend_from_name(backend))
+    places = [Ball(x, 0.1, norm=norm, domain=(-1.5, 1.5)) for x in POINTS]
+    hull, (balls, alike) = hull_of(places), balls_of(places)
+    assert alike
+    family = BoxFamily(model, goals, hull, backend_from_name(backend), balls=balls)
     box = one_box_each(family, places, None, lambda _, low, high: np.all(high - low < 1e-3, axis=1))
     for k, place in enumerate(places):
         X = place.sample(200, k)

@@ -47,11 +47,12 @@ def test_an_interrupted_run_goes_on_where_it_was(toy, tmp_path):
 
 
 KILLED = """
-import os, signal, sys
+import os, signal, sys, time
 from tests.experiments import toy_experiment as toy
 from gpcert.experiments import catalogue, reproduce
 catalogue.NAMES += ("toy",)
 sys.modules["gpcert.experiments.toy"] = toy
+toy.FAILS[1] = lambda: time.sleep(1.0)  # a terminal is written to some times a second
 toy.FAILS[2] = lambda: os.kill(os.getpid(), signal.SIGKILL)
 reproduce("toy", output=sys.argv[1])
 """

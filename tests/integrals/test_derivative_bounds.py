@@ -14,13 +14,12 @@ import scipy.special
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpcert.integrals.derivative_bounds import PROBABILITY_LINES, UNIMODAL_BOUNDS, unimodal_bound
+from gpcert.integrals.derivative_bounds import UNIMODAL_BOUNDS
 from gpcert.testing.arb_reference import flint
 
 arb, fmpz_poly = flint().arb, flint().fmpz_poly
 
-ORDERS = range(1, 9)
-LINES = [(j, *line) for j in ORDERS for line in PROBABILITY_LINES[j - 1]]
+ORDERS = range(1, 7)
 
 
 def hermite(j):
@@ -76,14 +75,7 @@ def test_uniform_bounds_are_proved_and_sharp(j):
     assert bound * arb(1 - 1e-4) < true
 
 
-@pytest.mark.parametrize(("j", "slope", "height"), LINES)
-def test_lines_are_proved_and_sharp(j, slope, height):
-    true = worst(j, slope)
-    assert arb(height) >= true
-    assert arb(height) - arb(1e-4) < true
-
-
-@pytest.mark.parametrize(("j", "slope"), [(1, -2.33), (3, 0.71), (5, 9.92), (6, 49.0), (8, 78.67)])
+@pytest.mark.parametrize(("j", "slope"), [(1, -2.33), (3, 0.71), (5, 9.92), (6, 49.0)])
 def test_the_reference_is_what_a_dense_search_finds(j, slope):
     """The roots give all extrema: nothing on a grid falls further, and nearly as much falls."""
     z = np.linspace(-12.0, 12.0, 20001)
@@ -106,23 +98,9 @@ def interval_moment(j, a, b):
 ends = st.floats(-9.0, 9.0)
 
 
-@given(a=ends, b=ends, j=st.sampled_from(ORDERS), share=st.floats(0.0, 1.0), pad=st.floats(0, 0.3))
-def test_no_link_of_an_interval_changes_faster(a, b, j, share, pad):
+@given(a=ends, b=ends, j=st.sampled_from(ORDERS), share=st.floats(0.0, 1.0))
+def test_no_link_of_an_interval_changes_faster(a, b, j, share):
     """`share` times the indicator of an interval, and of its complement's halves, is a link."""
     a, b = min(a, b), max(a, b)
     moment = abs(interval_moment(j, a, b)) * arb(share)
-    Phi = [(1 + (arb(z) / arb(2).sqrt()).erf()) / 2 for z in (a, b)]
-    p = float((Phi[1] - Phi[0]) * arb(share))
-    below, above = np.array([max(p * (1 - 1e-15), 0.0)]), np.array([min(p * (1 + 1e-15), 1.0)])
-    bound = unimodal_bound(j, below, above)
-    assert not arb(float(bound[0])) < moment
-    assert float(bound[0]) <= UNIMODAL_BOUNDS[j - 1]
-    wider = unimodal_bound(j, np.maximum(below - pad, 0.0), np.minimum(above + pad, 1.0))
-    assert float(wider[0]) >= float(bound[0])
-
-
-@pytest.mark.parametrize("j", ORDERS)
-def test_small_and_large_probabilities_change_slowly(j):
-    ends = np.array([0.0, 1.0])
-    assert np.all(unimodal_bound(j, ends, ends) < 0.3 * UNIMODAL_BOUNDS[j - 1])
-    assert np.all(unimodal_bound(j, ends, ends) >= 0.0)
+    assert not arb(UNIMODAL_BOUNDS[j - 1]) < moment

@@ -15,7 +15,7 @@ from gpcert.rounding import gamma
 from gpcert.testing.effort import examples
 
 BITS = 200
-ORDER = 6
+ORDER = 4
 
 
 def hermite(degree, x):

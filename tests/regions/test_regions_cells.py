@@ -1,9 +1,11 @@
 from fractions import Fraction
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpcert.arrays import backend_from_name, namespace, to_numpy
 from gpcert.regions import Ball, Box, Cells
 from gpcert.testing.effort import examples
 from tests.regions.region_strategies import cell_around, regions
@@ -94,3 +96,36 @@ def test_a_point_region_has_zero_minimum():
     assert root.linear_minimum(np.zeros((1, 3, 0))).tolist() == [[0.0, 0.0, 0.0]]
     assert root.squared_norm_maximum(np.zeros(0)).tolist() == [0.0]
     assert root.empty().tolist() == [False]
+
+
+@pytest.mark.parametrize("backend", ["numpy", "torch"])
+@pytest.mark.parametrize("norm", [1.0, 2.0, 3.0])
+@pytest.mark.parametrize("radius", [0.7, [0.3, 0.9]], ids=["one", "each"])
+def test_cells_of_many_balls_are_those_of_each(norm, radius, backend):
+    """Taken, split and put together, cells keep their balls: all bounds are those of a batch of the
+    ball's own cells."""
+    if backend == "torch":
+        pytest.importorskip("torch")
+    place = backend_from_name(backend)
+    rng = np.random.default_rng(int(norm))
+    balls = [Ball(x, radius, norm=norm, domain=(-1.0, 1.0)) for x in rng.uniform(-1, 1, (5, 2))]
+    low, high = (np.stack([getattr(b, end) for b in balls]) for end in ("lower", "upper"))
+    constraint = balls[0].norm_constraint
+    own = constraint._replace(center=place.asarray(np.stack([b.center for b in balls])))
+    whole = Box(low.min(axis=0), high.max(axis=0))
+    cells = Cells(whole, place.asarray(low), place.asarray(high), own=own)
+    order = np.array([4, 0, 3, 1, 2])
+    shared = Cells.concatenate(
+        [cells.take(namespace(own.center).asarray(part)) for part in (order[:2], order[2:])]
+    )
+    shared = shared.split(np.zeros(5, dtype=int))
+    g = rng.normal(size=(10, 2))
+    w = np.array([1.0, 0.4])
+    found = [shared.linear_minimum(place.asarray(g)), shared.squared_norm_maximum(place.asarray(w))]
+    found += [shared.empty(), shared.center]
+    for k, ball in enumerate(balls[i] for i in order):
+        alone = ball.root().split(np.array([0]))
+        rows = [k, k + 5]
+        wanted = [alone.linear_minimum(g[rows]), alone.squared_norm_maximum(w)]
+        for one, other in zip(found, [*wanted, alone.empty(), alone.center], strict=True):
+            np.testing.assert_allclose(to_numpy(one)[rows], other, rtol=1e-13)

@@ -9,9 +9,8 @@ converts it. See `gpcert.adapters.adapter` for what an adapter is.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from importlib.metadata import EntryPoint, entry_points
+from dataclasses import replace
+from importlib.metadata import entry_points
 from pkgutil import resolve_name
 from typing import Any
 
@@ -26,32 +25,21 @@ GROUP = "gpcert.adapters"
 """The group of entry points; the name of each is the top-level package of the models."""
 
 
-@dataclass(frozen=True)
-class Place:
-    """A package of models, and our module (or a record of one) that is imported once one is met."""
-
-    package: str
-    where: str
-
-    def load(self) -> Adapter:
-        """The adapter."""
-        return check_adapter(resolve_name(f"gpcert.adapters.{self.where}"), self.where)
-
-
-BUILT_IN: tuple[Place, ...] = (
+BUILT_IN = (
     # first: our estimators derive from scikit-learn's base classes
-    Place("gpcert", "own"),
-    Place("sklearn", "sklearn"),
-    Place("sklearn", "sklearn_scores"),
-    Place("sklearn", "sklearn_wrappers"),
+    ("gpcert", "own"),
+    ("sklearn", "sklearn"),
+    ("sklearn", "sklearn_scores"),
+    ("sklearn", "sklearn_wrappers"),
     # before GPyTorch's, whose classes its models derive from
-    Place("botorch", "libraries:BOTORCH"),
-    Place("gpytorch", "libraries:GPYTORCH"),
-    Place("gpflow", "libraries:GPFLOW"),
-    Place("GPy", "libraries:GPY"),
-    Place("gpjax", "libraries:GPJAX"),
-    Place("tinygp", "libraries:TINYGP"),
+    ("botorch", "libraries:BOTORCH"),
+    ("gpytorch", "libraries:GPYTORCH"),
+    ("gpflow", "libraries:GPFLOW"),
+    ("GPy", "libraries:GPY"),
+    ("gpjax", "libraries:GPJAX"),
+    ("tinygp", "libraries:TINYGP"),
 )
+"""Packages of models, and our modules (or records of one), imported once a model is met."""
 
 REGISTERED: list[tuple[str, Adapter]] = []
 """Adapters that the user registered, with their packages, the latest first."""
@@ -169,23 +157,30 @@ def convert(model: Any) -> Conversion:
     )
 
 
-def _candidates(packages: set[str]) -> Iterator[Adapter]:
-    """Adapters of models of these packages, in the order of the module; each is imported, and the
-    entry points of all that is installed are read, once those before were asked."""
-    yield from [adapter for package, adapter in REGISTERED if package in packages]
-    yield from (place.load() for place in BUILT_IN if place.package in packages)
-    yield from (_loaded(entry) for entry in entry_points(group=GROUP) if entry.name in packages)
+def _candidates(packages: set[str]) -> list[Adapter]:
+    """Adapters of models of these packages, imported now, in the order of the module."""
+    found = [adapter for package, adapter in REGISTERED if package in packages]
+    return found + built_in(packages) + _declared(packages)
 
 
 def all_adapters() -> list[Adapter]:
     """Every adapter there is, ours first."""
-    found = [place.load() for place in BUILT_IN]
-    found += [adapter for _, adapter in REGISTERED]
-    return found + [_loaded(entry) for entry in entry_points(group=GROUP)]
+    return built_in() + [adapter for _, adapter in REGISTERED] + _declared()
 
 
-def _loaded(entry: EntryPoint) -> Adapter:
-    return check_adapter(entry.load(), f"entry point {entry.value!r} of {GROUP!r}")
+def built_in(packages: set[str] | None = None) -> list[Adapter]:
+    """Our own."""
+    chosen = [name for package, name in BUILT_IN if packages is None or package in packages]
+    return [check_adapter(resolve_name(f"gpcert.adapters.{name}"), name) for name in chosen]
+
+
+def _declared(packages: set[str] | None = None) -> list[Adapter]:
+    """Those of entry points."""
+    found = entry_points(group=GROUP)
+    chosen = [each for each in found if packages is None or each.name in packages]
+    return [
+        check_adapter(each.load(), f"entry point {each.value!r} of {GROUP!r}") for each in chosen
+    ]
 
 
 def _names() -> str:

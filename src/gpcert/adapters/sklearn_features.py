@@ -46,29 +46,21 @@ class Scaling:
     shift: Any = None
     scale: Any = None
 
-
-def _standard(scaler: StandardScaler) -> Scaling:
-    return Scaling(scaler.mean_ if scaler.with_mean else None, scaler.scale_)
-
-
-def _min_max(scaler: MinMaxScaler) -> Scaling:
-    # transform computes x * scale_ + min_
-    return Scaling(-scaler.min_ / scaler.scale_, 1.0 / scaler.scale_)
-
-
-def _max_abs(scaler: MaxAbsScaler) -> Scaling:
-    return Scaling(None, scaler.scale_)
-
-
-def _robust(scaler: RobustScaler) -> Scaling:
-    return Scaling(scaler.center_, scaler.scale_)
+    def numbers(self, count: int, what: str) -> tuple[np.ndarray, np.ndarray]:
+        """Shift and scale, (count,) each, of `what`."""
+        shift = finite_array(f"shift of a {what}", 0.0 if self.shift is None else self.shift)
+        scale = finite_array(f"scale of a {what}", 1.0 if self.scale is None else self.scale)
+        if np.any(scale <= 0):
+            raise InputError(f"scale of a {what}: expected positive numbers, got {scale}")
+        return np.broadcast_to(shift, (count,)), np.broadcast_to(scale, (count,))
 
 
 SCALERS: dict[type, Callable[[Any], Scaling]] = {
-    StandardScaler: _standard,
-    MinMaxScaler: _min_max,
-    MaxAbsScaler: _max_abs,
-    RobustScaler: _robust,
+    StandardScaler: lambda s: Scaling(s.mean_ if s.with_mean else None, s.scale_),
+    # transform computes x * scale_ + min_
+    MinMaxScaler: lambda s: Scaling(-s.min_ / s.scale_, 1.0 / s.scale_),
+    MaxAbsScaler: lambda s: Scaling(None, s.scale_),
+    RobustScaler: lambda s: Scaling(s.center_, s.scale_),
 }
 
 STEPS = (
@@ -205,7 +197,7 @@ def feature_map(name: str, step: Any, inputs: int) -> AnyMap:
     """The map of a fitted step with so many inputs, or a refusal that names it."""
     if step is None or (isinstance(step, str) and step == "passthrough"):
         return FeatureMap.select(inputs, np.arange(inputs))
-    if not _is_fitted(step):
+    if type(step) is not FunctionTransformer and not hasattr(step, "n_features_in_"):
         raise InputError(
             f"pipeline step {name!r}: expected a fitted {type(step).__name__}, got an unfitted "
             "one; call fit(X, y) on the pipeline first"
@@ -218,10 +210,6 @@ def feature_map(name: str, step: Any, inputs: int) -> AnyMap:
     if isinstance(step, SelectorMixin) and type(step).__module__.startswith("sklearn."):
         return FeatureMap.select(inputs, step.get_support(indices=True))
     raise _refusal(name, step)
-
-
-def _is_fitted(step: Any) -> bool:
-    return type(step) is FunctionTransformer or hasattr(step, "n_features_in_")
 
 
 def _refusal(name: str, step: Any) -> UnsupportedModelError:
@@ -243,12 +231,7 @@ def _scaled(name: str, step: Any, inputs: int) -> FeatureMap:
             f"pipeline step {name!r}: {kind}(clip=True) is not supported, because clipping is not "
             f"affine; fit with {kind}(clip=False)"
         )
-    scaling = SCALERS[type(step)](step)
-    ones, zeros = np.ones(inputs), np.zeros(inputs)
-    scale = ones if scaling.scale is None else finite_array("scale of a scaler", scaling.scale)
-    shift = zeros if scaling.shift is None else finite_array("shift of a scaler", scaling.shift)
-    if np.any(scale <= 0):
-        raise InputError(f"scale of a scaler: expected positive numbers, got {scale}")
+    shift, scale = SCALERS[type(step)](step).numbers(inputs, "scaler")
     return FeatureMap(inputs, np.arange(inputs), shift, scale)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from sklearn.gaussian_process import kernels as sk
 
-from gpcert.adapters.kernel_tree import Converted, KernelTree
+from gpcert.adapters.kernel_tree import Converted, KernelTree, one_feature
 from gpcert.arrays import finite_array
 from gpcert.errors import InputError, UnsupportedModelError
 from gpcert.kernels import (
@@ -54,10 +54,6 @@ def _constant(kernel: sk.ConstantKernel, d: int) -> Converted:
     return Converted(d, Constant(value) if value else None)
 
 
-def _rational_quadratic(kernel: sk.RationalQuadratic, d: int) -> Kernel:
-    return RationalQuadratic(_lengths(kernel), _number(kernel, "alpha"))
-
-
 def _matern(kernel: sk.Matern, d: int) -> Kernel:
     nu = float(kernel.nu)
     if nu == np.inf:
@@ -71,12 +67,13 @@ def _matern(kernel: sk.Matern, d: int) -> Kernel:
 
 
 def _exp_sine_squared(kernel: sk.ExpSineSquared, d: int) -> Kernel:
-    if d != 1:
-        raise UnsupportedModelError(
-            f"ExpSineSquared on {d} features is not supported: it is periodic in the Euclidean "
-            "distance and for more than one feature not positive definite, so that no Gaussian "
-            "process has this covariance (see gpcert.kernels.Periodic for a product over features)"
-        )
+    one_feature(
+        kernel,
+        d,
+        "it is periodic in the Euclidean distance and for more than one feature not positive "
+        "definite, so that no Gaussian process has this covariance (see gpcert.kernels.Periodic "
+        "for a product over features)",
+    )
     return Periodic(_number(kernel, "periodicity"), _number(kernel, "length_scale"))
 
 
@@ -104,7 +101,9 @@ TREE = KernelTree(
         sk.ConstantKernel: _constant,
         sk.WhiteKernel: lambda kernel, d: Converted(d, None, _number(kernel, "noise_level")),
         sk.RBF: lambda kernel, d: SquaredExponential(_lengths(kernel)),
-        sk.RationalQuadratic: _rational_quadratic,
+        sk.RationalQuadratic: lambda kernel, d: RationalQuadratic(
+            _lengths(kernel), _number(kernel, "alpha")
+        ),
         sk.Matern: _matern,
         sk.ExpSineSquared: _exp_sine_squared,
         sk.DotProduct: _dot_product,

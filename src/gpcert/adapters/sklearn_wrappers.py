@@ -56,8 +56,7 @@ from gpcert.adapters.sklearn_features import (
     folded,
     outputs_of,
 )
-from gpcert.arrays import finite_array
-from gpcert.errors import InputError, UnsupportedModelError
+from gpcert.errors import UnsupportedModelError
 from gpcert.extras import optional
 from gpcert.posterior import Posterior
 
@@ -187,7 +186,7 @@ def _target(model: TransformedTargetRegressor) -> Conversion:
     posterior = inner.posterior
     if not isinstance(posterior, Posterior) or posterior.likelihood.classifies:
         raise UnsupportedModelError("TransformedTargetRegressor: expected a regressor inside")
-    shift, scale = _numbers(_scaling(model.transformer_), posterior.outputs)
+    shift, scale = _scaling(model.transformer_).numbers(posterior.outputs, "target")
 
     def predict(X: np.ndarray) -> LibraryPrediction:
         library = inner.predict(X)
@@ -216,12 +215,3 @@ def _scaling(transformer: Any) -> Scaling:
         why = f": {NOT_GAUSSIAN}"
         raise unsupported("TransformedTargetRegressor", transformer, SCALERS, why)
     return converter(transformer)
-
-
-def _numbers(scaling: Scaling, outputs: int) -> tuple[np.ndarray, np.ndarray]:
-    """Shift and scale of every target."""
-    shift = 0.0 if scaling.shift is None else finite_array("shift of a target", scaling.shift)
-    scale = 1.0 if scaling.scale is None else finite_array("scale of a target", scaling.scale)
-    if np.any(np.asarray(scale) <= 0):
-        raise InputError(f"scale of a target: expected positive numbers, got {scale}")
-    return np.broadcast_to(shift, (outputs,)), np.broadcast_to(scale, (outputs,))

@@ -34,7 +34,7 @@ from gpcert.rounding import difference_down
 from gpcert.search import GoalResult, SearchResult, StopReason
 from gpcert.search.box_family import BoxFamily
 from gpcert.search.branch_and_bound import FIRST_BOX_SECONDS
-from gpcert.search.one_box import OneBox, hull_of, one_box_each
+from gpcert.search.one_box import OneBox, balls_of, hull_of, one_box_each
 
 POINTS_AT_ONCE = 256
 """Points of one piece of work: what Ctrl-C may lose, and one process's share."""
@@ -136,10 +136,10 @@ def family_of(
     None where they share none, or where the box around them is refused: a growing kernel may leave
     float64 between regions in which it does not.
     """
-    hull = hull_of(regions)
-    if not all(map(_plain, goals)) or hull is None:
+    hull, (balls, alike) = hull_of(regions), balls_of(regions)
+    if not all(map(_plain, goals)) or hull is None or not alike:
         return None
-    family = BoxFamily(model, tuple(goals), hull, means.backend)
+    family = BoxFamily(model, tuple(goals), hull, means.backend, balls=balls)
     try:
         _ = family.local
     except InputError:

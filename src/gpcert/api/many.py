@@ -56,8 +56,9 @@ def certify_many(
     at once and returns the points finished so far, in a table with `complete=False`; its `labels`
     say which rows of X they are, by the index of a data frame. Other parameters as in `certify`.
 
-    The first boxes of all points are bounded in shared batches; only points that one box does not
-    decide have a search of their own. `seconds` of the others are their part of a batch's time.
+    The first boxes of all points, or balls of one radius, are bounded in shared batches; only
+    points that one box does not decide have a search of their own. `seconds` of the others are
+    their part of a batch's time.
 
     Example
     -------

@@ -7,6 +7,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from gpcert.arrays import whole_number
 from gpcert.attacks.margins import Margins
 from gpcert.attacks.neighbourhoods import Neighbourhoods
 from gpcert.attacks.projected_gradient import projected_gradient
@@ -29,11 +30,8 @@ class Effort:
     iterations: int = 40
 
     def __post_init__(self) -> None:
-        for name in ("restarts", "iterations"):
-            value = getattr(self, name)
-            least = 1 if name == "iterations" else 0
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise InputError(f"{name}: expected a whole number >= {least}, got {value!r}")
+        whole_number("restarts", self.restarts)
+        whole_number("iterations", self.iterations, 1)
 
 
 @np.errstate(all="ignore")  # huge latent functions overflow

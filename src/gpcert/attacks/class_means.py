@@ -1,16 +1,138 @@
-"""Means of class links over Gaussian latent values, for many points at once. Proves nothing."""
+"""Means of class links over Gaussian latent values, for many points at once. Proves nothing.
+
+The links and the slopes of their weighted sums; nodes and weights of standard normals; the means.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
+from scipy.special import ndtr, ndtri, softmax
 
-from gpcert.attacks.class_links import link_and_slope, points_for
-from gpcert.attacks.normal_nodes import normal_nodes
-from gpcert.likelihoods import ClassLikelihood
+from gpcert.errors import InputError
+from gpcert.likelihoods import ClassLikelihood, MultinomialProbit, Softmax
+
+NOISE_STEP = 0.55
+NOISE_NODES = np.arange(-9, 12) * NOISE_STEP
+"""Where the largest of the noisy values may lie, in deviations of the noise from the largest latent
+value: from -5 to 6."""
+
+FARTHEST = 30.0
+"""Deviations beyond which a class counts for nothing."""
+
+Slope = Callable[[np.ndarray], np.ndarray]
+
+
+def link_and_slope(likelihood: ClassLikelihood, f: np.ndarray) -> tuple[np.ndarray, Slope]:
+    """Links (Q, m) at latent values f (Q, m), and `w -> gradient (Q, m) in f of sum_c w_c link_c`,
+    w the same for all rows (m,) or one a row (Q, m).
+
+    >>> links, slope = link_and_slope(Softmax(), np.zeros((1, 2)))
+    >>> links.tolist(), slope(np.array([1.0, 0.0])).tolist()
+    ([[0.5, 0.5]], [[0.25, -0.25]])
+    """
+    if isinstance(likelihood, Softmax):
+        return _softmax(f)
+    if isinstance(likelihood, MultinomialProbit):
+        return _largest(f, math.sqrt(likelihood.noise))
+    raise InputError(
+        f"likelihood: local search knows the links of Softmax and MultinomialProbit, got "
+        f"{type(likelihood).__name__}; add its link to gpcert.attacks.class_means"
+    )
+
+
+def points_for(likelihood: ClassLikelihood) -> int:
+    """How many latent points a mean over them is worth: fewer where a link takes long."""
+    return 512 if isinstance(likelihood, MultinomialProbit) else 2048
+
+
+def _softmax(f: np.ndarray) -> tuple[np.ndarray, Slope]:
+    shares = softmax(f, axis=1)
+    return shares, lambda w: shares * (w - _means(shares, w)[:, None])
+
+
+def _largest(f: np.ndarray, deviation: float) -> tuple[np.ndarray, Slope]:
+    """`P(f_c + e_c is the largest) = int g_c prod_(k != c) Phi_k dt`, g_k and Phi_k the density and
+    distribution of `f_k + e_k`: a trapezoidal sum over t around the largest f.
+
+    With `P = prod Phi_k`, `r_k = g_k / Phi_k`, `R = sum r_k` and `S = sum w_k r_k` the derivative
+    of `sum_c w_c link_c` in f_j is `int P r_j (w_j R - S) dt`.
+    """
+    x = (f.max(axis=1, keepdims=True) - f) / deviation + NOISE_NODES[:, None, None]  # (T, Q, m)
+    x = np.minimum(x, FARTHEST)
+    below = ndtr(x)
+    r = np.exp(-0.5 * x * x) / (math.sqrt(2.0 * math.pi) * below)
+    P = NOISE_STEP * below.prod(axis=2, keepdims=True)
+    links = (P * r).sum(axis=0)
+
+    def slope(w: np.ndarray) -> np.ndarray:
+        R, S = r.sum(axis=2, keepdims=True), _means(r, w)[..., None]
+        return (P * r * (w * R - S)).sum(axis=0) / deviation
+
+    return links, slope
+
+
+def _means(r: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """`sum_c r_c w_c` over the last axis, w the same for all rows or one a row."""
+    return r @ w if w.ndim == 1 else np.einsum("...m,...m->...", r, w)
+
+
+FEW = 2
+"""Up to this many dimensions a grid, beyond quasi-random points."""
+
+REACH = 6.5
+"""Standard deviations that a grid covers."""
+
+MOST_NODES = 97
+"""On each axis of a grid."""
+
+
+def normal_nodes(dimension: int, spread: float, points: int) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes (Q, dimension) and weights (Q,), symmetric about 0.
+
+    `spread` says how many units of the link's own width one standard deviation is: the wider, the
+    finer a grid. Quasi-random points are `points`, a power of two.
+
+    >>> z, mass = normal_nodes(1, 1.0, 1024)
+    >>> round(float(mass @ z[:, 0] ** 2), 8)
+    1.0
+    """
+    if dimension > FEW:
+        return _quasi_random(dimension, points)
+    # trapezoidal rule: exponentially accurate once the step is a part of 1 / spread
+    step = min(0.6, 1.6 / max(spread, 1e-3)) if math.isfinite(spread) else 0.0
+    half = (MOST_NODES - 1) // 2 if step <= 0 else min(math.ceil(REACH / step), MOST_NODES // 2)
+    return _grid(dimension, half)
+
+
+@lru_cache(maxsize=128)
+def _grid(dimension: int, half: int) -> tuple[np.ndarray, np.ndarray]:
+    axis = np.linspace(-REACH, REACH, 2 * half + 1)
+    weight = np.exp(-0.5 * axis**2)
+    weight /= weight.sum()
+    grid = np.meshgrid(*[axis] * dimension, indexing="ij")
+    mass = np.prod(np.meshgrid(*[weight] * dimension, indexing="ij"), axis=0).ravel()
+    used = mass > 1e-12 * mass.max()
+    return np.stack([g.ravel() for g in grid], axis=1)[used], mass[used] / mass[used].sum()
+
+
+@lru_cache(maxsize=32)
+def _quasi_random(dimension: int, points: int) -> tuple[np.ndarray, np.ndarray]:
+    """Sobol points and their reflections, with the covariance of a standard normal exactly."""
+    from scipy.stats import qmc  # takes half a second to import: only for many classes
+
+    sequence = qmc.Sobol(dimension, scramble=False)
+    even = sequence.random_base2(int(math.log2(points // 2)))
+    even = (even + np.random.default_rng(0).uniform(size=dimension)) % 1.0
+    z = ndtri(np.clip(even, 1e-9, 1.0 - 1e-9))
+    z = np.concatenate([z, -z])
+    z = z @ np.linalg.inv(np.linalg.cholesky(z.T @ z / len(z))).T
+    return z, np.full(len(z), 1.0 / len(z))
+
 
 SMALLEST_DEVIATION = 1e-3
 """Smallest eigenvalue of the root of the latent covariance, so that it can be differentiated."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from gpcert.errors import InputError
 from gpcert.regions import Ball, Region
-from gpcert.regions.ball import unit_minimizer
+from gpcert.regions.base import unit_minimizer
 from gpcert.regions.norms import norm
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpcert.arrays import finite_array
+from gpcert.arrays import finite_array, whole_number
 from gpcert.datasets.record import Dataset, standardised
-from gpcert.errors import InputError
 
 
 def synthetic2d(
@@ -25,8 +24,7 @@ def synthetic2d(
     ((100, 2), (20, 2), (1, 2))
     """
     for name, count in (("n", n), ("n_test", n_test)):
-        if not isinstance(count, int | np.integer) or count < 2:
-            raise InputError(f"{name}: expected a whole number >= 2, got {count!r}")
+        whole_number(name, count, 2)
     size = float(finite_array("shift", shift, ndim=0))
     rng = np.random.default_rng(random_state)
     X_train, y_train = _cloud(rng, n, size)

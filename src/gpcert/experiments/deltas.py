@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 
@@ -18,23 +18,11 @@ SMALLEST = 1e-12
 """A delta that is taken for no movement at all: ratios to less would say nothing."""
 
 
-class _Ranges(Protocol):
-    """Settings of experiments that measure delta."""
-
-    @property
-    def radius(self) -> float: ...
-    @property
-    def pixels(self) -> int: ...
-    @property
-    def tol(self) -> float: ...
-    @property
-    def boxes(self) -> int: ...
-
-
 def delta_rows(
-    model: GPClassifier, name: str, X: np.ndarray, settings: _Ranges, key: Mapping[str, Cell]
+    model: GPClassifier, name: str, X: np.ndarray, settings: Any, key: Mapping[str, Cell]
 ) -> list[Row]:
-    """Attained and proved delta around each row of X; of images a patch of pixels moves."""
+    """Attained and proved delta around each row of X; of images a patch of pixels moves. The
+    settings have `radius`, `pixels`, `tol` and `boxes`."""
     posterior = gpcert.as_posterior(model)
     budget = gpcert.Budget(seconds=None, boxes=settings.boxes)
     rows: list[Row] = []

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from gpcert.api.parallel import numbered_results
+from gpcert.api.progress import progress_line
 from gpcert.errors import InputError
 from gpcert.experiments.base import Experiment, Piece, Rows
 from gpcert.experiments.catalogue import experiment_named
@@ -51,7 +51,7 @@ def reproduce(
     output : folder of the results; each experiment has one of its own in it.
     n_jobs : processes; by default what `joblib.parallel_config` says, which also chooses where
         the pieces run: here, in processes, or on a Dask or Ray cluster if its backend is set.
-    progress : a bar with the time left; by default only on a terminal.
+    progress : show what is done and the time left; by default only on a terminal.
     """
     experiment = experiment_named(name)
     optional("matplotlib", "reproduce")  # found out before the work
@@ -59,7 +59,8 @@ def reproduce(
     sources = Sources(None if data is None else str(data))
     place = Path(output) / experiment.name
     pieces = experiment.work(scale)
-    digests = sources.digests(sorted({each for piece in pieces for each in piece.data}))
+    names = sorted({each for piece in pieces for each in piece.data})
+    digests = {name: sources.digest(name) for name in names}
     keys = [piece_key(experiment.name, settings, piece, digests) for piece in pieces]
     found = _finished(
         experiment, scale, sources, (pieces, keys, Parts(place / "parts")), (n_jobs, progress)
@@ -114,13 +115,19 @@ def _finished(
     found = {k: parts.read(pieces[k].name, keys[k]) for k in range(len(pieces))}
     missing = [k for k, part in found.items() if part is None]
     arguments = [(experiment.name, scale, dict(pieces[k].arguments), sources) for k in missing]
-    total = sum(pieces[k].cost for k in missing)
-    with progress_bar(experiment.name, len(pieces), len(missing), total, progress) as bar:
+    total, start, spent = sum(pieces[k].cost for k in missing), time.perf_counter(), 0.0
+
+    def told(left: str) -> str:
+        done = sum(part is not None for part in found.values())
+        return f"{experiment.name}: {done} of {len(pieces)} pieces, time left: {left}"
+
+    with progress_line(sys.stderr.isatty() if progress is None else progress) as line:
+        line.show(told("not known yet"))  # the first piece may take minutes
         for number, part in numbered_results(_compute, arguments, n_jobs, at_once=True):
             k = missing[number]
             parts.write(pieces[k].name, keys[k], part)
-            found[k] = part
-            bar.advance(pieces[k].cost)
+            found[k], spent = part, spent + pieces[k].cost
+            line.show(told(f"{(time.perf_counter() - start) * (total / spent - 1.0):.0f} s"))
     return [part for part in found.values() if part is not None]
 
 
@@ -154,52 +161,3 @@ def _written(experiment: Experiment, result: ExperimentResult, place: Path) -> E
     for figure, draw in experiment.figures.items():
         save(draw(tables), place / figure.name)
     return judged
-
-
-class Bar:
-    """Says how much is done; silent without a display."""
-
-    def __init__(self, display: Any = None, task: Any = None, done: int = 0) -> None:
-        self._display, self._task, self._done = display, task, done
-
-    def advance(self, cost: float) -> None:
-        """One more piece is finished."""
-        self._done += 1
-        if self._display is not None:
-            self._display.update(self._task, advance=cost, done=self._done)
-
-
-@contextmanager
-def progress_bar(
-    name: str, pieces: int, missing: int, cost: float, progress: bool | None
-) -> Iterator[Bar]:
-    """A bar on stderr over the work that is missing. None: only where stderr is a terminal.
-
-    >>> with progress_bar("nothing to see", 3, 2, 2.0, False) as bar:
-    ...     bar.advance(1.0)
-    """
-    wanted = sys.stderr.isatty() if progress is None else progress
-    done = pieces - missing
-    if not wanted or not missing:
-        yield Bar(done=done)
-        return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn(f"{{task.fields[done]}} of {pieces} pieces"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        # pieces take minutes: a rate over the last half minute would often be over none
-        TimeRemainingColumn(elapsed_when_finished=False),
-    )
-    with Progress(*columns, console=Console(stderr=True), speed_estimate_period=1e9) as display:
-        yield Bar(display, display.add_task(name, total=cost, done=done), done)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -55,10 +55,6 @@ class Sources:
     def digest(self, name: str) -> str:
         """SHA-256 of all numbers and labels of a data set, as the experiments see them."""
         return _digest(self.load(name))
-
-    def digests(self, names: Sequence[str]) -> dict[str, str]:
-        """The digests of several data sets, by name."""
-        return {name: self.digest(name) for name in names}
 
 
 @cache

@@ -1,9 +1,11 @@
-"""Numbers per feature without a proof (LIME's, the gradient's), drawn like effects."""
+"""Numbers per feature: what all of them have, and those without a proof (LIME's)."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -15,12 +17,84 @@ from gpcert.extras import Axes, DataFrame, optional
 from gpcert.plots.effects import plot_effects, plot_heat_map
 
 
+class PerFeature(Record):
+    """Numbers per point, output and feature, (points, outputs, features), and their pictures."""
+
+    ends: ClassVar[tuple[str, ...]] = ("lower", "upper")
+    """The fields with the numbers: bounds, or one array."""
+
+    X: np.ndarray
+    outputs: tuple[Any, ...]
+    feature_names: tuple[str, ...]
+    labels: tuple[Any, ...]
+
+    @abstractmethod
+    def _label(self, k: int) -> str:
+        """What the numbers of output k are."""
+
+    def _places(self) -> Sequence[int]:
+        """The features' indices in the model: all of them unless a record says which."""
+        return getattr(self, "features", range(len(self.feature_names)))
+
+    def _bounds(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Lower ends, upper ends, middles."""
+        low, high = (getattr(self, self.ends[k]) for k in (0, -1))
+        with np.errstate(invalid="ignore"):
+            return low, high, 0.5 * low + 0.5 * high
+
+    def _output(self, output: Any) -> int:
+        classes = getattr(self, "quantity", "probability") == "probability"
+        return output_index(self.outputs, output, classes)
+
+    def ranking(self, *, point: int = 0, output: Any = None) -> np.ndarray:
+        """Features (indices in the model), the largest in size first."""
+        size = np.abs(self._bounds()[2][point, self._output(output)])
+        return np.asarray(self._places())[np.argsort(-size, kind="stable")]
+
+    def to_frame(self) -> DataFrame:
+        """One row per point, output and feature."""
+        pandas = optional("pandas", "to_frame")
+        P, C, F = self._bounds()[2].shape
+        return pandas.DataFrame(
+            {
+                "point": np.repeat(np.array(self.labels, dtype=object), C * F),
+                "output": np.tile(np.repeat(np.array(self.outputs, dtype=object), F), P),
+                "feature": np.tile(np.array(self.feature_names, dtype=object), P * C),
+                **{name: getattr(self, name).ravel() for name in self.ends},
+            }
+        )
+
+    def plot(
+        self, ax: Axes | None = None, *, point: int = 0, output: Any = None, most: int = 20
+    ) -> Axes:
+        """Bars, the `most` largest, with proved intervals where there are some; returns the
+        Axes."""
+        k = self._output(output)
+        low, high, _ = self._bounds()
+        rows, label = (low[point, k], high[point, k]), self._label(k)
+        return plot_effects(ax, self.feature_names, *rows, label=label, most=most)
+
+    def heat_map(
+        self, shape: tuple[int, int], ax: Axes | None = None, *, point: int = 0, output: Any = None
+    ) -> Axes:
+        """The numbers of an image's pixels: red raises the output, blue lowers it."""
+        k = self._output(output)
+        values = np.zeros(self.X.shape[1])
+        values[list(self._places())] = self._bounds()[2][point, k]
+        return plot_heat_map(ax, values, shape, label=self._label(k), image=self.X[point])
+
+    def inputs(self) -> list[np.ndarray]:
+        return [self.X]
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class Attribution(Record, kind="attribution"):
+class Attribution(PerFeature, kind="attribution"):
     """`values` (points, outputs, features), from the method that it names. Nothing is proved.
 
     `labels` name the points; they are "mean" of an average.
     """
+
+    ends: ClassVar[tuple[str, ...]] = ("values",)
 
     method: str
     X: np.ndarray
@@ -34,46 +108,11 @@ class Attribution(Record, kind="attribution"):
         X, values = self.X.mean(0, keepdims=True), self.values.mean(0, keepdims=True)
         return replace(self, X=X, values=values, labels=("mean",))
 
-    def ranking(self, *, point: int = 0, output: Any = None) -> np.ndarray:
-        """Features, the largest in size first."""
-        size = np.abs(self.values[point, self._output(output)])
-        return np.argsort(-size, kind="stable")
-
     def to_frame(self) -> DataFrame:
-        """One row per point, output and feature."""
-        pandas = optional("pandas", "to_frame")
-        P, C, F = self.values.shape
-        return pandas.DataFrame(
-            {
-                "point": np.repeat(np.array(self.labels, dtype=object), C * F),
-                "output": np.tile(np.repeat(np.array(self.outputs, dtype=object), F), P),
-                "feature": np.tile(np.array(self.feature_names, dtype=object), P * C),
-                self.method: self.values.ravel(),
-            }
-        )
+        return super().to_frame().rename(columns={"values": self.method})
 
-    def plot(
-        self, ax: Axes | None = None, *, point: int = 0, output: Any = None, most: int = 20
-    ) -> Axes:
-        """Bars as in `Effects.plot`, without intervals: nothing is proved."""
-        k = self._output(output)
-        values = self.values[point, k]
-        label = f"{self.method}, output {self.outputs[k]}"
-        return plot_effects(ax, self.feature_names, values, values, label=label, most=most)
-
-    def heat_map(
-        self, shape: tuple[int, int], ax: Axes | None = None, *, point: int = 0, output: Any = None
-    ) -> Axes:
-        """As `Effects.heat_map`."""
-        k = self._output(output)
-        label = f"{self.method}, output {self.outputs[k]}"
-        return plot_heat_map(ax, self.values[point, k], shape, label=label, image=self.X[point])
-
-    def _output(self, output: Any) -> int:
-        return output_index(self.outputs, output, classes=True)
-
-    def inputs(self) -> list[np.ndarray]:
-        return [self.X]
+    def _label(self, k: int) -> str:
+        return f"{self.method}, output {self.outputs[k]}"
 
     def check(self) -> None:
         super().check()

@@ -24,18 +24,18 @@ from gpcert.certificates.text import interval_text
 from gpcert.committee import Model
 from gpcert.errors import InputError
 from gpcert.explain.arguments import read_moves, read_some
-from gpcert.explain.names import named, output_index
+from gpcert.explain.attribution import PerFeature
+from gpcert.explain.names import named
 from gpcert.explain.predictions import features_seen
 from gpcert.explain.sides import Effort, Intervals, Sides, one_sided_ranges
-from gpcert.extras import Axes, DataFrame, optional
-from gpcert.plots.effects import plot_effects, plot_heat_map
+from gpcert.extras import optional
 from gpcert.posterior import Posterior
 from gpcert.rounding import TINY, gamma
 from gpcert.search import StopReason
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Effects(Searched, kind="effects"):
+class Effects(PerFeature, Searched, kind="effects"):
     """`lower <= Delta <= upper`, (points, outputs, features) each; see `gpcert.explain.effects`.
 
     `outputs` are the labels of all classes (of two classes either has minus the other's effects),
@@ -58,8 +58,7 @@ class Effects(Searched, kind="effects"):
     @property
     def values(self) -> np.ndarray:
         """The middles of the intervals; NaN where nothing is known."""
-        with np.errstate(invalid="ignore"):
-            return 0.5 * self.lower + 0.5 * self.upper
+        return self._bounds()[2]
 
     @property
     def converged(self) -> bool:
@@ -96,51 +95,18 @@ class Effects(Searched, kind="effects"):
             averaged=n,
         )
 
-    def ranking(self, *, point: int = 0, output: Any = None) -> np.ndarray:
-        """Features (indices in the model), the largest effect first."""
-        size = np.abs(self.values[point, self._output(output)])
-        return np.asarray(self.features)[np.argsort(-size, kind="stable")]
-
-    def to_frame(self) -> DataFrame:
-        """One row per point, output and feature."""
-        pandas = optional("pandas", "to_frame")
-        P, C, F = self.lower.shape
-        return pandas.DataFrame(
-            {
-                "point": np.repeat(np.array(self.labels, dtype=object), C * F),
-                "output": np.tile(np.repeat(np.array(self.outputs, dtype=object), F), P),
-                "feature": np.tile(np.array(self.feature_names, dtype=object), P * C),
-                "lower": self.lower.ravel(),
-                "upper": self.upper.ravel(),
-            }
-        )
-
-    def plot(
-        self, ax: Axes | None = None, *, point: int = 0, output: Any = None, most: int = 20
-    ) -> Axes:
-        """Bars with the proved intervals, the `most` largest effects; returns the Axes."""
-        k = self._output(output)
-        bounds = (self.lower[point, k], self.upper[point, k])
-        return plot_effects(ax, self.feature_names, *bounds, label=self._label(k), most=most)
-
-    def heat_map(
-        self, shape: tuple[int, int], ax: Axes | None = None, *, point: int = 0, output: Any = None
-    ) -> Axes:
-        """The effects of an image's pixels: red raises the output, blue lowers it."""
-        k = self._output(output)
-        values = np.zeros(self.X.shape[1])
-        values[list(self.features)] = self.values[point, k]
-        return plot_heat_map(ax, values, shape, label=self._label(k), image=self.X[point])
-
     def to_shap(self, *, output: Any = None) -> Any:
-        """A `shap.Explanation` of the middles with lower and upper bounds (extra `explain`)."""
-        return shap_explanation(self, self._output(output))
-
-    def _output(self, output: Any) -> int:
-        return output_index(self.outputs, output, self.quantity == "probability")
-
-    def inputs(self) -> list[np.ndarray]:
-        return [self.X]
+        """A `shap.Explanation` (n, features) of the middles with lower and upper bounds (extra
+        `explain`). Effects do not sum to the prediction, so there is no base value."""
+        shap, k = optional("shap", "to_shap"), self._output(output)
+        return shap.Explanation(
+            values=self.values[:, k],
+            lower_bounds=self.lower[:, k],
+            upper_bounds=self.upper[:, k],
+            base_values=np.zeros(len(self.lower)),
+            data=self.X[:, list(self.features)],
+            feature_names=list(self.feature_names),
+        )
 
     def check(self) -> None:
         super().check()
@@ -328,19 +294,3 @@ def _sum_up(terms: list[np.ndarray]) -> np.ndarray:
     with np.errstate(invalid="ignore"):
         found = np.asarray(total + (gamma(8) * size + TINY))
     return np.where(np.isnan(found), np.inf, found)
-
-
-def shap_explanation(effects: Effects, output: int) -> Any:
-    """`shap.Explanation` (n, features): values, lower_bounds, upper_bounds, data, feature_names.
-
-    Effects are no Shapley values: they do not sum to the prediction, so there is no base value.
-    """
-    shap = optional("shap", "to_shap")
-    return shap.Explanation(
-        values=effects.values[:, output],
-        lower_bounds=effects.lower[:, output],
-        upper_bounds=effects.upper[:, output],
-        base_values=np.zeros(len(effects.lower)),
-        data=effects.X[:, list(effects.features)],
-        feature_names=list(effects.feature_names),
-    )

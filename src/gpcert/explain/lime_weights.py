@@ -8,7 +8,7 @@ import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.api.words import read_seed, verb
-from gpcert.errors import InputError
+from gpcert.arrays import whole_number
 from gpcert.explain.arguments import read_some
 from gpcert.explain.attribution import Attribution
 from gpcert.explain.names import named
@@ -39,8 +39,7 @@ def lime(
     posterior = as_posterior(model)
     points, rows = read_some(posterior, X)
     seed = read_seed(random_state)
-    if not (isinstance(n_samples, int | np.integer) and n_samples > 1):
-        raise InputError(f"n_samples: expected a whole number > 1, got {n_samples!r}")
+    whole_number("n_samples", n_samples, 2)
     data = (
         posterior.places if background is None else posterior.check_inputs(background, "background")
     )

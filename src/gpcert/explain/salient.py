@@ -8,7 +8,7 @@ import numpy as np
 
 from gpcert.adapters import as_posterior
 from gpcert.api.words import read_x, verb
-from gpcert.arrays import finite_array
+from gpcert.arrays import finite_array, whole_number
 from gpcert.errors import InputError
 from gpcert.explain.predictions import decision_gradient
 from gpcert.extras import optional
@@ -43,8 +43,7 @@ def salient_features(
     """
     posterior = as_posterior(model)
     point = read_x(posterior, x, "ask for one point at a time")
-    if not (isinstance(count, int | np.integer) and count > 0):
-        raise InputError(f"count: expected a positive whole number, got {count!r}")
+    whole_number("count", count, 1)
     if method == "variance":
         spread = np.var(posterior.places, axis=0)
         return np.argsort(-spread, kind="stable")[:count]

@@ -20,15 +20,15 @@ RADII = (0.98, 0.9, 0.8, 0.6, 0.4, 0.2)
 """Where the whole is looked at, as parts of the radius of convergence: the least bound counts."""
 
 
-def hermite_tail(mean: Array, spread: Array, operator: Array) -> PerCell:
+def hermite_tail(mean: Array, spread: Array, operator: Array, degree: int = 2) -> PerCell:
     """Upper bound (B,) of the length, in the space of functions square integrable over N(0, I), of
-    what the density of N(b, I + W) has beyond degree 2; `|b| <= mean`, `|W|_F <= spread`,
-    `|W|_2 <= operator`.
+    what the density of N(b, I + W) has beyond a `degree` of 2 or more (below `TERMS`);
+    `|b| <= mean`, `|W|_F <= spread`, `|W|_2 <= operator`.
 
     Statement: the squared length of degree k is at most `e_k`, the coefficients of
     `exp(sum_k c_k X^k)`, `c_k = operator^(k-1) mean^2 + [k even] operator^(k-2) spread^2 / k`. So
-    `F = E s(y)`, y of that law, is within `sigma` times this of `E s + D1.b + <D2, W + b b^T> / 2`,
-    sigma the length of the part of s beyond degree 2.
+    `F = E s(y)`, y of that law, is within `sigma` times this of its expansion to that degree, for
+    2 `E s + D1.b + <D2, W + b b^T> / 2`, sigma the length of the part of s beyond it.
     Reason: Mehler's formula for every eigenvalue of W, and exp has positive coefficients. Infinite
     where the spectral norm is above `LARGEST`.
 
@@ -52,7 +52,7 @@ def hermite_tail(mean: Array, spread: Array, operator: Array) -> PerCell:
         rising = plain + s * rising
         even, other = before + s * s * other, even
         before, last = last, (A2 * rising + w2 * even) / k
-        if k > 2:
+        if k > degree:
             total = total + last
     length = up(root(total), 16 * TERMS)
     return xp.where(usable, length, xp.full_like(length, math.inf))

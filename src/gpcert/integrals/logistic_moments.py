@@ -1,4 +1,4 @@
-"""`E[sigma(t + s z) He_r(z)]`, z standard normal, r = 0..6: the logistic mixture in closed form.
+"""`E[sigma(t + s z) He_r(z)]`, z standard normal, r = 0..4: the logistic mixture in closed form.
 
 Proofs: docs/mathematics.md, statements 8.5 and 9.8.
 """
@@ -54,8 +54,8 @@ _FAR = 700.0
 """Beyond this many units of the narrowest term's width every term is constant: with the ratio of
 the widths above 0.08 the exponentials are below exp(-3000)."""
 
-_HERMITE = ((1.0,), (-1.0,), (1.0, -1.0), (-1.0, 3.0), (1.0, -6.0, 3.0), (-1.0, 10.0, -15.0))
-"""Coefficients of `(-1)^(r-1) He_{r-1}`, r = 1..6: of the powers r - 1, r - 3, ..."""
+_HERMITE = ((1.0,), (-1.0,), (1.0, -1.0), (-1.0, 3.0))
+"""Coefficients of `(-1)^(r-1) He_{r-1}`, r = 1..4: of the powers r - 1, r - 3, ..."""
 
 _SCALES = np.array([d for d, _ in LOGISTIC_TERMS])
 _MASSES = np.array([c for _, c in LOGISTIC_TERMS])
@@ -64,7 +64,7 @@ _MASSES = np.array([c for _, c in LOGISTIC_TERMS])
 def logistic_moments(t: Annotated[Array, "B Q"], s: PerCell, order: int) -> list[Array]:
     """`G_r(t) = E[sigma(t + s z) He_r(z)]`, r = 0..order, for t (B, Q) and s (B,), |t|, |s| < 1e60.
 
-    Statement: the error is at most `LOGISTIC_MOMENT_ERROR * sqrt(r!)`, r <= 6.
+    Statement: the error is at most `LOGISTIC_MOMENT_ERROR * sqrt(r!)`, r <= 4.
     Reason: the mixture differs from sigma by at most `LOGISTIC_ERROR`, and `E|He_r| <= sqrt(r!)`;
     the closed form of its terms is Statement 9.8, with `D = d + 2 s^2`, `x = t sqrt(2 / D)` and
     `rho = s sqrt(2 / D)`.

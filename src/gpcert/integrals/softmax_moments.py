@@ -56,7 +56,7 @@ class _Group:
 
 
 def softmax_moments(a: Gaps, L: Array, order: int) -> ClassMoments:
-    """Certified moments for a (B, n) and lower triangular L (B, n, n), order 0..6, n <= 3.
+    """Certified moments for a (B, n) and lower triangular L (B, n, n), order 0..4, n <= 3.
 
     Statement: see `ClassMoments`. The derivative of index alpha of `z0 -> E softmax(a + L(z + z0))`
     at 0 is `E[softmax(a + L z) He_alpha(z)]` (move the shift into the density and differentiate).
@@ -227,6 +227,6 @@ def _no_worse_than_nothing(errors: Array, tensors: tuple[Array, ...]) -> Array:
     for j, tensor in enumerate(tensors, start=1):
         entries = xp.reshape(tensor, (*tensor.shape[:2], -1))
         norm = xp.max(xp.sqrt(xp.sum(entries * entries, axis=2)), axis=1)
-        # at most 3^6 squares are added
+        # at most 3^4 squares are added
         columns.append(up(norm + 0.5 * math.sqrt(math.factorial(j)), 800))
     return xp.minimum(errors, xp.stack(columns, axis=1))

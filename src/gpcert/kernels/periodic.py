@@ -345,7 +345,7 @@ class PeriodicBatch(NodeBatch):
             A1 = xp.sum(q * reach * sine, axis=1)
             A2 = xp.sum(q * reach**2 * cosine, axis=1)
             A3 = xp.sum(q * reach**3 * sine, axis=1)
-            if self.reach.cells is not None and self.reach.cells.region.norm_constraint is not None:
+            if self.reach.cells is not None and self.reach.cells.ball is not None:
                 square = self.reach.squared_norm(up(q * node.frequency**2, 16)[:, 0])
                 ball = root(square)[:, None] * root(xp.sum(q * sine**2, axis=1))
                 A1 = xp.minimum(A1, ball)

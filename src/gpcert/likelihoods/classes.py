@@ -79,9 +79,15 @@ class ClassLikelihood(Likelihood):
         variances (B, m), the likelihood's noise not yet added; its time is O(m^2) at most."""
 
     @abstractmethod
-    def products(self, found: IndependentMoments, c: int) -> tuple[PerCellAndClass, PerCell]:
-        """The means (B, m) of `link_c link_k` at the law of `found`, the moments of class c alone
-        (weight 1, all others 0), and a bound (B,) of the error of each."""
+    def products(
+        self,
+        value: PerCell,
+        gradient: PerCellAndClass,
+        errors: Annotated[Array, "B orders"],
+        c: int,
+    ) -> tuple[PerCellAndClass, PerCell]:
+        """The means (B, m) of `link_c link_k`, and a bound (B,) of the error of each, from the mean
+        of link_c and its gradient in the latent means, known up to `errors` (B, 2 or more)."""
 
     @abstractmethod
     def probabilities(

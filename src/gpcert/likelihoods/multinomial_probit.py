@@ -105,11 +105,16 @@ class MultinomialProbit(ClassLikelihood):
             )
         return independent_maximum(mu, xp.sqrt(v + self.noise), weights)
 
-    def products(self, found: IndependentMoments, c: int) -> tuple[PerCellAndClass, PerCell]:
+    def products(
+        self,
+        value: PerCell,
+        gradient: PerCellAndClass,
+        errors: Annotated[Array, "B orders"],
+        c: int,
+    ) -> tuple[PerCellAndClass, PerCell]:
         """Only one class is the largest, so that `link_c^2 = link_c` and `link_c link_k = 0`."""
-        xp = namespace(found.value)
-        own = xp.asarray(np.eye(found.gradient.shape[1])[c], device=found.value.device)
-        return own * found.value[:, None], found.errors[:, 0]
+        own = namespace(value).asarray(np.eye(gradient.shape[1])[c], device=value.device)
+        return own * value[:, None], errors[:, 0]
 
     def probabilities(
         self, mean: np.ndarray, covariance: np.ndarray

@@ -14,7 +14,6 @@ from gpcert.arrays import Array, Gaps, PerCell, PerCellAndClass, finite_array, n
 from gpcert.errors import InputError
 from gpcert.integrals.gumbel import gumbel_moments
 from gpcert.integrals.moments import ClassMoments, IndependentMoments
-from gpcert.integrals.normal_rule import LARGEST_ORDER
 from gpcert.integrals.plain_probabilities import expected_softmax
 from gpcert.integrals.softmax_moments import LARGEST_GRID_DIMENSION, softmax_moments
 from gpcert.likelihoods.base import BinaryLikelihood
@@ -50,7 +49,6 @@ class Softmax(ClassLikelihood):
     mixing: Any = None
 
     name: ClassVar[str] = "softmax"
-    highest_order: ClassVar[int] = LARGEST_ORDER
     link_bounds: ClassVar[tuple[float, ...]] = (0.25, 0.096226, 0.12501, 0.27545, 0.46526, 0.93979)
 
     largest_coupled: ClassVar[int] = LARGEST_GRID_DIMENSION + 1
@@ -110,12 +108,17 @@ class Softmax(ClassLikelihood):
         """`gumbel_moments`: one-dimensional integrals of products over the classes."""
         return gumbel_moments(mu, v, weights)
 
-    def products(self, found: IndependentMoments, c: int) -> tuple[PerCellAndClass, PerCell]:
+    def products(
+        self,
+        value: PerCell,
+        gradient: PerCellAndClass,
+        errors: Annotated[Array, "B orders"],
+        c: int,
+    ) -> tuple[PerCellAndClass, PerCell]:
         """`d softmax_c / d f_k = softmax_c ([k = c] - softmax_k)`, and so on average."""
-        xp = namespace(found.value)
-        own = xp.asarray(np.eye(found.gradient.shape[1])[c], device=found.value.device)
-        error = up(found.errors[:, 0] + found.errors[:, 1] + 2.0 * U, 4)  # both are at most one
-        return own * found.value[:, None] - found.gradient, error
+        own = namespace(value).asarray(np.eye(gradient.shape[1])[c], device=value.device)
+        error = up(errors[:, 0] + errors[:, 1] + 2.0 * U, 4)  # both are at most one
+        return own * value[:, None] - gradient, error
 
     def probabilities(
         self, mean: np.ndarray, covariance: np.ndarray

@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from gpcert.arrays import finite_array
+from gpcert.arrays import finite_array, whole_number
 from gpcert.errors import InputError
 from gpcert.kernels import Kernel, SquaredExponential
 from gpcert.models.hyperparameters import Epoch, Search, Trace, maximise
@@ -199,8 +199,8 @@ class Trainable(BaseEstimator):
     def _options(self, **noise: Any) -> Options:
         own: Any = self
         return Options(
-            max_epochs=checked_count("max_epochs", own.max_epochs, 0),
-            n_restarts=checked_count("n_restarts", own.n_restarts, 0),
+            max_epochs=whole_number("max_epochs", own.max_epochs),
+            n_restarts=whole_number("n_restarts", own.n_restarts),
             bounds=own.parameter_bounds,
             random=checked_random(own.random_state),
             verbose=checked_flag("verbose", own.verbose),
@@ -253,14 +253,6 @@ def white_noise(kernel: Kernel, X: np.ndarray) -> float:
             f"from {variances.min():.3g} to {variances.max():.3g}; take it out of the product"
         )
     return max(float(variances.mean()), 0.0)
-
-
-def checked_count(name: str, value: Any, smallest: int) -> int:
-    """A whole number of at least `smallest`, or an `InputError`."""
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not whole or value < smallest:
-        raise InputError(f"{name}: expected a whole number >= {smallest}, got {value!r}")
-    return int(value)
 
 
 def checked_flag(name: str, value: Any) -> bool:

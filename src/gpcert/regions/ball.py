@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gpcert.arrays import Inputs, Rows, finite_array
+from gpcert.arrays import Inputs, finite_array
 from gpcert.errors import InputError
 from gpcert.regions.base import (
     NormConstraint,
@@ -24,9 +24,7 @@ from gpcert.regions.base import (
     check_radius,
     number_or_text,
 )
-from gpcert.regions.intersection import multiplier, response
-from gpcert.regions.norms import POW_ULPS, add_down, add_up, dual_exponent, norm, norm_upper
-from gpcert.rounding import U
+from gpcert.regions.norms import add_down, add_up
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -138,9 +136,6 @@ class Ball(Region):
     def linear_minimizer(self, g: Any) -> Annotated[np.ndarray, "... d"]:
         """A point that minimises `g.x` over ball and domain, up to rounding.
 
-        Reason: for p = 1 spend the radius on the largest `|g_j|` first (a fractional knapsack);
-        else the minimiser of the Lagrangian at the multiplier where the norm is the radius.
-
         >>> Ball([0.0, 0.0], 5.0, norm=1).linear_minimizer([1.0, -2.0])
         array([0., 5.])
         """
@@ -151,13 +146,7 @@ class Ball(Region):
         if ball is None:
             x = np.where(rows > 0, self.lower, np.where(rows < 0, self.upper, x))
         else:
-            # in the coordinates y = (x - center) / radii the slopes are g * radii
-            radii = ball.radius if ball.unit is None else ball.unit
-            with np.errstate(over="ignore"):
-                a = (self.lower[free] - ball.center) / radii
-                b = (self.upper[free] - ball.center) / radii
-                inner = slopes if ball.unit is None else _scaled_slopes(slopes, ball.unit)
-            x[:, free] += radii * unit_minimizer(inner, a, b, self.norm)
+            x[:, free] = ball.least(slopes, self.lower[free], self.upper[free])
         x = self.project(x)
         return x[0] if single else x
 
@@ -175,68 +164,15 @@ class Ball(Region):
         }
 
     def _norm_holds(self, points: np.ndarray) -> np.ndarray:
-        """`||(x - x0) / unit||_p` rounded up is at most the radius, or at most one feature moved.
-
-        For one moved feature the inner interval is the exact answer. The two further roundings
-        are those of `x - x0`, and there are two of a quotient. Where there are units the radius is
-        1: quotients that underflow lose `f 2^-1074` together, less than `norm_upper` adds to a
-        norm above 1/2, and a smaller one leaves room for it.
-        """
+        """The norm, rounded up, is at most the radius, or at most one feature moved."""
         ball = self.norm_constraint
         if ball is None:
             return np.ones(points.shape[0], dtype=bool)
-        y = points[:, self.free] - ball.center
-        alone = np.count_nonzero(y, axis=1) <= 1
-        if ball.unit is None:
-            return alone | (norm_upper(y, ball.p, 2) <= ball.radius)
-        with np.errstate(over="ignore", invalid="ignore"):
-            return alone | (norm_upper(y / ball.unit, ball.p, 4) <= ball.radius)
+        return ball.holds(points[:, self.free])
 
     def _shrink(self, points: np.ndarray) -> np.ndarray:
-        """Scale `x - x0` until the norm is proved; the centre itself is the last resort.
-
-        Clipped points stay in the box, which is convex and holds the centre; each sum `x0 + y` is
-        stepped towards x0 where its rounding moved it outwards.
-        """
+        """Drawn towards the centre until the norm is proved."""
         ball = self.norm_constraint
-        if ball is None:
-            return points
-        x0, r, p, unit = ball
-        x = points[:, self.free]
-        slack = 8.0 * (x.shape[1] + 2 * POW_ULPS + 48) * U  # twice what norm_upper adds
-        for _ in range(12):
-            out = ~self._norm_holds(points)
-            if not np.any(out):
-                return points
-            y = x[out] - x0
-            size = norm(y if unit is None else y / unit, p)
-            y *= np.minimum(1.0, r / size)[:, None] * (1.0 - slack)
-            moved = x0 + y
-            x[out] = np.where(np.abs(moved - x0) > np.abs(y), np.nextafter(moved, x0), moved)
-            points[:, self.free] = x
-            slack *= 4.0
-        points[~self._norm_holds(points)] = self.center
+        if ball is not None:
+            points[:, self.free] = ball.drawn_in(points[:, self.free])
         return points
-
-
-def _scaled_slopes(g: np.ndarray, unit: np.ndarray) -> np.ndarray:
-    """`g * unit` up to a factor per row, which keeps the largest product from overflowing."""
-    largest = np.max(np.abs(g), axis=1, keepdims=True)
-    return g / np.where(largest > 0, largest, 1.0) * (unit / unit.max())
-
-
-def unit_minimizer(g: Rows, a: np.ndarray, b: np.ndarray, p: float) -> Rows:
-    """Minimiser of `g.y` over `a <= y <= b`, `||y||_p <= 1`, where a <= 0 <= b."""
-    if p == 1.0:
-        cap = np.minimum(np.where(g > 0, -a, b), 1.0) * (g != 0)
-        order = np.argsort(-np.abs(g), axis=1, kind="stable")
-        spent = np.cumsum(np.take_along_axis(cap, order, axis=1), axis=1)
-        before = np.empty_like(spent)
-        np.put_along_axis(before, order, spent, axis=1)
-        return -np.sign(g) * np.clip(1.0 - (before - cap), 0.0, cap)
-    size = norm(g, dual_exponent(p))
-    unit = g / np.where(size > 0, size, 1.0)[:, None]
-    low = np.broadcast_to(np.maximum(a, -1.0), g.shape)
-    high = np.broadcast_to(np.minimum(b, 1.0), g.shape)
-    with np.errstate(over="ignore"):  # a step to infinity is clipped
-        return response(unit, multiplier(unit, low, high, p), low, high, p)

@@ -12,22 +12,110 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from gpcert.arrays import Array, Backend, Inputs, backend_from_name, finite_array, number_array
+from gpcert.arrays import (
+    Array,
+    Backend,
+    Inputs,
+    PerRow,
+    Rows,
+    backend_from_name,
+    finite_array,
+    number_array,
+)
 from gpcert.errors import InputError
 from gpcert.regions.cells import Cells
+from gpcert.regions.intersection import multiplier, response
+from gpcert.regions.norms import POW_ULPS, dual_exponent, norm, norm_upper
+from gpcert.rounding import U
 
 
 class NormConstraint(NamedTuple):
     """`||(x_free - center) / unit||_p <= radius`, p finite, two free features or more, radius > 0.
 
+    Of many points x, `center` is (f,) or, where each has a ball of its own, (n, f).
     `unit` (f,) is positive, one number per free feature, and then the radius is 1 (what underflows
     in a quotient or a product with a unit is then far below it); None stands for units of 1.
     """
 
-    center: np.ndarray
+    center: Any
     radius: float
     p: float
     unit: np.ndarray | None = None
+
+    def holds(self, x: Rows) -> PerRow:
+        """(n,) whether x (n, f) is proved to lie in the ball, or has moved in one feature at most.
+
+        Of one moved feature the inner interval is the exact answer. The two further roundings
+        are those of `x - x0`, and there are two of a quotient. Where there are units the radius is
+        1: quotients that underflow lose `f 2^-1074` together, less than `norm_upper` adds to a
+        norm above 1/2, and a smaller one leaves room for it.
+        """
+        y = x - self.center
+        alone = np.count_nonzero(y, axis=1) <= 1
+        if self.unit is None:
+            return alone | (norm_upper(y, self.p, 2) <= self.radius)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return alone | (norm_upper(y / self.unit, self.p, 4) <= self.radius)
+
+    def drawn_in(self, x: Rows) -> Rows:
+        """Points x (n, f) with `x - x0` scaled until the norm is proved; the centre itself is the
+        last resort.
+
+        Points of a box that holds the centre stay in it, as it is convex; each sum `x0 + y` is
+        stepped towards x0 where its rounding moved it outwards.
+        """
+        x, x0 = x.copy(), np.broadcast_to(self.center, x.shape)
+        slack = 8.0 * (x.shape[1] + 2 * POW_ULPS + 48) * U  # twice what norm_upper adds
+        for _ in range(12):
+            out = ~self.holds(x)
+            if not np.any(out):
+                return x
+            y = x[out] - x0[out]
+            size = norm(y if self.unit is None else y / self.unit, self.p)
+            y *= np.minimum(1.0, self.radius / size)[:, None] * (1.0 - slack)
+            moved = x0[out] + y
+            outwards = np.abs(moved - x0[out]) > np.abs(y)
+            x[out] = np.where(outwards, np.nextafter(moved, x0[out]), moved)
+            slack *= 4.0
+        return np.where(self.holds(x)[:, None], x, x0)
+
+    def least(self, g: Rows, low: np.ndarray, high: np.ndarray) -> Rows:
+        """About the points (n, f) of the balls, between `low` and `high` around their centres, that
+        minimise `g.x`.
+
+        Reason: for p = 1 spend the radius on the largest `|g_j|` first (a fractional knapsack);
+        else the minimiser of the Lagrangian at the multiplier where the norm is the radius.
+        """
+        # in the coordinates y = (x - center) / radii the slopes are g * radii
+        radii = self.radius if self.unit is None else self.unit
+        with np.errstate(over="ignore"):
+            a, b = (low - self.center) / radii, (high - self.center) / radii
+            slopes = g if self.unit is None else _scaled_slopes(g, self.unit)
+        return self.center + radii * unit_minimizer(slopes, a, b, self.p)
+
+
+def _scaled_slopes(g: np.ndarray, unit: np.ndarray) -> np.ndarray:
+    """`g * unit` up to a factor per row, which keeps the largest product from overflowing."""
+    largest = np.max(np.abs(g), axis=1, keepdims=True)
+    return g / np.where(largest > 0, largest, 1.0) * (unit / unit.max())
+
+
+def unit_minimizer(g: Rows, a: np.ndarray, b: np.ndarray, p: float) -> Rows:
+    """Minimiser of `g.y` over `a <= y <= b`, `||y||_p <= 1`, where a <= 0 <= b; each (f,) or as
+    g (n, f)."""
+    if p == 1.0:
+        cap = np.minimum(np.where(g > 0, -a, b), 1.0) * (g != 0)
+        order = np.argsort(-np.abs(g), axis=1, kind="stable")
+        spent = np.cumsum(np.take_along_axis(cap, order, axis=1), axis=1)
+        before = np.empty_like(spent)
+        np.put_along_axis(before, order, spent, axis=1)
+        return -np.sign(g) * np.clip(1.0 - (before - cap), 0.0, cap)
+    size = norm(g, dual_exponent(p))
+    unit = g / np.where(size > 0, size, 1.0)[:, None]
+    low = np.broadcast_to(np.maximum(a, -1.0), g.shape)
+    high = np.broadcast_to(np.minimum(b, 1.0), g.shape)
+    with np.errstate(over="ignore"):  # a step to infinity is clipped
+        return response(unit, multiplier(unit, low, high, p), low, high, p)
 
 
 class Region(ABC):

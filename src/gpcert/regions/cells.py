@@ -5,8 +5,8 @@ Proofs: docs/mathematics.md, statements 13.1 and 13.5.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,7 +20,7 @@ from gpcert.regions.norms import norm_lower
 from gpcert.rounding import TINY, U, nonnegative, up
 
 if TYPE_CHECKING:
-    from gpcert.regions.base import Region
+    from gpcert.regions.base import NormConstraint, Region
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +40,14 @@ class Cells:
     region: Region
     lower: PerCellAndFeature
     upper: PerCellAndFeature
+    own: NormConstraint | None = field(default=None, kw_only=True)
+    """Of cells of many balls inside the region, which is then a box: the ball of each, alike but
+    for their centres (B, f), on the backend."""
+
+    @property
+    def ball(self) -> NormConstraint | None:
+        """What a cell is cut to besides its box; `center` is (f,), or (B, f) where each has one."""
+        return self.region.norm_constraint if self.own is None else self.own
 
     def __len__(self) -> int:
         return int(self.lower.shape[0])
@@ -58,7 +66,7 @@ class Cells:
         ball's centre: all of the region is then close to it (a domain that cuts off one side would
         otherwise move the midpoint away).
         """
-        ball = self.region.norm_constraint
+        ball = self.ball
         if ball is None:
             return self.middle
         xp = namespace(self.lower)
@@ -84,7 +92,7 @@ class Cells:
     @property
     def is_box(self) -> bool:
         """Whether a cell is all of its box."""
-        return self.region.norm_constraint is None
+        return self.ball is None
 
     @property
     def widths(self) -> PerCellAndFeature:
@@ -104,6 +112,7 @@ class Cells:
             self.region,
             xp.concat([self.lower, second], axis=0),
             xp.concat([first, self.upper], axis=0),
+            own=self._ball_of(lambda centers: xp.concat([centers, centers], axis=0)),
         )
 
     def can_split(self, axis: Array | None = None) -> PerCell:
@@ -117,7 +126,8 @@ class Cells:
 
     def take(self, index: Annotated[Array, "i"]) -> Cells:
         """The cells at an index array or under a mask."""
-        return Cells(self.region, self.lower[index], self.upper[index])
+        own = self._ball_of(lambda centers: centers[index])
+        return Cells(self.region, self.lower[index], self.upper[index], own=own)
 
     @staticmethod
     def concatenate(batches: Sequence[Cells]) -> Cells:
@@ -127,7 +137,14 @@ class Cells:
             batches[0].region,
             xp.concat([cells.lower for cells in batches], axis=0),
             xp.concat([cells.upper for cells in batches], axis=0),
+            own=batches[0]._ball_of(
+                lambda _: xp.concat([c.own.center for c in batches if c.own is not None], axis=0)
+            ),
         )
+
+    def _ball_of(self, centers: Callable[[Array], Array]) -> NormConstraint | None:
+        """The balls of other cells, from those of these."""
+        return None if self.own is None else self.own._replace(center=centers(self.own.center))
 
     def linear_minimum(self, g: Vectors) -> PerVector:
         """Certified lower bound of `min g.(x - center)` over each cell, g (B, f) or (B, m, f).
@@ -203,7 +220,7 @@ class Cells:
         above 1.
         """
         xp = namespace(self.lower)
-        ball = self.region.norm_constraint
+        ball = self.ball
         if ball is None:
             return xp.zeros_like(xp.sum(self.lower, axis=-1)) > 0
         x0 = self._place(ball.center)
@@ -221,7 +238,7 @@ class Cells:
 
     @cached_property
     def _box_and_ball(self) -> BoxAndBall | None:
-        ball = self.region.norm_constraint
+        ball = self.ball
         if ball is None:
             return None
         # differences of floats are off by at most a factor 1 + U: see `half`
@@ -235,8 +252,10 @@ class Cells:
         xp = namespace(self.lower)
         return xp.minimum(xp.maximum(points, self.lower), self.upper)
 
-    def _place(self, host: np.ndarray) -> Array:
+    def _place(self, host: Array) -> Array:
         xp = namespace(self.lower)
+        if not isinstance(host, np.ndarray):
+            return host
         return xp.asarray(np.array(host), device=array_api_compat.device(self.lower))
 
     def _indices(self, axis: Any) -> Array:

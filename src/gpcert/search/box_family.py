@@ -23,6 +23,7 @@ from gpcert.enclosures.local_posterior import LocalModel
 from gpcert.errors import SoundnessError
 from gpcert.fusion import running_on
 from gpcert.regions import Box, Cells
+from gpcert.regions.base import NormConstraint
 from gpcert.search.branch_and_bound import bytes_per_cell, cells_at_once
 from gpcert.search.problem import Budget
 from gpcert.search.shared import SharedProblem, SharedResult, solve_shared
@@ -56,7 +57,7 @@ class Once(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class BoxFamily:
-    """Boxes inside `whole`, enclosed in shared batches; a `shared.Family`."""
+    """Boxes inside `whole`, or parts of balls, enclosed in shared batches; a `shared.Family`."""
 
     model: Model
     goals: tuple[Goal, ...]
@@ -64,6 +65,8 @@ class BoxFamily:
     backend: Backend
     affine: bool = False
     """Whether `bounded_once` also finds affine functions below the goals."""
+    balls: NormConstraint | None = None
+    """Of questions that are balls: theirs, alike but for their centres (Q, f)."""
 
     @cached_property
     def local(self) -> LocalModel:
@@ -90,9 +93,12 @@ class BoxFamily:
         optional: bool = True,
         learnt: Portfolio | None = None,
     ) -> Evaluation:
-        """Enclosures over boxes in the free features; all questions share the coordinates."""
-        del question
-        cells = Cells(self.whole, self.backend.asarray(low), self.backend.asarray(high))
+        """Enclosures over boxes in the free features; all questions share the coordinates. Where
+        they are balls, each box is cut to that of its question; of no question, it is the box."""
+        own = None
+        if self.balls is not None and len(question):
+            own = self.balls._replace(center=self.backend.asarray(self.balls.center[question]))
+        cells = Cells(self.whole, self.backend.asarray(low), self.backend.asarray(high), own=own)
         return Evaluation(self.local, cells, optional, learnt)
 
     def ceilings(self, points: Annotated[np.ndarray, "n f"], goals: Sequence[int]) -> np.ndarray:

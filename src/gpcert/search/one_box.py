@@ -15,6 +15,7 @@ from gpcert.deadline import checkpoint
 from gpcert.enclosures import Portfolio
 from gpcert.errors import SoundnessError
 from gpcert.regions import Box, Region
+from gpcert.regions.base import NormConstraint
 from gpcert.search.box_family import BoxFamily
 
 MOST_IDLE_FEATURES = 32
@@ -36,13 +37,33 @@ class OneBox:
 
 
 def hull_of(regions: Sequence[Region]) -> Box | None:
-    """The box around regions that are boxes; None where they do not share its coordinates."""
-    if any(region.norm_constraint is not None for region in regions):
-        return None
+    """The box around regions; None where they do not share its coordinates. Balls share them where
+    all of them move in the same features."""
     low, high = (np.stack([getattr(r, end) for r in regions]) for end in ("lower", "upper"))
     hull = Box(low.min(axis=0), high.max(axis=0))
     alike = bool(np.all((low < high)[:, hull.free]))
-    return hull if alike or len(hull.free) <= MOST_IDLE_FEATURES else None
+    boxes = all(region.norm_constraint is None for region in regions)
+    return hull if alike or (boxes and len(hull.free) <= MOST_IDLE_FEATURES) else None
+
+
+def balls_of(regions: Sequence[Region]) -> tuple[NormConstraint | None, bool]:
+    """The norm constraints of regions as one with their centres (R, f), or None where they are
+    boxes; and whether they are alike: of one norm, radius and unit."""
+    each = [region.norm_constraint for region in regions]
+    balls = [ball for ball in each if ball is not None]
+    if not balls:
+        return None, True
+    first = balls[0]
+    alike = len(balls) == len(each) and all(
+        (ball.radius, ball.p, ball.center.shape) == (first.radius, first.p, first.center.shape)
+        and np.array_equal(_unit(ball), _unit(first))
+        for ball in balls
+    )
+    return (first._replace(center=np.stack([b.center for b in balls])) if alike else None), alike
+
+
+def _unit(ball: NormConstraint) -> np.ndarray:
+    return np.ones(1) if ball.unit is None else ball.unit
 
 
 def one_box_each(
@@ -114,9 +135,9 @@ class _State:
 
     @np.errstate(all="ignore")  # far away a function may leave float64: such points are not taken
     def jump(self, rows: Index) -> None:
-        """From the best points known to the vertices against the gradients, as long as the goals
+        """From the best points known to the least ones along the gradients, as long as the goals
         fall in plain floating point; on nearly linear functions that is the right vertex."""
-        low, high, free = self.inner_low[rows], self.inner_high[rows], self.family.whole.free
+        free = self.family.whole.free
         for g, goal in enumerate(self.family.goals if len(rows) else ()):
             function = goal.function(self.family.model)
             X = self.center[rows].copy()
@@ -125,7 +146,7 @@ class _State:
             for _ in range(JUMPS):
                 checkpoint()
                 Y, along = X.copy(), slope[:, free]
-                Y[:, free] = np.where(along > 0, low, np.where(along < 0, high, X[:, free]))
+                Y[:, free] = self._least(rows, along, X[:, free])
                 reached, steepness = function(Y)
                 better = reached < value
                 if not better.any():
@@ -134,9 +155,25 @@ class _State:
                     own[better] = new[better]
             self.offer(rows, X[:, free], [g])
 
+    def _balls(self, rows: Index) -> NormConstraint | None:
+        """Those of some regions."""
+        balls = self.family.balls
+        return None if balls is None else balls._replace(center=balls.center[rows])
+
+    def _least(self, rows: Index, slope: Rows, at: Rows) -> Rows:
+        """Points (n, f) of some regions that minimise `slope.x`, about; `at` where it is 0."""
+        low, high = self.inner_low[rows], self.inner_high[rows]
+        balls = self._balls(rows)
+        if balls is None:
+            return np.where(slope > 0, low, np.where(slope < 0, high, at))
+        return balls.drawn_in(np.clip(balls.least(slope, low, high), low, high))
+
     def offer(self, rows: PerRow, points: Rows, goals: Sequence[int]) -> None:
         """Certified values of some goals at points (n, f), drawn into their regions."""
         points = np.clip(points, self.inner_low[rows], self.inner_high[rows])
+        balls = self._balls(rows)
+        if balls is not None:
+            points = balls.drawn_in(points)
         values = self.family.ceilings(points, goals)
         for k, g in enumerate(goals):
             self._take(rows, g, values[:, k], points)
@@ -145,5 +182,8 @@ class _State:
         """Keep what is smaller, at points of the region."""
         inside = (points >= self.inner_low[rows]) & (points <= self.inner_high[rows])
         better = inside.all(axis=1) & (values < self.upper[rows, g])
+        balls = self._balls(rows)
+        if balls is not None:
+            better &= balls.holds(points)
         self.upper[rows[better], g] = values[better]
         self.points[rows[better], g] = points[better]

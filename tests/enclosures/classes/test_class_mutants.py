@@ -22,7 +22,7 @@ from gpcert.enclosures.classes.taylor_bound import _second_norm, _with_curvature
 from gpcert.enclosures.enclosure import Enclosure
 from gpcert.enclosures.goals import QuantityGoal
 from gpcert.integrals import gumbel_rule
-from gpcert.integrals.derivative_bounds import PROBABILITY_LINES, UNIMODAL_BOUNDS, unimodal_bound
+from gpcert.integrals.derivative_bounds import UNIMODAL_BOUNDS
 from gpcert.integrals.gumbel import gumbel_moments
 from gpcert.integrals.gumbel_transforms import transforms
 from gpcert.integrals.normal_rule import normal_rule
@@ -35,7 +35,7 @@ from gpcert.quantities import ClassSums
 from gpcert.quantities.classes import margins
 from gpcert.regions import Box
 from gpcert.spectral import largest_eigenvalue
-from gpcert.testing.effort import crossed, examples, variants
+from gpcert.testing.effort import crossed, examples
 from gpcert.testing.strategies import cell_points
 from tests.enclosures.classes.class_cases import (
     class_cases,
@@ -134,7 +134,7 @@ def test_degrees_of_an_exponential(a, m, s):
     largest = np.exp(x)
     bounds = [norm * largest for norm in norms]
     rest = np.exp(x) - 1.0 - x
-    for known, expanded in ((norms[:2], (a * m) ** 2), (norms[:4], x**2), (norms[:6], x**2)):
+    for known, expanded in ((norms[:2], (a * m) ** 2), (norms[:4], x**2)):
         found = float(higher_degrees(known, bounds, mean, spread)[0])
         assert found >= (rest - 0.5 * expanded) * (1.0 - 1e-9) - 1e-12 * largest
 
@@ -316,39 +316,6 @@ def test_eigenvalue_of_a_matrix_with_errors(seed, size):
     true = np.linalg.eigvalsh(sum(A @ K @ A.T for A in factors))[-1]
     found = largest_eigenvalue(tuple(factors), given_K, errors * (1.0 + 1e-9))
     assert found >= true * (1.0 - 1e-13)
-
-
-def drop(u, slopes, step):
-    """Upper bound of `u(a) - u(b)` over a < b, from u and u' at nodes and a bound of u''."""
-    first, second = slopes
-    room = 0.5 * step * np.abs(first) + 0.125 * step * step * second + 1e-12
-    high = np.maximum.accumulate(u + room)
-    return float(np.max(high - (u - room)))
-
-
-@variants("order", [2, 5, 1, 3, 4, 6, 7, 8], quick=2)
-def test_lines_of_small_probabilities(order):
-    """The heights, over all intervals; beyond 12 the Hermite functions are below 1e-24."""
-    step = 1e-4
-    x = np.arange(-12.0, 12.0 + step, step)
-    hermite = [special.eval_hermitenorm(j, x) for j in range(order + 2)]
-    density = np.exp(-0.5 * x * x) / np.sqrt(2.0 * np.pi)
-    for slope, height in (*PROBABILITY_LINES[order - 1], (0.0, UNIMODAL_BOUNDS[order - 1])):
-        worst = 0.0
-        for sign in (1.0, -1.0):
-            u = sign * hermite[order - 1] * density + slope * special.ndtr(x)
-            first = -sign * hermite[order] * density + slope * density
-            # Cramer's inequality: |He_n(x)| phi(x) <= 1.09 sqrt(n!) / sqrt(2 pi)
-            second = 1.09 * np.sqrt(special.factorial(order + 1)) * 0.4 + abs(slope) * 0.25
-            worst = max(worst, drop(u, (first, second), step))
-        assert worst <= height
-        assert worst >= height - 1e-3 * max(1.0, abs(slope))
-    ends = np.array([0.0, 0.01, 0.5, 0.99, 1.0])
-    for low in ends:
-        inside = ends[ends >= low]
-        joint = unimodal_bound(order, np.full(len(inside), low), inside)
-        points = unimodal_bound(order, inside, inside)
-        assert np.all(joint >= np.maximum.accumulate(points) - 1e-12)
 
 
 @crossed({"winner": [0, 1, 2], "coupled": [True, False]})

@@ -1,6 +1,7 @@
 """What expansions of class probabilities leave out, against certified moments at both ends."""
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from types import SimpleNamespace
 
@@ -10,12 +11,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpcert.arrays import to_numpy
-from gpcert.enclosures.classes.moments import class_jet, independent_jet, weighted_jet
+from gpcert.enclosures.classes.moments import (
+    ClassJet,
+    class_jet,
+    coupled_jet,
+    independent_jet,
+    law_jet,
+    weighted_jet,
+)
+from gpcert.enclosures.classes.orthogonal_rest import orthogonal_rest, unexplained
 from gpcert.enclosures.classes.remainder import degree_bound, higher_degrees, shrunk_bounds
 from gpcert.enclosures.classes.taylor_bound import (
     ClassProblem,
     center_range,
-    gaussian_bounds,
     missed_bends,
     taylor_bound,
 )
@@ -58,13 +66,6 @@ def test_degree_bounds_are_the_formulas():
     np.testing.assert_allclose(
         higher_degrees([A] * 2, list(t), A, W), third + unexpanded, rtol=1e-12
     )
-
-
-def test_known_derivatives_are_taken_where_they_say_more():
-    zero, one = np.zeros(1), np.ones(1)
-    found = higher_degrees([zero] * 6, [one] * 8, 0.1 * one, 0.0 * one)
-    assert float(found[0]) == pytest.approx(1e-4 / 24, rel=1e-9)
-    assert float(higher_degrees([one] * 6, [one] * 8, one, zero)[0]) <= 1 / 6 * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("operator", [0.0, 0.3, 0.99, 1.0, 5.0, math.inf])
@@ -145,8 +146,6 @@ def test_the_rest_of_an_expansion(seed, n, probit, size):
         off = off + 0.5 * (errors[2] * A**2 + errors[3] * A * spread + 0.25 * errors[4] * spread**2)
         known = norms_of(here, c)
         assert np.all(np.abs(left) <= higher_degrees(known, uniform, A, spread) + off)
-        sharper = sharper_bounds(here, c, A, spread, operator)
-        assert np.all(np.abs(left) <= higher_degrees(known, sharper, A, spread) + off)
         own = [likelihood.link_bound(order) for order in range(1, 7)]
         if math.isfinite(own[-1]):
             assert np.all(np.abs(left) <= higher_degrees(known[:4], own, *plain) + off)
@@ -154,6 +153,88 @@ def test_the_rest_of_an_expansion(seed, n, probit, size):
         short = expansion([*derivatives[:2], 0 * derivatives[2], 0 * derivatives[3]], u, W)
         left = there.value[:, c] - here.value[:, c] - short
         assert np.all(np.abs(left) <= higher_degrees(known[:2], uniform, A, spread) + off)
+
+
+@settings(max_examples=examples(200, quick=60))
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n=st.sampled_from([1, 2, 3]),
+    probit=st.booleans(),
+    size=st.sampled_from([0.02, 0.2, 0.5]),
+)
+def test_the_rest_by_orthogonality(seed, n, probit, size):
+    """Sums of classes, expanded with the orders 1 and 2, and to 4."""
+    rng = np.random.default_rng(seed)
+    likelihood = MultinomialProbit() if probit and n < 3 else Softmax()
+    a, L, u, W = random_line(rng, n, size)
+    here = likelihood.moments(a[None], L[None], likelihood.highest_order)
+    far = np.linalg.cholesky(L @ (np.eye(n) + W) @ L.T)
+    there = likelihood.moments((a + L @ u)[None], far[None], 0)
+    values = np.abs(np.linalg.eigvalsh(W))
+    A, spread, operator, frobenius = (
+        np.array([x]) for x in (np.linalg.norm(u), values.sum(), values.max(), np.linalg.norm(W))
+    )
+    sizes = SimpleNamespace(mean=A, spread=spread, operator=operator, frobenius=frobenius)
+    place = SimpleNamespace(R=np.linalg.inv(L)[None], inflation=np.array([1e-8]))
+    for weights in (np.eye(n + 1)[0], -np.eye(n + 1)[n], rng.normal(size=n + 1)):
+        parts = {c: coupled_jet(likelihood, here, place, c) for c in range(n + 1) if weights[c]}
+        whole = law_jet(tuple(weights.tolist()), parts)
+        moved = (there.value - here.value)[0] @ weights
+        e = whole.errors[0]
+        off = e[0] + np.abs(weights).sum() * (there.errors[0, 0] + ROUNDING)
+        off = off + e[1] * A + 0.5 * e[2] * (spread + A**2)
+        for order in (2, 4):
+            kept = whole.derivatives[:order]
+            jet = replace(whole, derivatives=kept, errors=whole.errors[:, : order + 1])
+            shown = kept if order >= 4 else (*kept, *(0.0 * d for d in whole.derivatives[2:4]))
+            left = moved - expansion(shown, u, W)
+            own = off + (e[3] * A * spread + 0.25 * e[4] * spread**2 if order >= 4 else 0.0)
+            assert np.all(np.abs(left) <= orthogonal_rest(jet, sizes) + own)
+
+
+def test_no_known_degree_is_forgotten():
+    """`sum_i A^(k - 2 i) W^i / ((k - 2 i)! i! 2^i)` written out, without what is expanded."""
+    n, A, W = 2, 0.3, 0.2
+    names = ("mean", "spread", "operator", "frobenius")
+    sizes = SimpleNamespace(**{k: np.array([A if k == "mean" else W]) for k in names})
+    degrees = {
+        3: A**3 / 6,
+        4: A**4 / 24 + A**2 * W / 4,
+        5: A**5 / 120 + A**3 * W / 12 + A * W**2 / 8,
+        6: A**6 / 720 + A**4 * W / 48 + A**2 * W**2 / 16 + W**3 / 48,
+    }
+    for k, expected in degrees.items():
+        tensors = tuple(float(j == k) * np.ones((1, *[n] * j)) for j in range(1, 7))
+        jet = ClassJet(np.zeros(1), tensors, np.zeros((1, 7)), square=np.zeros(1))
+        found = float(orthogonal_rest(jet, sizes)[0])
+        assert found == pytest.approx(2.0 ** (k / 2) * expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_what_the_known_degrees_leave_of_a_sum(n):
+    """`unexplained` against a product rule: the sum's mean square less those of its degrees."""
+    rng = np.random.default_rng(n)
+    a, L, _, _ = random_line(rng, n, 1.0)
+    L = L / np.abs(L).max()
+    weights = np.array([1.0, -0.7, 0.4])[: n + 1]
+    here = Softmax().moments(a[None], L[None], 4)
+    place = SimpleNamespace(R=np.linalg.inv(L)[None], inflation=np.array([1e-12]))
+    parts = {c: coupled_jet(Softmax(), here, place, c) for c in range(n + 1)}
+    jet = law_jet(tuple(weights.tolist()), parts)
+    z, w = np.polynomial.hermite_e.hermegauss(80)
+    z = np.stack(np.meshgrid(*[z] * n, indexing="ij"), axis=-1).reshape(-1, n)
+    w = np.prod(np.stack(np.meshgrid(*[w] * n, indexing="ij")), axis=0).ravel()
+    f = np.column_stack([np.zeros(len(z)), a + z @ L.T])
+    p = np.exp(f - f.max(axis=1, keepdims=True))
+    s = (p / p.sum(axis=1, keepdims=True)) @ weights
+    square = float(w @ s**2) / np.sqrt(2.0 * np.pi) ** n
+    assert jet.square is not None
+    assert square <= float(jet.square[0]) <= square + 1e-7
+    left = square - float(jet.value[0]) ** 2
+    for order, tensor in enumerate(jet.derivatives, 1):
+        left -= float(np.sum(tensor**2)) / math.factorial(order)
+        own = replace(jet, derivatives=jet.derivatives[:order], errors=jet.errors[:, : order + 1])
+        assert left <= float(unexplained(own)[0]) ** 2 <= left + 1e-6
 
 
 def plain_sizes(L, u, W):
@@ -165,14 +246,6 @@ def plain_sizes(L, u, W):
     return np.array([np.linalg.norm(C.T @ L @ u)]), np.array([spread])
 
 
-def sharper_bounds(moments, c, A, spread, operator):
-    """`gaussian_bounds` for a class alone."""
-    jet = weighted_jet(((1.0, class_jet(moments, c)),))
-    sizes = SimpleNamespace(mean=A, spread=spread, operator=operator)
-    place = SimpleNamespace(L=A, sizes=sizes)
-    return gaussian_bounds(jet, place)
-
-
 @settings(max_examples=examples(60))
 @given(seed=st.integers(0, 2**32 - 1), n=st.sampled_from([1, 2, 3]), probit=st.booleans())
 def test_derivatives_stay_below_their_bounds_along_the_line(seed, n, probit):
@@ -180,9 +253,7 @@ def test_derivatives_stay_below_their_bounds_along_the_line(seed, n, probit):
     rng = np.random.default_rng(seed)
     likelihood = MultinomialProbit() if probit and n < 3 else Softmax()
     a, L, u, W = random_line(rng, n, float(rng.choice([0.1, 0.5])))
-    here = likelihood.moments(a[None], L[None], likelihood.highest_order)
-    values = np.abs(np.linalg.eigvalsh(W))
-    A, spread = np.array([np.linalg.norm(u)]), np.array([values.sum()])
+    bounds = shrunk_bounds(UNIMODAL_BOUNDS, np.array([np.abs(np.linalg.eigvalsh(W)).max()]))
     for s in rng.random(3):
         root = np.linalg.cholesky(np.eye(n) + s * W)
         there = likelihood.moments((a + s * L @ u)[None], (L @ root)[None], 4)
@@ -190,7 +261,6 @@ def test_derivatives_stay_below_their_bounds_along_the_line(seed, n, probit):
         v = v / np.linalg.norm(v)
         turned = np.linalg.solve(root, v)  # the same direction in standard deviations there
         for c in range(n + 1):
-            bounds = sharper_bounds(here, c, A, spread, np.array([values.max()]))
             for j, tensor in enumerate(there.derivatives, 1):
                 size = tensor[0, c]
                 for _ in range(j):
@@ -258,6 +328,10 @@ def test_two_ways_to_the_same_jet(case):
         assert np.all(gap <= room[:, 1])
         gap = np.linalg.norm(one.derivatives[1] - other.derivatives[1], ord=2, axis=(1, 2))
         assert np.all(gap <= room[:, 2])
+        assert one.products is not None
+        other = coupled_jet(own.likelihood, moments, own.place, c)
+        room = (one.products_error + other.products_error)[:, None]
+        assert np.all(np.abs(one.products - other.products) <= room)
         assert np.all(room[:, :3] < 1e-3)
 
 
@@ -300,7 +374,7 @@ def test_honest_errors_of_tensors_are_counted(order, size, m):
     region = Box([0.3], [0.9])
     own = evaluation_of(posterior, region)
     likelihood = Perturbed().with_error(order, size)
-    moments = likelihood.moments(own.place.change.means.reference, own.place.L, 6)
+    moments = likelihood.moments(own.place.change.means.reference, own.place.L, 4)
     problem = ClassProblem(own.latent, own.layout, likelihood, own.place)
     X = np.linspace(0.3, 0.9, 61)[:, None]
     for c in range(m):
@@ -348,7 +422,7 @@ def test_honest_errors_bite_where_little_else_is_lost():
     for posterior, region, X, order, size in cases:
         own = evaluation_of(posterior, region)
         likelihood = Perturbed().with_error(order, size)
-        moments = likelihood.moments(own.place.change.means.reference, own.place.L, 6)
+        moments = likelihood.moments(own.place.change.means.reference, own.place.L, 4)
         problem = ClassProblem(own.latent, own.layout, likelihood, own.place)
         for c, sign in ((0, 1.0), (0, -1.0), (1, 1.0), (1, -1.0)):
             weights = tuple(sign * float(k == c) for k in range(2))
@@ -376,14 +450,3 @@ def test_what_bends_is_the_formula():
     found = float(missed_bends(jet, sizes)[0])
     assert found == pytest.approx(second + third + fourth, rel=1e-12)
     assert found >= second + third + fourth
-
-
-def test_a_probability_may_move_by_the_degrees_that_are_not_known():
-    """Small and flat at the reference, but far from it: the uniform bounds are what is left."""
-    zeros = tuple(np.zeros((1, 1, *[2] * j)) for j in range(1, 5))
-    part = class_jet(ClassMoments(np.full((1, 1), 0.01), zeros, np.zeros((1, 5))), 0)
-    sizes = SimpleNamespace(mean=np.array([2.0]), spread=np.array([0.5]), operator=np.array([0.1]))
-    place = SimpleNamespace(L=np.eye(2)[None], sizes=sizes)
-    found = gaussian_bounds(weighted_jet(((1.0, part),)), place)
-    for order, bound in enumerate(found, 1):
-        assert float(bound[0]) >= UNIMODAL_BOUNDS[order - 1]

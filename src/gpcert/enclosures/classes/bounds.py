@@ -14,10 +14,9 @@ from gpcert.class_layout import ClassLayout
 from gpcert.enclosures.classes.leading import Leader
 from gpcert.enclosures.classes.moments import (
     ClassJet,
-    class_jet,
+    coupled_jet,
     independent_jet,
     law_jet,
-    weighted_jet,
 )
 from gpcert.enclosures.classes.orthogonal_rest import orthogonal_rest
 from gpcert.enclosures.classes.outputs import LatentOutputs
@@ -97,10 +96,7 @@ class ClassBounds:
         """The weighted sum at the references."""
 
         def compute() -> ClassJet:
-            parts = {c: self._single(c) for c, w in enumerate(weights) if w != 0.0}
-            if not self._by_moments:
-                return law_jet(weights, parts)
-            return weighted_jet(tuple((weights[c], part) for c, part in parts.items()))
+            return law_jet(weights, {c: self._single(c) for c, w in enumerate(weights) if w != 0.0})
 
         return self._once(("jet", weights), compute)
 
@@ -109,7 +105,7 @@ class ClassBounds:
 
         def compute() -> ClassJet:
             if self._by_moments:
-                return class_jet(self.moments, c)
+                return coupled_jet(self.likelihood, self.moments, self.place, c)
             return independent_jet(self.likelihood, self.place, c)
 
         return self._once(("class", c), compute)
@@ -118,11 +114,7 @@ class ClassBounds:
         """Certified lower bound over each cell, and where the sum may be small (scaled)."""
         xp = namespace(self.evaluation.cells.lower)
         evaluation = self.evaluation
-        inner, enough = f"inner classes {weights}", evaluation.enough
-        asked = enough is not None and evaluation.wants(inner)
-        best = taylor_bound(self._problem, self.jet(weights), enough if asked else None)
-        if asked:
-            evaluation.report(inner, bool(xp.any(best.lower >= enough)))
+        best = taylor_bound(self._problem, self.jet(weights))
         if self._about_nearest and target is not None and bool(xp.all(best.lower > target)):
             return best  # all that was asked; pairs of many classes are dear
         others = [("ranges", self._by_ranges), ("pieces", self._by_pieces)]
@@ -199,8 +191,9 @@ class ClassBounds:
         def jet_at(place: Reference) -> ClassJet:
             if self._by_moments:
                 moments = self.likelihood.moments(a, place.L, order)
-                return weighted_jet(tuple((weights[c], class_jet(moments, c)) for c in parts))
-            own = {c: independent_jet(self.likelihood, place, c) for c in parts}
+                own = {c: coupled_jet(self.likelihood, moments, place, c) for c in parts}
+            else:
+                own = {c: independent_jet(self.likelihood, place, c) for c in parts}
             return law_jet(weights, own)
 
         return variance_pieces_bound(self._problem, jet_at)

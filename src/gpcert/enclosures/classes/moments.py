@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, PerCell, namespace
 from gpcert.enclosures.classes.reference import Reference, frobenius
 from gpcert.integrals.derivative_bounds import UNIMODAL_BOUNDS
 from gpcert.integrals.moments import ClassMoments
@@ -45,6 +45,15 @@ class ClassJet:
         return float(np.abs([w for w, _ in self.parts]).sum()) * (1.0 + 2.0**-40)
 
 
+def derivative_norm(jet: ClassJet, order: int) -> PerCell:
+    """Upper bound (B,) of the norm of the true derivative of that order."""
+    xp = namespace(jet.value)
+    tensor = jet.derivatives[order - 1]
+    axes = tuple(range(1, tensor.ndim))
+    count = int(np.prod(tensor.shape[1:]))
+    return up(root(xp.sum(tensor * tensor, axis=axes)) + jet.errors[:, order], count + 8)
+
+
 def weighted_jet(parts: tuple[tuple[float, ClassJet], ...]) -> ClassJet:
     """The sum of classes' jets with weights; its rounding is counted by the sizes of the terms."""
     xp = namespace(parts[0][1].value)
@@ -71,8 +80,29 @@ def class_jet(moments: ClassMoments, c: int) -> ClassJet:
     )
 
 
+def coupled_jet(
+    likelihood: ClassLikelihood, moments: ClassMoments, place: Reference, c: int
+) -> ClassJet:
+    """The same with the means of products.
+
+    The gradient in the latent means is `L^-T D1`, and `L^-1 = T R` with |T - I| at most the
+    inflation: an entry of `R^T D1` errs by `|R e_k|` times the error of D1, its rounding and
+    `|T - I| |D1|`; that of class 0 is minus their sum.
+    """
+    jet = class_jet(moments, c)
+    first, R, off = jet.derivatives[0], place.R, place.inflation
+    xp, n = namespace(R), R.shape[1]
+    p = (xp.matrix_transpose(R) @ first[:, :, None])[:, :, 0]
+    gradient = xp.concat([-xp.sum(p, axis=1, keepdims=True), p], axis=1)
+    length = root(xp.sum(first * first, axis=1))
+    error = (off + gamma(4 * n + 16)) * length + (1.0 + off) * jet.errors[:, 1]
+    errors = xp.stack([jet.errors[:, 0], up(n**0.5 * frobenius(R) * error, n * n + 16)], axis=1)
+    products, lost = likelihood.products(jet.value, gradient, errors, c)
+    return replace(jet, products=products, products_error=lost)
+
+
 def law_jet(weights: tuple[float, ...], parts: dict[int, ClassJet]) -> ClassJet:
-    """`weighted_jet` of classes at a law of independent ones, with the mean square of the sum."""
+    """`weighted_jet` of classes, with the mean square of the sum."""
     jet = weighted_jet(tuple((weights[c], part) for c, part in parts.items()))
     return replace(jet, square=_mean_square(weights, parts))
 
@@ -121,6 +151,6 @@ def independent_jet(likelihood: ClassLikelihood, place: Reference, c: int) -> Cl
         size**2 * (n * found.errors[:, 2] + gamma(2 * n + 4) * frobenius(Q)) + moved[2],
     ]
     errors = up(xp.stack(errors, axis=1), 4 * n * n + 32)
-    products, lost = likelihood.products(found, c)
+    products, lost = likelihood.products(found.value, found.gradient, found.errors, c)
     lost = up(lost + moved[0], 4)
     return ClassJet(found.value, (first, second), errors, (), products, lost)

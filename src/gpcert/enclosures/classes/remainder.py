@@ -18,9 +18,6 @@ from collections.abc import Sequence
 from gpcert.arrays import Array, PerCell, namespace
 from gpcert.rounding import nonnegative, up
 
-HIGHEST_DERIVATIVE = 8
-"""Up to here derivatives are bounded."""
-
 
 def degree_bound(
     degree: int, norms: Sequence[Array | float], mean: Array, spread: Array
@@ -52,9 +49,6 @@ def higher_degrees(
     """
     xp = namespace(mean)
     rest = degree_bound(3, bounds, mean, spread)
-    if len(known) >= 6 and len(bounds) >= HIGHEST_DERIVATIVE:
-        finer = degree_bound(3, known, mean, spread) + degree_bound(4, bounds, mean, spread)
-        rest = xp.minimum(xp.where(xp.isnan(rest), math.inf, rest), up(finer, 2))
     if len(known) < 4:
         # (D3[da, dV] + D4[dV, dV] / 4) / 2; where a bound is infinite so is the rest above
         third, fourth = (bound + xp.zeros_like(mean) for bound in bounds[2:4])

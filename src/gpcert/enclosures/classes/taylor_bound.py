@@ -20,23 +20,21 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated
 
 import numpy as np
 
 from gpcert.arrays import Array, PerCell, namespace
 from gpcert.class_layout import ClassLayout
 from gpcert.enclosures.classes.metric import Sizes
-from gpcert.enclosures.classes.moments import ClassJet
+from gpcert.enclosures.classes.moments import ClassJet, derivative_norm
 from gpcert.enclosures.classes.orthogonal_rest import orthogonal_rest
 from gpcert.enclosures.classes.outputs import LatentOutputs
 from gpcert.enclosures.classes.reference import Reference
-from gpcert.enclosures.classes.remainder import degree_bound, higher_degrees, shrunk_bounds
+from gpcert.enclosures.classes.remainder import higher_degrees, shrunk_bounds
 from gpcert.enclosures.classes.sum_model import sum_model
 from gpcert.enclosures.enclosure import Enclosure, LevelBound
-from gpcert.enclosures.inner_search import Level
 from gpcert.enclosures.quadratic_minimum import smallest_eigenvalue
-from gpcert.integrals.derivative_bounds import UNIMODAL_BOUNDS, unimodal_bound
+from gpcert.integrals.derivative_bounds import UNIMODAL_BOUNDS
 from gpcert.kernels.expansions.geometry import reach
 from gpcert.kernels.exponentials import growth_chord
 from gpcert.likelihoods import ClassLikelihood
@@ -53,22 +51,13 @@ class ClassProblem:
     place: Reference
 
 
-def taylor_bound(problem: ClassProblem, jet: ClassJet, enough: float | None = None) -> LevelBound:
-    """See the module. `lower` (B,), minus infinity where nothing is known; `point` (B, f).
-
-    Where the bound is less than `enough`, if that is given, sub-boxes are asked for it (5.9).
-    """
+def taylor_bound(problem: ClassProblem, jet: ClassJet) -> LevelBound:
+    """See the module. `lower` (B,), minus infinity where nothing is known; `point` (B, f)."""
     slopes = Slopes.of(problem.place, jet, jet.derivatives[1])
-    return least_sum(problem, jet, slopes, lost_beyond(problem, problem.place, jet), enough)
+    return least_sum(problem, jet, slopes, lost_beyond(problem, problem.place, jet))
 
 
-def least_sum(
-    problem: ClassProblem,
-    jet: ClassJet,
-    slopes: Slopes,
-    lost: PerCell,
-    enough: float | None = None,
-) -> LevelBound:
+def least_sum(problem: ClassProblem, jet: ClassJet, slopes: Slopes, lost: Array) -> LevelBound:
     """Lower bound of `value + p.da + <Q, dV> / 2 + second-order part - lost` over the cells."""
     place = problem.place
     xp = namespace(place.L)
@@ -84,19 +73,10 @@ def least_sum(
     bent, bend_error = _with_curvature(model, jet, place)
     best = bent.minimum()
     lost = up(lost + slopes.error + bend_error + rounding, 4)
-    parts = (jet.value, constant, slopes.shift, lost)
-
-    def lowest(q: Array, rows: Array | slice) -> Array:
-        value, origin, shift, off = (part[rows] for part in parts)
-        lower = value + (q - origin) - shift - off
-        size = xp.abs(value) + xp.abs(q) + xp.abs(origin) + xp.abs(shift) + off
-        lower = down(lower - gamma(8) * size, 2)
-        return xp.where(xp.isnan(lower), xp.full_like(lower, -math.inf), lower)
-
-    lower = lowest(best.lower, slice(None))
-    if enough is not None:
-        lower = Level(lowest, bent, best).reached(lower, enough)
-    return LevelBound(lower, best.point)
+    lower = jet.value + (best.lower - constant) - slopes.shift - lost
+    size = xp.abs(jet.value) + xp.abs(best.lower) + xp.abs(constant) + xp.abs(slopes.shift) + lost
+    lower = down(lower - gamma(8) * size, 2)
+    return LevelBound(xp.where(xp.isnan(lower), xp.full_like(lower, -math.inf), lower), best.point)
 
 
 def center_range(problem: ClassProblem, jet: ClassJet) -> tuple[PerCell, PerCell]:
@@ -142,7 +122,7 @@ def _terms(place: Reference, problem: ClassProblem, slopes: Slopes) -> Array:
     return up(whole + xp.sum(xp.abs(slopes.q) * spread, axis=1), count)
 
 
-def lost_beyond(problem: ClassProblem, place: Reference, jet: ClassJet) -> PerCell:
+def lost_beyond(problem: ClassProblem, place: Reference, jet: ClassJet) -> Array:
     """The value's own error, the second-order part that bends, and the rest."""
     smooth = _link_bounds(problem, jet)
     missed = missed_bends(jet, place.sizes)
@@ -170,7 +150,7 @@ class Slopes:
     error: Array
 
     @staticmethod
-    def of(place: Reference, jet: ClassJet, second: Annotated[Array, "B n n"]) -> Slopes:
+    def of(place: Reference, jet: ClassJet, second: Array) -> Slopes:
         """From the derivatives in z: `p = R^T D1`, `Q = R^T second R`, `second` D2 or part of it.
 
         Whatever p and Q are, `p.da` differs from D1 applied to L^-1 da by at most
@@ -208,7 +188,7 @@ class Slopes:
         return Slopes(p, q, shift, up(error, 4 * n * n + 4 * J + 32))
 
 
-def missed_bends(jet: ClassJet, sizes: Sizes) -> PerCell:
+def missed_bends(jet: ClassJet, sizes: Sizes) -> Array:
     """What the second-order part differs from its value for the linear parts of da and dV, and
     what the computed derivatives are off by."""
     norms = [derivative_norm(jet, order) for order in range(1, jet.order + 1)]
@@ -282,15 +262,6 @@ def _with_curvature(model: Enclosure, jet: ClassJet, place: Reference) -> tuple[
     return curved, up(0.5 * growth * size + rounding, 64 + 2 * f * f)
 
 
-def derivative_norm(jet: ClassJet, order: int) -> PerCell:
-    """Upper bound (B,) of the norm of the true derivative of that order."""
-    xp = namespace(jet.value)
-    tensor = jet.derivatives[order - 1]
-    axes = tuple(range(1, tensor.ndim))
-    count = int(np.prod(tensor.shape[1:]))
-    return up(root(xp.sum(tensor * tensor, axis=axes)) + jet.errors[:, order], count + 8)
-
-
 def _rest(problem: ClassProblem, place: Reference, jet: ClassJet) -> Array:
     """The smaller of the rests in the metric of V_0 and in the links' own; see `remainder`."""
     xp = namespace(place.L)
@@ -308,26 +279,6 @@ def _rest(problem: ClassProblem, place: Reference, jet: ClassJet) -> Array:
     return best
 
 
-def gaussian_bounds(jet: ClassJet, place: Reference) -> list[PerCell]:
-    """Bounds of the derivatives 1..8 of G along the line, in the metric of V_0.
-
-    First uniform ones. They bound how far each class probability moves along the line; a
-    probability that stays small (or large) has smaller derivatives (`unimodal_bound`).
-    """
-    xp = namespace(place.L)
-    sizes = place.sizes
-    uniform = shrunk_bounds(UNIMODAL_BOUNDS, sizes.operator)
-    orders = range(1, len(UNIMODAL_BOUNDS) + 1)
-    totals = [0.0 * sizes.mean for _ in orders]
-    for weight, part in jet.parts:
-        known = [derivative_norm(part, order) for order in range(1, part.order + 1)]
-        moved = higher_degrees(known, uniform, sizes.mean, sizes.spread) + part.errors[:, 0]
-        norms = [*known, *uniform[len(known) :]]
-        for degree in (1, 2):
-            moved = moved + degree_bound(degree, norms, sizes.mean, sizes.spread)
-        moved = up(moved, 8)
-        low = xp.clip(part.value - moved, 0.0, 1.0)
-        high = xp.clip(part.value + moved, 0.0, 1.0)
-        sharper = shrunk_bounds([unimodal_bound(j, low, high) for j in orders], sizes.operator)
-        totals = [total + abs(weight) * b for total, b in zip(totals, sharper, strict=True)]
-    return [up(total, 8) for total in totals]
+def gaussian_bounds(jet: ClassJet, place: Reference) -> list[Array]:
+    """Bounds of the derivatives of G along the line, in the metric of V_0."""
+    return [up(jet.total * b, 2) for b in shrunk_bounds(UNIMODAL_BOUNDS, place.sizes.operator)]

@@ -23,14 +23,13 @@ from gpcert.arrays import Array, PerCell, namespace
 from gpcert.deadline import checkpoint
 from gpcert.enclosures.classes.joint_change import spectral_size
 from gpcert.enclosures.classes.metric import Sizes
-from gpcert.enclosures.classes.moments import ClassJet
+from gpcert.enclosures.classes.moments import ClassJet, derivative_norm
 from gpcert.enclosures.classes.orthogonal_rest import orthogonal_rest
 from gpcert.enclosures.classes.reference import Reference, frobenius
 from gpcert.enclosures.classes.remainder import higher_degrees
 from gpcert.enclosures.classes.taylor_bound import (
     ClassProblem,
     Slopes,
-    derivative_norm,
     gaussian_bounds,
     least_sum,
     missed_bends,
@@ -85,10 +84,10 @@ def _piece(
     plain = ClassJet(jet.value, jet.derivatives[:2], jet.errors[:, :3], jet.parts)
     lost = jet.errors[:, 0] + missed_bends(plain, place.sizes)
     beyond = higher_degrees(known, gaussian_bounds(jet, place), A, W)
-    if jet.square is None:
+    if jet.order >= 4:  # else `higher_degrees` counts them
         crossed = 0.5 * known[2] * A * W + 0.125 * known[3] * W * W
         lost = lost + up(crossed, 8)
-    else:  # the orders beyond 2 are not known, and `higher_degrees` counts them
+    if jet.square is not None:
         beyond = xp.minimum(beyond, orthogonal_rest(jet, place.sizes))
     lost = up(lost + beyond, 4)
     second = jet.derivatives[1]

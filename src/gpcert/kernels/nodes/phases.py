@@ -46,7 +46,7 @@ def phase_reach(reach: Reach, frequency: Annotated[Array, "f"]) -> PerCell:
     """
     xp = namespace(reach.half)
     box = reach.length(xp.abs(frequency))
-    if reach.cells is None or reach.cells.region.norm_constraint is None:
+    if reach.cells is None or reach.cells.ball is None:
         return box
     if not len(frequency):
         return box
