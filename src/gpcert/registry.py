@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from importlib.metadata import entry_points
 from typing import Any, Generic, TypeVar
 
-from gpcert.errors import InputError
+from gpcert.errors import GPCertError, InputError
 
 C = TypeVar("C", bound=type)
+T = TypeVar("T")
 
 
 class Registry(dict[str, C], Generic[C]):
@@ -66,6 +67,20 @@ class Registry(dict[str, C], Generic[C]):
                 f"entry point {name!r} in the group {self.group!r}"
             )
         return self[name]
+
+    def built(self, name: str, make: Callable[[C], T]) -> T:
+        """What `make` makes of the class of this name; parameters that do not fit are an
+        `InputError`."""
+        kind = self.find(name)
+        try:
+            return make(kind)
+        except GPCertError:
+            raise
+        except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
+            raise InputError(
+                f"{self.what} {name!r}: its parameters do not fit ({error!r}); use what its "
+                "config() returns"
+            ) from error
 
 
 def _place(cls: type) -> tuple[str, str]:

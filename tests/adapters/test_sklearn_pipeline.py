@@ -9,6 +9,7 @@ from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.decomposition import KernelPCA
 from sklearn.feature_selection import SelectKBest, VarianceThreshold, f_regression
 from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
+from sklearn.gaussian_process import kernels as sk
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from sklearn.impute import SimpleImputer
 from sklearn.kernel_approximation import Nystroem
@@ -29,7 +30,7 @@ from sklearn.svm import SVC, SVR
 import gpcert
 from gpcert.adapters import as_posterior
 from gpcert.errors import InputError, UnsupportedModelError
-from gpcert.kernels import SquaredExponential
+from gpcert.kernels import Matern, SquaredExponential
 from gpcert.posterior import Posterior
 
 RNG = np.random.default_rng(10)
@@ -210,10 +211,11 @@ def test_maps_of_features_are_folded(name):
     assert values.max() <= found.maximum.upper + 1e-12
 
 
-def test_a_reordered_squared_exponential_stays_one():
-    model = make_pipeline(REORDERED, regressor(2.0 * RBF([1.0, 2.0, 3.0]))).fit(X, y)
+@pytest.mark.parametrize("kind", [RBF, sk.Matern])
+def test_a_reordered_radial_kernel_stays_one(kind):
+    model = make_pipeline(REORDERED, regressor(2.0 * kind([1.0, 2.0, 3.0]))).fit(X, y)
     assert_regression_agrees(model)
-    assert type(as_posterior(model).kernel) is SquaredExponential
+    assert type(as_posterior(model).kernel) is {RBF: SquaredExponential, sk.Matern: Matern}[kind]
 
 
 def test_votes_behind_columns_are_those_of_predict():

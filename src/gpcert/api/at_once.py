@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpcert.api.certify import certificate_of
-from gpcert.api.decisions import Candidates, Method, margin_of
+from gpcert.api.decisions import Candidates, Method, Rule, margin_of
 from gpcert.api.questions import range_question
 from gpcert.api.ranges import RangeGoals
 from gpcert.api.rules import RuleOptions, common_candidates, deviation_rule
@@ -60,13 +60,10 @@ def certified_at_once(posterior: Model, work: Sequence[tuple[Any, ...]]) -> dict
     each = common_candidates(posterior, X, options)
     if options.method.name != "taylor":
         return {}
-    sides: dict[int, list[int]] = defaultdict(list)
-    for k, candidates in enumerate(each or ()):
-        sides[candidates.order[0]].append(k)
     found: dict[int, Certificate] = {}
     try:
         with until(end_of(start, means, len(work))):
-            for rows in sides.values():
+            for rows in by_guess(each or ()):
                 found |= _decided(rows, each or (), regions, means)
             if each is None:
                 found = _undeviating(posterior, X, regions, options, means)
@@ -147,6 +144,26 @@ def family_of(
     return family
 
 
+def by_guess(each: Sequence[Candidates]) -> list[list[int]]:
+    """Rows whose likeliest decision is the same."""
+    sides: dict[int, list[int]] = defaultdict(list)
+    for k, candidates in enumerate(each):
+        sides[candidates.order[0]].append(k)
+    return list(sides.values())
+
+
+def decided_boxes(rule: Rule, places: Sequence[Region], means: Means) -> OneBox | None:
+    """One box each, tried until the rule's goal is on one side of its level; None where the places
+    share no coordinates."""
+    goals = rule.method.goals([rule.quantity], means.random_state, rule.model)
+    family = family_of(rule.model, goals, places, means)
+
+    def answered(_: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+        return (lower[:, 0] > rule.target) | (upper[:, 0] < rule.target)
+
+    return None if family is None else one_box_each(family, places, rule.target, answered)
+
+
 def _plain(goal: Goal) -> bool:
     """Whether a goal is bounded by Taylor enclosures alone."""
     return isinstance(goal, QuantityGoal) and goal.paper is None
@@ -157,15 +174,9 @@ def _decided(
 ) -> dict[int, Certificate]:
     """Of the points `rows`, whose likeliest decision is the same, those that one box decides."""
     places, rule = [regions[k] for k in rows], each[rows[0]].guess
-    goals = rule.method.goals([rule.quantity], means.random_state, rule.model)
-    family = family_of(rule.model, goals, places, means)
-    if family is None:
+    box = decided_boxes(rule, places, means)
+    if box is None:
         return {}
-
-    def answered(_: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-        return (lower[:, 0] > rule.target) | (upper[:, 0] < rule.target)
-
-    box = one_box_each(family, places, rule.target, answered)
     goal = [result[0] for result in _results(box)]
     margins = [margin_of(one.lower, one.upper, rule.level) for one in goal]
     refuted = [k for k, margin in enumerate(margins) if margin.upper < 0]

@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any
 
 from gpcert.api.words import read_flag
 from gpcert.search import SearchState
@@ -18,12 +18,40 @@ PAUSE = 0.1
 """Seconds between two texts."""
 
 
-class Line(Protocol):
-    """What a call says while it works."""
+class Line:
+    """What a call says while it works, on stderr after a delay; nothing without one."""
+
+    def __init__(self, delay: float | None) -> None:
+        self._console: Any = None
+        if delay is not None:
+            from rich.console import Console  # only where there may be something to show
+
+            self._next = time.perf_counter() + delay
+            self._console = Console(stderr=True)
+        self._status: Any = None
+        self._text = ""
 
     def show(self, text: str) -> None:
         """Replace the text; costs next to nothing where nothing is shown."""
-        ...
+        self._text = text
+        if self._console is None or not self._console.is_terminal:
+            return
+        now = time.perf_counter()
+        if now < self._next:
+            return
+        self._next = now + PAUSE
+        if self._status is None:
+            self._status = self._console.status(text)
+            self._status.start()
+        else:
+            self._status.update(text)
+
+    def close(self) -> None:
+        """Take the line away; where it was none of a terminal, write the last text."""
+        if self._status is not None:
+            self._status.stop()
+        elif self._console is not None and not self._console.is_terminal and self._text:
+            self._console.print(self._text, highlight=False)
 
 
 @contextmanager
@@ -36,7 +64,7 @@ def progress_line(progress: Any) -> Iterator[Line]:
     """
     progress = read_flag("progress", progress)
     wanted = sys.stderr.isatty() if progress is None else progress
-    line = _Shown(DELAY if progress is None else 0.0) if wanted else _Silent()
+    line = Line((DELAY if progress is None else 0.0) if wanted else None)
     try:
         yield line
     finally:
@@ -55,39 +83,3 @@ def ranges_text(state: SearchState) -> str:
 
 def _cost(state: SearchState) -> str:
     return f"{state.boxes} boxes, {state.seconds:.1f} s"
-
-
-class _Silent:
-    def show(self, text: str) -> None:
-        """Say nothing."""
-
-    def close(self) -> None:
-        """Nothing to end."""
-
-
-class _Shown:
-    def __init__(self, delay: float) -> None:
-        from rich.console import Console  # only where there may be something to show
-
-        self._next = time.perf_counter() + delay
-        self._console = Console(stderr=True)
-        self._status: Any = None
-        self._text = ""
-
-    def show(self, text: str) -> None:
-        self._text = text
-        now = time.perf_counter()
-        if now < self._next or not self._console.is_terminal:
-            return
-        self._next = now + PAUSE
-        if self._status is None:
-            self._status = self._console.status(text)
-            self._status.start()
-        else:
-            self._status.update(text)
-
-    def close(self) -> None:
-        if self._status is not None:
-            self._status.stop()
-        elif not self._console.is_terminal and self._text:
-            self._console.print(self._text, highlight=False)

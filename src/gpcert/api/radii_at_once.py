@@ -6,13 +6,12 @@ Proofs: docs/mathematics.md, statements 14.3, 14.4 and 14.5.
 from __future__ import annotations
 
 import time
-from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from gpcert.api.at_once import Hint, end_of, family_of, proved_at_x
+from gpcert.api.at_once import Hint, by_guess, decided_boxes, end_of, proved_at_x
 from gpcert.api.decisions import Candidates, margin_of
 from gpcert.api.radius import Bracket, RadiusQuestion, distance_of, radius_of
 from gpcert.api.rules import common_candidates
@@ -20,7 +19,6 @@ from gpcert.certificates import Radius
 from gpcert.committee import Model
 from gpcert.deadline import OutOfTime, until
 from gpcert.search import StopReason
-from gpcert.search.one_box import one_box_each
 
 MOST_ROUNDS = 60
 """Boxes around one point; brackets shrink to half in most rounds."""
@@ -42,13 +40,10 @@ def radii_at_once(posterior: Model, work: Sequence[tuple[Any, ...]]) -> dict[int
     each = common_candidates(posterior, X, question.options)
     if each is None or question.options.method.name != "taylor" or X.shape[1] > MOST_FEATURES:
         return {}
-    sides: dict[int, list[int]] = defaultdict(list)
-    for k, candidates in enumerate(each):
-        sides[candidates.order[0]].append(k)
     searches = []
     try:
         with until(end_of(start, question.means, len(work))):
-            for rows in sides.values():
+            for rows in by_guess(each):
                 sure = proved_at_x([each[k] for k in rows], question.means)
                 own = [k for k, proved in zip(rows, sure, strict=True) if proved]
                 if own:
@@ -123,19 +118,13 @@ class _Radii:
 
     def _round(self, left: np.ndarray, radius: np.ndarray) -> bool:
         """One box each; whether the regions could share their coordinates."""
-        shape, means = self.question.shape, self.question.means
+        shape = self.question.shape
         rules = [self.candidates[k].guess for k in left]
         balls = [shape.ball(rule.x, r) for rule, r in zip(rules, radius.tolist(), strict=True)]
         rule = rules[0]
-        goals = rule.method.goals([rule.quantity], means.random_state, rule.model)
-        family = family_of(rule.model, goals, balls, means)
-        if family is None:
+        box = decided_boxes(rule, balls, self.question.means)
+        if box is None:
             return False
-
-        def answered(_: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-            return (lower[:, 0] > rule.target) | (upper[:, 0] < rule.target)
-
-        box = one_box_each(family, balls, rule.target, answered)
         self.boxes[left] += 1
         for k, r, low, high, point in zip(
             left, radius, box.lower[:, 0], box.upper[:, 0], box.points[:, 0], strict=True

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpcert.errors import GPCertError, InputError
 from gpcert.kernels.active_dimensions import ActiveDimensions
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.composite import Product, Sum
@@ -79,12 +78,4 @@ register = KERNELS.register
 
 def kernel_from_config(name: str, config: dict[str, Any]) -> Kernel:
     """Rebuild the kernel that `kernel.name` and `kernel.config()` describe."""
-    kind = KERNELS.find(name)
-    try:
-        return kind.from_config(config)
-    except GPCertError:
-        raise
-    except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
-        raise InputError(
-            f"kernel {name!r}: its parameters do not fit ({error!r}); use what its config() returns"
-        ) from error
+    return KERNELS.built(name, lambda kind: kind.from_config(config))

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gpcert.errors import GPCertError, InputError
 from gpcert.likelihoods.base import BinaryLikelihood, Likelihood, ScalarLikelihood
 from gpcert.likelihoods.classes import ClassLikelihood
 from gpcert.likelihoods.discretised import Discretised
@@ -68,15 +67,10 @@ def likelihood_from_config(name: str, config: Mapping[str, Any] | None = None) -
     >>> likelihood_from_config("logistic", {})
     Logistic()
     """
-    kind = LIKELIHOODS.find(name)
-    try:
+
+    def made(kind: type[Likelihood]) -> Likelihood:
         if not (config is None or isinstance(config, Mapping)):
             raise TypeError("expected a table of names and values")
         return kind(**(config or {}))
-    except GPCertError:
-        raise
-    except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
-        raise InputError(
-            f"likelihood {name!r}: its parameters {config!r} do not fit ({error}); "
-            "use what its config() returns"
-        ) from error
+
+    return LIKELIHOODS.built(name, made)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -70,34 +71,71 @@ def ep(
     return with_jitter(K, fit)
 
 
+class Sweep(NamedTuple):
+    """What is known at some sites: the Gaussian, its evidence, the largest difference of tilted and
+    Gaussian marginals, the sites that would match them, and what rounding leaves: of the evidence,
+    and of means in units of `spread`."""
+
+    state: Any
+    evidence: float
+    mismatch: float
+    target: np.ndarray
+    rounding: float = 0.0
+    spread: float = 1.0
+
+
+def propagate(
+    label: str,
+    sites: np.ndarray,
+    at: Callable[[np.ndarray], Sweep],
+    tolerance: float,
+    max_sweeps: int,
+) -> tuple[Sweep, np.ndarray, bool, int]:
+    """Steps towards the target, damped where the mismatch has grown, until both it and the evidence
+    have settled: the last sweep, its sites, whether they did, and the number of sweeps.
+
+    Sites and targets have precisions >= 0, so have their means.
+    """
+    damping, mismatch, previous, sweep = 1.0, np.inf, -np.inf, 1
+    while True:
+        now = at(sites)
+        # a warm start may be there at once: then there is no earlier evidence to compare with
+        asked = tolerance * (1.0 + abs(now.evidence)) + now.rounding
+        settled = sweep == 1 or abs(now.evidence - previous) <= asked
+        converged = now.mismatch <= tolerance + now.rounding / now.spread and settled
+        if converged or sweep == max_sweeps:
+            break
+        worse = now.mismatch > mismatch
+        damping = max(0.5 * damping, _SMALLEST_DAMPING) if worse else min(1.2 * damping, 1.0)
+        sites = sites + damping * (now.target - sites)
+        mismatch, previous, sweep = now.mismatch, now.evidence, sweep + 1
+    if not converged:
+        change = now.evidence - previous
+        warnings.warn(
+            f"{label}: moments still differ by {now.mismatch:.3g} (tolerance {tolerance:.3g}) "
+            f"after {sweep} sweeps, evidence {now.evidence:.6g}, last change {change:.3g}",
+            ConvergenceWarning,
+            stacklevel=5,
+        )
+    return now, sites, converged, sweep
+
+
 def _ep(
     K: np.ndarray, y: np.ndarray, link: Link, start: Any, tolerance: float, max_sweeps: int
 ) -> Fit:
-    sites = _first_sites(y, link, np.diag(K), start)
-    mixing = Mixing()
-    previous, sweep = -np.inf, 1
-    while True:
+    def at(sites: np.ndarray) -> Sweep:
         state = _posterior(K, sites)
         moments = link.moments(y, state.cavity_mean, state.cavity_variance)
         growth = 1.0 + sites[0] * state.cavity_variance
         evidence = site_evidence(sites, state, growth, moments.log_z)
-        mismatch = _mismatch(state, moments)
-        # a warm start may be there at once: then there is no earlier evidence to compare with
-        asked, rounding = tolerance * (1.0 + abs(evidence)), _rounding(K, state)
-        settled = sweep == 1 or abs(evidence - previous) <= asked + rounding
-        converged = mismatch <= tolerance + rounding / state.spread and settled
-        if converged or sweep == max_sweeps:
-            break
         target = np.stack([moments.site_precision, moments.site_shift(state.cavity_mean)])
-        sites = mixing.next(sites, target, mismatch)
-        previous, sweep = evidence, sweep + 1
-    if not converged:
-        warnings.warn(
-            f"EP: moments still differ by {mismatch:.3g} (tolerance {tolerance:.3g}) after "
-            f"{sweep} sweeps, evidence {evidence:.6g}, last change {evidence - previous:.3g}",
-            ConvergenceWarning,
-            stacklevel=4,
-        )
+        left = (_rounding(K, state), state.spread)
+        return Sweep(state, evidence, _mismatch(state, moments), target, *left)
+
+    first = _first_sites(y, link, np.diag(K), start)
+    (state, evidence, *_), sites, converged, sweep = propagate(
+        "EP", first, at, tolerance, max_sweeps
+    )
     W = square(state.factor)
     np.subtract(np.outer(state.weights, state.weights), W, out=W)
     W *= 0.5
@@ -190,27 +228,3 @@ def site_evidence(sites: np.ndarray, state: Any, growth: np.ndarray, log_z: np.n
 
 
 _SMALLEST_DAMPING = 1.0 / 16.0
-
-
-class Mixing:
-    """Next sites from current ones and their targets: a step, damped where things got worse.
-
-    >>> mixing = Mixing()
-    >>> mixing.next(np.zeros(1), np.ones(1), mismatch=1.0).tolist()
-    [1.0]
-    >>> mixing.next(np.zeros(1), np.ones(1), mismatch=2.0).tolist()
-    [0.5]
-    """
-
-    def __init__(self) -> None:
-        self.damping = 1.0
-        self.mismatch = np.inf
-
-    def next(self, sites: np.ndarray, target: np.ndarray, mismatch: float) -> np.ndarray:
-        """`sites + damping (target - sites)`; both have precisions >= 0, so has the result."""
-        if mismatch > self.mismatch:
-            self.damping = max(0.5 * self.damping, _SMALLEST_DAMPING)
-        else:
-            self.damping = min(1.2 * self.damping, 1.0)
-        self.mismatch = mismatch
-        return sites + self.damping * (target - sites)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from gpcert.errors import InputError
-from gpcert.models.inference.ep import Mixing
+from gpcert.models.inference.ep import Sweep, propagate
 from gpcert.models.inference.record import Fit
 from gpcert.models.inference.sparse_gaussian import SparsePosterior, SparsePrior
 from gpcert.models.inference.sparse_gradient import evidence_gradient
@@ -51,34 +49,16 @@ def sparse_ep(
     y = np.asarray(y, dtype=np.float64)
     if y.shape != prior.residual.shape:
         raise InputError(f"y: expected {len(prior.residual)} targets, got shape {y.shape}")
-    return _sparse_ep(prior, y, link, kind, start, max_sweeps)
 
-
-def _sparse_ep(
-    prior: SparsePrior, y: np.ndarray, link: Link, kind: str, start: Any, max_sweeps: int
-) -> Fit:
-    sites = _first_sites(prior, y, link, start)
-    mixing = Mixing()
-    converged, mismatch, evidence, previous, sweep = False, np.inf, -np.inf, -np.inf, 0
-    while True:
-        sweep += 1
+    def at(sites: np.ndarray) -> Sweep:
         state = SparsePosterior.of(prior, sites)
         moments = state.moments(y, link)
-        previous, evidence = evidence, state.evidence(moments)
-        mismatch = state.mismatch(moments)
-        settled = abs(evidence - previous) <= TOLERANCE * (1.0 + abs(evidence)) or sweep == 1
-        converged = mismatch <= TOLERANCE and settled
-        if converged or sweep >= max_sweeps:
-            break
-        sites = mixing.next(sites, state.target(moments), mismatch)
-    if not converged:
-        warnings.warn(
-            f"sparse EP ({kind}): moments still differ by {mismatch:.3g} (tolerance "
-            f"{TOLERANCE:.3g}) after {sweep} sweeps, evidence {evidence:.6g}, last change "
-            f"{evidence - previous:.3g}",
-            ConvergenceWarning,
-            stacklevel=3,
-        )
+        found = state.evidence(moments), state.mismatch(moments), state.target(moments)
+        return Sweep(state, *found)
+
+    (state, evidence, *_), sites, converged, sweep = propagate(
+        f"sparse EP ({kind})", _first_sites(prior, y, link, start), at, TOLERANCE, max_sweeps
+    )
     if kind == "var":
         evidence -= 0.5 * float(state.precision @ prior.residual)
     weights, factor = state.canonical()
