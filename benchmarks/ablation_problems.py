@@ -140,6 +140,9 @@ def fitted(kind: str, X: np.ndarray, y: np.ndarray) -> Any:
         return GPClassifier(Matern(each(d, length), nu=2.5), max_epochs=0).fit(X, y)
     if kind == "apart":
         return independent(X, y)
+    if kind == "separable":  # the evidence of such classes grows with the amplitude
+        rbf = ConstantKernel(3600.0, "fixed") * RBF(1.5 * length, "fixed")
+        return GaussianProcessClassifier(rbf, optimizer=None).fit(X, y)
     rbf = ConstantKernel(4.0, "fixed") * RBF(length, "fixed")
     return GaussianProcessClassifier(rbf, optimizer=None, multi_class=kind).fit(X, y)
 
@@ -249,6 +252,7 @@ SEEDS = (*range(17), *range(19, 19 + len(RANGES) - 17))
 FIRST: dict[str, Any] = {"output": 0, "tol": 0.02}
 THREE: dict[str, Any] = {"features": [0, 7, 20]}
 TIGHT: dict[str, Any] = {"output": 0, "tol": 0.002}
+PLAIN: dict[str, Any] = {"tol": 0.01}
 CLOSE, COARSE = {"rtol": 0.02}, {"rtol": 0.1}
 REST, PAIRS = "one_vs_rest", "one_vs_one"
 COUPLED = "classes many_classes coupled"
@@ -256,6 +260,8 @@ MANY = f"{COUPLED} many"
 
 CLASSIFIERS: list[tuple[str, str, tuple[Any, ...], int]] = [
     ("cancer, 3 of 30", "latent slice", (REST, "cancer", 0, 4.0, THREE), 6000),
+    ("2 separable, wide, d=2", "latent", ("separable", (2, 2, 300, 68, 5), 0, 0.7, PLAIN), 1000),
+    ("2 separable, wide, d=3", "latent", ("separable", (2, 3, 300, 69, 5), 0, 0.7, PLAIN), 1000),
     ("cancer, decision, d=30", "latent many", (REST, "cancer", 2, 0.34, {}), 300),
     ("cancer, radius, d=30", "latent many", (REST, "cancer", 1, None, CLOSE), 200),
     (
@@ -273,6 +279,7 @@ CLASSIFIERS: list[tuple[str, str, tuple[Any, ...], int]] = [
         ("softmax", "wine", 3, None, COARSE),
         40,
     ),
+    ("3 softmax, radius, d=60", "classes many", ("softmax", (3, 60, 240, 71), 1, None, CLOSE), 12),
     ("4 softmax, d=3", "classes", ("softmax", (4, 3, 120, 31), 0, 0.12, FIRST), 400),
     ("6 softmax, decision, d=2", COUPLED, ("softmax", (6, 2, 120, 32), 0, 0.1, {}), 60),
     (
@@ -292,7 +299,7 @@ CLASSIFIERS: list[tuple[str, str, tuple[Any, ...], int]] = [
     ("5 softmax, radius, d=6", COUPLED, ("softmax", (5, 6, 150, 63), 1, None, COARSE), 40),
     ("7 softmax apart, d=30", MANY, ("softmax", (7, 30, 420, 64, 3), 0, 0.08, FIRST), 100),
     ("9 softmax, varying, d=5", COUPLED, ("varying", (9, 5, 200, 65), 0, 0.05, FIRST), 100),
-    ("3 softmax, wide, d=10", "classes", ("softmax", (3, 10, 300, 66), 0, 0.25, FIRST), 400),
+    ("3 softmax, wide, d=10", "classes", ("softmax", (3, 10, 300, 66), 0, 0.1, FIRST), 400),
     ("3 softmax, tight, d=2", "classes", ("softmax", (3, 2, 60, 51), 0, 0.3, TIGHT), 1000),
     ("3 softmax, varying, d=3", "classes", ("varying", (3, 3, 60, 36), 0, 0.25, FIRST), 1000),
     ("3 softmax apart, d=3", "classes", ("varying", (3, 3, 90, 38, 4), 1, 0.3, TIGHT), 1000),

@@ -45,7 +45,6 @@ from gpcert.errors import UnsupportedModelError
 from gpcert.extras import library
 from gpcert.kernels import Kernel
 from gpcert.likelihoods import Gaussian, LapseProbit, Likelihood, Softmax
-from gpcert.posterior import Posterior
 from gpcert.spread import spread_of
 
 gpflow: Any = library("gpflow")
@@ -67,19 +66,12 @@ def convert(model: Any) -> Conversion:
     likelihood = _likelihood(model.likelihood)
     latent = _latent(model)
     mean = _mean(model.mean_function, len(latent), latent[0].points.shape[1])
+    spread = spread_of(np.asarray(model.data[0])) if hasattr(model, "data") else None
     outputs = [
-        Posterior(
-            latent[c].kernel,
-            latent[c].points,
-            found.weights,
-            found.factor,
-            negative_factor=found.negative_factor,
-            offset=mean.constant[c],
-            slope=mean.slope[c],
-            noise=latent[c].white,
-            spread=spread_of(np.asarray(model.data[0])) if hasattr(model, "data") else None,
+        found.posterior(own.kernel, own.points, constant, slope, noise=own.white, spread=spread)
+        for found, own, constant, slope in zip(
+            reader(model, latent, mean), latent, mean.constant, mean.slope, strict=True
         )
-        for c, found in enumerate(reader(model, latent, mean))
     ]
     posterior = join_outputs(outputs, likelihood=likelihood)
     binary, dtype = isinstance(likelihood, LapseProbit), _precision(model)

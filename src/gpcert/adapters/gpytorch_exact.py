@@ -106,15 +106,7 @@ def exact_posterior(model: Any, inputs: Any, targets: Any, output: int | None = 
     mean, kernel = prior_of(model, X.shape[1], output)
     K = kernel.value(X, X) + np.diag(np.broadcast_to(noise, y.shape))
     found = exact_regression(K, y - mean.at(X)[:, 0])
-    return Posterior(
-        kernel,
-        X,
-        found.weights,
-        found.factor,
-        offset=mean.constant,
-        slope=mean.slope,
-        spread=spread_of(X),
-    )
+    return found.posterior(kernel, X, mean.constant, mean.slope, spread=spread_of(X))
 
 
 def _noise(likelihood: Any) -> np.ndarray:

@@ -155,16 +155,8 @@ def _output(model: Any, strategy: Any, output: int | None) -> Posterior:
     L = lower_factor(kernel.value(Z, Z) + jitter * np.eye(len(Z)), "covariance of inducing points")
     white = type(strategy) is gv.VariationalStrategy
     found = STRATEGIES[type(strategy)](L, center if white else center - mean.at(Z)[:, 0], spread)
-    return Posterior(
-        kernel,
-        Z,
-        found.weights,
-        found.factor,
-        negative_factor=found.negative_factor,
-        offset=mean.constant,
-        slope=mean.slope,
-        noise=jitter if white else 0.0,
-    )
+    noise = jitter if white else 0.0
+    return found.posterior(kernel, Z, mean.constant, mean.slope, noise=noise)
 
 
 def _likelihood(likelihood: Any) -> Likelihood:

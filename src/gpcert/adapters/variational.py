@@ -13,11 +13,14 @@ neither takes back what the other gives. Reference: Hensman et al. 2015, Matthew
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.linalg
 
 from gpcert.errors import UnsupportedModelError
+from gpcert.kernels import Kernel
+from gpcert.posterior import Posterior
 from gpcert.spectral import symmetric_eigh
 from gpcert.triangular import Inverse, triangular_inverse
 
@@ -29,6 +32,14 @@ class Canonical:
     weights: np.ndarray
     factor: np.ndarray | Inverse
     negative_factor: np.ndarray
+
+    def posterior(
+        self, kernel: Kernel, points: np.ndarray, constant: Any, slope: Any, **more: Any
+    ) -> Posterior:
+        """Of a prior with this kernel and the mean `constant + slope.x`."""
+        factors = {"factor": self.factor, "negative_factor": self.negative_factor}
+        mean = {"offset": constant, "slope": slope}
+        return Posterior(kernel, points, self.weights, **factors, **mean, **more)
 
 
 def lower_factor(K: np.ndarray, what: str) -> np.ndarray:

@@ -25,7 +25,7 @@ from gpcert.kernels.expansions.squared_exponential import (
 )
 from gpcert.rounding import TINY, gamma, nonnegative, root, up
 
-DEGREE = 8
+DEGREE = 9
 """Highest degree of a slope that is bounded by itself; what is beyond is bounded point by point."""
 
 MOST_FEATURES, MOST_POINTS, MOST_FORM_POINTS = 128, 2048, 512

@@ -142,23 +142,7 @@ def output_bound(
     evaluation.report_derivatives(variance, relevant=True)
     low, high = variance.units.range(*variance.range)
     lower = quantity.lowest(zero, zero, low, high)
-    if enough is not None:
-
-        def lowest(q: Array, rows: Array) -> Array:
-            ends = _cut((variance.range[0][rows], variance.range[1][rows]), quantity.sign, q)
-            return quantity.lowest(zero[rows], zero[rows], *variance.units.range(*ends))
-
-        name, side = f"inner variance {c} {quantity.sign}", variance.side(quantity.sign)
-        lower = _raised(evaluation, name, Level(lowest, side, shape), lower, enough)
     return GoalBound(lower, geometry.unscaled(shape.point), geometry.split_scores())
-
-
-def _cut(ends: tuple[Array, Array], sign: int, q: Array) -> tuple[Array, Array]:
-    """A range of max(v, 0) where `sign v >= q` is known too."""
-    xp, (low, high) = namespace(q), ends
-    if sign > 0:
-        return xp.minimum(xp.maximum(low, q), high), high
-    return low, xp.maximum(xp.minimum(high, nonnegative(-q)), low)
 
 
 def _raised(evaluation: Evaluation, name: str, level: Level, lower: Array, enough: float) -> Array:
