@@ -224,6 +224,8 @@ PIECES = (
     Piece("comparisons of pairs", f"{CLASSES}pairs:PairBounds.range", _no_pairs, "classes"),
     Piece("pieces of the covariance", PORTFOLIO, _resting("pieces"), "classes"),
     Piece("leader of two classes", PORTFOLIO, _resting("leader"), "classes"),
+    Piece("faces of boxes", f"{CLASSES}leading:MOST_CLASSES", _constant(0), "classes"),
+    Piece("sharp forms", f"{CLASSES}covariances:FEW_CLASSES", _constant(0), "classes"),
     Piece("others' share", f"{CLASSES}leading:share_of_others", _whole_share, "classes"),
     Piece("others' means where it is close", f"{CLASSES}leading:TILTS", _constant(()), "classes"),
     Piece(

@@ -279,6 +279,7 @@ CLASSIFIERS: list[tuple[str, str, tuple[Any, ...], int]] = [
         ("softmax", "wine", 3, None, COARSE),
         40,
     ),
+    ("3 softmax, radius, d=60", "classes many", ("softmax", (3, 60, 240, 71), 1, None, CLOSE), 12),
     ("4 softmax, d=3", "classes", ("softmax", (4, 3, 120, 31), 0, 0.12, FIRST), 400),
     ("6 softmax, decision, d=2", COUPLED, ("softmax", (6, 2, 120, 32), 0, 0.1, {}), 60),
     (

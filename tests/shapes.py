@@ -2,7 +2,7 @@
 
 `Annotated[Array, "B f"]`, or an alias of it in `gpcert.arrays`, is an array of two axes. A letter
 means one length throughout a call: in its arguments, its result and the fields of the record whose
-method is called. A number means itself, `...` in front any further axes, the same throughout;
+method is called; `_` any. A number means itself, `...` in front further axes, the same throughout;
 `#` is a number or an array: those of a call broadcast together, also to its result's shape.
 Records (dataclasses and named tuples) are checked when they are made.
 
@@ -19,7 +19,7 @@ import re
 import sys
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from typing import Any
@@ -65,7 +65,9 @@ def fit(value: Any, spec: str, known: dict[Any, Any], where: str) -> None:
         got = getattr(value, "shape", type(value).__name__)
         raise ShapeError(f"{where}: expected an array ({spec}) with {known}, got {got}")
     for axis, length in zip(axes, shape, strict=True):
-        if length != (axis if type(axis) is int else known.setdefault(axis, length)):
+        if axis != "_" and length != (
+            axis if type(axis) is int else known.setdefault(axis, length)
+        ):
             raise ShapeError(f"{where}: expected ({spec}) with {known}, got {tuple(value.shape)}")
 
 
@@ -112,7 +114,7 @@ def _specs(hint: Any) -> Any:
     if origin in {typing.Union, types.UnionType}:
         spec = next((spec for spec in map(_specs, parts) if spec), None)
         return _OrNumber(spec) if spec and float in parts else spec
-    if origin is list or (origin is tuple and ... in parts):
+    if origin in {list, Sequence} or (origin is tuple and ... in parts):
         spec = _specs(parts[0])
         return _Each(spec) if spec else None
     if origin is tuple:
@@ -127,7 +129,7 @@ def _fit_all(value: Any, specs: Any, known: dict[Any, Any], where: str) -> None:
     if isinstance(specs, str):
         fit(value, specs, known, where)
     elif isinstance(specs, _Each):
-        for each in value:
+        for each in value if isinstance(value, list | tuple) else ():  # others may be computed
             _fit_all(each, specs.spec, known, where)
     elif isinstance(specs, _OrNumber):
         if not isinstance(value, float):

@@ -26,7 +26,7 @@ class AffineBound:
     value: Array
     slope: Array
 
-    def or_constant(self, lower: Array) -> AffineBound:
+    def or_constant(self, lower: PerCell) -> AffineBound:
         """The constant where that is larger in the middle, so on average, or where no finite line
         was found."""
         xp = namespace(lower)

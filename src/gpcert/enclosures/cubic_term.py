@@ -6,8 +6,9 @@ Proofs: docs/mathematics.md, statement 5.9.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
-from gpcert.arrays import Array, PerCell, namespace
+from gpcert.arrays import Array, Index, PerCell, namespace
 from gpcert.fusion import fused
 from gpcert.kernels.nodes.beyond import CubicPart
 from gpcert.rounding import down, gamma, up
@@ -30,7 +31,7 @@ class CubicTerm:
     saved: Array
     absolute: Array
 
-    def tensor(self, index: Array) -> Array:
+    def tensor(self, index: Index) -> Annotated[Array, "i tuples"]:
         """T (n, f (f+1) (f+2) / 6) of some of the cells."""
         xp, total = namespace(self.saved), 0.0
         for factor, tensor in self.parts:
@@ -47,7 +48,7 @@ class CubicTerm:
         factor, saved, absolute = _helpful(part.rest, part.absolute, error, sign)
         return CubicTerm(((factor, part.tensor),), saved, absolute)
 
-    def scaled(self, factor: Array) -> CubicTerm:
+    def scaled(self, factor: PerCell) -> CubicTerm:
         """Of an enclosure times factors (B,) >= 0."""
         usable, absolute, saved = _scaled(factor, self.saved, self.absolute)
         parts = tuple((usable * own, tensor) for own, tensor in self.parts)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Annotated
 
 from array_api_compat import device
 
@@ -61,7 +62,7 @@ class Enclosure:
     def of(
         geometry: Geometry,
         coefficients: tuple[Array, Array, Array | None],
-        error: Array,
+        error: PerCell,
         rate: float,
         cubic: CubicTerm | None = None,
     ) -> Enclosure:
@@ -91,7 +92,7 @@ class Enclosure:
         return 0.0 * self.value if self.hessian is None else reach(self.hessian, self.geometry)
 
     @property
-    def matrix(self) -> Array:
+    def matrix(self) -> PerCellMatrix:
         """The Hessian of an enclosure of second order."""
         assert self.hessian is not None, "expected a second order, got a first"
         return self.hessian
@@ -119,7 +120,7 @@ class Enclosure:
             CubicTerm.sum(self.cubic, other.cubic),
         )
 
-    def scaled(self, factor: Array | float) -> Enclosure:
+    def scaled(self, factor: PerCell | float) -> Enclosure:
         """Of `factor q`, for factors (B,) >= 0."""
         each: Array = namespace(self.value).zeros_like(self.value) + factor
         coefficients = (self.value, self.gradient, self.hessian)
@@ -127,7 +128,7 @@ class Enclosure:
         cubic = None if self.cubic is None else self.cubic.scaled(each)
         return Enclosure(self.geometry, value, gradient, hessian, error, self.rate, size, cubic)
 
-    def lowered(self, amount: Array) -> Enclosure:
+    def lowered(self, amount: PerCell) -> Enclosure:
         """With a larger error: of functions down to `q - exp(-rate |d|^2) amount`."""
         size = vars(self).get("size", self.known_size)
         return replace(self, error=up(self.error + amount, 1), known_size=size)
@@ -206,12 +207,12 @@ class Enclosure:
         light = self.scaled(xp.where(rises, shrink, xp.ones_like(x)))._bent(2.0 * lift)
         return replace(light.lowered(lost), rate=rate)
 
-    def heavier(self, rate: float, least: Array) -> Enclosure:
+    def heavier(self, rate: float, least: PerCell) -> Enclosure:
         """With a larger rate, for `q >= least >= 0` (B,): `exp(s |d|^2) w >= w + s least |d|^2`."""
         lift = down(nonnegative(2.0 * (rate - self.rate) * least), 2)
         return replace(self._bent(lift), rate=rate)
 
-    def unweighted(self, geometry: Geometry, linear_error: Array | None = None) -> Enclosure:
+    def unweighted(self, geometry: Geometry, linear_error: PerCell | None = None) -> Enclosure:
         """Without a weight and in the coordinates of another geometry of the same cells.
 
         Statement: let `omega q >= value + p(d) - error`, omega = exp(r |d|^2), p(0) = 0, p <= M on
@@ -271,13 +272,13 @@ class Enclosure:
         """The polynomial at displacements d (B, f), in plain floating point."""
         return _polynomial(self.value, self.gradient, self.hessian, d)
 
-    def value_at(self, d: Array) -> Array:
+    def value_at(self, d: PerCellAndFeature) -> PerCell:
         """About the smallest value that is allowed to q at d; finite, so a usable level."""
         xp = namespace(d)
         error = xp.where(xp.isfinite(self.error), self.error, xp.zeros_like(self.error))
         return (self.at(d) - error) * xp.exp(-self.rate * xp.sum(d**2, axis=1))
 
-    def minimum(self, level: Array | None = None, steps: int = 2) -> LevelBound:
+    def minimum(self, level: PerCell | None = None, steps: int = 2) -> LevelBound:
         """Certified lower bound of q over the cells, by testing `q >= level`; -inf where nothing is
         known.
 
@@ -310,7 +311,7 @@ class Enclosure:
             )
         return best
 
-    def at_level(self, level: Array) -> tuple[Array | None, Array]:
+    def at_level(self, level: PerCell) -> tuple[PerCellMatrix | None, PerCell]:
         """Hessian and error of a polynomial below `exp(rate |d|^2) (q - level)`, as in `minimum`;
         its value is `value - level`, the gradient the same."""
         if self.rate == 0.0:
@@ -344,7 +345,7 @@ def plain_geometry(cells: Cells) -> Geometry:
     return Geometry.of(cells, 1.0 / unit, xp.ones_like(unit), unit)
 
 
-def region_units(cells: Cells) -> Array:
+def region_units(cells: Cells) -> Annotated[Array, "f"]:
     """(f,) powers of two near the widths of the region in its free features."""
     units = widths_as_units(cells.region)
     return namespace(cells.lower).asarray(units, device=device(cells.lower))

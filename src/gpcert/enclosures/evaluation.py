@@ -7,9 +7,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from functools import cached_property
 
-import numpy as np
-
-from gpcert.arrays import Backend, PerCell
+from gpcert.arrays import Backend, PerCell, PerFeature
 from gpcert.committee import Model
 from gpcert.deadline import checkpoint
 from gpcert.enclosures.local_posterior import (
@@ -225,7 +223,7 @@ class Evaluation(Memo):
             self.report("derivatives", variance.derivatives_gained and relevant)
 
 
-def evaluation_at(model: Model, x: np.ndarray, variance: bool) -> Evaluation:
+def evaluation_at(model: Model, x: PerFeature, variance: bool) -> Evaluation:
     """The evaluation of that cell; `variance` says whether variances are asked of it."""
     region = Ball(x, 0.0)
     return Evaluation(local_model(model, region, Backend(), variance), region.root())

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpcert.arrays import Array, PerCell, namespace, to_numpy
+from gpcert.arrays import Array, Index, PerCell, PerRow, Rows, namespace, to_numpy
 from gpcert.deadline import checkpoint
 from gpcert.enclosures.enclosure import Enclosure, LevelBound
 from gpcert.enclosures.quadratic_minimum import apply, box_minimum
@@ -41,7 +41,7 @@ class CellPolynomial(NamedTuple):
     tensor: Array | None
     half: Array
 
-    def take(self, index: Array) -> CellPolynomial:
+    def take(self, index: Index) -> CellPolynomial:
         """Those of some of the cells."""
         tensor = None if self.tensor is None else self.tensor[index]
         return CellPolynomial(self.gradient[index], self.hessian[index], tensor, self.half[index])
@@ -54,11 +54,11 @@ class _Parts(NamedTuple):
     low: Array
     high: Array
 
-    def take(self, mask: np.ndarray) -> _Parts:
+    def take(self, mask: Index) -> _Parts:
         index = namespace(self.low).asarray(np.flatnonzero(mask), device=self.low.device)
         return _Parts(self.cell[mask], self.low[index], self.high[index])
 
-    def split(self, axis: Array, middle: Array) -> _Parts:
+    def split(self, axis: PerRow, middle: Rows) -> _Parts:
         xp = namespace(self.low)
         features = xp.arange(self.low.shape[1], device=self.low.device)
         at = axis[:, None] == features[None, :]
@@ -164,7 +164,7 @@ class _Local(NamedTuple):
     cubes: Array
     tensor: Array | None
 
-    def judged(self) -> tuple[Array, Array]:
+    def judged(self) -> tuple[PerRow, PerRow]:
         """Masks (S,): proved to be at least what is needed; less than it at some point (about)."""
         xp, f = namespace(self.need), self.half.shape[1]
         found = box_minimum(self.half, self.gradient, self.hessian)
@@ -178,7 +178,7 @@ class _Local(NamedTuple):
         reached = self.value + xp.sum(y * slope, axis=1)
         return lower - rounding >= self.need, reached < self.need
 
-    def children(self, open_: np.ndarray) -> _Parts:
+    def children(self, open_: PerRow) -> _Parts:
         """Sub-boxes on whose faces the minima of the open ones lie, or their halves.
 
         Where `|gradient_j| > sum_k |H_jk| half_k + cubes_j`, p is monotone in y_j: a face will do.

@@ -50,7 +50,7 @@ def affordable(points: int, cells: int) -> bool:
     return points <= MOST_POINTS and (cells == 1 or cells * points**3 <= MOST_PRODUCTS)
 
 
-def form_norm(unit: UnitForm, W: np.ndarray) -> float:
+def form_norm(unit: UnitForm, W: Annotated[np.ndarray, "N N"]) -> float:
     """Upper bound of `sqrt(trace(W K W K))`, K the kernel at the points; infinite where that is no
     float."""
     K, errors = unit.gram

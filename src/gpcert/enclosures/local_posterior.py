@@ -256,7 +256,7 @@ class LocalPosterior:
             return self.kernel, expansion, weights
         return part, expansion.restricted_to(index, part), weights[index]
 
-    def paper_mean(self, expansion: Expansion, output: int, sign: int) -> Array:
+    def paper_mean(self, expansion: Expansion, output: int, sign: int) -> PerCell:
         """The paper's lower bound of `sign * g_c` over every cell; lines and trend together."""
         kernel, seen, weights = self._seen_by(output, expansion)
         trend = self.cell_trend(expansion, output)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Annotated
 
 import numpy as np
 
@@ -174,7 +175,7 @@ class MeanEnclosure(TwoSided):
 def mean_enclosure(
     local: LocalKernel,
     expansion: Expansion,
-    weights: Array,
+    weights: Annotated[Array, "N"],
     norm: float,
     pointwise: bool,
     units: Units | None = None,

@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Annotated
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, PerRow, Rows, namespace
 from gpcert.kernels.expansions.box_metric import BoxMetric, box_metric
 from gpcert.kernels.expansions.squared_exponential import (
     LocalSquaredExponential,
@@ -24,7 +25,7 @@ from gpcert.kernels.expansions.squared_exponential import (
 )
 from gpcert.rounding import TINY, gamma, nonnegative, root, up
 
-DEGREE = 8
+DEGREE = 9
 """Highest degree of a slope that is bounded by itself; what is beyond is bounded point by point."""
 
 MOST_FEATURES, MOST_POINTS, MOST_FORM_POINTS = 128, 2048, 512
@@ -61,7 +62,7 @@ class _Cell:
     eta: Array
     floor: float
 
-    def moved(self, part: float) -> tuple[Array, Array, Array]:
+    def moved(self, part: float) -> tuple[Rows, Rows, PerRow]:
         """`u_i - part v`, their sizes, and bounds (N,) of `|(u_i - part v).d|`."""
         xp = namespace(self.u)
         sizes = self.sizes + xp.abs(self.tilt)
@@ -70,7 +71,7 @@ class _Cell:
 
 def monotone_signs(
     kernel: LocalSquaredExponential, expansion: WeightedExpansion, function: FormFunction
-) -> Array:
+) -> Annotated[Array, "f"]:
     """(f,): 1 where the function, weighted, rises on the one cell of the expansion, -1 where it
     falls, 0 where that is not known or the cell has no width."""
     xp, geometry = namespace(expansion.K), expansion.geometry

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from gpcert.arrays import Array, Backend, namespace
+from gpcert.arrays import Array, Backend, PerRow, namespace
 from gpcert.deadline import checkpoint
 from gpcert.differences import PairUnits
 from gpcert.enclosures.precision import CACHE_NUMBERS, Applied, LocalPrecision, Precision
@@ -108,7 +108,7 @@ class PairPrecision(Precision):
             found.append((y, y_error, product, product_error))
         return Applied(*(xp.concat(list(part), axis=0) for part in zip(*found, strict=True)))
 
-    def explained(self, local: LocalKernel) -> tuple[Array, Array]:
+    def explained(self, local: LocalKernel) -> tuple[PerRow, PerRow]:
         """`k.S k` (pairs B,) and its error, without y."""
         xp = namespace(self.base.K)
         own = {c: self.classes.own[c].explained(local, self.base) for c in self._used}

@@ -8,13 +8,13 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from array_api_compat import device, is_numpy_namespace
 from scipy.linalg import get_blas_funcs
 
-from gpcert.arrays import Array, Backend, namespace, row_products
+from gpcert.arrays import Array, Backend, PerCell, PerCellMatrix, namespace, row_products
 from gpcert.deadline import checkpoint
 from gpcert.fusion import fused
 from gpcert.kernels.expansions.base import Expansion, LocalKernel, QuadraticForm
@@ -92,7 +92,7 @@ class LocalPrecision(Precision):
         return LocalPrecision(backend.asarray(A), S, size, negative, lower)
 
     @staticmethod
-    def of_factor(A: np.ndarray, size: float, backend: Backend) -> LocalPrecision:
+    def of_factor(A: Annotated[np.ndarray, "r N"], size: float, backend: Backend) -> LocalPrecision:
         """`S = A^T A` by its factor alone."""
         return LocalPrecision(backend.asarray(A), None, size, None, is_triangular(A))
 
@@ -145,7 +145,7 @@ class LocalPrecision(Precision):
         y_error = up(self.size * (q_error + gamma(r + 4) * (q_norm + q_error)), 8)
         return Applied(y, y_error, product, error)
 
-    def explained(self, local: LocalKernel, expansion: Expansion) -> tuple[Array, Array]:
+    def explained(self, local: LocalKernel, expansion: Expansion) -> tuple[PerCell, PerCell]:
         """`|A k|^2` (B,) and its error, by the factor."""
         return self._explained(local, expansion)[2:]
 
@@ -203,7 +203,9 @@ class LocalPrecision(Precision):
             total += Q @ xp.matrix_transpose(Q)
         return total
 
-    def derivative_square(self, local: LocalKernel, expansion: Expansion) -> tuple[Array, Array]:
+    def derivative_square(
+        self, local: LocalKernel, expansion: Expansion
+    ) -> tuple[PerCellMatrix, PerCell]:
         """`Q Q^T` and its error, infinite where the derivatives' is."""
         xp = namespace(expansion.K)
         if self.precision is not None and self.negative is None and self._tall:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, PerCell, Reals, namespace
 from gpcert.enclosures.enclosure import Enclosure
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.kernels.expansions.geometry import Geometry
@@ -39,7 +39,7 @@ class LatentRange:
     usable: Array
 
 
-def latent_range(evaluation: Evaluation, mean_low: Array, mean_high: Array) -> LatentRange:
+def latent_range(evaluation: Evaluation, mean_low: PerCell, mean_high: PerCell) -> LatentRange:
     """From certified ends of mu and the evaluation's range of v."""
     xp = namespace(mean_low)
     mean, variance = evaluation.mean(0), evaluation.variance(0)
@@ -72,7 +72,7 @@ class ProbabilityPlane:
 
     @staticmethod
     def under(
-        likelihood: SmoothedLink, latent: LatentRange, by_mu: Array, by_v: Array, sign: int
+        likelihood: SmoothedLink, latent: LatentRange, by_mu: PerCell, by_v: PerCell, sign: int
     ) -> ProbabilityPlane:
         """The highest plane with the given slopes that F is proved to lie above.
 
@@ -142,8 +142,8 @@ class ProbabilityPlane:
 
 
 def certified_slopes(
-    likelihood: SmoothedLink, mu: Array, v: Array
-) -> tuple[Array, Array, Array, tuple[Array, Array, Array]]:
+    likelihood: SmoothedLink, mu: Reals, v: Reals
+) -> tuple[Reals, Reals, Reals, tuple[Reals, Reals, Reals]]:
     """F, F_mu, F_v at (mu, v), and bounds of their errors, from enclosed values of F alone.
 
     Statement: if F at mu - h, mu, mu + h is known to within e, then

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, PerCell, PerCellAndFeature, PerCellMatrix, Rows, namespace
 from gpcert.fusion import fused, products
 from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.rounding import down, gamma, nonnegative, root, up
@@ -30,7 +30,9 @@ class QuadraticMinimum:
     point: Array
 
 
-def quadratic_minimum(geometry: Geometry, gradient: Array, hessian: Array) -> QuadraticMinimum:
+def quadratic_minimum(
+    geometry: Geometry, gradient: PerCellAndFeature, hessian: PerCellMatrix
+) -> QuadraticMinimum:
     """Lower bound of `q(d) = g.d + d^T H d / 2` over the box |d_j| <= w_j (and a ball, if any).
 
     H must be exactly symmetric. Let z be any point of the box, y = d - z, V the coordinates with
@@ -62,7 +64,7 @@ def quadratic_minimum(geometry: Geometry, gradient: Array, hessian: Array) -> Qu
 
 
 @fused
-def box_minimum(w: Array, gradient: Array, hessian: Array) -> QuadraticMinimum:
+def box_minimum(w: Rows, gradient: Rows, hessian: Array) -> QuadraticMinimum:
     """The statement of `quadratic_minimum` over the boxes |d_j| <= w_j (B, f)."""
     xp = namespace(gradient)
     curvature = xp.linalg.diagonal(hessian)
@@ -117,7 +119,7 @@ def _local_minimum(
     return z, slope
 
 
-def apply(matrix: Array, vector: Array) -> Array:
+def apply(matrix: Array, vector: PerCellAndFeature) -> PerCellAndFeature:
     """Batched matrix-vector product."""
     return products(matrix, vector)[0]
 
@@ -155,7 +157,7 @@ def _ball_improvement(geometry: Geometry, gradient: Array, hessian: Array, lower
     return xp.maximum(lower, curved - gamma(8) * xp.abs(curved))
 
 
-def smallest_eigenvalue(hessian: Array) -> Array:
+def smallest_eigenvalue(hessian: PerCellMatrix) -> PerCell:
     """Certified lower bound of the smallest eigenvalue of symmetric H (B, f, f), at most 0.
 
     For *any* V and diagonal L: `H = V L V^T + E`, hence

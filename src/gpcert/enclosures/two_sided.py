@@ -10,7 +10,7 @@ import sys
 from dataclasses import dataclass, replace
 from typing import Self
 
-from gpcert.arrays import Array, PerCell, namespace
+from gpcert.arrays import Array, Index, PerCell, Reals, namespace
 from gpcert.enclosures.enclosure import Enclosure
 from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.rounding import U, down, up
@@ -33,13 +33,13 @@ class Units:
         """Of `sign y` from `sign q`."""
         return Units(sign * self.shift, self.factor)
 
-    def take(self, rows: Array) -> Units:
+    def take(self, rows: Index) -> Units:
         """Those of some of the cells, where they differ."""
         parts = (self.shift, self.factor)
         shift, factor = (part if isinstance(part, int | float) else part[rows] for part in parts)
         return replace(self, shift=shift, factor=factor)
 
-    def below(self, q: Array) -> Array:
+    def below(self, q: Reals) -> Reals:
         """At most y, from at most q; never +inf."""
         xp = namespace(q)
         if isinstance(self.shift, float) and (self.shift, self.factor) == (0.0, 1.0):
@@ -52,29 +52,29 @@ class Units:
             lower = xp.maximum(lower, xp.full_like(lower, self.least))
         return lower
 
-    def above(self, q: Array) -> Array:
+    def above(self, q: Reals) -> Reals:
         """At least y, from at least q."""
         return -self.signed(-1).below(-q)
 
-    def range(self, low: Array, high: Array) -> tuple[Array, Array]:
+    def range(self, low: Reals, high: Reals) -> tuple[Reals, Reals]:
         """Certified ends of y from those of q."""
         return self.below(low), self.above(high)
 
-    def about(self, q: Array) -> Array:
+    def about(self, q: Reals) -> Reals:
         """y in plain floating point."""
         return self.shift + self.factor * q
 
-    def level(self, y: float) -> float | Array:
+    def level(self, y: float) -> float | PerCell:
         """About the q of a y."""
         return (y - self.shift) / self.factor
 
-    def safe_level(self, y: float) -> float | Array:
+    def safe_level(self, y: float) -> float | PerCell:
         """A q, a few roundings above `level`, from which `below` finds at least y."""
         q = self.level(y)
         return q + 64.0 * U * (abs(q) + (abs(self.shift) + abs(y)) / self.factor)
 
 
-def unit_slope(mean: Units, variance: Units, beta: Array) -> Array:
+def unit_slope(mean: Units, variance: Units, beta: PerCell) -> PerCell:
     """beta between mean and variance in unit form: `beta b / a`, as
     `mu - beta variance = offset + a q - beta (b v + noise) = a (q - (beta b / a) v) + ...`.
 
@@ -112,7 +112,7 @@ class TwoSided:
         return down(self.center - self.center_error, 2), up(self.center + self.center_error, 2)
 
     @property
-    def output_at_center(self) -> tuple[Array, Array]:
+    def output_at_center(self) -> tuple[PerCell, PerCell]:
         """The same in the output's units."""
         return self.units.range(*self.at_center)
 
@@ -121,7 +121,7 @@ class TwoSided:
         sides = (side.unweighted(geometry) for side in (self.below, self.above))
         return replace(self, below=next(sides), above=next(sides))
 
-    def times(self, coefficient: Array) -> Enclosure:
+    def times(self, coefficient: PerCell) -> Enclosure:
         """Of `coefficient q`, coefficients (B,) of any sign."""
         chosen = self.below.where(coefficient > 0, self.above)
         return chosen.scaled(abs(coefficient))

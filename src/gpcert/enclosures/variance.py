@@ -74,7 +74,7 @@ class VarianceEnclosure(TwoSided):
         """See `TwoSided`; the range stays the one of the models with their weight."""
         return replace(super().plain(geometry), known_range=self.range)
 
-    def times(self, coefficient: Array) -> Enclosure:
+    def times(self, coefficient: PerCell) -> Enclosure:
         """Of `coefficient max(v, 0)`, with the mean's weight.
 
         `max(v, 0) <= v + dip` counts where the coefficient is negative, with the weight.
@@ -86,7 +86,7 @@ class VarianceEnclosure(TwoSided):
         return scaled.lowered(up(nonnegative(-coefficient) * self.dip * scaled.heaviest, 2))
 
     @cached_property
-    def range(self) -> tuple[Array, Array]:
+    def range(self) -> tuple[PerCell, PerCell]:
         """Certified `low <= max(v, 0) <= high` on every cell: the best of three, and `_by_center`.
 
         The quadratic models; `0 <= max(v, 0) <= gain k(x, x)`; and the order-0 form
@@ -164,7 +164,7 @@ def center_of_variance(
 def center_value(
     local: LocalKernel,
     expansion: Expansion,
-    known: tuple[Array, Array],
+    known: tuple[PerCell, PerCell],
     operator: OperatorBounds,
 ) -> tuple[Array, Array, tuple[Array, Array]]:
     """v at the centres from `k.S k` and its error; its error, and the prior variance."""

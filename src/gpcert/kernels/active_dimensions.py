@@ -6,11 +6,11 @@ Proofs: docs/mathematics.md, statement 2.11.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import Array, Inputs, Points, namespace, to_numpy
+from gpcert.arrays import Array, Inputs, PerCell, PerCellAndPoint, Points, namespace, to_numpy
 from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.composite import checked_kernel
@@ -78,13 +78,13 @@ class ActiveDimensions(Kernel):
     def training_covariance(self, X: Inputs) -> np.ndarray:
         return self.kernel.training_covariance(self._seen(X))
 
-    def typical_lengths(self, d: int) -> np.ndarray:
+    def typical_lengths(self, d: int) -> Annotated[np.ndarray, "d"]:
         """Those of k, infinite in the other inputs."""
         lengths = np.full(d, np.inf)
         lengths[list(self.dimensions)] = self.kernel.typical_lengths(len(self.dimensions))
         return lengths
 
-    def features_seen(self, d: int) -> np.ndarray:
+    def features_seen(self, d: int) -> Annotated[np.ndarray, "d"]:
         """Those that k looks at, in their places."""
         mask = np.zeros(d, dtype=bool)
         mask[list(self.dimensions)] = self.kernel.features_seen(len(self.dimensions))
@@ -99,7 +99,7 @@ class ActiveDimensions(Kernel):
         part, e = self.kernel.in_units(self._seen(points))
         return self.with_parts((part,)), e
 
-    def rescaled(self, scale: np.ndarray, shift: np.ndarray) -> ActiveDimensions:
+    def rescaled(self, scale: Annotated[np.ndarray, "d"], shift: np.ndarray) -> ActiveDimensions:
         seen = [np.asarray(a, dtype=np.float64)[list(self.dimensions)] for a in (scale, shift)]
         return ActiveDimensions(self.kernel.rescaled(seen[0], seen[1]), self.dimensions)
 
@@ -157,30 +157,30 @@ class ActiveBatch(NodeBatch):
         value = self.value
         return namespace(value).zeros(shape, dtype=value.dtype, device=value.device)
 
-    def contract(self, coefficients: Array) -> Jet:
+    def contract(self, coefficients: PerCellAndPoint) -> Jet:
         return self._placed(self.part.contract(coefficients))
 
-    def gradients(self) -> Array:
+    def gradients(self) -> Annotated[Array, "B f N"]:
         B, N = self.value.shape
         gradients = self._zeros(B, self.features, N)
         gradients[:, self.index, :] = self.part.gradients()
         return gradients
 
-    def variations(self) -> tuple[Array, ...]:
+    def variations(self) -> tuple[PerCellAndPoint, ...]:
         return self.part.variations()
 
-    def beyond_second(self, coefficients: Array, third: Array) -> Beyond:
+    def beyond_second(self, coefficients: PerCellAndPoint, third: PerCellAndPoint) -> Beyond:
         found = self.part.beyond_second(coefficients, third)
         return found.placed(to_numpy(self.index), self.features)
 
-    def own_beyond_second(self) -> Array | None:
+    def own_beyond_second(self) -> PerCell | None:
         return self.part.own_beyond_second()
 
     def itself(self) -> tuple[Jet, Triple]:
         jet, errors = self.part.itself()
         return self._placed(jet), errors
 
-    def mixed(self) -> tuple[Array, Array]:
+    def mixed(self) -> tuple[Annotated[Array, "B f f"], PerCell]:
         jet, _ = self.part.itself()
         matrix, error = self.part.mixed()
         return self._placed(Jet(jet.value, jet.gradient, matrix)).hessian, error

@@ -20,7 +20,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import Backend, Inputs, Points
+from gpcert.arrays import Backend, Inputs, PerFeature, PerRow, Points
 from gpcert.errors import InputError
 from gpcert.kernels.expansions.base import LocalKernel
 from gpcert.kernels.expansions.squared_exponential_sections import Sections
@@ -56,7 +56,7 @@ class Kernel(ABC):
     __array_ufunc__ = None  # an array times a kernel is no array of kernels: `__rmul__` answers
 
     @abstractmethod
-    def value(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    def value(self, X: Inputs, Y: Points) -> Annotated[np.ndarray, "n N"]:
         """Matrix `k(x_i, y_j)`, shape (n, p), in plain floating point."""
 
     def diagonal(self, X: Inputs) -> Annotated[np.ndarray, "n"]:
@@ -72,7 +72,7 @@ class Kernel(ABC):
             raise NotImplementedError(f"{type(self).__name__}: expected `{method}` of its own")
 
     @abstractmethod
-    def gradient(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    def gradient(self, X: Inputs, Y: Points) -> Annotated[np.ndarray, "n N d"]:
         """`d k(x_i, y_j) / d x_i`, shape (n, p, d), in plain floating point."""
 
     def typical_lengths(self, d: int) -> Annotated[np.ndarray, "d"]:
@@ -91,7 +91,7 @@ class Kernel(ABC):
         return np.concatenate(found).min(axis=0)
 
     @abstractmethod
-    def node(self, points: np.ndarray, frame: Frame) -> LocalNode:
+    def node(self, points: Points, frame: Frame) -> LocalNode:
         """The kernel bound to points Z (N, d) and to the coordinates of a region."""
 
     def localize(self, points: Points, region: Region, backend: Backend) -> LocalKernel[Any]:
@@ -107,8 +107,8 @@ class Kernel(ABC):
 
     def sections(
         self,
-        points: np.ndarray,
-        X: np.ndarray,
+        points: Points,
+        X: Inputs,
         sections: tuple[np.ndarray, np.ndarray],
         extent: np.ndarray,
     ) -> Sections:
@@ -202,7 +202,7 @@ class Kernel(ABC):
             return self.with_parts((self.parts[0].with_factor(exponent),))
         return _algebra().Scale(self, float(exactly_scaled("kernel", 1.0, exponent)))
 
-    def rescaled(self, scale: np.ndarray, shift: np.ndarray) -> Kernel:
+    def rescaled(self, scale: PerFeature, shift: PerFeature) -> Kernel:
         """The kernel `k'(x, y) = k((x - shift) / scale, (y - shift) / scale)`, feature by feature.
 
         Here of parts, or of a stationary kernel, which does not see the shift.
@@ -274,7 +274,9 @@ class Kernel(ABC):
         ]
         return np.concatenate(parts) if parts else np.zeros((0, X.shape[1]))
 
-    def with_gradient(self, X: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, GradientProduct]:
+    def with_gradient(
+        self, X: Inputs, Y: Points
+    ) -> tuple[Annotated[np.ndarray, "n N"], GradientProduct]:
         """`value(X, Y)`, and `gradient_product` as a function of C: what both need is found once
         where a kernel overrides it."""
         return self.value(X, Y), lambda C: self.gradient_product(X, Y, C)
@@ -299,15 +301,15 @@ class Kernel(ABC):
         """Upper bound (B,) of `||phi(c+d) - phi(c)||` for `|d_j| <= |delta_j|`, delta (B, d)."""
         return np.asarray(self.feature_sizes(delta, center).remainder(0))
 
-    def R1(self, delta: Any, center: Any = None) -> np.ndarray:
+    def R1(self, delta: Any, center: Any = None) -> PerRow:
         """Upper bound of the first-order remainder's length; `inf` where it does not exist."""
         return np.asarray(self.feature_sizes(delta, center).remainder(1))
 
-    def b2(self, delta: Any, center: Any = None) -> np.ndarray:
+    def b2(self, delta: Any, center: Any = None) -> PerRow:
         """Upper bound of `||D_d^2 phi(x)||`, x in the box; `inf` where it does not exist."""
         return np.asarray(self.feature_sizes(delta, center).lengths[2])
 
-    def b3(self, delta: Any, center: Any = None) -> np.ndarray:
+    def b3(self, delta: Any, center: Any = None) -> PerRow:
         """Upper bound of `||D_d^3 phi(x)||`, x in the box; `inf` where it does not exist."""
         return np.asarray(self.feature_sizes(delta, center).lengths[3])
 

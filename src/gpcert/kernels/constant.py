@@ -6,11 +6,11 @@ Proofs: docs/mathematics.md, statement 2.11.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import Array, Inputs, Points, namespace
+from gpcert.arrays import Array, Inputs, PerCellAndPoint, PerFeature, Points, namespace
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.lines.base import Affine, Enclosed
 from gpcert.kernels.nodes.base import Jet, LocalNode, NodeBatch, Triple
@@ -40,7 +40,7 @@ class Constant(Kernel):
     def gradient(self, X: Inputs, Y: np.ndarray) -> np.ndarray:
         return np.zeros((len(X), len(Y), X.shape[1]))
 
-    def features_seen(self, d: int) -> np.ndarray:
+    def features_seen(self, d: int) -> PerFeature:
         return np.zeros(d, dtype=bool)
 
     def node(self, points: Points, frame: Frame) -> ConstantNode:
@@ -88,7 +88,7 @@ class White(Kernel):
         """As it is: its noise belongs to the training covariance, which no bound sees."""
         return self
 
-    def features_seen(self, d: int) -> np.ndarray:
+    def features_seen(self, d: int) -> PerFeature:
         return np.zeros(d, dtype=bool)
 
     def node(self, points: Points, frame: Frame) -> ConstantNode:
@@ -149,14 +149,14 @@ class ConstantBatch(NodeBatch):
         f = self.features
         return Jet(value, self._zeros(f), self._zeros(f, f))
 
-    def contract(self, coefficients: Array) -> Jet:
+    def contract(self, coefficients: PerCellAndPoint) -> Jet:
         """`s^2 sum_i a_i`, no slope."""
         return self._jet(self.variance * namespace(coefficients).sum(coefficients, axis=1))
 
-    def gradients(self) -> Array:
+    def gradients(self) -> Annotated[Array, "B f N"]:
         return self._zeros(self.features, self.value.shape[1])
 
-    def variations(self) -> tuple[Array, ...]:
+    def variations(self) -> tuple[PerCellAndPoint, ...]:
         value, none, _ = self.sizes
         return value, none, none, none
 
@@ -165,7 +165,7 @@ class ConstantBatch(NodeBatch):
         none = self._zeros()
         return self._jet(none + self.variance), (none, none, none)
 
-    def mixed(self) -> tuple[Array, Array]:
+    def mixed(self) -> tuple[Annotated[Array, "B f f"], Annotated[Array, "B"]]:
         """Zero: phi does not move."""
         return self._zeros(self.features, self.features), self._zeros()
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import Array, Inputs, PerCell, Points, namespace
+from gpcert.arrays import Array, Derivatives, Inputs, PerCell, PerCellAndPoint, Points, namespace
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.lines.base import Affine, Enclosed
 from gpcert.kernels.lines.carriers import SinusoidCarrier, sinusoid_minimum
@@ -146,7 +146,7 @@ class CosineBatch(NodeBatch):
         W = self.node.frequency
         return W[:, None] * W[None, :]
 
-    def contract(self, coefficients: Array) -> Jet:
+    def contract(self, coefficients: PerCellAndPoint) -> Jet:
         """`sum a cos`, `-W sum a sin`, `-W W^T sum a cos`, times v."""
         xp = namespace(coefficients)
         value = xp.sum(coefficients * self.value, axis=1)
@@ -157,12 +157,12 @@ class CosineBatch(NodeBatch):
             -value[:, None, None] * self._outer[None, :, :],
         )
 
-    def gradients(self) -> Array:
+    def gradients(self) -> Derivatives:
         """`-v sin(phase) W_j`."""
         scaled = -self.node.variance * self.sine
         return scaled[:, None, :] * self.node.frequency[None, :, None]
 
-    def variations(self) -> tuple[Array, ...]:
+    def variations(self) -> tuple[PerCellAndPoint, ...]:
         """`v u^n sup |cos|` (n even) or `sup |sin|` (n odd), u the phase's reach over the cell."""
         xp = namespace(self.value)
         u = phase_reach(self.reach, self.node.frequency)[:, None]

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import Array, Inputs, Points, namespace
+from gpcert.arrays import Array, Inputs, PerCellAndPoint, PerFeature, Points, namespace
 from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.cosine import one_phase
@@ -106,7 +106,7 @@ class CosinePair(Kernel):
         """As it is: k(x, x) is at most 4, and may vanish at the points."""
         return self, 0
 
-    def rescaled(self, scale: np.ndarray, shift: np.ndarray) -> CosinePair:
+    def rescaled(self, scale: PerFeature, shift: PerFeature) -> CosinePair:
         """`w / scale`; the shift moves the phases by `-w.shift / scale`."""
         pair = [w / np.asarray(scale) for w in (self.first, self.second)]
         moved = [p - float(w @ np.asarray(shift)) for w, p in zip(pair, self.phases, strict=True)]
@@ -225,19 +225,19 @@ class CosinePairBatch(NodeBatch):
         hessian = [-e[:, None, None] * outer for e, outer in zip(even, self._outer, strict=True)]
         return Jet(even[0] + even[1], gradient[0] + gradient[1], hessian[0] + hessian[1])
 
-    def contract(self, coefficients: Array) -> Jet:
+    def contract(self, coefficients: PerCellAndPoint) -> Jet:
         """The sums over the points are those of C and S."""
         real, imaginary = coefficients @ self.node.real, coefficients @ self.node.imaginary
         even, odd = self._parts(real[:, None], imaginary[:, None])
         return self._jet([e[:, 0] for e in even], [o[:, 0] for o in odd])
 
-    def gradients(self) -> Array:
+    def gradients(self) -> Annotated[Array, "B f N"]:
         """`sum_a O_a W_a`."""
         rows = [phase.frequency[None, :, None] for phase in self.node.phases]
         parts = [o[:, None, :] * row for o, row in zip(self.odd, rows, strict=True)]
         return parts[0] + parts[1]
 
-    def variations(self) -> tuple[Array, ...]:
+    def variations(self) -> tuple[PerCellAndPoint, ...]:
         """E_a turns into `E_a cos e + O_a sin e`: at most `|E_a| + u_a |O_a|`, and |Psi_i|."""
         xp = namespace(self.value)
         total: list[Array] = [xp.zeros_like(self.value) for _ in range(4)]
@@ -269,7 +269,7 @@ class CosinePairBatch(NodeBatch):
             self._own_errors
         )
 
-    def mixed(self) -> tuple[Array, Array]:
+    def mixed(self) -> tuple[Annotated[Array, "B f f"], Annotated[Array, "B"]]:
         """`sum_ab cos(alpha_a - alpha_b) W_a W_b^T`."""
         (c1, s1), (c2, s2) = self.circle
         W1, W2 = (phase.frequency for phase in self.node.phases)

@@ -8,11 +8,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import Array, Inputs, Points, namespace
+from gpcert.arrays import Array, Inputs, PerCellAndPoint, PerFeature, Points, Reals, namespace
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.exponentials import exponential_tail
 from gpcert.kernels.lines.base import Affine, Enclosed
@@ -74,7 +74,7 @@ class ExponentialTilt(Kernel):
         exponent = 2 * round(float(known.max()) / math.log(4.0)) if known.size else 0
         return self._unless_ordinary(min(max(exponent, -1000), 1000))
 
-    def rescaled(self, scale: np.ndarray, shift: np.ndarray) -> ExponentialTilt:
+    def rescaled(self, scale: PerFeature, shift: PerFeature) -> ExponentialTilt:
         """theta / scale; the shift is a constant factor `e^{-2 theta.shift / scale}`."""
         theta = self.theta / np.asarray(scale)
         return ExponentialTilt(theta, self.log_factor - 2.0 * float(theta @ np.asarray(shift)))
@@ -87,7 +87,7 @@ LARGEST_EXPONENT_ERROR = 0.1
 """exp(e) - 1 <= 1.1 e holds up to here (convexity, and at 0.1)."""
 
 
-def exponential_above(exponent: Array) -> Array:
+def exponential_above(exponent: Reals) -> Reals:
     """exp rounded up; infinite beyond `LARGEST_EXPONENT`."""
     xp = namespace(exponent)
     usable = exponent <= LARGEST_EXPONENT
@@ -95,7 +95,7 @@ def exponential_above(exponent: Array) -> Array:
     return xp.where(usable, up(value, EXP_ULPS + 2), xp.full_like(value, math.inf))
 
 
-def exponential(exponent: Array, error: Array) -> tuple[Array, Array]:
+def exponential(exponent: Reals, error: Reals) -> tuple[Reals, Reals]:
     """exp of a number known up to `error`, and a bound of the error of the result."""
     xp = namespace(exponent)
     usable = (exponent <= LARGEST_EXPONENT) & (error <= LARGEST_EXPONENT_ERROR)
@@ -167,11 +167,11 @@ class ExponentialTiltBatch(NodeBatch):
         T = self.node.phase.frequency
         return Jet(value, value[:, None] * T[None, :], value[:, None, None] * self._outer)
 
-    def contract(self, coefficients: Array) -> Jet:
+    def contract(self, coefficients: PerCellAndPoint) -> Jet:
         """`sum a k` times 1, T and T T^T."""
         return self._jet(namespace(coefficients).sum(coefficients * self.value, axis=1))
 
-    def gradients(self) -> Array:
+    def gradients(self) -> Annotated[Array, "B f N"]:
         """`k T_j`."""
         return self.value[:, None, :] * self.node.phase.frequency[None, :, None]
 
@@ -182,7 +182,7 @@ class ExponentialTiltBatch(NodeBatch):
             spread = up(u + self.exponent_error, 2)
             return down(self.exponent - spread, 1), up(self.exponent + spread, 1)
 
-    def variations(self) -> tuple[Array, ...]:
+    def variations(self) -> tuple[PerCellAndPoint, ...]:
         """`sup k` times u^n, u the reach of theta.d."""
         u = phase_reach(self.reach, self.node.phase.frequency)[:, None]
         xp = namespace(u)
@@ -204,7 +204,7 @@ class ExponentialTiltBatch(NodeBatch):
         value, errors = self._own
         return self._jet(value), errors
 
-    def mixed(self) -> tuple[Array, Array]:
+    def mixed(self) -> tuple[Annotated[Array, "B f f"], Annotated[Array, "B"]]:
         """The same matrix `k T T^T`: the kernel is a product of functions of x and of z."""
         value, errors = self._own
         return self._jet(value).hessian, errors[2]

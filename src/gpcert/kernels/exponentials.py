@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import PerCell, Reals, namespace
 from gpcert.fusion import fused
 from gpcert.rounding import EXP_ULPS, U, up
 
@@ -18,7 +18,7 @@ _FACTORIALS = tuple(float(math.factorial(k)) for k in range(20))
 
 
 @fused
-def exponential_tail(x: Array, order: int) -> Array:
+def exponential_tail(x: Reals, order: int) -> Reals:
     """Upper bound of `sum_{k > order} x^k / k!` for x >= 0; inf beyond `LARGEST_EXPONENT`.
 
     For x <= 1 four terms and the Lagrange remainder `x^4 (n+1)!/(n+5)! e^x`; else `e^x` less its
@@ -43,7 +43,7 @@ def exponential_tail(x: Array, order: int) -> Array:
 
 
 @fused
-def growth_chord(rate: float, rho2: Array) -> Array:
+def growth_chord(rate: float, rho2: PerCell) -> PerCell:
     """`(exp(rate rho2) - 1) / rho2`, rounded up: exp(rate r) - 1 <= chord * r for 0 <= r <= rho2.
 
     For rate <= 1 and rho2 <= LARGEST_EXPONENT; beyond, weighted models are void.

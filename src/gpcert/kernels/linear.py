@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import Array, Inputs, Points, namespace
+from gpcert.arrays import Array, Inputs, PerCellAndPoint, PerFeature, Points, namespace
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.lines.base import Affine, Enclosed
 from gpcert.kernels.lines.carriers import LinearCarrier
@@ -62,7 +62,7 @@ class Linear(Kernel):
         slopes = self.weights * (Y - self.center)
         return np.broadcast_to(slopes, (len(X), *slopes.shape)).copy()
 
-    def typical_lengths(self, d: int) -> np.ndarray:
+    def typical_lengths(self, d: int) -> PerFeature:
         """`1 / sqrt(w_j)`: the unit of the feature map."""
         with np.errstate(divide="ignore"):
             return np.broadcast_to(1.0 / np.sqrt(self.weights), (d,)).copy()
@@ -103,7 +103,7 @@ class Linear(Kernel):
     def with_factor(self, exponent: int) -> Linear:
         return Linear(exactly_scaled("kernel", self.weights, exponent), self.center)
 
-    def rescaled(self, scale: np.ndarray, shift: np.ndarray) -> Linear:
+    def rescaled(self, scale: PerFeature, shift: PerFeature) -> Linear:
         """Weights `w / scale^2`, centre `o scale + shift`."""
         factor = np.asarray(scale, dtype=np.float64)
         return Linear(self.weights / factor / factor, self.center * factor + np.asarray(shift))
@@ -138,7 +138,7 @@ class LinearNode(LocalNode):
     roundings: int
     """Of a sum over all features of products of three."""
 
-    def offsets(self, reach: Reach) -> Array:
+    def offsets(self, reach: Reach) -> Annotated[Array, "B f"]:
         """t (B, f)."""
         return (reach.raw - self.center) / self.unit
 
@@ -210,19 +210,19 @@ class LinearBatch(NodeBatch):
         B, f = half.shape
         return namespace(half).zeros((B, f, f), dtype=half.dtype, device=half.device)
 
-    def contract(self, coefficients: Array) -> Jet:
+    def contract(self, coefficients: PerCellAndPoint) -> Jet:
         """Two sums; no curvature."""
         value = namespace(coefficients).sum(coefficients * self.value, axis=1)
         return Jet(value, coefficients @ self.node.slopes, self._flat())
 
-    def gradients(self) -> Array:
+    def gradients(self) -> Annotated[Array, "B f N"]:
         """The slopes, for every centre the same."""
         xp, slopes = namespace(self.value), self.node.slopes
         N, f = slopes.shape
         return xp.broadcast_to(slopes.T[None, :, :], (self.value.shape[0], f, N))
 
     @np.errstate(over="ignore")
-    def variations(self) -> tuple[Array, ...]:
+    def variations(self) -> tuple[PerCellAndPoint, ...]:
         """`S_1 = sup |slope.d|` over the box, or `|slope| |d|`; then zero."""
         xp = namespace(self.value)
         reach, node = self.reach, self.node
@@ -245,7 +245,7 @@ class LinearBatch(NodeBatch):
         none = xp.zeros_like(value)
         return Jet(value, gradient, self._flat()), (value_error, error, none)
 
-    def mixed(self) -> tuple[Array, Array]:
+    def mixed(self) -> tuple[Annotated[Array, "B f f"], Annotated[Array, "B"]]:
         """`diag(w unit^2)`, one rounding of each entry."""
         xp, metric = namespace(self.value), self.node.metric
         same = xp.eye(len(metric), dtype=metric.dtype, device=metric.device)

@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, PerCell, Reals, namespace
 from gpcert.kernels.nodes.positive_series import PositiveSeries, all_at, reverse_bessel
 from gpcert.kernels.nodes.radial_profiles import infinite_beyond_zero, power
 from gpcert.kernels.parameters import Parameter, number
@@ -168,7 +168,7 @@ class Matern(RadialKernel):
         t = self._rate * r
         return xp.minimum(t, xp.full_like(t, LARGEST_T))
 
-    def terms(self, r: Array, *pairs: tuple[int, int]) -> list[Array]:
+    def terms(self, r: Reals, *pairs: tuple[int, int]) -> list[Reals]:
         """`(2 nu)^(n - k/2) e^-t t^(k - 2m - 1) theta_m(t) / theta_p(0)`; positive sums only."""
         xp = namespace(r)
         p, t = self.p, self._scaled(r)
@@ -209,7 +209,7 @@ class Matern(RadialKernel):
             found.append(term)
         return found
 
-    def growth(self, n: int, r: Array) -> Array:
+    def growth(self, n: int, r: Reals) -> Reals:
         """A quotient of reverse Bessel polynomials; beyond t = 1e10 it grows like t."""
         xp = namespace(r)
         t = self._rate * r
@@ -224,7 +224,7 @@ class Matern(RadialKernel):
             ratio = self._polynomial(m + 1, most) / self._polynomial(m, most)
         return ratio + (t - most)
 
-    def steepness(self, n: int, low: Array, high: Array) -> Array:
+    def steepness(self, n: int, low: Reals, high: Reals) -> Reals:
         """`sqrt(2 nu)` times `K_(a-1) / K_a <= 1` (n <= p), or at most `1 + (2m + 1) / t`."""
         xp = namespace(low)
         if n <= self.p:
@@ -236,11 +236,11 @@ class Matern(RadialKernel):
             slope = up(self._rate + (2 * m + 1) / safe, 8)
         return xp.where(there, slope, xp.full_like(low, math.inf))
 
-    def roundings(self, r: Array) -> Array:
+    def roundings(self, r: Reals) -> Reals:
         """t carries two roundings: 2 t in e^-t, 2 a power; Horner's rule 2 a degree."""
         return 3.0 * self._scaled(r) + float(EXP_ULPS + 6 * self.p + 60)
 
-    def uniform_error(self, r: Array, rate: float, shift: Array) -> Array | None:
+    def uniform_error(self, r: Reals, rate: float, shift: Reals) -> Reals | None:
         """For p >= 2 the steepness of F_0, F_1, F_2 is at most sqrt(2 nu) everywhere."""
         if self.p < 2:
             return None
@@ -250,7 +250,7 @@ class Matern(RadialKernel):
         evaluation = U * float(EXP_ULPS + 6 * self.p + 64)
         return (slope * rate + 3.3 * U * self._rate) * most + (slope * shift + evaluation)
 
-    def squared_remainders(self, rho2: Array) -> tuple[Array, ...]:
+    def squared_remainders(self, rho2: PerCell) -> tuple[PerCell, ...]:
         """See `_series`; of order n only for p >= n."""
         xp = namespace(rho2)
         t = xp.where(rho2 > 0, up(self._rate * xp.sqrt(rho2), 4), xp.zeros_like(rho2))

@@ -18,7 +18,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from gpcert.arrays import Array, Inputs, Points, namespace
+from gpcert.arrays import Array, Inputs, PerCellAndPoint, PerFeature, Points, Reals, namespace
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.lines.base import Affine, Enclosed
 from gpcert.kernels.lines.carriers import SinusoidCarrier
@@ -85,7 +85,7 @@ class Periodic(Kernel):
         slope = -(2.0 * np.pi / p) * np.sin(angle) / np.square(length)
         return self.value(X, Y)[:, :, None] * slope
 
-    def typical_lengths(self, d: int) -> np.ndarray:
+    def typical_lengths(self, d: int) -> PerFeature:
         """Where the factor of a feature has its steepest slope, roughly: `p min(l, 1) / (2 pi)`."""
         p, length = self._parameters(d)
         return p * np.minimum(length, 1.0) / (2.0 * np.pi)
@@ -128,7 +128,7 @@ class Angles(NamedTuple):
     error: Array
 
     @staticmethod
-    def of(difference: Array, rate: Array) -> Angles:
+    def of(difference: Array, rate: Annotated[Array, "f 1"]) -> Angles:
         """Three roundings and that of pi; an angle of which nothing is known is called 0 +- 2."""
         xp = namespace(difference)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -140,7 +140,7 @@ class Angles(NamedTuple):
         error = xp.where(known, error, zero + UNKNOWN)
         return Angles(xp.sin(angle), xp.cos(angle), error)
 
-    def exponent(self, weights: Array) -> tuple[Array, Array]:
+    def exponent(self, weights: Annotated[Array, "f 1"]) -> tuple[Reals, Reals]:
         """`X = 2 sum_j q_j sin^2 t_j` and a bound of its error, weights q (f, 1).
 
         `|sin^2(t + e) - sin^2 t| = |sin(2t + e) sin e| <= (|sin 2t| + e) e`, and at most 1.
@@ -288,7 +288,7 @@ class PeriodicBatch(NodeBatch):
         """See `NodeBatch`."""
         return self._bounds[1]
 
-    def contract(self, coefficients: Array) -> Jet:
+    def contract(self, coefficients: PerCellAndPoint) -> Jet:
         """Gradient and Hessian by (batched) matrix products over the points."""
         xp = namespace(coefficients)
         c = coefficients * self.value
@@ -298,7 +298,7 @@ class PeriodicBatch(NodeBatch):
         own = xp.sum(self.second * c[:, None, :], axis=2)
         return Jet(xp.sum(c, axis=1), xp.sum(weighted, axis=2), product + _diagonal(own))
 
-    def gradients(self) -> Array:
+    def gradients(self) -> Annotated[Array, "B f N"]:
         """`k L1_j`."""
         return self.value[:, None, :] * self.first
 
@@ -324,7 +324,7 @@ class PeriodicBatch(NodeBatch):
             up(most + node.fixed_errors, 3),
         )
 
-    def variations(self) -> tuple[Array, ...]:
+    def variations(self) -> tuple[PerCellAndPoint, ...]:
         """With A_n = sum_j L_n,j d_j^n: `k`, `k A1`, `k (A1^2 + A2)`, `k (A1^3 + 3 A1 A2 + A3)`.
 
         Each factor by its supremum over the cell: k by the exponent's least value, the A_n by those

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import Inputs, Points
+from gpcert.arrays import Inputs, PerFeature, Points
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.composite import Product, Sum
 from gpcert.kernels.constant import Constant
@@ -76,7 +76,7 @@ class Polynomial(Kernel):
         slope = self.degree * self.base.value(X, Y) ** (self.degree - 1)
         return (C * slope) @ (self.weights * (Y - self.center))
 
-    def typical_lengths(self, d: int) -> np.ndarray:
+    def typical_lengths(self, d: int) -> PerFeature:
         return self.base.typical_lengths(d)
 
     def node(self, points: Points, frame: Frame) -> ProductNode:
@@ -91,6 +91,6 @@ class Polynomial(Kernel):
         offset = float(exactly_scaled("kernel", self.offset, -exponent))
         return Polynomial(self.degree, weights, offset, self.center), self.degree * exponent
 
-    def rescaled(self, scale: np.ndarray, shift: np.ndarray) -> Polynomial:
+    def rescaled(self, scale: PerFeature, shift: PerFeature) -> Polynomial:
         linear = Linear(self.weights, self.center).rescaled(scale, shift)
         return Polynomial(self.degree, linear.weights, self.offset, linear.center)

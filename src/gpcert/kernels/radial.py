@@ -83,11 +83,13 @@ class RadialKernel(Kernel, RadialProfile):
         difference = X[:, None, :] - Y[None, :, :]
         return -self.slopes(X, Y)[:, :, None] * difference / self.length_scale / self.length_scale
 
-    def gradient_product(self, X: np.ndarray, Y: np.ndarray, C: np.ndarray) -> np.ndarray:
+    def gradient_product(self, X: Inputs, Y: Points, C: np.ndarray) -> Inputs:
         """`sum_j C_ij s^2 F_1 (y_j - x_i) / l^2`."""
         return self._pulled(X, Y, C * self.slopes(X, Y))
 
-    def with_gradient(self, X: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, GradientProduct]:
+    def with_gradient(
+        self, X: Inputs, Y: Points
+    ) -> tuple[Annotated[np.ndarray, "n N"], GradientProduct]:
         """Distances are taken once, and the exponentials of F_0 and F_1."""
         r = self._distances(X, Y)
         value, slope = self.profile.weighted(r, np.asarray(self.variance), 1)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, PerCell, Reals, namespace
 from gpcert.kernels.parameters import Parameter, number
 from gpcert.kernels.radial import RadialKernel
 from gpcert.rounding import EXP_ULPS, U, nonnegative, up
@@ -66,7 +66,7 @@ class RationalQuadratic(RadialKernel):
     def _ratio(self, r: Array) -> Array:
         return r * r / (2.0 * self.alpha)
 
-    def terms(self, r: Array, *pairs: tuple[int, int]) -> list[Array]:
+    def terms(self, r: Reals, *pairs: tuple[int, int]) -> list[Reals]:
         """By log1p and exp: for large alpha a power of 1 + q would lose its digits."""
         xp = namespace(r)
         q = self._ratio(r)
@@ -83,27 +83,27 @@ class RationalQuadratic(RadialKernel):
             found.append(term)
         return found
 
-    def growth(self, n: int, r: Array) -> Array:
+    def growth(self, n: int, r: Reals) -> Reals:
         xp = namespace(r)
         q = self._ratio(r)
         q = xp.minimum(q, xp.full_like(q, LARGEST_RATIO))
         return 2.0 * (self.alpha + n) * (q / (1.0 + q))
 
-    def steepness(self, n: int, low: Array, high: Array) -> Array:
+    def steepness(self, n: int, low: Reals, high: Reals) -> Reals:
         """`(1 + n/alpha) r / (1 + q)`: numerator at high, denominator at low; or its maximum."""
         xp = namespace(low)
         best = math.sqrt(0.5 * self.alpha)  # r / (1 + q) is largest at q = 1
         slope = xp.minimum(high / (1.0 + self._ratio(low)), xp.full_like(high, best))
         return up((1.0 + n / self.alpha) * slope, 16)
 
-    def roundings(self, r: Array) -> Array:
+    def roundings(self, r: Reals) -> Reals:
         """The exponent `alpha log1p(q)` carries EXP_ULPS + 6 roundings; then exp, 3 quotients."""
         xp = namespace(r)
         exponent = self.alpha * xp.log1p(self._ratio(r))
         exponent = xp.minimum(exponent, xp.full_like(exponent, 750.0))  # below: underflow
         return (EXP_ULPS + 8) * exponent + (EXP_ULPS + 40)
 
-    def uniform_error(self, r: Array, rate: float, shift: Array) -> Array | None:
+    def uniform_error(self, r: Reals, rate: float, shift: Reals) -> Reals | None:
         """Steepness at most `(1 + 2/alpha) m`, exponent `alpha log1p(q) <= r m`, where
         `m = min(r, sqrt(alpha / 2))`: for log1p(q) is below q and below sqrt(q).
         """
@@ -113,7 +113,7 @@ class RationalQuadratic(RadialKernel):
         change = (slope * rate + (EXP_ULPS + 10) * U) * r + slope * shift
         return change * least + (EXP_ULPS + 44) * U
 
-    def squared_remainders(self, rho2: Array) -> tuple[Array, ...]:
+    def squared_remainders(self, rho2: PerCell) -> tuple[PerCell, ...]:
         """R0 by expm1. The others cancel for small rho2, where the b_n take over.
 
         Their terms are at most `2 + c rho2^m` in size (c, m of the last one), each with the

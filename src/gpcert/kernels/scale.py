@@ -6,11 +6,11 @@ Proofs: docs/mathematics.md, statement 2.11.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import Array, Inputs, Points, namespace
+from gpcert.arrays import Array, Inputs, PerCell, PerCellAndPoint, PerCellMatrix, Points, namespace
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.composite import checked_kernel
 from gpcert.kernels.lines.affine_algebra import combined
@@ -122,24 +122,24 @@ class ScaleBatch(NodeBatch):
     part: NodeBatch
     factor: float
 
-    def contract(self, coefficients: Array) -> Jet:
+    def contract(self, coefficients: PerCellAndPoint) -> Jet:
         """The coefficients are scaled."""
         return self.part.contract(self.factor * coefficients)
 
-    def gradients(self) -> Array:
+    def gradients(self) -> Annotated[Array, "B f N"]:
         return self.factor * self.part.gradients()
 
-    def variations(self) -> tuple[Array, ...]:
+    def variations(self) -> tuple[PerCellAndPoint, ...]:
         return _scaled(self.part.variations(), self.factor)
 
-    def beyond_second(self, coefficients: Array, third: Array) -> Beyond:
+    def beyond_second(self, coefficients: PerCellAndPoint, third: PerCellAndPoint) -> Beyond:
         """Scaled; the part's own third derivatives."""
         del third
         found = self.part.beyond_second(coefficients, self.part.variations()[3])
         return found.scaled(self.factor)
 
     @np.errstate(over="ignore")
-    def own_beyond_second(self) -> Array | None:
+    def own_beyond_second(self) -> PerCell | None:
         found = self.part.own_beyond_second()
         return None if found is None else _scaled((found,), self.factor)[0]
 
@@ -149,7 +149,7 @@ class ScaleBatch(NodeBatch):
         scaled = Jet(self.factor * jet.value, self.factor * jet.gradient, self.factor * jet.hessian)
         return scaled, _scaled(_with_rounding(jet.sizes, errors), self.factor)
 
-    def mixed(self) -> tuple[Array, Array]:
+    def mixed(self) -> tuple[PerCellMatrix, PerCell]:
         """Scaled, one rounding of each entry."""
         matrix, error = self.part.mixed()
         (error,) = _scaled(_with_rounding((frobenius(matrix),), (error,)), self.factor)

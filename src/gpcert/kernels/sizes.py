@@ -13,23 +13,23 @@ from functools import reduce
 
 import numpy as np
 
-from gpcert.arrays import Array, PerCell, PerCellMatrix, namespace
+from gpcert.arrays import Array, PerCell, PerCellMatrix, Reals, namespace
 from gpcert.rounding import gamma, root, up
 
 
-def raised(size: Array, roundings: int) -> Array:
+def raised(size: Reals, roundings: int) -> Reals:
     """`up` for sizes, which keeps an exact zero."""
     return namespace(size).where(size > 0, up(size, roundings), size)
 
 
 @np.errstate(over="ignore")
-def total(sizes: Sequence[Array]) -> Array:
+def total(sizes: Sequence[Reals]) -> Reals:
     """Sum of sizes, rounded up."""
     return raised(reduce(lambda a, b: a + b, sizes), len(sizes))
 
 
 @np.errstate(over="ignore", under="ignore")
-def times(a: Array, b: Array) -> Array:
+def times(a: Reals, b: Reals) -> Reals:
     """`a b` rounded up, broadcast; 0 times infinity is 0."""
     xp = namespace(a, b)
     zero = (a == 0) | (b == 0)
@@ -38,7 +38,7 @@ def times(a: Array, b: Array) -> Array:
 
 
 @np.errstate(over="ignore", under="ignore")
-def signed_times(a: Array, b: Array) -> Array:
+def signed_times(a: Reals, b: Reals) -> Reals:
     """`a b` for numbers of any sign, broadcast, not rounded up; 0 times infinity is 0."""
     xp = namespace(b)
     zero = (a == 0) | (b == 0)
@@ -46,19 +46,19 @@ def signed_times(a: Array, b: Array) -> Array:
     return xp.where(zero, xp.zeros_like(product), product)
 
 
-def root_above(square: Array) -> Array:
+def root_above(square: Reals) -> Reals:
     """Square root rounded up; exactly zero stays zero."""
     xp = namespace(square)
     return xp.where(square > 0, up(xp.sqrt(square), 2), xp.zeros_like(square))
 
 
-def hypotenuse(a: Array, b: Array) -> Array:
+def hypotenuse(a: Reals, b: Reals) -> Reals:
     """`sqrt(a^2 + b^2)`, rounded up; exactly zero stays zero."""
     return root_above(raised(times(a, a) + times(b, b), 1))
 
 
 @np.errstate(over="ignore")
-def leibniz(first: Sequence[Array], second: Sequence[Array], order: int) -> Array:
+def leibniz(first: Sequence[Reals], second: Sequence[Reals], order: int) -> Reals:
     """`sum_j C(n, j) first_j second_(n-j)`: the size of the n-th derivative of a product."""
     return raised(
         sum(

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import finite_array
+from gpcert.arrays import PerFeature, finite_array
 from gpcert.errors import InputError
 from gpcert.kernels.composite import Expressed, Product, Sum
 from gpcert.kernels.cosine import Cosine
@@ -117,7 +117,7 @@ class GeneralisedSpectral(Mixture):
             ]
         )
 
-    def rescaled(self, scale: np.ndarray, shift: np.ndarray) -> GeneralisedSpectral:
+    def rescaled(self, scale: PerFeature, shift: PerFeature) -> GeneralisedSpectral:
         """Rates and frequencies divided by the scale; a shift moves phases and variances."""
         thetas, first, second = (
             a / np.asarray(scale) for a in (self.thetas, self.first, self.second)

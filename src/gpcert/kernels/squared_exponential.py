@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import Array, Backend, Inputs, Points, namespace
+from gpcert.arrays import Backend, Inputs, PerCell, Points, Reals, namespace
 from gpcert.kernels.base import GradientProduct
 from gpcert.kernels.expansions.squared_exponential import LocalSquaredExponential
 from gpcert.kernels.expansions.squared_exponential_sections import Sections
@@ -60,38 +60,38 @@ class SquaredExponential(RadialKernel):
     def at_zero(self) -> tuple[float, float, float, float]:
         return 1.0, 1.0, 1.0, 1.0
 
-    def terms(self, r: Array, *pairs: tuple[int, int]) -> list[Array]:
+    def terms(self, r: Reals, *pairs: tuple[int, int]) -> list[Reals]:
         xp = namespace(r)
         most = xp.minimum(r, xp.full_like(r, 60.0))  # r^k exp(-r^2/2) is 0 from 40 on
         value = xp.exp(-0.5 * most * most)
         return [value * power(most, k) if k else value for _, k in pairs]
 
-    def at_squares(self, r2: np.ndarray, a: float) -> np.ndarray:
+    def at_squares(self, r2: Reals, a: float) -> Reals:
         found = np.minimum(r2, 3600.0)  # r <= 60, as in `terms`
         found *= -0.5
         np.exp(found, out=found)
         found *= a
         return found
 
-    def growth(self, n: int, r: Array) -> Array:
+    def growth(self, n: int, r: Reals) -> Reals:
         return r * r
 
-    def steepness(self, n: int, low: Array, high: Array) -> Array:
+    def steepness(self, n: int, low: Reals, high: Reals) -> Reals:
         return high
 
-    def roundings(self, r: Array) -> Array:
+    def roundings(self, r: Reals) -> Reals:
         """The exponent is at most `negligible^2 / 2` and carries two roundings; exp, powers."""
         xp = namespace(r)
         most = xp.minimum(r, xp.full_like(r, self.negligible))
         return 2.0 * most * most + (EXP_ULPS + 10)
 
-    def uniform_error(self, r: Array, rate: float, shift: Array) -> Array | None:
+    def uniform_error(self, r: Reals, rate: float, shift: Reals) -> Reals | None:
         """`(r + e) e` for the error e of r, and `roundings`; r beyond `negligible` is cut."""
         xp = namespace(r)
         most = xp.minimum(r, xp.full_like(r, self.negligible))
         return most * ((1.2 * rate + 2.2 * U) * most + 1.2 * shift) + (EXP_ULPS + 14) * U
 
-    def squared_remainders(self, rho2: Array) -> tuple[Array, ...]:
+    def squared_remainders(self, rho2: PerCell) -> tuple[PerCell, ...]:
         """With x = rho2 / 2: `2 - 2e^-x`, `2 + 2x - e^-x (2 + 4x)`, `2 + 3x^2 - e^-x (...)`."""
         return tuple(all_at(_series(), 0.5 * rho2))
 
@@ -103,7 +103,9 @@ class SquaredExponential(RadialKernel):
         """From the values: the derivative is `k (y - x) / l^2`."""
         return self.with_gradient(X, Y)[1](C)
 
-    def with_gradient(self, X: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, GradientProduct]:
+    def with_gradient(
+        self, X: Inputs, Y: Points
+    ) -> tuple[Annotated[np.ndarray, "n N"], GradientProduct]:
         values = self.value(X, Y)
         return values, lambda C: self._pulled(X, Y, C * values)
 

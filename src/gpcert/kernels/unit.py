@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from gpcert.arrays import Reals
 from gpcert.errors import InputError
 
 ORDINARY = 64
@@ -33,7 +34,7 @@ def even_exponent(value: float) -> int:
     return exponent - exponent % 2
 
 
-def exactly_scaled(name: str, values: Any, exponent: int) -> np.ndarray:
+def exactly_scaled(name: str, values: Any, exponent: int) -> Reals:
     """`2^exponent values`, or an `InputError` where float64 does not hold one of them exactly.
 
     >>> exactly_scaled("x", [3.0], -1).tolist()

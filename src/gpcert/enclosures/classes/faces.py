@@ -10,8 +10,9 @@ Proofs: docs/mathematics.md, statement 5.11.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Annotated
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, PerCell, namespace
 from gpcert.enclosures.classes.outputs import LatentOutputs
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.local_posterior import LocalCommittee
@@ -42,7 +43,7 @@ def has_faces(latent: LatentOutputs) -> bool:
 
 def least_on_faces(
     latent: LatentOutputs, function: FormFunction, bound: Callable[[LatentOutputs], Array]
-) -> Array:
+) -> PerCell:
     """A positive lower bound (1,) of the function over the one cell, or some number <= 0.
 
     `bound` gives certified lower bounds of it over cells. With omega the weight about a cell's
@@ -66,7 +67,7 @@ def least_on_faces(
     return xp.where(found > 0, down(found * kept, 2), found)
 
 
-def face_of(latent: LatentOutputs, signs: Array) -> LatentOutputs:
+def face_of(latent: LatentOutputs, signs: Annotated[Array, "f"]) -> LatentOutputs:
     """The cell's lower end where a sign (f,) is positive, the upper one where it is negative."""
     xp, cells = namespace(signs), latent.cells
     lower = xp.where((signs < 0)[None], cells.upper, cells.lower)

@@ -40,7 +40,10 @@ class JointBends:
 
 
 def joint_bends(
-    latent: LatentOutputs, layout: ClassLayout, variances: FirstOrder, noise: Array
+    latent: LatentOutputs,
+    layout: ClassLayout,
+    variances: FirstOrder,
+    noise: Annotated[Array, "n n"],
 ) -> JointBends | None:
     """Of outputs of one posterior; None where they have kernels of their own or are seen through
     linear features, whose centres are not the cells'."""
@@ -174,7 +177,7 @@ def _fixed(
     return found, up(rounding + 4.0 * n**0.5 * norm * known_error, n * n + 16)
 
 
-def spectral_size(trace: Array, skew: Array, n: int) -> Array:
+def spectral_size(trace: PerCell, skew: PerCell, n: int) -> PerCell:
     """Upper bound (B,) of the spectral norm of a symmetric matrix whose trace and whose part
     without it, in Frobenius norm, have at most these sizes: n numbers of sum 0 and length 1 are at
     most `sqrt((n - 1) / n)` each."""

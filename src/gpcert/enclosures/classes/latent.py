@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Annotated
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, PerCell, namespace
 from gpcert.enclosures.classes.outputs import LatentOutputs
 from gpcert.enclosures.quadratic_minimum import smallest_eigenvalue
 from gpcert.enclosures.two_sided import TwoSided, Units
@@ -281,7 +281,7 @@ def _least_bend(hessian: Array, geometry: Geometry) -> Array:
     return -xp.where(curved < apart, curved, apart)
 
 
-def weight_growth(rate: float, geometry: Geometry) -> Array | float:
+def weight_growth(rate: float, geometry: Geometry) -> PerCell | float:
     """Upper bound of `exp(rate |d|^2) - 1` on every cell."""
     if rate == 0.0:
         return 0.0

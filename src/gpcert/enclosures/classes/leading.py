@@ -39,6 +39,9 @@ TILTS, ROUNDS, BEYOND = (0.1, 0.2, 0.4, 0.8), 3, 0.05
 """Multiples of mu that are taken off the others' means, how often the share is found anew, and the
 part by which mu exceeds what matters elsewhere. Any will do."""
 
+LIKELY = 2
+"""How many of the tilts, those of the least bounds, are tried on faces."""
+
 LOG_2 = 0.693
 """Less than log 2."""
 
@@ -228,7 +231,11 @@ class Leader:
             share = xp.minimum(share, again)
         if len(others) == 1 and self._by_faces and bool(share[0] > 0.5):
             near = up((1.0 + BEYOND) * share * most, 4)
-            if any(self._below_even(others[0], lam, near) for lam in TILTS):
+            ends = [
+                float((found + lam * near)[0]) for lam, found in zip(TILTS, tilted[0], strict=True)
+            ]
+            likely = sorted(zip(ends, TILTS, strict=True))[:LIKELY]
+            if any(self._below_even(others[0], lam, near) for _, lam in likely):
                 q = xp.where(most > 0, xp.minimum(q, down(0.5 * BEYOND * share * most, 4)), q)
                 share = xp.zeros_like(share) + 0.5
         return share, q

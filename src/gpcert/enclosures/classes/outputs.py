@@ -51,7 +51,7 @@ class LatentOutputs:
             return own.variance(c)
         return self.once(("plain variance", output), lambda: own.variance(c).plain(self.geometry))
 
-    def mean_at_center(self, output: int) -> tuple[Array, Array, Units]:
+    def mean_at_center(self, output: int) -> tuple[PerCell, PerCell, Units]:
         """g_j at the centres, its error, and the units; without the enclosure at single points."""
         own, c = self.evaluation.output(output)
         trend = own.local.trend is not None  # whose shift belongs to a batch
@@ -61,7 +61,7 @@ class LatentOutputs:
         value, error = own.once(("center", c), lambda: own.local.mean_center(own.expansion, c))
         return value, error, own.local.mean_units(c, own.expansion)
 
-    def variance_at_center(self, output: int) -> tuple[Array, Array, Units]:
+    def variance_at_center(self, output: int) -> tuple[PerCell, PerCell, Units]:
         """The same for max(v_j, 0)."""
         own, c = self.evaluation.output(output)
         if own.knows("variances") or own.knows("variance", c) or not self.together:
@@ -99,7 +99,7 @@ class LatentOutputs:
         largest = local.kernel.largest_variance(own.expansion)
         return local.norm(c) * namespace(largest).sqrt(largest) + _reach(own, c)
 
-    def largest(self, output: int) -> Array | float:
+    def largest(self, output: int) -> PerCell | float:
         """About the largest |g_j| anywhere, for the rounding of coefficients."""
         own, c = self.evaluation.output(output)
         local = own.local

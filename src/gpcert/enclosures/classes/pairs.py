@@ -38,7 +38,7 @@ class PairBounds:
         self.layout = layout
         self.likelihood = likelihood
 
-    def range(self, c: int) -> tuple[Array, Array]:
+    def range(self, c: int) -> tuple[PerCell, PerCell]:
         """Certified `low <= pi_c <= high` over each cell."""
         xp = namespace(self.latent.cells.lower)
         others = [k for k in range(self.layout.classes) if k != c]

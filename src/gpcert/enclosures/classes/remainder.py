@@ -60,7 +60,7 @@ def higher_degrees(
     return xp.where(xp.isnan(rest), xp.full_like(rest, math.inf), rest)
 
 
-def shrunk_bounds(bounds: Sequence[Array | float], operator: Array) -> list[Array]:
+def shrunk_bounds(bounds: Sequence[Array | float], operator: PerCell) -> list[PerCell]:
     """Bounds of |D_j| in the metric of V_0 for every covariance between V_0 and V on the line.
 
     `|V - V_0| <= operator V_0` gives `V_s >= (1 - operator) V_0`, and a Gaussian with covariance

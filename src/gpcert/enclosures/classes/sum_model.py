@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, PerCell, namespace
 from gpcert.class_layout import ClassLayout
 from gpcert.enclosures.classes.outputs import LatentOutputs
 from gpcert.enclosures.enclosure import Enclosure
@@ -38,8 +38,8 @@ def sum_model(
 
 
 def pair_model(
-    latent: LatentOutputs, layout: ClassLayout, pair: tuple[int, int], beta: Array
-) -> tuple[Enclosure, Array]:
+    latent: LatentOutputs, layout: ClassLayout, pair: tuple[int, int], beta: PerCell
+) -> tuple[Enclosure, PerCell]:
     """Of `q - beta D`, q and D mean and variance of `f_l - f_k` for `pair` = (k, l),
     without offsets and noise, and the constant (B,) that they add.
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 import numpy as np
 
@@ -57,7 +58,7 @@ def taylor_bound(problem: ClassProblem, jet: ClassJet) -> LevelBound:
     return least_sum(problem, jet, slopes, lost_beyond(problem, problem.place, jet))
 
 
-def least_sum(problem: ClassProblem, jet: ClassJet, slopes: Slopes, lost: Array) -> LevelBound:
+def least_sum(problem: ClassProblem, jet: ClassJet, slopes: Slopes, lost: PerCell) -> LevelBound:
     """Lower bound of `value + p.da + <Q, dV> / 2 + second-order part - lost` over the cells."""
     place = problem.place
     xp = namespace(place.L)
@@ -122,7 +123,7 @@ def _terms(place: Reference, problem: ClassProblem, slopes: Slopes) -> Array:
     return up(whole + xp.sum(xp.abs(slopes.q) * spread, axis=1), count)
 
 
-def lost_beyond(problem: ClassProblem, place: Reference, jet: ClassJet) -> Array:
+def lost_beyond(problem: ClassProblem, place: Reference, jet: ClassJet) -> PerCell:
     """The value's own error, the second-order part that bends, and the rest."""
     smooth = _link_bounds(problem, jet)
     missed = missed_bends(jet, place.sizes)
@@ -150,7 +151,7 @@ class Slopes:
     error: Array
 
     @staticmethod
-    def of(place: Reference, jet: ClassJet, second: Array) -> Slopes:
+    def of(place: Reference, jet: ClassJet, second: Annotated[Array, "B n n"]) -> Slopes:
         """From the derivatives in z: `p = R^T D1`, `Q = R^T second R`, `second` D2 or part of it.
 
         Whatever p and Q are, `p.da` differs from D1 applied to L^-1 da by at most
@@ -188,7 +189,7 @@ class Slopes:
         return Slopes(p, q, shift, up(error, 4 * n * n + 4 * J + 32))
 
 
-def missed_bends(jet: ClassJet, sizes: Sizes) -> Array:
+def missed_bends(jet: ClassJet, sizes: Sizes) -> PerCell:
     """What the second-order part differs from its value for the linear parts of da and dV, and
     what the computed derivatives are off by."""
     norms = [derivative_norm(jet, order) for order in range(1, jet.order + 1)]
@@ -279,6 +280,6 @@ def _rest(problem: ClassProblem, place: Reference, jet: ClassJet) -> Array:
     return best
 
 
-def gaussian_bounds(jet: ClassJet, place: Reference) -> list[Array]:
+def gaussian_bounds(jet: ClassJet, place: Reference) -> list[PerCell]:
     """Bounds of the derivatives of G along the line, in the metric of V_0."""
     return [up(jet.total * b, 2) for b in shrunk_bounds(UNIMODAL_BOUNDS, place.sizes.operator)]

@@ -13,7 +13,7 @@ from functools import singledispatch
 
 import numpy as np
 
-from gpcert.arrays import Array, Inputs, PerCell, PerCellAndFeature, namespace
+from gpcert.arrays import Inputs, PerCell, PerCellAndFeature, namespace
 from gpcert.attacks.functions import PlainFunction, plain_function
 from gpcert.committee import Model
 from gpcert.enclosures.evaluation import Evaluation
@@ -54,7 +54,7 @@ class Goal(ABC):
         """Certified lower bound over each cell, best near `target` where one is given."""
 
     @abstractmethod
-    def ceiling(self, evaluation: Evaluation) -> Array:
+    def ceiling(self, evaluation: Evaluation) -> PerCell:
         """Certified upper bound of the goal at each cell's centre point."""
 
     @abstractmethod
@@ -76,7 +76,7 @@ def lower_bound(quantity: Quantity, evaluation: Evaluation, target: float | None
 
 
 @singledispatch
-def upper_at_center(quantity: Quantity, evaluation: Evaluation) -> Array:
+def upper_at_center(quantity: Quantity, evaluation: Evaluation) -> PerCell:
     """Certified upper bound of a quantity at each cell's centre point."""
     raise NotImplementedError(f"no value at points is known for {type(quantity).__name__}")
 
@@ -120,7 +120,7 @@ class QuantityGoal(Goal):
         return GoalBound(lower, found.point, found.scores)
 
     @np.errstate(over="ignore", invalid="ignore")
-    def ceiling(self, evaluation: Evaluation) -> Array:
+    def ceiling(self, evaluation: Evaluation) -> PerCell:
         """A value at a point owes nothing to a method."""
         return upper_at_center(self.quantity, evaluation)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, PerCell, PerCellAndFeature, namespace
 from gpcert.enclosures.enclosure import Enclosure, LevelBound, plain_geometry
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.goals.base import GoalBound, lower_bound, worst_of
@@ -106,7 +106,9 @@ def _votes(quantity: Votes, evaluation: Evaluation, target: float | None) -> Goa
     return worst_of(found)
 
 
-def split_scores(evaluation: Evaluation, parts: Parts, weights: Sequence[float | Array]) -> Array:
+def split_scores(
+    evaluation: Evaluation, parts: Parts, weights: Sequence[float | Array]
+) -> PerCellAndFeature:
     """What halving each axis gains: the sum over the members that have a weight."""
     scores = [
         evaluation.output(part.output)[0].expansion.geometry.split_scores()
@@ -117,7 +119,7 @@ def split_scores(evaluation: Evaluation, parts: Parts, weights: Sequence[float |
 
 
 def weighted_sum(
-    evaluation: Evaluation, parts: Parts, weights: Sequence[float | Array]
+    evaluation: Evaluation, parts: Parts, weights: Sequence[float | PerCell]
 ) -> LevelBound:
     """Lower bound of `sum_k w_k F_k` over each cell, weights floats or (B,), one sign each.
 

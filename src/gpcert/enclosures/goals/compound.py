@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.arrays import Array, namespace, to_numpy
+from gpcert.arrays import Array, PerCell, PerFeature, namespace, to_numpy
 from gpcert.enclosures.evaluation import Evaluation, evaluation_at
 from gpcert.enclosures.goals.base import GoalBound, lower_bound, upper_at_center
 from gpcert.enclosures.goals.scalar import least_mean, output_at_center, output_bound
@@ -94,12 +94,12 @@ def compound_bound(quantity: Compound, evaluation: Evaluation, target: float | N
 
 
 @upper_at_center.register(Compound)
-def compound_at_center(quantity: Compound, evaluation: Evaluation) -> Array:
+def compound_at_center(quantity: Compound, evaluation: Evaluation) -> PerCell:
     """From the parts' values at the centre, on either side of their errors."""
     return quantity.highest(*ranges_at_center(evaluation, quantity))
 
 
-def deviation_around(posterior: Outputs, x: np.ndarray, norm: float) -> Deviation:
+def deviation_around(posterior: Outputs, x: PerFeature, norm: float) -> Deviation:
     """The deviation from the certified mean at x: floats, and how far off they are."""
     return deviations_at(evaluation_at(posterior, x, variance=False), posterior, norm)[0]
 

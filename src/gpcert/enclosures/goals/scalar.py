@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, Index, PerCell, namespace
 from gpcert.enclosures.enclosure import Enclosure, LevelBound
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.goals.base import GoalBound, lower_bound, upper_at_center
@@ -156,7 +156,7 @@ def _raised(evaluation: Evaluation, name: str, level: Level, lower: Array, enoug
 
 
 @upper_at_center.register(OutputQuantity)
-def output_at_center(quantity: OutputQuantity, evaluation: Evaluation) -> Array:
+def output_at_center(quantity: OutputQuantity, evaluation: Evaluation) -> PerCell:
     """G at the centre, on the other side of the rounding errors of mean and variance."""
     evaluation, c = evaluation.output(quantity.output)
     rho2 = evaluation.expansion.geometry.rho2
@@ -178,11 +178,11 @@ class _Line(NamedTuple):
     cost: Array
     shift: Array
 
-    def alpha(self, q: Array) -> Array:
+    def alpha(self, q: PerCell) -> PerCell:
         """`sign mu - beta (scale^2 max(v, 0) + noise) >= alpha` where the model's is at least q."""
         return down(self.units.below(down(q - self.cost, 2)) - self.shift, 2)
 
-    def take(self, rows: Array) -> _Line:
+    def take(self, rows: Index) -> _Line:
         """That of some of the cells; the model stays whole."""
         return self._replace(
             units=self.units.take(rows), cost=self.cost[rows], shift=self.shift[rows]

@@ -13,11 +13,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Annotated
 
 import numpy as np
 from scipy import special
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, Index, namespace
 from gpcert.class_layout import ClassLayout, Terms
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.paper.intervals import CellIntervals
@@ -44,7 +45,7 @@ class LatentRanges:
     covariance: Range
     known: Array
 
-    def take(self, rows: Array) -> LatentRanges:
+    def take(self, rows: Index) -> LatentRanges:
         """The cells with these numbers."""
         xp = namespace(self.known)
 
@@ -211,7 +212,7 @@ def _quantiles(pieces: int) -> np.ndarray:
     return special.ndtri(np.arange(1, pieces) / pieces)
 
 
-def cuts(mean: Range, variance: Range, pieces: int) -> Array:
+def cuts(mean: Range, variance: Range, pieces: int) -> Annotated[Array, "B cuts"]:
     """(B, pieces + 1) nondecreasing cuts, which leave out less than 2 Phi(-40) of `N(mean, v)`.
 
     The inner ones are quantiles of a normal law with twice the variance: where a density p is cut

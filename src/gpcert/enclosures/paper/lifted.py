@@ -21,7 +21,7 @@ from typing import Annotated
 
 import numpy as np
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, Index, namespace
 from gpcert.errors import InputError
 from gpcert.kernels.lines.base import Carrier
 from gpcert.kernels.lines.carriers import (
@@ -71,7 +71,7 @@ class LiftedBox:
         factor = xp.maximum(xp.abs(self.least), xp.abs(self.most))
         return xp.concat([self.half, square, ones, ones, factor], axis=1)
 
-    def take(self, index: Array) -> LiftedBox:
+    def take(self, index: Index) -> LiftedBox:
         """The same for some of the cells."""
         parts = (part[index] for part in (self.half, self.spreads, self.least, self.most))
         half, spreads, least, most = parts

@@ -16,12 +16,12 @@ from __future__ import annotations
 import contextlib
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from gpcert.arrays import Array, namespace, to_numpy
+from gpcert.arrays import Array, PerCellAndPoint, namespace, to_numpy
 from gpcert.deadline import checkpoint
 from gpcert.enclosures.paper.relaxation import Relaxation
 from gpcert.enclosures.paper.safe_dual import Multipliers
@@ -125,7 +125,7 @@ class CellPrograms:
         self._model: Any = None
 
     def minimise(
-        self, c: np.ndarray, iterations: int | None = None
+        self, c: Annotated[np.ndarray, "N"], iterations: int | None = None
     ) -> tuple[np.ndarray, np.ndarray] | None:
         """Multipliers (y, z), each (N,), of `min c.r`; None where the solver has nothing to say.
 
@@ -177,7 +177,10 @@ Found = tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]
 
 
 def solve_quadratic(
-    system: System, A: np.ndarray, c: np.ndarray, iterations: int | None = None
+    system: System,
+    A: Annotated[np.ndarray, "r N"],
+    c: Annotated[np.ndarray, "N"],
+    iterations: int | None = None,
 ) -> Found | None:
     """Approximate `min |A r|^2 + c.r`: r (N,) and the multipliers (y, z) of the planes.
 
@@ -220,7 +223,7 @@ class SolverPrograms:
         """One linear model a cell: only its objective changes (warm starts)."""
         return [CellPrograms(self.relaxation, b) for b in range(len(self.relaxation))]
 
-    def linear(self, c: Array) -> Multipliers | None:
+    def linear(self, c: Annotated[Array, "... N"]) -> Multipliers | None:
         """Multipliers (B, M, N) of `min c.r`."""
         relaxation = self.relaxation
         xp = namespace(relaxation.low)
@@ -237,7 +240,7 @@ class SolverPrograms:
         device = relaxation.low.device
         return Multipliers(xp.asarray(under, device=device), xp.asarray(over, device=device))
 
-    def quadratic(self, form: SquareForm, c: Array) -> tuple[Array, Multipliers | None]:
+    def quadratic(self, form: SquareForm, c: PerCellAndPoint) -> tuple[Array, Multipliers | None]:
         """A r at the minimum of `|A r|^2 + c.r`, and multipliers (B, 1, N)."""
         relaxation = self.relaxation
         xp = namespace(relaxation.low)
@@ -268,12 +271,12 @@ class ClosedForms:
 
     relaxation: Relaxation
 
-    def linear(self, c: Array) -> Multipliers | None:
+    def linear(self, c: Annotated[Array, "... N"]) -> Multipliers | None:
         """Nothing better than the signs."""
         del c
         return None
 
-    def quadratic(self, form: SquareForm, c: Array) -> tuple[Array, Multipliers | None]:
+    def quadratic(self, form: SquareForm, c: PerCellAndPoint) -> tuple[Array, Multipliers | None]:
         """Nothing better than the tangent at the centre."""
         del c
         return self.relaxation.center @ form.factor.T, None

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpcert.arrays import Array, PerCellAndPoint, namespace
+from gpcert.arrays import Array, Index, PerCellAndPoint, namespace
 from gpcert.enclosures.paper.lifted import LiftedBox, LiftedCarrier, lift
 from gpcert.kernels.lines.base import Affine, Carrier, Enclosed
 from gpcert.kernels.nodes.base import NodeBatch
@@ -33,7 +33,7 @@ class Planes:
     slopes: Array
     usable: Array
 
-    def take(self, index: Array) -> Planes:
+    def take(self, index: Index) -> Planes:
         """The same for some of the cells."""
         return Planes(self.intercept[index], self.slopes[index], self.usable[index])
 
@@ -58,7 +58,7 @@ class Relaxation:
         xp = namespace(self.low)
         return xp.maximum(xp.abs(self.low), xp.abs(self.high))
 
-    def take(self, index: Array) -> Relaxation:
+    def take(self, index: Index) -> Relaxation:
         """The same for some of the cells."""
         return Relaxation(
             self.low[index],

@@ -43,7 +43,7 @@ class DualBound(NamedTuple):
     point: Array
 
 
-def sign_multipliers(c: Array) -> Multipliers:
+def sign_multipliers(c: Annotated[Array, "... N"]) -> Multipliers:
     """The paper's mean bound: the plane under r_i where c_i > 0, the one over it where c_i < 0."""
     return Multipliers(nonnegative(c), nonnegative(-c))
 

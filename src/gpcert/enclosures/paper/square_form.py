@@ -14,12 +14,12 @@ Proofs: docs/mathematics.md, statement 12.7.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import scipy.linalg
 
-from gpcert.arrays import Array, Backend, namespace
+from gpcert.arrays import Array, Backend, PerCell, PerCellAndPoint, namespace
 from gpcert.rounding import TINY, gamma, up
 
 LARGEST_RESIDUAL = 1e-6
@@ -47,7 +47,7 @@ class SquareForm:
     residual: Array | None
 
     @staticmethod
-    def build(A: np.ndarray, variance: float, backend: Backend) -> SquareForm:
+    def build(A: Annotated[np.ndarray, "r N"], variance: float, backend: Backend) -> SquareForm:
         """Eigenvectors of A^T A by a singular value decomposition of A."""
         r, N = A.shape
         place = backend.asarray
@@ -73,7 +73,7 @@ class SquareForm:
         return int(self.factor.shape[0])
 
     @np.errstate(over="ignore", invalid="ignore")
-    def tangent(self, p: Array, sizes: Array) -> LinearForm:
+    def tangent(self, p: Annotated[Array, "B r"], sizes: PerCellAndPoint) -> LinearForm:
         """A linear function below |A r|^2 for p (B, r) and |r_i| <= sizes (B, N)."""
         xp = namespace(p)
         r = self.factor.shape[0]
@@ -84,7 +84,7 @@ class SquareForm:
         return LinearForm(c, -up(lost, N + 2 * r + 16) - TINY)
 
     @np.errstate(over="ignore", invalid="ignore")
-    def chords(self, low: Array, high: Array, sizes: Array) -> LinearForm:
+    def chords(self, low: Array, high: Array, sizes: PerCellAndPoint) -> LinearForm:
         """A linear function above |A r|^2 where `low <= u_j.r <= high` (B, M), |r_i| <= sizes.
 
         `t^2 <= (l + h) t - l h`, as (t - l)(h - t) >= 0; the rounding of l + h meets max |t|.
@@ -104,7 +104,7 @@ class SquareForm:
         return LinearForm(c, constant)
 
     @np.errstate(over="ignore", invalid="ignore")
-    def largest(self, low: Array, high: Array, sizes: Array) -> Array:
+    def largest(self, low: Array, high: Array, sizes: PerCellAndPoint) -> PerCell:
         """(B,): `sum_j lambda_j max(l_j^2, h_j^2)` and what is left over: above |A r|^2."""
         xp = namespace(sizes)
         furthest = xp.maximum(xp.abs(low), xp.abs(high))
@@ -119,7 +119,7 @@ class SquareForm:
         return up(xp.sum((sizes @ self.residual) * sizes, axis=1), 2 * sizes.shape[1] + 8)
 
 
-def difference(below: LinearForm, above: LinearForm, sizes: Array) -> LinearForm:
+def difference(below: LinearForm, above: LinearForm, sizes: PerCellAndPoint) -> LinearForm:
     """A linear function below `f - g` from one below f and one above g."""
     xp = namespace(sizes)
     c = below.c - above.c

@@ -16,7 +16,7 @@ from typing import Annotated, NamedTuple, Protocol
 
 import numpy as np
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, PerCell, PerCellAndPoint, namespace
 from gpcert.deadline import checkpoint
 from gpcert.enclosures.paper.relaxation import Relaxation
 from gpcert.enclosures.paper.safe_dual import (
@@ -38,11 +38,11 @@ class Programs(Protocol):
 
     relaxation: Relaxation
 
-    def linear(self, c: Array) -> Multipliers | None:
+    def linear(self, c: Annotated[Array, "... N"]) -> Multipliers | None:
         """Multipliers for `min c.r`, c (M, N) or (B, M, N); None: no better ones than signs."""
         ...
 
-    def quadratic(self, form: SquareForm, c: Array) -> tuple[Array, Multipliers | None]:
+    def quadratic(self, form: SquareForm, c: PerCellAndPoint) -> tuple[Array, Multipliers | None]:
         """For `min |A r|^2 + c.r`, c (B, N): a point A r (B, r) near the minimum, multipliers."""
         ...
 
@@ -150,8 +150,8 @@ def _bounded(
 
 
 def variance_interval(
-    prior: tuple[Array, Array], least: Array, greatest_loss: Array, gain: float
-) -> tuple[Array, Array]:
+    prior: tuple[PerCell, PerCell], least: PerCell, greatest_loss: PerCell, gain: float
+) -> tuple[PerCell, PerCell]:
     """`low <= max(v, 0) <= high` from the prior's range and both least differences.
 
     `least` bounds |A r|^2 - |C r|^2 from below, `greatest_loss` |C r|^2 - |A r|^2.

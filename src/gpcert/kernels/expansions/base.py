@@ -15,13 +15,7 @@ from typing import Annotated, Generic, TypeVar
 
 import numpy as np
 
-from gpcert.arrays import (
-    Array,
-    PerCell,
-    PerCellAndFeature,
-    PerCellMatrix,
-    namespace,
-)
+from gpcert.arrays import Array, PerCell, PerCellAndFeature, PerCellMatrix, Reals, namespace
 from gpcert.fusion import fused
 from gpcert.kernels.expansions.geometry import Geometry, reach
 from gpcert.kernels.nodes.base import LocalNode, NodeBatch
@@ -40,7 +34,7 @@ class Expansion:
     K: Array
     """(B, N): its values."""
 
-    def restricted_to(self, index: Array, kernel: LocalKernel) -> Expansion:
+    def restricted_to(self, index: Annotated[Array, "i"], kernel: LocalKernel) -> Expansion:
         """The same for some of the points, which `kernel` is bound to; asked of kernels only that
         can be restricted."""
         raise NotImplementedError(f"{type(self).__name__}: not for {len(index)} points of {kernel}")
@@ -70,7 +64,7 @@ class Combination:
     slack: Array | None = None
 
     @cached_property
-    def signed(self) -> Array:
+    def signed(self) -> Annotated[Array, "... N"]:
         """What the values k(., z_i) are multiplied by."""
         return -self.weights if self.own else self.weights
 
@@ -200,12 +194,14 @@ class LocalKernel(ABC, Generic[E]):
         """The kernel's nodes and their frame, where it is expanded from them."""
         return None
 
-    def restricted_to(self, index: Array) -> LocalKernel[E] | None:
+    def restricted_to(self, index: Annotated[Array, "i"]) -> LocalKernel[E] | None:
         """The kernel with some of its points only, or None where all of them are kept."""
         del index
         return None
 
-    def center_values(self, expansion: E, weights: Array) -> tuple[Array, Array]:
+    def center_values(
+        self, expansion: E, weights: Annotated[Array, "m N"]
+    ) -> tuple[Annotated[Array, "B m"], Annotated[Array, "B m"]]:
         """(B, m) values at the centres of functions with weights (m, N), and their errors."""
         xp = namespace(expansion.K)
         # the norm bounds remainders only, which are not read
@@ -213,7 +209,7 @@ class LocalKernel(ABC, Generic[E]):
         values = xp.stack([model.value for model in models], axis=1)
         return values, xp.stack([model.errors[:, 0] for model in models], axis=1)
 
-    def center_shift(self, expansion: Expansion) -> Array | None:
+    def center_shift(self, expansion: Expansion) -> PerCell | None:
         """Upper bound (B,) of `||phi(x) - phi(c)||` for the point x that the centre c stands for.
 
         None where they are the same: only the centres of images (`gpcert.regions.image`) are
@@ -223,36 +219,36 @@ class LocalKernel(ABC, Generic[E]):
         return self.step_length(cells) if isinstance(cells, ImageCells) else None
 
     @abstractmethod
-    def step_length(self, cells: ImageCells) -> Array:
+    def step_length(self, cells: ImageCells) -> PerCell:
         """Upper bound (B,) of `||phi(c + r) - phi(c)||`, |r_i| <= offset_i of the images."""
 
     @abstractmethod
-    def center_variance(self, expansion: E) -> tuple[Array, Array]:
+    def center_variance(self, expansion: E) -> tuple[PerCell, PerCell]:
         """k(c, c) (B,) and a bound of its error."""
 
     @abstractmethod
-    def largest_variance(self, expansion: E) -> Array:
+    def largest_variance(self, expansion: E) -> PerCell:
         """Upper bound (B,) of k(x, x) over each cell."""
 
     @abstractmethod
-    def variance_range(self, expansion: E) -> tuple[Array, Array]:
+    def variance_range(self, expansion: E) -> tuple[PerCell, PerCell]:
         """Certified ends (B,) of k(x, x) over each cell."""
 
     @abstractmethod
-    def row_sizes(self, expansion: E) -> tuple[Array, Array]:
+    def row_sizes(self, expansion: E) -> tuple[PerCell, PerCell]:
         """Upper bounds (B,) of `||k(c, Z)||` and of the norm of its error."""
 
     @abstractmethod
-    def derivatives(self, expansion: E) -> Array:
+    def derivatives(self, expansion: E) -> Annotated[Array, "B f N"]:
         """(B, f, N): `D_j (omega k)(c_b, z_i)`."""
 
-    def derivative_parts(self, expansion: E, cells: int) -> Iterator[Array]:
+    def derivative_parts(self, expansion: E, cells: int) -> Iterator[Annotated[Array, "B f N"]]:
         """`derivatives` of about so many cells at a time (n, f, N), in order; by default of all."""
         del cells
         yield self.derivatives(expansion)
 
     @abstractmethod
-    def derivative_sizes(self, expansion: E) -> tuple[Array, Array]:
+    def derivative_sizes(self, expansion: E) -> tuple[PerCell, PerCell]:
         """Upper bounds (B,) of the Frobenius norm of the true `derivatives`, and of its error."""
 
     @abstractmethod
@@ -265,19 +261,21 @@ class LocalKernel(ABC, Generic[E]):
         """A form that is at least `||Psi(d) - Psi(0)||^2` for every d of the cell."""
 
     @abstractmethod
-    def remainder(self, expansion: E, order: int) -> Array:
+    def remainder(self, expansion: E, order: int) -> PerCell:
         """Upper bound (B,) of the Taylor remainder of phi (no weight) of order 0 or 1."""
 
     @abstractmethod
-    def first_tail(self, expansion: E) -> Array:
+    def first_tail(self, expansion: E) -> PerCell:
         """Upper bound (B,) of `||Psi(d) - Psi(0) - D_d Psi(0)||`."""
 
     @abstractmethod
-    def paper_bound(self, expansion: E, weights: Array, slope: Array | None = None) -> Array:
+    def paper_bound(
+        self, expansion: E, weights: Annotated[Array, "N"], slope: Array | None = None
+    ) -> PerCell:
         """The paper's linear bound: lower bound (B,) of `sum_i t_i k(x, z_i) + slope.d` over each
         cell, slope (B, f) to two roundings, or None for none."""
 
-    def slice_norm(self, weights: np.ndarray) -> float | None:
+    def slice_norm(self, weights: Annotated[np.ndarray, "N"]) -> float | None:
         """Upper bound of the RKHS norm of `x -> sum_i t_i k(x, z_i)` on the free coordinates.
 
         None where nothing better than the norm over all coordinates is known.
@@ -287,7 +285,7 @@ class LocalKernel(ABC, Generic[E]):
 
 
 @fused
-def finite_product(size: Array, tail: Array) -> Array:
+def finite_product(size: Reals, tail: Reals) -> Reals:
     """`size * tail`, rounded up, where an infinite tail stays infinite even for size 0."""
     xp = namespace(size)
     product = size * xp.where(xp.isfinite(tail), tail, xp.zeros_like(tail))

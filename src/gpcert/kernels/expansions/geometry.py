@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from gpcert.arrays import Array, PerCell, PerCellAndFeature, PerCellMatrix, namespace
+from gpcert.arrays import Array, PerCell, PerCellAndFeature, PerCellMatrix, Vectors, namespace
 from gpcert.errors import InputError
 from gpcert.fusion import fused
 from gpcert.regions import Cells
@@ -43,7 +43,7 @@ class Geometry:
     rho2: PerCell
 
     @staticmethod
-    def of(cells: Cells, inverse_length: Array, squared_lengths: Array, unit: Array) -> Geometry:
+    def of(cells: Cells, inverse_length: Vectors, squared_lengths: Array, unit: Array) -> Geometry:
         """Scale the half-widths, rounded up; rho2 uses a ball's own radius where it is smaller.
 
         `squared_lengths` (f,) are upper bounds of `(unit * inverse_length)^2`, unit (f,) powers of
@@ -55,7 +55,7 @@ class Geometry:
         rho2 = cells.squared_norm_maximum(squared_lengths, unit)
         return Geometry(cells, inverse_length, half, rho2)
 
-    def take(self, index: Array) -> Geometry:
+    def take(self, index: Annotated[Array, "i"]) -> Geometry:
         """The same for some of the cells."""
         cells = self.cells.take(index)
         units = self.inverse_length[index] if self.inverse_length.ndim > 1 else self.inverse_length
@@ -67,12 +67,12 @@ class Geometry:
         return not isinstance(self.cells, ImageCells)
 
     @property
-    def rho(self) -> Array:
+    def rho(self) -> PerCell:
         """Upper bound of |d|."""
         xp = namespace(self.rho2)
         return up(xp.sqrt(nonnegative(self.rho2)), 2)
 
-    def split_scores(self) -> Array:
+    def split_scores(self) -> Annotated[Array, "B s"]:
         """(B, f): what halving each axis gains, up to a common factor.
 
         It lowers rho2 by 3/4 of the axis' squared half-width, and every remainder grows with rho2.
@@ -82,12 +82,12 @@ class Geometry:
             return self.cells.split_scores(self.inverse_length)
         return self.half**2
 
-    def unscaled(self, d: Array) -> Array:
+    def unscaled(self, d: PerCellAndFeature) -> Annotated[Array, "B s"]:
         """Displacements in the user's units from scaled ones, in plain floating point."""
         found = d / self._units(d)
         return self.cells.displacement(found) if isinstance(self.cells, ImageCells) else found
 
-    def pulled(self, gradient: Array, hessian: Array) -> Pulled | None:
+    def pulled(self, gradient: PerCellAndFeature, hessian: PerCellMatrix) -> Pulled | None:
         """A quadratic of an image's displacements as one of the cell's; None for plain cells.
 
         Statement 13.9: with `e = A y + r`, `g.e + e^T H e / 2` is `(A^T g).y + y^T A^T H A y / 2`
@@ -128,12 +128,12 @@ class Geometry:
             units = units[:, None]
         return units
 
-    def unscaled_gradient(self, gradient: Array) -> Array:
+    def unscaled_gradient(self, gradient: Vectors) -> Array:
         """Gradient with respect to x from one with respect to d."""
         return gradient * self._units(gradient)
 
 
-def inverse_lengths(lengths: np.ndarray) -> np.ndarray:
+def inverse_lengths(lengths: Annotated[Array, "#"]) -> Annotated[Array, "#"]:
     """`1 / l`, or an `InputError` where that is beyond float64."""
     with np.errstate(over="ignore"):
         inverse = 1.0 / lengths

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from gpcert.arrays import Array, PerCell, PerCellAndPoint, namespace
+from gpcert.arrays import Array, PerCell, PerCellAndPoint, PerOrder, Reals, namespace
 from gpcert.fusion import dot, fused
 from gpcert.kernels.exponentials import LARGEST_EXPONENT
 from gpcert.kernels.nodes.beyond import CubicPart
@@ -61,7 +61,7 @@ class Triples(NamedTuple):
     orders: Array
 
     @staticmethod
-    def of(features: int, like: Array) -> Triples:
+    def of(features: int, like: Reals) -> Triples:
         """Where the array `like` is."""
         entries, orders = sorted_index(features, 3)
         j, k, m = entries.T
@@ -119,7 +119,7 @@ def _centred_third(
 
 
 def gram_terms(
-    coefficients: Array, points: Array, error: Array, drift: Array, rho: Array, first: int = 3
+    coefficients: Array, points: Array, error: PerOrder, drift: Array, rho: PerCell, first: int = 3
 ) -> HigherTerms:
     """Degrees `first` to 6 from the products of the `points` u_i (B, N, f), for few cells.
 
@@ -151,7 +151,7 @@ def gram_terms(
 
 
 def shared_gram_terms(
-    coefficients: Array, points: Array, error: Array, drift: Array, rho: Array
+    coefficients: PerCellAndPoint, points: Array, error: PerOrder, drift: PerOrder, rho: PerCell
 ) -> HigherTerms:
     """Degrees 3 to 6 as in `gram_terms`, for many functions on the same few cells.
 

@@ -24,7 +24,7 @@ from typing import Annotated
 
 import numpy as np
 
-from gpcert.arrays import Array, PerCellAndFeature, PerCellAndPoint, namespace, row_products
+from gpcert.arrays import Array, Derivatives, PerCell, PerOrder, namespace, row_products
 from gpcert.fusion import fused
 from gpcert.kernels.expansions.base import (
     Combination,
@@ -54,8 +54,8 @@ class WeightedExpansion(Expansion):
     """`scaled` (B, f): the centres; `distances` (B, N): their squared distances from the points."""
 
     geometry: Geometry
-    K: PerCellAndPoint
-    scaled: PerCellAndFeature
+    K: Annotated[Array, "B N"]
+    scaled: Annotated[Array, "B f"]
     distances: Annotated[Array, "B N"]
     table: SquaredExponentialTable
     copies: int = 1
@@ -65,13 +65,13 @@ class WeightedExpansion(Expansion):
         """The same, with its copies known."""
         return replace(self, copies=count)
 
-    def restricted_to(self, index: Array, kernel: LocalKernel) -> WeightedExpansion:
+    def restricted_to(self, index: Annotated[Array, "i"], kernel: LocalKernel) -> WeightedExpansion:
         assert isinstance(kernel, LocalSquaredExponential), "the same kernel of fewer points"
         K, distances = self.K[:, index], self.distances[:, index]
         return replace(self, K=K, distances=distances, table=kernel)
 
     @cached_property
-    def squared_sizes(self) -> tuple[Array, Array]:
+    def squared_sizes(self) -> tuple[PerOrder, PerOrder]:
         """The table's, of K: several bounds ask for them."""
         return self.table.squared_sizes(self.K)
 
@@ -166,12 +166,14 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         remainder = self._tail_bound(geometry, combination.squared_norm, known, higher, 1)
         return LinearModel(value, gradient, errors, remainder)
 
-    def restricted_to(self, index: Array) -> LocalSquaredExponential | None:
+    def restricted_to(self, index: Annotated[Array, "i"]) -> LocalSquaredExponential | None:
         """The same table of some of the points: functions that use no others lose nothing."""
         fields = ("points", "point_norms", "fixed_distances", "relative_error")
         return replace(self, **{name: getattr(self, name)[index] for name in fields})
 
-    def center_values(self, expansion: WeightedExpansion, weights: Array) -> tuple[Array, Array]:
+    def center_values(
+        self, expansion: WeightedExpansion, weights: Annotated[Array, "m N"]
+    ) -> tuple[Annotated[Array, "B m"], Annotated[Array, "B m"]]:
         """All functions by one matrix product; errors as `terms` has them at degree 0."""
         xp = namespace(expansion.K)
         N, f = self.points.shape
@@ -244,23 +246,23 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         rest = namespace(known).sqrt(nonnegative(left + gamma(16) * squared_norm))
         return finite_product(rest, self.tail(higher.order, geometry.rho2))
 
-    def center_variance(self, expansion: WeightedExpansion) -> tuple[Array, Array]:
+    def center_variance(self, expansion: WeightedExpansion) -> tuple[PerCell, PerCell]:
         xp = namespace(expansion.K)
         zero = xp.zeros_like(expansion.geometry.rho2)
         return zero + self.variance, zero
 
-    def largest_variance(self, expansion: WeightedExpansion) -> Array:
+    def largest_variance(self, expansion: WeightedExpansion) -> PerCell:
         return self.center_variance(expansion)[0]
 
-    def variance_range(self, expansion: WeightedExpansion) -> tuple[Array, Array]:
+    def variance_range(self, expansion: WeightedExpansion) -> tuple[PerCell, PerCell]:
         value, _ = self.center_variance(expansion)
         return value, value
 
-    def row_sizes(self, expansion: WeightedExpansion) -> tuple[Array, Array]:
+    def row_sizes(self, expansion: WeightedExpansion) -> tuple[PerCell, PerCell]:
         """Roots of `squared_sizes` of order 0."""
         return self._root_sizes(expansion, 0)
 
-    def derivative_sizes(self, expansion: WeightedExpansion) -> tuple[Array, Array]:
+    def derivative_sizes(self, expansion: WeightedExpansion) -> tuple[PerCell, PerCell]:
         """Roots of `squared_sizes` of order 1; the differences z - c round 16 times at most."""
         size, error = self._root_sizes(expansion, 1)
         return size, up(error + gamma(16) * size, 4)
@@ -283,24 +285,24 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         matrix = _multiples_of_identity(up(self.variance * chord, 2), geometry.half)
         return QuadraticForm(matrix, namespace(chord).zeros_like(chord))
 
-    def remainder(self, expansion: WeightedExpansion, order: int) -> Array:
+    def remainder(self, expansion: WeightedExpansion, order: int) -> PerCell:
         rho2 = expansion.geometry.rho2
         return self.zeroth_remainder(rho2) if order == 0 else self.first_remainder(rho2)
 
-    def step_length(self, cells: ImageCells) -> Array:
+    def step_length(self, cells: ImageCells) -> PerCell:
         """R0 at the offsets' scaled length."""
         xp = namespace(cells.center)
         rho2 = up(xp.sum((cells.offset * self.inverse_length) ** 2), cells.offset.shape[0] + 12)
         return self.zeroth_remainder(rho2 + 0.0 * cells.center[:, 0])
 
-    def first_tail(self, expansion: WeightedExpansion) -> Array:
+    def first_tail(self, expansion: WeightedExpansion) -> PerCell:
         return self.tail(1, expansion.geometry.rho2)
 
-    def derivatives(self, expansion: WeightedExpansion) -> Array:
+    def derivatives(self, expansion: WeightedExpansion) -> Derivatives:
         """`k_i (z_ij - c_j)`."""
         return self._derivatives(expansion.K, expansion.scaled)
 
-    def derivative_parts(self, expansion: WeightedExpansion, cells: int) -> Iterator[Array]:
+    def derivative_parts(self, expansion: WeightedExpansion, cells: int) -> Iterator[Derivatives]:
         for start in range(0, len(expansion.K), cells):
             part = slice(start, start + cells)
             yield self._derivatives(expansion.K[part], expansion.scaled[part])
@@ -335,7 +337,7 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         sizes, errors = expansion.squared_sizes
         return SecondDegree(xp.concat(rows, axis=1), sizes, errors, tail, self.variance)
 
-    def second_derivatives(self, expansion: WeightedExpansion) -> Array:
+    def second_derivatives(self, expansion: WeightedExpansion) -> Annotated[Array, "B pairs N"]:
         """(B, f (f+1)/2, N): `k_i (z_ij - c_j) (z_ik - c_k)`, j <= k in lexicographic order."""
         xp = namespace(expansion.K)
         u = self.points.T[None, :, :] - expansion.scaled[:, :, None]
@@ -344,8 +346,11 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         return expansion.K[:, None, :] * u[:, j] * u[:, k]
 
     def paper_bound(
-        self, expansion: WeightedExpansion, weights: Array, slope: Array | None = None
-    ) -> Array:
+        self,
+        expansion: WeightedExpansion,
+        weights: Annotated[Array, "N"],
+        slope: Array | None = None,
+    ) -> PerCell:
         extents = self.point_norms + self.reach
         # relative_error >= 0.6 of every error of r^2, that of the fixed features included
         errors = 2.0 * self.relative_error
@@ -356,7 +361,7 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
 
 
 @fused
-def length_below(x: Array, dims: int) -> Array:
+def length_below(x: Array, dims: int) -> PerCell:
     """Lower bound of the Euclidean (Frobenius) norm over the last `dims` axes."""
     xp = namespace(x)
     axes = tuple(range(1, 1 + dims))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gpcert.arrays import Reals
 from gpcert.errors import InputError
 from gpcert.rounding import EXP_ULPS, U, gamma, up
 
@@ -17,7 +18,7 @@ LARGEST_DISTANCE_ERROR = 0.1
 """exp(e/2) - 1 <= 0.6 e holds for absolute errors e of r^2 up to here (convexity, and at 0.1)."""
 
 
-def subtraction_error(extent: np.ndarray, f: int) -> np.ndarray:
+def subtraction_error(extent: Reals, f: int) -> Reals:
     """Error of the squared distance in f free features by subtracting coordinates first.
 
     Both coordinates carry 3 roundings and `|c| + |z_i| <= extent`: the difference, at most r long,
@@ -28,9 +29,7 @@ def subtraction_error(extent: np.ndarray, f: int) -> np.ndarray:
     return (f + 12) * U * r**2 + 6 * U * r * extent + 9 * U**2 * np.square(extent)
 
 
-def kernel_errors(
-    distance_error: np.ndarray, fixed_distances: np.ndarray, d: int, extent: np.ndarray
-) -> np.ndarray:
+def kernel_errors(distance_error: Reals, fixed_distances: Reals, d: int, extent: Reals) -> Reals:
     """`relative_error` of the table, from the error of r^2 in the free features.
 
     The fixed features add gamma(d + 8) of their share, of which no more than twice

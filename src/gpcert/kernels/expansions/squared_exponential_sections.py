@@ -23,7 +23,7 @@ from typing import Annotated
 
 import numpy as np
 
-from gpcert.arrays import Array, Backend, Inputs, Points, namespace
+from gpcert.arrays import Array, Backend, Derivatives, PerCellAndPoint, PerOrder, Points, namespace
 from gpcert.kernels.expansions.geometry import inverse_lengths
 from gpcert.kernels.expansions.squared_exponential import LocalSquaredExponential, WeightedExpansion
 from gpcert.kernels.expansions.squared_exponential_errors import kernel_errors, subtraction_error
@@ -51,7 +51,7 @@ class Sections:
     def build(
         kernel: tuple[np.ndarray, float],
         points: Points,
-        X: Inputs,
+        X: Annotated[np.ndarray, "n d"],
         sections: tuple[np.ndarray, np.ndarray],
         extent: Annotated[np.ndarray, "Q"],
     ) -> Sections:
@@ -116,12 +116,12 @@ class SquaredExponentialSections(LocalSquaredExponential):
 
     extents: Array = None
 
-    def values(self, scaled: Array) -> tuple[Array, Array]:
+    def values(self, scaled: Annotated[Array, "B f"]) -> tuple[PerCellAndPoint, PerCellAndPoint]:
         distances = (self.points - scaled) ** 2
         exponent = -0.5 * (distances + self.fixed_distances)
         return distances, self.variance * namespace(scaled).exp(exponent)
 
-    def squared_sizes(self, K: Array) -> tuple[Array, Array]:
+    def squared_sizes(self, K: PerCellAndPoint) -> tuple[PerOrder, PerOrder]:
         """The sums of the parent, cell by cell."""
         xp = namespace(K)
         extent2, square = self.extents**2, K**2
@@ -136,12 +136,12 @@ class SquaredExponentialSections(LocalSquaredExponential):
         first, second = (up(xp.stack(part, axis=1), N + 16) for part in (sums, errors))
         return first + self.floor * N, second + self.floor * N
 
-    def restricted_to(self, index: Array) -> None:
+    def restricted_to(self, index: Annotated[Array, "i"]) -> None:
         """Every cell has a table of its own: nothing to be shared."""
         del index
 
     def moments_and_cubes(
-        self, coefficients: Array, scaled: Array
+        self, coefficients: PerCellAndPoint, scaled: Array
     ) -> tuple[tuple[Array, Array, Array], Cubes]:
         """`sum_i a_bi (1, u_bi, u_bi^2)`, u = p - c, and of u_bi^3, all about the centre itself."""
         xp = namespace(coefficients)
@@ -156,7 +156,7 @@ class SquaredExponentialSections(LocalSquaredExponential):
     def _largest_extent(self) -> float:
         return float(namespace(self.extents).max(self.extents))
 
-    def terms(self, K: Array, weights: Array) -> tuple[Array, Array]:
+    def terms(self, K: PerCellAndPoint, weights: Array) -> tuple[PerCellAndPoint, PerOrder]:
         """As in the parent, with each cell's own points."""
         xp, N = namespace(K), K.shape[1]
         coefficients = K * weights
@@ -167,14 +167,16 @@ class SquaredExponentialSections(LocalSquaredExponential):
             term = term * self.extents
         return coefficients, up(xp.stack(columns, axis=1), N + 16)
 
-    def center_values(self, expansion: WeightedExpansion, weights: Array) -> tuple[Array, Array]:
+    def center_values(
+        self, expansion: WeightedExpansion, weights: Annotated[Array, "m N"]
+    ) -> tuple[Annotated[Array, "B m"], Annotated[Array, "B m"]]:
         """As in the parent, with errors cell by cell."""
         xp, N, sizes = namespace(expansion.K), expansion.K.shape[1], abs(weights)
         terms = expansion.K * (gamma(N + 34) + self.relative_error)
         errors = up(terms @ sizes.T, N + 16) + self.floor * xp.sum(sizes, axis=1)
         return expansion.K @ weights.T, errors
 
-    def derivative_parts(self, expansion: WeightedExpansion, cells: int) -> Iterator[Array]:
+    def derivative_parts(self, expansion: WeightedExpansion, cells: int) -> Iterator[Derivatives]:
         """All at once: every cell has points of its own."""
         del cells
         yield self.derivatives(expansion)
@@ -188,8 +190,11 @@ class SquaredExponentialSections(LocalSquaredExponential):
         return (expansion.K * (self.points - expansion.scaled) ** 2)[:, None, :]
 
     def paper_bound(
-        self, expansion: WeightedExpansion, weights: Array, slope: Array | None = None
-    ) -> Array:
+        self,
+        expansion: WeightedExpansion,
+        weights: Annotated[Array, "N"],
+        slope: Array | None = None,
+    ) -> Annotated[Array, "B"]:
         """`-s^2 sum max(-t_i, 0) exp(-F_i/2)`, as `0 <= k <= s^2 exp(-F/2)` on the whole section.
 
         The paper's own lines, which pay on large cells of several features, are not formed here.
@@ -201,6 +206,6 @@ class SquaredExponentialSections(LocalSquaredExponential):
         total = caps @ nonnegative(-weights)
         return -up(total + self.floor * float(xp.sum(xp.abs(weights))), len(weights) + 16)
 
-    def slice_norm(self, weights: np.ndarray) -> float | None:
+    def slice_norm(self, weights: Annotated[np.ndarray, "N"]) -> float | None:
         """Norms differ between sections; that over all features holds on each of them."""
         return None

@@ -11,11 +11,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self
+from typing import Annotated, Self
 
 import numpy as np
 
-from gpcert.arrays import Array, Backend, PerCell, PerCellAndPoint, namespace
+from gpcert.arrays import Array, Backend, PerCell, PerCellAndPoint, PerOrder, Reals, Rows, namespace
 from gpcert.deadline import checkpoint
 from gpcert.fusion import dot, fused
 from gpcert.kernels.expansions.box_metric import Box, box_metric
@@ -94,8 +94,8 @@ class SquaredExponentialTable:
     @classmethod
     def build(
         cls,
-        points: np.ndarray,
-        lengths: np.ndarray,
+        points: Annotated[np.ndarray, "N d"],
+        lengths: Annotated[np.ndarray, "d"],
         variance: float,
         region: Region,
         backend: Backend,
@@ -136,7 +136,7 @@ class SquaredExponentialTable:
             direct=direct,
         )
 
-    def scaled_centers(self, centers: Array) -> Array:
+    def scaled_centers(self, centers: Annotated[Array, "B f"]) -> Annotated[Array, "B f"]:
         """`(c - origin) / l`."""
         return (centers - self.origin) / self.lengths
 
@@ -169,7 +169,7 @@ class SquaredExponentialTable:
         """(N,) squared norms of the scaled points."""
         return namespace(self.points).sum(self.points**2, axis=1)
 
-    def squared_sizes(self, K: Array) -> tuple[Array, Array]:
+    def squared_sizes(self, K: PerCellAndPoint) -> tuple[PerOrder, PerOrder]:
         """(B, 3) upper bounds of `sum_i k_i^2 m_i^2n`, m_i >= |z_i - c|, n = 0, 1, 2, and of the
         same of the errors: one product of K^2 with powers of the extents."""
         N = K.shape[1]
@@ -229,7 +229,7 @@ class SquaredExponentialTable:
         return self.gram_degrees(coefficients, scaled, box, 3, up(drifts, 8), copies)
 
     def gram_degrees(
-        self, coefficients: Array, scaled: Array, box: Box, first: int, drifts: Array, copies: int
+        self, coefficients: Array, scaled: Rows, box: Box, first: int, drifts: Array, copies: int
     ) -> HigherTerms | None:
         """Degrees `first` (2 or 3) to 6 from the points' Gram matrix; None where that is large."""
         xp, (N, f) = namespace(coefficients), self.points.shape
@@ -265,7 +265,7 @@ class SquaredExponentialTable:
         known = xp.where(plain, found.known, 0.0 * found.known)  # not of T'_n
         return replace(found, known=known)
 
-    def first_moments(self, coefficients: Array, scaled: Array) -> tuple[Array, Array]:
+    def first_moments(self, coefficients: Array, scaled: Rows) -> tuple[PerCell, Rows]:
         """The first two of `moments`."""
         return self._table.first_moments(coefficients, scaled)
 
@@ -304,17 +304,17 @@ class SquaredExponentialTable:
         """What underflow can cost a moment of order <= 2 for each unit of `sum |t_i|`."""
         return TINY * max(1.0, self.variance) * (1.0 + self._largest_extent) ** 2
 
-    def tail(self, order: int, rho2: Array) -> Array:
+    def tail(self, order: int, rho2: PerCell) -> PerCell:
         """`s sqrt(sum_{k>n} rho2^k / k!)`, rounded up."""
         xp = namespace(rho2)
         return up(math.sqrt(self.variance) * xp.sqrt(exponential_tail(rho2, order)), 4)
 
-    def zeroth_remainder(self, rho2: Array) -> Array:
+    def zeroth_remainder(self, rho2: Reals) -> Reals:
         """`s sqrt(2 (1 - exp(-rho2/2)))`, rounded up."""
         xp = namespace(rho2)
         return up(xp.sqrt(-2.0 * self.variance * xp.expm1(-0.5 * up(rho2, 2))), EXP_ULPS + 8)
 
-    def first_remainder(self, rho2: Array) -> Array:
+    def first_remainder(self, rho2: Reals) -> Reals:
         """Exact R1 (which grows with rho), or `b2/2 = s sqrt(3) rho^2 / 2` where that is smaller.
 
         `R1^2 = s^2 ((2 + rho2) - 2 exp(-rho2/2) (1 + rho2))`; what cancels is at most 2 + rho2 in
@@ -326,14 +326,14 @@ class SquaredExponentialTable:
         exact = up(math.sqrt(self.variance) * xp.sqrt(square), 8)
         return xp.minimum(exact, up(0.5 * math.sqrt(3.0 * self.variance) * x, 8))
 
-    def known_squared_norm(self, value: Array, gradient: Array, hessian: Array) -> Array:
+    def known_squared_norm(self, value: PerCell, gradient: PerCell, hessian: PerCell) -> PerCell:
         """`(f^2 + |g|^2 + |H|_F^2 / 2) / s^2`: the coefficients in the orthonormal basis."""
         xp = namespace(value)
         total = nonnegative(value) ** 2 + nonnegative(gradient) ** 2
         total = total + 0.5 * nonnegative(hessian) ** 2
         return xp.where(total > 0, down(total / self.variance, 12), xp.zeros_like(total))
 
-    def slice_norm(self, weights: np.ndarray) -> float | None:
+    def slice_norm(self, weights: Annotated[np.ndarray, "N"]) -> float | None:
         """`t'^T K' t'` with t'_i = t_i exp(-fixed distance_i / 2) and K' on the free features.
 
         Reason: with some features fixed, k(x, z_i) factors into a constant and the same kernel on

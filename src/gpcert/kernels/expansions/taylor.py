@@ -14,10 +14,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Annotated
 
 import numpy as np
 
-from gpcert.arrays import Array, PerCellAndPoint, namespace
+from gpcert.arrays import Array, Derivatives, PerCell, PerCellAndClass, PerCellAndPoint, namespace
 from gpcert.errors import InputError
 from gpcert.kernels.expansions.base import (
     Combination,
@@ -195,7 +196,9 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
             choice.cubic,
         )
 
-    def center_values(self, expansion: TaylorExpansion, weights: Array) -> tuple[Array, Array]:
+    def center_values(
+        self, expansion: TaylorExpansion, weights: Annotated[Array, "m N"]
+    ) -> tuple[PerCellAndClass, PerCellAndClass]:
         """The values of `model`, without derivatives."""
         xp, K, batch = namespace(expansion.K), expansion.K, expansion.batch
         roundings = K.shape[1] + 4 * expansion.geometry.half.shape[1] + 32
@@ -203,14 +206,14 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
         errors = xp.stack([value_error(batch, K, t, roundings) for t in weights], axis=1)
         return values, up(errors + gamma(4) * xp.abs(values), 8)
 
-    def center_variance(self, expansion: TaylorExpansion) -> tuple[Array, Array]:
+    def center_variance(self, expansion: TaylorExpansion) -> tuple[PerCell, PerCell]:
         jet, errors = expansion.batch.itself()
         return jet.value, errors[0]
 
-    def largest_variance(self, expansion: TaylorExpansion) -> Array:
+    def largest_variance(self, expansion: TaylorExpansion) -> PerCell:
         return up(expansion.sizes.lengths[0] ** 2, 2)
 
-    def variance_range(self, expansion: TaylorExpansion) -> tuple[Array, Array]:
+    def variance_range(self, expansion: TaylorExpansion) -> tuple[PerCell, PerCell]:
         """That at c for a stationary kernel; else `|phi(x)|` is within R0 of `|phi(c)|`."""
         center, error = self.center_variance(expansion)
         xp = namespace(center)
@@ -224,10 +227,10 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
             high = xp.where(xp.isnan(high), largest, high)
         return low, xp.minimum(high, largest)
 
-    def row_sizes(self, expansion: TaylorExpansion) -> tuple[Array, Array]:
+    def row_sizes(self, expansion: TaylorExpansion) -> tuple[PerCell, PerCell]:
         return self._norms(expansion, 0)
 
-    def derivative_sizes(self, expansion: TaylorExpansion) -> tuple[Array, Array]:
+    def derivative_sizes(self, expansion: TaylorExpansion) -> tuple[PerCell, PerCell]:
         return self._norms(expansion, 1)
 
     def _norms(self, expansion: TaylorExpansion, order: int) -> tuple[Array, Array]:
@@ -237,7 +240,7 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
         error = xp.broadcast_to(expansion.batch.errors[order], shape)
         return euclidean(size), euclidean(error)
 
-    def derivatives(self, expansion: TaylorExpansion) -> Array:
+    def derivatives(self, expansion: TaylorExpansion) -> Derivatives:
         return expansion.batch.gradients()
 
     def derivative_covariance(self, expansion: TaylorExpansion) -> QuadraticForm:
@@ -248,23 +251,23 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
         covariance = self.derivative_covariance(expansion)
         return step_form(expansion.sizes, covariance, expansion.geometry)
 
-    def remainder(self, expansion: TaylorExpansion, order: int) -> Array:
+    def remainder(self, expansion: TaylorExpansion, order: int) -> PerCell:
         return expansion.sizes.remainder(order)
 
-    def step_length(self, cells: ImageCells) -> Array:
+    def step_length(self, cells: ImageCells) -> PerCell:
         """R0 of cells as wide as the offsets."""
         reach = Reach.of(cells, self.frame)
         half = 0.0 * reach.half + cells.offset / reach.unit
         small = Reach(reach.center, reach.raw, half, reach.unit)
         return self.node.feature_sizes(small).remainder(0)
 
-    def first_tail(self, expansion: TaylorExpansion) -> Array:
+    def first_tail(self, expansion: TaylorExpansion) -> PerCell:
         """R1: the features carry no weight."""
         return self.remainder(expansion, 1)
 
     def paper_bound(
-        self, expansion: TaylorExpansion, weights: Array, slope: Array | None = None
-    ) -> Array:
+        self, expansion: TaylorExpansion, weights: Annotated[Array, "N"], slope: Array | None = None
+    ) -> PerCell:
         """Lines under and over every k(., z_i), see `gpcert.kernels.lines.base`; a slope by its own
         minimum, as the lines of other carriers have theirs."""
         lower = affine_lower_bound(expansion.batch.enclosed(), weights)

@@ -81,7 +81,7 @@ def pointwise_remainder(
     return batch.beyond_second(xp.where(near, zero, weights), third).raised(total), near
 
 
-def binned_errors(binned: BinnedSums, slack: Array | None, roundings: int) -> list[Array]:
+def binned_errors(binned: BinnedSums, slack: PerCell | None, roundings: int) -> list[PerCell]:
     """`coefficient_errors` by bins of distance; near points count as the others."""
     sizes, errors = binned.accuracy()
     total = errors + gamma(roundings) * sizes

@@ -66,7 +66,7 @@ def interval_sum(terms: Sequence[Term]) -> PerCellAndPoint:
     return xp.where(xp.isfinite(total), total, xp.full_like(total, -math.inf))
 
 
-def interval_term(coefficient: Array, enclosed: Enclosed) -> Array:
+def interval_term(coefficient: Array, enclosed: Enclosed) -> PerCellAndPoint:
     """Lower bound of `c k` from the interval of k; -inf where nothing is known."""
     xp = namespace(enclosed.low)
     product = signed_times(coefficient, xp.where(coefficient > 0, enclosed.low, enclosed.high))
@@ -151,7 +151,7 @@ def product_enclosed(
     return Enclosed(low, high, under, Affine(-opposite.intercept, slopes))
 
 
-def product_interval(first: Enclosed, second: Enclosed) -> tuple[Array, Array]:
+def product_interval(first: Enclosed, second: Enclosed) -> tuple[PerCellAndPoint, PerCellAndPoint]:
     """Interval of the product: least and greatest of the products of the ends."""
     xp = namespace(first.low)
     corners = [

@@ -16,21 +16,21 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
-from gpcert.arrays import Array
+from gpcert.arrays import Array, PerCell, PerCellAndPoint
 
 
 class Carrier(ABC):
     """phi(x, z_i) on a batch of cells."""
 
     @abstractmethod
-    def minimum(self, coefficients: Array) -> Array:
+    def minimum(self, coefficients: PerCellAndPoint) -> PerCell:
         """Certified lower bound (B,) of `min_x sum_i a_bi phi(x, z_i)` over each cell, a (B, N).
 
         Exact up to rounding: this is `-U(-a)` of the paper.
         """
 
     @abstractmethod
-    def magnitude(self) -> Array:
+    def magnitude(self) -> PerCellAndPoint:
         """Upper bound (B, N) of `|phi(x, z_i)|` over each cell."""
 
 

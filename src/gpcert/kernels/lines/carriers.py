@@ -15,7 +15,7 @@ from typing import Annotated
 
 import numpy as np
 
-from gpcert.arrays import Array, PerCell, PerCellAndPoint, namespace
+from gpcert.arrays import Array, PerCell, PerCellAndPoint, Reals, namespace
 from gpcert.kernels.lines.base import Carrier
 from gpcert.regions.frame import Reach
 from gpcert.rounding import EXP_ULPS, SIN_COS_ULPS, TINY, down, gamma, root, up
@@ -45,7 +45,7 @@ class QuadraticCarrier(Carrier):
     scale: Array
     columns: np.ndarray | None
 
-    def minimum(self, coefficients: Array) -> Array:
+    def minimum(self, coefficients: PerCellAndPoint) -> PerCell:
         """In each feature at an end, or at `sum a u / sum a` where that is inside a convex one.
 
         Rounding: every sum is a dot product of at most 4N + 8f + 32 roundings of terms bounded by
@@ -79,7 +79,7 @@ class QuadraticCarrier(Carrier):
             least = total - up(error + floor, 16)
         return xp.where(xp.isfinite(least), least, xp.full_like(least, -math.inf))
 
-    def magnitude(self) -> Array:
+    def magnitude(self) -> PerCellAndPoint:
         return self.largest
 
 
@@ -87,7 +87,7 @@ HALF_TURN = 3.14
 """An interval of at least this half-width may hold a sinusoid's minimum wherever it begins."""
 
 
-def sinusoid_minimum(C: Array, S: Array, spread: Array, error: Array) -> Array:
+def sinusoid_minimum(C: Reals, S: Reals, spread: Reals, error: Reals) -> Reals:
     """Lower bound of `C cos e - S sin e` over |e| <= spread.
 
     Statement: it is least at an end, `C cos u - |S| sin u`, or, once its derivative there,
@@ -122,7 +122,7 @@ class SinusoidCarrier(Carrier):
     spreads: Array
 
     @np.errstate(over="ignore")
-    def magnitude(self) -> Array:
+    def magnitude(self) -> PerCellAndPoint:
         """`|constant_i| + sum_j amplitude_j`, rounded up."""
         xp = namespace(self.constants)
         total = xp.abs(self.constants) + self.constant_errors + xp.sum(self.amplitudes)
@@ -131,7 +131,7 @@ class SinusoidCarrier(Carrier):
         return row[None, :] + zero[:, None]
 
     @np.errstate(over="ignore", invalid="ignore")
-    def minimum(self, coefficients: Array) -> Array:
+    def minimum(self, coefficients: PerCellAndPoint) -> PerCell:
         """`sum_i a_i constant_i`, and for each j the exact minimum of *one* sinusoid.
 
         Summed over the points first, `sum_i a_i cos(p_i + e) = C cos e - S sin e` is one sinusoid.
@@ -169,11 +169,11 @@ class ExponentialCarrier(Carrier):
     largest: Array
     spread: Array
 
-    def magnitude(self) -> Array:
+    def magnitude(self) -> PerCellAndPoint:
         return self.largest
 
     @np.errstate(over="ignore", invalid="ignore")
-    def minimum(self, coefficients: Array) -> Array:
+    def minimum(self, coefficients: PerCellAndPoint) -> PerCell:
         """`A e^s`, `A = sum_i a_i value_i`, is monotone: least at s = -u for A >= 0, else at u."""
         xp = namespace(coefficients)
         N = coefficients.shape[1]
@@ -222,11 +222,11 @@ class LinearCarrier(Carrier):
     def _magnitude(self) -> Array:
         return up(abs(self.values) + self.errors + self.spread, 4)
 
-    def magnitude(self) -> Array:
+    def magnitude(self) -> PerCellAndPoint:
         """`|alpha_i| + sum_j |beta_ij| half_j`, rounded up."""
         return self._magnitude
 
-    def minimum(self, coefficients: Array) -> Array:
+    def minimum(self, coefficients: PerCellAndPoint) -> PerCell:
         """`sum_i a_i alpha_i + min_d (sum_i a_i beta_i).d`, exact up to rounding."""
         return joint_minimum([(self, coefficients)])
 

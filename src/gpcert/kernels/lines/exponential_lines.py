@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, Reals, namespace
 from gpcert.rounding import ASIN_LOG_ULPS, EXP_ULPS, TINY, U, down, gamma, up
 
 LARGEST_EXPONENT = 700.0
@@ -33,7 +33,7 @@ class Lines(NamedTuple):
 
 
 @np.errstate(over="ignore")
-def exponential_lines(factor: float, low: Array, high: Array) -> Lines:
+def exponential_lines(factor: float, low: Reals, high: Reals) -> Lines:
     """Lines of `factor e^t`, factor > 0, for arrays low <= high of one shape.
 
     On an interval that is unbounded, or where e^t may overflow, nothing is known from above, and 0

@@ -9,16 +9,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from gpcert.arrays import (
-    Array,
-    PerCell,
-    PerCellAndFeature,
-    PerCellAndPoint,
-    PerCellMatrix,
-    namespace,
-)
+from gpcert.arrays import Array, PerCell, PerCellAndPoint, PerCellMatrix, namespace
 from gpcert.kernels.lines.base import Enclosed
 from gpcert.kernels.nodes.beyond import Beyond
 from gpcert.kernels.nodes.feature_sizes import FeatureSizes
@@ -38,7 +31,7 @@ class Jet:
     """Value, gradient and Hessian, exactly symmetric, of a function."""
 
     value: PerCell
-    gradient: PerCellAndFeature
+    gradient: Annotated[Array, "B f"]
     hessian: PerCellMatrix
 
     @property
@@ -70,7 +63,7 @@ class NodeBatch(ABC):
     norm). Infinite (with finite computed numbers) where a derivative does not exist."""
 
     @abstractmethod
-    def contract(self, coefficients: Array) -> Jet:
+    def contract(self, coefficients: PerCellAndPoint) -> Jet:
         """Jet of `x -> sum_i a_bi k(x, z_i)` at c_b for coefficients a (B, N).
 
         By matrix products; `errors` does not contain the rounding of this sum (see `SUM_ROUNDINGS`
@@ -86,11 +79,11 @@ class NodeBatch(ABC):
         )
 
     @abstractmethod
-    def gradients(self) -> Array:
+    def gradients(self) -> Annotated[Array, "B f N"]:
         """(B, f, N): d k(x, z_i) / d x_j at x = c_b."""
 
     @abstractmethod
-    def variations(self) -> tuple[Array, ...]:
+    def variations(self) -> tuple[PerCellAndPoint, ...]:
         """S_n (B, N), n = 0, ..., 3: upper bounds of `sup |D_d^n k(x, z_i)|` over x, d of the cell.
 
         x runs over the whole cell, d over its displacements from the centre (so S_n scales like
@@ -109,13 +102,13 @@ class NodeBatch(ABC):
         left = xp.where(sizes > 0, up(third / 6.0, 1), xp.zeros_like(sizes))
         return Beyond(up(xp.sum(sizes * left, axis=1), coefficients.shape[1] + 4))
 
-    def binned(self, weights: Array) -> BinnedSums | None:
+    def binned(self, weights: Annotated[Array, "... N"]) -> BinnedSums | None:
         """Sums over many points by their distances, where a node has them; weights (N,) or
         (B, N)."""
         del weights
         return None
 
-    def own_beyond_second(self) -> Array | None:
+    def own_beyond_second(self) -> PerCell | None:
         """Likewise (B,) of `x -> k(x, c_b)`; None where the features' remainder is all there is."""
         return None
 
@@ -126,7 +119,7 @@ class NodeBatch(ABC):
         Infinite errors (with finite numbers) where a derivative does not exist.
         """
 
-    def mixed(self) -> tuple[Array, Array]:
+    def mixed(self) -> tuple[PerCellMatrix, PerCell]:
         """`d^2 k(x, y) / dx dy` at x = y = c_b, (B, f, f): the derivatives' inner products.
 
         And a bound (B,) of its error in spectral norm. Here for a stationary kernel, whose mixed

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gpcert.arrays import Array, PerCell, namespace
+from gpcert.arrays import Array, Index, PerCell, namespace
 from gpcert.kernels.nodes.symmetric_tensors import sorted_index
 from gpcert.kernels.sizes import times, total
 from gpcert.rounding import gamma, up
@@ -25,7 +25,7 @@ class CubicPart:
     rest: Array
     absolute: Array
 
-    def where(self, mask: Array) -> CubicPart:
+    def where(self, mask: PerCell) -> CubicPart:
         """Nothing known (an infinite rest) elsewhere."""
         xp = namespace(mask)
         rest = xp.where(mask, self.rest, xp.full_like(self.rest, np.inf))
@@ -72,7 +72,7 @@ class Beyond:
         tensor = sum((cubic.tensor for cubic in known[1:]), known[0].tensor)
         return Beyond(size, CubicPart(tensor, rest, absolute))
 
-    def placed(self, columns: np.ndarray, features: int) -> Beyond:
+    def placed(self, columns: Index, features: int) -> Beyond:
         """The same among more features, the function's own being those at `columns`."""
         if self.cubic is None:
             return self

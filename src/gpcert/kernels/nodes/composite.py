@@ -13,7 +13,7 @@ from typing import Annotated
 
 import numpy as np
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, PerCell, PerCellAndPoint, PerCellMatrix, Reals, namespace
 from gpcert.kernels.lines.affine_algebra import combined, product_enclosed
 from gpcert.kernels.lines.base import Enclosed
 from gpcert.kernels.nodes.base import Jet, LocalNode, NodeBatch, Triple
@@ -69,26 +69,26 @@ class SumBatch(NodeBatch):
         value = reduce(lambda a, b: a + b, [part.value for part in parts])
         return SumBatch(value, tuple(sizes), tuple(errors), parts)
 
-    def contract(self, coefficients: Array) -> Jet:
+    def contract(self, coefficients: PerCellAndPoint) -> Jet:
         return reduce(Jet.plus, [part.contract(coefficients) for part in self.parts])
 
-    def gradients(self) -> Array:
+    def gradients(self) -> Annotated[Array, "B f N"]:
         return reduce(lambda a, b: a + b, [part.gradients() for part in self.parts])
 
     @np.errstate(over="ignore")
-    def variations(self) -> tuple[Array, ...]:
+    def variations(self) -> tuple[PerCellAndPoint, ...]:
         each = [part.variations() for part in self.parts]
         return tuple(total([v[n] for v in each]) for n in range(4))
 
     @np.errstate(over="ignore")
-    def beyond_second(self, coefficients: Array, third: Array) -> Beyond:
+    def beyond_second(self, coefficients: PerCellAndPoint, third: PerCellAndPoint) -> Beyond:
         """Sum of the parts', each by its own third derivatives."""
         del third
         each = [part.beyond_second(coefficients, part.variations()[3]) for part in self.parts]
         return Beyond.of_sum(each)
 
     @np.errstate(over="ignore")
-    def own_beyond_second(self) -> Array | None:
+    def own_beyond_second(self) -> PerCell | None:
         """Sum of the parts', where all know it."""
         each = [part.own_beyond_second() for part in self.parts]
         known = [part for part in each if part is not None]
@@ -104,7 +104,7 @@ class SumBatch(NodeBatch):
             _added([errors[n] for _, errors in each], [size[n] for size in sizes]) for n in range(3)
         )
 
-    def mixed(self) -> tuple[Array, Array]:
+    def mixed(self) -> tuple[PerCellMatrix, PerCell]:
         """Sum of the parts': derivatives in a direct sum of feature spaces."""
         each = [part.mixed() for part in self.parts]
         matrix = reduce(lambda a, b: a + b, [part for part, _ in each])
@@ -173,7 +173,7 @@ class ProductBatch(NodeBatch):
         return self.left.gradients(), self.right.gradients()
 
     @np.errstate(under="ignore")
-    def contract(self, coefficients: Array) -> Jet:
+    def contract(self, coefficients: PerCellAndPoint) -> Jet:
         """Leibniz: each factor contracted with the other's values, and the crossed term.
 
         `D^2 (k1 k2) = k2 D^2 k1 + k1 D^2 k2 + X + X^T`, `X = grad k1 grad k2^T`: one batched
@@ -191,7 +191,7 @@ class ProductBatch(NodeBatch):
         )
 
     @np.errstate(under="ignore")
-    def gradients(self) -> Array:
+    def gradients(self) -> Annotated[Array, "B f N"]:
         """`k2 grad k1 + k1 grad k2`."""
         left, right = self._factors
         return left * self.right.value[:, None, :] + self.left.value[:, None, :] * right
@@ -209,7 +209,7 @@ class ProductBatch(NodeBatch):
         """`k1(x, c) k2(x, c)` by the product rule."""
         return _product_rule(self.left.itself(), self.right.itself())
 
-    def mixed(self) -> tuple[Array, Array]:
+    def mixed(self) -> tuple[PerCellMatrix, PerCell]:
         """`k2 M1 + k1 M2 + g1 g2^T + g2 g1^T`: the product rule with M in place of the Hessian.
 
         For `d k / d y_j` at x = y = c is `d k / d x_j` there, as k is symmetric.
@@ -225,8 +225,8 @@ class ProductBatch(NodeBatch):
 
 @np.errstate(over="ignore")
 def bilinear_errors(
-    sizes: tuple[Sequence[Array], Sequence[Array]],
-    errors: tuple[Sequence[Array], Sequence[Array]],
+    sizes: tuple[Sequence[Reals], Sequence[Reals]],
+    errors: tuple[Sequence[Reals], Sequence[Reals]],
     features: int,
 ) -> Triple:
     """Errors of value, gradient and Hessian of a product from sizes and errors of its factors.

@@ -27,7 +27,7 @@ Gram = tuple[tuple["Array | None", ...], ...]
 """`gram[i][j]` is (B,), or None where the inner product is zero by symmetry."""
 
 
-def spectral_gram(moments: Sequence[Array]) -> Gram:
+def spectral_gram(moments: Sequence[PerCell]) -> Gram:
     """The Gram bounds of a stationary kernel from its even spectral moments, order 0, 2, 4, 6.
 
     By Bochner `phi(x) = e^{i w.x}`, so `<D_d^i phi, D_d^j phi> = i^(i-j) E u^(i+j)`, u = w.d, which
@@ -61,7 +61,7 @@ class FeatureSizes:
             found.append(root_above(entry))
         return tuple(found)
 
-    def remainder(self, order: int) -> Array:
+    def remainder(self, order: int) -> PerCell:
         """R_n: the better of the direct bound and `b_{n+1} / (n+1)!` (Taylor's integral form)."""
         xp = namespace(self.direct[order])
         return xp.minimum(

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
-from gpcert.arrays import Array, Points, namespace
+from gpcert.arrays import Array, PerCell, PerFeature, Points, Reals, namespace
 from gpcert.regions.frame import Frame, Reach
 from gpcert.rounding import SIN_COS_ULPS, gamma, nonnegative, up
 
@@ -25,7 +26,7 @@ SWING_ROUNDING = 2.0 * gamma(4 * SIN_COS_ULPS + 8)
 """Of `s cos e +- c sin e` from computed sines and cosines, all at most 1."""
 
 
-def length_above(vector: np.ndarray) -> float:
+def length_above(vector: PerFeature) -> float:
     """Upper bound of the Euclidean length of a host vector; exactly 0 for zero.
 
     Scaled by the largest entry: squares of entries near 1e-160 would vanish.
@@ -37,7 +38,7 @@ def length_above(vector: np.ndarray) -> float:
 
 
 @np.errstate(over="ignore")
-def phase_reach(reach: Reach, frequency: Array) -> Array:
+def phase_reach(reach: Reach, frequency: Annotated[Array, "f"]) -> PerCell:
     """Upper bound (B,) of `|sum_j W_j d_j|` over each cell, W (f,) in frame coordinates.
 
     `sum |W_j| |d_j|` for the box; by Cauchy-Schwarz `|W / unit| |unit d|`, lengths in one unit
@@ -60,7 +61,7 @@ def phase_reach(reach: Reach, frequency: Array) -> Array:
 
 
 @np.errstate(over="ignore")
-def circle_remainders(u: Array) -> tuple[Array, ...]:
+def circle_remainders(u: Reals) -> tuple[Reals, ...]:
     """Upper bounds of `|e^{it} - sum_{k <= n} (it)^k / k!|` over |t| <= u, n = 0, 1, 2.
 
     The squares are `4 sin^2(t/2)`, `2 - 2 cos t - 2 t sin t + t^2` and
@@ -92,7 +93,7 @@ def circle_remainders(u: Array) -> tuple[Array, ...]:
     return tuple(found)
 
 
-def swing(sine: Array, cosine: Array, spread: Array) -> tuple[Array, Array]:
+def swing(sine: Reals, cosine: Reals, spread: Reals) -> tuple[Reals, Reals]:
     """`low <= |sin t'| <= high` for all `|t' - t| <= spread`, from computed sin t and cos t.
 
     With `|sin t| = sin a`, `|cos t| = cos a`, 0 <= a <= pi/2: the infimum is `sin(a - e)`, or 0
@@ -132,7 +133,7 @@ class AffinePhase:
     """All of them, fixed ones too."""
 
     @staticmethod
-    def of(slope: np.ndarray, constant: float, frame: Frame) -> AffinePhase:
+    def of(slope: PerFeature, constant: float, frame: Frame) -> AffinePhase:
         """Bind to a frame."""
         free, fixed = slope[frame.free], slope[frame.fixed]
         with np.errstate(over="ignore"):
@@ -148,7 +149,7 @@ class AffinePhase:
         )
 
     @np.errstate(over="ignore", invalid="ignore")
-    def at(self, reach: Reach) -> tuple[Array, Array]:
+    def at(self, reach: Reach) -> tuple[PerCell, PerCell]:
         """Values (B,) and bounds of their errors; an unknown value is called 0 +- infinity.
 
         From the exact floats of the centres: d products and sums, of terms that are counted.

@@ -16,7 +16,7 @@ from typing import Annotated
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from gpcert.arrays import Array, Points, namespace
+from gpcert.arrays import Array, PerCellAndFeature, PerCellAndPoint, Points, Reals, namespace
 from gpcert.errors import InputError
 from gpcert.kernels.nodes.base import LocalNode
 from gpcert.kernels.nodes.feature_sizes import FeatureSizes, spectral_gram
@@ -164,7 +164,7 @@ class LocalRadial(LocalNode):
         """What is bounded by bins of distances, formed when first needed."""
         return BinTables(self)
 
-    def distances(self, centers: Array) -> Array:
+    def distances(self, centers: PerCellAndFeature) -> PerCellAndPoint:
         """(B, N) distances r of scaled centres and points; `cdist` subtracts before it squares."""
         xp = namespace(centers)
         points = self.table.points
@@ -186,7 +186,7 @@ class LocalRadial(LocalNode):
         product = product + xp.sum(centers**2, axis=1)[:, None]
         return xp.sqrt(nonnegative(product) + squares)
 
-    def distance_error(self, r: Array, extents: Array) -> Array:
+    def distance_error(self, r: Reals, extents: Reals) -> Reals:
         """Bounds of the errors of distances r from points of these extents.
 
         Subtracted: coordinates are off by `3 U (|z| + |c|)`, in norm `3 U extent`, sums by relative

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
 
-from gpcert.arrays import Array, PerCellAndPoint, namespace
+from gpcert.arrays import Array, PerCellAndPoint, Reals, namespace
 from gpcert.kernels.nodes.base import Triple
 from gpcert.kernels.nodes.radial_profiles import RadialProfile
 from gpcert.rounding import TINY, U, gamma, nonnegative, up
@@ -46,14 +46,14 @@ class Accuracy(NamedTuple):
     second: Array
 
 
-def relative_errors(profile: RadialProfile, n: int, r: Array, error: Array) -> Array:
+def relative_errors(profile: RadialProfile, n: int, r: Reals, error: Reals) -> Reals:
     """`|fl(F_n(r)) - F_n(r')| <= this * fl(F_n(r))` for `|r - r'| <= error`; may be infinite."""
     return errors_between(profile, n, (r, r), error)
 
 
 def errors_between(
-    profile: RadialProfile, n: int, ends: tuple[Array, Array], error: Array
-) -> Array:
+    profile: RadialProfile, n: int, ends: tuple[Reals, Reals], error: Reals
+) -> Reals:
     """The same for every r between two ends.
 
     Reason: log F_n changes by at most `steepness * error`, then the evaluation's own rounding. Far
@@ -85,7 +85,7 @@ def uniform_error(
 
 
 def regular_accuracy(
-    node: LocalRadial, r: Array, extents: Array, factors: tuple[Array, Array, Array]
+    node: LocalRadial, r: Reals, extents: Reals, factors: tuple[Reals, Reals, Reals]
 ) -> Accuracy:
     """The errors where all is regular (`uniform_error`), for points of these extents.
 
@@ -120,7 +120,10 @@ def regular_values(
 
 @np.errstate(over="ignore", invalid="ignore")
 def radial_accuracy(
-    node: LocalRadial, r: Array, distance_error: Array, factors: tuple[Array, Array, Array]
+    node: LocalRadial,
+    r: PerCellAndPoint,
+    distance_error: PerCellAndPoint,
+    factors: tuple[Array, Array, Array],
 ) -> Accuracy:
     """The errors in general, near points of kernels with an infinite F_1(0) or F_2(0) too.
 

@@ -11,18 +11,11 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
-from gpcert.arrays import (
-    Array,
-    PerCell,
-    PerCellAndFeature,
-    PerCellAndPoint,
-    namespace,
-    row_blocks,
-)
+from gpcert.arrays import Array, PerCell, PerCellAndFeature, PerCellAndPoint, namespace, row_blocks
 from gpcert.kernels.lines.base import Enclosed
 from gpcert.kernels.nodes.base import Jet, NodeBatch, Triple
 from gpcert.kernels.nodes.beyond import Beyond
@@ -65,7 +58,7 @@ class RadialBatch(NodeBatch):
         return found
 
     @cached_property
-    def profile(self) -> tuple[Array, Array, Array]:
+    def profile(self) -> tuple[PerCellAndPoint, ...]:
         """F_0, F_1 and F_2 (B, N): a sum by bins does without them."""
         found = tuple(namespace(self.r).empty_like(self.r) for _ in range(3))
         for block in row_blocks(self.r):
@@ -124,10 +117,10 @@ class RadialBatch(NodeBatch):
             return self.profile[1], self.profile[2]
         return self._accuracy.first, self._accuracy.second
 
-    def binned(self, weights: Array) -> BinnedSums | None:
+    def binned(self, weights: Annotated[Array, "... N"]) -> BinnedSums | None:
         return BinnedSums(self, weights) if serves(self) else None
 
-    def contract(self, coefficients: Array) -> Jet:
+    def contract(self, coefficients: PerCellAndPoint) -> Jet:
         """First moments of a F_1 and second moments of a F_2: two matrix products."""
         xp = namespace(self.r)
         node = self.node
@@ -155,7 +148,7 @@ class RadialBatch(NodeBatch):
         a *= second
         return value, slope, gradient, table.moments(a, centers)[2]
 
-    def gradients(self) -> Array:
+    def gradients(self) -> Annotated[Array, "B f N"]:
         """`s F_1 S (z - c)`."""
         node = self.node
         difference = node.table.points.T[None, :, :] - self.centers[:, :, None]
@@ -202,18 +195,18 @@ class RadialBatch(NodeBatch):
             high = xp.minimum(high + spread, far)
         return DistanceRange(nonnegative(low), up(high, 8))
 
-    def variations(self) -> tuple[Array, ...]:
+    def variations(self) -> tuple[PerCellAndPoint, ...]:
         """Sup of each derivative over the distances of the cell, times powers of rho."""
         node = self.node
         return radial_variations(node.profile, node.variance, self.distance_range, self.rho)
 
-    def beyond_second(self, coefficients: Array, third: Array) -> Beyond:
+    def beyond_second(self, coefficients: PerCellAndPoint, third: PerCellAndPoint) -> Beyond:
         """Degrees 3 and 4 as tensors of all points, see `radial_remainder`."""
         if not 0 < self.centers.shape[1] <= MOST_TENSOR_FEATURES:
             return super().beyond_second(coefficients, third)
         return radial_remainder(self, coefficients, third)
 
-    def own_beyond_second(self) -> Array | None:
+    def own_beyond_second(self) -> PerCell | None:
         """`F_2(0) rho^4 / 8`, or the third derivative along the line.
 
         F_0 is completely monotone in q = r^2 / 2 (`radial_profiles`), with derivatives -F_1

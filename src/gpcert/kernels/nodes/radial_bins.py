@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
 
-from gpcert.arrays import Array, row_blocks
+from gpcert.arrays import Array, PerRow, row_blocks
 from gpcert.kernels.nodes.base import Jet
 from gpcert.kernels.nodes.beyond import Beyond
 from gpcert.kernels.nodes.radial_accuracy import regular_accuracy
@@ -103,7 +103,7 @@ class BinTables:
         self._sizes: dict[float, SizeTable] = {}
 
     @cached_property
-    def accuracy(self) -> np.ndarray:
+    def accuracy(self) -> Annotated[np.ndarray, "bins 6"]:
         """(bins, 6): sizes and errors of value, gradient and Hessian.
 
         Factors at the lower end, where they are largest, r at the upper; the last bin holds also
@@ -115,7 +115,7 @@ class BinTables:
         return (1.0 + SLACK) * np.stack([*found.sizes, *found.errors], axis=1)
 
     @cached_property
-    def rounding(self) -> tuple[np.ndarray, np.ndarray]:
+    def rounding(self) -> tuple[PerRow, PerRow]:
         """(bins,): what degrees 3 and 4 may be off by, for rho = 1."""
         profile = self.node.profile
         F = profile.terms(self.low, (2, 0), (3, 0), (4, 0))
@@ -188,7 +188,7 @@ class BinnedSums:
         return sum_over_points(self.batch, self.weights, goes_on)
 
     @cached_property
-    def totals(self) -> np.ndarray:
+    def totals(self) -> Annotated[np.ndarray, "B bins"]:
         """(B, bins): the sizes of the weights."""
         if "_sums" in vars(self):
             return self._sums.totals
@@ -204,7 +204,7 @@ class BinnedSums:
         return found
 
     @cached_property
-    def counts(self) -> np.ndarray:
+    def counts(self) -> Annotated[np.ndarray, "B bins"]:
         """(B, bins): points."""
         return self._added(None)
 

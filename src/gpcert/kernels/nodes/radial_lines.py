@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, PerCellAndFeature, namespace
 from gpcert.kernels.lines.base import Affine, Enclosed
 from gpcert.kernels.lines.carriers import QuadraticCarrier
 from gpcert.kernels.nodes.radial_variations import DistanceRange
@@ -29,8 +29,8 @@ FARTHEST = 1e140
 def radial_lines(
     node: LocalRadial,
     columns: np.ndarray | None,
-    centers: Array,
-    half: Array,
+    centers: PerCellAndFeature,
+    half: PerCellAndFeature,
     distances: DistanceRange,
 ) -> Enclosed:
     """Tangent at the middle of the range of q, and the chord over it.

@@ -24,7 +24,7 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import PerCell, Reals, namespace
 from gpcert.rounding import U, gamma, nonnegative, up
 
 PEAK_SLACK = 1e-10
@@ -48,16 +48,16 @@ class RadialProfile(ABC):
     """F_1(0) is above its true value by at most so many U: 64 roundings of a ratio and the 264 that
     `up` adds for 66; 0 where it is the true value within a few."""
 
-    def shape(self, r: Array) -> Array:
+    def shape(self, r: Reals) -> Reals:
         """F_0(r), in plain floating point."""
         raise NotImplementedError(f"{type(self).__name__}: expected `shape`, or `terms`")
 
-    def ratio(self, n: int, r: Array) -> Array:
+    def ratio(self, n: int, r: Reals) -> Reals:
         """`F_(n+1) / F_n`, n <= 4, finite, for 0 <= r <= 1e140; at most 64 roundings each."""
         raise NotImplementedError(f"{type(self).__name__}: expected `ratio`, or `terms`")
 
     @abstractmethod
-    def roundings(self, r: Array) -> Array:
+    def roundings(self, r: Reals) -> Reals:
         """Relative error of `terms` at the exact r, in units of U, where they do not underflow."""
 
     @cached_property
@@ -71,7 +71,7 @@ class RadialProfile(ABC):
             found.append(float(up(found[-1] * self.ratio(n, np.zeros(1))[0], 66)))
         return found[0], found[1], found[2], found[3]
 
-    def terms(self, r: Array, *pairs: tuple[int, int]) -> list[Array]:
+    def terms(self, r: Reals, *pairs: tuple[int, int]) -> list[Reals]:
         """`F_n(r) r^k` for the pairs (n, k), in plain floating point; may be infinite at r = 0."""
         ratios = [self.ratio(n, r) for n in range(max(n for n, _ in pairs))]
         value, found = self.shape(r), []
@@ -90,22 +90,22 @@ class RadialProfile(ABC):
         where a is 0 and F_n infinite. Rounded like `terms`, and once more."""
         return [a * term for term in self.terms(r, *((n, 0) for n in range(highest + 1)))]
 
-    def at_squares(self, r2: np.ndarray, a: float) -> np.ndarray:
+    def at_squares(self, r2: Reals, a: float) -> Reals:
         """`a F_0(sqrt(r2))`, a new array; without the root where none is needed."""
         return self.weighted(np.sqrt(r2), np.asarray(a), 0)[0]
 
-    def growth(self, n: int, r: Array) -> Array:
+    def growth(self, n: int, r: Reals) -> Reals:
         """`w_n(r)`, n <= 3, for 0 <= r <= 1e140; relative rounding like that of `terms`."""
         return r * (r * self.ratio(n, r))
 
-    def steepness(self, n: int, low: Array, high: Array) -> Array:
+    def steepness(self, n: int, low: Reals, high: Reals) -> Reals:
         """Upper bound of `w_n / r = -d log F_n / dr` on [low, high]; may be infinite.
 
         `r F_(n+1) / F_n <= high ratio(low)`, as the ratio falls (Statement 3.1).
         """
         return up(high * self.ratio(n, low), 66)
 
-    def uniform_error(self, r: Array, rate: float, shift: Array) -> Array | None:
+    def uniform_error(self, r: Reals, rate: float, shift: Reals) -> Reals | None:
         """One relative error of F_0, F_1 and F_2 where r is known up to `rate r + shift`.
 
         A shortcut for what `steepness` and `roundings` give, in few passes over the numbers; valid
@@ -115,7 +115,7 @@ class RadialProfile(ABC):
         del r, rate, shift
         return None
 
-    def squared_remainders(self, rho2: Array) -> tuple[Array, ...]:
+    def squared_remainders(self, rho2: PerCell) -> tuple[PerCell, ...]:
         """Upper bounds of R_n^2, n = 0, 1, 2, over displacements of squared length <= rho2.
 
         R0^2 = 2 - 2 F_0,   R1^2 = 2 - 2 F_0 - 2 rho2 F_1 + F_1(0) rho2,
@@ -156,7 +156,7 @@ class RadialProfile(ABC):
         return self._peaks[n, k]
 
 
-def power(x: Array, k: int) -> Array:
+def power(x: Reals, k: int) -> Reals:
     """`x^k` for k >= 1 by products: a library's power is ten times slower."""
     result = x
     for _ in range(k - 1):
@@ -164,7 +164,7 @@ def power(x: Array, k: int) -> Array:
     return result
 
 
-def infinite_beyond_zero(rho2: Array) -> Array:
+def infinite_beyond_zero(rho2: PerCell) -> PerCell:
     """Infinite for every displacement but none: a derivative that does not exist."""
     xp = namespace(rho2)
     return xp.where(rho2 > 0, xp.full_like(rho2, math.inf), xp.zeros_like(rho2))

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, PerCell, PerCellAndPoint, Reals, namespace
 from gpcert.kernels.nodes.beyond import Beyond, CubicPart
 from gpcert.kernels.nodes.radial_accuracy import COORDINATE, errors_between
 from gpcert.kernels.nodes.radial_variations import DistanceRange, fifth_remainder
@@ -42,7 +42,9 @@ MOST_TENSOR_FEATURES = 12
 
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")
-def radial_remainder(batch: RadialBatch, coefficients: Array, third: Array) -> Beyond:
+def radial_remainder(
+    batch: RadialBatch, coefficients: PerCellAndPoint, third: PerCellAndPoint
+) -> Beyond:
     """What degree 2 leaves of `sum_i a_bi k(., z_i)` on each cell.
 
     Statement: it is at most `|T_3[d,d,d]| / 6 + |T_4[d,d,d,d]| / 24 + sum_i |a_i| S_5i / 120`, the
@@ -86,7 +88,7 @@ TENSOR_DEGREES = (1, 3, 4)
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")
 def beyond_of_tensors(
-    batch: RadialBatch, raw: list[list[Array]], total: Array, plain: Array
+    batch: RadialBatch, raw: list[list[Array]], total: PerCell, plain: PerCell
 ) -> Beyond:
     """From the moments of the points that go on; `total` (B,) is what is left beside their tensors,
     `plain` without any."""
@@ -113,11 +115,11 @@ def _in_frame(cubic: Array, scale: Array) -> Array:
 
 def tensor_rounding(
     node: LocalRadial,
-    ends: tuple[Array, Array],
-    distance_error: Array,
-    extents: Array,
-    F: list[Array],
-) -> tuple[Array, Array]:
+    ends: tuple[Reals, Reals],
+    distance_error: Reals,
+    extents: Reals,
+    F: list[Reals],
+) -> tuple[Reals, Reals]:
     """By how much degrees 3 and 4 of a point may be off, for a weight and a rho of 1, at distances
     between two ends, F_n at the lower one.
 

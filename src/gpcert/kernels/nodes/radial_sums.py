@@ -8,11 +8,11 @@ Proofs: docs/mathematics.md, statements 3.6, 3.8 and 4.1.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
 
-from gpcert.arrays import row_blocks
+from gpcert.arrays import PerCellAndFeature, PerCellAndPoint, row_blocks
 from gpcert.kernels.nodes.base import Jet
 from gpcert.kernels.nodes.radial_remainder import TENSOR_DEGREES
 from gpcert.kernels.nodes.symmetric_tensors import dense
@@ -43,7 +43,7 @@ class PointSums(NamedTuple):
     bend: list[np.ndarray]
     tensors: list[list[np.ndarray]] | None
 
-    def jet(self, node: LocalRadial, centers: np.ndarray) -> Jet:
+    def jet(self, node: LocalRadial, centers: PerCellAndFeature) -> Jet:
         """Of the sum at the centres."""
         moments, f = node.higher_moments, centers.shape[1]
         gradient = moments.centred(self.slope, centers, 1) * node.scale
@@ -53,7 +53,7 @@ class PointSums(NamedTuple):
         return Jet(self.value, gradient, hessian - self.slope[0][0][:, None, None] * identity)
 
 
-def bin_numbers(r: np.ndarray, bins: int) -> np.ndarray:
+def bin_numbers(r: PerCellAndPoint, bins: int) -> PerCellAndPoint:
     """(rows, N): the bins of distances, those of each row after those of the last."""
     numbers = np.sqrt(r)
     numbers *= FINENESS
@@ -63,7 +63,9 @@ def bin_numbers(r: np.ndarray, bins: int) -> np.ndarray:
     return found
 
 
-def totals_by_bin(numbers: np.ndarray, sizes: np.ndarray | None, bins: int) -> np.ndarray:
+def totals_by_bin(
+    numbers: PerCellAndPoint, sizes: np.ndarray | None, bins: int
+) -> Annotated[np.ndarray, "B bins"]:
     """(rows, bins): sums of sizes (N,) or (rows, N), or counts."""
     own = None if sizes is None else np.broadcast_to(sizes, numbers.shape).reshape(-1)
     cells = len(numbers)
@@ -73,7 +75,7 @@ def totals_by_bin(numbers: np.ndarray, sizes: np.ndarray | None, bins: int) -> n
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")
 def sum_over_points(
-    batch: RadialBatch, weights: np.ndarray, goes_on: np.ndarray | None
+    batch: RadialBatch, weights: Annotated[np.ndarray, "... N"], goes_on: np.ndarray | None
 ) -> PointSums:
     """With weights a (N,) or (B, N); with tensors of the points in bins (B, bins) that go on beyond
     order 3, if any are given."""

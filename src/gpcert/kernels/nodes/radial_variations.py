@@ -15,11 +15,11 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 from itertools import combinations, pairwise
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from gpcert.arrays import Array, PerCellAndPoint, namespace
+from gpcert.arrays import Array, PerCellAndPoint, Reals, namespace
 from gpcert.kernels.nodes.radial_profiles import PEAK_SLACK, RadialProfile
 from gpcert.kernels.nodes.range_maximum import RangeMaximum
 from gpcert.rounding import TINY, U, nonnegative, up
@@ -81,7 +81,7 @@ def _clamped(at: float, low: Array, high: Array) -> Array:
     return xp.minimum(xp.maximum(xp.full_like(low, at), low), high)
 
 
-def first(profile: RadialProfile, low: Array, high: Array) -> Array:
+def first(profile: RadialProfile, low: Reals, high: Reals) -> Reals:
     """Sup of F_1 r, which rises to w_1 = 1 and then falls."""
     at = _clamped(profile.peak(1, 1), low, high)
     return _inflated(profile.terms(at, (1, 1))[0])
@@ -103,7 +103,7 @@ def _second(profile: RadialProfile, low: Array, high: Array) -> Array:
     return xp.where(known, xp.maximum(flat, steep), flat)
 
 
-def third(profile: RadialProfile, low: Array, high: Array) -> Array:
+def third(profile: RadialProfile, low: Reals, high: Reals) -> Reals:
     """Sup over r in [low, high] and |tau| <= 1 of `|A tau - C tau^3|`, A = 3 F_2 r, C = F_3 r^3.
 
     `C / A = w_2 / 3`. Where w_2 <= 1, the maximum over tau is A - C at tau = 1; there A rises, and
@@ -172,7 +172,7 @@ def share_weights(parts: tuple[float, ...]) -> list[float]:
 
 def fifth_within(
     profile: RadialProfile, center: DistanceRange, distances: DistanceRange, moved: Array
-) -> Array:
+) -> Annotated[Array, "... N"]:
     """Upper bounds of the fifth derivative at distances within `moved` of those of the centre, as
     far as the cell's distances reach."""
     xp = namespace(moved)
@@ -187,7 +187,7 @@ def _fifth_bounds(profile: RadialProfile) -> RangeMaximum:
     return RangeMaximum.of(lambda low, high: fifth(profile, low, high))
 
 
-def fifth(profile: RadialProfile, low: Array, high: Array) -> Array:
+def fifth(profile: RadialProfile, low: Reals, high: Reals) -> Reals:
     """Sup over r in [low, high], a short interval, and |tau| <= 1 of the size of
 
         p(tau) = A tau^5 - B tau^3 + C tau,

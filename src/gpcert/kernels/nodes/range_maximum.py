@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, Reals, namespace
 
 STEPS = 4096
 """Intervals that cover [0, infinity): equal steps of `r / (1 + r)`."""
@@ -49,7 +49,7 @@ class RangeMaximum:
         level_of = np.floor(np.log2(np.maximum(np.arange(STEPS + 1), 1))).astype(np.int64)
         return RangeMaximum(np.concatenate(levels), level_of)
 
-    def over(self, low: Array, high: Array) -> Array:
+    def over(self, low: Reals, high: Reals) -> Reals:
         """Upper bounds over [low, high], 0 <= low <= high: the intervals that meet it, and one more
         on either side for the rounding of the interval's number."""
         xp = namespace(low)

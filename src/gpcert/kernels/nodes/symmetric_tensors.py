@@ -16,7 +16,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from gpcert.arrays import Array, PerCell, namespace
+from gpcert.arrays import Array, PerCell, PerCellAndPoint, namespace
 from gpcert.fusion import fused
 from gpcert.rounding import root, up
 
@@ -125,16 +125,18 @@ class HigherMoments:
         """How many entries tensors of all degrees up to the highest have."""
         return math.comb(self.points.shape[1] + highest, highest)
 
-    def products(self, coefficients: Array, highest: int) -> Array:
+    def products(self, coefficients: PerCellAndPoint, highest: int) -> Annotated[Array, "K B"]:
         """(n, B): `sum_i a_bi z_i^(x n)`, all degrees up to the highest: one matrix product."""
         return self._monomials[: self.rows(highest)] @ coefficients.T
 
-    def by_degree(self, products: Array, highest: int) -> list[Array]:
+    def by_degree(
+        self, products: Annotated[Array, "K B"], highest: int
+    ) -> list[Annotated[Array, "_ B"]]:
         """The rows of each degree."""
         ends = [self.rows(n) for n in range(highest + 1)]
         return [products[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
-    def raw(self, coefficients: Array, highest: int) -> list[Array]:
+    def raw(self, coefficients: PerCellAndPoint, highest: int) -> list[Annotated[Array, "_ B"]]:
         """(n, B): `sum_i a_bi z_i^(x n)` for n = 0, ..., highest."""
         return self.by_degree(self.products(coefficients, highest), highest)
 
@@ -185,7 +187,7 @@ def _weighted(tensor: Array, half: Array, places: list[Array]) -> Array:
     return xp.abs(tensor) * widths
 
 
-def dense(tensor: Array, features: int, degree: int) -> Array:
+def dense(tensor: Annotated[Array, "B n"], features: int, degree: int) -> Array:
     """All entries (B, f, ..., f) of a symmetric tensor over sorted tuples (B, n)."""
     xp = namespace(tensor)
     index = xp.asarray(_places(features, degree), device=tensor.device)
