@@ -223,6 +223,7 @@ PIECES = (
     Piece("ranges of the classes", PORTFOLIO, _resting("ranges"), "classes"),
     Piece("comparisons of pairs", f"{CLASSES}pairs:PairBounds.range", _no_pairs, "classes"),
     Piece("pieces of the covariance", PORTFOLIO, _resting("pieces"), "classes"),
+    Piece("sub-boxes, classes", PORTFOLIO, _resting("inner classes"), "classes"),
     Piece("leader of two classes", PORTFOLIO, _resting("leader"), "classes"),
     Piece("faces of boxes", f"{CLASSES}leading:MOST_CLASSES", _constant(0), "classes"),
     Piece("sharp forms", f"{CLASSES}covariances:FEW_CLASSES", _constant(0), "classes"),

@@ -114,7 +114,11 @@ class ClassBounds:
         """Certified lower bound over each cell, and where the sum may be small (scaled)."""
         xp = namespace(self.evaluation.cells.lower)
         evaluation = self.evaluation
-        best = taylor_bound(self._problem, self.jet(weights))
+        inner, enough = f"inner classes {weights}", evaluation.enough
+        asked = enough is not None and evaluation.wants(inner)
+        best = taylor_bound(self._problem, self.jet(weights), enough if asked else None)
+        if asked:
+            evaluation.report(inner, bool(xp.any(best.lower >= enough)))
         if self._about_nearest and target is not None and bool(xp.all(best.lower > target)):
             return best  # all that was asked; pairs of many classes are dear
         others = [("ranges", self._by_ranges), ("pieces", self._by_pieces)]

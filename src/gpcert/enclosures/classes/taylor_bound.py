@@ -34,6 +34,7 @@ from gpcert.enclosures.classes.reference import Reference
 from gpcert.enclosures.classes.remainder import higher_degrees, shrunk_bounds
 from gpcert.enclosures.classes.sum_model import sum_model
 from gpcert.enclosures.enclosure import Enclosure, LevelBound
+from gpcert.enclosures.inner_search import Level
 from gpcert.enclosures.quadratic_minimum import smallest_eigenvalue
 from gpcert.integrals.derivative_bounds import UNIMODAL_BOUNDS
 from gpcert.kernels.expansions.geometry import reach
@@ -52,13 +53,22 @@ class ClassProblem:
     place: Reference
 
 
-def taylor_bound(problem: ClassProblem, jet: ClassJet) -> LevelBound:
-    """See the module. `lower` (B,), minus infinity where nothing is known; `point` (B, f)."""
+def taylor_bound(problem: ClassProblem, jet: ClassJet, enough: float | None = None) -> LevelBound:
+    """See the module. `lower` (B,), minus infinity where nothing is known; `point` (B, f).
+
+    Where the bound is less than `enough`, if that is given, sub-boxes are asked for it (5.9).
+    """
     slopes = Slopes.of(problem.place, jet, jet.derivatives[1])
-    return least_sum(problem, jet, slopes, lost_beyond(problem, problem.place, jet))
+    return least_sum(problem, jet, slopes, lost_beyond(problem, problem.place, jet), enough)
 
 
-def least_sum(problem: ClassProblem, jet: ClassJet, slopes: Slopes, lost: PerCell) -> LevelBound:
+def least_sum(
+    problem: ClassProblem,
+    jet: ClassJet,
+    slopes: Slopes,
+    lost: Array,
+    enough: float | None = None,
+) -> LevelBound:
     """Lower bound of `value + p.da + <Q, dV> / 2 + second-order part - lost` over the cells."""
     place = problem.place
     xp = namespace(place.L)
@@ -74,10 +84,19 @@ def least_sum(problem: ClassProblem, jet: ClassJet, slopes: Slopes, lost: PerCel
     bent, bend_error = _with_curvature(model, jet, place)
     best = bent.minimum()
     lost = up(lost + slopes.error + bend_error + rounding, 4)
-    lower = jet.value + (best.lower - constant) - slopes.shift - lost
-    size = xp.abs(jet.value) + xp.abs(best.lower) + xp.abs(constant) + xp.abs(slopes.shift) + lost
-    lower = down(lower - gamma(8) * size, 2)
-    return LevelBound(xp.where(xp.isnan(lower), xp.full_like(lower, -math.inf), lower), best.point)
+    parts = (jet.value, constant, slopes.shift, lost)
+
+    def lowest(q: Array, rows: Array | slice) -> Array:
+        value, origin, shift, off = (part[rows] for part in parts)
+        lower = value + (q - origin) - shift - off
+        size = xp.abs(value) + xp.abs(q) + xp.abs(origin) + xp.abs(shift) + off
+        lower = down(lower - gamma(8) * size, 2)
+        return xp.where(xp.isnan(lower), xp.full_like(lower, -math.inf), lower)
+
+    lower = lowest(best.lower, slice(None))
+    if enough is not None:
+        lower = Level(lowest, bent, best).reached(lower, enough)
+    return LevelBound(lower, best.point)
 
 
 def center_range(problem: ClassProblem, jet: ClassJet) -> tuple[PerCell, PerCell]:
