@@ -281,12 +281,12 @@ class SquaredExponentialTable:
 
     def terms(self, K: PerCellAndPoint, weights: Array) -> tuple[PerCellAndPoint, Array]:
         """`a_i = k_i t_i` (B, N), and errors (B, 4) of their moments of degree n about a centre:
-        `sum_i |a_i| eta_i (|z_i| + |c|)^n`, eta_i = gamma(N + 2f + 128) + relative error of k.
+        `sum_i |a_i| eta_i (|z_i| + |c|)^n`, eta_i = gamma(N + 2f + 32) + relative error of k, and
+        128 in place of 32 for n = 3.
 
         Reason: each moment is a dot product of N terms whose factors carry at most 3n + 8 further
-        roundings. Shifted to the centre, the errors of the products add up by `(|z_i| + |c|)^n` in
-        norm, as lower moments enter only through the products; the shifts' own roundings (fewer
-        than 14) meet sizes of at most `7 (|z_i| + |c|)^n`, since `|u_i| <= |z_i| + |c|`.
+        roundings, and shifts are bounded by `(|z_i| + |c|)^n`, in norm, termwise; those of degree 3
+        by 7 times that, with fewer than 14 roundings of their own (4.4).
         """
         coefficients, sums = _products_and_sizes(K, weights, self._error_columns)
         return coefficients, up(sums, self.points.shape[0] + 8)
@@ -295,9 +295,9 @@ class SquaredExponentialTable:
     def _error_columns(self) -> Array:
         """(N, 4), see `terms`."""
         N, f = self.points.shape
-        eta = gamma(N + 2 * f + 128) + self.relative_error
         extent = self.point_norms + self.reach
-        return namespace(extent).stack([eta * extent**n for n in range(4)]).T
+        eta = [gamma(N + 2 * f + more) + self.relative_error for more in (32, 32, 32, 128)]
+        return namespace(extent).stack([each * extent**n for n, each in enumerate(eta)]).T
 
     @property
     def floor(self) -> float:

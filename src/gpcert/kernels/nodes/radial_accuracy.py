@@ -111,9 +111,11 @@ def regular_accuracy(
 
 
 def regular_values(
-    node: LocalRadial, value: PerCellAndPoint, relative: Array
+    node: LocalRadial, r: PerCellAndPoint, value: PerCellAndPoint
 ) -> tuple[PerCellAndPoint, PerCellAndPoint]:
-    """Sizes and errors of `s F_0` alone, from its `uniform_error`."""
+    """Sizes and errors of `s F_0` alone, as `regular_accuracy` has them."""
+    relative = node.profile.uniform_error(r, gamma(node.roundings), COORDINATE * node.extents)
+    assert relative is not None, "of a regular profile"
     floor = TINY * max(1.0, node.variance)
     return 1.5 * value + floor, (1.05 * relative) * value + floor
 

@@ -83,10 +83,9 @@ class RadialBatch(NodeBatch):
 
     def value_accuracy(self) -> tuple[PerCellAndPoint, PerCellAndPoint]:
         """See `NodeBatch`."""
-        relative = self._uniform_error
-        if relative is None:
+        if not self.regular:
             return super().value_accuracy()
-        return regular_values(self.node, self.value, relative)
+        return regular_values(self.node, self.r, self.value)
 
     @cached_property
     def distance_error(self) -> PerCellAndPoint:
