@@ -15,6 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from gpcert.arrays import Array, PerCell, PerCellAndPoint, PerOrder, Reals, namespace
 from gpcert.fusion import dot, fused
 from gpcert.kernels.exponentials import LARGEST_EXPONENT
@@ -64,7 +66,7 @@ class Triples(NamedTuple):
     def of(features: int, like: Reals) -> Triples:
         """Where the array `like` is."""
         entries, orders = sorted_index(features, 3)
-        j, k, m = entries.T
+        j, k, m = entries.T.astype(np.int32)  # compiled, half as many steps as with 64 bits
         xp, device = namespace(like), like.device
         first, second, third, jk, jm, km, orders = (
             xp.asarray(part, device=device)

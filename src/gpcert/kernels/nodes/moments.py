@@ -52,7 +52,7 @@ class MomentTable:
         """(f^2,): where the products of degree 2 stand in a matrix."""
         f = self.points.shape[1]
         first, second = np.triu_indices(f)
-        place = np.zeros((f, f), dtype=int)
+        place = np.zeros((f, f), dtype=np.int32)
         place[first, second] = place[second, first] = np.arange(len(first))
         return namespace(self.points).asarray(place.reshape(-1), device=self.points.device)
 
