@@ -66,7 +66,7 @@ def least_sum(
     problem: ClassProblem,
     jet: ClassJet,
     slopes: Slopes,
-    lost: Array,
+    lost: PerCell,
     enough: float | None = None,
 ) -> LevelBound:
     """Lower bound of `value + p.da + <Q, dV> / 2 + second-order part - lost` over the cells."""
