@@ -25,7 +25,17 @@ def essence(certificate):
     )
 
 
-def test_same_as_one_by_one_in_any_number_of_processes(classifier):
+def nothing_at_once(model, work):
+    return {}
+
+
+@pytest.fixture
+def apart(monkeypatch):
+    """Points have searches of their own, as those have that one box does not decide."""
+    monkeypatch.setattr(module, "certified_at_once", nothing_at_once)
+
+
+def test_same_as_one_by_one_in_any_number_of_processes(classifier, apart):
     alone = gpcert.certify_many(classifier, X, 0.3, norm=2)
     pair = gpcert.certify_many(classifier, X, 0.3, norm=2, n_jobs=2)
     assert alone.complete
@@ -34,6 +44,18 @@ def test_same_as_one_by_one_in_any_number_of_processes(classifier):
     for x, one, two in zip(X, alone, pair, strict=True):
         assert essence(one) == essence(two)
         assert essence(one) == essence(gpcert.certify(classifier, x, 0.3, norm=2))
+
+
+def test_balls_are_bounded_at_once(classifier, apart, monkeypatch):
+    alone = gpcert.certify_many(classifier, X, 0.3, norm=2)
+    monkeypatch.undo()
+    tables = [gpcert.certify_many(classifier, X, 0.3, norm=2, n_jobs=jobs) for jobs in (None, 2)]
+    for found in tables:
+        assert found.complete
+        for one, two in zip(alone, found, strict=True):
+            assert (one.status, one.decision, one.region) == (two.status, two.decision, two.region)
+            assert one.margin.lower <= two.margin.upper
+            assert two.margin.lower <= one.margin.upper
 
 
 def test_frame(classifier):
@@ -63,7 +85,7 @@ def test_frame(classifier):
 
 
 @pytest.mark.parametrize("finished", [0, 1, 3])
-def test_interrupt_returns_the_finished_points(classifier, finished, monkeypatch):
+def test_interrupt_returns_the_finished_points(classifier, finished, monkeypatch, apart):
     certify_region, calls = module.certify_region, []
 
     def interrupted(*arguments):
@@ -73,12 +95,12 @@ def test_interrupt_returns_the_finished_points(classifier, finished, monkeypatch
         return certify_region(*arguments)
 
     monkeypatch.setattr(module, "certify_region", interrupted)
-    table = gpcert.certify_many(classifier, X, 0.3, norm=2)  # searches of their own
+    table = gpcert.certify_many(classifier, X, 0.3, norm=2)
     assert not table.complete
     assert len(table) == finished
 
 
-def test_interrupt_inside_a_search_ends_the_run(classifier, monkeypatch):
+def test_interrupt_inside_a_search_ends_the_run(classifier, monkeypatch, apart):
     searching = import_module("gpcert.api.certify")  # the package's attribute is the function
     bound, calls = searching.solve, []
 
@@ -90,7 +112,7 @@ def test_interrupt_inside_a_search_ends_the_run(classifier, monkeypatch):
         return result
 
     monkeypatch.setattr(searching, "solve", interrupted)
-    table = gpcert.certify_many(classifier, X, 0.3, norm=2)  # searches of their own
+    table = gpcert.certify_many(classifier, X, 0.3, norm=2)
     assert not table.complete
     assert len(table) == 2
     assert table[1].reason is StopReason.INTERRUPTED
