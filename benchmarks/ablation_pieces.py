@@ -188,7 +188,7 @@ PIECES = (
     Piece("point by point, variance", PORTFOLIO, _resting(POINTWISE), "latent"),
     Piece(
         "own function beyond degree 2",
-        f"{NODES}radial:RadialBatch.own_beyond_second",
+        f"{NODES}radial_batch:RadialBatch.own_beyond_second",
         _answer(None),
         "rough",
     ),
