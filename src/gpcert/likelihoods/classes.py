@@ -13,7 +13,7 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import Array, Gaps, PerCell, PerCellAndClass
+from gpcert.arrays import Array, Gaps, PerCell, PerCellAndClass, PerOrder
 from gpcert.integrals.moments import ClassMoments, IndependentMoments
 from gpcert.likelihoods.base import BinaryLikelihood, Likelihood
 
@@ -80,11 +80,7 @@ class ClassLikelihood(Likelihood):
 
     @abstractmethod
     def products(
-        self,
-        value: PerCell,
-        gradient: PerCellAndClass,
-        errors: Annotated[Array, "B orders"],
-        c: int,
+        self, value: PerCell, gradient: PerCellAndClass, errors: PerOrder, c: int
     ) -> tuple[PerCellAndClass, PerCell]:
         """The means (B, m) of `link_c link_k`, and a bound (B,) of the error of each, from the mean
         of link_c and its gradient in the latent means, known up to `errors` (B, 2 or more)."""

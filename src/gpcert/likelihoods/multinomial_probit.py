@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import Array, Gaps, PerCell, PerCellAndClass, finite_array, namespace
+from gpcert.arrays import Array, Gaps, PerCell, PerCellAndClass, PerOrder, finite_array, namespace
 from gpcert.errors import InputError
 from gpcert.integrals.independent_maximum import independent_maximum
 from gpcert.integrals.moments import ClassMoments, IndependentMoments
@@ -106,11 +106,7 @@ class MultinomialProbit(ClassLikelihood):
         return independent_maximum(mu, xp.sqrt(v + self.noise), weights)
 
     def products(
-        self,
-        value: PerCell,
-        gradient: PerCellAndClass,
-        errors: Annotated[Array, "B orders"],
-        c: int,
+        self, value: PerCell, gradient: PerCellAndClass, errors: PerOrder, c: int
     ) -> tuple[PerCellAndClass, PerCell]:
         """Only one class is the largest, so that `link_c^2 = link_c` and `link_c link_k = 0`."""
         own = namespace(value).asarray(np.eye(gradient.shape[1])[c], device=value.device)

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import Array, Gaps, PerCell, PerCellAndClass, finite_array, namespace
+from gpcert.arrays import Array, Gaps, PerCell, PerCellAndClass, PerOrder, finite_array, namespace
 from gpcert.errors import InputError
 from gpcert.integrals.gumbel import gumbel_moments
 from gpcert.integrals.moments import ClassMoments, IndependentMoments
@@ -109,11 +109,7 @@ class Softmax(ClassLikelihood):
         return gumbel_moments(mu, v, weights)
 
     def products(
-        self,
-        value: PerCell,
-        gradient: PerCellAndClass,
-        errors: Annotated[Array, "B orders"],
-        c: int,
+        self, value: PerCell, gradient: PerCellAndClass, errors: PerOrder, c: int
     ) -> tuple[PerCellAndClass, PerCell]:
         """`d softmax_c / d f_k = softmax_c ([k = c] - softmax_k)`, and so on average."""
         own = namespace(value).asarray(np.eye(gradient.shape[1])[c], device=value.device)

@@ -39,6 +39,12 @@ from tests.enclosures.classes.class_cases import (
 
 LIKELIHOODS = [Softmax(), MultinomialProbit()]
 
+LINES = {
+    "seed": st.integers(0, 2**32 - 1),
+    "n": st.sampled_from([1, 2, 3]),
+    "probit": st.booleans(),
+}
+
 ROUNDING = 1e-10
 """The far end's covariance is factored in floating point."""
 
@@ -98,6 +104,18 @@ def random_line(rng, n, size):
     return a, L, u, (vectors * values) @ vectors.T
 
 
+def either_likelihood(probit, n):
+    return MultinomialProbit() if probit and n < 3 else Softmax()
+
+
+def both_ends(rng, likelihood, n, size):
+    """L and the move of a random line, and the moments at its ends: all orders, and the values."""
+    a, L, u, W = random_line(rng, n, size)
+    far = np.linalg.cholesky(L @ (np.eye(n) + W) @ L.T)
+    there = likelihood.moments((a + L @ u)[None], far[None], 0)
+    return (L, u, W), likelihood.moments(a[None], L[None], likelihood.highest_order), there
+
+
 def expansion(derivatives, u, W):
     """Degrees 1 and 2 of (B,) functions, `derivatives` (B, n, ..., n); all of order 4."""
     D1, D2, D3, D4 = derivatives[:4]
@@ -116,19 +134,10 @@ def norms_of(moments, c):
 
 
 @settings(max_examples=examples(150))
-@given(
-    seed=st.integers(0, 2**32 - 1),
-    n=st.sampled_from([1, 2, 3]),
-    probit=st.booleans(),
-    size=st.sampled_from([0.02, 0.2, 0.7, 2.0]),
-)
+@given(**LINES, size=st.sampled_from([0.02, 0.2, 0.7, 2.0]))
 def test_the_rest_of_an_expansion(seed, n, probit, size):
-    rng = np.random.default_rng(seed)
-    likelihood = MultinomialProbit() if probit and n < 3 else Softmax()
-    a, L, u, W = random_line(rng, n, size)
-    here = likelihood.moments(a[None], L[None], likelihood.highest_order)
-    far = np.linalg.cholesky(L @ (np.eye(n) + W) @ L.T)
-    there = likelihood.moments((a + L @ u)[None], far[None], 0)
+    rng, likelihood = np.random.default_rng(seed), either_likelihood(probit, n)
+    (L, u, W), here, there = both_ends(rng, likelihood, n, size)
     eigenvalues = np.abs(np.linalg.eigvalsh(W))
     A, spread = np.array([np.linalg.norm(u)]), np.array([eigenvalues.sum()])
     operator = np.array([eigenvalues.max()])
@@ -152,20 +161,11 @@ def test_the_rest_of_an_expansion(seed, n, probit, size):
 
 
 @settings(max_examples=examples(200, quick=60))
-@given(
-    seed=st.integers(0, 2**32 - 1),
-    n=st.sampled_from([1, 2, 3]),
-    probit=st.booleans(),
-    size=st.sampled_from([0.02, 0.2, 0.5]),
-)
+@given(**LINES, size=st.sampled_from([0.02, 0.2, 0.5]))
 def test_the_rest_by_orthogonality(seed, n, probit, size):
     """Sums of classes, expanded with the orders 1 and 2, and to 4."""
-    rng = np.random.default_rng(seed)
-    likelihood = MultinomialProbit() if probit and n < 3 else Softmax()
-    a, L, u, W = random_line(rng, n, size)
-    here = likelihood.moments(a[None], L[None], likelihood.highest_order)
-    far = np.linalg.cholesky(L @ (np.eye(n) + W) @ L.T)
-    there = likelihood.moments((a + L @ u)[None], far[None], 0)
+    rng, likelihood = np.random.default_rng(seed), either_likelihood(probit, n)
+    (L, u, W), here, there = both_ends(rng, likelihood, n, size)
     values = np.abs(np.linalg.eigvalsh(W))
     A, spread, operator, frobenius = (
         np.array([x]) for x in (np.linalg.norm(u), values.sum(), values.max(), np.linalg.norm(W))
@@ -252,11 +252,11 @@ def plain_sizes(L, u, W):
 
 
 @settings(max_examples=examples(60))
-@given(seed=st.integers(0, 2**32 - 1), n=st.sampled_from([1, 2, 3]), probit=st.booleans())
+@given(**LINES)
 def test_derivatives_stay_below_their_bounds_along_the_line(seed, n, probit):
     """Orders 1 to 4 at points of the line, in the metric of its beginning."""
     rng = np.random.default_rng(seed)
-    likelihood = MultinomialProbit() if probit and n < 3 else Softmax()
+    likelihood = either_likelihood(probit, n)
     a, L, u, W = random_line(rng, n, float(rng.choice([0.1, 0.5])))
     bounds = shrunk_bounds(UNIMODAL_BOUNDS, np.array([np.abs(np.linalg.eigvalsh(W)).max()]))
     for s in rng.random(3):
