@@ -19,8 +19,7 @@ from gpcert.kernels import Matern, SquaredExponential
 from gpcert.likelihoods import Probit
 from gpcert.posterior import Posterior
 from gpcert.quantities import Band, Mean, Probability
-from gpcert.regions import Ball, Box
-from gpcert.regions.linear_map import LinearMap
+from gpcert.regions import Ball, Box, LinearMap
 from gpcert.testing.arb_reference import ArbPosterior, assert_encloses
 from gpcert.testing.effort import examples
 from gpcert.testing.strategies import any_kernels, cases, kernels, units

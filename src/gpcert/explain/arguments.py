@@ -13,7 +13,7 @@ from gpcert.committee import Model
 from gpcert.errors import InputError
 from gpcert.frames import row_labels
 from gpcert.regions import Ball, Box, Region
-from gpcert.regions.base import check_domain, check_radius
+from gpcert.regions.shapes import check_domain, check_radius
 
 Moves = tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray] | None]
 """Features that move (F,), how far (F,), and the ends of the valid inputs."""
