@@ -23,7 +23,6 @@ from gpcert.regions.frame import widths_as_units
 from gpcert.regions.image import Image
 from gpcert.testing.arb_reference import ArbPosterior
 from gpcert.testing.effort import examples
-from gpcert.testing.strategies import Case, any_kernels, kernels, posteriors, random_cells, units
 from tests.enclosures.enclosure_checks import (
     check_goal,
     check_mean,
@@ -31,6 +30,7 @@ from tests.enclosures.enclosure_checks import (
     evaluation_of,
     refused_growth,
 )
+from tests.strategies import Case, any_kernels, kernels, posteriors, random_cells, units
 
 seeds = st.integers(0, 2**32)
 
