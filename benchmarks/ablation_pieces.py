@@ -140,7 +140,9 @@ PIECES = (
         lambda there: lambda matrix: np.full(len(matrix), math.inf),
         "many",
     ),
-    Piece("metric of the box", "kernels.expansions.box_metric:WORTHWHILE", _constant(0.0), "many"),
+    Piece(
+        "metric of the box", "kernels.expansions.higher_degrees:WORTHWHILE", _constant(0.0), "many"
+    ),
     Piece("point by point, mean", PORTFOLIO, _resting("pointwise", POINTWISE), "mean latent"),
     Piece(
         "degree 3, few features",

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from gpcert.arrays import Array, Index, PerCell, namespace
 from gpcert.fusion import fused
-from gpcert.kernels.nodes.beyond import CubicPart
+from gpcert.kernels.nodes.base import CubicPart
 from gpcert.rounding import down, gamma, up
 
 LARGEST_FACTOR = 2.0**100

@@ -31,8 +31,7 @@ from gpcert.enclosures.levels import (
 )
 from gpcert.enclosures.quadratic_minimum import QuadraticMinimum, quadratic_minimum
 from gpcert.fusion import fused, products
-from gpcert.kernels.expansions.base import finite_product
-from gpcert.kernels.expansions.geometry import Geometry, reach
+from gpcert.kernels.expansions.base import Geometry, finite_product, reach
 from gpcert.kernels.exponentials import LARGEST_EXPONENT, growth_chord
 from gpcert.regions import Cells
 from gpcert.regions.frame import widths_as_units

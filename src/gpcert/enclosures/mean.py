@@ -25,10 +25,10 @@ from gpcert.kernels.expansions.base import (
     Combination,
     Expansion,
     FunctionModel,
+    Geometry,
     LinearModel,
     LocalKernel,
 )
-from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.posterior import Posterior
 from gpcert.regions import Region
 from gpcert.regions.image import ImageCells

@@ -14,7 +14,7 @@ import numpy as np
 
 from gpcert.arrays import Array, PerCell, PerCellAndFeature, PerCellMatrix, Rows, namespace
 from gpcert.fusion import fused, products
-from gpcert.kernels.expansions.geometry import Geometry
+from gpcert.kernels.expansions.base import Geometry
 from gpcert.rounding import down, gamma, nonnegative, root, up
 
 DESCENT_STEPS = 2

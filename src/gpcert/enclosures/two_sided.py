@@ -12,7 +12,7 @@ from typing import Self
 
 from gpcert.arrays import Array, Index, PerCell, Reals, namespace
 from gpcert.enclosures.enclosure import Enclosure
-from gpcert.kernels.expansions.geometry import Geometry
+from gpcert.kernels.expansions.base import Geometry
 from gpcert.rounding import U, down, up
 
 

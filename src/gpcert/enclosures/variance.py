@@ -26,8 +26,7 @@ from gpcert.enclosures.precision import LocalPrecision, Precision
 from gpcert.enclosures.square import OperatorBounds, posterior_square, prior_square, second_square
 from gpcert.enclosures.two_sided import TwoSided, Units
 from gpcert.fusion import fused
-from gpcert.kernels.expansions.base import Combination, Expansion, LocalKernel
-from gpcert.kernels.expansions.geometry import Geometry, reach
+from gpcert.kernels.expansions.base import Combination, Expansion, Geometry, LocalKernel, reach
 from gpcert.rounding import down, gamma, nonnegative, up
 
 

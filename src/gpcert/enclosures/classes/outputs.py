@@ -9,7 +9,7 @@ from gpcert.enclosures.mean import MeanEnclosure
 from gpcert.enclosures.stacked import StackedVariances
 from gpcert.enclosures.two_sided import Units
 from gpcert.enclosures.variance import VarianceEnclosure
-from gpcert.kernels.expansions.geometry import Geometry
+from gpcert.kernels.expansions.base import Geometry
 from gpcert.rounding import up
 
 

@@ -14,7 +14,7 @@ from gpcert.enclosures.goals.base import GoalBound, lower_bound, worst_of
 from gpcert.enclosures.goals.compound import part_bound, ranges, ranges_at_center
 from gpcert.enclosures.goals.scalar import least_mean
 from gpcert.enclosures.probability_plane import LatentRange, ProbabilityPlane, latent_range
-from gpcert.kernels.expansions.geometry import Geometry
+from gpcert.kernels.expansions.base import Geometry
 from gpcert.likelihoods.smoothed_link import SmoothedLink
 from gpcert.quantities import LeastSum, Probability, Share, Votes
 from gpcert.rounding import down, gamma, nonnegative, up
