@@ -130,7 +130,7 @@ PIECES = (
     Piece("sub-boxes, mean", PORTFOLIO, _resting(SUB_BOXES), "mean svm"),
     Piece(
         "degree 3 in sub-boxes",
-        "enclosures.cubic_term:CubicTerm.of",
+        "enclosures.polynomials:CubicTerm.of",
         _answer(None),
         "mean latent",
     ),
@@ -172,7 +172,7 @@ PIECES = (
     Piece("bins of distances", f"{NODES}radial_batch:serves", _answer(False), "rough"),
     Piece(
         "cells in a ball",
-        "enclosures.quadratic_minimum:_ball_improvement",
+        "enclosures.polynomials:_ball_improvement",
         lambda there: lambda geometry, gradient, hessian, lower: lower,
         "ball",
     ),

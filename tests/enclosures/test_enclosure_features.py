@@ -11,7 +11,7 @@ import gpcert
 from gpcert.arrays import Backend
 from gpcert.enclosures.enclosure import plain_geometry
 from gpcert.enclosures.goals import QuantityGoal
-from gpcert.enclosures.quadratic_minimum import quadratic_minimum
+from gpcert.enclosures.polynomials import quadratic_minimum
 from gpcert.errors import InputError
 from gpcert.kernels import Matern, SquaredExponential
 from gpcert.kernels.expansions.base import Geometry

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpcert.arrays import Array, PerCell, PerCellMatrix, namespace
-from gpcert.enclosures.levels import add_identity
+from gpcert.enclosures.polynomials import add_identity
 from gpcert.enclosures.precision import LocalPrecision, Precision
 from gpcert.kernels.expansions.base import (
     Expansion,
