@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gpcert.errors import InputError
-from gpcert.kernels.polynomial import Polynomial
+from gpcert.kernels.linear import Polynomial
 from gpcert.testing.node_contract import NodeContract
 
 

@@ -9,7 +9,7 @@ from gpcert.arrays import Backend
 from gpcert.errors import InputError
 from gpcert.kernels.matern import Matern
 from gpcert.kernels.nodes.radial_accuracy import radial_accuracy, regular_accuracy
-from gpcert.kernels.nodes.radial_sums import FINENESS, MOST_BINS
+from gpcert.kernels.nodes.radial_bins import FINENESS, MOST_BINS
 from gpcert.kernels.rational_quadratic import RationalQuadratic
 from gpcert.kernels.squared_exponential import SquaredExponential
 from gpcert.regions import Box

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from gpcert.errors import InputError
 from gpcert.kernels.matern import Matern, _series
-from gpcert.kernels.nodes.positive_series import PositiveSeries, reverse_bessel
 from gpcert.kernels.nodes.radial_accuracy import relative_errors
+from gpcert.kernels.nodes.radial_profiles import PositiveSeries, reverse_bessel
 from gpcert.kernels.nodes.radial_variations import DistanceRange, radial_variations
 from gpcert.kernels.rational_quadratic import RationalQuadratic
 from gpcert.kernels.squared_exponential import SquaredExponential

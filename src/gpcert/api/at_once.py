@@ -28,7 +28,7 @@ from gpcert.committee import Committee, Model
 from gpcert.deadline import OutOfTime, until
 from gpcert.enclosures.goals import Goal, QuantityGoal, deviations_at
 from gpcert.errors import InputError
-from gpcert.quantities.deviation import Deviation, deviations, means_of
+from gpcert.quantities.compound import Deviation, deviations, means_of
 from gpcert.regions import Box, Region
 from gpcert.rounding import difference_down
 from gpcert.search import GoalResult, SearchResult, StopReason

@@ -12,10 +12,9 @@ from gpcert.kernels.cosine import Cosine
 from gpcert.kernels.cosine_pair import CosinePair
 from gpcert.kernels.expansions.base import LocalKernel
 from gpcert.kernels.exponential_tilt import ExponentialTilt
-from gpcert.kernels.linear import Linear
+from gpcert.kernels.linear import Linear, Polynomial
 from gpcert.kernels.matern import Matern
 from gpcert.kernels.periodic import Periodic
-from gpcert.kernels.polynomial import Polynomial
 from gpcert.kernels.rational_quadratic import RationalQuadratic
 from gpcert.kernels.scale import Scale
 from gpcert.kernels.spectral_mixture import GeneralisedSpectral, SpectralMixture

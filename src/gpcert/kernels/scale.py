@@ -15,12 +15,9 @@ from gpcert.kernels.base import Kernel
 from gpcert.kernels.composite import checked_kernel
 from gpcert.kernels.lines.affine_algebra import combined
 from gpcert.kernels.lines.base import Enclosed
-from gpcert.kernels.nodes.base import Jet, LocalNode, NodeBatch, Triple
-from gpcert.kernels.nodes.beyond import Beyond
-from gpcert.kernels.nodes.feature_sizes import FeatureSizes
-from gpcert.kernels.parameters import POSITIVE, Parameter
+from gpcert.kernels.nodes.base import Beyond, FeatureSizes, Jet, LocalNode, NodeBatch, Triple
+from gpcert.kernels.parameters import POSITIVE, Parameter, even_exponent, exactly_scaled
 from gpcert.kernels.sizes import frobenius, raised, times
-from gpcert.kernels.unit import even_exponent, exactly_scaled
 from gpcert.regions.frame import Frame, Reach
 from gpcert.rounding import gamma
 

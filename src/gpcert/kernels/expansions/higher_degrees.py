@@ -5,7 +5,11 @@ Degree n is the form `sum_i a_i (u_i.d)^n / n!` with the tensor `T_n = sum_i a_i
 `|T_n|_F^2 = sum_ij a_i a_j (u_i.u_j)^n`. Knowing some degrees leaves only the tail beyond them to
 Cauchy-Schwarz, and the norm left for it is what those degrees do not use up.
 
-Proofs: docs/mathematics.md, statements 4.4, 4.6 and 4.7.
+The form is the same with d'_j = delta_j d_j and T' made of u'_ij = u_ij / delta_j, for any
+delta > 0. Features along which the points hardly differ (the margin of an image) count in |d| but
+not in T: small delta_j there take them out of both (`BoxMetric`).
+
+Proofs: docs/mathematics.md, statements 4.4, 4.6, 4.7 and 4.8.
 """
 
 from __future__ import annotations
@@ -13,17 +17,25 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from gpcert.arrays import Array, PerCell, PerCellAndPoint, PerOrder, Reals, namespace
+from gpcert.arrays import (
+    Array,
+    PerCell,
+    PerCellAndFeature,
+    PerCellAndPoint,
+    PerOrder,
+    Reals,
+    namespace,
+)
 from gpcert.fusion import dot, fused
 from gpcert.kernels.exponentials import LARGEST_EXPONENT
-from gpcert.kernels.nodes.beyond import CubicPart
-from gpcert.kernels.nodes.symmetric_tensors import sorted_index
+from gpcert.kernels.nodes.base import CubicPart
+from gpcert.kernels.nodes.moments import sorted_index
 from gpcert.kernels.sizes import spectral_norm
-from gpcert.rounding import U, gamma, nonnegative, up
+from gpcert.rounding import TINY, U, gamma, nonnegative, root, up
 
 HIGHEST_DEGREE = 6
 """Highest degree taken from the Gram matrix of the points; beyond it the tail is negligible."""
@@ -224,3 +236,58 @@ def _sum_to_infinity(terms: Array, weights: Array) -> Array:
     finite = xp.isfinite(terms)
     total = xp.where(finite, terms, xp.zeros_like(terms)) @ weights
     return xp.where(xp.all(finite, axis=1), total, xp.full_like(total, math.inf))
+
+
+Box = tuple[Array, Array]
+"""Half-widths (B, f) of cells, and (B,) bounds of |d|."""
+
+LEAST_SQUARE = 2.0**-8
+"""Smallest delta^2 beside the largest, 1: what is left of a feature in |d'|^2; errors of the
+coefficients grow with 1 / delta^n."""
+
+WORTHWHILE = 0.9
+"""The metric is taken where it shortens linear forms, about, to this part: the share of higher
+degrees in the norm is not known in it."""
+
+
+@dataclass(frozen=True, eq=False)
+class BoxMetric:
+    """`delta` (B, f) in (0, 1], `rho` (B,) >= |d'| on each cell, `plain` (B,): delta is 1."""
+
+    delta: Array
+    rho: PerCell
+    plain: Array
+
+    def lengths(self, sizes: Annotated[Array, "B N f"]) -> PerCellAndPoint:
+        """Upper bounds (B, N) of |u'_i|, for `sizes` (B, N, f) of the coordinates u_ij."""
+        xp = namespace(sizes)
+        parts = sizes / self.delta[:, None, :]
+        return up(root(xp.sum(parts * parts, axis=2)), sizes.shape[2] + 12)
+
+    @property
+    def growth(self) -> PerCell:
+        """(B,): the largest 1 / delta_j."""
+        return 1.0 / namespace(self.delta).min(self.delta, axis=1)
+
+
+def box_metric(magnitudes: Array, points: Array, half: PerCellAndFeature, rho: Array) -> BoxMetric:
+    """Of cells with half-widths `half` (B, f) and |d| <= rho, for |a_i| (B, N), u_i (B, N, f).
+
+    With b_j^2 = sum_i |a_i| u_ij^2 the bound of a linear form, `sqrt(sum b_j^2 / delta_j^2) |d'|`,
+    is least for delta_j^2 w_j in proportion to b_j. Any choice is valid.
+    """
+    xp = namespace(points)
+    b2 = (magnitudes[:, None, :] @ points**2)[:, 0, :]
+    moves = half > 0
+    wanted = xp.sqrt(b2) / xp.where(moves, half, xp.ones_like(half))
+    wanted = xp.where(moves, wanted, xp.zeros_like(half))
+    largest = xp.max(wanted, axis=1, keepdims=True)
+    square = wanted / xp.where(largest > TINY, largest, xp.ones_like(largest))
+    square = xp.clip(square, LEAST_SQUARE, 1.0)
+    square = xp.where(moves & (largest > TINY), square, xp.ones_like(square))
+    delta = xp.sqrt(square)
+    short = up(root(xp.sum((delta * half) ** 2, axis=1)), half.shape[1] + 8)
+    before, after = xp.sum(b2, axis=1) * rho**2, xp.sum(b2 / square, axis=1) * short**2
+    plain = ~(after < WORTHWHILE**2 * before)
+    delta = xp.where(plain[:, None], xp.ones_like(delta), delta)
+    return BoxMetric(delta, xp.where(plain, rho, xp.minimum(short, rho)), plain)

@@ -16,9 +16,7 @@ import numpy as np
 from gpcert.arrays import Array, PerCell, PerCellAndPoint, PerCellMatrix, Reals, namespace
 from gpcert.kernels.lines.affine_algebra import combined, product_enclosed
 from gpcert.kernels.lines.base import Enclosed
-from gpcert.kernels.nodes.base import Jet, LocalNode, NodeBatch, Triple
-from gpcert.kernels.nodes.beyond import Beyond
-from gpcert.kernels.nodes.feature_sizes import FeatureSizes
+from gpcert.kernels.nodes.base import Beyond, FeatureSizes, Jet, LocalNode, NodeBatch, Triple
 from gpcert.kernels.sizes import frobenius, leibniz, raised, total
 from gpcert.regions.frame import Reach
 from gpcert.rounding import gamma

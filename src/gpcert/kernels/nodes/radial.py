@@ -18,15 +18,12 @@ from scipy.spatial.distance import cdist
 
 from gpcert.arrays import Array, PerCellAndFeature, PerCellAndPoint, Points, Reals, namespace
 from gpcert.errors import InputError
-from gpcert.kernels.nodes.base import LocalNode
-from gpcert.kernels.nodes.feature_sizes import FeatureSizes, spectral_gram
-from gpcert.kernels.nodes.moments import MomentTable
+from gpcert.kernels.nodes.base import FeatureSizes, LocalNode, spectral_gram
+from gpcert.kernels.nodes.moments import HigherMoments, MomentTable
 from gpcert.kernels.nodes.radial_accuracy import uniform_error
 from gpcert.kernels.nodes.radial_batch import RadialBatch
-from gpcert.kernels.nodes.radial_bins import BinTables
+from gpcert.kernels.nodes.radial_bins import FINENESS, MOST_BINS, BinTables
 from gpcert.kernels.nodes.radial_profiles import RadialProfile, infinite_beyond_zero
-from gpcert.kernels.nodes.radial_sums import FINENESS, MOST_BINS
-from gpcert.kernels.nodes.symmetric_tensors import HigherMoments
 from gpcert.regions.frame import Frame, Reach
 from gpcert.rounding import U, gamma, nonnegative, root, up, up_float
 

@@ -17,8 +17,7 @@ import numpy as np
 
 from gpcert.arrays import Array, PerCell, PerCellAndFeature, PerCellAndPoint, namespace, row_blocks
 from gpcert.kernels.lines.base import Enclosed
-from gpcert.kernels.nodes.base import Jet, NodeBatch, Triple
-from gpcert.kernels.nodes.beyond import Beyond
+from gpcert.kernels.nodes.base import Beyond, Jet, NodeBatch, Triple
 from gpcert.kernels.nodes.radial_accuracy import (
     Accuracy,
     radial_accuracy,

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpcert.arrays import Array, PerCellAndFeature, namespace
-from gpcert.kernels.lines.base import Affine, Enclosed
-from gpcert.kernels.lines.carriers import QuadraticCarrier
+from gpcert.kernels.lines.base import Affine, Enclosed, QuadraticCarrier
 from gpcert.kernels.nodes.radial_variations import DistanceRange
 from gpcert.rounding import TINY, U, gamma, nonnegative, up
 

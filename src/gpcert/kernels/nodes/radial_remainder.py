@@ -21,16 +21,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpcert.arrays import Array, PerCell, PerCellAndPoint, Reals, namespace
-from gpcert.kernels.nodes.beyond import Beyond, CubicPart
-from gpcert.kernels.nodes.radial_accuracy import COORDINATE, errors_between
-from gpcert.kernels.nodes.radial_variations import DistanceRange, fifth_remainder
-from gpcert.kernels.nodes.symmetric_tensors import (
+from gpcert.kernels.nodes.base import Beyond, CubicPart
+from gpcert.kernels.nodes.moments import (
     double_pairings,
     entry_sum,
     form_size,
     pairings,
     sorted_index,
 )
+from gpcert.kernels.nodes.radial_accuracy import COORDINATE, errors_between
+from gpcert.kernels.nodes.radial_variations import DistanceRange, fifth_remainder
 from gpcert.rounding import TINY, U, gamma, up
 
 if TYPE_CHECKING:
