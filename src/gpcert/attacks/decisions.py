@@ -30,9 +30,8 @@ from gpcert.errors import InputError
 from gpcert.likelihoods import ClassLikelihood, ScalarLikelihood
 from gpcert.posterior import Posterior
 from gpcert.quantities import ClassSums, Probability
-from gpcert.quantities.classes import margins
-from gpcert.quantities.deviation import deviation_of
-from gpcert.quantities.votes import committee_margin
+from gpcert.quantities.committee import committee_margin
+from gpcert.quantities.compound import deviation_of, margins
 from gpcert.several import Outputs
 
 

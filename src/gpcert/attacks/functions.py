@@ -18,7 +18,7 @@ from gpcert.errors import InputError
 from gpcert.likelihoods import ClassLikelihood, ScalarLikelihood
 from gpcert.posterior import Posterior
 from gpcert.quantities import ClassSums, Compound, OutputQuantity, Probability, Quantity, Share
-from gpcert.quantities.one_vs_rest import member_probabilities
+from gpcert.quantities.committee import member_probabilities
 from gpcert.several import Several
 
 Both = tuple[np.ndarray, np.ndarray]

@@ -11,7 +11,7 @@ import numpy as np
 import typer
 
 from gpcert.api import bound_boxes
-from gpcert.certificates.box_bounds import BoxBounds
+from gpcert.certificates.boxes import BoxBounds
 from gpcert.cli import options
 from gpcert.cli.files import load_model, read_points
 from gpcert.cli.terminal import ExitCode, check_folder, console, option, say, say_written, table

@@ -17,7 +17,7 @@ import numpy as np
 
 from gpcert import committee
 from gpcert.adapters import as_posterior
-from gpcert.certificates.table import RecordTable
+from gpcert.certificates.record import RecordTable
 from gpcert.cli.terminal import error_console
 from gpcert.committee import Model
 from gpcert.errors import InputError

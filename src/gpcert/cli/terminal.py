@@ -21,7 +21,7 @@ from rich.text import Text
 from typer.core import TyperGroup
 
 from gpcert.certificates import CertificateTable, Interval, Status
-from gpcert.certificates.table import RecordTable
+from gpcert.certificates.record import RecordTable
 from gpcert.certificates.text import above, below
 from gpcert.errors import InputError, MissingExtraError
 from gpcert.search import StopReason

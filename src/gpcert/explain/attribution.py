@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gpcert.certificates import Record
-from gpcert.certificates.shown import MOST_ROWS, Shown
+from gpcert.certificates.text import MOST_ROWS, Shown
 from gpcert.errors import InputError
 from gpcert.explain.names import output_index
 from gpcert.extras import Axes, DataFrame, optional

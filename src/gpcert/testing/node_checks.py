@@ -14,7 +14,7 @@ import numpy as np
 
 from gpcert.arrays import to_numpy
 from gpcert.kernels.lines.affine_algebra import affine_lower_bound
-from gpcert.kernels.nodes.symmetric_tensors import sorted_index
+from gpcert.kernels.nodes.moments import sorted_index
 from gpcert.regions import Cells
 from gpcert.regions.frame import Reach
 from gpcert.rounding import TINY, gamma
