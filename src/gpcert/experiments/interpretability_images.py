@@ -22,7 +22,7 @@ from gpcert.explain import effects, pixel_budget
 from gpcert.extras import Axes, Figure
 from gpcert.plots.axes import new_figure
 from gpcert.plots.curves import plot_gaps
-from gpcert.plots.effects import plot_heat_map
+from gpcert.plots.explanations import plot_heat_map
 
 OURS = "effects"
 ROWS = ("image", "effect", "smallest gap", "adversarial")

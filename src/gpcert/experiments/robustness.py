@@ -16,7 +16,7 @@ from gpcert.experiments.results import Finding, ResultFigure, ResultTable
 from gpcert.experiments.sources import Sources, subset
 from gpcert.experiments.statistics import Estimate, answer, bootstrap, exceeds
 from gpcert.extras import Figure
-from gpcert.plots.points import plot_boxes
+from gpcert.plots.curves import plot_boxes
 
 INFERENCE = {"laplace": "Laplace", "ep": "EP"}
 MIDDLES = {"mean": np.mean, "median": np.median}

@@ -17,7 +17,7 @@ from gpcert.experiments.results import Finding, ResultFigure
 from gpcert.experiments.sources import Sources, subset
 from gpcert.experiments.statistics import Estimate, answer, bootstrap, exceeds, opposite
 from gpcert.extras import Axes, Figure
-from gpcert.plots.points import plot_boxes
+from gpcert.plots.curves import plot_boxes
 
 METHODS = ("fic", "dtc", "var")
 KEY = ("data", "method", "train", "inducing")

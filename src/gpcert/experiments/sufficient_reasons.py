@@ -18,7 +18,7 @@ from gpcert.experiments.sources import Sources
 from gpcert.experiments.statistics import median_cells
 from gpcert.explain import Reason, contrastive, sufficient
 from gpcert.extras import Figure
-from gpcert.plots.reasons import plot_kept_pixels
+from gpcert.plots.explanations import plot_kept_pixels
 
 QUESTIONS = {"sufficient": sufficient, "contrastive": contrastive}
 SHOWN = 2

@@ -14,7 +14,7 @@ from gpcert.certificates.shown import MOST_ROWS, Shown
 from gpcert.errors import InputError
 from gpcert.explain.names import output_index
 from gpcert.extras import Axes, DataFrame, optional
-from gpcert.plots.effects import plot_effects, plot_heat_map
+from gpcert.plots.explanations import plot_effects, plot_heat_map
 
 
 class PerFeature(Record):

@@ -15,7 +15,7 @@ from gpcert.certificates.text import region_text
 from gpcert.errors import InputError
 from gpcert.explain.names import shown
 from gpcert.extras import Axes, DataFrame, optional
-from gpcert.plots.reasons import plot_kept_features, plot_kept_pixels
+from gpcert.plots.explanations import plot_kept_features, plot_kept_pixels
 from gpcert.search import StopReason
 
 

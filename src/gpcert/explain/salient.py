@@ -12,7 +12,7 @@ from gpcert.arrays import finite_array, whole_number
 from gpcert.errors import InputError
 from gpcert.explain.predictions import decision_gradient
 from gpcert.extras import optional
-from gpcert.plots.images import image_shape
+from gpcert.plots.axes import image_shape
 
 Salience = Literal["sift", "variance", "sensitivity"]
 
