@@ -23,7 +23,7 @@ from gpcert.cli.results import Files
 from gpcert.cli.terminal import above, below, cells, option, say, table
 from gpcert.committee import Model
 from gpcert.errors import InputError
-from gpcert.explain.names import shown
+from gpcert.explain.arguments import shown
 from gpcert.explain.rankings import Ranking
 from gpcert.search import StopReason
 

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 import gpcert
-from gpcert.experiments.base import Experiment, Piece, Rows, Tables
+from gpcert.experiments.base import Experiment, Piece, Rows, Sources, Tables, subset
 from gpcert.experiments.fits import ball_words, fitted, labelled
 from gpcert.experiments.pictures import logarithmic, panels, shared_legend
 from gpcert.experiments.results import Finding, ResultFigure, ResultTable
-from gpcert.experiments.sources import Sources, subset
 from gpcert.experiments.statistics import bootstrap, exceeds, share
 from gpcert.extras import Figure
 
@@ -165,8 +164,7 @@ def draw(tables: Tables) -> Figure:
         ax.set_xlabel("boxes allowed")
         ax.set_ylabel("attained less proved minimum")
         ax.set_title(labelled(data))
-    shared_legend(figure)
-    return figure
+    return shared_legend(figure)
 
 
 def _courses(table: ResultTable) -> tuple[np.ndarray, np.ndarray]:

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 
 import gpcert
-from gpcert.experiments.base import Experiment, Rows, Tables
+from gpcert.experiments.base import Experiment, Rows, Sources, Tables
 from gpcert.experiments.fits import labelled, trained
 from gpcert.experiments.lime_fits import LIMES, limes
 from gpcert.experiments.pictures import panels, shared_legend
 from gpcert.experiments.results import Finding, ResultFigure
-from gpcert.experiments.sources import Sources
 from gpcert.experiments.statistics import bootstrap, opposite
 from gpcert.explain import effects
 from gpcert.extras import Figure
@@ -209,8 +208,7 @@ def draw(tables: Tables) -> Figure:
         steps = " and ".join(f"{own[m].column('gamma')[0]:g}" for m in (SMALL, LARGE))
         ax.set_title(f"{labelled(data)}, γ = {steps}")
         ax.set(xlabel="feature", ylabel="mean, largest = 1")
-    shared_legend(figure, columns=2)
-    return figure
+    return shared_legend(figure, columns=2)
 
 
 EXPERIMENT = Experiment(

@@ -10,13 +10,11 @@ import numpy as np
 
 import gpcert
 from gpcert.datasets import Dataset
-from gpcert.experiments.base import Experiment, Rows, Tables
-from gpcert.experiments.fits import Case, labelled, trained
+from gpcert.experiments.base import Experiment, Rows, Sources, Tables
+from gpcert.experiments.fits import Case, image_shape, labelled, trained
 from gpcert.experiments.lime_fits import LIMES, limes
 from gpcert.experiments.pictures import shared_legend
-from gpcert.experiments.pixels import image_shape
 from gpcert.experiments.results import Cell, Finding, ResultFigure, ResultTable
-from gpcert.experiments.sources import Sources
 from gpcert.experiments.statistics import bootstrap
 from gpcert.explain import effects, pixel_budget
 from gpcert.extras import Axes, Figure
@@ -49,17 +47,13 @@ def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) 
     """Effects, both versions of LIME, and the gaps by the order that each gives."""
     case, data, model = trained(settings, arguments, sources, None, likelihood="softmax")
     rows: Rows = {"budgets": [], "gaps": [], "pixels": []}
-    for number, i in enumerate(_chosen(model, data)[: settings.images]):
+    right = model.predict(data.X_test) == data.y_test
+    for number, label in enumerate(data.classes[: settings.images]):
+        i = int(np.flatnonzero(right & (data.y_test == label))[0])  # the first that it gets right
         for table, found in _image(settings, model, data, i).items():
-            head = {"data": case.data, "image": number, "label": data.y_test[i].item()}
+            head = {"data": case.data, "image": number, "label": label}
             rows[table] += [{**head, **row} for row in found]
     return rows
-
-
-def _chosen(model: Any, data: Dataset) -> list[int]:
-    """The first test image of every class among those that the model gets right."""
-    right = model.predict(data.X_test) == data.y_test
-    return [int(np.flatnonzero(right & (data.y_test == c))[0]) for c in data.classes]
 
 
 def _image(settings: Settings, model: Any, data: Dataset, i: int) -> dict[str, list[Any]]:
@@ -69,13 +63,15 @@ def _image(settings: Settings, model: Any, data: Dataset, i: int) -> dict[str, l
     budget = gpcert.Budget(seconds=None, boxes=settings.boxes)
     found = effects(model, x, tol=settings.tol, budget=budget, **around).of(label)
     values = {OURS: found.values[0, 0], **limes(model, k, x, data, settings, image=True)}
+    # the pixel with the largest value in size first
+    orders = {name: np.argsort(-np.abs(v), kind="stable").tolist() for name, v in values.items()}
     betas = [beta for beta in settings.betas if beta <= x.size]
     limits = gpcert.Budget(seconds=None, boxes=settings.gap_boxes)
     curves = {
         name: pixel_budget(
-            model, x, betas, ranking=_order(v), tol=settings.tol, budget=limits, **around
+            model, x, betas, ranking=order, tol=settings.tol, budget=limits, **around
         )
-        for name, v in values.items()
+        for name, order in orders.items()
     }
     return {
         "budgets": [
@@ -94,11 +90,6 @@ def _image(settings: Settings, model: Any, data: Dataset, i: int) -> dict[str, l
         ],
         "pixels": _pixels(x, found, values, curves[OURS].adversarial),
     }
-
-
-def _order(values: np.ndarray) -> list[int]:
-    """Pixels, the largest value in size first."""
-    return [int(j) for j in np.argsort(-np.abs(values), kind="stable")]
 
 
 def _pixels(
@@ -189,8 +180,7 @@ def draw(tables: Tables) -> Figure:
         ax.set_ylabel(text)
     for ax in axes[2, 1:]:
         ax.set_ylabel("")
-    shared_legend(figure)
-    return figure
+    return shared_legend(figure)
 
 
 def _column(axes: Any, pixels: ResultTable, gaps: ResultTable, budgets: ResultTable) -> None:

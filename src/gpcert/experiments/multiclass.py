@@ -10,11 +10,10 @@ import numpy as np
 
 import gpcert
 from gpcert.experiments import fits
-from gpcert.experiments.base import Experiment, Rows, Tables
+from gpcert.experiments.base import Experiment, Rows, Sources, Tables
 from gpcert.experiments.fits import ball_words, labelled, trained
 from gpcert.experiments.pictures import panels, shared_legend
 from gpcert.experiments.results import Finding, ResultFigure, fields
-from gpcert.experiments.sources import Sources
 from gpcert.experiments.statistics import share
 from gpcert.extras import Figure
 
@@ -120,8 +119,7 @@ def draw(tables: Tables) -> Figure:
             bottom = bottom + height
         ax.set_xticks(places, [f"{radius:g}" for radius in shares.column("radius")])
         ax.set(title=labelled(data), xlabel="radius, ten pixels free", ylabel="share of points")
-    shared_legend(figure)
-    return figure
+    return shared_legend(figure)
 
 
 EXPERIMENT = Experiment(

@@ -8,12 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.experiments.base import Experiment, Piece, Rows, Tables
-from gpcert.experiments.deltas import delta_rows, deltas_of, ratio_of
-from gpcert.experiments.fits import fit_cells, fitted, labelled
+from gpcert.experiments.base import Experiment, Piece, Rows, Sources, Tables
+from gpcert.experiments.fits import delta_study, deltas_of, labelled, ratio_of
 from gpcert.experiments.pictures import panels, shared_legend
 from gpcert.experiments.results import Finding, ResultFigure, ResultTable
-from gpcert.experiments.sources import Sources, subset
 from gpcert.experiments.statistics import Estimate, answer, bootstrap, exceeds
 from gpcert.extras import Figure
 from gpcert.plots.curves import plot_boxes
@@ -57,14 +55,8 @@ def pieces(settings: Settings) -> list[Piece]:
 
 def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) -> Rows:
     """One model, and delta at every point."""
-    name, epochs = arguments["data"], arguments["epochs"]
-    data = subset(sources.load(name), settings.train, settings.test, settings.random_state)
-    model = fitted(data, epochs, settings.random_state, inference=arguments["inference"])
-    key = {"data": name, "inference": arguments["inference"], "epochs": epochs}
-    return {
-        "models": [{**key, **fit_cells(model, data)}],
-        "deltas": delta_rows(model, name, data.X_test[: settings.points], settings, key),
-    }
+    epochs, inference = arguments["epochs"], arguments["inference"]
+    return delta_study(settings, sources, arguments, settings.train, epochs, inference=inference)
 
 
 def summary(tables: Tables) -> Rows:
@@ -187,8 +179,7 @@ def draw(tables: Tables) -> Figure:
         plot_boxes(ax, values, list(INFERENCE.values()), [str(e) for e in epochs], label="delta")
         ax.set_xlabel("epochs of training")
         ax.set_title(labelled(data))
-    shared_legend(figure)
-    return figure
+    return shared_legend(figure)
 
 
 EXPERIMENT = Experiment(

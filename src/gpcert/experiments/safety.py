@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 import gpcert
-from gpcert.experiments.base import Experiment, Rows, Tables
+from gpcert.experiments.base import Experiment, Rows, Sources, Tables
 from gpcert.experiments.fits import ball_words, fit_cells, labelled, trained
 from gpcert.experiments.pictures import panels, shared_legend
 from gpcert.experiments.results import Finding, ResultFigure
-from gpcert.experiments.sources import Sources
 from gpcert.experiments.statistics import bootstrap, exceeds, opposite, share
 from gpcert.extras import Figure
 from gpcert.plots.curves import plot_safety
@@ -171,8 +170,7 @@ def draw(tables: Tables) -> Figure:
             first_unsafe=row["first unsafe"],
         )
         ax.set_title(f"{labelled(row['data'])}, test point {row['point']}")
-    shared_legend(figure)
-    return figure
+    return shared_legend(figure)
 
 
 EXPERIMENT = Experiment(

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 
 import gpcert
-from gpcert.experiments.base import Experiment, Piece, Rows, Tables
+from gpcert.experiments.base import Experiment, Piece, Rows, Sources, Tables
 from gpcert.experiments.pictures import logarithmic, panels
 from gpcert.experiments.results import Finding, ResultFigure, ResultTable
-from gpcert.experiments.sources import Sources
 from gpcert.experiments.statistics import Estimate, bootstrap, exceeds, opposite
 from gpcert.extras import Figure
 from gpcert.kernels import SquaredExponential

@@ -9,12 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.experiments.base import Experiment, Piece, Rows, Tables
-from gpcert.experiments.deltas import delta_rows, deltas_of
-from gpcert.experiments.fits import fit_cells, fitted, labelled
+from gpcert.experiments.base import Experiment, Piece, Rows, Sources, Tables
+from gpcert.experiments.fits import delta_study, deltas_of, labelled
 from gpcert.experiments.pictures import panels, shared_legend
 from gpcert.experiments.results import Finding, ResultFigure
-from gpcert.experiments.sources import Sources, subset
 from gpcert.experiments.statistics import Estimate, answer, bootstrap, exceeds, opposite
 from gpcert.extras import Axes, Figure
 from gpcert.plots.curves import plot_boxes
@@ -61,18 +59,9 @@ def pieces(settings: Settings) -> list[Piece]:
 
 def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) -> Rows:
     """One model, and delta at every point."""
-    key = {name: arguments[name] for name in KEY}
-    data = subset(sources.load(key["data"]), key["train"], settings.test, settings.random_state)
-    model = fitted(
-        data,
-        settings.epochs,
-        settings.random_state,
-        inference="ep",
-        sparse=key["method"],
-        n_inducing=key["inducing"],
-    )
-    deltas = delta_rows(model, key["data"], data.X_test[: settings.points], settings, key)
-    return {"models": [{**key, **fit_cells(model, data)}], "deltas": deltas}
+    kind = {"inference": "ep", "sparse": arguments["method"], "n_inducing": arguments["inducing"]}
+    train, epochs = arguments["train"], settings.epochs
+    return delta_study(settings, sources, arguments, train, epochs, **kind)
 
 
 def summary(tables: Tables) -> Rows:
@@ -183,8 +172,7 @@ def draw(tables: Tables) -> Figure:
     figure, each = panels(product(METHODS, names), columns=len(names))
     for ax, (method, data) in each:
         _panel(ax, _Grid(tables, data, method), f"{labelled(data)}, {method.upper()}")
-    shared_legend(figure, columns=3)
-    return figure
+    return shared_legend(figure, columns=3)
 
 
 def _panel(ax: Axes, grid: _Grid, title: str) -> None:

@@ -9,12 +9,10 @@ from typing import Any
 import numpy as np
 
 import gpcert
-from gpcert.experiments.base import Experiment, Rows, Tables
-from gpcert.experiments.fits import Case, labelled, trained
+from gpcert.experiments.base import Experiment, Rows, Sources, Tables
+from gpcert.experiments.fits import Case, image_shape, labelled, trained
 from gpcert.experiments.pictures import panels
-from gpcert.experiments.pixels import image_shape
 from gpcert.experiments.results import ResultFigure
-from gpcert.experiments.sources import Sources
 from gpcert.experiments.statistics import median_cells
 from gpcert.explain import Reason, contrastive, sufficient
 from gpcert.extras import Figure
