@@ -13,8 +13,7 @@ from gpcert.enclosures.goals import QuantityGoal
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import SklearnLogistic
 from gpcert.quantities import Share
-from gpcert.quantities.one_vs_rest import member_probabilities
-from gpcert.quantities.votes import committee_margin
+from gpcert.quantities.committee import committee_margin, member_probabilities
 from gpcert.regions import Region
 from gpcert.testing.arb_reference import ArbPosterior
 from gpcert.testing.strategies import (

@@ -11,10 +11,10 @@ import gpcert
 from gpcert.arrays import Backend
 from gpcert.enclosures.enclosure import plain_geometry
 from gpcert.enclosures.goals import QuantityGoal
-from gpcert.enclosures.quadratic_minimum import quadratic_minimum
+from gpcert.enclosures.polynomials import quadratic_minimum
 from gpcert.errors import InputError
 from gpcert.kernels import Matern, SquaredExponential
-from gpcert.kernels.expansions.geometry import Geometry
+from gpcert.kernels.expansions.base import Geometry
 from gpcert.likelihoods import Probit, SklearnLogistic
 from gpcert.posterior import Posterior
 from gpcert.quantities import Mean, Probability, Variance

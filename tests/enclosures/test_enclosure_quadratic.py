@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gpcert.arrays import Backend
 from gpcert.enclosures.enclosure import Enclosure
-from gpcert.enclosures.quadratic_minimum import quadratic_minimum, smallest_eigenvalue
+from gpcert.enclosures.polynomials import quadratic_minimum, smallest_eigenvalue
 from gpcert.kernels import SquaredExponential
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Box

@@ -15,7 +15,7 @@ from gpcert.enclosures.goals import QuantityGoal
 from gpcert.enclosures.inner_search import CellPolynomial, Level, at_least, stays_above
 from gpcert.enclosures.local_posterior import LocalPosterior
 from gpcert.kernels import Matern, SquaredExponential
-from gpcert.kernels.nodes.symmetric_tensors import dense, sorted_index
+from gpcert.kernels.nodes.moments import dense, sorted_index
 from gpcert.likelihoods import Probit
 from gpcert.models import GPClassifier
 from gpcert.quantities import Probability

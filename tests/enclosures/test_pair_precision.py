@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gpcert.arrays import backend_from_name, to_numpy
 from gpcert.enclosures import Evaluation, LocalPosterior
-from gpcert.enclosures.pair_precision import ClassPrecisions
+from gpcert.enclosures.stacked import ClassPrecisions
 from gpcert.enclosures.variance import VarianceOptions
 from gpcert.kernels import Matern, SquaredExponential
 from gpcert.kernels.expansions.higher_degrees import gram_terms, shared_gram_terms

@@ -22,7 +22,7 @@ from gpcert.attacks import (
     prediction_and_gradient,
 )
 from gpcert.certificates import Record, Status
-from gpcert.certificates.table import RecordTable
+from gpcert.certificates.record import RecordTable
 from gpcert.committee import Model
 from gpcert.extras import Axes
 from gpcert.frames import labels_of

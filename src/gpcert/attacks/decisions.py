@@ -22,8 +22,8 @@ from gpcert.errors import InputError
 from gpcert.likelihoods import ClassLikelihood, ScalarLikelihood
 from gpcert.posterior import Posterior
 from gpcert.quantities import ClassSums, Probability
-from gpcert.quantities.classes import margins
-from gpcert.quantities.votes import committee_margin
+from gpcert.quantities.committee import committee_margin
+from gpcert.quantities.compound import margins
 from gpcert.several import Outputs
 
 

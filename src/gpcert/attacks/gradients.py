@@ -19,7 +19,7 @@ from gpcert.errors import InputError
 from gpcert.likelihoods import ClassLikelihood, ScalarLikelihood
 from gpcert.posterior import Posterior
 from gpcert.quantities import Probability, Share
-from gpcert.quantities.one_vs_rest import member_probabilities
+from gpcert.quantities.committee import member_probabilities
 
 ROWS = 1024
 """Points whose kernel values are held at once."""

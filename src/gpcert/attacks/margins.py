@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gpcert.attacks.functions import Both, LazyFunction, means_and_gradients
-from gpcert.quantities.deviation import deviation_of
+from gpcert.quantities.compound import deviation_of
 from gpcert.several import Outputs
 
 

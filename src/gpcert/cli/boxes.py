@@ -11,7 +11,7 @@ import numpy as np
 import typer
 
 from gpcert.api import bound_boxes
-from gpcert.certificates.box_bounds import BoxBounds
+from gpcert.certificates.boxes import BoxBounds
 from gpcert.cli import options
 from gpcert.cli.exits import ExitCode
 from gpcert.cli.models import load_model

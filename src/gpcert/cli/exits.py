@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from gpcert.certificates import CertificateTable, Status
-from gpcert.certificates.table import RecordTable
+from gpcert.certificates.record import RecordTable
 from gpcert.cli.streams import flush
 from gpcert.cli.terminal import error_console, say_error
 from gpcert.errors import InputError, MissingExtraError

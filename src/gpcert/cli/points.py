@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from gpcert.certificates.table import RecordTable
+from gpcert.certificates.record import RecordTable
 from gpcert.errors import InputError
 
 T = TypeVar("T", bound=RecordTable[Any])

@@ -13,7 +13,7 @@ import typer
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from gpcert.certificates.table import RecordTable
+from gpcert.certificates.record import RecordTable
 from gpcert.cli.exits import ExitCode, settled
 from gpcert.cli.pictures import Picture
 from gpcert.cli.terminal import cells, console, error_console, option, say, table

@@ -19,8 +19,8 @@ from typing import Any, Self
 import numpy as np
 
 from gpcert.certificates import Record
+from gpcert.certificates.record import cells_of
 from gpcert.certificates.schema import Cell, cell
-from gpcert.certificates.table import cells_of
 from gpcert.errors import InputError
 from gpcert.extras import DataFrame, optional
 

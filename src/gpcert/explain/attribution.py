@@ -13,7 +13,7 @@ from gpcert.adapters import as_posterior
 from gpcert.api.words import read_seed, verb
 from gpcert.arrays import whole_number
 from gpcert.certificates import Record
-from gpcert.certificates.shown import MOST_ROWS, Shown
+from gpcert.certificates.text import MOST_ROWS, Shown
 from gpcert.errors import InputError
 from gpcert.explain.arguments import named, output_index, read_some
 from gpcert.explain.predictions import output_labels, predictions

@@ -19,8 +19,7 @@ from gpcert.api.regions import Where
 from gpcert.api.words import TableWords, read_tolerance, verb
 from gpcert.certificates import Interval
 from gpcert.certificates.record import Searched
-from gpcert.certificates.shown import MOST_ROWS, Shown
-from gpcert.certificates.text import interval_text
+from gpcert.certificates.text import MOST_ROWS, Shown, interval_text
 from gpcert.committee import Model
 from gpcert.errors import InputError
 from gpcert.explain.arguments import named, read_moves, read_some

@@ -18,10 +18,8 @@ from gpcert.api.progress import Line, margin_text, progress_line
 from gpcert.api.regions import Where
 from gpcert.api.rules import RuleOptions, decision_rule
 from gpcert.api.words import Means, RangeWords, read_tolerance, read_x, verb
-from gpcert.certificates.record import Searched
-from gpcert.certificates.shown import Shown
-from gpcert.certificates.table import COST, RecordTable, cells_of
-from gpcert.certificates.text import table_shown
+from gpcert.certificates.record import COST, RecordTable, Searched, cells_of
+from gpcert.certificates.text import Shown, table_shown
 from gpcert.committee import Committee, Model
 from gpcert.errors import InputError
 from gpcert.explain.arguments import region_around, with_free

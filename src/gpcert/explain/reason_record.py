@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 
 from gpcert.certificates import Interval, Status
-from gpcert.certificates.record import Searched
-from gpcert.certificates.shown import Shown
-from gpcert.certificates.table import COST, RecordTable, cells_of
-from gpcert.certificates.text import region_text
+from gpcert.certificates.record import COST, RecordTable, Searched, cells_of
+from gpcert.certificates.text import Shown, region_text
 from gpcert.errors import InputError
 from gpcert.explain.arguments import shown
 from gpcert.extras import Axes, DataFrame, optional

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gpcert.arrays import to_numpy
-from gpcert.kernels.nodes.symmetric_tensors import sorted_index
+from gpcert.kernels.nodes.moments import sorted_index
 from gpcert.rounding import TINY, gamma
 from gpcert.testing.balls import coefficients, dot, exact, flint, series_length
 from gpcert.testing.feature_lengths import diagonal_coefficients, line_surface, remainder_length

@@ -32,7 +32,7 @@ from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import MultinomialProbit, Softmax
 from gpcert.posterior import Posterior
 from gpcert.quantities import ClassSums
-from gpcert.quantities.classes import margins
+from gpcert.quantities.compound import margins
 from gpcert.regions import Box
 from gpcert.spectral import largest_eigenvalue
 from gpcert.testing.effort import crossed, examples

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from gpcert.arrays import Backend, to_numpy
 from gpcert.enclosures import Evaluation, LocalPosterior
 from gpcert.enclosures.paper import PaperEnclosures
-from gpcert.enclosures.paper.safe_dual import (
+from gpcert.enclosures.paper.relaxation import (
     Multipliers,
     dual_bound,
     interval_bound,

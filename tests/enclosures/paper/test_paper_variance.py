@@ -12,9 +12,8 @@ from gpcert.arrays import Backend, backend_from_name, to_numpy
 from gpcert.enclosures import Evaluation, LocalPosterior
 from gpcert.enclosures.paper import PaperEnclosures
 from gpcert.enclosures.paper.programs import CellPrograms, solve_quadratic
-from gpcert.enclosures.paper.safe_dual import Multipliers, dual_bound
-from gpcert.enclosures.paper.square_form import SquareForm
-from gpcert.enclosures.paper.variance_bound import least_difference
+from gpcert.enclosures.paper.relaxation import Multipliers, dual_bound
+from gpcert.enclosures.paper.variance import SquareForm, least_difference
 from gpcert.kernels import Matern, SquaredExponential
 from gpcert.posterior import Posterior
 from gpcert.regions import Box

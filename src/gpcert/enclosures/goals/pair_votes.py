@@ -16,9 +16,9 @@ from gpcert.enclosures.enclosure import Enclosure
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.goals.base import GoalBound, lower_bound, upper_at_center
 from gpcert.enclosures.goals.scalar import least_mean
-from gpcert.enclosures.two_sided import Units
+from gpcert.enclosures.mean import Units
 from gpcert.quantities import PairVotes
-from gpcert.quantities.votes import counted
+from gpcert.quantities.committee import counted
 from gpcert.rounding import down
 
 JUMPS = 3
