@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
@@ -151,9 +151,9 @@ class Experiment:
     captions : the tables in their order; a setting is named in braces.
     figures : the figures, and what draws them from the tables.
     pieces : `settings -> pieces`; what is computed, taken apart.
-    summary : `tables of the computed rows -> rows by table`, those that follow from these; a table
-        of the same name is replaced.
-    findings : `tables -> findings`; the claims of the paper beside our numbers.
+    summary : `tables of the computed rows -> (table, row)` one by one, what follows from these;
+        a table of the same name is replaced.
+    findings : `tables -> findings` one by one; the claims of the paper beside our numbers.
     notes : what a reader should know about the settings and where they differ from the paper's.
     random_state : the seed that the settings hold, written beside the numbers.
     """
@@ -165,8 +165,8 @@ class Experiment:
     captions: Mapping[str, str]
     figures: Mapping[ResultFigure, Callable[[Tables], Figure]]
     pieces: Callable[[Any], Sequence[Piece]] = one_per_case
-    summary: Callable[[Tables], Rows] = lambda tables: {}
-    findings: Callable[[Tables], Sequence[Finding]] = lambda tables: ()
+    summary: Callable[[Tables], Iterable[tuple[str, Row]]] = lambda tables: ()
+    findings: Callable[[Tables], Iterable[Finding]] = lambda tables: ()
     notes: tuple[str, ...] = ()
     random_state: int = 0
 
@@ -200,7 +200,10 @@ class Experiment:
             return {name: ResultTable.of(name, titles[name], own) for name, own in rows.items()}
 
         found = made(rows)
-        found |= made(self.summary(found))
+        more: Rows = {}
+        for name, row in self.summary(found):
+            more.setdefault(name, []).append(row)
+        found |= made(more)
         return tuple(found[name] for name in titles)
 
     def judged(self, result: ExperimentResult) -> ExperimentResult:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,25 +72,24 @@ def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) 
     return {"curves": curves, "points": points}
 
 
-def summary(tables: Tables) -> Rows:
+def summary(tables: Tables) -> Iterator[tuple[str, Row]]:
     """How near the bounds are."""
-    tightness = []
     for data, points in tables["points"].groups("data").items():
         right = points.where(right=True).records()
         both = [row for row in right if row["refuted at"] is not None]
+        proved = [row["proved up to"] for row in right]
         ratios = [row["proved up to"] / row["refuted at"] for row in both]
-        proved = "median proved"
-        tightness.append(
+        yield (
+            "tightness",
             {
                 "data": data,
                 "points": len(points.rows),
                 "right": len(right),
-                **median_cells([row["proved up to"] for row in right], proved, f"{proved} "),
+                **median_cells(proved, "median proved", "median proved "),
                 "refuted": len(both),
                 **median_cells(ratios, "ratio", "ratio "),
-            }
+            },
         )
-    return {"tightness": tightness}
 
 
 def draw(tables: Tables) -> Figure:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 import numpy as np
 
-from gpcert.experiments.base import Experiment, Piece, Rows, Sources, Tables
+from gpcert.experiments.base import Experiment, Piece, Row, Rows, Sources, Tables
 from gpcert.experiments.fits import delta_study, deltas_of, labelled
 from gpcert.experiments.pictures import panels, shared_legend
 from gpcert.experiments.results import Finding, ResultFigure
@@ -64,13 +64,11 @@ def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) 
     return delta_study(settings, sources, arguments, train, epochs, **kind)
 
 
-def summary(tables: Tables) -> Rows:
+def summary(tables: Tables) -> Iterator[tuple[str, Row]]:
     """The models with their mean delta."""
-    models = []
     for row in tables["models"].records():
         values = deltas_of(tables["deltas"], **{name: row[name] for name in KEY})
-        models.append({**row, **bootstrap(values, np.mean).cells("mean delta")})
-    return {"models": models}
+        yield "models", {**row, **bootstrap(values, np.mean).cells("mean delta")}
 
 
 class _Grid:
@@ -103,14 +101,14 @@ class _Grid:
         return max(row["accuracy"] for row in self.models if row["train"] == self.train[-1]) - few
 
 
-def findings(tables: Tables) -> list[Finding]:
+def findings(tables: Tables) -> Iterator[Finding]:
     """The claims of Section 6.3, one by one."""
-    found = []
     for data in tables["models"].distinct("data"):
         grids = [_Grid(tables, data, method) for method in METHODS]
-        falls = [_training(data, method, g) for method, g in zip(METHODS, grids, strict=True)]
-        found += [_accuracy(data, grids), *falls, _inducing(data, grids)]
-    return found
+        yield _accuracy(data, grids)
+        for method, grid in zip(METHODS, grids, strict=True):
+            yield _training(data, method, grid)
+        yield _inducing(data, grids)
 
 
 GAINS = {"mnist38": "about 2 %", "fashion-ts": "about 6 %", "digits38": "about 2 % (MNIST38)"}

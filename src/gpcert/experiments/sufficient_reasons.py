@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 import gpcert
-from gpcert.experiments.base import Experiment, Rows, Sources, Tables
+from gpcert.experiments.base import Experiment, Row, Rows, Sources, Tables
 from gpcert.experiments.fits import Case, image_shape, labelled, trained
 from gpcert.experiments.pictures import panels
 from gpcert.experiments.results import ResultFigure
@@ -73,21 +73,13 @@ def _pixels(x: np.ndarray, found: Reason) -> list[dict[str, Any]]:
     ]
 
 
-def summary(tables: Tables) -> Rows:
+def summary(tables: Tables) -> Iterator[tuple[str, Row]]:
     """Sizes of the reasons."""
-    sizes = []
-    for key, own in tables["reasons"].groups("data", "what", "radius").items():
+    for (data, what, radius), own in tables["reasons"].groups("data", "what", "radius").items():
         known = [count for count in own.column("pixels") if count is not None]
-        sizes.append(
-            {
-                **dict(zip(("data", "what", "radius"), key, strict=True)),
-                "images": len(own.rows),
-                "with a reason": len(known),
-                **median_cells(known, "median pixels"),
-                "proved minimal": own.column("maybe superfluous").count(0),
-            }
-        )
-    return {"sizes": sizes}
+        row = {"data": data, "what": what, "radius": radius, "images": len(own.rows)}
+        row |= {"with a reason": len(known), **median_cells(known, "median pixels")}
+        yield "sizes", {**row, "proved minimal": own.column("maybe superfluous").count(0)}
 
 
 def draw(tables: Tables) -> Figure:
