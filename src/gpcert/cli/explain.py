@@ -21,7 +21,7 @@ from gpcert.cli.results import Files, Picture
 from gpcert.cli.terminal import ExitCode, above, below, cells, option, say, say_written, table
 from gpcert.committee import Model
 from gpcert.errors import InputError
-from gpcert.explain.names import shown
+from gpcert.explain.arguments import shown
 from gpcert.explain.rankings import Ranking
 from gpcert.search import StopReason
 
