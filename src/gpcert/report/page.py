@@ -8,8 +8,8 @@ from html import escape
 from importlib.resources import files
 from pathlib import Path
 
+from gpcert.archive import to_json
 from gpcert.experiments.results import Cell, ExperimentResult, ResultFigure, ResultTable
-from gpcert.json_text import to_json
 from gpcert.report.wording import (
     CLAIM_HEADS,
     MARKS,
