@@ -15,8 +15,8 @@ from typing import Annotated
 from gpcert.arrays import Array, PerCell, namespace
 from gpcert.enclosures.classes.outputs import LatentOutputs
 from gpcert.enclosures.evaluation import Evaluation
+from gpcert.enclosures.kernel_form import FormFunction, monotone_signs
 from gpcert.enclosures.local_posterior import LocalCommittee
-from gpcert.enclosures.monotone import FormFunction, monotone_signs
 from gpcert.kernels.expansions.squared_exponential import (
     LocalSquaredExponential,
     WeightedExpansion,

@@ -25,7 +25,7 @@ from gpcert.enclosures.classes.faces import has_faces, least_on_faces
 from gpcert.enclosures.classes.outputs import LatentOutputs
 from gpcert.enclosures.classes.pairs import PairBounds
 from gpcert.enclosures.enclosure import Enclosure
-from gpcert.enclosures.monotone import FormFunction
+from gpcert.enclosures.kernel_form import FormFunction
 from gpcert.likelihoods import BinaryLikelihood
 from gpcert.rounding import TINY, down, gamma, nonnegative, up, up_float
 

@@ -33,9 +33,9 @@ from gpcert.enclosures.classes.outputs import LatentOutputs
 from gpcert.enclosures.classes.reference import Reference
 from gpcert.enclosures.classes.remainder import higher_degrees, shrunk_bounds
 from gpcert.enclosures.classes.sum_model import sum_model
-from gpcert.enclosures.enclosure import Enclosure, LevelBound
+from gpcert.enclosures.enclosure import Enclosure
 from gpcert.enclosures.inner_search import Level
-from gpcert.enclosures.polynomials import smallest_eigenvalue
+from gpcert.enclosures.polynomials import Minimum, smallest_eigenvalue
 from gpcert.integrals.derivative_bounds import UNIMODAL_BOUNDS
 from gpcert.kernels.expansions.base import reach
 from gpcert.kernels.exponentials import growth_chord
@@ -53,7 +53,7 @@ class ClassProblem:
     place: Reference
 
 
-def taylor_bound(problem: ClassProblem, jet: ClassJet, enough: float | None = None) -> LevelBound:
+def taylor_bound(problem: ClassProblem, jet: ClassJet, enough: float | None = None) -> Minimum:
     """See the module. `lower` (B,), minus infinity where nothing is known; `point` (B, f).
 
     Where the bound is less than `enough`, if that is given, sub-boxes are asked for it (5.9).
@@ -68,7 +68,7 @@ def least_sum(
     slopes: Slopes,
     lost: PerCell,
     enough: float | None = None,
-) -> LevelBound:
+) -> Minimum:
     """Lower bound of `value + p.da + <Q, dV> / 2 + second-order part - lost` over the cells."""
     place = problem.place
     xp = namespace(place.L)
@@ -96,7 +96,7 @@ def least_sum(
     lower = lowest(best.lower, slice(None))
     if enough is not None:
         lower = Level(lowest, bent, best).reached(lower, enough)
-    return LevelBound(lower, best.point)
+    return Minimum(lower, best.point)
 
 
 def center_range(problem: ClassProblem, jet: ClassJet) -> tuple[PerCell, PerCell]:
