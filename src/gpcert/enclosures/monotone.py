@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from gpcert.arrays import Array, PerRow, Rows, namespace
-from gpcert.kernels.expansions.box_metric import BoxMetric, box_metric
+from gpcert.kernels.expansions.higher_degrees import BoxMetric, box_metric
 from gpcert.kernels.expansions.squared_exponential import (
     LocalSquaredExponential,
     WeightedExpansion,

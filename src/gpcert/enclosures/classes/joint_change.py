@@ -20,7 +20,7 @@ from gpcert.class_layout import ClassLayout
 from gpcert.enclosures.classes.latent import FirstOrder, linear_reach, weight_growth
 from gpcert.enclosures.classes.longest_image import longest_image
 from gpcert.enclosures.classes.outputs import LatentOutputs
-from gpcert.kernels.expansions.geometry import Geometry
+from gpcert.kernels.expansions.base import Geometry
 from gpcert.rounding import gamma, root, up
 
 

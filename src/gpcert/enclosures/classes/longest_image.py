@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from gpcert.arrays import Array, PerCell, PerCellAndFeature, namespace
-from gpcert.enclosures.quadratic_minimum import smallest_eigenvalue
+from gpcert.enclosures.polynomials import smallest_eigenvalue
 from gpcert.rounding import TINY, gamma, nonnegative, root, up
 
 ROUNDS = 8

@@ -5,11 +5,10 @@ from __future__ import annotations
 from gpcert.arrays import Array, PerCell, PerCellAndFeature, namespace
 from gpcert.enclosures.enclosure import plain_geometry
 from gpcert.enclosures.evaluation import Evaluation
-from gpcert.enclosures.mean import MeanEnclosure
+from gpcert.enclosures.mean import MeanEnclosure, Units
 from gpcert.enclosures.stacked import StackedVariances
-from gpcert.enclosures.two_sided import Units
 from gpcert.enclosures.variance import VarianceEnclosure
-from gpcert.kernels.expansions.geometry import Geometry
+from gpcert.kernels.expansions.base import Geometry
 from gpcert.rounding import up
 
 

@@ -35,9 +35,9 @@ from gpcert.enclosures.classes.remainder import higher_degrees, shrunk_bounds
 from gpcert.enclosures.classes.sum_model import sum_model
 from gpcert.enclosures.enclosure import Enclosure, LevelBound
 from gpcert.enclosures.inner_search import Level
-from gpcert.enclosures.quadratic_minimum import smallest_eigenvalue
+from gpcert.enclosures.polynomials import smallest_eigenvalue
 from gpcert.integrals.derivative_bounds import UNIMODAL_BOUNDS
-from gpcert.kernels.expansions.geometry import reach
+from gpcert.kernels.expansions.base import reach
 from gpcert.kernels.exponentials import growth_chord
 from gpcert.likelihoods import ClassLikelihood
 from gpcert.rounding import down, gamma, root, up
