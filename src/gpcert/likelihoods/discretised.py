@@ -28,10 +28,14 @@ import numpy as np
 from gpcert.arrays import Array, Reals, finite_array, namespace
 from gpcert.deadline import checkpoint
 from gpcert.errors import InputError
-from gpcert.integrals.gaussian_integral import gaussian_integral_range, score
-from gpcert.integrals.special import normal_cdf, normal_cdf_bounds, normal_pdf
-from gpcert.likelihoods.base import ScalarLikelihood
-from gpcert.likelihoods.segments import check_latent, check_segment, mean_lower
+from gpcert.integrals.special import (
+    gaussian_integral_range,
+    normal_cdf,
+    normal_cdf_bounds,
+    normal_pdf,
+    score,
+)
+from gpcert.likelihoods.base import ScalarLikelihood, check_latent, check_segment, mean_lower
 from gpcert.rounding import U, down, gamma, nonnegative, up
 
 Link = Callable[[np.ndarray], np.ndarray]

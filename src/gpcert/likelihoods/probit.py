@@ -11,10 +11,8 @@ from typing import Any, ClassVar
 from gpcert.arrays import Array, Reals, finite_array, namespace
 from gpcert.errors import InputError
 from gpcert.fusion import fused
-from gpcert.integrals.gaussian_integral import score
-from gpcert.integrals.special import normal_cdf, normal_cdf_bounds, normal_pdf
-from gpcert.likelihoods.base import BinaryLikelihood
-from gpcert.likelihoods.segments import check_latent, check_segment, mean_lower
+from gpcert.integrals.special import normal_cdf, normal_cdf_bounds, normal_pdf, score
+from gpcert.likelihoods.base import BinaryLikelihood, check_latent, check_segment, mean_lower
 from gpcert.rounding import TINY, down, nonnegative, up
 
 _LAPSE_ROUNDINGS = 3  # 1 - 2 e, the product and the sum, of numbers >= 0: errors add up

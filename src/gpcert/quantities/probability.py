@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from gpcert.arrays import Array, PerCell, Reals, namespace
 from gpcert.likelihoods import ScalarLikelihood
-from gpcert.likelihoods.segments import LARGEST_SEGMENT
+from gpcert.likelihoods.base import LARGEST_SEGMENT
 from gpcert.quantities.output import OutputQuantity
 
 WORTHWHILE_GAIN = 1e-3

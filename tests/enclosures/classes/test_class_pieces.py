@@ -11,8 +11,8 @@ from hypothesis import given, settings
 import gpcert
 from gpcert.arrays import to_numpy
 from gpcert.class_layout import class_layout
+from gpcert.enclosures.classes.jets import class_jet, weighted_jet
 from gpcert.enclosures.classes.latent import Shapes, variance_first_order
-from gpcert.enclosures.classes.moments import class_jet, weighted_jet
 from gpcert.enclosures.classes.outputs import LatentOutputs
 from gpcert.enclosures.classes.taylor_bound import taylor_bound
 from gpcert.enclosures.classes.variance_pieces import _moved, _piece

@@ -10,23 +10,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpcert.arrays import to_numpy
-from gpcert.enclosures.classes.moments import (
+from gpcert.enclosures.classes.jets import (
     ClassJet,
     class_jet,
     coupled_jet,
     law_jet,
     weighted_jet,
 )
-from gpcert.enclosures.classes.orthogonal_rest import orthogonal_rest, unexplained
-from gpcert.enclosures.classes.remainder import degree_bound, higher_degrees, shrunk_bounds
+from gpcert.enclosures.classes.remainder import (
+    degree_bound,
+    higher_degrees,
+    orthogonal_rest,
+    shrunk_bounds,
+    unexplained,
+)
 from gpcert.enclosures.classes.taylor_bound import (
     ClassProblem,
     center_range,
     missed_bends,
     taylor_bound,
 )
-from gpcert.integrals.derivative_bounds import UNIMODAL_BOUNDS
-from gpcert.integrals.moments import ClassMoments
+from gpcert.integrals.moments import UNIMODAL_BOUNDS, ClassMoments
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import MultinomialProbit, Softmax
 from gpcert.posterior import Posterior

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpcert.arrays import to_numpy
-from gpcert.enclosures.classes.independent_law import nearest_variances
 from gpcert.enclosures.classes.metric import measure
-from gpcert.enclosures.classes.orthogonal_rest import unexplained
+from gpcert.enclosures.classes.reference import nearest_variances
+from gpcert.enclosures.classes.remainder import unexplained
 from gpcert.enclosures.classes.taylor_bound import center_range, lost_beyond, taylor_bound
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import MultinomialProbit, Softmax

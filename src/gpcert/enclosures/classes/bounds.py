@@ -11,23 +11,22 @@ from typing import Any
 
 from gpcert.arrays import Array, PerCell, PerCellAndFeature, namespace
 from gpcert.class_layout import ClassLayout
-from gpcert.enclosures.classes.leading import Leader
-from gpcert.enclosures.classes.moments import (
+from gpcert.enclosures.classes.jets import (
     ClassJet,
     coupled_jet,
     independent_jet,
     law_jet,
 )
-from gpcert.enclosures.classes.orthogonal_rest import orthogonal_rest
+from gpcert.enclosures.classes.leading import Leader
 from gpcert.enclosures.classes.outputs import LatentOutputs
 from gpcert.enclosures.classes.pairs import PairBounds
 from gpcert.enclosures.classes.reference import Reference, reference
+from gpcert.enclosures.classes.remainder import orthogonal_rest
 from gpcert.enclosures.classes.taylor_bound import ClassProblem, center_range, taylor_bound
 from gpcert.enclosures.classes.variance_pieces import MOST_DIFFERENCES, variance_pieces_bound
 from gpcert.enclosures.enclosure import LevelBound
 from gpcert.enclosures.evaluation import Evaluation
-from gpcert.integrals.derivative_bounds import UNIMODAL_BOUNDS
-from gpcert.integrals.moments import ClassMoments
+from gpcert.integrals.moments import UNIMODAL_BOUNDS, ClassMoments
 from gpcert.likelihoods import ClassLikelihood, Softmax
 from gpcert.regions.image import ImageCells
 from gpcert.rounding import TINY, down, gamma, nonnegative

@@ -12,9 +12,13 @@ from typing import Annotated
 import numpy as np
 
 from gpcert.arrays import Array, PerCell, namespace
-from gpcert.enclosures.classes.joint_change import JointBends, joint_sizes, spectral_size
+from gpcert.enclosures.classes.joint_change import (
+    JointBends,
+    joint_sizes,
+    longest_image,
+    spectral_size,
+)
 from gpcert.enclosures.classes.latent import FirstOrder, linear_reach
-from gpcert.enclosures.classes.longest_image import longest_image
 from gpcert.kernels.expansions.geometry import Geometry, reach
 from gpcert.rounding import gamma, root, up
 

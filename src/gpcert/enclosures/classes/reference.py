@@ -1,6 +1,10 @@
-"""The reference point of a cell: latent means and covariance about which it is expanded.
+"""The reference of a cell: latent means and covariance about which it is expanded.
 
-Proofs: docs/mathematics.md, statements 1.7 and 10.5.
+Class probabilities do not see a shift that all latent values share, and the likelihood does not
+inform it: the posterior covariance of coupled classes is nearly a diagonal plus a multiple of
+`1 1^T`. So that of many classes is near one of independent classes; any reference is sound.
+
+Proofs: docs/mathematics.md, statements 1.7, 10.5 and 10.13.
 """
 
 from __future__ import annotations
@@ -13,7 +17,6 @@ import numpy as np
 
 from gpcert.arrays import Array, PerCell, PerCellAndClass, namespace
 from gpcert.class_layout import ClassLayout
-from gpcert.enclosures.classes.independent_law import nearest_variances
 from gpcert.enclosures.classes.joint_change import joint_bends
 from gpcert.enclosures.classes.latent import (
     FirstOrder,
@@ -28,6 +31,61 @@ from gpcert.enclosures.classes.outputs import LatentOutputs
 from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.likelihoods import ClassLikelihood
 from gpcert.rounding import gamma, root, up
+
+LEAST_VARIANCE = 1e-2
+"""Smallest variance of a class: derivatives are averages over it."""
+
+LEAST_PART = 1e-8
+"""The same relative to the largest, so that whitening stays well conditioned."""
+
+RIDGE = 1e-9
+"""Keeps the equations regular where one class has next to no variance."""
+
+ROUNDS = 3
+"""Least-squares steps in the metric of the law found before; two are enough where it is near."""
+
+
+def nearest_variances(V: Annotated[Array, "B n n"]) -> PerCellAndClass:
+    """(B, m): variances D of independent classes whose differences `f_k - f_0` have a covariance
+    near V (B, n, n), in the Frobenius norm of its own metric.
+
+    With C the matrix of the differences, `C^T (C D C^T)^-1 C = D^-1/2 Pi D^-1/2` and
+    `Pi = I - u u^T`, u the unit vector along `D^-1/2 1`. The squared distance of a difference E is
+    `trace(Pi E' Pi E')`, `E' = D^-1/2 E D^-1/2`; a change of D by `D x` makes it least where
+    `(Pi * Pi) x = diag(Pi E' Pi)`, products entry by entry.
+    """
+    xp = namespace(V)
+    m = V.shape[1] + 1
+    full = _with_first(V)
+    one = xp.asarray(np.eye(m), device=V.device)
+    D = xp.ones_like(full[:, 0])
+    for _ in range(ROUNDS):
+        scale = 1.0 / xp.sqrt(D)
+        u = scale / xp.sqrt(xp.sum(scale * scale, axis=1, keepdims=True))
+        Pi = one - u[:, :, None] * u[:, None, :]
+        E = scale[:, :, None] * full * scale[:, None, :] - one
+        right = xp.linalg.diagonal(Pi @ E @ Pi)
+        change = xp.linalg.solve(Pi * Pi + RIDGE * one, right[:, :, None])[:, :, 0]
+        D = _positive(D * (1.0 + change))
+    return D
+
+
+def _with_first(V: Array) -> Array:
+    """(B, m, m): the covariance with class 0, of which nothing is known, at 0."""
+    xp = namespace(V)
+    wide = xp.concat([0.0 * V[:, :, :1], V], axis=2)
+    return xp.concat([0.0 * wide[:, :1], wide], axis=1)
+
+
+def _positive(D: Array) -> Array:
+    """Raised to the smallest that is allowed; 1 where something is not a number."""
+    xp = namespace(D)
+    known = xp.all(xp.isfinite(D), axis=1)[:, None]
+    D = xp.where(known, D, xp.ones_like(D))
+    largest = xp.max(D, axis=1, keepdims=True)
+    least = xp.maximum(LEAST_PART * largest, xp.full_like(largest, LEAST_VARIANCE))
+    return xp.maximum(D, least + 0.0 * D)
+
 
 SMALLEST_VARIANCE = 1e-2
 """Smallest eigenvalue of the reference covariance: derivatives are found as averages over it. A

@@ -26,17 +26,15 @@ import numpy as np
 
 from gpcert.arrays import Array, PerCell, namespace
 from gpcert.class_layout import ClassLayout
+from gpcert.enclosures.classes.jets import ClassJet, derivative_norm
 from gpcert.enclosures.classes.metric import Sizes
-from gpcert.enclosures.classes.moments import ClassJet, derivative_norm
-from gpcert.enclosures.classes.orthogonal_rest import orthogonal_rest
-from gpcert.enclosures.classes.outputs import LatentOutputs
+from gpcert.enclosures.classes.outputs import LatentOutputs, sum_model
 from gpcert.enclosures.classes.reference import Reference
-from gpcert.enclosures.classes.remainder import higher_degrees, shrunk_bounds
-from gpcert.enclosures.classes.sum_model import sum_model
+from gpcert.enclosures.classes.remainder import higher_degrees, orthogonal_rest, shrunk_bounds
 from gpcert.enclosures.enclosure import Enclosure, LevelBound
 from gpcert.enclosures.inner_search import Level
 from gpcert.enclosures.quadratic_minimum import smallest_eigenvalue
-from gpcert.integrals.derivative_bounds import UNIMODAL_BOUNDS
+from gpcert.integrals.moments import UNIMODAL_BOUNDS
 from gpcert.kernels.expansions.geometry import reach
 from gpcert.kernels.exponentials import growth_chord
 from gpcert.likelihoods import ClassLikelihood

@@ -21,12 +21,11 @@ from dataclasses import replace
 
 from gpcert.arrays import Array, PerCell, namespace
 from gpcert.deadline import checkpoint
+from gpcert.enclosures.classes.jets import ClassJet, derivative_norm
 from gpcert.enclosures.classes.joint_change import spectral_size
 from gpcert.enclosures.classes.metric import Sizes
-from gpcert.enclosures.classes.moments import ClassJet, derivative_norm
-from gpcert.enclosures.classes.orthogonal_rest import orthogonal_rest
 from gpcert.enclosures.classes.reference import Reference, frobenius
-from gpcert.enclosures.classes.remainder import higher_degrees
+from gpcert.enclosures.classes.remainder import higher_degrees, orthogonal_rest
 from gpcert.enclosures.classes.taylor_bound import (
     ClassProblem,
     Slopes,

@@ -15,7 +15,7 @@ from gpcert.enclosures.goals.compound import part_bound, ranges, ranges_at_cente
 from gpcert.enclosures.goals.scalar import least_mean
 from gpcert.enclosures.probability_plane import LatentRange, ProbabilityPlane, latent_range
 from gpcert.kernels.expansions.geometry import Geometry
-from gpcert.likelihoods.smoothed_link import SmoothedLink
+from gpcert.likelihoods.logistic import SmoothedLink
 from gpcert.quantities import LeastSum, Probability, Share, Votes
 from gpcert.rounding import down, gamma, nonnegative, up
 

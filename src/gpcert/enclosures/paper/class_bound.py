@@ -35,7 +35,7 @@ from gpcert.enclosures.paper.latent_grid import (
     link_range,
 )
 from gpcert.errors import InputError
-from gpcert.integrals.gaussian_integral import gaussian_integral_range
+from gpcert.integrals.special import gaussian_integral_range
 from gpcert.likelihoods import ClassLikelihood
 from gpcert.rounding import TINY, down, gamma, nonnegative, up
 

@@ -1,7 +1,7 @@
 """Ranges of the latent differences over a cell, and of one of them given the other; their partition
 into boxes, and the links' values at its corners.
 
-With m classes only `d_k = f_k - f_0`, k = 1..n, n = m - 1, matter (`likelihoods.classes`). So the
+With m classes only `d_k = f_k - f_0`, k = 1..n, n = m - 1, matter (`likelihoods.base`). So the
 paper's partition of the latent space is one of R^(m-1): the same propositions with one variable
 less, M^2 instead of M^3 intervals for three classes.
 
