@@ -33,14 +33,29 @@ SMOOTHING_BOUNDS = (0.39895, 0.24198, 0.39895, 0.5506)
 """`e_n >= sup |phi^(n-1)|`, n = 1..4 (Statement 8.1)."""
 
 
-class SmoothedLink(BinaryLikelihood):
-    """`F(mu, v) = E link(mu + sqrt(v) t)` for a smooth link that rises from 0 to `total` <= 1.
+_LARGEST_EXPONENT = 600.0
+"""exp(-600) is a normal number: slopes are cut there and keep their ratio instead of vanishing."""
 
-    The link's derivative must be symmetric and unimodal (see `monotone_minimum`).
+
+class SmoothedLink(BinaryLikelihood):
+    """`F(mu, v) = E link(mu + sqrt(v) t)` for a smooth link that rises from 0 to `total` <= 1;
+    `F = (total + sum_i c_i erf(mu / sqrt(d_i + 2 v))) / 2`, up to `link_error`.
+
+    The mixture link is `(total + sum_i c_i erf(x / sqrt d_i)) / 2`, and
+    `E erf((mu + sqrt(v) t) / sqrt d) = erf(mu / sqrt(d + 2 v))` (Rasmussen & Williams 2006,
+    eq. 3.82). If the true link differs from it by at most `link_error` everywhere, so does F from
+    this formula for every mu and v: an average does not enlarge a uniform error. The link's
+    derivative must be symmetric and unimodal (see `monotone_minimum`).
     """
 
     link_bounds: ClassVar[tuple[float, float, float, float]]
     """`c_n >= sup |link^(n)|`, n = 1..4."""
+
+    terms: ClassVar[tuple[tuple[float, float], ...]]
+    """The pairs `(d_i, c_i)`; d_i may carry one rounding. The largest d_i has a positive c_i."""
+
+    link_error: ClassVar[float]
+    """`>= sup |link - mixture link|` in real arithmetic."""
 
     def derivative_bound(self, order: int, v: Reals) -> Reals:
         """Upper bound of `|d^n F / dmu^n|` at variances >= v, for n = `order` in 1..4.
@@ -108,47 +123,6 @@ class SmoothedLink(BinaryLikelihood):
         curvature = curvature + 0.25 * self.derivative_bound(4, start)
         return up(0.5 * curvature * length * length, 12)
 
-
-def split_segment(v_low: PerCell, v_high: PerCell) -> Annotated[Array, "B pieces"]:
-    """Points from v_low to v_high along a new last axis, `PIECES + 1`, geometric in `1 + v`.
-
-    The curvature falls with v, so longer pieces at larger v balance the losses. Any points between
-    exact ends are sound: the pieces between neighbours cover the segment whatever their order.
-
-    >>> import numpy as np
-    >>> split_segment(np.array([0.0]), np.array([255.0])).round(6).tolist()
-    [[0.0, 1.0, 3.0, 7.0, 15.0, 31.0, 63.0, 127.0, 255.0]]
-    """
-    xp = namespace(v_low, v_high)
-    length = v_high - v_low
-    # below 1e-9 the points are equally spaced to within rounding, and 0 / 0 is kept away
-    ratio = xp.clip(xp.log1p(length / (1.0 + v_low)), 1e-9, None)
-    inner = [
-        xp.clip(v_low + length * (xp.expm1(ratio * (k / PIECES)) / xp.expm1(ratio)), v_low, v_high)
-        for k in range(1, PIECES)
-    ]
-    return xp.stack([v_low, *inner, v_high], axis=-1)
-
-
-_LARGEST_EXPONENT = 600.0
-"""exp(-600) is a normal number: slopes are cut there and keep their ratio instead of vanishing."""
-
-
-class ErfMixture(SmoothedLink):
-    """`F(mu, v) = (total + sum_i c_i erf(mu / sqrt(d_i + 2 v))) / 2`, up to `link_error`.
-
-    The mixture link is `(total + sum_i c_i erf(x / sqrt d_i)) / 2`, and
-    `E erf((mu + sqrt(v) t) / sqrt d) = erf(mu / sqrt(d + 2 v))` (Rasmussen & Williams 2006,
-    eq. 3.82). If the true link differs from it by at most `link_error` everywhere, so does F from
-    this formula for every mu and v: an average does not enlarge a uniform error.
-    """
-
-    terms: ClassVar[tuple[tuple[float, float], ...]]
-    """The pairs `(d_i, c_i)`; d_i may carry one rounding. The largest d_i has a positive c_i."""
-
-    link_error: ClassVar[float]
-    """`>= sup |link - mixture link|` in real arithmetic."""
-
     @property
     def error(self) -> float:
         """`>= |fl(value) - F|`: rounding, the error of `total`, and `link_error`.
@@ -199,11 +173,32 @@ class ErfMixture(SmoothedLink):
         return by_mu * scale, by_variance * scale
 
 
+def split_segment(v_low: PerCell, v_high: PerCell) -> Annotated[Array, "B pieces"]:
+    """Points from v_low to v_high along a new last axis, `PIECES + 1`, geometric in `1 + v`.
+
+    The curvature falls with v, so longer pieces at larger v balance the losses. Any points between
+    exact ends are sound: the pieces between neighbours cover the segment whatever their order.
+
+    >>> import numpy as np
+    >>> split_segment(np.array([0.0]), np.array([255.0])).round(6).tolist()
+    [[0.0, 1.0, 3.0, 7.0, 15.0, 31.0, 63.0, 127.0, 255.0]]
+    """
+    xp = namespace(v_low, v_high)
+    length = v_high - v_low
+    # below 1e-9 the points are equally spaced to within rounding, and 0 / 0 is kept away
+    ratio = xp.clip(xp.log1p(length / (1.0 + v_low)), 1e-9, None)
+    inner = [
+        xp.clip(v_low + length * (xp.expm1(ratio * (k / PIECES)) / xp.expm1(ratio)), v_low, v_high)
+        for k in range(1, PIECES)
+    ]
+    return xp.stack([v_low, *inner, v_high], axis=-1)
+
+
 @dataclass(frozen=True)
-class Logistic(ErfMixture):
+class Logistic(SmoothedLink):
     """`F(mu, v) = E sigma(f)`, `sigma(f) = 1 / (1 + exp(-f))`, for `f ~ N(mu, v)`.
 
-    The closed form of `ErfMixture` on the terms of `gpcert.integrals.softmax_moments` gives F to
+    The closed form of `SmoothedLink` on the terms of `gpcert.integrals.softmax_moments` gives F to
     6e-14 for all mu and all v >= 0, with no quadrature.
 
     The derivatives, with `u = tanh(x / 2)`: `sigma' = (1 - u^2) / 4 <= 1/4`, `sigma'' =
@@ -236,7 +231,7 @@ COEFS = (-1854.8214151, 3516.89893646, 221.29346712, 128.12323805, -2010.4942265
 
 
 @dataclass(frozen=True)
-class SklearnLogistic(ErfMixture):
+class SklearnLogistic(SmoothedLink):
     """What `GaussianProcessClassifier.predict_proba` returns for the positive class.
 
     `F(mu, v) = sum_i C_i Phi(mu / sqrt(1 / (2 L_i^2) + v))`, in real arithmetic on the constants

@@ -22,7 +22,7 @@ from gpcert.enclosures.classes.outputs import LatentOutputs
 from gpcert.enclosures.classes.pairs import PairBounds
 from gpcert.enclosures.classes.reference import Reference, reference
 from gpcert.enclosures.classes.remainder import orthogonal_rest
-from gpcert.enclosures.classes.taylor_bound import ClassProblem, center_range, taylor_bound
+from gpcert.enclosures.classes.taylor_bound import center_range, taylor_bound
 from gpcert.enclosures.classes.variance_pieces import MOST_DIFFERENCES, variance_pieces_bound
 from gpcert.enclosures.enclosure import LevelBound
 from gpcert.enclosures.evaluation import Evaluation
@@ -115,7 +115,7 @@ class ClassBounds:
         evaluation = self.evaluation
         inner, enough = f"inner classes {weights}", evaluation.enough
         asked = enough is not None and evaluation.wants(inner)
-        best = taylor_bound(self._problem, self.jet(weights), enough if asked else None)
+        best = taylor_bound(self.place, self.jet(weights), enough if asked else None)
         if asked:
             evaluation.report(inner, bool(xp.any(best.lower >= enough)))
         if self._about_nearest and target is not None and bool(xp.all(best.lower > target)):
@@ -164,15 +164,11 @@ class ClassBounds:
     def upper_at_center(self, weights: Weights) -> PerCell:
         """Certified upper bound (B,) at the centres of the cells."""
         xp = namespace(self.evaluation.cells.lower)
-        low, high = center_range(self._problem, self.jet(weights))
+        low, high = center_range(self.place, self.jet(weights))
         if self._about_nearest and bool(xp.any(~(high - low <= WIDE))):
             pairs = -self._point._by_ranges(tuple(-w for w in weights))
             high = xp.where(pairs < high, pairs, high)
         return xp.minimum(high, xp.full_like(high, max(weights)))
-
-    @property
-    def _problem(self) -> ClassProblem:
-        return ClassProblem(self.latent, self.layout, self.likelihood, self.place)
 
     @property
     def _point(self) -> ClassBounds:
@@ -199,7 +195,7 @@ class ClassBounds:
                 own = {c: independent_jet(self.likelihood, place, c) for c in parts}
             return law_jet(weights, own)
 
-        return variance_pieces_bound(self._problem, jet_at)
+        return variance_pieces_bound(self.place, jet_at)
 
     def _by_leader(self, weights: Weights) -> Array:
         """A positive bound where the sum is a difference of two classes, and its sign is proved."""

@@ -103,14 +103,16 @@ RELATIVE_VARIANCE = 1e-8
 class Reference:
     """Latent differences near `N(a_0, V_0)`, `V_0 = L L^T`, on every cell.
 
-    `outputs` and `variances` are the searched outputs' means and variances, `change` the
+    `outputs` and `change.variances` are the searched outputs' means and variances, `change` the
     differences and covariance made from them; R is about L^-1, and `sizes` measures in its metric.
     Where the integral is that of independent classes (the outputs themselves, or the nearest such
     law), those have means `apart_means` and variances `apart` (B, m): `L L^T` is the covariance of
     their differences, noise of the likelihood added, up to `mismatch` (B,) in Frobenius norm.
     """
 
-    geometry: Geometry
+    latent: LatentOutputs
+    layout: ClassLayout
+    likelihood: ClassLikelihood
     outputs: FirstOrder
     apart: Array
     mismatch: Array
@@ -122,9 +124,9 @@ class Reference:
     sizes: Sizes
 
     @property
-    def variances(self) -> FirstOrder:
-        """The outputs' variances."""
-        return self.change.variances
+    def geometry(self) -> Geometry:
+        """The cells in the coordinates of all enclosures."""
+        return self.latent.geometry
 
     @property
     def apart_means(self) -> PerCellAndClass:
@@ -142,11 +144,11 @@ class Reference:
         metric = xp.asarray(C.T.copy(), device=self.L.device) + 0.0 * self.L
         return measure(self.change, metric, 0.0 * self.inflation, self.geometry)
 
-    def at_center(
-        self, latent: LatentOutputs, layout: ClassLayout
-    ) -> tuple[Reference, Annotated[Array, "B n"]]:
+    @cached_property
+    def at_center(self) -> tuple[Reference, Annotated[Array, "B n"]]:
         """The same reference for the cells' centres alone, and how well their means `center` are
         known (B, n); the step from the reference's means is part of the bend."""
+        latent, layout = self.latent, self.layout
         outputs = mean_at_center(latent, layout.mean_outputs)
         variances = variance_at_center(latent, layout.outputs)
         change = _change(self.L, self.noise, (outputs, variances), latent, layout)
@@ -195,7 +197,8 @@ def reference(latent: LatentOutputs, layout: ClassLayout, likelihood: ClassLikel
     R = xp.linalg.inv(L)
     inflation = _inverse_error(R, L)
     sizes = measure(change, R, inflation, geometry)
-    return Reference(geometry, outputs, apart, mismatch, noise, change, L, R, inflation, sizes)
+    model = (latent, layout, likelihood)
+    return Reference(*model, outputs, apart, mismatch, noise, change, L, R, inflation, sizes)
 
 
 def _change(

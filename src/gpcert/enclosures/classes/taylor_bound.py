@@ -25,10 +25,9 @@ from typing import Annotated
 import numpy as np
 
 from gpcert.arrays import Array, PerCell, namespace
-from gpcert.class_layout import ClassLayout
 from gpcert.enclosures.classes.jets import ClassJet, derivative_norm
 from gpcert.enclosures.classes.metric import Sizes
-from gpcert.enclosures.classes.outputs import LatentOutputs, sum_model
+from gpcert.enclosures.classes.outputs import sum_model
 from gpcert.enclosures.classes.reference import Reference
 from gpcert.enclosures.classes.remainder import higher_degrees, orthogonal_rest, shrunk_bounds
 from gpcert.enclosures.enclosure import Enclosure, LevelBound
@@ -37,48 +36,32 @@ from gpcert.enclosures.quadratic_minimum import smallest_eigenvalue
 from gpcert.integrals.moments import UNIMODAL_BOUNDS
 from gpcert.kernels.expansions.geometry import reach
 from gpcert.kernels.exponentials import growth_chord
-from gpcert.likelihoods import ClassLikelihood
 from gpcert.rounding import down, gamma, root, up
 
 
-@dataclass(frozen=True, eq=False)
-class ClassProblem:
-    """A batch of cells with its reference, and the model's layout and likelihood."""
-
-    latent: LatentOutputs
-    layout: ClassLayout
-    likelihood: ClassLikelihood
-    place: Reference
-
-
-def taylor_bound(problem: ClassProblem, jet: ClassJet, enough: float | None = None) -> LevelBound:
+def taylor_bound(place: Reference, jet: ClassJet, enough: float | None = None) -> LevelBound:
     """See the module. `lower` (B,), minus infinity where nothing is known; `point` (B, f).
 
     Where the bound is less than `enough`, if that is given, sub-boxes are asked for it (5.9).
     """
-    slopes = Slopes.of(problem.place, jet, jet.derivatives[1])
-    return least_sum(problem, jet, slopes, lost_beyond(problem, problem.place, jet), enough)
+    slopes = Slopes.of(place, jet, jet.derivatives[1])
+    return least_sum(place, jet, slopes, lost_beyond(place, jet), enough)
 
 
 def least_sum(
-    problem: ClassProblem,
-    jet: ClassJet,
-    slopes: Slopes,
-    lost: PerCell,
-    enough: float | None = None,
+    place: Reference, jet: ClassJet, slopes: Slopes, lost: PerCell, enough: float | None = None
 ) -> LevelBound:
     """Lower bound of `value + p.da + <Q, dV> / 2 + second-order part - lost` over the cells."""
-    place = problem.place
     xp = namespace(place.L)
-    model, constant = sum_model(problem.latent, problem.layout, slopes.p, slopes.q)
+    model, constant = sum_model(place.latent, place.layout, slopes.p, slopes.q)
     # the constant is that of the cell's centre; the references lie beside it
-    means, variances = place.change.means, place.variances
+    means, variances = place.change.means, place.change.variances
     aside = xp.sum(slopes.p * (means.reference - means.center), axis=1)
     aside = aside + 0.5 * xp.sum(slopes.q * (variances.reference - variances.center), axis=1)
     constant = constant + aside
     # both are sums of terms that may cancel
-    count = 64 + 4 * (problem.layout.outputs + problem.layout.classes)
-    rounding = gamma(count) * _terms(place, problem, slopes)
+    count = 64 + 4 * (place.layout.outputs + place.layout.classes)
+    rounding = gamma(count) * _terms(place, slopes)
     bent, bend_error = _with_curvature(model, jet, place)
     best = bent.minimum()
     lost = up(lost + slopes.error + bend_error + rounding, 4)
@@ -97,63 +80,65 @@ def least_sum(
     return LevelBound(lower, best.point)
 
 
-def center_range(problem: ClassProblem, jet: ClassJet) -> tuple[PerCell, PerCell]:
+def center_range(cells: Reference, jet: ClassJet) -> tuple[PerCell, PerCell]:
     """Certified range (B,) of G at the cells' centres: the same expansion, where nothing moves but
     what rounding leaves open and the step from V_0 to the centre's covariance."""
-    layout, latent = problem.layout, problem.latent
-    place, known = latent.once(
-        (layout, "still place"), lambda: problem.place.at_center(latent, layout)
-    )
-    xp = namespace(place.L)
+    place, known = cells.at_center
+    xp, layout = namespace(place.L), place.layout
     slopes = Slopes.of(place, jet, jet.derivatives[1])
-    means, variances = place.change.means, place.variances
+    means, variances = place.change.means, place.change.variances
     step = xp.sum(slopes.p * (means.center - means.reference), axis=1)
     value = jet.value + step - slopes.shift
     open_part = xp.sum(xp.abs(slopes.p) * known, axis=1)
     open_part = open_part + 0.5 * xp.sum(xp.abs(slopes.q) * variances.bend, axis=1)
-    lost = up(
-        lost_beyond(problem, place, jet) + slopes.error + open_part, problem.layout.outputs + 16
-    )
+    lost = up(lost_beyond(place, jet) + slopes.error + open_part, layout.outputs + 16)
+    whole = xp.abs(means.center) + xp.abs(means.reference)
     size = xp.abs(jet.value) + xp.abs(slopes.shift)
-    size = size + xp.sum(
-        xp.abs(slopes.p) * (xp.abs(means.center) + xp.abs(means.reference)), axis=1
-    )
-    lost = up(lost + gamma(problem.layout.classes + 8) * size, problem.layout.classes + 8)
+    size = size + xp.sum(xp.abs(slopes.p) * whole, axis=1)
+    lost = up(lost + gamma(layout.classes + 8) * size, layout.classes + 8)
     lost = xp.where(xp.isnan(lost), xp.full_like(lost, math.inf), lost)
     return down(value - lost, 2), up(value + lost, 2)
 
 
-def _terms(place: Reference, problem: ClassProblem, slopes: Slopes) -> Array:
+def _terms(place: Reference, slopes: Slopes) -> Array:
     """Upper bound (B,) of the sizes of the first-order part's terms, at centre and reference."""
-    xp = namespace(place.L)
-    latent, numbers = problem.latent, range(problem.layout.outputs)
-    outputs, variances = place.outputs, place.variances
-    first = range(problem.layout.mean_outputs)
+    xp, layout, latent = namespace(place.L), place.layout, place.latent
+    outputs, variances = place.outputs, place.change.variances
     zero = xp.zeros_like(outputs.center[:, 0])
-    offset = xp.stack([zero + abs(latent.mean_units(j).shift) for j in first], axis=1)
-    own = [latent.variance_units(j).shift for j in numbers]
+    shifts = [latent.mean_units(j).shift for j in range(layout.mean_outputs)]
+    offset = xp.stack([zero + abs(shift) for shift in shifts], axis=1)
+    own = [latent.variance_units(j).shift for j in range(layout.outputs)]
     noise = xp.asarray(np.asarray(own), device=place.L.device)
     means = xp.abs(outputs.center) + xp.abs(outputs.reference) + 2.0 * offset
     whole = xp.sum((xp.abs(slopes.p) @ place.change.mixing) * means, axis=1)
     spread = xp.abs(variances.center) + xp.abs(variances.reference) + 2.0 * noise
-    count = 4 * problem.layout.classes + 2 * len(numbers) + 64
+    count = 4 * layout.classes + 2 * layout.outputs + 64
     return up(whole + xp.sum(xp.abs(slopes.q) * spread, axis=1), count)
 
 
-def lost_beyond(problem: ClassProblem, place: Reference, jet: ClassJet) -> PerCell:
-    """The value's own error, the second-order part that bends, and the rest."""
-    smooth = _link_bounds(problem, jet)
-    missed = missed_bends(jet, place.sizes)
+def lost_beyond(place: Reference, jet: ClassJet) -> PerCell:
+    """The value's own error, the second-order part that bends, and the rest: the smaller one in the
+    metric of V_0 and in the links' own, or by orthogonality."""
+    sizes, xp = place.sizes, namespace(place.L)
+    known = [derivative_norm(jet, order) for order in range(1, jet.order + 1)]
+    missed = missed_bends(jet, sizes)
+    rest = higher_degrees(known, gaussian_bounds(jet, place), sizes.mean, sizes.spread)
+    smooth = _link_bounds(place, jet)
     if smooth is not None:
         # nearly singular covariances: the links themselves are smoother than their averages tell
-        other = _bent(smooth, place.plain_sizes, jet.order) + _tensor_errors(jet, place.sizes)
-        missed = namespace(missed).minimum(missed, up(other, 32))
-    return up(jet.errors[:, 0] + missed + _rest(problem, place, jet), 4)
+        plain = place.plain_sizes
+        other = _bent(smooth, plain, jet.order) + _tensor_errors(jet, sizes)
+        missed = xp.minimum(missed, up(other, 32))
+        # tensors of V_0's metric say nothing here, but that degree 2 is expanded
+        rest = xp.minimum(rest, higher_degrees(known[:4], smooth, plain.mean, plain.spread))
+    if jet.square is not None:
+        rest = xp.minimum(rest, orthogonal_rest(jet, sizes))
+    return up(jet.errors[:, 0] + missed + rest, 4)
 
 
-def _link_bounds(problem: ClassProblem, jet: ClassJet) -> list[float] | None:
+def _link_bounds(place: Reference, jet: ClassJet) -> list[float] | None:
     """Bounds of the derivatives 1..6 by the links' own, in the metric of `plain_sizes`."""
-    own = [jet.total * problem.likelihood.link_bound(order) for order in range(1, 7)]
+    own = [jet.total * place.likelihood.link_bound(order) for order in range(1, 7)]
     return own if math.isfinite(own[-1]) else None
 
 
@@ -278,23 +263,6 @@ def _with_curvature(model: Enclosure, jet: ClassJet, place: Reference) -> tuple[
     rounding = gamma(4 * n**4 + 32) * terms + gamma(4) * (size + model.size)
     curved = replace(model, hessian=model.matrix + M, known_size=up(model.size + size, 2))
     return curved, up(0.5 * growth * size + rounding, 64 + 2 * f * f)
-
-
-def _rest(problem: ClassProblem, place: Reference, jet: ClassJet) -> Array:
-    """The smaller of the rests in the metric of V_0 and in the links' own; see `remainder`."""
-    xp = namespace(place.L)
-    sizes = place.sizes
-    known = [derivative_norm(jet, order) for order in range(1, jet.order + 1)]
-    best = higher_degrees(known, gaussian_bounds(jet, place), sizes.mean, sizes.spread)
-    own = _link_bounds(problem, jet)
-    if own is not None:
-        plain = place.plain_sizes
-        # tensors of V_0's metric say nothing here, but that degree 2 is expanded
-        other = higher_degrees(known[:4], own, plain.mean, plain.spread)
-        best = xp.minimum(best, other)
-    if jet.square is not None:
-        best = xp.minimum(best, orthogonal_rest(jet, sizes))
-    return best
 
 
 def gaussian_bounds(jet: ClassJet, place: Reference) -> list[PerCell]:

@@ -27,7 +27,6 @@ from gpcert.enclosures.classes.metric import Sizes
 from gpcert.enclosures.classes.reference import Reference, frobenius
 from gpcert.enclosures.classes.remainder import higher_degrees, orthogonal_rest
 from gpcert.enclosures.classes.taylor_bound import (
-    ClassProblem,
     Slopes,
     gaussian_bounds,
     least_sum,
@@ -42,16 +41,14 @@ PIECES = 6
 """Pieces of the range of the trace."""
 
 
-def variance_pieces_bound(
-    problem: ClassProblem, jet_at: Callable[[Reference], ClassJet]
-) -> PerCell:
+def variance_pieces_bound(place: Reference, jet_at: Callable[[Reference], ClassJet]) -> PerCell:
     """Certified lower bound (B,) of the sum whose jet at a reference is `jet_at(reference)`; n at
     most `MOST_DIFFERENCES`, or jets that know their mean square.
 
     The trace is at least -n: V is positive semi-definite.
     """
-    xp = namespace(problem.place.L)
-    sizes, n = problem.place.sizes, problem.place.L.shape[1]
+    xp = namespace(place.L)
+    sizes, n = place.sizes, place.L.shape[1]
     usable = xp.isfinite(sizes.trace)
     high = xp.where(usable, sizes.trace, xp.ones_like(sizes.trace))
     low = -xp.minimum(high, xp.full_like(high, float(n)))
@@ -61,20 +58,16 @@ def variance_pieces_bound(
         middle = 0.5 * (ends[0] + ends[1])
         # the ends round: neighbours overlap a little
         half = up(0.5 * (ends[1] - ends[0]), 4) + gamma(16) * (xp.abs(low) + high)
-        found = _piece(problem, jet_at, middle, half)
+        found = _piece(_moved(place, middle, half), jet_at)
         best = found if best is None else xp.minimum(best, found)
     assert best is not None
     return xp.where(usable, best, xp.full_like(best, -math.inf))
 
 
-def _piece(
-    problem: ClassProblem, jet_at: Callable[[Reference], ClassJet], middle: Array, half: Array
-) -> Array:
-    """The bound for the points of the cell whose trace is within `half` of `middle`."""
+def _piece(place: Reference, jet_at: Callable[[Reference], ClassJet]) -> Array:
+    """The bound for the points of the cell whose trace lies in the piece of the reference."""
     checkpoint()
-    place = _moved(problem.place, middle, half)
     xp = namespace(place.L)
-    own = replace(problem, place=place)
     jet = jet_at(place)
     n = place.L.shape[1]
     A, W = place.sizes.mean, place.sizes.spread
@@ -97,8 +90,8 @@ def _piece(
     # the trace of D2 rounds, and so does the difference
     along = 0.5 * xp.abs(level) * place.sizes.trace
     along = along + gamma(8) * xp.sum(xp.abs(diagonal), axis=1) * W
-    whole = least_sum(own, plain, Slopes.of(place, plain, second), lost)
-    apart = least_sum(own, plain, Slopes.of(place, plain, flat), up(lost + along, 8))
+    whole = least_sum(place, plain, Slopes.of(place, plain, second), lost)
+    apart = least_sum(place, plain, Slopes.of(place, plain, flat), up(lost + along, 8))
     return xp.maximum(whole.lower, apart.lower)
 
 
