@@ -16,6 +16,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from scipy import special
@@ -219,8 +220,7 @@ sixteen, exp included; `sum p z^2/2 <= (2/e)(sqrt 2 + spacing/sqrt(2 pi)) < 1.3`
 `x exp(-x) <= (2/e) exp(-x/2)`."""
 
 
-@dataclass(frozen=True, eq=False)
-class Transforms:
+class Transforms(NamedTuple):
     """`values` (N, 3, T): computed sums `sum_q p_q y_q^n exp(-y_q)`, n = 0, 1, 2, positive terms.
 
     They approximate the true transforms less well than `rule` says: that is for integrals over t
@@ -249,12 +249,7 @@ def transforms(d: PerRow, s: PerRow, grid: Grid) -> Transforms:
     (first,), (second,) = xp.nonzero(wide), xp.nonzero(~wide)
     order = xp.argsort(xp.concat([first, second]))
     parts = _wide(d[first], s[first], grid), _narrow(d[second], s[second], grid)
-
-    def joined(name: str) -> Array:
-        return xp.concat([getattr(part, name) for part in parts], axis=0)[order]
-
-    names = ("values", "rule", "moved", "last", "shift")
-    return Transforms(*(joined(name) for name in names))
+    return Transforms(*(xp.concat(same, axis=0)[order] for same in zip(*parts, strict=True)))
 
 
 @np.errstate(over="ignore", under="ignore")

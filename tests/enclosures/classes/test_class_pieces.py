@@ -99,7 +99,7 @@ def test_pieces_pay_where_the_variance_changes():
     own = evaluation_of(posterior, Box([0.5], [1.0]))
     weights = (0.0, 1.0, 0.0)
     pieces = float(to_numpy(own._by_pieces(weights))[0])
-    one = float(to_numpy(taylor_bound(own.place, own.jet(weights)).lower)[0])
+    one = float(to_numpy(taylor_bound(own.latent, own.place, own.jet(weights)).lower)[0])
     truth = true_sums(posterior, np.linspace(0.5, 1.0, 100)[:, None], weights)[0].min()
     assert truth - pieces < 0.05
     assert one < pieces - 0.05
@@ -202,7 +202,9 @@ def test_a_piece_pays_for_its_second_order(order):
     middle, half = np.array([0.1]), np.array([0.2])
     place = replace(own.place, sizes=replace(own.place.sizes, mean=own.place.sizes.mean + 0.5))
     moved = _moved(place, middle, half)
-    lower = [float(_piece(moved, lambda place, x=x: jet_at(place.L, x))[0]) for x in (0, 20)]
+    lower = [
+        float(_piece(own.latent, moved, lambda place, x=x: jet_at(place.L, x))[0]) for x in (0, 20)
+    ]
     sizes = moved.sizes
     A, W = float(sizes.mean[0]), float(sizes.spread[0])
     cost = 0.5 * A * W if order == 3 else 0.125 * W * W

@@ -323,9 +323,9 @@ def test_honest_errors_of_tensors_are_counted(order, size, m):
         for sign in (1.0, -1.0):
             weights = tuple(sign * float(k == c) for k in range(m))
             jet = weighted_jet(((sign, class_jet(moments, c)),))
-            lower = float(taylor_bound(place, jet).lower[0])
+            lower = float(taylor_bound(own.latent, place, jet).lower[0])
             assert lower <= true_sums(posterior, X, weights)[1].min()
-            low, high = (float(to_numpy(end)[0]) for end in center_range(place, jet))
+            low, high = (float(to_numpy(end)[0]) for end in center_range(own.latent, place, jet))
             true_low, true_high = true_sums(posterior, np.array([[0.6]]), weights)
             assert low <= true_high[0]
             assert high >= true_low[0]
@@ -369,7 +369,7 @@ def test_honest_errors_bite_where_little_else_is_lost():
         for c, sign in ((0, 1.0), (0, -1.0), (1, 1.0), (1, -1.0)):
             weights = tuple(sign * float(k == c) for k in range(2))
             jet = weighted_jet(((sign, class_jet(moments, c)),))
-            lower = float(taylor_bound(place, jet).lower[0])
+            lower = float(taylor_bound(own.latent, place, jet).lower[0])
             assert lower <= true_sums(posterior, X, weights)[1].min()
 
 

@@ -115,7 +115,7 @@ class ClassBounds:
         evaluation = self.evaluation
         inner, enough = f"inner classes {weights}", evaluation.enough
         asked = enough is not None and evaluation.wants(inner)
-        best = taylor_bound(self.place, self.jet(weights), enough if asked else None)
+        best = taylor_bound(self.latent, self.place, self.jet(weights), enough if asked else None)
         if asked:
             evaluation.report(inner, bool(xp.any(best.lower >= enough)))
         if self._about_nearest and target is not None and bool(xp.all(best.lower > target)):
@@ -164,7 +164,7 @@ class ClassBounds:
     def upper_at_center(self, weights: Weights) -> PerCell:
         """Certified upper bound (B,) at the centres of the cells."""
         xp = namespace(self.evaluation.cells.lower)
-        low, high = center_range(self.place, self.jet(weights))
+        low, high = center_range(self.latent, self.place, self.jet(weights))
         if self._about_nearest and bool(xp.any(~(high - low <= WIDE))):
             pairs = -self._point._by_ranges(tuple(-w for w in weights))
             high = xp.where(pairs < high, pairs, high)
@@ -195,7 +195,7 @@ class ClassBounds:
                 own = {c: independent_jet(self.likelihood, place, c) for c in parts}
             return law_jet(weights, own)
 
-        return variance_pieces_bound(self.place, jet_at)
+        return variance_pieces_bound(self.latent, self.place, jet_at)
 
     def _by_leader(self, weights: Weights) -> Array:
         """A positive bound where the sum is a difference of two classes, and its sign is proved."""
@@ -209,7 +209,7 @@ class ClassBounds:
         if not moves or not self.evaluation.optional or not self.evaluation.wants(name):
             return nothing
         (_, k), (w, c) = used
-        found = Leader(self.latent, self.layout, self.pairs, c, k).lower(self.likelihood.pair)
+        found = Leader(self.latent, self.layout, self.pairs, c, k).lower()
         self.evaluation.report(name, bool(xp.any(found > 0)))
         return down(w * found, 1)
 

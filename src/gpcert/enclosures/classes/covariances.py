@@ -23,8 +23,6 @@ from typing import Annotated
 import numpy as np
 
 from gpcert.arrays import Array, namespace
-from gpcert.class_layout import ClassLayout
-from gpcert.enclosures.classes.outputs import LatentOutputs
 from gpcert.enclosures.classes.pairs import PairBounds
 from gpcert.enclosures.enclosure import Enclosure
 from gpcert.enclosures.local_posterior import LocalPosterior
@@ -188,23 +186,18 @@ class Covariance:
     W: Array
 
 
-def covariance_of(
-    latent: LatentOutputs, layout: ClassLayout, pairs: PairBounds, pair: tuple[int, int], j: int
-) -> Covariance | None:
+def covariance_of(pairs: PairBounds, pair: tuple[int, int], j: int) -> Covariance | None:
     """Delta_j of the pair (c, k); None where it is not known as a form."""
-    c, k = pair
+    (c, k), layout = pair, pairs.layout
     terms: Terms = {}
     for sign, first in ((0.5, k), (-0.5, c)):
         for output, factor in layout.covariance(first, j, j):
             terms[output] = terms.get(output, 0.0) + sign * factor
-    return latent.once(
-        (layout, "covariance", c, k, j), lambda: _covariance(latent, layout, pairs, terms)
-    )
+    return pairs.latent.once((layout, "covariance", c, k, j), lambda: _covariance(pairs, terms))
 
 
-def _covariance(
-    latent: LatentOutputs, layout: ClassLayout, pairs: PairBounds, terms: Terms
-) -> Covariance | None:
+def _covariance(pairs: PairBounds, terms: Terms) -> Covariance | None:
+    latent, layout = pairs.latent, pairs.layout
     if not latent.together or layout.rounding > 0:
         return None
     local, expansion = latent.evaluation.local, latent.evaluation.expansion

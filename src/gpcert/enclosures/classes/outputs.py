@@ -156,28 +156,36 @@ def sum_model(
 
 
 def pair_model(
-    latent: LatentOutputs, layout: ClassLayout, pair: tuple[int, int], beta: PerCell
+    latent: LatentOutputs,
+    layout: ClassLayout,
+    pair: tuple[int, int],
+    beta: PerCell | None = None,
+    factor: float = 1.0,
 ) -> tuple[Enclosure, PerCell]:
-    """Of `q - beta D`, q and D mean and variance of `f_l - f_k` for `pair` = (k, l),
+    """Of `factor q - beta D`, q and D mean and variance of `f_l - f_k` for `pair` = (k, l),
     without offsets and noise, and the constant (B,) that they add.
 
     The coefficients' rounding is taken off the constant: it acts on `|g| <= norm sqrt(s2)` (and
     what a trend reaches) and on variances of at most `gain s2`.
     """
-    xp = namespace(beta)
+    xp = namespace(latent.cells.lower)
     terms = layout.pair(*pair)
-    one = xp.ones_like(beta)
-    squares = {j: -beta * (c * c) for j, c in terms}
-    model, _ = _summed(latent, {j: c * one for j, c in terms}, squares)
-    constant, lost = 0.0 * beta, 0.0 * beta
+    constant = lost = zero = xp.zeros_like(latent.geometry.rho2)
+    squares = {} if beta is None else {j: -beta * (c * c) for j, c in terms}
+    model, _ = _summed(latent, {j: zero + factor * c for j, c in terms}, squares)
     for j, c in terms:
-        mean, variance = latent.mean(j).units, latent.variance(j)
-        offset, noise = c * mean.shift, variance.units.shift
-        constant = constant + offset - beta * (c * c) * noise
-        size = abs(c) * mean.factor * latent.largest(j) + abs(offset)
-        spread = variance.units.factor * variance.largest + noise
-        lost = lost + gamma(12 + len(terms)) * (size + xp.abs(beta) * (c * c) * spread)
-    return model, constant - up(lost, 8)
+        mean = latent.mean(j).units
+        offset = factor * c * mean.shift
+        constant = constant + offset
+        size = abs(factor * c) * mean.factor * latent.largest(j) + abs(offset)
+        if beta is not None:
+            variance = latent.variance(j)
+            noise = variance.units.shift
+            constant = constant - beta * (c * c) * noise
+            spread = variance.units.factor * variance.largest + noise
+            size = size + xp.abs(beta) * (c * c) * spread
+        lost = lost + gamma(16 + len(terms)) * size
+    return model, constant - up(lost, 16)
 
 
 def _summed(

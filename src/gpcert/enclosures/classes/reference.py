@@ -17,7 +17,7 @@ import numpy as np
 
 from gpcert.arrays import Array, PerCell, PerCellAndClass, namespace
 from gpcert.class_layout import ClassLayout
-from gpcert.enclosures.classes.joint_change import joint_bends
+from gpcert.enclosures.classes.joint_change import Change, joint_bends
 from gpcert.enclosures.classes.latent import (
     FirstOrder,
     linear_reach,
@@ -26,7 +26,7 @@ from gpcert.enclosures.classes.latent import (
     variance_at_center,
     variance_first_order,
 )
-from gpcert.enclosures.classes.metric import Change, Sizes, measure
+from gpcert.enclosures.classes.metric import Sizes, measure
 from gpcert.enclosures.classes.outputs import LatentOutputs
 from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.likelihoods import ClassLikelihood
@@ -110,9 +110,9 @@ class Reference:
     their differences, noise of the likelihood added, up to `mismatch` (B,) in Frobenius norm.
     """
 
-    latent: LatentOutputs
     layout: ClassLayout
     likelihood: ClassLikelihood
+    geometry: Geometry
     outputs: FirstOrder
     apart: Array
     mismatch: Array
@@ -122,11 +122,6 @@ class Reference:
     R: Array
     inflation: Array
     sizes: Sizes
-
-    @property
-    def geometry(self) -> Geometry:
-        """The cells in the coordinates of all enclosures."""
-        return self.latent.geometry
 
     @property
     def apart_means(self) -> PerCellAndClass:
@@ -144,11 +139,10 @@ class Reference:
         metric = xp.asarray(C.T.copy(), device=self.L.device) + 0.0 * self.L
         return measure(self.change, metric, 0.0 * self.inflation, self.geometry)
 
-    @cached_property
-    def at_center(self) -> tuple[Reference, Annotated[Array, "B n"]]:
+    def at_center(self, latent: LatentOutputs) -> tuple[Reference, Annotated[Array, "B n"]]:
         """The same reference for the cells' centres alone, and how well their means `center` are
         known (B, n); the step from the reference's means is part of the bend."""
-        latent, layout = self.latent, self.layout
+        layout = self.layout
         outputs = mean_at_center(latent, layout.mean_outputs)
         variances = variance_at_center(latent, layout.outputs)
         change = _change(self.L, self.noise, (outputs, variances), latent, layout)
@@ -197,8 +191,8 @@ def reference(latent: LatentOutputs, layout: ClassLayout, likelihood: ClassLikel
     R = xp.linalg.inv(L)
     inflation = _inverse_error(R, L)
     sizes = measure(change, R, inflation, geometry)
-    model = (latent, layout, likelihood)
-    return Reference(*model, outputs, apart, mismatch, noise, change, L, R, inflation, sizes)
+    where = (layout, likelihood, geometry)
+    return Reference(*where, outputs, apart, mismatch, noise, change, L, R, inflation, sizes)
 
 
 def _change(

@@ -27,7 +27,7 @@ import numpy as np
 from gpcert.arrays import Array, PerCell, namespace
 from gpcert.enclosures.classes.jets import ClassJet, derivative_norm
 from gpcert.enclosures.classes.metric import Sizes
-from gpcert.enclosures.classes.outputs import sum_model
+from gpcert.enclosures.classes.outputs import LatentOutputs, sum_model
 from gpcert.enclosures.classes.reference import Reference
 from gpcert.enclosures.classes.remainder import higher_degrees, orthogonal_rest, shrunk_bounds
 from gpcert.enclosures.enclosure import Enclosure, LevelBound
@@ -39,21 +39,28 @@ from gpcert.kernels.exponentials import growth_chord
 from gpcert.rounding import down, gamma, root, up
 
 
-def taylor_bound(place: Reference, jet: ClassJet, enough: float | None = None) -> LevelBound:
+def taylor_bound(
+    latent: LatentOutputs, place: Reference, jet: ClassJet, enough: float | None = None
+) -> LevelBound:
     """See the module. `lower` (B,), minus infinity where nothing is known; `point` (B, f).
 
     Where the bound is less than `enough`, if that is given, sub-boxes are asked for it (5.9).
     """
     slopes = Slopes.of(place, jet, jet.derivatives[1])
-    return least_sum(place, jet, slopes, lost_beyond(place, jet), enough)
+    return least_sum(latent, place, jet, slopes, lost_beyond(place, jet), enough)
 
 
 def least_sum(
-    place: Reference, jet: ClassJet, slopes: Slopes, lost: PerCell, enough: float | None = None
+    latent: LatentOutputs,
+    place: Reference,
+    jet: ClassJet,
+    slopes: Slopes,
+    lost: PerCell,
+    enough: float | None = None,
 ) -> LevelBound:
     """Lower bound of `value + p.da + <Q, dV> / 2 + second-order part - lost` over the cells."""
     xp = namespace(place.L)
-    model, constant = sum_model(place.latent, place.layout, slopes.p, slopes.q)
+    model, constant = sum_model(latent, place.layout, slopes.p, slopes.q)
     # the constant is that of the cell's centre; the references lie beside it
     means, variances = place.change.means, place.change.variances
     aside = xp.sum(slopes.p * (means.reference - means.center), axis=1)
@@ -61,7 +68,7 @@ def least_sum(
     constant = constant + aside
     # both are sums of terms that may cancel
     count = 64 + 4 * (place.layout.outputs + place.layout.classes)
-    rounding = gamma(count) * _terms(place, slopes)
+    rounding = gamma(count) * _terms(latent, place, slopes)
     bent, bend_error = _with_curvature(model, jet, place)
     best = bent.minimum()
     lost = up(lost + slopes.error + bend_error + rounding, 4)
@@ -80,11 +87,12 @@ def least_sum(
     return LevelBound(lower, best.point)
 
 
-def center_range(cells: Reference, jet: ClassJet) -> tuple[PerCell, PerCell]:
+def center_range(latent: LatentOutputs, cells: Reference, jet: ClassJet) -> tuple[PerCell, PerCell]:
     """Certified range (B,) of G at the cells' centres: the same expansion, where nothing moves but
     what rounding leaves open and the step from V_0 to the centre's covariance."""
-    place, known = cells.at_center
-    xp, layout = namespace(place.L), place.layout
+    layout = cells.layout
+    place, known = latent.once((layout, "still place"), lambda: cells.at_center(latent))
+    xp = namespace(place.L)
     slopes = Slopes.of(place, jet, jet.derivatives[1])
     means, variances = place.change.means, place.change.variances
     step = xp.sum(slopes.p * (means.center - means.reference), axis=1)
@@ -100,9 +108,9 @@ def center_range(cells: Reference, jet: ClassJet) -> tuple[PerCell, PerCell]:
     return down(value - lost, 2), up(value + lost, 2)
 
 
-def _terms(place: Reference, slopes: Slopes) -> Array:
+def _terms(latent: LatentOutputs, place: Reference, slopes: Slopes) -> Array:
     """Upper bound (B,) of the sizes of the first-order part's terms, at centre and reference."""
-    xp, layout, latent = namespace(place.L), place.layout, place.latent
+    xp, layout = namespace(place.L), place.layout
     outputs, variances = place.outputs, place.change.variances
     zero = xp.zeros_like(outputs.center[:, 0])
     shifts = [latent.mean_units(j).shift for j in range(layout.mean_outputs)]

@@ -24,6 +24,7 @@ from gpcert.deadline import checkpoint
 from gpcert.enclosures.classes.jets import ClassJet, derivative_norm
 from gpcert.enclosures.classes.joint_change import spectral_size
 from gpcert.enclosures.classes.metric import Sizes
+from gpcert.enclosures.classes.outputs import LatentOutputs
 from gpcert.enclosures.classes.reference import Reference, frobenius
 from gpcert.enclosures.classes.remainder import higher_degrees, orthogonal_rest
 from gpcert.enclosures.classes.taylor_bound import (
@@ -41,7 +42,9 @@ PIECES = 6
 """Pieces of the range of the trace."""
 
 
-def variance_pieces_bound(place: Reference, jet_at: Callable[[Reference], ClassJet]) -> PerCell:
+def variance_pieces_bound(
+    latent: LatentOutputs, place: Reference, jet_at: Callable[[Reference], ClassJet]
+) -> PerCell:
     """Certified lower bound (B,) of the sum whose jet at a reference is `jet_at(reference)`; n at
     most `MOST_DIFFERENCES`, or jets that know their mean square.
 
@@ -58,13 +61,15 @@ def variance_pieces_bound(place: Reference, jet_at: Callable[[Reference], ClassJ
         middle = 0.5 * (ends[0] + ends[1])
         # the ends round: neighbours overlap a little
         half = up(0.5 * (ends[1] - ends[0]), 4) + gamma(16) * (xp.abs(low) + high)
-        found = _piece(_moved(place, middle, half), jet_at)
+        found = _piece(latent, _moved(place, middle, half), jet_at)
         best = found if best is None else xp.minimum(best, found)
     assert best is not None
     return xp.where(usable, best, xp.full_like(best, -math.inf))
 
 
-def _piece(place: Reference, jet_at: Callable[[Reference], ClassJet]) -> Array:
+def _piece(
+    latent: LatentOutputs, place: Reference, jet_at: Callable[[Reference], ClassJet]
+) -> Array:
     """The bound for the points of the cell whose trace lies in the piece of the reference."""
     checkpoint()
     xp = namespace(place.L)
@@ -90,8 +95,8 @@ def _piece(place: Reference, jet_at: Callable[[Reference], ClassJet]) -> Array:
     # the trace of D2 rounds, and so does the difference
     along = 0.5 * xp.abs(level) * place.sizes.trace
     along = along + gamma(8) * xp.sum(xp.abs(diagonal), axis=1) * W
-    whole = least_sum(place, plain, Slopes.of(place, plain, second), lost)
-    apart = least_sum(place, plain, Slopes.of(place, plain, flat), up(lost + along, 8))
+    whole = least_sum(latent, place, plain, Slopes.of(place, plain, second), lost)
+    apart = least_sum(latent, place, plain, Slopes.of(place, plain, flat), up(lost + along, 8))
     return xp.maximum(whole.lower, apart.lower)
 
 
