@@ -1,12 +1,10 @@
 """Which of many independent Gaussians is the largest: one integral, with a certified error.
 
-For `y_k ~ N(mu_k, s_k^2)`, `pi_c = int g_c(t) prod_(k != c) Phi_k(t) dt` with `g_k` and `Phi_k` the
-density and the distribution function of y_k. With `P = prod_k Phi_k` and `r_k = g_k / Phi_k`,
-`R = sum r_k`, `S = sum w_k r_k`, the value, gradient and Hessian in mu of `sum_c w_c pi_c` are the
-integrals of P times
-`S`,  `r_j (w_j R - S)`,  `r_j (x_j / s_j) (w_j R - S)` on the diagonal, and else
-`r_j r_i ((w_j - w_i)(x_i / s_i + r_i) - (w_j R - S))`,  `x_k = (t - mu_k) / s_k`:
-sums over c cost O(m) and the Hessian one matrix product.
+For `y_k ~ N(mu_k, s_k^2)` with densities g_k and distribution functions Phi_k, `P = prod_k Phi_k`,
+`r_k = g_k / Phi_k`, `R = sum r_k`, `S = sum w_k r_k`, `x_k = (t - mu_k) / s_k`, the value, gradient
+and Hessian in mu of `sum_c w_c pi_c` are the integrals of P times `S`, `r_j (w_j R - S)`,
+`r_j (x_j / s_j) (w_j R - S)` on the diagonal, and else `r_j r_i ((w_j - w_i)(x_i / s_i + r_i) -
+(w_j R - S))`: sums over c cost O(m) and the Hessian one matrix product.
 
 Proofs: docs/mathematics.md, statement 9.11.
 """

@@ -252,7 +252,9 @@ def sector_moments(sector: Sector, order: int) -> tuple[list[Array], list[PerVec
         known = bound < DERIVATIVE_BOUNDS[degree]
         entries = [xp.where(known, entry, xp.zeros_like(entry)) for entry in entries]
         fallback = xp.full_like(bound, DERIVATIVE_BOUNDS[degree])
-        tensors.append(_symmetric(entries, degree))
+        # the symmetric tensor with entry `entries[q]` where q indices are 1
+        each = [entries[sum(index)] for index in product((0, 1), repeat=degree)]
+        tensors.append(xp.reshape(xp.stack(each, axis=-1), (*each[0].shape, *([2] * degree))))
         errors.append(xp.where(known, bound, fallback))
     return tensors, errors
 
@@ -341,10 +343,3 @@ def _entry(edge: _Edge, indices: list[int]) -> Array:
     for i, coefficient in enumerate(coefficients):
         total = total + edge.across[i] * edge.cut[len(indices) - 1 - i] * coefficient
     return edge.normal[..., indices[0]] * total
-
-
-def _symmetric(entries: list[Array], degree: int) -> Array:
-    """The symmetric tensor (..., 2, ..., 2) with entry `entries[q]` where q indices are 1."""
-    xp = namespace(entries[0])
-    flat = xp.stack([entries[sum(index)] for index in product((0, 1), repeat=degree)], axis=-1)
-    return xp.reshape(flat, (*entries[0].shape, *([2] * degree)))

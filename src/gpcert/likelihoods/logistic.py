@@ -201,10 +201,8 @@ class Logistic(SmoothedLink):
     The closed form of `SmoothedLink` on the terms of `gpcert.integrals.softmax_moments` gives F to
     6e-14 for all mu and all v >= 0, with no quadrature.
 
-    The derivatives, with `u = tanh(x / 2)`: `sigma' = (1 - u^2) / 4 <= 1/4`, `sigma'' =
-    -u (1 - u^2) / 4` (at most `1 / (6 sqrt 3)`), `sigma''' = -(1 - u^2)(1 - 3 u^2) / 8` (at most
-    1/8), `sigma'''' = u (1 - u^2)(2 - 3 u^2) / 4` (at most 0.1276839..., at
-    `u^2 = 1/2 - sqrt(105) / 30`).
+    The derivatives are polynomials in `tanh(x / 2)`, at most 1/4, `1 / (6 sqrt 3)`, 1/8 and
+    0.1276839... in size (Statement 8.5).
 
     >>> import numpy as np
     >>> lower, upper = Logistic().enclose(np.array([1.0]), np.array([2.0]))

@@ -14,8 +14,7 @@ from gpcert.class_layout import class_layout
 from gpcert.enclosures.classes.jets import class_jet, weighted_jet
 from gpcert.enclosures.classes.latent import Shapes, variance_first_order
 from gpcert.enclosures.classes.outputs import LatentOutputs
-from gpcert.enclosures.classes.taylor_bound import taylor_bound
-from gpcert.enclosures.classes.variance_pieces import _moved, _piece
+from gpcert.enclosures.classes.taylor_bound import _moved, _piece, taylor_bound
 from gpcert.enclosures.goals import QuantityGoal
 from gpcert.enclosures.goals.classes import classes_of
 from gpcert.kernels import SquaredExponential

@@ -22,8 +22,12 @@ from gpcert.enclosures.classes.outputs import LatentOutputs
 from gpcert.enclosures.classes.pairs import PairBounds
 from gpcert.enclosures.classes.reference import Reference, reference
 from gpcert.enclosures.classes.remainder import orthogonal_rest
-from gpcert.enclosures.classes.taylor_bound import center_range, taylor_bound
-from gpcert.enclosures.classes.variance_pieces import MOST_DIFFERENCES, variance_pieces_bound
+from gpcert.enclosures.classes.taylor_bound import (
+    MOST_DIFFERENCES,
+    center_range,
+    taylor_bound,
+    variance_pieces_bound,
+)
 from gpcert.enclosures.enclosure import LevelBound
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.integrals.moments import UNIMODAL_BOUNDS, ClassMoments
@@ -121,8 +125,10 @@ class ClassBounds:
         if self._about_nearest and target is not None and bool(xp.all(best.lower > target)):
             return best  # all that was asked; pairs of many classes are dear
         others = [("ranges", self._by_ranges), ("pieces", self._by_pieces)]
-        if self._about_nearest and self._is_near(weights):
-            others = others[1:]
+        if self._about_nearest:
+            rest = orthogonal_rest(self.jet(weights), self.place.sizes)
+            if bool(xp.all(rest <= NEAR)):
+                others = others[1:]
         for name, bound in others:
             key = f"{name} {weights}"
             if evaluation.wants(key):
@@ -133,12 +139,6 @@ class ClassBounds:
             best = LevelBound(xp.maximum(best.lower, self._by_leader(weights)), best.point)
         floor = xp.full_like(best.lower, min(weights))  # the probabilities add up to one
         return LevelBound(xp.maximum(best.lower, floor), best.point)
-
-    def _is_near(self, weights: Weights) -> bool:
-        """Whether the expansion about the nearest law leaves so little on every cell that
-        comparisons of pairs, which are dear for many classes, are not looked at."""
-        rest = orthogonal_rest(self.jet(weights), self.place.sizes)
-        return bool(namespace(rest).all(rest <= NEAR))
 
     def _range(self, c: int) -> tuple[Array, Array]:
         return self._once(("range", c), lambda: self.pairs.range(c))

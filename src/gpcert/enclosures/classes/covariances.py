@@ -51,11 +51,6 @@ LARGEST = 300.0
 """Exponents of the rounding's bound, beyond which a cell is too large for it."""
 
 
-def affordable(points: int, cells: int) -> bool:
-    """Whether forms of so many points are made for so many cells."""
-    return points <= MOST_POINTS and (cells == 1 or cells * points**3 <= MOST_PRODUCTS)
-
-
 def form_norm(unit: UnitForm, W: Annotated[np.ndarray, "N N"]) -> float:
     """Upper bound of `sqrt(trace(W K W K))`, K the kernel at the points; infinite where that is no
     float."""
@@ -204,7 +199,8 @@ def _covariance(pairs: PairBounds, terms: Terms) -> Covariance | None:
     kernel = local.kernel
     if not isinstance(kernel, LocalSquaredExponential) or local.precisions is None:
         return None
-    if not affordable(len(kernel.points), len(expansion.K)):
+    N, cells = len(kernel.points), len(expansion.K)
+    if N > MOST_POINTS or (cells > 1 and cells * N**3 > MOST_PRODUCTS):
         return None
     assert isinstance(expansion, WeightedExpansion), "of the squared exponential"
     xp = namespace(expansion.K)

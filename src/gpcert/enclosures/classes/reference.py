@@ -56,7 +56,8 @@ def nearest_variances(V: Annotated[Array, "B n n"]) -> PerCellAndClass:
     """
     xp = namespace(V)
     m = V.shape[1] + 1
-    full = _with_first(V)
+    wide = xp.concat([0.0 * V[:, :, :1], V], axis=2)  # class 0, of which nothing is known, at 0
+    full = xp.concat([0.0 * wide[:, :1], wide], axis=1)
     one = xp.asarray(np.eye(m), device=V.device)
     D = xp.ones_like(full[:, 0])
     for _ in range(ROUNDS):
@@ -68,13 +69,6 @@ def nearest_variances(V: Annotated[Array, "B n n"]) -> PerCellAndClass:
         change = xp.linalg.solve(Pi * Pi + RIDGE * one, right[:, :, None])[:, :, 0]
         D = _positive(D * (1.0 + change))
     return D
-
-
-def _with_first(V: Array) -> Array:
-    """(B, m, m): the covariance with class 0, of which nothing is known, at 0."""
-    xp = namespace(V)
-    wide = xp.concat([0.0 * V[:, :, :1], V], axis=2)
-    return xp.concat([0.0 * wide[:, :1], wide], axis=1)
 
 
 def _positive(D: Array) -> Array:
@@ -220,18 +214,13 @@ def _change(
         most = _weighted(xp.abs(variances.reference) + variances.reach, xp.abs(matrices))
         error = up(error + layout.rounding * frobenius(most), layout.n**2 + layout.outputs + 8)
     root_ranks = np.sqrt(layout.ranks) * (1.0 + 2.0**-50)
-    mixing = xp.asarray(_coefficient_sizes(layout), device=L.device)
-    joint = joint_bends(latent, layout, variances, noise) if many else None
-    return Change(means, variances, matrices, root_ranks, mixing, offset, error, joint)
-
-
-def _coefficient_sizes(layout: ClassLayout) -> np.ndarray:
-    """(n, mean_outputs): sizes of the coefficients of the outputs in the differences."""
-    found = np.zeros((layout.n, layout.mean_outputs))
+    sizes = np.zeros((layout.n, layout.mean_outputs))
     for k in range(layout.n):
         for j, c in layout.pair(0, k + 1):
-            found[k, j] = abs(c)
-    return found
+            sizes[k, j] = abs(c)
+    mixing = xp.asarray(sizes, device=L.device)
+    joint = joint_bends(latent, layout, variances, noise) if many else None
+    return Change(means, variances, matrices, root_ranks, mixing, offset, error, joint)
 
 
 def frobenius(matrix: Array) -> PerCell:

@@ -96,21 +96,16 @@ def orthogonal_rest(jet: ClassJet, sizes: Sizes) -> PerCell:
     zero = xp.zeros_like(tail)
     rest = xp.where(known, tail, zero) * xp.where(known, length, zero)
     A, W = (xp.where(known, size, zero) for size in (sizes.mean, sizes.spread))
-    for order in range(3, jet.order + 1):
-        rest = rest + _known_degree(jet, order, A, W)
+    for k in range(3, jet.order + 1):
+        norm = derivative_norm(jet, k)
+        # |D_k| sum_i A^(k - 2 i) W^i / ((k - 2 i)! i! 2^i), without what is expanded: k - i = 2,
+        # where D_4 is known
+        for i in range(k // 2 + 1):
+            if k - i > 2 or jet.order < 4:
+                share = math.factorial(k - 2 * i) * math.factorial(i) * 2**i
+                rest = rest + norm * A ** (k - 2 * i) * W**i / share
     rest = up(rest, 8 * jet.order)
     return xp.where(known, rest, xp.full_like(rest, math.inf))
-
-
-def _known_degree(jet: ClassJet, order: int, A: Array, W: Array) -> Array:
-    """`|D_k| sum_i A^(k - 2 i) W^i / ((k - 2 i)! i! 2^i)`, A and W sizes of da and dV, without what
-    is expanded: k - i = 2, where D_4 is known."""
-    total = 0.0 * A
-    for i in range(order // 2 + 1):
-        if order - i > 2 or jet.order < 4:
-            share = math.factorial(order - 2 * i) * math.factorial(i) * 2**i
-            total = total + A ** (order - 2 * i) * W**i / share
-    return derivative_norm(jet, order) * total
 
 
 def unexplained(jet: ClassJet) -> PerCell:
