@@ -130,7 +130,7 @@ PIECES = (
     Piece("sub-boxes, mean", PORTFOLIO, _resting(SUB_BOXES), "mean svm"),
     Piece(
         "degree 3 in sub-boxes",
-        "enclosures.cubic_term:CubicTerm.of",
+        "enclosures.polynomials:CubicTerm.of",
         _answer(None),
         "mean latent",
     ),
@@ -140,7 +140,9 @@ PIECES = (
         lambda there: lambda matrix: np.full(len(matrix), math.inf),
         "many",
     ),
-    Piece("metric of the box", "kernels.expansions.box_metric:WORTHWHILE", _constant(0.0), "many"),
+    Piece(
+        "metric of the box", "kernels.expansions.higher_degrees:WORTHWHILE", _constant(0.0), "many"
+    ),
     Piece("point by point, mean", PORTFOLIO, _resting("pointwise", POINTWISE), "mean latent"),
     Piece(
         "degree 3, few features",
@@ -170,7 +172,7 @@ PIECES = (
     Piece("bins of distances", f"{NODES}radial_batch:serves", _answer(False), "rough"),
     Piece(
         "cells in a ball",
-        "enclosures.quadratic_minimum:_ball_improvement",
+        "enclosures.polynomials:_ball_improvement",
         lambda there: lambda geometry, gradient, hessian, lower: lower,
         "ball",
     ),

@@ -78,7 +78,7 @@ def one_run(count: int, path: str) -> dict[str, Any]:
     """The boxes of one process; tells of every block."""
     from scale import CELL, D, learned_dynamics
 
-    from gpcert.certificates.box_file import BoxFile
+    from gpcert.certificates.boxes import BoxFile
 
     write = BoxFile.write
 

@@ -26,7 +26,7 @@ from gpcert.deadline import checkpoint
 from gpcert.errors import InputError
 from gpcert.kernels import Kernel
 from gpcert.precision_factors import Factored
-from gpcert.regions.linear_map import LinearMap
+from gpcert.regions import LinearMap
 from gpcert.rounding import TINY, gamma, raised_power, scaled, scaled_to_one, up_float
 from gpcert.spectral import (
     GramBlock,

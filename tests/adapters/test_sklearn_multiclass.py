@@ -15,8 +15,7 @@ from gpcert.committee import Committee, committee_decision
 from gpcert.enclosures.goals import QuantityGoal
 from gpcert.errors import InputError, UnsupportedModelError
 from gpcert.quantities import Share
-from gpcert.quantities.one_vs_rest import member_probabilities
-from gpcert.quantities.votes import committee_margin
+from gpcert.quantities.committee import committee_margin, member_probabilities
 from gpcert.regions import Ball
 from gpcert.search import Budget, Problem, solve
 from gpcert.testing.effort import examples, variants

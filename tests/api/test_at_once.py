@@ -28,8 +28,7 @@ from gpcert.likelihoods import Probit
 from gpcert.quantities import Mean, Probability
 from gpcert.regions import Ball, Box
 from gpcert.search import Budget
-from gpcert.search.box_family import BoxFamily
-from gpcert.search.one_box import balls_of, hull_of, one_box_each
+from gpcert.search.box_family import BoxFamily, balls_of, hull_of, one_box_each
 from gpcert.testing.effort import examples
 
 KERNELS = (SquaredExponential([0.7, 0.9], 1.5), Matern([0.8, 0.6], nu=2.5))

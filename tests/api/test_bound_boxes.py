@@ -162,7 +162,7 @@ KILLED = """
 import time
 import numpy as np
 import gpcert, gpcert.api.boxes as boxes
-from gpcert.certificates.box_file import BoxFile
+from gpcert.certificates.boxes import BoxFile
 boxes.BLOCK = 20
 write = BoxFile.write
 def slowly(self, *args):

@@ -14,7 +14,7 @@ from gpcert.api.rules import RuleOptions
 from gpcert.api.words import Means
 from gpcert.certificates import Status
 from gpcert.kernels import Matern, SquaredExponential
-from gpcert.quantities.deviation import Deviation, deviations
+from gpcert.quantities.compound import Deviation, deviations
 from gpcert.testing.effort import examples
 
 POINTS = np.random.default_rng(2).uniform(-1.5, 1.5, (24, 2))

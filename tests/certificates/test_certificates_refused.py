@@ -10,7 +10,7 @@ import pytest
 import gpcert
 from gpcert.certificates import Certificate, CertificateTable, Radius
 from gpcert.certificates.io import FORMAT
-from gpcert.certificates.table import RecordTable
+from gpcert.certificates.record import RecordTable
 from gpcert.errors import InputError
 from tests.certificates.record_cases import AWKWARD, MODEL, RECORDS, make_range
 

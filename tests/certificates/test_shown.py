@@ -13,7 +13,7 @@ import gpcert
 from gpcert import explain
 from gpcert.certificates import Interval, PredictionRange
 from gpcert.certificates.io import KINDS
-from gpcert.certificates.shown import Shown
+from gpcert.certificates.text import Shown
 from gpcert.errors import InputError
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit

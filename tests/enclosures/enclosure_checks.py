@@ -14,9 +14,10 @@ from gpcert.arrays import backend_from_name, to_numpy
 from gpcert.enclosures import Evaluation, LocalPosterior
 from gpcert.errors import InputError
 from gpcert.kernels import SquaredExponential
-from gpcert.kernels.nodes.symmetric_tensors import sorted_index
+from gpcert.kernels.nodes.moments import sorted_index
 from gpcert.testing.arb_reference import ArbPosterior, assert_encloses, exact, flint
-from gpcert.testing.strategies import cell_points, random_cells
+from gpcert.testing.node_case import cell_points
+from tests.strategies import random_cells
 
 arb = flint().arb
 

@@ -5,19 +5,16 @@ from hypothesis import given, settings
 
 from gpcert.arrays import to_numpy
 from gpcert.enclosures.enclosure import plain_geometry, region_units
-from gpcert.enclosures.goals.committee import weighted_sum
+from gpcert.enclosures.goals.compound import weighted_sum
 from gpcert.enclosures.goals.scalar import least_mean
 from gpcert.enclosures.probability_plane import (
     ProbabilityPlane,
     latent_range,
 )
 from gpcert.likelihoods import SklearnLogistic
-from gpcert.quantities.one_vs_rest import member_probabilities
+from gpcert.quantities.committee import member_probabilities
 from gpcert.testing.arb_reference import ArbPosterior, exact
 from gpcert.testing.effort import examples
-from gpcert.testing.strategies import (
-    any_kernels,
-)
 from tests.enclosures.committee_cases import Reference, committee_cases
 from tests.enclosures.enclosure_checks import (
     arb,
@@ -25,6 +22,7 @@ from tests.enclosures.enclosure_checks import (
     points_of,
     unit_mean,
 )
+from tests.strategies import any_kernels
 
 
 @settings(max_examples=examples(60, quick=6))

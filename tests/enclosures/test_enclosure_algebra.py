@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpcert.enclosures.enclosure import Enclosure, plain_geometry, region_units
-from gpcert.enclosures.two_sided import TwoSided, Units, unit_slope
-from gpcert.kernels.expansions.geometry import Geometry
+from gpcert.enclosures.mean import TwoSided, Units, unit_slope
+from gpcert.kernels.expansions.base import Geometry
 from gpcert.regions import Box
 from gpcert.testing.arb_reference import exact
 from gpcert.testing.effort import examples
-from gpcert.testing.strategies import seeds
 from tests.enclosures.enclosure_checks import arb, below
+from tests.strategies import seeds
 
 
 @st.composite

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from gpcert.arrays import Backend
 from gpcert.enclosures.enclosure import Enclosure
-from gpcert.enclosures.quadratic_minimum import quadratic_minimum, smallest_eigenvalue
+from gpcert.enclosures.polynomials import quadratic_minimum, smallest_eigenvalue
 from gpcert.kernels import SquaredExponential
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Box
 from gpcert.testing.arb_reference import exact, flint
 from gpcert.testing.effort import examples
-from gpcert.testing.strategies import Case
 from tests.enclosures.enclosure_checks import arb, below, displacement, evaluation_of, quadratic
+from tests.strategies import Case
 
 
 def geometry_of(region, lengths=1.0):

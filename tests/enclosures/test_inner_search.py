@@ -15,13 +15,12 @@ from gpcert.enclosures.goals import QuantityGoal
 from gpcert.enclosures.inner_search import CellPolynomial, Level, at_least, stays_above
 from gpcert.enclosures.local_posterior import LocalPosterior
 from gpcert.kernels import Matern, SquaredExponential
-from gpcert.kernels.nodes.symmetric_tensors import dense, sorted_index
+from gpcert.kernels.nodes.moments import dense, sorted_index
 from gpcert.likelihoods import Probit
 from gpcert.models import GPClassifier
 from gpcert.quantities import Probability
 from gpcert.testing.arb_reference import ArbPosterior
 from gpcert.testing.effort import examples
-from gpcert.testing.strategies import cases
 from tests.enclosures.enclosure_checks import (
     arb,
     check_goal,
@@ -30,6 +29,7 @@ from tests.enclosures.enclosure_checks import (
     points_of,
     unit_mean,
 )
+from tests.strategies import cases
 
 KINDS = ["mixed", "steep", "cubic", "flat", "cancelling", "huge", "tiny"]
 

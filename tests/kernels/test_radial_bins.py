@@ -10,9 +10,9 @@ from gpcert.kernels import Matern, RationalQuadratic
 from gpcert.kernels.expansions.base import Combination
 from gpcert.kernels.expansions.taylor import LocalTaylor
 from gpcert.kernels.nodes import radial_bins
+from gpcert.kernels.nodes.moments import sorted_index
 from gpcert.kernels.nodes.radial_batch import RadialBatch
 from gpcert.kernels.nodes.radial_bins import BinnedSums, serves
-from gpcert.kernels.nodes.symmetric_tensors import sorted_index
 from gpcert.regions import Box
 from gpcert.regions.frame import Frame
 from gpcert.testing.arb_reference import exact, flint, kernel_reference

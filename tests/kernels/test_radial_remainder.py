@@ -9,9 +9,8 @@ import gpcert
 from gpcert import Box, Posterior
 from gpcert.arrays import Backend
 from gpcert.kernels import Matern, RationalQuadratic
-from gpcert.kernels.nodes.radial_variations import fifth
-from gpcert.kernels.nodes.range_maximum import RangeMaximum
-from gpcert.kernels.nodes.symmetric_tensors import HigherMoments, form_size, sorted_index
+from gpcert.kernels.nodes.moments import HigherMoments, form_size, sorted_index
+from gpcert.kernels.nodes.radial_variations import RangeMaximum, fifth
 from gpcert.regions.frame import Frame, Reach
 from gpcert.testing.arb_reference import ArbPosterior
 from gpcert.testing.effort import examples

@@ -5,8 +5,8 @@ import pytest
 
 from gpcert.arrays import Backend
 from gpcert.kernels import Matern, RationalQuadratic, SquaredExponential
+from gpcert.kernels.nodes.radial_bins import bin_numbers, sum_over_points, totals_by_bin
 from gpcert.kernels.nodes.radial_remainder import TENSOR_DEGREES
-from gpcert.kernels.nodes.radial_sums import bin_numbers, sum_over_points, totals_by_bin
 from gpcert.regions import Box
 from gpcert.regions.frame import Frame, Reach
 

@@ -8,10 +8,10 @@ import gpcert
 from gpcert import Ball, Box, Posterior, Status
 from gpcert.arrays import Backend
 from gpcert.enclosures import Evaluation, LocalPosterior
-from gpcert.enclosures.quadratic_minimum import smallest_eigenvalue
+from gpcert.enclosures.polynomials import smallest_eigenvalue
 from gpcert.errors import InputError
 from gpcert.kernels import Linear, Matern, SquaredExponential, White
-from gpcert.kernels.unit import even_exponent, exactly_scaled
+from gpcert.kernels.parameters import even_exponent, exactly_scaled
 from gpcert.likelihoods import Probit
 from gpcert.rounding import on_grid, root, scaled_to_one
 from gpcert.spectral import largest_eigenvalue, symmetric_eigh

@@ -117,9 +117,9 @@ def test_a_batch_that_is_not_finished_is_not_replaced(after):
         search.run()
     frontier = search.frontier
     X = cube(2).sample(500, np.random.default_rng(0))
-    low, high = frontier.corners_low[None], frontier.corners_high[None]
+    low, high = frontier.boxes.low[None], frontier.boxes.high[None]
     holds = np.all((X[:, None] >= low) & (X[:, None] <= high), axis=2)
-    own = np.where(holds, frontier.lower[None, :, 0], np.inf).min(axis=1)
+    own = np.where(holds, frontier.boxes.lower[None, :, 0], np.inf).min(axis=1)
     assert np.all(goal.value(X) >= np.minimum(own, frontier.settled[0]))
     found = search.result(StopReason.TIME).goals[0]
     assert found.lower <= truth <= found.upper

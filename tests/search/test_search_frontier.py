@@ -16,15 +16,21 @@ from tests.search.search_problems import bump, cones, cube
 
 def filled(lower):
     lower = np.asarray(lower, dtype=float)
-    frontier = Frontier.empty(cube(1), lower.shape[1])
+    frontier = empty(cube(1), lower.shape[1])
     edges = np.linspace(-1, 1, len(lower) + 1)[:, None]
     axes = np.zeros((*lower.shape, HALVINGS), dtype=np.int64)
     frontier.replace(np.empty(0, dtype=int), Boxes(edges[:-1], edges[1:], lower, axes))
     return frontier
 
 
+def empty(region, goals):
+    """No boxes and nothing settled."""
+    whole = Frontier.whole(region, np.zeros(goals))
+    return Frontier(region, Boxes(*(part[:0] for part in whole.boxes)), whole.settled)
+
+
 def test_empty_frontier_bounds_nothing_below_infinity():
-    frontier = Frontier.empty(cube(2), 3)
+    frontier = empty(cube(2), 3)
     assert len(frontier) == 0
     assert frontier.bytes == 0
     np.testing.assert_array_equal(frontier.bounds(), [np.inf] * 3)
@@ -50,7 +56,7 @@ def test_replace_takes_all_children_in():
     frontier.replace(np.array([0]), children)
     assert len(frontier) == 4
     np.testing.assert_array_equal(frontier.bounds(), [1.25])
-    assert sorted(frontier.lower[:, 0]) == [1.25, 1.5, 2.0, 3.0]
+    assert sorted(frontier.boxes.lower[:, 0]) == [1.25, 1.5, 2.0, 3.0]
     cells = frontier.cells(np.arange(4), Backend())
     assert float(cells.widths.sum()) == pytest.approx(2.0)
     assert frontier.bytes == 4 * (8 + 8 + 8 + 8 * HALVINGS)
@@ -75,12 +81,12 @@ def test_bounds_never_exceed_what_was_ever_known(lowers, steps):
             index = np.flatnonzero(mask)
             twice = np.concatenate([index, index])
             children = Boxes(
-                frontier.corners_low[twice],
-                frontier.corners_high[twice],
-                frontier.lower[twice] + np.arange(2 * len(index))[::-1, None],
-                frontier.axes[twice],
+                frontier.boxes.low[twice],
+                frontier.boxes.high[twice],
+                frontier.boxes.lower[twice] + np.arange(2 * len(index))[::-1, None],
+                frontier.boxes.axes[twice],
             )
-            parents = frontier.lower[index].min(axis=0, initial=np.inf)
+            parents = frontier.boxes.lower[index].min(axis=0, initial=np.inf)
             before, count = frontier.bounds(), len(frontier)
             frontier.replace(index, children)
             assert len(frontier) == count + len(index)

@@ -32,9 +32,9 @@ def test_parts_cover_their_boxes(seed, count, d):
     frontier = search.frontier
     index = rng.permutation(count)
     levels = rng.integers(1, HALVINGS + 1, count)
-    cells, parents = search._parts(index, frontier.axes[index, 0], levels)
+    cells, parents = search._parts(index, frontier.boxes.axes[index, 0], levels)
     assert np.all(np.bincount(parents, minlength=count) == 2**levels)
-    low, high = frontier.corners_low[index], frontier.corners_high[index]
+    low, high = frontier.boxes.low[index], frontier.boxes.high[index]
     assert np.all((cells.lower >= low[parents]) & (cells.upper <= high[parents]))
     volumes = np.bincount(parents, np.prod(cells.upper - cells.lower, axis=1), count)
     np.testing.assert_allclose(volumes, np.prod(high - low, axis=1), rtol=1e-12)
@@ -48,7 +48,7 @@ def test_hopeless_halves_are_halved_at_once_and_others_are_not(shrink):
     search = search_of(4, 2, np.random.default_rng(0))
     search.shrink = shrink
     search.incumbents._best = [(1.0, np.zeros(2))]
-    boxes = search.frontier._state.boxes
+    boxes = search.frontier.boxes
     # gaps of what is allowed, just above it, hopeless, and unknown
     lower = np.array([[0.9], [0.8], [-1e6], [-np.inf]])
     search.frontier.replace(np.arange(4), Boxes(boxes.low, boxes.high, lower, boxes.axes))

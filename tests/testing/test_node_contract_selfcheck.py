@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from gpcert.kernels import SquaredExponential
 from gpcert.kernels.linear import Linear
-from gpcert.kernels.nodes.base import Jet
-from gpcert.kernels.nodes.feature_sizes import FeatureSizes
+from gpcert.kernels.nodes.base import FeatureSizes, Jet
 from gpcert.testing.kernel_contract import COMPARED_SIZES, seeds, sizes
 from gpcert.testing.node_contract import NodeContract
 from tests.testing.broken_kernels import BrokenKernel

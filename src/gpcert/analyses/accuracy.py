@@ -15,15 +15,14 @@ from gpcert.api.words import DecisionTableWords, read_radii, search_words, verb
 from gpcert.arrays import finite_array
 from gpcert.attacks import decision_margins
 from gpcert.certificates import Radius
-from gpcert.certificates.record import Searched
+from gpcert.certificates.record import COST, RecordTable, Searched
 from gpcert.certificates.schema import ADDED, like
-from gpcert.certificates.table import COST, RecordTable
 from gpcert.committee import Committee, Model
 from gpcert.errors import InputError
 from gpcert.extras import Axes, DataFrame, optional
 from gpcert.frames import labels_of
 from gpcert.plots.curves import plot_accuracy
-from gpcert.regions.base import check_norm
+from gpcert.regions.shapes import check_norm
 from gpcert.search import StopReason
 from gpcert.several import Outputs
 

@@ -14,14 +14,13 @@ from gpcert.api.questions import range_question
 from gpcert.api.words import RangeTableWords, search_words, verb
 from gpcert.attacks import Decision, decision_margins
 from gpcert.certificates import Interval, PredictionRange
-from gpcert.certificates.record import Searched
+from gpcert.certificates.record import COST, RecordTable, Searched, cells_of
 from gpcert.certificates.schema import like
-from gpcert.certificates.table import COST, RecordTable, cells_of
 from gpcert.committee import Model, is_several
 from gpcert.errors import InputError
 from gpcert.extras import Axes
 from gpcert.frames import labels_of
-from gpcert.plots.points import plot_boxes
+from gpcert.plots.curves import plot_boxes
 from gpcert.rounding import down, up
 
 

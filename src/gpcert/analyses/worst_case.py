@@ -14,14 +14,13 @@ from gpcert.api.questions import range_question
 from gpcert.api.regions import Where
 from gpcert.api.words import RangeTableWords, read_tolerance, search_words, verb
 from gpcert.certificates import Interval, PredictionRange
-from gpcert.certificates.record import Searched
+from gpcert.certificates.record import COST, RecordTable, Searched
 from gpcert.certificates.schema import like
-from gpcert.certificates.table import COST, RecordTable
 from gpcert.committee import Committee
 from gpcert.errors import InputError
 from gpcert.extras import Axes
 from gpcert.frames import labels_of
-from gpcert.plots.points import plot_worst_cases
+from gpcert.plots.curves import plot_worst_cases
 from gpcert.regions import Region
 
 

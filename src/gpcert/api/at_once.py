@@ -28,13 +28,12 @@ from gpcert.committee import Committee, Model
 from gpcert.deadline import OutOfTime, until
 from gpcert.enclosures.goals import Goal, QuantityGoal, deviations_at
 from gpcert.errors import InputError
-from gpcert.quantities.deviation import Deviation, deviations, means_of
+from gpcert.quantities.compound import Deviation, deviations, means_of
 from gpcert.regions import Box, Region
 from gpcert.rounding import difference_down
 from gpcert.search import GoalResult, SearchResult, StopReason
-from gpcert.search.box_family import BoxFamily
+from gpcert.search.box_family import BoxFamily, OneBox, balls_of, hull_of, one_box_each
 from gpcert.search.branch_and_bound import FIRST_BOX_SECONDS
-from gpcert.search.one_box import OneBox, balls_of, hull_of, one_box_each
 
 POINTS_AT_ONCE = 256
 """Points of one piece of work: what Ctrl-C may lose, and one process's share."""

@@ -26,8 +26,7 @@ from gpcert.api.words import (
 )
 from gpcert.archive import fingerprint
 from gpcert.arrays import Backend, backend_from_name
-from gpcert.certificates.box_bounds import BoxBounds
-from gpcert.certificates.box_file import BoxFile
+from gpcert.certificates.boxes import BoxBounds, BoxFile
 from gpcert.committee import Model
 from gpcert.enclosures.affine import has_affine
 from gpcert.errors import InputError

@@ -25,7 +25,7 @@ from gpcert.quantities import (
     Std,
     Variance,
 )
-from gpcert.quantities.one_vs_rest import member_probabilities
+from gpcert.quantities.committee import member_probabilities
 from gpcert.several import Outputs
 
 QuantityName = Literal["probability", "mean", "variance", "std", "band"]

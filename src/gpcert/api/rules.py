@@ -25,9 +25,9 @@ from gpcert.errors import InputError
 from gpcert.likelihoods import ClassLikelihood, ScalarLikelihood
 from gpcert.posterior import Posterior
 from gpcert.quantities import ClassSums, Deviation, Mean, Probability
-from gpcert.quantities.classes import margins
-from gpcert.quantities.votes import committee_margin
-from gpcert.regions.base import check_norm
+from gpcert.quantities.committee import committee_margin
+from gpcert.quantities.compound import margins
+from gpcert.regions.shapes import check_norm
 from gpcert.several import Outputs
 
 ZERO, HALF = Fraction(0), Fraction(1, 2)

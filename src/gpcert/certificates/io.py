@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 
 from gpcert.certificates.schema import decode, encode
-from gpcert.certificates.shown import Shown
-from gpcert.certificates.text import fields_shown, shortened
+from gpcert.certificates.text import Shown, fields_shown, shortened
 from gpcert.committee import Model, load_model
 from gpcert.errors import InputError
 from gpcert.extras import Axes
 from gpcert.json_text import from_json, to_json
 
 if TYPE_CHECKING:
-    from gpcert.certificates.box_bounds import BoxBounds
+    from gpcert.certificates.boxes import BoxBounds
 
 FORMAT = "gpcert-record-2"
 
@@ -147,7 +146,7 @@ def load(path: str | Path) -> Record | Model | BoxBounds:
     except OSError as error:
         raise InputError(f"{path}: expected a file of gpcert ({error})") from error
     if start == b"PK":  # a zip archive, as every .npz is
-        from gpcert.certificates.box_bounds import BoxBounds  # it needs this module
+        from gpcert.certificates.boxes import BoxBounds  # it needs this module
 
         return BoxBounds.load(path) if BoxBounds.wrote(path) else load_model(path)
     record = _read(path)

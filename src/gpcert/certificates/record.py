@@ -1,21 +1,39 @@
-"""The answers: records with a status that speaks, valid bounds, and what they cost."""
+"""The answers: records with a status that speaks, valid bounds and what they cost, and tables of
+them for many points."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from enum import Enum
+from typing import Any, ClassVar, Generic, TypeVar, get_args
 
 import numpy as np
 
 from gpcert.certificates.io import Record
 from gpcert.certificates.schema import ADDED
-from gpcert.certificates.shown import Shown
-from gpcert.certificates.status import Interval, Status
-from gpcert.certificates.text import certificate_shown, radius_shown, range_shown, verdict_text
+from gpcert.certificates.text import (
+    DIGITS,
+    Interval,
+    Shown,
+    Status,
+    Unit,
+    above,
+    below,
+    cost_text,
+    interval_text,
+    region_text,
+    table_shown,
+)
 from gpcert.errors import InputError
-from gpcert.extras import Axes
+from gpcert.extras import Axes, DataFrame, optional
 from gpcert.search import StopReason
+
+T = TypeVar("T", bound=Record)
+
+COST = "boxes seconds reason"
+"""The columns of what a search cost and why it ended."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -59,7 +77,17 @@ class PredictionRange(
     nominal: float | None = field(default=None, metadata=ADDED)
 
     def shown(self) -> Shown:
-        return range_shown(self)
+        low, high = self.minimum, self.maximum
+        rows = {
+            self.quantity: self.meaning or f"output {self.output!r}",
+            "proved": f"between {below(low.lower)} and {above(high.upper)}",
+            "attained": f"{above(low.upper)} and {below(high.lower)}",
+            "nominal": "-" if self.nominal is None else f"about {self.nominal:.{DIGITS}g}",
+            "region": region_text(self.region),
+            "search": self.reason.value,
+            "cost": cost_text(self),
+        }
+        return Shown("", (), list(rows.items()))
 
     def check(self) -> None:
         super().check()
@@ -97,11 +125,27 @@ class Certificate(Searched, kind="certificate", told="status decision margin rul
 
     @property
     def summary(self) -> str:
-        """What is proved or refuted, as a sentence."""
-        return verdict_text(self)
+        """What is proved, refuted or neither, as a sentence."""
+        if self.reason is StopReason.UNDECIDED_AT_X:
+            return f"not decided: {self.reason.value}"
+        what = _claim(self)
+        if self.status is Status.ROBUST:
+            return f"proved: {what} at every point of the region"
+        if self.status is Status.NOT_ROBUST:
+            return f"refuted: {what} at x, but not at the counter-example"
+        return f"not decided: whether {what} at every point of the region; {self.reason.value}"
 
     def shown(self) -> Shown:
-        return certificate_shown(self)
+        unit = f" ({self.unit})" if self.unit else ""
+        at_x = "" if self.margin_at_x is None else f"; about {self.margin_at_x:.{DIGITS}g} at x"
+        rows = {
+            self.status.name: self.summary,
+            "rule": self.rule,
+            "margin": f"least one in {interval_text(self.margin)}{unit}{at_x}",
+            "region": region_text(self.region),
+            "cost": cost_text(self),
+        }
+        return Shown("", (), list(rows.items()))
 
     def plot(self, ax: Axes | None = None, *, shape: tuple[int, int] | None = None) -> Axes:
         """The proved bound of the margin against 0, the margin at x and at the counter-example.
@@ -152,9 +196,145 @@ class Radius(Searched, kind="radius", told="lower upper decision norm reason"):
     scale: np.ndarray | None = field(default=None, metadata=ADDED)
 
     def shown(self) -> Shown:
-        return radius_shown(self)
+        undecided = self.reason is StopReason.UNDECIDED_AT_X
+        refuted = "no counter-example found"
+        if self.counterexample is not None:
+            refuted = f"counter-example at {above(self.upper)}"
+        rows = {
+            "radius": f"proved up to {below(self.lower)}, {refuted} (l_{self.norm:g})",
+            "held": "unknown" if undecided else _claim(self),
+            "rule": self.rule,
+            "search": self.reason.value,
+            "cost": cost_text(self),
+        }
+        return Shown("", (), list(rows.items()))
 
     def check(self) -> None:
         super().check()
         if not (0 <= self.lower <= self.upper and self.norm >= 1):
             raise InputError("expected 0 <= lower <= upper and norm >= 1")
+
+
+def _claim(answer: Certificate | Radius) -> str:
+    """What is asked of every point: in regression the rule itself, else the decision at x."""
+    return answer.rule if answer.unit == Unit.TARGET else f"decision {answer.decision!r}"
+
+
+def cells_of(row: Any, names: str) -> dict[str, Any]:
+    """Fields of a record by name: of an interval both ends, of an enumeration the name."""
+    found: dict[str, Any] = {}
+    for name in names.split():
+        value = getattr(row, name)
+        if isinstance(value, Interval):
+            found |= {f"{name}_lower": value.lower, f"{name}_upper": value.upper}
+        else:
+            found[name] = value.name if isinstance(value, Enum) else value
+    return found
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RecordTable(Record, Generic[T]):
+    """Records of one kind, in order; `complete` is False if the run was interrupted.
+
+    `labels`, one for each row, name the point that a row is about: 0, 1, ... by default. `columns`
+    of a subclass are the fields of a row that the data frame shows; of an interval both ends.
+    """
+
+    row_kind: ClassVar[type[Record]]
+    columns: ClassVar[str]
+
+    rows: tuple[T, ...]
+    complete: bool = True
+    labels: tuple[Any, ...] = ()
+
+    def __init_subclass__(cls, columns: str = "", **words: str) -> None:
+        super().__init_subclass__(**words)
+        cls.columns, (cls.row_kind,) = columns, get_args(vars(cls)["__orig_bases__"][0])
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rows", tuple(self.rows))
+        object.__setattr__(self, "labels", tuple(self.labels) or tuple(range(len(self.rows))))
+        if len(self.labels) != len(self.rows):
+            raise InputError(
+                f"labels: expected one for each of {len(self.rows)} rows, got {len(self.labels)}"
+            )
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self.rows)
+
+    def __getitem__(self, index: int) -> T:
+        return self.rows[index]
+
+    def to_frame(self) -> DataFrame:
+        """One row a record, with its point's label in front."""
+        pandas = optional("pandas", "to_frame")
+        return pandas.DataFrame(self._lines())
+
+    def _lines(self) -> list[dict[str, Any]]:
+        pairs = zip(self.labels, self.rows, strict=True)
+        return [{"point": name, **self.cells(row)} for name, row in pairs]
+
+    def __repr__(self) -> str:
+        told = f", {self.summary}" if self.summary else ""
+        return f"{type(self).__name__}({len(self)} rows{told})"
+
+    @property
+    def summary(self) -> str:
+        """The table in a few words, for `repr`."""
+        return ""
+
+    def shown(self) -> Shown:
+        return table_shown(repr(self), self._lines(), self.complete)
+
+    def cells(self, row: Any) -> dict[str, Any]:
+        """What a row of the data frame says about a record."""
+        return cells_of(row, self.columns)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and text, for JSON; the rows, which may be many, last."""
+        found = super().to_dict()
+        return {**found, "rows": found.pop("rows")}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CertificateTable(
+    RecordTable[Certificate],
+    kind="certificates",
+    columns=f"status decision margin unit counterexample_distance {COST}",
+):
+    """Certificates of the rows of X."""
+
+    @property
+    def certificates(self) -> tuple[Certificate, ...]:
+        """The rows."""
+        return self.rows
+
+    def count(self, status: Status) -> int:
+        """How many points have this status."""
+        return sum(certificate.status is status for certificate in self)
+
+    @property
+    def summary(self) -> str:
+        return ", ".join(f"{self.count(status)} {status.name}" for status in Status)
+
+    @property
+    def certified_fraction(self) -> float:
+        """Part of the points that are proved robust."""
+        return self.count(Status.ROBUST) / max(len(self), 1)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RangeTable(RecordTable[PredictionRange], kind="prediction_ranges"):
+    """Prediction ranges around the rows of X, one row for each point and output."""
+
+    def cells(self, row: PredictionRange) -> dict[str, Any]:
+        beta = "" if row.beta is None else "beta "
+        return cells_of(row, f"output quantity {beta}minimum maximum converged {COST}")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RadiusTable(RecordTable[Radius], kind="radii", columns=f"decision lower upper norm {COST}"):
+    """Certified radii of the rows of X."""

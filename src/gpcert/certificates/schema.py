@@ -19,10 +19,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from gpcert.certificates.status import Interval
+from gpcert.certificates.text import Interval, cut
 from gpcert.errors import InputError
 from gpcert.json_text import from_json, to_json
-from gpcert.regions.records import region_from_dict
+from gpcert.regions import region_from_dict
 
 T = TypeVar("T")
 
@@ -72,10 +72,9 @@ def _read(name: str, codec: Codec, value: Any) -> Any:
     try:
         return codec.read(value)
     except (InputError, OverflowError) as error:
-        shown = repr(value)
-        shown = shown if len(shown) <= 80 else shown[:77] + "..."
         reason = "" if not str(error) else f" ({error})"
-        raise InputError(f"{name}: expected {codec.expected}, got {shown}{reason}") from error
+        got = cut(repr(value), 80)
+        raise InputError(f"{name}: expected {codec.expected}, got {got}{reason}") from error
 
 
 @cache

@@ -1,24 +1,139 @@
-"""Records in words: what was proved of what, in numbers that never round a proof away."""
+"""What records say: verdicts, units and intervals, numbers that never round a proof away, and one
+small table for people, as text and as HTML for notebooks."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
-from enum import Enum
-from typing import TYPE_CHECKING, Any
+from enum import Enum, StrEnum
+from html import escape
+from typing import Any
 
-from gpcert.certificates.shown import MOST_ROWS, Shown
-from gpcert.certificates.status import Interval, Status, Unit
-from gpcert.search import StopReason
-
-if TYPE_CHECKING:
-    from gpcert.certificates.record import Certificate, PredictionRange, Radius
+from gpcert.errors import InputError
 
 DIGITS = 4
 
 LONGEST = 60
 """Characters of a value that `repr` and tables show."""
+
+
+class Status(Enum):
+    """Verdict of a certificate; the value is a sentence for people. Equal to its own name.
+
+    What is proved or refuted (a decision, a level, a deviation) says `Certificate.summary`.
+
+    >>> Status.ROBUST == "ROBUST", Status.ROBUST == "NOT_ROBUST"
+    (True, False)
+    """
+
+    ROBUST = "proved for every point of the region"
+    NOT_ROBUST = "refuted: it fails at a point of the region"
+    UNKNOWN = "neither proved nor refuted"
+
+    def __eq__(self, other: object) -> bool:
+        return self.name == other if isinstance(other, str) else self is other
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __bool__(self) -> bool:
+        raise InputError(
+            "a status is not a truth value (NOT_ROBUST would pass as true): compare it, as in "
+            'status == "ROBUST", or use certificate.robust'
+        )
+
+
+class Unit(StrEnum):
+    """What a margin is measured in."""
+
+    LATENT = "latent mean"
+    PROBABILITY = "probability"
+    WEIGHTED = "weight times probability"
+    VOTES = "votes"
+    TARGET = "units of the target"
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Proved `lower <= value <= upper`."""
+
+    lower: float
+    upper: float
+
+    @property
+    def width(self) -> float:
+        """`upper - lower`."""
+        return self.upper - self.lower
+
+
+MOST_ROWS = 10
+"""Rows of a table that are shown; `to_frame()` has all."""
+
+STATUS_COLOURS = {
+    Status.ROBUST.name: "#009E73",
+    Status.NOT_ROBUST.name: "#D55E00",
+    Status.UNKNOWN.name: "#777777",
+}
+"""Those of the pictures; a mark beside the word, which keeps the page's own colour."""
+
+CELL = "text-align:left;padding:0.1em 0.8em 0.1em 0;border:none;background:none;color:inherit"
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A title, the names of the columns (none: no head), rows of cells, and notes below them.
+
+    >>> print(Shown("Two numbers", ("name", "size"), [("a", "1.5"), ("bc", "22")], ["that is all"]))
+    Two numbers
+      name  size
+      a     1.5
+      bc    22
+    that is all
+    """
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    notes: Sequence[str] = ()
+
+    def __str__(self) -> str:
+        lines = [tuple(self.columns)] if self.columns else []
+        lines += [tuple(row) for row in self.rows]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        start = "  " if self.title else ""
+        text = [
+            start + "  ".join(f"{c:<{w}}" for c, w in zip(line, widths, strict=True)).rstrip()
+            for line in lines
+        ]
+        return "\n".join([*([self.title] if self.title else []), *text, *self.notes])
+
+    def html(self) -> str:
+        """The same as HTML: all text escaped, and no colour but marks beside the verdicts, so that
+        light and dark pages are read alike."""
+        parts = ['<div style="color:inherit">']
+        if self.title:
+            parts.append(f"<div><b>{escape(self.title)}</b></div>")
+        parts.append('<table style="border:none;border-collapse:collapse;background:none">')
+        if self.columns:
+            head = "".join(f'<th style="{CELL}">{escape(name)}</th>' for name in self.columns)
+            parts.append(f'<thead><tr style="background:none">{head}</tr></thead>')
+        body = "".join(
+            f'<tr style="background:none">{"".join(map(_cell, row))}</tr>' for row in self.rows
+        )
+        parts.append(f"<tbody>{body}</tbody></table>")
+        parts += [f'<div style="opacity:0.75">{escape(note)}</div>' for note in self.notes]
+        return "".join([*parts, "</div>"])
+
+
+def _cell(text: str) -> str:
+    colour = STATUS_COLOURS.get(text)
+    inside = escape(text)
+    if colour is not None:
+        mark = f"border-left:0.45em solid {colour};padding-left:0.4em"
+        inside = f'<b style="{mark}">{inside}</b>'
+    return f'<td style="{CELL}">{inside}</td>'
 
 
 def below(value: float) -> str:
@@ -50,10 +165,12 @@ def _short(value: Any) -> str:
         return interval_text(value)
     if isinstance(value, Enum):
         return value.name
-    if isinstance(value, float):
-        return f"{value:.{DIGITS}g}"
-    text = repr(value)
-    return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
+    return f"{value:.{DIGITS}g}" if isinstance(value, float) else cut(repr(value))
+
+
+def cut(text: str, longest: int = LONGEST) -> str:
+    """The text, or its beginning where it is longer."""
+    return text if len(text) <= longest else text[: longest - 3] + "..."
 
 
 def interval_text(interval: Interval) -> str:
@@ -71,7 +188,7 @@ def fields_shown(record: Any, fields: Sequence[str]) -> Shown:
     if getattr(record, "region", None):
         rows.append(("region", region_text(record.region)))
     if hasattr(record, "boxes"):
-        rows.append(("cost", _cost(record)))
+        rows.append(("cost", cost_text(record)))
     return Shown("", (), rows)
 
 
@@ -98,73 +215,7 @@ def _cell_text(name: str, value: Any) -> str:
         return below(value)
     if isinstance(value, float) and name.endswith("upper"):
         return above(value)
-    text = f"{value:.{DIGITS}g}" if isinstance(value, float) else str(value)
-    return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
-
-
-def verdict_text(certificate: Certificate) -> str:
-    """One sentence: a decision, a level or a deviation that is proved, refuted or neither."""
-    if certificate.reason is StopReason.UNDECIDED_AT_X:
-        return f"not decided: {StopReason.UNDECIDED_AT_X.value}"
-    what = _claim(certificate.unit, certificate.rule, certificate.decision)
-    if certificate.status is Status.ROBUST:
-        return f"proved: {what} at every point of the region"
-    if certificate.status is Status.NOT_ROBUST:
-        return f"refuted: {what} at x, but not at the counter-example"
-    return f"not decided: whether {what} at every point of the region; {certificate.reason.value}"
-
-
-def _claim(unit: str, rule: str, decision: Any) -> str:
-    """What is asked of every point: in regression the rule itself, else the decision at x."""
-    return rule if unit == Unit.TARGET else f"decision {decision!r}"
-
-
-def certificate_shown(certificate: Certificate) -> Shown:
-    """A small table of a certificate."""
-    margin = certificate.margin
-    unit = f" ({certificate.unit})" if certificate.unit else ""
-    at_x = certificate.margin_at_x
-    there = "" if at_x is None else f"; about {at_x:.{DIGITS}g} at x"
-    rows = {
-        certificate.status.name: verdict_text(certificate),
-        "rule": certificate.rule,
-        "margin": f"least one in {interval_text(margin)}{unit}{there}",
-        "region": region_text(certificate.region),
-        "cost": _cost(certificate),
-    }
-    return Shown("", (), list(rows.items()))
-
-
-def range_shown(found: PredictionRange) -> Shown:
-    """A small table of a prediction range."""
-    low, high = found.minimum, found.maximum
-    rows = {
-        found.quantity: found.meaning or f"output {found.output!r}",
-        "proved": f"between {below(low.lower)} and {above(high.upper)}",
-        "attained": f"{above(low.upper)} and {below(high.lower)}",
-        "nominal": "-" if found.nominal is None else f"about {found.nominal:.{DIGITS}g}",
-        "region": region_text(found.region),
-        "search": found.reason.value,
-        "cost": _cost(found),
-    }
-    return Shown("", (), list(rows.items()))
-
-
-def radius_shown(found: Radius) -> Shown:
-    """A small table of a certified radius."""
-    undecided = found.reason is StopReason.UNDECIDED_AT_X
-    what = "unknown" if undecided else _claim(found.unit, found.rule, found.decision)
-    refuted = "no counter-example found"
-    if found.counterexample is not None:
-        refuted = f"counter-example at {above(found.upper)}"
-    rows = {
-        "radius": f"proved up to {below(found.lower)}, {refuted} (l_{found.norm:g})",
-        "held": what,
-        "rule": found.rule,
-        "search": found.reason.value,
-        "cost": _cost(found),
-    }
-    return Shown("", (), list(rows.items()))
+    return f"{value:.{DIGITS}g}" if isinstance(value, float) else cut(str(value))
 
 
 def region_text(region: dict[str, Any]) -> str:
@@ -192,6 +243,7 @@ def _features(count: int) -> str:
     return "1 feature" if count == 1 else f"{count} features"
 
 
-def _cost(record: Any) -> str:
+def cost_text(record: Any) -> str:
+    """What a search took."""
     boxes = f"{record.boxes} box" if record.boxes == 1 else f"{record.boxes} boxes"
     return f"{boxes}, {record.seconds:.3g} s, method {record.method}"

@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 from gpcert.adapters import as_posterior
 from gpcert.api import certified_radius_many, certify_many, prediction_range_many
 from gpcert.certificates import CertificateTable, PredictionRange, Radius, RadiusTable, RangeTable
-from gpcert.certificates.table import RecordTable
+from gpcert.certificates.record import RecordTable
 from gpcert.cli.options import command
 from gpcert.cli.terminal import above, below, cells, console, option, say, say_written, table
 from gpcert.cli.verbs import RADIUS_COLUMNS, radius_cells

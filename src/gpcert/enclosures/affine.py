@@ -13,7 +13,7 @@ import numpy as np
 from gpcert.arrays import Array, PerCell, namespace
 from gpcert.enclosures.enclosure import Enclosure
 from gpcert.enclosures.evaluation import Evaluation
-from gpcert.enclosures.two_sided import TwoSided, Units
+from gpcert.enclosures.mean import TwoSided, Units
 from gpcert.quantities import Mean, OutputQuantity, Quantity, Std, Variance
 from gpcert.rounding import TINY, down, gamma, nonnegative, up
 

@@ -20,19 +20,19 @@ from typing import Annotated
 from array_api_compat import device
 
 from gpcert.arrays import Array, PerCell, PerCellAndFeature, PerCellMatrix, namespace
-from gpcert.enclosures.cubic_term import CubicTerm
-from gpcert.enclosures.levels import (
+from gpcert.enclosures.polynomials import (
+    CubicTerm,
     LevelBound,
+    QuadraticMinimum,
     above_level,
     add_identity,
     at_level,
     level_bend,
+    quadratic_minimum,
     tested_on_boxes,
 )
-from gpcert.enclosures.quadratic_minimum import QuadraticMinimum, quadratic_minimum
 from gpcert.fusion import fused, products
-from gpcert.kernels.expansions.base import finite_product
-from gpcert.kernels.expansions.geometry import Geometry, reach
+from gpcert.kernels.expansions.base import Geometry, finite_product, reach
 from gpcert.kernels.exponentials import LARGEST_EXPONENT, growth_chord
 from gpcert.regions import Cells
 from gpcert.regions.frame import widths_as_units

@@ -19,8 +19,8 @@ import numpy as np
 from gpcert.arrays import Array, Index, PerCell, PerRow, Rows, namespace, to_numpy
 from gpcert.deadline import checkpoint
 from gpcert.enclosures.enclosure import Enclosure, LevelBound
-from gpcert.enclosures.quadratic_minimum import apply, box_minimum
-from gpcert.kernels.nodes.symmetric_tensors import dense
+from gpcert.enclosures.polynomials import apply, box_minimum
+from gpcert.kernels.nodes.moments import dense
 from gpcert.rounding import TINY, U, gamma, up
 
 MOST_PARTS = 64

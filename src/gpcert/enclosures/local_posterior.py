@@ -14,12 +14,17 @@ from gpcert.committee import Model
 from gpcert.deadline import checkpoint
 from gpcert.differences import PairUnits
 from gpcert.enclosures.enclosure import Enclosure
-from gpcert.enclosures.mean import CellTrend, LocalTrend, MeanEnclosure, first_order, mean_enclosure
-from gpcert.enclosures.pair_precision import ClassPrecisions
+from gpcert.enclosures.mean import (
+    CellTrend,
+    LocalTrend,
+    MeanEnclosure,
+    Units,
+    first_order,
+    mean_enclosure,
+)
 from gpcert.enclosures.precision import LocalPrecision, Precision
 from gpcert.enclosures.square import OperatorBounds
-from gpcert.enclosures.stacked import StackedVariances, repeated, stacked_variances
-from gpcert.enclosures.two_sided import Units
+from gpcert.enclosures.stacked import ClassPrecisions, StackedVariances, repeated, stacked_variances
 from gpcert.enclosures.variance import (
     VarianceEnclosure,
     VarianceOptions,

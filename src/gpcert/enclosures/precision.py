@@ -50,7 +50,7 @@ class Applied(NamedTuple):
 
 
 class Precision(ABC):
-    """S of one output, or of several whose cells stand one after the other (`pair_precision`)."""
+    """S of one output, or of several whose cells stand one after the other (`stacked`)."""
 
     @abstractmethod
     def apply(self, local: LocalKernel, expansion: Expansion) -> Applied:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from gpcert.arrays import Array, PerCell, Reals, namespace
 from gpcert.enclosures.enclosure import Enclosure
 from gpcert.enclosures.evaluation import Evaluation
-from gpcert.kernels.expansions.geometry import Geometry
+from gpcert.kernels.expansions.base import Geometry
 from gpcert.likelihoods.base import LARGEST_SEGMENT
 from gpcert.likelihoods.logistic import SmoothedLink
 from gpcert.rounding import U, down, gamma, nonnegative, up

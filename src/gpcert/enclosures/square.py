@@ -15,10 +15,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpcert.arrays import Array, PerCell, PerCellMatrix, namespace
-from gpcert.enclosures.levels import add_identity
+from gpcert.enclosures.polynomials import add_identity
 from gpcert.enclosures.precision import LocalPrecision, Precision
-from gpcert.kernels.expansions.base import Expansion, LocalKernel, QuadraticForm, SecondDegree
-from gpcert.kernels.expansions.geometry import Geometry, reach
+from gpcert.kernels.expansions.base import (
+    Expansion,
+    Geometry,
+    LocalKernel,
+    QuadraticForm,
+    SecondDegree,
+    reach,
+)
 from gpcert.rounding import gamma, nonnegative, root, up
 from gpcert.unit_form import UnitForm
 

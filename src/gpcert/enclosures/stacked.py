@@ -1,26 +1,217 @@
-"""The variances of all outputs of one posterior as one batch: the cells, once for every output.
+"""The variances of all pairs of many coupled classes as one batch: the cells, once for every pair.
 
-What is computed for J outputs one by one is the same arithmetic on J times as many rows, which
-stand one output after the other; many coupled classes have dozens of pairs.
+What is computed for J pairs one by one is the same arithmetic on J times as many rows, which stand
+one pair after the other. A pair (k, l) has
+`S = A_k^T A_k + A_l^T A_l - (C_l - C_k)^T (C_l - C_k)`: with `u_c = A_c^T A_c k`, `w_c = C_c k` and
+`z_cd = C_c^T w_d`, `S k = u_k + u_l - z_ll + z_lk + z_kl - z_kk`. So m classes need 2 m products
+with an N x N matrix, whatever the number of pairs.
+
+Proofs: docs/mathematics.md, statements 1.6 and 6.9.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from gpcert.arrays import Array, namespace
+from gpcert.arrays import Array, Backend, PerRow, namespace
+from gpcert.deadline import checkpoint
+from gpcert.differences import PairUnits
 from gpcert.enclosures.enclosure import Enclosure
-from gpcert.enclosures.precision import Precision
+from gpcert.enclosures.mean import Units
+from gpcert.enclosures.precision import CACHE_NUMBERS, Applied, LocalPrecision, Precision
 from gpcert.enclosures.square import OperatorBounds
-from gpcert.enclosures.two_sided import Units
 from gpcert.enclosures.variance import VarianceEnclosure, VarianceOptions, variance_enclosure
-from gpcert.kernels.expansions.base import Expansion, LocalKernel
+from gpcert.kernels.expansions.base import Expansion, LocalKernel, QuadraticForm
 from gpcert.regions import Cells
-from gpcert.rounding import gamma, up
+from gpcert.rounding import gamma, root, up
+
+
+@dataclass(frozen=True, eq=False)
+class ClassPrecisions:
+    """A_c and C_c of all classes on a backend, and the pairs that are made of them."""
+
+    own: tuple[LocalPrecision, ...]
+    coupling: tuple[LocalPrecision, ...]
+    pairs: tuple[tuple[int, int], ...]
+
+    @staticmethod
+    def build(unit: PairUnits, backend: Backend) -> ClassPrecisions:
+        """From the factors in units of the pairs' kernel."""
+        own, coupling = [], []
+        for c, (a, b) in enumerate(zip(*unit.class_sizes, strict=True)):
+            checkpoint()
+            own.append(LocalPrecision.of_factor(unit.own[c], a, backend))
+            coupling.append(LocalPrecision.of_factor(unit.coupling[c], b, backend))
+        return ClassPrecisions(tuple(own), tuple(coupling), unit.pairs)
+
+    def on(self, expansion: Expansion, pairs: Sequence[int]) -> PairPrecision:
+        """Of some pairs, on one batch of cells."""
+        return PairPrecision(self, expansion, tuple(self.pairs[j] for j in pairs))
+
+
+Explained = tuple[Array, Array]
+"""A sum of squares (B,) and a bound of its error."""
+
+
+class _Coupled(NamedTuple):
+    """`w_c` (B, r), its length and a bound (B,) of its error."""
+
+    value: Array
+    length: Array
+    error: Array
+
+
+@dataclass(frozen=True, eq=False)
+class PairPrecision(Precision):
+    """Several pairs on the cells of `base`: their rows stand one pair after the other."""
+
+    classes: ClassPrecisions
+    base: Expansion
+    pairs: tuple[tuple[int, int], ...]
+
+    @cached_property
+    def _used(self) -> tuple[int, ...]:
+        return tuple(sorted({c for pair in self.pairs for c in pair}))
+
+    def _coupled(self, local: LocalKernel) -> dict[int, _Coupled]:
+        xp = namespace(self.base.K)
+        k_norm, k_error = local.row_sizes(self.base)
+        found = {}
+        for c in self._used:
+            C = self.classes.coupling[c]
+            r, N = C.factor.shape
+            w = self.base.K @ C.factor.T
+            error = up(C.size * (gamma(N + r + 8) * k_norm + k_error), 8)
+            length = up(root(xp.sum(w * w, axis=1)), r + 8)
+            found[c] = _Coupled(w, length, error)
+        return found
+
+    def apply(self, local: LocalKernel, expansion: Expansion) -> Applied:
+        """`y = S k` and `k.y` of every pair, with their errors.
+
+        Reason: those of `LocalPrecision.apply` for each of the products, and of the sums of six
+        terms by the terms' lengths; `|w_l - w_k|^2` from the difference of the vectors.
+        """
+        del expansion
+        xp, N = namespace(self.base.K), self.base.K.shape[1]
+        own = {c: self.classes.own[c].apply(local, self.base) for c in self._used}
+        w = self._coupled(local)
+        crossed = self._crossed(w)
+        found = []
+        for k, j in self.pairs:
+            parts = [own[k].y, own[j].y, -crossed[j, j][0], crossed[j, k][0], crossed[k, j][0]]
+            parts.append(-crossed[k, k][0])
+            y: Array = sum(parts[1:], parts[0])
+            error = own[k].y_error + own[j].y_error
+            error = error + sum(crossed[a, b][1] for a in (k, j) for b in (k, j))
+            size = sum(root(xp.sum(part * part, axis=1)) for part in parts)
+            y_error = up(error + gamma(16) * size, N + 16)
+            sides = own[k][2:], own[j][2:]
+            product, product_error = _explained(*sides, w[k], w[j])
+            found.append((y, y_error, product, product_error))
+        return Applied(*(xp.concat(list(part), axis=0) for part in zip(*found, strict=True)))
+
+    def explained(self, local: LocalKernel) -> tuple[PerRow, PerRow]:
+        """`k.S k` (pairs B,) and its error, without y."""
+        xp = namespace(self.base.K)
+        own = {c: self.classes.own[c].explained(local, self.base) for c in self._used}
+        w = self._coupled(local)
+        parts = [_explained(own[k], own[j], w[k], w[j]) for k, j in self.pairs]
+        first, second = zip(*parts, strict=True)
+        return xp.concat(list(first), axis=0), xp.concat(list(second), axis=0)
+
+    def _crossed(self, w: dict[int, _Coupled]) -> dict[tuple[int, int], tuple[Array, Array]]:
+        """`C_c^T w_d` (B, N) for all classes c and d, and bounds (B,) of the errors."""
+        xp = namespace(self.base.K)
+        B = self.base.K.shape[0]
+        stacked = xp.concat([w[d].value for d in self._used], axis=0)
+        found = {}
+        for c in self._used:
+            checkpoint()
+            C = self.classes.coupling[c]
+            z = stacked @ C.factor
+            r = C.factor.shape[0]
+            for number, d in enumerate(self._used):
+                error = C.size * (w[d].error + gamma(r + 4) * (w[d].length + w[d].error))
+                found[c, d] = z[number * B : (number + 1) * B], up(error, 8)
+        return found
+
+    def derivative_covariance(self, local: LocalKernel, expansion: Expansion) -> QuadraticForm:
+        """`G0 - Q_k Q_k^T - Q_l Q_l^T + (W_l - W_k) (W_l - W_k)^T`, `Q_c = D k A_c^T` and
+        `W_c = D k C_c^T`; errors as those of `LocalPrecision.derivative_covariance`."""
+        del expansion
+        xp, base = namespace(self.base.K), self.base
+        prior = local.derivative_covariance(base)
+        norm, norm_error = local.derivative_sizes(base)
+        known = xp.isfinite(norm) & xp.isfinite(norm_error)
+        norm, norm_error = (xp.where(known, x, xp.zeros_like(x)) for x in (norm, norm_error))
+        squares = {c: self.classes.own[c].derivative_square(local, base) for c in self._used}
+        added = self._added(local)
+        prior_size = _length(prior.matrix)
+        matrices, errors = [], []
+        for number, (k, j) in enumerate(self.pairs):
+            a, b = self.classes.coupling[k], self.classes.coupling[j]
+            r, N = a.factor.shape
+            both, size = added[number]
+            (first, first_error), (second, second_error) = squares[k], squares[j]
+            off = (a.size + b.size) * (gamma(N + 16) * norm + norm_error)
+            off = up(off + gamma(4) * size, 8)
+            length = root(xp.sum(xp.linalg.diagonal(both), axis=1)) * (1.0 + gamma(r + 8))
+            error = off * (2.0 * length + off) + gamma(r + 8) * length**2
+            spread = prior_size + _length(first) + _length(second) + _length(both)
+            error = error + first_error + second_error + gamma(16) * spread + prior.error
+            matrices.append(prior.matrix - first - second + both)
+            error = xp.where(known, up(error, r + 32), xp.full_like(error, math.inf))
+            errors.append(error)
+        return QuadraticForm(xp.concat(matrices, axis=0), xp.concat(errors, axis=0))
+
+    def _added(self, local: LocalKernel) -> list[tuple[Array, Array]]:
+        """For every pair `(W_l - W_k) (W_l - W_k)^T` (B, f, f), exactly symmetric, and the sum (B,)
+        of the Frobenius norms of W_k and W_l."""
+        xp, base = namespace(self.base.K), self.base
+        f, N = base.geometry.half.shape[1], base.K.shape[1]
+        parts: list[list[tuple[Array, Array]]] = [[] for _ in self.pairs]
+        for part in local.derivative_parts(base, max(1, CACHE_NUMBERS // max(1, f * N))):
+            checkpoint()
+            rows = xp.reshape(part, (len(part) * f, N))
+            W = {}
+            for c in self._used:
+                product = rows @ self.classes.coupling[c].factor.T
+                W[c] = xp.reshape(product, (len(part), f, product.shape[1]))
+            sizes = {c: _length(W[c]) for c in self._used}
+            for number, (k, j) in enumerate(self.pairs):
+                step = W[j] - W[k]
+                square = step @ xp.matrix_transpose(step)
+                square = 0.5 * (square + xp.matrix_transpose(square))
+                parts[number].append((square, sizes[j] + sizes[k]))
+        return [
+            tuple(xp.concat(list(each), axis=0) for each in zip(*part, strict=True))
+            for part in parts
+        ]
+
+
+def _explained(first: Explained, second: Explained, before: _Coupled, after: _Coupled) -> Explained:
+    """`|A_k k|^2 + |A_l k|^2 - |w_l - w_k|^2`, and its error."""
+    xp = namespace(after.value)
+    step = after.value - before.value
+    added = xp.sum(step * step, axis=1)
+    off = up(before.error + after.error + gamma(4) * (before.length + after.length), 4)
+    length, r = root(added), step.shape[1]
+    error = first[1] + second[1] + off * (2.0 * length + off)
+    error = error + gamma(r + 8) * added + gamma(4) * (first[0] + second[0])
+    return first[0] + second[0] - added, up(error, r + 16)
+
+
+def _length(matrix: Array) -> Array:
+    """(B,) Frobenius norms, rounded up."""
+    xp = namespace(matrix)
+    return up(root(xp.sum(matrix * matrix, axis=(1, 2))), matrix.shape[1] * matrix.shape[2] + 8)
 
 
 @dataclass(frozen=True, eq=False)

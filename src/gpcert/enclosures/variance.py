@@ -20,14 +20,13 @@ from functools import cached_property
 from typing import NamedTuple
 
 from gpcert.arrays import Array, PerCell, namespace
-from gpcert.enclosures.cubic_term import CubicTerm
 from gpcert.enclosures.enclosure import Enclosure
+from gpcert.enclosures.mean import TwoSided, Units
+from gpcert.enclosures.polynomials import CubicTerm
 from gpcert.enclosures.precision import LocalPrecision, Precision
 from gpcert.enclosures.square import OperatorBounds, posterior_square, prior_square, second_square
-from gpcert.enclosures.two_sided import TwoSided, Units
 from gpcert.fusion import fused
-from gpcert.kernels.expansions.base import Combination, Expansion, LocalKernel
-from gpcert.kernels.expansions.geometry import Geometry, reach
+from gpcert.kernels.expansions.base import Combination, Expansion, Geometry, LocalKernel, reach
 from gpcert.rounding import down, gamma, nonnegative, up
 
 

@@ -15,9 +15,7 @@ from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.composite import checked_kernel
 from gpcert.kernels.lines.base import Enclosed
-from gpcert.kernels.nodes.base import Jet, LocalNode, NodeBatch, Triple
-from gpcert.kernels.nodes.beyond import Beyond
-from gpcert.kernels.nodes.feature_sizes import FeatureSizes
+from gpcert.kernels.nodes.base import Beyond, FeatureSizes, Jet, LocalNode, NodeBatch, Triple
 from gpcert.regions.frame import Frame, Reach
 
 

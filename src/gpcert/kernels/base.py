@@ -25,10 +25,8 @@ from gpcert.errors import InputError
 from gpcert.kernels.expansions.base import LocalKernel
 from gpcert.kernels.expansions.squared_exponential_sections import Sections
 from gpcert.kernels.expansions.taylor import LocalTaylor
-from gpcert.kernels.nodes.base import LocalNode
-from gpcert.kernels.nodes.feature_sizes import FeatureSizes
-from gpcert.kernels.parameters import Parameter
-from gpcert.kernels.unit import ORDINARY, even_exponent, exactly_scaled
+from gpcert.kernels.nodes.base import FeatureSizes, LocalNode
+from gpcert.kernels.parameters import ORDINARY, Parameter, even_exponent, exactly_scaled
 from gpcert.regions import Box, Region
 from gpcert.regions.frame import Frame, Reach
 

@@ -13,8 +13,7 @@ import numpy as np
 from gpcert.arrays import Array, Inputs, PerCellAndPoint, PerFeature, Points, namespace
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.lines.base import Affine, Enclosed
-from gpcert.kernels.nodes.base import Jet, LocalNode, NodeBatch, Triple
-from gpcert.kernels.nodes.feature_sizes import FeatureSizes
+from gpcert.kernels.nodes.base import FeatureSizes, Jet, LocalNode, NodeBatch, Triple
 from gpcert.kernels.parameters import NONNEGATIVE, POSITIVE, Parameter
 from gpcert.regions.frame import Frame, Reach
 

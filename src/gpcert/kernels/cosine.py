@@ -13,10 +13,8 @@ import numpy as np
 
 from gpcert.arrays import Array, Derivatives, Inputs, PerCell, PerCellAndPoint, Points, namespace
 from gpcert.kernels.base import Kernel
-from gpcert.kernels.lines.base import Affine, Enclosed
-from gpcert.kernels.lines.carriers import SinusoidCarrier, sinusoid_minimum
-from gpcert.kernels.nodes.base import Jet, LocalNode, NodeBatch, Triple
-from gpcert.kernels.nodes.feature_sizes import FeatureSizes, spectral_gram
+from gpcert.kernels.lines.base import Affine, Enclosed, SinusoidCarrier, sinusoid_minimum
+from gpcert.kernels.nodes.base import FeatureSizes, Jet, LocalNode, NodeBatch, Triple, spectral_gram
 from gpcert.kernels.nodes.phases import circle_remainders, length_above, phase_reach, swing
 from gpcert.kernels.parameters import FREQUENCIES, POSITIVE, Parameter
 from gpcert.regions.frame import Frame, Reach

@@ -24,8 +24,7 @@ from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.cosine import one_phase
 from gpcert.kernels.lines.base import Affine, Enclosed
-from gpcert.kernels.nodes.base import Jet, LocalNode, NodeBatch, Triple
-from gpcert.kernels.nodes.feature_sizes import FeatureSizes
+from gpcert.kernels.nodes.base import FeatureSizes, Jet, LocalNode, NodeBatch, Triple
 from gpcert.kernels.nodes.phases import AffinePhase, circle_remainders, phase_reach, swing
 from gpcert.kernels.parameters import FREQUENCIES, Parameter, numbers
 from gpcert.kernels.sizes import times

@@ -15,10 +15,8 @@ import numpy as np
 from gpcert.arrays import Array, Inputs, PerCellAndPoint, PerFeature, Points, Reals, namespace
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.exponentials import exponential_tail
-from gpcert.kernels.lines.base import Affine, Enclosed
-from gpcert.kernels.lines.carriers import ExponentialCarrier
-from gpcert.kernels.nodes.base import Jet, LocalNode, NodeBatch, Triple
-from gpcert.kernels.nodes.feature_sizes import FeatureSizes
+from gpcert.kernels.lines.base import Affine, Enclosed, ExponentialCarrier
+from gpcert.kernels.nodes.base import FeatureSizes, Jet, LocalNode, NodeBatch, Triple
 from gpcert.kernels.nodes.phases import AffinePhase, phase_reach
 from gpcert.kernels.parameters import FREQUENCIES, Parameter, number
 from gpcert.kernels.sizes import times

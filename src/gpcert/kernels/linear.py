@@ -1,4 +1,5 @@
-"""k(x, y) = sum_j w_j (x_j - o_j)(y_j - o_j): Bayesian linear regression.
+"""k(x, y) = sum_j w_j (x_j - o_j)(y_j - o_j), Bayesian linear regression, and its powers
+(k + offset)^degree.
 
 In frame coordinates y with centres c, `t_j = (c_j - o_j) / unit_j`, `metric_j = w_j unit_j^2`:
 
@@ -6,7 +7,7 @@ In frame coordinates y with centres c, `t_j = (c_j - o_j) / unit_j`, `metric_j =
 
 Centres are taken as the floats of the user, so t carries one rounding and a slope two.
 
-Proofs: docs/mathematics.md, statement 2.11.
+Proofs: docs/mathematics.md, statements 2.11 and 2.13.
 """
 
 from __future__ import annotations
@@ -19,13 +20,18 @@ import numpy as np
 
 from gpcert.arrays import Array, Inputs, PerCellAndPoint, PerFeature, Points, namespace
 from gpcert.kernels.base import Kernel
-from gpcert.kernels.lines.base import Affine, Enclosed
-from gpcert.kernels.lines.carriers import LinearCarrier
-from gpcert.kernels.nodes.base import Jet, LocalNode, NodeBatch, Triple
-from gpcert.kernels.nodes.feature_sizes import FeatureSizes
-from gpcert.kernels.parameters import Parameter, numbers
+from gpcert.kernels.composite import Expressed, Product, Sum
+from gpcert.kernels.constant import Constant
+from gpcert.kernels.lines.base import Affine, Enclosed, LinearCarrier
+from gpcert.kernels.nodes.base import FeatureSizes, Jet, LocalNode, NodeBatch, Triple
+from gpcert.kernels.parameters import (
+    NONNEGATIVE,
+    Parameter,
+    exactly_scaled,
+    number,
+    numbers,
+)
 from gpcert.kernels.sizes import euclidean, times
-from gpcert.kernels.unit import exactly_scaled
 from gpcert.regions.frame import Frame, Reach
 from gpcert.rounding import TINY, down, gamma, up
 
@@ -262,3 +268,56 @@ class LinearBatch(NodeBatch):
         one, none = xp.ones_like(self.value), xp.zeros_like(self.value)
         line = Affine(none, ((self.carrier, one),))
         return Enclosed(down(self.value - wide, 1), up(self.value + wide, 1), line, line)
+
+
+HIGHEST_DEGREE = 6
+"""Beyond, k varies over so many orders of magnitude that float64 leaves little of it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Polynomial(Expressed):
+    """Power of a linear kernel plus a constant: polynomials of this degree in the inputs.
+
+    >>> k = Polynomial(2, weights=1.0, offset=1.0)
+    >>> k.value(np.array([[1.0, 2.0]]), np.array([[3.0, 0.5]])).tolist()  # (3 + 1 + 1)^2
+    [[25.0]]
+    """
+
+    degree: int
+    weights: Any
+    offset: float
+    center: Any = 0.0
+
+    name: ClassVar[str] = "polynomial"
+    parameters: ClassVar[dict[str, Parameter]] = {
+        "degree": number(
+            f"an integer from 1 to {HIGHEST_DEGREE}",
+            lambda degree: degree in range(1, HIGHEST_DEGREE + 1),
+            kind=int,
+        ),
+        "weights": WEIGHTS,
+        "offset": NONNEGATIVE,
+        "center": CENTER,
+    }
+
+    @property
+    def base(self) -> Kernel:
+        """The kernel whose power this is."""
+        linear = Linear(self.weights, self.center)
+        return Sum((linear, Constant(self.offset))) if self.offset else linear
+
+    def express(self) -> Product:
+        """A product whose factors are one and the same kernel, which is then asked once."""
+        return Product((self.base,) * self.degree)
+
+    def gradient_product(self, X: Inputs, Y: np.ndarray, C: np.ndarray) -> np.ndarray:
+        """The gradient of base does not depend on x: one matrix product."""
+        slope = self.degree * self.base.value(X, Y) ** (self.degree - 1)
+        return (C * slope) @ (self.weights * (Y - self.center))
+
+    def typical_lengths(self, d: int) -> PerFeature:
+        return self.base.typical_lengths(d)
+
+    def rescaled(self, scale: PerFeature, shift: PerFeature) -> Polynomial:
+        linear = Linear(self.weights, self.center).rescaled(scale, shift)
+        return Polynomial(self.degree, linear.weights, self.offset, linear.center)

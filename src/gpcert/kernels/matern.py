@@ -14,8 +14,13 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from gpcert.arrays import Array, PerCell, Reals, namespace
-from gpcert.kernels.nodes.positive_series import PositiveSeries, all_at, reverse_bessel
-from gpcert.kernels.nodes.radial_profiles import infinite_beyond_zero, power
+from gpcert.kernels.nodes.radial_profiles import (
+    PositiveSeries,
+    all_at,
+    infinite_beyond_zero,
+    power,
+    reverse_bessel,
+)
 from gpcert.kernels.parameters import Parameter, number
 from gpcert.kernels.radial import RadialKernel
 from gpcert.rounding import EXP_ULPS, U, up

@@ -20,11 +20,9 @@ import numpy as np
 
 from gpcert.arrays import Array, Inputs, PerCellAndPoint, PerFeature, Points, Reals, namespace
 from gpcert.kernels.base import Kernel
-from gpcert.kernels.lines.base import Affine, Enclosed
-from gpcert.kernels.lines.carriers import SinusoidCarrier
-from gpcert.kernels.lines.exponential_lines import exponential_lines
-from gpcert.kernels.nodes.base import Jet, LocalNode, NodeBatch, Triple
-from gpcert.kernels.nodes.feature_sizes import FeatureSizes, spectral_gram
+from gpcert.kernels.exponentials import exponential_lines
+from gpcert.kernels.lines.base import Affine, Enclosed, SinusoidCarrier
+from gpcert.kernels.nodes.base import FeatureSizes, Jet, LocalNode, NodeBatch, Triple, spectral_gram
 from gpcert.kernels.nodes.phases import QUARTER_TURN, swing
 from gpcert.kernels.parameters import POSITIVE, Parameter, numbers
 from gpcert.regions.frame import Frame, Reach

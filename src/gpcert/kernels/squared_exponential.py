@@ -16,8 +16,7 @@ from gpcert.arrays import Backend, Inputs, PerCell, Points, Reals, namespace
 from gpcert.kernels.base import GradientProduct
 from gpcert.kernels.expansions.squared_exponential import LocalSquaredExponential
 from gpcert.kernels.expansions.squared_exponential_sections import Sections
-from gpcert.kernels.nodes.positive_series import PositiveSeries, all_at
-from gpcert.kernels.nodes.radial_profiles import power
+from gpcert.kernels.nodes.radial_profiles import PositiveSeries, all_at, power
 from gpcert.kernels.radial import RadialKernel
 from gpcert.regions import Region
 from gpcert.rounding import EXP_ULPS, U

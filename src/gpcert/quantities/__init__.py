@@ -1,13 +1,16 @@
 """What is asked of a model, as functions of latent means and variances: each written once."""
 
-from gpcert.quantities.band import Band
-from gpcert.quantities.classes import ClassSums
-from gpcert.quantities.compound import Compound
-from gpcert.quantities.deviation import Deviation
-from gpcert.quantities.one_vs_rest import LeastSum, Share
-from gpcert.quantities.output import Mean, OutputQuantity, Quantity, Std, Variance
-from gpcert.quantities.probability import Probability
-from gpcert.quantities.votes import PairVotes, Votes
+from gpcert.quantities.committee import LeastSum, PairVotes, Share, Votes
+from gpcert.quantities.compound import ClassSums, Compound, Deviation
+from gpcert.quantities.output import (
+    Band,
+    Mean,
+    OutputQuantity,
+    Probability,
+    Quantity,
+    Std,
+    Variance,
+)
 
 __all__ = [
     "Band",

@@ -1,22 +1,25 @@
 """What is asked of a model: one scalar function of x, written once, read by bounds and by attacks.
 
 Enclosures bound it over cells and at points, so do the paper's intervals, and an attack takes its
-values and slopes: a new quantity is one file here. The maximum of a quantity is minus the minimum
-of its negative, so every one is minimised. Of one output: the interface, and mean, variance and
-standard deviation themselves.
+values and slopes: a new quantity is one class. The maximum of a quantity is minus the minimum of
+its negative, so every one is minimised. Of one output: the interface; mean, variance, standard
+deviation, an end of the credible band, the predicted probability.
 
-Proofs: docs/mathematics.md, statements 7.1 and 7.6.
+Proofs: docs/mathematics.md, statements 7.1, 7.2 and 7.6.
 """
 
 from __future__ import annotations
 
 import math
+import sys
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import Self
 
 from gpcert.arrays import Array, PerCell, Reals, namespace
-from gpcert.rounding import down, nonnegative, up
+from gpcert.likelihoods import ScalarLikelihood
+from gpcert.likelihoods.base import LARGEST_SEGMENT
+from gpcert.rounding import TINY, down, gamma, nonnegative, up
 
 
 class Quantity:
@@ -195,3 +198,145 @@ def root_slope(v: Reals) -> Reals:
     usable = std > 0
     slope = 0.5 / xp.where(usable, std, 1.0 + 0.0 * std)
     return xp.where(usable & xp.isfinite(slope), slope, xp.zeros_like(slope))
+
+
+WORTHWHILE_SHARE = 1e-3
+"""Part of the band's half-width that further lines must gain to be worth their time."""
+
+LARGEST = sys.float_info.max
+
+
+@dataclass(frozen=True)
+class Band(OutputQuantity):
+    """`sign mu_c - beta sqrt(V_c)`, beta >= 0.
+
+    sign = 1 is the least lower end `mu - beta std`, sign = -1 minus the greatest upper end
+    `mu + beta std`: both want an upper bound of the standard deviation.
+    """
+
+    output: int
+    sign: int
+    beta: float
+
+    def lowest(self, alpha: Reals, beta: Reals, v_low: Reals, v_high: Reals) -> Reals:
+        """Lower bound of `alpha + slope V - beta sqrt(V)` over V in [v_low, v_high], slope the
+        argument; the better of two, -inf where nothing is known.
+
+        Statement: for every s > 0 it is at least the smaller value at both ends of
+        `alpha - beta s / 2 + (slope - beta / (2 s)) V`; and at least
+        `alpha + min(slope v_low, slope v_high) - beta sqrt(v_high)`.
+        Reason: the root lies below its tangent at s^2, `sqrt(V) <= (V + s^2) / (2 s)`, and what is
+        left is linear in V. With s nearest to `beta / (2 slope)`, where the convex function is
+        least, in [sqrt(v_low), sqrt(v_high)] the first is exact but for rounding, which is
+        counted by the size of the terms: at most six operations each. v / s is formed first: what
+        underflows in it is below `U s`, as s >= TINY.
+        """
+        xp = namespace(alpha)
+        alpha = xp.minimum(alpha, xp.full_like(alpha, LARGEST))
+        low, high = xp.sqrt(v_low), up(xp.sqrt(v_high), 1)
+        steep = beta > TINY
+        vertex = xp.where(steep, 0.5 * self.beta / xp.where(steep, beta, 1.0 + 0.0 * beta), high)
+        s = xp.minimum(xp.maximum(xp.maximum(vertex, low), xp.full_like(low, TINY)), high)
+        half = self.beta * (0.5 * s)
+        tangents = []
+        for v in (v_low, v_high):
+            along, fall = beta * v, self.beta * (0.5 * (v / s))
+            size = xp.abs(alpha) + half + xp.abs(along) + fall
+            tangents.append((alpha - half) + (along - fall) - (gamma(8) * size + TINY))
+        tangent = down(xp.minimum(*tangents), 1)
+        ends = xp.minimum(down(beta * v_low, 1), down(beta * v_high, 1))
+        reach = up(self.beta * high, 1)
+        size = xp.abs(alpha) + xp.abs(ends) + reach
+        apart = down(alpha + ends - reach - (gamma(4) * size + TINY), 1)
+        nothing = xp.full_like(alpha, -math.inf)
+        found = xp.where(apart > nothing, apart, nothing)  # NaN knows nothing
+        found = xp.where(tangent > found, tangent, found)
+        return xp.minimum(found, xp.full_like(found, LARGEST))
+
+    def highest(self, q: Reals, v_low: Reals, v_high: Reals) -> Reals:
+        """At the least variance."""
+        del v_high
+        xp = namespace(q)
+        largest = xp.full_like(q, LARGEST)  # what overflows is at least that
+        reach = xp.minimum(self.beta * xp.sqrt(v_low), largest)
+        return up(xp.maximum(q - nonnegative(down(reach, 2)), -largest), 1)
+
+    def value(self, q: Reals, v: Reals) -> Reals:
+        """`q - beta sqrt(V)`."""
+        return q - self.beta * namespace(v).sqrt(v)
+
+    def slopes(self, q: Reals, v: Reals) -> tuple[Reals, Reals]:
+        """1 and `-beta / (2 sqrt(V))`."""
+        return 1.0 + 0.0 * q, -self.level_slope(q, v)
+
+    def level_slope(self, q: Reals, v: Reals) -> Reals:
+        """`dq/dV = beta / (2 sqrt(V))` where G is constant."""
+        del q
+        return self.beta * root_slope(v)
+
+    def corners(self, v_low: Reals, v_high: Reals) -> tuple[Reals, Reals]:
+        """Where std is greatest, and half-way there: its slope at 0 would be useless."""
+        xp = namespace(v_low)
+        return v_high, (0.5 * (xp.sqrt(v_low) + xp.sqrt(v_high))) ** 2
+
+    def worthwhile(self, v_high: PerCell) -> Array | float:
+        """A share of the half-width."""
+        return WORTHWHILE_SHARE * self.beta * namespace(v_high).sqrt(v_high)
+
+
+WORTHWHILE_GAIN = 1e-3
+"""Probability that further lines must gain on some cell of a batch to be worth their time."""
+
+
+@dataclass(frozen=True)
+class Probability(OutputQuantity):
+    """`sign F(mu_c, v_c)` for a binary likelihood: `F(q, v)`, or `-F(-q, v)`."""
+
+    likelihood: ScalarLikelihood
+    output: int
+    sign: int
+
+    @property
+    def known(self) -> tuple[float, float]:
+        """A probability, or its negative."""
+        return (0.0, 1.0) if self.sign > 0 else (-1.0, 0.0)
+
+    def lowest(self, alpha: Reals, beta: Reals, v_low: Reals, v_high: Reals) -> Reals:
+        """The likelihood's own; for sign = -1 that of -F(-q, v), the maximum of F on the line."""
+        xp = namespace(alpha)
+        # a huge cell may give a line that is infinite, or beyond what the likelihood accepts; a
+        # lower line is valid as well
+        alpha = xp.minimum(alpha, xp.full_like(alpha, LARGEST_SEGMENT))
+        usable = (abs(alpha) <= LARGEST_SEGMENT) & (abs(beta) <= LARGEST_SEGMENT)
+        usable = usable & (v_high <= LARGEST_SEGMENT)
+        zero = xp.zeros_like(alpha)
+        a, b = xp.where(usable, alpha, zero), xp.where(usable, beta, zero)
+        v_low, v_high = xp.where(usable, v_low, zero), xp.where(usable, v_high, zero)
+        if self.sign > 0:
+            value = self.likelihood.line_minimum(a, b, v_low, v_high)
+        else:
+            value = -self.likelihood.line_maximum(-a, -b, v_low, v_high)
+        # a probability lies in [0, 1] whatever the latent bounds are
+        return xp.where(usable, value, xp.full_like(value, self.known[0]))
+
+    def highest(self, q: Reals, v_low: Reals, v_high: Reals) -> Reals:
+        """Minus the lowest of the negative."""
+        return -replace(self, sign=-self.sign).lowest(-q, namespace(q).zeros_like(q), v_low, v_high)
+
+    def value(self, q: Reals, v: Reals) -> Reals:
+        """`sign F(sign q, v)`."""
+        return self.sign * self.likelihood.value(self.sign * q, v)
+
+    def slopes(self, q: Reals, v: Reals) -> tuple[Reals, Reals]:
+        """Those of F at mu = sign q."""
+        by_mu, by_v = self.likelihood.slopes(self.sign * q, v)
+        return by_mu, self.sign * by_v
+
+    def level_slope(self, q: Reals, v: Reals) -> Reals:
+        """That of F at mu = sign q, mirrored."""
+        return self.sign * self.likelihood.level_slope(self.sign * q, v)
+
+    def worthwhile(self, v_high: PerCell) -> Array | float:
+        """A probability."""
+        del v_high
+        return WORTHWHILE_GAIN

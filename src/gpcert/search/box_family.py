@@ -1,11 +1,12 @@
-"""Boxes of one region as questions of their own: bounded once each, or refined together.
+"""Many boxes or balls as questions of their own: bounded once each, refined together, or as far as
+the first box of each, whose answers need no search of their own.
 
 Proofs: docs/mathematics.md, statement 14.1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +14,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from gpcert.arrays import Backend, PerCellAndFeature, Rows, to_numpy
+from gpcert.arrays import Backend, Index, PerCellAndFeature, PerRow, Rows, to_numpy
 from gpcert.committee import Model
 from gpcert.deadline import OutOfTime, checkpoint
 from gpcert.enclosures import Evaluation, Portfolio, local_model
@@ -22,11 +23,18 @@ from gpcert.enclosures.goals import Goal, QuantityGoal
 from gpcert.enclosures.local_posterior import LocalModel
 from gpcert.errors import SoundnessError
 from gpcert.fusion import running_on
-from gpcert.regions import Box, Cells
+from gpcert.regions import Box, Cells, Region
 from gpcert.regions.base import NormConstraint
 from gpcert.search.branch_and_bound import bytes_per_cell, cells_at_once
 from gpcert.search.problem import Budget
-from gpcert.search.shared import SharedProblem, SharedResult, solve_shared
+from gpcert.search.shared import (
+    Attained,
+    Attaining,
+    Boxes,
+    SharedProblem,
+    SharedResult,
+    solve_shared,
+)
 
 BATCH_BYTES = 5.0e8
 """Most memory of one batch on a CPU."""
@@ -44,6 +52,13 @@ TRIAL_BOXES = 64
 
 TRIAL_GAIN = 0.05
 """Part of the width that they must take off."""
+
+MOST_IDLE_FEATURES = 32
+"""Features up to which regions that keep different ones fixed share their coordinates: they then
+cost time, as each kernel value has all of them."""
+
+JUMPS = 6
+"""Most jumps from vertex to vertex in search of a small value."""
 
 
 class Once(NamedTuple):
@@ -94,24 +109,13 @@ class BoxFamily:
         learnt: Portfolio | None = None,
     ) -> Evaluation:
         """Enclosures over boxes in the free features; all questions share the coordinates. Where
-        they are balls, each box is cut to that of its question; of no question, it is the box."""
+        they are balls, each box is cut to that of its question; points, with the same array for
+        both ends, are what they are."""
         own = None
-        if self.balls is not None and len(question):
+        if self.balls is not None and low is not high:
             own = self.balls._replace(center=self.backend.asarray(self.balls.center[question]))
         cells = Cells(self.whole, self.backend.asarray(low), self.backend.asarray(high), own=own)
         return Evaluation(self.local, cells, optional, learnt)
-
-    def ceilings(self, points: Annotated[np.ndarray, "n f"], goals: Sequence[int]) -> np.ndarray:
-        """(n, len(goals)): certified values, from above, of some goals at points (n, f)."""
-        found = np.empty((len(points), len(goals)))
-        for start in range(0, len(points), self.cells_at_once):
-            x = points[start : start + self.cells_at_once]
-            evaluation = self.evaluation(np.empty(0), x, x, optional=False)
-            for k, g in enumerate(goals):
-                checkpoint()
-                values = to_numpy(self.goals[g].ceiling(evaluation))
-                found[start : start + len(x), k] = values
-        return found
 
     def floors(
         self, points: Annotated[np.ndarray, "n f"], target: float
@@ -203,3 +207,129 @@ class BoxFamily:
         )
         with running_on(self.backend):
             return solve_shared(problem)
+
+
+def hull_of(regions: Sequence[Region]) -> Box | None:
+    """The box around regions; None where they do not share its coordinates. Balls share them where
+    all of them move in the same features."""
+    low, high = (np.stack([getattr(r, end) for r in regions]) for end in ("lower", "upper"))
+    hull = Box(low.min(axis=0), high.max(axis=0))
+    alike = bool(np.all((low < high)[:, hull.free]))
+    boxes = all(region.norm_constraint is None for region in regions)
+    return hull if alike or (boxes and len(hull.free) <= MOST_IDLE_FEATURES) else None
+
+
+def balls_of(regions: Sequence[Region]) -> tuple[NormConstraint | None, bool]:
+    """The norm constraints of regions as one with their centres (R, f), or None where they are
+    boxes; and whether they are alike: of one norm, radius and unit."""
+    each = [region.norm_constraint for region in regions]
+    balls = [ball for ball in each if ball is not None]
+    if not balls:
+        return None, True
+    first = balls[0]
+    alike = len(balls) == len(each) and all(
+        (ball.radius, ball.p, ball.center.shape) == (first.radius, first.p, first.center.shape)
+        and np.array_equal(_unit(ball), _unit(first))
+        for ball in balls
+    )
+    return (first._replace(center=np.stack([b.center for b in balls])) if alike else None), alike
+
+
+def _unit(ball: NormConstraint) -> np.ndarray:
+    return np.ones(1) if ball.unit is None else ball.unit
+
+
+class OneBox(NamedTuple):
+    """Proved `lower <= min goal <= upper` (R, G) over each region; `upper` is attained at `points`
+    (R, G, d), which lie in it."""
+
+    lower: np.ndarray
+    upper: np.ndarray
+    points: np.ndarray
+
+
+def one_box_each(
+    family: BoxFamily,
+    regions: Sequence[Region],
+    target: float | None,
+    answered: Callable[[PerRow, Rows, Rows], PerRow],
+) -> OneBox:
+    """Bound every region, inside the family's `whole` box, as one cell, and evaluate the goals at
+    its centre and where they may be small.
+
+    `answered` says of numbers of regions (n,) and their bounds (n, G) and (n, G) which have their
+    answer (n,): the others are tried again with the bounds that may not pay. A search of a region's
+    own does the same first.
+    """
+    state = _FirstBoxes(family, regions, target)
+    every = np.arange(len(regions))
+    state.offer(every, state.center[:, family.whole.free], range(len(family.goals)))
+    for optional in (False, True):
+        left = every[~answered(every, state.lower, state.upper)]
+        if len(left) == 0:
+            break
+        state.bound(left, optional)
+        state.jump(left[~answered(left, state.lower[left], state.upper[left])])
+    if np.any(state.lower > state.upper):
+        raise SoundnessError("crossed bounds: a defect of gpcert, please report this model")
+    points = np.repeat(state.center[:, None], len(family.goals), axis=1)
+    points[:, :, family.whole.free] = state.attained.points
+    return OneBox(state.lower, state.upper, points)
+
+
+class _FirstBoxes(Attaining):
+    """Bounds so far; coordinates are the free ones of the family's box."""
+
+    def __init__(self, family: BoxFamily, regions: Sequence[Region], target: float | None) -> None:
+        self.family, free = family, family.whole.free
+        ends = ("lower", "upper", "inner_lower", "inner_upper")
+        places = (np.stack([getattr(region, end) for region in regions])[:, free] for end in ends)
+        tol = np.zeros(len(family.goals))
+        super().__init__(
+            SharedProblem(family, family.goals, *places, tol, balls=family.balls, target=target)
+        )
+        self.lower = self.known.lower
+        self.center = np.stack([region.center for region in regions])
+        middle = np.repeat(self.center[:, None, free], len(tol), axis=1)
+        self.attained = Attained(self.upper, middle)
+
+    def bound(self, rows: Index, optional: bool) -> None:
+        """Bound the goals over some boxes, then evaluate each where its bound says."""
+        goals, problem = range(len(self.family.goals)), self.problem
+        where = np.empty((len(rows), len(goals), problem.low.shape[1]))
+        for batch in self.batches(len(rows)):
+            own = rows[batch]
+            boxes = Boxes(own, problem.low[own], problem.high[own], self.lower[own])
+            self.lower[own], where[batch] = self.bounded(boxes, goals, optional)
+        for g in goals:
+            self.offer(rows, where[:, g], [g])
+
+    @np.errstate(all="ignore")  # far away a function may leave float64: such points are not taken
+    def jump(self, rows: Index) -> None:
+        """From the best points known to the least ones along the gradients, as long as the goals
+        fall in plain floating point; on nearly linear functions that is the right vertex."""
+        free = self.family.whole.free
+        for g, goal in enumerate(self.family.goals if len(rows) else ()):
+            function = goal.function(self.family.model)
+            X = self.center[rows].copy()
+            X[:, free] = self.attained.points[rows, g]
+            value, slope = function(X)
+            for _ in range(JUMPS):
+                checkpoint()
+                Y, along = X.copy(), slope[:, free]
+                Y[:, free] = self._least(rows, along, X[:, free])
+                reached, steepness = function(Y)
+                better = reached < value
+                if not better.any():
+                    break
+                for own, new in ((X, Y), (value, reached), (slope, steepness)):
+                    own[better] = new[better]
+            self.offer(rows, X[:, free], [g])
+
+    def _least(self, rows: Index, slope: Rows, at: Rows) -> Rows:
+        """Points (n, f) of some regions that minimise `slope.x`, about; `at` where it is 0."""
+        low, high = self.problem.inner_low[rows], self.problem.inner_high[rows]
+        balls = self.balls(rows)
+        if balls is None:
+            return np.where(slope > 0, low, np.where(slope < 0, high, at))
+        return balls.drawn_in(np.clip(balls.least(slope, low, high), low, high))

@@ -142,9 +142,9 @@ class _Search:
         self.incumbents.offer_points(problem.region.center[None], active)
         root = np.zeros(1, dtype=int)
         cells = self.frontier.cells(root, self.backend)
-        children, points, _ = self._evaluate(
-            cells, self.frontier.lower[root], self.frontier.axes[root], active
-        )
+        _, _, lower, axes = self.frontier.boxes
+        with running_on(self.backend):
+            children, points, _ = self._evaluate(cells, lower, axes, active)
         self.frontier.replace(root, children)
         self.starts = problem.region.project(points)
         self.incumbents.offer_points(self.starts, active)
@@ -177,7 +177,7 @@ class _Search:
 
     def _open(self) -> np.ndarray:
         """(n, G): boxes that keep a goal from being finished."""
-        lower, target = self.frontier.lower, self.problem.target
+        lower, target = self.frontier.boxes.lower, self.problem.target
         if target is not None:
             refuted = self.incumbents.values < target
             return (lower <= target) & ~refuted
@@ -208,15 +208,10 @@ class _Search:
 
     def _urgency(self) -> np.ndarray:
         """(n, G): how far a box lies below what would settle it; -inf where it is settled."""
-        goal = self.problem.target
-        level = self.incumbents.values if goal is None else np.full(self._goals, goal)
-        gap = level - self.frontier.lower
+        target = self.problem.target
+        gap = (self.incumbents.values if target is None else target) - self.frontier.boxes.lower
         gap = np.where(np.isnan(gap), np.inf, gap)
         return np.where(self._open(), gap, -np.inf)
-
-    @property
-    def _goals(self) -> int:
-        return len(self.problem.goals)
 
     def _batch_size(self) -> int:
         """Parents per batch: bounded by work, memory, and the budget of boxes."""
@@ -231,17 +226,16 @@ class _Search:
         return max(1, size)
 
     def _split(self, index: np.ndarray) -> None:
-        frontier = self.frontier
-        active = self._active()
+        boxes, active = self.frontier.boxes, self._active()
         worst = np.argmax(self._urgency()[index], axis=1)
         levels = self._levels(index, worst)
-        cells, parents = self._parts(index, frontier.axes[index, worst], levels)
+        cells, parents = self._parts(index, boxes.axes[index, worst], levels)
         before = self.incumbents.values.copy()
-        children, points, kept = self._evaluate(
-            cells, frontier.lower[index][parents], frontier.axes[index][parents], active
-        )
-        self._learn(frontier.lower[index, worst], worst, levels, children, parents[kept])
-        frontier.replace(index, children)
+        lower, axes = boxes.lower[index][parents], boxes.axes[index][parents]
+        with running_on(self.backend):
+            children, points, kept = self._evaluate(cells, lower, axes, active)
+        self._learn(boxes.lower[index, worst], worst, levels, children, parents[kept])
+        self.frontier.replace(index, children)
         if len(points):
             self.incumbents.offer_points(self.problem.region.project(points), active)
         for g in active:
@@ -259,7 +253,7 @@ class _Search:
             return np.ones(len(index), dtype=int)
         value, target = self.incumbents.values, self.problem.target
         allowed = value - target if target is not None else 0.0 * value + self.problem.tol
-        gaps = value[worst] - self.frontier.lower[index, worst]
+        gaps = value[worst] - self.frontier.boxes.lower[index, worst]
         with np.errstate(divide="ignore", invalid="ignore"):
             room = np.log(gaps / (HOPELESS * allowed[worst])) / -math.log(self.shrink)
         more = np.clip(np.nan_to_num(np.ceil(room) - 1.0, nan=0.0), 0, HALVINGS - 1)
@@ -303,12 +297,6 @@ class _Search:
     ) -> tuple[Boxes, np.ndarray, np.ndarray]:
         """Bounds of a batch, no worse than the inherited ones, promising points (full), and the
         numbers of its cells that are not outside the region."""
-        with running_on(self.backend):
-            return self._evaluated(cells, inherited, axes, active)
-
-    def _evaluated(
-        self, cells: Cells, inherited: np.ndarray, axes: np.ndarray, active: list[int]
-    ) -> tuple[Boxes, np.ndarray, np.ndarray]:
         count = len(cells)
         keep = np.flatnonzero(~to_numpy(cells.empty()))
         if len(keep) < len(cells):  # proved to lie outside the region

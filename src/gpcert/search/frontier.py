@@ -51,61 +51,29 @@ class Frontier:
         self._state = _State(boxes, settled)
 
     @staticmethod
-    def empty(region: Region, goals: int) -> Frontier:
-        """No boxes and nothing settled."""
-        f = len(region.free)
-        nothing = Boxes(
-            np.empty((0, f)),
-            np.empty((0, f)),
-            np.empty((0, goals)),
-            np.empty((0, goals, HALVINGS), dtype=np.int64),
-        )
-        return Frontier(region, nothing, np.full(goals, np.inf))
-
-    @staticmethod
     def whole(region: Region, known: Annotated[np.ndarray, "G"]) -> Frontier:
         """One box that covers the region, with bounds `known` (G,) that hold everywhere."""
-        goals = len(known)
-        root = Boxes(
-            np.asarray(region.lower, dtype=float)[None, region.free],
-            np.asarray(region.upper, dtype=float)[None, region.free],
-            np.asarray(known, dtype=float)[None],
-            np.zeros((1, goals, HALVINGS), dtype=np.int64),
-        )
-        return Frontier(region, root, np.full(goals, np.inf))
-
-    def __len__(self) -> int:
-        return len(self.lower)
+        low, high = region.lower[None, region.free], region.upper[None, region.free]
+        axes = np.zeros((1, len(known), HALVINGS), dtype=np.int64)
+        return Frontier(region, Boxes(low, high, known[None], axes), np.full(len(known), np.inf))
 
     @property
-    def corners_low(self) -> Annotated[np.ndarray, "n f"]:
-        """(n, f) least corners."""
-        return self._state.boxes.low
-
-    @property
-    def corners_high(self) -> Annotated[np.ndarray, "n f"]:
-        """(n, f) greatest corners."""
-        return self._state.boxes.high
-
-    @property
-    def lower(self) -> Annotated[np.ndarray, "n G"]:
-        """(n, G) proved lower bounds of the goals over the boxes."""
-        return self._state.boxes.lower
-
-    @property
-    def axes(self) -> Annotated[np.ndarray, "n G halvings"]:
-        """(n, G, HALVINGS) the axes to split for each goal, one after the other."""
-        return self._state.boxes.axes
+    def boxes(self) -> Boxes:
+        """The open ones."""
+        return self._state.boxes
 
     @property
     def settled(self) -> Annotated[np.ndarray, "G"]:
         """(G,) the least bound of all boxes that were set aside."""
         return self._state.settled
 
+    def __len__(self) -> int:
+        return len(self.boxes.lower)
+
     @property
     def bytes(self) -> float:
         """Memory held by the open boxes."""
-        return float(sum(part.nbytes for part in self._state.boxes))
+        return float(sum(part.nbytes for part in self.boxes))
 
     def bounds(self) -> Annotated[np.ndarray, "G"]:
         """(G,) the proved lower bound of every goal over the whole region."""
@@ -114,13 +82,14 @@ class Frontier:
 
     def cells(self, index: Index, backend: Backend) -> Cells:
         """Some of the boxes as cells on the backend."""
-        low, high = self.corners_low[index], self.corners_high[index]
+        low, high = self.boxes.low[index], self.boxes.high[index]
         return Cells(self.region, backend.asarray(low), backend.asarray(high))
 
     def splittable(self) -> Annotated[np.ndarray, "n"]:
         """(n,) mask: some axis has a float strictly inside."""
-        middle = 0.5 * self.corners_low + 0.5 * self.corners_high
-        return np.any((middle > self.corners_low) & (middle < self.corners_high), axis=1)
+        low, high = self.boxes.low, self.boxes.high
+        middle = 0.5 * low + 0.5 * high
+        return np.any((middle > low) & (middle < high), axis=1)
 
     def keep(self, mask: PerRow) -> None:
         """Set the other boxes aside: their bounds go to `settled` in the same step."""

@@ -21,6 +21,7 @@ from gpcert.deadline import OutOfTime, checkpoint, until
 from gpcert.enclosures import Evaluation, Portfolio
 from gpcert.enclosures.goals import Goal
 from gpcert.errors import InputError, SoundnessError
+from gpcert.regions.base import NormConstraint
 from gpcert.search.branch_and_bound import FIRST_BOX_SECONDS
 from gpcert.search.problem import Budget, Clock, SearchState, StopReason, Watch
 
@@ -53,6 +54,7 @@ class SharedProblem:
     `low`, `high` are outer ends; every float point between the inner ones lies in the real box.
     `anchors` (Q,), if any, are numbers of groups whose questions all contain the same real point,
     which lies at `anchor` (f,) in the coordinates of each: it is evaluated once per group.
+    `balls`, if any, are norm constraints of the questions, alike but for their centres (Q, f).
     """
 
     family: Family
@@ -64,6 +66,9 @@ class SharedProblem:
     tol: np.ndarray
     anchors: np.ndarray | None = None
     anchor: np.ndarray | None = None
+    balls: NormConstraint | None = None
+    target: float | None = None
+    """What a bound had better exceed; it steers the enclosures only."""
     budget: Budget = field(default_factory=Budget)
     watch: Watch = field(default_factory=Watch)
 
@@ -116,8 +121,8 @@ def nothing_searched(
     return SharedResult(lower, upper, np.full((Q, len(goals), f), np.nan), reason, 0, 0.0)
 
 
-@dataclass(eq=False)
-class _Boxes:
+@dataclass(frozen=True, eq=False)
+class Boxes:
     """Open boxes: their questions (n,), corners (n, f) and bounds (n, G)."""
 
     question: np.ndarray
@@ -126,21 +131,22 @@ class _Boxes:
     lower: np.ndarray
 
     @property
-    def corners(self) -> tuple[PerRow, Rows, Rows]:
-        return self.question, self.low, self.high
+    def middle(self) -> Rows:
+        """(n, f) about the centres."""
+        return 0.5 * self.low + 0.5 * self.high
 
-    def take(self, index: Index) -> _Boxes:
-        return _Boxes(self.question[index], self.low[index], self.high[index], self.lower[index])
+    def take(self, index: Index) -> Boxes:
+        """Some of them."""
+        return Boxes(self.question[index], self.low[index], self.high[index], self.lower[index])
 
-    def halves(self) -> _Boxes:
+    def halves(self) -> Boxes:
         """Each box cut in the middle of its widest axis; both parts share the cut."""
         rows = np.arange(len(self.question))
         axis = np.argmax(self.high - self.low, axis=1)
-        middle = 0.5 * self.low[rows, axis] + 0.5 * self.high[rows, axis]
-        middle = np.clip(middle, self.low[rows, axis], self.high[rows, axis])
+        middle = np.clip(self.middle, self.low, self.high)[rows, axis]
         first, second = self.high.copy(), self.low.copy()
         first[rows, axis] = second[rows, axis] = middle
-        return _Boxes(
+        return Boxes(
             np.concatenate([self.question, self.question]),
             np.concatenate([self.low, second]),
             np.concatenate([first, self.high]),
@@ -148,45 +154,118 @@ class _Boxes:
         )
 
     def splittable(self) -> PerRow:
-        middle = 0.5 * self.low + 0.5 * self.high
-        return np.any((middle > self.low) & (middle < self.high), axis=1)
+        """(n,) whether some axis has a float strictly inside."""
+        return np.any((self.middle > self.low) & (self.middle < self.high), axis=1)
 
 
-class _Cover(NamedTuple):
+class Cover(NamedTuple):
     """The open boxes, and per question and goal the least bound of those set aside (Q, G)."""
 
-    open: _Boxes
+    open: Boxes
     settled: np.ndarray
 
 
-class _Attained(NamedTuple):
+class Attained(NamedTuple):
     """The least values known (Q, G), and where they are attained (Q, G, f)."""
 
     upper: np.ndarray
     points: np.ndarray
 
 
-class _Shared:
-    """State of one search: `cover` and `attained` are replaced whole, as in `Frontier`."""
+class Attaining:
+    """What every search of many questions does: bounds boxes in batches, and keeps the least values
+    that are attained in each question; `attained` is replaced whole, as in `Frontier`."""
 
     def __init__(self, problem: SharedProblem) -> None:
         self.problem = problem
         self.clock = Clock(problem.budget, problem.watch.start)
-        Q = len(problem.low)
-        known = nothing_searched(problem.goals, problem.low.shape, StopReason.TIME)
-        start = _Boxes(np.arange(Q), problem.low, problem.high, known.lower)
-        self.cover = _Cover(start, np.full_like(known.lower, np.inf))
-        self.attained = _Attained(known.upper, known.points)
+        self.known = nothing_searched(problem.goals, problem.low.shape, StopReason.TIME)
+        self.attained = Attained(self.known.upper, self.known.points)
         self.boxes = 0
         self.portfolio = Portfolio()
 
     @property
-    def open(self) -> _Boxes:
-        return self.cover.open
+    def upper(self) -> Annotated[np.ndarray, "n G"]:
+        """(Q, G) the least values known."""
+        return self.attained.upper
+
+    def batches(self, count: int) -> list[np.ndarray]:
+        """Numbers up to `count`, as many at a time as fit a batch."""
+        size = self.problem.family.cells_at_once
+        return [np.arange(k, min(k + size, count)) for k in range(0, count, size)]
+
+    def bounded(
+        self, boxes: Boxes, goals: Sequence[int], optional: bool
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Of one batch: bounds (n, G), no worse than those that the boxes have, and where each of
+        the goals may be small (n, G, f); values at the centres are kept."""
+        problem, lower = self.problem, boxes.lower.copy()
+        where = np.repeat(boxes.middle[:, None], lower.shape[1], axis=1)
+        evaluation = problem.family.evaluation(
+            boxes.question, boxes.low, boxes.high, optional, self.portfolio
+        )
+        center = to_numpy(evaluation.cells.center)
+        for g in goals:
+            checkpoint()
+            bound = problem.goals[g].bound(evaluation, problem.target)
+            values = to_numpy(bound.lower)
+            if np.isnan(values).any():
+                raise SoundnessError(f"goal {g}: a bound is NaN; please report this model")
+            lower[:, g] = np.maximum(lower[:, g], values)
+            where[:, g] = center + to_numpy(bound.point)
+            self._take(g, boxes.question, to_numpy(problem.goals[g].ceiling(evaluation)), center)
+        self.portfolio = evaluation.portfolio
+        return lower, where
+
+    def offer(self, question: Index, points: Rows, goals: Sequence[int]) -> None:
+        """Evaluate goals at points (n, f), drawn into their questions."""
+        problem = self.problem
+        points = np.clip(points, problem.inner_low[question], problem.inner_high[question])
+        balls = self.balls(question)
+        if balls is not None:
+            points = balls.drawn_in(points)
+        for batch in self.batches(len(question)):
+            if self.boxes and self.clock.exhausted(self.boxes, 0.0) is not None:
+                return
+            q, x = question[batch], points[batch]
+            evaluation = problem.family.evaluation(q, x, x, optional=False)
+            for g in goals:
+                checkpoint()
+                self._take(g, q, to_numpy(problem.goals[g].ceiling(evaluation)), x)
+
+    def balls(self, question: Index) -> NormConstraint | None:
+        """Those of some questions."""
+        balls = self.problem.balls
+        return None if balls is None else balls._replace(center=balls.center[question])
+
+    def _take(self, g: int, question: np.ndarray, values: np.ndarray, points: np.ndarray) -> None:
+        """Keep the smallest certified value of every question among points of its own."""
+        problem, balls = self.problem, self.balls(question)
+        inside = (points >= problem.inner_low[question]) & (points <= problem.inner_high[question])
+        inside = inside.all(axis=1)
+        if balls is not None:
+            inside &= balls.holds(points)
+        values = np.where(inside, values, np.inf)
+        order = np.lexsort((values, question))
+        best = order[np.unique(question[order], return_index=True)[1]]
+        better = best[values[best] < self.upper[question[best], g]]
+        upper, where = (part.copy() for part in self.attained)
+        upper[question[better], g] = values[better]
+        where[question[better], g] = points[better]
+        self.attained = Attained(upper, where)
+
+
+class _Shared(Attaining):
+    """State of one search: `cover` is replaced whole, as `attained` is."""
+
+    def __init__(self, problem: SharedProblem) -> None:
+        super().__init__(problem)
+        start = Boxes(np.arange(len(problem.low)), problem.low, problem.high, self.known.lower)
+        self.cover = Cover(start, np.full_like(self.known.lower, np.inf))
 
     @property
-    def upper(self) -> Annotated[np.ndarray, "n G"]:
-        return self.attained.upper
+    def open(self) -> Boxes:
+        return self.cover.open
 
     def run(self) -> StopReason:
         """Bound all questions, then split what is open until nothing is or the budget ends.
@@ -245,13 +324,9 @@ class _Shared:
         boxes, settled = self.open, self.cover.settled.copy()
         rest = boxes.take(np.flatnonzero(~keep))
         np.minimum.at(settled, rest.question, rest.lower)
-        self.cover = _Cover(boxes.take(np.flatnonzero(keep)), settled)
+        self.cover = Cover(boxes.take(np.flatnonzero(keep)), settled)
 
-    def _batches(self, count: int) -> list[np.ndarray]:
-        size = self.problem.family.cells_at_once
-        return [np.arange(k, min(k + size, count)) for k in range(0, count, size)]
-
-    def _bound(self, boxes: _Boxes, optional: bool = True) -> None:
+    def _bound(self, boxes: Boxes, optional: bool = True) -> None:
         """Bound boxes that cover the open ones and put them in their place; then evaluate the goals
         where they may be small.
 
@@ -259,48 +334,27 @@ class _Shared:
         """
         n, late = len(boxes.question), False
         lower = boxes.lower.copy()
-        where = np.repeat(0.5 * boxes.low[:, None] + 0.5 * boxes.high[:, None], lower.shape[1], 1)
-        for batch in self._batches(n):
+        where = np.repeat(boxes.middle[:, None], lower.shape[1], axis=1)
+        for batch in self.batches(n):
             if self.boxes and self.clock.exhausted(self.boxes, 0.0) is not None:
                 break
             self._report()
             try:
-                self._bound_batch(boxes.take(batch), optional, (lower, where), batch)
+                part = boxes.take(batch)
+                needed = part.lower < self.upper[part.question] - self.problem.tol
+                goals = [int(g) for g in np.flatnonzero(needed.any(axis=0))]
+                lower[batch], where[batch] = self.bounded(part, goals, optional)
             except OutOfTime:
                 late = True
                 break
             self.boxes += len(batch)
-        bounded = _Boxes(boxes.question, boxes.low, boxes.high, lower)
-        self.cover = _Cover(bounded, self.cover.settled)
+        bounded = Boxes(boxes.question, boxes.low, boxes.high, lower)
+        self.cover = Cover(bounded, self.cover.settled)
         if late:  # what was bounded in time is kept
             raise OutOfTime("the deadline has passed")
         self._offer_candidates(bounded, where)
 
-    def _bound_batch(
-        self,
-        part: _Boxes,
-        optional: bool,
-        found: tuple[np.ndarray, np.ndarray],
-        batch: np.ndarray,
-    ) -> None:
-        """Write the bounds and the likely places of some boxes into all of theirs."""
-        lower, where = found
-        evaluation = self.problem.family.evaluation(*part.corners, optional, self.portfolio)
-        needed = part.lower < self.upper[part.question] - self.problem.tol
-        for g in map(int, np.flatnonzero(needed.any(axis=0))):
-            checkpoint()
-            bound = self.problem.goals[g].bound(evaluation, None)
-            values = to_numpy(bound.lower)
-            if np.isnan(values).any():
-                raise SoundnessError(f"goal {g}: a bound is NaN; please report this model")
-            lower[batch, g] = np.maximum(lower[batch, g], values)
-            center = to_numpy(evaluation.cells.center)
-            where[batch, g] = center + to_numpy(bound.point)
-            ceiling = to_numpy(self.problem.goals[g].ceiling(evaluation))
-            self._take(g, part.question, ceiling, center)
-        self.portfolio = evaluation.portfolio
-
-    def _offer_candidates(self, boxes: _Boxes, where: np.ndarray) -> None:
+    def _offer_candidates(self, boxes: Boxes, where: np.ndarray) -> None:
         """Values at the likeliest place of every goal that is still open, one per question."""
         question, lower = boxes.question, boxes.lower
         bounds = self._bounds()
@@ -313,7 +367,8 @@ class _Shared:
             chosen_q.append(question[order[first]])
             chosen_x.append(where[order[first], g])
         if chosen_q:
-            self._offer(np.concatenate(chosen_q), np.concatenate(chosen_x))
+            every = range(len(self.problem.goals))
+            self.offer(np.concatenate(chosen_q), np.concatenate(chosen_x), every)
 
     def _offer_anchors(self) -> None:
         """The common points, each by one of its questions."""
@@ -325,31 +380,5 @@ class _Shared:
         own = problem.inner_low[first] <= at, at <= problem.inner_high[first]
         if not (own[0].all() and own[1].all()):
             raise SoundnessError("anchor: expected a point of its questions; please report this")
-        self._offer(first, at)
-        self.attained = _Attained(*(part[first][group] for part in self.attained))
-
-    def _offer(self, question: np.ndarray, points: np.ndarray) -> None:
-        """Evaluate all goals at points (n, f), drawn into the boxes of their questions."""
-        problem = self.problem
-        points = np.clip(points, problem.inner_low[question], problem.inner_high[question])
-        for batch in self._batches(len(question)):
-            if self.boxes and self.clock.exhausted(self.boxes, 0.0) is not None:
-                return
-            q, x = question[batch], points[batch]
-            evaluation = problem.family.evaluation(q, x, x, optional=False)
-            for g, goal in enumerate(problem.goals):
-                checkpoint()
-                self._take(g, q, to_numpy(goal.ceiling(evaluation)), x)
-
-    def _take(self, g: int, question: np.ndarray, values: np.ndarray, points: np.ndarray) -> None:
-        """Keep the smallest certified value of every question among points of its box."""
-        problem = self.problem
-        inside = (points >= problem.inner_low[question]) & (points <= problem.inner_high[question])
-        values = np.where(inside.all(axis=1), values, np.inf)
-        order = np.lexsort((values, question))
-        best = order[np.unique(question[order], return_index=True)[1]]
-        better = best[values[best] < self.upper[question[best], g]]
-        upper, where = (part.copy() for part in self.attained)
-        upper[question[better], g] = values[better]
-        where[question[better], g] = points[better]
-        self.attained = _Attained(upper, where)
+        self.offer(first, at, range(len(problem.goals)))
+        self.attained = Attained(*(part[first][group] for part in self.attained))

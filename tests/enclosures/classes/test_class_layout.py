@@ -9,7 +9,7 @@ from gpcert.class_layout import ClassLayout, class_layout
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Softmax
 from gpcert.posterior import Posterior
-from gpcert.quantities.classes import margins
+from gpcert.quantities.compound import margins
 from tests.enclosures.classes.class_cases import difference_map
 
 COUNTS = [2, 3, 4, 5, 8]

@@ -32,11 +32,11 @@ from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import MultinomialProbit, Softmax
 from gpcert.posterior import Posterior
 from gpcert.quantities import ClassSums
-from gpcert.quantities.classes import margins
+from gpcert.quantities.compound import margins
 from gpcert.regions import Box
 from gpcert.spectral import largest_eigenvalue
 from gpcert.testing.effort import crossed, examples
-from gpcert.testing.strategies import cell_points
+from gpcert.testing.node_case import cell_points
 from tests.enclosures.classes.class_cases import (
     class_cases,
     evaluation_of,

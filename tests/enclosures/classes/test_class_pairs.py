@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from gpcert.arrays import to_numpy
 from gpcert.class_layout import ClassLayout
 from gpcert.enclosures.classes.pairs import PairBounds
-from gpcert.enclosures.two_sided import Units
+from gpcert.enclosures.mean import Units
 from gpcert.integrals.sectors import score_bounds
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import MultinomialProbit, Softmax

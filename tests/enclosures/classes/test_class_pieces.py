@@ -16,12 +16,12 @@ from gpcert.enclosures.classes.latent import Shapes, variance_first_order
 from gpcert.enclosures.classes.outputs import LatentOutputs
 from gpcert.enclosures.classes.taylor_bound import _moved, _piece, taylor_bound
 from gpcert.enclosures.goals import QuantityGoal
-from gpcert.enclosures.goals.classes import classes_of
+from gpcert.enclosures.goals.compound import classes_of
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import MultinomialProbit, Softmax
 from gpcert.posterior import Posterior
 from gpcert.quantities import ClassSums
-from gpcert.quantities.classes import margins
+from gpcert.quantities.compound import margins
 from gpcert.regions import Box
 from gpcert.testing.effort import crossed, examples
 from tests.enclosures.classes.class_cases import (

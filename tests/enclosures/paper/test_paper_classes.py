@@ -9,9 +9,9 @@ import gpcert
 from gpcert.arrays import backend_from_name, to_numpy
 from gpcert.class_layout import class_layout
 from gpcert.enclosures.goals import QuantityGoal
-from gpcert.enclosures.paper import PaperEnclosures, class_bound
-from gpcert.enclosures.paper.class_bound import grid_ranges
-from gpcert.enclosures.paper.latent_grid import (
+from gpcert.enclosures.paper import PaperEnclosures, class_grid
+from gpcert.enclosures.paper.class_grid import (
+    grid_ranges,
     latent_ranges,
     link_range,
 )
@@ -19,12 +19,12 @@ from gpcert.errors import InputError
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Softmax
 from gpcert.quantities import ClassSums
-from gpcert.quantities.classes import margins
+from gpcert.quantities.compound import margins
 from gpcert.testing.arb_reference import ArbPosterior
 from gpcert.testing.effort import examples, variants
-from gpcert.testing.strategies import Case, kernels, regions_near, seeds, units
 from tests.enclosures.enclosure_checks import arb, below, evaluation_of, points_of
 from tests.enclosures.paper.paper_class_cases import LIKELIHOODS, certified, class_posterior
+from tests.strategies import Case, kernels, regions_near, seeds, units
 
 
 @st.composite
@@ -116,7 +116,7 @@ def test_goals(drawn):
 
     enclosures = PaperEnclosures("analytic")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(class_bound, "PIECES", (5, 15))
+        patch.setattr(class_grid, "PIECES", (5, 15))
         for weights in rows:
             sums = ClassSums(layout, likelihood, weights)
             paper = QuantityGoal(sums, enclosures, taylor=False)

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from gpcert.arrays import Backend
 from gpcert.enclosures.paper.lifted import LiftedBox, lift
-from gpcert.enclosures.paper.square_form import SquareForm
-from gpcert.enclosures.paper.variance_bound import variance_interval
+from gpcert.enclosures.paper.variance import SquareForm, variance_interval
 from gpcert.kernels import Periodic, SquaredExponential
 from gpcert.regions import Ball, Box
 from gpcert.regions.frame import Frame, Reach

@@ -12,24 +12,16 @@ from gpcert.arrays import Backend, backend_from_name, to_numpy
 from gpcert.enclosures import Evaluation, LocalPosterior
 from gpcert.enclosures.paper import PaperEnclosures
 from gpcert.enclosures.paper.programs import CellPrograms, solve_quadratic
-from gpcert.enclosures.paper.safe_dual import Multipliers, dual_bound
-from gpcert.enclosures.paper.square_form import SquareForm
-from gpcert.enclosures.paper.variance_bound import least_difference
+from gpcert.enclosures.paper.relaxation import Multipliers, dual_bound
+from gpcert.enclosures.paper.variance import SquareForm, least_difference
 from gpcert.kernels import Matern, SquaredExponential
 from gpcert.posterior import Posterior
 from gpcert.regions import Box
-from gpcert.testing.arb_reference import ArbPosterior, assert_encloses
+from gpcert.testing.arb_reference import ArbPosterior, assert_encloses, regression_posterior
 from gpcert.testing.effort import examples
-from gpcert.testing.strategies import (
-    any_kernels,
-    cases,
-    cell_points,
-    ill_conditioned,
-    kernels,
-    random_cells,
-    regression_posterior,
-)
+from gpcert.testing.node_case import cell_points
 from tests.enclosures.enclosure_checks import arb
+from tests.strategies import any_kernels, cases, ill_conditioned, kernels, random_cells
 
 
 def intervals(posterior, cells, how, backend="numpy"):

@@ -26,8 +26,7 @@ from gpcert.arrays import Array, namespace
 from gpcert.enclosures.classes.pairs import PairBounds
 from gpcert.enclosures.enclosure import Enclosure
 from gpcert.enclosures.local_posterior import LocalPosterior
-from gpcert.kernels.expansions.box_metric import box_metric
-from gpcert.kernels.expansions.higher_degrees import HIGHEST_DEGREE, UNDERFLOW
+from gpcert.kernels.expansions.higher_degrees import HIGHEST_DEGREE, UNDERFLOW, box_metric
 from gpcert.kernels.expansions.squared_exponential import (
     LocalSquaredExponential,
     WeightedExpansion,

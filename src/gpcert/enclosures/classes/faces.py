@@ -24,7 +24,7 @@ from gpcert.arrays import Array, PerCell, PerRow, Rows, namespace
 from gpcert.enclosures.classes.outputs import LatentOutputs
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.local_posterior import LocalCommittee
-from gpcert.kernels.expansions.box_metric import BoxMetric, box_metric
+from gpcert.kernels.expansions.higher_degrees import BoxMetric, box_metric
 from gpcert.kernels.expansions.squared_exponential import (
     LocalSquaredExponential,
     WeightedExpansion,

@@ -19,8 +19,8 @@ from gpcert.arrays import Array, PerCell, PerCellAndFeature, namespace
 from gpcert.class_layout import ClassLayout
 from gpcert.enclosures.classes.latent import FirstOrder, linear_reach, weight_growth
 from gpcert.enclosures.classes.outputs import LatentOutputs
-from gpcert.enclosures.quadratic_minimum import smallest_eigenvalue
-from gpcert.kernels.expansions.geometry import Geometry
+from gpcert.enclosures.polynomials import smallest_eigenvalue
+from gpcert.kernels.expansions.base import Geometry
 from gpcert.rounding import TINY, gamma, nonnegative, root, up
 
 ROUNDS = 8

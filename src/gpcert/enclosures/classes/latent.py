@@ -11,10 +11,10 @@ from typing import Annotated
 
 from gpcert.arrays import Array, PerCell, namespace
 from gpcert.enclosures.classes.outputs import LatentOutputs
-from gpcert.enclosures.quadratic_minimum import smallest_eigenvalue
-from gpcert.enclosures.two_sided import TwoSided, Units
+from gpcert.enclosures.mean import TwoSided, Units
+from gpcert.enclosures.polynomials import smallest_eigenvalue
 from gpcert.enclosures.variance import VarianceEnclosure
-from gpcert.kernels.expansions.geometry import Geometry, reach
+from gpcert.kernels.expansions.base import Geometry, reach
 from gpcert.kernels.exponentials import growth_chord
 from gpcert.rounding import gamma, nonnegative, up
 

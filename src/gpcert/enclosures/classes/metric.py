@@ -19,7 +19,7 @@ from gpcert.enclosures.classes.joint_change import (
     turned,
 )
 from gpcert.enclosures.classes.latent import linear_reach
-from gpcert.kernels.expansions.geometry import Geometry, reach
+from gpcert.kernels.expansions.base import Geometry, reach
 from gpcert.rounding import gamma, root, up
 
 MOST_ENTRIES = 3

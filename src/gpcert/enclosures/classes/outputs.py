@@ -12,11 +12,10 @@ from gpcert.arrays import Array, PerCell, PerCellAndFeature, namespace
 from gpcert.class_layout import ClassLayout
 from gpcert.enclosures.enclosure import Enclosure, plain_geometry
 from gpcert.enclosures.evaluation import Evaluation
-from gpcert.enclosures.mean import MeanEnclosure
+from gpcert.enclosures.mean import MeanEnclosure, Units
 from gpcert.enclosures.stacked import StackedVariances
-from gpcert.enclosures.two_sided import Units
 from gpcert.enclosures.variance import VarianceEnclosure
-from gpcert.kernels.expansions.geometry import Geometry
+from gpcert.kernels.expansions.base import Geometry
 from gpcert.rounding import gamma, up
 
 

@@ -28,7 +28,7 @@ from gpcert.enclosures.classes.latent import (
 )
 from gpcert.enclosures.classes.metric import Sizes, measure
 from gpcert.enclosures.classes.outputs import LatentOutputs
-from gpcert.kernels.expansions.geometry import Geometry
+from gpcert.kernels.expansions.base import Geometry
 from gpcert.likelihoods import ClassLikelihood
 from gpcert.rounding import gamma, root, up
 

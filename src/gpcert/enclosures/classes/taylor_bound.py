@@ -35,9 +35,9 @@ from gpcert.enclosures.classes.reference import Reference, frobenius
 from gpcert.enclosures.classes.remainder import higher_degrees, orthogonal_rest, shrunk_bounds
 from gpcert.enclosures.enclosure import Enclosure, LevelBound
 from gpcert.enclosures.inner_search import Level
-from gpcert.enclosures.quadratic_minimum import smallest_eigenvalue
+from gpcert.enclosures.polynomials import smallest_eigenvalue
 from gpcert.integrals.moments import UNIMODAL_BOUNDS
-from gpcert.kernels.expansions.geometry import reach
+from gpcert.kernels.expansions.base import reach
 from gpcert.kernels.exponentials import growth_chord
 from gpcert.rounding import down, gamma, nonnegative, root, up
 

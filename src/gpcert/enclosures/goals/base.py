@@ -17,8 +17,7 @@ from gpcert.arrays import Inputs, PerCell, PerCellAndFeature, namespace
 from gpcert.attacks.functions import PlainFunction, plain_function
 from gpcert.committee import Model
 from gpcert.enclosures.evaluation import Evaluation
-from gpcert.enclosures.paper.bounds import paper_bound
-from gpcert.enclosures.paper.intervals import PaperEnclosures
+from gpcert.enclosures.paper.intervals import PaperEnclosures, paper_bound
 from gpcert.quantities import Quantity
 
 

@@ -10,15 +10,15 @@ from itertools import combinations
 import numpy as np
 
 from gpcert.arrays import Array, namespace, to_numpy
-from gpcert.attacks.functions import cross_gradient
+from gpcert.attacks.functions import through_features
 from gpcert.committee import vote_scores
 from gpcert.enclosures.enclosure import Enclosure
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.goals.base import GoalBound, lower_bound, upper_at_center
 from gpcert.enclosures.goals.scalar import least_mean
-from gpcert.enclosures.two_sided import Units
+from gpcert.enclosures.mean import Units
 from gpcert.quantities import PairVotes
-from gpcert.quantities.votes import counted
+from gpcert.quantities.committee import counted
 from gpcert.rounding import down
 
 JUMPS = 3
@@ -118,8 +118,7 @@ class _PairVotes:
             if np.any(scores.argmax(axis=1) != self.winner):
                 return True
             weights = np.tile(sign * member.weights[output], (len(points), 1))
-            slopes = sign * member.slope[output]
-            slope = cross_gradient(member, points, weights, slopes, product)
+            slope = through_features(member, product(weights) + sign * member.slope[output])
             move = -half * np.sign(slope[:, cells.region.free])
         return False
 

@@ -13,8 +13,7 @@ from gpcert.enclosures.enclosure import Enclosure, LevelBound
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.goals.base import GoalBound, lower_bound, upper_at_center
 from gpcert.enclosures.inner_search import Level, stays_above
-from gpcert.enclosures.mean import MeanEnclosure
-from gpcert.enclosures.two_sided import Units, unit_slope
+from gpcert.enclosures.mean import MeanEnclosure, Units, unit_slope
 from gpcert.enclosures.variance import VarianceEnclosure
 from gpcert.kernels.expansions.base import finite_product
 from gpcert.likelihoods.base import LARGEST_SEGMENT

@@ -1,28 +1,37 @@
-"""Mean and variance intervals of a batch of cells by the paper's propositions."""
+"""The paper's propositions: intervals of mean and variance of a batch of cells, and the bounds of
+quantities that they give.
+
+Line 4 and 5 of Algorithm 1 are the bound; line 6 evaluates the quantity at the extremal points of
+the mean's and the variance's programs; line 8 splits a random feature in the middle.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+import math
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from functools import singledispatch
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from gpcert.arrays import Array, Backend, PerCellAndFeature, namespace, to_numpy
+from gpcert.arrays import Array, Backend, PerCell, PerCellAndFeature, namespace, to_numpy
+from gpcert.attacks.functions import plain_function
 from gpcert.committee import Model
 from gpcert.deadline import checkpoint
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.local_posterior import LocalPosterior
 from gpcert.enclosures.paper.programs import ClosedForms, SolverPrograms
 from gpcert.enclosures.paper.relaxation import Relaxation, relax
-from gpcert.enclosures.paper.square_form import SquareForm
-from gpcert.enclosures.paper.variance_bound import (
+from gpcert.enclosures.paper.variance import (
     Programs,
+    SquareForm,
     best_linear,
     least_difference,
     variance_interval,
 )
-from gpcert.quantities import ClassSums, Quantity
+from gpcert.errors import InputError
+from gpcert.quantities import ClassSums, Compound, OutputQuantity, Quantity
 from gpcert.regions import Cells
 from gpcert.regions.frame import Frame, Reach
 from gpcert.rounding import down
@@ -193,3 +202,84 @@ class CellIntervals:
     def _shift(self, point: Array) -> Array:
         """From frame units to the user's."""
         return point * self.model.backend.asarray(self.model.frame.unit)
+
+
+def paper_bound(
+    quantity: Quantity, enclosures: PaperEnclosures, evaluation: Evaluation
+) -> tuple[PerCell, Array, Array]:
+    """Lower bounds (B,), the best of the extremal points, and the axes to be split."""
+    lower, sides = bounded(quantity, enclosures, evaluation)
+    xp = namespace(lower)
+    lower = xp.where(xp.isnan(lower), xp.full_like(lower, -math.inf), lower)
+    point = _best_point(quantity, evaluation, lower, sides)
+    return lower, point, enclosures.random_axes(evaluation)
+
+
+def _best_point(
+    quantity: Quantity, evaluation: Evaluation, lower: Array, sides: Sequence[Side]
+) -> Array:
+    """(B, f): extremal points; where the bound is least, the one with the best value."""
+    cells = evaluation.cells
+    if cells.lower.shape[1] == 0:
+        return cells.half
+    shift = sides[0].shift
+    b = int(np.argmin(to_numpy(lower)))
+    moves = np.stack([to_numpy(side.shift)[b] for side in sides])
+    low, high = to_numpy(cells.lower)[b], to_numpy(cells.upper)[b]
+    free = np.clip(to_numpy(cells.center)[b] + moves, low, high)
+    points = cells.region.project(cells.points_full(free))
+    values, _ = plain_function(evaluation.model, quantity)(points)
+    best = int(np.argmin(np.where(np.isnan(values), np.inf, values)))
+    xp = namespace(shift)
+    row = xp.asarray(np.arange(len(cells)) == b, device=shift.device)[:, None]
+    return xp.where(row, sides[best].shift, shift)
+
+
+@singledispatch
+def bounded(
+    quantity: Quantity, enclosures: PaperEnclosures, evaluation: Evaluation
+) -> tuple[PerCell, list[Side]]:
+    """Lower bound (B,) of the quantity, and the extremal points it came from."""
+    del enclosures, evaluation
+    raise InputError(
+        f"method: the paper's method has no bound for {type(quantity).__name__}; use "
+        "method='taylor'"
+    )
+
+
+@bounded.register
+def _output(
+    quantity: OutputQuantity, enclosures: PaperEnclosures, evaluation: Evaluation
+) -> tuple[Array, list[Side]]:
+    """The monotone propositions: worst mean, worst variance of the range, whichever G looks at.
+
+    The line of slope 0 through the least mean is exactly that, and so is the band's worst end.
+    """
+    own, c = evaluation.output(quantity.output)
+    intervals, local, sign = enclosures.of(own), own.local, quantity.sign
+    rho2 = own.expansion.geometry.rho2
+    q = zero = v_low = v_high = namespace(rho2).zeros_like(rho2)
+    sides: list[Side] = []
+    if quantity.by_mean:  # Proposition "mean bound"
+        units = local.mean_units(c, own.expansion).signed(sign)
+        q = units.below(intervals.mean(c, sign).bound)
+        sides += [intervals.mean(c, s) for s in (sign, -sign)]
+    if quantity.by_variance:
+        low, high = intervals.variance(c)
+        v_low, v_high = local.variance_units(c).range(low.bound, high.bound)
+        sides += [low, high] if quantity.by_mean or sign > 0 else [high, low]
+    return quantity.lowest(q, zero, v_low, v_high), sides
+
+
+@bounded.register
+def _compound(
+    quantity: Compound, enclosures: PaperEnclosures, evaluation: Evaluation
+) -> tuple[Array, list[Side]]:
+    """From the parts' intervals: Section "bounds for regression" for deviations."""
+    low, high, sides = [], [], []
+    for part in quantity.parts:
+        for each, sign, ends in ((part, 1, low), (part.negative, -1, high)):
+            lower, own = _output(each, enclosures, evaluation)
+            ends.append(sign * lower)
+            sides.append(own[0])
+    return quantity.lowest(low, high), sides

@@ -23,8 +23,8 @@ import numpy as np
 
 from gpcert.arrays import Array, Index, namespace
 from gpcert.errors import InputError
-from gpcert.kernels.lines.base import Carrier
-from gpcert.kernels.lines.carriers import (
+from gpcert.kernels.lines.base import (
+    Carrier,
     ExponentialCarrier,
     LinearCarrier,
     QuadraticCarrier,

@@ -4,9 +4,9 @@ Variables (w, r): K lifted coordinates and N kernel values. Rows, all `>= lower`
 
     r_i - U_i.w >= under_i,     -r_i + O_i.w >= -over_i,     tangents of the squares and arcs.
 
-The last rows stand for the curved set of w; they need no rigour, as `safe_dual` uses the set itself
-and only the multipliers of the first 2N rows. Linear programs go to HiGHS: one model, its objective
-changed, warm-started; the convex one of Proposition "variance upper" to Clarabel.
+The last rows stand for the curved set of w; they need no rigour, as `dual_bound` uses the set
+itself and only the multipliers of the first 2N rows. Linear programs go to HiGHS: one model, its
+objective changed, warm-started; the convex one of Proposition "variance upper" to Clarabel.
 
 Proofs: docs/mathematics.md, statements 12.6 and 12.8.
 """
@@ -23,9 +23,8 @@ import scipy.sparse as sp
 
 from gpcert.arrays import Array, PerCellAndPoint, namespace, to_numpy
 from gpcert.deadline import checkpoint
-from gpcert.enclosures.paper.relaxation import Relaxation
-from gpcert.enclosures.paper.safe_dual import Multipliers
-from gpcert.enclosures.paper.square_form import SquareForm
+from gpcert.enclosures.paper.relaxation import Multipliers, Relaxation
+from gpcert.enclosures.paper.variance import SquareForm
 from gpcert.extras import optional
 
 TANGENTS = (-1.0, -0.5, 0.0, 0.5, 1.0)
@@ -129,7 +128,7 @@ class CellPrograms:
     ) -> tuple[np.ndarray, np.ndarray] | None:
         """Multipliers (y, z), each (N,), of `min c.r`; None where the solver has nothing to say.
 
-        Whatever they are, `safe_dual` makes a bound of them. `iterations` stops it early.
+        Whatever they are, `dual_bound` makes a bound of them. `iterations` stops it early.
         """
         if not (self.system.sound and np.all(np.isfinite(c))):
             return None
@@ -185,7 +184,7 @@ def solve_quadratic(
     """Approximate `min |A r|^2 + c.r`: r (N,) and the multipliers (y, z) of the planes.
 
     Clarabel solves `min x^T P x / 2 + q.x` with `G x + s = h`, s >= 0; here `G v = -matrix v <=
-    -lower` and the box. Nothing that it returns is trusted: see `safe_dual`. `iterations` stops it
+    -lower` and the box. Nothing that it returns is trusted: see `dual_bound`. `iterations` stops it
     early. None where it has nothing to say.
     """
     if not (system.sound and np.all(np.isfinite(c)) and np.all(np.isfinite(A))):

@@ -30,15 +30,19 @@ from gpcert.kernels.expansions.base import (
     Combination,
     Expansion,
     FunctionModel,
+    Geometry,
     LinearModel,
     LocalKernel,
     QuadraticForm,
     SecondDegree,
     finite_product,
 )
-from gpcert.kernels.expansions.geometry import Geometry
-from gpcert.kernels.expansions.higher_degrees import HigherTerms, exponential_remainder
-from gpcert.kernels.expansions.paper_lines import ScaledPoints, paper_lower_bound
+from gpcert.kernels.expansions.higher_degrees import (
+    HigherTerms,
+    ScaledPoints,
+    exponential_remainder,
+    paper_lower_bound,
+)
 from gpcert.kernels.expansions.squared_exponential_table import (
     MOST_CUBIC_FEATURES,
     SquaredExponentialTable,

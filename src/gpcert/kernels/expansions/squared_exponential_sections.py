@@ -24,10 +24,13 @@ from typing import Annotated
 import numpy as np
 
 from gpcert.arrays import Array, Backend, Derivatives, PerCellAndPoint, PerOrder, Points, namespace
-from gpcert.kernels.expansions.geometry import inverse_lengths
+from gpcert.kernels.expansions.base import inverse_lengths
 from gpcert.kernels.expansions.squared_exponential import LocalSquaredExponential, WeightedExpansion
-from gpcert.kernels.expansions.squared_exponential_errors import kernel_errors, subtraction_error
-from gpcert.kernels.expansions.squared_exponential_table import Cubes
+from gpcert.kernels.expansions.squared_exponential_table import (
+    Cubes,
+    kernel_errors,
+    subtraction_error,
+)
 from gpcert.regions.frame import power_of_two
 from gpcert.rounding import gamma, nonnegative, up
 

@@ -17,18 +17,19 @@ import numpy as np
 
 from gpcert.arrays import Array, Backend, PerCell, PerCellAndPoint, PerOrder, Reals, Rows, namespace
 from gpcert.deadline import checkpoint
+from gpcert.errors import InputError
 from gpcert.fusion import dot, fused
-from gpcert.kernels.expansions.box_metric import Box, box_metric
-from gpcert.kernels.expansions.geometry import inverse_lengths
+from gpcert.kernels.expansions.base import inverse_lengths
 from gpcert.kernels.expansions.higher_degrees import (
     HIGHEST_DEGREE,
+    Box,
     HigherTerms,
     Triples,
+    box_metric,
     cubic_terms,
     gram_terms,
     shared_gram_terms,
 )
-from gpcert.kernels.expansions.squared_exponential_errors import kernel_errors, subtraction_error
 from gpcert.kernels.exponentials import exponential_tail
 from gpcert.kernels.nodes.moments import MomentTable
 from gpcert.regions import Region
@@ -398,3 +399,43 @@ def _sums_of_squares(rows: Array, columns: Array) -> Array:
 def _products_and_sizes(K: Array, weights: Array, columns: Array) -> tuple[Array, Array]:
     rows = K * weights
     return rows, dot(namespace(rows).abs(rows), columns)
+
+
+UNDERFLOW_RADIUS = 40.0
+"""A point further than 40 scaled units has k < s^2 exp(-800) < s^2 TINY."""
+
+LARGEST_DISTANCE_ERROR = 0.1
+"""exp(e/2) - 1 <= 0.6 e holds for absolute errors e of r^2 up to here (convexity, and at 0.1)."""
+
+
+def subtraction_error(extent: Reals, f: int) -> Reals:
+    """Error of the squared distance in f free features by subtracting coordinates first.
+
+    Both coordinates carry 3 roundings and `|c| + |z_i| <= extent`: the difference, at most r long,
+    is off by 3 U extent, its square by `6 U r extent + 9 U^2 extent^2`, and r <= UNDERFLOW_RADIUS
+    where k is not below TINY.
+    """
+    r = UNDERFLOW_RADIUS
+    return (f + 12) * U * r**2 + 6 * U * r * extent + 9 * U**2 * np.square(extent)
+
+
+def kernel_errors(distance_error: Reals, fixed_distances: Reals, d: int, extent: Reals) -> Reals:
+    """`relative_error` of the table, from the error of r^2 in the free features.
+
+    The fixed features add gamma(d + 8) of their share, of which no more than twice
+    UNDERFLOW_RADIUS^2 matters; `exp(e/2) - 1 <= 0.6 e` for errors e up to LARGEST_DISTANCE_ERROR.
+    """
+    share = np.minimum(fixed_distances, 2 * UNDERFLOW_RADIUS**2)
+    distance_error = distance_error + gamma(d + 8) * share
+    relative = np.where(
+        distance_error <= LARGEST_DISTANCE_ERROR,
+        0.6 * distance_error + gamma(EXP_ULPS + 4),
+        np.inf,
+    )
+    if not np.all(np.isfinite(relative)):
+        raise InputError(
+            f"region: it and the points span {extent.max():.3g} length-scales, too many for "
+            "float64 to tell the points apart; expected at most about 1e12: take a smaller "
+            "region, or check the kernel's length-scales"
+        )
+    return np.asarray(up(relative, 4))

@@ -24,11 +24,11 @@ from gpcert.kernels.expansions.base import (
     Combination,
     Expansion,
     FunctionModel,
+    Geometry,
     LocalKernel,
     QuadraticForm,
     finite_product,
 )
-from gpcert.kernels.expansions.geometry import Geometry
 from gpcert.kernels.expansions.taylor_terms import (
     OwnTerm,
     binned_errors,
@@ -38,9 +38,7 @@ from gpcert.kernels.expansions.taylor_terms import (
     value_error,
 )
 from gpcert.kernels.lines.affine_algebra import affine_lower_bound
-from gpcert.kernels.nodes.base import Jet, LocalNode, NodeBatch
-from gpcert.kernels.nodes.beyond import CubicPart
-from gpcert.kernels.nodes.feature_sizes import FeatureSizes
+from gpcert.kernels.nodes.base import CubicPart, FeatureSizes, Jet, LocalNode, NodeBatch
 from gpcert.kernels.nodes.radial_bins import BinnedSums
 from gpcert.kernels.sizes import euclidean
 from gpcert.regions import Cells, Region

@@ -10,11 +10,8 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from gpcert.arrays import Array, PerCell, PerCellAndPoint, namespace
-from gpcert.kernels.expansions.base import QuadraticForm, finite_product
-from gpcert.kernels.expansions.geometry import Geometry
-from gpcert.kernels.nodes.base import Jet, NodeBatch, Triple
-from gpcert.kernels.nodes.beyond import Beyond
-from gpcert.kernels.nodes.feature_sizes import FeatureSizes
+from gpcert.kernels.expansions.base import Geometry, QuadraticForm, finite_product
+from gpcert.kernels.nodes.base import Beyond, FeatureSizes, Jet, NodeBatch, Triple
 from gpcert.kernels.nodes.radial_bins import BinnedSums
 from gpcert.kernels.sizes import euclidean
 from gpcert.rounding import gamma, up

@@ -25,8 +25,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from gpcert.arrays import Array, PerCell, PerCellAndPoint, namespace
-from gpcert.kernels.lines.base import Affine, Carrier, Enclosed
-from gpcert.kernels.lines.carriers import LinearCarrier, joint_minimum
+from gpcert.kernels.lines.base import Affine, Carrier, Enclosed, LinearCarrier, joint_minimum
 from gpcert.kernels.sizes import signed_times, times
 from gpcert.rounding import TINY, down, gamma, nonnegative, up
 

@@ -9,21 +9,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpcert.class_layout import ClassLayout
-from gpcert.enclosures.paper import class_bound, latent_grid
-from gpcert.enclosures.paper.class_bound import grid_ranges, pieces_for
-from gpcert.enclosures.paper.latent_grid import (
+from gpcert.enclosures.paper import class_grid
+from gpcert.enclosures.paper.class_grid import (
     LatentRanges,
     conditional_mean,
     conditional_variance,
+    grid_ranges,
     link_range,
+    pieces_for,
 )
 from gpcert.likelihoods import Softmax
 from gpcert.quantities import ClassSums
 from gpcert.testing.arb_reference import exact, flint
 from gpcert.testing.effort import examples
-from gpcert.testing.strategies import seeds
 from tests.enclosures.enclosure_checks import arb
 from tests.enclosures.paper.paper_class_cases import LIKELIHOODS, certified
+from tests.strategies import seeds
 
 
 @st.composite
@@ -89,7 +90,7 @@ def test_masses_of_boxes(case):
     """Fails with the misprinted minus sign in the conditional mean, for V_12 of either sign."""
     ranges, mu, V, rng = case
     pieces = 7
-    boxes, least, most = class_bound._masses(ranges, pieces)
+    boxes, least, most = class_grid._masses(ranges, pieces)
     for i, k in rng.integers(1, pieces - 1, size=(4, 2)):
         first = exact([float(end[0, i, 0]) for end in boxes[0]])
         second = exact([float(end[0, 0, k]) for end in boxes[1]])
@@ -102,7 +103,7 @@ def test_masses_of_boxes(case):
 def test_boxes_cover_nearly_all():
     """With the exact masses the least and the greatest sums are near 1, on either side."""
     ranges = at((0.3, -1.0), [[1.0, 0.6], [0.6, 2.0]])
-    _, least, most = class_bound._masses(ranges, 255)
+    _, least, most = class_grid._masses(ranges, 255)
     assert 0.97 < least.sum() < 1.0 < most.sum() < 1.03
 
 
@@ -167,7 +168,7 @@ def test_wide_ranges_and_no_variance():
     one = np.ones(4)
     mean = (np.array([-np.inf, 0.5, -1e300, 0.0]), np.array([np.inf, 0.5, 1e300, 0.0]))
     variance = (np.array([0.0, 0.0, 0.0, 0.0]), np.array([np.inf, 0.0, 1.0, 1e90]))
-    ranges = latent_grid._consistent(
+    ranges = class_grid._consistent(
         (mean, mean), [variance, variance], (-np.inf * one, np.inf * one)
     )
     assert ranges.known.tolist() == [False, True, False, True]
