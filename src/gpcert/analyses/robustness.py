@@ -20,7 +20,7 @@ from gpcert.committee import Model, is_several
 from gpcert.errors import InputError
 from gpcert.extras import Axes
 from gpcert.frames import labels_of
-from gpcert.plots.points import plot_boxes
+from gpcert.plots.curves import plot_boxes
 from gpcert.rounding import down, up
 
 

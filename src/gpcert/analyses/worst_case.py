@@ -20,7 +20,7 @@ from gpcert.committee import Committee
 from gpcert.errors import InputError
 from gpcert.extras import Axes
 from gpcert.frames import labels_of
-from gpcert.plots.points import plot_worst_cases
+from gpcert.plots.curves import plot_worst_cases
 from gpcert.regions import Region
 
 
