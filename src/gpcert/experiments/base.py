@@ -108,11 +108,23 @@ def subset(data: Dataset, n_train: int, n_test: int, random_state: int) -> Datas
 
 
 Row = Mapping[str, Cell]
-Rows = dict[str, list[Row]]
-"""Rows by the name of the table that they are for; what a piece computes."""
+Rows = Iterable[tuple[str, Row]]
+"""Rows one by one, each after the name of the table that it is for."""
 
 Tables = Mapping[str, ResultTable]
 """The finished tables by name: all that findings and figures are made from."""
+
+
+def by_table(rows: Rows) -> dict[str, list[Row]]:
+    """The rows of every table in their order.
+
+    >>> by_table([("a", {"x": 1}), ("b", {"y": 2}), ("a", {"x": 3})])
+    {'a': [{'x': 1}, {'x': 3}], 'b': [{'y': 2}]}
+    """
+    found: dict[str, list[Row]] = {}
+    for table, row in rows:
+        found.setdefault(table, []).append(row)
+    return found
 
 
 @dataclass(frozen=True)
@@ -146,13 +158,13 @@ class Experiment:
     name, title : as in `gpcert reproduce NAME`, and a line about it.
     settings : a frozen dataclass of plain values for each of the scales "smallest" (tests), "quick"
         (no download, a minute) and "full" (the paper's).
-    compute : `(settings, arguments of a piece, sources) -> rows by table`; a function of a module,
-        as it may run in another process. Numbers depend on nothing but its arguments.
+    compute : `(settings, arguments of a piece, sources) -> rows`; a function of a module, as it may
+        run in another process. Numbers depend on nothing but its arguments.
     captions : the tables in their order; a setting is named in braces.
     figures : the figures, and what draws them from the tables.
     pieces : `settings -> pieces`; what is computed, taken apart.
-    summary : `tables of the computed rows -> (table, row)` one by one, what follows from these;
-        a table of the same name is replaced.
+    summary : `tables of the computed rows -> rows` that follow from these; a table of the same name
+        is replaced.
     findings : `tables -> findings` one by one; the claims of the paper beside our numbers.
     notes : what a reader should know about the settings and where they differ from the paper's.
     random_state : the seed that the settings hold, written beside the numbers.
@@ -165,7 +177,7 @@ class Experiment:
     captions: Mapping[str, str]
     figures: Mapping[ResultFigure, Callable[[Tables], Figure]]
     pieces: Callable[[Any], Sequence[Piece]] = one_per_case
-    summary: Callable[[Tables], Iterable[tuple[str, Row]]] = lambda tables: ()
+    summary: Callable[[Tables], Rows] = lambda tables: ()
     findings: Callable[[Tables], Iterable[Finding]] = lambda tables: ()
     notes: tuple[str, ...] = ()
     random_state: int = 0
@@ -197,13 +209,11 @@ class Experiment:
         titles = {name: text.format(**words) for name, text in self.captions.items()}
 
         def made(rows: Rows) -> dict[str, ResultTable]:
-            return {name: ResultTable.of(name, titles[name], own) for name, own in rows.items()}
+            found = by_table(rows).items()
+            return {name: ResultTable.of(name, titles[name], own) for name, own in found}
 
         found = made(rows)
-        more: Rows = {}
-        for name, row in self.summary(found):
-            more.setdefault(name, []).append(row)
-        found |= made(more)
+        found |= made(self.summary(found))
         return tuple(found[name] for name in titles)
 
     def judged(self, result: ExperimentResult) -> ExperimentResult:

@@ -156,7 +156,7 @@ def delta_study(
     name = key["data"]
     data = subset(sources.load(name), train, settings.test, settings.random_state)
     model = fitted(data, epochs, settings.random_state, **options)
-    rows: Rows = {"models": [{**key, **fit_cells(model, data)}], "deltas": []}
+    yield "models", {**key, **fit_cells(model, data)}
     posterior = gpcert.as_posterior(model)
     budget = gpcert.Budget(seconds=None, boxes=settings.boxes)
     for k, x in enumerate(data.X_test[: settings.points]):
@@ -165,8 +165,7 @@ def delta_study(
             posterior, x[None], settings.radius, tol=settings.tol, budget=budget, **words
         )
         ends = {"attained": found.delta.lower, "proved": found.delta.upper}
-        rows["deltas"].append({**key, "point": k, **ends})
-    return rows
+        yield "deltas", {**key, "point": k, **ends}
 
 
 def deltas_of(table: ResultTable, **chosen: Cell) -> np.ndarray:
