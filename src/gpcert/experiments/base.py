@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,21 +26,40 @@ from gpcert.experiments.results import (
 )
 from gpcert.extras import Figure
 
-LOADERS: dict[str, Callable[[str | None], Dataset]] = {
-    "synthetic2d": lambda folder: synthetic2d(),
-    "synthetic2d-published": lambda folder: synthetic2d(shift=5.0),
-    "digits38": lambda folder: digits((3, 8)),
-    "digits358": lambda folder: digits((3, 5, 8)),
-    "spam": lambda folder: spambase(folder, features="paper"),
-    "mnist38": lambda folder: mnist((3, 8), folder),
-    "mnist358": lambda folder: mnist((3, 5, 8), folder),
-    "fashion-ts": lambda folder: fashion((0, 6), folder),
-    "fashion-tsp": lambda folder: fashion((0, 2, 6), folder),
+
+class Source(NamedTuple):
+    """A data set as the paper names it, and what loads it from a folder, or from OpenML."""
+
+    label: str
+    load: Callable[[str | None], Dataset]
+    offline: bool = False
+    """Whether it needs no file and no download."""
+    image: bool = False
+
+
+SOURCES = {
+    "synthetic2d": Source("Synthetic2D", lambda _: synthetic2d(), True),
+    "synthetic2d-published": Source(
+        "Synthetic2D (shift 5)", lambda _: synthetic2d(shift=5.0), True
+    ),
+    "digits38": Source("digits 3/8 (8x8)", lambda _: digits((3, 8)), True, True),
+    "digits358": Source("digits 3/5/8 (8x8)", lambda _: digits((3, 5, 8)), True, True),
+    "spam": Source("SPAM", lambda folder: spambase(folder, features="paper")),
+    "mnist38": Source("MNIST38", lambda folder: mnist((3, 8), folder), image=True),
+    "mnist358": Source("MNIST358", lambda folder: mnist((3, 5, 8), folder), image=True),
+    "fashion-ts": Source("F-MNIST-TS", lambda folder: fashion((0, 6), folder), image=True),
+    "fashion-tsp": Source("F-MNIST-TSP", lambda folder: fashion((0, 2, 6), folder), image=True),
 }
 """By name: the paper's, as far as they go, and scikit-learn's digits in their place offline."""
 
-OFFLINE = ("synthetic2d", "synthetic2d-published", "digits38", "digits358")
-"""Those that need no file and no download."""
+
+def labelled(name: str) -> str:
+    """A data set's name as the paper writes it.
+
+    >>> labelled("mnist38")
+    'MNIST38'
+    """
+    return SOURCES[name].label
 
 
 @dataclass(frozen=True)
@@ -61,9 +80,9 @@ class Sources:
 
     def load(self, name: str) -> Dataset:
         """The data set of this name."""
-        if name not in LOADERS:
-            raise InputError(f"data: expected one of {list(LOADERS)}, got {name!r}")
-        return _loaded(name, None if name in OFFLINE else self.folder)
+        if name not in SOURCES:
+            raise InputError(f"data: expected one of {list(SOURCES)}, got {name!r}")
+        return _loaded(name, None if SOURCES[name].offline else self.folder)
 
     def digest(self, name: str) -> str:
         """SHA-256 of all numbers and labels of a data set, as the experiments see them."""
@@ -72,7 +91,7 @@ class Sources:
 
 @cache
 def _loaded(name: str, folder: str | None) -> Dataset:
-    return LOADERS[name](folder)
+    return SOURCES[name].load(folder)
 
 
 @cache

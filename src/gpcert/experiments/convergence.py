@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 import gpcert
-from gpcert.experiments.base import Experiment, Piece, Rows, Sources, Tables, subset
-from gpcert.experiments.fits import ball_words, fitted, labelled
+from gpcert.experiments.base import Experiment, Piece, Rows, Sources, Tables, labelled, subset
+from gpcert.experiments.fits import ball_words, fitted
 from gpcert.experiments.pictures import logarithmic, panels, shared_legend
 from gpcert.experiments.results import Finding, ResultFigure, ResultTable
 from gpcert.experiments.statistics import bootstrap, exceeds, share

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 import gpcert
-from gpcert.experiments.base import Experiment, Rows, Sources, Tables
-from gpcert.experiments.fits import labelled, trained
+from gpcert.experiments.base import Experiment, Rows, Sources, Tables, labelled
+from gpcert.experiments.fits import trained
 from gpcert.experiments.pictures import panels
 from gpcert.experiments.results import ResultFigure, ResultTable, fields
 from gpcert.experiments.statistics import median_cells

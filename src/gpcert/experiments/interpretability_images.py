@@ -10,8 +10,8 @@ import numpy as np
 
 import gpcert
 from gpcert.datasets import Dataset
-from gpcert.experiments.base import Experiment, Rows, Sources, Tables
-from gpcert.experiments.fits import Case, image_shape, labelled, trained
+from gpcert.experiments.base import Experiment, Rows, Sources, Tables, labelled
+from gpcert.experiments.fits import Case, image_shape, trained
 from gpcert.experiments.lime_fits import LIMES, limes
 from gpcert.experiments.pictures import shared_legend
 from gpcert.experiments.results import Finding, ResultFigure, ResultTable

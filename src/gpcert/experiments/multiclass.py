@@ -10,8 +10,8 @@ import numpy as np
 
 import gpcert
 from gpcert.experiments import fits
-from gpcert.experiments.base import Experiment, Rows, Sources, Tables
-from gpcert.experiments.fits import ball_words, labelled, trained
+from gpcert.experiments.base import Experiment, Rows, Sources, Tables, labelled
+from gpcert.experiments.fits import ball_words, trained
 from gpcert.experiments.pictures import panels, shared_legend
 from gpcert.experiments.results import Finding, ResultFigure, fields
 from gpcert.experiments.statistics import share

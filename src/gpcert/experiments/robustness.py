@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.experiments.base import Experiment, Piece, Rows, Sources, Tables
-from gpcert.experiments.fits import delta_study, deltas_of, labelled, ratio_of
+from gpcert.experiments.base import Experiment, Piece, Rows, Sources, Tables, labelled
+from gpcert.experiments.fits import delta_study, deltas_of, ratio_of
 from gpcert.experiments.pictures import panels, shared_legend
 from gpcert.experiments.results import Finding, ResultFigure, ResultTable
 from gpcert.experiments.statistics import Estimate, answer, bootstrap, exceeds

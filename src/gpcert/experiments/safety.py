@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 import gpcert
-from gpcert.experiments.base import Experiment, Rows, Sources, Tables
-from gpcert.experiments.fits import ball_words, fit_cells, labelled, trained
+from gpcert.experiments.base import Experiment, Rows, Sources, Tables, labelled
+from gpcert.experiments.fits import ball_words, fit_cells, trained
 from gpcert.experiments.pictures import panels, shared_legend
 from gpcert.experiments.results import Finding, ResultFigure
 from gpcert.experiments.statistics import answer, bootstrap, exceeds, opposite, share

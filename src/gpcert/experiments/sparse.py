@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.experiments.base import Experiment, Piece, Rows, Sources, Tables
-from gpcert.experiments.fits import delta_study, deltas_of, labelled
+from gpcert.experiments.base import Experiment, Piece, Rows, Sources, Tables, labelled
+from gpcert.experiments.fits import delta_study, deltas_of
 from gpcert.experiments.pictures import panels, shared_legend
 from gpcert.experiments.results import Finding, ResultFigure
 from gpcert.experiments.statistics import Estimate, answer, bootstrap, exceeds, opposite
