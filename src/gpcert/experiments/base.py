@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -237,13 +236,9 @@ class Experiment:
 
     def judged(self, result: ExperimentResult) -> ExperimentResult:
         """The result with findings, figures and notes made anew from its tables."""
-        by_name = {table.name: table for table in result.tables}
-        return dataclasses.replace(
-            result,
-            findings=tuple(self.findings(by_name)),
-            figures=tuple(self.figures),
-            notes=self.notes,
-        )
+        findings = tuple(self.findings({table.name: table for table in result.tables}))
+        figures = tuple(self.figures)
+        return replace(result, findings=findings, figures=figures, notes=self.notes)
 
 
 NAMES = (
