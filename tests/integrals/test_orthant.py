@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 from scipy.special import owens_t
 
 from gpcert.arrays import to_numpy
-from gpcert.integrals.orthant import (
+from gpcert.integrals.sectors import (
     GAUSS_LEGENDRE,
     bivariate_orthant,
     owen_t,
     slepian_bounds,
 )
 from gpcert.rounding import U
+from gpcert.testing.balls import BITS
 from gpcert.testing.effort import examples
-from gpcert.testing.likelihood_contract import BITS
 
 END = 16.0
 """The references leave out what lies beyond: less than 1e-50."""

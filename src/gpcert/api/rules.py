@@ -27,7 +27,7 @@ from gpcert.posterior import Posterior
 from gpcert.quantities import ClassSums, Deviation, Mean, Probability
 from gpcert.quantities.committee import committee_margin
 from gpcert.quantities.compound import margins
-from gpcert.regions.base import check_norm
+from gpcert.regions.shapes import check_norm
 from gpcert.several import Outputs
 
 ZERO, HALF = Fraction(0), Fraction(1, 2)

@@ -19,7 +19,7 @@ from gpcert.frames import row_labels
 from gpcert.likelihoods import ClassLikelihood
 from gpcert.quantities import Mean
 from gpcert.regions import Ball, Box, Region
-from gpcert.regions.base import check_domain, check_radius
+from gpcert.regions.shapes import check_domain, check_radius
 from gpcert.several import Outputs
 
 MOST_SHOWN = 8

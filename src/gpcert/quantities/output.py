@@ -18,7 +18,7 @@ from typing import Self
 
 from gpcert.arrays import Array, PerCell, Reals, namespace
 from gpcert.likelihoods import ScalarLikelihood
-from gpcert.likelihoods.segments import LARGEST_SEGMENT
+from gpcert.likelihoods.base import LARGEST_SEGMENT
 from gpcert.rounding import TINY, down, gamma, nonnegative, up
 
 

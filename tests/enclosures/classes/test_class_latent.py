@@ -21,7 +21,6 @@ from gpcert.posterior import Posterior
 from gpcert.regions import Box
 from gpcert.testing.arb_reference import ArbPosterior, exact, flint
 from gpcert.testing.effort import examples, variants
-from gpcert.testing.strategies import any_kernels, cases, random_cells
 from tests.enclosures.classes.class_cases import (
     ClassCase,
     class_cases,
@@ -31,6 +30,7 @@ from tests.enclosures.classes.class_cases import (
     random_evaluation,
     random_region,
 )
+from tests.strategies import any_kernels, cases, random_cells
 
 arb, arb_mat = flint().arb, flint().arb_mat
 
@@ -246,7 +246,7 @@ def test_the_center_of_a_wide_cell(optional):
         posterior = random_classifier(rng, bool(seed % 2), 3, Softmax(), 2)
         case = ClassCase(posterior, random_region(rng, posterior), rng)
         own = random_evaluation(case, optional, keep=2)
-        place, known = own.place.at_center(own.latent, own.layout)
+        place, known = own.place.at_center(own.latent)
         truth, centers = Truth(own), own.evaluation.cells.points_full(own.evaluation.cells.center)
         for b, x in enumerate(centers):
             R = truth.inverse(b)

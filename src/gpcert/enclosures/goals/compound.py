@@ -27,7 +27,7 @@ from gpcert.enclosures.goals.base import GoalBound, lower_bound, upper_at_center
 from gpcert.enclosures.goals.scalar import least_mean, output_at_center, output_bound
 from gpcert.enclosures.probability_plane import LatentRange, ProbabilityPlane, latent_range
 from gpcert.kernels.expansions.base import Geometry
-from gpcert.likelihoods.smoothed_link import SmoothedLink
+from gpcert.likelihoods.logistic import SmoothedLink
 from gpcert.quantities import (
     ClassSums,
     Compound,

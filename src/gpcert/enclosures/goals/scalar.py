@@ -16,7 +16,7 @@ from gpcert.enclosures.inner_search import Level, stays_above
 from gpcert.enclosures.mean import MeanEnclosure, Units, unit_slope
 from gpcert.enclosures.variance import VarianceEnclosure
 from gpcert.kernels.expansions.base import finite_product
-from gpcert.likelihoods.segments import LARGEST_SEGMENT
+from gpcert.likelihoods.base import LARGEST_SEGMENT
 from gpcert.quantities import OutputQuantity
 from gpcert.rounding import TINY, down, gamma, nonnegative, up
 

@@ -1,6 +1,6 @@
 """Class probabilities over cells by the paper's discretised integral, for two and three classes.
 
-With m classes only `d_k = f_k - f_0`, k = 1..n, n = m - 1, matter (`likelihoods.classes`). So the
+With m classes only `d_k = f_k - f_0`, k = 1..n, n = m - 1, matter (`likelihoods.base`). So the
 paper's partition of the latent space is one of R^(m-1): the same propositions with one variable
 less, M^2 instead of M^3 intervals for three classes. Proposition "BOundsGenericMulticlass": for a
 partition {S_l} of the differences,
@@ -34,7 +34,7 @@ from gpcert.deadline import checkpoint
 from gpcert.enclosures.evaluation import Evaluation
 from gpcert.enclosures.paper.intervals import CellIntervals, PaperEnclosures, Side, bounded
 from gpcert.errors import InputError
-from gpcert.integrals.gaussian_integral import gaussian_integral_range
+from gpcert.integrals.special import gaussian_integral_range
 from gpcert.likelihoods import ClassLikelihood, MultinomialProbit, Softmax
 from gpcert.quantities import ClassSums
 from gpcert.rounding import EXP_ULPS, TINY, down, gamma, nonnegative, up
