@@ -162,8 +162,8 @@ class UnitForm(Factored):
 
     @cached_property
     def form_norms(self) -> dict[tuple[tuple[int, float], ...], float]:
-        """Norms of sums of outputs' precisions (`enclosures.classes.covariances`), by their coefficients:
-        found once a model."""
+        """Norms of sums of outputs' precisions (`enclosures.classes.covariances`), by their
+        coefficients: found once a model."""
         return {}
 
     @property
