@@ -7,13 +7,21 @@ from typing import Annotated
 import typer
 
 from gpcert.certificates.io import package_version
-from gpcert.cli.analyses import accuracy, attack, robustness, safety, worst_case
 from gpcert.cli.boxes import boxes
 from gpcert.cli.demo import demo
 from gpcert.cli.experiments import report, reproduce
 from gpcert.cli.explain import explain
 from gpcert.cli.terminal import Commands, flush, option, prepare_streams, say
-from gpcert.cli.verbs import certify, radius, ranges
+from gpcert.cli.verbs import (
+    accuracy,
+    attack,
+    certify,
+    radius,
+    ranges,
+    robustness,
+    safety,
+    worst_case,
+)
 
 EXAMPLES = (
     "Examples:",
