@@ -11,8 +11,7 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from gpcert.api.parallel import numbered_results
-from gpcert.api.progress import progress_line
+from gpcert.api.running import numbered_results, progress_line
 from gpcert.errors import InputError
 from gpcert.experiments.base import Experiment, Piece, Rows
 from gpcert.experiments.catalogue import experiment_named

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gpcert.api.questions import same_label
+from gpcert.api.ranges import same_label
 from gpcert.errors import InputError
 
 MOST_SHOWN = 8

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.api.rules import RuleOptions, decision_candidates
+from gpcert.api.rules import decision_candidates
+from gpcert.attacks import Decision
 from gpcert.attacks.functions import PlainFunction, plain_function
 from gpcert.committee import Committee, Model
 from gpcert.likelihoods import ClassLikelihood
@@ -76,7 +77,7 @@ def decision_gradient(model: Model, x: np.ndarray) -> np.ndarray:
 def _function(model: Model, x: np.ndarray) -> PlainFunction:
     if not isinstance(model, Committee) and not isinstance(model.likelihood, ClassLikelihood):
         return plain_function(model, Mean(0, 1))
-    rule = decision_candidates(model, x, RuleOptions()).guess  # an order needs no proof
+    rule = decision_candidates(model, x, Decision()).guess  # an order needs no proof
     return rule.goal.function(rule.model)
 
 
