@@ -134,7 +134,11 @@ def robustness(
         raise InputError("expected a model, or several in compare={name: model}")
     if (radius is None) == (radii is None):
         raise InputError("expected exactly one of radius= and radii=")
-    settings = [radius] if radii is None else _settings(radii)
+    if isinstance(radii, str | bytes | Mapping) or not isinstance(radii, Iterable | None):
+        raise InputError(f"radii: expected a list of radii, got {radii!r}")
+    settings = [radius] if radii is None else list(radii)
+    if not settings:
+        raise InputError("radii: expected one or more, got none")
     effort = {**words, **search_words(words), "tol": tol}
     rows: list[Robustness] = []
     labels: list[int] = []
@@ -180,15 +184,6 @@ def difference(found: PredictionRange) -> Interval:
     if found.quantity == "probability":
         upper = min(upper, 1.0)
     return Interval(lower, upper)
-
-
-def _settings(radii: Any) -> list[Any]:
-    if isinstance(radii, str | bytes | Mapping) or not isinstance(radii, Iterable):
-        raise InputError(f"radii: expected a list of radii, got {radii!r}")
-    found = list(radii)
-    if not found:
-        raise InputError("radii: expected one or more, got none")
-    return found
 
 
 def _text(setting: Any, scale: Any) -> str:

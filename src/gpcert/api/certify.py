@@ -150,7 +150,12 @@ def certificate_of(
     """The verdict on a rule from bounds of its least margin, the upper one attained at the point,
     at a cost of boxes and seconds; `plain`, if it is known, is the goal at x in plain floating
     point."""
-    status = _verdict(margin) if rule.decided else Status.UNKNOWN
+    status = Status.UNKNOWN
+    # comparisons with NaN are false, so an undefined bound can only end in UNKNOWN
+    if rule.decided and margin.lower > 0:
+        status = Status.ROBUST
+    elif rule.decided and margin.upper < 0:
+        status = Status.NOT_ROBUST
     if status is Status.UNKNOWN and reason is StopReason.DECIDED:
         reason = StopReason.RESOLUTION  # decided for the rounded target only
     if plain is None and rule.decided:
@@ -171,12 +176,3 @@ def certificate_of(
         method=means.method.name,
         model=rule.fingerprint,
     )
-
-
-def _verdict(margin: Interval) -> Status:
-    # comparisons with NaN are false, so an undefined bound can only end in UNKNOWN
-    if margin.lower > 0:
-        return Status.ROBUST
-    if margin.upper < 0:
-        return Status.NOT_ROBUST
-    return Status.UNKNOWN

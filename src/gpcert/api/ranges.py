@@ -203,14 +203,14 @@ class RangeGoals:
             r.center if isinstance(r, Ball) else 0.5 * r.lower + 0.5 * r.upper for r in regions
         )
         X = np.stack(list(middle))
-        return [self._nominal(index, X) for index, _ in self.rows]
-
-    def _nominal(self, index: int, X: np.ndarray) -> list[float | None]:
-        goal = QuantityGoal(self.question.asked(index, 1))
-        values = goal.plain_values(self.question.model, X)
-        if self.question.two and index == 0:
-            return [None if value is None else 1.0 - value for value in values]
-        return values
+        found = []
+        for index, _ in self.rows:
+            goal = QuantityGoal(self.question.asked(index, 1))
+            values = goal.plain_values(self.question.model, X)
+            if self.question.two and index == 0:
+                values = [None if value is None else 1.0 - value for value in values]
+            found.append(values)
+        return found
 
     def records(
         self,

@@ -25,7 +25,6 @@ from gpcert.certificates import Interval, Unit
 from gpcert.class_layout import class_layout
 from gpcert.committee import Committee, Model, class_weights
 from gpcert.deadline import OutOfTime, until
-from gpcert.enclosures import Evaluation
 from gpcert.enclosures.evaluation import evaluation_at
 from gpcert.enclosures.goals import QuantityGoal, deviation_around
 from gpcert.errors import InputError
@@ -136,7 +135,9 @@ class Candidates:
         margins = []
         for number in self.order[:TRIED]:
             rule = guess if number == self.order[0] else self.build(number)
-            margin = _margin_at(rule, evaluation)
+            lower = to_numpy(rule.goal.bound(evaluation, rule.target).lower)[0]
+            upper = to_numpy(rule.goal.ceiling(evaluation))[0]
+            margin = margin_of(float(lower), float(upper), rule.level)
             if margin.lower > 0:
                 return rule
             margins.append(margin)
@@ -157,13 +158,6 @@ class Candidates:
 
     def _open(self, reason: StopReason, most: float) -> Rule:
         return replace(self.guess, decision=None, text=self.open_text, undecided=reason, most=most)
-
-
-def _margin_at(rule: Rule, evaluation: Evaluation) -> Interval:
-    """Certified margin at the evaluation's one point."""
-    lower = to_numpy(rule.goal.bound(evaluation, rule.target).lower)[0]
-    upper = to_numpy(rule.goal.ceiling(evaluation))[0]
-    return margin_of(float(lower), float(upper), rule.level)
 
 
 def read_decision(words: Mapping[str, Any]) -> Decision:

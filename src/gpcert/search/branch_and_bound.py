@@ -272,12 +272,14 @@ class _Search:
         self, index: np.ndarray, axes: np.ndarray, levels: np.ndarray
     ) -> tuple[Cells, np.ndarray]:
         """Boxes that cover the given ones, and whose part each is: halves along the first axis,
-        their halves along the second, as often as the levels say."""
+        their halves along the second, as often as the levels say; along the widest axis where the
+        wished one is too thin to split."""
         cells, parents = self.frontier.cells(index, Backend()), np.arange(len(index))
         for step in range(int(levels.max())):
             again = levels[parents] > step
-            some = cells.take(again)
-            halves = some.split(_usable_axis(some, axes[parents[again], step]))
+            some, axis = cells.take(again), axes[parents[again], step]
+            widest = np.argmax(to_numpy(some.upper) - to_numpy(some.lower), axis=1)
+            halves = some.split(np.where(to_numpy(some.can_split(axis)), axis, widest))
             parents = np.concatenate([parents[~again], parents[again], parents[again]])
             cells = Cells.concatenate([cells.take(~again), halves])
         place = self.backend.asarray
@@ -338,13 +340,6 @@ class _Search:
 
     def _check(self) -> None:
         check_bounds(self.frontier.bounds(), self.incumbents.values)
-
-
-def _usable_axis(cells: Cells, axis: np.ndarray) -> np.ndarray:
-    """The wished axis, or the widest one where that is too thin to split."""
-    widths = to_numpy(cells.upper) - to_numpy(cells.lower)
-    thin = ~to_numpy(cells.can_split(axis))
-    return np.where(thin, np.argmax(widths, axis=1), axis)
 
 
 def bytes_per_cell(model: Model, f: int) -> float:
