@@ -24,7 +24,7 @@ from gpcert.api.words import Method
 from gpcert.enclosures.goals import QuantityGoal
 from gpcert.quantities import Mean, Variance
 from gpcert.search import Problem, solve
-from gpcert.testing.strategies import regression_posterior
+from gpcert.testing.arb_reference import regression_posterior
 from models import fitted
 from report import Section, command_line, merge
 

@@ -19,11 +19,9 @@ import numpy as np
 import scipy.linalg
 import scipy.optimize
 from problems import exact
-from sklearn.datasets import load_digits
 
 import gpcert
-from gpcert.datasets import Dataset, fashion, mnist
-from gpcert.datasets.record import shuffled_split
+from gpcert.datasets import Dataset, digits, fashion, mnist
 from gpcert.integrals.plain_probabilities import expected_softmax
 from gpcert.kernels import SquaredExponential
 from gpcert.models import GPClassifier
@@ -112,12 +110,9 @@ def _train_laplace(data: Dataset) -> Trained:
 
 def digits_data(classes: int) -> Dataset:
     """Scikit-learn's 8x8 digits 0..classes-1, pixels in [0, 1]."""
-    X, y = (np.asarray(part) for part in load_digits(return_X_y=True))
-    kept = y < classes
-    X_train, X_test, y_train, y_test = shuffled_split(X[kept] / 16.0, y[kept], 0.3, 0)
-    return Dataset(
-        X_train[:DIGITS_TRAINING], y_train[:DIGITS_TRAINING], X_test, y_test, name="digits"
-    )
+    data = digits(range(classes))
+    X_train, y_train = data.X_train[:DIGITS_TRAINING], data.y_train[:DIGITS_TRAINING]
+    return replace(data, X_train=X_train, y_train=y_train)
 
 
 def prepared_digits(classes: int, cache: Path | None) -> Prepared:

@@ -23,7 +23,7 @@ from gpcert.enclosures.paper.relaxation import sign_multipliers
 from gpcert.kernels import SquaredExponential
 from gpcert.plots.style import ACCENT, DARK
 from gpcert.quantities import Mean
-from gpcert.testing.strategies import regression_posterior
+from gpcert.testing.arb_reference import regression_posterior
 
 FILE = Path(__file__).parent / "pictures" / "methods.png"
 DPI = 110

@@ -41,7 +41,7 @@ from gpcert.posterior_file import (
     written_labels,
 )
 from gpcert.precision_factors import Factored, factored_precision, read_factors
-from gpcert.regions.linear_map import LinearMap
+from gpcert.regions import LinearMap
 from gpcert.rounding import on_grid, raised_power
 from gpcert.spread import checked_spread
 from gpcert.trend import checked_slope, slope_on_grid

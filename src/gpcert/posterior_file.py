@@ -13,7 +13,7 @@ from gpcert.errors import InputError
 from gpcert.kernels import Kernel, kernel_from_config
 from gpcert.likelihoods import ClassLikelihood, Likelihood, likelihood_from_config
 from gpcert.precision_factors import MOST_ROWS
-from gpcert.regions.linear_map import LinearMap
+from gpcert.regions import LinearMap
 
 FORMAT = "gpcert-posterior-1"
 

@@ -13,7 +13,7 @@ from gpcert.explain import effects
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit
 from gpcert.quantities import Band, Std
-from gpcert.testing.strategies import regression_posterior
+from gpcert.testing.arb_reference import regression_posterior
 
 BOX = gpcert.Box([-0.7, -0.7], [0.7, 0.7])
 

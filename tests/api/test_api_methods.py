@@ -16,8 +16,8 @@ from gpcert.kernels import Linear, Matern, Product, SquaredExponential, Sum
 from gpcert.likelihoods import Logistic, Probit
 from gpcert.quantities import Variance
 from gpcert.search import Problem, StopReason, solve
+from gpcert.testing.arb_reference import regression_posterior
 from gpcert.testing.effort import crossed, variants
-from gpcert.testing.strategies import regression_posterior
 
 METHODS = [
     {"method": "taylor"},

@@ -28,9 +28,9 @@ from gpcert.likelihoods import (
 from gpcert.posterior import Posterior
 from gpcert.rounding import difference_down, difference_up
 from gpcert.search import Budget, GoalResult, SearchResult, StopReason
+from gpcert.testing.arb_reference import logistic_normal, normal_cdf, sklearn_probability
 from gpcert.testing.balls import flint
 from gpcert.testing.effort import crossed, examples
-from gpcert.testing.likelihood_references import logistic_normal, normal_cdf, sklearn_probability
 
 arb = flint().arb
 certify_module = importlib.import_module("gpcert.api.certify")

@@ -9,7 +9,7 @@ from gpcert.kernels import Linear, Matern, SquaredExponential
 from gpcert.likelihoods import MeanOnly, MultinomialProbit, Probit, Softmax
 from gpcert.models import GPClassifier
 from gpcert.posterior import Posterior
-from gpcert.regions.linear_map import LinearMap
+from gpcert.regions import LinearMap
 from gpcert.several import SeparateOutputs
 
 D = 3

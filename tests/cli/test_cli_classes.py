@@ -8,7 +8,7 @@ from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import RBF
 
 import gpcert
-from gpcert.cli.models import load_model
+from gpcert.cli.files import load_model
 from gpcert.kernels import SquaredExponential
 from gpcert.models import GPClassifier
 from gpcert.testing.effort import variants

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import gpcert
-import gpcert.cli.streams as streams
+import gpcert.cli.terminal as streams
 from gpcert.cli.app import main
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 import gpcert
+from gpcert.cli.files import read_points
 from gpcert.cli.options import radius_of
-from gpcert.cli.points import read_points
 from gpcert.errors import InputError
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import norm
 
 from gpcert import datasets
-from gpcert.datasets import images, sources, spam
+from gpcert.datasets import files, images, tables
 from gpcert.datasets.files import read_idx, read_table
 from gpcert.datasets.images import pooled
 from gpcert.errors import InputError
@@ -108,7 +108,7 @@ def test_spambase_from_a_folder(tmp_path):
     eleven = datasets.spambase(tmp_path, features="paper", standardise=False)
     assert eleven.dim == 11
     assert set(eleven.X_train[:, 0]) <= set(X[:, 4].astype(float))
-    assert [j + 1 for j in spam.PAPER_COLUMNS] == [5, 7, 16, 17, 19, 21, 23, 25, 52, 53, 57]
+    assert [j + 1 for j in tables.PAPER_COLUMNS] == [5, 7, 16, 17, 19, 21, 23, 25, 52, 53, 57]
 
 
 def test_errors_name_folder_file_and_keys(tmp_path):
@@ -167,7 +167,7 @@ def test_files_are_checked_before_they_are_unpacked(tmp_path):
             data[place] = int(rng.integers(256))
         path.write_bytes(bytes(data))
         with contextlib.suppress(InputError):
-            sources.read_npz(tmp_path, "spambase.npz", ("X", "y"), (57,))
+            files.read_npz(tmp_path, "spambase.npz", ("X", "y"), (57,))
 
 
 def test_pooling_is_the_mean_of_four_pixels():
@@ -180,8 +180,8 @@ def test_openml_is_read_as_numbers(monkeypatch):
     def fetch(name, **options):
         return np.ones((3, 2), dtype=object), np.array(["3", "8", "3"], dtype=object)
 
-    monkeypatch.setattr(sources, "fetch_openml", fetch)
-    X, y = sources.download("mnist_784", version=1)
+    monkeypatch.setattr(files, "fetch_openml", fetch)
+    X, y = files.download("mnist_784", version=1)
     assert X.dtype == np.float64
     assert y.tolist() == [3, 8, 3]
 
@@ -197,7 +197,7 @@ def test_without_a_folder_every_set_comes_from_openml_which_keeps_a_copy(monkeyp
         data, labels = spambase if name == "spambase" else (X.reshape(len(X), -1), y)
         return data, labels.astype(str).astype(object)
 
-    monkeypatch.setattr(sources, "fetch_openml", fetch)
+    monkeypatch.setattr(files, "fetch_openml", fetch)
     monkeypatch.setattr(images, "TRAIN_SIZE", len(arrays["x_train"]))
     found, expected = datasets.mnist((3, 8)), datasets.mnist((3, 8), tmp_path)
     for part in ("X_train", "y_train", "X_test", "y_test"):
@@ -211,7 +211,7 @@ def test_without_network_the_error_says_what_to_do(monkeypatch):
     def fetch(name, **options):
         raise OSError("no route")
 
-    monkeypatch.setattr(sources, "fetch_openml", fetch)
+    monkeypatch.setattr(files, "fetch_openml", fetch)
     with pytest.raises(InputError, match="folder="):
         datasets.spambase()
 

@@ -15,19 +15,12 @@ from gpcert.likelihoods import SklearnLogistic
 from gpcert.quantities import Share
 from gpcert.quantities.committee import committee_margin, member_probabilities
 from gpcert.regions import Region
-from gpcert.testing.arb_reference import ArbPosterior
-from gpcert.testing.strategies import (
-    kernels,
-    random_cells,
-    regions_near,
-    regression_posterior,
-    seeds,
-    units,
-)
+from gpcert.testing.arb_reference import ArbPosterior, regression_posterior
 from tests.enclosures.enclosure_checks import (
     arb,
     refused_growth,
 )
+from tests.strategies import kernels, random_cells, regions_near, seeds, units
 
 SCHEMES = ("one_vs_rest", "one_vs_one")
 
@@ -42,7 +35,7 @@ def share_goal(committee, c, sign):
 
 @dataclass(frozen=True, eq=False)
 class CommitteeCase:
-    """Like `gpcert.testing.strategies.Case`, with a committee."""
+    """Like `tests.strategies.Case`, with a committee."""
 
     committee: Committee
     region: Region

@@ -16,7 +16,8 @@ from gpcert.errors import InputError
 from gpcert.kernels import SquaredExponential
 from gpcert.kernels.nodes.moments import sorted_index
 from gpcert.testing.arb_reference import ArbPosterior, assert_encloses, exact, flint
-from gpcert.testing.strategies import cell_points, random_cells
+from gpcert.testing.node_case import cell_points
+from tests.strategies import random_cells
 
 arb = flint().arb
 

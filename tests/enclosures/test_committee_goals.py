@@ -18,10 +18,6 @@ from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Box
 from gpcert.search import Budget, Problem, solve
 from gpcert.testing.effort import examples
-from gpcert.testing.strategies import (
-    any_kernels,
-    random_cells,
-)
 from tests.enclosures.committee_cases import (
     SCHEMES,
     Reference,
@@ -34,6 +30,7 @@ from tests.enclosures.enclosure_checks import (
     below,
     check_goal,
 )
+from tests.strategies import any_kernels, random_cells
 
 
 @settings(max_examples=examples(60, quick=6))

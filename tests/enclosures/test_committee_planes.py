@@ -15,9 +15,6 @@ from gpcert.likelihoods import SklearnLogistic
 from gpcert.quantities.committee import member_probabilities
 from gpcert.testing.arb_reference import ArbPosterior, exact
 from gpcert.testing.effort import examples
-from gpcert.testing.strategies import (
-    any_kernels,
-)
 from tests.enclosures.committee_cases import Reference, committee_cases
 from tests.enclosures.enclosure_checks import (
     arb,
@@ -25,6 +22,7 @@ from tests.enclosures.enclosure_checks import (
     points_of,
     unit_mean,
 )
+from tests.strategies import any_kernels
 
 
 @settings(max_examples=examples(60, quick=6))

@@ -13,8 +13,8 @@ from gpcert.kernels.expansions.base import Geometry
 from gpcert.regions import Box
 from gpcert.testing.arb_reference import exact
 from gpcert.testing.effort import examples
-from gpcert.testing.strategies import seeds
 from tests.enclosures.enclosure_checks import arb, below
+from tests.strategies import seeds
 
 
 @st.composite

@@ -15,16 +15,10 @@ from gpcert.kernels import SquaredExponential
 from gpcert.posterior import Posterior
 from gpcert.quantities import Band, Mean, Std, Variance
 from gpcert.regions import Box, Cells
-from gpcert.testing.arb_reference import ArbPosterior
+from gpcert.testing.arb_reference import ArbPosterior, regression_posterior
 from gpcert.testing.effort import examples
-from gpcert.testing.strategies import (
-    Case,
-    any_kernels,
-    cases,
-    ill_conditioned,
-    regression_posterior,
-)
 from tests.enclosures.enclosure_checks import arb, below, check_goal, evaluation_of
+from tests.strategies import Case, any_kernels, cases, ill_conditioned
 
 betas = st.sampled_from([2.0, 0.3, 1e-6, 50.0, 1e12])
 

@@ -18,13 +18,11 @@ from gpcert.kernels.expansions.base import Geometry
 from gpcert.likelihoods import Probit, SklearnLogistic
 from gpcert.posterior import Posterior
 from gpcert.quantities import Mean, Probability, Variance
-from gpcert.regions import Ball, Box
+from gpcert.regions import Ball, Box, LinearMap
 from gpcert.regions.frame import widths_as_units
 from gpcert.regions.image import Image
-from gpcert.regions.linear_map import LinearMap
 from gpcert.testing.arb_reference import ArbPosterior
 from gpcert.testing.effort import examples
-from gpcert.testing.strategies import Case, any_kernels, kernels, posteriors, random_cells, units
 from tests.enclosures.enclosure_checks import (
     check_goal,
     check_mean,
@@ -32,6 +30,7 @@ from tests.enclosures.enclosure_checks import (
     evaluation_of,
     refused_growth,
 )
+from tests.strategies import Case, any_kernels, kernels, posteriors, random_cells, units
 
 seeds = st.integers(0, 2**32)
 

@@ -14,8 +14,8 @@ from gpcert.likelihoods import Logistic, Probit, SklearnLogistic
 from gpcert.quantities import Deviation, Mean, Probability, Variance
 from gpcert.testing.arb_reference import ArbPosterior, exact
 from gpcert.testing.effort import examples
-from gpcert.testing.strategies import cases
 from tests.enclosures.enclosure_checks import arb, check_goal, evaluation_of
+from tests.strategies import cases
 
 
 @settings(max_examples=examples(40))

@@ -11,9 +11,8 @@ from gpcert.kernels import SquaredExponential
 from gpcert.kernels.expansions import squared_exponential_table
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Box
-from gpcert.testing.arb_reference import ArbPosterior
+from gpcert.testing.arb_reference import ArbPosterior, regression_posterior
 from gpcert.testing.effort import examples
-from gpcert.testing.strategies import Case, cases, regression_posterior
 from tests.enclosures.enclosure_checks import (
     arb,
     check_mean,
@@ -22,6 +21,7 @@ from tests.enclosures.enclosure_checks import (
     evaluation_of,
     points_of,
 )
+from tests.strategies import Case, cases
 
 PATHS = ["cubic", "gram", "gram in pieces"]
 

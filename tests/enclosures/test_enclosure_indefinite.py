@@ -15,8 +15,8 @@ from gpcert.quantities import Probability, Variance
 from gpcert.regions import Box
 from gpcert.testing.arb_reference import ArbPosterior, exact, flint
 from gpcert.testing.effort import examples
-from gpcert.testing.strategies import Case, seeds
 from tests.enclosures.enclosure_checks import check_goal, check_variance, evaluation_of
+from tests.strategies import Case, seeds
 
 
 @st.composite

@@ -9,7 +9,6 @@ from gpcert.arrays import to_numpy
 from gpcert.enclosures.square import posterior_square, prior_square, second_square
 from gpcert.testing.arb_reference import ArbPosterior, exact, kernel_reference
 from gpcert.testing.effort import examples
-from gpcert.testing.strategies import cases
 from tests.enclosures.enclosure_checks import (
     arb,
     check_model,
@@ -20,6 +19,7 @@ from tests.enclosures.enclosure_checks import (
     squared,
     unit_mean,
 )
+from tests.strategies import cases
 
 
 def check_combination(case, beta_size, sign, v_low=lambda low: low):

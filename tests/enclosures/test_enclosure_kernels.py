@@ -15,7 +15,6 @@ from gpcert.quantities import Mean, Probability, Variance
 from gpcert.regions import Box
 from gpcert.testing.arb_reference import ArbPosterior
 from gpcert.testing.effort import examples
-from gpcert.testing.strategies import any_kernels, cases
 from tests.enclosures.enclosure_checks import (
     check_goal,
     check_mean,
@@ -23,6 +22,7 @@ from tests.enclosures.enclosure_checks import (
     evaluation_of,
     refused_growth,
 )
+from tests.strategies import any_kernels, cases
 
 slow = settings(
     max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.data_too_large]

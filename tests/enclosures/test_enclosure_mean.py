@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 
 from gpcert.testing.effort import examples
-from gpcert.testing.strategies import cases
 from tests.enclosures.enclosure_checks import check_mean
+from tests.strategies import cases
 
 
 @pytest.mark.parametrize("pointwise", [True, False])

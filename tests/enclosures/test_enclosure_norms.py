@@ -9,10 +9,16 @@ from gpcert.arrays import Backend
 from gpcert.kernels import SquaredExponential
 from gpcert.posterior import Posterior
 from gpcert.regions import Box
-from gpcert.testing.arb_reference import ArbPosterior, exact, flint, kernel_reference
+from gpcert.testing.arb_reference import (
+    ArbPosterior,
+    exact,
+    flint,
+    kernel_reference,
+    regression_posterior,
+)
 from gpcert.testing.effort import examples
-from gpcert.testing.strategies import ill_conditioned, posteriors, regression_posterior
 from tests.enclosures.enclosure_checks import arb
+from tests.strategies import ill_conditioned, posteriors
 
 KINDS = ("noise", "duplicates", "short", "long", "weights")
 

@@ -10,8 +10,8 @@ from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit, SklearnLogistic
 from gpcert.quantities import Mean, Probability, Variance
 from gpcert.regions import Box, Cells
+from gpcert.testing.arb_reference import regression_posterior
 from gpcert.testing.effort import crossed
-from gpcert.testing.strategies import regression_posterior
 
 HALVES = 0.2 * 0.5 ** np.arange(5)
 

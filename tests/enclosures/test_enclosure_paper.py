@@ -8,9 +8,10 @@ from gpcert.arrays import to_numpy
 from gpcert.kernels import SquaredExponential
 from gpcert.posterior import Posterior
 from gpcert.regions import Box
+from gpcert.testing.arb_reference import regression_posterior
 from gpcert.testing.effort import examples
-from gpcert.testing.strategies import Case, cases, regression_posterior
 from tests.enclosures.enclosure_checks import below, evaluation_of, points_of, unit_mean
+from tests.strategies import Case, cases
 
 
 def check_paper(case):

@@ -20,10 +20,10 @@ from gpcert.kernels import Linear, Matern, SquaredExponential
 from gpcert.kernels.expansions.base import Combination
 from gpcert.kernels.exponentials import LARGEST_EXPONENT, exponential_tail, growth_chord
 from gpcert.regions import Box, Cells
-from gpcert.testing.arb_reference import ArbPosterior, exact, flint
+from gpcert.testing.arb_reference import ArbPosterior, exact, flint, regression_posterior
 from gpcert.testing.effort import backend_or_skip, examples
-from gpcert.testing.strategies import cases, regression_posterior
 from tests.enclosures.enclosure_checks import arb, displacement, evaluation_of, points_of, squared
+from tests.strategies import cases
 
 squares = st.one_of(
     st.floats(0.0, 4.0),

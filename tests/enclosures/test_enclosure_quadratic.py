@@ -16,8 +16,8 @@ from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Box
 from gpcert.testing.arb_reference import exact, flint
 from gpcert.testing.effort import examples
-from gpcert.testing.strategies import Case
 from tests.enclosures.enclosure_checks import arb, below, displacement, evaluation_of, quadratic
+from tests.strategies import Case
 
 
 def geometry_of(region, lengths=1.0):

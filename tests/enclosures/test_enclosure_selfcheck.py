@@ -9,9 +9,10 @@ from gpcert.kernels import SquaredExponential
 from gpcert.kernels.expansions.squared_exponential import LocalSquaredExponential
 from gpcert.posterior import Posterior
 from gpcert.regions import Box, Cells
-from gpcert.testing.strategies import Case, ill_conditioned, regression_posterior
+from gpcert.testing.arb_reference import regression_posterior
 from tests.enclosures.enclosure_checks import check_mean, check_variance, evaluation_of
 from tests.enclosures.test_enclosure_joint import check_combination
+from tests.strategies import Case, ill_conditioned
 
 
 def edge_case(sign=1.0):

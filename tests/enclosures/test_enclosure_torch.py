@@ -10,9 +10,10 @@ from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit
 from gpcert.quantities import Mean, Probability, Variance
 from gpcert.regions import Box, Cells
+from gpcert.testing.arb_reference import regression_posterior
 from gpcert.testing.effort import examples
-from gpcert.testing.strategies import Case, cases, random_cells, regression_posterior
 from tests.enclosures.enclosure_checks import check_mean, check_variance, evaluation_of
+from tests.strategies import Case, cases, random_cells
 
 torch = pytest.importorskip("torch")
 

@@ -21,7 +21,6 @@ from gpcert.models import GPClassifier
 from gpcert.quantities import Probability
 from gpcert.testing.arb_reference import ArbPosterior
 from gpcert.testing.effort import examples
-from gpcert.testing.strategies import cases
 from tests.enclosures.enclosure_checks import (
     arb,
     check_goal,
@@ -30,6 +29,7 @@ from tests.enclosures.enclosure_checks import (
     points_of,
     unit_mean,
 )
+from tests.strategies import cases
 
 KINDS = ["mixed", "steep", "cubic", "flat", "cancelling", "huge", "tiny"]
 

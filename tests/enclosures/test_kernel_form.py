@@ -20,7 +20,6 @@ from gpcert.posterior import Posterior
 from gpcert.regions import Box
 from gpcert.testing.arb_reference import ArbPosterior, exact
 from gpcert.testing.effort import examples
-from gpcert.testing.strategies import Case, cases
 from tests.enclosures.enclosure_checks import (
     arb,
     below,
@@ -30,6 +29,7 @@ from tests.enclosures.enclosure_checks import (
     quadratic,
     squared,
 )
+from tests.strategies import Case, cases
 
 
 def form(row, W):

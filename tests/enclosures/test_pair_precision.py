@@ -18,8 +18,9 @@ from gpcert.posterior import Posterior
 from gpcert.regions import Box
 from gpcert.testing.arb_reference import ArbPosterior, exact, flint
 from gpcert.testing.effort import examples
-from gpcert.testing.strategies import cell_points, random_cells
+from gpcert.testing.node_case import cell_points
 from tests.enclosures.classes.class_cases import coupled_by_one, displacement
+from tests.strategies import random_cells
 
 arb, arb_mat = flint().arb, flint().arb_mat
 

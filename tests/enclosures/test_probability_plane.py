@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 
 from gpcert.enclosures.probability_plane import LatentRange, ProbabilityPlane, certified_slopes
 from gpcert.likelihoods import SklearnLogistic
+from gpcert.testing.arb_reference import sklearn_probability
 from gpcert.testing.effort import examples
-from gpcert.testing.likelihood_references import sklearn_probability
-from gpcert.testing.strategies import seeds
 from tests.enclosures.enclosure_checks import arb, below
+from tests.strategies import seeds
 
 
 @settings(max_examples=examples(200))

@@ -5,14 +5,14 @@ from functools import cache
 
 import pytest
 
-from gpcert.experiments import catalogue, reproduce
+from gpcert.experiments import base, reproduce
 from tests.experiments import toy_experiment
 
 
 @pytest.fixture
 def toy(monkeypatch):
     """The module of the experiment "toy", in the catalogue while the test runs."""
-    monkeypatch.setattr(catalogue, "NAMES", (*catalogue.NAMES, "toy"))
+    monkeypatch.setattr(base, "NAMES", (*base.NAMES, "toy"))
     monkeypatch.setitem(sys.modules, "gpcert.experiments.toy", toy_experiment)
     toy_experiment.COMPUTED.clear()
     toy_experiment.FAILS.clear()

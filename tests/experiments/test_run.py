@@ -14,9 +14,8 @@ import pytest
 
 from gpcert.api import running as parallel
 from gpcert.errors import InputError
-from gpcert.experiments import ExperimentResult, experiment_named, names, parts, redraw, reproduce
-from gpcert.experiments.base import Piece
-from gpcert.experiments.sources import Sources
+from gpcert.experiments import ExperimentResult, experiment_named, names, redraw, reproduce, run
+from gpcert.experiments.base import Piece, Sources
 
 
 def test_a_run_writes_tables_figures_findings_and_where_they_come_from(toy, tmp_path):
@@ -49,8 +48,8 @@ def test_an_interrupted_run_goes_on_where_it_was(toy, tmp_path):
 KILLED = """
 import os, signal, sys, time
 from tests.experiments import toy_experiment as toy
-from gpcert.experiments import catalogue, reproduce
-catalogue.NAMES += ("toy",)
+from gpcert.experiments import base, reproduce
+base.NAMES += ("toy",)
 sys.modules["gpcert.experiments.toy"] = toy
 toy.FAILS[1] = lambda: time.sleep(1.0)  # a terminal is written to some times a second
 toy.FAILS[2] = lambda: os.kill(os.getpid(), signal.SIGKILL)
@@ -89,11 +88,11 @@ def test_parts_of_other_settings_data_or_code_are_not_used(toy, tmp_path, monkey
     reproduce("toy", output=tmp_path)
     assert toy.COMPUTED == [0, 1, 0, 1, 2, 3]
     toy.COMPUTED.clear()
-    monkeypatch.setattr(parts, "code_digest", lambda: "other code")
+    monkeypatch.setattr(run, "code_digest", lambda: "other code")
     reproduce("toy", output=tmp_path)
     assert toy.COMPUTED == [0, 1, 2, 3]
     toy.COMPUTED.clear()
-    monkeypatch.setattr(parts, "package_version", lambda: "9.9")
+    monkeypatch.setattr(run, "package_version", lambda: "9.9")
     reproduce("toy", output=tmp_path)
     assert toy.COMPUTED == [0, 1, 2, 3]
 
@@ -118,15 +117,15 @@ def test_the_key_depends_on_all_that_the_rows_depend_on():
     settings = experiment_named("safety").settings_of("smallest")
     piece = Piece("a", {"k": 1}, ("d",))
     keys = {
-        parts.piece_key("safety", settings, piece, {"d": "1"}),
-        parts.piece_key("sparse", settings, piece, {"d": "1"}),
-        parts.piece_key("safety", dataclasses.replace(settings, tol=0.5), piece, {"d": "1"}),
-        parts.piece_key("safety", settings, Piece("a", {"k": 2}, ("d",)), {"d": "1"}),
-        parts.piece_key("safety", settings, Piece("b", {"k": 1}, ("d",)), {"d": "1"}),
-        parts.piece_key("safety", settings, piece, {"d": "2"}),
+        run.piece_key("safety", settings, piece, {"d": "1"}),
+        run.piece_key("sparse", settings, piece, {"d": "1"}),
+        run.piece_key("safety", dataclasses.replace(settings, tol=0.5), piece, {"d": "1"}),
+        run.piece_key("safety", settings, Piece("a", {"k": 2}, ("d",)), {"d": "1"}),
+        run.piece_key("safety", settings, Piece("b", {"k": 1}, ("d",)), {"d": "1"}),
+        run.piece_key("safety", settings, piece, {"d": "2"}),
     }
     assert len(keys) == 6
-    other = parts.piece_key("safety", settings, piece, {"d": "1", "unused": "3"})
+    other = run.piece_key("safety", settings, piece, {"d": "1", "unused": "3"})
     assert other in keys
 
 
@@ -145,7 +144,7 @@ def test_figures_and_findings_come_from_saved_tables_without_computing(toy, tmp_
 
 
 def test_a_quick_run_asks_for_no_file_and_no_download():
-    from gpcert.experiments.sources import OFFLINE
+    from gpcert.experiments.base import OFFLINE
 
     for name in names():
         for scale in ("smallest", "quick"):

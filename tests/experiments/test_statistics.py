@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from gpcert.errors import InputError
-from gpcert.experiments.deltas import ratio_of
-from gpcert.experiments.pixels import image_shape, key_patch
+from gpcert.experiments.fits import image_shape, key_patch, ratio_of
 from gpcert.experiments.statistics import Estimate, bootstrap, exceeds, share
 
 

@@ -171,7 +171,7 @@ def test_salient_features(image_model, image):
 
 def test_key_points_of_a_blob_and_of_nothing(image_model, image):
     pytest.importorskip("skimage")
-    from gpcert.explain.salient import key_points
+    from gpcert.explain.rankings import key_points
 
     grid = np.hypot(*np.mgrid[-10:11, -10:11])
     blob = np.exp(-0.5 * (grid / 2.5) ** 2)

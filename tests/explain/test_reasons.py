@@ -16,7 +16,7 @@ from gpcert.attacks.functions import plain_function
 from gpcert.certificates import Status
 from gpcert.errors import InputError
 from gpcert.explain.arguments import with_free
-from gpcert.explain.subsets import minimal_subset
+from gpcert.explain.reasons import minimal_subset
 from gpcert.quantities import Mean
 from gpcert.search import StopReason
 

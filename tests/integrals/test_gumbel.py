@@ -13,7 +13,7 @@ from gpcert.errors import InputError
 from gpcert.integrals import gumbel, gumbel_rule, gumbel_transforms
 from gpcert.integrals.gumbel import gumbel_moments
 from gpcert.likelihoods import Logistic
-from gpcert.testing import likelihood_references as reference
+from gpcert.testing import arb_reference as reference
 from gpcert.testing.effort import examples, variants
 
 BITS = 200

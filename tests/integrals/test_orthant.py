@@ -16,8 +16,8 @@ from gpcert.integrals.orthant import (
     slepian_bounds,
 )
 from gpcert.rounding import U
+from gpcert.testing.balls import BITS
 from gpcert.testing.effort import examples
-from gpcert.testing.likelihood_contract import BITS
 
 END = 16.0
 """The references leave out what lies beyond: less than 1e-50."""

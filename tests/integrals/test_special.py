@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from gpcert.arrays import backend_from_name, to_numpy
 from gpcert.integrals.special import ERF_ULPS, erf, normal_cdf, normal_cdf_bounds, normal_pdf
 from gpcert.rounding import NORMAL_CDF_ULPS, TINY, U
-from gpcert.testing import likelihood_references as reference
-from gpcert.testing.likelihood_contract import BITS
+from gpcert.testing import arb_reference as reference
+from gpcert.testing.balls import BITS
 
 
 @pytest.fixture(params=["numpy", "torch"])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gpcert.arrays import Backend, backend_from_name, to_numpy
 from gpcert.kernels.active_dimensions import ActiveDimensions
-from gpcert.kernels.composite import Product, Sum
+from gpcert.kernels.composite import Product, Scale, Sum
 from gpcert.kernels.constant import Constant, White
 from gpcert.kernels.linear import Linear, Polynomial
 from gpcert.kernels.lines.affine_algebra import (
@@ -19,7 +19,6 @@ from gpcert.kernels.lines.affine_algebra import (
     product_enclosed,
 )
 from gpcert.kernels.lines.base import Affine, Carrier, Enclosed
-from gpcert.kernels.scale import Scale
 from gpcert.regions import Ball, Box
 from gpcert.regions.frame import Frame, Reach
 from gpcert.testing.balls import exact, flint

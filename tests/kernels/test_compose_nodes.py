@@ -1,12 +1,11 @@
 """Compositions of kernels inside a region fulfil the whole contract."""
 
 from gpcert.kernels.active_dimensions import ActiveDimensions
-from gpcert.kernels.composite import Product, Sum
+from gpcert.kernels.composite import Product, Scale, Sum
 from gpcert.kernels.constant import Constant, White
 from gpcert.kernels.linear import Linear, Polynomial
 from gpcert.kernels.matern import Matern
 from gpcert.kernels.rational_quadratic import RationalQuadratic
-from gpcert.kernels.scale import Scale
 from gpcert.testing.node_contract import NodeContract
 
 

@@ -1,14 +1,13 @@
 """Nasty trees of kernels fulfil the whole contract: rough times smooth, signs, partial inputs."""
 
 from gpcert.kernels.active_dimensions import ActiveDimensions
-from gpcert.kernels.composite import Product, Sum
+from gpcert.kernels.composite import Product, Scale, Sum
 from gpcert.kernels.constant import Constant, White
 from gpcert.kernels.cosine import Cosine
 from gpcert.kernels.linear import Linear, Polynomial
 from gpcert.kernels.matern import Matern
 from gpcert.kernels.periodic import Periodic
 from gpcert.kernels.rational_quadratic import RationalQuadratic
-from gpcert.kernels.scale import Scale
 from gpcert.kernels.squared_exponential import SquaredExponential
 from gpcert.testing.node_contract import NodeContract
 

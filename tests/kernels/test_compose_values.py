@@ -7,10 +7,9 @@ from hypothesis import strategies as st
 
 from gpcert.errors import InputError
 from gpcert.kernels.active_dimensions import ActiveDimensions
-from gpcert.kernels.composite import Product, Sum
+from gpcert.kernels.composite import Product, Scale, Sum
 from gpcert.kernels.constant import Constant, White
 from gpcert.kernels.linear import Linear, Polynomial
-from gpcert.kernels.scale import Scale
 from gpcert.testing.effort import examples
 
 LEAVES = (

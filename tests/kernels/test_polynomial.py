@@ -36,10 +36,14 @@ def test_expression_is_the_same_function(degree, offset):
     rng = np.random.default_rng(degree)
     X, Y, C = rng.normal(size=(4, 3)), rng.normal(size=(5, 3)), rng.normal(size=(4, 5))
     kernel = Polynomial(degree, [1.0, 0.3, 0.0], offset, center=[0.1, 0.2, 0.3])
-    same = kernel.expression()
-    np.testing.assert_allclose(kernel.value(X, Y), same.value(X, Y), rtol=1e-13, atol=1e-15)
-    np.testing.assert_allclose(kernel.diagonal(X), same.diagonal(X), rtol=1e-13)
-    np.testing.assert_allclose(kernel.gradient(X, Y), same.gradient(X, Y), rtol=1e-11, atol=1e-13)
+    same, base = kernel.expression, kernel.base
+    slope = degree * base.value(X, Y) ** (degree - 1)
+    gradient = slope[..., None] * base.gradient(X, Y)
+    for found in (kernel, same):
+        value = base.value(X, Y) ** degree
+        np.testing.assert_allclose(found.value(X, Y), value, rtol=1e-13, atol=1e-15)
+        np.testing.assert_allclose(found.diagonal(X), base.diagonal(X) ** degree, rtol=1e-13)
+        np.testing.assert_allclose(found.gradient(X, Y), gradient, rtol=1e-11, atol=1e-13)
     np.testing.assert_allclose(
         kernel.gradient_product(X, Y, C), same.gradient_product(X, Y, C), rtol=1e-10, atol=1e-12
     )

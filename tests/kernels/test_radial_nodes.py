@@ -8,7 +8,6 @@ import pytest
 from gpcert.arrays import Backend
 from gpcert.errors import InputError
 from gpcert.kernels.matern import Matern
-from gpcert.kernels.nodes.radial_accuracy import radial_accuracy, regular_accuracy
 from gpcert.kernels.nodes.radial_bins import FINENESS, MOST_BINS
 from gpcert.kernels.rational_quadratic import RationalQuadratic
 from gpcert.kernels.squared_exponential import SquaredExponential
@@ -89,8 +88,8 @@ def test_both_accuracies_agree(kernel):
     batch = batch_at(kernel, points, np.zeros(3), 1.0)
     node = batch.node
     factors = tuple(node.profile.terms(batch.r, (0, 0), (1, 0), (2, 0)))
-    short = regular_accuracy(node, batch.r, node.extents, factors)
-    whole = radial_accuracy(node, batch.r, batch.distance_error, factors)
+    short = node.regular_accuracy(batch.r, node.extents, factors)
+    whole = node.accuracy(batch.r, batch.distance_error, factors)
     for n in range(3):
         ratio = short.errors[n] / whole.errors[n]
         assert np.all((ratio > 0.3) & (ratio < 3.0))

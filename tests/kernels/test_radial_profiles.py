@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from gpcert.errors import InputError
 from gpcert.kernels.matern import Matern, _series
-from gpcert.kernels.nodes.radial_accuracy import relative_errors
 from gpcert.kernels.nodes.radial_profiles import PositiveSeries, reverse_bessel
 from gpcert.kernels.nodes.radial_variations import DistanceRange, radial_variations
 from gpcert.kernels.rational_quadratic import RationalQuadratic
@@ -136,7 +135,7 @@ def test_relative_errors(profile, r, share, up):
         for n in range(3):
             value = float(profile.terms(at, (n, 0))[0][0])
             gap = abs(shape(profile, n, arb(other)) - arb(value))
-            bounds = [float(relative_errors(profile, n, at, away)[0])]
+            bounds = [float(profile.relative_errors(n, (at, at), away)[0])]
             for more in (shortcut, shifted):
                 if more is not None and more[0] <= 0.1:
                     bounds.append(float(more[0]))

@@ -12,7 +12,7 @@ from gpcert.regions import Box
 from gpcert.regions.frame import Frame
 from gpcert.testing.arb_reference import exact, flint, kernel_reference
 from gpcert.testing.effort import examples
-from gpcert.testing.strategies import any_kernels, seeds, units
+from tests.strategies import any_kernels, seeds, units
 
 arb = flint().arb
 trees = st.integers(1, 3).flatmap(lambda d: st.tuples(st.just(d), any_kernels(d)))

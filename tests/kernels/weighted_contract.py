@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from gpcert.arrays import Array, Backend, to_numpy
 from gpcert.kernels.expansions.squared_exponential import LocalSquaredExponential
 from gpcert.regions import Ball, Box, Cells, Region
-from gpcert.testing.balls import exact, flint
+from gpcert.testing.balls import Surface, exact, flint, line_surface, remainder_length
 from gpcert.testing.effort import backend_or_skip
-from gpcert.testing.feature_lengths import Surface, line_surface, remainder_length
 from gpcert.testing.kernel_contract import KernelCase, drawn, seeds
 
 

@@ -16,10 +16,9 @@ from gpcert.integrals.gaussian_integral import gaussian_integral_range
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit
 from gpcert.likelihoods.discretised import Discretised
+from gpcert.testing.arb_reference import logistic_normal, normal_cdf, regression_posterior
 from gpcert.testing.effort import examples
 from gpcert.testing.likelihood_contract import segments
-from gpcert.testing.likelihood_references import logistic_normal, normal_cdf
-from gpcert.testing.strategies import regression_posterior
 
 
 def lopsided(f):

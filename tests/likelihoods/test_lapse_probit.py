@@ -4,8 +4,8 @@ from flint import arb
 
 from gpcert.errors import InputError
 from gpcert.likelihoods import LapseProbit, Probit, likelihood_from_config
+from gpcert.testing.arb_reference import normal_cdf
 from gpcert.testing.likelihood_contract import LikelihoodContract
-from gpcert.testing.likelihood_references import normal_cdf
 
 
 class TestLapseProbit(LikelihoodContract):

@@ -12,8 +12,8 @@ from gpcert.arrays import Array
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import LIKELIHOODS, Probit
 from gpcert.likelihoods.base import BinaryLikelihood
+from gpcert.testing.arb_reference import normal_cdf
 from gpcert.testing.likelihood_contract import LikelihoodContract
-from gpcert.testing.likelihood_references import normal_cdf
 
 
 @dataclass(frozen=True)

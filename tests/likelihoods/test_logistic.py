@@ -4,8 +4,9 @@ import pytest
 from flint import arb, arb_series, ctx
 
 from gpcert.likelihoods import Logistic
-from gpcert.testing import likelihood_references as reference
-from gpcert.testing.likelihood_contract import BITS, LikelihoodContract
+from gpcert.testing import arb_reference as reference
+from gpcert.testing.balls import BITS
+from gpcert.testing.likelihood_contract import LikelihoodContract
 
 
 class TestLogistic(LikelihoodContract):

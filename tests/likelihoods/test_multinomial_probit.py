@@ -14,9 +14,9 @@ from gpcert.errors import InputError
 from gpcert.integrals.sectors import DENSITY_ULPS, DERIVATIVE_BOUNDS, normal_derivatives
 from gpcert.likelihoods.multinomial_probit import MultinomialProbit
 from gpcert.rounding import U
+from gpcert.testing.arb_reference import normal_cdf
+from gpcert.testing.balls import BITS
 from gpcert.testing.effort import examples
-from gpcert.testing.likelihood_contract import BITS
-from gpcert.testing.likelihood_references import normal_cdf
 from tests.likelihoods.normal_references import DIFFERENCES, END, cdf, density, hermite, integral
 
 

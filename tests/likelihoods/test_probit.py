@@ -4,9 +4,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpcert.likelihoods import Probit
+from gpcert.testing.arb_reference import normal_cdf
+from gpcert.testing.balls import BITS
 from gpcert.testing.effort import examples
-from gpcert.testing.likelihood_contract import BITS, LikelihoodContract
-from gpcert.testing.likelihood_references import normal_cdf
+from gpcert.testing.likelihood_contract import LikelihoodContract
 
 
 class TestProbit(LikelihoodContract):

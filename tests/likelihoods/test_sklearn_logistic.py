@@ -10,8 +10,9 @@ from sklearn.gaussian_process.kernels import RBF
 
 from gpcert.likelihoods import SklearnLogistic
 from gpcert.likelihoods.logistic import COEFS, LAMBDAS
-from gpcert.testing import likelihood_references as reference
-from gpcert.testing.likelihood_contract import BITS, LikelihoodContract
+from gpcert.testing import arb_reference as reference
+from gpcert.testing.balls import BITS
+from gpcert.testing.likelihood_contract import LikelihoodContract
 
 
 class TestSklearnLogistic(LikelihoodContract):

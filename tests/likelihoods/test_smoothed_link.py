@@ -19,7 +19,8 @@ from gpcert.likelihoods import (
 from gpcert.likelihoods.probit import StepLink
 from gpcert.likelihoods.segments import monotone_minimum
 from gpcert.likelihoods.smoothed_link import SMOOTHING_BOUNDS, split_segment
-from gpcert.testing.likelihood_contract import BITS, LikelihoodContract, variances
+from gpcert.testing.balls import BITS
+from gpcert.testing.likelihood_contract import LikelihoodContract, variances
 
 
 def test_smoothing_bounds_in_closed_form():

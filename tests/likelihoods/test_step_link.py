@@ -8,9 +8,9 @@ from flint import arb
 
 from gpcert.likelihoods.multinomial_probit import MultinomialProbit
 from gpcert.likelihoods.probit import StepLink
+from gpcert.testing.arb_reference import normal_cdf
 from gpcert.testing.effort import backend_or_skip
 from gpcert.testing.likelihood_contract import LikelihoodContract
-from gpcert.testing.likelihood_references import normal_cdf
 
 
 def test_step_is_the_pair_with_noise_in_the_variance():

@@ -16,9 +16,9 @@ import gpcert
 from gpcert.errors import InputError
 from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Softmax
-from gpcert.plots import plot_decision_regions, plot_range, surface
+from gpcert.plots import decision, plot_decision_regions, plot_range
+from gpcert.plots.decision import surface_of
 from gpcert.plots.style import CLASS_PALETTE, LOOKS
-from gpcert.plots.surface import surface_of
 
 DOCS = Path(__file__).parents[2] / "docs"
 CENTERS = np.array([[0.0, 0.0], [3.0, 0.0], [1.5, 2.5]])
@@ -32,7 +32,7 @@ def ax():
 
 @pytest.fixture(autouse=True)
 def coarse(monkeypatch):
-    monkeypatch.setattr(surface, "CLASS_GRID", 24)
+    monkeypatch.setattr(decision, "CLASS_GRID", 24)
 
 
 def softmax_model():

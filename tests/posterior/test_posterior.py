@@ -11,7 +11,7 @@ from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Gaussian, Logistic, Probit, SklearnLogistic
 from gpcert.posterior import Posterior
 from gpcert.testing.effort import examples
-from gpcert.testing.strategies import posteriors
+from tests.strategies import posteriors
 
 GOOD = {
     "kernel": SquaredExponential(1.0),

@@ -178,6 +178,32 @@ def test_posterior_keeps_what_is_proved_of_its_factor(monkeypatch, tmp_path):
         assert each.inverse is each.unit.inverse is None  # of no further use
 
 
+@given(st.integers(0, 2**32 - 1), st.floats(-10.0, -1.0))
+@settings(max_examples=examples(100), deadline=None)
+def test_loaded_model_has_the_excess_of_the_saved_one(seed, digits):
+    """Bit by bit, though the file holds no inverse; with little noise it is small, not zero."""
+    rng = np.random.default_rng(seed)
+    N, kernel = int(rng.integers(5, 100)), SquaredExponential(rng.uniform(0.3, 3.0))
+    X = rng.uniform(-1, 1, (N, int(rng.integers(1, 4))))
+    L = np.linalg.cholesky(kernel.value(X, X) + 10.0**digits * np.eye(N))
+    saved = Posterior(kernel, X, np.ones(N), Inverse.of(L))
+    loaded = Posterior.from_arrays(saved.header(), saved.arrays(), "a file")
+    assert saved.inverse is not None
+    assert loaded.inverse is None
+    assert saved.excess == loaded.excess < 1e-6
+
+
+def test_short_way_is_taken_where_the_long_one_proves_less(monkeypatch):
+    """Of a model with next to no noise: `A K A^T` loses more digits than the inverse does."""
+    rng = np.random.default_rng(0)
+    X, kernel = rng.uniform(-1, 1, (77, 2)), SquaredExponential(0.5)
+    L = np.linalg.cholesky(kernel.value(X, X) + 1e-9 * np.eye(77))
+    unit = Posterior(kernel, X, np.ones(77), Inverse.of(L).matrix).unit
+    monkeypatch.setattr(unit_form, "SMALL_EXCESS", 0.0)
+    long = unit_form.largest_eigenvalue(list(unit.factor), *unit.gram) - 1.0
+    assert 0.0 < unit.excess < 0.01 * long
+
+
 def test_what_is_proved_of_another_factor_is_not_believed():
     """A factor that was put in the place of the one that the inverse belongs to."""
     known = _posterior(True)

@@ -14,7 +14,7 @@ from gpcert.quantities import Compound, Mean, OutputQuantity
 from gpcert.rounding import TINY, down, gamma, up
 from gpcert.search import Budget, Problem, solve
 from gpcert.several import SeparateOutputs
-from gpcert.testing.strategies import regression_posterior
+from gpcert.testing.arb_reference import regression_posterior
 
 
 @dataclass(frozen=True)

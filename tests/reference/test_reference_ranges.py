@@ -11,7 +11,7 @@ from gpcert.kernels import SquaredExponential
 from gpcert.likelihoods import Probit, SklearnLogistic
 from gpcert.testing.arb_reference import ArbPosterior, assert_encloses, flint
 from gpcert.testing.effort import crossed, examples
-from gpcert.testing.strategies import cases, ill_conditioned
+from tests.strategies import cases, ill_conditioned
 
 KINDS = ("noise", "duplicates", "short", "long", "weights")
 BUDGET = gpcert.Budget(seconds=30.0, boxes=64)

@@ -19,11 +19,9 @@ from gpcert.kernels import Matern, SquaredExponential
 from gpcert.likelihoods import Probit
 from gpcert.posterior import Posterior
 from gpcert.quantities import Band, Mean, Probability
-from gpcert.regions import Ball, Box
-from gpcert.regions.linear_map import LinearMap
+from gpcert.regions import Ball, Box, LinearMap
 from gpcert.testing.arb_reference import ArbPosterior, assert_encloses
 from gpcert.testing.effort import examples
-from gpcert.testing.strategies import any_kernels, cases, kernels, units
 from gpcert.trend import exact_dot, slope_exponent
 from tests.enclosures.enclosure_checks import (
     arb,
@@ -32,6 +30,7 @@ from tests.enclosures.enclosure_checks import (
     evaluation_of,
     refused_growth,
 )
+from tests.strategies import any_kernels, cases, kernels, units
 
 SIZES = [0.0, 1e-300, 0.1, 1.0, 30.0, 1e8]
 

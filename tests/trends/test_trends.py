@@ -14,7 +14,7 @@ from gpcert.errors import InputError
 from gpcert.explain.predictions import features_seen
 from gpcert.kernels import ActiveDimensions, Matern, Product, SquaredExponential, Sum
 from gpcert.likelihoods import Gaussian, MeanOnly, MultinomialProbit, Probit, Softmax
-from gpcert.regions.linear_map import LinearMap
+from gpcert.regions import LinearMap
 from gpcert.several import SeparateOutputs
 from gpcert.testing.arb_reference import ArbPosterior, flint
 from gpcert.testing.effort import crossed, variants

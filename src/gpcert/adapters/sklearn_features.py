@@ -35,7 +35,7 @@ from gpcert.committee import Model
 from gpcert.errors import InputError, UnsupportedModelError
 from gpcert.kernels import ActiveDimensions, Kernel
 from gpcert.posterior import Posterior
-from gpcert.regions.linear_map import LinearMap
+from gpcert.regions import LinearMap
 from gpcert.several import Several
 
 

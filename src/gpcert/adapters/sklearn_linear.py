@@ -12,7 +12,7 @@ from sklearn.neighbors import NeighborhoodComponentsAnalysis
 from sklearn.random_projection import GaussianRandomProjection, SparseRandomProjection
 
 from gpcert.errors import UnsupportedModelError
-from gpcert.regions.linear_map import LinearMap
+from gpcert.regions import LinearMap
 
 
 def _pca(step: Any) -> LinearMap:

@@ -22,7 +22,7 @@ from gpcert.errors import InputError
 from gpcert.extras import Axes, DataFrame, optional
 from gpcert.frames import labels_of
 from gpcert.plots.curves import plot_accuracy
-from gpcert.regions.base import check_norm
+from gpcert.regions.shapes import check_norm
 from gpcert.search import StopReason
 from gpcert.several import Outputs
 

@@ -27,7 +27,7 @@ from gpcert.certificates.record import RecordTable
 from gpcert.committee import Model
 from gpcert.extras import Axes
 from gpcert.frames import labels_of
-from gpcert.plots.points import plot_attacks
+from gpcert.plots.curves import plot_attacks
 from gpcert.regions import Ball, Region
 from gpcert.regions.norms import norm as norm_of
 from gpcert.search import Budget

@@ -21,7 +21,7 @@ from gpcert.committee import Committee, Model, is_several
 from gpcert.errors import InputError
 from gpcert.extras import Axes
 from gpcert.frames import labels_of
-from gpcert.plots.points import plot_boxes, plot_worst_cases
+from gpcert.plots.curves import plot_boxes, plot_worst_cases
 from gpcert.regions import Region
 from gpcert.rounding import down, up
 

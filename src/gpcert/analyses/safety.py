@@ -25,7 +25,7 @@ from gpcert.api.words import (
     verb,
 )
 from gpcert.attacks import AttackName, Effort, Margins, decision_margins, prediction_and_gradient
-from gpcert.attacks.margins import DeviationMargins
+from gpcert.attacks.decisions import DeviationMargins
 from gpcert.certificates import Interval, PredictionRange, Status
 from gpcert.certificates.record import COST, RecordTable, Searched
 from gpcert.certificates.schema import ADDED, like

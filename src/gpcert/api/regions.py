@@ -18,8 +18,8 @@ from gpcert.arrays import finite_array, number_array
 from gpcert.committee import Model
 from gpcert.errors import InputError
 from gpcert.regions import Ball, Region
-from gpcert.regions.base import check_features, check_norm, check_radius
 from gpcert.regions.norms import product_up
+from gpcert.regions.shapes import check_features, check_norm, check_radius
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,7 +33,7 @@ from gpcert.posterior import Posterior
 from gpcert.quantities import ClassSums, Deviation, Mean, Probability, Quantity
 from gpcert.quantities.committee import committee_margin
 from gpcert.quantities.compound import margins
-from gpcert.regions.base import check_norm
+from gpcert.regions.shapes import check_norm
 from gpcert.rounding import difference_down, difference_up
 from gpcert.search import StopReason
 from gpcert.several import Outputs

@@ -4,12 +4,10 @@
 and is what `gpcert.attack` calls.
 """
 
-from gpcert.attacks.batch import AttackName, Effort, attack_points
-from gpcert.attacks.decisions import Decision, decision_margins
+from gpcert.attacks.batch import AttackName, Effort, Neighbourhoods, attack_points
+from gpcert.attacks.decisions import Decision, Margins, decision_margins
 from gpcert.attacks.descent import attack, descend
-from gpcert.attacks.gradients import prediction_and_gradient
-from gpcert.attacks.margins import Margins
-from gpcert.attacks.neighbourhoods import Neighbourhoods
+from gpcert.attacks.functions import prediction_and_gradient
 
 __all__ = [
     "AttackName",

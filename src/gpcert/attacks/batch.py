@@ -1,19 +1,26 @@
-"""Attacks on many points at once: every method, and the best of all."""
+"""Attacks on many points at once: every method, and the best of all.
+
+All points and starts are one batch. What regions around many points return is near enough for a
+search; whoever reports a point lets the region itself (`Region.project`) have the last word.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
 
 from gpcert.arrays import whole_number
-from gpcert.attacks.margins import Margins
-from gpcert.attacks.neighbourhoods import Neighbourhoods
-from gpcert.attacks.projected_gradient import projected_gradient
-from gpcert.attacks.random_search import random_search
+from gpcert.attacks.decisions import Margins
+from gpcert.attacks.functions import Both
 from gpcert.deadline import checkpoint
 from gpcert.errors import InputError
+from gpcert.regions import Ball, Region
+from gpcert.regions.base import unit_minimizer
+from gpcert.regions.norms import norm
 
 AttackName = Literal["gpfgs", "gpfgs_probability", "pgd", "square", "best"]
 
@@ -122,3 +129,209 @@ def gradient_sign(
         best = np.where(better[:, None], found, best)
         value = np.where(better, reached, value)
     return best
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbourhoods:
+    """One region per point, all of one norm p: `lower <= x <= upper` and, for finite p,
+    `||((x - center) / unit)_j||_p <= 1` over the features with a unit > 0; arrays (n, d).
+
+    >>> both = Neighbourhoods.of([Ball([0.0, 0.0], 1.0, norm=2), Ball([5.0, 5.0], 2.0, norm=2)])
+    >>> both.project(np.array([[3.0, 0.0], [5.0, 9.0]]), np.array([0, 1])).tolist()
+    [[1.0, 0.0], [5.0, 7.0]]
+    """
+
+    center: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    unit: np.ndarray
+    p: float
+
+    @staticmethod
+    def of(regions: Sequence[Region]) -> Neighbourhoods:
+        """Stack regions; a box, or a ball of one free feature, has the norm infinity."""
+        norms = {region.norm for region in regions if isinstance(region, Ball)}
+        if len(norms) > 1:
+            raise InputError(f"regions: expected balls of one norm, got {sorted(norms)}")
+        p = norms.pop() if norms else math.inf
+        if p < math.inf and not all(isinstance(region, Ball) for region in regions):
+            raise InputError("regions: expected balls of one norm, or boxes; got both")
+        units = [
+            np.broadcast_to(region.radius, region.center.shape)
+            if isinstance(region, Ball)
+            else region.upper - region.lower
+            for region in regions
+        ]
+        free = [region.inner_lower < region.inner_upper for region in regions]
+        return Neighbourhoods(
+            np.stack([region.center for region in regions]),
+            np.stack([region.inner_lower for region in regions]),
+            np.stack([region.inner_upper for region in regions]),
+            np.where(np.stack(free), np.stack(units), 0.0),
+            p,
+        )
+
+    def __len__(self) -> int:
+        return len(self.center)
+
+    def project(self, X: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """X (k, d) clipped to the boxes of the rows (k,), then drawn towards their centres."""
+        x = np.clip(X, self.lower[rows], self.upper[rows])
+        if self.p == math.inf:
+            return x
+        size = norm(self._scaled(x - self.center[rows], rows), self.p)
+        shrink = 1.0 / np.maximum(size, 1.0)
+        return self.center[rows] + (x - self.center[rows]) * shrink[:, None]
+
+    def linear_minimizers(self, g: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Where `g.x` is least in each row's region, up to rounding."""
+        low, high, center = self.lower[rows], self.upper[rows], self.center[rows]
+        # gradients up to a positive factor per row; what is not known is 0
+        g = np.nan_to_num(g)
+        largest = np.max(np.abs(g), axis=1, keepdims=True)
+        g = g / np.where(largest > 0, largest, 1.0)
+        if self.p == math.inf:
+            return np.where(g > 0, low, np.where(g < 0, high, center))
+        unit = self.unit[rows]
+        a, b = self._scaled(low - center, rows), self._scaled(high - center, rows)
+        y = unit_minimizer(g * unit, a, b, self.p)
+        return self.project(center + unit * y, rows)
+
+    def sample(self, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """A random point in each row's region; see `Ball.sample`."""
+        low, high, center = self.lower[rows], self.upper[rows], self.center[rows]
+        v = rng.uniform(-1.0, 1.0, center.shape)
+        if self.p == math.inf:
+            return np.clip(low + 0.5 * (1.0 + v) * (high - low), low, high)
+        free = self.unit[rows] > 0
+        powers = rng.gamma(1.0 + 1.0 / self.p, size=v.shape) * free
+        total = np.sum(np.abs(v) ** self.p * powers, axis=1) + rng.exponential(size=len(v))
+        y = v * powers ** (1.0 / self.p) / (total ** (1.0 / self.p))[:, None]
+        return self.project(center + self.unit[rows] * y, rows)
+
+    def width(self, rows: np.ndarray) -> np.ndarray:
+        """(k, d) widths of the boxes."""
+        return self.upper[rows] - self.lower[rows]
+
+    def _scaled(self, y: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """`y / unit`, 0 where a feature is fixed."""
+        unit = self.unit[rows]
+        return np.divide(y, unit, out=np.zeros_like(y), where=unit > 0)
+
+
+FIRST_STEP = 0.25
+"""Part of a region's width that the first step may take."""
+
+GROWTH, SHRINK = 1.3, 0.5
+"""Factors of a step's length after a success and after a failure."""
+
+JUMPS = 3
+"""First steps that go all the way to where the gradient is least (Frank-Wolfe): on nearly linear
+margins, and in l_1 balls, they land on the right vertex."""
+
+SMALLEST_STEP = 1e-7
+"""Part of the width below which a row has arrived."""
+
+
+def projected_gradient(
+    margins: Margins,
+    places: Neighbourhoods,
+    starts: np.ndarray,
+    rows: np.ndarray,
+    *,
+    iterations: int,
+    latent: bool,
+) -> np.ndarray:
+    """(k, d): descent of the margin from starts (k, d) in the regions of rows (k,).
+
+    Steps go along the gradient in units of the region's widths, are projected, and are kept only
+    where the margin falls: a row never gets worse. The length of a row's step is its own.
+    """
+    x = places.project(starts, rows)
+    value, gradient = _finite(margins.judged(latent, x, rows))
+    width = places.width(rows)
+    step = np.full(len(x), FIRST_STEP)
+    active = np.arange(len(x))
+    for t in range(iterations):
+        checkpoint()
+        size = np.linalg.norm(gradient[active] * width[active], axis=1)
+        active = active[(size > 0) & (step[active] > SMALLEST_STEP)]
+        if not len(active):
+            break
+        if t < JUMPS:
+            y = places.linear_minimizers(gradient[active], rows[active])
+        else:
+            y = _step(places, x[active], gradient[active], rows[active], step[active])
+        reached, slope = _finite(margins.judged(latent, y, rows[active]))
+        better = reached < value[active]
+        won, lost = active[better], active[~better]
+        x[won], value[won], gradient[won] = y[better], reached[better], slope[better]
+        if t >= JUMPS:
+            step[won] = np.minimum(step[won] * GROWTH, 1.0)
+            step[lost] *= SHRINK
+    return x
+
+
+def _step(
+    places: Neighbourhoods, x: np.ndarray, g: np.ndarray, rows: np.ndarray, length: np.ndarray
+) -> np.ndarray:
+    """A projected step whose size is `length` of the width, in the mean over the features."""
+    width = places.width(rows)
+    scaled = g * width
+    size = np.linalg.norm(scaled, axis=1) / np.sqrt(scaled.shape[1])
+    return places.project(x - scaled * width * (length / size)[:, None], rows)
+
+
+def _finite(judged: Both) -> Both:
+    value, gradient = judged
+    return np.where(np.isnan(value), np.inf, value), np.nan_to_num(gradient)
+
+
+FIRST_PART = 0.8
+"""Part of the features that the first proposals change; it is halved as the search goes on."""
+
+HALVINGS = 5
+"""How often the part is halved over the whole search."""
+
+
+def random_search(
+    margins: Margins, places: Neighbourhoods, *, iterations: int, rng: np.random.Generator
+) -> np.ndarray:
+    """(n, d): points found by changing random features to the ends of their intervals, after the
+    Square attack (Andriushchenko, Croce, Flammarion and Hein, *Square Attack*, 2020), for vectors
+    of features instead of images.
+
+    Every iteration draws, for each point, a set of features and an end for each; in a norm ball the
+    change is as large as the sphere allows when only they moved, the rest is drawn back by a random
+    factor, and the sum is projected. A proposal is kept where the predicted margin falls, or stays
+    and the latent one falls (predictions saturate).
+    """
+    rows = np.arange(len(places))
+    d = places.center.shape[1]
+    x = _ends(places, rng.choice([-1.0, 1.0], (len(places), d)), np.ones((len(places), d), bool))
+    x = places.project(x, rows)
+    value = margins.value(False, x, rows)
+    free = places.upper > places.lower
+    for t in range(iterations):
+        checkpoint()
+        part = FIRST_PART * 0.5 ** (HALVINGS * t / max(iterations, 1))
+        chosen = free & (rng.random((len(places), d)) < part)
+        none = ~chosen.any(axis=1)
+        # where nothing was drawn, one feature is
+        chosen[none, rng.integers(0, d, none.sum())] = True
+        chosen &= free
+        proposal = _ends(places, rng.choice([-1.0, 1.0], (len(places), d)), chosen)
+        kept = x
+        if places.p < math.inf:
+            kept = places.center + (x - places.center) * rng.random((len(x), 1))
+        y = places.project(np.where(chosen, proposal, kept), rows)
+        x, value = margins.better(x, value, y, rows)
+    return x
+
+
+def _ends(places: Neighbourhoods, signs: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+    """The centres with the chosen features moved up or down as far as they may together."""
+    if places.p == math.inf:
+        return np.where(signs > 0, places.upper, places.lower)
+    count = np.maximum((chosen & (places.unit > 0)).sum(axis=1, keepdims=True), 1)
+    return places.center + signs * places.unit * count ** (-1.0 / places.p)

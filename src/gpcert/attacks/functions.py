@@ -1,19 +1,24 @@
-"""Plain values and gradients of what is bounded, for local search. Nothing here proves anything."""
+"""Plain values and gradients of what is bounded, for local search, and of what is predicted.
+
+Nothing here proves anything.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Literal
 
 import numpy as np
 
 from gpcert.attacks.class_means import class_means
-from gpcert.class_layout import ClassLayout
-from gpcert.committee import Model
+from gpcert.class_layout import ClassLayout, class_layout
+from gpcert.committee import Committee, Model, pair_weights
 from gpcert.differences import LazyDifferences
-from gpcert.kernels.base import GradientProduct
-from gpcert.likelihoods import ClassLikelihood
+from gpcert.errors import InputError
+from gpcert.likelihoods import ClassLikelihood, ScalarLikelihood
 from gpcert.posterior import Posterior
-from gpcert.quantities import ClassSums, Compound, OutputQuantity, Quantity
+from gpcert.quantities import ClassSums, Compound, OutputQuantity, Probability, Quantity, Share
+from gpcert.quantities.committee import member_probabilities
 from gpcert.several import Several
 
 Both = tuple[np.ndarray, np.ndarray]
@@ -29,6 +34,9 @@ LazyFunction = Callable[[np.ndarray], Lazy]
 
 BLOCK = 32
 """Rows whose own kernel values are taken at once."""
+
+ROWS = 1024
+"""Points whose kernel values with the model's are held at once."""
 
 
 class Latent:
@@ -81,7 +89,10 @@ class _OfOne:
         self.mean = posterior.offset[means] + posterior.scale[means] * (self.K @ t.T + trend)
         v = np.zeros((len(X), 0))
         if variances:
-            self.explained = _explained(posterior, self.K, variances)
+            if isinstance(posterior, LazyDifferences):
+                self.explained = _Pairs(posterior, self.K, variances)
+            else:
+                self.explained = _Explained(posterior, self.K, variances)
             v = np.maximum(posterior.prior(X)[:, None] - self.explained.values, 0.0)
         scale = posterior.scale[variances]  # its square may leave float64 where the products do not
         with np.errstate(over="ignore"):
@@ -90,25 +101,17 @@ class _OfOne:
     def gradient(self, by_mean: np.ndarray, by_variance: np.ndarray) -> np.ndarray:
         posterior = self.posterior
         factors = posterior.scale[self.means] * by_mean
-        weights, slopes = (
-            factors @ posterior.weights[self.means],
-            factors @ posterior.slope[self.means],
-        )
+        weights = factors @ posterior.weights[self.means]
+        slopes = factors @ posterior.slope[self.means]
         if not self.variances:
-            return cross_gradient(posterior, self.X, weights, slopes, self.product)
+            return through_features(posterior, self.product(weights) + slopes)
         scale = posterior.scale[self.variances]
         with np.errstate(over="ignore", invalid="ignore"):
             factor = 2.0 * (scale * (scale * by_variance))
             weights = weights - self.explained.weights(factor)
-            found = cross_gradient(posterior, self.X, weights, slopes, self.product)
+            found = through_features(posterior, self.product(weights) + slopes)
             # of k(x, x): both arguments move, alike by symmetry
             return found + diagonal_gradient(posterior, self.X) * factor.sum(axis=1)[:, None]
-
-
-def _explained(posterior: Posterior, K: np.ndarray, outputs: Sequence[int]) -> _Explained | _Pairs:
-    if isinstance(posterior, LazyDifferences):
-        return _Pairs(posterior, K, outputs)
-    return _Explained(posterior, K, outputs)
 
 
 class _Explained:
@@ -288,30 +291,67 @@ def stacked(parts: Sequence[Both]) -> Both:
     return np.stack(values, axis=1), np.stack(gradients, axis=1)
 
 
-def cross_gradient(
-    posterior: Posterior,
-    X: np.ndarray,
-    C: np.ndarray,
-    slopes: np.ndarray | float = 0.0,
-    product: GradientProduct | None = None,
-) -> np.ndarray:
-    """Gradients (n, d) of `sum_j C_ij k(x, z_j) + slopes_i.x` at x_i, of features x that the kernel
-    sees; C (n, N), slopes (n, q). `product` is that of `cross_with_gradient`, where known."""
-    if product is None:
-        found = posterior.kernel.gradient_product(posterior.seen(X), posterior.points, C)
-    else:
-        found = product(C)
-    return _pulled(posterior, found + slopes)
-
-
 def diagonal_gradient(posterior: Posterior, X: np.ndarray) -> np.ndarray:
     """(n, d) half the gradient of k(x, x), in small blocks: pairs of other rows are not needed."""
     seen = posterior.seen(X)
     blocks = [seen[i : i + BLOCK] for i in range(0, len(X), BLOCK)]
     parts = [posterior.kernel.gradient_product(own, own, np.eye(len(own))) for own in blocks]
-    return _pulled(posterior, np.concatenate(parts) if parts else np.zeros_like(seen))
+    return through_features(posterior, np.concatenate(parts) if parts else np.zeros_like(seen))
 
 
-def _pulled(posterior: Posterior, gradient: np.ndarray) -> np.ndarray:
-    """By the chain rule through linear features, where there are some."""
+def through_features(posterior: Posterior, gradient: np.ndarray) -> np.ndarray:
+    """A gradient (n, d) in the inputs from one (n, q) in what the kernel sees: the chain rule."""
     return gradient if posterior.features is None else gradient @ posterior.features.matrix
+
+
+def prediction_and_gradient(
+    model: Model, X: np.ndarray, quantity: Literal["probability", "mean"] | None = None
+) -> Both:
+    """Values (n, m) and gradients (n, m, d) at X (n, d); see `gpcert.predict_gradient`."""
+    parts = [_block(model, X[i : i + ROWS], quantity) for i in range(0, len(X), ROWS)]
+    if not parts:
+        parts = [tuple(part[:0] for part in _block(model, model.places[:1], quantity))]
+    return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+
+
+@np.errstate(all="ignore")
+def _block(model: Model, X: np.ndarray, quantity: str | None) -> Both:
+    if quantity not in {None, "probability", "mean"}:
+        raise InputError(f"quantity: expected 'probability' or 'mean', got {quantity!r}")
+    if isinstance(model, Committee):
+        return _committee(model, X, quantity)
+    if quantity == "probability":
+        model.check_has_variance("quantity 'probability'")
+    if quantity == "mean" or not (model.likelihood.classifies and model.likelihood.has_variance):
+        if quantity == "probability":
+            raise InputError("quantity: a regression model has no probability; use 'mean'")
+        return means_and_gradients(model, X, model.outputs)
+    if isinstance(model.likelihood, ClassLikelihood):
+        layout, searched = class_layout(model)
+        found, gradient_of = class_predictions(searched, layout, model.likelihood)(X)
+        rows = np.eye(layout.classes)
+        slopes = [gradient_of(np.tile(row, (len(X), 1))) for row in rows]
+        return found, np.stack(slopes, axis=1)
+    assert isinstance(model, Posterior), "separate outputs are of several classes"
+    assert isinstance(model.likelihood, ScalarLikelihood)
+    return stacked([plain_function(model, Probability(model.likelihood, 0, 1))(X)])
+
+
+def _committee(committee: Committee, X: np.ndarray, quantity: str | None) -> Both:
+    votes = committee.scheme != "one_vs_rest"
+    if votes and quantity == "probability":
+        committee.check_has_probabilities()
+    if committee.shared:
+        return _block(committee.members[0], X, "mean")  # a value for every pair of classes
+    if quantity == "mean":
+        return means_and_gradients(committee, X, len(committee.members))
+    parts, m = member_probabilities(committee), len(committee.classes)
+    F, slopes = stacked([plain_function(committee, part)(X) for part in parts])
+    if votes:  # the gradients are those of the sums of confidences
+        weights = np.stack([pair_weights(m, c) for c in range(m)])
+        steep = 1.0 / (3.0 * (np.abs(F @ weights.T) + 1.0) ** 2)
+        return committee.scores(X), np.einsum("kc,cp,kpd->kcd", steep, weights, slopes)
+    shares = [Share(parts, c, 1) for c in range(m)]
+    values = np.stack([share.value(F) for share in shares], axis=1)
+    by_F = np.stack([share.slopes(F) for share in shares], axis=1)
+    return values, np.einsum("kcp,kpd->kcd", by_F, slopes)

@@ -22,7 +22,7 @@ import numpy as np
 from gpcert.certificates.text import Interval, cut
 from gpcert.errors import InputError
 from gpcert.json_text import from_json, to_json
-from gpcert.regions.records import region_from_dict
+from gpcert.regions import region_from_dict
 
 T = TypeVar("T")
 

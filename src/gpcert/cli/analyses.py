@@ -14,12 +14,10 @@ from gpcert.analyses import SafetyStep
 from gpcert.analyses.accuracy import TestPoint
 from gpcert.attacks import AttackName
 from gpcert.cli import options
-from gpcert.cli.exits import ExitCode
-from gpcert.cli.models import load_model
-from gpcert.cli.options import command, exits_within, label_of, named, radius_of
-from gpcert.cli.pictures import Picture, radii_of
-from gpcert.cli.results import ENDS, Files
-from gpcert.cli.terminal import above, below, cells, option
+from gpcert.cli.files import load_model
+from gpcert.cli.options import command, exits_within, label_of, named, radii_of, radius_of
+from gpcert.cli.results import ENDS, Files, Picture
+from gpcert.cli.terminal import ExitCode, above, below, cells, option
 from gpcert.committee import Committee, Model
 from gpcert.errors import InputError
 

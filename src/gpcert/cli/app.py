@@ -10,11 +10,9 @@ from gpcert.certificates.io import package_version
 from gpcert.cli.analyses import accuracy, attack, robustness, safety, worst_case
 from gpcert.cli.boxes import boxes
 from gpcert.cli.demo import demo
-from gpcert.cli.exits import Commands
 from gpcert.cli.experiments import report, reproduce
 from gpcert.cli.explain import explain
-from gpcert.cli.streams import flush, prepare_streams
-from gpcert.cli.terminal import option, say
+from gpcert.cli.terminal import Commands, flush, option, prepare_streams, say
 from gpcert.cli.verbs import certify, radius, ranges
 
 EXAMPLES = (

@@ -13,10 +13,8 @@ import typer
 from gpcert.api import bound_boxes
 from gpcert.certificates.boxes import BoxBounds
 from gpcert.cli import options
-from gpcert.cli.exits import ExitCode
-from gpcert.cli.models import load_model
-from gpcert.cli.points import read_points
-from gpcert.cli.terminal import console, option, say, table
+from gpcert.cli.files import load_model, read_points
+from gpcert.cli.terminal import ExitCode, check_folder, console, option, say, say_written, table
 from gpcert.committee import Model
 from gpcert.errors import InputError
 from gpcert.search import Budget
@@ -123,8 +121,7 @@ class Places:
         if self.output is not None and self.output.suffix != ".npz":
             raise InputError(f"--output: expected a name that ends in .npz, got {self.output}")
         for path in (self.output, self.out, self.imdp):
-            if path is not None and not path.absolute().parent.is_dir():
-                raise InputError(f"output: expected an existing folder, got {str(path.parent)!r}")
+            check_folder("output", path)
 
     def write(self, bounds: BoxBounds) -> None:
         """The files that are not there yet, and where all are."""
@@ -132,9 +129,7 @@ class Places:
             bounds.save(self.output)
         if self.imdp is not None and bounds.complete:
             bounds.save_imdp(self.imdp)
-        for path in (self.output, self.out, self.imdp if bounds.complete else None):
-            if path is not None:
-                say(f"written: {path}", console())
+        say_written(self.output, self.out, self.imdp if bounds.complete else None)
 
 
 @options.command(

@@ -15,15 +15,13 @@ from gpcert import explain as verbs
 from gpcert.api.many import collect
 from gpcert.api.ranges import QuantityName
 from gpcert.cli import options
-from gpcert.cli.exits import ExitCode
+from gpcert.cli.files import Points, read_points
 from gpcert.cli.options import features_of, named, parts_of, radius_of
-from gpcert.cli.pictures import Picture
-from gpcert.cli.points import Points, read_points
-from gpcert.cli.results import Files
-from gpcert.cli.terminal import above, below, cells, option, say, table
+from gpcert.cli.results import Files, Picture
+from gpcert.cli.terminal import ExitCode, above, below, cells, option, say, say_written, table
 from gpcert.committee import Model
 from gpcert.errors import InputError
-from gpcert.explain.names import shown
+from gpcert.explain.arguments import shown
 from gpcert.explain.rankings import Ranking
 from gpcert.search import StopReason
 
@@ -261,7 +259,7 @@ def _show(answer: Any, label: Any, files: Files) -> None:
         say(f"... and {more} more points; --output and --csv write all", files.place)
     if proved and not answer.converged:
         say(f"some intervals are wider than was asked for: {answer.reason.value}", files.place)
-    files.say_written()
+    say_written(*files.written, place=files.place)
 
 
 def _row(answer: Any, feature: int, point: int, label: Any) -> list[str]:

@@ -15,8 +15,7 @@ import typer
 
 from gpcert.api.ranges import range_question
 from gpcert.api.words import MethodName, VarianceBound
-from gpcert.cli.models import load_model
-from gpcert.cli.points import Points, read_points
+from gpcert.cli.files import Points, load_model, read_points
 from gpcert.cli.terminal import option
 from gpcert.committee import Model
 from gpcert.errors import InputError
@@ -243,6 +242,27 @@ def _domain(text: str, model: Model) -> tuple[Any, Any]:
     if len(ends) != 2:
         raise InputError(f"--domain: expected two numbers as in 0,1, got {text!r}")
     return ends[0], ends[1]
+
+
+def radii_of(text: str) -> list[float]:
+    """Numbers between commas, or `first:last:count`.
+
+    >>> radii_of("0.1,0.2"), radii_of("0:1:3")
+    ([0.1, 0.2], [0.0, 0.5, 1.0])
+    """
+    try:
+        if ":" in text:
+            first, last, count = text.split(":")
+            low, high, steps = float(first), float(last), int(count)
+            if steps < 2:
+                raise ValueError
+            return [low + (high - low) * k / (steps - 1) for k in range(steps)]
+        return [float(part) for part in text.split(",")]
+    except ValueError as error:
+        raise InputError(
+            "--radii: expected numbers as in 0.1,0.2 or first:last:count as in 0:0.5:11, got "
+            f"{text!r}"
+        ) from error
 
 
 def label_of(text: str | None, model: Model, quantity: Any = None) -> Any:

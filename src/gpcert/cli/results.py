@@ -1,4 +1,4 @@
-"""Where results go: files first, then what the console can show."""
+"""Where results go: files and pictures first, then what the console can show."""
 
 from __future__ import annotations
 
@@ -14,11 +14,21 @@ from rich.console import Console, RenderableType
 from rich.text import Text
 
 from gpcert.certificates.record import RecordTable
-from gpcert.cli.exits import ExitCode, settled
-from gpcert.cli.pictures import Picture
-from gpcert.cli.terminal import cells, console, error_console, option, say, table
+from gpcert.cli.terminal import (
+    ExitCode,
+    cells,
+    check_folder,
+    console,
+    error_console,
+    option,
+    say,
+    say_written,
+    settled,
+    table,
+)
 from gpcert.errors import InputError
-from gpcert.extras import optional
+from gpcert.extras import Axes, optional
+from gpcert.plots.axes import new_figure
 
 Fields = str | Callable[[Any], Sequence[RenderableType]]
 """Names of a row's fields, or a function that gives its cells."""
@@ -28,6 +38,37 @@ ENDS = ("minimum >=", "attained", "attained", "maximum <=")
 
 LARGEST_TABLE = 50
 """Rows printed; more scroll past unread, and files hold them all."""
+
+KINDS = {".png", ".svg", ".pdf"}
+PIXELS_AN_INCH = 130
+WIDTH, HEIGHT = 6.4, 4.4
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A file for the picture."""
+
+    plot: Annotated[Path | None, option("draw the result here, a .png, .svg or .pdf file")] = None
+
+    def check(self) -> None:
+        """Find out before the work that the picture cannot be written."""
+        if self.plot is None:
+            return
+        if self.plot.suffix.lower() not in KINDS:
+            raise InputError(
+                f"--plot: expected a file that ends in {', '.join(sorted(KINDS))}, got "
+                f"{str(self.plot)!r}"
+            )
+        check_folder("--plot", self.plot)
+        optional("matplotlib", "--plot")
+
+    def draw(self, draw: Callable[[Axes], Any], place: Console) -> None:
+        """Draw on a figure of its own, and say where it is."""
+        if self.plot is not None:
+            figure = new_figure(WIDTH, HEIGHT)
+            draw(figure.subplots())
+            figure.savefig(self.plot, dpi=PIXELS_AN_INCH)
+            say_written(self.plot, place=place)
 
 
 @dataclass(frozen=True)
@@ -43,16 +84,14 @@ class Files:
         """Find out before the work, not after it, that results cannot be written."""
         if self._streamed(self.output) and self._streamed(self.csv):
             raise InputError("--output and --csv: expected at most one of them to be -")
-        for path in self._files:
-            if not path.absolute().parent.is_dir():
-                raise InputError(f"output: expected an existing folder, got {str(path.parent)!r}")
+        for path in self.written:
+            check_folder("output", path)
             if not os.access(path if path.exists() else path.absolute().parent, os.W_OK):
                 raise InputError(f"output: expected a place that may be written, got {str(path)!r}")
             if path.is_dir():
                 raise InputError(
                     f"output: expected the name of a file, got the folder {str(path)!r}"
                 )
-
         if self.csv is not None:
             optional("pandas", "--csv")
 
@@ -110,12 +149,7 @@ class Files:
         say(summary, place)
         if not result.complete:
             say("interrupted: the points that follow were not tried", place, style="yellow")
-        self.say_written()
-
-    def say_written(self) -> None:
-        """Where the files are."""
-        for path in self._files:
-            say(f"written: {path}", self.place)
+        say_written(*self.written, place=place)
 
     @property
     def place(self) -> Console:
@@ -124,7 +158,8 @@ class Files:
         return error_console() if streamed else console()
 
     @property
-    def _files(self) -> list[Path]:
+    def written(self) -> list[Path]:
+        """Files, not standard output."""
         given = (self.output, self.csv)
         return [path for path in given if path is not None and not self._streamed(path)]
 

@@ -1,18 +1,75 @@
-"""What is written to the terminal: consoles, numbers that do not round a proof away, tables."""
+"""The terminal: streams of any encoding, consoles, numbers that do not round a proof away, tables;
+exit codes, and the one place where errors become messages."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import codecs
+import io
+import os
+import sys
+import unicodedata
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from enum import IntEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+from typer.core import TyperGroup
 
-from gpcert.certificates import Interval, Status
+from gpcert.certificates import CertificateTable, Interval, Status
+from gpcert.certificates.record import RecordTable
 from gpcert.certificates.text import above, below
+from gpcert.errors import InputError, MissingExtraError
+from gpcert.search import StopReason
+
+HANDLER = "gpcert.spelled"
+
+SPELLED = {"≥": ">=", "≤": "<=", "…": "...", "±": "+-", "×": "x", "–": "-", "—": "-", "−": "-"}
+
+
+def spelled(text: str) -> str:
+    """ASCII that reads much like the text.
+
+    >>> spelled("Matérn ≥ 1 … ✓")
+    'Matern >= 1 ... ?'
+    """
+    found = []
+    for character in text:
+        plain = SPELLED.get(character, unicodedata.normalize("NFKD", character))
+        ascii_only = plain.encode("ascii", "ignore").decode()
+        found.append(character if character.isascii() else ascii_only or "?")
+    return "".join(found)
+
+
+def prepare_streams() -> None:
+    """Let standard output and error replace what their encoding lacks, instead of raising.
+
+    So it is on every redirect on Windows (cp1252), and with PYTHONIOENCODING or LC_ALL set so.
+    """
+    codecs.register_error(HANDLER, _replaced)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors=HANDLER)
+
+
+def flush() -> None:
+    """Write what is left; if the reader of a pipe went away, that is no error."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Python flushes once more when it ends, and would end with another code
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _replaced(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return spelled(error.object[error.start : error.end]), error.end
+
 
 PIPE_WIDTH = 120
 """Columns where no terminal says how many there are, so that tables are whole in a file."""
@@ -94,8 +151,87 @@ def table(title: str, columns: Sequence[str], caption: str | None = None) -> Tab
     return made
 
 
-def say_written(*paths: Path | None) -> None:
+def say_written(*paths: Path | None, place: Console | None = None) -> None:
     """Where the results are."""
     for path in paths:
         if path is not None:
-            say(f"written: {path}")
+            say(f"written: {path}", place)
+
+
+def check_folder(name: str, path: Path | None) -> None:
+    """An `InputError` for a file, or a folder, whose own folder is not there."""
+    if path is not None and not path.absolute().parent.is_dir():
+        raise InputError(f"{name}: expected an existing folder, got {str(path.parent)!r}")
+
+
+class ExitCode(IntEnum):
+    """What the shell is told."""
+
+    PROVED = 0
+    REFUTED = 1
+    UNDECIDED = 2
+    BAD_INPUT = 3
+    DEFECT = 4
+    INTERRUPTED = 130
+    PIPE = 141
+    """The reader of standard output went away."""
+
+
+def exit_code(table: CertificateTable) -> ExitCode:
+    """0 if all points are proved, 1 if some are refuted, 2 if some are undecided (or not tried)."""
+    if table.count(Status.NOT_ROBUST):
+        return ExitCode.REFUTED
+    proved = table.complete and table.count(Status.ROBUST) == len(table)
+    return ExitCode.PROVED if proved else ExitCode.UNDECIDED
+
+
+def settled(table: RecordTable[Any]) -> ExitCode:
+    """0 if every search ended within its tolerance, 2 if some did not (or were not tried)."""
+    good = table.complete and all(row.reason is StopReason.CONVERGED for row in table)
+    return ExitCode.PROVED if good else ExitCode.UNDECIDED
+
+
+class Commands(TyperGroup):
+    """Commands whose errors end in one line on stderr and a code that no verdict has."""
+
+    def make_context(self, *args: Any, **options: Any) -> Any:
+        with _reported():
+            return super().make_context(*args, **options)
+
+    def invoke(self, ctx: Any) -> Any:
+        with _reported():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _reported() -> Iterator[None]:
+    """Whatever is raised becomes a message and an exit code; left alone, Python would end with 1,
+    which here means "refuted"."""
+    try:
+        yield
+    except (typer.Exit, typer.Abort):
+        raise
+    except KeyboardInterrupt:
+        _end(ExitCode.INTERRUPTED, "interrupted")
+    except (MissingExtraError, InputError) as error:
+        _end(ExitCode.BAD_INPUT, str(error))
+    except BrokenPipeError:
+        flush()
+        raise typer.Exit(ExitCode.PIPE) from None
+    except OSError as error:
+        _end(ExitCode.BAD_INPUT, str(error))
+    except MemoryError:
+        _end(ExitCode.DEFECT, "out of memory; a smaller --memory or fewer --jobs need less")
+    except RecursionError as error:
+        _end(ExitCode.DEFECT, f"{error}; a kernel nested less deeply needs less")
+    except Exception as error:
+        if hasattr(error, "format_message"):  # a usage error; its class moved over time
+            error.__dict__["exit_code"] = int(ExitCode.BAD_INPUT)
+            raise
+        error_console().print_exception()
+        _end(ExitCode.DEFECT, "this is a defect of gpcert; please report it with the lines above")
+
+
+def _end(code: ExitCode, message: str) -> NoReturn:
+    say_error(message)
+    raise typer.Exit(code) from None

@@ -11,10 +11,9 @@ from gpcert.api import certified_radius_many, certify_many, prediction_range_man
 from gpcert.api.ranges import QuantityName, Sides
 from gpcert.certificates import Certificate, Radius
 from gpcert.cli import options
-from gpcert.cli.exits import exit_code
 from gpcert.cli.options import command, exits_within, label_of, radius_of
 from gpcert.cli.results import ENDS, Files
-from gpcert.cli.terminal import above, below, cells, option
+from gpcert.cli.terminal import above, below, cells, exit_code, option
 from gpcert.search import StopReason
 
 

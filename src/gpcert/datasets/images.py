@@ -1,4 +1,4 @@
-"""MNIST and Fashion-MNIST, chosen classes, pooled to 14x14 as in the paper."""
+"""Images: MNIST and Fashion-MNIST, pooled to 14x14 as in the paper; scikit-learn's 8x8 digits."""
 
 from __future__ import annotations
 
@@ -6,11 +6,34 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from sklearn.datasets import load_digits
 
-from gpcert.datasets.files import first_file, read_idx, read_table
-from gpcert.datasets.record import Dataset, checked_classes
-from gpcert.datasets.sources import download, read_npz
+from gpcert.datasets.files import download, first_file, read_idx, read_npz, read_table
+from gpcert.datasets.record import Dataset, checked_classes, shuffled_split
 from gpcert.errors import InputError
+
+GREY_LEVELS = 16
+"""Pixels of the embedded digits are whole numbers from 0 to 16."""
+
+
+def digits(
+    classes: Sequence[int] = (3, 8), test_size: float = 0.3, random_state: int | None = 0
+) -> Dataset:
+    """Handwritten digits of the given classes as 8x8 images, pixels in [0, 1].
+
+    Optical Recognition of Handwritten Digits (Alpaydin and Kaynak 1998), as embedded in
+    scikit-learn: about 180 images per class, split so that both parts have the same share of each.
+
+    >>> data = digits((3, 8))
+    >>> data.X_train.shape, data.X_test.shape, data.classes
+    ((249, 64), (108, 64), (3, 8))
+    """
+    X, y = (np.asarray(part) for part in load_digits(return_X_y=True))
+    wanted = checked_classes(classes, y, "the embedded digits")
+    chosen = np.isin(y, wanted)
+    name = f"digits {' against '.join(map(str, wanted))}"
+    return shuffled_split(X[chosen] / GREY_LEVELS, y[chosen], test_size, random_state, name)
+
 
 KEYS = ("x_train", "y_train", "x_test", "y_test")
 IDX = (
@@ -62,24 +85,26 @@ def pooled(images: np.ndarray, size: int) -> np.ndarray:
 def _read(folder: Path, filename: str) -> tuple[np.ndarray, ...]:
     """Images and labels for training, then for testing: from npz, else idx, else CSV files."""
     name = filename.partition("_")[0]
-    idx = [first_file(folder / name, (stem, f"{stem}.gz")) for stem in IDX]
-    tables = [first_file(folder, (f"{name}_{part}.csv",)) for part in ("train", "test")]
     if not (folder / filename).is_file():
-        if any(idx):
-            return tuple(read_idx(_there(p, folder, s)) for p, s in zip(idx, IDX, strict=True))
-        if any(tables):
-            found = [
-                read_table(_there(path, folder, f"{name}_{part}.csv"), SIDE * SIDE + 1)
-                for path, part in zip(tables, ("train", "test"), strict=True)
-            ]
+        if paths := _together(folder / name, IDX, ("", ".gz")):
+            return tuple(map(read_idx, paths))
+        if paths := _together(folder, (f"{name}_train", f"{name}_test"), (".csv",)):
+            found = [read_table(path, SIDE * SIDE + 1) for path in paths]
             return tuple(half for table in found for half in (table[:, 1:], table[:, 0]))
     return read_npz(folder, filename, KEYS, (SIDE, SIDE))
 
 
-def _there(path: Path | None, folder: Path, name: str) -> Path:
-    if path is None:
-        raise InputError(f"folder: expected the file {name} in {str(folder)!r} beside the others")
-    return path
+def _together(folder: Path, stems: Sequence[str], endings: Sequence[str]) -> list[Path]:
+    """The files of these names with one of the endings: all of them, or none where none is."""
+    found = {stem: first_file(folder, [stem + ending for ending in endings]) for stem in stems}
+    if any(found.values()):
+        for stem, path in found.items():
+            if path is None:
+                raise InputError(
+                    f"folder: expected the file {stem}{endings[0]} in {str(folder)!r} beside the "
+                    "others"
+                )
+    return [path for path in found.values() if path is not None]
 
 
 def _load(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from sklearn.model_selection import train_test_split
@@ -53,25 +53,26 @@ class Dataset:
 
 
 def shuffled_split(
-    X: np.ndarray, y: np.ndarray, test_size: float, random_state: int | None
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """`X_train, X_test, y_train, y_test`, each with the same share of every class."""
+    X: np.ndarray, y: np.ndarray, test_size: float, random_state: int | None, name: str
+) -> Dataset:
+    """Points in two parts, each with the same share of every class."""
     try:
         parts = train_test_split(X, y, test_size=test_size, stratify=y, random_state=random_state)
     except ValueError as error:
         raise InputError(f"test_size: expected a share that can be split off; {error}") from error
-    X_train, X_test, y_train, y_test = (np.asarray(part) for part in parts)
-    return X_train, X_test, y_train, y_test
+    X_train, X_test, y_train, y_test = parts
+    return Dataset(X_train, y_train, X_test, y_test, name)
 
 
-def standardised(X_train: np.ndarray, X_test: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def standardised(data: Dataset) -> Dataset:
     """Both parts with the training part's mean taken away, divided by its deviation.
 
     A feature that is constant in the training part is only centred.
     """
-    mean, deviation = X_train.mean(0), X_train.std(0)
+    mean, deviation = data.X_train.mean(0), data.X_train.std(0)
     deviation = np.where(deviation > 0, deviation, 1.0)
-    return (X_train - mean) / deviation, (X_test - mean) / deviation
+    X_train, X_test = ((X - mean) / deviation for X in (data.X_train, data.X_test))
+    return replace(data, X_train=X_train, X_test=X_test)
 
 
 def checked_classes(classes: Sequence[int], labels: np.ndarray, source: str) -> list[int]:

@@ -1,6 +1,6 @@
 """The experiments of the paper, one short file each on the public API, and their results."""
 
-from gpcert.experiments.catalogue import experiment_named, names
+from gpcert.experiments.base import experiment_named, names
 from gpcert.experiments.results import ExperimentResult
 from gpcert.experiments.run import redraw, reproduce
 

@@ -1,12 +1,19 @@
-"""What an experiment is: settings, pieces of work, and what is made of their rows."""
+"""What an experiment is: settings, pieces of work, data by name, and what is made of the rows."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from gpcert.datasets import Dataset, digits, fashion, mnist, spambase, synthetic2d
 from gpcert.errors import InputError
 from gpcert.experiments.results import (
     SCALES,
@@ -17,8 +24,88 @@ from gpcert.experiments.results import (
     ResultTable,
     check_name,
 )
-from gpcert.experiments.sources import Sources
 from gpcert.extras import Figure
+
+LOADERS: dict[str, Callable[[str | None], Dataset]] = {
+    "synthetic2d": lambda folder: synthetic2d(),
+    "synthetic2d-published": lambda folder: synthetic2d(shift=5.0),
+    "digits38": lambda folder: digits((3, 8)),
+    "digits358": lambda folder: digits((3, 5, 8)),
+    "spam": lambda folder: spambase(folder, features="paper"),
+    "mnist38": lambda folder: mnist((3, 8), folder),
+    "mnist358": lambda folder: mnist((3, 5, 8), folder),
+    "fashion-ts": lambda folder: fashion((0, 6), folder),
+    "fashion-tsp": lambda folder: fashion((0, 2, 6), folder),
+}
+"""By name: the paper's, as far as they go, and scikit-learn's digits in their place offline."""
+
+OFFLINE = ("synthetic2d", "synthetic2d-published", "digits38", "digits358")
+"""Those that need no file and no download."""
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Data sets by name: generated, embedded, from files in a folder, or from OpenML.
+
+    A copy of it travels to the processes that compute; each of them loads what it needs, once.
+
+    >>> Sources().load("synthetic2d").dim
+    2
+    """
+
+    folder: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.folder is not None:
+            object.__setattr__(self, "folder", str(Path(self.folder).absolute()))
+
+    def load(self, name: str) -> Dataset:
+        """The data set of this name."""
+        if name not in LOADERS:
+            raise InputError(f"data: expected one of {list(LOADERS)}, got {name!r}")
+        return _loaded(name, None if name in OFFLINE else self.folder)
+
+    def digest(self, name: str) -> str:
+        """SHA-256 of all numbers and labels of a data set, as the experiments see them."""
+        return _digest(self.load(name))
+
+
+@cache
+def _loaded(name: str, folder: str | None) -> Dataset:
+    return LOADERS[name](folder)
+
+
+@cache
+def _digest(data: Dataset) -> str:
+    found = hashlib.sha256()
+    for part in (data.X_train, data.y_train, data.X_test, data.y_test):
+        array = np.ascontiguousarray(part)
+        found.update(f"{array.dtype.str} {array.shape} ".encode())
+        found.update(array.tobytes())
+    return found.hexdigest()
+
+
+def subset(data: Dataset, n_train: int, n_test: int, random_state: int) -> Dataset:
+    """Training and test points drawn at random; all of them where there are no more.
+
+    A larger draw with the same seed contains a smaller one, so that sizes can be compared.
+
+    >>> small = subset(digits((3, 8)), 20, 10, random_state=0)
+    >>> large = subset(digits((3, 8)), 40, 10, random_state=0)
+    >>> bool(np.array_equal(small.X_train, large.X_train[:20]))
+    True
+    """
+    rng = np.random.default_rng(random_state)
+    train = rng.permutation(len(data.X_train))[:n_train]
+    test = rng.permutation(len(data.X_test))[:n_test]
+    return replace(
+        data,
+        X_train=data.X_train[train],
+        y_train=data.y_train[train],
+        X_test=data.X_test[test],
+        y_test=data.y_test[test],
+    )
+
 
 Row = Mapping[str, Cell]
 Rows = dict[str, list[Row]]
@@ -64,9 +151,9 @@ class Experiment:
     captions : the tables in their order; a setting is named in braces.
     figures : the figures, and what draws them from the tables.
     pieces : `settings -> pieces`; what is computed, taken apart.
-    summary : `tables of the computed rows -> rows by table`, those that follow from these; a table
-        of the same name is replaced.
-    findings : `tables -> findings`; the claims of the paper beside our numbers.
+    summary : `tables of the computed rows -> (table, row)` one by one, what follows from these;
+        a table of the same name is replaced.
+    findings : `tables -> findings` one by one; the claims of the paper beside our numbers.
     notes : what a reader should know about the settings and where they differ from the paper's.
     random_state : the seed that the settings hold, written beside the numbers.
     """
@@ -78,8 +165,8 @@ class Experiment:
     captions: Mapping[str, str]
     figures: Mapping[ResultFigure, Callable[[Tables], Figure]]
     pieces: Callable[[Any], Sequence[Piece]] = one_per_case
-    summary: Callable[[Tables], Rows] = lambda tables: {}
-    findings: Callable[[Tables], Sequence[Finding]] = lambda tables: ()
+    summary: Callable[[Tables], Iterable[tuple[str, Row]]] = lambda tables: ()
+    findings: Callable[[Tables], Iterable[Finding]] = lambda tables: ()
     notes: tuple[str, ...] = ()
     random_state: int = 0
 
@@ -113,7 +200,10 @@ class Experiment:
             return {name: ResultTable.of(name, titles[name], own) for name, own in rows.items()}
 
         found = made(rows)
-        found |= made(self.summary(found))
+        more: Rows = {}
+        for name, row in self.summary(found):
+            more.setdefault(name, []).append(row)
+        found |= made(more)
         return tuple(found[name] for name in titles)
 
     def judged(self, result: ExperimentResult) -> ExperimentResult:
@@ -125,3 +215,35 @@ class Experiment:
             figures=tuple(self.figures),
             notes=self.notes,
         )
+
+
+NAMES = (
+    "safety",
+    "robustness",
+    "sparse",
+    "interpretability-global",
+    "interpretability-images",
+    "multiclass",
+    "convergence",
+    "scaling",
+    "full-image",
+    "sufficient-reasons",
+)
+
+
+def names() -> tuple[str, ...]:
+    """The names that `reproduce` knows, in the order of the paper."""
+    return NAMES
+
+
+def experiment_named(name: str) -> Experiment:
+    """The experiment of this name.
+
+    >>> experiment_named("safety").name
+    'safety'
+    """
+    if name not in NAMES:
+        raise InputError(f"experiment: expected one of {', '.join(NAMES)}; got {name!r}")
+    found = import_module(f"gpcert.experiments.{name.replace('-', '_')}").EXPERIMENT
+    assert isinstance(found, Experiment)
+    return found

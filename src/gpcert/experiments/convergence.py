@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 import gpcert
-from gpcert.experiments.base import Experiment, Piece, Rows, Tables
+from gpcert.experiments.base import Experiment, Piece, Row, Rows, Sources, Tables, subset
 from gpcert.experiments.fits import ball_words, fitted, labelled
 from gpcert.experiments.pictures import logarithmic, panels, shared_legend
 from gpcert.experiments.results import Finding, ResultFigure, ResultTable
-from gpcert.experiments.sources import Sources, subset
 from gpcert.experiments.statistics import bootstrap, exceeds, share
 from gpcert.extras import Figure
 
@@ -103,44 +102,39 @@ def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) 
     return rows
 
 
-def summary(tables: Tables) -> Rows:
+def summary(tables: Tables) -> Iterator[tuple[str, Row]]:
     """What every search needed: the last row of its course."""
-    last = [group.records()[-1] for group in tables["gaps"].groups(*COLUMNS[:3]).values()]
-    return {"ends": [{name: row[name] for name in COLUMNS} for row in last]}
+    for group in tables["gaps"].groups(*COLUMNS[:3]).values():
+        last = group.records()[-1]
+        yield "ends", {name: last[name] for name in COLUMNS}
 
 
-def findings(tables: Tables) -> list[Finding]:
+def findings(tables: Tables) -> Iterator[Finding]:
     """Convergence of the paper's method, and how many boxes ours saves."""
-    found = []
     for data in tables["ends"].distinct("data"):
         ends = tables["ends"].where(data=data)
         label = labelled(str(data))
         paper = "paper, closed forms"
         done = share(ends.where(method=paper).column("converged"))
         fallen = share(_falls(tables["gaps"].where(data=data, method=paper)))
-        found.append(
-            Finding(
-                f"{label}: the paper's bounds converge as boxes are split",
-                "converge for any tolerance (Theorem 1)",
-                f"within the boxes allowed a share {done} of the points reaches the tolerance, "
-                f"{fallen} reaches it or at least halves its first gap",
-                exceeds(fallen, 0.5),
-                "yes: the interval of the latter lies above one half",
-            )
+        yield Finding(
+            f"{label}: the paper's bounds converge as boxes are split",
+            "converge for any tolerance (Theorem 1)",
+            f"within the boxes allowed a share {done} of the points reaches the tolerance, "
+            f"{fallen} reaches it or at least halves its first gap",
+            exceeds(fallen, 0.5),
+            "yes: the interval of the latter lies above one half",
         )
         ours, theirs = (ends.where(method=method).numbers("boxes") for method in ("taylor", paper))
         saved = bootstrap(theirs / ours)
-        found.append(
-            Finding(
-                f"{label}: gpcert's bounds need fewer boxes than the paper's",
-                "beyond the paper",
-                f"boxes of the paper's bounds over ours, median {saved}"
-                + (" (a lower bound: not all converged)" if done.value < 1.0 else ""),
-                exceeds(saved, 1.0),
-                "yes: the interval of the median ratio lies above 1",
-            )
+        yield Finding(
+            f"{label}: gpcert's bounds need fewer boxes than the paper's",
+            "beyond the paper",
+            f"boxes of the paper's bounds over ours, median {saved}"
+            + (" (a lower bound: not all converged)" if done.value < 1.0 else ""),
+            exceeds(saved, 1.0),
+            "yes: the interval of the median ratio lies above 1",
         )
-    return found
 
 
 def _falls(gaps: ResultTable) -> list[bool]:
@@ -165,8 +159,7 @@ def draw(tables: Tables) -> Figure:
         ax.set_xlabel("boxes allowed")
         ax.set_ylabel("attained less proved minimum")
         ax.set_title(labelled(data))
-    shared_legend(figure)
-    return figure
+    return shared_legend(figure)
 
 
 def _courses(table: ResultTable) -> tuple[np.ndarray, np.ndarray]:

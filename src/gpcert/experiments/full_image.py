@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 import gpcert
-from gpcert.experiments.base import Experiment, Row, Rows, Tables
+from gpcert.experiments.base import Experiment, Row, Rows, Sources, Tables
 from gpcert.experiments.fits import labelled, trained
 from gpcert.experiments.pictures import panels
 from gpcert.experiments.results import ResultFigure, ResultTable, fields
-from gpcert.experiments.sources import Sources
 from gpcert.experiments.statistics import median_cells
 from gpcert.extras import Figure
 from gpcert.plots.curves import plot_accuracy
@@ -73,27 +72,24 @@ def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) 
     return {"curves": curves, "points": points}
 
 
-def summary(tables: Tables) -> Rows:
+def summary(tables: Tables) -> Iterator[tuple[str, Row]]:
     """How near the bounds are."""
-    tightness = []
     for data, points in tables["points"].groups("data").items():
         right = points.where(right=True).records()
         both = [row for row in right if row["refuted at"] is not None]
-        tightness.append(
+        proved = [row["proved up to"] for row in right]
+        ratios = [row["proved up to"] / row["refuted at"] for row in both]
+        yield (
+            "tightness",
             {
                 "data": data,
                 "points": len(points.rows),
                 "right": len(right),
-                **_median("median proved", [row["proved up to"] for row in right]),
+                **median_cells(proved, "median proved", "median proved "),
                 "refuted": len(both),
-                **_median("ratio", [row["proved up to"] / row["refuted at"] for row in both]),
-            }
+                **median_cells(ratios, "ratio", "ratio "),
+            },
         )
-    return {"tightness": tightness}
-
-
-def _median(name: str, values: list[float]) -> dict[str, Any]:
-    return median_cells(values, name, f"{name} low", f"{name} high")
 
 
 def draw(tables: Tables) -> Figure:

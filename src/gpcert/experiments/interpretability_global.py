@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 import gpcert
-from gpcert.experiments.base import Experiment, Rows, Tables
+from gpcert.experiments.base import Experiment, Row, Rows, Sources, Tables
 from gpcert.experiments.fits import labelled, trained
 from gpcert.experiments.lime_fits import LIMES, limes
 from gpcert.experiments.pictures import panels, shared_legend
 from gpcert.experiments.results import Finding, ResultFigure
-from gpcert.experiments.sources import Sources
 from gpcert.experiments.statistics import bootstrap, opposite
 from gpcert.explain import effects
 from gpcert.extras import Figure
@@ -84,28 +83,24 @@ def _rows(data: str, method: str, step: float | None, values: np.ndarray, bounds
     ]
 
 
-def summary(tables: Tables) -> Rows:
+def summary(tables: Tables) -> Iterator[tuple[str, Row]]:
     """Means over the points with their intervals."""
-    means = []
     for key, own in tables["points"].groups("data", "method", "gamma", "feature").items():
         row = dict(zip(("data", "method", "gamma", "feature"), key, strict=True))
         row |= bootstrap(own.numbers("value"), np.mean).cells("mean")
         for end in ("proved lower", "proved upper"):
             row[end] = None if row["method"] in LIMES else float(np.mean(own.numbers(end)))
-        means.append(row)
-    return {"means": means}
+        yield "means", row
 
 
-def findings(tables: Tables) -> list[Finding]:
+def findings(tables: Tables) -> Iterator[Finding]:
     """Signs of means count where their interval leaves 0 out."""
-    found = []
     for data, means in tables["means"].groups("data").items():
         signs = {
             method: np.array([_sign(row) for row in own.records()])
             for method, own in means.groups("method").items()
         }
-        found += _plane(labelled(data), signs) if "synthetic" in data else _linear(data, signs)
-    return found
+        yield from _plane(labelled(data), signs) if "synthetic" in data else _linear(data, signs)
 
 
 Signs = dict[str, np.ndarray]
@@ -132,51 +127,42 @@ def _compared(signs: np.ndarray, other: np.ndarray) -> str:
     return "yes" if equal.all() else "no" if not equal.any() else "unclear"
 
 
-def _plane(label: str, signs: Signs) -> list[Finding]:
-    found = [
-        Finding(
+def _plane(label: str, signs: Signs) -> Iterator[Finding]:
+    for name in LIMES:
+        yield Finding(
             f"{label}: the signs of {name} are the opposite of the global relation",
             "opposite in both dimensions",
             f"signs {_told(signs[name])}, true {_told(TRUTH)}",
             opposite(_compared(signs[name], TRUTH)),
             "yes if both means have the wrong sign for sure, no if both have the right one",
         )
-        for name in LIMES
-    ]
-    found.append(
-        Finding(
-            f"{label}: with gamma 2 the effects have the signs of the global relation",
-            "captured correctly",
-            f"signs {_told(signs[LARGE])}, true {_told(TRUTH)}",
-            _compared(signs[LARGE], TRUTH),
-        )
+    yield Finding(
+        f"{label}: with gamma 2 the effects have the signs of the global relation",
+        "captured correctly",
+        f"signs {_told(signs[LARGE])}, true {_told(TRUTH)}",
+        _compared(signs[LARGE], TRUTH),
     )
-    found += [
-        Finding(
+    for name in LIMES:
+        yield Finding(
             f"{label}: with a small gamma the effects are similar to the weights of {name}",
             "similar",
             f"signs {_told(signs[SMALL])} and {_told(signs[name])}",
             _compared(signs[SMALL], signs[name]),
         )
-        for name in LIMES
-    ]
-    return found
 
 
-def _linear(data: str, signs: Signs) -> list[Finding]:
+def _linear(data: str, signs: Signs) -> Iterator[Finding]:
     """Local and global effects say the same, feature by feature."""
     both = (signs[SMALL] != 0) & (signs[LARGE] != 0)
     equal = int(np.sum((signs[SMALL] == signs[LARGE]) & both))
     stand_in = "" if data == "spam" else " (stands in for SPAM)"
-    return [
-        Finding(
-            f"{labelled(data)}{stand_in}: a local analysis reflects the global picture",
-            "it does, as the model is nearly linear",
-            f"{equal} of {int(both.sum())} features whose signs are sure at both steps have the "
-            "same one",
-            "unclear" if not both.any() else "yes" if equal == both.sum() else "no",
-        )
-    ]
+    yield Finding(
+        f"{labelled(data)}{stand_in}: a local analysis reflects the global picture",
+        "it does, as the model is nearly linear",
+        f"{equal} of {int(both.sum())} features whose signs are sure at both steps have the "
+        "same one",
+        "unclear" if not both.any() else "yes" if equal == both.sum() else "no",
+    )
 
 
 def _told(signs: np.ndarray) -> str:
@@ -209,8 +195,7 @@ def draw(tables: Tables) -> Figure:
         steps = " and ".join(f"{own[m].column('gamma')[0]:g}" for m in (SMALL, LARGE))
         ax.set_title(f"{labelled(data)}, γ = {steps}")
         ax.set(xlabel="feature", ylabel="mean, largest = 1")
-    shared_legend(figure, columns=2)
-    return figure
+    return shared_legend(figure, columns=2)
 
 
 EXPERIMENT = Experiment(

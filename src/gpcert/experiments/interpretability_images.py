@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,19 +10,17 @@ import numpy as np
 
 import gpcert
 from gpcert.datasets import Dataset
-from gpcert.experiments.base import Experiment, Rows, Tables
-from gpcert.experiments.fits import Case, labelled, trained
+from gpcert.experiments.base import Experiment, Rows, Sources, Tables
+from gpcert.experiments.fits import Case, image_shape, labelled, trained
 from gpcert.experiments.lime_fits import LIMES, limes
 from gpcert.experiments.pictures import shared_legend
-from gpcert.experiments.pixels import image_shape
 from gpcert.experiments.results import Cell, Finding, ResultFigure, ResultTable
-from gpcert.experiments.sources import Sources
-from gpcert.experiments.statistics import bootstrap
+from gpcert.experiments.statistics import answer, bootstrap
 from gpcert.explain import effects, pixel_budget
 from gpcert.extras import Axes, Figure
 from gpcert.plots.axes import new_figure
 from gpcert.plots.curves import plot_gaps
-from gpcert.plots.effects import plot_heat_map
+from gpcert.plots.explanations import plot_heat_map
 
 OURS = "effects"
 ROWS = ("image", "effect", "smallest gap", "adversarial")
@@ -49,17 +47,13 @@ def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) 
     """Effects, both versions of LIME, and the gaps by the order that each gives."""
     case, data, model = trained(settings, arguments, sources, None, likelihood="softmax")
     rows: Rows = {"budgets": [], "gaps": [], "pixels": []}
-    for number, i in enumerate(_chosen(model, data)[: settings.images]):
+    right = model.predict(data.X_test) == data.y_test
+    for number, label in enumerate(data.classes[: settings.images]):
+        i = int(np.flatnonzero(right & (data.y_test == label))[0])  # the first that it gets right
         for table, found in _image(settings, model, data, i).items():
-            head = {"data": case.data, "image": number, "label": data.y_test[i].item()}
+            head = {"data": case.data, "image": number, "label": label}
             rows[table] += [{**head, **row} for row in found]
     return rows
-
-
-def _chosen(model: Any, data: Dataset) -> list[int]:
-    """The first test image of every class among those that the model gets right."""
-    right = model.predict(data.X_test) == data.y_test
-    return [int(np.flatnonzero(right & (data.y_test == c))[0]) for c in data.classes]
 
 
 def _image(settings: Settings, model: Any, data: Dataset, i: int) -> dict[str, list[Any]]:
@@ -117,9 +111,11 @@ def _pixels(
     ]
 
 
-def findings(tables: Tables) -> list[Finding]:
+def findings(tables: Tables) -> Iterator[Finding]:
     """Gaps and numbers of pixels, ours against each version of LIME."""
-    return [each for name in LIMES for each in (_gaps(tables, name), *_numbers(tables, name))]
+    for name in LIMES:
+        yield _gaps(tables, name)
+        yield from _numbers(tables, name)
 
 
 def _gaps(tables: Tables, name: str) -> Finding:
@@ -135,12 +131,12 @@ def _gaps(tables: Tables, name: str) -> Finding:
         f"{name} over-estimates robustness, for each image and number of pixels",
         "for all six images and all numbers",
         f"gap proved larger than ours in {above} of {len(pairs)} pairs, proved smaller in {below}",
-        "no" if below else "yes" if above == len(pairs) else "unclear",
+        answer(above == len(pairs), below),
         "no if one gap is proved smaller; yes if all are proved larger",
     )
 
 
-def _numbers(tables: Tables, name: str) -> list[Finding]:
+def _numbers(tables: Tables, name: str) -> Iterator[Finding]:
     """Pixels to an adversarial image: what is proved about the ratio, and its median."""
     rows = {(r["data"], r["image"], r["ranking"]): r for r in tables["budgets"].records()}
     least, most = [], []
@@ -151,24 +147,20 @@ def _numbers(tables: Tables, name: str) -> list[Finding]:
         own, other = (np.inf if r["flips at"] is None else r["flips at"] for r in (ours, lime))
         least.append(_more(lime["proved up to"]) / own)
         most.append(other / _more(ours["proved up to"]))
-    settled = "yes" if max(least) > 3 else "no" if max(most) <= 3 else "unclear"
-    median = bootstrap(least)
-    return [
-        Finding(
-            f"{name} needs more than three times as many pixels in some cases",
-            "in two of six images",
-            f"proved at least {', '.join(f'{ratio:.2g}' for ratio in least)} times as many "
-            "(0: our effects lead to no adversarial image)",
-            settled,
-        ),
-        Finding(
-            f"{name} needs more pixels than our effects",
-            "for every image",
-            f"median of the proved ratios {median} over {len(least)} images",
-            "yes" if min(least) > 1 else "no" if min(most) < 1 else "unclear",
-            "yes: proved for every image; no: refuted for one",
-        ),
-    ]
+    yield Finding(
+        f"{name} needs more than three times as many pixels in some cases",
+        "in two of six images",
+        f"proved at least {', '.join(f'{ratio:.2g}' for ratio in least)} times as many "
+        "(0: our effects lead to no adversarial image)",
+        answer(max(least) > 3, max(most) <= 3),
+    )
+    yield Finding(
+        f"{name} needs more pixels than our effects",
+        "for every image",
+        f"median of the proved ratios {bootstrap(least)} over {len(least)} images",
+        answer(min(least) > 1, min(most) < 1),
+        "yes: proved for every image; no: refuted for one",
+    )
 
 
 def _more(count: Any) -> int:
@@ -189,8 +181,7 @@ def draw(tables: Tables) -> Figure:
         ax.set_ylabel(text)
     for ax in axes[2, 1:]:
         ax.set_ylabel("")
-    shared_legend(figure)
-    return figure
+    return shared_legend(figure)
 
 
 def _column(axes: Any, pixels: ResultTable, gaps: ResultTable, budgets: ResultTable) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,11 +10,10 @@ import numpy as np
 
 import gpcert
 from gpcert.experiments import fits
-from gpcert.experiments.base import Experiment, Rows, Tables
+from gpcert.experiments.base import Experiment, Row, Rows, Sources, Tables
 from gpcert.experiments.fits import ball_words, labelled, trained
 from gpcert.experiments.pictures import panels, shared_legend
 from gpcert.experiments.results import Finding, ResultFigure, fields
-from gpcert.experiments.sources import Sources
 from gpcert.experiments.statistics import share
 from gpcert.extras import Figure
 
@@ -77,35 +76,31 @@ def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) 
     return rows
 
 
-def summary(tables: Tables) -> Rows:
+def summary(tables: Tables) -> Iterator[tuple[str, Row]]:
     """Verdicts by radius."""
-    shares = []
     for (data, radius), own in tables["decisions"].groups("data", "radius").items():
         verdicts = own.column("status")
         row = {"data": data, "radius": radius, "points": len(verdicts)}
         row |= {status: verdicts.count(status) for status in LOOKS}
-        shares.append({**row, **share([v == "ROBUST" for v in verdicts]).cells("proved")})
-    return {"shares": shares}
+        yield "shares", {**row, **share([v == "ROBUST" for v in verdicts]).cells("proved")}
 
 
 NEAR = 0.01
 """The paper gives accuracies as "around" whole per cents."""
 
 
-def findings(tables: Tables) -> list[Finding]:
+def findings(tables: Tables) -> Iterator[Finding]:
     """The accuracies, where the paper gives one."""
-    return [
-        Finding(
-            f"{labelled(str(row['data']))}: test accuracy around {row['paper']:.0%}",
-            f"{row['paper']:.0%}",
-            f"{row['accuracy']:.1%} [{row['low']:.1%}, {row['high']:.1%}]",
-            "yes" if row["low"] - NEAR <= row["paper"] <= row["high"] + NEAR else "no",
-            "yes if the 95 % interval comes within one per cent of the paper's number; more is "
-            "better, but it is another number",
-        )
-        for row in tables["models"].records()
-        if row["paper"] is not None
-    ]
+    for row in tables["models"].records():
+        if row["paper"] is not None:
+            yield Finding(
+                f"{labelled(str(row['data']))}: test accuracy around {row['paper']:.0%}",
+                f"{row['paper']:.0%}",
+                f"{row['accuracy']:.1%} [{row['low']:.1%}, {row['high']:.1%}]",
+                "yes" if row["low"] - NEAR <= row["paper"] <= row["high"] + NEAR else "no",
+                "yes if the 95 % interval comes within one per cent of the paper's number; more is "
+                "better, but it is another number",
+            )
 
 
 def draw(tables: Tables) -> Figure:
@@ -120,8 +115,7 @@ def draw(tables: Tables) -> Figure:
             bottom = bottom + height
         ax.set_xticks(places, [f"{radius:g}" for radius in shares.column("radius")])
         ax.set(title=labelled(data), xlabel="radius, ten pixels free", ylabel="share of points")
-    shared_legend(figure)
-    return figure
+    return shared_legend(figure)
 
 
 EXPERIMENT = Experiment(

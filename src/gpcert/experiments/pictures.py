@@ -39,8 +39,8 @@ def panels(
     return figure, list(zip(axes, given, strict=False))
 
 
-def shared_legend(figure: Figure, columns: int = 4) -> None:
-    """One legend below the figure in place of one in every panel."""
+def shared_legend(figure: Figure, columns: int = 4) -> Figure:
+    """The figure with one legend below it in place of one in every panel."""
     known = {}
     for ax in figure.axes:
         handles, labels = ax.get_legend_handles_labels()
@@ -48,6 +48,7 @@ def shared_legend(figure: Figure, columns: int = 4) -> None:
         if (own := ax.get_legend()) is not None:
             own.remove()
     figure.legend(known.values(), known, loc="outside lower center", ncols=columns)
+    return figure
 
 
 def logarithmic(ax: Axes, ticks: Any) -> None:

@@ -136,7 +136,11 @@ class ResultTable:
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(self.columns)
-        writer.writerows(tuple(map(_csv_cell, row)) for row in self.rows)
+        words = {True: "true", False: "false"}
+        writer.writerows(
+            tuple(words[value] if isinstance(value, bool) else value for value in row)
+            for row in self.rows
+        )
         return text.getvalue()
 
     def to_frame(self) -> DataFrame:
@@ -290,9 +294,3 @@ def check_name(what: str, name: str) -> None:
         raise InputError(
             f"{what}: expected a name of lower-case letters, digits, - and _, got {name!r}"
         )
-
-
-def _csv_cell(value: Cell) -> Any:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return "" if value is None else value

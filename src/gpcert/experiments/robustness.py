@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from gpcert.experiments.base import Experiment, Piece, Rows, Tables
-from gpcert.experiments.deltas import delta_rows, deltas_of, ratio_of
-from gpcert.experiments.fits import fit_cells, fitted, labelled
+from gpcert.experiments.base import Experiment, Piece, Row, Rows, Sources, Tables
+from gpcert.experiments.fits import delta_study, deltas_of, labelled, ratio_of
 from gpcert.experiments.pictures import panels, shared_legend
 from gpcert.experiments.results import Finding, ResultFigure, ResultTable
-from gpcert.experiments.sources import Sources, subset
 from gpcert.experiments.statistics import Estimate, answer, bootstrap, exceeds
 from gpcert.extras import Figure
-from gpcert.plots.points import plot_boxes
+from gpcert.plots.curves import plot_boxes
 
 INFERENCE = {"laplace": "Laplace", "ep": "EP"}
 MIDDLES = {"mean": np.mean, "median": np.median}
@@ -57,58 +55,47 @@ def pieces(settings: Settings) -> list[Piece]:
 
 def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) -> Rows:
     """One model, and delta at every point."""
-    name, epochs = arguments["data"], arguments["epochs"]
-    data = subset(sources.load(name), settings.train, settings.test, settings.random_state)
-    model = fitted(data, epochs, settings.random_state, inference=arguments["inference"])
-    key = {"data": name, "inference": arguments["inference"], "epochs": epochs}
-    return {
-        "models": [{**key, **fit_cells(model, data)}],
-        "deltas": delta_rows(model, name, data.X_test[: settings.points], settings, key),
-    }
+    epochs, inference = arguments["epochs"], arguments["inference"]
+    return delta_study(settings, sources, arguments, settings.train, epochs, inference=inference)
 
 
-def summary(tables: Tables) -> Rows:
+def summary(tables: Tables) -> Iterator[tuple[str, Row]]:
     """The models with their mean delta, and how many times less EP's is: the points are resampled,
     each with both of its deltas."""
     deltas = tables["deltas"]
-    models = []
     for row in tables["models"].records():
         values = deltas_of(deltas, **{name: row[name] for name in ("data", "inference", "epochs")})
         mean = bootstrap(values, np.mean)
-        models.append({**row, **mean.cells("mean delta"), "median delta": float(np.median(values))})
-    ratios = []
+        median = {"median delta": float(np.median(values))}
+        yield "models", {**row, **mean.cells("mean delta"), **median}
     for (data, epochs), group in deltas.groups("data", "epochs").items():
         columns = [deltas_of(group, inference=each) for each in INFERENCE]
         for name, middle in MIDDLES.items():
             ratio = ratio_of(middle, *columns)
-            ratios.append({"data": data, "epochs": epochs, "of": name, **ratio._asdict()})
-    return {"models": models, "ratios": ratios}
+            yield "ratios", {"data": data, "epochs": epochs, "of": name, **ratio._asdict()}
 
 
-def findings(tables: Tables) -> list[Finding]:
+def findings(tables: Tables) -> Iterator[Finding]:
     """Laplace against EP, then the epochs."""
     ratios = tables["ratios"]
     last = max(ratios.column("epochs"))
-    found = []
     for middle in MIDDLES:
         records: list[Any] = ratios.where(epochs=last, of=middle).records()
         by_data = {row["data"]: Estimate(row["value"], row["low"], row["high"]) for row in records}
-        found += [
-            Finding(
+        for data, ratio in by_data.items():
+            yield Finding(
                 f"{labelled(data)}: EP is more robust than Laplace, by the {middle} delta",
                 "consistently so",
                 f"{middle} delta of Laplace over EP's after {last} epochs: {ratio}",
                 exceeds(ratio, 1.0),
                 "yes: the interval of the ratio lies above 1",
             )
-            for data, ratio in by_data.items()
-        ]
-        found += [
-            _five_times(data, middle, by_data[data]) for data in FIVE_TIMES if data in by_data
-        ]
+        for data in FIVE_TIMES:
+            if data in by_data:
+                yield _five_times(data, middle, by_data[data])
         if "spam" in by_data:
-            found.append(_spam_least(middle, by_data))
-    return found + _epochs(tables["deltas"])
+            yield _spam_least(middle, by_data)
+    yield from _epochs(tables["deltas"])
 
 
 FIVE_TIMES = ("synthetic2d", "mnist38", "digits38")
@@ -145,9 +132,8 @@ NOTICEABLE = 0.05
 """Less of a change would not be seen in a box plot."""
 
 
-def _epochs(deltas: ResultTable) -> list[Finding]:
+def _epochs(deltas: ResultTable) -> Iterator[Finding]:
     """Whether delta falls from the fewest to the most epochs, for every data set and inference."""
-    found = []
     few, many = (f(deltas.column("epochs")) for f in (min, max))
     for data in deltas.distinct("data"):
         for inference, label in INFERENCE.items():
@@ -156,18 +142,15 @@ def _epochs(deltas: ResultTable) -> list[Finding]:
                 for epochs in (few, many)
             )
             fall = bootstrap(before - after, np.mean)
-            found.append(
-                Finding(
-                    f"{labelled(str(data))}, {label}: delta falls with the epochs",
-                    "falls from 10 to 100 epochs",
-                    f"mean (median) delta {_both(before)} after {few}, {_both(after)} after "
-                    f"{many} epochs; mean fall {fall}",
-                    exceeds(fall, NOTICEABLE * before.mean()),
-                    f"yes: the interval of the mean fall lies above {NOTICEABLE:.0%} of delta; "
-                    "no: below",
-                )
+            yield Finding(
+                f"{labelled(str(data))}, {label}: delta falls with the epochs",
+                "falls from 10 to 100 epochs",
+                f"mean (median) delta {_both(before)} after {few}, {_both(after)} after "
+                f"{many} epochs; mean fall {fall}",
+                exceeds(fall, NOTICEABLE * before.mean()),
+                f"yes: the interval of the mean fall lies above {NOTICEABLE:.0%} of delta; "
+                "no: below",
             )
-    return found
 
 
 def _both(deltas: np.ndarray) -> str:
@@ -187,8 +170,7 @@ def draw(tables: Tables) -> Figure:
         plot_boxes(ax, values, list(INFERENCE.values()), [str(e) for e in epochs], label="delta")
         ax.set_xlabel("epochs of training")
         ax.set_title(labelled(data))
-    shared_legend(figure)
-    return figure
+    return shared_legend(figure)
 
 
 EXPERIMENT = Experiment(

@@ -2,26 +2,122 @@
 
 from __future__ import annotations
 
+import datetime
+import hashlib
+import os
+import platform
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from threadpoolctl import threadpool_limits
 
+import gpcert
 from gpcert.api.running import numbered_results, progress_line
+from gpcert.certificates.io import package_version
 from gpcert.errors import InputError
-from gpcert.experiments.base import Experiment, Piece, Rows
-from gpcert.experiments.catalogue import experiment_named
-from gpcert.experiments.environment import environment
-from gpcert.experiments.parts import Part, Parts, piece_key
+from gpcert.experiments.base import Experiment, Piece, Rows, Sources, experiment_named
 from gpcert.experiments.pictures import save
-from gpcert.experiments.results import ExperimentResult
-from gpcert.experiments.sources import Sources
+from gpcert.experiments.results import Environment, ExperimentResult, write_whole
 from gpcert.extras import optional
 from gpcert.json_text import from_json, to_json
+
+FORMAT = "gpcert-part-1"
+LEFT_OUT = ("cli", "plots", "report", "testing")
+"""Rooms of the package on which no number of an experiment depends."""
+
+
+@cache
+def code_digest() -> str:
+    """SHA-256 of the package's source: a part computed by other code is not used again.
+
+    >>> len(code_digest())
+    64
+    """
+    root = Path(gpcert.__file__).parent
+    found = hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        place = path.relative_to(root)
+        if place.parts[0] not in LEFT_OUT:
+            found.update(f"{place.as_posix()} ".encode())
+            found.update(path.read_bytes())
+    return found.hexdigest()
+
+
+def piece_key(experiment: str, settings: Any, piece: Piece, data: Mapping[str, str]) -> str:
+    """What the rows of a piece depend on: settings, arguments, data, version and code."""
+    content = {
+        "experiment": experiment,
+        "settings": asdict(settings),
+        "piece": piece.name,
+        "arguments": dict(piece.arguments),
+        "data": {name: data[name] for name in piece.data},
+        "gpcert": package_version(),
+        "code": code_digest(),
+    }
+    return hashlib.sha256(to_json(content).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Part:
+    """The rows of one finished piece, and the CPU seconds that it took."""
+
+    rows: Rows
+    seconds: float
+
+    @staticmethod
+    def read(path: Path, key: str) -> Part | None:
+        """The finished piece; None if there is none, or a file that is not wholly what it should
+        be: then it is computed again."""
+        try:
+            found = from_json(path.read_text(encoding="utf-8"))
+            if (found["format"], found["key"]) != (FORMAT, key):
+                return None
+            return Part(dict(found["rows"]), float(found["seconds"]))
+        except (InputError, FileNotFoundError, KeyError, TypeError, ValueError):
+            return None
+
+    def write(self, path: Path, key: str) -> None:
+        """Save a piece; a kill leaves the whole file or none."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        content = {"format": FORMAT, "key": key, "seconds": self.seconds, "rows": self.rows}
+        write_whole(path, to_json(content))
+
+
+def environment(data: Mapping[str, str], random_state: int) -> Environment:
+    """Of this process; `data` are digests by name.
+
+    >>> environment({}, 0).random_state
+    0
+    """
+    return Environment(
+        gpcert=f"{package_version()} (code {code_digest()[:12]})",
+        python=platform.python_version(),
+        numpy=version("numpy"),
+        scipy=version("scipy"),
+        sklearn=version("scikit-learn"),
+        machine=f"{platform.system()} {platform.machine()}",
+        cpu=cpu_model(),
+        cores=os.cpu_count() or 1,
+        data=dict(data),
+        random_state=random_state,
+        date=datetime.datetime.now(datetime.UTC).date().isoformat(),
+    )
+
+
+def cpu_model() -> str:
+    """The processor by its name, where the system tells it."""
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        for line in info.read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
 
 
 def reproduce(
@@ -58,21 +154,45 @@ def reproduce(
     sources = Sources(None if data is None else str(data))
     place = Path(output) / experiment.name
     pieces = experiment.work(scale)
-    names = sorted({each for piece in pieces for each in piece.data})
-    digests = {name: sources.digest(name) for name in names}
+    used = sorted({each for piece in pieces for each in piece.data})
+    digests = {each: sources.digest(each) for each in used}
     keys = [piece_key(experiment.name, settings, piece, digests) for piece in pieces]
-    found = _finished(
-        experiment, scale, sources, (pieces, keys, Parts(place / "parts")), (n_jobs, progress)
-    )
+    # a file's name has the piece's key in it, so that rows of other settings, data or code are
+    # never taken for these, and quick and full runs share a folder
+    pairs = zip(pieces, keys, strict=True)
+    paths = [place / "parts" / f"{piece.name}.{key[:16]}.json" for piece, key in pairs]
+    found = dict(enumerate(map(Part.read, paths, keys)))
+    missing = [k for k, part in found.items() if part is None]
+    arguments = [(experiment.name, scale, dict(pieces[k].arguments), sources) for k in missing]
+    total, start, spent = sum(pieces[k].cost for k in missing), time.perf_counter(), 0.0
+
+    def told(left: str) -> str:
+        done = sum(part is not None for part in found.values())
+        return f"{experiment.name}: {done} of {len(pieces)} pieces, time left: {left}"
+
+    with progress_line(sys.stderr.isatty() if progress is None else progress) as line:
+        line.show(told("not known yet"))  # the first piece may take minutes
+        for number, part in numbered_results(_compute, arguments, n_jobs, at_once=True):
+            k = missing[number]
+            # this process writes the files: workers on other machines need no common disk
+            part.write(paths[k], keys[k])
+            found[k], spent = part, spent + pieces[k].cost
+            line.show(told(f"{(time.perf_counter() - start) * (total / spent - 1.0):.0f} s"))
+    finished = [part for part in found.values() if part is not None]
+    rows: Rows = {}
+    for part in finished:
+        for table, own in part.rows.items():
+            rows.setdefault(table, []).extend(own)
     result = ExperimentResult(
         experiment=experiment.name,
         title=experiment.title,
         scale=scale,
-        command=command(experiment.name, scale, data),
+        # the folder of the data is nobody's business
+        command=f"gpcert reproduce {name} --{scale}" + ("" if data is None else " --data DIR"),
         settings=from_json(to_json(asdict(settings))),
         environment=environment(digests, experiment.random_state),
-        seconds=sum(part.seconds for part in found),
-        tables=experiment.tables(scale, _joined(found)),
+        seconds=sum(part.seconds for part in finished),
+        tables=experiment.tables(scale, rows),
     )
     return _written(experiment, result, place)
 
@@ -89,47 +209,6 @@ def redraw(name: str, output: str | Path = "results") -> ExperimentResult:
     return _written(experiment, ExperimentResult.read(place), place)
 
 
-def command(name: str, scale: str, data: str | Path | None) -> str:
-    """The line that makes a result; the folder of the data is nobody's business.
-
-    >>> command("safety", "full", "/home/me/data")
-    'gpcert reproduce safety --full --data DIR'
-    """
-    return f"gpcert reproduce {name} --{scale}" + ("" if data is None else " --data DIR")
-
-
-def _finished(
-    experiment: Experiment,
-    scale: str,
-    sources: Sources,
-    work: tuple[Sequence[Piece], Sequence[str], Parts],
-    how: tuple[int | None, bool | None],
-) -> list[Part]:
-    """The parts of all pieces: those on disk, and the others computed and saved one by one.
-
-    This process writes the files, so that workers on other machines need no common disk.
-    """
-    pieces, keys, parts = work
-    n_jobs, progress = how
-    found = {k: parts.read(pieces[k].name, keys[k]) for k in range(len(pieces))}
-    missing = [k for k, part in found.items() if part is None]
-    arguments = [(experiment.name, scale, dict(pieces[k].arguments), sources) for k in missing]
-    total, start, spent = sum(pieces[k].cost for k in missing), time.perf_counter(), 0.0
-
-    def told(left: str) -> str:
-        done = sum(part is not None for part in found.values())
-        return f"{experiment.name}: {done} of {len(pieces)} pieces, time left: {left}"
-
-    with progress_line(sys.stderr.isatty() if progress is None else progress) as line:
-        line.show(told("not known yet"))  # the first piece may take minutes
-        for number, part in numbered_results(_compute, arguments, n_jobs, at_once=True):
-            k = missing[number]
-            parts.write(pieces[k].name, keys[k], part)
-            found[k], spent = part, spent + pieces[k].cost
-            line.show(told(f"{(time.perf_counter() - start) * (total / spent - 1.0):.0f} s"))
-    return [part for part in found.values() if part is not None]
-
-
 def _compute(name: str, scale: str, arguments: Mapping[str, Any], sources: Sources) -> Part:
     """One piece, wherever it runs: by its experiment's name, as functions need not travel.
 
@@ -142,15 +221,6 @@ def _compute(name: str, scale: str, arguments: Mapping[str, Any], sources: Sourc
         rows = experiment.compute(experiment.settings_of(scale), arguments, sources)
     plain = from_json(to_json(rows))  # as a resumed run reads them
     return Part(plain, time.thread_time() - start)
-
-
-def _joined(parts: Sequence[Part]) -> Rows:
-    """The rows of all pieces by table, in the order of the pieces."""
-    found: Rows = {}
-    for part in parts:
-        for table, rows in part.rows.items():
-            found.setdefault(table, []).extend(rows)
-    return found
 
 
 def _written(experiment: Experiment, result: ExperimentResult, place: Path) -> ExperimentResult:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 import gpcert
-from gpcert.experiments.base import Experiment, Rows, Tables
+from gpcert.experiments.base import Experiment, Rows, Sources, Tables
 from gpcert.experiments.fits import ball_words, fit_cells, labelled, trained
 from gpcert.experiments.pictures import panels, shared_legend
 from gpcert.experiments.results import Finding, ResultFigure
-from gpcert.experiments.sources import Sources
-from gpcert.experiments.statistics import bootstrap, exceeds, opposite, share
+from gpcert.experiments.statistics import answer, bootstrap, exceeds, opposite, share
 from gpcert.extras import Figure
 from gpcert.plots.curves import plot_safety
 
@@ -90,25 +89,22 @@ def _summary(curve: gpcert.SafetyCurve) -> dict[str, Any]:
     }
 
 
-def findings(tables: Tables) -> list[Finding]:
+def findings(tables: Tables) -> Iterator[Finding]:
     """The claims about the attack, each as a share of all points that have a counter-example."""
-    found = []
     for data, table in tables["points"].groups("data").items():
         label = labelled(data)
         unsafe = [row for row in table.records() if row["first unsafe"] is not None]
-        found.append(
-            Finding(
-                f"{label}: counter-examples are found within the largest radius",
-                "at the one point shown",
-                f"at {len(unsafe)} of {len(table.rows)} points",
-                "yes" if unsafe else "no",
-            )
+        yield Finding(
+            f"{label}: counter-examples are found within the largest radius",
+            SHOWN,
+            f"at {len(unsafe)} of {len(table.rows)} points",
+            "yes" if unsafe else "no",
         )
         if unsafe:
-            found.append(_about_attack(label, PAPER[data], unsafe))
-    return found
+            yield _about_attack(label, PAPER[data], unsafe)
 
 
+SHOWN = "at the one point shown"
 PAPER = {
     "synthetic2d": "misses",
     "synthetic2d-published": "misses",
@@ -126,13 +122,12 @@ NEGLIGIBLE = 0.02
 
 def _about_attack(label: str, paper: str, unsafe: list[dict[str, Any]]) -> Finding:
     missed = share([row["first attacked"] is None for row in unsafe])
-    shown = "at the one point shown"
     if paper == "misses":
         return Finding(
             f"{label}: GPFGS misses counter-examples at every radius",
-            shown,
+            SHOWN,
             f"share {missed} of {len(unsafe)} points",
-            "yes" if missed.value > 0 else ("no" if missed.high < FEW else "unclear"),
+            answer(missed.value > 0, missed.high < FEW),
             "yes: there are such points, whose counter-examples are proved; no: there is none, "
             f"and the interval excludes that {FEW:.0%} are such",
         )
@@ -140,14 +135,14 @@ def _about_attack(label: str, paper: str, unsafe: list[dict[str, Any]]) -> Findi
     if paper == "underestimates":
         return Finding(
             f"{label}: GPFGS underestimates the worst case",
-            shown,
+            SHOWN,
             f"median difference in probability {gap}; never successful: {missed}",
             exceeds(gap, NEGLIGIBLE),
             f"yes: the interval of the median lies above {NEGLIGIBLE}",
         )
     return Finding(
         f"{label}: the model is locally linear, GPFGS does as well as the search",
-        shown,
+        SHOWN,
         f"median difference in probability {gap}",
         opposite(exceeds(gap, NEGLIGIBLE)),
         f"yes: the interval of the median lies below {NEGLIGIBLE}",
@@ -171,8 +166,7 @@ def draw(tables: Tables) -> Figure:
             first_unsafe=row["first unsafe"],
         )
         ax.set_title(f"{labelled(row['data'])}, test point {row['point']}")
-    shared_legend(figure)
-    return figure
+    return shared_legend(figure)
 
 
 EXPERIMENT = Experiment(

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 import gpcert
-from gpcert.experiments.base import Experiment, Piece, Rows, Tables
+from gpcert.experiments.base import Experiment, Piece, Row, Rows, Sources, Tables
 from gpcert.experiments.pictures import logarithmic, panels
 from gpcert.experiments.results import Finding, ResultFigure, ResultTable
-from gpcert.experiments.sources import Sources
 from gpcert.experiments.statistics import Estimate, bootstrap, exceeds, opposite
 from gpcert.extras import Figure
 from gpcert.kernels import SquaredExponential
@@ -89,47 +88,38 @@ def _model(train: int, features: int, settings: Settings) -> tuple[gpcert.Poster
     return model.posterior_, X[train:]
 
 
-def summary(tables: Tables) -> Rows:
+def summary(tables: Tables) -> Iterator[tuple[str, Row]]:
     """Medians over the points."""
-    medians = []
     for (axis, value), found in tables["times"].groups("axis", "value").items():
-        medians.append(
-            {
-                "axis": axis,
-                "value": value,
-                **bootstrap(found.numbers("seconds")).cells("median seconds"),
-                "median boxes": float(np.median(found.numbers("boxes"))),
-                "converged": float(np.mean(found.numbers("converged"))),
-            }
-        )
-    return {"medians": medians}
+        row = {"axis": axis, "value": value}
+        row |= bootstrap(found.numbers("seconds")).cells("median seconds")
+        row["median boxes"] = float(np.median(found.numbers("boxes")))
+        yield "medians", {**row, "converged": float(np.mean(found.numbers("converged")))}
 
 
-def findings(tables: Tables) -> list[Finding]:
+def findings(tables: Tables) -> Iterator[Finding]:
     """Orders of growth: the slope of log seconds against log N, and of log boxes against d."""
     times = tables["times"]
     train = times.where(axis="train")
     slope = _slope(train.distinct("value"), train, "seconds", np.log)
     last = _slope(train.distinct("value")[-2:], train, "seconds", np.log)
+    yield Finding(
+        "A range costs less than the third power of the training points",
+        "cubic for the paper's variance programs",
+        f"seconds grow as N to the power {slope} over all N, {last} over the last step",
+        opposite(exceeds(last, 3.0)),
+        "least squares of log seconds on log N; yes: the interval of the last step, where "
+        "fixed costs count least, lies below 3",
+    )
     features = times.where(axis="features")
     boxes = _slope(features.distinct("value"), features, "boxes", np.asarray)
-    return [
-        Finding(
-            "A range costs less than the third power of the training points",
-            "cubic for the paper's variance programs",
-            f"seconds grow as N to the power {slope} over all N, {last} over the last step",
-            opposite(exceeds(last, 3.0)),
-            "least squares of log seconds on log N; yes: the interval of the last step, where "
-            "fixed costs count least, lies below 3",
-        ),
-        Finding(
-            "Boxes grow exponentially with the features in the worst case",
-            "worst case exponential",
-            f"log boxes grow by {boxes} per feature at this radius",
-            exceeds(boxes, 0.0),
-            "yes: the interval of the slope lies above 0; a no does not contradict a worst case",
-        ),
-    ]
+    yield Finding(
+        "Boxes grow exponentially with the features in the worst case",
+        "worst case exponential",
+        f"log boxes grow by {boxes} per feature at this radius",
+        exceeds(boxes, 0.0),
+        "yes: the interval of the slope lies above 0; a no does not contradict a worst case",
+    )
 
 
 def _slope(values: list[float], times: ResultTable, what: str, scale: Any) -> Estimate:

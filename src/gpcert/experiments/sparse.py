@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 import numpy as np
 
-from gpcert.experiments.base import Experiment, Piece, Rows, Tables
-from gpcert.experiments.deltas import delta_rows, deltas_of
-from gpcert.experiments.fits import fit_cells, fitted, labelled
+from gpcert.experiments.base import Experiment, Piece, Row, Rows, Sources, Tables
+from gpcert.experiments.fits import delta_study, deltas_of, labelled
 from gpcert.experiments.pictures import panels, shared_legend
 from gpcert.experiments.results import Finding, ResultFigure
-from gpcert.experiments.sources import Sources, subset
 from gpcert.experiments.statistics import Estimate, answer, bootstrap, exceeds, opposite
 from gpcert.extras import Axes, Figure
-from gpcert.plots.points import plot_boxes
+from gpcert.plots.curves import plot_boxes
 
 METHODS = ("fic", "dtc", "var")
 KEY = ("data", "method", "train", "inducing")
@@ -61,27 +59,16 @@ def pieces(settings: Settings) -> list[Piece]:
 
 def compute(settings: Settings, arguments: Mapping[str, Any], sources: Sources) -> Rows:
     """One model, and delta at every point."""
-    key = {name: arguments[name] for name in KEY}
-    data = subset(sources.load(key["data"]), key["train"], settings.test, settings.random_state)
-    model = fitted(
-        data,
-        settings.epochs,
-        settings.random_state,
-        inference="ep",
-        sparse=key["method"],
-        n_inducing=key["inducing"],
-    )
-    deltas = delta_rows(model, key["data"], data.X_test[: settings.points], settings, key)
-    return {"models": [{**key, **fit_cells(model, data)}], "deltas": deltas}
+    kind = {"inference": "ep", "sparse": arguments["method"], "n_inducing": arguments["inducing"]}
+    train, epochs = arguments["train"], settings.epochs
+    return delta_study(settings, sources, arguments, train, epochs, **kind)
 
 
-def summary(tables: Tables) -> Rows:
+def summary(tables: Tables) -> Iterator[tuple[str, Row]]:
     """The models with their mean delta."""
-    models = []
     for row in tables["models"].records():
         values = deltas_of(tables["deltas"], **{name: row[name] for name in KEY})
-        models.append({**row, **bootstrap(values, np.mean).cells("mean delta")})
-    return {"models": models}
+        yield "models", {**row, **bootstrap(values, np.mean).cells("mean delta")}
 
 
 class _Grid:
@@ -114,14 +101,14 @@ class _Grid:
         return max(row["accuracy"] for row in self.models if row["train"] == self.train[-1]) - few
 
 
-def findings(tables: Tables) -> list[Finding]:
+def findings(tables: Tables) -> Iterator[Finding]:
     """The claims of Section 6.3, one by one."""
-    found = []
     for data in tables["models"].distinct("data"):
         grids = [_Grid(tables, data, method) for method in METHODS]
-        falls = [_training(data, method, g) for method, g in zip(METHODS, grids, strict=True)]
-        found += [_accuracy(data, grids), *falls, _inducing(data, grids)]
-    return found
+        yield _accuracy(data, grids)
+        for method, grid in zip(METHODS, grids, strict=True):
+            yield _training(data, method, grid)
+        yield _inducing(data, grids)
 
 
 GAINS = {"mnist38": "about 2 %", "fashion-ts": "about 6 %", "digits38": "about 2 % (MNIST38)"}
@@ -183,8 +170,7 @@ def draw(tables: Tables) -> Figure:
     figure, each = panels(product(METHODS, names), columns=len(names))
     for ax, (method, data) in each:
         _panel(ax, _Grid(tables, data, method), f"{labelled(data)}, {method.upper()}")
-    shared_legend(figure, columns=3)
-    return figure
+    return shared_legend(figure, columns=3)
 
 
 def _panel(ax: Axes, grid: _Grid, title: str) -> None:

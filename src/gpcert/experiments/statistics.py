@@ -55,10 +55,11 @@ def bootstrap(
     return Estimate(float(statistic(rows[None], axis=1)[0]), float(low), float(high))
 
 
-def median_cells(values: Any, name: str, low: str = "low", high: str = "high") -> dict[str, Any]:
-    """The cells of a median, empty where there are no values."""
+def median_cells(values: Any, name: str, end: str = "") -> dict[str, Any]:
+    """The cells of a median and its ends (`end` before their names), empty where there are no
+    values."""
     found = bootstrap(values) if len(values) else (None, None, None)
-    return dict(zip((name, low, high), found, strict=True))
+    return dict(zip((name, f"{end}low", f"{end}high"), found, strict=True))
 
 
 def share(successes: Any) -> Estimate:

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 import gpcert
-from gpcert.experiments.base import Experiment, Rows, Tables
-from gpcert.experiments.fits import Case, labelled, trained
+from gpcert.experiments.base import Experiment, Row, Rows, Sources, Tables
+from gpcert.experiments.fits import Case, image_shape, labelled, trained
 from gpcert.experiments.pictures import panels
-from gpcert.experiments.pixels import image_shape
 from gpcert.experiments.results import ResultFigure
-from gpcert.experiments.sources import Sources
 from gpcert.experiments.statistics import median_cells
 from gpcert.explain import Reason, contrastive, sufficient
 from gpcert.extras import Figure
-from gpcert.plots.reasons import plot_kept_pixels
+from gpcert.plots.explanations import plot_kept_pixels
 
 QUESTIONS = {"sufficient": sufficient, "contrastive": contrastive}
 SHOWN = 2
@@ -75,21 +73,13 @@ def _pixels(x: np.ndarray, found: Reason) -> list[dict[str, Any]]:
     ]
 
 
-def summary(tables: Tables) -> Rows:
+def summary(tables: Tables) -> Iterator[tuple[str, Row]]:
     """Sizes of the reasons."""
-    sizes = []
-    for key, own in tables["reasons"].groups("data", "what", "radius").items():
+    for (data, what, radius), own in tables["reasons"].groups("data", "what", "radius").items():
         known = [count for count in own.column("pixels") if count is not None]
-        sizes.append(
-            {
-                **dict(zip(("data", "what", "radius"), key, strict=True)),
-                "images": len(own.rows),
-                "with a reason": len(known),
-                **median_cells(known, "median pixels"),
-                "proved minimal": own.column("maybe superfluous").count(0),
-            }
-        )
-    return {"sizes": sizes}
+        row = {"data": data, "what": what, "radius": radius, "images": len(own.rows)}
+        row |= {"with a reason": len(known), **median_cells(known, "median pixels")}
+        yield "sizes", {**row, "proved minimal": own.column("maybe superfluous").count(0)}
 
 
 def draw(tables: Tables) -> Figure:

@@ -1,12 +1,11 @@
 """Explanations with proof: what moves a prediction, and which features decide it."""
 
-from gpcert.explain.attribution import Attribution
+from gpcert.explain.attribution import Attribution, lime
 from gpcert.explain.effects import Effects, effects
-from gpcert.explain.lime_weights import lime
 from gpcert.explain.pixels import PixelBudget, PixelBudgetTable, pixel_budget
+from gpcert.explain.rankings import salient_features
 from gpcert.explain.reason_record import Reason, ReasonTable
 from gpcert.explain.reasons import contrastive, sufficient
-from gpcert.explain.salient import salient_features
 
 __all__ = [
     "effects",

@@ -1,4 +1,5 @@
-"""What is special about the arguments of `gpcert.explain`; the rest is `gpcert.api.words`."""
+"""What is special about the arguments of `gpcert.explain`, and names of features and outputs; the
+rest is `gpcert.api.words`."""
 
 from __future__ import annotations
 
@@ -7,13 +8,55 @@ from typing import Any
 
 import numpy as np
 
+from gpcert.api.ranges import same_label
 from gpcert.api.regions import Where
 from gpcert.api.words import read_x
 from gpcert.committee import Model
 from gpcert.errors import InputError
 from gpcert.frames import row_labels
 from gpcert.regions import Ball, Box, Region
-from gpcert.regions.base import check_domain, check_radius
+from gpcert.regions.shapes import check_domain, check_radius
+
+MOST_SHOWN = 8
+"""Features that a text names before it only counts them."""
+
+
+def named(names: tuple[str, ...] | None, dim: int) -> tuple[str, ...]:
+    """The model's names of its features, or x0, x1, ...
+
+    >>> named(None, 2), named(("age", "bmi"), 2)
+    (('x0', 'x1'), ('age', 'bmi'))
+    """
+    return tuple(f"x{j}" for j in range(dim)) if names is None else tuple(map(str, names))
+
+
+def shown(names: tuple[str, ...]) -> str:
+    """A few names, and how many more there are.
+
+    >>> shown(("a", "b")), shown(())
+    ('a, b', 'none')
+    """
+    if not names:
+        return "none"
+    if len(names) <= MOST_SHOWN:
+        return ", ".join(names)
+    return ", ".join(names[:MOST_SHOWN]) + f", ... ({len(names)} in all)"
+
+
+def output_index(outputs: Sequence[Any], output: Any, classes: bool) -> int:
+    """Which of the outputs a label means. None is the only one, or the second of two classes.
+
+    >>> output_index(("no", "yes"), None, True), output_index(("no", "yes"), "no", True)
+    (1, 0)
+    """
+    if output is None and (len(outputs) == 1 or (classes and len(outputs) == 2)):
+        return len(outputs) - 1
+    for index, label in enumerate(outputs):
+        if output is not None and same_label(label, output):
+            return index
+    got = "none" if output is None else repr(output)
+    raise InputError(f"output: expected one of {list(outputs)}, got {got}")
+
 
 Moves = tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray] | None]
 """Features that move (F,), how far (F,), and the ends of the valid inputs."""

@@ -22,13 +22,11 @@ from gpcert.certificates.record import Searched
 from gpcert.certificates.text import MOST_ROWS, Shown, interval_text
 from gpcert.committee import Model
 from gpcert.errors import InputError
-from gpcert.explain.arguments import read_moves, read_some
+from gpcert.explain.arguments import named, read_moves, read_some
 from gpcert.explain.attribution import PerFeature
-from gpcert.explain.names import named
 from gpcert.explain.predictions import features_seen
 from gpcert.explain.sides import Effort, Intervals, Sides, one_sided_ranges
 from gpcert.extras import optional
-from gpcert.posterior import Posterior
 from gpcert.rounding import TINY, gamma
 from gpcert.search import StopReason
 
@@ -261,19 +259,15 @@ def _tolerances(question: RangeQuestion, model: Model, tol: float | None) -> np.
     if question.quantity == "probability":
         return np.full(count, DEFAULT_TOLERANCE)
     power = 2 if question.quantity == "variance" else 1
-    found = np.concatenate([_prior_deviations(member) for member in model.members])
+    found = []  # per member (m,): about the largest prior deviation at the model's points
     with np.errstate(over="ignore", under="ignore"):
-        spread = np.broadcast_to(found**power, (count,))
+        for member in model.members:
+            unit = member.unit  # the variance may be beyond float64 where products with it are not
+            prior = math.sqrt(float(np.max(unit.kernel.diagonal(unit.points))))
+            found.append(np.ldexp(member.scale * prior, unit.exponent // 2))
+        spread = np.broadcast_to(np.concatenate(found) ** power, (count,))
     limits = np.finfo(float)
     return np.clip(DEFAULT_TOLERANCE * spread, limits.tiny, limits.max)
-
-
-def _prior_deviations(posterior: Posterior) -> np.ndarray:
-    """(m,): about the largest at the model's points."""
-    unit = posterior.unit  # the variance may be beyond float64 where products with it are not
-    prior = math.sqrt(float(np.max(unit.kernel.diagonal(unit.points))))
-    with np.errstate(over="ignore", under="ignore"):
-        return np.ldexp(posterior.scale * prior, unit.exponent // 2)
 
 
 def _differences(sides: Sides, quantity: str) -> tuple[np.ndarray, np.ndarray]:

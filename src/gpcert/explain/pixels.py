@@ -241,11 +241,20 @@ class _Search:
         try:
             for beta in betas:
                 self.at(beta)
-            return _least_beta(self)
+            high = self._least_known()
+            low = max([beta for beta in self.known if high is None or beta < high], default=-1)
+            while high is not None and high - low > 1:  # regions are nested, so it is bisected
+                middle = (low + high) // 2
+                low, high = (low, middle) if self.flips(middle) else (middle, high)
+            return high
         except KeyboardInterrupt:
             if not self.known:
                 raise
-            return min((beta for beta in self.known if self.flips(beta)), default=None)
+            return self._least_known()
+
+    def _least_known(self) -> int | None:
+        """The fewest pixels with a known adversarial image."""
+        return min((beta for beta in self.known if self.flips(beta)), default=None)
 
     def at(self, beta: int) -> SearchResult:
         """The least gap with the first beta features free."""
@@ -273,16 +282,3 @@ def _betas(betas: Sequence[int] | None, most: int) -> list[int]:
     if given.max() > most:
         raise InputError(f"betas: expected at most {most} pixels, as many as may move")
     return sorted({int(beta) for beta in given})
-
-
-def _least_beta(search: _Search) -> int | None:
-    """The fewest pixels with a known adversarial image: regions are nested, so it is bisected."""
-    flipping = [beta for beta in search.known if search.flips(beta)]
-    if not flipping:
-        return None
-    high = min(flipping)
-    low = max([beta for beta in search.known if beta < high], default=-1)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if search.flips(middle) else (middle, high)
-    return high

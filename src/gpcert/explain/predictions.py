@@ -8,10 +8,9 @@ import numpy as np
 
 from gpcert.api.rules import decision_candidates
 from gpcert.attacks import Decision
-from gpcert.attacks.functions import PlainFunction, plain_function
+from gpcert.attacks.functions import plain_function
 from gpcert.committee import Committee, Model
 from gpcert.likelihoods import ClassLikelihood
-from gpcert.posterior import Posterior
 from gpcert.quantities import Mean
 from gpcert.regions import Region
 from gpcert.several import Outputs
@@ -57,12 +56,11 @@ def features_seen(model: Model) -> np.ndarray:
     >>> features_seen(Posterior(kernel, [[0.0, 0.0, 0.0]], [1.0])).tolist()
     [True, False, True]
     """
-    return np.any([_seen(member) for member in model.members], axis=0)
-
-
-def _seen(member: Posterior) -> np.ndarray:
-    found = member.kernel.features_seen(member.points.shape[1]) | np.any(member.slope, axis=0)
-    return found if member.features is None else np.any(member.features.matrix[found], axis=0)
+    seen = np.zeros(model.dim, dtype=bool)
+    for member in model.members:
+        own = member.kernel.features_seen(member.points.shape[1]) | np.any(member.slope, axis=0)
+        seen |= own if member.features is None else np.any(member.features.matrix[own], axis=0)
+    return seen
 
 
 def decision_gradient(model: Model, x: np.ndarray) -> np.ndarray:
@@ -71,14 +69,12 @@ def decision_gradient(model: Model, x: np.ndarray) -> np.ndarray:
     For two classes, and in regression, that of the (first) latent mean: it has the direction in
     which the decision changes.
     """
-    return _function(model, x)(x[None])[1][0]
-
-
-def _function(model: Model, x: np.ndarray) -> PlainFunction:
-    if not isinstance(model, Committee) and not isinstance(model.likelihood, ClassLikelihood):
-        return plain_function(model, Mean(0, 1))
-    rule = decision_candidates(model, x, Decision()).guess  # an order needs no proof
-    return rule.goal.function(rule.model)
+    if isinstance(model, Committee) or isinstance(model.likelihood, ClassLikelihood):
+        rule = decision_candidates(model, x, Decision()).guess  # an order needs no proof
+        function = rule.goal.function(rule.model)
+    else:
+        function = plain_function(model, Mean(0, 1))
+    return function(x[None])[1][0]
 
 
 def importance_by_gradient(model: Model, x: np.ndarray, region: Region) -> np.ndarray:

@@ -11,9 +11,9 @@ from gpcert.certificates import Interval, Status
 from gpcert.certificates.record import COST, RecordTable, Searched, cells_of
 from gpcert.certificates.text import Shown, region_text
 from gpcert.errors import InputError
-from gpcert.explain.names import shown
+from gpcert.explain.arguments import shown
 from gpcert.extras import Axes, DataFrame, optional
-from gpcert.plots.reasons import plot_kept_features, plot_kept_pixels
+from gpcert.plots.explanations import plot_kept_features, plot_kept_pixels
 from gpcert.search import StopReason
 
 
@@ -68,19 +68,11 @@ class Reason(Searched, kind="reason"):
     def to_frame(self) -> DataFrame:
         """One row per step."""
         pandas = optional("pandas", "to_frame")
-        return pandas.DataFrame(
-            [
-                {
-                    "free": len(step.free),
-                    "status": step.status.name,
-                    "margin_lower": step.margin.lower,
-                    "margin_upper": step.margin.upper,
-                    "boxes": step.boxes,
-                    "seconds": step.seconds,
-                }
-                for step in self.steps
-            ]
-        )
+        rows = [
+            {"free": len(step.free), **cells_of(step, "status margin boxes seconds")}
+            for step in self.steps
+        ]
+        return pandas.DataFrame(rows)
 
     def plot(self, ax: Axes | None = None, *, shape: tuple[int, int] | None = None) -> Axes:
         """The image of this shape with the pixels of the reason marked; without a shape the

@@ -1,4 +1,5 @@
-"""Smallest reasons: sets of features that prove a decision, or that alone can change it.
+"""Smallest reasons: sets of features that prove a decision, or that alone can change it, found by
+deletion in blocks.
 
 Proofs: docs/mathematics.md, statement 15.3.
 """
@@ -6,7 +7,7 @@ Proofs: docs/mathematics.md, statement 15.3.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Unpack
 
@@ -22,13 +23,60 @@ from gpcert.certificates import Certificate, Status
 from gpcert.certificates.schema import like
 from gpcert.committee import Model
 from gpcert.errors import InputError
-from gpcert.explain.arguments import read_order, region_around, with_free
-from gpcert.explain.names import named
+from gpcert.explain.arguments import named, read_order, region_around, with_free
 from gpcert.explain.predictions import importance_by_gradient
 from gpcert.explain.reason_record import Reason, Step
-from gpcert.explain.subsets import Answer, MinimalSubset, minimal_subset
 from gpcert.regions import Region
 from gpcert.search import Budget, StopReason
+
+Answer = bool | None
+"""Whether the property holds; None where it was not decided."""
+
+
+@dataclass
+class MinimalSubset:
+    """`kept`, for which the property holds; without any one of `needed` it is proved not to.
+
+    `undecided` are the kept items for which nobody knows: kept = needed + undecided.
+    """
+
+    kept: list[int]
+    needed: list[int] = field(default_factory=list)
+    undecided: list[int] = field(default_factory=list)
+
+
+def minimal_subset(order: Sequence[int], holds: Callable[[list[int]], Answer]) -> MinimalSubset:
+    """Drop what can be dropped from `order`, for which the property is known to hold.
+
+    `holds` must be monotone: true of a set, it is true of every larger one. Blocks are tried whole
+    and halved where that fails (a dichotomic search), the first items of `order` first: put those
+    first that are likeliest to be superfluous.
+
+    Minimality: an item is kept for good when `kept - {item}` was proved not to have the property.
+    The final set is a subset of that `kept`, so without the item it does not have it either.
+
+    >>> found = minimal_subset([3, 1, 0, 2], lambda s: {0, 2} <= set(s))
+    >>> sorted(found.kept), found.undecided
+    ([0, 2], [])
+    """
+    found = MinimalSubset(list(order))
+    blocks = [list(order)]
+    while blocks:
+        block = blocks.pop()
+        if not block:
+            continue
+        out = set(block)
+        without = [item for item in found.kept if item not in out]
+        answer = holds(without)
+        if answer is True:
+            found.kept = without
+        elif len(block) == 1:
+            (found.needed if answer is False else found.undecided).append(block[0])
+        else:
+            middle = len(block) // 2
+            blocks += [block[middle:], block[:middle]]  # the first half is taken next
+    return found
+
 
 STEP_SHARE = 1.0 / 12.0
 """Part of the whole time that one step may take: an undecided one would take all of it."""
@@ -75,24 +123,20 @@ def sufficient(
     """
     with progress_line(words.get("progress")) as line:
         search = _search(model, x, Where.read(words, radius, region), words, line)
-        return _sufficient(search, search.ordered(order))
+        items = search.ordered(order)
+        if search.status([]) is not Status.ROBUST:
+            if search.stopped:
+                raise KeyboardInterrupt
+            raise InputError(
+                "x: the decision at x itself is not proved (it lies within rounding of its "
+                "boundary), so no set of features can prove it"
+            )
 
+        def holds(kept: list[int]) -> Answer:
+            stay = set(kept)
+            return search.proved(Status.ROBUST, [j for j in items if j not in stay])
 
-def _sufficient(search: _Search, items: list[int]) -> Reason:
-    if search.status([]) is not Status.ROBUST:
-        if search.stopped:
-            raise KeyboardInterrupt
-        raise InputError(
-            "x: the decision at x itself is not proved (it lies within rounding of its boundary), "
-            "so no set of features can prove it"
-        )
-
-    def holds(kept: list[int]) -> Answer:
-        stay = set(kept)
-        status = search.status([j for j in items if j not in stay])
-        return {Status.ROBUST: True, Status.NOT_ROBUST: False, Status.UNKNOWN: None}[status]
-
-    return search.reason("sufficient", minimal_subset(items, holds), items)
+        return search.reason("sufficient", minimal_subset(items, holds), items)
 
 
 @verb
@@ -110,8 +154,7 @@ def contrastive(
     `Reason.counterexample` differs from x in these features only and is decided otherwise. Minimal:
     for each of them it is proved that the others alone cannot flip the decision in the region, but
     for those in `Reason.undecided`. Where the region holds no other decision at all (proved, or not
-    decided) `Reason.found` is False. Arguments as in `sufficient`, 60
-    seconds by default.
+    decided) `Reason.found` is False. Arguments as in `sufficient`, 60 seconds by default.
 
     Example
     -------
@@ -125,24 +168,16 @@ def contrastive(
     """
     with progress_line(words.get("progress")) as line:
         search = _search(model, x, Where.read(words, radius, region), words, line)
-        return _contrastive(search, search.ordered(order))
-
-
-def _contrastive(search: _Search, items: list[int]) -> Reason:
-    whole = search.status(items)
-    if whole is not Status.NOT_ROBUST:
-        nothing = MinimalSubset([], [], [] if whole is Status.ROBUST else list(items))
-        return search.reason("contrastive", nothing, items)
-    # what the first counter-example does not change is not needed; the rest is tried
-    changed = search.changed()
-
-    def holds(moved: list[int]) -> Answer:
-        status = search.status(moved)
-        return {Status.ROBUST: False, Status.NOT_ROBUST: True, Status.UNKNOWN: None}[status]
-
-    start = [j for j in items if j in changed]
-    found = minimal_subset(start, holds)
-    return search.reason("contrastive", found, items)
+        items = search.ordered(order)
+        whole = search.status(items)
+        if whole is not Status.NOT_ROBUST:
+            nothing = MinimalSubset([], [], [] if whole is Status.ROBUST else list(items))
+            return search.reason("contrastive", nothing, items)
+        # what the first counter-example does not change is not needed; the rest is tried
+        changed, _ = search.known[-1]
+        start = [j for j in items if j in changed]
+        found = minimal_subset(start, lambda moved: search.proved(Status.NOT_ROBUST, moved))
+        return search.reason("contrastive", found, items)
 
 
 @dataclass(eq=False)
@@ -192,9 +227,10 @@ class _Search:
             self.known.append((moved, certificate))
         return certificate.status
 
-    def changed(self) -> frozenset[int]:
-        """What the last counter-example changed."""
-        return self.known[-1][0]
+    def proved(self, wanted: Status, free: list[int]) -> Answer:
+        """Whether the verdict with these features free is the wanted one or the opposite."""
+        status = self.status(free)
+        return None if status is Status.UNKNOWN else status is wanted
 
     def reason(self, kind: str, found: MinimalSubset, items: list[int]) -> Reason:
         """The record of what was found."""

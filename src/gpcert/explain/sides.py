@@ -174,7 +174,10 @@ def _by_sections(
     def unsolved(chunk: slice, reason: StopReason) -> SharedResult:
         return nothing_searched(goals, (len(rows[chunk]), 1), reason)
 
-    return _all(list(_chunks(len(rows), question.model)), solved, unsolved, effort, line)
+    largest = max(len(member.points) for member in question.model.members)
+    size = max(2, NUMBERS_AT_ONCE // largest)
+    chunks = [slice(k, min(k + size, len(rows))) for k in range(0, len(rows), size)]
+    return _all(chunks, solved, unsolved, effort, line)
 
 
 def _all(
@@ -226,12 +229,6 @@ def _all(
         except KeyboardInterrupt:
             stopped.set()
         return [future.result() for future in futures]
-
-
-def _chunks(count: int, model: Model) -> Iterator[slice]:
-    largest = max(len(member.points) for member in model.members)
-    size = max(2, NUMBERS_AT_ONCE // largest)
-    return (slice(k, min(k + size, count)) for k in range(0, count, size))
 
 
 def _by_regions(

@@ -6,7 +6,7 @@ from typing import Any
 
 from gpcert.kernels.active_dimensions import ActiveDimensions
 from gpcert.kernels.base import Kernel
-from gpcert.kernels.composite import Product, Sum
+from gpcert.kernels.composite import Product, Scale, Sum
 from gpcert.kernels.constant import Constant, White
 from gpcert.kernels.cosine import Cosine
 from gpcert.kernels.cosine_pair import CosinePair
@@ -16,7 +16,6 @@ from gpcert.kernels.linear import Linear, Polynomial
 from gpcert.kernels.matern import Matern
 from gpcert.kernels.periodic import Periodic
 from gpcert.kernels.rational_quadratic import RationalQuadratic
-from gpcert.kernels.scale import Scale
 from gpcert.kernels.spectral_mixture import GeneralisedSpectral, SpectralMixture
 from gpcert.kernels.squared_exponential import SquaredExponential
 from gpcert.registry import Registry

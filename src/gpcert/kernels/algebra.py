@@ -19,11 +19,10 @@ import numpy as np
 from gpcert.arrays import number_array
 from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
-from gpcert.kernels.composite import Composite, Product, Sum
+from gpcert.kernels.composite import Composite, Product, Scale, Sum
 from gpcert.kernels.constant import Constant, White
 from gpcert.kernels.periodic import Periodic
 from gpcert.kernels.rational_quadratic import RationalQuadratic
-from gpcert.kernels.scale import Scale
 from gpcert.kernels.squared_exponential import SquaredExponential
 
 HIGHEST_POWER = 16

@@ -1,5 +1,5 @@
-"""Sums of kernels (independent parts of one function), products (one modulates the other), and
-kernels with parameters of their own that are such an expression."""
+"""Sums of kernels (independent parts of one function), products (one modulates the other),
+multiples of one, and kernels with parameters of their own that are such an expression."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from gpcert.arrays import Inputs, Points
 from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.nodes.base import LocalNode
-from gpcert.kernels.nodes.composite import ProductNode, SumNode
+from gpcert.kernels.nodes.composite import ProductNode, ScaleNode, SumNode
+from gpcert.kernels.parameters import POSITIVE, Parameter, even_exponent, exactly_scaled
 from gpcert.regions.frame import Frame
 
 
@@ -55,8 +56,9 @@ class Composite(Kernel):
         return type(self)(parts)
 
     def _each(self, method: str, *arguments: Any) -> list[Any]:
-        """What every kernel answers."""
-        return [getattr(kernel, method)(*arguments) for kernel in self.kernels]
+        """What every kernel answers; one that occurs several times is asked once."""
+        answers = {id(k): getattr(k, method)(*arguments) for k in self.kernels}
+        return [answers[id(kernel)] for kernel in self.kernels]
 
     def value(self, X: Inputs, Y: np.ndarray) -> np.ndarray:
         return self.joined.reduce(self._each("value", X, Y), axis=0)
@@ -139,6 +141,59 @@ class Product(Composite):
         first, *others = self.kernels
         factor, inside = first.parted()
         return factor, Product((inside, *others))
+
+
+@dataclass(frozen=True, eq=False)
+class Scale(Kernel):
+    """A kernel times a positive number.
+
+    >>> from gpcert.kernels.constant import Constant
+    >>> Scale(Constant(3.0), 2.0).diagonal(np.zeros((1, 1))).tolist()
+    [6.0]
+    """
+
+    kernel: Kernel
+    factor: float
+
+    name: ClassVar[str] = "scale"
+    parameters: ClassVar[dict[str, Parameter]] = {"factor": POSITIVE}
+
+    def __post_init__(self) -> None:
+        checked_kernel("kernel", self.kernel)
+        super().__post_init__()
+
+    @property
+    def parts(self) -> tuple[Kernel, ...]:
+        return (self.kernel,)
+
+    def value(self, X: Inputs, Y: np.ndarray) -> np.ndarray:
+        return self.factor * self.kernel.value(X, Y)
+
+    def diagonal(self, X: Inputs) -> np.ndarray:
+        return self.factor * self.kernel.diagonal(X)
+
+    def gradient(self, X: Inputs, Y: np.ndarray) -> np.ndarray:
+        return self.factor * self.kernel.gradient(X, Y)
+
+    def gradient_product(self, X: Inputs, Y: np.ndarray, C: np.ndarray) -> np.ndarray:
+        return self.factor * self.kernel.gradient_product(X, Y, C)
+
+    def training_covariance(self, X: Inputs) -> np.ndarray:
+        return self.factor * self.kernel.training_covariance(X)
+
+    def node(self, points: Points, frame: Frame) -> ScaleNode:
+        return ScaleNode(self.kernel.node(points, frame), self.factor)
+
+    def in_units(self, points: Points) -> tuple[Kernel, int]:
+        """The factor's power of two goes, its mantissa stays."""
+        part, e = self.kernel.in_units(points)
+        own = even_exponent(self.factor)
+        factor = float(exactly_scaled("factor", self.factor, -own))
+        return (part if factor == 1.0 else Scale(part, factor)), e + own
+
+    def parted(self) -> tuple[float, Kernel]:
+        factor, inside = self.kernel.parted()
+        return factor * self.factor, inside
 
 
 class Expressed(Kernel):

@@ -20,15 +20,13 @@ import numpy as np
 
 from gpcert.arrays import Array, Inputs, PerCellAndPoint, PerFeature, Points, namespace
 from gpcert.kernels.base import Kernel
-from gpcert.kernels.composite import Product, Sum
+from gpcert.kernels.composite import Expressed, Product, Sum
 from gpcert.kernels.constant import Constant
 from gpcert.kernels.lines.base import Affine, Enclosed, LinearCarrier
 from gpcert.kernels.nodes.base import FeatureSizes, Jet, LocalNode, NodeBatch, Triple
-from gpcert.kernels.nodes.composite import ProductNode
 from gpcert.kernels.parameters import (
     NONNEGATIVE,
     Parameter,
-    even_exponent,
     exactly_scaled,
     number,
     numbers,
@@ -277,7 +275,7 @@ HIGHEST_DEGREE = 6
 
 
 @dataclass(frozen=True, eq=False)
-class Polynomial(Kernel):
+class Polynomial(Expressed):
     """Power of a linear kernel plus a constant: polynomials of this degree in the inputs.
 
     >>> k = Polynomial(2, weights=1.0, offset=1.0)
@@ -308,20 +306,9 @@ class Polynomial(Kernel):
         linear = Linear(self.weights, self.center)
         return Sum((linear, Constant(self.offset))) if self.offset else linear
 
-    def expression(self) -> Product:
-        """The same kernel as a product of sums."""
+    def express(self) -> Product:
+        """A product whose factors are one and the same kernel, which is then asked once."""
         return Product((self.base,) * self.degree)
-
-    def value(self, X: Inputs, Y: np.ndarray) -> np.ndarray:
-        return self.base.value(X, Y) ** self.degree
-
-    def diagonal(self, X: Inputs) -> np.ndarray:
-        return self.base.diagonal(X) ** self.degree
-
-    def gradient(self, X: Inputs, Y: np.ndarray) -> np.ndarray:
-        """`degree base^(degree - 1) gradient of base`."""
-        slope = self.degree * self.base.value(X, Y) ** (self.degree - 1)
-        return slope[..., None] * self.base.gradient(X, Y)
 
     def gradient_product(self, X: Inputs, Y: np.ndarray, C: np.ndarray) -> np.ndarray:
         """The gradient of base does not depend on x: one matrix product."""
@@ -330,18 +317,6 @@ class Polynomial(Kernel):
 
     def typical_lengths(self, d: int) -> PerFeature:
         return self.base.typical_lengths(d)
-
-    def node(self, points: Points, frame: Frame) -> ProductNode:
-        """A product whose factors are one and the same node, which is then asked once."""
-        return ProductNode((self.base.node(points, frame),) * self.degree)
-
-    def in_units(self, points: Points) -> tuple[Kernel, int]:
-        """The power of its base in the base's units."""
-        _, linear = Linear(self.weights, self.center).in_units(points)
-        exponent = max(linear, even_exponent(self.offset)) if self.offset else linear
-        weights = exactly_scaled("kernel", self.weights, -exponent)
-        offset = float(exactly_scaled("kernel", self.offset, -exponent))
-        return Polynomial(self.degree, weights, offset, self.center), self.degree * exponent
 
     def rescaled(self, scale: PerFeature, shift: PerFeature) -> Polynomial:
         linear = Linear(self.weights, self.center).rescaled(scale, shift)

@@ -13,8 +13,7 @@ from scipy.spatial.distance import cdist
 from gpcert.arrays import Inputs, Points
 from gpcert.kernels.base import GradientProduct, Kernel
 from gpcert.kernels.nodes.radial import LocalRadial
-from gpcert.kernels.nodes.radial_accuracy import SMALL_CHANGE, relative_errors
-from gpcert.kernels.nodes.radial_profiles import RadialProfile
+from gpcert.kernels.nodes.radial_profiles import SMALL_CHANGE, RadialProfile
 from gpcert.kernels.parameters import LENGTHS, POSITIVE, Parameter
 from gpcert.regions.frame import Frame
 from gpcert.rounding import TINY, gamma, up, up_float
@@ -127,7 +126,7 @@ class RadialKernel(Kernel, RadialProfile):
                 errors += floor
                 return value, errors
         r = np.sqrt(total, out=total)
-        relative = relative_errors(self.profile, 0, r, rate * r)
+        relative = self.profile.relative_errors(0, (r, r), rate * r)
         good = np.isfinite(relative) & (r < FARTHEST)
         known = np.where(good, np.where(good, relative, 0.0) * value, self.variance)
         return value, np.asarray(up(known, 8)) + floor

@@ -15,12 +15,11 @@ import numpy as np
 
 from gpcert.arrays import PerFeature, finite_array
 from gpcert.errors import InputError
-from gpcert.kernels.composite import Expressed, Product, Sum
+from gpcert.kernels.composite import Expressed, Product, Scale, Sum
 from gpcert.kernels.cosine import Cosine
 from gpcert.kernels.cosine_pair import CosinePair
 from gpcert.kernels.exponential_tilt import ExponentialTilt
 from gpcert.kernels.parameters import Parameter, numbers
-from gpcert.kernels.scale import Scale
 from gpcert.kernels.squared_exponential import SquaredExponential
 
 VARIANCES = numbers("positive numbers", lambda x: x > 0, ndim=1, features=False)

@@ -3,13 +3,21 @@
 matplotlib is imported by the functions that need it, not with the package.
 """
 
-from gpcert.plots.answers import plot_certificates, plot_radii, plot_range
+from gpcert.plots.answers import (
+    plot_certificates,
+    plot_image_counterexample,
+    plot_radii,
+    plot_range,
+)
 from gpcert.plots.curves import plot_gaps, plot_training
 from gpcert.plots.decision import plot_decision_regions
-from gpcert.plots.effects import plot_effects, plot_heat_map
-from gpcert.plots.images import plot_image_counterexample
+from gpcert.plots.explanations import (
+    plot_effects,
+    plot_heat_map,
+    plot_kept_features,
+    plot_kept_pixels,
+)
 from gpcert.plots.kernels import plot_kernel_lines
-from gpcert.plots.reasons import plot_kept_features, plot_kept_pixels
 
 __all__ = [
     "plot_certificates",

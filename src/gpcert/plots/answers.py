@@ -1,4 +1,5 @@
-"""The answers as rows of bars: ranges, certificates, radii; and which record has which picture."""
+"""The answers as rows of bars: ranges, certificates, radii; an image and its counter-example; and
+which record has which picture."""
 
 from __future__ import annotations
 
@@ -7,14 +8,28 @@ from typing import Any
 
 import numpy as np
 
+from gpcert.arrays import finite_array
 from gpcert.certificates import Certificate, PredictionRange, Radius, RangeTable, Status
 from gpcert.errors import InputError
 from gpcert.extras import Axes
-from gpcert.plots.axes import axes_or_current, blank, legend_above, name_rows, room_around
-from gpcert.plots.images import image_shape, plot_image_counterexample
-from gpcert.plots.style import ACCENT, DARK, LIGHT, LOOKS, MARKED, NOMINAL
+from gpcert.plots.axes import (
+    axes_or_current,
+    blank,
+    image_shape,
+    legend_above,
+    name_rows,
+    room_around,
+)
+from gpcert.plots.style import ACCENT, DARK, LIGHT, LOOKS, PROBABILITY_COLOURS
 
 HEIGHT = 0.56
+
+MARKED: dict[str, Any] = {"s": 60, "edgecolors": "black", "linewidths": 0.7, "zorder": 3}
+"""Outlines of what is known to be attained."""
+
+NOMINAL: dict[str, Any] = {"marker": "D", "s": 34, "color": "white", "edgecolors": "black"}
+NOMINAL |= {"linewidths": 1.1, "zorder": 4}
+"""How the plain prediction at the point itself is marked, in every picture."""
 
 
 def plot_range(
@@ -33,11 +48,7 @@ def plot_range(
     """
     ax = axes_or_current(ax)
     ranges = list(ranges)
-    names = list(_names(ranges) if labels is None else labels)
-    if not ranges or len(names) != len(ranges):
-        raise InputError(
-            f"labels: expected one for each of 1 or more ranges, got {len(names)} for {len(ranges)}"
-        )
+    names = _checked("ranges", ranges, _names(ranges) if labels is None else labels)
     outer = np.array([[r.minimum.lower, r.maximum.upper] for r in ranges])
     inner = np.array([[r.minimum.upper, r.maximum.lower] for r in ranges])
     nominal = np.array([np.nan if r.nominal is None else r.nominal for r in ranges])
@@ -72,6 +83,15 @@ def _names(ranges: Sequence[PredictionRange]) -> list[str]:
     if len(ranges) == 1 and ranges[0].output is None:
         return [""]
     return outputs if len(set(outputs)) == len(ranges) else [str(k) for k in range(len(ranges))]
+
+
+def _checked(what: str, rows: Sequence[Any], labels: Sequence[Any]) -> Sequence[Any]:
+    """The labels, if there is one for each of at least one row."""
+    if not rows or len(labels) != len(rows):
+        raise InputError(
+            f"labels: expected one for each of 1 or more {what}, got {len(labels)} for {len(rows)}"
+        )
+    return labels
 
 
 FOUND = {Status.ROBUST: "v", Status.NOT_ROBUST: "X", Status.UNKNOWN: "v"}
@@ -122,8 +142,7 @@ def plot_certificates(
     """
     ax = axes_or_current(ax)
     rows = list(certificates)
-    if not rows or len(labels) != len(rows):
-        raise InputError(f"expected 1 or more certificates with a label each, got {len(rows)}")
+    _checked("certificates", rows, labels)
     lower = np.array([c.margin.lower for c in rows])
     upper = np.array([c.margin.upper for c in rows])
     at_x = np.array([np.nan if c.margin_at_x is None else c.margin_at_x for c in rows])
@@ -156,8 +175,7 @@ def plot_radii(ax: Axes | None, radii: Sequence[Radius], labels: Sequence[Any]) 
     where a counter-example is known; an arrow where none is."""
     ax = axes_or_current(ax)
     rows = list(radii)
-    if not rows or len(labels) != len(rows):
-        raise InputError(f"expected 1 or more radii with a label each, got {len(rows)}")
+    _checked("radii", rows, labels)
     lower, upper = np.array([r.lower for r in rows]), np.array([r.upper for r in rows])
     _, high = room_around([0.0, *lower, *upper])
     rank, known = np.arange(len(rows)), np.isfinite(upper)
@@ -177,6 +195,42 @@ def plot_radii(ax: Axes | None, radii: Sequence[Radius], labels: Sequence[Any]) 
     ax.set_xlabel("radius" + (f" (l_{norms.pop():g})" if len(norms) == 1 else ""))
     legend_above(ax)
     return ax
+
+
+def plot_image_counterexample(
+    axes: Sequence[Axes],
+    x: Any,
+    counterexample: Any,
+    shape: tuple[int, int],
+    *,
+    labels: tuple[Any, Any] | None = None,
+) -> Sequence[Axes]:
+    """Draw x, the counter-example and their difference on three Axes; returns the Axes.
+
+    `shape` is (rows, columns) of the image; `labels` the decisions before and after, for the
+    titles. Both images share one grey scale; the difference is centred at zero.
+    """
+    if len(axes) != 3:
+        raise InputError(f"axes: expected three Axes, got {len(axes)}")
+    before, after = finite_array("x", x, ndim=1), finite_array("counterexample", counterexample, 1)
+    if after.size != before.size:
+        raise InputError(
+            f"counterexample: expected {before.size} pixels, as many as in x, got {after.size}"
+        )
+    shape = image_shape(shape, before.size)
+    change = after - before
+    top = max(float(before.max()), float(after.max()))
+    bottom = min(float(before.min()), float(after.min()))
+    largest = float(np.abs(change).max()) or 1.0  # equal images: any scale shows the zeros
+    for ax, pixels in zip(axes[:2], (before, after), strict=True):
+        ax.imshow(pixels.reshape(shape), cmap="gray_r", vmin=bottom, vmax=top)
+    axes[2].imshow(change.reshape(shape), cmap=PROBABILITY_COLOURS, vmin=-largest, vmax=largest)
+    titles = ["image", "counter-example", f"change (up to {largest:.3g})"]
+    if labels is not None:
+        titles[:2] = [f"decided {labels[0]}", f"decided {labels[1]}"]
+    for ax, title in zip(axes, titles, strict=True):
+        blank(ax, title)
+    return axes
 
 
 def _ranges(ax: Axes | None, table: RangeTable) -> Axes:

@@ -1,4 +1,4 @@
-"""The Axes that a picture is drawn on, and the names of its rows."""
+"""The Axes that a picture is drawn on, the names of its rows, its legend."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gpcert.errors import InputError
 from gpcert.extras import Axes, Figure, optional
 
 MOST_NAMES, LONGEST_NAME = 25, 28
@@ -26,8 +27,7 @@ def axes_or_current(ax: Axes | None) -> Axes:
 
 def titled(ax: Axes, x: str, y: str, legend: bool = True) -> Axes:
     """The Axes with names of its axes, and a small legend within; the last line of a picture."""
-    ax.set_xlabel(x)
-    ax.set_ylabel(y)
+    ax.set(xlabel=x, ylabel=y)
     if legend:
         ax.legend(fontsize="small", framealpha=0.9)
     return ax
@@ -38,6 +38,21 @@ def blank(ax: Axes, title: str = "") -> Axes:
     ax.set_title(title, fontsize="small")
     ax.set(xticks=[], yticks=[])
     return ax
+
+
+def image_shape(shape: Any, pixels: int) -> tuple[int, int]:
+    """Rows and columns of an image of so many pixels, or an `InputError`.
+
+    >>> image_shape([2, 3], 6)
+    (2, 3)
+    """
+    given = np.asarray(shape)
+    if given.shape != (2,) or given.dtype.kind not in "iu" or np.any(given < 1):
+        raise InputError(f"shape: expected (rows, columns) of the image, got {shape!r}")
+    rows, columns = map(int, given)
+    if rows * columns != pixels:
+        raise InputError(f"shape: expected {pixels} pixels, got {rows} * {columns}")
+    return rows, columns
 
 
 def new_figure(width: float, height: float, layout: str = "constrained") -> Figure:

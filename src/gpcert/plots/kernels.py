@@ -147,12 +147,7 @@ def plot_kernel_lines(
         height = float(kernel.value(z[None, :], z[None, :])[0, 0])
         ax.plot([z[0]], [height], color="#222222", marker="o", markersize=4, linestyle="none")
     ax.set_xlim(wide[0], wide[-1])
-    _frame_flat_curves(ax, lines)
-    return titled(ax, "x", "", legend)
-
-
-def _frame_flat_curves(ax: Axes, lines: KernelLines) -> None:
-    """A kernel that does not vary gets an axis of its own size, not one of its roundings."""
     size = float(np.abs(lines.value).max())
-    if np.ptp(ax.get_ylim()) < 1e-6 * size:
+    if np.ptp(ax.get_ylim()) < 1e-6 * size:  # it does not vary: not an axis of its roundings
         ax.set_ylim(float(lines.value[0]) - size, float(lines.value[0]) + size)
+    return titled(ax, "x", "", legend)

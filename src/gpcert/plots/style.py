@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from gpcert.certificates import Status
 
@@ -25,19 +25,6 @@ LOOKS = {
 """Bluish green, vermilion and grey of Okabe and Ito (2008), *Color universal design*."""
 
 DARK, LIGHT, ACCENT = "#0072B2", "#A6CEE3", "#D55E00"
-MARKED: dict[str, Any] = {"s": 60, "edgecolors": "black", "linewidths": 0.7, "zorder": 3}
-"""Outlines of what is known to be attained."""
-
-NOMINAL: dict[str, Any] = {"marker": "D", "s": 34, "color": "white", "edgecolors": "black"}
-NOMINAL |= {"linewidths": 1.1, "zorder": 4}
-"""How the plain prediction at the point itself is marked, in every picture."""
-
-CLASS_COLOURS = ("#FFFFFF", "#222222")
-"""Two classes: white and black markers on the colours of the probability."""
-
-CLASS_MARKERS = "o^sDvP*<>h"
-"""Shapes repeat what colours say; the X is kept for counter-examples."""
-
 CLASS_PALETTE = (
     *("#77AADD", "#EEDD88", "#FFAABB", "#BBCC33", "#99DDFF"),
     *("#AAAA00", "#44BB99", "#EE8866", "#DDDDDD"),

@@ -1,11 +1,10 @@
-"""What every region of inputs can do, and the checks of its words: norm, radius, features, domain.
+"""What every region of inputs can do.
 
 Proofs: docs/mathematics.md, statement 13.5.
 """
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from functools import cached_property
 from typing import Annotated, Any, NamedTuple
@@ -20,7 +19,6 @@ from gpcert.arrays import (
     Rows,
     backend_from_name,
     finite_array,
-    number_array,
 )
 from gpcert.errors import InputError
 from gpcert.regions.cells import Cells
@@ -90,14 +88,11 @@ class NormConstraint(NamedTuple):
         radii = self.radius if self.unit is None else self.unit
         with np.errstate(over="ignore"):
             a, b = (low - self.center) / radii, (high - self.center) / radii
-            slopes = g if self.unit is None else _scaled_slopes(g, self.unit)
+            slopes = g
+            if self.unit is not None:  # up to a factor per row: the largest must not overflow
+                largest = np.max(np.abs(g), axis=1, keepdims=True)
+                slopes = g / np.where(largest > 0, largest, 1.0) * (self.unit / self.unit.max())
         return self.center + radii * unit_minimizer(slopes, a, b, self.p)
-
-
-def _scaled_slopes(g: np.ndarray, unit: np.ndarray) -> np.ndarray:
-    """`g * unit` up to a factor per row, which keeps the largest product from overflowing."""
-    largest = np.max(np.abs(g), axis=1, keepdims=True)
-    return g / np.where(largest > 0, largest, 1.0) * (unit / unit.max())
 
 
 def unit_minimizer(g: Rows, a: np.ndarray, b: np.ndarray, p: float) -> Rows:
@@ -165,7 +160,9 @@ class Region(ABC):
         """
         points, single = self._points(X)
         inside = np.all((points >= self.inner_lower) & (points <= self.inner_upper), axis=1)
-        inside &= self._norm_holds(points)
+        ball = self.norm_constraint
+        if ball is not None:
+            inside &= ball.holds(points[:, self.free])
         return inside[0] if single else inside
 
     def project(self, X: Any) -> Annotated[np.ndarray, "... d"]:
@@ -176,16 +173,34 @@ class Region(ABC):
         """
         points, single = self._points(X)
         points = np.clip(points, self.inner_lower, self.inner_upper)
-        points = self._shrink(points)
+        ball = self.norm_constraint
+        if ball is not None:
+            points[:, self.free] = ball.drawn_in(points[:, self.free])
         return points[0] if single else points
 
     @abstractmethod
     def sample(self, n: int, random_state: int | np.random.Generator | None = None) -> Inputs:
         """Return n random points (n, d) that satisfy `contains`."""
 
-    @abstractmethod
     def linear_minimizer(self, g: Any) -> Annotated[np.ndarray, "... d"]:
-        """A point that minimises `g.x` approximately and satisfies `contains`; g (d,) or (n, d)."""
+        """A point that minimises `g.x`, g (d,) or (n, d), up to rounding, and satisfies `contains`;
+        of a box that is a corner, with `center` where g is 0, and exact.
+
+        >>> from gpcert.regions import Ball, Box
+        >>> Box([0, 0, 0], [1, 1, 1]).linear_minimizer([1.0, -1.0, 0.0])
+        array([0. , 1. , 0.5])
+        >>> Ball([0.0, 0.0], 5.0, norm=1).linear_minimizer([1.0, -2.0])
+        array([0., 5.])
+        """
+        rows, single = self._points(g, "g")
+        x = np.tile(self.center, (len(rows), 1))
+        ball, free = self.norm_constraint, self.free
+        if ball is None:
+            x = np.where(rows > 0, self.lower, np.where(rows < 0, self.upper, x))
+        else:
+            x[:, free] = ball.least(rows[:, free], self.lower[free], self.upper[free])
+        x = self.project(x)
+        return x[0] if single else x
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
@@ -202,13 +217,12 @@ class Region(ABC):
         lower, upper = self.lower[self.free], self.upper[self.free]
         return Cells(self, place.asarray(lower[None, :]), place.asarray(upper[None, :]))
 
-    def _norm_holds(self, points: np.ndarray) -> np.ndarray:
-        """Whether the norm constraint is proved at points of the inner box."""
-        return np.ones(points.shape[0], dtype=bool)
-
-    def _shrink(self, points: np.ndarray) -> np.ndarray:
-        """Points of the inner box drawn towards the centre until the norm constraint is proved."""
-        return points
+    def _set(self, **fields: Any) -> None:
+        """Fields of the frozen record; arrays can only be read."""
+        for name, value in fields.items():
+            if isinstance(value, np.ndarray):
+                value.setflags(write=False)
+            object.__setattr__(self, name, value)
 
     def _points(self, X: Any, name: str = "X") -> tuple[np.ndarray, bool]:
         """X as rows (n, d), and whether it was a single point."""
@@ -220,101 +234,3 @@ class Region(ABC):
                 f"{name}: expected shape ({self.dim},) or (n, {self.dim}), got {points.shape}"
             )
         return rows, single
-
-
-def check_norm(norm: float | str, name: str = "norm") -> float:
-    """The exponent p in [1, inf] of a norm given as a number or `"inf"`."""
-    try:
-        p = float("nan" if isinstance(norm, bool | bytes) else norm)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"{name}: expected a number >= 1 or 'inf', got {norm!r}") from error
-    if not p >= 1.0:
-        raise InputError(f"{name}: expected p >= 1 (below, the ball is not convex), got {norm!r}")
-    return p
-
-
-def check_radius(radius: Any, dim: int) -> float | Annotated[np.ndarray, "d"]:
-    """A finite radius >= 0, or one per feature: an array (dim,)."""
-    values = finite_array("radius", radius)
-    if values.shape not in {(), (dim,)}:
-        raise InputError(
-            f"radius: expected a number or {dim} numbers, one per feature (0 keeps a feature "
-            f"fixed), got shape {values.shape}"
-        )
-    if np.any(values < 0):
-        raise InputError(f"radius: expected numbers >= 0, got {radius!r}")
-    if values.ndim == 0:
-        return float(values)
-    values.setflags(write=False)
-    return values
-
-
-def check_features(features: Any, dim: int) -> Annotated[Array, "i"]:
-    """Sorted indices of the features that may move, from indices, a mask, or None for all."""
-    if features is None:
-        return np.arange(dim)
-    if isinstance(features, str | bytes):
-        raise InputError(
-            f"features: expected a list of numbers or a mask, got {features!r}; names are "
-            "understood by certify and the other verbs, which know the model's"
-        )
-    if np.ma.is_masked(features):
-        raise InputError("features: expected a list of integers or a mask, got masked entries")
-    try:
-        given = np.asarray(features)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"features: expected a list of integers, got {features!r}") from error
-    if given.dtype == bool:
-        if given.shape != (dim,):
-            raise InputError(f"features: expected a mask of shape ({dim},), got {given.shape}")
-        return np.flatnonzero(given)
-    if given.shape == (0,):
-        return np.arange(0)
-    if given.ndim != 1 or not np.issubdtype(given.dtype, np.integer):
-        raise InputError(
-            f"features: expected a list of integers or a mask of length {dim}, got {features!r}"
-        )
-    bad = given[(given < 0) | (given >= dim)]
-    if bad.size:
-        raise InputError(f"features: expected indices in 0..{dim - 1}, got {int(bad[0])}")
-    index = np.unique(given)
-    if index.size != given.size:
-        raise InputError("features: expected distinct indices, got some twice")
-    return index
-
-
-def check_domain(
-    domain: Any, center: np.ndarray
-) -> tuple[Annotated[np.ndarray, "d"], Annotated[np.ndarray, "d"]] | None:
-    """The ends (d,), (d,) of the valid inputs; infinite ends are allowed, the centre is inside."""
-    if domain is None:
-        return None
-    try:
-        low, high = (
-            np.array(np.broadcast_to(number_array("domain", end), center.shape)) for end in domain
-        )
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            f"domain: expected (low, high), numbers or arrays of shape {center.shape}, got "
-            f"{domain!r}; {error}"
-        ) from error
-    if np.any(np.isnan(low)) or np.any(np.isnan(high)):
-        raise InputError("domain: expected numbers, got NaN; use -inf or inf for an open side")
-    for side, excess in (("below", low - center), ("above", center - high)):
-        if np.any(excess > 0):
-            j = int(np.argmax(excess))
-            raise InputError(
-                f"center: expected inside the domain [{low[j]}, {high[j]}], got "
-                f"center[{j}] = {center[j]}, {side} it by {excess[j]}; "
-                "move the point or widen the domain"
-            )
-    return low, high
-
-
-def number_or_text(value: float) -> float | str:
-    """The number, or its name where JSON has none for it.
-
-    >>> number_or_text(2.5), number_or_text(-math.inf)
-    (2.5, '-inf')
-    """
-    return value if math.isfinite(value) else str(value)

@@ -263,3 +263,14 @@ class Cells:
         if not array_api_compat.is_array_api_obj(axis):
             axis = np.asarray(axis)
         return xp.asarray(axis, dtype=xp.int64, device=array_api_compat.device(self.lower))
+
+
+def separable_minima(zeroth: PerCell, first: PerCellAndFeature, half: Array) -> PerCellAndFeature:
+    """`min zeroth d_j^2 - 2 first_j d_j` over |d_j| <= half_j, in plain floating point: at an end,
+    or at `first / zeroth` where that is inside."""
+    xp = namespace(first)
+    ends = zeroth[:, None] * half**2 - 2.0 * xp.abs(first) * half
+    inside = xp.abs(first) < zeroth[:, None] * half
+    safe = xp.where(inside, zeroth[:, None] + 0.0 * first, xp.ones_like(first))
+    # first * (first / zeroth), not first^2 / zeroth: the square of 1e-160 would vanish
+    return xp.where(inside, -first * (first / safe), ends)

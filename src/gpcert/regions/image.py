@@ -1,5 +1,7 @@
-"""Cells seen through linear features: the image of a cell under x -> W x + b.
+"""Linear features z = W x + b in front of a kernel, as PCA computes them, and cells seen through
+them.
 
+The stored float64 numbers W and b *are* the map: bounds are proved for it in real arithmetic.
 Kernels and enclosures live in the features z; the image of a cell is described there by a float
 centre c^, near W c + b, and displacements `e = W d + r` from it, d a displacement of the cell and
 `|r_i| <= offset_i` what rounding makes of W c + b. A box around the images is only what remainders
@@ -11,22 +13,79 @@ Proofs: docs/mathematics.md, statements 13.7 and 13.8.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, NamedTuple
+from functools import cached_property
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from gpcert.arrays import Array, Backend, PerCell, PerVector, Vectors, namespace, to_numpy
+from gpcert.arrays import (
+    Array,
+    Backend,
+    Inputs,
+    PerCell,
+    PerVector,
+    Vectors,
+    finite_array,
+    namespace,
+    to_numpy,
+)
 from gpcert.errors import InputError
 from gpcert.regions import intersection
 from gpcert.regions.base import Region
-from gpcert.regions.box import Box
 from gpcert.regions.cells import Cells
-from gpcert.regions.linear_map import LinearMap
+from gpcert.regions.shapes import Box
 from gpcert.rounding import TINY, U, down, gamma, nonnegative, root, up
 from gpcert.spectral import largest_eigenvalue
 
 STEPS = 20
 """Steps towards good weights of `|V y|^2 <= largest sum_j weights_j y_j^2`."""
+
+
+@dataclass(frozen=True, eq=False)
+class LinearMap:
+    """`z = matrix x + shift`: matrix W (q, d), shift b (q,), 0 by default.
+
+    >>> LinearMap([[1.0, 1.0]], [0.5])(np.array([[1.0, 2.0]])).tolist()
+    [[3.5]]
+    """
+
+    matrix: Any
+    shift: Any = None
+
+    def __post_init__(self) -> None:
+        matrix = finite_array("matrix of a linear map", self.matrix, ndim=2)
+        shift = np.zeros(len(matrix)) if self.shift is None else self.shift
+        shift = finite_array("shift of a linear map", shift, ndim=1)
+        if matrix.size == 0 or len(shift) != len(matrix):
+            raise InputError(
+                "linear map: expected a matrix (q, d) and a shift (q,), q, d >= 1, got "
+                f"{matrix.shape} and {shift.shape}"
+            )
+        for name, value in (("matrix", matrix), ("shift", shift)):
+            value.setflags(write=False)
+            object.__setattr__(self, name, value)
+
+    @property
+    def inputs(self) -> int:
+        """d."""
+        return self.matrix.shape[1]
+
+    def __call__(self, X: np.ndarray) -> np.ndarray:
+        """Features (n, q) of X (n, d), in plain floating point."""
+        return X @ self.matrix.T + self.shift
+
+    def then(self, after: LinearMap) -> LinearMap:
+        """This map and another after it, its numbers rounded: they define the new map."""
+        return LinearMap(after.matrix @ self.matrix, after.matrix @ self.shift + after.shift)
+
+    @cached_property
+    def inverse(self) -> Annotated[np.ndarray, "d q"]:
+        """(d, q): about a right inverse of W; for points to try, never for a bound."""
+        return np.linalg.pinv(self.matrix)
+
+    def preimage(self, Z: np.ndarray) -> Inputs:
+        """Inputs (n, d) whose features are about Z (n, q), as far as there are any."""
+        return (Z - self.shift) @ self.inverse.T
 
 
 class _Form(NamedTuple):

@@ -1,33 +1,24 @@
 """Over a box intersected with a p-ball: the minimum of a linear function, by its dual, and the
 maximum of a weighted squared distance.
 
-Statement: for every vector v, and every x with `low <= x - c <= high` (low <= 0 <= high) and
-`||x - x0||_p <= r`,
+Statement 13.2: for every vector v, and every x with `low <= x - c <= high` (low <= 0 <= high) and
+`||D^-1 (x - x0)||_p <= r`, D = diag(u) the units, and 1/p + 1/q = 1,
 
-    g.(x - c)  >=  sum_j min((g-v)_j low_j, (g-v)_j high_j)  +  v.(x0 - c)  -  r ||v||_q,
+    g.(x - c)  >=  sum_j min((g-v)_j low_j, (g-v)_j high_j)  +  v.(x0 - c)  -  r ||D v||_q.
 
-with 1/p + 1/q = 1. For a ball `||D^-1 (x - x0)||_p <= r` with units D = diag(u), u > 0, the last
-norm is `||D v||_q`.
+Reason: g - v is bounded over the box, v by Hölder's inequality over the ball. v = 0 is the bound of
+the box, v = g that of the ball; the best v is exact where the cell meets the ball's interior
+(Rockafellar, *Convex Analysis*, 1970, corollary 16.4.1). Since every v is valid, the search for the
+best one is not trusted: only `split_bound` is.
 
-Reason: write `g = (g - v) + v`; the first part is bounded over the box, the second by Hölder's
-inequality over the ball: `v.(x - x0) = (D v).(D^-1 (x - x0)) >= -r ||D v||_q`. v = 0 is the bound
-of the box, v = g that of the ball. Exact: the support function of an intersection is the infimal
-convolution of the support functions (Rockafellar, *Convex Analysis*, 1970, corollary 16.4.1: strong
-duality, where the cell meets the ball's interior), so the best v attains the minimum.
-Since every v is valid, the search for the best one is not trusted: only `split_bound` is.
+Statement 13.3: let `z = x - c` with `|z_j| <= h_j`, and `e = x0 - c`. For every theta with
+`0 <= theta_j <= w_j`, and s = infinity for p <= 2, `s = p / (p - 2)` for p > 2,
 
-Statement: let `z = x - c` with `|z_j| <= h_j`, `e = x0 - c` and `||x - x0||_p <= r`. For every
-theta with `0 <= theta_j <= w_j`, and s = infinity for p <= 2, `s = p / (p - 2)` for p > 2,
+    sum_j w_j z_j^2  <=  r^2 ||theta u^2||_s + sum_j (w_j h_j^2 - theta_j (h_j - |e_j|)^2),
 
-    sum_j w_j z_j^2  <=  r^2 ||theta||_s + sum_j (w_j h_j^2 - theta_j (h_j - |e_j|)^2).
-
-Reason: `sum theta_j (x_j - x0_j)^2 <= r^2 ||theta||_s` is Hölder's inequality with exponents s and
-p/2 (for p <= 2 use `||y||_2 <= ||y||_p`); and `w z^2 - theta (z - e)^2` is convex in z, so it is
-largest at an end of `[-h, h]`, the one on the side of e. theta = 0 is the bound of the box.
-A second bound, from the triangle inequality, is `(r sqrt(||w||_s) + ||e||_w)^2`. With units
-`||theta u^2||_s` and `||w u^2||_s` take the places of those norms.
-
-Proofs: docs/mathematics.md, statements 13.2 and 13.3.
+and it is at most `(r sqrt(||w u^2||_s) + ||e||_w)^2`. Reason: Hölder's inequality, and that
+`w z^2 - theta (z - e)^2` is convex in z, so largest at an end; the second by the triangle
+inequality. theta = 0 is the bound of the box. Proofs: docs/mathematics.md.
 """
 
 from __future__ import annotations

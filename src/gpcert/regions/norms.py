@@ -3,15 +3,13 @@
 The p-norm of a vector is bounded from above and from below whatever the rounding; sums and products
 of two floats, on the host, are the tightest floats.
 
-Statement: with `M = max |x_j|`, `t_j = |x_j| / M` and `S = sum t_j^p` in `[1, n]`, the computed
-`M S^(1/p)` is within a factor `1 +- c U` of `||x||_p`, `c = n + 2 POW_ULPS + 40`, and `up`/`down`
-step over that. Reason: each `t_j` is off by a factor `1 +- U`, and so is `||t||_p` (the root undoes
-the power); each power by POW_ULPS, the sum by n, the root by POW_ULPS; `fl(1/p)` changes the root
-by a factor `S^(U/p) <= 1 + 32 U`; division and product add 2. Scaling by M keeps the powers from
+Statement 13.4: with `M = max |x_j|` and `S = sum (|x_j| / M)^p` the computed `M S^(1/p)` is within
+a factor `1 +- c U` of `||x||_p`, `c = n + 2 POW_ULPS + 40`, and `up`/`down` step over that. Reason:
+powers and root are off by POW_ULPS each, the sum by n, the rest by less than 40 (Higham, *Accuracy
+and Stability of Numerical Algorithms*, 2nd ed., section 3.1); scaling by M keeps the powers from
 overflowing, and what underflows is below `2^-1022` while S >= 1.
-Reference: Higham, *Accuracy and Stability of Numerical Algorithms*, 2nd ed., section 3.1.
 
-Proofs: docs/mathematics.md, statements 13.2 and 13.4.
+Proofs: docs/mathematics.md, statements 13.2, 13.4 and 13.6.
 """
 
 from __future__ import annotations

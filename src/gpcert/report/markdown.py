@@ -8,12 +8,12 @@ from pathlib import Path
 from urllib.parse import quote
 
 from gpcert.experiments.results import FILE, ExperimentResult, ResultFigure, ResultTable
-from gpcert.report.figures import figure_file
 from gpcert.report.wording import (
     CLAIM_HEADS,
     MARKS,
     agreement_counts,
     claims,
+    figure_file,
     shown,
     time_taken,
     where_computed,

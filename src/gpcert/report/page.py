@@ -10,13 +10,14 @@ from pathlib import Path
 
 from gpcert.experiments.results import Cell, ExperimentResult, ResultFigure, ResultTable
 from gpcert.json_text import to_json
-from gpcert.report.figures import figure_file, picture_address
 from gpcert.report.wording import (
     CLAIM_HEADS,
     MARKS,
     REPORT_ROWS,
     agreement_counts,
     claims,
+    figure_file,
+    picture_address,
     shown,
     time_taken,
     where_computed,
@@ -44,6 +45,10 @@ def html_page(results: Mapping[Path, ExperimentResult], title: str) -> str:
         if rows
         else ""
     )
+    css, script = (
+        (files("gpcert.report") / name).read_text(encoding="utf-8")
+        for name in ("page.css", "page.js")
+    )
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -53,7 +58,7 @@ def html_page(results: Mapping[Path, ExperimentResult], title: str) -> str:
 <meta name="color-scheme" content="light dark">
 <title>{escape(title)}</title>
 <style>
-{_asset("page.css")}</style>
+{css}</style>
 </head>
 <body>
 <header>
@@ -67,14 +72,10 @@ values appear under the pointer.</p>
 {compared}
 {sections}</main>
 <script>
-{_asset("page.js")}</script>
+{script}</script>
 </body>
 </html>
 """
-
-
-def _asset(name: str) -> str:
-    return (files("gpcert.report") / name).read_text(encoding="utf-8")
 
 
 CHOSEN_BY = ("experiment", "agrees")
@@ -83,26 +84,36 @@ CHOSEN_BY = ("experiment", "agrees")
 
 def claims_html(claims: Sequence[tuple[str, ...]]) -> str:
     """The paper's claims beside our numbers; on a narrow screen each row becomes a card."""
-    special = {"experiment": _link, "agrees": _badge}
-    rows = "".join(
-        "<tr>"
-        + "".join(
-            f'<td data-head="{name}" data-value="{escape(text)}">'
-            f"{special.get(name, escape)(text)}</td>"
+
+    def told(name: str, text: str) -> str:
+        if name == "experiment":
+            return f'<a href="#{text}">{text}</a>'
+        if name == "agrees":
+            return f'<span class="badge {text}">{MARKS[text]} {text}</span>'
+        return escape(text)
+
+    cells = [
+        [
+            f'<td data-head="{name}" data-value="{escape(text)}">{told(name, text)}</td>'
             for name, text in zip(CLAIM_HEADS, row, strict=True)
-        )
-        + "</tr>"
+        ]
         for row in claims
-    )
-    head = "".join(
-        f'<th scope="col" data-kind="{"text" if name in CHOSEN_BY else "prose"}">{name}</th>'
-        for name in CLAIM_HEADS
-    )
+    ]
+    kinds = ["text" if name in CHOSEN_BY else "prose" for name in CLAIM_HEADS]
     return (
         '<section class="table" id="claims-table"><div class="tools"></div>'
-        '<table class="claims"><thead><tr>'
-        f"{head}</tr></thead><tbody>{rows}</tbody></table></section>"
+        f"{_table('claims', CLAIM_HEADS, kinds, cells)}</section>"
     )
+
+
+def _table(
+    look: str, heads: Sequence[str], kinds: Sequence[str], cells: Sequence[Sequence[str]]
+) -> str:
+    """A table for the page's script: its headings say of what kind their columns are."""
+    pairs = zip(heads, kinds, strict=True)
+    head = "".join(f'<th scope="col" data-kind="{k}">{escape(name)}</th>' for name, k in pairs)
+    rows = "".join(f"<tr>{''.join(row)}</tr>" for row in cells)
+    return f'<table class="{look}"><thead><tr>{head}</tr></thead>\n<tbody>{rows}</tbody></table>'
 
 
 def experiment_html(result: ExperimentResult, folder: Path) -> str:
@@ -147,16 +158,7 @@ def figure_html(result: ExperimentResult, figure: ResultFigure, folder: Path) ->
 def table_html(result: ExperimentResult, table: ResultTable) -> str:
     """A table that can be sorted, filtered and drawn by the page's script."""
     kinds = [_kind(table.column(name)) for name in table.columns]
-    heads = "".join(
-        f'<th scope="col" data-kind="{kind}">{escape(name)}</th>'
-        for name, kind in zip(table.columns, kinds, strict=True)
-    )
-    rows = "".join(
-        "<tr>"
-        + "".join(_cell(value, kind) for value, kind in zip(row, kinds, strict=True))
-        + "</tr>"
-        for row in table.rows[:REPORT_ROWS]
-    )
+    cells = [list(map(_cell, row, kinds)) for row in table.rows[:REPORT_ROWS]]
     hidden = len(table.rows) - REPORT_ROWS
     more = f"The first {REPORT_ROWS} of {len(table.rows)} rows; all: " if hidden > 0 else "Data: "
     return f"""<details class="table" id="{result.experiment}-table-{table.name}"{
@@ -165,19 +167,10 @@ def table_html(result: ExperimentResult, table: ResultTable) -> str:
 <summary>{escape(table.caption or table.name)} <span class="count">{len(table.rows)} rows</span>
 </summary>
 <div class="tools"></div>
-<div class="scroll" tabindex="0"><table class="data"><thead><tr>{heads}</tr></thead>
-<tbody>{rows}</tbody></table></div>
+<div class="scroll" tabindex="0">{_table("data", table.columns, kinds, cells)}</div>
 <p class="source">{more}{_download(result, table)}</p>
 </details>
 """
-
-
-def _link(experiment: str) -> str:
-    return f'<a href="#{experiment}">{experiment}</a>'
-
-
-def _badge(agrees: str) -> str:
-    return f'<span class="badge {agrees}">{MARKS[agrees]} {agrees}</span>'
 
 
 def _kind(values: Sequence[Cell]) -> str:

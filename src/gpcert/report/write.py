@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from gpcert.errors import InputError
-from gpcert.experiments.catalogue import names as known_names
+from gpcert.experiments.base import names as known_names
 from gpcert.experiments.results import ExperimentResult, read_all, write_whole
 from gpcert.report.markdown import markdown_page
 from gpcert.report.page import html_page

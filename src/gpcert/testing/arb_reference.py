@@ -1,15 +1,19 @@
-"""The posterior in ball arithmetic (python-flint, 200 bits): the reference of all enclosures.
+"""Posteriors and likelihoods in ball arithmetic (python-flint, 200 bits): the reference of all
+enclosures; and small regressions to try them on.
 
-Written from the formulas of `gpcert.posterior` alone; it shares no code with kernels or enclosures.
-Every number is an `arb`, a ball that contains the real value for the stored float64 arrays.
+Written from the formulas of `gpcert.posterior` and of the likelihoods alone; nothing is shared with
+kernels or enclosures. Every number is an `arb`, a ball that contains the real value for the stored
+float64 arrays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import scipy.linalg
+from flint import acb, arb, arb_series, ctx
 
 from gpcert.errors import InputError
 from gpcert.kernels import Kernel
@@ -19,6 +23,13 @@ from gpcert.testing.kernel_references import reference_value
 
 LARGEST_RADIUS = 1e-18
 """A reference wider than this (relative, or absolute below 1) would prove nothing."""
+
+TAYLOR_ORDER = 16
+"""Terms of the Taylor models of `largest_on`."""
+
+_LAMBDAS = (0.41, 0.4, 0.37, 0.44, 0.39)
+_COEFS = (-1854.8214151, 3516.89893646, 221.29346712, 128.12323805, -2010.49422654)
+_TOLERANCE = 1e-22
 
 
 def kernel_reference(kernel: Kernel, x: Sequence[Any], z: Sequence[Any]) -> Any:
@@ -95,18 +106,15 @@ class ArbPosterior:
 
     def probability(self, x: Any, output: int = 0) -> Any:
         """`F(mu, v)` of a binary likelihood."""
-        module = flint()
-        from gpcert.testing import likelihood_references as references
-
         mu, v = self.mean(x, output), self.variance(x, output)
         name = self.posterior.likelihood.name
         if name == "probit":
-            return references.normal_cdf(mu / (1 + v).sqrt())
+            return normal_cdf(mu / (1 + v).sqrt())
         if name == "sklearn-logistic":
-            return references.sklearn_probability(mu, v)
+            return sklearn_probability(mu, v)
         if name == "logistic":
-            with module.ctx.workprec(BITS):
-                return references.logistic_normal(mu, v)
+            with ctx.workprec(BITS):
+                return logistic_normal(mu, v)
         raise InputError(f"likelihood: expected a binary one, got {name!r}")
 
     def gram(self) -> Any:
@@ -134,10 +142,87 @@ def assert_encloses(lower: float, upper: float, ball: Any) -> None:
 
     >>> assert_encloses(1.0, 2.0, flint().arb(2).sqrt())
     """
-    arb = flint().arb
     assert lower <= upper, f"crossed or undefined bounds [{lower!r}, {upper!r}]"
     size = max(1.0, abs(float(ball.mid())))
     assert ball.is_finite(), "the reference is not finite"
     assert float(ball.rad()) <= LARGEST_RADIUS * size, f"the reference {ball} is too wide"
     assert not arb(lower) > ball, f"lower bound {lower!r} is above {ball.str(25)}"
     assert not arb(upper) < ball, f"upper bound {upper!r} is below {ball.str(25)}"
+
+
+def normal_cdf(z: arb) -> arb:
+    """`Phi(z)`."""
+    return (-z / arb(2).sqrt()).erfc() / 2
+
+
+def sigmoid(x: Any) -> Any:
+    """`1 / (1 + exp(-x))` of a real or complex ball."""
+    return 1 / (1 + (-x).exp())
+
+
+def logistic_normal(mu: arb, v: arb) -> arb:
+    """`E sigma(mu + sqrt(v) t)` by certified quadrature.
+
+    If v < 4, over t in [-12, 12], which leaves out a probability below 4e-33. Else over logistic
+    noise X in [-60, 60], from `F = P(mu + sqrt(v) t + X > 0)`, which leaves out less than 2e-26.
+    """
+    if v == 0:
+        return sigmoid(mu)
+    scale = v.sqrt()
+
+    def over_latent(t: acb, _analytic: bool) -> acb:
+        return (-t * t / 2).exp() / (2 * acb.pi()).sqrt() * sigmoid(mu + scale * t)
+
+    def over_noise(x: acb, _analytic: bool) -> acb:
+        density = 1 / ((x / 2).cosh() * 2) ** 2
+        return density * (-(mu + x) / (scale * acb(2).sqrt())).erfc() / 2
+
+    integrand, end, tail = (over_latent, 12, 1e-30) if v < 4 else (over_noise, 60, 1e-25)
+    integral = acb.integral(integrand, -end, end, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE)
+    return integral.real + arb(0, tail)
+
+
+def sklearn_probability(mu: arb, v: arb) -> arb:
+    """`sum_i C_i Phi(mu / sqrt(1 / (2 L_i^2) + v))` with scikit-learn's constants."""
+    total = arb(0)
+    for scale, weight in zip(_LAMBDAS, _COEFS, strict=True):
+        total += arb(weight) * normal_cdf(mu / (1 / (2 * arb(scale) ** 2) + v).sqrt())
+    return total
+
+
+def largest_on(function: Callable[[arb_series], arb_series], start: arb, end: arb) -> arb:
+    """Proved upper bound of `|f|` on [start, end], f given by its action on power series.
+
+    Taylor's theorem: the polynomial at the middle, and Lagrange's remainder from the coefficient
+    of order `TAYLOR_ORDER` enclosed over a ball that contains the interval.
+    """
+    middle, radius = (start + end) / 2, (end - start) / 2
+    cell = middle + arb(0, 1) * radius
+    before = ctx.cap
+    ctx.cap = TAYLOR_ORDER + 8  # a function may differentiate up to 7 times
+    try:
+        polynomial = function(arb_series([middle, 1])).coeffs()[:TAYLOR_ORDER]
+        rest = function(arb_series([cell, 1])).coeffs()[TAYLOR_ORDER]
+    finally:
+        ctx.cap = before
+    total = sum((abs(c) * radius**k for k, c in enumerate(polynomial)), arb(0))
+    return total + abs(rest) * radius**TAYLOR_ORDER
+
+
+def regression_posterior(
+    kernel: Kernel, points: np.ndarray, targets: np.ndarray, ridge: float, **options: Any
+) -> Posterior:
+    """`t = (K + n I)^-1 y`, `A = L^-1` with `L L^T = K + n I`, n = ridge times k(x, x)."""
+    K = kernel.value(points, points)
+    amount = ridge * float(K[0, 0])
+    # duplicated points and a tiny ridge: raise it until a factor exists
+    for _ in range(20):
+        try:
+            L = np.linalg.cholesky(K + amount * np.eye(len(K)))
+            break
+        except np.linalg.LinAlgError:
+            amount *= 10.0
+    else:
+        raise ValueError("no Cholesky factor; is the kernel positive definite?")
+    factor = scipy.linalg.solve_triangular(L, np.eye(len(K)), lower=True)
+    return Posterior(kernel, points, (targets @ factor.T) @ factor, factor, **options)

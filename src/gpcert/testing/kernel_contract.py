@@ -21,9 +21,15 @@ from hypothesis import strategies as st
 from gpcert.errors import InputError
 from gpcert.kernels import Kernel, kernel_from_config
 from gpcert.posterior import Posterior
-from gpcert.testing.balls import coefficients, exact, flint
+from gpcert.testing.balls import (
+    coefficients,
+    diagonal_coefficients,
+    exact,
+    flint,
+    line_surface,
+    remainder_length,
+)
 from gpcert.testing.effort import examples
-from gpcert.testing.feature_lengths import diagonal_coefficients, line_surface, remainder_length
 from gpcert.testing.kernel_references import Formula, reference_of
 
 seeds = st.integers(0, 2**32 - 1)

@@ -20,10 +20,8 @@ from gpcert.arrays import Array, Backend, to_numpy
 from gpcert.errors import InputError
 from gpcert.likelihoods.base import BinaryLikelihood, ScalarLikelihood
 from gpcert.likelihoods.segments import mean_lower, monotone_minimum
+from gpcert.testing.balls import BITS
 from gpcert.testing.effort import backend_or_skip, examples
-
-BITS = 200
-"""Precision of the references."""
 
 REFERENCE_RADIUS = 1e-18
 """Radius that a reference ball must stay below: far below every certified width."""

@@ -17,7 +17,6 @@ from gpcert.regions import Ball, Box, Cells, Region
 from gpcert.regions.frame import Frame, Reach
 from gpcert.testing.balls import coefficients, exact, flint, series_length
 from gpcert.testing.kernel_references import reference_of
-from gpcert.testing.strategies import cell_points
 
 Reference = Callable[[Sequence[Any], Sequence[Any]], Any]
 
@@ -136,3 +135,26 @@ def node_case(
         backend.asarray(np.stack([to_numpy(root.upper)[0], ends[1], alone])),
     )
     return NodeCase(kernel, points, frame, cells, rng)
+
+
+def cell_points(
+    cells: Cells, index: int, rng: np.random.Generator, extra: np.ndarray | None = None
+) -> np.ndarray:
+    """Points (n, d) of the region in one cell: centre, corners, random, and free `extra` (n, f)."""
+    low, high = to_numpy(cells.lower)[index], to_numpy(cells.upper)[index]
+    center = to_numpy(cells.center)[index]
+    f = len(low)
+    corners = np.where(rng.random((3, f)) < 0.5, low, high)
+    inside = low + rng.random((2, f)) * (high - low)
+    near = center + rng.uniform(-1.0, 1.0, (2, f)) * 1e-3 * (high - low)
+    rows = [center[None], corners, inside, near]
+    if extra is not None:
+        rows.append(extra)
+    free = np.clip(np.concatenate(rows), low, high)
+    points = cells.points_full(free)
+    region = cells.region
+    if region.norm_constraint is not None:  # corners lie outside a ball: go to its sphere instead
+        drawn = region.project(points)
+        moved = drawn[:, region.free]
+        points = np.concatenate([points, drawn[np.all((moved >= low) & (moved <= high), axis=1)]])
+    return points[np.asarray(region.contains(points))]

@@ -26,9 +26,8 @@ from gpcert.regions.frame import Frame
 from gpcert.testing.effort import backend_or_skip, variants
 from gpcert.testing.kernel_contract import KernelContract, drawn, seeds
 from gpcert.testing.kernel_references import REFERENCES, partner_configs
-from gpcert.testing.line_checks import check_lines_at_points
 from gpcert.testing.node_case import NodeCase, node_case
-from gpcert.testing.node_checks import CHECKS
+from gpcert.testing.node_checks import CHECKS, check_lines_at_points
 
 TESTED: dict[str, type] = {}
 """The first contract class of each kernel, by the kernel's name."""

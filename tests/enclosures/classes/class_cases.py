@@ -16,7 +16,8 @@ from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Box, Region
 from gpcert.several import SeparateOutputs
 from gpcert.testing.arb_reference import exact
-from gpcert.testing.strategies import cell_points, random_cells
+from gpcert.testing.node_case import cell_points
+from tests.strategies import random_cells
 
 LATENT_ERROR = 1e-7
 """Change of a probability by what floating point loses in latent means and covariances of ordinary

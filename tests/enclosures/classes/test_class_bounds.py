@@ -10,7 +10,7 @@ from gpcert.likelihoods import MultinomialProbit, Softmax
 from gpcert.posterior import Posterior
 from gpcert.regions import Box
 from gpcert.testing.effort import crossed, examples
-from gpcert.testing.strategies import cell_points
+from gpcert.testing.node_case import cell_points
 from tests.enclosures.classes.class_cases import (
     class_cases,
     evaluation_of,

@@ -21,7 +21,6 @@ from gpcert.posterior import Posterior
 from gpcert.regions import Box
 from gpcert.testing.arb_reference import ArbPosterior, exact, flint
 from gpcert.testing.effort import examples, variants
-from gpcert.testing.strategies import any_kernels, cases, random_cells
 from tests.enclosures.classes.class_cases import (
     ClassCase,
     class_cases,
@@ -31,6 +30,7 @@ from tests.enclosures.classes.class_cases import (
     random_evaluation,
     random_region,
 )
+from tests.strategies import any_kernels, cases, random_cells
 
 arb, arb_mat = flint().arb, flint().arb_mat
 

@@ -21,7 +21,7 @@ from gpcert.posterior import Posterior
 from gpcert.regions import Box
 from gpcert.several import SeparateOutputs
 from gpcert.testing.effort import examples
-from gpcert.testing.strategies import cell_points
+from gpcert.testing.node_case import cell_points
 from tests.enclosures.classes.class_cases import (
     evaluation_of,
     mixed_cases,

@@ -36,7 +36,7 @@ from gpcert.quantities.compound import margins
 from gpcert.regions import Box
 from gpcert.spectral import largest_eigenvalue
 from gpcert.testing.effort import crossed, examples
-from gpcert.testing.strategies import cell_points
+from gpcert.testing.node_case import cell_points
 from tests.enclosures.classes.class_cases import (
     class_cases,
     evaluation_of,

@@ -19,7 +19,7 @@ from gpcert.likelihoods import MultinomialProbit, Softmax
 from gpcert.posterior import Posterior
 from gpcert.regions import Box
 from gpcert.testing.effort import examples
-from gpcert.testing.strategies import cell_points
+from gpcert.testing.node_case import cell_points
 from tests.enclosures.classes.class_cases import (
     ClassCase,
     diagonal_posterior,

@@ -14,7 +14,7 @@ from gpcert.likelihoods import Logistic, Softmax
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball
 from gpcert.testing.effort import examples
-from gpcert.testing.strategies import cell_points
+from gpcert.testing.node_case import cell_points
 from tests.enclosures.classes.class_cases import (
     class_cases,
     evaluation_of,

@@ -22,9 +22,9 @@ from gpcert.likelihoods import Softmax
 from gpcert.quantities import ClassSums
 from gpcert.testing.arb_reference import exact, flint
 from gpcert.testing.effort import examples
-from gpcert.testing.strategies import seeds
 from tests.enclosures.enclosure_checks import arb
 from tests.enclosures.paper.paper_class_cases import LIKELIHOODS, certified
+from tests.strategies import seeds
 
 
 @st.composite

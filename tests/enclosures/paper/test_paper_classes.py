@@ -22,9 +22,9 @@ from gpcert.quantities import ClassSums
 from gpcert.quantities.compound import margins
 from gpcert.testing.arb_reference import ArbPosterior
 from gpcert.testing.effort import examples, variants
-from gpcert.testing.strategies import Case, kernels, regions_near, seeds, units
 from tests.enclosures.enclosure_checks import arb, below, evaluation_of, points_of
 from tests.enclosures.paper.paper_class_cases import LIKELIHOODS, certified, class_posterior
+from tests.strategies import Case, kernels, regions_near, seeds, units
 
 
 @st.composite

@@ -12,8 +12,8 @@ from gpcert.likelihoods import Probit, SklearnLogistic
 from gpcert.quantities import Deviation, Mean, Probability, Quantity, Variance
 from gpcert.testing.arb_reference import ArbPosterior, exact
 from gpcert.testing.effort import examples
-from gpcert.testing.strategies import any_kernels, cases
 from tests.enclosures.enclosure_checks import arb, check_goal, evaluation_of, refused_growth
+from tests.strategies import any_kernels, cases
 
 
 def both_ways(goal, how="analytic"):

@@ -17,8 +17,9 @@ from gpcert.regions.frame import Reach
 from gpcert.rounding import TINY
 from gpcert.testing.arb_reference import ArbPosterior, exact
 from gpcert.testing.effort import examples
-from gpcert.testing.strategies import any_kernels, cases, cell_points, random_cells
+from gpcert.testing.node_case import cell_points
 from tests.enclosures.enclosure_checks import arb, refused_growth
+from tests.strategies import any_kernels, cases, random_cells
 
 
 def intervals_of(case, cells=None, variance=False, how="analytic"):

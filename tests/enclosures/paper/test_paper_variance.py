@@ -17,18 +17,11 @@ from gpcert.enclosures.paper.variance import SquareForm, least_difference
 from gpcert.kernels import Matern, SquaredExponential
 from gpcert.posterior import Posterior
 from gpcert.regions import Box
-from gpcert.testing.arb_reference import ArbPosterior, assert_encloses
+from gpcert.testing.arb_reference import ArbPosterior, assert_encloses, regression_posterior
 from gpcert.testing.effort import examples
-from gpcert.testing.strategies import (
-    any_kernels,
-    cases,
-    cell_points,
-    ill_conditioned,
-    kernels,
-    random_cells,
-    regression_posterior,
-)
+from gpcert.testing.node_case import cell_points
 from tests.enclosures.enclosure_checks import arb
+from tests.strategies import any_kernels, cases, ill_conditioned, kernels, random_cells
 
 
 def intervals(posterior, cells, how, backend="numpy"):

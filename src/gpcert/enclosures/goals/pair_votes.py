@@ -10,7 +10,7 @@ from itertools import combinations
 import numpy as np
 
 from gpcert.arrays import Array, namespace, to_numpy
-from gpcert.attacks.functions import cross_gradient
+from gpcert.attacks.functions import through_features
 from gpcert.committee import vote_scores
 from gpcert.enclosures.enclosure import Enclosure
 from gpcert.enclosures.evaluation import Evaluation
@@ -118,8 +118,7 @@ class _PairVotes:
             if np.any(scores.argmax(axis=1) != self.winner):
                 return True
             weights = np.tile(sign * member.weights[output], (len(points), 1))
-            slopes = sign * member.slope[output]
-            slope = cross_gradient(member, points, weights, slopes, product)
+            slope = through_features(member, product(weights) + sign * member.slope[output])
             move = -half * np.sign(slope[:, cells.region.free])
         return False
 

@@ -1,4 +1,5 @@
-"""Terms of degree three and more of `sum_i a_i exp(u_i.d)`: how large they are on a cell.
+"""Sums of exponentials `sum_i a_i exp(u_i.d)` on a cell: their terms of degree three and more, what
+they leave point by point, and the paper's lines.
 
 Degree n is the form `sum_i a_i (u_i.d)^n / n!` with the tensor `T_n = sum_i a_i u_i^(x n)`; on
 |d_j| <= w_j, |d| <= rho it is at most `min(sum |T_n| w...w, |T_n|_F rho^n) / n!`, and
@@ -9,7 +10,7 @@ The form is the same with d'_j = delta_j d_j and T' made of u'_ij = u_ij / delta
 delta > 0. Features along which the points hardly differ (the margin of an image) count in |d| but
 not in T: small delta_j there take them out of both (`BoxMetric`).
 
-Proofs: docs/mathematics.md, statements 4.4, 4.6, 4.7 and 4.8.
+Proofs: docs/mathematics.md, statements 4.4, 4.6, 4.7, 4.8 and 12.4.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ from gpcert.kernels.exponentials import LARGEST_EXPONENT
 from gpcert.kernels.nodes.base import CubicPart
 from gpcert.kernels.nodes.moments import sorted_index
 from gpcert.kernels.sizes import spectral_norm
-from gpcert.rounding import TINY, U, gamma, nonnegative, root, up
+from gpcert.regions.cells import separable_minima
+from gpcert.rounding import EXP_ULPS, TINY, U, down, gamma, nonnegative, root, up
 
 HIGHEST_DEGREE = 6
 """Highest degree taken from the Gram matrix of the points; beyond it the tail is negligible."""
@@ -147,21 +149,13 @@ def gram_terms(
     a = coefficients[:, :, None]
     products = points @ xp.matrix_transpose(points)
     power = products ** (first - 1)
-    weighted = a * points
-    size, known = 0.0 * rho, 0.0 * rho
-    for n in range(first, HIGHEST_DEGREE + 1):
-        shorter = None
-        if n == first == 3:
-            shorter = spectral_norm(xp.matrix_transpose(weighted) @ (power @ weighted))
+    weighted, shorter, squares = a * points, None, []
+    if first == 3:
+        shorter = spectral_norm(xp.matrix_transpose(weighted) @ (power @ weighted))
+    for _ in range(first, HIGHEST_DEGREE + 1):
         power *= products  # in place: new memory costs as much as the arithmetic
-        square = xp.sum(a * (power @ a), axis=(1, 2))
-        largest = square if shorter is None else xp.where(shorter < square, shorter, square)
-        slack, shift = error[:, n - first], drift[:, n - first]
-        factor = math.factorial(n)
-        size = size + (xp.sqrt(nonnegative(largest + slack)) + shift) * rho**n / factor
-        least = xp.sqrt(nonnegative(square - slack)) * (1.0 - gamma(8)) - shift
-        known = known + nonnegative(least) ** 2 / factor
-    return HigherTerms(HIGHEST_DEGREE, up(size, 64) + UNDERFLOW, known * (1.0 - gamma(32)))
+        squares.append(xp.sum(a * (power @ a), axis=(1, 2)))
+    return _from_squares(squares, shorter, error, drift, rho)
 
 
 def shared_gram_terms(
@@ -175,8 +169,7 @@ def shared_gram_terms(
     xp = namespace(coefficients)
     B = points.shape[0]
     J = len(coefficients) // B
-    size, known = 0.0 * rho, 0.0 * rho
-    squares: list[list[Array]] = []
+    found: list[list[Array]] = []
     for b in range(B):  # cell by cell: bounds the memory
         a = coefficients[b::B]
         products = points[b] @ points[b].T
@@ -185,12 +178,27 @@ def shared_gram_terms(
         for _ in range(3, HIGHEST_DEGREE + 1):
             power *= products  # in place: new memory costs as much as the arithmetic
             own.append(xp.sum((a @ power) * a, axis=1))
-        squares.append(own)
-    for n in range(3, HIGHEST_DEGREE + 1):
-        square = xp.reshape(xp.stack([own[n - 3] for own in squares], axis=1), (J * B,))
-        slack, shift = error[:, n - 3], drift[:, n - 3]
+        found.append(own)
+    squares = [
+        xp.reshape(xp.stack(list(each), axis=1), (J * B,)) for each in zip(*found, strict=True)
+    ]
+    return _from_squares(squares, None, error, drift, rho)
+
+
+def _from_squares(
+    squares: list[Array], shorter: Array | None, error: PerOrder, drift: Array, rho: PerCell
+) -> HigherTerms:
+    """From `|T_n|_F^2` of the degrees up to 6; `shorter`: another bound of the first, for its size
+    alone."""
+    xp, first = namespace(rho), HIGHEST_DEGREE + 1 - len(squares)
+    size, known = 0.0 * rho, 0.0 * rho
+    for n, square in enumerate(squares, first):
+        largest = square
+        if n == first and shorter is not None:
+            largest = xp.where(shorter < square, shorter, square)
+        slack, shift = error[:, n - first], drift[:, n - first]
         factor = math.factorial(n)
-        size = size + (xp.sqrt(nonnegative(square + slack)) + shift) * rho**n / factor
+        size = size + (xp.sqrt(nonnegative(largest + slack)) + shift) * rho**n / factor
         least = xp.sqrt(nonnegative(square - slack)) * (1.0 - gamma(8)) - shift
         known = known + nonnegative(least) ** 2 / factor
     return HigherTerms(HIGHEST_DEGREE, up(size, 64) + UNDERFLOW, known * (1.0 - gamma(32)))
@@ -291,3 +299,93 @@ def box_metric(magnitudes: Array, points: Array, half: PerCellAndFeature, rho: A
     plain = ~(after < WORTHWHILE**2 * before)
     delta = xp.where(plain[:, None], xp.ones_like(delta), delta)
     return BoxMetric(delta, xp.where(plain, rho, xp.minimum(short, rho)), plain)
+
+
+class ScaledPoints(NamedTuple):
+    """The points as a cell's kernel sees them; see `LocalSquaredExponential`."""
+
+    points: Annotated[Array, "N d"]
+    fixed_distances: Array
+    extents: Array
+    """(N,) bounds of |z_i| + |c|."""
+    distance_errors: Array
+    """(N,) bounds of the absolute error of `fixed_distances`, where k is not below TINY."""
+    variance: float
+
+
+@fused
+def paper_lower_bound(
+    where: ScaledPoints, scaled: Array, half: Array, weights: Array, slope: Array | None = None
+) -> PerCell:
+    """Certified lower bound (B,) of `sum_i t_i k(x, z_i) + slope.d` over |d_j| <= half_j: the
+    paper's, Proposition "mean bound" of Patane et al. (as in Statement 12.4).
+
+    On a cell every `phi_i(x) = |x - z_i|^2` (scaled) lies in an interval, over which `exp(-phi/2)`
+    is convex: a tangent lies below it, the chord above it. With a tangent for t_i > 0 and a chord
+    for t_i < 0, `sum_i t_i k(x, z_i) >= sum_i t_i (a_i + b_i phi_i(x))`, a separable quadratic in
+    x, whose minimum over a box is a closed form. A line is valid for whatever slope is taken: over
+    the exponential if it lies over both ends of the interval (convexity), under it if it is the
+    tangent of that slope, so the slopes' rounding costs tightness only; intercepts are rounded
+    outwards.
+    """
+    xp = namespace(scaled)
+    N, f = where.points.shape
+    low, high = _phi_range(where, scaled, half)
+    positive = weights > 0
+    middle = 0.5 * (low + high)
+    tangent = -0.5 * xp.exp(-0.5 * middle)
+    at_low, at_high = xp.exp(-0.5 * low), xp.exp(-0.5 * high)
+    width = high - low
+    chord = (at_high - at_low) / xp.where(width > 0, width, xp.ones_like(width))
+    lines = xp.where(positive, tangent, chord)
+
+    accuracy = gamma(EXP_ULPS + 16)
+    # tangent of slope b: touches at phi = -2 log(-2b), within the error of exp of `middle`
+    under = -2.0 * lines * (1.0 + 0.5 * middle) * (1.0 - 4.0 * accuracy) + middle * (
+        4.0 * U * lines
+    )
+    over = xp.maximum(at_low - lines * low, at_high - lines * high) * (1.0 + 4.0 * accuracy)
+    intercept = xp.where(positive, under, over)
+
+    scaled_slope = weights * lines
+    flat = xp.sum(weights * intercept, axis=1)
+    zeroth = xp.sum(scaled_slope, axis=1)
+    first = scaled_slope @ where.points - zeroth[:, None] * scaled
+    trend = xp.zeros_like(first) if slope is None else (0.5 / where.variance) * slope
+    second = scaled_slope @ xp.sum(where.points**2, axis=1)
+    center2 = xp.sum(
+        scaled * (2.0 * (scaled_slope @ where.points) - zeroth[:, None] * scaled), axis=1
+    )
+    second = second - center2 + scaled_slope @ where.fixed_distances
+    first, along = first - trend, xp.sum((xp.abs(first) + xp.abs(trend)) * half, axis=1)
+    total = flat + second + xp.sum(separable_minima(zeroth, first, half), axis=1)
+
+    size = xp.sum(xp.abs(weights * intercept), axis=1)
+    size = size + xp.abs(scaled_slope) @ (where.extents**2 + where.fixed_distances)
+    reach2 = xp.sum(half**2, axis=1)
+    size = size + xp.sum(xp.abs(scaled_slope), axis=1) * reach2 + along
+    shifted = xp.abs(scaled_slope) @ where.distance_errors
+    total = total - up(gamma(4 * N + 8 * f + 64) * 4.0 * size + shifted, 16)
+    return down(where.variance * total, 2)
+
+
+def _phi_range(where: ScaledPoints, scaled: Array, half: Array) -> tuple[Array, Array]:
+    """(B, N) certified ends of `phi_i` over the cells, the fixed features included."""
+    xp = namespace(scaled)
+    f = scaled.shape[1]
+    # one row a cell, also where no feature is free (f = 0)
+    low = where.fixed_distances + xp.zeros_like(xp.sum(scaled, axis=1))[:, None]
+    high = low + 0.0
+    for j in range(f):
+        gap = xp.abs(scaled[:, j, None] - where.points[None, :, j])
+        w = half[:, j, None]
+        far = gap + w
+        far *= far  # in place: new memory costs as much as the arithmetic
+        high += far
+        near = nonnegative(gap - w)
+        near *= near
+        low += near
+    # coordinates carry 3 roundings of size |z| + |c|, squares and sums f + 8 more
+    spread = (8.0 * U) * root(high) * where.extents + gamma(f + 16) * high
+    spread = spread + (64.0 * U * U) * where.extents**2 + where.distance_errors
+    return nonnegative(low - spread), up(high + spread, 4)

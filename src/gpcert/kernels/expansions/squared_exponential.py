@@ -37,8 +37,12 @@ from gpcert.kernels.expansions.base import (
     SecondDegree,
     finite_product,
 )
-from gpcert.kernels.expansions.higher_degrees import HigherTerms, exponential_remainder
-from gpcert.kernels.expansions.paper_lines import ScaledPoints, paper_lower_bound
+from gpcert.kernels.expansions.higher_degrees import (
+    HigherTerms,
+    ScaledPoints,
+    exponential_remainder,
+    paper_lower_bound,
+)
 from gpcert.kernels.expansions.squared_exponential_table import (
     MOST_CUBIC_FEATURES,
     SquaredExponentialTable,

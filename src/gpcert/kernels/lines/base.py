@@ -25,6 +25,7 @@ from typing import Annotated
 import numpy as np
 
 from gpcert.arrays import Array, PerCell, PerCellAndPoint, Reals, namespace
+from gpcert.regions.cells import separable_minima
 from gpcert.regions.frame import Reach
 from gpcert.rounding import EXP_ULPS, SIN_COS_ULPS, TINY, down, gamma, root, up
 
@@ -105,13 +106,7 @@ class QuadraticCarrier(Carrier):
             first = raw - zeroth[:, None] * c
             square = a @ (xp.sum(self.points**2, axis=1) + self.fixed)
             square = square - xp.sum(c * (raw + first), axis=1)
-            # min over |d| <= w of zeroth d^2 - 2 first d
-            ends = zeroth[:, None] * half**2 - 2.0 * xp.abs(first) * half
-            inside = xp.abs(first) < zeroth[:, None] * half
-            safe = xp.where(inside, zeroth[:, None] + 0.0 * first, xp.ones_like(first))
-            # first * (first / zeroth), not first^2 / zeroth: the square of 1e-160 would vanish
-            minima = xp.where(inside, -first * (first / safe), ends)
-            total = square + xp.sum(minima, axis=1)
+            total = square + xp.sum(separable_minima(zeroth, first, half), axis=1)
 
             magnitudes = xp.abs(a)
             size = magnitudes @ (self.extents**2 + self.fixed)

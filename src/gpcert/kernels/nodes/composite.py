@@ -1,6 +1,6 @@
-"""Sums and products of kernels inside a region: everything adds, or follows Leibniz' rule.
+"""Sums, multiples and products of kernels inside a region: all adds, or follows Leibniz' rule.
 
-Proofs: docs/mathematics.md, statements 2.12, 2.13 and 16.8.
+Proofs: docs/mathematics.md, statements 2.11, 2.12, 2.13 and 16.8.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gpcert.arrays import Array, PerCell, PerCellAndPoint, PerCellMatrix, Reals,
 from gpcert.kernels.lines.affine_algebra import combined, product_enclosed
 from gpcert.kernels.lines.base import Enclosed
 from gpcert.kernels.nodes.base import Beyond, FeatureSizes, Jet, LocalNode, NodeBatch, Triple
-from gpcert.kernels.sizes import frobenius, leibniz, raised, total
+from gpcert.kernels.sizes import frobenius, leibniz, raised, times, total
 from gpcert.regions.frame import Reach
 from gpcert.rounding import gamma
 
@@ -119,6 +119,89 @@ class SumBatch(NodeBatch):
 def _added(errors: list[Array], sizes: list[Array]) -> Array:
     """Error of a sum: the parts' errors, and the additions' rounding."""
     return raised(total(errors) + gamma(len(sizes)) * total(sizes), 4)
+
+
+@dataclass(frozen=True, eq=False)
+class ScaleNode(LocalNode):
+    """A node times a positive number."""
+
+    part: LocalNode
+    factor: float
+
+    @np.errstate(over="ignore")
+    def feature_sizes(self, reach: Reach) -> FeatureSizes:
+        """The feature map grows by the factor's root."""
+        return self.part.feature_sizes(reach).scaled(self.factor)
+
+    def at(self, reach: Reach) -> ScaleBatch:
+        part = self.part.at(reach)
+        return ScaleBatch(
+            self.factor * part.value,
+            _scaled(part.sizes, self.factor),
+            _scaled(_with_rounding(part.sizes, part.errors), self.factor),
+            part,
+            self.factor,
+        )
+
+
+@np.errstate(over="ignore")
+def _with_rounding(sizes: Triple, errors: Triple) -> Triple:
+    """Errors after one more rounding of each number."""
+    each = zip(sizes, errors, strict=True)
+    return tuple(raised(e + gamma(2) * (s + e), 4) for s, e in each)
+
+
+def _scaled(sizes: Triple, factor: float) -> Triple:
+    return tuple(times(s, namespace(s).full_like(s, factor)) for s in sizes)
+
+
+@dataclass(frozen=True, eq=False)
+class ScaleBatch(NodeBatch):
+    """A batch times a positive number."""
+
+    value: Array
+    sizes: Triple
+    errors: Triple
+    part: NodeBatch
+    factor: float
+
+    def contract(self, coefficients: PerCellAndPoint) -> Jet:
+        """The coefficients are scaled."""
+        return self.part.contract(self.factor * coefficients)
+
+    def gradients(self) -> Annotated[Array, "B f N"]:
+        return self.factor * self.part.gradients()
+
+    def variations(self) -> tuple[PerCellAndPoint, ...]:
+        return _scaled(self.part.variations(), self.factor)
+
+    def beyond_second(self, coefficients: PerCellAndPoint, third: PerCellAndPoint) -> Beyond:
+        """Scaled; the part's own third derivatives."""
+        del third
+        found = self.part.beyond_second(coefficients, self.part.variations()[3])
+        return found.scaled(self.factor)
+
+    @np.errstate(over="ignore")
+    def own_beyond_second(self) -> PerCell | None:
+        found = self.part.own_beyond_second()
+        return None if found is None else _scaled((found,), self.factor)[0]
+
+    def itself(self) -> tuple[Jet, Triple]:
+        """Scaled, one rounding of each entry."""
+        jet, errors = self.part.itself()
+        scaled = Jet(self.factor * jet.value, self.factor * jet.gradient, self.factor * jet.hessian)
+        return scaled, _scaled(_with_rounding(jet.sizes, errors), self.factor)
+
+    def mixed(self) -> tuple[PerCellMatrix, PerCell]:
+        """Scaled, one rounding of each entry."""
+        matrix, error = self.part.mixed()
+        (error,) = _scaled(_with_rounding((frobenius(matrix),), (error,)), self.factor)
+        return self.factor * matrix, error
+
+    def enclosed(self) -> Enclosed:
+        return combined(
+            [(namespace(self.value).full_like(self.value, self.factor), self.part.enclosed())]
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,13 @@
 Coordinates here are *scaled*: frame coordinates times `unit / length`, so that r is the plain
 distance. A scaled coordinate carries three roundings.
 
-Proofs: docs/mathematics.md, statements 2.5 and 3.5.
+With F_n computed at r, `|r - true r| <= dr`, and coordinates of u off by `4 U extent` in norm,
+`s F_0`, `-s F_1 S u` and `s S (F_2 u u^T - F_1) S` are off by the relative error of each F_n times
+its part, by what the coordinates' errors change, and by what sums over points round when moments
+are shifted to a centre (`gpcert.kernels.nodes.moments`): there terms are as large as
+`F_n extent^n`, whatever r is.
+
+Proofs: docs/mathematics.md, statements 2.5, 3.5, 16.5 and 16.7.
 """
 
 from __future__ import annotations
@@ -11,21 +17,20 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from scipy.spatial.distance import cdist
 
 from gpcert.arrays import Array, PerCellAndFeature, PerCellAndPoint, Points, Reals, namespace
 from gpcert.errors import InputError
-from gpcert.kernels.nodes.base import FeatureSizes, LocalNode, spectral_gram
+from gpcert.kernels.nodes.base import FeatureSizes, LocalNode, Triple, spectral_gram
 from gpcert.kernels.nodes.moments import HigherMoments, MomentTable
-from gpcert.kernels.nodes.radial_accuracy import uniform_error
 from gpcert.kernels.nodes.radial_batch import RadialBatch
 from gpcert.kernels.nodes.radial_bins import FINENESS, MOST_BINS, BinTables
-from gpcert.kernels.nodes.radial_profiles import RadialProfile, infinite_beyond_zero
+from gpcert.kernels.nodes.radial_profiles import SMALL_CHANGE, RadialProfile, infinite_beyond_zero
 from gpcert.regions.frame import Frame, Reach
-from gpcert.rounding import U, gamma, nonnegative, root, up, up_float
+from gpcert.rounding import TINY, U, gamma, nonnegative, root, up, up_float
 
 LARGEST_EXTENT = 1e60
 """Scaled coordinates beyond this are refused: their powers leave float64."""
@@ -36,6 +41,24 @@ less than the rounding of coordinates of this size."""
 
 MOST_SUBTRACTED_FEATURES = 32
 """Up to here distances are found by subtracting coordinates; beyond, by expanding the square."""
+
+SMALLEST_SCALE = 1e-100
+"""Scales below this count as this much in bounds: their squares must not vanish."""
+
+COORDINATE = 4.0 * U
+"""Errors of scaled coordinates, three roundings, and of differences, relative to extents."""
+
+LARGEST_SHIFT = 1e-8
+"""Up to here the square of a coordinate's error is below the unit roundoff."""
+
+
+class Accuracy(NamedTuple):
+    """`sizes`, `errors` of a `NodeBatch`, and F_1, F_2 (B, N) as they may be used."""
+
+    sizes: Triple
+    errors: Triple
+    first: Array
+    second: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,11 +175,6 @@ class LocalRadial(LocalNode):
         return int(min(MOST_BINS, FINENESS * math.sqrt(self.farthest) + 2.0))
 
     @cached_property
-    def uniform_error(self) -> Annotated[Array, "n 1"] | None:
-        """See `gpcert.kernels.nodes.radial_accuracy.uniform_error`: at all distances."""
-        return uniform_error(self, 0.0 * self.fixed[:1, None] + self.farthest)
-
-    @cached_property
     def bin_tables(self) -> BinTables:
         """What is bounded by bins of distances, formed when first needed."""
         return BinTables(self)
@@ -190,10 +208,159 @@ class LocalRadial(LocalNode):
         roundings. Expanded: r^2 is off by `(f + 16) U extent^2`, its root by no more than
         `error / r` and `sqrt(error)`.
         """
-        found = gamma(self.roundings) * r + (4.0 * U) * extents
+        found = gamma(self.roundings) * r + COORDINATE * extents
         if not self.expanded:
             return found
         xp, f = namespace(r), self.scale.shape[0]
         error = up((f + 16) * U * extents**2, 4) + xp.zeros_like(r)
         root = xp.sqrt(error)
         return up(xp.minimum(root, error / xp.maximum(r, root)), 4) + found
+
+    def is_regular(self, farthest: Annotated[Array, "n 1"]) -> bool:
+        """Whether F_0, F_1 and F_2 have one small relative error at all distances up to these: it
+        increases with r and the extents."""
+        if self.expanded or self.largest_extent > LARGEST_SHIFT / COORDINATE:
+            return False
+        xp = namespace(farthest)
+        shift = COORDINATE * self.largest_extent + xp.zeros_like(farthest)
+        relative = self.profile.uniform_error(farthest, gamma(self.roundings), shift)
+        return relative is not None and bool(xp.all(relative <= SMALL_CHANGE))
+
+    @cached_property
+    def regular(self) -> bool:
+        """`is_regular` at all distances of the region."""
+        return self.is_regular(0.0 * self.fixed[:1, None] + self.farthest)
+
+    def regular_accuracy(
+        self, r: Reals, extents: Reals, factors: tuple[Reals, Reals, Reals]
+    ) -> Accuracy:
+        """The errors where all is regular (`is_regular`), for points of these extents.
+
+        The same bounds as those of `accuracy` in a third of its passes; factors such as 1.5 make
+        room for terms of second order, `relative` and `shift / r` being at most 0.1. All of them
+        increase with r, the extents and the factors.
+        """
+        xp = namespace(r)
+        shift = COORDINATE * extents
+        relative = self.profile.uniform_error(r, gamma(self.roundings), shift)
+        assert relative is not None, "of a regular profile"
+        value, first, second = factors
+        summed = self.sum_roundings * extents
+        loose = relative + 9.0 * U
+        spread = r * loose
+        error1 = first * (spread + (1.5 * shift + summed))
+        rank_one = (spread + 3.0 * shift) * r + (2.0 * shift**2 + summed * extents)
+        error2 = first * loose + second * rank_one
+        size1 = first * (r + shift)
+        size2 = xp.maximum(first, second * (r * r + 20.0 * shift**2))
+        sizes, errors = (value, size1, size2), (value * relative, error1, error2)
+        return self._in_frame(extents, (1.5, 1.05), (sizes, errors), (first, second))
+
+    def regular_values(
+        self, r: PerCellAndPoint, value: PerCellAndPoint
+    ) -> tuple[PerCellAndPoint, PerCellAndPoint]:
+        """Sizes and errors of `s F_0` alone, as `regular_accuracy` has them."""
+        relative = self.profile.uniform_error(r, gamma(self.roundings), COORDINATE * self.extents)
+        assert relative is not None, "of a regular profile"
+        floor = TINY * max(1.0, self.variance)
+        return 1.5 * value + floor, (1.05 * relative) * value + floor
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def accuracy(
+        self,
+        r: PerCellAndPoint,
+        distance_error: PerCellAndPoint,
+        factors: tuple[Array, Array, Array],
+    ) -> Accuracy:
+        """The errors in general, near points of kernels with an infinite F_1(0) or F_2(0) too.
+
+        Where F_1 is not known to a part in ten, 0 stands for it, with its whole size as error. The
+        same for `F_2 u u^T` where the roundings of the moments would exceed its size, `F_2 r^2 =
+        F_1 w_1`. Gradients of a kernel without F_1(0) do not exist where r may be 0.
+        """
+        xp = namespace(r)
+        profile, E = self.profile, self.extents
+        value, first, second = factors
+        relative = [profile.relative_errors(n, (r, r), distance_error) for n in range(3)]
+        high, zero = up(r + distance_error, 2), xp.zeros_like(r)
+        moved, summed = COORDINATE * E, self.sum_roundings * E
+
+        known = xp.isfinite(relative[0])
+        error0 = xp.where(known, xp.where(known, relative[0], zero) * value, 1.0 + zero)
+
+        known = xp.isfinite(relative[1]) & xp.isfinite(first)
+        first, loose = xp.where(known, first, zero), xp.where(known, relative[1], zero)
+        most = (1.0 + loose) * first
+        steepest = profile.steepness(0, zero, high)  # F_1 r = F_0 w_0 / r
+        if not math.isfinite(profile.at_zero[1]):
+            steepest = xp.where(r > 1.01 * distance_error, steepest, xp.full_like(r, math.inf))
+        error1 = loose * first * high + most * (moved + COORDINATE * high) + first * summed
+        error1, size1 = xp.where(known, error1, steepest), xp.where(known, most * high, steepest)
+        flat = xp.where(known, (loose + 8.0 * U) * first, xp.full_like(r, profile.at_zero[1]))
+        most = xp.where(known, most, xp.full_like(r, profile.at_zero[1]))
+
+        growth = up(profile.growth(1, high), 64)
+        whole = most * growth  # F_2 r^2
+        known = xp.isfinite(relative[2]) & xp.isfinite(second)
+        second, loose = xp.where(known, second, zero), xp.where(known, relative[2], zero)
+        drift = (loose * high + 2.0 * (1.0 + loose) * (moved + COORDINATE * high)) * high
+        kept = second * (drift + (1.0 + loose) * moved**2 + summed * E)
+        keep = known & (kept <= whole)  # not where kept is 0 times infinity
+        error2 = flat + xp.where(keep, kept, whole)
+        error2 = xp.where(xp.isnan(error2), xp.full_like(error2, math.inf), error2)
+        size2 = most * xp.maximum(xp.ones_like(growth), growth - 1.0)
+        sizes, errors = (value + error0, size1, size2), (error0, error1, error2)
+        second = xp.where(keep, second, zero)
+        return self._in_frame(E, (1.01, 1.01), (sizes, errors), (first, second))
+
+    def _in_frame(
+        self,
+        extents: Array,
+        room: tuple[float, float],
+        parts: tuple[Triple, Triple],
+        factors: tuple[Array, Array],
+    ) -> Accuracy:
+        """Into frame coordinates, with room for roundings, and floors for what underflows."""
+        s, w, reach = self.variance, max(self.widest, SMALLEST_SCALE), 1.0 + extents
+        floor = TINY * max(1.0, s)
+        floors = (floor, floor * w * reach + TINY, floor * w * w * reach**2 + TINY)
+        found = []
+        for factor, triple in zip(room, parts, strict=True):
+            zeroth, first, second = (
+                (factor * s * scale) * part + least
+                for scale, part, least in zip((1.0, w, w * w), triple, floors, strict=True)
+            )
+            found.append((zeroth, first, second))
+        return Accuracy(found[0], found[1], factors[0], factors[1])
+
+    def tensor_rounding(
+        self,
+        ends: tuple[Reals, Reals],
+        distance_error: Reals,
+        extents: Reals,
+        F: list[Reals],
+    ) -> tuple[Reals, Reals]:
+        """By how much degrees 3 and 4 of a point may be off, for a weight and a rho of 1, at
+        distances between two ends, F_n at the lower one.
+
+        Each F_n is known up to its relative error, |v| is at most r and the extent; coordinates are
+        off by `COORDINATE extent`; sums over points and their shifts round terms as large as
+        `F_n extent^n` (`HigherMoments`), and adding the parts of a tensor with Kronecker's delta,
+        of Frobenius norm sqrt f, rounds those.
+        """
+        xp, f = namespace(distance_error), self.scale.shape[0]
+        E = extents + xp.zeros_like(distance_error)
+        e2, e3, e4 = (
+            1.5 * self.profile.relative_errors(n, ends, distance_error) for n in (2, 3, 4)
+        )
+        length = xp.minimum(up(ends[1] + distance_error, 2), E)
+        summed = gamma(self.table.points.shape[0] + f * f + 96) + 4.0 * COORDINATE + 64.0 * U
+        many, square = 1.0 + math.sqrt(f), 1.0 + f
+        F2, F3, F4 = F
+        cubic = F3 * (e3 * length**3 + summed * E**3)
+        cubic = cubic + (3.0 * F2) * (e2 * length + (summed * many) * E)
+        quartic = F4 * (e4 * length**4 + summed * E**4)
+        quartic = quartic + (6.0 * F3) * (e3 * length**2 + (summed * many) * E**2)
+        quartic = quartic + (3.0 * F2) * (e2 + summed * square)
+        factor = 1.2 * self.variance
+        return up((factor / 6.0) * cubic, 32), up((factor / 24.0) * quartic, 32)

@@ -4,7 +4,10 @@ With u = x - z scaled and S the diagonal matrix of the scales, in frame coordina
 
     gradient = -s F_1 S u,     Hessian = s S (F_2 u u^T - F_1) S.
 
-Proofs: docs/mathematics.md, statements 2.5 and 3.5.
+F_0 is completely monotone in q = r^2, so psi(q) = s F_0(sqrt q) is convex and falling: a tangent
+lies below it, and a line through (or over) both ends of an interval above it.
+
+Proofs: docs/mathematics.md, statements 2.5, 3.5 and 12.1.
 """
 
 from __future__ import annotations
@@ -16,17 +19,9 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 
 from gpcert.arrays import Array, PerCell, PerCellAndFeature, PerCellAndPoint, namespace, row_blocks
-from gpcert.kernels.lines.base import Enclosed
+from gpcert.kernels.lines.base import Affine, Enclosed, QuadraticCarrier
 from gpcert.kernels.nodes.base import Beyond, Jet, NodeBatch, Triple
-from gpcert.kernels.nodes.radial_accuracy import (
-    Accuracy,
-    radial_accuracy,
-    regular_accuracy,
-    regular_values,
-    uniform_error,
-)
 from gpcert.kernels.nodes.radial_bins import BinnedSums, serves
-from gpcert.kernels.nodes.radial_lines import radial_lines
 from gpcert.kernels.nodes.radial_remainder import MOST_TENSOR_FEATURES, radial_remainder
 from gpcert.kernels.nodes.radial_variations import (
     DistanceRange,
@@ -37,7 +32,7 @@ from gpcert.regions.frame import Reach
 from gpcert.rounding import TINY, U, gamma, nonnegative, up
 
 if TYPE_CHECKING:
-    from gpcert.kernels.nodes.radial import LocalRadial
+    from gpcert.kernels.nodes.radial import Accuracy, LocalRadial
 
 
 class RadialBatch(NodeBatch):
@@ -67,24 +62,18 @@ class RadialBatch(NodeBatch):
         return found
 
     @cached_property
-    def _uniform_error(self) -> Array | None:
-        """Of F_0, F_1 and F_2; that of the whole region, or (B, 1) that of the cells' own distances
-        where only they are small enough."""
-        found = self.node.uniform_error
-        if found is not None or not self.r.shape[1]:
-            return found
-        return uniform_error(self.node, namespace(self.r).max(self.r, axis=1, keepdims=True))
-
-    @property
     def regular(self) -> bool:
-        """Whether F_0, F_1 and F_2 have one small relative error."""
-        return self._uniform_error is not None
+        """Whether F_0, F_1 and F_2 have one small relative error: in the whole region, or at the
+        cells' own distances."""
+        if self.node.regular or not self.r.shape[1]:
+            return self.node.regular
+        return self.node.is_regular(namespace(self.r).max(self.r, axis=1, keepdims=True))
 
     def value_accuracy(self) -> tuple[PerCellAndPoint, PerCellAndPoint]:
         """See `NodeBatch`."""
         if not self.regular:
             return super().value_accuracy()
-        return regular_values(self.node, self.r, self.value)
+        return self.node.regular_values(self.r, self.value)
 
     @cached_property
     def distance_error(self) -> PerCellAndPoint:
@@ -95,8 +84,8 @@ class RadialBatch(NodeBatch):
     def _accuracy(self) -> Accuracy:
         """(B, N) arrays that a sum by bins does without."""
         if self.regular:
-            return regular_accuracy(self.node, self.r, self.node.extents, self.profile)
-        return radial_accuracy(self.node, self.r, self.distance_error, self.profile)
+            return self.node.regular_accuracy(self.r, self.node.extents, self.profile)
+        return self.node.accuracy(self.r, self.distance_error, self.profile)
 
     @property
     def sizes(self) -> Triple:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -241,6 +230,79 @@ class RadialBatch(NodeBatch):
 
     def enclosed(self) -> Enclosed:
         """Lines under and over the convex function `q -> s F_0(sqrt q)` of phi = r^2."""
-        return radial_lines(
-            self.node, self.reach.columns, self.centers, self.half, self.distance_range
-        )
+        return _lines(self)
+
+
+FARTHEST = 1e140
+"""Beyond this distance the lines are constants: its square would leave float64."""
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def _lines(batch: RadialBatch) -> Enclosed:
+    """Tangent at the middle of the range of q, and the chord over it.
+
+    A line is valid for whatever slope is taken. Under: `psi(q) >= psi(m) + psi'(m) (q - m)`, and a
+    slope b that is off psi'(m) by e costs `e max |q - m|`. Over: psi(q) - b q is convex, so it is
+    largest at an end. Where psi' is infinite (Matern 1/2 at q = 0) the slope is 0.
+    """
+    node, distances = batch.node, batch.distance_range
+    s, near = node.variance, distances.high <= FARTHEST
+    xp = namespace(near)
+    floor = TINY * max(1.0, s)
+    zero = xp.zeros_like(distances.low)
+    low, high = (xp.where(near, end, zero) for end in distances)
+    q_low, q_high = low * low * (1.0 - 4.0 * U), up(high * high, 2)
+
+    at_low, error = _value(node, low)
+    most = up(at_low * (1.0 + error), 4) + floor
+    at_high, error = _value(node, high)
+    least = nonnegative(at_high * (1.0 - error) * (1.0 - 4.0 * U) - floor)
+    end = up(at_high * (1.0 + error), 4) + floor
+
+    under, tangent = _tangent(node, q_low, q_high)
+    exists = xp.isfinite(under) & xp.isfinite(tangent) & near
+    under, tangent = xp.where(exists, under, least), xp.where(exists, tangent, zero)
+
+    width = q_high - q_low
+    wide = near & (width > 0)
+    chord = (at_high - at_low) / xp.where(wide, width, 1.0 + zero)
+    chord = xp.where(wide, -nonnegative(-chord), zero)
+    over = up(xp.maximum(most - chord * q_low, end - chord * q_high), 8)
+    # far cells: 0 and s enclose everything
+    least, under = (xp.where(near, part, zero) for part in (least, under))
+    most, over = (xp.where(near, part, zero + up(s, 4)) for part in (most, over))
+
+    largest = xp.where(near, q_high, up(distances.high * distances.high, 4))
+    carrier = QuadraticCarrier(
+        node.table.points,
+        batch.centers,
+        batch.half,
+        node.fixed,
+        gamma(node.roundings),
+        node.extents,
+        largest,
+        node.scale,
+        batch.reach.columns,
+    )
+    return Enclosed(
+        least, most, Affine(under, ((carrier, tangent),)), Affine(over, ((carrier, chord),))
+    )
+
+
+def _tangent(node: LocalRadial, q_low: Array, q_high: Array) -> tuple[Array, Array]:
+    """Height at q = 0 and slope of the tangent in the middle; not finite where psi' is infinite."""
+    xp, profile, s = namespace(q_low), node.profile, node.variance
+    middle = xp.sqrt(0.5 * (q_low + q_high))
+    height, slope = (s * term for term in profile.terms(middle, (0, 0), (1, 0)))
+    ulps = (1.1 * U) * (profile.roundings(middle) + 16.0)
+    q, slope = middle * middle, -0.5 * slope
+    away = up(xp.maximum(nonnegative(q_high - q), nonnegative(q - q_low)), 4) + (8.0 * U) * q
+    # a slope that underflows is off by less than TINY
+    under = (height - slope * q) * (1.0 - ulps) + slope * (ulps * away)
+    return under - TINY * max(1.0, s) - TINY * away, slope
+
+
+def _value(node: LocalRadial, r: Array) -> tuple[Array, Array]:
+    """s F_0(r) and its relative error."""
+    value = node.variance * node.profile.terms(r, (0, 0))[0]
+    return value, (1.1 * U) * (node.profile.roundings(r) + 4.0)

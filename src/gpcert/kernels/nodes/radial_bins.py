@@ -19,12 +19,10 @@ import numpy as np
 from gpcert.arrays import Array, PerCellAndFeature, PerCellAndPoint, PerRow, row_blocks
 from gpcert.kernels.nodes.base import Beyond, Jet
 from gpcert.kernels.nodes.moments import dense
-from gpcert.kernels.nodes.radial_accuracy import regular_accuracy
 from gpcert.kernels.nodes.radial_remainder import (
     MOST_TENSOR_FEATURES,
     TENSOR_DEGREES,
     beyond_of_tensors,
-    tensor_rounding,
 )
 from gpcert.kernels.nodes.radial_variations import (
     FAR,
@@ -198,7 +196,7 @@ class BinTables:
         """
         profile = self.node.profile
         value, slope, bend = profile.terms(self.low, (0, 0), (1, 0), (2, 0))
-        found = regular_accuracy(self.node, self.high, self.extents, (value, slope, bend))
+        found = self.node.regular_accuracy(self.high, self.extents, (value, slope, bend))
         return (1.0 + SLACK) * np.stack([*found.sizes, *found.errors], axis=1)
 
     @cached_property
@@ -206,9 +204,8 @@ class BinTables:
         """(bins,): what degrees 3 and 4 may be off by, for rho = 1."""
         profile = self.node.profile
         F = profile.terms(self.low, (2, 0), (3, 0), (4, 0))
-        cubic, quartic = tensor_rounding(
-            self.node, (self.low, self.high), self.error, self.extents, F
-        )
+        ends = (self.low, self.high)
+        cubic, quartic = self.node.tensor_rounding(ends, self.error, self.extents, F)
         return (1.0 + SLACK) * cubic, (1.0 + SLACK) * quartic
 
     def of_sizes(self, sizes: list[float], tensors: bool) -> list[SizeTable]:

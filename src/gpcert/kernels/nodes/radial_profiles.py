@@ -35,6 +35,10 @@ PEAK_SLACK = 1e-10
 `|w_n - k| <= 1e-12`, and between it and the peak the logarithm changes at most that fast."""
 
 
+SMALL_CHANGE = 0.1
+"""`e^x - 1 <= 1.06 x` for x up to here."""
+
+
 class RadialProfile(ABC):
     """F_0 with F_0(0) = 1, completely monotone in r^2, whose w_n increase.
 
@@ -117,6 +121,21 @@ class RadialProfile(ABC):
         """
         del r, rate, shift
         return None
+
+    def relative_errors(self, n: int, ends: tuple[Reals, Reals], error: Reals) -> Reals:
+        """`|fl(F_n(r)) - F_n(r')| <= this * fl(F_n(r))` for every r between two ends and
+        `|r - r'| <= error`; may be infinite.
+
+        Reason: log F_n changes by at most `steepness * error`, then the evaluation's own rounding.
+        Far out both are below TINY, and 0 is returned.
+        """
+        xp = namespace(error)
+        low, high = nonnegative(ends[0] - 1.0001 * error), ends[1] + 1.0001 * error
+        change = xp.where(error == 0, xp.zeros_like(low), self.steepness(n, low, high)) * error
+        known = xp.where(change <= SMALL_CHANGE, change, xp.zeros_like(change))
+        found = 1.1 * known + (1.1 * U) * self.roundings(ends[1])
+        found = xp.where(change <= SMALL_CHANGE, found, xp.full_like(found, math.inf))
+        return xp.where(low > self.negligible, xp.zeros_like(found), found)
 
     def squared_remainders(self, rho2: PerCell) -> tuple[PerCell, ...]:
         """Upper bounds of R_n^2, n = 0, 1, 2, over displacements of squared length <= rho2.

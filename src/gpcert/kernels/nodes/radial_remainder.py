@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpcert.arrays import Array, PerCell, PerCellAndPoint, Reals, namespace
+from gpcert.arrays import Array, PerCell, PerCellAndPoint, namespace
 from gpcert.kernels.nodes.base import Beyond, CubicPart
 from gpcert.kernels.nodes.moments import (
     double_pairings,
@@ -29,12 +29,10 @@ from gpcert.kernels.nodes.moments import (
     pairings,
     sorted_index,
 )
-from gpcert.kernels.nodes.radial_accuracy import COORDINATE, errors_between
 from gpcert.kernels.nodes.radial_variations import DistanceRange, fifth_remainder
-from gpcert.rounding import TINY, U, gamma, up
+from gpcert.rounding import TINY, gamma, up
 
 if TYPE_CHECKING:
-    from gpcert.kernels.nodes.radial import LocalRadial
     from gpcert.kernels.nodes.radial_batch import RadialBatch
 
 MOST_TENSOR_FEATURES = 12
@@ -59,7 +57,7 @@ def radial_remainder(
     zero = xp.zeros_like(batch.r)
     F = node.profile.terms(batch.r, (2, 0), (3, 0), (4, 0))
     ends = (batch.r, batch.r)
-    cubic, quartic = tensor_rounding(node, ends, batch.distance_error, node.extents, F)
+    cubic, quartic = node.tensor_rounding(ends, batch.distance_error, node.extents, F)
     powers = rho[:, None] ** 3
     rounding = up(powers * cubic + (powers * rho[:, None]) * quartic, 8)
     rounding = xp.where(xp.isnan(rounding), xp.full_like(rounding, math.inf), rounding)
@@ -111,37 +109,6 @@ def _in_frame(cubic: Array, scale: Array) -> Array:
     entries = sorted_index(scale.shape[0], 3).entries
     first, second, last = (xp.asarray(entries[:, p], device=cubic.device) for p in range(3))
     return cubic * (scale[first] * scale[second] * scale[last])
-
-
-def tensor_rounding(
-    node: LocalRadial,
-    ends: tuple[Reals, Reals],
-    distance_error: Reals,
-    extents: Reals,
-    F: list[Reals],
-) -> tuple[Reals, Reals]:
-    """By how much degrees 3 and 4 of a point may be off, for a weight and a rho of 1, at distances
-    between two ends, F_n at the lower one.
-
-    Each F_n is known up to its relative error, |v| is at most r and the extent; coordinates are off
-    by `COORDINATE extent`; sums over points and their shifts round terms as large as
-    `F_n extent^n` (`HigherMoments`), and adding the parts of a tensor with Kronecker's delta, of
-    Frobenius norm sqrt f, rounds those.
-    """
-    xp, f = namespace(distance_error), node.scale.shape[0]
-    E = extents + xp.zeros_like(distance_error)
-    e2, e3, e4 = (1.5 * errors_between(node.profile, n, ends, distance_error) for n in (2, 3, 4))
-    length = xp.minimum(up(ends[1] + distance_error, 2), E)
-    summed = gamma(node.table.points.shape[0] + f * f + 96) + 4.0 * COORDINATE + 64.0 * U
-    many, square = 1.0 + math.sqrt(f), 1.0 + f
-    F2, F3, F4 = F
-    cubic = F3 * (e3 * length**3 + summed * E**3)
-    cubic = cubic + (3.0 * F2) * (e2 * length + (summed * many) * E)
-    quartic = F4 * (e4 * length**4 + summed * E**4)
-    quartic = quartic + (6.0 * F3) * (e3 * length**2 + (summed * many) * E**2)
-    quartic = quartic + (3.0 * F2) * (e2 + summed * square)
-    factor = 1.2 * node.variance
-    return up((factor / 6.0) * cubic, 32), up((factor / 24.0) * quartic, 32)
 
 
 def _tensors(batch: RadialBatch, raw: list[list[Array]]) -> tuple[Array, Array]:

@@ -1,4 +1,4 @@
-"""Effects of features: bars with proved intervals, heat maps of pixels."""
+"""Explanations: effects as bars or heat maps, features of a reason marked."""
 
 from __future__ import annotations
 
@@ -7,10 +7,18 @@ from typing import Any
 
 import numpy as np
 
+from gpcert.errors import InputError
 from gpcert.extras import Axes
-from gpcert.plots.axes import axes_or_current, blank, titled
-from gpcert.plots.images import image_shape
-from gpcert.plots.style import ACCENT, DARK
+from gpcert.plots.axes import (
+    axes_or_current,
+    blank,
+    image_shape,
+    legend_above,
+    name_rows,
+    short_name,
+    titled,
+)
+from gpcert.plots.style import ACCENT, DARK, LIGHT
 
 EFFECT_COLOURS = "RdBu_r"
 """Blue lowers, red raises, as in the paper; light in the middle, so grey print shows the size."""
@@ -75,7 +83,10 @@ def plot_heat_map(
     shape = image_shape(shape, values.size)
     largest = float(np.abs(values).max()) or 1.0
     shown = ax.imshow(values.reshape(shape), cmap=EFFECT_COLOURS, vmin=-largest, vmax=largest)
-    _mark_lowering(ax, values.reshape(shape), largest)
+    # a dash on every pixel that lowers the output by a visible amount
+    low = np.flatnonzero(values < -VISIBLE * largest)
+    dashes = np.where(values[low] < -0.5 * largest, "white", "#222222")
+    ax.scatter(low % shape[1], low // shape[1], marker="_", s=22, color=dashes)
     if image is not None:
         pixels = np.asarray(image, dtype=float).reshape(shape)
         middle = 0.5 * (pixels.min() + pixels.max())
@@ -86,8 +97,71 @@ def plot_heat_map(
     return blank(ax)
 
 
-def _mark_lowering(ax: Axes, values: np.ndarray, largest: float) -> None:
-    """A dash on every pixel that lowers the output by a visible amount."""
-    rows, columns = np.nonzero(values < -VISIBLE * largest)
-    dark = values[rows, columns] < -0.5 * largest
-    ax.scatter(columns, rows, marker="_", s=22, color=np.where(dark, "white", "#222222"))
+LOOKS = (
+    ("white", "", "cannot move"),
+    ("#DDDDDD", "", "not in the reason"),
+    (DARK, "", "in the reason"),
+    (LIGHT, "////", "in it, perhaps superfluous"),
+)
+"""Colour, hatch and name of a feature's part in a reason, by the numbers of `plot_kept_features`;
+light, dark and hatched, so that grey print tells them apart."""
+
+MOST_COLUMNS = 30
+"""Features whose names are shown."""
+
+
+def plot_kept_pixels(
+    ax: Axes | None,
+    image: Any,
+    pixels: Sequence[int],
+    shape: tuple[int, int],
+    *,
+    title: str = "",
+    weak: Sequence[int] = (),
+) -> Axes:
+    """The image in grey with frames around the pixels; dotted frames around the `weak` ones."""
+    ax = axes_or_current(ax)
+    from matplotlib.patches import Rectangle
+
+    values = np.asarray(image, dtype=float)
+    shape = image_shape(shape, values.size)
+    ax.imshow(values.reshape(shape), cmap="gray_r")
+    for pixel in pixels:
+        row, column = divmod(int(pixel), shape[1])
+        line = {"linewidth": 1.6, "linestyle": ":" if pixel in weak else "-"}
+        corner = (column - 0.42, row - 0.42)
+        ax.add_patch(Rectangle(corner, 0.84, 0.84, fill=False, edgecolor=ACCENT, **line))
+    return blank(ax, title)
+
+
+def plot_kept_features(
+    ax: Axes | None,
+    marks: np.ndarray,
+    labels: Sequence[Any],
+    names: Sequence[str],
+    *,
+    title: str = "",
+) -> Axes:
+    """One row a point, one column a feature; `marks` (points, features) are places in `LOOKS`."""
+    ax = axes_or_current(ax)
+    from matplotlib.patches import Patch
+
+    if not marks.size:
+        raise InputError("plot: expected at least one reason and one feature that may move")
+    columns = marks.shape[1]
+    for number, (colour, hatch, _) in enumerate(LOOKS):
+        y, x = np.nonzero(marks == number)
+        style: dict[str, Any] = {"color": colour, "hatch": hatch, "edgecolor": "white"}
+        ax.bar(x, np.full(len(x), 0.8), 0.86, y - 0.4, **style)
+    name_rows(ax, labels)
+    step = -(-columns // MOST_COLUMNS)
+    shown = np.arange(columns)[::step]
+    ax.set_xticks(shown, [short_name(names[j]) for j in shown], rotation=90 if columns > 4 else 0)
+    ax.set_xlim(-0.6, columns - 0.4)
+    present = [number for number in range(len(LOOKS)) if np.any(marks == number)]
+    patches = [
+        Patch(facecolor=LOOKS[k][0], hatch=LOOKS[k][1], edgecolor="#777777", label=LOOKS[k][2])
+        for k in present
+    ]
+    legend_above(ax, title=title, handles=patches)
+    return ax

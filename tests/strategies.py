@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 from hypothesis import strategies as st
 
 from gpcert import kernels as k
@@ -20,6 +19,7 @@ from gpcert.kernels import Kernel, SquaredExponential
 from gpcert.likelihoods import Likelihood
 from gpcert.posterior import Posterior
 from gpcert.regions import Ball, Box, Cells, Region
+from gpcert.testing.arb_reference import regression_posterior
 
 NORMS = (1.0, 2.0, 3.5, np.inf)
 """Exponents of balls: both polyhedral ones, the round one, and one without a closed form."""
@@ -106,25 +106,6 @@ def units(kernel: Kernel, d: int) -> np.ndarray:
     """(d,) lengths in which points and regions are drawn."""
     lengths = kernel.typical_lengths(d)
     return np.where(np.isfinite(lengths), lengths, 1.0)
-
-
-def regression_posterior(
-    kernel: Kernel, points: np.ndarray, targets: np.ndarray, ridge: float, **options: Any
-) -> Posterior:
-    """`t = (K + n I)^-1 y`, `A = L^-1` with `L L^T = K + n I`, n = ridge times k(x, x)."""
-    K = kernel.value(points, points)
-    amount = ridge * float(K[0, 0])
-    # duplicated points and a tiny ridge: raise it until a factor exists
-    for _ in range(20):
-        try:
-            L = np.linalg.cholesky(K + amount * np.eye(len(K)))
-            break
-        except np.linalg.LinAlgError:
-            amount *= 10.0
-    else:
-        raise ValueError("no Cholesky factor; is the kernel positive definite?")
-    factor = scipy.linalg.solve_triangular(L, np.eye(len(K)), lower=True)
-    return Posterior(kernel, points, (targets @ factor.T) @ factor, factor, **options)
 
 
 @st.composite
@@ -259,26 +240,3 @@ def random_cells(
         cells = cells.take(np.flatnonzero(~to_numpy(cells.empty())))
         cells = cells.take(rng.permutation(len(cells))[: keep - 1])
     return Cells.concatenate([root, cells]) if f else root
-
-
-def cell_points(
-    cells: Cells, index: int, rng: np.random.Generator, extra: np.ndarray | None = None
-) -> np.ndarray:
-    """Points (n, d) of the region in one cell: centre, corners, random, and free `extra` (n, f)."""
-    low, high = to_numpy(cells.lower)[index], to_numpy(cells.upper)[index]
-    center = to_numpy(cells.center)[index]
-    f = len(low)
-    corners = np.where(rng.random((3, f)) < 0.5, low, high)
-    inside = low + rng.random((2, f)) * (high - low)
-    near = center + rng.uniform(-1.0, 1.0, (2, f)) * 1e-3 * (high - low)
-    rows = [center[None], corners, inside, near]
-    if extra is not None:
-        rows.append(extra)
-    free = np.clip(np.concatenate(rows), low, high)
-    points = cells.points_full(free)
-    region = cells.region
-    if region.norm_constraint is not None:  # corners lie outside a ball: go to its sphere instead
-        drawn = region.project(points)
-        moved = drawn[:, region.free]
-        points = np.concatenate([points, drawn[np.all((moved >= low) & (moved <= high), axis=1)]])
-    return points[np.asarray(region.contains(points))]

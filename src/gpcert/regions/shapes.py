@@ -1,0 +1,305 @@
+"""Boxes, and balls in a p-norm on chosen features, inside a valid domain; their words, checked, and
+their records.
+
+Proofs: docs/mathematics.md, statements 13.1 and 13.5.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from gpcert.arrays import Array, Inputs, finite_array, number_array
+from gpcert.errors import InputError
+from gpcert.regions.base import NormConstraint, Region
+from gpcert.regions.norms import add_down, add_up
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Box(Region):
+    """`{x : lower <= x <= upper}`; a feature with equal ends is fixed.
+
+    >>> box = Box([0.0, 2.0], [1.0, 2.0])
+    >>> box.center, box.free
+    (array([0.5, 2. ]), array([0]))
+    >>> bool(box.contains([0.25, 2.0]))
+    True
+    """
+
+    lower: np.ndarray
+    upper: np.ndarray
+    center: np.ndarray = field(repr=False)
+    inner_lower: np.ndarray = field(repr=False)
+    inner_upper: np.ndarray = field(repr=False)
+
+    def __init__(self, lower: ArrayLike, upper: ArrayLike) -> None:
+        low, high = finite_array("lower", lower, 1), finite_array("upper", upper, 1)
+        if low.shape != high.shape or low.size == 0:
+            raise InputError(
+                "Box: expected lower and upper of the same length >= 1, "
+                f"got shapes {low.shape} and {high.shape}"
+            )
+        crossed = np.flatnonzero(low > high)
+        if crossed.size:
+            j = int(crossed[0])
+            raise InputError(
+                f"Box: expected lower <= upper, got lower[{j}] = {low[j]} > "
+                f"upper[{j}] = {high[j]} (and {crossed.size - 1} more); the box is empty"
+            )
+        # the halves avoid overflow; clipping undoes what their rounding may do
+        middle = np.clip(0.5 * low + 0.5 * high, low, high)
+        self._set(lower=low, upper=high, center=middle, inner_lower=low, inner_upper=high)
+
+    def sample(self, n: int, random_state: int | np.random.Generator | None = None) -> Inputs:
+        u = np.random.default_rng(random_state).random((n, self.dim))
+        return self.project((1.0 - u) * self.lower + u * self.upper)
+
+    def describe(self) -> dict[str, Any]:
+        return {"kind": "box", "lower": self.lower.tolist(), "upper": self.upper.tolist()}
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Ball(Region):
+    """`{x : ||(x - center)_F||_p <= radius, x_j = center_j off F, low <= x <= high}`.
+
+    With one radius r_j per feature, `||((x_j - center_j) / r_j)_j||_p <= 1` over the features of F
+    with r_j > 0, and the others are fixed: for p = infinity the box `|x_j - center_j| <= r_j`.
+
+    Args:
+        center: the point in the middle, (d,).
+        radius: a finite number >= 0, or one per feature, (d,).
+        norm: p >= 1, or infinity (the default; also `"inf"`).
+        features: the features F that may move (indices or a mask); all by default.
+        domain: `(low, high)`, numbers or arrays (d,), the valid inputs; they may be infinite.
+
+    >>> ball = Ball([0.0, 1.0, 0.5], 0.25, norm=2, features=[0, 1], domain=(0.0, 1.0))
+    >>> ball.lower, ball.upper
+    (array([0.  , 0.75, 0.5 ]), array([0.25, 1.  , 0.5 ]))
+    >>> ball.contains([[0.1, 0.9, 0.5], [0.25, 0.75, 0.5]])
+    array([ True, False])
+    >>> Ball([0.0, 1.0, 0.5], [0.25, 0.0, 0.1]).lower
+    array([-0.25,  1.  ,  0.4 ])
+    """
+
+    center: np.ndarray
+    radius: float | np.ndarray
+    norm: float
+    features: np.ndarray
+    domain: tuple[np.ndarray, np.ndarray] | None
+    lower: np.ndarray = field(repr=False)
+    upper: np.ndarray = field(repr=False)
+    inner_lower: np.ndarray = field(repr=False)
+    inner_upper: np.ndarray = field(repr=False)
+
+    def __init__(
+        self,
+        center: ArrayLike,
+        radius: ArrayLike,
+        norm: float | str = math.inf,
+        features: ArrayLike | None = None,
+        domain: Any = None,
+    ) -> None:
+        x0 = finite_array("center", center, 1)
+        if x0.size == 0:
+            raise InputError("center: expected at least one feature, got an empty array")
+        r, p = check_radius(radius, x0.size), check_norm(norm)
+        index, ends = check_features(features, x0.size), check_domain(domain, x0)
+        reach = np.zeros_like(x0)
+        reach[index] = np.broadcast_to(r, x0.shape)[index]
+        low, high = ends if ends is not None else (-math.inf, math.inf)
+        self._set(center=x0, radius=r, norm=p, features=index, domain=ends)
+        # outer: every real point is inside; inner: every float point is in the region
+        self._set(
+            lower=np.maximum(add_down(x0, -reach), low),
+            upper=np.minimum(add_up(x0, reach), high),
+            inner_lower=np.maximum(add_up(x0, -reach), low),
+            inner_upper=np.minimum(add_down(x0, reach), high),
+        )
+        if not np.all(np.isfinite(self.lower) & np.isfinite(self.upper)):
+            raise InputError(f"radius: {r!r} around this center overflows; give a finite domain")
+
+    @property
+    def norm_constraint(self) -> NormConstraint | None:
+        """The constraint in the free features; None where the box says as much.
+
+        With one free feature, or p infinite, `||y||_p = max |y_j|`. Radii that are all the same
+        number are that number.
+        """
+        if self.norm == math.inf or self.free.size < 2:
+            return None
+        return self._ball
+
+    @cached_property
+    def _ball(self) -> NormConstraint:
+        radii = np.broadcast_to(self.radius, self.center.shape)[self.free]
+        if np.all(radii == radii[0]):
+            return NormConstraint(self.center[self.free], float(radii[0]), self.norm)
+        return NormConstraint(self.center[self.free], 1.0, self.norm, radii)
+
+    def sample(self, n: int, random_state: int | np.random.Generator | None = None) -> Inputs:
+        """Return n points (n, d), uniform in the ball, then projected to the domain.
+
+        Reason: with `y_j` of density ~ `exp(-|y|^p)` and E standard exponential,
+        `y / (sum |y_j|^p + E)^(1/p)` is uniform in the unit p-ball (Barthe, Guédon, Mendelson and
+        Naor, *A probabilistic approach to the geometry of the l_p^n-ball*, 2005, theorem 1), and
+        `|y_j| = V G^(1/p)`, V uniform and G of Gamma(1 + 1/p), has that density.
+        """
+        rng = np.random.default_rng(random_state)
+        x = np.tile(self.center, (n, 1))
+        k = self.free.size
+        if self.norm == math.inf or k < 2:
+            y = rng.uniform(-1.0, 1.0, (n, k))
+        else:
+            p = self.norm
+            powers = rng.gamma(1.0 + 1.0 / p, size=(n, k))
+            v = rng.uniform(-1.0, 1.0, (n, k))
+            total = np.sum(np.abs(v) ** p * powers, axis=1) + rng.exponential(size=n)
+            y = v * powers ** (1.0 / p) / (total ** (1.0 / p))[:, None]
+        x[:, self.free] += np.broadcast_to(self.radius, self.center.shape)[self.free] * y
+        return self.project(x)
+
+    def describe(self) -> dict[str, Any]:
+        """`{"kind": "ball", "center", "radius", "norm", "features", "domain"}`."""
+        every = self.features.size == self.dim
+        domain = self.domain and [[number_or_text(v) for v in end.tolist()] for end in self.domain]
+        return {
+            "kind": "ball",
+            "center": self.center.tolist(),
+            "radius": np.asarray(self.radius).tolist(),
+            "norm": number_or_text(self.norm),
+            "features": None if every else self.features.tolist(),
+            "domain": domain,
+        }
+
+
+def region_from_dict(record: Mapping[str, Any]) -> Region:
+    """The region that `describe` wrote, with the same floats.
+
+    >>> region_from_dict({"kind": "box", "lower": [0.0], "upper": [1.0]})
+    Box(lower=array([0.]), upper=array([1.]))
+    """
+    if not isinstance(record, Mapping):
+        raise InputError(f"region: expected a record that describe() wrote, got {record!r}")
+    kind = record.get("kind")
+    fields = {key: value for key, value in record.items() if key != "kind"}
+    makers = {"box": Box, "ball": Ball}
+    if not isinstance(kind, str) or kind not in makers:
+        raise InputError(f"region kind: expected one of {sorted(makers)}, got {kind!r}")
+    if fields.get("domain") is not None:
+        fields["domain"] = _numbers(fields["domain"])
+    try:
+        return makers[kind](**fields)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"region record of kind {kind!r}: {error}") from error
+
+
+def _numbers(value: Any) -> Any:
+    """Nested lists with their infinite numbers, which JSON has no number for, no longer as text."""
+    if isinstance(value, list | tuple):
+        return [_numbers(each) for each in value]
+    infinite = isinstance(value, str) and value in ("inf", "-inf")
+    return float(value) if infinite else value
+
+
+def check_norm(norm: float | str, name: str = "norm") -> float:
+    """The exponent p in [1, inf] of a norm given as a number or `"inf"`."""
+    try:
+        p = float("nan" if isinstance(norm, bool | bytes) else norm)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"{name}: expected a number >= 1 or 'inf', got {norm!r}") from error
+    if not p >= 1.0:
+        raise InputError(f"{name}: expected p >= 1 (below, the ball is not convex), got {norm!r}")
+    return p
+
+
+def check_radius(radius: Any, dim: int) -> float | Annotated[np.ndarray, "d"]:
+    """A finite radius >= 0, or one per feature: an array (dim,)."""
+    values = finite_array("radius", radius)
+    if values.shape not in {(), (dim,)}:
+        raise InputError(
+            f"radius: expected a number or {dim} numbers, one per feature (0 keeps a feature "
+            f"fixed), got shape {values.shape}"
+        )
+    if np.any(values < 0):
+        raise InputError(f"radius: expected numbers >= 0, got {radius!r}")
+    if values.ndim == 0:
+        return float(values)
+    values.setflags(write=False)
+    return values
+
+
+def check_features(features: Any, dim: int) -> Annotated[Array, "i"]:
+    """Sorted indices of the features that may move, from indices, a mask, or None for all."""
+    if features is None:
+        return np.arange(dim)
+    if isinstance(features, str | bytes):
+        raise InputError(
+            f"features: expected a list of numbers or a mask, got {features!r}; names are "
+            "understood by certify and the other verbs, which know the model's"
+        )
+    if np.ma.is_masked(features):
+        raise InputError("features: expected a list of integers or a mask, got masked entries")
+    try:
+        given = np.asarray(features)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"features: expected a list of integers, got {features!r}") from error
+    if given.dtype == bool:
+        if given.shape != (dim,):
+            raise InputError(f"features: expected a mask of shape ({dim},), got {given.shape}")
+        return np.flatnonzero(given)
+    if given.shape == (0,):
+        return np.arange(0)
+    if given.ndim != 1 or not np.issubdtype(given.dtype, np.integer):
+        raise InputError(
+            f"features: expected a list of integers or a mask of length {dim}, got {features!r}"
+        )
+    bad = given[(given < 0) | (given >= dim)]
+    if bad.size:
+        raise InputError(f"features: expected indices in 0..{dim - 1}, got {int(bad[0])}")
+    index = np.unique(given)
+    if index.size != given.size:
+        raise InputError("features: expected distinct indices, got some twice")
+    return index
+
+
+def check_domain(
+    domain: Any, center: np.ndarray
+) -> tuple[Annotated[np.ndarray, "d"], Annotated[np.ndarray, "d"]] | None:
+    """The ends (d,), (d,) of the valid inputs; infinite ends are allowed, the centre is inside."""
+    if domain is None:
+        return None
+    try:
+        low, high = (
+            np.array(np.broadcast_to(number_array("domain", end), center.shape)) for end in domain
+        )
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"domain: expected (low, high), numbers or arrays of shape {center.shape}, got "
+            f"{domain!r}; {error}"
+        ) from error
+    if np.any(np.isnan(low)) or np.any(np.isnan(high)):
+        raise InputError("domain: expected numbers, got NaN; use -inf or inf for an open side")
+    for side, excess in (("below", low - center), ("above", center - high)):
+        if np.any(excess > 0):
+            j = int(np.argmax(excess))
+            raise InputError(
+                f"center: expected inside the domain [{low[j]}, {high[j]}], got "
+                f"center[{j}] = {center[j]}, {side} it by {excess[j]}; "
+                "move the point or widen the domain"
+            )
+    return low, high
+
+
+def number_or_text(value: float) -> float | str:
+    """The number, or its name where JSON has none for it.
+
+    >>> number_or_text(2.5), number_or_text(-math.inf)
+    (2.5, '-inf')
+    """
+    return value if math.isfinite(value) else str(value)
