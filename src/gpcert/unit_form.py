@@ -22,7 +22,6 @@ from typing import Annotated, Any
 import numpy as np
 
 from gpcert.arrays import Points
-from gpcert.coupling import coupling_excess
 from gpcert.deadline import checkpoint
 from gpcert.errors import InputError
 from gpcert.kernels import Kernel
@@ -32,6 +31,7 @@ from gpcert.rounding import TINY, gamma, raised_power, scaled, scaled_to_one, up
 from gpcert.spectral import (
     GramBlock,
     absolute_norm,
+    coupling_excess,
     largest_eigenvalue,
     triangular_eigenvalue,
 )
@@ -163,7 +163,7 @@ class UnitForm(Factored):
 
     @cached_property
     def form_norms(self) -> dict[tuple[tuple[int, float], ...], float]:
-        """Norms of sums of outputs' precisions (`enclosures.kernel_form`), by their coefficients:
+        """Norms of sums of outputs' precisions (`enclosures.classes.covariances`), by their coefficients:
         found once a model."""
         return {}
 

@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 
 from gpcert.arrays import Array, Backend, to_numpy
 from gpcert.errors import InputError
-from gpcert.likelihoods.base import BinaryLikelihood, ScalarLikelihood
-from gpcert.likelihoods.segments import mean_lower, monotone_minimum
+from gpcert.likelihoods.base import BinaryLikelihood, ScalarLikelihood, mean_lower, monotone_minimum
 from gpcert.testing.balls import BITS
 from gpcert.testing.effort import backend_or_skip, examples
 
