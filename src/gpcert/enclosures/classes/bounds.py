@@ -28,8 +28,8 @@ from gpcert.enclosures.classes.taylor_bound import (
     taylor_bound,
     variance_pieces_bound,
 )
-from gpcert.enclosures.enclosure import LevelBound
 from gpcert.enclosures.evaluation import Evaluation
+from gpcert.enclosures.polynomials import Minimum
 from gpcert.integrals.moments import UNIMODAL_BOUNDS, ClassMoments
 from gpcert.likelihoods import ClassLikelihood, Softmax
 from gpcert.regions.image import ImageCells
@@ -113,7 +113,7 @@ class ClassBounds:
 
         return self._once(("class", c), compute)
 
-    def lower(self, weights: Weights, target: float | None) -> LevelBound:
+    def lower(self, weights: Weights, target: float | None) -> Minimum:
         """Certified lower bound over each cell, and where the sum may be small (scaled)."""
         xp = namespace(self.evaluation.cells.lower)
         evaluation = self.evaluation
@@ -134,11 +134,11 @@ class ClassBounds:
             if evaluation.wants(key):
                 other = bound(weights)
                 evaluation.report(key, bool(xp.any(other > best.lower)))
-                best = LevelBound(xp.maximum(best.lower, other), best.point)
+                best = Minimum(xp.maximum(best.lower, other), best.point)
         if target == 0.0 and bool(xp.any(best.lower <= target)):
-            best = LevelBound(xp.maximum(best.lower, self._by_leader(weights)), best.point)
+            best = Minimum(xp.maximum(best.lower, self._by_leader(weights)), best.point)
         floor = xp.full_like(best.lower, min(weights))  # the probabilities add up to one
-        return LevelBound(xp.maximum(best.lower, floor), best.point)
+        return Minimum(xp.maximum(best.lower, floor), best.point)
 
     def _range(self, c: int) -> tuple[Array, Array]:
         return self._once(("range", c), lambda: self.pairs.range(c))

@@ -64,7 +64,8 @@ class LatentOutputs:
         if own.knows("mean", c) or trend or not self.together:
             found = self.mean(output)
             return found.center, found.center_error, found.units
-        value, error = own.once(("center", c), lambda: own.local.mean_center(own.expansion, c))
+        both = own.once(("center", c), lambda: own.local.mean_centers(own.expansion, [c]))
+        value, error = (part[:, 0] for part in both)
         return value, error, own.local.mean_units(c, own.expansion)
 
     def variance_at_center(self, output: int) -> tuple[PerCell, PerCell, Units]:

@@ -33,9 +33,9 @@ from gpcert.enclosures.classes.metric import Sizes
 from gpcert.enclosures.classes.outputs import LatentOutputs, sum_model
 from gpcert.enclosures.classes.reference import Reference, frobenius
 from gpcert.enclosures.classes.remainder import higher_degrees, orthogonal_rest, shrunk_bounds
-from gpcert.enclosures.enclosure import Enclosure, LevelBound
+from gpcert.enclosures.enclosure import Enclosure
 from gpcert.enclosures.inner_search import Level
-from gpcert.enclosures.polynomials import smallest_eigenvalue
+from gpcert.enclosures.polynomials import Minimum, smallest_eigenvalue
 from gpcert.integrals.moments import UNIMODAL_BOUNDS
 from gpcert.kernels.expansions.base import reach
 from gpcert.kernels.exponentials import growth_chord
@@ -44,7 +44,7 @@ from gpcert.rounding import down, gamma, nonnegative, root, up
 
 def taylor_bound(
     latent: LatentOutputs, place: Reference, jet: ClassJet, enough: float | None = None
-) -> LevelBound:
+) -> Minimum:
     """See the module. `lower` (B,), minus infinity where nothing is known; `point` (B, f).
 
     Where the bound is less than `enough`, if that is given, sub-boxes are asked for it (5.9).
@@ -60,7 +60,7 @@ def least_sum(
     slopes: Slopes,
     lost: PerCell,
     enough: float | None = None,
-) -> LevelBound:
+) -> Minimum:
     """Lower bound of `value + p.da + <Q, dV> / 2 + second-order part - lost` over the cells."""
     xp = namespace(place.L)
     model, constant = sum_model(latent, place.layout, slopes.p, slopes.q)
@@ -87,7 +87,7 @@ def least_sum(
     lower = lowest(best.lower, slice(None))
     if enough is not None:
         lower = Level(lowest, bent, best).reached(lower, enough)
-    return LevelBound(lower, best.point)
+    return Minimum(lower, best.point)
 
 
 def center_range(latent: LatentOutputs, cells: Reference, jet: ClassJet) -> tuple[PerCell, PerCell]:
