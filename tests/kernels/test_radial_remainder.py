@@ -9,7 +9,7 @@ import gpcert
 from gpcert import Box, Posterior
 from gpcert.arrays import Backend
 from gpcert.kernels import Matern, RationalQuadratic
-from gpcert.kernels.nodes.moments import HigherMoments, form_size, sorted_index
+from gpcert.kernels.nodes.moments import MomentTable, form_size, sorted_index
 from gpcert.kernels.nodes.radial_variations import RangeMaximum, fifth
 from gpcert.regions.frame import Frame, Reach
 from gpcert.testing.arb_reference import ArbPosterior
@@ -72,7 +72,7 @@ def test_the_own_function_is_bounded_and_nearly_so(kernel):
 def test_moments_about_a_centre_are_those_of_the_differences():
     rng = np.random.default_rng(0)
     points, centers, a = rng.normal(size=(7, 3)), rng.normal(size=(2, 3)), rng.normal(size=(2, 7))
-    moments = HigherMoments(points)
+    moments = MomentTable(points)
     for degree in (1, 2, 3, 4):
         found = moments.centred(moments.raw(a, 4), centers, degree)
         entries = sorted_index(3, degree).entries

@@ -6,7 +6,7 @@ import pytest
 from gpcert.arrays import Backend
 from gpcert.kernels import Matern, RationalQuadratic, SquaredExponential
 from gpcert.kernels.nodes.radial_bins import bin_numbers, sum_over_points, totals_by_bin
-from gpcert.kernels.nodes.radial_remainder import TENSOR_DEGREES
+from gpcert.kernels.nodes.radial_variations import TENSOR_DEGREES
 from gpcert.regions import Box
 from gpcert.regions.frame import Frame, Reach
 
@@ -54,7 +54,7 @@ def test_tensors_are_those_of_points_that_go_on():
     assert mask.mean() < 0.95
     with np.errstate(all="ignore"):
         terms = batch.node.profile.terms(batch.r, (2, 0), (3, 0), (4, 0))
-    moments = batch.node.higher_moments
+    moments = batch.node.table
     keep = slice(2, None)  # at the first centre, which is a point, F_4 is infinite
     for own, term, degree in zip(found.tensors, terms, TENSOR_DEGREES, strict=True):
         a = np.where(mask, batch.node.variance * weights * term, 0.0)[keep]

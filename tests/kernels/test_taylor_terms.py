@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 
 from gpcert.arrays import Backend, to_numpy
 from gpcert.kernels import ExponentialTilt
-from gpcert.kernels.expansions.taylor import LocalTaylor
-from gpcert.kernels.expansions.taylor_terms import OwnTerm
+from gpcert.kernels.expansions.taylor import LocalTaylor, OwnTerm
 from gpcert.regions import Box
 from gpcert.regions.frame import Frame
 from gpcert.testing.arb_reference import exact, flint, kernel_reference

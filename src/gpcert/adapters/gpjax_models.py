@@ -21,9 +21,9 @@ from gpcert.adapters.conversion import Conversion, LibraryPrediction, unsupporte
 from gpcert.adapters.jax_models import compared, numbers, points
 from gpcert.errors import InputError
 from gpcert.extras import library
+from gpcert.frames import spread_of
 from gpcert.likelihoods import Gaussian, LapseProbit, Likelihood
 from gpcert.posterior import Posterior
-from gpcert.spread import spread_of
 from gpcert.triangular import Inverse
 
 gpx: Any = library("gpjax")

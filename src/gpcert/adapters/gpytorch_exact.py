@@ -33,8 +33,8 @@ from gpcert.adapters.gpytorch_prior import (
 from gpcert.adapters.outputs import join_outputs
 from gpcert.adapters.variational import exact_regression
 from gpcert.errors import InputError, UnsupportedModelError
+from gpcert.frames import spread_of
 from gpcert.posterior import Posterior
-from gpcert.spread import spread_of
 
 LIKELIHOODS = (
     gpytorch.likelihoods.GaussianLikelihood,

@@ -13,18 +13,17 @@ from typing import Any, Unpack
 import numpy as np
 
 from gpcert.adapters import as_posterior
-from gpcert.api.progress import progress_line
-from gpcert.api.questions import QuantityName, RangeQuestion, range_question
+from gpcert.api.ranges import QuantityName, RangeQuestion, range_question
 from gpcert.api.regions import Where
+from gpcert.api.running import progress_line
 from gpcert.api.words import TableWords, read_tolerance, verb
 from gpcert.certificates import Interval
 from gpcert.certificates.record import Searched
 from gpcert.certificates.text import MOST_ROWS, Shown, interval_text
 from gpcert.committee import Model
 from gpcert.errors import InputError
-from gpcert.explain.arguments import named, read_moves, read_some
+from gpcert.explain.arguments import features_seen, named, read_moves, read_some
 from gpcert.explain.attribution import PerFeature
-from gpcert.explain.predictions import features_seen
 from gpcert.explain.sides import Effort, Intervals, Sides, one_sided_ranges
 from gpcert.extras import optional
 from gpcert.rounding import TINY, gamma
@@ -246,7 +245,7 @@ def effects(
         boxes=sides.boxes,
         seconds=time.perf_counter() - start,
         labels=labels,
-        method=effort.method.name,
+        method=effort.means.method.name,
         model=posterior.fingerprint,
     )
 

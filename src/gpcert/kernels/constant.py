@@ -117,7 +117,8 @@ class ConstantNode(LocalNode):
         xp, half = namespace(reach.half), reach.half
         B, f = half.shape
         none = xp.zeros((B, self.count), dtype=half.dtype, device=half.device)
-        return ConstantBatch(none + self.variance, self.variance, f)
+        value = none + self.variance
+        return ConstantBatch(value, (value, none, none), (none, none, none), self.variance, f)
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,20 +126,10 @@ class ConstantBatch(NodeBatch):
     """The constant on a batch of cells with f free features."""
 
     value: Array
+    sizes: Triple
+    errors: Triple
     variance: float
     features: int
-
-    @property
-    def sizes(self) -> Triple:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """The constant, and zeros."""
-        none = namespace(self.value).zeros_like(self.value)
-        return self.value, none, none
-
-    @property
-    def errors(self) -> Triple:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Zeros."""
-        none = namespace(self.value).zeros_like(self.value)
-        return none, none, none
 
     def _zeros(self, *shape: int) -> Array:
         xp, value = namespace(self.value), self.value

@@ -6,16 +6,21 @@ Proofs: docs/mathematics.md, statement 2.10.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
-from gpcert.arrays import Array, Derivatives, Inputs, PerCell, PerCellAndPoint, Points, namespace
+from gpcert.arrays import Array, Inputs, PerCell, PerCellAndPoint, Points, namespace
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.lines.base import Affine, Enclosed, SinusoidCarrier, sinusoid_minimum
-from gpcert.kernels.nodes.base import FeatureSizes, Jet, LocalNode, NodeBatch, Triple, spectral_gram
-from gpcert.kernels.nodes.phases import circle_remainders, length_above, phase_reach, swing
+from gpcert.kernels.nodes.base import FeatureSizes, Jet, LocalNode, Triple, spectral_gram
+from gpcert.kernels.nodes.phases import (
+    PhaseBatch,
+    circle_remainders,
+    length_above,
+    phase_reach,
+    swing,
+)
 from gpcert.kernels.parameters import FREQUENCIES, POSITIVE, Parameter
 from gpcert.regions.frame import Frame, Reach
 from gpcert.rounding import SIN_COS_ULPS, TINY, U, down, gamma, up
@@ -114,19 +119,19 @@ class LocalCosine(LocalNode):
         return CosineBatch(self, reach)
 
 
-class CosineBatch(NodeBatch):
+class CosineBatch(PhaseBatch):
     """See `NodeBatch`; everything is v cos or v sin of one phase times powers of W."""
 
     def __init__(self, node: LocalCosine, reach: Reach) -> None:
         xp = namespace(reach.center)
-        self.node, self.reach = node, reach
+        self.node, self.reach, self.frequencies = node, reach, (node.frequency,)
         with np.errstate(over="ignore", invalid="ignore"):
             phase = (reach.center @ node.frequency)[:, None] - node.point_phases[None, :]
             known = xp.isfinite(node.phase_errors)[None, :]
             self.phase = xp.where(known, phase, xp.zeros_like(phase))
             self.cosine, self.sine = xp.cos(self.phase), xp.sin(self.phase)
             v = node.variance
-            self.value = v * self.cosine
+            self.value, self.first = v * self.cosine, [-v * self.sine]
             # of cos and of the two products with v and W; a phase error moves cos by at most itself
             zeros = xp.zeros_like(node.phase_errors)
             error = node.phase_errors + gamma(SIN_COS_ULPS + 4)
@@ -139,26 +144,12 @@ class CosineBatch(NodeBatch):
             ones = xp.ones_like(node.phase_errors)
             self.sizes: Triple = (up(v * ones), up(v * L * ones, 3), up(v * L * L * ones, 5))
 
-    @cached_property
-    def _outer(self) -> Array:
-        W = self.node.frequency
-        return W[:, None] * W[None, :]
-
     def contract(self, coefficients: PerCellAndPoint) -> Jet:
         """`sum a cos`, `-W sum a sin`, `-W W^T sum a cos`, times v."""
         xp = namespace(coefficients)
         value = xp.sum(coefficients * self.value, axis=1)
         slope = -self.node.variance * xp.sum(coefficients * self.sine, axis=1)
-        return Jet(
-            value,
-            slope[:, None] * self.node.frequency[None, :],
-            -value[:, None, None] * self._outer[None, :, :],
-        )
-
-    def gradients(self) -> Derivatives:
-        """`-v sin(phase) W_j`."""
-        scaled = -self.node.variance * self.sine
-        return scaled[:, None, :] * self.node.frequency[None, :, None]
+        return self._jet(value, [slope], [-value])
 
     def variations(self) -> tuple[PerCellAndPoint, ...]:
         """`v u^n sup |cos|` (n even) or `sup |sin|` (n odd), u the phase's reach over the cell."""
@@ -178,8 +169,8 @@ class CosineBatch(NodeBatch):
         """v, 0 and -v W W^T: the value exact, the Hessian with two roundings an entry."""
         xp = namespace(self.value)
         zero = xp.zeros_like(xp.sum(self.reach.half, axis=1))
-        hessian = -self.node.variance * self._outer[None, :, :] + zero[:, None, None]
-        jet = Jet(self.node.variance + zero, xp.zeros_like(self.reach.half), hessian)
+        v = self.node.variance + zero
+        jet = self._jet(v, [zero], [-v])
         size = self.node.variance * self.node.length**2
         return jet, (zero, zero, zero + float(up(4.0 * U * size, 4)) + TINY)
 

@@ -24,8 +24,14 @@ from gpcert.errors import InputError
 from gpcert.kernels.base import Kernel
 from gpcert.kernels.cosine import one_phase
 from gpcert.kernels.lines.base import Affine, Enclosed
-from gpcert.kernels.nodes.base import FeatureSizes, Jet, LocalNode, NodeBatch, Triple
-from gpcert.kernels.nodes.phases import AffinePhase, circle_remainders, phase_reach, swing
+from gpcert.kernels.nodes.base import FeatureSizes, Jet, LocalNode, Triple
+from gpcert.kernels.nodes.phases import (
+    AffinePhase,
+    PhaseBatch,
+    circle_remainders,
+    phase_reach,
+    swing,
+)
 from gpcert.kernels.parameters import FREQUENCIES, Parameter, numbers
 from gpcert.kernels.sizes import times
 from gpcert.regions.frame import Frame, Reach
@@ -164,15 +170,16 @@ class LocalCosinePair(LocalNode):
         return CosinePairBatch(self, reach)
 
 
-class CosinePairBatch(NodeBatch):
+class CosinePairBatch(PhaseBatch):
     """See `NodeBatch` and the module."""
 
     def __init__(self, node: LocalCosinePair, reach: Reach) -> None:
         xp = namespace(reach.center)
         self.node, self.reach = node, reach
+        self.frequencies = tuple(phase.frequency for phase in node.phases)
         self.centers = [_known(*phase.at(reach)) for phase in node.phases]
         self.circle = [(xp.cos(alpha), xp.sin(alpha)) for alpha, _ in self.centers]
-        self.even, self.odd = self._parts(node.real[None, :], node.imaginary[None, :])
+        self.even, self.first = self._parts(node.real[None, :], node.imaginary[None, :])
         self.value = self.even[0] + self.even[1]
         self._part_errors = [
             self._part_error(error[:, None], node.point_errors[None, :])
@@ -212,29 +219,15 @@ class CosinePairBatch(NodeBatch):
                 found.append(up(terms[0] + terms[1], 2 * n + 4))
         return tuple(found)
 
-    @cached_property
-    def _outer(self) -> list[Array]:
-        rows = [phase.frequency for phase in self.node.phases]
-        return [row[:, None] * row[None, :] for row in rows]
-
-    def _jet(self, even: list[Array], odd: list[Array]) -> Jet:
-        """From E_a and O_a (B,)."""
-        rows = [phase.frequency[None, :] for phase in self.node.phases]
-        gradient = [o[:, None] * row for o, row in zip(odd, rows, strict=True)]
-        hessian = [-e[:, None, None] * outer for e, outer in zip(even, self._outer, strict=True)]
-        return Jet(even[0] + even[1], gradient[0] + gradient[1], hessian[0] + hessian[1])
+    def _turned(self, real: Array, imaginary: Array) -> Jet:
+        """With `real + i imaginary` (B,) in the place of Psi(z_i)."""
+        even, odd = self._parts(real[:, None], imaginary[:, None])
+        even, odd = [e[:, 0] for e in even], [o[:, 0] for o in odd]
+        return self._jet(even[0] + even[1], odd, [-e for e in even])
 
     def contract(self, coefficients: PerCellAndPoint) -> Jet:
         """The sums over the points are those of C and S."""
-        real, imaginary = coefficients @ self.node.real, coefficients @ self.node.imaginary
-        even, odd = self._parts(real[:, None], imaginary[:, None])
-        return self._jet([e[:, 0] for e in even], [o[:, 0] for o in odd])
-
-    def gradients(self) -> Annotated[Array, "B f N"]:
-        """`sum_a O_a W_a`."""
-        rows = [phase.frequency[None, :, None] for phase in self.node.phases]
-        parts = [o[:, None, :] * row for o, row in zip(self.odd, rows, strict=True)]
-        return parts[0] + parts[1]
+        return self._turned(coefficients @ self.node.real, coefficients @ self.node.imaginary)
 
     def variations(self) -> tuple[PerCellAndPoint, ...]:
         """E_a turns into `E_a cos e + O_a sin e`: at most `|E_a| + u_a |O_a|`, and |Psi_i|."""
@@ -245,7 +238,7 @@ class CosinePairBatch(NodeBatch):
                 u = phase_reach(self.reach, phase.frequency)[:, None]
                 turn = xp.minimum(u, xp.ones_like(u))
                 for n in range(4):
-                    mine, other = (self.even, self.odd) if n % 2 == 0 else (self.odd, self.even)
+                    mine, other = (self.even, self.first) if n % 2 == 0 else (self.first, self.even)
                     moved = xp.abs(mine[a]) + turn * xp.abs(other[a])
                     error = 2.0 * self._part_errors[a]
                     most = xp.minimum(up(moved + error, 4), self.length + xp.zeros_like(moved))
@@ -263,15 +256,12 @@ class CosinePairBatch(NodeBatch):
     def itself(self) -> tuple[Jet, Triple]:
         """The jet with Psi(c) in the place of Psi(z_i)."""
         (c1, s1), (c2, s2) = self.circle
-        even, odd = self._parts((c1 + c2)[:, None], (s1 + s2)[:, None])
-        return self._jet([e[:, 0] for e in even], [o[:, 0] for o in odd]), self._sums(
-            self._own_errors
-        )
+        return self._turned(c1 + c2, s1 + s2), self._sums(self._own_errors)
 
     def mixed(self) -> tuple[Annotated[Array, "B f f"], Annotated[Array, "B"]]:
         """`sum_ab cos(alpha_a - alpha_b) W_a W_b^T`."""
         (c1, s1), (c2, s2) = self.circle
-        W1, W2 = (phase.frequency for phase in self.node.phases)
+        W1, W2 = self.frequencies
         cosine = (c1 * c2 + s1 * s2)[:, None, None]
         cross = W1[:, None] * W2[None, :] + W2[:, None] * W1[None, :]
         matrix = (self._outer[0] + self._outer[1])[None, :, :] + cosine * cross[None, :, :]
@@ -289,7 +279,7 @@ class CosinePairBatch(NodeBatch):
         xp = namespace(self.value)
         found = []
         for a, phase in enumerate(self.node.phases):
-            circle = (0.5 * self.even[a], -0.5 * self.odd[a])
+            circle = (0.5 * self.even[a], -0.5 * self.first[a])
             errors = 0.5 * self._part_errors[a]
             found.append(one_phase(circle, errors, 2.0, phase_reach(self.reach, phase.frequency)))
         (first, low1, high1), (second, low2, high2) = found

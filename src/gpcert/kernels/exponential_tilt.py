@@ -14,10 +14,10 @@ import numpy as np
 
 from gpcert.arrays import Array, Inputs, PerCellAndPoint, PerFeature, Points, Reals, namespace
 from gpcert.kernels.base import Kernel
-from gpcert.kernels.exponentials import exponential_tail
+from gpcert.kernels.exponentials import LARGEST_EXPONENT_ERROR, exponential_tail
 from gpcert.kernels.lines.base import Affine, Enclosed, ExponentialCarrier
-from gpcert.kernels.nodes.base import FeatureSizes, Jet, LocalNode, NodeBatch, Triple
-from gpcert.kernels.nodes.phases import AffinePhase, phase_reach
+from gpcert.kernels.nodes.base import FeatureSizes, Jet, LocalNode, Triple
+from gpcert.kernels.nodes.phases import AffinePhase, PhaseBatch, phase_reach
 from gpcert.kernels.parameters import FREQUENCIES, Parameter, number
 from gpcert.kernels.sizes import times
 from gpcert.regions.frame import Frame, Reach
@@ -81,9 +81,6 @@ class ExponentialTilt(Kernel):
 LARGEST_EXPONENT = 350.0
 """Beyond e^350 nothing is said, so that squares do not overflow."""
 
-LARGEST_EXPONENT_ERROR = 0.1
-"""exp(e) - 1 <= 1.1 e holds up to here (convexity, and at 0.1)."""
-
 
 def exponential_above(exponent: Reals) -> Reals:
     """exp rounded up; infinite beyond `LARGEST_EXPONENT`."""
@@ -137,17 +134,18 @@ class LocalExponentialTilt(LocalNode):
         return ExponentialTiltBatch(self, reach)
 
 
-class ExponentialTiltBatch(NodeBatch):
+class ExponentialTiltBatch(PhaseBatch):
     """See `NodeBatch`; every derivative is the value times powers of theta."""
 
     def __init__(self, node: LocalExponentialTilt, reach: Reach) -> None:
-        self.node, self.reach = node, reach
+        self.node, self.reach, self.frequencies = node, reach, (node.phase.frequency,)
         self.center, self.center_error = node.phase.at(reach)
         with np.errstate(over="ignore"):
             self.exponent = self.center[:, None] + node.point_exponents[None, :]
             error = self.center_error[:, None] + node.point_errors[None, :]
             self.exponent_error = up(error + gamma(1) * abs(self.exponent), 4)
         self.value, error = exponential(self.exponent, self.exponent_error)
+        self.first = [self.value]
         self.errors: Triple = self._scaled(up(error + gamma(4) * self.value, 2))
         self.sizes: Triple = self._scaled(up(self.value + error, 2))
 
@@ -156,22 +154,10 @@ class ExponentialTiltBatch(NodeBatch):
         L = namespace(size).full_like(size, self.node.phase.length)
         return size, times(size, L), times(size, times(L, L))
 
-    @cached_property
-    def _outer(self) -> Array:
-        T = self.node.phase.frequency
-        return T[:, None] * T[None, :]
-
-    def _jet(self, value: Array) -> Jet:
-        T = self.node.phase.frequency
-        return Jet(value, value[:, None] * T[None, :], value[:, None, None] * self._outer)
-
     def contract(self, coefficients: PerCellAndPoint) -> Jet:
         """`sum a k` times 1, T and T T^T."""
-        return self._jet(namespace(coefficients).sum(coefficients * self.value, axis=1))
-
-    def gradients(self) -> Annotated[Array, "B f N"]:
-        """`k T_j`."""
-        return self.value[:, None, :] * self.node.phase.frequency[None, :, None]
+        value = namespace(coefficients).sum(coefficients * self.value, axis=1)
+        return self._jet(value, [value], [value])
 
     def _range(self) -> tuple[Array, Array]:
         """Certified ends (B, N) of the exponent over each cell."""
@@ -200,12 +186,12 @@ class ExponentialTiltBatch(NodeBatch):
     def itself(self) -> tuple[Jet, Triple]:
         """`e^{2 theta.c + log_factor}` times 1, T and T T^T."""
         value, errors = self._own
-        return self._jet(value), errors
+        return self._jet(value, [value], [value]), errors
 
     def mixed(self) -> tuple[Annotated[Array, "B f f"], Annotated[Array, "B"]]:
         """The same matrix `k T T^T`: the kernel is a product of functions of x and of z."""
-        value, errors = self._own
-        return self._jet(value).hessian, errors[2]
+        jet, errors = self.itself()
+        return jet.hessian, errors[2]
 
     def enclosed(self) -> Enclosed:
         """The kernel is its own carrier: weighted sums of it are one exponential of theta.x.

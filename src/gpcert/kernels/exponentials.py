@@ -20,6 +20,9 @@ LARGEST_EXPONENT = 200.0
 are reported as infinite, and weighted models of such cells are void. Squares of e^200 do not
 overflow."""
 
+LARGEST_EXPONENT_ERROR = 0.1
+"""exp(e) - 1 <= 1.1 e holds up to here (convexity, and at 0.1)."""
+
 # numbers, as torch compiles no calls of `math`
 _FACTORIALS = tuple(float(math.factorial(k)) for k in range(20))
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from gpcert.arrays import Array, Inputs, PerCellAndPoint, PerFeature, Points, Reals, namespace
 from gpcert.kernels.base import Kernel
-from gpcert.kernels.exponentials import exponential_lines
+from gpcert.kernels.exponentials import LARGEST_EXPONENT_ERROR, exponential_lines
 from gpcert.kernels.lines.base import Affine, Enclosed, SinusoidCarrier
 from gpcert.kernels.nodes.base import FeatureSizes, Jet, LocalNode, NodeBatch, Triple, spectral_gram
 from gpcert.kernels.nodes.phases import QUARTER_TURN, swing
@@ -106,9 +106,6 @@ class Periodic(Kernel):
             variance=self.variance,
         )
 
-
-LARGEST_EXPONENT_ERROR = 0.1
-"""exp(e) - 1 <= 1.1 e holds up to here (convexity, and at 0.1)."""
 
 TRIG_ROUNDING = gamma(4 * SIN_COS_ULPS + 16)
 """Absolute error of `2 s c` and `(c - s)(c + s)` from computed sines and cosines, and of one more

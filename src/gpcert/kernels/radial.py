@@ -84,7 +84,7 @@ class RadialKernel(Kernel, RadialProfile):
 
     def gradient_product(self, X: Inputs, Y: Points, C: np.ndarray) -> Inputs:
         """`sum_j C_ij s^2 F_1 (y_j - x_i) / l^2`."""
-        return self._pulled(X, Y, C * self.slopes(X, Y))
+        return self.with_gradient(X, Y)[1](C)
 
     def with_gradient(
         self, X: Inputs, Y: Points

@@ -10,12 +10,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
-import numpy as np
-
-from gpcert.arrays import Array, PerCell, Reals, namespace
+from gpcert.arrays import Array, Reals, namespace
 from gpcert.kernels.parameters import Parameter, number
 from gpcert.kernels.radial import RadialKernel
-from gpcert.rounding import EXP_ULPS, U, nonnegative, up
+from gpcert.rounding import EXP_ULPS, U, up
 
 SMALLEST_ALPHA, LARGEST_ALPHA = 1e-9, 1e15
 """Beyond, r^2 / (2 alpha) and alpha log1p of it leave what float64 can hold."""
@@ -35,6 +33,7 @@ class RationalQuadratic(RadialKernel):
     With q = r^2 / (2 alpha): `F_n = (1 + 1/alpha) ... (1 + (n-1)/alpha) (1 + q)^(-alpha - n)` and
     `w_n = 2 (alpha + n) q / (1 + q)`, increasing.
 
+    >>> import numpy as np
     >>> k = RationalQuadratic(1.0, alpha=0.5, variance=2.0)
     >>> float(k.value(np.zeros((1, 1)), np.full((1, 1), np.sqrt(3.0)))[0, 0])  # 2 (1 + 3)^-1/2
     1.0
@@ -112,29 +111,3 @@ class RationalQuadratic(RadialKernel):
         slope = 1.2 * (1.0 + 2.0 / self.alpha)
         change = (slope * rate + (EXP_ULPS + 10) * U) * r + slope * shift
         return change * least + (EXP_ULPS + 44) * U
-
-    def squared_remainders(self, rho2: PerCell) -> tuple[PerCell, ...]:
-        """R0 by expm1. The others cancel for small rho2, where the b_n take over.
-
-        Their terms are at most `2 + c rho2^m` in size (c, m of the last one), each with the
-        rounding of `roundings`; it is added in full. Far out, where nothing cancels, the terms that
-        are subtracted are small, and so is their rounding: `e` times `roundings` never exceeds it.
-        """
-        xp = namespace(rho2)
-        with np.errstate(over="ignore"):
-            q = rho2 / (2.0 * self.alpha)
-            q = xp.minimum(q, xp.full_like(q, LARGEST_RATIO))
-            exponent = self.alpha * xp.log1p(q)
-            zeroth = up(-2.0 * xp.expm1(-up(exponent, EXP_ULPS + 8)), EXP_ULPS + 4)
-            zeroth = xp.where(q < LARGEST_RATIO, zeroth, xp.full_like(q, 2.0))
-            value = xp.exp(-exponent)
-            ulps = (EXP_ULPS + 8) * xp.minimum(exponent, xp.full_like(q, 750.0)) + (EXP_ULPS + 40)
-            ratio = 2.0 * self.alpha * (q / (1.0 + q))  # rho2 / (1 + q)
-            linear, square = value * ratio, self._coefficient(2) * value * ratio * ratio
-            one, two = 2.0 + rho2, 2.0 + 0.75 * self._coefficient(2) * rho2 * rho2
-            down_one, down_two = 2.0 * value + 2.0 * linear, 2.0 * value + linear + square
-            first = (one - down_one) + (16.0 * U) * one + (2.0 * U) * ulps * down_one
-            second = (two - down_two) + (32.0 * U) * two + (2.0 * U) * ulps * down_two
-        zero = xp.zeros_like(rho2)
-        found = (zeroth, first, second)
-        return tuple(xp.where(rho2 > 0, up(nonnegative(part), 4), zero) for part in found)

@@ -98,13 +98,10 @@ class SquaredExponential(RadialKernel):
         """Matrix `k(x_i, y_j)` in plain floating point; no root is needed here."""
         return self.variance * np.exp(-0.5 * self._distances(X, Y, squared=True))
 
-    def gradient_product(self, X: Inputs, Y: np.ndarray, C: np.ndarray) -> np.ndarray:
-        """From the values: the derivative is `k (y - x) / l^2`."""
-        return self.with_gradient(X, Y)[1](C)
-
     def with_gradient(
         self, X: Inputs, Y: Points
     ) -> tuple[Annotated[np.ndarray, "n N"], GradientProduct]:
+        """From the values: the derivative is `k (y - x) / l^2`."""
         values = self.value(X, Y)
         return values, lambda C: self._pulled(X, Y, C * values)
 

@@ -11,9 +11,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gpcert.errors import InputError
+from gpcert.frames import spread_of
 from gpcert.models.classification import Choices, ClassInference, Latent
 from gpcert.models.training import Trainable, starting_kernel, white_noise
-from gpcert.spread import spread_of
 
 
 class GPClassifier(ClassifierMixin, Trainable):

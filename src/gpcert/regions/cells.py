@@ -274,3 +274,24 @@ def separable_minima(zeroth: PerCell, first: PerCellAndFeature, half: Array) -> 
     safe = xp.where(inside, zeroth[:, None] + 0.0 * first, xp.ones_like(first))
     # first * (first / zeroth), not first^2 / zeroth: the square of 1e-160 would vanish
     return xp.where(inside, -first * (first / safe), ends)
+
+
+def squared_distance_ranges(
+    cells: tuple[Array, Array], points: Annotated[Array, "N d"], fixed: Annotated[Array, "N"]
+) -> tuple[Array, Array]:
+    """(B, N) ends of `|x - z_i|^2 + fixed_i` over boxes `cells`, centres and half-widths (B, f), in
+    plain floating point: f + 3 roundings beyond those of the coordinates."""
+    center, half = cells
+    xp = namespace(center)
+    # one row a cell, also where no feature is free (f = 0)
+    low = fixed + xp.zeros_like(xp.sum(center, axis=1))[:, None]
+    high = low + 0.0
+    for j in range(points.shape[1]):
+        gap = xp.abs(center[:, j, None] - points[None, :, j])
+        far = gap + half[:, j, None]
+        far *= far  # in place: new memory costs as much as the arithmetic
+        high += far
+        near = nonnegative(gap - half[:, j, None])
+        near *= near
+        low += near
+    return low, high

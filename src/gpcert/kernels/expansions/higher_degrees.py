@@ -36,7 +36,7 @@ from gpcert.kernels.exponentials import LARGEST_EXPONENT
 from gpcert.kernels.nodes.base import CubicPart
 from gpcert.kernels.nodes.moments import sorted_index
 from gpcert.kernels.sizes import spectral_norm
-from gpcert.regions.cells import separable_minima
+from gpcert.regions.cells import separable_minima, squared_distance_ranges
 from gpcert.rounding import EXP_ULPS, TINY, U, down, gamma, nonnegative, root, up
 
 HIGHEST_DEGREE = 6
@@ -371,20 +371,8 @@ def paper_lower_bound(
 
 def _phi_range(where: ScaledPoints, scaled: Array, half: Array) -> tuple[Array, Array]:
     """(B, N) certified ends of `phi_i` over the cells, the fixed features included."""
-    xp = namespace(scaled)
     f = scaled.shape[1]
-    # one row a cell, also where no feature is free (f = 0)
-    low = where.fixed_distances + xp.zeros_like(xp.sum(scaled, axis=1))[:, None]
-    high = low + 0.0
-    for j in range(f):
-        gap = xp.abs(scaled[:, j, None] - where.points[None, :, j])
-        w = half[:, j, None]
-        far = gap + w
-        far *= far  # in place: new memory costs as much as the arithmetic
-        high += far
-        near = nonnegative(gap - w)
-        near *= near
-        low += near
+    low, high = squared_distance_ranges((scaled, half), where.points, where.fixed_distances)
     # coordinates carry 3 roundings of size |z| + |c|, squares and sums f + 8 more
     spread = (8.0 * U) * root(high) * where.extents + gamma(f + 16) * high
     spread = spread + (64.0 * U * U) * where.extents**2 + where.distance_errors

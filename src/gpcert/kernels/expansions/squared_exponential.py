@@ -115,13 +115,7 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
             drift = up(combination.slack * xp.sqrt(expansion.squared_sizes[0][:, 2]), 8)
         box = (geometry.half, geometry.rho)
         higher = self.higher_terms(
-            coefficients,
-            expansion.scaled,
-            moments,
-            box,
-            cubic_rounding,
-            drift,
-            expansion.copies,
+            coefficients, expansion.scaled, moments, box, cubic_rounding, drift, expansion.copies
         )
         remainder = self._tail_bound(geometry, combination.squared_norm, known, higher)
         cubic = None
@@ -160,7 +154,7 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
         higher = self.gram_degrees(coefficients, expansion.scaled, box, 2, none, 1)
         if higher is None:
             return None
-        value, gradient = self.first_moments(coefficients, expansion.scaled)
+        value, gradient = self._table.first_moments(coefficients, expansion.scaled)
         errors = errors[:, :2]
         known = self.known_squared_norm(
             xp.abs(value) - errors[:, 0],
@@ -304,15 +298,12 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
 
     def derivatives(self, expansion: WeightedExpansion) -> Derivatives:
         """`k_i (z_ij - c_j)`."""
-        return self._derivatives(expansion.K, expansion.scaled)
+        return _times_offsets(expansion.K, self._columns, expansion.scaled)
 
     def derivative_parts(self, expansion: WeightedExpansion, cells: int) -> Iterator[Derivatives]:
         for start in range(0, len(expansion.K), cells):
             part = slice(start, start + cells)
-            yield self._derivatives(expansion.K[part], expansion.scaled[part])
-
-    def _derivatives(self, K: Array, scaled: Array) -> Array:
-        return _times_offsets(K, self._columns, scaled)
+            yield _times_offsets(expansion.K[part], self._columns, expansion.scaled[part])
 
     @cached_property
     def _columns(self) -> Array:
@@ -323,12 +314,9 @@ class LocalSquaredExponential(SquaredExponentialTable, LocalKernel[WeightedExpan
 
     def _pointwise(self, distances: Array, weights: Array, rho: Array) -> tuple[Array, Array]:
         """See `exponential_remainder`."""
+        weighted = self.variance * weights
         below, above = exponential_remainder(
-            distances,
-            self.fixed_distances,
-            self.variance * weights,
-            self.relative_error,
-            rho,
+            distances, self.fixed_distances, weighted, self.relative_error, rho
         )
         underflow = self.floor * float(namespace(weights).sum(abs(weights)))
         return below + underflow, above + underflow

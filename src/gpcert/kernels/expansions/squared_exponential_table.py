@@ -266,10 +266,6 @@ class SquaredExponentialTable:
         known = xp.where(plain, found.known, 0.0 * found.known)  # not of T'_n
         return replace(found, known=known)
 
-    def first_moments(self, coefficients: Array, scaled: Rows) -> tuple[PerCell, Rows]:
-        """The first two of `moments`."""
-        return self._table.first_moments(coefficients, scaled)
-
     @cached_property
     def _largest_extent(self) -> float:
         xp = namespace(self.point_norms)

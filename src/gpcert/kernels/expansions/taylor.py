@@ -6,7 +6,8 @@ For `f = sum_i t_i k(., z_i)` of norm B the polynomial of degree n at the centre
     sum_i |t_i| S_3i / 6           (point by point; S_1i for points too near to be smooth).
 
 The first is best for many points with weights of both signs, the second where few points are near.
-Reference: docs/mathematics.md, statements 2.1 and 3.4.
+
+Proofs: docs/mathematics.md, statements 2.1, 3.4, 3.5, 6.2 and 16.3.
 """
 
 from __future__ import annotations
@@ -29,16 +30,16 @@ from gpcert.kernels.expansions.base import (
     QuadraticForm,
     finite_product,
 )
-from gpcert.kernels.expansions.taylor_terms import (
-    OwnTerm,
-    binned_errors,
-    coefficient_errors,
-    pointwise_remainder,
-    step_form,
-    value_error,
-)
 from gpcert.kernels.lines.affine_algebra import affine_lower_bound
-from gpcert.kernels.nodes.base import CubicPart, FeatureSizes, Jet, LocalNode, NodeBatch
+from gpcert.kernels.nodes.base import (
+    Beyond,
+    CubicPart,
+    FeatureSizes,
+    Jet,
+    LocalNode,
+    NodeBatch,
+    Triple,
+)
 from gpcert.kernels.nodes.radial_bins import BinnedSums
 from gpcert.kernels.sizes import euclidean
 from gpcert.regions import Cells, Region
@@ -65,6 +66,10 @@ class TaylorExpansion(Expansion):
         """Weights (N,) or (B, N), for every cell."""
         xp, cells = namespace(weights), self.geometry.rho2.shape[0]
         return xp.broadcast_to(weights, (cells, weights.shape[-1]))
+
+    def roundings(self, points: int) -> int:
+        """Of a sum over so many points, see `NodeBatch.contract`."""
+        return points + 4 * self.geometry.half.shape[1] + 32
 
     @cached_property
     def sizes(self) -> FeatureSizes:
@@ -156,7 +161,7 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
         jet = None if near is not None or choice.binned is None else choice.binned.jet()
         if jet is None:
             jet = batch.contract(a if near is None else xp.where(near, xp.zeros_like(a), a))
-        roundings = a.shape[1] + 4 * expansion.geometry.half.shape[1] + 32
+        roundings = expansion.roundings(a.shape[1])
         if choice.binned is None:
             errors = coefficient_errors(batch, a, near, combination.slack, roundings)
         else:
@@ -197,12 +202,16 @@ class LocalTaylor(LocalKernel[TaylorExpansion]):
     def center_values(
         self, expansion: TaylorExpansion, weights: Annotated[Array, "m N"]
     ) -> tuple[PerCellAndClass, PerCellAndClass]:
-        """The values of `model`, without derivatives."""
-        xp, K, batch = namespace(expansion.K), expansion.K, expansion.batch
-        roundings = K.shape[1] + 4 * expansion.geometry.half.shape[1] + 32
+        """The values of `model`, without derivatives; errors as in `coefficient_errors`."""
+        xp, K = namespace(expansion.K), expansion.K
         values = xp.stack([xp.sum(t * K, axis=1) for t in weights], axis=1)
-        errors = xp.stack([value_error(batch, K, t, roundings) for t in weights], axis=1)
-        return values, up(errors + gamma(4) * xp.abs(values), 8)
+        sizes, errors = expansion.batch.value_accuracy()
+        rounding, found = gamma(expansion.roundings(K.shape[1])), []
+        for t in abs(weights):
+            magnitudes = xp.broadcast_to(t, K.shape)
+            total = _weighted(magnitudes, errors) + rounding * _weighted(magnitudes, sizes)
+            found.append(up(total, K.shape[1] + 16))
+        return values, up(xp.stack(found, axis=1) + gamma(4) * xp.abs(values), 8)
 
     def center_variance(self, expansion: TaylorExpansion) -> tuple[PerCell, PerCell]:
         jet, errors = expansion.batch.itself()
@@ -296,3 +305,152 @@ class _Choice:
     gained: bool
     cubic: CubicPart | None
     binned: BinnedSums | None
+
+
+@dataclass(frozen=True, eq=False)
+class OwnTerm:
+    """The function `x -> k(x, c)` on each cell: its jet, and what is left with and without it.
+
+    `kept` (B,) bounds what degree 2 leaves: `|<phi(c), r_2>| <= |phi(c)| R2`, or what the node
+    itself knows. `dropped` (B,) what
+    the value alone leaves: `|phi(c)| R0`, and `R0^2 / 2` for a stationary kernel, where
+    `k(0) - k(d) = ||phi(c+d) - phi(c)||^2 / 2`.
+    """
+
+    jet: Jet
+    errors: Triple
+    kept: Array
+    dropped: Array
+
+    @staticmethod
+    def of(batch: NodeBatch, sizes: FeatureSizes) -> OwnTerm:
+        """From the node's own jet at the centres."""
+        jet, errors = batch.itself()
+        kept = finite_product(sizes.lengths[0], sizes.remainder(2))
+        if sizes.stationary:
+            dropped = up(0.5 * sizes.remainder(0) ** 2, 4)
+        else:
+            dropped = finite_product(sizes.lengths[0], sizes.remainder(0))
+        xp = namespace(kept)
+        closer = batch.own_beyond_second()
+        if closer is not None:
+            kept = xp.minimum(kept, closer)
+        usable = xp.isfinite(errors[1]) & xp.isfinite(errors[2])
+        return OwnTerm(jet, errors, xp.where(usable, kept, xp.full_like(kept, math.inf)), dropped)
+
+
+def pointwise_remainder(
+    batch: NodeBatch, weights: Array, slack: Array | None, binned: BinnedSums | None = None
+) -> tuple[Beyond, PerCellAndPoint | None]:
+    """What the second degree leaves of `sum_i a_i k(., z_i)`, and the points left out (B, N), None
+    where none is.
+
+    That of the points which are not near is `NodeBatch.beyond_second`; for a point so near that
+    `S_3i / 6` is larger than S_1i, its value alone is kept, which leaves at most S_1i. The weights'
+    errors, of norm at most `slack`, meet a vector of such bounds: Cauchy-Schwarz.
+    """
+    if binned is not None:
+        beyond, left_out = binned.remainder()
+        if slack is not None:
+            beyond = beyond.raised(finite_product(slack, binned.remainder_norm()))
+        return beyond, left_out
+    xp = namespace(weights)
+    _, first, _, third = batch.variations()
+    smooth = up(third / 6.0, 1)
+    near = ~(smooth <= first)
+    left = xp.where(near, first, smooth)
+    zero = xp.zeros_like(left)
+    magnitudes = xp.where(near, xp.abs(weights), zero)
+    terms = xp.where(magnitudes > 0, magnitudes * left, zero)
+    total = up(xp.sum(terms, axis=1), weights.shape[1] + 4)
+    if slack is not None:
+        total = up(total + finite_product(slack, euclidean(left)), 1)
+    return batch.beyond_second(xp.where(near, zero, weights), third).raised(total), near
+
+
+def binned_errors(binned: BinnedSums, slack: PerCell | None, roundings: int) -> list[PerCell]:
+    """`coefficient_errors` by bins of distance; near points count as the others."""
+    sizes, errors = binned.accuracy()
+    total = errors + gamma(roundings) * sizes
+    if slack is not None:
+        norms = binned.size_norms()
+        total = total + finite_product(slack[:, None] + 0.0 * norms, norms)
+    return [up(total[:, order], 16) for order in range(3)]
+
+
+def coefficient_errors(
+    batch: NodeBatch, weights: Array, near: Array | None, slack: Array | None, roundings: int
+) -> list[PerCell]:
+    """Rounding (B,) of value, gradient and Hessian of the contracted sum, near points left out.
+
+    Each is a sum of N terms bounded by `|a_i| sizes_i`, in at most N + 4f + 32 roundings, whose
+    parts carry `errors`; the weights' own errors meet the vector of the sizes (Cauchy-Schwarz).
+    """
+    xp = namespace(weights)
+    N = weights.shape[1]
+    rounding = gamma(roundings)
+    everything = xp.abs(weights)
+    smooth = everything if near is None else xp.where(near, xp.zeros_like(weights), everything)
+    found = []
+    for order in range(3):
+        magnitudes = everything if order == 0 else smooth
+        size, error = batch.sizes[order], batch.errors[order]
+        total = _weighted(magnitudes, error) + rounding * _weighted(magnitudes, size)
+        if slack is not None:
+            used = size
+            if order > 0 and near is not None:
+                used = xp.where(near, xp.zeros_like(weights), size)
+            norm = euclidean(xp.broadcast_to(used, weights.shape))
+            total = total + finite_product(slack, norm)
+        found.append(up(total, N + 16))
+    return found
+
+
+def _weighted(magnitudes: Array, size: Array) -> Array:
+    """`sum_i magnitudes_bi size_i`, infinite sizes of points without weight left out."""
+    xp = namespace(magnitudes)
+    if size.ndim == 1 and bool(xp.all(xp.isfinite(size))):
+        return magnitudes @ size
+    spread = xp.broadcast_to(size, magnitudes.shape)
+    present = magnitudes > 0
+    safe = xp.where(present, spread, xp.zeros_like(magnitudes))
+    return xp.sum(magnitudes * safe, axis=1)
+
+
+def step_form(sizes: FeatureSizes, covariance: QuadraticForm, geometry: Geometry) -> QuadraticForm:
+    """A quadratic form over `||phi(c+d) - phi(c)||^2`: the better of two, cell by cell.
+
+    With G the derivatives' covariance at c: for a stationary kernel the step is at most `d^T G d`
+    (as `2 - 2 cos u <= u^2`); for any other, phi(c+d) - phi(c) = D d + r and Young's inequality
+    give `(1 + eta) d^T G d + (1 + 1/eta) R1^2`. And always the constant R0^2.
+    """
+    xp = namespace(geometry.rho2)
+    constant = up(sizes.remainder(0) ** 2, 2)
+    infinite = xp.full_like(constant, math.inf)
+    known = xp.isfinite(covariance.error)
+    G_error = xp.where(known, covariance.error, xp.zeros_like(constant))
+    size = QuadraticForm(covariance.matrix, G_error * geometry.rho2).reach(geometry)
+    matrix, error = covariance.matrix, up(G_error * geometry.rho2, 4)
+    if not sizes.stationary:
+        R1 = sizes.remainder(1)
+        known = known & xp.isfinite(R1)
+        safe = xp.where(known, R1, xp.zeros_like(R1))
+        root = xp.sqrt(size)
+        eta = xp.where(
+            root > 0, safe / xp.where(root > 0, root, xp.ones_like(root)), 1.0 + 0 * root
+        )
+        eta = xp.maximum(eta, xp.full_like(eta, SMALLEST_RATIO))
+        matrix = matrix * (1.0 + eta)[:, None, None]
+        error = up(error * (1.0 + eta) + safe * safe * (1.0 + 1.0 / eta), 8)
+        size = size * (1.0 + eta)
+    error = up(error + gamma(8) * size, 4)  # of the products, and of adding it to another matrix
+    reach = xp.where(known, size + error, infinite)
+    take = reach < constant
+    return QuadraticForm(
+        xp.where(take[:, None, None], matrix, xp.zeros_like(matrix)),
+        xp.where(take, error, constant),
+    )
+
+
+SMALLEST_RATIO = 1e-6
+"""Keeps 1/eta finite where the remainder vanishes; any positive value will do."""

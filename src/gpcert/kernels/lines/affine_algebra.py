@@ -146,8 +146,7 @@ def product_enclosed(
     low, high = product_interval(first, second)
     under = _under(first, second, (v, w), low)
     opposite = _under(negated(first), second, (-v, w), -high)
-    slopes = tuple((carrier, -slope) for carrier, slope in opposite.slopes)
-    return Enclosed(low, high, under, Affine(-opposite.intercept, slopes))
+    return Enclosed(low, high, under, _negative(opposite))
 
 
 def product_interval(first: Enclosed, second: Enclosed) -> tuple[PerCellAndPoint, PerCellAndPoint]:

@@ -92,68 +92,6 @@ def _rows(features: int, degree: int) -> list[list[int]]:
     return sorted_index(features, degree).entries.tolist() if degree else [[]]
 
 
-@dataclass(frozen=True, eq=False)
-class HigherMoments:
-    """`sum_i a_bi u_i^(x n)`, n <= 4, with u_i = z_i - c_b for points z (N, f).
-
-    Rounding: a dot product of N terms, and for degree n the `2^n` terms of the shift, each with at
-    most n factors and n sums; all are bounded by `|a_i| (|z_i| + |c|)^n` in Frobenius norm, so the
-    error is at most `gamma(N + 64)` times their sum over i.
-    """
-
-    points: Annotated[Array, "N d"]
-
-    @cached_property
-    def _monomials(self) -> Array:
-        """(n, N) of the degrees 0, ..., 4, over sorted tuples."""
-        xp = namespace(self.points)
-        N, f = self.points.shape
-        found = [xp.ones((1, N), dtype=xp.float64, device=self.points.device)]
-        for degree in range(1, 5):
-            entries = sorted_index(f, degree).entries
-            product = self.points.T[self._place(entries[:, 0])]
-            for place in range(1, degree):
-                product = product * self.points.T[self._place(entries[:, place])]
-            found.append(product)
-        return xp.concat(found, axis=0)
-
-    def _place(self, index: np.ndarray) -> Array:
-        xp = namespace(self.points)
-        return xp.asarray(index, device=self.points.device)
-
-    def rows(self, highest: int) -> int:
-        """How many entries tensors of all degrees up to the highest have."""
-        return math.comb(self.points.shape[1] + highest, highest)
-
-    def products(self, coefficients: PerCellAndPoint, highest: int) -> Annotated[Array, "K B"]:
-        """(n, B): `sum_i a_bi z_i^(x n)`, all degrees up to the highest: one matrix product."""
-        return self._monomials[: self.rows(highest)] @ coefficients.T
-
-    def by_degree(
-        self, products: Annotated[Array, "K B"], highest: int
-    ) -> list[Annotated[Array, "_ B"]]:
-        """The rows of each degree."""
-        ends = [self.rows(n) for n in range(highest + 1)]
-        return [products[start:end] for start, end in zip([0, *ends], ends, strict=False)]
-
-    def raw(self, coefficients: PerCellAndPoint, highest: int) -> list[Annotated[Array, "_ B"]]:
-        """(n, B): `sum_i a_bi z_i^(x n)` for n = 0, ..., highest."""
-        return self.by_degree(self.products(coefficients, highest), highest)
-
-    def centred(self, raw: list[Array], centers: Array, degree: int) -> Annotated[Array, "B n"]:
-        """(B, n) about the centres, one place of the tuples after the other, from the last:
-        `E[.. (z_k - c_k) ..] = E[.. z_k ..] - c_k E[.. ..]`, the places behind done in both."""
-        f, tensors = self.points.shape[1], list(raw[: degree + 1])
-        moved = centers.T
-        for done in range(degree):
-            for n in range(degree, done, -1):  # the lower ones are still as they were
-                place = n - 1 - done
-                product = tensors[n - 1][self._place(_without(f, n)[place])]
-                product *= moved[self._place(sorted_index(f, n).entries[:, place])]
-                tensors[n] = tensors[n] - product
-        return tensors[degree].T
-
-
 def form_size(tensor: Array, half: Array, rho: Array, degree: int) -> PerCell:
     """Upper bound (B,) of `|T[d, ..., d]|` over |d_j| <= half_j, |d| <= rho.
 
@@ -210,11 +148,13 @@ MOST_FEATURES_AT_ONCE = 32
 
 @dataclass(frozen=True, eq=False)
 class MomentTable:
-    """`sum_i a_bi (1, u_i, u_i u_i^T)` with u_i = z_i - c_b, for points z (N, f).
+    """`sum_i a_bi u_i^(x n)`, n <= 4, with u_i = z_i - c_b, for points z (N, f).
 
-    Rounding: dot products of N terms whose factors carry at most 8 further roundings, and shifts;
-    terms and shifts of degree n are bounded by `|a_i| (|z_i| + |c|)^n`, so the errors (Euclidean,
-    Frobenius) are at most `gamma(N + 2 f + 32) sum_i |a_i| (|z_i| + |c|)^n`.
+    Rounding: dot products of N terms whose factors carry at most 8 further roundings, and shifts,
+    for degree n the 2^n terms of one, each with at most n factors and n sums; terms and shifts are
+    bounded by `|a_i| (|z_i| + |c|)^n`, so the errors (Euclidean, Frobenius) are at most
+    `gamma(N + 2 f + 32) sum_i |a_i| (|z_i| + |c|)^n` up to degree 2 (`moments`), and
+    `gamma(N + 64)` times that sum for tensors (`centred`).
     """
 
     points: Annotated[Array, "N d"]
@@ -237,12 +177,9 @@ class MomentTable:
 
     @cached_property
     def _place(self) -> Array:
-        """(f^2,): where the products of degree 2 stand in a matrix."""
-        f = self.points.shape[1]
-        first, second = np.triu_indices(f)
-        place = np.zeros((f, f), dtype=np.int32)
-        place[first, second] = place[second, first] = np.arange(len(first))
-        return namespace(self.points).asarray(place.reshape(-1), device=self.points.device)
+        """(f^2,): where the products of degree 2 stand in a matrix; compiled, half as many steps as
+        with 64 bits."""
+        return self._index(_places(self.points.shape[1], 2).astype(np.int32))
 
     @cached_property
     def _linear(self) -> Array:
@@ -292,6 +229,56 @@ class MomentTable:
         """`moments`, and `sum a z_j z_k z_l` (B, n) over the sorted triples, by one product."""
         raw, count = coefficients @ self._cubic, self._quadratic.shape[1]
         return _centred_product(raw[:, :count], self._place, centers), raw[:, count:]
+
+    @cached_property
+    def _monomials(self) -> Array:
+        """(n, N) of the degrees 0, ..., 4, over sorted tuples."""
+        xp = namespace(self.points)
+        N, f = self.points.shape
+        found = [xp.ones((1, N), dtype=xp.float64, device=self.points.device)]
+        for degree in range(1, 5):
+            entries = sorted_index(f, degree).entries
+            product = self.points.T[self._index(entries[:, 0])]
+            for place in range(1, degree):
+                product = product * self.points.T[self._index(entries[:, place])]
+            found.append(product)
+        return xp.concat(found, axis=0)
+
+    def _index(self, index: np.ndarray) -> Array:
+        xp = namespace(self.points)
+        return xp.asarray(index, device=self.points.device)
+
+    def rows(self, highest: int) -> int:
+        """How many entries tensors of all degrees up to the highest have."""
+        return math.comb(self.points.shape[1] + highest, highest)
+
+    def products(self, coefficients: PerCellAndPoint, highest: int) -> Annotated[Array, "K B"]:
+        """(n, B): `sum_i a_bi z_i^(x n)`, all degrees up to the highest: one matrix product."""
+        return self._monomials[: self.rows(highest)] @ coefficients.T
+
+    def by_degree(
+        self, products: Annotated[Array, "K B"], highest: int
+    ) -> list[Annotated[Array, "_ B"]]:
+        """The rows of each degree."""
+        ends = [self.rows(n) for n in range(highest + 1)]
+        return [products[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+
+    def raw(self, coefficients: PerCellAndPoint, highest: int) -> list[Annotated[Array, "_ B"]]:
+        """(n, B): `sum_i a_bi z_i^(x n)` for n = 0, ..., highest."""
+        return self.by_degree(self.products(coefficients, highest), highest)
+
+    def centred(self, raw: list[Array], centers: Array, degree: int) -> Annotated[Array, "B n"]:
+        """(B, n) about the centres, one place of the tuples after the other, from the last:
+        `E[.. (z_k - c_k) ..] = E[.. z_k ..] - c_k E[.. ..]`, the places behind done in both."""
+        f, tensors = self.points.shape[1], list(raw[: degree + 1])
+        moved = centers.T
+        for done in range(degree):
+            for n in range(degree, done, -1):  # the lower ones are still as they were
+                place = n - 1 - done
+                product = tensors[n - 1][self._index(_without(f, n)[place])]
+                product *= moved[self._index(sorted_index(f, n).entries[:, place])]
+                tensors[n] = tensors[n] - product
+        return tensors[degree].T
 
 
 @fused

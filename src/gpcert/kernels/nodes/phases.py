@@ -1,5 +1,5 @@
-"""Phases w.x: their values, their reach over a cell, how far |sin| goes there, and what e^{iu}
-leaves beyond a degree.
+"""Phases w.x: their values, their reach over a cell, how far |sin| goes there, what e^{iu} leaves
+beyond a degree, and functions of them.
 
 Proofs: docs/mathematics.md, statements 2.3, 2.4 and 3.3.
 """
@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property, reduce
+from operator import add
 from typing import Annotated
 
 import numpy as np
 
-from gpcert.arrays import Array, PerCell, PerFeature, Points, Reals, namespace
+from gpcert.arrays import Array, Derivatives, PerCell, PerFeature, Points, Reals, namespace
+from gpcert.kernels.nodes.base import Jet, NodeBatch
 from gpcert.regions.frame import Frame, Reach
 from gpcert.rounding import SIN_COS_ULPS, gamma, nonnegative, up
 
@@ -148,28 +151,54 @@ class AffinePhase:
             len(slope),
         )
 
-    @np.errstate(over="ignore", invalid="ignore")
     def at(self, reach: Reach) -> tuple[PerCell, PerCell]:
-        """Values (B,) and bounds of their errors; an unknown value is called 0 +- infinity.
-
-        From the exact floats of the centres: d products and sums, of terms that are counted.
-        """
-        xp = namespace(reach.raw)
-        value = reach.raw @ self.slope + self.constant
-        size = xp.abs(reach.raw) @ xp.abs(self.slope) + self.size
-        error = up(gamma(self.features + 4) * size, self.features + 8)
-        known = xp.isfinite(value) & xp.isfinite(error)
-        zero = xp.zeros_like(value)
-        return xp.where(known, value, zero), xp.where(known, error, zero + math.inf)
+        """Values (B,) at the exact floats of the centres and bounds of their errors."""
+        return _affine(reach.raw, self.slope, self.constant, (self.size, self.features))
 
     @staticmethod
     def of_points(
         points: Points, slope: np.ndarray, constant: float
     ) -> tuple[np.ndarray, np.ndarray]:
         """The same at host points (N, d)."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            value = points @ slope + constant
-            size = np.abs(points) @ np.abs(slope) + abs(constant)
-            error = np.asarray(up(gamma(len(slope) + 4) * size, len(slope) + 8))
-        known = np.isfinite(value) & np.isfinite(error)
-        return np.where(known, value, 0.0), np.where(known, error, np.inf)
+        return _affine(points, slope, constant, (abs(constant), len(slope)))
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def _affine(
+    X: Array, slope: Array, constant: float, terms: tuple[float, int]
+) -> tuple[Array, Array]:
+    """`X slope + constant` and bounds of the errors: products and sums of all features, of terms
+    that are counted, those of the constant by `terms`, their size and the number of all features.
+    An unknown value is called 0 +- infinity."""
+    xp, (known_size, features) = namespace(X), terms
+    value = X @ slope + constant
+    size = xp.abs(X) @ xp.abs(slope) + known_size
+    error = up(gamma(features + 4) * size, features + 8)
+    known = xp.isfinite(value) & xp.isfinite(error)
+    zero = xp.zeros_like(value)
+    return xp.where(known, value, zero), xp.where(known, error, zero + math.inf)
+
+
+class PhaseBatch(NodeBatch):
+    """Functions of a few phases w_a.x: derivatives along each of them, times its W_a (f,)."""
+
+    frequencies: tuple[Array, ...]
+    """W_a, in frame coordinates."""
+
+    first: list[Array]
+    """(B, N) for each phase: the derivatives of k(., z_i) along it."""
+
+    @cached_property
+    def _outer(self) -> list[Array]:
+        return [W[:, None] * W[None, :] for W in self.frequencies]
+
+    def _jet(self, value: Array, first: list[Array], second: list[Array]) -> Jet:
+        """From the value and the derivatives along the phases, all (B,)."""
+        slopes = [s[:, None] * W[None, :] for s, W in zip(first, self.frequencies, strict=True)]
+        bends = [b[:, None, None] * outer for b, outer in zip(second, self._outer, strict=True)]
+        return Jet(value, reduce(add, slopes), reduce(add, bends))
+
+    def gradients(self) -> Derivatives:
+        """`sum_a first_a W_a`."""
+        waves = zip(self.first, self.frequencies, strict=True)
+        return reduce(add, [s[:, None, :] * W[None, :, None] for s, W in waves])

@@ -25,7 +25,7 @@ from scipy.spatial.distance import cdist
 from gpcert.arrays import Array, PerCellAndFeature, PerCellAndPoint, Points, Reals, namespace
 from gpcert.errors import InputError
 from gpcert.kernels.nodes.base import FeatureSizes, LocalNode, Triple, spectral_gram
-from gpcert.kernels.nodes.moments import HigherMoments, MomentTable
+from gpcert.kernels.nodes.moments import MomentTable
 from gpcert.kernels.nodes.radial_batch import RadialBatch
 from gpcert.kernels.nodes.radial_bins import FINENESS, MOST_BINS, BinTables
 from gpcert.kernels.nodes.radial_profiles import SMALL_CHANGE, RadialProfile, infinite_beyond_zero
@@ -120,11 +120,6 @@ class LocalRadial(LocalNode):
             points.shape[1] + 16,
             gamma(len(points) + 4 * len(scale) + 48),
         )
-
-    @cached_property
-    def higher_moments(self) -> HigherMoments:
-        """Moments of the points up to the fourth, formed when first needed."""
-        return HigherMoments(self.table.points)
 
     @property
     def expanded(self) -> bool:
@@ -345,7 +340,7 @@ class LocalRadial(LocalNode):
 
         Each F_n is known up to its relative error, |v| is at most r and the extent; coordinates are
         off by `COORDINATE extent`; sums over points and their shifts round terms as large as
-        `F_n extent^n` (`HigherMoments`), and adding the parts of a tensor with Kronecker's delta,
+        `F_n extent^n` (`MomentTable`), and adding the parts of a tensor with Kronecker's delta,
         of Frobenius norm sqrt f, rounds those.
         """
         xp, f = namespace(distance_error), self.scale.shape[0]

@@ -22,12 +22,14 @@ from gpcert.arrays import Array, PerCell, PerCellAndFeature, PerCellAndPoint, na
 from gpcert.kernels.lines.base import Affine, Enclosed, QuadraticCarrier
 from gpcert.kernels.nodes.base import Beyond, Jet, NodeBatch, Triple
 from gpcert.kernels.nodes.radial_bins import BinnedSums, serves
-from gpcert.kernels.nodes.radial_remainder import MOST_TENSOR_FEATURES, radial_remainder
 from gpcert.kernels.nodes.radial_variations import (
+    MOST_TENSOR_FEATURES,
     DistanceRange,
     largest_third,
+    radial_remainder,
     radial_variations,
 )
+from gpcert.regions.cells import squared_distance_ranges
 from gpcert.regions.frame import Reach
 from gpcert.rounding import TINY, U, gamma, nonnegative, up
 
@@ -43,23 +45,24 @@ class RadialBatch(NodeBatch):
         self.centers = reach.center * node.scale
         self.r = node.distances(self.centers)
 
+    def _terms(self, *pairs: tuple[int, int]) -> list[PerCellAndPoint]:
+        """`RadialProfile.terms` at the distances, block by block."""
+        found = [namespace(self.r).empty_like(self.r) for _ in pairs]
+        for block in row_blocks(self.r):
+            terms = self.node.profile.terms(self.r[block], *pairs)
+            for kept, term in zip(found, terms, strict=True):
+                kept[block] = term
+        return found
+
     @cached_property
     def value(self) -> PerCellAndPoint:  # pyright: ignore[reportIncompatibleVariableOverride]
         """See `NodeBatch`; a sum by bins does without them."""
-        found = namespace(self.r).empty_like(self.r)
-        for block in row_blocks(self.r):
-            found[block] = self.node.variance * self.node.profile.terms(self.r[block], (0, 0))[0]
-        return found
+        return self.node.variance * self._terms((0, 0))[0]
 
     @cached_property
     def profile(self) -> tuple[PerCellAndPoint, ...]:
         """F_0, F_1 and F_2 (B, N): a sum by bins does without them."""
-        found = tuple(namespace(self.r).empty_like(self.r) for _ in range(3))
-        for block in row_blocks(self.r):
-            terms = self.node.profile.terms(self.r[block], (0, 0), (1, 0), (2, 0))
-            for kept, term in zip(found, terms, strict=True):
-                kept[block] = term
-        return found
+        return tuple(self._terms((0, 0), (1, 0), (2, 0)))
 
     @cached_property
     def regular(self) -> bool:
@@ -112,12 +115,9 @@ class RadialBatch(NodeBatch):
         xp = namespace(self.r)
         node = self.node
         parts = [self._contracted(coefficients, block) for block in row_blocks(self.r)]
-        if len(parts) == 1:
-            value, slope, gradient, hessian = parts[0]
-        else:
-            value, slope, gradient, hessian = (
-                xp.concat(list(each), axis=0) for each in zip(*parts, strict=True)
-            )
+        value, slope, gradient, hessian = (
+            xp.concat(list(each), axis=0) for each in zip(*parts, strict=True)
+        )
         hessian = hessian * (node.scale[:, None] * node.scale[None, :])
         f = node.scale.shape[0]
         identity = xp.eye(f, dtype=xp.float64, device=self.r.device)
@@ -161,17 +161,10 @@ class RadialBatch(NodeBatch):
 
         The distance of a box from a point is a 1-Lipschitz function of the scaled coordinates.
         """
-        xp = namespace(self.r)
-        node, points = self.node, self.node.table.points
-        zero = xp.zeros_like(self.r)
-        low = node.fixed + zero
-        high = low
+        xp, node = namespace(self.r), self.node
+        cells = (self.centers, self.half)
         with np.errstate(over="ignore"):
-            for j in range(points.shape[1]):
-                gap = xp.abs(self.centers[:, j, None] - points[None, :, j])
-                half = self.half[:, j, None]
-                low = low + xp.maximum(gap - half, zero) ** 2
-                high = high + (gap + half) ** 2
+            low, high = squared_distance_ranges(cells, node.table.points, node.fixed)
             low, high = xp.sqrt(low), xp.sqrt(high)
             spread = gamma(2 * node.roundings) * high + (5.0 * U) * node.extents
             rho = self.rho[:, None]

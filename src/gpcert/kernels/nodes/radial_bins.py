@@ -19,15 +19,13 @@ import numpy as np
 from gpcert.arrays import Array, PerCellAndFeature, PerCellAndPoint, PerRow, row_blocks
 from gpcert.kernels.nodes.base import Beyond, Jet
 from gpcert.kernels.nodes.moments import dense
-from gpcert.kernels.nodes.radial_remainder import (
-    MOST_TENSOR_FEATURES,
-    TENSOR_DEGREES,
-    beyond_of_tensors,
-)
 from gpcert.kernels.nodes.radial_variations import (
     FAR,
+    MOST_TENSOR_FEATURES,
     SLACK,
+    TENSOR_DEGREES,
     DistanceRange,
+    beyond_of_tensors,
     fifth_within,
     first,
     largest_third,
@@ -64,7 +62,7 @@ class PointSums(NamedTuple):
 
     def jet(self, node: LocalRadial, centers: PerCellAndFeature) -> Jet:
         """Of the sum at the centres."""
-        moments, f = node.higher_moments, centers.shape[1]
+        moments, f = node.table, centers.shape[1]
         gradient = moments.centred(self.slope, centers, 1) * node.scale
         hessian = dense(moments.centred(self.bend, centers, 2), f, 2)
         hessian = hessian * (node.scale[:, None] * node.scale[None, :])
@@ -98,7 +96,7 @@ def sum_over_points(
 ) -> PointSums:
     """With weights a (N,) or (B, N); with tensors of the points in bins (B, bins) that go on beyond
     order 3, if any are given."""
-    node, moments, B = batch.node, batch.node.higher_moments, len(batch.r)
+    node, moments, B = batch.node, batch.node.table, len(batch.r)
     degrees = (1, 2) if goes_on is None else (1, 2, *TENSOR_DEGREES)
     raw = [np.empty((moments.rows(degree), B)) for degree in degrees]
     totals, value = np.empty((B, node.bins)), np.empty(B)

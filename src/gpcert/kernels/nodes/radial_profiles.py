@@ -224,10 +224,12 @@ def reverse_bessel(m: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True, eq=False)
 class PositiveSeries:
-    """Upper bounds of `g(x) - e^-x h(x)`, x >= 0; coefficients g, h >= 0, lowest first.
+    """Upper bounds of `g(x) - e^-x h(x)`, x >= 0; coefficients g, h >= 0, lowest first: squared
+    remainders of feature maps, whose terms cancel near 0.
 
-    Statement: all Taylor coefficients `sum_j g_j / (i-j)! - h_i` are >= 0, which is checked exactly
-    (beyond the degree of h there is nothing to check).
+    `e^-x (g e^x - h)` is a sum of positive terms (Statement 2.14): all Taylor coefficients
+    `sum_j g_j / (i-j)! - h_i` are >= 0, which is checked exactly (beyond the degree of h there is
+    nothing to check).
     """
 
     g: tuple[Fraction, ...]
@@ -250,10 +252,6 @@ class PositiveSeries:
     def _floats(self) -> tuple[list[float], list[float]]:
         """g and h, one rounding each."""
         return [float(c) for c in self.g], [float(c) for c in self.h]
-
-    def at(self, x: PerCell) -> PerCell:
-        """Upper bound; zero stays zero."""
-        return all_at((self,), x)[0]
 
 
 @lru_cache(maxsize=64)
