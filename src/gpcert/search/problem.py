@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.arrays import Backend, number_array, to_numpy
+from gpcert.arrays import Backend, Reals, number_array, to_numpy
 from gpcert.committee import Model
 from gpcert.deadline import checkpoint, deadline
 from gpcert.enclosures import Evaluation
@@ -141,7 +141,7 @@ def bound_of(goal: Goal, evaluation: Evaluation, target: float | None) -> GoalBo
     return bound
 
 
-def check_bounds(lower: np.ndarray, upper: np.ndarray) -> None:
+def check_bounds(lower: Reals, upper: Reals) -> None:
     """A proved lower bound above an attained value is a defect, never an answer."""
     if np.isnan(lower).any() or np.isnan(upper).any() or np.any(lower > upper):
         raise SoundnessError(

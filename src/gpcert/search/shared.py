@@ -195,14 +195,14 @@ class Attaining:
         """(Q, G) the least values known."""
         return self.attained.upper
 
-    def batches(self, count: int) -> list[np.ndarray]:
+    def batches(self, count: int) -> list[Annotated[np.ndarray, "_"]]:
         """Numbers up to `count`, as many at a time as fit a batch."""
         size = self.problem.family.cells_at_once
         return [np.arange(k, min(k + size, count)) for k in range(0, count, size)]
 
     def bounded(
         self, boxes: Boxes, goals: Sequence[int], optional: bool
-    ) -> tuple[np.ndarray, np.ndarray]:
+    ) -> tuple[Annotated[np.ndarray, "n G"], Annotated[np.ndarray, "n G f"]]:
         """Of one batch: bounds (n, G), no worse than those that the boxes have, and where each of
         the goals may be small (n, G, f); values at the centres are kept."""
         problem, lower = self.problem, boxes.lower.copy()
